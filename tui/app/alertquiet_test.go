@@ -24,13 +24,13 @@ func TestAlertsAreAcknowledgedAndMutedHere(t *testing.T) {
 	b.press("m")
 	b.now = b.now.Add(16 * time.Minute)
 	b.dates()
-	require.NotContains(t, b.View(), "Only alerts")
+	require.NotContains(t, b.View(), "Only open")
 	b.press("tab", "i")
-	require.Contains(t, b.View(), "Only alerts that are open can be acknowledged")
+	require.Contains(t, b.View(), "Only open alerts can be acknowledged")
 	require.NotContains(t, b.View(), "muted 1", "a mute ends by itself")
 	require.Contains(t, b.View(), ", lasted ")
 	b.press("esc", "G", "k", "m")
-	require.Contains(t, b.View(), "Only alerts that are open", "a check is not muted")
+	require.Contains(t, b.View(), "Only open alerts", "a check is not muted")
 }
 
 // TestAMuteQuietsTheHeader: what is muted is not counted as trouble, but as muted,

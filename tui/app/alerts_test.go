@@ -37,7 +37,7 @@ func TestAlertsSayWhoWatches(t *testing.T) {
 	b.press("7")
 	frame := b.View()
 	require.Contains(t, frame, "No replica of the engine evaluates the alerts.")
-	require.Contains(t, frame, "Nothing that could be looked at needs attention.")
+	require.Contains(t, frame, "Nothing that could be checked needs attention.")
 	b.press("enter")
 	require.Equal(t, keymap.InAlerts, b.view)
 
@@ -96,7 +96,7 @@ func TestAlertsAreFilteredAndSorted(t *testing.T) {
 	require.NoError(t, b.alerts.SetFilter("worker"))
 	require.Contains(t, b.View(), "worker-node-02", "what was cleared is filtered too")
 	require.NoError(t, b.alerts.SetFilter("level:info"))
-	require.Contains(t, b.View(), "Nothing that is open matches")
+	require.Contains(t, b.View(), "No open alert matches")
 	require.NotContains(t, b.View(), "recently cleared")
 	require.NoError(t, b.alerts.SetFilter(""))
 	first := func() string { return b.alerts.Table().Key() }
@@ -404,5 +404,5 @@ func TestTheTabTheHeaderAndTheViewOfAlertsCountTheSame(t *testing.T) {
 	require.Contains(t, b.frame()[1], "[7 Alerts 6]")
 	require.Contains(t, b.frame()[2], "6 warning · 1 muted")
 	b.press("gg", "m")
-	require.Contains(t, b.View(), "Only alerts that are open", "no rule has raised it")
+	require.Contains(t, b.View(), "Only open alerts", "no rule has raised it")
 }

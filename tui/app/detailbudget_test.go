@@ -81,7 +81,7 @@ func grown(t *testing.T, view screen.View, n int, keys ...string) *bundle {
 		}
 		b.apply(screen.FeedLine, &d)
 		x := *b.source.detail
-		x.ID, x.Config = b.queue.Subject(), fieldsOf(n)
+		x.ID, x.Config = b.queue.SelectedID(), fieldsOf(n)
 		b.apply(screen.FeedGlance, &screen.Glance{ExecutionDetail: &x})
 	case keymap.InLetter:
 		d := *data.Letter
@@ -126,6 +126,29 @@ func TestAFrameMakesNothingAnew(t *testing.T) {
 		many := testing.AllocsPerRun(10, func() { _ = large.View() })
 		t.Logf("%s %v: %v allocations, of much %v", of.view, of.keys, few, many)
 		require.LessOrEqual(t, many, few*1.1+20, "%s %v", of.view, of.keys)
+	}
+}
+
+// TestAFrameJudgesNoWorker changes what decides about workers without telling the views. A frame shows the
+// judgement of the last reading.
+func TestAFrameJudgesNoWorker(t *testing.T) {
+	t.Parallel()
+	for _, view := range []screen.View{keymap.InOverview, keymap.InWorkers, keymap.InWorker, keymap.InAlerts} {
+		t.Run(string(view), func(t *testing.T) {
+			t.Parallel()
+			source := sample()
+			alert := &source.alerts.Open[0]
+			alert.Of, alert.Target, alert.View = "worker", "worker-node-02", "workers"
+			b := started(t, source, 140, 40)
+			b.open(view)
+			before := b.View()
+			for _, workers := range [][]monitor.Worker{source.workers.List, source.overview.WorkerList} {
+				for i := range workers { // which the views have as well
+					workers[i].SuspectSince, workers[i].Status = &frozen, "inactive"
+				}
+			}
+			require.Equal(t, before, b.View())
+		})
 	}
 }
 

@@ -153,7 +153,7 @@ var feeds = []*feed{
 	of(Feed[monitor.Queues]{
 		Name: screen.FeedQueues,
 		Read: func(m *Model) func(context.Context) (*monitor.Queues, error) {
-			return asking(m.source.Queues, m.queues.Wanted())
+			return asking(m.source.Queues, m.queues.DatabaseFilter())
 		},
 		Put: noting((*screen.Data).PutQueues),
 	}),
@@ -313,7 +313,7 @@ var feeds = []*feed{
 	of(Feed[screen.Glance]{
 		Name: screen.FeedGlance,
 		Read: func(m *Model) func(context.Context) (*screen.Glance, error) {
-			id := m.queue.Subject()
+			id := m.queue.SelectedID()
 			if m.view == keymap.InExecutions {
 				id = m.executions.Subject()
 			}
@@ -331,7 +331,7 @@ var feeds = []*feed{
 	of(Feed[monitor.WorkerDetail]{
 		Name: screen.FeedWorker,
 		Read: func(m *Model) func(context.Context) (*monitor.WorkerDetail, error) {
-			id := m.workerList.Subject()
+			id := m.workerList.PreviewID()
 			if m.view == keymap.InWorker {
 				id = m.worker.ID()
 			}
@@ -410,7 +410,7 @@ func (m *Model) shownQueue() monitor.LineAsk {
 	if m.view == keymap.InQueue {
 		return m.queue.Ask()
 	}
-	return monitor.LineAsk{Queue: m.queues.Subject(), Rows: queue.PreviewRows}
+	return monitor.LineAsk{Queue: m.queues.PreviewID(), Rows: queue.PreviewRows}
 }
 
 // readAt is the database's time of an answer of a feed; zero where it tells none.

@@ -133,7 +133,7 @@ func TestEnterOnAFindingThatLeadsNowhereSaysSo(t *testing.T) {
 	require.Equal(t, "overview", b.env.Findings()[0].Target)
 	b.press("enter")
 	require.Equal(t, keymap.InOverview, b.view)
-	require.Contains(t, b.View(), "No view has more of this")
+	require.Contains(t, b.View(), "No other view shows more")
 }
 
 func TestQDoesNotQuitWhileTyping(t *testing.T) {

@@ -54,16 +54,16 @@ func TestTheEndOfALineIsReadByItself(t *testing.T) {
 	require.Contains(t, b.View(), "20 more than are read, G the last")
 	b.press("G")
 	require.Equal(t, monitor.LineAsk{Queue: 44, Rows: 100, End: true}, b.source.lines[len(b.source.lines)-1])
-	require.EqualValues(t, 884_279, b.queue.Subject())
+	require.EqualValues(t, 884_279, b.queue.SelectedID())
 	require.Contains(t, b.View(), "20 before those read, gg the first")
 	b.press("gg")
 	require.Equal(t, monitor.LineAsk{Queue: 44, Rows: 100}, b.source.lines[len(b.source.lines)-1])
-	require.EqualValues(t, 884_160, b.queue.Subject())
+	require.EqualValues(t, 884_160, b.queue.SelectedID())
 	for range 80 {
 		b.press("j")
 	}
 	require.Equal(t, monitor.LineAsk{Queue: 44, Rows: 200}, b.source.lines[len(b.source.lines)-1])
-	require.EqualValues(t, 884_240, b.queue.Subject(), "the cursor stays where it was")
+	require.EqualValues(t, 884_240, b.queue.SelectedID(), "the cursor stays where it was")
 	require.Contains(t, b.View(), "wait p50 2m00s  p95 3m00s  max 3m12s")
 }
 
@@ -165,9 +165,9 @@ func TestPointingPutsTheCursorIntoTheTableThatIsThere(t *testing.T) {
 		t.Fatalf("nothing shows %s", text)
 	}
 	point("884163")
-	require.EqualValues(t, 884_163, b.queue.Subject())
+	require.EqualValues(t, 884_163, b.queue.SelectedID())
 	point("884100")
-	require.EqualValues(t, 884_100, b.queue.Subject())
+	require.EqualValues(t, 884_100, b.queue.SelectedID())
 	point("884100")
 	require.Equal(t, keymap.InExecution, b.view, "pointing twice opens it")
 	b.open(keymap.InWorker)
@@ -178,16 +178,15 @@ func TestPointingPutsTheCursorIntoTheTableThatIsThere(t *testing.T) {
 	require.EqualValues(t, 884_105, b.execution.ID())
 }
 
-// TestNobodyHoldsAndNobodyWaits is said in words.
-func TestNobodyHoldsAndNobodyWaits(t *testing.T) {
+func TestAnEmptyQueueSaysSo(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.queue.Holders, source.queue.Active, source.queue.Queued, source.queue.Ages = &monitor.Holders{}, 0, 0, nil
 	source.line = &monitor.Line{Reading: source.line.Reading}
 	b := started(t, source, 140, 40)
 	b.open(keymap.InQueue)
-	require.Contains(t, b.View(), "Nobody holds a slot.")
-	require.Contains(t, b.View(), "Nobody waits.")
+	require.Contains(t, b.View(), "No execution holds a slot.")
+	require.Contains(t, b.View(), "No execution waits.")
 	b.press("enter")
 	require.Equal(t, "action:etl.load", b.executions.Filter())
 }
@@ -205,7 +204,7 @@ func TestTheQueueUnderTheCursorIsToldOfBelowAWideList(t *testing.T) {
 	require.Equal(t, monitor.LineAsk{Queue: 44, Rows: 10}, b.source.lines[len(b.source.lines)-1])
 	frame := b.View()
 	require.Contains(t, frame, "SLOT HOLDERS 1/2")
-	require.Contains(t, frame, "HEAD OF LINE")
+	require.Contains(t, frame, "FIRST WAITING")
 	require.Contains(t, frame, "▲ 884100 holds a slot for 25m00s: 48x p95.")
 	require.Equal(t, 5*time.Second, b.timers.due(screen.FeedQueue)[0].after)
 	read := b.source.count(screen.FeedQueue)
@@ -213,7 +212,7 @@ func TestTheQueueUnderTheCursorIsToldOfBelowAWideList(t *testing.T) {
 	require.Contains(t, b.View(), "ACTIVE 1/2")
 	require.Greater(t, b.source.count(screen.FeedQueue), read)
 	b.press("esc", "v", "j")
-	require.NotContains(t, b.View(), "HEAD OF LINE")
+	require.NotContains(t, b.View(), "FIRST WAITING")
 }
 
 // TestAWorkerIsOpened from the list, with what it has and what changed of it.
@@ -249,7 +248,7 @@ func TestTheWorkerUnderTheCursorIsReadWhereItIsShown(t *testing.T) {
 	b := started(t, sample(), 80, 24)
 	b.press("4", "j")
 	require.Equal(t, []int64{7}, b.source.workerIDs, "a queue without a worker has nothing to read")
-	require.Regexp(t, `owns +6 executions of 8 that it takes, the oldest 884101 for 9m00s`, b.View())
+	require.Regexp(t, `owns +6 executions of 8 slots, the oldest 884101 for 9m00s`, b.View())
 	b.press("v", "j")
 	require.Equal(t, 1, b.source.count(screen.FeedWorker), "what is not shown is not read")
 	b = started(t, sample(), 140, 40)

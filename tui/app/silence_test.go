@@ -26,7 +26,7 @@ func TestEveryViewJudgesAWorkerAlike(t *testing.T) {
 	b.press("4")
 	require.Regexp(t, `worker-python-01 +deaf `, b.View(), "the list")
 	b.press("j", "j")
-	require.Contains(t, b.View(), "▲ status says active but nobody consumes its queue: trust the broker.")
+	require.Contains(t, b.View(), "▲ status says active but its queue has no consumer: trust the broker.")
 	b.press("enter")
 	require.Contains(t, b.View(), "✗ deaf", "its page")
 }

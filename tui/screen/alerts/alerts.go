@@ -1,14 +1,14 @@
-// Package alerts is the view of what is wrong, what was, and who watches: the alerts
-// and the checks that failed in one list, what is known of the one under the cursor,
-// all checks, and what was cleared lately.
+// Package alerts is the view of alerts and failed checks. Below the list it explains the selected row, and
+// shows all checks and the alerts that were cleared recently.
 //
-// An empty list is no health by itself: the view always says how old the newest
-// evaluation of the rules is, and that nobody evaluates them when that is so.
+// An empty list proves no health by itself: the first line always says when the rules were evaluated last, or
+// that no replica evaluates them.
 package alerts
 
 import (
-	"cmp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
@@ -16,7 +16,6 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
@@ -25,16 +24,20 @@ type Alerts struct {
 	*list.List[row]
 
 	env *screen.Env
-	// past are the alerts that have ended, the newest first; onPast is true while they have the
-	// focus.
+	// past lists cleared alerts, the newest first; onPast is true while it has the focus.
 	past   *list.Table[cleared]
 	onPast bool
-	// letters is where most of the newest dead letters came from.
-	letters origin
+	// origin, workers and queues explain alerts. They are judged when data is read.
+	origin  origin
+	workers map[string]judged
+	queues  map[string]*monitor.Queue
 }
 
-// trendWidth is the room of a trend, whose span is trendSpan.
-const trendWidth = 8
+// A trend covers trendSpan in trendWidth cells.
+const (
+	trendSpan  = 15 * time.Minute
+	trendWidth = 8
+)
 
 var fields = []list.Field[row]{
 	{
@@ -45,9 +48,8 @@ var fields = []list.Field[row]{
 		},
 	},
 	{
-		Term: filter.Field{
-			Name: "rule", Kind: filter.Text, Help: "its rule, or the name of a check; a star stands for anything",
-		},
+		Term: filter.Field{Name: "rule", Kind: filter.Text,
+			Help: "its rule, or the name of a check; a star stands for anything"},
 		Texts: list.TextOf(ruleOf), Complete: true,
 	},
 	{
@@ -57,7 +59,7 @@ var fields = []list.Field[row]{
 			return widget.Cell{Text: word, Role: look.Role}
 		},
 		Term: filter.Field{
-			Name: "level", Kind: filter.Word, Help: "how bad it is",
+			Name: "level", Kind: filter.Word, Help: "its severity",
 			Values: []string{"critical", "warning", "info", "pending", "explained", "check"},
 		},
 		Texts: list.TextOf(func(r *row) string {
@@ -78,10 +80,14 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "SINCE", Width: 6, Right: true},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: r.since(e)} },
-		Sort: list.Order[row]{Key: 2, Name: "since", Compare: func(e *screen.Env, x, y *row) int {
-			return cmp.Compare(y.age(e), x.age(e))
-		}},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			text := e.AgeOf(r.since)
+			if r.check != nil && r.since != nil {
+				text = ">" + text // the check may have failed before the dashboard saw it
+			}
+			return widget.Cell{Text: text}
+		},
+		Sort: list.Order[row]{Key: 2, Name: "since", Compare: list.OldestFirst(sinceOf)},
 	},
 	{
 		Column: widget.Column{Title: "SEEN", Width: 4, Right: true},
@@ -98,17 +104,15 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "TARGET", Width: 24, Middle: true, Priority: 1},
-		Cell:   list.Dim(func(r *row) string { return r.target }),
-		Term:   filter.Field{Name: "target", Kind: filter.Within, Help: "what it is about"},
+		Cell:   list.Dim(targetOf),
+		Term:   filter.Field{Name: "target", Kind: filter.Within, Help: "its target"},
 		Texts: func(_ *screen.Env, r *row) []string {
 			if r.check != nil {
 				return r.check.Objects
 			}
 			return []string{r.target}
 		},
-		Sort: list.Order[row]{
-			Key: 4, Name: "target", Ascending: true, Compare: list.Ascending(func(r *row) string { return r.target }),
-		},
+		Sort: list.Order[row]{Key: 4, Name: "target", Ascending: true, Compare: list.Ascending(targetOf)},
 	},
 	{
 		Column: widget.Column{Title: "TREND", Width: trendWidth, Priority: 2},
@@ -121,7 +125,7 @@ var fields = []list.Field[row]{
 		},
 	},
 	{
-		Term: filter.Field{Name: "measure", Kind: filter.Text, Help: "what is measured"},
+		Term: filter.Field{Name: "measure", Kind: filter.Text, Help: "its measure"},
 		Texts: func(_ *screen.Env, r *row) []string {
 			if r.alert == nil {
 				return nil
@@ -131,19 +135,24 @@ var fields = []list.Field[row]{
 		Complete: true,
 	},
 	{
-		Term:  filter.Field{Name: "view", Kind: filter.Text, Help: "the view that it leads to"},
-		Texts: list.TextOf(func(r *row) string { return string(r.open().Open.View) }), Complete: true,
+		Term:  filter.Field{Name: "view", Kind: filter.Text, Help: "the view that enter opens"},
+		Texts: list.TextOf(func(r *row) string { return string(r.leads().Open.View) }), Complete: true,
 	},
 	{
 		Term: filter.Field{
 			Name: "state", Kind: filter.Word, Values: []string{"open", "acked", "muted", "cleared"},
-			Help: "whether it lasts, and what was done about it here",
+			Help: "open or cleared, acknowledged or muted",
 		},
 		Texts: func(e *screen.Env, r *row) []string { return []string{r.state(e)} },
 	},
 	{
-		Term:   filter.Field{Name: "age", Kind: filter.Age, Help: "since when it lasts"},
-		Number: func(e *screen.Env, r *row) (float64, bool) { return r.age(e).Seconds(), r.alert != nil },
+		Term: filter.Field{Name: "age", Kind: filter.Age, Help: "how long it lasts"},
+		Number: func(e *screen.Env, r *row) (float64, bool) {
+			if r.alert == nil {
+				return 0, false
+			}
+			return e.Since(*r.since).Seconds(), true
+		},
 	},
 	{
 		Term:   filter.Field{Name: "seen", Kind: filter.Number, Help: "how often it fired within a day"},
@@ -151,7 +160,9 @@ var fields = []list.Field[row]{
 	},
 }
 
-func ruleOf(r *row) string { return r.rule }
+func ruleOf(r *row) string      { return r.rule }
+func targetOf(r *row) string    { return r.target }
+func sinceOf(r *row) *time.Time { return r.since }
 
 // New makes the view.
 func New(env *screen.Env) *Alerts {
@@ -160,75 +171,66 @@ func New(env *screen.Env) *Alerts {
 		View: keymap.InAlerts, Title: "Alerts", Singular: "alert", Plural: "alerts",
 		Feed:      screen.FeedAlerts,
 		RefreshOn: []screen.Feed{screen.FeedChecks, screen.FeedOverview, screen.FeedBroker},
-		MoreFeeds: v.needs, Stale: v.behind,
+		MoreFeeds: func() []screen.Feed {
+			feeds := []screen.Feed{screen.FeedChecks, screen.FeedQueuesPast}
+			if v.aboutLetters() {
+				feeds = append(feeds, screen.FeedDeadLetters)
+			}
+			return feeds
+		},
+		Stale: func() screen.Feed {
+			d := env.Data
+			if v.aboutLetters() && d.DeadLetters == nil && d.Fresh(screen.FeedDeadLetters).Err == nil {
+				return screen.FeedDeadLetters
+			}
+			return ""
+		},
 		Loaded: func() bool { return env.Data.Alerts != nil }, Rows: v.rows, Fields: fields, Completions: v.known,
 		SearchTexts: func(r *row) []string { return []string{r.rule, r.text, r.target} },
 		Key:         func(r *row) string { return r.key },
-		IsProblem:   v.troubles,
-		RowsChanged: v.gatherCleared,
+		IsProblem: func(r *row) bool {
+			return r.check != nil || r.alert.State == alerting.AlertFiring &&
+				r.alert.Severity != alerting.LevelInfo && r.state(env) == "open"
+		},
+		RowsChanged: v.listCleared,
 		Export:      thing,
 	})
 	v.past.Focus(false)
 	return v
 }
 
-// needs are the checks, and the letters too while an alert is about them, since they say where
-// they came from.
-func (v *Alerts) needs() []screen.Feed {
-	feeds := []screen.Feed{screen.FeedChecks, screen.FeedQueuesPast}
-	if v.aboutLetters() {
-		feeds = append(feeds, screen.FeedDeadLetters)
-	}
-	return feeds
-}
-
-// behind names the letters when an alert is about them and they were not read yet.
-func (v *Alerts) behind() screen.Feed {
-	d := v.env.Data
-	if v.aboutLetters() && d.DeadLetters == nil && d.Fresh(screen.FeedDeadLetters).Err == nil {
-		return screen.FeedDeadLetters
-	}
-	return ""
-}
-
+// aboutLetters reports whether an open alert measures dead letters. Their origin then explains it.
 func (v *Alerts) aboutLetters() bool {
 	a := v.env.Data.Alerts
 	if a == nil && v.env.Data.Overview != nil {
 		a = v.env.Data.Overview.Alerts
 	}
-	if a == nil {
-		return false
-	}
-	for i := range a.Open {
-		if strings.HasPrefix(a.Open[i].Measure, letterMeasures) {
-			return true
-		}
-	}
-	return false
+	return a != nil && slices.ContainsFunc(a.Open, func(one alerting.Alert) bool {
+		return strings.HasPrefix(one.Measure, letterMeasures)
+	})
 }
 
-// letterMeasures is how the measures of dead letters begin.
+// letterMeasures is the prefix of the measures of dead letters.
 const letterMeasures = "dead_letter"
 
-// Changed takes over new data.
+// Changed judges what explains the alerts, and lists them again.
 func (v *Alerts) Changed(feed screen.Feed) {
-	if feed == screen.FeedDeadLetters {
-		v.letters = originOf(v.env.Data.DeadLetters)
+	switch feed {
+	case screen.FeedDeadLetters:
+		v.origin = originOf(v.env.Data.DeadLetters)
+		v.judge()
+	case screen.FeedAlerts, screen.FeedOverview, screen.FeedBroker, screen.FeedWorkers, screen.FeedQueues:
+		v.judge()
+	default:
 	}
 	v.List.Changed(feed)
 }
 
-// Title is the text of the title rule.
+// Title is the text of the title rule: the order of the list and its rows by class.
 func (v *Alerts) Title() (left, right string) {
 	if v.env.Data.Alerts == nil {
 		return "Alerts", ""
 	}
-	parts := append([]string{v.Arrangement()}, v.counts()...)
-	return "Alerts", strings.Join(parts, " · ") + v.env.Mark(screen.FeedAlerts)
-}
-
-// counts says how much there is of each level.
-func (v *Alerts) counts() []string {
 	by := map[string]int64{}
 	for i := range v.VisibleRows() {
 		r := &v.VisibleRows()[i]
@@ -238,16 +240,16 @@ func (v *Alerts) counts() []string {
 		}
 		by[class]++
 	}
-	var parts []string
-	for _, class := range classes {
+	parts := []string{v.Arrangement()}
+	for _, class := range []string{"critical", "warning", "info", "pending", "muted", "explained", "checks"} {
 		if n := by[class]; n > 0 {
 			parts = append(parts, v.env.Num(n)+" "+class)
 		}
 	}
-	if len(parts) == 0 {
-		return []string{"none open"}
+	if len(by) == 0 {
+		parts = append(parts, "none open")
 	}
-	return parts
+	return "Alerts", strings.Join(parts, " · ") + v.env.Mark(screen.FeedAlerts)
 }
 
 // Select puts the cursor on a line of the body.
@@ -267,13 +269,14 @@ func (v *Alerts) Select(line int) bool {
 	return false
 }
 
+// focus has the keys go to the cleared alerts, if there are any, or to the list.
 func (v *Alerts) focus(past bool) {
 	v.onPast = past && v.past.Len() > 0
 	v.Table().Focus(!v.onPast)
 	v.past.Focus(v.onPast)
 }
 
-// Leave takes the focus back from what was cleared.
+// Leave returns the focus from the cleared alerts to the list.
 func (v *Alerts) Leave() bool {
 	was := v.onPast
 	v.focus(false)
@@ -292,7 +295,7 @@ func (v *Alerts) Do(action keymap.Action) screen.Effect {
 		return v.quiet(action)
 	case keymap.Open:
 		if r := v.current(); r != nil {
-			return r.open()
+			return r.leads()
 		}
 		return screen.Effect{Handled: true, Note: "Nothing needs attention."}
 	default:
@@ -315,100 +318,55 @@ func (v *Alerts) current() *row {
 	return nil
 }
 
-// quiet acknowledges the alert under the cursor, or mutes it; the same again takes
-// that back. Nothing but this session knows of it.
+// quiet acknowledges or mutes the selected alert in this session. The second time it takes that back.
 func (v *Alerts) quiet(action keymap.Action) screen.Effect {
 	r := v.current()
 	if r == nil || r.alert == nil || r.found || r.alert.Cleared != nil {
-		return screen.Effect{Handled: true, Note: "Only alerts that are open can be acknowledged or muted."}
+		return screen.Effect{Handled: true, Note: "Only open alerts can be acknowledged or muted."}
 	}
 	e := v.env
-	note := "No longer acknowledged."
+	note := ""
 	switch {
 	case action == keymap.Acknowledge && e.Quiet.Acknowledge(r.key):
 		note = "Acknowledged in this session; it stays open."
 	case action == keymap.Acknowledge:
+		note = "No longer acknowledged."
 	case e.Quiet.Mute(r.key, e.Clock):
-		note = "Muted here for " + widget.Short(screen.MuteTime) +
-			", in the header too; the engine goes on evaluating it."
+		note = "Muted in this session for " + widget.Short(screen.MuteTime) + "; the engine still evaluates it."
 	default:
-		note = "Heard again."
+		note = "No longer muted."
 	}
 	v.Rebuild(true)
 	return screen.Effect{Handled: true, Note: note}
 }
 
-// look is how the level of a row looks, and the word for it: what was done about it
-// here goes before how bad it is, which the sign says too.
-func (r *row) look(e *screen.Env) (look theme.State, word string) {
-	if r.check != nil {
-		return e.CheckLook(r.check.Status), "check"
-	}
-	look = e.Theme.Of(screen.LevelState(r.alert.Severity))
-	word = levelWords[r.alert.Severity]
-	if r.alert.State == alerting.AlertPending {
-		look.Role, word = theme.Dim, "pending"
-	}
-	if r.cause != "" {
-		look.Role, word = theme.Dim, "explained"
-	}
-	if e.Quiet.Acked(r.key) {
-		look.Role, word = theme.Dim, "acked"
-	}
-	if left := e.Quiet.MutedFor(r.key, e.Clock); left > 0 {
-		look.Role, word = theme.Dim, "muted "+widget.Short(left)
-	}
-	return look, word
-}
-
-var levelWords = map[alerting.Level]string{
-	alerting.LevelCritical: "crit", alerting.LevelWarning: "warn", alerting.LevelInfo: "info",
-}
-
-// known lists the values of a field that were read, whatever the filter in place.
+// known lists the values of a field among all alerts and checks, whatever the filter.
 func (v *Alerts) known(field string) []string {
 	var known screen.Distinct
-	d := v.env.Data
-	add := func(r row) {
-		switch field {
-		case "rule":
-			known.Add(r.rule)
-		case "view":
-			known.Add(string(r.open().Open.View))
-		case "measure":
-			if r.alert != nil {
-				known.Add(r.alert.Measure)
-			}
-		case "target":
-			if r.alert != nil {
-				known.Add(r.alert.Target)
-			}
-		}
+	add := func(r row, measure, target string) {
+		known.Add(map[string]string{
+			"rule": r.rule, "view": string(r.leads().Open.View), "measure": measure, "target": target,
+		}[field])
 	}
+	d := v.env.Data
 	if d.Alerts != nil {
-		for _, list := range [][]alerting.Alert{d.Alerts.Open, d.Alerts.Recent} {
-			for i := range list {
-				add(alertRow(&list[i]))
-			}
+		for _, a := range slices.Concat(d.Alerts.Open, d.Alerts.Recent) {
+			add(alertRow(&a), a.Measure, a.Target)
 		}
 	}
 	if d.Checks != nil {
 		for i := range d.Checks.List {
-			add(checkRow(&d.Checks.List[i]))
+			add(checkRow(&d.Checks.List[i]), "", "")
 		}
 	}
 	return known.List()
 }
 
-// Relations is what the alert or check under the cursor has to do with.
+// Relations lead from the selected alert or check to related items.
 func (v *Alerts) Relations() (title string, related []screen.Relation, ok bool) {
 	r := v.current()
 	if r == nil {
 		return "", nil, false
-	}
-	name, kind := "", ""
-	if r.alert != nil {
-		name, kind = r.alert.Target, r.alert.Of
 	}
 	queue := screen.Relation{Key: "q", Label: "queue", Not: "it is about none"}
 	worker := screen.Relation{Key: "w", Label: "worker", Not: "it is about none"}
@@ -416,19 +374,20 @@ func (v *Alerts) Relations() (title string, related []screen.Relation, ok bool) 
 	letters := screen.Relation{
 		Key: "d", Label: "dead letters", Help: "all", To: screen.OpenList(keymap.InDeadLetters, ""),
 	}
-	switch kind {
-	case "queue":
-		action, _, _ := strings.Cut(name, " ")
-		queue.Leads(name, screen.OpenList(keymap.InQueues, action))
+	switch a := r.alert; {
+	case a == nil:
+	case a.Of == "queue":
+		action, _, _ := strings.Cut(a.Target, " ")
+		queue.Leads(a.Target, screen.OpenList(keymap.InQueues, action))
 		executions.Leads("of "+action, screen.OpenList(keymap.InExecutions, "action:"+action))
 		letters.Leads("of "+action, screen.OpenList(keymap.InDeadLetters, "action:"+action))
-	case "worker":
-		quoted := filter.Quote(name)
-		worker.Leads(name, screen.OpenList(keymap.InWorkers, quoted))
-		executions.Leads("given to "+name, screen.OpenList(keymap.InExecutions, "worker:"+quoted))
-		letters.Leads("on their way to "+name, screen.OpenList(keymap.InDeadLetters, "from:"+quoted))
+	case a.Of == "worker":
+		quoted := filter.Quote(a.Target)
+		worker.Leads(a.Target, screen.OpenList(keymap.InWorkers, quoted))
+		executions.Leads("assigned to "+a.Target, screen.OpenList(keymap.InExecutions, "worker:"+quoted))
+		letters.Leads("from "+a.Target, screen.OpenList(keymap.InDeadLetters, "from:"+quoted))
 	}
-	opens := r.open()
+	opens := r.leads()
 	help := strings.TrimSpace(string(opens.Open.View) + "  " + opens.Open.Filter)
 	return r.rule, []screen.Relation{
 		{Key: "t", Label: "target", Help: help, To: opens}, queue, worker, executions, letters,

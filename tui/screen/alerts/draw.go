@@ -4,16 +4,12 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
-
-// trendSpan is how far back the trends look.
-const trendSpan = 15 * time.Minute
 
 // Render draws the view.
 func (v *Alerts) Render(w, h int) []string {
@@ -24,8 +20,8 @@ func (v *Alerts) Render(w, h int) []string {
 	return lines
 }
 
-// place is on which lines of the body the lists are: the header of the first, and the first row of
-// what was cleared, zero where it is not drawn.
+// place says where the lists are drawn: the line of the header of the first, and the line of the first cleared
+// alert, zero if hidden.
 type place struct{ first, past int }
 
 // draw draws the view and says where its lists are.
@@ -46,8 +42,7 @@ func (v *Alerts) draw(w, h int) ([]string, place) {
 	return append(lines, recent...), at
 }
 
-// share says how many lines the blocks below the list may take of those that are
-// left. The list keeps the larger part of a small window.
+// share distributes the lines below the evaluation. In a small window the list keeps the larger part.
 func (v *Alerts) share(w, rest int) (details, checks, past int) {
 	if !v.PreviewShown() {
 		return 0, 0, 0
@@ -71,17 +66,17 @@ func (v *Alerts) share(w, rest int) (details, checks, past int) {
 	return details, checks, past
 }
 
-// list is the table, or why there is nothing in it.
+// list is the table, or the reason why it is empty.
 func (v *Alerts) list(a *alerting.Alerts, w, h int) []string {
 	e := v.env
 	if v.Len() > 0 {
 		return widget.Fit(v.Table().Lines(w, h, e.Theme), w, h)
 	}
 	if v.Filter() != "" || v.Problems() {
-		text := "Nothing that is open matches; esc clears the filter, z shows all."
+		text := "No open alert matches; esc clears the filter, z shows all."
 		return widget.Fit([]string{"", " " + e.Dim(text)}, w, h)
 	}
-	text := " " + e.Dim("Nothing that could be looked at needs attention.")
+	text := " " + e.Dim("Nothing that could be checked needs attention.")
 	if a.Evaluated {
 		sign, calm := e.Calm()
 		text = " " + sign + " " + e.Dim(calm)
@@ -90,7 +85,7 @@ func (v *Alerts) list(a *alerting.Alerts, w, h int) []string {
 	return widget.Fit([]string{"", text, " " + e.Dim(rules)}, w, h)
 }
 
-// evaluation is the line about who watches.
+// evaluation says who evaluated the rules, and when.
 func (v *Alerts) evaluation(a *alerting.Alerts, w int) []string {
 	e := v.env
 	if a.Evaluated && a.EvaluatedAt != nil {
@@ -117,7 +112,7 @@ func (v *Alerts) evaluation(a *alerting.Alerts, w int) []string {
 	return lines
 }
 
-// checkBlock is every check, the worst first.
+// checkBlock lists all checks, the worst first.
 func (v *Alerts) checkBlock(w, h int) []string {
 	if h < 3 {
 		return nil
@@ -131,7 +126,7 @@ func (v *Alerts) checkBlock(w, h int) []string {
 	return append(lines, screen.Indented(screen.Indented(e.CheckLines(w-2, h-1, "")))...)
 }
 
-// pastBlock is what was cleared lately.
+// pastBlock lists the recently cleared alerts.
 func (v *Alerts) pastBlock(w, h int) []string {
 	if h < 2 {
 		return nil
@@ -145,10 +140,9 @@ func (v *Alerts) pastBlock(w, h int) []string {
 	return append(lines, widget.Fit(v.past.Lines(w, h, e.Theme)[1:], w, h-1)...)
 }
 
-// labelWidth is the room of the labels in the details.
 const labelWidth = 10
 
-// details says more about the row under the cursor, in at most h lines.
+// details explain the selected row in at most h lines.
 func (v *Alerts) details(w, h int) []string {
 	e, r := v.env, v.current()
 	if h < 3 || r == nil {
@@ -193,11 +187,11 @@ func (v *Alerts) details(w, h int) []string {
 	if a.NotEvaluated {
 		facts(screen.Fact{Text: "not evaluated since " + a.Seen.UTC().Format("15:04:05Z")})
 	}
-	facts(screen.Fact{Name: "try", Text: v.try(a)}, screen.Fact{Name: "found", Text: a.Hint})
+	facts(screen.Fact{Name: "try", Text: v.advice(a)}, screen.Fact{Name: "found", Text: a.Hint})
 	return lines[:min(len(lines), h)]
 }
 
-// value is what was measured last, how it went, and where the threshold is.
+// value is the last value of an alert with its trend and threshold.
 func (v *Alerts) value(a *alerting.Alert, rule *alerting.AlertRule, w int) string {
 	e := v.env
 	text := cmp.Or(widget.Clean(a.Shown), widget.Unknown)
@@ -215,7 +209,7 @@ func (v *Alerts) value(a *alerting.Alert, rule *alerting.AlertRule, w int) strin
 	return widget.Cut(line, w)
 }
 
-// span says since when an alert is there, and until when it was.
+// span says when an alert began, and when it was cleared.
 func (v *Alerts) span(a *alerting.Alert) string {
 	layout := "15:04:05Z"
 	if v.env.Since(a.Since).Hours() > 20 {

@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,19 +12,54 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// likely is what probably lies behind an alert, by what else was read; without that,
-// what the rule means.
+// judged is a worker with its health.
+type judged struct {
+	monitor.Judgement
+
+	worker *monitor.Worker
+}
+
+// judge indexes the workers and queues that may explain alerts, so that a frame only looks them up.
+func (v *Alerts) judge() {
+	d := v.env.Data
+	v.workers, v.queues = map[string]judged{}, map[string]*monitor.Queue{}
+	if d.Alerts == nil {
+		return
+	}
+	broker := v.env.Heard().WorkerQueues()
+	add := func(workers []monitor.Worker, at time.Time, queues []monitor.Queue) {
+		for i := range workers {
+			w := &workers[i]
+			v.workers[w.Name] = judged{Judgement: w.Judge(at, d.StaleAfter(), broker[w.ID]), worker: w}
+		}
+		for i := range queues {
+			v.queues[queues[i].Name()] = &queues[i]
+		}
+	}
+	if d.Queues != nil {
+		add(nil, time.Time{}, d.Queues.List)
+	}
+	if o := d.Overview; o != nil {
+		add(o.WorkerList, o.At, o.Top)
+	}
+	if d.Workers != nil {
+		add(d.Workers.List, d.Workers.At, nil)
+	}
+}
+
+// likely is the probable cause of an alert, or else the purpose of its rule.
 func (v *Alerts) likely(a *alerting.Alert, rule *alerting.AlertRule) string {
 	why := ""
 	switch {
 	case strings.HasPrefix(a.Measure, letterMeasures):
 		why = v.lettersFrom()
 	case a.Of == "queue":
-		why = v.behindQueue(a.Target)
+		why = v.aboutQueue(a.Target)
 	case a.Of == "worker":
-		why = v.behindWorker(a.Target)
-	case slices.Contains(byWorkers, a.Measure):
-		why = v.silentWorkers()
+		why = v.aboutWorker(a.Target)
+	case a.Measure == "execution_timeouts" || a.Measure == "scheduled_overdue" || a.Measure == "stuck_seconds":
+		// A lost worker explains executions that never start or end, but no failures.
+		why = v.lostWorker()
 	}
 	if why == "" && rule != nil {
 		why = rule.Why
@@ -33,18 +67,13 @@ func (v *Alerts) likely(a *alerting.Alert, rule *alerting.AlertRule) string {
 	return why
 }
 
-// byWorkers are the measures of executions that their workers do not begin or end. A worker
-// that is gone explains these; it does not explain that executions fail.
-var byWorkers = []string{"execution_timeouts", "scheduled_overdue", "stuck_seconds"}
-
-// origin is where most of the newest letters came from, and for which reason they died: so many of
-// all. Nothing is known of it while there is no worker.
+// origin is the worker and reason of most of the newest dead letters; worker is empty if there is none.
 type origin struct {
 	worker, reason string
 	letters, all   int
 }
 
-// originOf finds where most of the newest letters came from.
+// originOf finds the origin of at least half of the newest dead letters.
 func originOf(d *monitor.DeadLetters) (most origin) {
 	if d == nil || d.Ledger == nil {
 		return origin{}
@@ -68,61 +97,40 @@ func originOf(d *monitor.DeadLetters) (most origin) {
 	return most
 }
 
-// lettersFrom says where most of the newest letters came from.
+// lettersFrom names the origin of most of the newest dead letters.
 func (v *Alerts) lettersFrom() string {
-	from := v.letters
+	from := v.origin
 	if from.worker == "" {
 		return ""
 	}
 	text := fmt.Sprintf("%d of the newest %d dead letters came from %s, reason %s",
 		from.letters, from.all, from.worker, from.reason)
-	if ill := v.illness(from.worker); ill != "" {
-		text = from.worker + " " + ill + "; " + text
+	if problem := v.problem(from.worker); problem != "" {
+		text = from.worker + " " + problem + "; " + text
 	}
 	return text
 }
 
-// illness says what is wrong with a worker; empty when nothing is known to be.
-func (v *Alerts) illness(name string) string {
-	w, at := v.worker(name)
-	if w == nil {
-		return ""
-	}
-	switch j := v.env.Judge(w, at); {
-	case j.Health == monitor.WorkerCordoned, j.Health == monitor.WorkerDraining, j.Health == monitor.WorkerInactive:
-		return "is " + string(j.Health)
-	case j.By == monitor.ByBroker && j.Health == monitor.WorkerSuspect:
-		return "is " + j.Why
-	case j.Gone() && w.Heartbeat != nil && j.By == monitor.ByHeartbeat:
-		return "is " + j.Why
-	case j.Gone():
-		return j.Why
+// problem says what is wrong with a worker; empty if nothing is known.
+func (v *Alerts) problem(name string) string {
+	w := v.workers[name]
+	switch {
+	case w.Health == monitor.WorkerCordoned, w.Health == monitor.WorkerDraining, w.Health == monitor.WorkerInactive:
+		return "is " + string(w.Health)
+	case w.By == monitor.ByBroker && w.Health == monitor.WorkerSuspect:
+		return "is " + w.Why
+	case w.Gone() && w.worker.Heartbeat != nil && w.By == monitor.ByHeartbeat:
+		return "is " + w.Why
+	case w.Gone():
+		return w.Why
 	default:
 		return ""
 	}
 }
 
-// worker finds a worker by its name, and when it was read.
-func (v *Alerts) worker(name string) (*monitor.Worker, time.Time) {
-	named := func(list []monitor.Worker) int {
-		return slices.IndexFunc(list, func(w monitor.Worker) bool { return w.Name == name })
-	}
-	if d := v.env.Data.Workers; d != nil {
-		if at := named(d.List); at >= 0 {
-			return &d.List[at], d.At
-		}
-	}
-	if d := v.env.Data.Overview; d != nil {
-		if at := named(d.WorkerList); at >= 0 {
-			return &d.WorkerList[at], d.At
-		}
-	}
-	return nil, time.Time{}
-}
-
-// behindQueue says what keeps a queue from moving.
-func (v *Alerts) behindQueue(name string) string {
-	q := v.queue(name)
+// aboutQueue says what stops a queue.
+func (v *Alerts) aboutQueue(name string) string {
+	q := v.queues[name]
 	switch {
 	case q == nil:
 		return ""
@@ -130,81 +138,63 @@ func (v *Alerts) behindQueue(name string) string {
 		return strings.TrimSuffix("it is paused by "+q.PausedBy+": "+q.PauseReason, ": ")
 	case q.Blocked != "":
 		return q.Blocked
-	case q.Limit != nil && q.Active >= *q.Limit:
-		return "all " + screen.Slots(q.Active, q.Limit) + " slots are taken; enter, then tab shows who holds them"
+	case q.Full():
+		return "all " + screen.Slots(q.Active, q.Limit) + " slots are taken; enter, then tab shows their holders"
 	default:
 		return ""
 	}
 }
 
-func (v *Alerts) queue(name string) *monitor.Queue {
-	d := v.env.Data
-	var lists [2][]monitor.Queue
-	if d.Overview != nil {
-		lists[0] = d.Overview.Top
-	}
-	if d.Queues != nil {
-		lists[1] = d.Queues.List
-	}
-	for _, list := range lists {
-		for i := range list {
-			if list[i].Name() == name {
-				return &list[i]
-			}
-		}
-	}
-	return nil
-}
-
-// behindWorker says how a worker is, and what waits for it.
-func (v *Alerts) behindWorker(name string) string {
-	w, _ := v.worker(name)
+// aboutWorker says what is wrong with a worker, and what depends on it.
+func (v *Alerts) aboutWorker(name string) string {
+	w := v.workers[name].worker
 	if w == nil {
 		return ""
 	}
 	var parts []string
-	if ill := v.illness(name); ill != "" {
-		parts = append(parts, "it "+ill)
+	if problem := v.problem(name); problem != "" {
+		parts = append(parts, "it "+problem)
 	}
 	if w.Assigned != nil && *w.Assigned > 0 {
 		parts = append(parts, "owns "+v.env.Plural(*w.Assigned, "execution", "executions"))
 	}
-	if q, ok := v.env.Data.Broker.Queue(monitor.WorkerQueue(w.ID)); ok && !q.Uncounted && q.Ready > 0 {
-		parts = append(parts, v.env.Num(q.Ready)+" wait in "+q.Name+", which has "+v.env.Consumers(&q))
+	if q := v.env.Data.Broker.WorkerQueue(w.ID); q != nil && !q.Uncounted && q.Ready > 0 {
+		parts = append(parts, v.env.Num(q.Ready)+" wait in "+q.Name+", which has "+v.env.Consumers(q))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// silentWorkers says which workers take what they were handed to nowhere.
-func (v *Alerts) silentWorkers() string {
+// lostWorker names the first worker that has executions and a problem.
+func (v *Alerts) lostWorker() string {
 	o := v.env.Data.Overview
 	if o == nil {
 		return ""
 	}
 	for i := range o.WorkerList {
 		if w := &o.WorkerList[i]; w.Assigned != nil && *w.Assigned > 0 {
-			if ill := v.illness(w.Name); ill != "" {
-				return w.Name + " " + ill + ", and owns " + v.env.Plural(*w.Assigned, "execution", "executions")
+			if problem := v.problem(w.Name); problem != "" {
+				return w.Name + " " + problem + ", and owns " + v.env.Plural(*w.Assigned, "execution", "executions")
 			}
 		}
 	}
 	return ""
 }
 
-// tries are the keys that lead on, by the view that an alert leads to.
+// tries are the next steps by the view that the alert opens.
 var tries = map[screen.View]string{
 	keymap.InDeadLetters: "enter opens the dead letters · there a groups them · R plans a requeue",
-	keymap.InQueues:      "enter shows the queue · enter again who holds its slots and who waits",
+	keymap.InQueues:      "enter shows the queue · enter again its slot holders and waiting executions",
 	keymap.InWorkers:     "enter shows the worker · A drains it or gives its work to others",
 	keymap.InExecutions:  "enter lists them · enter again and W says why one waits",
 	keymap.InOverview:    "enter shows the overview with the engine's replicas",
 	keymap.InBroker:      "enter shows the broker's queues and how they are wired",
 }
 
-func (v *Alerts) try(a *alerting.Alert) string {
+// advice is the next step for an alert.
+func (v *Alerts) advice(a *alerting.Alert) string {
 	text := tries[screen.View(a.View)]
-	if w, at := v.worker(a.Target); a.Of == "worker" && w != nil {
-		switch v.env.Judge(w, at).Health {
+	if w, ok := v.workers[a.Target]; a.Of == "worker" && ok {
+		switch w.Health {
 		case monitor.WorkerStale, monitor.WorkerInactive:
 			text = "enter shows the worker · if its process is gone, A forgets it"
 		case monitor.WorkerDraining, monitor.WorkerCordoned:

@@ -16,16 +16,17 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// row is an alert, or a check that did not come out well.
+// row is an alert or a failed check.
 type row struct {
 	key, rule, target, text string
+	since                   *time.Time
 
-	// One of these is set.
+	// Either alert or check is set.
 	alert *alerting.Alert
 	check *monitor.Check
-	// found is true of what no rule has raised: the dashboard found it.
+	// found is true for a finding of the dashboard, which no rule has raised.
 	found bool
-	// cause explains the row, so that it is not counted; empty if nothing does.
+	// cause names the alert that explains this one; explained alerts are not counted.
 	cause string
 }
 
@@ -38,11 +39,17 @@ func foundRow(f *alerting.Finding, at time.Time) row {
 	if f.Since != nil {
 		a.Since = *f.Since
 	}
-	return row{key: "found\x1f" + f.Text, rule: "-", text: f.Text, alert: a, found: true, target: cmp.Or(f.Filter, "-")}
+	return row{
+		key: "found\x1f" + f.Text, rule: "-", text: f.Text, target: cmp.Or(f.Filter, "-"), since: &a.Since,
+		alert: a, found: true,
+	}
 }
 
 func alertRow(a *alerting.Alert) row {
-	r := row{key: screen.AlertKey(a.Rule, a.Target), rule: a.Rule, text: a.Summary, alert: a, target: a.Target}
+	r := row{
+		key: screen.AlertKey(a.Rule, a.Target), rule: a.Rule, text: a.Summary, target: a.Target, since: &a.Since,
+		alert: a,
+	}
 	switch {
 	case a.Of != "":
 		r.target = a.Of + " " + a.Target
@@ -60,7 +67,7 @@ func alertRow(a *alerting.Alert) row {
 }
 
 func checkRow(c *monitor.Check) row {
-	r := row{key: "check\x1f" + c.Name, rule: c.Name, text: c.Text, check: c, target: "-"}
+	r := row{key: "check\x1f" + c.Name, rule: c.Name, text: c.Text, target: "-", since: c.Seen, check: c}
 	if len(c.Objects) > 0 {
 		r.target = c.Objects[0]
 	}
@@ -70,9 +77,7 @@ func checkRow(c *monitor.Check) row {
 	return r
 }
 
-// The classes of rows, as the title counts them.
-var classes = []string{"critical", "warning", "info", "pending", "muted", "explained", "checks"}
-
+// class is the group in which the title counts the row.
 func (r *row) class() string {
 	switch {
 	case r.check != nil:
@@ -86,16 +91,37 @@ func (r *row) class() string {
 	}
 }
 
-// open turns to what the row is about.
-func (r *row) open() screen.Effect {
+// look is the sign of a row and the text of its level. What the operator did about an alert replaces its level.
+func (r *row) look(e *screen.Env) (look theme.State, level string) {
+	if r.check != nil {
+		return e.CheckLook(r.check.Status), "check"
+	}
+	look, level = e.Theme.Of(screen.LevelState(r.alert.Severity)), map[alerting.Level]string{
+		alerting.LevelCritical: "crit", alerting.LevelWarning: "warn", alerting.LevelInfo: "info",
+	}[r.alert.Severity]
+	quiet := ""
+	if left := e.Quiet.MutedFor(r.key, e.Clock); left > 0 {
+		quiet = "muted " + widget.Short(left)
+	} else if e.Quiet.Acked(r.key) {
+		quiet = "acked"
+	} else if class := r.class(); class == "explained" || class == "pending" {
+		quiet = class
+	}
+	if quiet != "" {
+		look.Role, level = theme.Dim, quiet
+	}
+	return look, level
+}
+
+// leads opens the subject of the row.
+func (r *row) leads() screen.Effect {
 	if r.check != nil {
 		return screen.OpenList(screen.View(cmp.Or(r.check.View, string(keymap.InBroker))), r.check.Filter)
 	}
 	return screen.OpenList(screen.View(r.alert.View), r.alert.Filter)
 }
 
-// rows are what is open, then the checks that failed. Alerts behind a worse one about the same
-// are left out.
+// rows are the open alerts and the failed checks, without alerts behind a worse one of the same target.
 func (v *Alerts) rows() []row {
 	a := v.env.Data.Alerts
 	var rows []row
@@ -121,32 +147,24 @@ func (v *Alerts) rows() []row {
 	return rows
 }
 
-// troubles reports whether a row is to be seen while only problems are: what fires,
-// matters, and was neither acknowledged nor muted.
-func (v *Alerts) troubles(r *row) bool {
-	e := v.env
-	return r.check != nil || r.alert.State == alerting.AlertFiring && r.alert.Severity != alerting.LevelInfo &&
-		!e.Quiet.Acked(r.key) && e.Quiet.MutedFor(r.key, e.Clock) == 0
-}
-
-// rank orders rows by how bad they are: what fires before the checks, and those
-// before what may come or hardly matters.
+// rank orders rows by level: firing alerts, then checks, then info, pending and explained alerts.
 func (r *row) rank() int {
 	if r.check != nil {
 		return 2 + r.check.Status.Worst()
 	}
-	switch {
-	case r.alert.State == alerting.AlertPending, r.cause != "":
-		return 5
-	case r.alert.Severity == alerting.LevelCritical:
+	switch r.class() {
+	case string(alerting.LevelCritical):
 		return 0
-	case r.alert.Severity == alerting.LevelWarning:
+	case string(alerting.LevelWarning):
 		return 1
+	case "pending", "explained":
+		return 5
 	default:
 		return 4
 	}
 }
 
+// times is how often the alert fired within a day; 0 if unknown.
 func (r *row) times() int64 {
 	if r.alert == nil {
 		return 0
@@ -154,29 +172,7 @@ func (r *row) times() int64 {
 	return r.alert.Times
 }
 
-// age is since when a row is there; of a check it is since when it was seen.
-func (r *row) age(e *screen.Env) time.Duration {
-	switch {
-	case r.alert == nil && r.check.Seen == nil:
-		return 0
-	case r.alert == nil:
-		return e.Since(*r.check.Seen)
-	}
-	return e.Since(r.alert.Since)
-}
-
-// since is that in words: a check may have failed for longer than anybody has looked.
-func (r *row) since(e *screen.Env) string {
-	switch {
-	case r.alert == nil && r.check.Seen == nil:
-		return "-"
-	case r.alert == nil:
-		return ">" + widget.Age(r.age(e))
-	}
-	return widget.Age(r.age(e))
-}
-
-// state is whether it lasts, and what was done about it here.
+// state says whether the alert is open, and what the operator did about it.
 func (r *row) state(e *screen.Env) string {
 	switch {
 	case r.alert != nil && r.alert.Cleared != nil:
@@ -190,7 +186,7 @@ func (r *row) state(e *screen.Env) string {
 	}
 }
 
-// cleared is an alert that has ended, and which time of its day it was.
+// cleared is an alert that ended; nth counts its occurrences of that day.
 type cleared struct {
 	row
 
@@ -235,8 +231,8 @@ func newCleared(env *screen.Env) *list.Table[cleared] {
 	})
 }
 
-// gatherCleared lists what has ended and passes the filter, the newest first.
-func (v *Alerts) gatherCleared() {
+// listCleared lists the cleared alerts that pass the filter, the newest first.
+func (v *Alerts) listCleared() {
 	recent := v.env.Data.Alerts.Recent
 	var rows []cleared
 	for i := range recent {
@@ -248,21 +244,21 @@ func (v *Alerts) gatherCleared() {
 	v.focus(v.onPast)
 }
 
-// nthOfDay is which time an alert fired on its day, as far as those before it are
-// known.
+// nthOfDay counts the known occurrences of an alert on its day until this one.
 func nthOfDay(list []alerting.Alert, at int) int {
 	n, one := 1, &list[at]
+	day := one.Since.UTC().Truncate(24 * time.Hour)
 	for i := range list {
 		other := &list[i]
-		sameDay := other.Since.UTC().Truncate(24 * time.Hour).Equal(one.Since.UTC().Truncate(24 * time.Hour))
-		if other.Rule == one.Rule && other.Target == one.Target && sameDay && other.Since.Before(one.Since) {
+		if other.Rule == one.Rule && other.Target == one.Target && other.Since.Before(one.Since) &&
+			!other.Since.Before(day) {
 			n++
 		}
 	}
 	return n
 }
 
-// thing is the alert or the check of a row.
+// thing is the alert or check of a row for the clipboard and for files.
 func thing(r *row) screen.Thing {
 	if r.check != nil {
 		return screen.Thing{
@@ -275,7 +271,7 @@ func thing(r *row) screen.Thing {
 	name := strings.TrimSuffix(r.alert.Rule+" "+r.alert.Target, " ")
 	t := screen.Numbered("alert", r.alert.ID, "", "alert", *r.alert)
 	t.Name, t.Command = "alert "+name, []string{"alerts", "list"}
-	if r.alert.ID == 0 { // judged by the dashboard itself, which writes none
+	if r.alert.ID == 0 { // the dashboard evaluated it and has no row
 		t.ID, t.Table = name, ""
 	}
 	return t

@@ -1,9 +1,8 @@
-// Package brokerqueues is the view of the message broker: every queue of the
-// virtual host with what is in force for it and whose it is, the nodes, and
-// whether dead letters find their way.
+// Package brokerqueues is the view of the message broker: every queue of the virtual host with its settings and its
+// worker, the nodes, and the checks of the routing of dead letters.
 //
-// Numbers that the broker has not counted are unknown, never zero, and an
-// interface that does not answer leaves what it said last, greyed with its age.
+// Numbers that the broker has not counted are unknown, never zero. If the management interface does not answer, its
+// last values stay, greyed with their age.
 package brokerqueues
 
 import (
@@ -29,17 +28,17 @@ type Broker struct {
 	env *screen.Env
 }
 
-// row is a queue with whose it is and what is wrong with it.
+// row is a queue with its worker, state and problem.
 type row struct {
 	monitor.BrokerQueue
 
-	worker string // its worker's name; empty for none
-	orphan bool   // of a worker that has no row
-	state  string // as the theme knows it
+	worker string // the name of its worker; empty if there is none
+	orphan bool   // its worker has no row
+	state  string // a state of the theme
 	note   string
 }
 
-// states are how queues are judged: the word for filters, and how bad that is.
+// states are the states of queues with their name in filters and their rank in the order, the worst first.
 var states = map[string]struct {
 	word string
 	rank int
@@ -65,7 +64,7 @@ var fields = []list.Field[row]{
 	},
 	{
 		Term: filter.Field{
-			Name: "state", Kind: filter.Word, Help: "how it is judged",
+			Name: "state", Kind: filter.Word, Help: "its state",
 			Values: []string{"problem", "warning", "uncounted", "active", "idle"},
 		},
 		Texts: list.TextOf(func(r *row) string { return states[r.state].word }),
@@ -76,16 +75,22 @@ var fields = []list.Field[row]{
 	},
 	{
 		Term: filter.Field{
-			Name: "worker", Kind: filter.Text, Values: []string{"none", "orphan"}, Help: "whose it is",
+			Name: "worker", Kind: filter.Text, Values: []string{"none", "orphan"}, Help: "its worker",
 		},
-		Texts: list.TextOf(owner), Complete: true,
+		Texts: list.TextOf(func(r *row) string {
+			if r.orphan {
+				return "orphan"
+			}
+			return cmp.Or(r.worker, "none")
+		}),
+		Complete: true,
 	},
-	count("READY", 8, 0, "ready", "messages that wait", 2, func(r *row) int64 { return r.Ready }),
-	count("UNACK", 6, 0, "unacked", "messages that were given and not acknowledged", 3,
+	count("READY", 8, 0, "ready", "messages ready for delivery", 2, func(r *row) int64 { return r.Ready }),
+	count("UNACK", 6, 0, "unacked", "delivered messages without an acknowledgement", 3,
 		func(r *row) int64 { return r.Unacked }),
-	consumers(count("CONS", 4, 0, "consumers", "how many take from it", 4, func(r *row) int64 { return r.Consumers })),
-	speed("IN/s", "in", "messages that come, a second", 5, func(r *row) *float64 { return r.Published }),
-	speed("OUT/s", "out", "messages that go, a second", 6, func(r *row) *float64 { return r.Delivered }),
+	consumers(count("CONS", 4, 0, "consumers", "how many consume it", 4, func(r *row) int64 { return r.Consumers })),
+	speed("IN/s", "in", "messages published per second", 5, func(r *row) *float64 { return r.Published }),
+	speed("OUT/s", "out", "messages delivered per second", 6, func(r *row) *float64 { return r.Delivered }),
 	{
 		Column: widget.Column{Title: "TYPE", Width: 7, Priority: 6},
 		Cell:   list.Dim(kind),
@@ -97,17 +102,15 @@ var fields = []list.Field[row]{
 		Cell:   list.Plain(func(r *row) string { return short(r.TTL) }),
 		Term:   filter.Field{Name: "ttl", Kind: filter.Age, Help: "after how long its messages expire"},
 		Number: func(_ *screen.Env, r *row) (float64, bool) {
-			if r.TTL == nil {
-				return 0, false
-			}
-			return r.TTL.Seconds(), true
+			n, ok := number(r.TTL)
+			return n / float64(time.Second), ok
 		},
 	},
 	{
 		Column: widget.Column{Title: "DLX", Width: 10, Priority: 5},
 		Cell:   list.Plain(func(r *row) string { return exchange(r.DeadLetterExchange, "-") }),
 		Term: filter.Field{
-			Name: "dlx", Kind: filter.Text, Values: []string{"none"}, Help: "where its dead letters go",
+			Name: "dlx", Kind: filter.Text, Values: []string{"none"}, Help: "its dead-letter exchange",
 		},
 		Texts: list.TextOf(func(r *row) string { return exchange(r.DeadLetterExchange, "none") }), Complete: true,
 	},
@@ -115,19 +118,12 @@ var fields = []list.Field[row]{
 		Column: widget.Column{Title: "MAX", Width: 6, Right: true, Priority: 7},
 		Cell:   func(e *screen.Env, r *row) widget.Cell { return widget.Cell{Text: limit(e, r)} },
 		Term:   filter.Field{Name: "max", Kind: filter.Number, Help: "how many messages it holds at most"},
-		Number: func(_ *screen.Env, r *row) (float64, bool) {
-			if r.MaxLength == nil {
-				return 0, false
-			}
-			return float64(*r.MaxLength), true
-		},
+		Number: func(_ *screen.Env, r *row) (float64, bool) { return number(r.MaxLength) },
 	},
 	{
 		Column: widget.Column{Title: "POLICY", Width: 10, Priority: 8},
 		Cell:   list.Dim(func(r *row) string { return cmp.Or(strings.Join(policies(r), "+"), "-") }),
-		Term: filter.Field{
-			Name: "policy", Kind: filter.Text, Values: []string{"none"}, Help: "the policy that is in force",
-		},
+		Term:   filter.Field{Name: "policy", Kind: filter.Text, Values: []string{"none"}, Help: "the policy in force"},
 		Texts: func(_ *screen.Env, r *row) []string {
 			if in := policies(r); len(in) > 0 {
 				return in
@@ -150,12 +146,12 @@ var fields = []list.Field[row]{
 		Cell: func(e *screen.Env, r *row) widget.Cell {
 			return widget.Cell{Text: r.note, Role: e.Theme.Of(r.state).Role}
 		},
-		Term:  filter.Field{Name: "note", Kind: filter.Within, Help: "what is said of it"},
+		Term:  filter.Field{Name: "note", Kind: filter.Within, Help: "its note"},
 		Texts: list.TextOf(func(r *row) string { return r.note }),
 	},
 }
 
-// count is a number of messages or consumers, which is unknown until it was counted.
+// count is a number of messages or consumers.
 func count(title string, width, priority int, term, help string, digit int, of func(*row) int64) list.Field[row] {
 	return list.Field[row]{
 		Column: widget.Column{Title: title, Width: width, Right: true, Watch: true, Priority: priority},
@@ -168,7 +164,7 @@ func count(title string, width, priority int, term, help string, digit int, of f
 	}
 }
 
-// consumers paints the number where messages wait and nobody takes them.
+// consumers paints the number as a warning if messages wait without a consumer.
 func consumers(f list.Field[row]) list.Field[row] {
 	plain := f.Cell
 	f.Cell = func(e *screen.Env, r *row) widget.Cell {
@@ -177,37 +173,32 @@ func consumers(f list.Field[row]) list.Field[row] {
 	return f
 }
 
-// speed is a rate, which the broker may not know.
+// speed is a rate in messages per second.
 func speed(title, term, help string, digit int, of func(*row) *float64) list.Field[row] {
 	return list.Field[row]{
 		Column: widget.Column{Title: title, Width: 6, Right: true, Priority: 3},
 		Cell:   list.Plain(func(r *row) string { return rate(of(r)) }),
 		Term:   filter.Field{Name: term, Kind: filter.Number, Help: help},
-		Number: func(_ *screen.Env, r *row) (float64, bool) {
-			if of(r) == nil {
-				return 0, false
-			}
-			return *of(r), true
-		},
+		Number: func(_ *screen.Env, r *row) (float64, bool) { return number(of(r)) },
 		Sort: list.Order[row]{Key: digit, Name: term, Compare: list.Descending(func(r *row) float64 {
-			if of(r) == nil {
-				return -1
+			if n, ok := number(of(r)); ok {
+				return n
 			}
-			return *of(r)
+			return -1
 		})},
 	}
 }
 
+// number is a number that may be unknown.
+func number[N float64 | int64 | time.Duration](n *N) (float64, bool) {
+	if n == nil {
+		return 0, false
+	}
+	return float64(*n), true
+}
+
 func named(r *row) string { return r.BrokerQueue.Name }
 func kind(r *row) string  { return r.Type }
-
-// owner is whose a queue is, in a word of filters.
-func owner(r *row) string {
-	if r.orphan {
-		return "orphan"
-	}
-	return cmp.Or(r.worker, "none")
-}
 
 func rate(perSecond *float64) string {
 	switch {
@@ -265,27 +256,25 @@ func New(env *screen.Env) *Broker {
 		IsProblem: func(r *row) bool { return r.state == "failed" || r.state == "warning" },
 		IsIdle:    func(r *row) bool { return r.state == "idle" },
 		Header:    v.head, Footer: v.foot, Preview: v.preview, NoRows: v.nothing,
-		Open: open, Relations: relations,
-		Export: func(r *row) screen.Thing { return screen.BrokerQueueThing(r.BrokerQueue) },
+		Open: func(r *row) screen.Effect {
+			switch {
+			case named(r) == monitor.DeadLetterQueue:
+				return screen.Open(keymap.InDeadLetters)
+			case r.worker != "":
+				return screen.OpenList(keymap.InWorkers, r.worker)
+			case r.orphan:
+				return screen.Effect{Handled: true, Note: "The worker of this queue has no row."}
+			default:
+				return screen.Effect{Handled: true, Note: "No other view shows more of this queue."}
+			}
+		},
+		Relations: relations,
+		Export:    func(r *row) screen.Thing { return screen.BrokerQueueThing(r.BrokerQueue) },
 	})
 	return v
 }
 
-// open goes to what the queue is for.
-func open(r *row) screen.Effect {
-	switch {
-	case named(r) == monitor.DeadLetterQueue:
-		return screen.Open(keymap.InDeadLetters)
-	case r.worker != "":
-		return screen.OpenList(keymap.InWorkers, r.worker)
-	case r.orphan:
-		return screen.Effect{Handled: true, Note: "The worker of this queue has no row."}
-	default:
-		return screen.Effect{Handled: true, Note: "No other view shows more of this queue."}
-	}
-}
-
-// rows are the queues that the broker has, judged.
+// rows are the queues of the broker with their states.
 func (v *Broker) rows() []row {
 	queues := v.env.Data.Broker.Queues
 	workers, known := v.workers()
@@ -297,8 +286,7 @@ func (v *Broker) rows() []row {
 	return rows
 }
 
-// workers are the names of the workers by their ids; known is false while there may
-// be more of them than were read.
+// workers are the names of the workers by id; known is false if not all workers were read.
 func (v *Broker) workers() (names map[int64]string, known bool) {
 	w := v.env.Data.Workers
 	if w == nil {
@@ -311,7 +299,7 @@ func (v *Broker) workers() (names map[int64]string, known bool) {
 	return names, !w.More
 }
 
-// wrong is what the checks of the wiring say about single queues.
+// wrong is the worst failed check of each queue.
 func (v *Broker) wrong() map[string]monitor.Check {
 	found := map[string]monitor.Check{}
 	if v.env.Data.Checks == nil {
@@ -330,7 +318,7 @@ func (v *Broker) wrong() map[string]monitor.Check {
 	return found
 }
 
-// judge says whose a queue is and what is wrong with it, the worst first.
+// judge finds the worker of a queue and its worst problem.
 func judge(q *monitor.BrokerQueue, workers map[int64]string, known bool, wrong map[string]monitor.Check) row {
 	r := row{BrokerQueue: *q, state: "active"}
 	if q.Worker != nil {
@@ -347,7 +335,7 @@ func judge(q *monitor.BrokerQueue, workers map[int64]string, known bool, wrong m
 	case checked && check.Status == monitor.CheckProblem:
 		r.state, r.note = "failed", strings.TrimPrefix(check.Name, "topology.")+": "+check.Text
 	case ours && q.TTL != nil && q.DeadLetterExchange == nil && q.Name != monitor.DeadLetterQueue:
-		r.state, r.note = "failed", "what expires is deleted"
+		r.state, r.note = "failed", "expired messages are deleted"
 	case checked:
 		r.state, r.note = "warning", check.Text
 	case q.Uncounted:
@@ -355,7 +343,7 @@ func judge(q *monitor.BrokerQueue, workers map[int64]string, known bool, wrong m
 	case q.Name == monitor.DeadLetterQueue && q.Ready > 0 && q.Consumers > 0:
 		r.state, r.note = "warning", "dead letters wait"
 	case ours && q.Unheard():
-		r.state, r.note = "warning", "nobody consumes it"
+		r.state, r.note = "warning", "no consumer"
 	case r.orphan && q.Ready > 0:
 		r.state, r.note = "idle", "left over, notices about packs"
 	case r.orphan:
@@ -368,32 +356,29 @@ func judge(q *monitor.BrokerQueue, workers map[int64]string, known bool, wrong m
 	return r
 }
 
-// relations is what a queue has to do with.
+// relations lead from a queue to related items.
 func relations(r *row) (title string, related []screen.Relation) {
 	name := filter.Quote(named(r))
-	worker := screen.Relation{Key: "w", Label: "worker", Not: "it is no queue of a worker"}
-	executions := screen.Relation{Key: "x", Label: "executions", Not: "it is no queue of a worker"}
-	switch {
-	case r.orphan:
-		worker.Not, executions.Not = "its worker has no row", "its worker has no row"
-	case r.worker != "":
+	none := "it is no queue of a worker"
+	if r.orphan {
+		none = "its worker has no row"
+	}
+	worker := screen.Relation{Key: "w", Label: "worker", Not: none}
+	executions := screen.Relation{Key: "x", Label: "executions", Not: none}
+	if r.worker != "" {
 		quoted := filter.Quote(r.worker)
-		worker = screen.Relation{Key: "w", Label: "worker", Help: r.worker,
-			To: screen.OpenList(keymap.InWorkers, quoted)}
-		executions = screen.Relation{
-			Key: "x", Label: "executions", Help: "given to " + r.worker,
-			To: screen.OpenList(keymap.InExecutions, "worker:"+quoted),
-		}
+		worker.Leads(r.worker, screen.OpenList(keymap.InWorkers, quoted))
+		executions.Leads("assigned to "+r.worker, screen.OpenList(keymap.InExecutions, "worker:"+quoted))
 	}
 	letters := screen.Relation{
-		Key: "d", Label: "dead letters", Help: "that died in it",
+		Key: "d", Label: "dead letters", Help: "from this queue",
 		To: screen.OpenList(keymap.InDeadLetters, "queue:"+name),
 	}
 	if named(r) == monitor.DeadLetterQueue {
-		letters.Help, letters.To.Open.Filter = "that it holds, or held", ""
+		letters.Leads("all", screen.OpenList(keymap.InDeadLetters, ""))
 	}
 	return named(r), []screen.Relation{
 		worker, executions, letters,
-		{Key: "n", Label: "alerts", Help: "that are about it", To: screen.OpenList(keymap.InAlerts, name)},
+		{Key: "n", Label: "alerts", Help: "about this queue", To: screen.OpenList(keymap.InAlerts, name)},
 	}
 }

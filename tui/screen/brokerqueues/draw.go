@@ -11,8 +11,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// head is the broker as a whole: which it is, what it holds, and what keeps
-// publishers waiting.
+// head describes the broker: its name and version, its messages, alarms, blocked clients and nodes.
 func (v *Broker) head(w int) []string {
 	e, b, mark := v.env, v.env.Data.Broker, v.env.Mark(screen.FeedBroker)
 	var ready, unacked int64
@@ -24,18 +23,30 @@ func (v *Broker) head(w int) []string {
 		}
 	}
 	first := " " + e.Head(screen.FeedBroker, "BROKER") + "  " + widget.CutMiddle(widget.Clean(b.Node), 24) + "  " +
-		widget.Cut(widget.Clean(b.Version), 12) +
-		"  vhost " + widget.CutMiddle(widget.Clean(b.VHost), 20)
+		widget.Cut(widget.Clean(b.Version), 12) + "  vhost " + widget.CutMiddle(widget.Clean(b.VHost), 20)
 	second := " " + e.Num(int64(len(b.Queues))) + mark + " queues  ready " + e.Num(ready) + mark + "  unacked " +
 		e.Num(unacked) + mark
 	if uncounted > 0 {
 		second += e.Paint(theme.Warn, "  "+strconv.Itoa(uncounted)+" not counted yet")
 	}
-	second += "   alarms " + v.alarms(b) + "   blocked " + v.blocked(b)
+	// state says "none" unless there are names, or the broker did not tell.
+	state := func(unknown string, names []string, none, found string) string {
+		switch {
+		case unknown != "":
+			return widget.Unknown
+		case len(names) == 0:
+			return none + mark
+		default:
+			list := widget.Cut(widget.Clean(strings.Join(names, ", ")), 40)
+			return e.Paint(theme.Bad, e.Theme.Glyphs.Critical+" "+found+list)
+		}
+	}
+	second += "   alarms " + state(b.AlarmsUnknown, b.Alarms, "none", "") + "   blocked " +
+		state(b.BlockedUnknown, b.Blocked, "no", strconv.Itoa(len(b.Blocked))+" clients: ")
 	lines := []string{widget.Cut(first, w), widget.Cut(second, w)}
 	if b.NodesUnknown != "" {
 		return append(lines,
-			widget.Cut(" nodes "+widget.Unknown+"  "+e.Paint(theme.Dim, widget.Clean(b.NodesUnknown)), w))
+			widget.Cut(" nodes "+widget.Unknown+"  "+e.Dim(widget.Clean(b.NodesUnknown)), w))
 	}
 	for _, n := range b.Nodes[:min(len(b.Nodes), 3)] {
 		lines = append(lines, widget.Cut(" "+v.node(n), w))
@@ -43,54 +54,26 @@ func (v *Broker) head(w int) []string {
 	return lines
 }
 
-func (v *Broker) alarms(b *monitor.Broker) string {
-	switch {
-	case b.AlarmsUnknown != "":
-		return widget.Unknown
-	case len(b.Alarms) > 0:
-		return v.env.Paint(theme.Bad,
-			v.env.Theme.Glyphs.Critical+" "+widget.Cut(widget.Clean(strings.Join(b.Alarms, ", ")), 40))
-	default:
-		return "none" + v.env.Mark(screen.FeedBroker)
-	}
-}
-
-func (v *Broker) blocked(b *monitor.Broker) string {
-	switch {
-	case b.BlockedUnknown != "":
-		return widget.Unknown
-	case len(b.Blocked) > 0:
-		return v.env.Paint(theme.Bad, v.env.Theme.Glyphs.Critical+" "+strconv.Itoa(len(b.Blocked))+" clients: "+
-			widget.Cut(widget.Clean(strings.Join(b.Blocked, ", ")), 40))
-	default:
-		return "no" + v.env.Mark(screen.FeedBroker)
-	}
-}
-
-// node is what one node of the broker has and may use.
+// node is the memory and disk of a node of the broker.
 func (v *Broker) node(n monitor.BrokerNode) string {
 	e := v.env
 	name := widget.CutMiddle(widget.Clean(n.Name), 24)
 	if !n.Running {
 		return e.State("stale") + " " + name + "  not running"
 	}
-	of := func(word string, used, limit *int64, alarm bool) string {
-		text := word + " " + bytes(used) + " of " + bytes(limit)
+	painted := func(text string, alarm bool) string {
 		if alarm {
 			return e.Paint(theme.Bad, e.Theme.Glyphs.Critical+" "+text)
 		}
 		return text
 	}
-	disk := "disk free " + bytes(n.DiskFree) + " (limit " + bytes(n.DiskLimit) + ")"
-	if n.DiskAlarm {
-		disk = e.Paint(theme.Bad, e.Theme.Glyphs.Critical+" "+disk)
-	}
+	memory := painted("memory "+bytes(n.MemoryUsed)+" of "+bytes(n.MemoryLimit), n.MemoryAlarm)
+	disk := painted("disk free "+bytes(n.DiskFree)+" (limit "+bytes(n.DiskLimit)+")", n.DiskAlarm)
 	up := ""
 	if n.Uptime != nil {
 		up = "   up " + widget.Short(*n.Uptime)
 	}
-	return e.Paint(theme.Good, e.Theme.Glyphs.OK) + " " + name + "   " +
-		of("memory", n.MemoryUsed, n.MemoryLimit, n.MemoryAlarm) + "   " + disk + up
+	return e.Paint(theme.Good, e.Theme.Glyphs.OK) + " " + name + "   " + memory + "   " + disk + up
 }
 
 func bytes(n *int64) string {
@@ -100,7 +83,7 @@ func bytes(n *int64) string {
 	return widget.Bytes(*n)
 }
 
-// foot sums up the checks of the wiring, which the preview has in full.
+// foot sums up the checks of the wiring unless the preview lists them.
 func (v *Broker) foot(w int) []string {
 	if v.PreviewLines(w, v.env.Height) > 0 {
 		return nil
@@ -125,8 +108,7 @@ func (v *Broker) nothing() []string {
 	}
 }
 
-// preview are the settings of the queue under the cursor beside the checks of
-// the wiring.
+// preview shows the settings of the selected queue beside the checks of the wiring.
 func (v *Broker) preview(w, h int) []string {
 	e := v.env
 	title, left := "checks", []string(nil)
@@ -136,26 +118,18 @@ func (v *Broker) preview(w, h int) []string {
 	}
 	lines := []string{e.Rule("preview: "+title, "wiring looked at every 30s", w)}
 	right := append([]string{e.Head(screen.FeedChecks, "WIRING")}, e.CheckLines(w-w/2-2, h-2, "topology.")...)
-	return append(lines, widget.Beside(left, right, w/2, w-w/2-2, h-1, e.Paint(theme.Dim, "│")+" ")...)
+	return append(lines, widget.Beside(left, right, w/2, w-w/2-2, h-1, e.Dim("│")+" ")...)
 }
 
 func (v *Broker) settings(r *row, w int) []string {
 	e := v.env
 	var lines []string
 	add := func(label, text string) {
-		lines = append(lines, " "+e.Paint(theme.Dim, widget.Left(label, 12))+widget.Cut(widget.Clean(text), w-14))
+		lines = append(lines, " "+e.Dim(widget.Left(label, 12))+widget.Cut(widget.Clean(text), w-14))
 	}
-	state := e.Theme.Of(r.state)
-	word := r.state
-	if r.note != "" {
-		word = r.note
-	}
-	for i, part := range widget.Wrap(widget.Clean(word), w-4) {
-		glyph := state.Glyph
-		if i > 0 {
-			glyph = " "
-		}
-		lines = append(lines, " "+e.Paint(state.Role, glyph+" "+part))
+	look := e.Theme.Of(r.state)
+	for _, line := range widget.Hang(look.Glyph+" ", widget.Clean(cmp.Or(r.note, r.state)), w-2) {
+		lines = append(lines, " "+e.Paint(look.Role, line))
 	}
 	durable := "durable"
 	if !r.Durable {

@@ -1,5 +1,4 @@
-// Package overview is the first view: the whole installation on one page, and
-// what needs attention.
+// Package overview is the first view: the whole installation on one page, with its problems.
 package overview
 
 import (
@@ -16,49 +15,31 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Overview is the view. Its cursor walks through the findings and, where there is
-// room for them, through the lists beside them.
+// Overview is the view. Its cursor moves in the findings and, in a wide window, in the lists beside them.
 type Overview struct {
 	env    *screen.Env
-	cursor int
+	cursor int // in the findings
 	part   part
 	places [parts]place
 	judged judged
-	// top are the queues whose head waits longest, pressing those of the broker that need help,
-	// both first.
-	top      []queue
-	pressing []monitor.BrokerQueue
+	// top are the queues, the longest wait of a head first. broker are the queues of the broker, the most
+	// pressing first.
+	top    []queue
+	broker []monitor.BrokerQueue
 }
 
-// queue is an action queue with the name that people read.
+// queue is an action queue with its cleaned name.
 type queue struct {
 	monitor.Queue
 
 	name string
 }
 
-// judged are the workers as they were judged, and by what.
+// judged are the workers with their health at the last reading.
 type judged struct {
-	of     *alerting.Overview
-	broker *monitor.Broker
 	totals monitor.WorkerTotals
 	list   []monitor.Worker
 	health []monitor.WorkerHealth
-}
-
-// workers are the workers of the overview, judged when they were read, or now where the broker
-// has fallen silent since.
-func (o *Overview) workers() *judged {
-	d, heard := o.env.Data, o.env.Heard()
-	if o.judged.of == d.Overview && o.judged.broker == heard {
-		return &o.judged
-	}
-	c := judged{of: d.Overview, broker: heard}
-	c.totals, c.list = c.of.Judged(heard)
-	for i := range c.list {
-		c.health = append(c.health, o.env.Judge(&c.list[i], c.of.At).Health)
-	}
-	return &c
 }
 
 // New makes the view.
@@ -67,7 +48,7 @@ func New(env *screen.Env) *Overview { return &Overview{env: env} }
 // View is the name of the screen.
 func (o *Overview) View() screen.View { return keymap.InOverview }
 
-// Feeds is what the view needs polled: itself first, and the checks.
+// Feeds are the feeds to poll while the view is open.
 func (o *Overview) Feeds() []screen.Feed {
 	feeds := []screen.Feed{screen.FeedOverview, screen.FeedChecks, screen.FeedPast}
 	if o.trends() {
@@ -76,13 +57,13 @@ func (o *Overview) Feeds() []screen.Feed {
 	return feeds
 }
 
-// trends reports whether there is room for the trends of queues and workers.
+// trends reports whether the window has room for the lists with trends.
 func (o *Overview) trends() bool { return o.env.Width >= 120 && o.env.Height >= 25 }
 
-// Behind names what the trends begin with, until it was read.
+// Behind names the history that the trends still need. The present state is read first.
 func (o *Overview) Behind() screen.Feed {
 	switch {
-	case !o.trends() || o.env.Data.Overview == nil: // what is now comes first
+	case !o.trends() || o.env.Data.Overview == nil:
 		return ""
 	case o.env.Data.QueuesPast == nil:
 		return screen.FeedQueuesPast
@@ -96,7 +77,7 @@ func (o *Overview) Behind() screen.Feed {
 // Title is the text of the title rule.
 func (o *Overview) Title() (left, right string) { return "Overview", "" }
 
-// Changed takes over new data and keeps the cursor inside the findings.
+// Changed sorts and judges new data, and keeps the cursor inside the findings.
 func (o *Overview) Changed(feed screen.Feed) {
 	d := o.env.Data
 	if feed == screen.FeedOverview && d.Overview != nil {
@@ -108,16 +89,20 @@ func (o *Overview) Changed(feed screen.Feed) {
 		slices.SortStableFunc(o.top, func(a, b queue) int { return wait(o.env, &a, &b) })
 	}
 	if feed == screen.FeedBroker && d.Broker != nil {
-		o.pressing = slices.Clone(d.Broker.Queues)
-		slices.SortStableFunc(o.pressing, func(x, y monitor.BrokerQueue) int { return monitor.ComparePressing(&x, &y) })
+		o.broker = slices.Clone(d.Broker.Queues)
+		slices.SortStableFunc(o.broker, func(x, y monitor.BrokerQueue) int { return monitor.ComparePressing(&x, &y) })
 	}
-	if d.Overview != nil {
-		o.judged = *o.workers()
+	if ov := d.Overview; ov != nil && (feed == screen.FeedOverview || feed == screen.FeedBroker) {
+		o.judged = judged{}
+		o.judged.totals, o.judged.list = ov.Judged(o.env.Heard())
+		for i := range o.judged.list {
+			o.judged.health = append(o.judged.health, o.env.Judge(&o.judged.list[i], ov.At).Health)
+		}
 	}
 	o.move(0)
 }
 
-// Do moves the cursor through the findings and opens what they point at.
+// Do moves the cursor and opens the row under it.
 func (o *Overview) Do(action keymap.Action) screen.Effect {
 	switch action {
 	case keymap.RowDown:
@@ -131,14 +116,11 @@ func (o *Overview) Do(action keymap.Action) screen.Effect {
 	case keymap.NextPane, keymap.PrevPane:
 		if !o.trends() {
 			return screen.Effect{
-				Handled: true, Note: "The lists beside what needs attention are in windows of 120 columns and more.",
+				Handled: true, Note: "The lists beside NEEDS ATTENTION need a window of at least 120 columns.",
 			}
 		}
-		o.turn(map[keymap.Action]part{keymap.NextPane: 1, keymap.PrevPane: -1}[action])
+		o.turn(map[keymap.Action]part{keymap.NextPane: 1, keymap.PrevPane: parts - 1}[action])
 	case keymap.Open:
-		if of := o.here(); of != findings {
-			return o.enter(of)
-		}
 		return o.open()
 	default:
 		return screen.Effect{}
@@ -146,28 +128,38 @@ func (o *Overview) Do(action keymap.Action) screen.Effect {
 	return screen.Effect{Handled: true}
 }
 
-// far is further than any list is long.
+// far is longer than any list.
 const far = 1 << 20
 
 func (o *Overview) move(n int) {
 	o.cursor = max(0, min(o.cursor+n, len(o.env.Findings())-1))
 }
 
+// open turns to the row under the cursor.
 func (o *Overview) open() screen.Effect {
-	found := o.env.Findings()
-	if o.cursor >= len(found) {
-		_, note := o.env.Calm()
-		return screen.Effect{Handled: true, Note: note}
+	thing, _ := o.Shows()
+	switch v := thing.Value.(type) {
+	case monitor.Queue:
+		return screen.OpenQueue(v.ID)
+	case monitor.Worker:
+		return screen.OpenWorker(v.ID)
+	case monitor.BrokerQueue:
+		return screen.OpenRow(keymap.InBroker, thing.ID)
+	case alerting.Finding:
+		switch here := v.Target == "" || screen.View(v.Target) == o.View(); {
+		case here && v.Rule != "":
+			return screen.OpenRow(keymap.InAlerts, screen.AlertKey(v.Rule, v.About))
+		case here:
+			return screen.Effect{Handled: true, Note: "No other view shows more about this."}
+		default:
+			return screen.OpenList(screen.View(v.Target), v.Filter)
+		}
 	}
-	f := found[o.cursor]
-	here := f.Target == "" || screen.View(f.Target) == o.View()
-	if here && f.Rule != "" {
-		return screen.OpenRow(keymap.InAlerts, screen.AlertKey(f.Rule, f.About))
+	note := "This list is empty."
+	if o.here() == findings {
+		_, note = o.env.Calm()
 	}
-	if here {
-		return screen.Effect{Handled: true, Note: "No view has more of this than stands here."}
-	}
-	return screen.OpenList(screen.View(f.Target), f.Filter)
+	return screen.Effect{Handled: true, Note: note}
 }
 
 // Len is the number of findings.
@@ -176,21 +168,35 @@ func (o *Overview) Len() int { return len(o.env.Findings()) }
 // Key identifies a finding.
 func (o *Overview) Key(i int) string { return o.env.Findings()[i].Text }
 
-// Thing is a finding.
+// Thing is a finding for the clipboard and for files.
 func (o *Overview) Thing(i int) screen.Thing {
 	f := o.env.Findings()[i]
 	return screen.Thing{Name: "finding", ID: f.Text, Value: f, Command: []string{"alerts", "list"}}
 }
 
-// Shows is what the cursor is on.
+// Shows is the row under the cursor.
 func (o *Overview) Shows() (screen.Thing, bool) {
-	if of := o.here(); of != findings {
-		return o.thing(of)
+	of := o.here()
+	if of == findings {
+		if o.cursor >= o.Len() {
+			return screen.Thing{}, false
+		}
+		return o.Thing(o.cursor), true
 	}
-	if o.cursor >= o.Len() {
+	_, page := o.draw(o.env.Width, o.env.Height)
+	at := o.row(of, page.keys[of])
+	if at < 0 || o.env.Data.Overview == nil && of != brokerQueues {
 		return screen.Thing{}, false
 	}
-	return o.Thing(o.cursor), true
+	switch of {
+	case topQueues:
+		return screen.QueueThing(&o.top[at].Queue, o.top[at].Queue), true
+	case workers:
+		w := o.judged.list[at]
+		return screen.WorkerThing(&w, w), true
+	default:
+		return screen.BrokerQueueThing(o.broker[at]), true
+	}
 }
 
 // Select puts the cursor on the finding drawn at a line.
@@ -204,8 +210,8 @@ func (o *Overview) Select(line int) bool {
 	return true
 }
 
-// page is what was drawn where: the keys of the rows of each part, and of the findings the body
-// line of the first, how many lines one takes, and which the first is.
+// page says what is drawn where: the keys of the rows of each list; of the findings the line of the first, the
+// lines of each, and the index of the first.
 type page struct {
 	keys               [parts][]string
 	first, each, shown int
@@ -217,7 +223,7 @@ func (o *Overview) Render(w, h int) []string {
 	return lines
 }
 
-// draw draws the view and says what is where.
+// draw draws the view and says what is drawn where.
 func (o *Overview) draw(w, h int) ([]string, page) {
 	if o.env.Data.Overview == nil && o.env.Data.Broker == nil {
 		return append(o.env.Missing(screen.FeedOverview, "the overview", w),
@@ -228,7 +234,7 @@ func (o *Overview) draw(w, h int) ([]string, page) {
 	}
 	lines := o.narrow(w)
 	if w < 76 || h < 17 {
-		lines = o.small(w)
+		lines = []string{widget.Cut(o.numbers(), w)}
 	}
 	attention := widget.Spread(o.env.Dim("NEEDS ATTENTION"), o.env.Dim("enter = jump"), w-2)
 	lines = append(lines, " "+attention)
@@ -238,22 +244,21 @@ func (o *Overview) draw(w, h int) ([]string, page) {
 	return append(lines, drawn...), at
 }
 
-// small is for windows in which the blocks find no room: a line with the numbers.
-func (o *Overview) small(w int) []string {
-	e := o.env
-	line := " done " + e.DonePerMinute() + "  fail " + o.failRate() + "  dlq " + o.deadDepth()
+// numbers is one line for a window without room for the blocks.
+func (o *Overview) numbers() string {
+	e, rates := o.env, " done "+o.env.DonePerMinute()+"  fail "+o.failRate()+"  dlq "+o.deadDepth()
 	if ov := e.Data.Overview; ov != nil {
 		mark := e.Mark(screen.FeedOverview)
-		line = " queued " + e.Num(ov.Queues.Queued) + mark + "  running " + e.Num(ov.Queues.Active) + mark + " " + line
+		return " queued " + e.Num(ov.Queues.Queued) + mark + "  running " + e.Num(ov.Queues.Active) + mark + " " + rates
 	}
-	return []string{widget.Cut(line, w)}
+	return rates
 }
 
 func (o *Overview) narrow(w int) []string {
 	lw := w / 2
 	lines := []string{o.throughputLine(w), ""}
 	if engine := o.env.EngineLine(w - 2); engine != "" {
-		lines[1] = " " + engine // in the place of the empty line
+		lines[1] = " " + engine
 	}
 	beside := func(left, right []string) []string {
 		return widget.Beside(left, right, lw, w-lw, max(len(left), len(right)), "")
@@ -262,7 +267,7 @@ func (o *Overview) narrow(w int) []string {
 	return append(append(lines, beside(o.stateBlock(), o.brokerBlock(w-lw))...), "")
 }
 
-// throughputLine is one line with the rates.
+// throughputLine is the chart of the last hour and the rates in one line.
 func (o *Overview) throughputLine(w int) string {
 	e := o.env
 	label := " THROUGHPUT /min 60m "
@@ -299,7 +304,7 @@ func (o *Overview) queueBlock() []string {
 		return []string{" " + e.Dim("QUEUES ") + widget.Unknown}
 	}
 	q := ov.Queues
-	oldest, name := "-", "nobody waits"
+	oldest, name := "-", "no execution waits"
 	if len(o.top) > 0 && o.top[0].Oldest != nil {
 		oldest, name = e.AgeOf(o.top[0].Oldest), widget.Cut(o.top[0].name, 20)
 	}
@@ -312,7 +317,7 @@ func (o *Overview) queueBlock() []string {
 	}
 }
 
-// itemsLine counts the items that wait in work queues; empty where there are none.
+// itemsLine counts the waiting items of work queues; empty if there are none.
 func (o *Overview) itemsLine(w int) string {
 	e, ov := o.env, o.env.Data.Overview
 	if ov == nil || len(ov.WorkQueues) == 0 {
@@ -333,10 +338,10 @@ func (o *Overview) workerBlock() []string {
 	if ov == nil {
 		return []string{e.Dim("WORKERS ") + widget.Unknown}
 	}
-	c, worst := o.workers(), ""
-	t := c.totals
-	if at := slices.Index(c.health, monitor.WorkerStale); at >= 0 {
-		worst = widget.CutMiddle(widget.Clean(c.list[at].Name), 16) + " " + e.AgeOf(c.list[at].Heartbeat)
+	t, worst := o.judged.totals, ""
+	if at := slices.Index(o.judged.health, monitor.WorkerStale); at >= 0 {
+		w := &o.judged.list[at]
+		worst = widget.CutMiddle(widget.Clean(w.Name), 16) + " " + e.AgeOf(w.Heartbeat)
 	}
 	var beat *time.Time
 	for _, w := range ov.WorkerList {
@@ -348,35 +353,27 @@ func (o *Overview) workerBlock() []string {
 		return "  " + e.Look(e.Theme.Of(state), "") + " " + e.Num(n) + " " + widget.Left(state, 9) + " " + more
 	}
 	return []string{
-		e.Head(screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Total) + e.Mark(screen.FeedOverview) + o.kept(t, "  "),
+		e.Head(screen.FeedOverview, "WORKERS") + "  " +
+			e.Num(t.Total) + e.Mark(screen.FeedOverview) + o.others(t, "  "),
 		line("active", t.Active, "slots "+e.Num(t.Assigned)+"/"+e.Num(t.Capacity)),
 		line("busy", t.Busy, "oldest hb "+e.AgeOf(beat)),
 		line("stale", t.Stale, worst),
 	}
 }
 
-// kept counts the workers that are neither active nor busy nor stale, if there are any.
-func (o *Overview) kept(t monitor.WorkerTotals, before string) string {
-	var kinds []string
-	for _, kind := range []struct {
-		word string
-		n    int64
-	}{
-		{"deaf", t.Deaf},
-		{"suspect", t.Suspect},
-		{"unhealthy", t.Unhealthy},
-		{"degraded", t.Degraded},
-		{"cordoned", t.Cordoned},
-		{"inactive", t.Inactive},
-	} {
-		if kind.n > 0 {
-			kinds = append(kinds, o.env.Num(kind.n)+" "+kind.word)
+// others counts the workers that are neither active nor busy nor stale; empty if there are none.
+func (o *Overview) others(t monitor.WorkerTotals, before string) string {
+	var parts []string
+	words := []string{"deaf", "suspect", "unhealthy", "degraded", "cordoned", "inactive"}
+	for i, n := range []int64{t.Deaf, t.Suspect, t.Unhealthy, t.Degraded, t.Cordoned, t.Inactive} {
+		if n > 0 {
+			parts = append(parts, o.env.Num(n)+" "+words[i])
 		}
 	}
-	if len(kinds) == 0 {
+	if len(parts) == 0 {
 		return ""
 	}
-	return before + strings.Join(kinds, " · ")
+	return before + strings.Join(parts, " · ")
 }
 
 func (o *Overview) stateBlock() []string {
@@ -427,13 +424,13 @@ func (o *Overview) brokerBlock(w int) []string {
 	if len(b.Alarms) > 0 {
 		alarms = e.Paint(theme.Bad, "■ "+widget.Clean(strings.Join(b.Alarms, " ")))
 	}
-	blocked := "no" // from publishing
+	blocked := "no"
 	if b.BlockedUnknown != "" {
 		blocked = widget.Unknown
 	} else if len(b.Blocked) > 0 {
 		blocked = e.Paint(theme.Bad, "■ "+e.Num(int64(len(b.Blocked))))
 	}
-	wiring := e.CheckSummary(w-3, "topology.") // whether dead letters find their way
+	wiring := e.CheckSummary(w-3, "topology.")
 	return append(lines, "  alarms "+alarms+"   blocked "+blocked,
 		" "+strings.TrimPrefix(wiring[len(wiring)-1], "   "))
 }

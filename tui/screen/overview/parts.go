@@ -2,17 +2,13 @@ package overview
 
 import (
 	"slices"
-	"strconv"
 
-	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// part is one of the lists of the wide view. The cursor is in one of them, and in
-// each on a row that it finds again by its key.
+// part is a list of the wide view with a cursor of its own.
 type part int
 
 const (
@@ -23,13 +19,13 @@ const (
 	parts
 )
 
-// place is where the cursor of a part is: on the row of a key, and where that was.
+// place is the cursor of a part: the key of its row, and the index of the row if the key is gone.
 type place struct {
 	key string
 	row int
 }
 
-// here is the part that the cursor is in; narrow views have one only.
+// here is the part in focus; a narrow view has only findings.
 func (o *Overview) here() part {
 	if !o.trends() {
 		return findings
@@ -37,18 +33,18 @@ func (o *Overview) here() part {
 	return o.part
 }
 
-// turn goes on to the next part that has rows, or to the one before.
+// turn moves the focus by so many parts, over parts without rows.
 func (o *Overview) turn(by part) {
 	_, page := o.draw(o.env.Width, o.env.Height)
 	for range parts {
-		o.part = (o.part + by + parts) % parts
+		o.part = (o.part + by) % parts
 		if o.part == findings || len(page.keys[o.part]) > 0 {
 			return
 		}
 	}
 }
 
-// row is where the cursor of a part is among the rows that are drawn; -1 where there are none.
+// row is the index of the cursor among the drawn rows of a part; -1 if there are none.
 func (o *Overview) row(of part, keys []string) int {
 	at := &o.places[of]
 	if len(keys) == 0 {
@@ -60,7 +56,7 @@ func (o *Overview) row(of part, keys []string) int {
 	return min(at.row, len(keys)-1)
 }
 
-// step moves the cursor of the part that it is in.
+// step moves the cursor of the part in focus.
 func (o *Overview) step(by int) {
 	of := o.here()
 	if of == findings {
@@ -75,8 +71,7 @@ func (o *Overview) step(by int) {
 	}
 }
 
-// title is the heading of a part, in the colour of what has the focus where the
-// cursor is in it.
+// title is the heading of a part, in the accent colour if it has the focus.
 func (o *Overview) title(of part, feed screen.Feed, text string) string {
 	if o.here() != of || !o.trends() {
 		return o.env.Head(feed, text)
@@ -84,60 +79,23 @@ func (o *Overview) title(of part, feed screen.Feed, text string) string {
 	return o.env.Paint(theme.Accent, text+o.env.Mark(feed))
 }
 
-// line is a row of a part behind what marks it, w cells wide, with the cursor if that
-// is on it.
-func (o *Overview) line(here bool, mark, text string, w int) string {
-	if here {
-		return mark + o.env.Theme.Glyphs.Cursor + o.env.Paint(theme.Cursor, widget.Left(text, w))
+// rows draws n rows of a part, each behind its mark and w cells wide, with the cursor if the part has the focus.
+func (o *Overview) rows(at *page, of part, n, w int, draw func(i int) (key, mark, text string)) []string {
+	keys, marks, lines := make([]string, n), make([]string, n), make([]string, n)
+	for i := range n {
+		keys[i], marks[i], lines[i] = draw(i)
 	}
-	return mark + " " + text
-}
-
-// keysOf are the keys of rows, and at which of them the cursor is.
-func keysOf[T any](o *Overview, of part, rows []T, key func(*T) string) (keys []string, at int) {
-	for i := range rows {
-		keys = append(keys, key(&rows[i]))
+	at.keys[of] = keys
+	cursor := -1
+	if o.here() == of {
+		cursor = o.row(of, keys)
 	}
-	if o.here() != of {
-		return keys, -1
+	for i, text := range lines {
+		if i == cursor {
+			lines[i] = marks[i] + o.env.Theme.Glyphs.Cursor + o.env.Paint(theme.Cursor, widget.Left(text, w))
+		} else {
+			lines[i] = marks[i] + " " + text
+		}
 	}
-	return keys, o.row(of, keys)
-}
-
-func queueKey(q *queue) string { return strconv.FormatInt(q.ID, 10) }
-
-func workerKey(w *monitor.Worker) string { return strconv.FormatInt(w.ID, 10) }
-
-// enter opens what the cursor is on, besides a finding.
-func (o *Overview) enter(of part) screen.Effect {
-	thing, ok := o.thing(of)
-	if !ok {
-		return screen.Effect{Handled: true, Note: "Nothing stands here."}
-	}
-	switch v := thing.Value.(type) {
-	case monitor.Queue:
-		return screen.OpenQueue(v.ID)
-	case monitor.Worker:
-		return screen.OpenWorker(v.ID)
-	default:
-		return screen.OpenRow(keymap.InBroker, thing.ID)
-	}
-}
-
-// thing is what the cursor is on in a part, besides a finding.
-func (o *Overview) thing(of part) (screen.Thing, bool) {
-	_, page := o.draw(o.env.Width, o.env.Height)
-	d, at := o.env.Data, o.row(of, page.keys[of])
-	if at < 0 || d.Overview == nil && of != brokerQueues {
-		return screen.Thing{}, false
-	}
-	switch of {
-	case topQueues:
-		return screen.QueueThing(&o.top[at].Queue, o.top[at].Queue), true
-	case workers:
-		w := o.workers().list[at]
-		return screen.WorkerThing(&w, w), true
-	default:
-		return screen.BrokerQueueThing(o.pressing[at]), true
-	}
+	return lines
 }

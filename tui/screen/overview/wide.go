@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
@@ -15,7 +16,6 @@ func (o *Overview) wide(w, h int) ([]string, page) {
 	lw, rw := screen.Halves(w)
 	left := o.leftPane(lw-1, h, &at)
 	right := append(o.workerTable(rw, &at), "")
-	// What needs attention keeps room for some findings of three lines each.
 	if replicas := o.env.ReplicaLines(rw, min(7, h-len(right)-attentionRoom)); len(replicas) > 0 {
 		right = append(append(right, replicas...), "")
 	}
@@ -37,15 +37,14 @@ func (o *Overview) wide(w, h int) ([]string, page) {
 }
 
 const (
-	// attentionRoom is what the findings of the wide view need at least.
+	// attentionRoom is the least number of lines for the findings.
 	attentionRoom = 12
-	// spacious is how many lines a finding has where there is room: its text, its hint, and
-	// an empty line.
+	// spacious findings have three lines: text, hint, and an empty line.
 	spacious = 3
 )
 
-// linesEach is how many lines each of n findings has in so many lines, of which one is
-// left empty above spacious ones. Seeing all of them is worth more than their hints.
+// linesEach is the height of each of n findings. Showing all of them is worth more than their hints. An empty
+// line stands above spacious ones.
 func linesEach(n, room int) int {
 	switch {
 	case spacious*n < room:
@@ -76,8 +75,7 @@ func (o *Overview) leftPane(w, h int, at *page) []string {
 	return append(append(append(lines, states...), ""), broker...)
 }
 
-// pastLine is what failed and was dead-lettered in the minutes that have passed;
-// none where nobody recorded it.
+// pastLine shows failures and dead letters of the last hour; nothing if they are not recorded.
 func (o *Overview) pastLine(w int) []string {
 	e, p := o.env, o.env.Data.Past
 	if p == nil || len(p.Minutes) == 0 {
@@ -103,7 +101,7 @@ func (o *Overview) pastLine(w int) []string {
 	return []string{widget.Left(failed, half+4) + dead}
 }
 
-// queueLines are the queues whose head waits longest.
+// queueLines are the queues with the longest waits.
 func (o *Overview) queueLines(w, h int, at *page) []string {
 	e, ov := o.env, o.env.Data.Overview
 	title := o.title(topQueues, screen.FeedOverview, "TOP ACTION QUEUES")
@@ -113,14 +111,13 @@ func (o *Overview) queueLines(w, h int, at *page) []string {
 	}
 	name := max(10, w-43)
 	lines = append(lines, e.Dim(" "+widget.Left("ACTION / GROUP", name)+"   QUEUED  RUN/MAX    HEAD TREND 15m"))
-	top, cursor := o.top[:min(len(o.top), max(0, h-len(lines)))], 0
-	at.keys[topQueues], cursor = keysOf(o, topQueues, top, queueKey)
-	for i, q := range top {
-		line := widget.Left(widget.CutMiddle(q.name, name), name) +
+	n := min(len(o.top), max(0, h-len(lines)))
+	lines = append(lines, o.rows(at, topQueues, n, w-1, func(i int) (key, mark, text string) {
+		q := &o.top[i]
+		return strconv.FormatInt(q.ID, 10), "", widget.Left(widget.CutMiddle(q.name, name), name) +
 			widget.Right(e.Num(q.Queued), 9) + widget.Right(screen.Slots(q.Active, q.Limit), 9) +
 			widget.Right(e.AgeOf(q.Oldest), 8) + " " + e.Spark(screen.QueueSeries(q.ID), 15*time.Minute, 12)
-		lines = append(lines, o.line(i == cursor, "", line, w-1))
-	}
+	})...)
 	if len(ov.Top) == 0 {
 		hint := "No queue exists yet. Make one: attune-executor run core.echo -p message=hello"
 		lines = append(lines, " "+e.Dim(hint))
@@ -150,8 +147,7 @@ func (o *Overview) stateLines(w int) []string {
 	return lines
 }
 
-// reasons are why executions ended badly, as many as find room in a line; none where
-// that is not known.
+// reasons counts failures by reason in one line; nothing if they are unknown.
 func (o *Overview) reasons(w int) []string {
 	list := o.env.Data.Overview.Recent.Reasons
 	if len(list) == 0 {
@@ -177,7 +173,7 @@ func (o *Overview) reasons(w int) []string {
 	return []string{widget.Cut(line, w)}
 }
 
-func (o *Overview) brokerLines(w, rows int, at *page) []string {
+func (o *Overview) brokerLines(w, h int, at *page) []string {
 	e, b := o.env, o.env.Data.Broker
 	if b == nil {
 		return o.brokerBlock(w)
@@ -188,20 +184,17 @@ func (o *Overview) brokerLines(w, rows int, at *page) []string {
 			widget.Clean(b.Version) + "   vhost " + widget.Clean(b.VHost),
 		e.Dim(" " + widget.Left("QUEUE", name) + "     READY   UNACK    CONS AGE HEAD"),
 	}
-	rest, cursor := o.pressing[:min(rows-2, len(o.pressing))], 0
-	at.keys[brokerQueues], cursor = keysOf(o, brokerQueues, rest, func(q *monitor.BrokerQueue) string { return q.Name })
-	for i, q := range rest {
-		line := widget.Left(widget.CutMiddle(widget.Clean(q.Name), name), name) +
-			widget.Right(e.BrokerNum(q, q.Ready), 10) + widget.Right(e.BrokerNum(q, q.Unacked), 8) +
-			widget.Right(e.BrokerNum(q, q.Consumers), 8) + widget.Right(o.headAge(&q), 9)
-		lines = append(lines, o.line(i == cursor, "", line, w-1))
-	}
-	return lines
+	n := min(h-2, len(o.broker))
+	return append(lines, o.rows(at, brokerQueues, n, w-1, func(i int) (key, mark, text string) {
+		q := &o.broker[i]
+		return q.Name, "", widget.Left(widget.CutMiddle(widget.Clean(q.Name), name), name) +
+			widget.Right(e.BrokerNum(*q, q.Ready), 10) + widget.Right(e.BrokerNum(*q, q.Unacked), 8) +
+			widget.Right(e.BrokerNum(*q, q.Consumers), 8) + widget.Right(o.headAge(q), 9)
+	})...)
 }
 
-// headAge is how old what is at the head of a queue is: when it was sent, where
-// messages say so, else since when the worker's oldest lies unstarted, as the engine
-// saw it.
+// headAge is the age of the first message of a queue. The broker knows it if messages carry a timestamp; else
+// the probe knows the oldest unstarted execution of the worker.
 func (o *Overview) headAge(q *monitor.BrokerQueue) string {
 	switch {
 	case q.Ready == 0 && !q.Uncounted:
@@ -224,37 +217,35 @@ func (o *Overview) workerTable(w int, at *page) []string {
 	if ov == nil {
 		return o.workerBlock()
 	}
-	c := o.workers()
-	t := c.totals
+	t := o.judged.totals
 	lines := []string{
 		o.title(workers, screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " +
 			e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
 	}
-	if kept := o.kept(t, widget.Blank(len("WORKERS  "))); kept != "" {
-		lines = append(lines, kept)
+	if others := o.others(t, widget.Blank(len("WORKERS  "))); others != "" {
+		lines = append(lines, others)
 	}
 	lines = append(lines, e.Dim(widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"))
-	keys, cursor := keysOf(o, workers, c.list, workerKey)
-	at.keys[workers] = keys
-	for i, wk := range c.list {
-		taken, trend := widget.Unknown, string(c.health[i]) // the sign is given its word
+	lines = append(lines, o.rows(at, workers, len(o.judged.list), w-2, func(i int) (key, mark, text string) {
+		wk, health := &o.judged.list[i], o.judged.health[i]
+		taken, trend := widget.Unknown, string(health) // a worker without a trend shows its health
 		if wk.Assigned != nil {
 			taken = screen.Slots(*wk.Assigned, wk.Capacity)
 		}
-		if c.health[i] == monitor.WorkerActive || c.health[i] == monitor.WorkerBusy {
+		if health == monitor.WorkerActive || health == monitor.WorkerBusy {
 			trend = e.Spark(screen.WorkerSeries(wk.ID), 15*time.Minute, 8)
 		}
-		line := widget.Left(widget.CutMiddle(widget.Clean(wk.Name), w-28), w-28) +
-			widget.Right(taken, 7) + widget.Right(e.AgeOf(wk.Heartbeat), 8) + " " + trend
-		lines = append(lines, o.line(i == cursor, e.Look(e.Theme.Of(string(c.health[i])), ""), line, w-2))
-	}
-	if len(c.list) == 0 {
+		return strconv.FormatInt(wk.ID, 10), e.Look(e.Theme.Of(string(health)), ""),
+			widget.Left(widget.CutMiddle(widget.Clean(wk.Name), w-28), w-28) +
+				widget.Right(taken, 7) + widget.Right(e.AgeOf(wk.Heartbeat), 8) + " " + trend
+	})...)
+	if len(o.judged.list) == 0 {
 		lines = append(lines, "No worker has registered. Start one with: attune-executor worker")
 	}
 	return lines
 }
 
-// findings are the findings around the cursor, a line each, and which is the first of them.
+// findings are the findings around the cursor, a line each, and the index of the first.
 func (o *Overview) findings(w, h int) (lines []string, first int) {
 	e, found := o.env, o.env.Findings()
 	if len(found) == 0 {
@@ -265,7 +256,7 @@ func (o *Overview) findings(w, h int) (lines []string, first int) {
 	if len(found) > h {
 		room = h - 1
 	}
-	first = max(0, min(o.cursor-room+1, len(found)-room)) // so that the cursor is in sight
+	first = max(0, min(o.cursor-room+1, len(found)-room)) // the cursor stays visible
 	for i, f := range found[first:min(first+max(room, 0), len(found))] {
 		text := widget.Clean(f.Text)
 		if f.Hint != "" {
@@ -279,7 +270,7 @@ func (o *Overview) findings(w, h int) (lines []string, first int) {
 	return lines, first
 }
 
-// finding draws one finding on one line, with the cursor if it is there.
+// finding draws a finding on one line, with the cursor if it is on it.
 func (o *Overview) finding(i int, f alerting.Finding, text string, w int) string {
 	e := o.env
 	since := ""
@@ -287,7 +278,7 @@ func (o *Overview) finding(i int, f alerting.Finding, text string, w int) string
 		since = widget.Short(e.Since(*f.Since))
 	}
 	look := e.Theme.Of(screen.LevelState(f.Level))
-	if f.Cause != "" { // it stands below what explains it
+	if f.Cause != "" { // it stands below its cause
 		look = theme.State{Glyph: "└", Role: theme.Dim}
 	}
 	if i == o.cursor && o.here() == findings {
@@ -297,7 +288,7 @@ func (o *Overview) finding(i int, f alerting.Finding, text string, w int) string
 	return " " + e.Paint(look.Role, look.Glyph) + " " + widget.Spread(widget.Cut(text, w-10), since, w-4)
 }
 
-// longFindings are all findings with their hints, in so many lines each.
+// longFindings are all findings with their hints, each in so many lines.
 func (o *Overview) longFindings(w, each int) []string {
 	e, found := o.env, o.env.Findings()
 	if len(found) == 0 {

@@ -8,10 +8,10 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// PreviewRows is how much of a line a preview asks for.
+// PreviewRows is how many waiting executions a preview reads.
 const PreviewRows = 10
 
-// Unread names what is to be read for the preview of a queue; empty when nothing is.
+// Unread names the feed that the preview of a queue still needs, if any.
 func Unread(e *screen.Env, id int64) screen.Feed {
 	switch {
 	case e.Data.Queue == nil || e.Data.Queue.ID != id:
@@ -23,19 +23,19 @@ func Unread(e *screen.Env, id int64) screen.Feed {
 	}
 }
 
-// Preview is a queue below a wide list: who holds its slots, who is first in line, and
-// what is wrong with a holder.
+// Preview is a queue below a wide list: its slot holders, the first waiting executions, and the first problem of
+// a holder.
 type Preview struct {
-	env   *screen.Env
-	held  *list.Table[holder]
-	first *line
+	env     *screen.Env
+	holders *list.Table[holder]
+	waiting *waiting
 }
 
-// NewPreview makes a preview of what is read as Queue and Line.
+// NewPreview makes a preview of the queue that FeedQueue and FeedLine read.
 func NewPreview(env *screen.Env) *Preview {
-	p := &Preview{env: env, held: newHolders(env), first: newLine(env)}
-	p.held.Focus(false)
-	p.first.Focus(false)
+	p := &Preview{env: env, holders: newHolders(env), waiting: newWaiting(env)}
+	p.holders.Focus(false)
+	p.waiting.Focus(false)
 	return p
 }
 
@@ -43,11 +43,11 @@ func NewPreview(env *screen.Env) *Preview {
 func (p *Preview) Changed(feed screen.Feed) {
 	switch d := p.env.Data; {
 	case feed == screen.FeedQueue && d.Queue != nil:
-		p.held.Anew(true) // its cursor stays on the first row, whichever that is
-		p.held.SetList(held(d.Queue))
+		p.holders.Anew(true) // the cursor stays on the first row
+		p.holders.SetList(holders(d.Queue))
 	case feed == screen.FeedLine && d.Line != nil:
-		p.first.Anew(true)
-		p.first.SetList(d.Line.List)
+		p.waiting.Anew(true)
+		p.waiting.SetList(d.Line.List)
 	}
 }
 
@@ -57,30 +57,30 @@ func (p *Preview) Lines(id int64, w, h int) []string {
 	switch feed := Unread(e, id); feed {
 	case "":
 	case screen.FeedLine:
-		return e.Missing(feed, "the line", w)
+		return e.Missing(feed, "the waiting executions", w)
 	default:
-		return e.Missing(feed, "it", w)
+		return e.Missing(feed, "the queue", w)
 	}
 	d, warning := e.Data.Queue, p.warning()
 	room := h - len(warning)
 	lw := w/2 - 1
 	left := []string{" " + e.Dim("SLOT HOLDERS "+screen.Slots(d.Active, d.Limit))}
-	if p.held.Len() > 0 {
-		left = append(left, p.held.Lines(lw, room-1, e.Theme)...)
+	if p.holders.Len() > 0 {
+		left = append(left, p.holders.Lines(lw, room-1, e.Theme)...)
 	}
-	right := []string{" " + e.Dim("HEAD OF LINE, FIFO")}
-	if p.first.Len() > 0 {
-		right = append(right, p.first.Lines(w-lw-2, min(room-1, PreviewRows+1), e.Theme)...)
+	right := []string{" " + e.Dim("FIRST WAITING, FIFO")}
+	if p.waiting.Len() > 0 {
+		right = append(right, p.waiting.Lines(w-lw-2, min(room-1, PreviewRows+1), e.Theme)...)
 	}
 	return append(widget.Beside(left, right, lw, w-lw-2, room, "  "), warning...)
 }
 
-// warning is a sentence about the first holder with which something is wrong.
+// warning describes the first holder with a problem.
 func (p *Preview) warning() []string {
 	e := p.env
-	for i := range p.held.List {
-		h := &p.held.List[i]
-		note := h.complaint(e)
+	for i := range p.holders.List {
+		h := &p.holders.List[i]
+		note := h.problem(e)
 		if note == "" {
 			continue
 		}

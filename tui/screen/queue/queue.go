@@ -1,6 +1,5 @@
-// Package queue shows one admission queue: who holds its slots, who stands in its
-// line and for how long, how both were over the last hour, and its limits and who
-// set them.
+// Package queue shows one admission queue: its slot holders, its waiting executions in order, the last hour of
+// both, and its limits with their sources.
 package queue
 
 import (
@@ -18,34 +17,31 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// The parts that tab goes through.
+// The parts in the order of tab.
 const (
 	inHolders = iota
-	inLine
+	inWaiting
 	inAbout
 	parts
 )
 
 // Queue is the view of one queue.
 type Queue struct {
-	env *screen.Env
-	id  int64
-	// name is how the queue was called where it was opened from.
-	name string
+	env  *screen.Env
+	id   int64
+	name string // from the list of queues
 	part int
-	// chosen is true once the operator has turned to a part. Until then it is the first
-	// that has something.
+	// chosen is true once the operator has turned to a part. Before that the first part with rows has the focus.
 	chosen  bool
 	holders *list.Table[holder]
-	line    *line
+	waiting *waiting
 	preview bool
 	screen.RowSearch
-	// doc is the config of the execution that was read for beside the rows, of which docID is
-	// the id and docText the text.
+	// doc shows docText, the config of execution docID, in the preview.
 	doc     *jsonview.View
 	docID   int64
 	docText string
-	// state and about are what is said of the queue, scroll how far about is scrolled.
+	// state explains the state of the queue; about describes its limits and times.
 	state  string
 	about  []explain.Section
 	scroll screen.Scroller
@@ -53,7 +49,7 @@ type Queue struct {
 
 // New makes the view.
 func New(env *screen.Env) *Queue {
-	q := &Queue{env: env, preview: true, doc: jsonview.New(), holders: newHolders(env), line: newLine(env)}
+	q := &Queue{env: env, preview: true, doc: jsonview.New(), holders: newHolders(env), waiting: newWaiting(env)}
 	q.turnTo(inHolders)
 	return q
 }
@@ -61,19 +57,19 @@ func New(env *screen.Env) *Queue {
 // View is the name of the screen.
 func (q *Queue) View() screen.View { return keymap.InQueue }
 
-// Feeds is what the view needs polled.
+// Feeds are the feeds to poll while the view is open.
 func (q *Queue) Feeds() []screen.Feed {
 	feeds := []screen.Feed{screen.FeedQueue, screen.FeedLine, screen.FeedQueuesPast}
-	if q.wide() && q.Subject() != 0 {
+	if q.wide() && q.SelectedID() != 0 {
 		feeds = append(feeds, screen.FeedGlance)
 	}
 	return feeds
 }
 
-// ID is the queue in sight.
+// ID is the id of the shown queue.
 func (q *Queue) ID() int64 { return q.id }
 
-// Shown names the queue in sight.
+// Shown names the shown queue.
 func (q *Queue) Shown() string { return strconv.FormatInt(q.id, 10) }
 
 // Show turns to another queue.
@@ -83,7 +79,7 @@ func (q *Queue) Show(name string) {
 		return
 	}
 	q.id, q.scroll, q.name = id, screen.Scroller{}, strconv.FormatInt(id, 10)
-	q.holders, q.line, q.chosen = newHolders(q.env), newLine(q.env), false
+	q.holders, q.waiting, q.chosen = newHolders(q.env), newWaiting(q.env), false
 	q.turnTo(inHolders)
 	data := q.env.Data
 	if data.Queues != nil {
@@ -94,7 +90,7 @@ func (q *Queue) Show(name string) {
 		}
 	}
 	data.Glance, data.QueuesPast = nil, nil
-	// The preview of the list may have read it already.
+	// The preview of the list may have read them.
 	if d := data.Queue; d != nil && d.ID != id {
 		data.Queue = nil
 	}
@@ -115,7 +111,7 @@ func (q *Queue) Title() (left, right string) {
 	return left, right
 }
 
-// state is the state of the queue in a word.
+// state is the state of the queue as one word.
 func state(d *explain.QueueDetail) string {
 	switch {
 	case d.Paused:
@@ -129,7 +125,7 @@ func state(d *explain.QueueDetail) string {
 	}
 }
 
-// current is the detail, unless it belongs to a queue left behind.
+// current is the detail of the shown queue; nil until it was read.
 func (q *Queue) current() *explain.QueueDetail {
 	if d := q.env.Data.Queue; d != nil && d.ID == q.id {
 		return d
@@ -137,32 +133,31 @@ func (q *Queue) current() *explain.QueueDetail {
 	return nil
 }
 
-// Ask is the part of the line that is wanted.
+// Ask says which waiting executions are read next.
 func (q *Queue) Ask() monitor.LineAsk {
-	return monitor.LineAsk{Queue: q.id, Rows: q.line.wanted, End: q.line.end}
+	return monitor.LineAsk{Queue: q.id, Rows: q.waiting.rows, End: q.waiting.wantsEnd}
 }
 
-// Subject is the execution under the cursor; zero where there is none.
-func (q *Queue) Subject() int64 {
+// SelectedID is the execution under the cursor, 0 if none.
+func (q *Queue) SelectedID() int64 {
 	if t := q.focused(); t != nil {
 		return screen.Number(t.Key())
 	}
 	return 0
 }
 
-// wide reports whether the execution under the cursor is shown beside the rows.
+// wide reports whether a preview stands beside the rows.
 func (q *Queue) wide() bool { return q.preview && q.env.Width >= 120 && q.env.Height >= 20 }
 
-// Behind names what is to be read when another execution is under the cursor than was
-// read last.
+// Behind names the feed of the preview until it has read the selected execution.
 func (q *Queue) Behind() screen.Feed {
-	if id := q.Subject(); q.wide() && id != 0 && q.glance(id) == nil {
+	if id := q.SelectedID(); q.wide() && id != 0 && q.glance(id) == nil {
 		return screen.FeedGlance
 	}
 	return ""
 }
 
-// glance is the execution beside the rows, once it was read.
+// glance is the execution of the preview; nil until it was read.
 func (q *Queue) glance(id int64) *monitor.ExecutionDetail {
 	if d := q.env.Data.Glanced(); d != nil && d.ID == id {
 		return d
@@ -170,7 +165,7 @@ func (q *Queue) glance(id int64) *monitor.ExecutionDetail {
 	return nil
 }
 
-// holder is the row of a holder, and waiter that of a waiter; nil if it is none.
+// holder is the row of a slot holder, or nil.
 func (q *Queue) holder(id int64) *holder {
 	for i := range q.holders.List {
 		if q.holders.List[i].ID == id {
@@ -180,10 +175,11 @@ func (q *Queue) holder(id int64) *holder {
 	return nil
 }
 
+// waiter is the row of a waiting execution, or nil.
 func (q *Queue) waiter(id int64) *monitor.Waiter {
-	for i := range q.line.List {
-		if q.line.List[i].ID == id {
-			return &q.line.List[i]
+	for i := range q.waiting.List {
+		if q.waiting.List[i].ID == id {
+			return &q.waiting.List[i]
 		}
 	}
 	return nil
@@ -194,12 +190,12 @@ func (q *Queue) Changed(feed screen.Feed) {
 	switch feed {
 	case screen.FeedQueue:
 		if d := q.current(); d != nil {
-			q.holders.SetList(held(d))
+			q.holders.SetList(holders(d))
 			q.state, q.about = widget.Clean(d.StateLine()), d.Sections()
 		}
 	case screen.FeedLine:
 		if l := q.env.Data.Line; l != nil && l.Queue == q.id {
-			q.line.set(l)
+			q.waiting.set(l)
 		}
 	case screen.FeedGlance:
 		if d := q.env.Data.Glanced(); d != nil && (d.ID != q.docID || d.Config != q.docText) {
@@ -213,32 +209,31 @@ func (q *Queue) Changed(feed screen.Feed) {
 	}
 	if !q.chosen {
 		q.turnTo(inHolders)
-		if q.holders.Len() == 0 && q.line.Len() > 0 {
-			q.turnTo(inLine)
+		if q.holders.Len() == 0 && q.waiting.Len() > 0 {
+			q.turnTo(inWaiting)
 		}
 	}
 }
 
-// focused is the table that the keys go to, or nil.
+// focused is the table in focus, or nil.
 func (q *Queue) focused() *widget.Table {
 	switch q.part {
 	case inHolders:
 		return q.holders.Table
-	case inLine:
-		return q.line.Table.Table
+	case inWaiting:
+		return q.waiting.Table.Table
 	default:
 		return nil
 	}
 }
 
-// turnTo has the keys go to a part.
 func (q *Queue) turnTo(part int) {
 	q.part = part
 	q.holders.Focus(part == inHolders)
-	q.line.Focus(part == inLine)
+	q.waiting.Focus(part == inWaiting)
 }
 
-// Search looks for a text in the rows that the keys go to.
+// Search looks for a text in the table in focus.
 func (q *Queue) Search(text string) int { return q.SearchIn(q.focused(), text) }
 
 // Do carries out an action.
@@ -256,7 +251,7 @@ func (q *Queue) Do(action keymap.Action) screen.Effect {
 		q.chosen, q.scroll = true, screen.Scroller{}
 		return screen.Effect{Handled: true}
 	case keymap.Open:
-		if id := q.Subject(); id != 0 {
+		if id := q.SelectedID(); id != 0 {
 			return screen.OpenExecution(id)
 		}
 		if d := q.current(); d != nil {
@@ -270,8 +265,8 @@ func (q *Queue) Do(action keymap.Action) screen.Effect {
 	switch q.part {
 	case inHolders:
 		return screen.Effect{Handled: screen.MoveTable(q.holders.Table, action)}
-	case inLine:
-		return q.line.do(action)
+	case inWaiting:
+		return q.waiting.do(action)
 	default:
 		lines, h := q.aboutLines(q.env.Width, q.env.Height)
 		return screen.Effect{Handled: q.scroll.Do(action, h, len(lines)-h)}
@@ -290,7 +285,7 @@ func (q *Queue) Select(at int) bool {
 		w--
 	}
 	_, tops := q.body(d, w, q.env.Height)
-	for part, t := range []*widget.Table{q.holders.Table, q.line.Table.Table} {
+	for part, t := range []*widget.Table{q.holders.Table, q.waiting.Table.Table} {
 		if tops[part] > 0 && at >= tops[part] && t.Select(at-tops[part]) {
 			q.turnTo(part)
 			q.chosen = true
@@ -300,14 +295,13 @@ func (q *Queue) Select(at int) bool {
 	return false
 }
 
-// Acts is what may be done with the execution under the cursor, or with the queue where
-// its limits and times are shown and where it has no rows.
+// Acts is the menu of the selected execution, or else of the queue.
 func (q *Queue) Acts() (act.Menu, bool) {
 	d := q.current()
 	if d == nil {
 		return act.Menu{}, false
 	}
-	if id := q.Subject(); id != 0 {
+	if id := q.SelectedID(); id != 0 {
 		x := monitor.Execution{ID: id, ActionRef: d.ActionRef, Status: string(attune.StatusRequested)}
 		if h := q.holder(id); h != nil {
 			x.ActionRef, x.Status = h.ActionRef, h.Status
@@ -317,47 +311,46 @@ func (q *Queue) Acts() (act.Menu, bool) {
 	return act.ForQueue(&d.Queue), true
 }
 
-// Relations is what the queue, and the execution under the cursor, have to do with.
+// Relations lead from the queue and the selected execution to related items.
 func (q *Queue) Relations() (title string, related []screen.Relation, ok bool) {
 	d := q.current()
 	if d == nil {
 		return "", nil, false
 	}
 	related = screen.ActionRelations(d.ActionRef)
-	id := q.Subject()
+	id := q.SelectedID()
 	if id == 0 {
 		return "queue " + d.ActionRef, related, true
 	}
-	worker := screen.Relation{Key: "w", Label: "worker", Not: "it was handed to none"}
+	worker := screen.Relation{Key: "w", Label: "worker", Not: "it has none yet"}
 	if h := q.holder(id); h != nil && h.WorkerID != nil {
 		worker.Leads(screen.WorkerName(h.WorkerID, h.WorkerName), screen.OpenWorker(*h.WorkerID))
 	}
-	above := screen.Relation{Key: "p", Label: "parent", Not: "nothing started it"}
+	above := screen.Relation{Key: "p", Label: "parent", Not: "it has none"}
 	if w := q.waiter(id); w != nil && w.Parent != nil {
 		above.Leads(parent(w), screen.OpenExecution(*w.Parent))
 	} else if w == nil {
-		above.Not = "it is not known here: enter shows it"
+		above.Not = "it is unknown here: enter shows it"
 	}
 	return "queue " + d.ActionRef, append(related, screen.Relation{
 		Key: "e", Label: "execution", Help: strconv.FormatInt(id, 10), To: screen.OpenExecution(id),
 	}, worker, above), true
 }
 
-// Shows is the execution under the cursor, as far as it was read, or else the queue in
-// sight.
+// Shows is the selected execution, or else the queue.
 func (q *Queue) Shows() (screen.Thing, bool) {
 	d := q.current()
 	if d == nil {
 		return screen.Thing{}, false
 	}
-	id := q.Subject()
+	id := q.SelectedID()
 	if x := q.glance(id); x != nil {
 		return screen.ExecutionThing(&x.Execution, execution.Document(x)), true
 	}
 	if h := q.holder(id); h != nil && q.part == inHolders {
 		return screen.ExecutionThing(&monitor.Execution{ID: id, WorkerID: h.WorkerID}, &h.Holder), true
 	}
-	if w := q.waiter(id); w != nil && q.part == inLine {
+	if w := q.waiter(id); w != nil && q.part == inWaiting {
 		return screen.ExecutionThing(&monitor.Execution{ID: id}, w), true
 	}
 	return screen.QueueThing(&d.Queue, d), true

@@ -31,8 +31,8 @@ func (q *Queue) Render(w, h int) []string {
 	return body
 }
 
-// body is the queue itself: its state, how it was, who holds it and who waits. The tops are the
-// lines on which the rows of the tables begin, zero where they have none.
+// body draws state, charts, holders and waiting executions. The tops are the lines on which the rows of the tables
+// begin, zero if they are hidden.
 func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, tops [2]int) {
 	e := q.env
 	lines = q.head(d, w)
@@ -51,7 +51,7 @@ func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, tops [2]
 	room := min(2+max(1, q.holders.Len()), max(3, (h-len(lines))*2/5))
 	lines = append(lines, q.heading(inHolders, "ACTIVE "+screen.Slots(d.Active, d.Limit), note, w))
 	if q.holders.Len() == 0 {
-		lines = append(lines, " "+e.Dim("Nobody holds a slot."))
+		lines = append(lines, " "+e.Dim("No execution holds a slot."))
 	} else {
 		tops[inHolders] = len(lines) + 1
 		lines = append(lines, q.holders.Lines(w, room-1, e.Theme)...)
@@ -62,25 +62,25 @@ func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, tops [2]
 	if room = h - len(lines); room < 2 {
 		return widget.Fit(lines, w, h), tops
 	}
-	lines = append(lines, q.heading(inLine, "QUEUED "+e.Num(d.Queued), "FIFO order"+q.lanes(d), w))
+	lines = append(lines, q.heading(inWaiting, "QUEUED "+e.Num(d.Queued), "FIFO order"+q.lanes(d), w))
 	switch {
-	case d.Queued == 0 && q.line.Len() == 0:
-		lines = append(lines, " "+e.Dim("Nobody waits."))
+	case d.Queued == 0 && q.waiting.Len() == 0:
+		lines = append(lines, " "+e.Dim("No execution waits."))
 	case e.Data.Line == nil:
-		lines = append(lines, e.Missing(screen.FeedLine, "the line", w)[1:]...)
+		lines = append(lines, e.Missing(screen.FeedLine, "the waiting executions", w)[1:]...)
 	default:
-		tops[inLine] = len(lines) + 1
+		tops[inWaiting] = len(lines) + 1
 		foot := []string{}
 		if room >= 5 {
-			foot = append(foot, q.lineFoot(d, w))
+			foot = append(foot, q.foot(d, w))
 		}
-		lines = append(lines, q.line.Lines(w, min(room-1-len(foot), q.line.Len()+1), e.Theme)...)
+		lines = append(lines, q.waiting.Lines(w, min(room-1-len(foot), q.waiting.Len()+1), e.Theme)...)
 		lines = append(lines, foot...)
 	}
 	return widget.Fit(lines, w, h), tops
 }
 
-// head says in a few lines how the queue is.
+// head is the state of the queue with its reason, limit and pace.
 func (q *Queue) head(d *explain.QueueDetail, w int) []string {
 	e := q.env
 	word := state(d)
@@ -103,12 +103,12 @@ func (q *Queue) head(d *explain.QueueDetail, w int) []string {
 	return append(lines[:min(len(lines), 3)], widget.Cut(line, w-1))
 }
 
-// drains says how fast the queue can become shorter, and when it is empty.
+// drains says how fast the queue can drain, and when it is empty.
 func (q *Queue) drains(d *explain.QueueDetail) string {
 	if d.Drain.PerMinute == nil {
 		return "pace unknown"
 	}
-	pace := strconv.FormatFloat(*d.Drain.PerMinute, 'g', 3, 64) // in three digits, or whole where it has more
+	pace := strconv.FormatFloat(*d.Drain.PerMinute, 'g', 3, 64)
 	if *d.Drain.PerMinute >= 999.5 {
 		pace = q.env.Num(int64(math.Round(*d.Drain.PerMinute)))
 	}
@@ -119,7 +119,7 @@ func (q *Queue) drains(d *explain.QueueDetail) string {
 	return text
 }
 
-// charts are the last hour: how long the head waited, and how many did.
+// charts show the wait of the head and the depth over the last hour.
 func (q *Queue) charts(d *explain.QueueDetail, w int) []string {
 	e := q.env
 	cw := w/2 - 1
@@ -140,12 +140,12 @@ func (q *Queue) charts(d *explain.QueueDetail, w int) []string {
 	return widget.Beside(head, depth, cw, cw, len(head), "  ")
 }
 
-// heading is the title of a part, lit up while the keys go there.
+// heading is the title of a part, painted as focused if it is.
 func (q *Queue) heading(part int, title, note string, w int) string {
 	return widget.Spread(" "+q.env.Heading(q.part == part, title), q.env.Dim(note), w-1)
 }
 
-// lanes says that not all stand in one lane.
+// lanes counts the executions outside the normal lane.
 func (q *Queue) lanes(d *explain.QueueDetail) string {
 	text := ""
 	if d.QueuedHigh > 0 {
@@ -157,11 +157,11 @@ func (q *Queue) lanes(d *explain.QueueDetail) string {
 	return text
 }
 
-// lineFoot says how much of the line is not shown, and how long it waits.
-func (q *Queue) lineFoot(d *explain.QueueDetail, w int) string {
+// foot says how many waiting executions were not read, and how long executions wait.
+func (q *Queue) foot(d *explain.QueueDetail, w int) string {
 	e := q.env
 	text := ""
-	if more := q.line.of - int64(q.line.Len()); more > 0 && q.line.shows {
+	if more := q.waiting.total - int64(q.waiting.Len()); more > 0 && q.waiting.showsEnd {
 		text = "… " + e.Num(more) + " before those read, gg the first   "
 	} else if more > 0 {
 		text = "… " + e.Num(more) + " more than are read, G the last   "
@@ -173,11 +173,11 @@ func (q *Queue) lineFoot(d *explain.QueueDetail, w int) string {
 		}
 		text += "wait p50 " + widget.Age(a.P50) + "  p95 " + widget.Age(a.P95) + "  max " + widget.Age(a.Max)
 	}
-	gone := e.GoneNote(q.line.Table.Table, "the execution under the cursor")
+	gone := e.GoneNote(q.waiting.Table.Table, "the execution under the cursor")
 	return " " + widget.Cut(e.Dim(text)+e.Mark(screen.FeedLine)+gone, w-1)
 }
 
-// aboutLines is all that is known of the queue as text, of which so many lines are in sight.
+// aboutLines are the limits and times of the queue, and how many lines of them are visible.
 func (q *Queue) aboutLines(w, h int) (lines []string, visible int) {
 	for i, section := range q.about {
 		if i > 0 {
@@ -185,7 +185,7 @@ func (q *Queue) aboutLines(w, h int) (lines []string, visible int) {
 		}
 		lines = append(lines, aligned(section.Rows, w-2)...)
 	}
-	if len(lines) > h { // the last line says that there is more
+	if len(lines) > h { // the last line says which lines are visible
 		h--
 	}
 	return lines, h
@@ -202,8 +202,8 @@ func (q *Queue) aboutShown(w, h int) []string {
 		q.env.Dim(" lines "+text+" · j and k scroll · enter shows its executions"))
 }
 
-// aligned aligns the cells of a section. The last cell of a row goes on below
-// itself where it is too long; none of the others is wider than a quarter.
+// aligned aligns the cells of a section. Only the last cell of a row may wrap; the others take at most a quarter of
+// the width.
 func aligned(rows [][]string, w int) []string {
 	var widths []int
 	for _, cells := range rows {

@@ -10,9 +10,9 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// side is the execution under the cursor, beside the rows.
+// side is the preview of the selected execution beside the rows.
 func (q *Queue) side(w, h int) []string {
-	e, id := q.env, q.Subject()
+	e, id := q.env, q.SelectedID()
 	if id == 0 {
 		return nil
 	}
@@ -20,7 +20,7 @@ func (q *Queue) side(w, h int) []string {
 	lines := []string{widget.Spread(title, e.Dim("v closes"), w-1)}
 	d := q.glance(id)
 	if d == nil {
-		return append(lines, e.Missing(screen.FeedGlance, "it", w)...)
+		return append(lines, e.Missing(screen.FeedGlance, "the execution", w)...)
 	}
 	lines = append(lines, "")
 	for _, fact := range q.facts(d) {
@@ -29,7 +29,6 @@ func (q *Queue) side(w, h int) []string {
 	lines = append(lines, "")
 	timeline, why := q.timeline(d, max(3, h/4)), q.why(d, w)
 	if room := h - len(lines) - len(timeline) - len(why) - 2; room >= 3 && d.Config != "" {
-		// The beginning of the parameters, with secrets masked.
 		if config := q.doc.Lines(w-1, room-2, e.Theme); len(config) > 0 {
 			lines = append(append(append(lines, e.Dim("config")), config...), "")
 		}
@@ -41,8 +40,8 @@ func (q *Queue) facts(d *monitor.ExecutionDetail) []screen.Fact {
 	e := q.env
 	worker := widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))
 	if h := q.holder(d.ID); h != nil {
-		if ill := h.illness(e); ill != "" {
-			worker += "  " + e.Paint(theme.Warn, e.Theme.Glyphs.Failed+" "+ill)
+		if health := h.unwell(e); health != "" {
+			worker += "  " + e.Paint(theme.Warn, e.Theme.Glyphs.Failed+" "+health)
 		}
 	}
 	from := "-"
@@ -81,12 +80,12 @@ func (q *Queue) timeline(d *monitor.ExecutionDetail, h int) []string {
 	return append(lines, "")
 }
 
-// why says what the execution waits for, in the words of its own view.
+// why says what the execution waits for.
 func (q *Queue) why(d *monitor.ExecutionDetail, w int) []string {
 	text := strings.Join(d.Why[:min(len(d.Why), 2)], " ")
 	if h := q.holder(d.ID); text == "" && h != nil {
-		if ill := h.illness(q.env); ill != "" {
-			text = "Its worker is " + ill +
+		if health := h.unwell(q.env); health != "" {
+			text = "Its worker is " + health +
 				": the slot stays taken until the worker is back, or the engine counts it as lost."
 		}
 	}

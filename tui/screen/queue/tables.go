@@ -14,17 +14,15 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// holder is an execution that holds a slot. P95 is how long nineteen of twenty run, zero while
-// that is not known; at is when it was read.
+// holder is an execution that holds a slot.
 type holder struct {
 	monitor.Holder
 
-	p95 time.Duration
-	at  time.Time
+	p95 time.Duration // of all runs of the queue, zero if unknown
+	at  time.Time     // of the reading
 }
 
-// held are the holders of a queue.
-func held(d *explain.QueueDetail) []holder {
+func holders(d *explain.QueueDetail) []holder {
 	if d.Holders == nil {
 		return nil
 	}
@@ -56,7 +54,7 @@ func newHolders(env *screen.Env) *list.Table[holder] {
 		{
 			Column: widget.Column{Title: "NOTE", Width: 20, Grow: true},
 			Cell: func(e *screen.Env, h *holder) widget.Cell {
-				if note := h.complaint(e); note != "" {
+				if note := h.problem(e); note != "" {
 					return widget.Cell{Text: e.Theme.Glyphs.Warning + " " + note, Role: theme.Warn}
 				}
 				return widget.Cell{}
@@ -67,32 +65,31 @@ func newHolders(env *screen.Env) *list.Table[holder] {
 
 func (h *holder) key() string { return strconv.FormatInt(h.ID, 10) }
 
-// longRun is by how much a run must exceed what nineteen of twenty take to be told of.
+// longRun is how many times the 95th percentile a run may last without a note.
 const longRun = 3
 
-// complaint says what is wrong with a holder; empty when nothing is.
-func (h *holder) complaint(e *screen.Env) string {
+// problem says what is wrong with a holder; empty if nothing is.
+func (h *holder) problem(e *screen.Env) string {
 	note := ""
 	if lasted := e.Since(h.Since); h.p95 > 0 && lasted >= longRun*h.p95 {
 		note = fmt.Sprintf("%dx p95", int64(lasted/h.p95))
 	}
-	ill := h.illness(e)
-	switch {
-	case ill == "":
+	switch health := h.unwell(e); {
+	case health == "":
 		return note
 	case note == "":
-		return "worker " + ill
+		return "worker " + health
 	default:
-		return note + ", worker " + ill
+		return note + ", worker " + health
 	}
 }
 
-// illness says how the worker of a holder is that is not well.
-func (h *holder) illness(e *screen.Env) string {
+// unwell is the health of the worker of a holder; empty if it is well.
+func (h *holder) unwell(e *screen.Env) string {
 	switch h.Health {
 	case monitor.WorkerStale:
 		if h.HeartbeatAge == nil {
-			return "never beat"
+			return "never sent a heartbeat"
 		}
 		return "stale " + widget.Age(*h.HeartbeatAge+e.Since(h.at))
 	case monitor.WorkerDeaf, monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerInactive,
@@ -103,20 +100,20 @@ func (h *holder) illness(e *screen.Env) string {
 	}
 }
 
-// line are the rows of who waits.
-type line struct {
+// waiting are the waiting executions of a queue, of which one end is read.
+type waiting struct {
 	*list.Table[monitor.Waiter]
 
-	of int64
-	// end is true while the end of the line is wanted, shows whether it is shown.
-	end, shows bool
-	// wanted is how many rows are.
-	wanted int64
+	total int64
+	// wantsEnd is true if the last executions are read next, showsEnd if they are shown.
+	wantsEnd, showsEnd bool
+	// rows is how many are read next.
+	rows int64
 }
 
-func newLine(env *screen.Env) *line {
+func newWaiting(env *screen.Env) *waiting {
 	key := func(w *monitor.Waiter) string { return strconv.FormatInt(w.ID, 10) }
-	return &line{wanted: monitor.LinePage, Table: list.NewTable(env, key, []list.Field[monitor.Waiter]{
+	return &waiting{rows: monitor.LinePage, Table: list.NewTable(env, key, []list.Field[monitor.Waiter]{
 		{
 			Column: widget.Column{Title: "#", Width: 7, Right: true},
 			Cell:   list.Number(func(w *monitor.Waiter) int64 { return w.Place }),
@@ -149,7 +146,7 @@ func newLine(env *screen.Env) *line {
 	})}
 }
 
-// parent names what started a waiter.
+// parent names the execution that requested a waiting one.
 func parent(w *monitor.Waiter) string {
 	switch {
 	case w.Parent == nil:
@@ -161,36 +158,35 @@ func parent(w *monitor.Waiter) string {
 	}
 }
 
-func (l *line) set(d *monitor.Line) {
-	turned := l.shows != d.End
-	l.of, l.shows = d.Of, d.End
-	l.SetList(d.List)
+func (t *waiting) set(d *monitor.Line) {
+	turned := t.showsEnd != d.End
+	t.total, t.showsEnd = d.Of, d.End
+	t.SetList(d.List)
 	switch {
-	case turned && l.shows:
-		l.Bottom()
+	case turned && t.showsEnd:
+		t.Bottom()
 	case turned:
-		l.Top()
+		t.Top()
 	}
 }
 
-// do moves in the line. Its beginning and its end are read by themselves, and more of
-// either when the cursor comes near what was not read.
-func (l *line) do(action keymap.Action) screen.Effect {
-	read := int64(l.Len())
-	if action == keymap.Bottom && !l.end && l.of > read || action == keymap.Top && l.end {
-		l.end, l.wanted = !l.end, monitor.LinePage
+// do moves the cursor. It reads the other end on demand, and more rows when the cursor comes near the last one read.
+func (t *waiting) do(action keymap.Action) screen.Effect {
+	read := int64(t.Len())
+	if action == keymap.Bottom && !t.wantsEnd && t.total > read || action == keymap.Top && t.wantsEnd {
+		t.wantsEnd, t.rows = !t.wantsEnd, monitor.LinePage
 		return screen.Effect{Handled: true, Refetch: screen.FeedLine}
 	}
-	if !screen.MoveTable(l.Table.Table, action) {
+	if !screen.MoveTable(t.Table.Table, action) {
 		return screen.Effect{}
 	}
 	effect := screen.Effect{Handled: true}
-	left := l.Len() - 1 - l.Cursor()
-	if l.shows {
-		left = l.Cursor()
+	left := t.Len() - 1 - t.Cursor()
+	if t.showsEnd {
+		left = t.Cursor()
 	}
-	if left < monitor.LinePage/4 && read < l.of && read >= l.wanted && l.wanted < monitor.LineBound {
-		l.wanted = min(2*l.wanted, monitor.LineBound)
+	if left < monitor.LinePage/4 && read < t.total && read >= t.rows && t.rows < monitor.LineBound {
+		t.rows = min(2*t.rows, monitor.LineBound)
 		effect.Refetch = screen.FeedLine
 	}
 	return effect

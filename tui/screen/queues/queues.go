@@ -1,5 +1,5 @@
-// Package queues is the list of admission queues: who waits, how long, and
-// whether the queue drains.
+// Package queues is the list of admission queues: how many executions wait, for how long, and whether the queue
+// drains.
 package queues
 
 import (
@@ -24,18 +24,17 @@ import (
 type Queues struct {
 	*list.List[row]
 
-	env   *screen.Env
-	below *queue.Preview
+	env  *screen.Env
+	pane *queue.Preview
 }
 
-// row is a queue as it is judged.
+// row is a queue with its state and the reason of it.
 type row struct {
 	monitor.Queue
 
-	name string
-	// state and note are how it is, and in words why.
-	state, note string
-	late        bool
+	name, state, note string
+	// late is true if the head waits longer than HeadWaitLimit.
+	late bool
 }
 
 var fields = []list.Field[row]{
@@ -48,7 +47,7 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "ACTION / GROUP", Width: 22, Grow: true, Middle: true},
-		Cell:   list.Plain(func(r *row) string { return r.name }),
+		Cell:   list.Plain(shown),
 		Term:   filter.Field{Name: "action", Kind: filter.Text, Help: "its action; a star stands for anything"},
 		Texts:  list.TextOf(func(r *row) string { return r.ActionRef }), Complete: true,
 		Sort: list.Order[row]{Key: 5, Name: "name", Ascending: true, Compare: list.Ascending(named)},
@@ -62,16 +61,18 @@ var fields = []list.Field[row]{
 		Complete: true,
 	},
 	{
-		Term: filter.Field{
-			Name: "state", Kind: filter.Word, Values: []string{"active", "idle", "warning", "paused"},
-			Help: "its state",
-		},
+		Term: filter.Field{Name: "state", Kind: filter.Word, Help: "its state",
+			Values: []string{"active", "idle", "warning", "paused"}},
 		Texts: list.TextOf(func(r *row) string { return r.state }),
 	},
 	{
 		Column: widget.Column{Title: "QUEUED", Width: 8, Right: true, Watch: true},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
-			return widget.Cell{Text: e.Num(r.Queued), Role: depth(r)}
+			cell := widget.Cell{Text: e.Num(r.Queued)}
+			if r.Limit != nil && *r.Limit != 0 {
+				cell.Role = theme.Heat(float64(r.Queued) / float64(depthLimits**r.Limit))
+			}
+			return cell
 		},
 		Term: filter.Field{Name: "queued", Kind: filter.Number, Help: "how many wait"}, Number: list.NumberOf(queued),
 		Sort: list.Order[row]{Key: 2, Name: "queued", Compare: list.Descending(queued)},
@@ -86,7 +87,7 @@ var fields = []list.Field[row]{
 		Sort:   list.Order[row]{Key: 3, Name: "running", Compare: list.Descending(running)},
 	},
 	{
-		Term: filter.Field{Name: "limit", Kind: filter.Number, Help: "how many may at once"},
+		Term: filter.Field{Name: "limit", Kind: filter.Number, Help: "its slots"},
 		Number: func(_ *screen.Env, r *row) (float64, bool) {
 			if r.Limit == nil {
 				return 0, false
@@ -99,7 +100,7 @@ var fields = []list.Field[row]{
 		Cell: func(e *screen.Env, r *row) widget.Cell {
 			return widget.Cell{Text: e.AgeOf(r.Oldest), Role: e.AgeHeat(r.Oldest, monitor.HeadWaitLimit)}
 		},
-		Term:   filter.Field{Name: "head", Kind: filter.Age, Help: "how long its oldest waits"},
+		Term:   filter.Field{Name: "head", Kind: filter.Age, Help: "how long its head waits"},
 		Number: list.AgeOf(oldest),
 		Sort:   list.Order[row]{Key: 1, Name: "head", Compare: list.OldestFirst(oldest)},
 	},
@@ -127,23 +128,16 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "NOTE", Width: 22, Share: 60, Priority: 7},
 		Cell:   func(_ *screen.Env, r *row) widget.Cell { return widget.Cell{Text: r.note, Role: theme.Dim} },
-		Term:   filter.Field{Name: "note", Kind: filter.Within, Help: "what is said of it"},
+		Term:   filter.Field{Name: "note", Kind: filter.Within, Help: "its note"},
 		Texts:  func(_ *screen.Env, r *row) []string { return []string{r.note, sourceNote(&r.Queue)} },
 	},
 }
 
-// depth warms with how many limits full the queue is.
-func depth(r *row) theme.Role {
-	if r.Limit == nil || *r.Limit == 0 {
-		return theme.Plain
-	}
-	return theme.Heat(float64(r.Queued) / float64(depthLimits**r.Limit))
-}
-
-// depthLimits is for how many times its limit a queue may hold executions before that is warned of.
+// depthLimits is how many times its limit a queue may hold until its depth is painted as a warning.
 const depthLimits = 100
 
 func named(r *row) string      { return r.Queue.Name() }
+func shown(r *row) string      { return r.name }
 func queued(r *row) int64      { return r.Queued }
 func running(r *row) int64     { return r.Active }
 func completed(r *row) int64   { return r.Completed }
@@ -151,14 +145,26 @@ func oldest(r *row) *time.Time { return r.Oldest }
 
 // New makes the view.
 func New(env *screen.Env) *Queues {
-	v := &Queues{env: env, below: queue.NewPreview(env)}
+	v := &Queues{env: env, pane: queue.NewPreview(env)}
 	v.List = list.New(env, list.Spec[row]{
 		View: keymap.InQueues, Title: "Queues  per action, FIFO", Singular: "queue", Plural: "queues",
-		Feed: screen.FeedQueues, MoreFeeds: v.needs, Stale: v.behind,
+		Feed: screen.FeedQueues,
+		MoreFeeds: func() []screen.Feed {
+			if v.PreviewID() == 0 {
+				return []screen.Feed{screen.FeedQueuesPast}
+			}
+			return []screen.Feed{screen.FeedQueuesPast, screen.FeedQueue, screen.FeedLine}
+		},
+		Stale: func() screen.Feed {
+			if id := v.PreviewID(); id != 0 {
+				return queue.Unread(env, id)
+			}
+			return ""
+		},
 		Loaded: func() bool { return env.Data.Queues != nil }, Rows: v.rows, Fields: fields,
 		SearchTexts: func(r *row) []string { return []string{r.Queue.Name(), r.name} },
 		Key:         func(r *row) string { return strconv.FormatInt(r.ID, 10) },
-		Name:        func(r *row) string { return r.name },
+		Name:        shown,
 		TieBreak:    func(a, b *row) int { return cmp.Compare(named(a), named(b)) },
 		IsProblem:   func(r *row) bool { return r.Paused || r.Blocked != "" || r.late },
 		IsIdle:      func(r *row) bool { return r.state == "idle" },
@@ -167,11 +173,17 @@ func New(env *screen.Env) *Queues {
 			" No queue exists yet. The first execution of an action makes one:",
 			"   attune-executor run core.echo -p message=hello",
 		},
-		Open: open, MarkedActions: v.marked,
-		Actions: func(r *row) (act.Menu, bool) { return act.ForQueue(&r.Queue), true },
+		Open: func(r *row) screen.Effect {
+			if !recorded(r) {
+				return screen.OpenList(keymap.InExecutions, "action:"+r.ActionRef)
+			}
+			return screen.OpenQueue(r.ID)
+		},
+		MarkedActions: v.marked,
+		Actions:       func(r *row) (act.Menu, bool) { return act.ForQueue(&r.Queue), true },
 		Relations: func(r *row) (string, []screen.Relation) {
 			return "queue " + r.name, append([]screen.Relation{{
-				Key: "q", Label: "queue", Help: "who holds its slots and who waits",
+				Key: "q", Label: "queue", Help: "its slot holders and waiting executions",
 				To: screen.OpenQueue(r.ID),
 			}}, screen.ActionRelations(r.ActionRef)...)
 		},
@@ -186,13 +198,12 @@ func New(env *screen.Env) *Queues {
 	return v
 }
 
-// Changed takes over what was read.
+// Changed takes over new data.
 func (v *Queues) Changed(feed screen.Feed) {
-	v.below.Changed(feed)
+	v.pane.Changed(feed)
 	v.List.Changed(feed)
 }
 
-// rows are the queues that were read, judged.
 func (v *Queues) rows() []row {
 	read := v.env.Data.Queues.List
 	rows := make([]row, len(read))
@@ -202,13 +213,19 @@ func (v *Queues) rows() []row {
 	return rows
 }
 
-// judge says how a queue is.
+// judge finds the state of a queue, the worst first.
 func judge(e *screen.Env, q *monitor.Queue) row {
 	r := row{Queue: *q, name: screen.QueueName(q), state: "active", note: sourceNote(q)}
 	r.late = q.Oldest != nil && e.Since(*q.Oldest) > monitor.HeadWaitLimit
 	switch {
 	case q.Paused:
-		r.state, r.note = "paused", pausedNote(q)
+		r.state, r.note = "paused", "paused"
+		if q.PausedBy != "" {
+			r.note += " by " + q.PausedBy
+		}
+		if q.PauseReason != "" {
+			r.note += " " + q.PauseReason
+		}
 	case q.Blocked != "":
 		r.state, r.note = "warning", q.Blocked
 		if q.BlockedUntil != nil && q.BlockedUntil.After(e.Now) {
@@ -222,23 +239,12 @@ func judge(e *screen.Env, q *monitor.Queue) row {
 	return r
 }
 
-func pausedNote(q *monitor.Queue) string {
-	note := "paused"
-	if q.PausedBy != "" {
-		note += " by " + q.PausedBy
-	}
-	if q.PauseReason != "" {
-		note += " " + q.PauseReason
-	}
-	return note
-}
-
-// sourceNote says who set the limit, and who waits in other lanes than most.
+// sourceNote names the source of the limit, and counts executions outside the normal lane.
 func sourceNote(q *monitor.Queue) string {
 	note := ""
 	switch q.LimitFrom.Kind {
 	case monitor.LimitPolicy:
-		note = "limit of a policy that is gone"
+		note = "limit of a deleted policy"
 		if q.LimitFrom.Policy != "" {
 			note = "limit of " + q.LimitFrom.Policy
 		}
@@ -260,14 +266,14 @@ func sourceNote(q *monitor.Queue) string {
 	return note
 }
 
-// drain estimates how long the queue needs at its present rate.
+// drain estimates when the queue is empty at its present rate.
 func drain(e *screen.Env, r *row) widget.Cell {
 	if r.Queued == 0 {
 		return widget.Cell{Text: "-"}
 	}
 	rate, ok := e.Data.History.PerMinute(screen.QueueDone(r.ID))
 	switch {
-	case !ok, rate < 0.01 && r.Active > 0 && !r.Paused: // no execution has ended yet, but some run
+	case !ok, rate < 0.01 && r.Active > 0 && !r.Paused: // some run, but none has ended yet
 		return widget.Cell{Text: widget.Unknown}
 	case rate < 0.01:
 		return widget.Cell{Text: "never"}
@@ -276,9 +282,9 @@ func drain(e *screen.Env, r *row) widget.Cell {
 	}
 }
 
-// Wanted is what the database is asked for: a text that every queue which passes has in its
-// name, to look for among more queues than are read.
-func (v *Queues) Wanted() monitor.QueueFilter {
+// DatabaseFilter is a text that each matching queue has in its name. With it the database searches among more
+// queues than the list reads.
+func (v *Queues) DatabaseFilter() monitor.QueueFilter {
 	query := v.Query()
 	if query.Empty() || len(query.Any) > 1 {
 		return monitor.QueueFilter{}
@@ -292,31 +298,16 @@ func (v *Queues) Wanted() monitor.QueueFilter {
 	return monitor.QueueFilter{}
 }
 
-func (v *Queues) needs() []screen.Feed {
-	feeds := []screen.Feed{screen.FeedQueuesPast}
-	if v.Subject() != 0 {
-		feeds = append(feeds, screen.FeedQueue, screen.FeedLine)
+// PreviewID is the queue shown in the preview, 0 if none.
+func (v *Queues) PreviewID() int64 {
+	if r := v.Current(); r != nil && recorded(r) && v.PreviewLines(v.env.Width, v.env.Height) > 0 {
+		return r.ID
 	}
-	return feeds
+	return 0
 }
 
-// Subject is the queue that is told of below the list; zero where there is none, or
-// where queues are not recorded one by one.
-func (v *Queues) Subject() int64 {
-	r := v.Current()
-	if r == nil || r.LimitFrom.Kind == "" || v.PreviewLines(v.env.Width, v.env.Height) == 0 {
-		return 0
-	}
-	return r.ID
-}
-
-// behind names what is to be read when another queue is told of than was read last.
-func (v *Queues) behind() screen.Feed {
-	if id := v.Subject(); id != 0 {
-		return queue.Unread(v.env, id)
-	}
-	return ""
-}
+// recorded reports whether the database has a row for the queue. Without one it has no page.
+func recorded(r *row) bool { return r.LimitFrom.Kind != "" }
 
 // Title is the text of the title rule.
 func (v *Queues) Title() (left, right string) {
@@ -327,45 +318,30 @@ func (v *Queues) Title() (left, right string) {
 	return left, right
 }
 
-// open shows the queue, or its action's executions where queues are not recorded
-// one by one.
-func open(r *row) screen.Effect {
-	if r.LimitFrom.Kind == "" {
-		return screen.OpenList(keymap.InExecutions, "action:"+r.ActionRef)
-	}
-	return screen.OpenQueue(r.ID)
-}
-
-// marked is what may be done with marked queues. Of one that has left the data only the number
-// and the name are known.
+// marked is the menu of marked queues. A queue that has left the data is known by its number and name.
 func (v *Queues) marked(keys []string) act.Menu {
-	targets := make([]act.Target, 0, len(keys))
-	for _, key := range keys {
-		target := act.Target{Name: v.Table().MarkName(key)}
-		if id, err := strconv.ParseInt(key, 10, 64); err == nil {
-			target.ID = id
+	targets := screen.Targets(keys)
+	known := v.env.Data.Queues.List
+	for i := range targets {
+		t := &targets[i]
+		t.Name = v.Table().MarkName(t.Name)
+		if at := slices.IndexFunc(known, func(q monitor.Queue) bool { return q.ID == t.ID }); at >= 0 {
+			t.Action, t.Group = known[at].ActionRef, known[at].Group
 		}
-		known := v.env.Data.Queues.List
-		if at := slices.IndexFunc(known, func(q monitor.Queue) bool { return q.ID == target.ID }); at >= 0 {
-			target.Action, target.Group = known[at].ActionRef, known[at].Group
-		}
-		targets = append(targets, target)
 	}
 	return act.ForMarkedQueues(targets)
 }
 
 func (v *Queues) summary(int) []string {
-	e, t := v.env, v.env.Data.Queues.Totals
-	mark := e.Mark(screen.FeedQueues)
-	slots := ""
-	if t.Slots > 0 { // where nothing is limited there are none to count
-		slots = " · " + e.Num(t.Slots) + " limited slots"
-	}
+	e, t, mark := v.env, v.env.Data.Queues.Totals, v.env.Mark(screen.FeedQueues)
 	counts := " " + e.Num(t.Queues) + mark + " queues · " + e.Num(t.Queued) + mark + " queued · " +
-		e.Num(t.Active) + mark + " running" + slots
+		e.Num(t.Active) + mark + " running"
+	if t.Slots > 0 {
+		counts += " · " + e.Num(t.Slots) + " limited slots"
+	}
 	return []string{
 		counts + v.Gone(),
-		e.Paint(theme.Dim, " head = wait of the oldest queued execution; Δ1m = net change in a minute"),
+		e.Dim(" head = wait of the oldest queued execution; Δ1m = net change in a minute"),
 	}
 }
 
@@ -383,14 +359,13 @@ func (v *Queues) preview(w, h int) []string {
 		e.Rule("preview: "+r.name, of, w),
 		" " + e.State(r.state) + "  " + widget.Clean(note),
 		" waiting " + e.Num(r.Queued) + "   running " + screen.Slots(r.Active, r.Limit) + "   head " +
-			e.AgeOf(r.Oldest) +
-			"   ever enqueued " + e.Num(r.Enqueued) + "   ever completed " + e.Num(r.Completed),
+			e.AgeOf(r.Oldest) + "   ever enqueued " + e.Num(r.Enqueued) + "   ever completed " + e.Num(r.Completed),
 	}
-	if id := v.Subject(); id != 0 {
-		return append(lines, v.below.Lines(id, w, h-len(lines))...)
+	if id := v.PreviewID(); id != 0 {
+		return append(lines, v.pane.Lines(id, w, h-len(lines))...)
 	}
-	lines = append(lines, "", " "+e.Paint(theme.Dim, "DEPTH, last 60 min"))
+	lines = append(lines, "", " "+e.Dim("DEPTH, last 60 min"))
 	depth := e.Data.History.Trend(screen.QueueSeries(r.ID), time.Hour, e.Points(min(60, w-10)))
 	lines = append(lines, widget.Chart(depth, min(w, 70), 6, e.Theme)...)
-	return append(lines, " "+e.Paint(theme.Dim, "enter shows its limits, holders and waiters"))
+	return append(lines, " "+e.Dim("enter shows its limits, holders and waiting executions"))
 }

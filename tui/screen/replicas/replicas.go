@@ -1,5 +1,4 @@
-// Package replicas is the list of the engine's replicas: which run, which are unwell, and what
-// they have under way.
+// Package replicas is the list of the engine's replicas with their problems and messages in flight.
 package replicas
 
 import (
@@ -22,14 +21,17 @@ type row struct {
 	monitor.Replica
 
 	seen time.Time
-	tick *time.Time // of the loop that has been silent the longest for what it may
+	tick *time.Time // of the most overdue loop
 }
 
 var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "REPLICA", Width: 12},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
-			look := e.Theme.Of(state(r))
+			look := e.Theme.Of("active")
+			if r.Problem() != "" {
+				look = e.Theme.Of("failed")
+			}
 			return widget.Cell{Text: look.Glyph + " " + r.Short(), Role: look.Role}
 		},
 		Term:  filter.Field{Name: "replica", Kind: filter.Text, Help: "its id; a star stands for anything"},
@@ -48,14 +50,21 @@ var fields = []list.Field[row]{
 		Term:  filter.Field{Name: "version", Kind: filter.Text, Help: "its version"},
 		Texts: list.TextOf(version), Complete: true,
 	},
-	{Column: widget.Column{Title: "BROKER", Width: 12, Watch: true, Priority: 1}, Cell: list.Plain(connection)},
+	{
+		Column: widget.Column{Title: "BROKER", Width: 12, Watch: true, Priority: 1},
+		Cell: list.Plain(func(r *row) string {
+			if !r.Alive() { // its last report says nothing about now
+				return widget.Unknown
+			}
+			return r.State
+		}),
+	},
 	{
 		Column: widget.Column{Title: "SEEN", Width: 7, Right: true},
 		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.Worry(widget.Age(e.Since(r.seen)), r.Late) },
 		Term:   filter.Field{Name: "seen", Kind: filter.Age, Help: "when it reported last"},
-		Number: list.AgeOf(func(r *row) *time.Time { return &r.seen }),
-		Sort: list.Order[row]{Key: 3, Name: "seen",
-			Compare: list.OldestFirst(func(r *row) *time.Time { return &r.seen })},
+		Number: list.AgeOf(seen),
+		Sort:   list.Order[row]{Key: 3, Name: "seen", Compare: list.OldestFirst(seen)},
 	},
 	{
 		Column: widget.Column{Title: "TICK", Width: 7, Right: true, Priority: 2},
@@ -72,30 +81,15 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "NOTE", Width: 30, Share: 60}, Cell: list.Dim(note),
-		Term:  filter.Field{Name: "note", Kind: filter.Within, Help: "what is said of it"},
+		Term:  filter.Field{Name: "note", Kind: filter.Within, Help: "its note"},
 		Texts: list.TextOf(note),
 	},
 }
 
-func host(r *row) string    { return r.Host }
-func version(r *row) string { return r.Version }
-func note(r *row) string    { return strings.Join(r.Problems, "; ") }
-
-func state(r *row) string {
-	if r.Problem() != "" {
-		return "failed"
-	}
-	return "active"
-}
-
-// connection is how it is connected to the broker. The last report of one that is gone says
-// nothing about now.
-func connection(r *row) string {
-	if !r.Alive() {
-		return widget.Unknown
-	}
-	return r.State
-}
+func host(r *row) string     { return r.Host }
+func version(r *row) string  { return r.Version }
+func note(r *row) string     { return strings.Join(r.Problems, "; ") }
+func seen(r *row) *time.Time { return &r.seen }
 
 // New makes the view.
 func New(env *screen.Env) *Replicas {

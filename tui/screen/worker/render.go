@@ -19,71 +19,67 @@ func (v *Worker) Render(w, h int) []string {
 	return lines
 }
 
-// place is where the rows of the table begin, zero where they are not in sight, and how many
-// lines what changed takes.
+// place is the first line of the rows of the table, zero if they are hidden, and the height of the history.
 type place struct{ top, history int }
 
 // draw draws the view and says where its parts are.
 func (v *Worker) draw(w, h int) ([]string, place) {
-	e, s := v.env, v.subject()
+	e, j := v.env, &v.judged
 	if e.Data.Workers == nil && Detail(e, v.id) == nil {
 		return e.Missing(screen.FeedWorkers, "worker "+strconv.FormatInt(v.id, 10), w), place{}
 	}
 	if w >= 120 && h >= 20 {
 		lw, rw := screen.Halves(w)
-		left := append(v.head(s, lw-1, h), v.slots(lw-1, h-10)...)
+		left := append(v.head(lw-1, h), v.slots(lw-1, h-10)...)
 		at := place{top: len(left) + 2}
 		left = append(left, v.assigned(lw-1, h-len(left))...)
-		right := append(queueLines(e, s, rw-1), "")
+		right := append(queueLines(e, j, rw-1), "")
 		at.history = h - len(right)
-		return e.Beside(left, append(right, v.history(s, rw-1, at.history)...), w, h), at
+		return e.Beside(left, append(right, v.history(rw-1, at.history)...), w, h), at
 	}
-	lines := v.head(s, w, h)
+	lines := v.head(w, h)
 	if h >= 14 {
-		queue := queueLines(e, s, w-1)
+		queue := queueLines(e, j, w-1)
 		queue[0] = " " + queue[0]
 		lines = append(lines[:len(lines)-1], append(queue, "")...)
 	}
 	room := h - len(lines)
 	if v.inHistory {
-		return widget.Fit(append(lines, v.history(s, w, room)...), w, h), place{history: room}
+		return widget.Fit(append(lines, v.history(w, room)...), w, h), place{history: room}
 	}
 	foot := ""
-	if last := changes(e, s); len(last) > 0 {
+	if last := changes(e, j); len(last) > 0 {
 		foot = e.Dim(" history ") + last[0] + e.Dim("  tab shows all")
 	}
 	at := place{top: len(lines) + 2}
 	return append(append(lines, widget.Fit(v.assigned(w, room-1), w, max(0, room-1))...), foot), at
 }
 
-// head says how the worker is, and how it was over the last hour.
-func (v *Worker) head(s *Subject, w, h int) []string {
-	e := v.env
-	if s.Orphan {
+// head is the state of the worker, its last hour, and the facts that have room.
+func (v *Worker) head(w, h int) []string {
+	e, j := v.env, &v.judged
+	if j.Orphan {
 		sign := e.Paint(theme.Bad, e.Theme.Glyphs.Failed+" no row has this id")
-		return append([]string{" " + sign}, Facts(e, s)...)
+		return append([]string{" " + sign}, facts(e, j, true)...)
 	}
 	slots, note := widget.Unknown, ""
-	if s.Worker.Assigned != nil {
-		slots = screen.Slots(*s.Worker.Assigned, s.Worker.Capacity)
+	if j.Assigned != nil {
+		slots = screen.Slots(*j.Assigned, j.Capacity)
 	}
 	switch {
-	case s.Worker.Draining:
+	case j.Draining:
 		note = "  draining"
-	case s.Worker.Cordoned:
-		note = "  cordoned " + widget.Clean(s.Worker.CordonReason)
+	case j.Cordoned:
+		note = "  cordoned " + widget.Clean(j.CordonReason)
 	}
-	lines := []string{" " + e.State(string(s.Health)) + "  slots " + slots + e.Mark(screen.FeedWorkers) +
-		"  status " + orDash(s.Worker.Status) + note}
-	lines = append(lines, strip(e, s.Worker.ID, w)...)
-	own := []string{" queue ", " owns ", " history "} // the page has more of these
-	facts := slices.DeleteFunc(Facts(e, s), func(line string) bool {
-		return slices.ContainsFunc(own, func(word string) bool { return strings.HasPrefix(line, word) })
-	})
-	return append(append(lines, facts[:min(len(facts), max(2, h/3))]...), "")
+	lines := []string{" " + e.State(string(j.Seen.Health)) + "  slots " + slots + e.Mark(screen.FeedWorkers) +
+		"  status " + orDash(j.Status) + note}
+	lines = append(lines, strip(e, j.ID, w)...)
+	about := facts(e, j, true)
+	return append(append(lines, about[:min(len(about), max(2, h/3))]...), "")
 }
 
-// strip is the last hour of a worker, a cell for each minute.
+// strip shows the heartbeats of the last hour, a cell for each minute.
 func strip(e *screen.Env, id int64, w int) []string {
 	lines := []string{widget.Spread(" "+e.Head(screen.FeedWorker, "HEARTBEATS last 60 min"),
 		e.Dim("▏ there  . silent  ? not recorded"), w-1)}
@@ -94,7 +90,7 @@ func strip(e *screen.Env, id int64, w int) []string {
 	beats := d.Beats[max(0, len(d.Beats)-max(0, w-2)):]
 	var b strings.Builder
 	b.WriteByte(' ')
-	for len(beats) > 0 { // equal minutes at once
+	for len(beats) > 0 { // a run of equal minutes is painted at once
 		n := slices.IndexFunc(beats, func(one monitor.Beat) bool { return one != beats[0] })
 		if n < 0 {
 			n = len(beats)
@@ -115,7 +111,7 @@ func strip(e *screen.Env, id int64, w int) []string {
 	return append(lines, b.String())
 }
 
-// slots is the course of the slots taken, where there is room for it.
+// slots is the chart of the slots taken, if it has room.
 func (v *Worker) slots(w, h int) []string {
 	if h < 18 {
 		return nil
@@ -126,36 +122,35 @@ func (v *Worker) slots(w, h int) []string {
 	return append(append(lines, widget.Chart(trend, min(w, 70), 5, e.Theme)...), "")
 }
 
-// assigned is what the worker has.
+// assigned are the executions of the worker.
 func (v *Worker) assigned(w, h int) []string {
 	e, d := v.env, Detail(v.env, v.id)
 	if h < 1 {
 		return nil
 	}
 	if d == nil {
-		return e.Missing(screen.FeedWorker, "what it has", w)[1:]
+		return e.Missing(screen.FeedWorker, "its executions", w)[1:]
 	}
 	lines := []string{v.heading(!v.inHistory, "ASSIGNED HERE "+total(d), w)}
 	if v.running.Len() == 0 {
-		return append(lines, " "+e.Dim("Nothing."))
+		return append(lines, " "+e.Dim("No execution."))
 	}
 	return append(lines, v.running.Lines(w, h-1, e.Theme)...)
 }
 
 func total(d *monitor.WorkerDetail) string {
-	text := strconv.Itoa(len(d.Running))
 	if d.MoreRunning {
-		text += "+"
+		return strconv.Itoa(len(d.Running)) + "+"
 	}
-	return text
+	return strconv.Itoa(len(d.Running))
 }
 
 func (v *Worker) heading(lit bool, title string, w int) string {
 	return widget.Cut(" "+v.env.Heading(lit, title)+v.env.Mark(screen.FeedWorker), w-1)
 }
 
-// history is what changed of the worker within a day.
-func (v *Worker) history(s *Subject, w, h int) []string {
+// history lists the changes of the worker within a day.
+func (v *Worker) history(w, h int) []string {
 	e, d := v.env, Detail(v.env, v.id)
 	if h < 2 || d == nil {
 		return nil
@@ -165,21 +160,21 @@ func (v *Worker) history(s *Subject, w, h int) []string {
 		title += "  flapped " + strconv.FormatInt(d.Flaps, 10) + "x"
 	}
 	lines := []string{v.heading(v.inHistory, title, w)}
-	return append(lines, v.scroll.Window(changes(e, s), h-1, e.Theme)...)
+	return append(lines, v.scroll.Window(changes(e, &v.judged), h-1, e.Theme)...)
 }
 
 // changes are the changes of a worker, the newest first.
-func changes(e *screen.Env, s *Subject) []string {
-	d := Detail(e, s.Worker.ID)
+func changes(e *screen.Env, j *Judged) []string {
+	d := Detail(e, j.ID)
 	if d == nil {
 		return nil
 	}
 	if !d.Recorded {
-		return []string{" " + e.Dim("Nobody writes down here what changes of workers.")}
+		return []string{" " + e.Dim("Changes of workers are not recorded here.")}
 	}
 	var lines []string
-	if s.Health == monitor.WorkerStale && s.Worker.Heartbeat != nil {
-		lines = append(lines, " "+when(e, *s.Worker.Heartbeat)+" "+e.Paint(theme.Bad, "heartbeat lost"))
+	if j.Seen.Health == monitor.WorkerStale && j.Heartbeat != nil {
+		lines = append(lines, " "+when(e, *j.Heartbeat)+" "+e.Paint(theme.Bad, "heartbeat lost"))
 	}
 	for _, c := range d.Changes {
 		what := widget.Clean(c.What)
@@ -189,12 +184,12 @@ func changes(e *screen.Env, s *Subject) []string {
 		lines = append(lines, " "+when(e, c.At)+" "+what)
 	}
 	if len(lines) == 0 {
-		return []string{" " + e.Dim("Nothing changed.")}
+		return []string{" " + e.Dim("No change.")}
 	}
 	return lines
 }
 
-// when is a time of the last day, with the day where that is not today's.
+// when is a time of the last day, with its date unless it is today.
 func when(e *screen.Env, at time.Time) string {
 	at, now := at.UTC(), e.Now.UTC()
 	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {
@@ -203,16 +198,15 @@ func when(e *screen.Env, at time.Time) string {
 	return at.Format("01-02 15:04:05")
 }
 
-// queueLines are the worker's queue at the broker, and when the message at its head
-// expires.
-func queueLines(e *screen.Env, s *Subject, w int) []string {
+// queueLines describe the queue of the worker at the broker, and when the message at its head expires.
+func queueLines(e *screen.Env, j *Judged, w int) []string {
 	lines := []string{e.Head(screen.FeedBroker, "QUEUE")}
-	q := s.Queue
+	q := j.Queue
 	switch {
 	case e.Data.Broker == nil:
 		return append(lines, " "+e.Dim("The broker was not read yet, or does not answer."))
 	case q == nil:
-		return append(lines, e.Paint(theme.Warn, " ▲ the broker has no queue "+monitor.WorkerQueue(s.Worker.ID)))
+		return append(lines, e.Paint(theme.Warn, " ▲ the broker has no queue "+monitor.WorkerQueue(j.ID)))
 	}
 	text := " no ttl"
 	if q.TTL != nil {
@@ -223,11 +217,11 @@ func queueLines(e *screen.Env, s *Subject, w int) []string {
 	} else {
 		text += "  no dead-letter exchange"
 	}
-	if head := headSince(s); head != nil {
+	if head := headSince(j); head != nil {
 		text += "  head age " + e.AgeOf(head)
 	}
 	lines = append(lines, " "+counts(e, q), text)
-	fate, role := expiry(e, s)
+	fate, role := expiry(e, j)
 	if fate == "" {
 		return lines
 	}
@@ -237,15 +231,14 @@ func queueLines(e *screen.Env, s *Subject, w int) []string {
 	return lines
 }
 
-// headSince is since when the message at the head lies there: by the broker, where
-// messages say when they were sent, and else by what the engine saw unstarted; nil where
-// that is not known.
-func headSince(s *Subject) *time.Time {
-	switch probe := s.Worker.Probe; {
-	case s.Queue.Ready == 0:
+// headSince is the time of the message at the head of the queue, nil if unknown. The broker knows it if
+// messages carry a timestamp; else the probe knows the oldest unstarted execution.
+func headSince(j *Judged) *time.Time {
+	switch probe := j.Probe; {
+	case j.Queue.Ready == 0:
 		return nil
-	case s.Queue.Head != nil:
-		return s.Queue.Head
+	case j.Queue.Head != nil:
+		return j.Queue.Head
 	case probe != nil && probe.Valid:
 		return probe.Oldest
 	default:
@@ -253,10 +246,9 @@ func headSince(s *Subject) *time.Time {
 	}
 }
 
-// expiry forecasts when the message at the head is lost to the worker; empty where
-// nothing waits, or for ever.
-func expiry(e *screen.Env, s *Subject) (string, theme.Role) {
-	q := s.Queue
+// expiry forecasts when the message at the head expires; empty if no message waits or none expires.
+func expiry(e *screen.Env, j *Judged) (string, theme.Role) {
+	q := j.Queue
 	if q.Uncounted || q.Ready == 0 || q.TTL == nil {
 		return "", theme.Plain
 	}
@@ -264,7 +256,7 @@ func expiry(e *screen.Env, s *Subject) (string, theme.Role) {
 	if q.DeadLetterExchange == nil {
 		fate = e.Theme.Glyphs.Arrow + " deleted by the broker: there is no dead-letter exchange"
 	}
-	head := headSince(s)
+	head := headSince(j)
 	if head == nil {
 		return "since when the head waits is not known; after " + widget.Age(*q.TTL) + " " + fate, theme.Dim
 	}
@@ -279,14 +271,13 @@ func expiry(e *screen.Env, s *Subject) (string, theme.Role) {
 	return e.Theme.Glyphs.Warning + " " + text, theme.Warn
 }
 
-// Preview is a worker below a list: some facts, and on a wide screen what it has, its queue and
-// what became of it.
+// Preview is a worker below a list: its facts, and on a wide screen its executions, queue and history.
 type Preview struct {
 	env     *screen.Env
 	running *list.Table[monitor.WorkerRun]
 }
 
-// NewPreview makes a preview of what is read as Worker.
+// NewPreview makes a preview of the worker that FeedWorker reads.
 func NewPreview(env *screen.Env) *Preview {
 	p := &Preview{env: env, running: newRunning(env)}
 	p.running.Focus(false)
@@ -296,30 +287,30 @@ func NewPreview(env *screen.Env) *Preview {
 // Changed takes over new data.
 func (p *Preview) Changed(feed screen.Feed) {
 	if d := p.env.Data.Worker; feed == screen.FeedWorker && d != nil {
-		p.running.Anew(true) // its cursor stays on the first row, whichever that is
+		p.running.Anew(true) // its cursor stays on the first row
 		p.running.SetList(d.Running)
 	}
 }
 
 // Lines draws the preview of a worker.
-func (p *Preview) Lines(s *Subject, wide bool, w, h int) []string {
+func (p *Preview) Lines(j *Judged, wide bool, w, h int) []string {
 	e := p.env
-	about := "id " + strconv.FormatInt(s.Worker.ID, 10) + " · " + orDash(s.Worker.Host) + " · " + orDash(s.Worker.Role)
-	rule := []string{e.Rule(s.Name(), about, w)}
-	if !wide {
-		return append(rule, Facts(e, s)...)
-	}
-	if s.Orphan {
-		return append(rule, append(Facts(e, s), queueLines(e, s, w-1)...)...)
+	about := "id " + strconv.FormatInt(j.ID, 10) + " · " + orDash(j.Host) + " · " + orDash(j.Role)
+	rule, all := []string{e.Rule(j.Title(), about, w)}, facts(e, j, false)
+	switch {
+	case !wide:
+		return append(rule, all...)
+	case j.Orphan:
+		return append(rule, append(all, queueLines(e, j, w-1)...)...)
 	}
 	lw, rw := screen.Halves(w)
-	left := append(strip(e, s.Worker.ID, lw-1), Facts(e, s)...)
-	if d := Detail(e, s.Worker.ID); d != nil && h-len(left) >= 5 {
+	left := append(strip(e, j.ID, lw-1), all...)
+	if d := Detail(e, j.ID); d != nil && h-len(left) >= 5 {
 		left = append(left, "", " "+e.Dim("ASSIGNED HERE "+total(d)))
 		if len(d.Running) > 0 {
 			left = append(left, p.running.Lines(lw-1, h-1-len(left), e.Theme)...)
 		}
 	}
-	right := append(queueLines(e, s, rw-1), "", e.Dim("HISTORY, 24h"))
-	return append(rule, e.Beside(left, append(right, changes(e, s)...), w, h-1)...)
+	right := append(queueLines(e, j, rw-1), "", e.Dim("HISTORY, 24h"))
+	return append(rule, e.Beside(left, append(right, changes(e, j)...), w, h-1)...)
 }

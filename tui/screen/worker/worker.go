@@ -1,5 +1,5 @@
-// Package worker shows one worker: whether it is there and was over the last hour,
-// what it has, its queue at the broker, and what became of it.
+// Package worker shows one worker: its health now and over the last hour, its executions, its queue at the
+// broker, and its changes of the last day.
 package worker
 
 import (
@@ -19,20 +19,21 @@ import (
 type Worker struct {
 	env     *screen.Env
 	id      int64
+	judged  Judged
 	running *list.Table[monitor.WorkerRun]
-	// inHistory is true while the keys go to what changed, which is scrolled.
+	// inHistory is true while the keys scroll the history instead of moving in the table.
 	inHistory bool
 	scroll    screen.Scroller
 	screen.RowSearch
 }
 
-// historyPage is how many lines of what changed are taken for a page.
+// historyPage is the page of the history in lines.
 const historyPage = 10
 
 // New makes the view.
 func New(env *screen.Env) *Worker { return &Worker{env: env, running: newRunning(env)} }
 
-// newRunning is a table of the executions that a worker has.
+// newRunning is a table of the executions of a worker.
 func newRunning(env *screen.Env) *list.Table[monitor.WorkerRun] {
 	id := func(r *monitor.WorkerRun) string { return strconv.FormatInt(r.ID, 10) }
 	return list.NewTable(env, id, []list.Field[monitor.WorkerRun]{
@@ -59,58 +60,57 @@ func newRunning(env *screen.Env) *list.Table[monitor.WorkerRun] {
 // View is the name of the screen.
 func (v *Worker) View() screen.View { return keymap.InWorker }
 
-// Feeds is what the view needs polled.
+// Feeds are the feeds to poll while the view is open.
 func (v *Worker) Feeds() []screen.Feed {
 	return []screen.Feed{screen.FeedWorkers, screen.FeedWorker, screen.FeedWorkersPast}
 }
 
-// ID is the worker in sight.
+// ID is the id of the shown worker.
 func (v *Worker) ID() int64 { return v.id }
 
 // Show turns to another worker.
 func (v *Worker) Show(name string) {
 	if id := screen.Number(name); id != v.id {
 		v.id, v.inHistory, v.scroll, v.running = id, false, screen.Scroller{}, newRunning(v.env)
-		v.Changed(screen.FeedWorker) // which the list may have read already
+		v.Changed(screen.FeedWorkers)
+		v.Changed(screen.FeedWorker) // the preview of the list may have read it
 	}
 }
 
-// Shown names the worker in sight.
+// Shown names the shown worker.
 func (v *Worker) Shown() string { return strconv.FormatInt(v.id, 10) }
 
 // Title is the text of the title rule.
 func (v *Worker) Title() (left, right string) {
-	s := v.subject()
 	right = "id " + strconv.FormatInt(v.id, 10)
-	if s.Worker.Host != "" {
-		right += " · " + widget.Clean(s.Worker.Host)
+	for _, text := range []string{v.judged.Host, v.judged.Role} {
+		if text != "" {
+			right += " · " + widget.Clean(text)
+		}
 	}
-	if s.Worker.Role != "" {
-		right += " · " + widget.Clean(s.Worker.Role)
-	}
-	return "Workers › " + widget.Clean(s.Name()), right + v.env.Mark(screen.FeedWorkers)
+	return "Workers › " + widget.Clean(v.judged.Title()), right + v.env.Mark(screen.FeedWorkers)
 }
 
-// subject is the worker in sight.
-func (v *Worker) subject() *Subject {
-	s := find(v.env, v.id)
-	return &s
-}
-
-// Changed takes over new data.
+// Changed judges the worker again when its row or its queue was read.
 func (v *Worker) Changed(feed screen.Feed) {
-	if d := Detail(v.env, v.id); feed == screen.FeedWorker && d != nil {
-		v.running.SetList(d.Running)
+	switch feed {
+	case screen.FeedWorkers, screen.FeedBroker:
+		v.judged = judge(v.env, v.id)
+	case screen.FeedWorker:
+		if d := Detail(v.env, v.id); d != nil {
+			v.running.SetList(d.Running)
+		}
+	default:
 	}
 }
 
-// Search looks for a text in the rows of what runs.
+// Search looks for a text in the rows of the executions.
 func (v *Worker) Search(text string) int { return v.SearchIn(v.running.Table, text) }
 
-// Key identifies an execution that the worker has.
+// Key identifies an execution of the worker.
 func (v *Worker) Key(row int) string { return v.running.Key(row) }
 
-// current is the execution under the cursor while the keys go to the table, or nil.
+// current is the selected execution; nil while the keys scroll the history.
 func (v *Worker) current() *monitor.WorkerRun {
 	if v.inHistory {
 		return nil
@@ -131,10 +131,10 @@ func (v *Worker) Do(action keymap.Action) screen.Effect {
 		if r := v.current(); r != nil {
 			return screen.OpenExecution(r.ID)
 		}
-		return screen.OpenList(keymap.InExecutions, "worker:"+strconv.FormatInt(v.id, 10))
+		return screen.OpenList(keymap.InExecutions, "worker:"+v.Shown())
 	case v.inHistory:
 		_, at := v.draw(v.env.Width, v.env.Height)
-		last := screen.WindowEnd(len(changes(v.env, v.subject())), at.history-1)
+		last := screen.WindowEnd(len(changes(v.env, &v.judged)), at.history-1)
 		return screen.Effect{Handled: v.scroll.Do(action, historyPage, last)}
 	default:
 		return screen.Effect{Handled: screen.MoveTable(v.running.Table, action)}
@@ -156,40 +156,38 @@ func (v *Worker) Select(line int) bool {
 	return true
 }
 
-// Acts is what may be done with the execution under the cursor, or with the worker where
-// the keys go to its history and where it has no rows.
+// Acts is the menu of the selected execution, or else of the worker.
 func (v *Worker) Acts() (act.Menu, bool) {
 	if r := v.current(); r != nil {
 		return act.ForExecution(&monitor.Execution{ID: r.ID, ActionRef: r.ActionRef, Status: r.Status}), true
 	}
-	s, d := v.subject(), v.env.Data
-	if s.Orphan || d.Workers == nil {
+	d := v.env.Data
+	if v.judged.Orphan || d.Workers == nil {
 		return act.Menu{}, false
 	}
-	return act.ForWorker(&s.Worker, d.Workers.At, d.StaleAfter()), true
+	return act.ForWorker(&v.judged.Worker, d.Workers.At, d.StaleAfter()), true
 }
 
-// Relations is what the worker has to do with.
+// Relations lead from the worker and its selected execution to related items.
 func (v *Worker) Relations() (title string, related []screen.Relation, ok bool) {
-	s := v.subject()
 	related = screen.WorkerRelations(v.id)
 	if r := v.running.Current(); r != nil {
 		related = append(related, screen.Relation{
 			Key: "e", Label: "execution", Help: strconv.FormatInt(r.ID, 10), To: screen.OpenExecution(r.ID),
 		})
 	}
-	return "worker " + s.Name(), related, true
+	return "worker " + v.judged.Title(), related, true
 }
 
-// Shows is the worker with all that was read of it.
+// Shows is the worker with its detail.
 func (v *Worker) Shows() (screen.Thing, bool) {
-	s, d := v.subject(), Detail(v.env, v.id)
-	if d == nil && s.Worker.Name == "" {
+	d := Detail(v.env, v.id)
+	if d == nil && v.judged.Name == "" {
 		return screen.Thing{}, false
 	}
-	return s.Thing(struct {
+	return v.judged.Thing(struct {
 		monitor.Worker
 
 		Detail *monitor.WorkerDetail `json:"detail"`
-	}{s.Worker, d}), true
+	}{v.judged.Worker, d}), true
 }

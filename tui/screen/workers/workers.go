@@ -1,11 +1,13 @@
-// Package workers is the list of workers, judged by heartbeat, row and broker
-// together: when they disagree, the stricter one is shown.
+// Package workers is the list of workers. Heartbeat, row and broker decide about the health of a worker; if
+// they disagree, the worst of them is shown.
 package workers
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,52 +27,29 @@ import (
 type Workers struct {
 	*list.List[row]
 
-	env   *screen.Env
-	below *worker.Preview
+	env  *screen.Env
+	pane *worker.Preview
 }
 
 // row is a worker with its broker queue, or a queue that no worker owns.
 type row struct {
-	monitor.Worker
+	worker.Judged
 
-	seen   monitor.Judgement
-	queue  *monitor.BrokerQueue
-	orphan bool
-	note   string
+	note string
 }
 
-// healths are how workers are judged, with how bad that is: the worst first.
-var healths = []struct {
-	health monitor.WorkerHealth
-	rank   int
-}{
-	{monitor.WorkerActive, 4}, {monitor.WorkerBusy, 3}, {monitor.WorkerStale, 0}, {monitor.WorkerDeaf, 1},
-	{monitor.WorkerSuspect, 1}, {monitor.WorkerUnhealthy, 1}, {monitor.WorkerDegraded, 2}, {monitor.WorkerDraining, 2},
-	{monitor.WorkerCordoned, 2}, {monitor.WorkerInactive, 5},
-}
-
-func healthWords() []string {
-	words := make([]string, len(healths))
-	for i, h := range healths {
-		words[i] = string(h.health)
-	}
-	return words
-}
-
-func rank(r *row) int {
-	for _, h := range healths {
-		if h.health == r.seen.Health {
-			return h.rank
-		}
-	}
-	return 0
+// ranks order workers by their health, the worst first.
+var ranks = map[monitor.WorkerHealth]int{
+	monitor.WorkerStale: 0, monitor.WorkerDeaf: 1, monitor.WorkerSuspect: 1, monitor.WorkerUnhealthy: 1,
+	monitor.WorkerDegraded: 2, monitor.WorkerDraining: 2, monitor.WorkerCordoned: 2, monitor.WorkerBusy: 3,
+	monitor.WorkerActive: 4, monitor.WorkerInactive: 5,
 }
 
 var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Width: 1},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
-			look := e.Theme.Of(string(r.seen.Health))
+			look := e.Theme.Of(string(r.Seen.Health))
 			return widget.Cell{Text: look.Glyph, Role: look.Role}
 		},
 	},
@@ -85,17 +64,20 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "STATUS", Width: 9, Watch: true},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
-			look := e.Theme.Of(string(r.seen.Health))
+			look := e.Theme.Of(string(r.Seen.Health))
 			return widget.Cell{Text: status(r), Role: look.Role}
 		},
-		Term: filter.Field{Name: "status", Kind: filter.Word, Values: healthWords(), Help: "how it is judged"},
+		Term: filter.Field{Name: "status", Kind: filter.Word, Help: "its health", Values: []string{
+			"active", "busy", "stale", "deaf", "suspect", "unhealthy", "degraded", "draining", "cordoned", "inactive",
+		}},
 		Texts: func(_ *screen.Env, r *row) []string {
-			if r.orphan {
+			if r.Orphan {
 				return nil
 			}
 			return []string{status(r)}
 		},
-		Sort: list.Order[row]{Key: 1, Name: "problem", Compare: list.Ascending(rank)},
+		Sort: list.Order[row]{Key: 1, Name: "problem",
+			Compare: list.Ascending(func(r *row) int { return ranks[r.Seen.Health] })},
 	},
 	{
 		Column: widget.Column{Title: "SLOTS", Width: 7, Right: true, Watch: true}, Cell: slots,
@@ -104,12 +86,17 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "HB", Width: 7, Right: true},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
-			if r.orphan {
+			if r.Orphan {
 				return widget.Cell{Text: "-"}
 			}
 			return widget.Cell{Text: e.AgeOf(r.Heartbeat), Role: e.AgeHeat(r.Heartbeat, e.Data.StaleAfter())}
 		},
-		Sort: list.Order[row]{Key: 4, Name: "heartbeat", Compare: list.Ascending(beat)},
+		Sort: list.Order[row]{Key: 4, Name: "heartbeat", Compare: list.Ascending(func(r *row) int64 {
+			if r.Heartbeat == nil {
+				return 0 // before all others
+			}
+			return r.Heartbeat.UnixNano()
+		})},
 	},
 	{
 		Column: widget.Column{Title: "ROLE", Width: 7, Priority: 4},
@@ -122,7 +109,7 @@ var fields = []list.Field[row]{
 		Texts: list.TextOf(func(r *row) string { return r.Host }), Complete: true,
 	},
 	{
-		Term:  filter.Field{Name: "runtime", Kind: filter.Text, Help: "what it runs"},
+		Term:  filter.Field{Name: "runtime", Kind: filter.Text, Help: "one of its runtimes"},
 		Texts: func(_ *screen.Env, r *row) []string { return r.Runtimes }, Complete: true,
 	},
 	{
@@ -139,12 +126,12 @@ var fields = []list.Field[row]{
 		Column: widget.Column{Title: "READY", Width: 6, Right: true, Watch: true, Priority: 2},
 		Cell: counted(func(q *monitor.BrokerQueue) int64 { return q.Ready },
 			func(p *monitor.WorkerProbe) *int64 { return p.Ready }),
-		Term: filter.Field{Name: "ready", Kind: filter.Number, Help: "messages that wait for it"},
+		Term: filter.Field{Name: "ready", Kind: filter.Number, Help: "messages ready in its queue"},
 		Number: func(_ *screen.Env, r *row) (float64, bool) {
-			if r.queue == nil || r.queue.Uncounted {
+			if r.Queue == nil || r.Queue.Uncounted {
 				return 0, false
 			}
-			return float64(r.queue.Ready), true
+			return float64(r.Queue.Ready), true
 		},
 	},
 	{
@@ -157,7 +144,7 @@ var fields = []list.Field[row]{
 		Cell: func(e *screen.Env, r *row) widget.Cell {
 			cell := counted(func(q *monitor.BrokerQueue) int64 { return q.Consumers },
 				func(p *monitor.WorkerProbe) *int64 { return p.Consumers })(e, r)
-			return e.Worry(cell.Text, r.seen.Health == monitor.WorkerDeaf)
+			return e.Worry(cell.Text, r.Seen.Health == monitor.WorkerDeaf)
 		},
 	},
 	{Column: widget.Column{Title: "DONE/m", Width: 6, Right: true, Priority: 6}, Cell: done},
@@ -169,28 +156,19 @@ var fields = []list.Field[row]{
 	},
 	{
 		Term:   filter.Field{Name: "hb", Kind: filter.Age, Help: "how old its heartbeat is"},
-		Number: list.AgeOf(heartbeat),
+		Number: list.AgeOf(func(r *row) *time.Time { return r.Heartbeat }),
 	},
 	{
 		Column: widget.Column{Title: "NOTE", Width: 26, Share: 60, Priority: 7},
 		Cell:   func(_ *screen.Env, r *row) widget.Cell { return widget.Cell{Text: r.note, Role: theme.Dim} },
-		Term:   filter.Field{Name: "note", Kind: filter.Within, Help: "what is said of it"},
+		Term:   filter.Field{Name: "note", Kind: filter.Within, Help: "its note"},
 		Texts:  list.TextOf(func(r *row) string { return r.note }),
 	},
 }
 
-func named(r *row) string         { return r.Name }
-func heartbeat(r *row) *time.Time { return r.Heartbeat }
+func named(r *row) string { return r.Name }
 
-// beat is when a worker was heard last; before all others if never.
-func beat(r *row) int64 {
-	if r.Heartbeat == nil {
-		return 0
-	}
-	return r.Heartbeat.UnixNano()
-}
-
-// assigned is how many slots are taken, -1 while that is not known.
+// assigned is the number of slots taken, -1 if unknown.
 func assigned(r *row) int64 {
 	if r.Assigned == nil {
 		return -1
@@ -199,10 +177,10 @@ func assigned(r *row) int64 {
 }
 
 func status(r *row) string {
-	if r.orphan {
+	if r.Orphan {
 		return "-"
 	}
-	return string(r.seen.Health)
+	return string(r.Seen.Health)
 }
 
 func slots(e *screen.Env, r *row) widget.Cell {
@@ -210,20 +188,19 @@ func slots(e *screen.Env, r *row) widget.Cell {
 	switch {
 	case r.Assigned != nil:
 		text = screen.Slots(*r.Assigned, r.Capacity)
-	case r.orphan:
+	case r.Orphan:
 		text = "-"
 	}
-	return e.Worry(text, r.seen.Health == monitor.WorkerBusy)
+	return e.Worry(text, r.Seen.Health == monitor.WorkerBusy)
 }
 
-// counted is a number of a worker's queue as the broker tells it; what the engine saw is better
-// than nothing.
+// counted is a number of a worker's queue: of the broker, or else of the last probe of the engine.
 func counted(
 	of func(*monitor.BrokerQueue) int64, probed func(*monitor.WorkerProbe) *int64,
 ) func(*screen.Env, *row) widget.Cell {
 	return func(e *screen.Env, r *row) widget.Cell {
-		if r.queue != nil && !r.queue.Uncounted {
-			return widget.Cell{Text: e.Num(of(r.queue)) + e.Mark(screen.FeedBroker)}
+		if r.Queue != nil && !r.Queue.Uncounted {
+			return widget.Cell{Text: e.Num(of(r.Queue)) + e.Mark(screen.FeedBroker)}
 		}
 		if p := r.Probe; p != nil && p.Valid && p.Ready != nil && p.Consumers != nil {
 			if n := probed(p); n != nil {
@@ -234,44 +211,45 @@ func counted(
 	}
 }
 
-// doneSpan is over how many minutes it is counted what ends at a worker.
-const doneSpan = 5
-
-// done is how many end at a worker in a minute.
+// done is the average number of executions that ended at a worker per minute.
 func done(e *screen.Env, r *row) widget.Cell {
+	const span = 5 // minutes
 	past := e.Data.WorkersPast
 	text := "0"
 	switch w := past.Of(r.ID); {
-	case r.orphan:
+	case r.Orphan:
 		text = "-"
 	case past == nil || len(past.List) == 0:
 		text = widget.Unknown
 	case w != nil:
-		lived := int(e.Since(r.Created)/time.Minute) + 1
-		each := math.Round(w.PerMinute(min(doneSpan, max(1, lived)))*10) / 10
-		text = strconv.FormatFloat(each, 'f', -1, 64)
+		age := int(e.Since(r.Created)/time.Minute) + 1
+		text = strconv.FormatFloat(math.Round(w.PerMinute(min(span, max(1, age)))*10)/10, 'f', -1, 64)
 	}
 	return widget.Cell{Text: text}
 }
 
-// note says in words what is wrong with a worker.
+// note explains the health of a worker.
 func note(r *row) string {
-	switch {
-	case r.orphan:
-		return "queue without worker row"
-	case r.seen.Health == monitor.WorkerStale && r.Heartbeat != nil:
-		return fmt.Sprintf("hb stale, %d assigned", max(0, assigned(r)))
-	case r.seen.Health == monitor.WorkerDeaf:
+	switch why := r.Seen.Why; r.Seen.Health {
+	case monitor.WorkerStale:
+		switch {
+		case r.Orphan:
+			return "queue without worker row"
+		case r.Heartbeat != nil:
+			return fmt.Sprintf("hb stale, %d assigned", max(0, assigned(r)))
+		}
+		return why
+	case monitor.WorkerDeaf:
 		return "consumes nothing"
-	case r.seen.Health == monitor.WorkerUnhealthy:
-		return strings.TrimSpace("no new work: " + r.seen.Why)
-	case r.seen.Health == monitor.WorkerDegraded:
-		return strings.TrimSpace("used last: " + r.seen.Why)
-	case r.seen.Health == monitor.WorkerStale, r.seen.Health == monitor.WorkerSuspect:
-		return r.seen.Why
-	case r.seen.Health == monitor.WorkerCordoned:
+	case monitor.WorkerUnhealthy:
+		return strings.TrimSpace("no new work: " + why)
+	case monitor.WorkerDegraded:
+		return strings.TrimSpace("used last: " + why)
+	case monitor.WorkerSuspect:
+		return why
+	case monitor.WorkerCordoned:
 		return strings.TrimSpace("cordoned " + r.CordonReason)
-	case r.seen.Health == monitor.WorkerBusy:
+	case monitor.WorkerBusy:
 		return "at capacity"
 	default:
 		return ""
@@ -280,114 +258,97 @@ func note(r *row) string {
 
 // New makes the view.
 func New(env *screen.Env) *Workers {
-	v := &Workers{env: env, below: worker.NewPreview(env)}
+	v := &Workers{env: env, pane: worker.NewPreview(env)}
 	v.List = list.New(env, list.Spec[row]{
 		View: keymap.InWorkers, Title: "Workers", Singular: "worker", Plural: "workers",
-		Feed: screen.FeedWorkers, RefreshOn: []screen.Feed{screen.FeedBroker}, MoreFeeds: v.needs, Stale: v.behind,
+		Feed: screen.FeedWorkers, RefreshOn: []screen.Feed{screen.FeedBroker},
+		MoreFeeds: func() []screen.Feed {
+			if v.PreviewID() == 0 {
+				return []screen.Feed{screen.FeedWorkersPast}
+			}
+			return []screen.Feed{screen.FeedWorkersPast, screen.FeedWorker}
+		},
+		Stale: func() screen.Feed {
+			if id := v.PreviewID(); id != 0 && worker.Detail(env, id) == nil {
+				return screen.FeedWorker
+			}
+			return ""
+		},
 		Loaded: func() bool { return env.Data.Workers != nil }, Rows: v.rows, Fields: fields,
 		SearchTexts: func(r *row) []string { return append([]string{r.Name, r.Host, r.Role}, r.Runtimes...) },
 		Key:         func(r *row) string { return strconv.FormatInt(r.ID, 10) },
 		Name:        named,
 		TieBreak:    func(a, b *row) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) },
-		IsProblem:   func(r *row) bool { return r.seen.Health != monitor.WorkerActive },
-		IsIdle:      func(r *row) bool { return r.seen.Health == monitor.WorkerInactive },
+		IsProblem:   func(r *row) bool { return r.Seen.Health != monitor.WorkerActive },
+		IsIdle:      func(r *row) bool { return r.Seen.Health == monitor.WorkerInactive },
 		BelowTable:  v.replicas, Preview: v.preview, PreviewHeight: v.previewHeight,
 		EmptyText: []string{" No worker has registered, so nothing runs. Start one:", "   attune-executor worker"},
 		Open:      func(r *row) screen.Effect { return screen.OpenWorker(r.ID) },
 		Actions: func(r *row) (act.Menu, bool) {
-			if r.orphan { // a queue that no worker owns
+			if r.Orphan {
 				return act.Menu{}, false
 			}
 			return act.ForWorker(&r.Worker, env.Data.Workers.At, env.Data.StaleAfter()), true
 		},
-		MarkedActions: v.marked,
+		MarkedActions: func(keys []string) act.Menu {
+			targets := screen.Targets(keys) // the plan skips queues without a worker
+			for i := range targets {
+				targets[i].Name = v.Table().MarkName(targets[i].Name)
+			}
+			return act.ForMarkedWorkers(targets)
+		},
 		Relations: func(r *row) (string, []screen.Relation) {
 			return "worker " + r.Name, append([]screen.Relation{{
-				Key: "w", Label: "worker", Help: "its heartbeats, what it has, its queue", To: screen.OpenWorker(r.ID),
+				Key: "w", Label: "worker", Help: "its heartbeats, executions and queue", To: screen.OpenWorker(r.ID),
 			}}, screen.WorkerRelations(r.ID)...)
 		},
-		Export: func(r *row) screen.Thing {
-			s := subject(r)
-			return s.Thing(s.Worker)
-		},
+		Export: func(r *row) screen.Thing { return r.Thing(r.Worker) },
 	})
 	return v
 }
 
-// rows puts each worker beside its broker queue and adds the queues that no worker row owns.
+// rows are the workers with their broker queues, and the queues that no worker owns.
 func (v *Workers) rows() []row {
-	d, broker := v.env.Data.Workers, v.env.Data.Broker
+	d := v.env.Data.Workers
 	rows := make([]row, 0, len(d.List))
-	known := map[int64]bool{}
-	for i := range d.List {
-		r := row{Worker: d.List[i], seen: v.env.Judge(&d.List[i], d.At)}
-		if q, ok := broker.Queue(monitor.WorkerQueue(r.ID)); ok {
-			r.queue = &q
-		}
+	queues := v.env.Data.Broker.WorkerQueues()
+	add := func(j worker.Judged) {
+		r := row{Judged: j}
 		r.note = note(&r)
-		known[r.ID] = true
 		rows = append(rows, r)
 	}
-	if broker == nil || d.More {
+	for i := range d.List {
+		w := &d.List[i]
+		add(worker.Judged{Worker: *w, Seen: v.env.Judge(w, d.At), Queue: queues[w.ID]})
+		delete(queues, w.ID)
+	}
+	if d.More {
 		return rows
 	}
-	for i := range broker.Queues {
-		q := &broker.Queues[i]
-		if id, ok := monitor.WorkerOfQueue(q.Name); ok && !known[id] {
-			r := row{orphan: true, queue: q, seen: monitor.Judgement{Health: monitor.WorkerStale}}
-			r.ID, r.Name = id, fmt.Sprintf("worker %d (no row)", id)
-			r.note = note(&r)
-			rows = append(rows, r)
-		}
+	for _, id := range slices.Sorted(maps.Keys(queues)) {
+		add(worker.Judged{
+			Worker: monitor.Worker{ID: id, Name: fmt.Sprintf("worker %d (no row)", id)},
+			Seen:   monitor.Judgement{Health: monitor.WorkerStale}, Queue: queues[id], Orphan: true,
+		})
 	}
 	return rows
 }
 
-func subject(r *row) worker.Subject {
-	return worker.Subject{Worker: r.Worker, Judgement: r.seen, Queue: r.queue, Orphan: r.orphan}
-}
-
-// marked is what may be done with marked workers. A queue that no worker owns is skipped when
-// that is planned.
-func (v *Workers) marked(keys []string) act.Menu {
-	targets := screen.Targets(keys)
-	for i := range targets {
-		targets[i].Name = v.Table().MarkName(targets[i].Name)
-	}
-	return act.ForMarkedWorkers(targets)
-}
-
-// Changed takes over what was read.
+// Changed takes over new data.
 func (v *Workers) Changed(feed screen.Feed) {
-	v.below.Changed(feed)
+	v.pane.Changed(feed)
 	v.List.Changed(feed)
 }
 
-func (v *Workers) needs() []screen.Feed {
-	feeds := []screen.Feed{screen.FeedWorkersPast}
-	if v.Subject() != 0 {
-		feeds = append(feeds, screen.FeedWorker)
-	}
-	return feeds
-}
-
-// Subject is the worker that is told of below the list; zero where there is none.
-func (v *Workers) Subject() int64 {
-	if r := v.Current(); v.PreviewShown() && r != nil && !r.orphan {
+// PreviewID is the worker shown in the preview, 0 if none.
+func (v *Workers) PreviewID() int64 {
+	if r := v.Current(); v.PreviewShown() && r != nil && !r.Orphan {
 		return r.ID
 	}
 	return 0
 }
 
-// behind names what is to be read when another worker is told of than was read last.
-func (v *Workers) behind() screen.Feed {
-	if id := v.Subject(); id != 0 && worker.Detail(v.env, id) == nil {
-		return screen.FeedWorker
-	}
-	return ""
-}
-
-// replicas are those of the engine, where the table leaves room.
+// replicas lists the replicas of the engine if the table leaves room.
 func (v *Workers) replicas(w, room int) []string {
 	if v.Len() == 0 {
 		return nil
@@ -396,14 +357,10 @@ func (v *Workers) replicas(w, room int) []string {
 	if len(replicas) == 0 {
 		return nil
 	}
-	lines := []string{""}
-	for _, line := range replicas {
-		lines = append(lines, " "+line)
-	}
-	return lines
+	return append([]string{""}, screen.Indented(replicas)...)
 }
 
-// wide reports whether the worker under the cursor is told of at length.
+// wide reports whether the preview shows more than facts.
 func (v *Workers) wide() bool { return v.env.Width >= 120 && v.env.Height >= 25 }
 
 func (v *Workers) previewHeight(w, h int) int {
@@ -417,15 +374,13 @@ func (v *Workers) previewHeight(w, h int) int {
 	}
 }
 
-// preview says more about the worker under the cursor: all there is room for.
 func (v *Workers) preview(w, h int) []string {
 	r := v.Current()
 	if r == nil {
 		return nil
 	}
-	s := subject(r)
 	wide := v.wide() && h > 6
-	lines := v.below.Lines(&s, wide, w, h)
+	lines := v.pane.Lines(&r.Judged, wide, w, h)
 	if wide {
 		return lines
 	}
