@@ -2,6 +2,7 @@ package screen
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/filter"
@@ -87,6 +88,15 @@ type Queryable interface {
 	// Live reports whether a filter can be tried while it is typed, since nothing has
 	// to be read for it.
 	Live() bool
+}
+
+// NoMatch explains that a filter of the database matches no row.
+func NoMatch(what, text string, problems bool, schema filter.Schema) []string {
+	line := " No " + what + " matches /" + widget.Clean(text) + "."
+	if problems {
+		line = " No " + what + " with a problem matches /" + widget.Clean(text) + " (z shows all)."
+	}
+	return []string{"", line, " esc clears the filter; terms: " + strings.Join(schema.Examples(), "  ")}
 }
 
 // Distinct collects values without repeating them, in the order they come.

@@ -1,6 +1,8 @@
 package screen
 
 import (
+	"strconv"
+
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -55,6 +57,12 @@ func (s Scroller) Shown(lines []string, h int) (shown []string, at int) {
 func (s Scroller) Window(lines []string, h int, th *theme.Theme) []string {
 	shown, _ := widget.Window(lines, s.offset, h, th)
 	return shown
+}
+
+// Page is a text that takes the whole body; its last line says which keys close it.
+func (s Scroller) Page(e *Env, lines []string, w, h int) []string {
+	shown, _ := s.Shown(lines, h-1)
+	return append(widget.Fit(shown, w, h-1), e.Dim(" "+strconv.Itoa(len(lines))+" lines · W or esc closes"))
 }
 
 // WindowEnd is the last offset of a window of h lines.

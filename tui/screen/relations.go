@@ -90,6 +90,12 @@ func ShownBy(command, name string) Effect {
 	return Effect{Handled: true, Note: carry.Shell("attune-executor", command, "show", name) + " shows it"}
 }
 
+// ExecutionRelation leads to an execution.
+func ExecutionRelation(x *monitor.Execution) Relation {
+	id := strconv.FormatInt(x.ID, 10)
+	return Relation{Key: "x", Label: "execution", Help: id + "  " + x.ActionRef, To: OpenExecution(x.ID)}
+}
+
 // ExecutionRelations is what an execution has to do with, as far as its row and,
 // where it was read, its family say.
 func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {

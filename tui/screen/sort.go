@@ -55,17 +55,22 @@ type Troubled interface {
 // reversed stands behind the name of a column whose order is turned around.
 const reversed = " reversed"
 
-// OrderText is the order of a screen in words, empty for the one it begins with.
+// OrderText is OrderName, but empty for the initial order.
 func OrderText(s Sortable) string {
-	order, keys := s.Order(), s.SortKeys()
-	if order == (Order{}) || order.Column >= len(keys) {
+	if order := s.Order(); order == (Order{}) || order.Column >= len(s.SortKeys()) {
 		return ""
 	}
-	text := keys[order.Column]
+	return OrderName(s)
+}
+
+// OrderName names the order of a screen.
+func OrderName(s Sortable) string {
+	order := s.Order()
+	name := s.SortKeys()[order.Column]
 	if order.Reverse {
-		text += reversed
+		name += reversed
 	}
-	return text
+	return name
 }
 
 // ReadOrder finds the order that OrderText has written for such a screen; of an

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -13,20 +12,28 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// The columns of the tree: with a chart of the times where there is room for it.
-func (t *tree) columns(chart bool) []widget.Column {
-	if !chart {
+// chartWidth is the width of the chart of the times.
+const chartWidth = 26
+
+// columns are the columns of the tree; a wide screen has room for a chart of the times.
+func (t *tree) columns() []widget.Column {
+	if !t.charted() {
 		return []widget.Column{
 			{Title: "TASK", Width: 28, Middle: true},
 			{Title: "FOR", Width: 7, Right: true},
 			{Title: "WHERE IT IS", Width: 20, Grow: true},
 		}
 	}
+	from, to := t.frame()
+	layout := "15:04"
+	if to.Sub(from) < 10*time.Minute {
+		layout = "15:04:05"
+	}
 	return []widget.Column{
 		{Title: "TASK", Width: 22, Grow: true, Middle: true},
 		{Title: "WHERE IT IS", Width: 19},
 		{Title: "FOR", Width: 7, Right: true},
-		{Title: t.scale(), Width: chartWidth},
+		{Title: from.UTC().Format(layout) + " → " + to.UTC().Format(layout), Width: chartWidth},
 	}
 }
 
@@ -46,24 +53,25 @@ func (t *tree) Key(row int) string {
 	}
 }
 
-// Cells are the texts of a line. A chart is drawn last or not at all.
+// Cells are the texts of a line.
 func (t *tree) Cells(row int, into []widget.Cell) []widget.Cell {
 	n := &t.nodes[row]
-	name, where, lasts := t.name(n), t.where(n), widget.Cell{Text: t.lasts(n)}
+	name, where, lasts := t.name(n), t.where(n), widget.Cell{}
+	if from, to := t.span(n); !from.IsZero() {
+		lasts.Text = widget.Age(to.Sub(from))
+	}
 	if !t.charted() {
 		return append(into, name, lasts, where)
 	}
 	return append(into, name, where, lasts, widget.Cell{Text: t.bar(n, chartWidth), Role: theme.Dim})
 }
 
-// name is the sign and the name of a line.
 func (t *tree) name(n *node) widget.Cell {
 	indent := strings.Repeat("  ", n.depth)
 	if n.more > 0 {
 		return widget.Cell{Text: indent + "  … " + strconv.FormatInt(n.more, 10) + " more", Role: theme.Dim}
 	}
-	look := t.env.Theme.Of(n.status())
-	mark := "  "
+	look, mark := t.env.Theme.Of(n.status()), "  "
 	if n.folds {
 		mark = map[bool]string{true: "▾ ", false: "▸ "}[n.open]
 	}
@@ -77,73 +85,52 @@ func (t *tree) name(n *node) widget.Cell {
 	return widget.Cell{Text: indent + mark + look.Glyph + " " + text, Role: look.Role}
 }
 
-// lasts is how long what a line stands for ran, or waits.
-func (t *tree) lasts(n *node) string {
-	from, to := t.span(n)
-	if from.IsZero() {
-		return ""
-	}
-	return widget.Age(to.Sub(from))
-}
-
-// span is from when to when what a line stands for was on its way. A zero time means
-// that it was not.
+// span is when a line began and ended. The beginning is zero if it has not begun, or if the end of
+// an ended execution is unknown.
 func (t *tree) span(n *node) (from, to time.Time) {
-	if n.more > 0 {
-		return from, to
-	}
-	to = t.env.Now
-	if c := n.execution(); c != nil {
-		from = c.Created
+	began, ended := n.task.StartedAt, n.task.FinishedAt
+	c := n.execution()
+	if c != nil {
+		began, ended = &c.Created, c.FinishedAt
 		if c.StartedAt != nil {
-			from = *c.StartedAt
+			began = c.StartedAt
 		}
-		switch {
-		case c.FinishedAt != nil:
-			to = *c.FinishedAt
-		case !running(c):
-			return time.Time{}, to // when it ended is not known
-		}
-		return from, to
 	}
-	if n.task.StartedAt == nil {
-		return from, to
+	switch {
+	case n.more > 0, began == nil, c != nil && ended == nil && !unfinished(c):
+		return time.Time{}, t.env.Now
+	case ended == nil:
+		return *began, t.env.Now
+	default:
+		return *began, *ended
 	}
-	if n.task.FinishedAt != nil {
-		to = *n.task.FinishedAt
-	}
-	return *n.task.StartedAt, to
 }
 
-// where says in a few words where a line is.
+// where says what a line waits for or where it runs.
 func (t *tree) where(n *node) widget.Cell {
+	task := n.task
 	switch {
 	case n.more > 0:
 		return widget.Cell{Text: "enter shows more", Role: theme.Dim}
 	case n.child != nil:
-		return t.whereChild(n.child)
-	}
-	task := n.task
-	switch {
+		return t.whereExecution(n.child)
 	case task.Items != nil:
-		return t.counts(task)
+		return t.itemCounts(task.Items)
 	case task.Status == "":
-		return widget.Cell{Text: t.unreached(task), Role: theme.Dim}
+		return widget.Cell{Text: t.predecessors(task), Role: theme.Dim}
 	case task.Status == "waiting", task.Status == "skipped", task.Status == "ready":
 		return widget.Cell{Text: task.Says, Role: theme.Dim}
+	case n.execution() != nil:
+		return t.whereExecution(n.execution())
+	default:
+		return widget.Cell{Text: task.Says}
 	}
-	if c := n.execution(); c != nil {
-		return t.whereChild(c)
-	}
-	return widget.Cell{Text: task.Says}
 }
 
-// whereChild says who runs a child, or what it waits for.
-func (t *tree) whereChild(c *monitor.WorkflowChild) widget.Cell {
-	look := t.env.Theme.Of(c.Status)
-	text, again := c.Status, ""
+func (t *tree) whereExecution(c *monitor.WorkflowChild) widget.Cell {
+	text, attempt := c.Status, ""
 	if c.Attempt > 1 {
-		again = " try " + strconv.FormatInt(c.Attempt, 10)
+		attempt = " try " + strconv.FormatInt(c.Attempt, 10)
 	}
 	switch {
 	case c.Inquiry != 0:
@@ -154,59 +141,55 @@ func (t *tree) whereChild(c *monitor.WorkflowChild) widget.Cell {
 		text = "repeated in " + widget.Age(c.Due.Sub(t.env.Now))
 	case c.Error != "":
 		text = c.Error
-	case running(c) && c.WorkerID != nil:
+	case unfinished(c) && c.WorkerID != nil:
 		text = screen.WorkerName(c.WorkerID, c.WorkerName)
 		if c.Status != "running" {
 			text = c.Status + " " + text
 		}
 	}
-	role := theme.Plain
-	if look.Role == theme.Bad {
-		role = theme.Bad
+	cell := widget.Cell{Text: text + attempt}
+	if t.env.Theme.Of(c.Status).Role == theme.Bad {
+		cell.Role = theme.Bad
 	}
-	return widget.Cell{Text: text + again, Role: role}
+	return cell
 }
 
-// counts says what the items of a task have come to.
-func (t *tree) counts(task *monitor.WorkflowTask) widget.Cell {
-	g, items := &t.env.Theme.Glyphs, task.Items
+// itemCounts counts the items of a task by their state.
+func (t *tree) itemCounts(items *monitor.WorkflowItems) widget.Cell {
+	g, num := &t.env.Theme.Glyphs, t.env.Num
 	var parts []string
-	say := func(glyph string, n int64, word string) {
+	count := func(glyph string, n int64, text string) {
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s %s", glyph, t.env.Num(n), word))
+			parts = append(parts, glyph+" "+num(n)+" "+text)
 		}
 	}
-	say(g.Failed, items.Failed, "failed")
-	say(g.Timeout, items.TimedOut, "timeout")
-	say(g.OK, items.Made-items.Succeeded-items.Failed-items.TimedOut, "on their way")
-	say(g.Done, items.Succeeded, "of "+t.env.Num(items.Total))
-	if len(parts) == 0 {
-		parts = append(parts, t.env.Num(items.Total)+" items")
-	}
+	count(g.Failed, items.Failed, "failed")
+	count(g.Timeout, items.TimedOut, "timeout")
+	count(g.OK, items.Made-items.Succeeded-items.Failed-items.TimedOut, "on their way")
+	count(g.Done, items.Succeeded, "of "+num(items.Total))
 	cell := widget.Cell{Text: strings.Join(parts, "  ")}
+	if len(parts) == 0 {
+		cell.Text = num(items.Total) + " items"
+	}
 	if items.Failed+items.TimedOut > 0 {
 		cell.Role = theme.Bad
 	}
 	return cell
 }
 
-// unreached names what a task waits for that nothing has led to. In a workflow that has ended
-// it waits for nothing.
-func (t *tree) unreached(task *monitor.WorkflowTask) string {
-	if len(task.Before) == 0 || t.of != nil && attune.Status(t.of.Status).Terminal() {
+// predecessors names the tasks that an unreached task waits for. In an ended workflow it waits for none.
+func (t *tree) predecessors(task *monitor.WorkflowTask) string {
+	switch names := strings.Join(task.Before, ", "); {
+	case names == "", t.of != nil && attune.Status(t.of.Status).Terminal():
 		return task.Says
+	case task.Join <= 1 && len(task.Before) > 1:
+		return "waits for one of " + names
+	default:
+		return "waits for " + names
 	}
-	word := "waits for "
-	if task.Join <= 1 && len(task.Before) > 1 {
-		word = "waits for one of "
-	}
-	return word + strings.Join(task.Before, ", ")
 }
 
-// chartWidth is how many cells the times of a workflow are drawn in.
-const chartWidth = 26
-
-// frame is from when to when the chart reaches: the life of the workflow so far.
+// frame is the time that the chart covers: from the start of the workflow until its end or now.
 func (t *tree) frame() (from, to time.Time) {
 	from, to = t.of.Created, t.env.Now
 	if t.of.StartedAt != nil {
@@ -218,18 +201,7 @@ func (t *tree) frame() (from, to time.Time) {
 	return from, to
 }
 
-// scale is the title of the chart.
-func (t *tree) scale() string {
-	from, to := t.frame()
-	layout := "15:04"
-	if to.Sub(from) < 10*time.Minute {
-		layout = "15:04:05"
-	}
-	return from.UTC().Format(layout) + " → " + to.UTC().Format(layout)
-}
-
-// bar draws when what a line stands for waited and ran. What still goes on ends in an
-// arrow, what failed in its sign.
+// bar draws when a line waited and ran. A running line ends in an arrow, a failed one in a cross.
 func (t *tree) bar(n *node, w int) string {
 	from, to := t.span(n)
 	if from.IsZero() {
@@ -240,27 +212,26 @@ func (t *tree) bar(n *node, w int) string {
 	at := func(when time.Time) int {
 		return min(max(int(int64(when.Sub(begin))*int64(w)/int64(whole)), 0), w)
 	}
-	start, stop := at(from), at(to)
-	start = min(start, w-1)
-	stop = max(stop, start+1)
+	start := min(at(from), w-1)
+	stop := max(at(to), start+1)
 	waited, full := start, "█"
-	if c := n.execution(); c != nil {
+	c := n.execution()
+	if c != nil {
 		waited = min(at(c.Created), start)
 		if c.StartedAt == nil {
 			full = "░"
 		}
 	}
-	body := strings.Repeat("░", start-waited) + strings.Repeat(full, stop-start)
 	sign := ""
-	switch c := n.execution(); {
-	case c != nil && running(c), c == nil && n.task.FinishedAt == nil:
+	switch {
+	case c != nil && unfinished(c), c == nil && n.task.FinishedAt == nil:
 		sign = t.env.Theme.Glyphs.Cursor
 	case n.status() == "failed", n.status() == "timeout", n.status() == "abandoned":
 		sign = t.env.Theme.Glyphs.Failed
 	}
+	solid := stop - start
 	if sign != "" {
-		runes := []rune(body)
-		body = string(runes[:len(runes)-1]) + sign
+		solid--
 	}
-	return strings.Repeat(" ", waited) + body
+	return strings.Repeat(" ", waited) + strings.Repeat("░", start-waited) + strings.Repeat(full, solid) + sign
 }

@@ -4,35 +4,22 @@ import (
 	"slices"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/filter"
-	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// database is the filter, which the database applies.
-func (v *Workflows) database() *list.Database {
-	return &list.Database{
-		Schema: filter.Workflows,
-		Ask: func(q *filter.Query) error {
-			asked, err := filter.ForWorkflows(q)
-			if err == nil {
-				v.query = asked
-			}
-			return err
-		},
-	}
-}
+// maxOpen bounds the open workflows that are read.
+const maxOpen = 1_000
 
-// forget drops what was read for another question.
-func (v *Workflows) forget() {
+// reset drops the rows of an earlier filter.
+func (v *Workflows) reset() {
 	v.ended.Forget()
-	v.live, v.env.Data.Workflows, v.limit = nil, nil, monitor.DefaultPage
-	v.path, v.guest = nil, false
+	v.open, v.env.Data.Workflows, v.limit = nil, nil, monitor.DefaultPage
+	v.path, v.linked = nil, false
 	v.focusOn(inList)
 }
 
-// known lists the values of a field that were read lately.
-func (v *Workflows) known(field string) []string {
+// completions lists the values of a field among the rows.
+func (v *Workflows) completions(field string) []string {
 	var known screen.Distinct
 	for i := range v.VisibleRows() {
 		w := &v.VisibleRows()[i]
@@ -56,9 +43,8 @@ func (v *Workflows) Query() monitor.WorkflowFilter {
 	return q
 }
 
-// Below is the id below which those that have ended are read: those beyond the last
-// one that is known when the operator comes near it, one that has just ended, or the
-// ones in sight. Zero begins with the newest.
+// Below is the id below which ended workflows are read: the next page near the end of the list, one
+// that has just ended, or the page on the screen. Zero reads the newest.
 func (v *Workflows) Below() int64 {
 	at := v.Table().Cursor()
 	switch {
@@ -69,44 +55,44 @@ func (v *Workflows) Below() int64 {
 	case at <= 0 || !v.byID():
 		return 0
 	}
-	if first := &v.VisibleRows()[min(v.Table().Offset(), v.Len()-1)]; over(first) == 1 {
+	if first := &v.VisibleRows()[min(v.Table().Offset(), v.Len()-1)]; terminal(first) == 1 {
 		return first.Execution + 1
 	}
 	return 0
 }
 
-// byID reports whether those that have ended are listed as they are read.
+// byID reports whether ended workflows are listed in the order in which they are read.
 func (v *Workflows) byID() bool {
 	return !v.Order().Reverse && (v.SortKey() == "running first" || v.SortKey() == "newest")
 }
 
-// more reports whether further workflows match than were read.
+// more reports whether more workflows match than were read.
 func (v *Workflows) more() bool {
 	b := v.env.Data.Workflows
 	return b != nil && (b.MoreOpen || v.ended.Next() != 0)
 }
 
-// nearEnd reports whether the end of what is loaded comes near and there is more.
+// nearEnd reports whether the cursor is near the last row and more workflows match.
 func (v *Workflows) nearEnd() bool {
 	at := v.Table().Cursor()
 	return at > 0 && v.more() && v.Len()-at < monitor.DefaultPage/4
 }
 
-// merge takes over what was read. What was open and is not any more is looked for
-// among those that have ended, whose page may not reach it.
+// merge takes over a page. A workflow that is no longer open may have ended below this page; it is
+// read again.
 func (v *Workflows) merge() {
 	b := v.env.Data.Workflows
 	if b == nil {
 		return
 	}
 	open := b.List[:b.Open]
-	for i := range v.live {
-		id := v.live[i].Execution
-		there := slices.ContainsFunc(open, func(w monitor.Workflow) bool { return w.Execution == id })
-		if beyond := b.MoreOpen && (len(open) == 0 || id < open[len(open)-1].Execution); !there && !beyond {
+	for i := range v.open {
+		id := v.open[i].Execution
+		still := slices.ContainsFunc(open, func(w row) bool { return w.Execution == id })
+		if unread := b.MoreOpen && (len(open) == 0 || id < open[len(open)-1].Execution); !still && !unread {
 			v.ended.Missing(id)
 		}
 	}
-	v.live = open
+	v.open = open
 	v.ended.Merge(b.List[b.Open:], b.From, b.Next)
 }
