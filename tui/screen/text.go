@@ -206,3 +206,6 @@ func QueueName(q *monitor.Queue) string {
 	}
 	return q.ActionRef + " " + strings.Join(parts, ", ")
 }
+
+// TimeOfDay writes a time without its date.
+func TimeOfDay(at time.Time) string { return at.UTC().Format("15:04:05") }
