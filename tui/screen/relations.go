@@ -72,8 +72,8 @@ func OpenWorkflow(execution int64) Effect { return OpenOne(keymap.InWorkflows, e
 // OpenInquiry turns to a question.
 func OpenInquiry(id int64) Effect { return OpenOne(keymap.InInquiries, id) }
 
-// OpenLetter turns to a letter of the ledger.
-func OpenLetter(id int64) Effect { return OpenOne(keymap.InLetter, id) }
+// OpenDeadLetter turns to a letter of the ledger.
+func OpenDeadLetter(id int64) Effect { return OpenOne(keymap.InLetter, id) }
 
 // OpenList turns to a list with a filter in place; an empty one leaves the filter.
 func OpenList(view View, filter string) Effect {
@@ -137,7 +137,7 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 	}
 	if len(f.Letters) > 0 {
 		l := &f.Letters[0]
-		letter.Leads(strconv.FormatInt(l.ID, 10)+"  "+l.Reason+"  "+l.Decision, OpenLetter(l.ID))
+		letter.Leads(strconv.FormatInt(l.ID, 10)+"  "+l.Reason+"  "+l.Decision, OpenDeadLetter(l.ID))
 	}
 	if c := f.Enforcement; c != nil {
 		cause.Leads(strconv.FormatInt(c.ID, 10)+"  "+c.Status, ShownBy("enforcement", strconv.FormatInt(c.ID, 10)))

@@ -25,26 +25,26 @@ type Feed string
 
 // The feeds.
 const (
-	FeedOverview    Feed = "overview"
-	FeedBroker      Feed = "broker"
-	FeedQueues      Feed = "queues"
-	FeedQueue       Feed = "queue"
-	FeedExecutions  Feed = "executions"
-	FeedExecution   Feed = "execution"
-	FeedWorkers     Feed = "workers"
-	FeedDeadLetters Feed = "dlq"
-	FeedAudit       Feed = "audit"
-	FeedAlerts      Feed = "alerts"
-	FeedFamily      Feed = "family"
-	FeedWorkflows   Feed = "workflows"
-	FeedWorkflow    Feed = "workflow"
-	FeedInquiries   Feed = "inquiries"
-	FeedInquiry     Feed = "inquiry"
-	FeedChecks      Feed = "checks"
-	FeedPast        Feed = "past"
-	FeedLetter      Feed = "letter"
-	FeedLedger      Feed = "ledger"
-	FeedRoute       Feed = "route"
+	FeedOverview     Feed = "overview"
+	FeedBroker       Feed = "broker"
+	FeedQueues       Feed = "queues"
+	FeedQueue        Feed = "queue"
+	FeedExecutions   Feed = "executions"
+	FeedExecution    Feed = "execution"
+	FeedWorkers      Feed = "workers"
+	FeedDeadLetters  Feed = "dlq"
+	FeedAudit        Feed = "audit"
+	FeedAlerts       Feed = "alerts"
+	FeedFamily       Feed = "family"
+	FeedWorkflows    Feed = "workflows"
+	FeedWorkflow     Feed = "workflow"
+	FeedInquiries    Feed = "inquiries"
+	FeedInquiry      Feed = "inquiry"
+	FeedChecks       Feed = "checks"
+	FeedPast         Feed = "past"
+	FeedLedgerDetail Feed = "letter"
+	FeedLedger       Feed = "ledger"
+	FeedRoute        Feed = "route"
 	// FeedMatches is how many executions the filter of their list matches.
 	FeedMatches Feed = "matches"
 	// FeedLine is who stands in a queue, FeedGlance the execution under the cursor of a
@@ -207,35 +207,35 @@ func (e *Env) Since(at time.Time) time.Duration { return e.Now.Sub(at) }
 
 // Data is what was read last.
 type Data struct {
-	Overview    *alerting.Overview       `json:"overview,omitempty"`
-	Broker      *monitor.Broker          `json:"broker,omitempty"`
-	Queues      *monitor.Queues          `json:"queues,omitempty"`
-	Queue       *explain.QueueDetail     `json:"queue,omitempty"`
-	Executions  *monitor.Executions      `json:"executions,omitempty"`
-	Execution   *monitor.ExecutionDetail `json:"execution,omitempty"`
-	Matches     *Matches                 `json:"matches,omitempty"`
-	Workers     *monitor.Workers         `json:"workers,omitempty"`
-	DeadLetters *monitor.DeadLetters     `json:"dlq,omitempty"`
-	Audit       *monitor.Audit           `json:"audit,omitempty"`
-	Alerts      *alerting.Alerts         `json:"alerts,omitempty"`
-	Workflows   *monitor.WorkflowBoard   `json:"workflows,omitempty"`
-	Workflow    *monitor.WorkflowDetail  `json:"workflow,omitempty"`
-	Inquiries   *monitor.InquiryPage     `json:"inquiries,omitempty"`
-	Inquiry     *monitor.InquiryDetail   `json:"inquiry,omitempty"`
-	Checks      *monitor.Checks          `json:"checks,omitempty"`
-	Letter      *monitor.LedgerDetail    `json:"letter,omitempty"`
-	LedgerPage  *monitor.LedgerPage      `json:"-"`
-	Route       *monitor.Route           `json:"route,omitempty"`
-	Past        *monitor.Past            `json:"past,omitempty"`
-	Family      *monitor.Family          `json:"family,omitempty"`
-	Line        *monitor.Line            `json:"line,omitempty"`
-	Glance      *Glance                  `json:"glance,omitempty"`
-	Worker      *monitor.WorkerDetail    `json:"worker,omitempty"`
-	QueuesPast  *monitor.QueuesPast      `json:"queues_past,omitempty"`
-	WorkersPast *monitor.WorkersPast     `json:"workers_past,omitempty"`
-	History     *History                 `json:"-"`
-	fresh       map[Feed]*Freshness
-	attention   attention
+	Overview     *alerting.Overview       `json:"overview,omitempty"`
+	Broker       *monitor.Broker          `json:"broker,omitempty"`
+	Queues       *monitor.Queues          `json:"queues,omitempty"`
+	Queue        *explain.QueueDetail     `json:"queue,omitempty"`
+	Executions   *monitor.Executions      `json:"executions,omitempty"`
+	Execution    *monitor.ExecutionDetail `json:"execution,omitempty"`
+	Matches      *Matches                 `json:"matches,omitempty"`
+	Workers      *monitor.Workers         `json:"workers,omitempty"`
+	DeadLetters  *monitor.DeadLetters     `json:"dlq,omitempty"`
+	Audit        *monitor.Audit           `json:"audit,omitempty"`
+	Alerts       *alerting.Alerts         `json:"alerts,omitempty"`
+	Workflows    *monitor.WorkflowBoard   `json:"workflows,omitempty"`
+	Workflow     *monitor.WorkflowDetail  `json:"workflow,omitempty"`
+	Inquiries    *monitor.InquiryPage     `json:"inquiries,omitempty"`
+	Inquiry      *monitor.InquiryDetail   `json:"inquiry,omitempty"`
+	Checks       *monitor.Checks          `json:"checks,omitempty"`
+	LedgerDetail *monitor.LedgerDetail    `json:"letter,omitempty"`
+	LedgerPage   *monitor.LedgerPage      `json:"-"`
+	Route        *monitor.Route           `json:"route,omitempty"`
+	Past         *monitor.Past            `json:"past,omitempty"`
+	Family       *monitor.Family          `json:"family,omitempty"`
+	Line         *monitor.Line            `json:"line,omitempty"`
+	Glance       *Glance                  `json:"glance,omitempty"`
+	Worker       *monitor.WorkerDetail    `json:"worker,omitempty"`
+	QueuesPast   *monitor.QueuesPast      `json:"queues_past,omitempty"`
+	WorkersPast  *monitor.WorkersPast     `json:"workers_past,omitempty"`
+	History      *History                 `json:"-"`
+	fresh        map[Feed]*Freshness
+	attention    attention
 }
 
 // NewData makes an empty store.

@@ -51,9 +51,9 @@ type Shows interface {
 	Shows() (Thing, bool)
 }
 
-// AllLetters is what is asked for to read every letter of the ledger that a list would
+// LedgerExport is what is asked for to read every letter of the ledger that a list would
 // show. Row and Any touch nothing of the view, so that they can be used beside it.
-type AllLetters struct {
+type LedgerExport struct {
 	// Filter is what the database is asked; it leaves out no more than the list does.
 	Filter monitor.DeadLetterFilter
 	// Waiting says that letters are wanted which wait, Decided that others are.
@@ -96,8 +96,8 @@ func WorkerThing(w *monitor.Worker, value any) Thing {
 	return t
 }
 
-// LetterThing is a dead letter of the ledger, of which a value was read.
-func LetterThing(id int64, value any) Thing {
+// DeadLetterThing is a dead letter of the ledger, of which a value was read.
+func DeadLetterThing(id int64, value any) Thing {
 	number := strconv.FormatInt(id, 10)
 	return Thing{
 		Name: "dead letter " + number, ID: number, Value: value, Command: []string{"dlq", "show", number},
