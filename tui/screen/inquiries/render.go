@@ -99,7 +99,8 @@ func (v *Inquiries) detailLines(w int) []string {
 		left := e.Worry(", "+widget.Age(d.TimeoutAt.Sub(e.Now))+" left", late(&d.Inquiry, e.Now))
 		asked += e.Paint(left.Role, left.Text)
 	}
-	lines := []string{" " + e.State(d.Status) + "  for " + e.Paint(theme.Strong, widget.Clean(assignee(&d.Inquiry))) + asked}
+	lines := []string{" " + e.State(d.Status) + "  for " +
+		e.Paint(theme.Strong, widget.Clean(assignee(&d.Inquiry))) + asked}
 	for _, paragraph := range widget.CleanLines(d.Prompt) {
 		for _, part := range widget.Wrap(paragraph, max(8, w-2)) {
 			lines = append(lines, " "+part)

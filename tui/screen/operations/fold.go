@@ -63,7 +63,8 @@ func sameOperation(later, earlier *row) bool {
 
 // count says how many targets a group has.
 func (r *row) count() string {
-	return strconv.Itoa(len(r.group)) + " " + phrase.Nouns(len(r.group), strings.ReplaceAll(r.audit.TargetType, "_", " "))
+	return strconv.Itoa(len(r.group)) + " " +
+		phrase.Nouns(len(r.group), strings.ReplaceAll(r.audit.TargetType, "_", " "))
 }
 
 func (v *Operations) groupLines(r *row) []widget.Text {

@@ -90,7 +90,8 @@ func (t *tree) add(task *monitor.WorkflowTask, depth int) {
 	}
 	more := task.Made - int64(len(task.Children))
 	if more <= 0 { // of a selection, unfinished and failed executions stay first
-		slices.SortStableFunc(children, func(a, b *monitor.WorkflowChild) int { return cmp.Compare(index(a), index(b)) })
+		slices.SortStableFunc(children,
+			func(a, b *monitor.WorkflowChild) int { return cmp.Compare(index(a), index(b)) })
 	}
 	for _, child := range children {
 		t.nodes = append(t.nodes, node{depth: depth + 1, task: task, child: child})
