@@ -86,6 +86,17 @@ type Queryable interface {
 	Live() bool
 }
 
+// StoreFilter is the Ask of a list's database: it converts the filter and stores it for the next reading.
+func StoreFilter[F any](into *F, convert func(*filter.Query) (F, error)) func(*filter.Query) error {
+	return func(q *filter.Query) error {
+		f, err := convert(q)
+		if err == nil {
+			*into = f
+		}
+		return err
+	}
+}
+
 // NoMatch explains that a filter of the database matches no row.
 func NoMatch(what, text string, problems bool, schema filter.Schema) []string {
 	line := " No " + what + " matches /" + widget.Clean(text) + "."

@@ -86,18 +86,20 @@ func New(env *screen.Env) *Executions {
 	v.pages = screen.NewPages(func(r *row) int64 { return v.place(r.ID) })
 	v.List = list.New(env, list.Spec[row]{
 		View: keymap.InExecutions, Singular: "execution", Plural: "executions", FollowTop: true,
-		Feed: screen.FeedExecutions, MoreFeeds: v.moreFeeds, Stale: v.stale,
+		Feed: screen.FeedExecutions, Stale: v.stale,
+		MoreFeeds: func() (feeds []screen.Feed) {
+			if v.Subject() != 0 {
+				feeds = append(feeds, screen.FeedGlance, screen.FeedFamily)
+			}
+			if v.pages.Next() != 0 { // the list does not hold all matches
+				feeds = append(feeds, screen.FeedMatches)
+			}
+			return feeds
+		},
 		Loaded: func() bool { return env.Data.Executions != nil }, Rows: func() []row { return v.pages.Rows() },
 		Fields: fields, Key: key, Completions: v.completions,
 		Database: &list.Database{
-			Schema: filter.Executions, Sorts: true,
-			Ask: func(q *filter.Query) error {
-				query, err := filter.ForExecutions(q)
-				if err == nil {
-					v.query = query
-				}
-				return err
-			},
+			Schema: filter.Executions, Sorts: true, Ask: screen.StoreFilter(&v.query, filter.ForExecutions),
 		},
 		Reset:  func() { v.pages.Forget(); env.Data.Executions = nil },
 		Footer: v.summary, NoRows: v.noRows,
@@ -145,17 +147,6 @@ func (v *Executions) place(id int64) int64 {
 		return -id
 	}
 	return id
-}
-
-func (v *Executions) moreFeeds() []screen.Feed {
-	var feeds []screen.Feed
-	if v.Subject() != 0 {
-		feeds = append(feeds, screen.FeedGlance, screen.FeedFamily)
-	}
-	if v.pages.Next() != 0 { // the list does not hold all matches
-		feeds = append(feeds, screen.FeedMatches)
-	}
-	return feeds
 }
 
 // matches is the count for the present filter, or nil.

@@ -70,14 +70,24 @@ var fields = []list.Field[row]{
 			return *i.Left
 		})},
 	},
-	{Column: widget.Column{Title: "FOR", Width: 10, Middle: true, Priority: 1}, Cell: list.Plain(assignee)},
+	{
+		Column: widget.Column{Title: "FOR", Width: 10, Middle: true, Priority: 1}, Cell: list.Plain(assignee),
+		Term: filter.Field{Name: "assigned"}, Complete: true,
+		Texts: list.TextOf(func(i *row) string { return i.Assignee }),
+	},
 	{
 		Column: widget.Column{Title: "QUESTION", Width: 20, Grow: true},
 		Cell:   list.Plain(func(i *row) string { return i.Prompt }),
 	},
 	{
 		Column: widget.Column{Title: "ASKED BY", Width: 20, Middle: true, Priority: 2}, Cell: list.Dim(askedBy),
-		Sort: list.Order[row]{Key: 4, Name: "asked by", Compare: list.Ascending(askedBy)},
+		Term: filter.Field{Name: "action"}, Complete: true,
+		Texts: func(_ *screen.Env, i *row) []string { return []string{i.WorkflowRef, i.ActionRef} },
+		Sort:  list.Order[row]{Key: 4, Name: "asked by", Compare: list.Ascending(askedBy)},
+	},
+	{
+		Term:  filter.Field{Name: "task"},
+		Texts: list.TextOf(func(i *row) string { return i.Task }), Complete: true,
 	},
 }
 
@@ -133,14 +143,8 @@ func New(env *screen.Env) *Inquiries {
 		},
 		Loaded: func() bool { return env.Data.Inquiries != nil },
 		Rows:   func() []row { return slices.Concat(v.open.Rows(), v.ended.Rows()) },
-		Fields: fields, Key: key, Completions: v.completions, Reset: v.reset, CursorMoved: v.cursorMoved,
-		Database: &list.Database{Schema: filter.Inquiries, Ask: func(q *filter.Query) error {
-			query, err := filter.ForInquiries(q)
-			if err == nil {
-				v.query = query
-			}
-			return err
-		}},
+		Fields: fields, Key: key, Reset: v.reset, CursorMoved: v.cursorMoved,
+		Database: &list.Database{Schema: filter.Inquiries, Ask: screen.StoreFilter(&v.query, filter.ForInquiries)},
 		GroupOrder: func(x, y *row) int {
 			switch {
 			case x.Open() == y.Open():
@@ -161,22 +165,6 @@ func New(env *screen.Env) *Inquiries {
 		},
 	})
 	return v
-}
-
-func (v *Inquiries) completions(field string) []string {
-	var known screen.Distinct
-	for i := range v.VisibleRows() {
-		r := &v.VisibleRows()[i]
-		switch field {
-		case "action":
-			known.Add(r.WorkflowRef, r.ActionRef)
-		case "task":
-			known.Add(r.Task)
-		case "assigned":
-			known.Add(r.Assignee)
-		}
-	}
-	return known.List()
 }
 
 // Subject is the inquiry that another view opened, or else the selected one; 0 if none.

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/screen"
 )
 
 // maxOpen bounds the open workflows that are read.
@@ -16,21 +15,6 @@ func (v *Workflows) reset() {
 	v.open, v.env.Data.Workflows, v.limit = nil, nil, monitor.DefaultPage
 	v.path, v.linked = nil, false
 	v.focusOn(inList)
-}
-
-// completions lists the values of a field among the rows.
-func (v *Workflows) completions(field string) []string {
-	var known screen.Distinct
-	for i := range v.VisibleRows() {
-		w := &v.VisibleRows()[i]
-		switch field {
-		case "action":
-			known.Add(w.ActionRef)
-		case "task":
-			known.Add(w.Current...)
-		}
-	}
-	return known.List()
 }
 
 // Query is the filter that the database applies.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -20,9 +21,9 @@ var fields = []list.Field[row]{
 	{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(key)},
 	{
 		Column: widget.Column{Title: "WORKFLOW", Width: 18, Grow: true, Middle: true},
-		Cell:   list.Plain(func(w *row) string { return w.ActionRef }),
-		Sort: list.Order[row]{Key: 4, Name: "name",
-			Compare: list.Ascending(func(w *row) string { return w.ActionRef })},
+		Cell:   list.Plain(action),
+		Term:   filter.Field{Name: "action"}, Texts: list.TextOf(action), Complete: true,
+		Sort: list.Order[row]{Key: 4, Name: "name", Compare: list.Ascending(action)},
 	},
 	{
 		Column: widget.Column{Title: "STATUS", Width: 11},
@@ -44,6 +45,8 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "NOW", Width: 20, Priority: 2},
 		Cell:   list.Dim(func(w *row) string { return cmp.Or(strings.Join(w.Current, ", "), "-") }),
+		Term:   filter.Field{Name: "task"},
+		Texts:  func(_ *screen.Env, w *row) []string { return w.Current }, Complete: true,
 		Sort: list.Order[row]{Key: 2, Name: "newest",
 			Compare: list.Descending(func(w *row) int64 { return w.Execution })},
 	},
@@ -53,7 +56,8 @@ var fields = []list.Field[row]{
 	},
 }
 
-func key(w *row) string { return strconv.FormatInt(w.Execution, 10) }
+func key(w *row) string    { return strconv.FormatInt(w.Execution, 10) }
+func action(w *row) string { return w.ActionRef }
 
 // state is the status, or paused.
 func state(w *row) string {

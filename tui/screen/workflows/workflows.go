@@ -65,14 +65,8 @@ func New(env *screen.Env) *Workflows {
 		View: keymap.InWorkflows, Singular: "workflow", Plural: "workflows", Feed: screen.FeedWorkflows,
 		Loaded: func() bool { return env.Data.Workflows != nil },
 		Rows:   func() []row { return slices.Concat(v.open, v.ended.Rows()) },
-		Fields: fields, Key: key, Completions: v.completions, Reset: v.reset,
-		Database: &list.Database{Schema: filter.Workflows, Ask: func(q *filter.Query) error {
-			query, err := filter.ForWorkflows(q)
-			if err == nil {
-				v.query = query
-			}
-			return err
-		}},
+		Fields: fields, Key: key, Reset: v.reset,
+		Database:      &list.Database{Schema: filter.Workflows, Ask: screen.StoreFilter(&v.query, filter.ForWorkflows)},
 		TieBreak:      func(x, y *row) int { return cmp.Compare(y.Execution, x.Execution) },
 		Actions:       func(w *row) (act.Menu, bool) { return act.ForWorkflow(w), true },
 		MarkedActions: func(keys []string) act.Menu { return act.ForMarkedWorkflows(screen.Targets(keys)) },
