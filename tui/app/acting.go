@@ -28,6 +28,7 @@ type Acts interface {
 func (m *Model) leave(op *act.Operation, why string) {
 	if op.State == act.Planning || op.State == act.Planned {
 		op.State, op.Ended, op.Remark = act.Dropped, m.env.Clock, why
+		m.operations.SessionChanged()
 	}
 }
 

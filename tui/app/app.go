@@ -138,7 +138,7 @@ type Model struct {
 	execution  *execution.Execution
 	workflows  *workflows.Workflows
 	letters    *deadletters.DeadLetters
-	letter     *deadletters.Message
+	letter     *deadletters.Detail
 	inquiries  *inquiries.Inquiries
 	operations *operations.Operations
 	alerts     *alerts.Alerts
@@ -259,7 +259,7 @@ func (m *Model) furnish() {
 		execution.New(env)
 	m.workflows, m.inquiries, m.operations = workflows.New(env), inquiries.New(env), operations.New(env)
 	m.letters, m.alerts = deadletters.New(env), alerts.New(env)
-	m.letter = deadletters.NewMessage(env, m.letters)
+	m.letter = deadletters.NewDetail(env, m.letters)
 	m.xray = xray.New(env)
 	m.worker, m.workerList = worker.New(env), workers.New(env)
 	m.screens = map[screen.View]screen.Screen{

@@ -59,5 +59,5 @@ func TestTheLedgerCostsLittle(t *testing.T) {
 		many.letters.Len(), all, large)
 	require.Less(t, all, 20*some, "ten times as many rows took twenty times as long")
 	require.Less(t, large, 4*small)
-	require.Nil(t, many.env.Data.Letter, "nothing was shown, so nothing was read")
+	require.Nil(t, many.env.Data.LedgerDetail, "nothing was shown, so nothing was read")
 }

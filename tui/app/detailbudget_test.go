@@ -84,10 +84,10 @@ func grown(t *testing.T, view screen.View, n int, keys ...string) *bundle {
 		x.ID, x.Config = b.queue.SelectedID(), fieldsOf(n)
 		b.apply(screen.FeedGlance, &screen.Glance{ExecutionDetail: &x})
 	case keymap.InLetter:
-		d := *data.Letter
+		d := *data.LedgerDetail
 		d.Body = monitor.LetterBody{Format: "json", JSON: []byte(`{"version": "1", "payload": ` + fieldsOf(n) + "}")}
 		d.Headers = []byte(fieldsOf(n))
-		b.apply(screen.FeedLetter, &d)
+		b.apply(screen.FeedLedgerDetail, &d)
 	case keymap.InWorkflows:
 		d := *data.Workflow
 		d.Variables = []byte(fieldsOf(n))

@@ -49,7 +49,7 @@ func TestThePageOfAnExecutionSaysWhatARepetitionComesUpon(t *testing.T) {
 	adopted.audit = &monitor.Audit{Reading: adopted.audit.Reading}
 	elsewhere := started(t, adopted, 140, 40, func(o *Options) { o.Acts = &fakeActs{} })
 	elsewhere.open(keymap.InExecution)
-	require.Contains(t, elsewhere.View(), "Without the engine's tables only dead letters")
+	require.Contains(t, elsewhere.View(), "Without the engine's tables R works")
 	require.NotContains(t, elsewhere.View(), "its worker is stale")
 }
 

@@ -257,11 +257,11 @@ var feeds = []*feed{
 		Once: func(m *Model) bool { return m.view != keymap.InOverview && m.view != keymap.InDeadLetters },
 	}),
 	of(Feed[monitor.LedgerDetail]{
-		Name: screen.FeedLetter,
+		Name: screen.FeedLedgerDetail,
 		Read: func(m *Model) func(context.Context) (*monitor.LedgerDetail, error) {
 			return asking(m.source.Letter, m.letter.ID())
 		},
-		Put: into(func(d *screen.Data) **monitor.LedgerDetail { return &d.Letter }),
+		Put: into(func(d *screen.Data) **monitor.LedgerDetail { return &d.LedgerDetail }),
 	}),
 	of(Feed[monitor.LedgerPage]{
 		Name: screen.FeedLedger,

@@ -299,7 +299,7 @@ func TestQuestionsAreFilteredAndNarrowedByTheDatabase(t *testing.T) {
 	e.press("/")
 	e.typed("nobody")
 	e.press("enter")
-	require.Contains(t, e.View(), "No inquiry matches /nobody among those in trouble (z shows all).")
+	require.Contains(t, e.View(), "No inquiry with a problem matches /nobody (z shows all).")
 	e.press("6", "z")
 	require.Contains(t, e.View(), "No workflow has failed, is paused")
 }

@@ -144,6 +144,7 @@ func (m *Model) turned(msg turnedMsg) tea.Cmd {
 	m.furnish()
 	m.env.Session = m.sessions[msg.to.Name]
 	m.tick()
+	m.operations.SessionChanged()
 	m.say("Turned to " + msg.to.Name)
 	return tea.Batch(m.refresh(), m.listen(), func() tea.Msg {
 		old.leave()

@@ -13,7 +13,7 @@ import (
 )
 
 func (f *fakeSource) Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error) {
-	err := f.answer(ctx, screen.FeedLetter)
+	err := f.answer(ctx, screen.FeedLedgerDetail)
 	for _, l := range f.dead.Ledger.Recent {
 		if l.ID != id {
 			continue

@@ -21,5 +21,5 @@ func TestTheWholeCauseIsSaidWhereNothingWasRead(t *testing.T) {
 	}
 	b := started(t, source, 80, 24)
 	b.press("9")
-	require.Contains(t, strings.Join(strings.Fields(b.View()), " "), "cannot be read: read the broker: list queues: the management API answered 401 Unauthorized: not_authorized Login failed It is tried again by itself")
+	require.Contains(t, strings.Join(strings.Fields(b.View()), " "), "cannot be read: read the broker: list queues: the management API answered 401 Unauthorized: not_authorized Login failed The dashboard tries again")
 }

@@ -103,6 +103,7 @@ func (o *planning) failed(m *Model, err error) {
 		}
 	}
 	o.op.State, o.op.Err, o.op.Ended = act.Failed, widget.Clean(planReason(err).Error()), m.env.Clock
+	m.operations.SessionChanged()
 	m.replace(&failed{item: o.item, op: o.op})
 }
 

@@ -50,7 +50,7 @@ func (m *Model) openRelated() tea.Cmd {
 		return nil
 	}
 	row := *x
-	o.about, o.own = &row, screen.BesidesExecution(list, &row)
+	o.about, o.own = &row, screen.WithoutExecution(list, &row)
 	r, ctx := m.source, m.ctx
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)

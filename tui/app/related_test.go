@@ -103,7 +103,7 @@ func TestADeadLetterOpensFromElsewhere(t *testing.T) {
 func TestALetterThatIsGoneSaysSo(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
-	b.run(b.effect(screen.OpenLetter(99)))
+	b.run(b.effect(screen.OpenDeadLetter(99)))
 	require.Equal(t, keymap.InLetter, b.view)
 	require.Contains(t, b.View(), "dead letter 99 cannot be read")
 	b.press("A", "D", "o", "esc", "enter", "tab", "j")

@@ -91,6 +91,7 @@ func (m *Model) remember(op *act.Operation) {
 	if len(m.env.Session) > most && m.env.Session[0].Over() {
 		m.env.Session = m.env.Session[1:]
 	}
+	m.operations.SessionChanged()
 }
 
 // busy names the operations under way.

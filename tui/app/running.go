@@ -33,6 +33,7 @@ type runMsg struct {
 func (m *Model) run(q *question) tea.Cmd {
 	op, plan, reason := q.op, q.plan, q.confirm.Reason()
 	op.State, op.Ran, op.Reason = act.Running, m.env.Clock, reason
+	m.operations.SessionChanged()
 	m.replace(&running{item: q.item, op: op})
 	acts := m.opts.Acts
 	work := m.work(op, act.RunTimeout, "act", func(ctx context.Context) (*act.Receipt, error) {
@@ -80,6 +81,7 @@ func (m *Model) ran(msg runMsg) tea.Cmd {
 	case msg.receipt.Partly:
 		op.State = act.Partial
 	}
+	m.operations.SessionChanged()
 	if o, open := m.top().(*running); open && o.op == op {
 		if op.State == act.Failed {
 			m.replace(&failed{item: o.item, op: op})

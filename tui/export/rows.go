@@ -157,7 +157,7 @@ func Inquiries(r Reader, filter monitor.InquiryFilter) Rows {
 }
 
 // Letters are the dead letters that wait and then the others, as the list has them.
-func Letters(r Reader, ask screen.AllLetters) Rows {
+func Letters(r Reader, ask screen.LedgerExport) Rows {
 	part := func(open bool) Rows {
 		filter := ask.Filter
 		filter.Open, filter.Decided, filter.Limit = open, !open, Page

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// checks lists the checks whose names begin so, the worst first.
+// checks lists the checks with a prefix, the worst first; nil until they were read.
 func (e *Env) checks(prefix string) []monitor.Check {
 	if e.Data.Checks == nil {
 		return nil
@@ -21,11 +22,11 @@ func (e *Env) checks(prefix string) []monitor.Check {
 			list = append(list, c)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b monitor.Check) int { return a.Status.Worst() - b.Status.Worst() })
+	slices.SortStableFunc(list, func(a, b monitor.Check) int { return cmp.Compare(a.Status.Worst(), b.Status.Worst()) })
 	return list
 }
 
-// FailedChecks is how many checks have found a problem.
+// FailedChecks counts the checks that found a problem.
 func (e *Env) FailedChecks() (n int) {
 	for _, c := range e.checks("") {
 		if c.Status == monitor.CheckProblem {
@@ -35,7 +36,7 @@ func (e *Env) FailedChecks() (n int) {
 	return n
 }
 
-// CheckLook is how a check looks.
+// CheckLook is the look of a check.
 func (e *Env) CheckLook(status monitor.CheckStatus) theme.State {
 	g := &e.Theme.Glyphs
 	switch status {
@@ -50,8 +51,8 @@ func (e *Env) CheckLook(status monitor.CheckStatus) theme.State {
 	}
 }
 
-// CheckLines are the checks whose names begin so, the worst first, each with what
-// was found and the fix: at most h lines of w cells. What finds no room is counted.
+// CheckLines are the checks with a prefix, the worst first, each with its finding and its fix, in at
+// most h lines of w cells. The last line counts the checks that do not fit.
 func (e *Env) CheckLines(w, h int, prefix string) []string {
 	list := e.checks(prefix)
 	if list == nil {
@@ -72,18 +73,15 @@ func (e *Env) CheckLines(w, h int, prefix string) []string {
 	return lines
 }
 
-// more counts what finds no room.
 func (e *Env) more(n int) string { return e.Dim("… " + e.Num(int64(n)) + " more") }
 
-// checkNameWidth is the room that the names of checks take where there is much.
-const checkNameWidth = 24
-
-// checkLines is one check: its sign and name, what was found, and the fix.
+// checkLines is the name, the finding and the fix of a check, in two columns if there is room.
 func (e *Env) checkLines(c *monitor.Check, w int) []string {
+	const nameWidth = 24
 	sign := e.Look(e.CheckLook(c.Status), "")
-	first, indent := sign+" "+widget.Left(widget.Clean(c.Name), checkNameWidth)+" ", checkNameWidth+3
+	first, indent := sign+" "+widget.Left(widget.Clean(c.Name), nameWidth)+" ", nameWidth+3
 	text := widget.Clean(c.Text)
-	if w < 90 { // no room for two columns
+	if w < 90 {
 		first, indent, text = sign+" ", 2, widget.Clean(c.Name)+": "+text
 	}
 	var lines []string
@@ -99,36 +97,41 @@ func (e *Env) checkLines(c *monitor.Check, w int) []string {
 }
 
 func (e *Env) checksMissing(w, h int) []string {
-	if h < 1 {
+	err := e.Data.Fresh(FeedChecks).Err
+	switch {
+	case h < 1:
 		return nil
-	}
-	if err := e.Data.Fresh(FeedChecks).Err; err != nil {
-		text := e.Theme.Glyphs.Failed + " the checks cannot be made: " + widget.Clean(err.Error())
+	case err == nil:
+		return []string{e.Dim("Reading the checks …")}
+	default:
+		text := e.Theme.Glyphs.Failed + " the checks cannot be read: " + widget.Clean(err.Error())
 		return []string{e.Paint(theme.Bad, widget.Cut(text, w))}
 	}
-	return []string{e.Dim("Looking …")}
 }
 
-// CheckSummary is one line that counts the checks, and one with the worst.
+// CheckSummary is a line that counts the checks, and one with the worst check unless it is OK.
 func (e *Env) CheckSummary(w int, prefix string) []string {
 	list := e.checks(prefix)
 	head := " " + e.Head(FeedChecks, "CHECKS")
-	if list == nil {
+	switch {
+	case list == nil:
 		return []string{head + "  " + strings.Join(e.checksMissing(w-12, 1), "")}
-	}
-	if len(list) == 0 {
+	case len(list) == 0:
 		return []string{head + "  " + widget.Unknown}
 	}
 	counts := map[monitor.CheckStatus]int64{}
 	for i := range list {
 		counts[list[i].Status]++
 	}
-	words := []string{"failed", "warning", "unknown", "ok"}
-	for i, status := range []monitor.CheckStatus{
-		monitor.CheckProblem, monitor.CheckWarning, monitor.CheckUnknown, monitor.CheckOK,
+	for _, count := range []struct {
+		status monitor.CheckStatus
+		text   string
+	}{
+		{monitor.CheckProblem, "failed"}, {monitor.CheckWarning, "warning"}, {monitor.CheckUnknown, "unknown"},
+		{monitor.CheckOK, "ok"},
 	} {
-		if n := counts[status]; n > 0 {
-			head += "  " + e.Look(e.CheckLook(status), "") + " " + e.Num(n) + " " + words[i]
+		if n := counts[count.status]; n > 0 {
+			head += "  " + e.Look(e.CheckLook(count.status), "") + " " + e.Num(n) + " " + count.text
 		}
 	}
 	lines := []string{widget.Cut(head, w)}
@@ -139,12 +142,10 @@ func (e *Env) CheckSummary(w int, prefix string) []string {
 	return lines
 }
 
-// blockName is the room of the names in a block of checks.
-const blockName = 22
-
-// CheckBlock is a line for each check, the worst first, below a title, where at least
-// some find room in h lines; else what CheckSummary says.
+// CheckBlock is a line for each check, the worst first, below a title. With less than four lines it is
+// CheckSummary.
 func (e *Env) CheckBlock(w, h int) []string {
+	const nameWidth = 22
 	list := e.checks("")
 	if len(list) == 0 || h < 4 {
 		return e.CheckSummary(w, "")
@@ -158,14 +159,14 @@ func (e *Env) CheckBlock(w, h int) []string {
 		if len(lines) == h-1 && len(list)-i > 1 {
 			return append(lines, e.more(len(list)-i))
 		}
-		name := widget.Left(widget.CutMiddle(widget.Clean(list[i].Name), blockName), blockName)
-		text := widget.Cut(widget.Clean(list[i].Text), max(0, w-blockName-3))
+		name := widget.Left(widget.CutMiddle(widget.Clean(list[i].Name), nameWidth), nameWidth)
+		text := widget.Cut(widget.Clean(list[i].Text), max(0, w-nameWidth-3))
 		lines = append(lines, e.Look(e.CheckLook(list[i].Status), "")+" "+name+" "+text)
 	}
 	return lines
 }
 
-// LevelState is the state that a level of alerts looks like.
+// LevelState is the state with the look of an alert level.
 func LevelState(level alerting.Level) string {
 	if level == alerting.LevelInfo {
 		return "idle"

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -9,9 +10,8 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// EngineLine is one line about the replicas of the engine: how many are well and
-// the loop that has been silent the longest for what it may, or the first thing
-// that is wrong. It is empty where the schema has no replicas.
+// EngineLine sums up the replicas of the engine: how many are well, and the first problem, or else the
+// loop that is nearest to its timeout. It is empty if the schema has no replicas.
 func (e *Env) EngineLine(w int) string {
 	all := e.replicas()
 	if all == nil {
@@ -21,22 +21,22 @@ func (e *Env) EngineLine(w int) string {
 	if all.Total == 0 {
 		return head + e.Paint(theme.Bad, e.Theme.Glyphs.Critical+" no replica runs")
 	}
-	count := e.Num(all.Well) + "/" + e.Num(all.Total) + e.Mark(FeedOverview)
+	mark := e.Mark(FeedOverview)
+	count := e.Num(all.Well) + "/" + e.Num(all.Total) + mark
 	if worst := worstFirst(all.List)[0]; worst.Problem() != "" {
 		text := e.Theme.Glyphs.Critical + " " + worst.Short() + " " + worst.Problem()
 		return head + e.Paint(theme.Bad, count+"  "+widget.Cut(widget.Clean(text), max(0, w-12-widget.Width(count))))
 	}
 	role := theme.Good
-	if e.Mark(FeedOverview) != "" {
-		role = theme.Dim // it was well when it was read
+	if mark != "" {
+		role = theme.Dim // the reading is old
 	}
 	return head + e.Paint(role, e.Theme.Glyphs.OK) + " " + count + " replicas  " + e.oldestTick(all)
 }
 
-// oldestTick is the tick that uses up most of what its loop may be silent.
+// oldestTick is the tick that uses the largest share of its loop's timeout.
 func (e *Env) oldestTick(all *monitor.Replicas) string {
-	name, oldest := "", time.Duration(0)
-	share := -1.0
+	name, oldest, share := "", time.Duration(0), -1.0
 	for _, r := range all.List {
 		loop, silence := r.OldestTick()
 		if loop == "" {
@@ -52,8 +52,8 @@ func (e *Env) oldestTick(all *monitor.Replicas) string {
 	return "oldest tick " + widget.Age(oldest+e.Since(all.At)) + " (" + widget.Clean(name) + ")"
 }
 
-// ReplicaLines is the list of replicas, the unwell first and the gone last, with a title: at most
-// h lines, none if less than one replica finds room.
+// ReplicaLines lists the replicas, those with problems first and dead ones last, below a title: at most
+// h lines, none if no replica fits.
 func (e *Env) ReplicaLines(w, h int) []string {
 	all := e.replicas()
 	if all == nil || h < 3 && all.Total > 0 || h < 1 {
@@ -63,32 +63,29 @@ func (e *Env) ReplicaLines(w, h int) []string {
 	if all.Total == 0 {
 		return append(lines, widget.Cut("Start one with: attune-executor serve", w))[:min(h, 2)]
 	}
-	const fixed = 2 + 9 + 13 + 6 + 7 + 7
-	host := max(6, w-fixed)
-	lines = append(lines, e.Paint(theme.Dim, "  "+widget.Left("REPLICA", 9)+widget.Left("HOST", host)+
-		widget.Left("BROKER", 13)+widget.Right("SEEN", 6)+widget.Right("TICK", 7)+widget.Right("FLIGHT", 7)))
+	host := max(6, w-2-9-13-6-7-7) // the rest of the line
+	cells := func(name, at, broker, seen, tick, inFlight string) string {
+		return widget.Left(name, 9) + widget.Left(widget.CutMiddle(at, host-1), host) +
+			widget.Left(widget.Cut(broker, 12), 13) + widget.Right(seen, 6) + widget.Right(tick, 7) +
+			widget.Right(inFlight, 7)
+	}
+	lines = append(lines, e.Dim("  "+cells("REPLICA", "HOST", "BROKER", "SEEN", "TICK", "FLIGHT")))
 	for _, r := range worstFirst(all.List) {
 		if len(lines) == h {
 			break
 		}
-		state := "active"
+		state, broker, tick := "active", r.State, widget.Unknown
 		if r.Problem() != "" {
 			state = "failed"
 		}
-		look := e.Theme.Of(state)
-		broker := r.State
 		if !r.Alive() {
-			broker = widget.Unknown // its last report says nothing about now
+			broker = widget.Unknown // its last report is out of date
 		}
-		tick := widget.Unknown
 		if loop, silence := r.OldestTick(); loop != "" {
 			tick = widget.Age(silence + e.Since(all.At))
 		}
-		lines = append(lines, e.Paint(look.Role, look.Glyph)+" "+widget.Left(widget.Clean(r.Short()), 9)+
-			widget.Left(widget.CutMiddle(widget.Clean(r.Host), host-1),
-				host)+widget.Left(widget.Cut(widget.Clean(broker), 12), 13)+
-			widget.Right(widget.Age(r.Age+e.Since(all.At)), 6)+widget.Right(tick,
-			7)+widget.Right(e.Num(int64(r.InFlight)), 7))
+		lines = append(lines, e.Look(e.Theme.Of(state), "")+" "+cells(widget.Clean(r.Short()), widget.Clean(r.Host),
+			widget.Clean(broker), widget.Age(r.Age+e.Since(all.At)), tick, e.Num(int64(r.InFlight))))
 	}
 	return lines
 }
@@ -100,19 +97,18 @@ func (e *Env) replicas() *monitor.Replicas {
 	return e.Data.Overview.Replicas
 }
 
-// deadAfter is the silence from which a replica is taken for gone, not for ill.
+// deadAfter is the silence after which a replica counts as dead.
 const deadAfter = 10 * time.Minute
 
-// worstFirst puts the replicas that are unwell first and those that are gone last:
-// what ended long ago hides nothing that needs help now.
+// worstFirst sorts replicas by their problems. Dead ones come last: they need no help now.
 func worstFirst(list []monitor.Replica) []monitor.Replica {
-	sorted := slices.Clone(list)
 	weight := func(r monitor.Replica) int {
 		if r.Age > deadAfter {
 			return -1
 		}
 		return len(r.Problems)
 	}
-	slices.SortStableFunc(sorted, func(a, b monitor.Replica) int { return weight(b) - weight(a) })
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b monitor.Replica) int { return cmp.Compare(weight(b), weight(a)) })
 	return sorted
 }

@@ -38,7 +38,7 @@ func WorkerName(id *int64, name string) string {
 	}
 }
 
-// Reference is the id of something that there may be none of.
+// Reference is an id, or a dash for nil.
 func Reference(id *int64) string {
 	if id == nil {
 		return "-"
@@ -46,7 +46,12 @@ func Reference(id *int64) string {
 	return strconv.FormatInt(*id, 10)
 }
 
-// Glanced is the execution that was read last as Glance, or nil.
+// Glance is the selected execution of a view that previews it.
+type Glance struct {
+	*monitor.ExecutionDetail
+}
+
+// Glanced is the last reading of FeedGlance, or nil.
 func (d *Data) Glanced() *monitor.ExecutionDetail {
 	if d.Glance == nil {
 		return nil
@@ -54,19 +59,13 @@ func (d *Data) Glanced() *monitor.ExecutionDetail {
 	return d.Glance.ExecutionDetail
 }
 
-// Glance is the execution under the cursor of a view that shows it beside its rows.
-type Glance struct {
-	*monitor.ExecutionDetail
-}
-
-// Judge judges a worker that was read at a time, with what the broker says of its
-// queue while that is known: every view says the same of it.
+// Judge evaluates a worker that was read at a time, with its broker queue if the broker answers. Every
+// view uses it, so all agree.
 func (e *Env) Judge(w *monitor.Worker, at time.Time) monitor.Judgement {
 	return w.Judge(at, e.Data.StaleAfter(), e.Heard().WorkerQueue(w.ID))
 }
 
-// Heard is what the broker says now; nil while it says nothing, since what it said
-// once of consumers proves nothing later.
+// Heard is the present state of the broker, nil while it does not answer: old consumers prove nothing.
 func (e *Env) Heard() *monitor.Broker {
 	if e.Data.Condition(FeedBroker, e.Clock) == Unreachable {
 		return nil

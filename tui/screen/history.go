@@ -7,143 +7,126 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// The resolution and the reach of what is remembered between polls.
+// The resolution and the length of the history.
 const (
 	historyStep    = 15 * time.Second
 	historyBuckets = 240
 )
 
-// History keeps the numbers of the last hour for trends and rates. It lives in
-// the dashboard only: nothing of it is read from or written to the database.
+// History keeps the numbers of the last hour for trends and rates, in memory only.
 type History struct {
 	series map[string]*series
 	swept  int64
 }
 
-// series is a ring of buckets; the value of a bucket is the last sample in it.
+// series is a ring of buckets; each holds its last sample.
 type series struct {
 	first, last sample
 	slots       [historyBuckets]sample
 }
 
-// sample is a value with the bucket and the time it was taken in.
 type sample struct {
 	bucket int64
 	at     time.Time
 	value  float64
 }
 
+func newSample(at time.Time, value float64) sample {
+	return sample{bucket: at.UnixNano() / int64(historyStep), at: at, value: value}
+}
+
+// slot is the sample of a bucket; false if it has none.
+func (s *series) slot(bucket int64) (sample, bool) {
+	slot := s.slots[bucket%historyBuckets]
+	return slot, slot.bucket == bucket && !slot.at.IsZero()
+}
+
 // NewHistory makes an empty history.
 func NewHistory() *History { return &History{series: map[string]*series{}} }
 
-// Record adds a sample of the named series, taken at the database's time.
+// Record adds a sample, taken at the database's time.
 func (h *History) Record(name string, at time.Time, value float64) {
-	bucket := at.UnixNano() / int64(historyStep)
-	s, ok := h.series[name]
-	if !ok {
-		s = &series{}
+	s, now := h.series[name], newSample(at, value)
+	if s == nil {
+		s = &series{first: now}
 		h.series[name] = s
 	}
-	now := sample{bucket, at, value}
-	if s.first.at.IsZero() {
-		s.first = now
-	}
 	s.last = now
-	s.slots[bucket%historyBuckets] = now
-	h.sweep(bucket)
-}
-
-// Backfill adds a sample from before the polls began. What was recorded live stays.
-func (h *History) Backfill(name string, at time.Time, value float64) {
-	s, ok := h.series[name]
-	if !ok {
-		h.Record(name, at, value)
+	s.slots[now.bucket%historyBuckets] = now
+	if now.bucket-h.swept < historyBuckets/4 {
 		return
 	}
-	bucket := at.UnixNano() / int64(historyStep)
-	if bucket <= s.last.bucket-historyBuckets {
-		return
-	}
-	if at.After(s.last.at) {
-		h.Record(name, at, value)
-		return
-	}
-	slot := &s.slots[bucket%historyBuckets]
-	if slot.bucket == bucket && !slot.at.IsZero() {
-		return
-	}
-	*slot = sample{bucket, at, value}
-	if at.Before(s.first.at) {
-		s.first = *slot
-	}
-}
-
-// sweep forgets series that were not recorded for as long as the ring reaches.
-func (h *History) sweep(bucket int64) {
-	if bucket-h.swept < historyBuckets/4 {
-		return
-	}
-	h.swept = bucket
+	h.swept = now.bucket
 	for name, s := range h.series {
-		if bucket-s.last.bucket > historyBuckets {
+		if now.bucket-s.last.bucket > historyBuckets {
 			delete(h.series, name)
 		}
 	}
 }
 
-// before returns the newest sample that is at least age older than the last.
-// When the series is younger than that, it returns its first sample.
-func (s *series) before(age time.Duration) (sample, bool) {
-	want := s.last.at.Add(-age)
-	for b := want.UnixNano() / int64(historyStep); b > s.last.bucket-historyBuckets; b-- {
-		if slot := s.slots[b%historyBuckets]; slot.bucket == b && !slot.at.IsZero() && !slot.at.After(want) {
-			return slot, true
+// Backfill adds a sample from before the polls began. Samples of Record stay.
+func (h *History) Backfill(name string, at time.Time, value float64) {
+	s, old := h.series[name], newSample(at, value)
+	switch {
+	case s == nil || at.After(s.last.at):
+		h.Record(name, at, value)
+		return
+	case old.bucket <= s.last.bucket-historyBuckets:
+		return
+	}
+	if _, taken := s.slot(old.bucket); taken {
+		return
+	}
+	s.slots[old.bucket%historyBuckets] = old
+	if at.Before(s.first.at) {
+		s.first = old
+	}
+}
+
+// since is the last sample, and the newest one at least age older, or the first one. It is false until
+// two samples exist.
+func (h *History) since(name string, age time.Duration) (from, last sample, ok bool) {
+	s := h.series[name]
+	if s == nil {
+		return from, last, false
+	}
+	want := newSample(s.last.at.Add(-age), 0)
+	for b := want.bucket; b > s.last.bucket-historyBuckets; b-- {
+		if slot, ok := s.slot(b); ok && !slot.at.After(want.at) {
+			return slot, s.last, true
 		}
 	}
-	return s.first, s.first.at.Before(s.last.at)
+	return s.first, s.last, s.first.at.Before(s.last.at)
 }
 
-// PerMinute is the growth of a counter per minute, over the last minute. It is
-// false until two samples exist, and after the counter was reset.
+// PerMinute is the growth of a counter within the last minute. It is false until two samples exist, and
+// after the counter was reset.
 func (h *History) PerMinute(name string) (float64, bool) {
-	s, ok := h.series[name]
-	if !ok {
+	from, last, ok := h.since(name, time.Minute)
+	if !ok || last.value < from.value {
 		return 0, false
 	}
-	from, ok := s.before(time.Minute)
-	if !ok || s.last.value < from.value {
-		return 0, false
-	}
-	return (s.last.value - from.value) / s.last.at.Sub(from.at).Minutes(), true
+	return (last.value - from.value) / last.at.Sub(from.at).Minutes(), true
 }
 
-// covers reports whether the samples of a series reach back for the given time.
-func (h *History) covers(name string, age time.Duration) bool {
-	s, ok := h.series[name]
-	return ok && s.last.at.Sub(s.first.at) >= age
-}
-
-// Change is the net change of a number over the given time. It is false until
-// two samples exist.
+// Change is the net change of a number within a time. It is false until two samples exist.
 func (h *History) Change(name string, age time.Duration) (int64, bool) {
-	s, ok := h.series[name]
-	if !ok {
-		return 0, false
-	}
-	from, ok := s.before(age)
-	if !ok {
-		return 0, false
-	}
-	return int64(math.Round(s.last.value - from.value)), true
+	from, last, ok := h.since(name, age)
+	return int64(math.Round(last.value - from.value)), ok
 }
 
-// Trend is the course of a number over the given time in n points, oldest
-// first. Points without a sample are widget.Missing.
+// covers reports whether the samples of a series reach back for a time.
+func (h *History) covers(name string, age time.Duration) bool {
+	s := h.series[name]
+	return s != nil && s.last.at.Sub(s.first.at) >= age
+}
+
+// Trend is a number over a time in n points, oldest first. Points without a sample are widget.Missing.
 func (h *History) Trend(name string, span time.Duration, n int) []float64 {
 	return h.points(name, span, n, func(_, last sample) float64 { return last.value })
 }
 
-// Rates is the growth of a counter per minute over the given time in n points.
+// Rates is the growth of a counter per minute over a time in n points.
 func (h *History) Rates(name string, span time.Duration, n int) []float64 {
 	return h.points(name, span, n, func(previous, last sample) float64 {
 		if previous.at.IsZero() || last.value < previous.value {
@@ -158,19 +141,16 @@ func (h *History) points(name string, span time.Duration, n int, value func(prev
 	for i := range out {
 		out[i] = widget.Missing
 	}
-	s, ok := h.series[name]
-	if !ok || n == 0 {
+	s := h.series[name]
+	if s == nil || n == 0 {
 		return out
 	}
 	buckets := max(1, int64(span/historyStep))
 	var previous sample
 	start := s.last.bucket - buckets + 1
-	for b := max(start-1, s.last.bucket-historyBuckets+1); b <= s.last.bucket; b++ {
-		if b < 0 {
-			continue
-		}
-		slot := s.slots[b%historyBuckets]
-		if slot.bucket != b || slot.at.IsZero() {
+	for b := max(start-1, s.last.bucket-historyBuckets+1, 0); b <= s.last.bucket; b++ {
+		slot, ok := s.slot(b)
+		if !ok {
 			continue
 		}
 		if b >= start {
@@ -180,21 +160,16 @@ func (h *History) points(name string, span time.Duration, n int, value func(prev
 		}
 		previous = slot
 	}
-	if !s.first.at.Equal(s.last.at) {
-		fillGaps(out)
+	if s.first.at.Equal(s.last.at) {
+		return out
+	}
+	last := widget.Missing
+	for i, v := range out { // polls may be rarer than points: the last value fills the gap
+		if math.IsNaN(v) {
+			out[i] = last
+		} else {
+			last = v
+		}
 	}
 	return out
-}
-
-// fillGaps carries the last value over points that got no sample of their own
-// because polls are rarer than points.
-func fillGaps(points []float64) {
-	last := widget.Missing
-	for i, v := range points {
-		if math.IsNaN(v) {
-			points[i] = last
-			continue
-		}
-		last = v
-	}
 }

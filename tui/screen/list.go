@@ -2,6 +2,7 @@ package screen
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/filter"
@@ -10,8 +11,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// PreviewHeight is how many lines of the body a preview takes, or zero when the
-// screen is too small for one.
+// PreviewHeight is the height of a preview; zero if the screen is too small for one.
 func PreviewHeight(w, h int, wanted bool) int {
 	if !wanted || w < 120 || h < 25 {
 		return 0
@@ -19,14 +19,13 @@ func PreviewHeight(w, h int, wanted bool) int {
 	return h * 2 / 5
 }
 
-// Tabular is a screen with a table whose rows can be marked and whose columns can
-// be chosen.
+// Tabular is a screen with a table, whose rows can be marked and columns chosen.
 type Tabular interface {
 	Table() *widget.Table
 }
 
-// MoveTable carries out the actions that move a cursor, mark rows, scroll columns or
-// unfold the row under the cursor. It reports whether the action was one of them.
+// MoveTable carries out actions on a table: moving the cursor, marking, scrolling and unfolding. It is
+// false for other actions.
 func MoveTable(t *widget.Table, action keymap.Action) bool {
 	switch action {
 	case keymap.RowDown:
@@ -61,7 +60,7 @@ func MoveTable(t *widget.Table, action keymap.Action) bool {
 	return true
 }
 
-// GoneNote says that the row under the cursor has left the data.
+// GoneNote says that the selected row is no longer in the data.
 func (e *Env) GoneNote(t *widget.Table, what string) string {
 	if t.Gone() == "" {
 		return ""
@@ -69,7 +68,7 @@ func (e *Env) GoneNote(t *widget.Table, what string) string {
 	return e.Paint(theme.Warn, " ▲ "+what+" is no longer in the list")
 }
 
-// Worry is a cell whose colour says how worrying a state is.
+// Worry is a cell that warns if it is bad.
 func (e *Env) Worry(text string, bad bool) widget.Cell {
 	if bad {
 		return widget.Cell{Text: text, Role: theme.Warn}
@@ -80,22 +79,40 @@ func (e *Env) Worry(text string, bad bool) widget.Cell {
 // Queryable is a screen that is filtered in the language of package filter.
 type Queryable interface {
 	Filterable
-	// Schema is what its rows can be filtered by.
 	Schema() filter.Schema
-	// Known lists values of a field that are known now, to complete with.
+	// Known lists known values of a field for completion.
 	Known(field string) []string
-	// Live reports whether a filter can be tried while it is typed, since nothing has
-	// to be read for it.
+	// Live reports whether a filter applies while it is typed, because nothing is read for it.
 	Live() bool
 }
 
-// Distinct collects values without repeating them, in the order they come.
+// StoreFilter is the Ask of a list's database: it converts the filter and stores it for the next reading.
+func StoreFilter[F any](into *F, convert func(*filter.Query) (F, error)) func(*filter.Query) error {
+	return func(q *filter.Query) error {
+		f, err := convert(q)
+		if err == nil {
+			*into = f
+		}
+		return err
+	}
+}
+
+// NoMatch explains that a filter of the database matches no row.
+func NoMatch(what, text string, problems bool, schema filter.Schema) []string {
+	line := " No " + what + " matches /" + widget.Clean(text) + "."
+	if problems {
+		line = " No " + what + " with a problem matches /" + widget.Clean(text) + " (z shows all)."
+	}
+	return []string{"", line, " esc clears the filter; terms: " + strings.Join(schema.Examples(), "  ")}
+}
+
+// Distinct collects distinct values in their order.
 type Distinct struct {
 	list []string
 	seen map[string]bool
 }
 
-// Add takes a value; empty ones are left out.
+// Add adds the non-empty values.
 func (d *Distinct) Add(values ...string) {
 	for _, v := range values {
 		if v == "" || d.seen[v] {
@@ -109,17 +126,16 @@ func (d *Distinct) Add(values ...string) {
 	}
 }
 
-// List is what was added.
+// List is the values.
 func (d *Distinct) List() []string { return d.list }
 
-// RowSearch is a search through the rows of a table, for views that are not filtered
-// because they show one thing. A screen embeds it.
+// RowSearch is a search in the rows of a table, for views without a filter. A screen embeds it.
 type RowSearch struct{ query string }
 
-// Query is the text that is looked for.
+// Query is the searched text.
 func (s *RowSearch) Query() string { return s.query }
 
-// SearchIn goes to the first row from the cursor on that has the text, and counts them.
+// SearchIn goes to the first match from the cursor on and counts the matches.
 func (s *RowSearch) SearchIn(t *widget.Table, text string) int {
 	s.query = text
 	if t == nil {
@@ -128,8 +144,7 @@ func (s *RowSearch) SearchIn(t *widget.Table, text string) int {
 	return t.Find(text, 0)
 }
 
-// Again goes to the next row that has the text, or to the one before. It reports
-// whether the action was one of these.
+// Again goes to the next or the previous match. It is false for other actions.
 func (s *RowSearch) Again(t *widget.Table, action keymap.Action) bool {
 	step := map[keymap.Action]int{keymap.NextMatch: 1, keymap.PrevMatch: -1}[action]
 	if step == 0 || t == nil {
@@ -155,7 +170,7 @@ func Tone(tone act.Tone) theme.Role {
 	}
 }
 
-// Targets are the rows of keys that are numbers, to be acted upon.
+// Targets are the targets of an action with numeric keys.
 func Targets(keys []string) []act.Target {
 	targets := make([]act.Target, 0, len(keys))
 	for _, key := range keys {

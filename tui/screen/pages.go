@@ -2,44 +2,41 @@ package screen
 
 import "slices"
 
-// maxPaged bounds how many rows of a list are kept while the operator pages on.
+// maxPaged bounds the rows that are kept.
 const maxPaged = 10_000
 
-// Pages is a list that is read page by page. Place says where a row stands: it falls
-// from row to row, so of a list with the newest first it is the id, of one with the
-// oldest first the id with a minus. Zero is no place.
+// Pages is a list that is read page by page. A row's place falls from row to row: the id if the newest
+// comes first, the negative id if the oldest comes first. Zero is no place.
 type Pages[T any] struct {
-	place func(row *T) int64
-	rows  []T
-	next  int64
-	// missed is the place of a row that should be read again.
-	missed int64
+	place  func(row *T) int64
+	rows   []T
+	next   int64
+	missed int64 // the place of a row to read again
 }
 
 // NewPages makes an empty list.
 func NewPages[T any](place func(row *T) int64) Pages[T] { return Pages[T]{place: place} }
 
-// Rows are the rows that were read, in their order.
+// Rows are the rows in their order.
 func (p *Pages[T]) Rows() []T { return p.rows }
 
-// Next is the place beyond which rows were not read; zero at the end of the list.
+// Next is the place below which rows were not read; zero at the end of the list.
 func (p *Pages[T]) Next() int64 { return p.next }
 
 // Forget empties the list.
 func (p *Pages[T]) Forget() { p.rows, p.next, p.missed = nil, 0, 0 }
 
-// Reload begins the list anew with its first page. Next is where it goes on.
+// Reload replaces the list by its first page. Next is where the next page begins.
 func (p *Pages[T]) Reload(page []T, next int64) { p.rows, p.next, p.missed = page, next, 0 }
 
-// Missing asks for the row at a place to be read again, unless it is there.
+// Missing requests that the row at a place is read again, unless the list has it.
 func (p *Pages[T]) Missing(place int64) {
 	if !slices.ContainsFunc(p.rows, func(row T) bool { return p.place(&row) == place }) {
 		p.missed = max(p.missed, place)
 	}
 }
 
-// Before is the place below which a page is to be read for what is missing; zero
-// while nothing is.
+// Before is the place below which a page must be read for the missing row; zero if none is missing.
 func (p *Pages[T]) Before() int64 {
 	if p.missed == 0 {
 		return 0
@@ -47,9 +44,8 @@ func (p *Pages[T]) Before() int64 {
 	return p.missed + 1
 }
 
-// Merge takes over a page of the rows below from, all of them down to next; a from of
-// zero begins the list, a next of zero ends it. Rows around the page stay. A first
-// page that leaves a gap to what is known begins the list anew.
+// Merge takes over a page: all rows below from, down to next. A from of zero begins the list, a next of
+// zero ends it. Rows around the page stay, but a first page with a gap below it replaces the list.
 func (p *Pages[T]) Merge(page []T, from, next int64) {
 	above, below := p.rows[:0:0], p.rows[:0:0]
 	for _, row := range p.rows {

@@ -1,12 +1,16 @@
 package screen
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Halves is how wide the two panes of a wide view are.
+// Halves are the widths of the two panes of a wide view.
 func Halves(w int) (left, right int) {
 	left = w * 82 / 140
 	return left, w - left - 2
@@ -18,11 +22,10 @@ func (e *Env) Beside(left, right []string, w, h int) []string {
 	return widget.Beside(left, right, lw, rw, h, e.Dim("│")+" ")
 }
 
-// Scroller is how far a text is scrolled.
+// Scroller is the scroll offset of a text.
 type Scroller struct{ offset int }
 
-// Do carries out the actions that scroll a text: by a line, by half a page, or to an end, of which
-// last is the offset. It reports whether the action was one of them.
+// Do carries out an action that scrolls. Last is the offset of the end. It is false for other actions.
 func (s *Scroller) Do(action keymap.Action, page, last int) bool {
 	at := min(s.offset, max(0, last))
 	switch action {
@@ -45,16 +48,22 @@ func (s *Scroller) Do(action keymap.Action, page, last int) bool {
 	return true
 }
 
-// Shown are the h lines in sight, from offset at on.
+// Shown are the h visible lines and the offset of the first.
 func (s Scroller) Shown(lines []string, h int) (shown []string, at int) {
 	at = max(0, min(s.offset, len(lines)-h))
 	return lines[at:max(at, min(len(lines), at+h))], at
 }
 
-// Window are h lines from the offset on, the last of which says how many more there are.
+// Window are h visible lines; the last one counts the lines that do not fit.
 func (s Scroller) Window(lines []string, h int, th *theme.Theme) []string {
 	shown, _ := widget.Window(lines, s.offset, h, th)
 	return shown
+}
+
+// Page is a text that takes the whole body; its last line says which keys close it.
+func (s Scroller) Page(e *Env, lines []string, w, h int) []string {
+	shown, _ := s.Shown(lines, h-1)
+	return append(widget.Fit(shown, w, h-1), e.Dim(" "+strconv.Itoa(len(lines))+" lines · W or esc closes"))
 }
 
 // WindowEnd is the last offset of a window of h lines.
@@ -65,54 +74,44 @@ func WindowEnd(lines, h int) int {
 	return lines - h + 1
 }
 
-// Tabs are the names of the sections of a view, with the one in sight lit up.
+// Tabs are the names of the sections of a view; the one at an index is highlighted.
 func (e *Env) Tabs(names []string, at int) string {
-	text := ""
-	for i, name := range names {
-		if i > 0 {
-			text += " · "
-		}
-		if i == at {
-			name = e.Paint(theme.Accent, "["+name+"]")
-		}
-		text += name
-	}
-	return text
+	tabs := slices.Clone(names)
+	tabs[at] = e.Paint(theme.Accent, "["+tabs[at]+"]")
+	return strings.Join(tabs, " · ")
 }
 
-// Heading is the title of a pane, lit up while the keys go there.
-func (e *Env) Heading(lit bool, title string) string {
-	if lit {
+// Heading is the title of a pane, highlighted while it has the focus.
+func (e *Env) Heading(focused bool, title string) string {
+	if focused {
 		return e.Paint(theme.Accent, title)
 	}
 	return e.Dim(title)
 }
 
-// Fact is a name, and what is known under it.
+// Fact is a labelled text.
 type Fact struct{ Name, Text string }
 
-// Label is the name of a fact in n cells.
+// Label is a dim label in n cells.
 func (e *Env) Label(name string, n int) string { return e.Dim(widget.Left(name, n)) }
 
-// Facts are facts below each other, their names in n cells, each on as many lines of at most w
-// cells as its text needs. Those without a text are left out.
+// Facts are facts below each other, with labels of n cells, wrapped at w cells. Facts without a text are
+// left out.
 func (e *Env) Facts(list []Fact, n, w int) []string {
 	var lines []string
 	for _, fact := range list {
 		if fact.Text == "" {
 			continue
 		}
-		for i, part := range widget.Wrap(fact.Text, max(8, w-n)) {
-			if i > 0 {
-				fact.Name = ""
-			}
+		for _, part := range widget.Wrap(fact.Text, max(8, w-n)) {
 			lines = append(lines, e.Label(fact.Name, n)+part)
+			fact.Name = ""
 		}
 	}
 	return lines
 }
 
-// Indented are lines one cell further right; empty ones stay empty.
+// Indented are the lines one cell further right. Empty lines stay empty.
 func Indented(lines []string) []string {
 	out := make([]string, len(lines))
 	for i, line := range lines {

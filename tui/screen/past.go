@@ -7,8 +7,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// PutPast takes the last hour over. The minutes that were read stay while only the
-// broker answers.
+// PutPast stores the last hour. While only the broker answers, the minutes of an earlier reading stay.
 func (d *Data) PutPast(p *monitor.Past) {
 	for _, one := range p.Depth {
 		d.History.Backfill(SeriesDead, one.At, float64(one.Ready))
@@ -21,9 +20,8 @@ func (d *Data) PutPast(p *monitor.Past) {
 	d.Past = p
 }
 
-// Ended is how many executions ended per minute in each of n cells of the hour up to
-// now, as the database recorded it: every session draws the same. Cells that it has not
-// told of are widget.Missing. Where it records nothing, the polls tell.
+// Ended is how many executions ended per minute in the last hour, in n cells. The database records it,
+// so every dashboard draws the same; without a record the polls count. Unknown cells are widget.Missing.
 func (e *Env) Ended(n int, of func(*monitor.PastMinute) float64) []float64 {
 	p := e.Data.Past
 	if p == nil || len(p.Minutes) == 0 {
@@ -47,8 +45,8 @@ func (e *Env) Ended(n int, of func(*monitor.PastMinute) float64) []float64 {
 	return cells
 }
 
-// Waited is how many dead letters waited for a person in each of n cells of the hour up to
-// now. It is false where there is no ledger.
+// Waited is how many dead letters waited for a person in the last hour, in n cells. It is false without
+// a ledger.
 func (e *Env) Waited(n int) ([]float64, bool) {
 	p, letters := e.Data.Past, e.Data.DeadLetters
 	known := p != nil && p.Letters && len(p.Minutes) > 0
@@ -69,8 +67,8 @@ func (e *Env) Waited(n int) ([]float64, bool) {
 	return cells, true
 }
 
-// EvenCells is the largest number of cells that have the same number of minutes of an
-// hour each and find room; at least six.
+// EvenCells is the largest number of cells in the room that divides an hour into equal minutes; at
+// least six.
 func EvenCells(room int) int {
 	n := min(max(room, 6), 60)
 	for 60%n > 0 {
@@ -79,7 +77,7 @@ func EvenCells(room int) int {
 	return n
 }
 
-// Counted blanks the cells in which nothing happened, so that each bar is of something.
+// Counted replaces zeros by widget.Missing, so that every drawn bar stands for something.
 func Counted(cells []float64) []float64 {
 	for i, n := range cells {
 		if n == 0 {
@@ -89,8 +87,8 @@ func Counted(cells []float64) []float64 {
 	return cells
 }
 
-// DonePerMinute is how many executions ended within the last minute: by the polls as
-// soon as they cover it, before that as the database recorded it.
+// DonePerMinute is how many executions ended within the last minute: by the polls once they cover it,
+// before that by the record of the database.
 func (e *Env) DonePerMinute() string {
 	p := e.Data.Past
 	if p == nil || len(p.Minutes) == 0 || e.Data.History.covers(SeriesDone, time.Minute) {

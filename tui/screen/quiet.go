@@ -6,23 +6,23 @@ import (
 	"github.com/attune-go/attune/core/alerting"
 )
 
-// MuteTime is how long a muted alert stays out of the way.
+// MuteTime is how long an alert stays muted.
 const MuteTime = 15 * time.Minute
 
-// Quiet is which alerts were acknowledged in this session, and which are muted until
-// when. Nobody but this dashboard knows of it. The zero value is ready.
+// Quiet holds the acknowledged and muted alerts of this session; it is not stored. The zero value is
+// ready.
 type Quiet struct {
 	acked map[string]bool
-	muted map[string]time.Time
+	muted map[string]time.Time // until when
 }
 
-// AlertKey names an alert: its rule, and what that is about.
+// AlertKey identifies an alert by its rule and its target.
 func AlertKey(rule, target string) string { return rule + "\x1f" + target }
 
 // Acked reports whether an alert was acknowledged.
 func (q *Quiet) Acked(key string) bool { return q.acked[key] }
 
-// Acknowledge acknowledges an alert, or takes that back; it reports which it did.
+// Acknowledge toggles the acknowledgement of an alert and returns the new state.
 func (q *Quiet) Acknowledge(key string) bool {
 	if q.acked[key] {
 		delete(q.acked, key)
@@ -35,12 +35,12 @@ func (q *Quiet) Acknowledge(key string) bool {
 	return true
 }
 
-// MutedFor is how much longer an alert is muted; zero when it is not.
+// MutedFor is how much longer an alert is muted; zero if it is not.
 func (q *Quiet) MutedFor(key string, clock time.Time) time.Duration {
 	return max(q.muted[key].Sub(clock), 0)
 }
 
-// Mute mutes an alert for MuteTime, or has it heard again; it reports which it did.
+// Mute mutes an alert for MuteTime, or unmutes it, and returns the new state.
 func (q *Quiet) Mute(key string, clock time.Time) bool {
 	if q.MutedFor(key, clock) > 0 {
 		delete(q.muted, key)
@@ -53,17 +53,16 @@ func (q *Quiet) Mute(key string, clock time.Time) bool {
 	return true
 }
 
-// Loud are the findings that count: neither muted nor explained by another. It tells
-// how many are muted too.
+// Loud are the findings without a cause that are not muted. The second result counts the muted ones.
 func (e *Env) Loud(found []alerting.Finding) (loud []alerting.Finding, muted int) {
 	for i := range found {
-		if f := &found[i]; f.Cause != "" {
-			continue
-		} else if f.Rule != "" && e.Quiet.MutedFor(AlertKey(f.Rule, f.About), e.Clock) > 0 {
+		switch f := &found[i]; {
+		case f.Cause != "":
+		case f.Rule != "" && e.Quiet.MutedFor(AlertKey(f.Rule, f.About), e.Clock) > 0:
 			muted++
-			continue
+		default:
+			loud = append(loud, *f)
 		}
-		loud = append(loud, found[i])
 	}
 	return loud, muted
 }

@@ -9,35 +9,32 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// Related is a screen whose row, or what it shows, has to do with other things.
+// Related is a screen whose row or subject is related to other rows.
 type Related interface {
-	// Relations lists them, in the order of their letters; false when there is
-	// nothing to ask about.
+	// Relations lists them in the order of the menu; false without a row.
 	Relations() (title string, list []Relation, ok bool)
 }
 
-// RelatedExecution is a screen whose row is an execution or is about one, of which
-// more is read when it is asked what it has to do with. What Relations lists under
-// letters of its own stands before that.
+// RelatedExecution is a screen whose row is about an execution. The menu of relations reads more about
+// it, and lists relations with keys of their own first.
 type RelatedExecution interface {
 	RelatedExecution() (*monitor.Execution, bool)
 }
 
-// Relation leads to a thing.
+// Relation is an entry of the menu of relations.
 type Relation struct {
 	// Key is the letter that chooses it.
 	Key         string
 	Label, Help string
-	// Not says why it cannot be turned to; empty for those that can.
+	// Not says why it leads nowhere; empty if it leads to To.
 	Not string
-	// To is what turns to it.
-	To Effect
+	To  Effect
 }
 
-// Leads makes it one that can be turned to.
+// Leads sets where a relation leads.
 func (r *Relation) Leads(help string, to Effect) { r.Not, r.Help, r.To = "", help, to }
 
-// Number is the number that Shown names; zero where it names none.
+// Number parses an id; zero if it is none.
 func Number(shown string) int64 {
 	id, err := strconv.ParseInt(shown, 10, 64)
 	if err != nil {
@@ -49,7 +46,7 @@ func Number(shown string) int64 {
 // Open turns to a view as it was left.
 func Open(view View) Effect { return Effect{Handled: true, Open: Nav{View: view}} }
 
-// OpenOne turns to one thing in a view that shows one out of many.
+// OpenOne turns to a Showing view and shows an id.
 func OpenOne(view View, id int64) Effect {
 	return Effect{Handled: true, Open: Nav{View: view, Shown: strconv.FormatInt(id, 10)}}
 }
@@ -63,19 +60,19 @@ func OpenQueue(id int64) Effect { return OpenOne(keymap.InQueue, id) }
 // OpenWorker turns to a worker.
 func OpenWorker(id int64) Effect { return OpenOne(keymap.InWorker, id) }
 
-// OpenTree turns to the tree of executions that one stands in.
+// OpenTree turns to the tree around an execution.
 func OpenTree(id int64) Effect { return OpenOne(keymap.InXray, id) }
 
-// OpenWorkflow turns to the workflow that an execution runs for.
+// OpenWorkflow turns to the workflow of an execution.
 func OpenWorkflow(execution int64) Effect { return OpenOne(keymap.InWorkflows, execution) }
 
-// OpenInquiry turns to a question.
+// OpenInquiry turns to an inquiry.
 func OpenInquiry(id int64) Effect { return OpenOne(keymap.InInquiries, id) }
 
-// OpenLetter turns to a letter of the ledger.
-func OpenLetter(id int64) Effect { return OpenOne(keymap.InLetter, id) }
+// OpenDeadLetter turns to a dead letter.
+func OpenDeadLetter(id int64) Effect { return OpenOne(keymap.InLetter, id) }
 
-// OpenList turns to a list with a filter in place; an empty one leaves the filter.
+// OpenList turns to a list and sets its filter; an empty one leaves the filter.
 func OpenList(view View, filter string) Effect {
 	return Effect{Handled: true, Open: Nav{View: view, Filter: filter}}
 }
@@ -85,13 +82,19 @@ func OpenRow(view View, key string) Effect {
 	return Effect{Handled: true, Open: Nav{View: view, Row: key}}
 }
 
-// ShownBy says which command of attune-executor shows what no view does.
+// ShownBy names the command of attune-executor for a row that has no view.
 func ShownBy(command, name string) Effect {
 	return Effect{Handled: true, Note: carry.Shell("attune-executor", command, "show", name) + " shows it"}
 }
 
-// ExecutionRelations is what an execution has to do with, as far as its row and,
-// where it was read, its family say.
+// ExecutionRelation leads to an execution.
+func ExecutionRelation(x *monitor.Execution) Relation {
+	id := strconv.FormatInt(x.ID, 10)
+	return Relation{Key: "x", Label: "execution", Help: id + "  " + x.ActionRef, To: OpenExecution(x.ID)}
+}
+
+// ExecutionRelations are the relations of an execution, from its row and its family. The family may be
+// nil if it was not read.
 func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 	id := strconv.FormatInt(x.ID, 10)
 	none, first, last := "there is none", "it is the first", "it was not repeated"
@@ -100,10 +103,11 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 		none, first, last = unread, unread, unread
 	}
 	parent := Relation{Key: "p", Label: "parent", Not: "nothing started it"}
-	children := Relation{Key: "c", Label: "children"}
-	queue := Relation{Key: "q", Label: "queue"}
+	children := Relation{Key: "c", Label: "children", Help: "the executions that it started",
+		To: OpenList(keymap.InExecutions, "parent:"+id)}
+	queue := Relation{Key: "q", Label: "queue", Help: x.ActionRef, To: OpenList(keymap.InQueues, x.ActionRef)}
 	worker := Relation{Key: "w", Label: "worker", Not: "it was handed to none"}
-	tree := Relation{Key: "f", Label: "workflow"}
+	tree := Relation{Key: "f", Label: "workflow", Help: "the tree that it is in", To: OpenTree(x.ID)}
 	letter := Relation{Key: "d", Label: "dead letter", Not: none}
 	cause := Relation{Key: "e", Label: "enforcement", Not: none}
 	event := Relation{Key: "v", Label: "event", Not: none}
@@ -112,15 +116,12 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 	before := Relation{Key: "b", Label: "try before", Not: first}
 	after := Relation{Key: "r", Label: "retry", Not: last}
 
-	children.Leads("what it has started", OpenList(keymap.InExecutions, "parent:"+id))
-	queue.Leads(x.ActionRef, OpenList(keymap.InQueues, x.ActionRef))
-	tree.Leads("the tree that it is in", OpenTree(x.ID))
 	if x.WorkerID != nil {
 		worker.Leads(WorkerName(x.WorkerID, x.WorkerName), OpenWorker(*x.WorkerID))
 	}
 	if x.Parent != nil {
 		parent.Leads(Reference(x.Parent), OpenExecution(*x.Parent))
-	} else if f == nil && x.Created.IsZero() { // it was only named by something else
+	} else if f == nil && x.Created.IsZero() { // another row names it; the execution was not read
 		parent.Not = none
 	}
 	if f == nil {
@@ -131,7 +132,7 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 	}
 	if len(f.Letters) > 0 {
 		l := &f.Letters[0]
-		letter.Leads(strconv.FormatInt(l.ID, 10)+"  "+l.Reason+"  "+l.Decision, OpenLetter(l.ID))
+		letter.Leads(strconv.FormatInt(l.ID, 10)+"  "+l.Reason+"  "+l.Decision, OpenDeadLetter(l.ID))
 	}
 	if c := f.Enforcement; c != nil {
 		cause.Leads(strconv.FormatInt(c.ID, 10)+"  "+c.Status, ShownBy("enforcement", strconv.FormatInt(c.ID, 10)))
@@ -154,38 +155,34 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 	return []Relation{parent, children, queue, worker, tree, letter, cause, event, rule, inquiry, before, after}
 }
 
-// BesidesExecution is what of a menu is not about its execution.
-func BesidesExecution(list []Relation, x *monitor.Execution) []Relation {
+// WithoutExecution drops the relations of an execution from a menu.
+func WithoutExecution(list []Relation, x *monitor.Execution) []Relation {
 	of := ExecutionRelations(x, nil)
 	return slices.DeleteFunc(slices.Clone(list), func(r Relation) bool {
 		return slices.ContainsFunc(of, func(other Relation) bool { return other.Key == r.Key })
 	})
 }
 
-// ActionRelations is what the queues of an action have to do with.
+// ActionRelations are the relations of the queues of an action.
 func ActionRelations(ref string) []Relation {
-	to := func(filter string) Effect {
-		return OpenList(keymap.InExecutions, "action:"+ref+filter)
-	}
-	return []Relation{
-		{Key: "x", Label: "executions", Help: "all of its action", To: to("")},
-		{
-			Key: "n", Label: "unfinished", Help: "those that have not ended",
-			To: to(" status:requested,scheduling,scheduled,running,canceling"),
-		},
-		{Key: "f", Label: "failed", Help: "those that went wrong", To: to(" status:failed,timeout,abandoned")},
-	}
+	return executionLists("action:"+ref, "all executions of the action", "its unfinished executions",
+		"requested,scheduling,scheduled,running,canceling", "its failed executions")
 }
 
-// WorkerRelations is what a worker has to do with.
+// WorkerRelations are the relations of a worker.
 func WorkerRelations(id int64) []Relation {
-	to := func(filter string) Effect {
-		return OpenList(keymap.InExecutions, "worker:"+strconv.FormatInt(id, 10)+filter)
-	}
+	list := executionLists("worker:"+strconv.FormatInt(id, 10), "all its executions", "its present executions",
+		"scheduled,running,canceling", "its failed executions")
+	return append(list, Relation{
+		Key: "d", Label: "dead letters", Help: "the view of dead letters", To: Open(keymap.InDeadLetters),
+	})
+}
+
+func executionLists(filter, all, unfinished, statuses, failed string) []Relation {
+	to := func(status string) Effect { return OpenList(keymap.InExecutions, filter+status) }
 	return []Relation{
-		{Key: "x", Label: "executions", Help: "all of it", To: to("")},
-		{Key: "n", Label: "unfinished", Help: "what it has now", To: to(" status:scheduled,running,canceling")},
-		{Key: "f", Label: "failed", Help: "what went wrong on it", To: to(" status:failed,timeout,abandoned")},
-		{Key: "d", Label: "dead letters", Help: "the view of dead letters", To: Open(keymap.InDeadLetters)},
+		{Key: "x", Label: "executions", Help: all, To: to("")},
+		{Key: "n", Label: "unfinished", Help: unfinished, To: to(" status:" + statuses)},
+		{Key: "f", Label: "failed", Help: failed, To: to(" status:failed,timeout,abandoned")},
 	}
 }

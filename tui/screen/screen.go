@@ -1,9 +1,8 @@
-// Package screen is what every view of the dashboard shares: the interface that
-// the root model speaks to, the data that was read last with its age, the
-// trends kept between polls, and the words and marks that all views use alike.
+// Package screen holds what the views of the dashboard share: the interface of a view, the last
+// readings with their age, the history for trends, and texts and marks.
 //
-// A screen is a plain struct. It never does I/O and keeps no clock: the root
-// model puts data and time into the shared Env, and asks for lines.
+// A screen does no I/O and keeps no clock: the root model puts data and time into the shared Env and
+// asks for lines.
 package screen
 
 import (
@@ -17,48 +16,46 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// View names a screen. The names are those of the command line.
+// View names a screen, as the command line does.
 type View = keymap.Scope
 
-// Feed names one chain of polls. A feed is one read model of the monitor.
+// Feed names a read model of the monitor, which is polled.
 type Feed string
 
 // The feeds.
 const (
-	FeedOverview    Feed = "overview"
-	FeedBroker      Feed = "broker"
-	FeedQueues      Feed = "queues"
-	FeedQueue       Feed = "queue"
-	FeedExecutions  Feed = "executions"
-	FeedExecution   Feed = "execution"
-	FeedWorkers     Feed = "workers"
-	FeedDeadLetters Feed = "dlq"
-	FeedAudit       Feed = "audit"
-	FeedAlerts      Feed = "alerts"
-	FeedFamily      Feed = "family"
-	FeedWorkflows   Feed = "workflows"
-	FeedWorkflow    Feed = "workflow"
-	FeedInquiries   Feed = "inquiries"
-	FeedInquiry     Feed = "inquiry"
-	FeedChecks      Feed = "checks"
-	FeedPast        Feed = "past"
-	FeedLetter      Feed = "letter"
-	FeedLedger      Feed = "ledger"
-	FeedRoute       Feed = "route"
-	// FeedMatches is how many executions the filter of their list matches.
+	FeedOverview     Feed = "overview"
+	FeedBroker       Feed = "broker"
+	FeedQueues       Feed = "queues"
+	FeedQueue        Feed = "queue"
+	FeedExecutions   Feed = "executions"
+	FeedExecution    Feed = "execution"
+	FeedWorkers      Feed = "workers"
+	FeedDeadLetters  Feed = "dlq"
+	FeedAudit        Feed = "audit"
+	FeedAlerts       Feed = "alerts"
+	FeedFamily       Feed = "family"
+	FeedWorkflows    Feed = "workflows"
+	FeedWorkflow     Feed = "workflow"
+	FeedInquiries    Feed = "inquiries"
+	FeedInquiry      Feed = "inquiry"
+	FeedChecks       Feed = "checks"
+	FeedPast         Feed = "past"
+	FeedLedgerDetail Feed = "letter"
+	FeedLedger       Feed = "ledger"
+	FeedRoute        Feed = "route"
+	// FeedMatches counts the executions that match the filter of their list.
 	FeedMatches Feed = "matches"
-	// FeedLine is who stands in a queue, FeedGlance the execution under the cursor of a
-	// view that shows it beside its rows.
+	// FeedLine are the executions in a queue, FeedGlance is the previewed execution.
 	FeedLine   Feed = "line"
 	FeedGlance Feed = "glance"
 	FeedWorker Feed = "worker"
-	// FeedQueuesPast and FeedWorkersPast are the last hour.
+	// FeedQueuesPast and FeedWorkersPast are the last hour of queues and workers.
 	FeedQueuesPast  Feed = "queues-past"
 	FeedWorkersPast Feed = "workers-past"
 )
 
-// Matches is how many executions a filter matches, and which question of the list that
-// answers.
+// Matches counts the executions that match a filter. Asked is the number of that filter.
 type Matches struct {
 	*monitor.Matching
 
@@ -69,135 +66,126 @@ type Matches struct {
 type Screen interface {
 	// View is the name of the screen.
 	View() View
-	// Feeds lists what must be polled while the screen is visible, apart from
-	// the overview and the broker, which are always polled.
+	// Feeds lists the feeds to poll while the screen is visible. The overview and the broker are always
+	// polled.
 	Feeds() []Feed
 	// Title is the text of the title rule, left and right.
 	Title() (left, right string)
 	// Render draws the body: at most h lines of at most w cells.
 	Render(w, h int) []string
-	// Do carries out an action and says what the root model has to do.
+	// Do carries out an action and returns what the root model must do.
 	Do(action keymap.Action) Effect
-	// Changed tells the screen that new data of a feed is in Env.
+	// Changed takes over new data of a feed from Env.
 	Changed(feed Feed)
 }
 
 // Filterable is a screen whose rows can be filtered by a text.
 type Filterable interface {
 	Filter() string
-	// SetFilter applies a filter; one that cannot be understood is an error and
-	// leaves the old one in place.
+	// SetFilter applies a filter. After a syntax error the old filter stays.
 	SetFilter(text string) error
 }
 
-// Selectable is a screen with rows that can be pointed at.
+// Selectable is a screen whose rows can be clicked.
 type Selectable interface {
-	// Select puts the cursor on a line of the body, as it was last drawn.
+	// Select puts the cursor on a line of the body.
 	Select(line int) bool
 }
 
-// Follower is a screen with a feed that is about the row under the cursor.
+// Follower is a screen with a feed about the selected row.
 type Follower interface {
-	// Behind names the feed whose data is about something else than is to be shown
-	// now; empty when there is none. It is read as soon as its last read has ended.
+	// Behind names a feed whose last reading is about another row; empty if none. It is read as soon as
+	// its present read has ended.
 	Behind() Feed
 }
 
-// Leaver is a screen that may have something of its own open.
+// Leaver is a screen with parts that esc closes.
 type Leaver interface {
-	// Leave closes it, and reports false when there was nothing to close.
+	// Leave closes an open part; false if there was none.
 	Leave() bool
 }
 
 // Searchable is a screen with a document that can be searched.
 type Searchable interface {
-	// Search goes to the first place that has the text and returns how many there
-	// are. An empty text ends the search.
+	// Search goes to the first match and counts the matches. An empty text ends the search.
 	Search(text string) int
-	// Query is the text that is looked for.
+	// Query is the searched text.
 	Query() string
 }
 
-// Showing is a screen that shows one thing out of many, such as one execution.
+// Showing is a screen that shows one subject out of many, such as one execution.
 type Showing interface {
-	// Shown names it, and Show turns to another, to its beginning. A name that means
-	// nothing here turns to none.
+	// Shown names the subject. Show turns to the beginning of another; an unknown name turns to none.
 	Shown() string
 	Show(name string)
 }
 
-// Revealing is a screen that can show secrets. They are masked again when it is
-// left.
+// Revealing is a screen that can reveal secrets. Hide masks them when the screen is left.
 type Revealing interface {
 	Hide()
 }
 
-// Actionable is a screen whose row can be acted upon.
+// Actionable is a screen with actions on its row.
 type Actionable interface {
-	// Acts is what may be done with the row under the cursor, and why the rest may
-	// not; false when there is no row.
+	// Acts is the menu of actions, with the reasons why some are disabled; false without a row.
 	Acts() (act.Menu, bool)
 }
 
-// Taker is a list of which only a part was read, but all of which can be marked.
+// Taker is a paged list in which all matches can be marked, read or not.
 type Taker interface {
 	Tabular
-	// Asked numbers the question that the rows answer: filter, problems and order.
-	// Rows that answer another one are not marked.
+	// Asked numbers the query of the rows: filter, problems and order. Late answers to another query are
+	// dropped.
 	Asked() int
 }
 
-// Nav is a place in the dashboard.
+// Nav is a place in the dashboard. Empty fields leave the view as it is.
 type Nav struct {
 	View View
-	// Shown names what is shown there, where the view is Showing; empty leaves that to it.
+	// Shown is the subject of a Showing view.
 	Shown string
-	// Filter is put in place there, and Row is the key of the row to go to, unless they are
-	// empty.
+	// Filter is the filter to set, Row the key of the row to select.
 	Filter, Row string
 }
 
 // Effect is what an action asks of the root model. The zero value asks nothing.
 type Effect struct {
-	// Open is the place to go to, none while it names no view.
+	// Open is the place to go to, unless its view is empty.
 	Open Nav
-	// Refetch asks for new data of a feed at once.
+	// Refetch names a feed to read at once.
 	Refetch Feed
-	// Take asks to mark every row that the filter matches now, not only those that
-	// were read. The screen is a Taker.
+	// Take asks to mark every match of the filter, read or not. The screen is a Taker.
 	Take bool
-	// Handled is true when the screen used the action up.
+	// Handled is true if the screen used the action.
 	Handled bool
 	// Note is a short message for the operator.
 	Note string
 }
 
-// Env is what all screens share. The root model owns and writes it.
+// Env is shared by all screens. The root model owns and writes it.
 type Env struct {
 	Theme *theme.Theme
 	Data  *Data
-	// Now is the time of the database as far as it is known.
+	// Now is the estimated time of the database.
 	Now time.Time
-	// Clock is the local time, against which the age of data is measured.
+	// Clock is the local time; the age of readings is measured by it.
 	Clock time.Time
-	// Width and Height are the room that views are drawn in.
+	// Width and Height are the size of the body, from the last window message.
 	Width, Height int
-	// LastKey is when a key was pressed last. Rows stay in their order for
-	// SettleTime after it.
+	// LastKey is the time of the last key. Rows keep their order for SettleTime after it.
 	LastKey time.Time
 	// Session lists the operations of this session, the oldest first.
 	Session []*act.Operation
-	// Locked says why nothing can be acted upon; empty where it can.
+	// Locked says why acting is disabled; empty if it is not.
 	Locked string
-	// Quiet is what was done about alerts in this session.
+	// Quiet holds acknowledged and muted alerts.
 	Quiet Quiet
 }
 
-// SettleTime is how long after a key press lists keep their order.
+// SettleTime is how long lists keep their order after a key.
 const SettleTime = 3 * time.Second
 
-// Reading reports whether the operator has pressed a key so lately that rows
-// must not move under the cursor.
+// Reading reports whether the last key was so recent that rows must not move under the cursor.
 func (e *Env) Reading() bool {
 	return !e.LastKey.IsZero() && e.Clock.Sub(e.LastKey) < SettleTime
 }
@@ -205,37 +193,37 @@ func (e *Env) Reading() bool {
 // Since is the age of a database time.
 func (e *Env) Since(at time.Time) time.Duration { return e.Now.Sub(at) }
 
-// Data is what was read last.
+// Data holds the last reading of each feed.
 type Data struct {
-	Overview    *alerting.Overview       `json:"overview,omitempty"`
-	Broker      *monitor.Broker          `json:"broker,omitempty"`
-	Queues      *monitor.Queues          `json:"queues,omitempty"`
-	Queue       *explain.QueueDetail     `json:"queue,omitempty"`
-	Executions  *monitor.Executions      `json:"executions,omitempty"`
-	Execution   *monitor.ExecutionDetail `json:"execution,omitempty"`
-	Matches     *Matches                 `json:"matches,omitempty"`
-	Workers     *monitor.Workers         `json:"workers,omitempty"`
-	DeadLetters *monitor.DeadLetters     `json:"dlq,omitempty"`
-	Audit       *monitor.Audit           `json:"audit,omitempty"`
-	Alerts      *alerting.Alerts         `json:"alerts,omitempty"`
-	Workflows   *monitor.WorkflowBoard   `json:"workflows,omitempty"`
-	Workflow    *monitor.WorkflowDetail  `json:"workflow,omitempty"`
-	Inquiries   *monitor.InquiryPage     `json:"inquiries,omitempty"`
-	Inquiry     *monitor.InquiryDetail   `json:"inquiry,omitempty"`
-	Checks      *monitor.Checks          `json:"checks,omitempty"`
-	Letter      *monitor.LedgerDetail    `json:"letter,omitempty"`
-	LedgerPage  *monitor.LedgerPage      `json:"-"`
-	Route       *monitor.Route           `json:"route,omitempty"`
-	Past        *monitor.Past            `json:"past,omitempty"`
-	Family      *monitor.Family          `json:"family,omitempty"`
-	Line        *monitor.Line            `json:"line,omitempty"`
-	Glance      *Glance                  `json:"glance,omitempty"`
-	Worker      *monitor.WorkerDetail    `json:"worker,omitempty"`
-	QueuesPast  *monitor.QueuesPast      `json:"queues_past,omitempty"`
-	WorkersPast *monitor.WorkersPast     `json:"workers_past,omitempty"`
-	History     *History                 `json:"-"`
-	fresh       map[Feed]*Freshness
-	attention   attention
+	Overview     *alerting.Overview       `json:"overview,omitempty"`
+	Broker       *monitor.Broker          `json:"broker,omitempty"`
+	Queues       *monitor.Queues          `json:"queues,omitempty"`
+	Queue        *explain.QueueDetail     `json:"queue,omitempty"`
+	Executions   *monitor.Executions      `json:"executions,omitempty"`
+	Execution    *monitor.ExecutionDetail `json:"execution,omitempty"`
+	Matches      *Matches                 `json:"matches,omitempty"`
+	Workers      *monitor.Workers         `json:"workers,omitempty"`
+	DeadLetters  *monitor.DeadLetters     `json:"dlq,omitempty"`
+	Audit        *monitor.Audit           `json:"audit,omitempty"`
+	Alerts       *alerting.Alerts         `json:"alerts,omitempty"`
+	Workflows    *monitor.WorkflowBoard   `json:"workflows,omitempty"`
+	Workflow     *monitor.WorkflowDetail  `json:"workflow,omitempty"`
+	Inquiries    *monitor.InquiryPage     `json:"inquiries,omitempty"`
+	Inquiry      *monitor.InquiryDetail   `json:"inquiry,omitempty"`
+	Checks       *monitor.Checks          `json:"checks,omitempty"`
+	LedgerDetail *monitor.LedgerDetail    `json:"letter,omitempty"`
+	LedgerPage   *monitor.LedgerPage      `json:"-"`
+	Route        *monitor.Route           `json:"route,omitempty"`
+	Past         *monitor.Past            `json:"past,omitempty"`
+	Family       *monitor.Family          `json:"family,omitempty"`
+	Line         *monitor.Line            `json:"line,omitempty"`
+	Glance       *Glance                  `json:"glance,omitempty"`
+	Worker       *monitor.WorkerDetail    `json:"worker,omitempty"`
+	QueuesPast   *monitor.QueuesPast      `json:"queues_past,omitempty"`
+	WorkersPast  *monitor.WorkersPast     `json:"workers_past,omitempty"`
+	History      *History                 `json:"-"`
+	fresh        map[Feed]*Freshness
+	attention    attention
 }
 
 // NewData makes an empty store.
@@ -245,16 +233,16 @@ func NewData() *Data {
 
 // Freshness says how old a feed's data is and why.
 type Freshness struct {
-	// At is the local time of the last answer; zero if there never was one.
+	// At is the local time of the last answer; zero if there was none.
 	At time.Time
-	// Err is the last failure, nil after an answer; Since is when the row of
-	// failures began and Fails its length.
+	// Err is the last failure, nil after an answer. Since is when the present failures began, Fails counts
+	// them.
 	Err   error
 	Since time.Time
 	Fails int
 	// Took is the duration of the last read, answered or not.
 	Took time.Duration
-	// Every is the interval at which the feed is polled now.
+	// Every is the present polling interval.
 	Every time.Duration
 }
 
@@ -268,14 +256,14 @@ func (d *Data) Fresh(feed Feed) *Freshness {
 	return f
 }
 
-// Condition is how far the data of a feed can be trusted.
+// Condition says whether the data of a feed can be trusted.
 type Condition int
 
 // The conditions.
 const (
-	// Waiting means that nothing was ever read.
+	// Waiting means that nothing was read yet.
 	Waiting Condition = iota
-	// Current means that the last poll answered in time.
+	// Current means that the last poll succeeded in time.
 	Current
 	// Old means that the data is older than two polls.
 	Old
@@ -283,7 +271,7 @@ const (
 	Unreachable
 )
 
-// Condition judges a feed at the local time.
+// Condition evaluates a feed at the local time.
 func (d *Data) Condition(feed Feed, clock time.Time) Condition {
 	f := d.Fresh(feed)
 	switch {
@@ -298,8 +286,8 @@ func (d *Data) Condition(feed Feed, clock time.Time) Condition {
 	}
 }
 
-// Mark is the sign behind a number of the feed: nothing while it is current, a
-// tilde when it is old, a question mark when its source is unreachable.
+// Mark is the sign behind a number of the feed: a tilde if it is old, a question mark if its source is
+// unreachable.
 func (e *Env) Mark(feed Feed) string {
 	switch e.Data.Condition(feed, e.Clock) {
 	case Old:

@@ -85,12 +85,20 @@ func TestConditionOfAFeed(t *testing.T) {
 	require.Equal(t, Unreachable, d.Condition(FeedOverview, start))
 }
 
-func TestSettleKeepsTheOrderWhileSomebodyReads(t *testing.T) {
+func TestRowsStayWhileTheOperatorReads(t *testing.T) {
 	t.Parallel()
 	e := &Env{Clock: start, LastKey: start.Add(-time.Second)}
-	require.Equal(t, []int{2, 0, 1}, e.Settle([]string{"a", "gone", "b"}, []string{"b", "new", "a"}))
+	arrange := func(rows, old []string) []string {
+		compare := func(a, b *string) int { return strings.Compare(*a, *b) }
+		arranged, keys := Arrange(e, rows, old, compare, func(row *string) string { return *row })
+		require.Equal(t, arranged, keys)
+		return arranged
+	}
+	rows := []string{"d", "x", "a", "c"}
+	require.Equal(t, []string{"c", "a", "d", "x"}, arrange(rows, []string{"c", "gone", "a"}), "new rows come last")
+	require.Equal(t, []string{"a", "c", "d", "x"}, arrange(rows, nil), "the operator asked for the order")
 	e.Clock = start.Add(time.Minute)
-	require.Equal(t, []int{0, 1, 2}, e.Settle([]string{"a", "b"}, []string{"b", "new", "a"}))
+	require.Equal(t, []string{"a", "c", "d", "x"}, arrange(rows, []string{"c", "a"}))
 }
 
 func TestReplicasThatAreGoneComeLast(t *testing.T) {

@@ -13,27 +13,27 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// The names of the series that are kept between polls.
+// The names of the series in History.
 const (
 	SeriesDone   = "done"
 	SeriesQueued = "queued"
 	SeriesDead   = "dead letters"
 )
 
-// QueueSeries names the depth of a queue, QueueDone its completions.
+// QueueSeries names the depth of a queue.
 func QueueSeries(id int64) string { return "queue " + strconv.FormatInt(id, 10) }
 
 // QueueDone names the completions of a queue.
 func QueueDone(id int64) string { return "queue done " + strconv.FormatInt(id, 10) }
 
-// QueueHead names for how many seconds the head of a queue has waited.
+// QueueHead names the seconds that the head of a queue has waited.
 func QueueHead(id int64) string { return "queue head " + strconv.FormatInt(id, 10) }
 
-// WorkerSeries names the slots taken at a worker.
+// WorkerSeries names the taken slots of a worker.
 func WorkerSeries(id int64) string { return "worker " + strconv.FormatInt(id, 10) }
 
-// AlertSeries names the course of what an alert is about. Of dead letters and of queues
-// it is known from before the alert, and from before the dashboard began.
+// AlertSeries names the series of an alert's value. For dead letters and queues it is the series that is
+// recorded without an alert too.
 func (d *Data) AlertSeries(a *alerting.Alert) string {
 	switch a.Measure {
 	case "dead_letter_depth", "dead_letters_growth":
@@ -43,9 +43,11 @@ func (d *Data) AlertSeries(a *alerting.Alert) string {
 			break
 		}
 		for i := range d.Overview.Top {
-			if q := &d.Overview.Top[i]; q.Name() == a.Target && a.Measure == "head_wait" {
+			switch q := &d.Overview.Top[i]; {
+			case q.Name() != a.Target:
+			case a.Measure == "head_wait":
 				return QueueHead(q.ID)
-			} else if q.Name() == a.Target {
+			default:
 				return QueueSeries(q.ID)
 			}
 		}
@@ -55,11 +57,10 @@ func (d *Data) AlertSeries(a *alerting.Alert) string {
 
 func alertSeries(a *alerting.Alert) string { return "alert " + AlertKey(a.Rule, a.Target) }
 
-// ageing are the measures that grow by a second each second for as long as their
-// alerts last, so that their course is known without having been seen.
-var ageing = []string{"heartbeat_age", "replica_silence", "loop_silence", "outbox_age", "stuck_seconds"}
+// ageMeasures grow by a second each second while their alerts are open, so their past is known.
+var ageMeasures = []string{"heartbeat_age", "replica_silence", "loop_silence", "outbox_age", "stuck_seconds"}
 
-// PutOverview stores the overview and extends the trends with it.
+// PutOverview stores the overview and extends the series.
 func (d *Data) PutOverview(r *alerting.Overview) {
 	d.Overview = r
 	d.History.Record(SeriesDone, r.At, float64(r.Queues.Completed))
@@ -71,7 +72,7 @@ func (d *Data) PutOverview(r *alerting.Overview) {
 	}
 }
 
-// PutBroker stores what the broker says, which carries no time of the database.
+// PutBroker stores the state of the broker. It carries no database time, so now is passed.
 func (d *Data) PutBroker(r *monitor.Broker, now time.Time) {
 	d.Broker = r
 	if q, ok := r.Queue(monitor.DeadLetterQueue); ok && !q.Uncounted {
@@ -79,25 +80,25 @@ func (d *Data) PutBroker(r *monitor.Broker, now time.Time) {
 	}
 }
 
-// PutQueues stores the queues and extends their trends.
+// PutQueues stores the queues and extends their series.
 func (d *Data) PutQueues(r *monitor.Queues) {
 	d.Queues = r
 	d.recordQueues(r.At, r.List)
 }
 
-// PutQueue stores one queue and extends its trends.
+// PutQueue stores one queue and extends its series.
 func (d *Data) PutQueue(r *explain.QueueDetail) {
 	d.Queue = r
 	d.recordQueues(r.At, []monitor.Queue{r.Queue})
 }
 
-// PutWorkers stores the workers and extends their trends.
+// PutWorkers stores the workers and extends their series.
 func (d *Data) PutWorkers(r *monitor.Workers) {
 	d.Workers = r
 	d.recordWorkers(r.At, r.List)
 }
 
-// PutAlerts stores the alerts and extends the course of what they are about.
+// PutAlerts stores the alerts and extends the series of their values.
 func (d *Data) PutAlerts(r *alerting.Alerts) {
 	d.Alerts = r
 	d.recordAlerts(r.At, r)
@@ -115,7 +116,7 @@ func (d *Data) recordQueues(at time.Time, list []monitor.Queue) {
 	}
 }
 
-// PutQueuesPast begins the trends of queues with the last hour.
+// PutQueuesPast fills the series of queues with the last hour.
 func (d *Data) PutQueuesPast(p *monitor.QueuesPast) {
 	d.QueuesPast = p
 	for i := range p.List {
@@ -126,8 +127,7 @@ func (d *Data) PutQueuesPast(p *monitor.QueuesPast) {
 	}
 }
 
-// PutWorkersPast begins the trends of workers with the last hour, and fills what no poll
-// has seen since.
+// PutWorkersPast fills the series of workers with the last hour.
 func (d *Data) PutWorkersPast(p *monitor.WorkersPast) {
 	d.WorkersPast = p
 	for i := range p.List {
@@ -145,29 +145,24 @@ func (d *Data) recordWorkers(at time.Time, list []monitor.Worker) {
 	}
 }
 
-// recordAlerts keeps the values of what is open, so that it is seen whether they grow.
 func (d *Data) recordAlerts(at time.Time, a *alerting.Alerts) {
 	for i := range a.Open {
 		one := &a.Open[i]
 		if one.NotEvaluated {
 			continue
 		}
-		d.History.Record(alertSeries(one), at, one.Value)
-		if slices.Contains(ageing, one.Measure) {
-			d.seedAge(alertSeries(one), at, one.Value)
+		series := alertSeries(one)
+		d.History.Record(series, at, one.Value)
+		if !slices.Contains(ageMeasures, one.Measure) {
+			continue
+		}
+		for ago := time.Minute; ago <= 15*time.Minute; ago += time.Minute {
+			d.History.Backfill(series, at.Add(-ago), max(0, one.Value-ago.Seconds()))
 		}
 	}
 }
 
-// seedAge tells of the quarter of an hour before how old something was that is so many
-// seconds old.
-func (d *Data) seedAge(series string, at time.Time, value float64) {
-	for ago := time.Minute; ago <= 15*time.Minute; ago += time.Minute {
-		d.History.Backfill(series, at.Add(-ago), max(0, value-ago.Seconds()))
-	}
-}
-
-// StaleAfter is the heartbeat limit that the monitor judges by.
+// StaleAfter is the heartbeat timeout of the monitor.
 func (d *Data) StaleAfter() time.Duration {
 	if d.Workers != nil && d.Workers.StaleAfter > 0 {
 		return d.Workers.StaleAfter
@@ -178,8 +173,8 @@ func (d *Data) StaleAfter() time.Duration {
 	return monitor.DefaultStaleAfter
 }
 
-// Findings is what needs attention, the worst first; a source that cannot be
-// reached comes before everything, and what follows from that behind it.
+// Findings are the problems, the worst first. An unreachable source comes before everything else, and
+// its consequences follow it.
 func (e *Env) Findings() []alerting.Finding {
 	var found []alerting.Finding
 	broker := -1
@@ -188,7 +183,7 @@ func (e *Env) Findings() []alerting.Finding {
 		name string
 	}{{FeedOverview, "PostgreSQL"}, {FeedBroker, "RabbitMQ management"}} {
 		if f := e.Data.Fresh(source.feed); f.Err != nil {
-			since := f.Since.Add(e.Now.Sub(e.Clock)) // by the database's clock, as all that stands beside it
+			since := f.Since.Add(e.Now.Sub(e.Clock)) // by the database's clock, like all other findings
 			if source.feed == FeedBroker {
 				broker = len(found)
 			}
@@ -206,14 +201,14 @@ func (e *Env) Findings() []alerting.Finding {
 	return found
 }
 
-// Calm says that nothing needs attention, unless an engine replica or a check is red, or
-// the alerts have not been read yet.
+// Calm is the text without findings: nothing needs attention, unless a replica or a check has a problem
+// or the alerts were not read yet.
 func (e *Env) Calm() (sign, text string) {
 	if e.Data.Overview == nil {
-		return e.Paint(theme.Dim, e.Theme.Glyphs.Scheduled), "Reading the alerts …"
+		return e.Dim(e.Theme.Glyphs.Scheduled), "Reading the alerts …"
 	}
 	var red []string
-	if ov := e.Data.Overview; ov != nil && ov.Replicas != nil && ov.Replicas.Well < ov.Replicas.Total {
+	if all := e.replicas(); all != nil && all.Well < all.Total {
 		red = append(red, "ENGINE")
 	}
 	if e.FailedChecks() > 0 {
@@ -225,57 +220,49 @@ func (e *Env) Calm() (sign, text string) {
 	return e.Paint(theme.Good, e.Theme.Glyphs.Done), "Nothing needs attention."
 }
 
-// Unevaluated reports whether no live replica evaluates the rules of alerts.
+// Unevaluated reports whether no live replica evaluates the alert rules.
 func (d *Data) Unevaluated() bool {
 	return d.Overview != nil && d.Overview.Alerts != nil && !d.Overview.Alerts.Evaluated
 }
 
-// judgedWithin is how much older than the overview its alerts may be.
-const judgedWithin = time.Minute
-
-// judged is the overview with the alerts that were evaluated here while no replica does
-// that, so that every view says the same.
-func (d *Data) judged() *alerting.Overview {
-	a := d.Alerts
-	if !d.Unevaluated() || a == nil || !a.Judged || d.Overview.At.Sub(a.At) > judgedWithin {
-		return d.Overview
-	}
-	o := *d.Overview
-	o.Alerts = a
-	return &o
+// attention caches the findings: a frame asks for them several times, and they change only with their
+// inputs.
+type attention struct {
+	inputs attentionInputs
+	found  []alerting.Finding
 }
 
-// attention is the last judgement with what it was made of: a frame asks for it several
-// times, and it changes only with what is read.
-type attention struct {
+type attentionInputs struct {
 	overview *alerting.Overview
 	alerts   *alerting.Alerts
 	broker   *monitor.Broker
 	growth   int64
 	grown    bool
-	made     bool
-	found    []alerting.Finding
+	valid    bool
 }
 
-// judge is alerting.Attention of what was read last.
+// judge is alerting.Attention of the last readings.
 func (d *Data) judge(heard *monitor.Broker) []alerting.Finding {
-	a := attention{overview: d.Overview, alerts: d.Alerts, broker: heard, made: true}
-	a.growth, a.grown = d.History.Change(SeriesDead, 5*time.Minute)
-	if last := d.attention; last.overview == a.overview && last.alerts == a.alerts && last.broker == a.broker &&
-		last.growth == a.growth && last.grown == a.grown && last.made {
-		return last.found
+	in := attentionInputs{overview: d.Overview, alerts: d.Alerts, broker: heard, valid: true}
+	in.growth, in.grown = d.History.Change(SeriesDead, 5*time.Minute)
+	if d.attention.inputs == in {
+		return d.attention.found
 	}
 	var growth *int64
-	if a.grown {
-		growth = &a.growth
+	if in.grown {
+		growth = &in.growth
 	}
-	a.found = alerting.Attention(d.judged(), heard, growth)
-	d.attention = a
-	return a.found
+	overview := d.Overview
+	if a := d.Alerts; d.Unevaluated() && a != nil && a.Judged && overview.At.Sub(a.At) <= time.Minute {
+		own := *overview // no replica evaluates the rules: the alerts that this dashboard evaluated count
+		own.Alerts = a
+		overview = &own
+	}
+	d.attention = attention{inputs: in, found: alerting.Attention(overview, heard, growth)}
+	return d.attention.found
 }
 
-// Depth is how many messages lie in the broker's queue of dead letters, as far as that is
-// known.
+// Depth is the number of messages in the broker's queue of dead letters; zero if unknown.
 func (d *Data) Depth() int64 {
 	if d.DeadLetters == nil || d.DeadLetters.Queue == nil {
 		return 0

@@ -1,40 +1,38 @@
 package screen
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
 
-// Sortable is a screen whose rows can be put in another order.
+// Sortable is a screen with sort orders.
 type Sortable interface {
-	// SortKeys lists the columns to choose from. The first is the order that a view
-	// begins with.
+	// SortKeys names the columns to sort by. The first is the initial order.
 	SortKeys() []string
-	// Order is the order in place.
+	// Order is the present order.
 	Order() Order
-	// SetOrder puts the rows in another order. One by a column that is not listed
-	// changes nothing.
+	// SetOrder sorts the rows. An unknown column changes nothing.
 	SetOrder(order Order)
 }
 
-// Order is the column a list is sorted by. Choosing the same column again
-// reverses it. The zero value is the order that a view begins with.
+// Order is the column that a list is sorted by. The zero value is the initial order.
 type Order struct {
 	Column  int
 	Reverse bool
 }
 
-// By is the order after a column was chosen.
+// By is the order after a column was chosen. Choosing the same column again reverses it.
 func (o Order) By(column int) Order {
 	return Order{Column: column, Reverse: o.Column == column && !o.Reverse}
 }
 
-// Apply turns the result of a comparison around if the order is reversed.
-func (o Order) Apply(cmp int) int {
+// Apply negates a comparison if the order is reversed.
+func (o Order) Apply(comparison int) int {
 	if o.Reverse {
-		return -cmp
+		return -comparison
 	}
-	return cmp
+	return comparison
 }
 
 // Arrow is the sign behind the name of the sorted column.
@@ -45,65 +43,77 @@ func (o Order) Arrow(descending bool) string {
 	return "↑"
 }
 
-// Troubled is a screen that can leave out what means no trouble, which the action
-// Problems turns on and off.
+// Troubled is a screen with a problems-only mode, which the action Problems toggles.
 type Troubled interface {
 	Screen
 	Problems() bool
 }
 
-// reversed stands behind the name of a column whose order is turned around.
+// reversed follows the name of a column that is sorted in reverse.
 const reversed = " reversed"
 
-// OrderText is the order of a screen in words, empty for the one it begins with.
-func OrderText(s Sortable) string {
-	order, keys := s.Order(), s.SortKeys()
-	if order == (Order{}) || order.Column >= len(keys) {
-		return ""
-	}
-	text := keys[order.Column]
+// OrderName names the order of a screen.
+func OrderName(s Sortable) string {
+	order := s.Order()
+	name := s.SortKeys()[order.Column]
 	if order.Reverse {
-		text += reversed
+		name += reversed
 	}
-	return text
+	return name
 }
 
-// ReadOrder finds the order that OrderText has written for such a screen; of an
-// empty text the one it begins with. It reports false for a column the screen has
-// not.
+// OrderText is OrderName, but empty for the initial order.
+func OrderText(s Sortable) string {
+	if order := s.Order(); order == (Order{}) || order.Column >= len(s.SortKeys()) {
+		return ""
+	}
+	return OrderName(s)
+}
+
+// ReadOrder parses the result of OrderText. It reports false if the screen has no such column.
 func ReadOrder(s Sortable, text string) (Order, bool) {
 	if text = strings.TrimSpace(text); text == "" {
 		return Order{}, true
 	}
-	name, turned := strings.CutSuffix(text, reversed)
-	for i, key := range s.SortKeys() {
-		if strings.EqualFold(key, name) {
-			return Order{Column: i, Reverse: turned}, true
-		}
-	}
-	return Order{}, false
+	name, reverse := strings.CutSuffix(text, reversed)
+	at := slices.IndexFunc(s.SortKeys(), func(key string) bool { return strings.EqualFold(key, name) })
+	return Order{Column: max(at, 0), Reverse: reverse && at >= 0}, at >= 0
 }
 
-// Arrange puts rows in order for a list and returns them with their keys. While the
-// operator reads, rows stay where they are: old are the keys as they stand now; nil
-// means that another order was asked for.
+// Arrange sorts rows and returns them with their keys. While the operator reads, rows stay where they
+// are and new ones come last: old are the present keys, nil if the operator asked for another order.
 func Arrange[T any](
 	e *Env, rows []T, old []string, compare func(a, b *T) int, key func(row *T) string,
 ) (arranged []T, keys []string) {
-	sorted := slices.Clone(rows)
-	slices.SortStableFunc(sorted, func(a, b T) int { return compare(&a, &b) })
-	fresh := make([]string, len(sorted))
-	for i := range sorted {
-		fresh[i] = key(&sorted[i])
+	places := map[string]int{}
+	if e.Reading() {
+		for i, key := range old {
+			places[key] = i
+		}
 	}
-	arranged, keys = make([]T, 0, len(sorted)), make([]string, 0, len(sorted))
-	for _, i := range e.Settle(old, fresh) {
-		arranged, keys = append(arranged, sorted[i]), append(keys, fresh[i])
+	type placed struct {
+		row   T
+		key   string
+		place int
+	}
+	sorted := make([]placed, len(rows))
+	for i, row := range rows {
+		sorted[i] = placed{row: row, key: key(&row), place: len(old)}
+		if place, known := places[sorted[i].key]; known {
+			sorted[i].place = place
+		}
+	}
+	slices.SortStableFunc(sorted, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.place, b.place), compare(&a.row, &b.row))
+	})
+	arranged, keys = make([]T, len(rows)), make([]string, len(rows))
+	for i := range sorted {
+		arranged[i], keys[i] = sorted[i].row, sorted[i].key
 	}
 	return arranged, keys
 }
 
-// ListTitle says how a list is arranged: its order, and what is left out of it.
+// ListTitle says how a list is arranged: its order, and which rows are left out.
 func ListTitle(order string, problems bool, filter string) string {
 	if problems {
 		order += " · problems"

@@ -16,25 +16,24 @@ import (
 // Paint paints text in a role of the current theme.
 func (e *Env) Paint(role theme.Role, text string) string { return e.Theme.Paint(role, text) }
 
-// Dim paints text that is less important than the rest.
+// Dim paints secondary text.
 func (e *Env) Dim(text string) string { return e.Paint(theme.Dim, text) }
 
-// Look is the sign of a state, with a text behind it, in its colour.
+// Look is the sign of a state and a text, in the colour of the state.
 func (e *Env) Look(look theme.State, text string) string { return e.Paint(look.Role, look.Glyph+text) }
 
-// Head is the title of a block: dim capitals, with the mark of the feed that
-// the block is drawn from.
+// Head is the title of a block, with the mark of its feed.
 func (e *Env) Head(feed Feed, text string) string {
 	if mark := e.Mark(feed); mark != "" {
 		text += " " + mark
 	}
-	return e.Paint(theme.Dim, text)
+	return e.Dim(text)
 }
 
-// Num writes a number.
+// Num writes a number with groups of three digits.
 func (e *Env) Num(n int64) string { return widget.Number(n, e.Theme.Glyphs.Space) }
 
-// Plural is a number with the word for what it counts.
+// Plural is a number with its noun.
 func (e *Env) Plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -42,7 +41,7 @@ func (e *Env) Plural(n int64, one, many string) string {
 	return e.Num(n) + " " + many
 }
 
-// Consumers counts the consumers of a broker queue, or says that they were not counted.
+// Consumers is the number of consumers of a broker queue, or that it is unknown.
 func (e *Env) Consumers(q *monitor.BrokerQueue) string {
 	if q.Uncounted {
 		return widget.Unknown + " consumers"
@@ -50,7 +49,7 @@ func (e *Env) Consumers(q *monitor.BrokerQueue) string {
 	return e.Plural(q.Consumers, "consumer", "consumers")
 }
 
-// Count writes a count, with a plus when it stopped at a bound.
+// Count writes a count, with a plus if it stopped at a bound.
 func (e *Env) Count(c monitor.Count) string {
 	if c.AtLeast {
 		return e.Num(c.Value) + "+"
@@ -58,7 +57,7 @@ func (e *Env) Count(c monitor.Count) string {
 	return e.Num(c.Value)
 }
 
-// BrokerNum writes a number of a broker queue, or that it was not counted yet.
+// BrokerNum writes a number of a broker queue, or that it is unknown.
 func (e *Env) BrokerNum(q monitor.BrokerQueue, n int64) string {
 	if q.Uncounted {
 		return widget.Unknown
@@ -66,7 +65,7 @@ func (e *Env) BrokerNum(q monitor.BrokerQueue, n int64) string {
 	return e.Num(n)
 }
 
-// PerMinute writes a rate, or that it is not known yet.
+// PerMinute writes a rate, or that it is unknown.
 func (e *Env) PerMinute(name string) string {
 	rate, ok := e.Data.History.PerMinute(name)
 	if !ok {
@@ -75,7 +74,7 @@ func (e *Env) PerMinute(name string) string {
 	return e.Num(int64(rate+0.5)) + "/m"
 }
 
-// Change writes a net change, or that it is not known yet.
+// Change writes a net change, or that it is unknown.
 func (e *Env) Change(name string, age time.Duration) string {
 	n, ok := e.Data.History.Change(name, age)
 	if !ok {
@@ -89,10 +88,10 @@ func (e *Env) Spark(name string, span time.Duration, w int) string {
 	return widget.Spark(e.Data.History.Trend(name, span, w*e.Theme.Glyphs.PerCell()), w, &e.Theme.Glyphs)
 }
 
-// Points is how many values a chart shows in so many cells, at least one.
+// Points is how many values a chart shows in a number of cells, at least one.
 func (e *Env) Points(cells int) int { return max(1, cells) * e.Theme.Glyphs.PerCell() }
 
-// AgeHeat is how worrying it is that something began at a time, where so long is the limit.
+// AgeHeat is the colour of an age, by its share of a limit.
 func (e *Env) AgeHeat(at *time.Time, limit time.Duration) theme.Role {
 	if at == nil || limit <= 0 {
 		return theme.Plain
@@ -100,11 +99,8 @@ func (e *Env) AgeHeat(at *time.Time, limit time.Duration) theme.Role {
 	return theme.Heat(float64(e.Since(*at)) / float64(limit))
 }
 
-// State writes a state as glyph and word in its colour.
-func (e *Env) State(name string) string {
-	s := e.Theme.Of(name)
-	return e.Paint(s.Role, s.Glyph+" "+widget.Clean(name))
-}
+// State writes a state as glyph and name in its colour.
+func (e *Env) State(name string) string { return e.Look(e.Theme.Of(name), " "+widget.Clean(name)) }
 
 // StateCell is a state as the cell of a table.
 func (e *Env) StateCell(name string) widget.Cell {
@@ -112,7 +108,7 @@ func (e *Env) StateCell(name string) widget.Cell {
 	return widget.Cell{Text: s.Glyph + " " + name, Role: s.Role}
 }
 
-// AgeOf writes the age of a database time, or a dash when there is none.
+// AgeOf writes the age of a database time, or a dash for nil.
 func (e *Env) AgeOf(at *time.Time) string {
 	if at == nil {
 		return "-"
@@ -122,26 +118,23 @@ func (e *Env) AgeOf(at *time.Time) string {
 
 // Slots writes taken and total slots.
 func Slots(taken int64, limit *int64) string {
-	if limit == nil {
-		return strconv.FormatInt(taken, 10) + "/-"
-	}
-	return strconv.FormatInt(taken, 10) + "/" + strconv.FormatInt(*limit, 10)
+	return strconv.FormatInt(taken, 10) + "/" + Reference(limit)
 }
 
-// Missing explains in w cells why a feed has nothing to show yet. The cause stands at
-// the end of an error, so all of it is shown.
+// Missing explains in w cells why a feed has no data yet. An error is shown whole, because its cause
+// stands at its end.
 func (e *Env) Missing(feed Feed, what string, w int) []string {
 	if f := e.Data.Fresh(feed); f.Err != nil {
 		lines := []string{""}
 		for _, line := range widget.Hang(" ✗ ", what+" cannot be read: "+widget.Clean(f.Err.Error()), w-1) {
 			lines = append(lines, e.Paint(theme.Bad, line))
 		}
-		return append(lines, " It is tried again by itself; r tries at once.")
+		return append(lines, " The dashboard tries again; r tries at once.")
 	}
-	return []string{"", " " + e.Paint(theme.Dim, "Reading "+what+" …")}
+	return []string{"", " " + e.Dim("Reading "+what+" …")}
 }
 
-// Rule is a dim line with a title in it, as it stands above a preview.
+// Rule is a dim line with a title, for example above a preview.
 func (e *Env) Rule(left, right string, w int) string {
 	left = "─ " + widget.CutMiddle(widget.Clean(left), max(4, w/2)) + " "
 	if right != "" {
@@ -149,42 +142,12 @@ func (e *Env) Rule(left, right string, w int) string {
 	}
 	fill := w - widget.Width(left) - widget.Width(right)
 	if fill < 0 {
-		return e.Paint(theme.Dim, widget.Cut(left, w))
+		return e.Dim(widget.Cut(left, w))
 	}
-	return e.Paint(theme.Dim, left+strings.Repeat("─", fill)+right)
+	return e.Dim(left + strings.Repeat("─", fill) + right)
 }
 
-// Settle returns the order in which rows are to be shown: sorted when nobody is
-// reading, otherwise the old order with what is new at its end, so that nothing
-// moves under the cursor. Both lists hold keys; the result indexes sorted.
-func (e *Env) Settle(old, sorted []string) []int {
-	order := make([]int, 0, len(sorted))
-	if !e.Reading() || len(old) == 0 {
-		for i := range sorted {
-			order = append(order, i)
-		}
-		return order
-	}
-	at := make(map[string]int, len(sorted))
-	for i, key := range sorted {
-		at[key] = i
-	}
-	for _, key := range old {
-		if i, ok := at[key]; ok {
-			order = append(order, i)
-			delete(at, key)
-		}
-	}
-	for i, key := range sorted {
-		if _, fresh := at[key]; fresh {
-			order = append(order, i)
-		}
-	}
-	return order
-}
-
-// QueueName is the name of a queue as lists show it: its action, and of its
-// group the values with their names instead of JSON.
+// QueueName is the name of a queue in lists: its action, and its group as name=value instead of JSON.
 func QueueName(q *monitor.Queue) string {
 	decoder := json.NewDecoder(strings.NewReader(q.Group))
 	decoder.UseNumber()
@@ -206,3 +169,6 @@ func QueueName(q *monitor.Queue) string {
 	}
 	return q.ActionRef + " " + strings.Join(parts, ", ")
 }
+
+// TimeOfDay writes a time without its date.
+func TimeOfDay(at time.Time) string { return at.UTC().Format("15:04:05") }

@@ -7,63 +7,60 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// Thing is what can be taken out of the dashboard of a row, or of what a view shows.
+// Thing is a row, or the subject of a view, as it is copied and exported.
 type Thing struct {
-	// Name is what people call it, ID what identifies it.
+	// Name is for people, ID identifies it.
 	Name, ID string
-	// Value is what was read of it. Nothing changes it later.
+	// Value is the reading. It never changes.
 	Value any
-	// Command are the arguments with which attune-executor shows it, Table and Where
-	// the rows of the database that it is; empty where there are none.
+	// Command are the arguments with which attune-executor shows it; Table and Where are its row in the
+	// database. All may be empty.
 	Command      []string
 	Table, Where string
-	// Queue is the queue of the broker whose page a link leads to; empty for none.
+	// Queue is the broker queue that a link leads to; empty for none.
 	Queue string
-	// Execution is the one whose tree it stands in; zero for none.
+	// Execution is the execution whose tree contains it; zero for none.
 	Execution int64
-	// Path and Text are where the cursor is in the document in sight, and the value
-	// there, as far as that is shown; InDocument is false where there is no document.
+	// Path and Text are the place of the cursor in the document, and the visible value there. InDocument
+	// is false without a document.
 	Path, Text string
 	InDocument bool
 }
 
-// Listed is a list whose rows can be taken out, by the places of its table where it
-// has one.
+// Listed is a list whose rows can be exported.
 type Listed interface {
 	Len() int
 	// Key identifies a row.
 	Key(row int) string
-	// Thing is what a row is.
+	// Thing is a row for the export.
 	Thing(row int) Thing
 }
 
-// Cut is a list that may hold only a part of what matches.
+// Cut is a list that may hold only some of the matches.
 type Cut interface {
-	// Beyond says what is not in the list; empty where all is.
+	// Beyond says which matches are missing; empty if none.
 	Beyond() string
 }
 
-// Shows is a view that shows one thing which can be taken out. In a list it is what
-// has the focus in place of the row under the cursor.
+// Shows is a view with a subject that can be exported. In a list it replaces the selected row.
 type Shows interface {
-	// Thing is what it shows; false while that was not read, or while the list has the
-	// focus.
+	// Shows is the subject; false until it was read, or while the list has the focus.
 	Shows() (Thing, bool)
 }
 
-// AllLetters is what is asked for to read every letter of the ledger that a list would
-// show. Row and Any touch nothing of the view, so that they can be used beside it.
-type AllLetters struct {
-	// Filter is what the database is asked; it leaves out no more than the list does.
+// LedgerExport is a request for every dead letter that a list would show. Row and Any do not use the
+// view, so another goroutine may call them.
+type LedgerExport struct {
+	// Filter is the filter of the database. It matches all rows of the list, and maybe more.
 	Filter monitor.DeadLetterFilter
-	// Waiting says that letters are wanted which wait, Decided that others are.
+	// Waiting asks for waiting dead letters, Decided for decided ones.
 	Waiting, Decided bool
-	// Row is a letter as it leaves the dashboard, and whether the list would show it.
-	// Any is the same of a letter that is wanted whatever the filter says.
+	// Row converts a dead letter for the export and reports whether the list would show it. Any converts
+	// it whatever the filter is.
 	Row, Any func(l *monitor.LedgerEntry) (id int64, value any, wanted bool)
 }
 
-// ExecutionThing is an execution, of which a value was read.
+// ExecutionThing is an execution with its reading.
 func ExecutionThing(x *monitor.Execution, value any) Thing {
 	id := strconv.FormatInt(x.ID, 10)
 	t := Thing{Name: "execution " + id, ID: id, Value: value, Command: []string{"execution", "show", id},
@@ -74,38 +71,36 @@ func ExecutionThing(x *monitor.Execution, value any) Thing {
 	return t
 }
 
-// QueueThing is an admission queue, of which a value was read.
+// QueueThing is an admission queue with its reading.
 func QueueThing(q *monitor.Queue, value any) Thing {
 	t := Thing{Name: "queue " + QueueName(q), ID: QueueName(q), Value: value,
 		Command: []string{"queue", "show", q.ActionRef}}
 	if q.Group != "" {
 		t.Command = append(t.Command, "--group", q.Group)
 	}
-	if q.LimitFrom.Kind != "" { // where queues are recorded one by one
+	if q.LimitFrom.Kind != "" { // the queue has a row of its own
 		t.Table, t.Where = "execution_admission_state", "id = "+strconv.FormatInt(q.ID, 10)
 	}
 	return t
 }
 
-// WorkerThing is a worker, of which a value was read.
+// WorkerThing is a worker with its reading.
 func WorkerThing(w *monitor.Worker, value any) Thing {
 	name := cmp.Or(w.Name, strconv.FormatInt(w.ID, 10))
 	t := Numbered("worker", w.ID, "", "worker", value)
-	t.Name, t.ID, t.Queue, t.Command = "worker "+
-		name, name, monitor.WorkerQueue(w.ID), []string{"workers", "show", name}
+	t.Name, t.ID = "worker "+name, name
+	t.Queue, t.Command = monitor.WorkerQueue(w.ID), []string{"workers", "show", name}
 	return t
 }
 
-// LetterThing is a dead letter of the ledger, of which a value was read.
-func LetterThing(id int64, value any) Thing {
-	number := strconv.FormatInt(id, 10)
-	return Thing{
-		Name: "dead letter " + number, ID: number, Value: value, Command: []string{"dlq", "show", number},
-		Table: "dead_letter", Where: "id = " + number, Queue: monitor.DeadLetterQueue,
-	}
+// DeadLetterThing is a dead letter with its reading.
+func DeadLetterThing(id int64, value any) Thing {
+	t := Numbered("dead letter", id, "dlq", "dead_letter", value)
+	t.Queue = monitor.DeadLetterQueue
+	return t
 }
 
-// Numbered is something that a command shows by its number and a table has under it.
+// Numbered is a row of a table by its id, with the command that shows it; an empty command shows none.
 func Numbered(what string, id int64, command, table string, value any) Thing {
 	number := strconv.FormatInt(id, 10)
 	t := Thing{Name: what + " " + number, ID: number, Value: value, Table: table, Where: "id = " + number}
@@ -115,7 +110,7 @@ func Numbered(what string, id int64, command, table string, value any) Thing {
 	return t
 }
 
-// BrokerQueueThing is a queue of the broker.
+// BrokerQueueThing is a broker queue with its reading.
 func BrokerQueueThing(q monitor.BrokerQueue) Thing {
 	return Thing{Name: "queue " + q.Name, ID: q.Name, Value: q, Queue: q.Name}
 }

@@ -1,9 +1,8 @@
-// Package deadletters shows the ledger of dead letters: what died, what was decided, and
-// what a requeue would do; beside it the depth of the broker's queue, from which S takes
-// messages into the ledger.
+// Package deadletters shows the ledger of dead letters: what died, what was decided, and what a requeue
+// would do. Above it stands the depth of the broker's queue, whose messages S moves into the ledger.
 //
-// A depth of zero on the broker is not health by itself: a consumer may be handling
-// them, or they may be lost before they arrive. So the view shows both numbers.
+// Both numbers are shown because a depth of zero does not mean that all is well: a consumer may be
+// taking the messages, or they may be lost before they arrive.
 package deadletters
 
 import (
@@ -15,33 +14,34 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
-	"github.com/attune-go/attune/tui/widget"
 )
 
-// DeadLetters is the view.
+// DeadLetters is the list of dead letters.
 type DeadLetters struct {
 	*list.List[row]
 
-	env    *screen.Env
-	groups *widget.Table
-	older  older
-	// all are the rows that were read.
-	all      []row
-	by       int
-	gathered []group
-	// onGroups is true while the groups have the focus.
+	env      *screen.Env
+	all      []row // without the filter
+	older    older
+	groups   *list.Table[group]
+	grouping int // of groupings
 	onGroups bool
-	first    int
 }
 
 // New makes the view.
 func New(env *screen.Env) *DeadLetters {
-	v := &DeadLetters{env: env, groups: widget.NewTable(groupColumns)}
+	v := &DeadLetters{env: env}
+	v.groups = list.NewTable(env, func(g *group) string { return g.key }, v.groupFields())
 	v.List = list.New(env, list.Spec[row]{
-		View: keymap.InDeadLetters, Singular: "dead letter", Plural: "dead letters",
-		Feed: screen.FeedDeadLetters, Stale: v.behind,
+		View: keymap.InDeadLetters, Singular: "dead letter", Plural: "dead letters", Feed: screen.FeedDeadLetters,
 		MoreFeeds: func() []screen.Feed { return []screen.Feed{screen.FeedLedger, screen.FeedPast} },
-		Loaded:    func() bool { return env.Data.DeadLetters != nil }, Rows: func() []row { return v.all },
+		Stale: func() screen.Feed {
+			if v.wantsPage() {
+				return screen.FeedLedger
+			}
+			return ""
+		},
+		Loaded: func() bool { return env.Data.DeadLetters != nil }, Rows: func() []row { return v.all },
 		Fields: fields,
 		SearchTexts: func(r *row) []string {
 			return []string{
@@ -49,17 +49,14 @@ func New(env *screen.Env) *DeadLetters {
 				strconv.FormatInt(r.execution(), 10), r.Queue,
 			}
 		},
-		Key:       (*row).key,
-		Name:      (*row).name,
-		TieBreak:  func(a, b *row) int { return cmp.Compare(a.at, b.at) },
-		IsProblem: (*row).troubles,
-		Reset:     func() { v.restart(); v.gather() },
-		RowsChanged: func() {
-			v.gathered = groupings[v.by].gather(v.VisibleRows())
-			v.groups.SetRows(&groupRows{env, v.gathered, v.isMarked})
-		},
-		Actions: func(*row) (act.Menu, bool) { return act.Menu{}, false },
-		Export:  func(r *row) screen.Thing { return r.thing() },
+		Key: (*row).key, Name: (*row).name,
+		TieBreak:    func(a, b *row) int { return cmp.Compare(a.at, b.at) },
+		IsProblem:   func(r *row) bool { return r.Open() },
+		Reset:       func() { v.restart(); v.gather() },
+		RowsChanged: func() { v.groups.SetList(groupings[v.grouping].gather(v.VisibleRows())) },
+		Header:      v.header,
+		Actions:     func(*row) (act.Menu, bool) { return act.Menu{}, false },
+		Export:      func(r *row) screen.Thing { return r.export(*r.LedgerEntry) },
 		Truncated: func() string {
 			if v.more() != "" {
 				return "the ledger holds more"
@@ -81,13 +78,10 @@ func (v *DeadLetters) Title() (left, right string) {
 	return "DLQ " + monitor.DeadLetterQueue, right + v.env.Mark(screen.FeedDeadLetters)
 }
 
-// Select puts the cursor on a line of the body.
-func (v *DeadLetters) Select(line int) bool { return v.Table().Select(line - v.first - 1) }
-
 // Changed takes over new data.
 func (v *DeadLetters) Changed(feed screen.Feed) {
 	if feed == screen.FeedLedger {
-		v.take(v.env.Data.LedgerPage)
+		v.merge(v.env.Data.LedgerPage)
 	}
 	if feed == screen.FeedLedger || feed == screen.FeedDeadLetters {
 		v.gather()
@@ -95,131 +89,142 @@ func (v *DeadLetters) Changed(feed screen.Feed) {
 	}
 }
 
-// gather makes the rows anew.
+// gather lists the rows of all readings. Most entries are those of the last time: their rows are kept.
 func (v *DeadLetters) gather() {
-	before := v.all
-	v.all = make([]row, 0, len(before))
-	made := make(map[*monitor.LedgerEntry]*row, len(before)) // of which most come again as they were
-	for i := range before {
-		made[before[i].LedgerEntry] = &before[i]
-	}
-	add := func(l *monitor.LedgerEntry) {
-		if r := made[l]; r != nil {
-			v.all = append(v.all, *r)
-			return
-		}
-		v.all = append(v.all, ledgerRow(l))
-	}
-	if d := v.env.Data.DeadLetters; d != nil && d.Ledger != nil {
-		for i := range d.Ledger.Recent {
-			add(&d.Ledger.Recent[i])
-		}
-		v.gatherOlder(add)
-	}
+	before := make(map[*monitor.LedgerEntry]*row, len(v.all))
 	for i := range v.all {
-		v.all[i].at = i
+		before[v.all[i].LedgerEntry] = &v.all[i]
 	}
+	entries := v.entries()
+	all := make([]row, len(entries))
+	for i, l := range entries {
+		if r := before[l]; r != nil {
+			all[i] = *r
+		} else {
+			all[i] = newRow(l)
+		}
+		all[i].at = i
+	}
+	v.all = all
 }
-
-func (v *DeadLetters) isMarked(key string) bool { return v.Table().MarkName(key) != "" }
 
 // Do carries out an action.
 func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
+	effect := screen.Effect{Handled: true}
 	switch action {
 	case keymap.GroupBy:
-		v.by = (v.by + 1) % len(groupings)
+		v.grouping = (v.grouping + 1) % len(groupings)
 		v.Rebuild(false)
-		return screen.Effect{Handled: true, Note: "grouped by " + groupings[v.by].name}
+		effect.Note = "grouped by " + groupings[v.grouping].name
 	case keymap.Problems:
 		return v.List.Do(action)
 	case keymap.Preview:
 		v.ShowPreview(!v.PreviewShown())
 		v.onGroups = false
-		return screen.Effect{Handled: true}
 	case keymap.NextPane, keymap.PrevPane:
-		v.onGroups = !v.onGroups && v.PreviewShown() && len(v.gathered) > 0
-		return screen.Effect{Handled: true}
+		v.onGroups = !v.onGroups && v.PreviewShown() && v.groups.Len() > 0
 	case keymap.Open:
-		return v.open()
-	}
-	if v.onGroups {
-		return v.doGroups(action)
-	}
-	effect := screen.Effect{Handled: screen.MoveTable(v.Table(), action)}
-	switch {
-	case action == keymap.Top && v.Table().Marks() == 0:
-		v.restart() // from the top the ledger is read anew, with what came meanwhile
-		v.gather()
-		v.Rebuild(false)
-	case action == keymap.Bottom:
-		v.older.bounded = false // it is asked for
-	case action == keymap.MarkAll:
-		effect.Take = v.more() != ""
+		if g := v.groups.Current(); v.onGroups && g != nil {
+			v.Table().Seek(g.keys[0])
+			v.onGroups = false
+		} else if v.Current() != nil {
+			effect.Open = screen.Nav{View: keymap.InLetter, Shown: inList}
+		}
+	default:
+		if v.onGroups {
+			effect.Handled = v.doGroups(action)
+			break
+		}
+		effect.Handled = screen.MoveTable(v.Table(), action)
+		switch {
+		case action == keymap.Top && v.Table().Marks() == 0:
+			v.restart() // reads the ledger anew from its top
+			v.gather()
+			v.Rebuild(false)
+		case action == keymap.Bottom:
+			v.older.bounded = false
+		case action == keymap.MarkAll:
+			effect.Take = v.more() != ""
+		}
 	}
 	return effect
 }
 
-// behind asks for the next page of the ledger when the end of what was read is near.
-func (v *DeadLetters) behind() screen.Feed {
-	if v.wanting() {
-		return screen.FeedLedger
+// doGroups carries out an action on the groups: marks are those of a whole group.
+func (v *DeadLetters) doGroups(action keymap.Action) bool {
+	switch g := v.groups.Current(); action {
+	case keymap.MarkAll, keymap.MarkRange:
+	case keymap.Unmark:
+		v.Table().Unmark()
+	case keymap.Mark:
+		if g == nil {
+			break
+		}
+		if v.marked(g) == len(g.keys) {
+			v.Table().UnmarkKeys(g.keys)
+		} else {
+			v.Table().MarkKeys(g.keys)
+		}
+		v.groups.Move(1)
+	default:
+		return screen.MoveTable(v.groups.Table, action)
 	}
-	return ""
+	return true
 }
 
-// doGroups is Do while the groups have the focus: a mark is one of the whole group.
-func (v *DeadLetters) doGroups(action keymap.Action) screen.Effect {
-	if action != keymap.Mark {
-		if action == keymap.MarkAll || action == keymap.MarkRange {
-			return screen.Effect{Handled: true}
-		}
-		if action == keymap.Unmark {
-			v.Table().Unmark()
-			return screen.Effect{Handled: true}
-		}
-		return screen.Effect{Handled: screen.MoveTable(v.groups, action)}
-	}
-	at := v.groups.Cursor()
-	if at < 0 {
-		return screen.Effect{Handled: true}
-	}
-	keys := v.gathered[at].keys
-	marked := 0
-	for _, key := range keys {
-		if v.isMarked(key) {
-			marked++
-		}
-	}
-	if marked == len(keys) {
-		v.Table().UnmarkKeys(keys)
-	} else {
-		v.Table().MarkKeys(keys)
-	}
-	v.groups.Move(1)
-	return screen.Effect{Handled: true}
-}
-
-// open shows the letter under the cursor.
-func (v *DeadLetters) open() screen.Effect {
-	if v.onGroups && v.groups.Cursor() >= 0 {
-		want := v.gathered[v.groups.Cursor()].keys[0]
-		for i := range v.VisibleRows() {
-			if v.VisibleRows()[i].key() == want {
-				v.Table().Move(i - v.Table().Cursor())
-			}
-		}
-		v.onGroups = false
-		return screen.Effect{Handled: true}
-	}
-	if v.Current() == nil {
-		return screen.Effect{Handled: true}
-	}
-	return screen.Effect{Handled: true, Open: screen.Nav{View: keymap.InLetter, Shown: inList}}
-}
-
-// Leave takes the focus back from the groups.
+// Leave takes the focus from the groups.
 func (v *DeadLetters) Leave() bool {
 	was := v.onGroups
 	v.onGroups = false
 	return was
+}
+
+// Acts is the menu for the marked dead letters, the selected one, or the broker's queue.
+func (v *DeadLetters) Acts() (act.Menu, bool) {
+	depth := v.env.Data.Depth()
+	switch r := v.Current(); {
+	case v.Table().Marks() > 0 && v.recent() != nil:
+		targets := screen.Targets(v.Table().Marked())
+		for i := range targets {
+			targets[i].Ref, targets[i].Name = targets[i].Name, "dead letter "+targets[i].Name
+		}
+		return act.ForMarkedLetters(targets), true
+	case r != nil:
+		return act.ForLetter(r.LedgerEntry, depth), true
+	default:
+		return act.ForNoLetter(depth), true
+	}
+}
+
+// DiscardsFiltered reports whether discarding all means every match of the filter: nothing is marked,
+// and there is a filter.
+func (v *DeadLetters) DiscardsFiltered() bool {
+	return v.recent() != nil && v.Table().Marks() == 0 && (v.Filter() != "" || v.Problems())
+}
+
+// RelatedExecution is the execution of the selected dead letter.
+func (v *DeadLetters) RelatedExecution() (*monitor.Execution, bool) { return v.Current().related() }
+
+// Relations lists what is related to the selected dead letter.
+func (v *DeadLetters) Relations() (title string, list []screen.Relation, ok bool) {
+	return v.Current().relations()
+}
+
+// All describes an export of every dead letter that the list would show; false without a ledger.
+func (v *DeadLetters) All() (screen.LedgerExport, bool) {
+	if v.recent() == nil {
+		return screen.LedgerExport{}, false
+	}
+	matches, problems := v.Matcher(), v.Problems()
+	export := screen.LedgerExport{Filter: v.request()}
+	export.Waiting, export.Decided = v.kinds()
+	export.Row = func(l *monitor.LedgerEntry) (int64, any, bool) {
+		r := newRow(l)
+		return l.ID, r.document(*l), (!problems || r.Open()) && matches(&r)
+	}
+	export.Any = func(l *monitor.LedgerEntry) (int64, any, bool) {
+		r := newRow(l)
+		return l.ID, r.document(*l), true
+	}
+	return export, true
 }

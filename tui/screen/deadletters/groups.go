@@ -6,50 +6,46 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// grouping is by what letters are gathered.
+// grouping is a choice of what the dead letters of a group have in common.
 type grouping struct {
 	name string
 	of   []func(*row) string
 }
 
-func byReason(r *row) string { return r.Reason }
-func byAction(r *row) string { return r.ActionRef }
-func byType(r *row) string   { return r.Type }
-func byError(r *row) string  { return r.problem }
-
-// groupings are what key a cycles through.
 var groupings = []grouping{
-	{"reason × action × worker", []func(*row) string{byReason, byAction, (*row).from}},
-	{"reason × action × worker × type × error", []func(*row) string{byReason, byAction, (*row).from, byType, byError}},
-	{"reason", []func(*row) string{byReason}},
-	{"action", []func(*row) string{byAction}},
-	{"worker", []func(*row) string{(*row).from}},
-	{"type", []func(*row) string{byType}},
-	{"error", []func(*row) string{byError}},
+	{name: "reason × action × worker", of: []func(*row) string{byReason, byAction, (*row).from}},
+	{name: "reason × action × worker × type × error",
+		of: []func(*row) string{byReason, byAction, (*row).from, byType, byError}},
+	{name: "reason", of: []func(*row) string{byReason}},
+	{name: "action", of: []func(*row) string{byAction}},
+	{name: "worker", of: []func(*row) string{(*row).from}},
+	{name: "type", of: []func(*row) string{byType}},
+	{name: "error", of: []func(*row) string{byError}},
 }
 
-// group is letters that have the same problem.
+// group is dead letters with the same problem.
 type group struct {
 	key            string
 	parts          []string
 	keys           []string
 	oldest, newest *time.Time
-	counts         [blocked + 1]int
+	counts         [classes]int64
 }
 
 func (g *grouping) key(r *row) (string, []string) {
 	parts := make([]string, len(g.of))
 	for i, of := range g.of {
-		parts[i] = cmp.Or(of(r), "-")
+		parts[i] = dash(of(r))
 	}
 	return strings.Join(parts, "\x00"), parts
 }
 
-// gather puts rows into groups, the largest first.
+// gather groups the rows, the largest group first.
 func (g *grouping) gather(rows []row) []group {
 	var groups []group
 	at := map[string]int{}
@@ -60,69 +56,96 @@ func (g *grouping) gather(rows []row) []group {
 		if !known {
 			n = len(groups)
 			at[key] = n
-			groups = append(groups, group{key: key, parts: parts})
+			groups = append(groups, group{key: key, parts: parts, oldest: r.died(), newest: r.died()})
 		}
 		one := &groups[n]
 		one.keys = append(one.keys, r.key())
 		one.counts[r.verdict.class]++
-		died := r.died()
-		if one.oldest == nil || died.Before(*one.oldest) {
+		if died := r.died(); died.Before(*one.oldest) {
 			one.oldest = died
-		}
-		if one.newest == nil || died.After(*one.newest) {
+		} else if died.After(*one.newest) {
 			one.newest = died
 		}
 	}
-	slices.SortStableFunc(groups, func(a, b group) int { return len(b.keys) - len(a.keys) })
+	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(len(b.keys), len(a.keys)) })
 	return groups
 }
 
-// groupRows shows groups in a table.
-type groupRows struct {
-	env  *screen.Env
-	list []group
-	mark func(key string) bool
-}
-
-var groupColumns = []widget.Column{
-	{Title: " ", Width: 1},
-	{Title: "PROBLEM", Width: 20, Grow: true},
-	{Title: "COUNT", Width: 6, Right: true},
-	{Title: "OLDEST", Width: 7, Right: true, Priority: 2},
-	{Title: "NEWEST", Width: 7, Right: true, Priority: 2},
-	{Title: "REQUEUE", Width: 7, Right: true},
-	{Title: "STALE", Width: 6, Right: true},
-	{Title: "BLOCKED", Width: 7, Right: true},
-}
-
-// Len is the number of groups.
-func (g *groupRows) Len() int { return len(g.list) }
-
-// Key identifies a group.
-func (g *groupRows) Key(i int) string { return g.list[i].key }
-
-// Cells are the texts of a group.
-func (g *groupRows) Cells(i int, into []widget.Cell) []widget.Cell {
-	one, e := &g.list[i], g.env
-	sign := " "
-	if marked := g.marked(one); marked == len(one.keys) {
-		sign = e.Theme.Glyphs.Done
-	} else if marked > 0 {
-		sign = e.Theme.Glyphs.Dot
+func (v *DeadLetters) groupFields() []list.Field[group] {
+	count := func(title string, width int, n func(g *group) int64) list.Field[group] {
+		return list.Field[group]{Column: widget.Column{Title: title, Width: width, Right: true}, Cell: list.Number(n)}
 	}
-	num := func(n int) widget.Cell { return widget.Cell{Text: e.Num(int64(n))} }
-	return append(into, widget.Cell{Text: sign}, widget.Cell{Text: strings.Join(one.parts, "  ")}, num(len(one.keys)),
-		widget.Cell{Text: e.AgeOf(one.oldest)},
-		widget.Cell{Text: e.AgeOf(one.newest)}, num(one.counts[requeue]), num(one.counts[stale]),
-		num(one.counts[blocked]))
+	return []list.Field[group]{
+		{Column: widget.Column{Title: " ", Width: 1}, Cell: func(e *screen.Env, g *group) widget.Cell {
+			switch v.marked(g) {
+			case 0:
+				return widget.Cell{Text: " "}
+			case len(g.keys):
+				return widget.Cell{Text: e.Theme.Glyphs.Done}
+			default:
+				return widget.Cell{Text: e.Theme.Glyphs.Dot}
+			}
+		}},
+		{
+			Column: widget.Column{Title: "PROBLEM", Width: 20, Grow: true},
+			Cell:   list.Plain(func(g *group) string { return strings.Join(g.parts, "  ") }),
+		},
+		count("COUNT", 6, func(g *group) int64 { return int64(len(g.keys)) }),
+		{
+			Column: widget.Column{Title: "OLDEST", Width: 7, Right: true, Priority: 2},
+			Cell:   list.Age(func(g *group) *time.Time { return g.oldest }),
+		},
+		{
+			Column: widget.Column{Title: "NEWEST", Width: 7, Right: true, Priority: 2},
+			Cell:   list.Age(func(g *group) *time.Time { return g.newest }),
+		},
+		count("REQUEUE", 7, func(g *group) int64 { return g.counts[requeue] }),
+		count("STALE", 6, func(g *group) int64 { return g.counts[stale] }),
+		count("BLOCKED", 7, func(g *group) int64 { return g.counts[blocked] }),
+	}
 }
 
-func (g *groupRows) marked(one *group) int {
-	n := 0
-	for _, key := range one.keys {
-		if g.mark(key) {
+// marked counts the marked dead letters of a group.
+func (v *DeadLetters) marked(g *group) (n int) {
+	for _, key := range g.keys {
+		if v.Table().MarkName(key) != "" {
 			n++
 		}
 	}
 	return n
+}
+
+// groupLines are the groups: a table if there is room or they have the focus, else a line, and none in
+// a low window.
+func (v *DeadLetters) groupLines(w, h int) []string {
+	e, n := v.env, v.groups.Len()
+	small := w < 100 || h < 16
+	switch {
+	case n == 0, small && !v.onGroups && h < lowHeight:
+		return nil
+	case small && !v.onGroups:
+		var parts []string
+		for i := range min(n, 4) {
+			g := &v.groups.List[i]
+			parts = append(parts, widget.Clean(strings.Join(g.parts, " "))+" "+e.Num(int64(len(g.keys))))
+		}
+		if n > 4 {
+			parts = append(parts, "…")
+		}
+		return []string{" " + e.Dim("groups   ") + widget.Cut(strings.Join(parts, " · "), max(1, w-12))}
+	}
+	hint := "a groups by · tab, then space marks a whole group"
+	if v.onGroups {
+		hint = "space marks a whole group · tab back"
+	}
+	if w < 80 {
+		hint = "tab back"
+	}
+	limit := max(3, h/4)
+	if small {
+		limit = max(3, h/2)
+	}
+	room := min(n+1, limit)
+	return append([]string{e.Rule("groups "+groupings[v.grouping].name, hint, w)},
+		widget.Fit(v.groups.Lines(w, room, e.Theme), w, room)...)
 }

@@ -2,6 +2,7 @@ package deadletters
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,54 +14,50 @@ import (
 )
 
 const (
-	// maxOlder bounds how many letters are kept beyond the newest.
+	// maxOlder bounds the dead letters that are kept beyond the newest.
 	maxOlder = 5_000
-	// nearEnd is how near the end of what was read the cursor is when more is read.
+	// nearEnd is the distance of the cursor from the last row at which the next page is read.
 	nearEnd = monitor.DefaultPage / 4
 )
 
-// older are letters of the ledger beyond those that every poll reads: those that wait
-// further down, then the others, each page below the one before. They are read as the
-// operator comes near the end, and answer the filter that was in place then.
+// older is the part of the ledger below the newest entries, which every poll reads: first the waiting
+// dead letters, then the decided ones, page by page. It belongs to the present filter.
 type older struct {
-	letters map[int64]*monitor.LedgerEntry
-	// decided is true once all that wait were read, ended once all were.
+	entries map[int64]*monitor.LedgerEntry
+	// decided is true once all waiting entries were read, ended once all entries were.
 	decided, ended bool
-	// next is below which letter the next page begins; zero: where the polls end.
-	next int64
-	// bounded says that a search stopped at its bound and found nothing: the next one
-	// is for the operator to ask for.
+	next           int64 // the next page begins below this id; zero begins where the polls end
+	// bounded is true if the last search stopped at its bound with no match: G continues it.
 	bounded bool
 }
 
-// restart forgets what was read beyond the newest, since it answers another question.
+// restart forgets the older entries.
 func (v *DeadLetters) restart() {
 	waiting, _ := v.kinds()
-	v.older = older{letters: map[int64]*monitor.LedgerEntry{}, decided: !waiting}
+	v.older = older{entries: map[int64]*monitor.LedgerEntry{}, decided: !waiting}
 }
 
-// kinds says which of the letters are wanted: those that wait, and those that do not.
+// kinds reports whether the filter wants waiting and decided entries.
 func (v *DeadLetters) kinds() (waiting, decided bool) {
 	wanted := v.narrowed().Decisions
 	waiting = len(wanted) == 0 || wanted[0] == monitor.DecisionOpen
 	return waiting, !v.Problems() && (len(wanted) == 0 || !waiting)
 }
 
-// Ask is what is to be read of the ledger: the next page when the end of what was
-// read is near, otherwise the letters in sight again; false when the polls read all
-// that there is to be seen.
+// Ask is the next reading of the ledger: the next page near the end of the list, or else a page of the
+// older entries on the screen. It is false if the polls read every visible entry.
 func (v *DeadLetters) Ask() (f monitor.DeadLetterFilter, cursor int64, ok bool) {
 	if v.recent() == nil {
 		return f, 0, false
 	}
-	f = v.asked()
-	if v.wanting() {
+	f = v.request()
+	if v.wantsPage() {
 		f.Open, f.Decided = !v.older.decided, v.older.decided
-		return f, v.below(), true
+		return f, v.nextCursor(), true
 	}
 	if at := v.Table().Offset(); v.Order() == (screen.Order{}) && at >= 0 && at < v.Len() {
 		r := v.VisibleRows()[at]
-		if _, further := v.older.letters[r.ID]; further {
+		if _, older := v.older.entries[r.ID]; older {
 			f.Open, f.Decided = r.Open(), !r.Open()
 			return f, r.ID + 1, true
 		}
@@ -68,16 +65,16 @@ func (v *DeadLetters) Ask() (f monitor.DeadLetterFilter, cursor int64, ok bool) 
 	return f, 0, false
 }
 
-// asked is what the database is asked for, of those that wait or of the others.
-func (v *DeadLetters) asked() monitor.DeadLetterFilter {
+// request is the filter of a reading, without the choice of waiting or decided entries.
+func (v *DeadLetters) request() monitor.DeadLetterFilter {
 	f := v.narrowed()
 	if slices.Contains(f.Decisions, monitor.DecisionOpen) {
-		f.Decisions = nil // it is what Open asks for
+		f.Decisions = nil // Open asks for them
 	}
 	return f
 }
 
-// recent is what every poll reads of the ledger, or nil.
+// recent is the part of the ledger that every poll reads, or nil.
 func (v *DeadLetters) recent() []monitor.LedgerEntry {
 	if d := v.env.Data.DeadLetters; d != nil && d.Ledger != nil {
 		return d.Ledger.Recent
@@ -85,14 +82,13 @@ func (v *DeadLetters) recent() []monitor.LedgerEntry {
 	return nil
 }
 
-// wanting reports whether another page is to be read.
-func (v *DeadLetters) wanting() bool {
-	return !v.older.ended && !v.older.bounded && len(v.older.letters) < maxOlder &&
+func (v *DeadLetters) wantsPage() bool {
+	return !v.older.ended && !v.older.bounded && len(v.older.entries) < maxOlder &&
 		len(v.recent()) >= monitor.LedgerRecent && v.Len()-v.Table().Cursor() < nearEnd
 }
 
-// below is where the next page begins: below the last of its kind that was read.
-func (v *DeadLetters) below() int64 {
+// nextCursor is where the next page begins: below the last entry of its kind.
+func (v *DeadLetters) nextCursor() int64 {
 	if v.older.next != 0 {
 		return v.older.next
 	}
@@ -105,91 +101,88 @@ func (v *DeadLetters) below() int64 {
 	return last
 }
 
-// take puts a page of the ledger into the list.
-func (v *DeadLetters) take(page *monitor.LedgerPage) {
-	if page == nil || !page.Filter.Open && !page.Filter.Decided || !v.sameFilter(page.Filter) {
-		return // nothing was asked, or something else than is wanted now
+// merge takes over a page of the ledger, unless it answers another filter.
+func (v *DeadLetters) merge(page *monitor.LedgerPage) {
+	if page == nil || !page.Filter.Open && !page.Filter.Decided || !v.sameFilter(&page.Filter) {
+		return
 	}
 	o := &v.older
-	continues := page.From == v.below() && page.Filter.Decided == o.decided && !o.ended
-	v.forget(page)
+	continues := page.From == v.nextCursor() && page.Filter.Decided == o.decided && !o.ended
+	if page.Filter.Open && !page.Bounded { // waiting entries that are missing from the page were decided meanwhile
+		still := make(map[int64]bool, len(page.List))
+		for i := range page.List {
+			still[page.List[i].ID] = true
+		}
+		maps.DeleteFunc(o.entries, func(id int64, l *monitor.LedgerEntry) bool {
+			return l.Open() && id < page.From && id >= page.Next && !still[id]
+		})
+	}
 	for i := range page.List {
-		if _, known := o.letters[page.List[i].ID]; known || continues {
-			o.letters[page.List[i].ID] = &page.List[i]
+		if _, known := o.entries[page.List[i].ID]; known || continues {
+			o.entries[page.List[i].ID] = &page.List[i]
 		}
 	}
 	if !continues {
 		return
 	}
 	o.bounded = page.Bounded && len(page.List) == 0
-	if o.next = page.Next; page.Next != 0 {
-		return
-	}
-	_, decided := v.kinds()
-	o.ended = o.decided || !decided
-	o.decided = true
-}
-
-// forget drops letters that waited and are not in a page that should have them: they
-// were decided meanwhile.
-func (v *DeadLetters) forget(page *monitor.LedgerPage) {
-	if !page.Filter.Open || page.Bounded {
-		return
-	}
-	still := make(map[int64]bool, len(page.List))
-	for i := range page.List {
-		still[page.List[i].ID] = true
-	}
-	for id, l := range v.older.letters {
-		if l.Open() && id < page.From && id >= page.Next && !still[id] {
-			delete(v.older.letters, id)
-		}
+	if o.next = page.Next; page.Next == 0 {
+		_, decided := v.kinds()
+		o.ended = o.decided || !decided
+		o.decided = true
 	}
 }
 
-// sameFilter reports whether a page answers the filter in place.
-func (v *DeadLetters) sameFilter(of monitor.DeadLetterFilter) bool {
+func (v *DeadLetters) sameFilter(of *monitor.DeadLetterFilter) bool {
 	want := v.narrowed()
 	return of.Reason == want.Reason && of.Action == want.Action && of.Worker == want.Worker &&
-		of.Execution == want.Execution &&
-		of.MaxAge == want.MaxAge && (of.Open || slices.Equal(of.Decisions, want.Decisions))
+		of.Execution == want.Execution && of.MaxAge == want.MaxAge &&
+		(of.Open || slices.Equal(of.Decisions, want.Decisions))
 }
 
-// gatherOlder adds what was read beyond the newest, those that wait first. What a poll
-// no longer reads because newer ones have come is kept once further pages were read, so
-// that no gap opens between them.
-func (v *DeadLetters) gatherOlder(add func(*monitor.LedgerEntry)) {
-	paged := v.older.next != 0 || v.older.ended || len(v.older.letters) > 0
-	seen := map[int64]bool{}
-	for i := range v.all {
-		l := v.all[i].LedgerEntry
-		seen[l.ID] = true
+// entries are the newest entries and then the older ones, waiting ones first. Once older pages were
+// read, entries that newer ones push out of the polls are kept, so that no gap opens.
+func (v *DeadLetters) entries() []*monitor.LedgerEntry {
+	if v.recent() == nil {
+		return nil
+	}
+	paged := v.older.next != 0 || v.older.ended || len(v.older.entries) > 0
+	var list []*monitor.LedgerEntry
+	recent := map[int64]bool{}
+	for i := range v.recent() {
+		l := &v.recent()[i]
+		list, recent[l.ID] = append(list, l), true
 		if paged {
-			v.older.letters[l.ID] = l
+			v.older.entries[l.ID] = l
 		}
 	}
-	further := make([]*monitor.LedgerEntry, 0, len(v.older.letters))
-	for id, l := range v.older.letters {
-		if !seen[id] {
+	var further []*monitor.LedgerEntry
+	for id, l := range v.older.entries {
+		if !recent[id] {
 			further = append(further, l)
 		}
 	}
 	slices.SortFunc(further, func(x, y *monitor.LedgerEntry) int {
-		return cmp.Or(boolInt(!x.Open())-boolInt(!y.Open()), cmp.Compare(y.ID, x.ID))
+		switch {
+		case x.Open() == y.Open():
+			return cmp.Compare(y.ID, x.ID)
+		case x.Open():
+			return -1
+		default:
+			return 1
+		}
 	})
-	for _, l := range further {
-		add(l)
-	}
+	return append(list, further...)
 }
 
-// more says whether the ledger goes on below what was read; empty when it does not.
+// more says whether the ledger goes on below the list; empty if not.
 func (v *DeadLetters) more() string {
-	switch {
+	switch err := v.env.Data.Fresh(screen.FeedLedger).Err; {
 	case v.older.ended || len(v.recent()) < monitor.LedgerRecent:
 		return ""
-	case v.env.Data.Fresh(screen.FeedLedger).Err != nil:
-		return "more below, which cannot be read: " + v.env.Data.Fresh(screen.FeedLedger).Err.Error()
-	case len(v.older.letters) >= maxOlder:
+	case err != nil:
+		return "more below, which cannot be read: " + err.Error()
+	case len(v.older.entries) >= maxOlder:
 		return "no more than " + v.env.Num(maxOlder) + " are listed; a filter narrows them"
 	case v.older.bounded:
 		return "the search stopped at its bound; G goes on"
@@ -198,7 +191,7 @@ func (v *DeadLetters) more() string {
 	}
 }
 
-// narrowed is what the database is asked to leave out: no more than the filter does.
+// narrowed is the part of the filter that the database can apply.
 func (v *DeadLetters) narrowed() monitor.DeadLetterFilter {
 	var f monitor.DeadLetterFilter
 	q := v.Query()
@@ -210,36 +203,30 @@ func (v *DeadLetters) narrowed() monitor.DeadLetterFilter {
 		if t.Not || t.Regex != nil || len(t.Values) != 1 {
 			continue
 		}
-		v.narrow(&f, t)
+		switch value := t.Values[0]; t.Field {
+		case "reason":
+			if !strings.Contains(value, "*") {
+				f.Reason = strings.ToLower(value)
+			}
+		case "action":
+			f.Action = value
+		case "from", "worker":
+			if slices.ContainsFunc(v.recent(), func(l monitor.LedgerEntry) bool { return l.WorkerName == value }) {
+				f.Worker = value
+			}
+		case "execution":
+			if id, err := strconv.ParseInt(value, 10, 64); err == nil {
+				f.Execution = id
+			}
+		case "decision":
+			if decision := strings.ToLower(value); slices.Contains(monitor.LetterDecisions, decision) {
+				f.Decisions = []string{decision}
+			}
+		case "age":
+			if t.Op == filter.Less || t.Op == filter.LessEqual {
+				f.MaxAge = time.Duration(t.Number * float64(time.Second))
+			}
+		}
 	}
 	return f
-}
-
-// narrow takes one term over, if the database reads it as the list does.
-func (v *DeadLetters) narrow(f *monitor.DeadLetterFilter, t *filter.Term) {
-	value := t.Values[0]
-	switch t.Field {
-	case "reason":
-		if !strings.Contains(value, "*") {
-			f.Reason = strings.ToLower(value)
-		}
-	case "action":
-		f.Action = value
-	case "from", "worker":
-		if slices.ContainsFunc(v.recent(), func(l monitor.LedgerEntry) bool { return l.WorkerName == value }) {
-			f.Worker = value
-		}
-	case "execution":
-		if id, err := strconv.ParseInt(value, 10, 64); err == nil {
-			f.Execution = id
-		}
-	case "decision":
-		if word := strings.ToLower(value); slices.Contains(monitor.LetterDecisions, word) {
-			f.Decisions = []string{word}
-		}
-	case "age":
-		if t.Op == filter.Less || t.Op == filter.LessEqual {
-			f.MaxAge = time.Duration(t.Number * float64(time.Second))
-		}
-	}
 }

@@ -2,41 +2,76 @@ package deadletters
 
 import (
 	"cmp"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/filter"
+	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/list"
+	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
+	"github.com/attune-go/attune/tui/widget"
 )
 
-// class is what a letter counts as in groups.
+// class sorts verdicts, the most urgent first.
 type class int
 
 const (
-	other   class = iota
-	requeue       // R does something useful
-	stale         // best discarded
-	blocked       // R cannot, or would be of no use
+	requeue class = iota // R does something useful
+	blocked              // R cannot help
+	stale                // best discarded
+	other
+	classes
 )
 
-// verdict is how the list shows the verdict of the engine on a row.
+// verdict is the verdict of the engine as the list shows it.
 type verdict struct {
 	sign, text string
 	role       theme.Role
 	class      class
 }
 
-// row is one letter of the ledger in the list.
+// row is a dead letter of the ledger.
 type row struct {
 	*monitor.LedgerEntry
 
-	at      int // its place in what was read
+	at      int // in the order of the readings
 	problem string
 	verdict verdict
 }
 
-func ledgerRow(l *monitor.LedgerEntry) row {
-	return row{LedgerEntry: l, problem: problemOf(l.Detail), verdict: ledgerVerdict(l)}
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// newRow replaces the numbers in a detail, so that the same problem has the same text.
+func newRow(l *monitor.LedgerEntry) row {
+	return row{LedgerEntry: l, problem: digits.ReplaceAllString(l.Detail, "#"), verdict: newVerdict(l)}
+}
+
+func newVerdict(l *monitor.LedgerEntry) verdict {
+	switch repeats := l.Verdict.Requeue == monitor.RequeueRepeats; {
+	case l.Verdict.Advice == monitor.AdviseRequeue && l.Verdict.Requeue == monitor.RequeueSends:
+		return verdict{sign: "✓", text: "send to " + l.Exchange, role: theme.Good, class: requeue}
+	case l.Verdict.Advice == monitor.AdviseRequeue:
+		return verdict{sign: "✓", text: "requeue", role: theme.Good, class: requeue}
+	case l.Verdict.Advice == monitor.AdviseDiscard && repeats && l.StatusNow != "completed":
+		return verdict{sign: "▲", text: "blocked", role: theme.Warn, class: blocked}
+	case l.Verdict.Advice == monitor.AdviseDiscard:
+		return verdict{sign: "○", text: "stale, discard", class: stale}
+	case l.Verdict.Advice == monitor.AdviseExport:
+		return verdict{sign: "✗", text: "export only", role: theme.Bad, class: blocked}
+	case l.Verdict.Advice == monitor.AdviseWait:
+		return verdict{sign: "◌", text: "wait", class: other}
+	case l.Verdict.Advice == monitor.AdviseRetry:
+		return verdict{sign: "○", text: "repeated already", class: stale}
+	case l.Verdict.Advice == monitor.AdviseNothing:
+		return verdict{sign: "·", text: "decided", role: theme.Dim, class: other}
+	default:
+		return verdict{sign: "·", text: "unknown", class: other}
+	}
 }
 
 func (r *row) key() string { return strconv.FormatInt(r.ID, 10) }
@@ -46,7 +81,7 @@ func (r *row) name() string { return "dead letter " + r.key() }
 // died is when the message died, or else when it was stored.
 func (r *row) died() *time.Time { return cmp.Or(r.Died, &r.At) }
 
-// execution is what the letter is about; zero where it is about none.
+// execution is the execution that the message is about; zero for none.
 func (r *row) execution() int64 {
 	if r.Execution == nil {
 		return 0
@@ -61,7 +96,7 @@ func (r *row) tries() string {
 	return monitor.Tries(r.Tries, r.MaxTries)
 }
 
-// from is the worker that the message was on its way to, or the queue it died in.
+// from is the worker that the message was sent to, or the queue it died in.
 func (r *row) from() string {
 	switch {
 	case r.WorkerName != "":
@@ -73,47 +108,189 @@ func (r *row) from() string {
 	}
 }
 
-// problemOf is a detail without its numbers, so that the same problem has one text.
-func problemOf(detail string) string {
-	out := make([]rune, 0, len(detail))
-	digits := false
-	for _, r := range detail {
-		if r >= '0' && r <= '9' {
-			if !digits {
-				out = append(out, '#')
-			}
-			digits = true
-			continue
-		}
-		digits = false
-		out = append(out, r)
+func byReason(r *row) string { return r.Reason }
+func byAction(r *row) string { return r.ActionRef }
+func byType(r *row) string   { return r.Type }
+func byError(r *row) string  { return r.problem }
+
+func dash(text string) string { return cmp.Or(text, "-") }
+
+// term is a field that is filtered by its text and has no column.
+func term(name, help string, text func(r *row) string) list.Field[row] {
+	return list.Field[row]{
+		Term: filter.Field{Name: name, Kind: filter.Text, Help: help}, Texts: list.TextOf(text), Complete: true,
 	}
-	return string(out)
 }
 
-func ledgerVerdict(l *monitor.LedgerEntry) verdict {
-	var v verdict
-	switch l.Verdict.Advice {
-	case monitor.AdviseRequeue:
-		v.sign, v.text, v.role, v.class = "✓", "requeue", theme.Good, requeue
-		if l.Verdict.Requeue == monitor.RequeueSends {
-			v.text = "send to " + l.Exchange
-		}
-	case monitor.AdviseDiscard:
-		v.sign, v.text, v.class = "○", "stale, discard", stale
-		if l.Verdict.Requeue == monitor.RequeueRepeats && l.StatusNow != "completed" {
-			v.sign, v.text, v.role, v.class = "▲", "blocked", theme.Warn, blocked
-		}
-	case monitor.AdviseExport:
-		v.sign, v.text, v.role, v.class = "✗", "export only", theme.Bad, blocked
-	case monitor.AdviseWait:
-		v.sign, v.text = "◌", "wait"
-	case monitor.AdviseRetry:
-		v.sign, v.text, v.class = "○", "repeated already", stale
-	case monitor.AdviseNothing:
-		v.sign, v.text, v.role = "·", "decided", theme.Dim
-	default:
-		v.sign, v.text = "·", "unknown"
+var fields = []list.Field[row]{
+	{
+		Sort: list.Order[row]{Key: 1, Name: "as listed", Ascending: true,
+			Compare: list.Ascending(func(r *row) int { return r.at })},
+	},
+	{
+		Column: widget.Column{Title: "DIED", Width: 7, Right: true}, Cell: list.Age((*row).died),
+		Sort: list.Order[row]{Key: 2, Name: "died",
+			Compare: func(_ *screen.Env, a, b *row) int { return b.died().Compare(*a.died()) }},
+	},
+	{
+		Column: widget.Column{Title: "TYPE", Width: 18, Priority: 3, Middle: true}, Cell: list.Plain(byType),
+	},
+	{
+		Column: widget.Column{Title: "REASON", Width: 8}, Cell: list.Plain(byReason),
+		Term: filter.Field{
+			Name: "reason", Kind: filter.Text, Help: "why it died",
+			Values: []string{"expired", "rejected", "maxlen", "delivery_limit"},
+		},
+		Texts: list.TextOf(byReason), Complete: true,
+		Sort: list.Order[row]{Key: 3, Name: "reason", Ascending: true, Compare: list.Ascending(byReason)},
+	},
+	{
+		Column: widget.Column{Title: "ACTION", Width: 16, Grow: true, Middle: true},
+		Cell:   list.Plain(func(r *row) string { return dash(r.ActionRef) }),
+		Term: filter.Field{Name: "action", Kind: filter.Text,
+			Help: "the action it is about; a star stands for anything"},
+		Texts: list.TextOf(byAction), Complete: true,
+		Sort: list.Order[row]{Key: 4, Name: "action", Ascending: true, Compare: list.Ascending(byAction)},
+	},
+	term("type", "its type", byType),
+	term("from", "the worker it was sent to, or the queue it died in", (*row).from),
+	term("worker", "the same, as the commands call it", (*row).from),
+	term("queue", "the queue it died in", func(r *row) string { return r.Queue }),
+	{
+		Term: filter.Field{
+			Name: "verdict", Kind: filter.Within, Help: "what R would do",
+			Values: []string{"requeue", "send", "stale", "blocked", "export", "wait", "repeated", "decided"},
+		},
+		Texts: list.TextOf(func(r *row) string { return r.verdict.text }),
+	},
+	term("status", "the status of its execution now", func(r *row) string { return r.StatusNow }),
+	{
+		Term: filter.Field{
+			Name: "decision", Kind: filter.Text, Values: monitor.LetterDecisions, Help: "what was decided",
+		},
+		Texts: list.TextOf(func(r *row) string { return r.Decision }), Complete: true,
+	},
+	term("by", "the operator or replica that decided", func(r *row) string { return r.DecidedBy }),
+	{
+		Term:  filter.Field{Name: "error", Kind: filter.Within, Help: "the error in its detail"},
+		Texts: list.TextOf(byError),
+	},
+	{
+		Column: widget.Column{Title: "EXECUTION", Width: 9, Right: true, Priority: 1},
+		Cell:   list.Plain(func(r *row) string { return screen.Reference(r.Execution) }),
+		Term:   filter.Field{Name: "execution", Kind: filter.ID, Help: "the execution it is about"},
+		Texts:  list.TextOf(func(r *row) string { return strconv.FormatInt(r.execution(), 10) }),
+	},
+	{
+		Column: widget.Column{Title: "NOW", Width: 12, Priority: 2},
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			if r.StatusNow == "" {
+				return widget.Cell{Text: "-"}
+			}
+			return e.StateCell(r.StatusNow)
+		},
+	},
+	{
+		Term:  filter.Field{Name: "id", Kind: filter.ID, Help: "its number in the ledger"},
+		Texts: list.TextOf((*row).key),
+	},
+	{
+		Column: widget.Column{Title: "TRY", Width: 4, Right: true, Priority: 6},
+		Cell:   list.Plain((*row).tries),
+		Term:   filter.Field{Name: "try", Kind: filter.Number, Help: "how often its execution was repeated"},
+		Number: func(_ *screen.Env, r *row) (float64, bool) { return float64(r.Tries), r.Execution != nil },
+		Sort:   list.Order[row]{Key: 7, Name: "tries", Compare: list.Descending(func(r *row) int64 { return r.Tries })},
+	},
+	{
+		Column: widget.Column{Title: "FROM", Width: 14, Priority: 5, Middle: true},
+		Cell:   list.Dim(func(r *row) string { return dash(r.from()) }),
+		Sort:   list.Order[row]{Key: 5, Name: "from", Ascending: true, Compare: list.Ascending((*row).from)},
+	},
+	{
+		Column: widget.Column{Title: "DECISION", Width: 9, Priority: 4},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.Worry(r.Decision, r.Open()) },
+	},
+	{
+		Column: widget.Column{Title: "VERDICT", Width: 26},
+		Cell: func(_ *screen.Env, r *row) widget.Cell {
+			return widget.Cell{Text: r.verdict.sign + " " + r.verdict.text, Role: r.verdict.role}
+		},
+		Sort: list.Order[row]{Key: 6, Name: "verdict", Ascending: true, Compare: func(_ *screen.Env, a, b *row) int {
+			return cmp.Or(cmp.Compare(a.verdict.class, b.verdict.class), cmp.Compare(a.verdict.text, b.verdict.text))
+		}},
+	},
+	{
+		Term:   filter.Field{Name: "age", Kind: filter.Age, Help: "how long ago it died"},
+		Number: list.AgeOf((*row).died),
+	},
+}
+
+// related is the execution of a dead letter; false if it has none or the execution was deleted.
+func (r *row) related() (*monitor.Execution, bool) {
+	if r == nil || r.Execution == nil || r.StatusNow == "" {
+		return nil, false
 	}
-	return v
+	return &monitor.Execution{
+		ID: *r.Execution, ActionRef: r.ActionRef, Status: r.StatusNow, WorkerID: r.WorkerID, WorkerName: r.WorkerName,
+	}, true
+}
+
+func (r *row) relations() (title string, list []screen.Relation, ok bool) {
+	if r == nil {
+		return "", nil, false
+	}
+	execution := screen.Relation{Key: "x", Label: "execution", Not: "it has none"}
+	queue := screen.Relation{Key: "m", Label: "broker queue", Not: "the broker did not record it"}
+	if r.Queue != "" {
+		queue.Leads("it died in "+r.Queue, screen.OpenList(keymap.InBroker, "queue:"+filter.Quote(r.Queue)))
+	}
+	var terms []string
+	for _, t := range []struct{ field, value string }{
+		{"reason", r.Reason}, {"action", r.ActionRef}, {"from", r.from()},
+	} {
+		if dash(t.value) != "-" {
+			terms = append(terms, t.field+":"+filter.Quote(t.value))
+		}
+	}
+	same := screen.Relation{Key: "s", Label: "same problem", Help: "dead letters like it",
+		To: screen.OpenList(keymap.InDeadLetters, strings.Join(terms, " "))}
+	x, ok := r.related()
+	if !ok {
+		if r.Execution != nil {
+			execution.Not = "it was deleted"
+		}
+		return r.name(), []screen.Relation{execution, queue, same}, true
+	}
+	execution.Leads(x.Status, screen.OpenExecution(x.ID))
+	return r.name(), slices.Concat([]screen.Relation{execution, queue, same}, screen.ExecutionRelations(x, nil)), true
+}
+
+// exported is a dead letter as it is exported: what the list shows, and the whole reading.
+type exported struct {
+	Name      string     `json:"name"`
+	Died      *time.Time `json:"died"`
+	Type      string     `json:"type"`
+	Reason    string     `json:"reason"`
+	Action    string     `json:"action"`
+	Execution int64      `json:"execution"`
+	Now       string     `json:"now"`
+	From      string     `json:"from"`
+	Decision  string     `json:"decision"`
+	Verdict   string     `json:"verdict"`
+	Why       string     `json:"why"`
+	Letter    any        `json:"letter"`
+}
+
+func (r *row) document(reading any) exported {
+	return exported{
+		Name: r.name(), Died: r.died(), Type: r.Type, Reason: r.Reason, Action: r.ActionRef, Execution: r.execution(),
+		Now: r.StatusNow, From: r.from(), Decision: r.Decision, Verdict: r.verdict.text, Why: r.Verdict.Why,
+		Letter: reading,
+	}
+}
+
+func (r *row) export(reading any) screen.Thing {
+	thing := screen.DeadLetterThing(r.ID, r.document(reading))
+	thing.Execution = r.execution()
+	return thing
 }

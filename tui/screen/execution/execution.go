@@ -1,5 +1,5 @@
-// Package execution shows one execution: its state, what it waits for, its
-// timeline, and its documents with secrets masked.
+// Package execution shows one execution: its state, what it waits for, its timeline, and its documents
+// with secrets masked.
 package execution
 
 import (
@@ -21,24 +21,21 @@ type Execution struct {
 	id      int64
 	section int
 	scroll  screen.Scroller
-	// documents are the views of the sections that are documents.
+	// documents are the views of the sections; lists leave theirs empty.
 	documents [6]*jsonview.View
 	// why is true while the reasons why it waits take the whole view.
 	why bool
-	// turned is true once the sections were turned to.
-	turned bool
-	// glanced is true of an execution that is only looked at, in a preview.
-	glanced bool
-	facts
+	// turned is true after the operator chose a section: in a low window it replaces the timeline.
+	turned  bool
+	preview bool // of FeedGlance, instead of FeedExecution
+	derived
 }
 
-// facts are what follows from what was read.
-type facts struct {
-	// health is how its worker is; empty where that was not read.
-	health monitor.WorkerHealth
-	// checks is the verdict on a repetition, from the code that plans it.
+// derived is computed from the readings when they change, not for every frame.
+type derived struct {
+	health monitor.WorkerHealth // of its worker; empty if unknown
 	checks []explain.RetryCheck
-	// params are its parameters in a line, failure the error of its result; both of a preview.
+	// params and failure are the parameters and the error in a line, for a preview.
 	params, failure string
 }
 
@@ -51,8 +48,8 @@ func New(env *screen.Env) *Execution {
 	return x
 }
 
-// NewGlance makes an execution for previews: that of the feed FeedGlance.
-func NewGlance(env *screen.Env) *Execution { return &Execution{env: env, glanced: true} }
+// NewGlance makes the preview of the execution that FeedGlance reads.
+func NewGlance(env *screen.Env) *Execution { return &Execution{env: env, preview: true} }
 
 // View is the name of the screen.
 func (x *Execution) View() screen.View { return keymap.InExecution }
@@ -62,10 +59,10 @@ func (x *Execution) Feeds() []screen.Feed {
 	return []screen.Feed{screen.FeedExecution, screen.FeedFamily}
 }
 
-// ID is the execution in sight.
+// ID is the shown execution.
 func (x *Execution) ID() int64 { return x.id }
 
-// Shown names the execution in sight.
+// Shown names the shown execution.
 func (x *Execution) Shown() string { return strconv.FormatInt(x.id, 10) }
 
 // Show turns to another execution.
@@ -86,10 +83,10 @@ func (x *Execution) Title() (left, right string) {
 	return left, right
 }
 
-// current is the detail, unless it belongs to an execution left behind.
+// current is the reading of the shown execution, or nil.
 func (x *Execution) current() *monitor.ExecutionDetail {
 	d := x.env.Data.Execution
-	if x.glanced {
+	if x.preview {
 		d = x.env.Data.Glanced()
 	}
 	if d != nil && d.ID == x.id {
@@ -98,7 +95,7 @@ func (x *Execution) current() *monitor.ExecutionDetail {
 	return nil
 }
 
-// family is what the execution has to do with, once it was read.
+// family is what is related to the execution, nil until it was read.
 func (x *Execution) family() *monitor.Family {
 	if f := x.env.Data.Family; f != nil && f.ID == x.id {
 		return f
@@ -106,11 +103,11 @@ func (x *Execution) family() *monitor.Family {
 	return nil
 }
 
-// Changed takes over new data: what follows from it is made once, and not for each frame.
+// Changed takes over new data.
 func (x *Execution) Changed(feed screen.Feed) {
 	switch feed {
 	case screen.FeedGlance:
-		if d := x.env.Data.Glanced(); x.glanced && d != nil {
+		if d := x.env.Data.Glanced(); x.preview && d != nil {
 			x.id = d.ID
 		}
 	case screen.FeedExecution:
@@ -123,7 +120,7 @@ func (x *Execution) Changed(feed screen.Feed) {
 	if d == nil {
 		return
 	}
-	x.facts = facts{health: x.worker(d)}
+	x.derived = derived{health: x.workerHealth(d)}
 	retry := explain.RetryFacts{Execution: &d.Execution, Worker: x.health}
 	if f := x.family(); f != nil {
 		retry.Attempts = f.Attempts
@@ -132,17 +129,17 @@ func (x *Execution) Changed(feed screen.Feed) {
 		}
 	}
 	x.checks = explain.JudgeRetry(retry)
-	if x.glanced {
+	if x.preview {
 		var result struct {
 			Error string `json:"error"`
 		}
-		_ = json.Unmarshal([]byte(d.Result), &result) // what is no object has no error of its own
+		_ = json.Unmarshal([]byte(d.Result), &result) // a result that is no object has no error
 		x.params, x.failure = widget.Clean(monitor.ParamsLine(d.Config)), widget.Clean(result.Error)
 	}
 }
 
-// worker is how the worker of an execution is; empty where that was not read.
-func (x *Execution) worker(d *monitor.ExecutionDetail) monitor.WorkerHealth {
+// workerHealth is the health of its worker; empty if unknown.
+func (x *Execution) workerHealth(d *monitor.ExecutionDetail) monitor.WorkerHealth {
 	o := x.env.Data.Overview
 	if o == nil || d.WorkerID == nil {
 		return ""
@@ -164,18 +161,26 @@ func (x *Execution) Do(action keymap.Action) screen.Effect {
 	if view := x.document(); view != nil && view.Do(action) {
 		return screen.Effect{Handled: true}
 	}
+	d := x.current()
 	switch action {
 	case keymap.Xray:
 		return screen.OpenTree(x.id)
 	case keymap.Why:
-		return x.explain()
+		if d == nil {
+			break
+		}
+		if len(d.Why) == 0 && !x.why {
+			return screen.Effect{Handled: true, Note: "It waits for nothing: it is " + widget.Clean(d.Status) + "."}
+		}
+		x.why, x.scroll = !x.why, screen.Scroller{}
+		x.prepare()
 	case keymap.NextPane:
 		x.turn(1)
 	case keymap.PrevPane:
 		x.turn(-1)
 	default:
 		lines, h := 0, 0
-		if d, w := x.current(), x.env.Width; d != nil && x.why {
+		if w := x.env.Width; d != nil && x.why {
 			lines, h = len(x.whyLines(d, w)), x.env.Height-1
 		} else if d != nil {
 			_, w, h = x.above(d, w, x.env.Height)
@@ -183,22 +188,6 @@ func (x *Execution) Do(action keymap.Action) screen.Effect {
 		}
 		return screen.Effect{Handled: x.scroll.Do(action, h, lines-h)}
 	}
-	return screen.Effect{Handled: true}
-}
-
-// explain turns to all that is known of why the execution waits, and back.
-func (x *Execution) explain() screen.Effect {
-	d := x.current()
-	switch {
-	case d == nil:
-		return screen.Effect{Handled: true}
-	case len(d.Why) == 0 && !x.why:
-		return screen.Effect{
-			Handled: true, Note: "It waits for nothing: it is " + widget.Clean(d.Status) + ".",
-		}
-	}
-	x.why, x.scroll = !x.why, screen.Scroller{}
-	x.prepare()
 	return screen.Effect{Handled: true}
 }
 
@@ -210,7 +199,7 @@ func (x *Execution) Leave() bool {
 	return was
 }
 
-// Acts is what may be done with the execution in sight.
+// Acts is the menu for the execution.
 func (x *Execution) Acts() (act.Menu, bool) {
 	if d := x.current(); d != nil {
 		return act.ForExecution(&d.Execution), true
@@ -218,7 +207,7 @@ func (x *Execution) Acts() (act.Menu, bool) {
 	return act.Menu{}, false
 }
 
-// Relations is what the execution has to do with.
+// Relations lists what is related to the execution.
 func (x *Execution) Relations() (title string, list []screen.Relation, ok bool) {
 	d := x.current()
 	if d == nil {
@@ -234,8 +223,7 @@ func (x *Execution) Relations() (title string, list []screen.Relation, ok bool) 
 	return "execution " + strconv.FormatInt(d.ID, 10), list, true
 }
 
-// Shows is the execution in sight, with the place in the document that the cursor is
-// at.
+// Shows is the execution, with the place of the cursor in its document.
 func (x *Execution) Shows() (screen.Thing, bool) {
 	d := x.current()
 	if d == nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Unread names what is to be read for the preview of an execution; empty when nothing
-// is.
+// Unread names the feed that the preview of an execution lacks; empty if none.
 func Unread(e *screen.Env, id int64) screen.Feed {
 	switch d := e.Data.Glanced(); {
 	case d == nil || d.ID != id:
@@ -22,43 +21,41 @@ func Unread(e *screen.Env, id int64) screen.Feed {
 	}
 }
 
-// Preview is an execution below a wide list: why it is as it is, its steps in a line,
-// what it has to do with, and whether it can be repeated. What was not read yet is left
-// out.
+// Preview describes an execution below a list: why it waits or ended, its timeline in a line, its
+// relations, and whether R can repeat it. Unread parts are left out.
 func (x *Execution) Preview(r *monitor.Execution, w int) []string {
 	e, d, health, params, failure := x.env, x.current(), x.health, x.params, x.failure
 	read := d != nil && d.ID == r.ID
 	if !read {
 		d = &monitor.ExecutionDetail{Execution: *r}
-		health, params, failure = x.worker(d), "", ""
+		health, params, failure = x.workerHealth(d), "", ""
 	}
-	placed := e.Dim("no worker")
+	worker := e.Dim("no worker")
 	if d.WorkerID != nil {
-		placed = "worker " + widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))
+		worker = "worker " + widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))
 	}
 	if health != "" {
-		placed += " " + e.State(string(health))
+		worker += " " + e.State(string(health))
 	}
 	list := []screen.Fact{{Name: "params", Text: params}}
-	switch why := strings.Join(strings.Fields(strings.Join(d.Why, " ")), " "); {
+	switch ended := attune.Status(d.Status).Terminal(); {
 	case len(d.Why) > 0:
+		why := strings.Join(strings.Fields(strings.Join(d.Why, " ")), " ")
 		list = append(list, screen.Fact{Name: "waits", Text: widget.Clean(why)})
-	case attune.Status(d.Status).Terminal():
+	case !ended && d.Status != string(attune.StatusScheduled):
+		list = append(list, screen.Fact{Name: "reason", Text: "-"})
+	default:
 		list = append(list, screen.Fact{Name: "reason", Text: reason(d)})
-		if failure != reason(d) {
+		if ended && failure != reason(d) {
 			list = append(list, screen.Fact{Name: "error", Text: failure})
 		}
-	case d.Status == string(attune.StatusScheduled):
-		list = append(list, screen.Fact{Name: "reason", Text: reason(d)})
-	default:
-		list = append(list, screen.Fact{Name: "reason", Text: "-"})
 	}
-	list = append(list, screen.Fact{Name: "timeline", Text: x.inALine(d)})
+	list = append(list, screen.Fact{Name: "timeline", Text: x.timelineLine(d)})
 	if read {
-		list = append(list, screen.Fact{Name: "related", Text: x.standings()},
+		list = append(list, screen.Fact{Name: "related", Text: x.relatedLine()},
 			screen.Fact{Name: "repeat", Text: strings.TrimSpace(x.verdictLine())})
 	}
-	lines := []string{x.first(d, placed)}
+	lines := []string{x.headline(d, worker)}
 	for _, fact := range list {
 		if fact.Text != "" {
 			lines = append(lines, " "+e.Label(fact.Name, 10)+" "+widget.Cut(fact.Text, max(1, w-13)))
@@ -67,49 +64,48 @@ func (x *Execution) Preview(r *monitor.Execution, w int) []string {
 	return lines
 }
 
-// inALine is the timeline as one line, with the time between its steps.
-func (x *Execution) inALine(d *monitor.ExecutionDetail) string {
+// timelineLine is the timeline with the time between its steps.
+func (x *Execution) timelineLine(d *monitor.ExecutionDetail) string {
 	e := x.env
 	if !d.TimelineKnown {
-		text := "created " + d.Created.UTC().Format("15:04:05")
+		text := "created " + screen.TimeOfDay(d.Created)
 		if d.StartedAt != nil {
-			text += "  started " + d.StartedAt.UTC().Format("15:04:05")
+			text += "  started " + screen.TimeOfDay(*d.StartedAt)
 		}
 		if d.FinishedAt != nil {
-			text += "  ended " + d.FinishedAt.UTC().Format("15:04:05")
+			text += "  ended " + screen.TimeOfDay(*d.FinishedAt)
 		}
-		return text + "  updated " + d.Updated.UTC().Format("15:04:05")
+		return text + "  updated " + screen.TimeOfDay(d.Updated)
 	}
-	var text strings.Builder
+	text := ""
 	for i := range d.Timeline {
 		s := &d.Timeline[i]
 		if s.Status == "" {
 			continue
 		}
-		if text.Len() > 0 {
-			text.WriteString(e.Dim(" " + e.Theme.Glyphs.Arrow + " " + widget.Age(s.At.Sub(d.Timeline[i-1].At)) + " "))
+		if text != "" {
+			text += e.Dim(" " + e.Theme.Glyphs.Arrow + " " + widget.Age(s.At.Sub(d.Timeline[i-1].At)) + " ")
 		}
-		text.WriteString(e.Paint(e.Theme.Of(s.Status).Role, widget.Clean(s.Status)))
-		text.WriteString(" " + s.At.UTC().Format("15:04:05"))
+		text += e.Paint(e.Theme.Of(s.Status).Role, widget.Clean(s.Status)) + " " + screen.TimeOfDay(s.At)
 		remark := x.remark(d, i)
 		if remark != "" && (i == 0 || s.Worker == nil || attune.Status(s.Status).Terminal()) {
-			text.WriteString(" " + remark) // its worker stands above
+			text += " " + remark // the headline names the worker
 		}
 	}
-	return text.String()
+	return text
 }
 
-// standings are the things it has to do with that there are, in a line.
-func (x *Execution) standings() string {
+// relatedLine lists the existing relations. It leaves out the worker, which the headline names, and
+// the tree, which its parent stands for.
+func (x *Execution) relatedLine() string {
 	_, list, _ := x.Relations()
 	var parts []string
 	for i := range list {
 		r := &list[i]
-		elsewhere := r.Key == "w" || r.Key == "f" // above, and the tree that its parent stands for
-		if r.Not != "" || elsewhere || r.Key == "c" && x.current().Children.Value == 0 {
+		if r.Not != "" || r.Key == "w" || r.Key == "f" || r.Key == "c" && x.current().Children.Value == 0 {
 			continue
 		}
-		parts = append(parts, x.env.Dim(widget.Clean(r.Label))+" "+strings.Join(strings.Fields(x.standing(r, 40)), " "))
+		parts = append(parts, x.env.Dim(widget.Clean(r.Label))+" "+strings.Join(strings.Fields(x.target(r, 40)), " "))
 	}
 	return strings.Join(parts, " · ")
 }

@@ -15,31 +15,26 @@ import (
 )
 
 const (
-	// timelineLines is the least room that the timeline is left when there is much to say of
-	// why an execution waits: its title, its last step and a gap.
+	// timelineLines are reserved for the timeline: its title, its last step and a gap.
 	timelineLines = 3
-	// lowest is the height below which there is room for the timeline or for a section, and not
-	// for both.
-	lowest = 14
-	// mostReason is the most lines for why an execution ended; the error itself is among its
-	// documents.
-	mostReason = 2
+	// lowHeight is the height below which only the timeline or a section fits.
+	lowHeight = 14
+	// reasonLines bounds why an execution ended; the whole error is in its result.
+	reasonLines = 2
+	// letterSlack is the longest time between the end of an execution and its dead letter.
+	letterSlack = time.Minute
 )
 
-// low reports whether there is no room for both the timeline and a section.
-func low(w, h int) bool { return w < 120 && h < lowest }
+func low(w, h int) bool { return w < 120 && h < lowHeight }
 
 // Render draws the view.
 func (x *Execution) Render(w, h int) []string {
 	e, d := x.env, x.current()
-	if d == nil {
+	switch {
+	case d == nil:
 		return e.Missing(screen.FeedExecution, "execution "+strconv.FormatInt(x.id, 10), w)
-	}
-	if x.why {
-		lines := x.whyLines(d, w)
-		shown, _ := x.scroll.Shown(lines, h-1)
-		foot := e.Dim(" " + strconv.Itoa(len(lines)) + " lines · W or esc closes")
-		return append(widget.Fit(shown, w, h-1), foot)
+	case x.why:
+		return x.scroll.Page(e, x.whyLines(d, w), w, h)
 	}
 	lines, sw, sh := x.above(d, w, h)
 	section := x.sectionLines(d, sw, sh)
@@ -54,7 +49,7 @@ func (x *Execution) Render(w, h int) []string {
 	return append(append(lines, widget.Fit(section, w, max(0, sh))...), foot...)
 }
 
-// above is what stands above the section in sight, and how wide and high that is drawn.
+// above is what stands above the section, and the width and height that are left for the section.
 func (x *Execution) above(d *monitor.ExecutionDetail, w, h int) (lines []string, sw, sh int) {
 	if w >= 120 {
 		lw, _ := screen.Halves(w)
@@ -70,37 +65,33 @@ func (x *Execution) above(d *monitor.ExecutionDetail, w, h int) (lines []string,
 	return lines, w, h - len(lines) - foot
 }
 
-// first is the line that says how the execution is.
-func (x *Execution) first(d *monitor.ExecutionDetail, rest string) string {
+func (x *Execution) headline(d *monitor.ExecutionDetail, rest string) string {
 	return " " + x.env.State(d.Status) + "  " + widget.Clean(d.ActionRef) + "   try " +
 		monitor.Tries(d.RetryCount, d.MaxRetries) + "   " + rest
 }
 
 func (x *Execution) head(d *monitor.ExecutionDetail, w, h int) []string {
 	worker := widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))
-	lines := []string{x.first(d, worker+"   for "+widget.Age(x.env.Lasted(&d.Execution)))}
+	lines := []string{x.headline(d, worker+"   for "+widget.Age(x.env.Lasted(&d.Execution)))}
 	if len(d.Why) > 0 {
 		return append(append(lines, x.sentences(d.Why, w, max(3, h-2))...), "")
 	}
 	said := widget.Hang(" reason  ", reason(d), w)
-	if len(said) > mostReason {
-		said = append(said[:mostReason-1:mostReason-1], widget.Cut(said[mostReason-1]+" …", w))
+	if len(said) > reasonLines {
+		said = append(said[:reasonLines-1:reasonLines-1], widget.Cut(said[reasonLines-1]+" …", w))
 	}
 	return append(append(lines, said...), "")
 }
 
-// reason says why it ended, or what it waits for once it has left its queue.
+// reason says why it ended, or what it waits for after it left its queue.
 func reason(d *monitor.ExecutionDetail) string {
-	switch {
-	case d.Status == string(attune.StatusScheduled):
+	if d.Status == string(attune.StatusScheduled) {
 		return "handed to its worker, which has not started it yet"
-	default:
-		return cmp.Or(widget.Clean(d.Reason), "-")
 	}
+	return cmp.Or(widget.Clean(d.Reason), "-")
 }
 
-// sentences says why it waits, in the words of the command line, on at most h
-// lines.
+// sentences say why it waits, in at most h lines.
 func (x *Execution) sentences(list []string, w, h int) []string {
 	texts := make([]widget.Text, len(list))
 	for i := range list {
@@ -112,14 +103,13 @@ func (x *Execution) sentences(list []string, w, h int) []string {
 	}
 	tail := min(3, h/3) // the end says when it starts
 	for h-1-tail > 1 && strings.HasSuffix(strings.TrimSpace(lines[h-1-tail-1]), ":") {
-		h-- // a heading is worth nothing without what it heads
+		h-- // no heading without its lines
 	}
 	more := strconv.Itoa(len(lines)-h+1) + " more lines: W shows all"
 	out := append(slices.Clone(lines[:h-1-tail]), " "+x.env.Dim(more))
 	return append(out, lines[len(lines)-tail:]...)
 }
 
-// whyLines is every sentence of why it waits.
 func (x *Execution) whyLines(d *monitor.ExecutionDetail, w int) []string {
 	lines := []string{" " + x.env.State(d.Status) + "  " + widget.Clean(d.ActionRef), ""}
 	if len(d.Why) == 0 {
@@ -128,8 +118,7 @@ func (x *Execution) whyLines(d *monitor.ExecutionDetail, w int) []string {
 	return append(lines, x.sentences(d.Why, w, 1<<20)...)
 }
 
-// timeline shows the newest steps that fit, each with the time since the one
-// before it.
+// timeline is the newest steps in h lines, each with the time since the one before it.
 func (x *Execution) timeline(d *monitor.ExecutionDetail, h int) []string {
 	e := x.env
 	lines := []string{" " + e.Dim("TIMELINE                                 Δ")}
@@ -146,24 +135,20 @@ func (x *Execution) timeline(d *monitor.ExecutionDetail, h int) []string {
 		if i > 0 {
 			delta = widget.Age(s.At.Sub(d.Timeline[i-1].At))
 		}
-		what := s.Status
-		if what == "" {
-			what = strings.Join(s.Changed, ", ") + " recorded"
-		}
+		step := cmp.Or(s.Status, strings.Join(s.Changed, ", ")+" recorded")
 		lines = append(lines, "  "+s.At.UTC().Format("15:04:05.0")+"  "+
-			e.Look(e.Theme.Of(s.Status), " "+widget.Left(widget.Clean(what), 16))+
-			widget.Right(delta, 8)+"   "+x.remark(d, i))
+			e.Look(e.Theme.Of(s.Status), " "+widget.Left(widget.Clean(step), 16))+widget.Right(delta, 8)+"   "+
+			x.remark(d, i))
 	}
 	return append(lines, "")
 }
 
-// remark says of a step what its status does not: who asked for it, to which worker
-// it went, why it ended.
+// remark explains a step: who requested it, which worker has it, why it ended.
 func (x *Execution) remark(d *monitor.ExecutionDetail, i int) string {
 	s := d.Timeline[i]
 	switch {
 	case i == 0 && s.Status == string(attune.StatusRequested):
-		return x.source(d)
+		return x.requester(d)
 	case attune.Status(s.Status).Terminal():
 		return x.ending(d, i)
 	case s.Worker == nil:
@@ -175,9 +160,8 @@ func (x *Execution) remark(d *monitor.ExecutionDetail, i int) string {
 	}
 }
 
-// source is what asked for an execution; empty where that was not read, or where it
-// was a request from outside.
-func (x *Execution) source(d *monitor.ExecutionDetail) string {
+// requester is what requested an execution; empty if that was not read, or for an API request.
+func (x *Execution) requester(d *monitor.ExecutionDetail) string {
 	f := x.family()
 	switch {
 	case d.Original != nil && d.RetryReason != "":
@@ -197,12 +181,7 @@ func (x *Execution) source(d *monitor.ExecutionDetail) string {
 	}
 }
 
-// letterSlack is how far apart the end of an execution and what was stored of its
-// letter may be.
-const letterSlack = time.Minute
-
-// ending says of the last step that the execution was never started, and that its
-// hand-over had expired.
+// ending says that an ended execution was never started, and whether its dispatch expired.
 func (x *Execution) ending(d *monitor.ExecutionDetail, i int) string {
 	e, s := x.env, d.Timeline[i]
 	if i == 0 || d.Timeline[i-1].Status != string(attune.StatusScheduled) {

@@ -17,21 +17,21 @@ const (
 	sectionResult
 	sectionEnv
 	sectionHistory
-	sectionLetters
+	sectionDeadLetters
 	sectionRaw
 )
 
 var sections = []string{"config", "result", "env", "history", "dead letter", "raw"}
 
-// document is the view of the section in sight; nil where that is no document.
+// document is the view of the section; nil for a list.
 func (x *Execution) document() *jsonview.View {
-	if x.section == sectionHistory || x.section == sectionLetters || x.why {
+	if x.section == sectionHistory || x.section == sectionDeadLetters || x.why {
 		return nil
 	}
 	return x.documents[x.section]
 }
 
-// prepare puts the text of the section in sight into its view.
+// prepare puts the text of the section into its view.
 func (x *Execution) prepare() {
 	d, view := x.current(), x.document()
 	if d == nil || view == nil {
@@ -49,8 +49,8 @@ func (x *Execution) prepare() {
 	}
 }
 
-// Document is all that was read of an execution, with its documents as such, so that
-// what is secret in them can be told. A document that was cut stays the text it is.
+// Document is an execution with its documents embedded as JSON, so that secrets in them are found. A
+// document that was cut is no JSON and stays a text.
 func Document(d *monitor.ExecutionDetail) json.RawMessage {
 	plain := *d
 	plain.Reading, plain.Config, plain.Env, plain.Result = monitor.Reading{}, "", "", ""
@@ -79,10 +79,9 @@ func embedded(text string) any {
 	}
 }
 
-// Search looks for a text in the document in sight. Where none is, the config is
-// turned to.
+// Search looks for a text in the document, or in the config if the section is a list.
 func (x *Execution) Search(text string) int {
-	x.turned = x.turned || text != "" // so that what is found is in sight
+	x.turned = x.turned || text != "" // the match must be visible in a low window
 	if x.document() == nil {
 		if text == "" {
 			return 0
@@ -93,7 +92,7 @@ func (x *Execution) Search(text string) int {
 	return x.document().Search(text)
 }
 
-// Query is the text that is looked for.
+// Query is the searched text.
 func (x *Execution) Query() string {
 	if view := x.document(); view != nil {
 		return view.Query()
@@ -101,7 +100,7 @@ func (x *Execution) Query() string {
 	return ""
 }
 
-// Hide masks what was revealed.
+// Hide masks revealed secrets.
 func (x *Execution) Hide() {
 	for _, view := range x.documents {
 		view.Hide()
@@ -110,14 +109,14 @@ func (x *Execution) Hide() {
 
 func (x *Execution) turn(n int) {
 	x.Hide()
-	if !low(x.env.Width, x.env.Height) || x.turned { // else the first one comes in place of the timeline
+	if !low(x.env.Width, x.env.Height) || x.turned { // else the first section replaces the timeline
 		x.section = (x.section + n + len(sections)) % len(sections)
 	}
 	x.turned, x.why, x.scroll = true, false, screen.Scroller{}
 	x.prepare()
 }
 
-// sectionLines draws the names of the sections and the one in sight.
+// sectionLines draws the names of the sections and the chosen section.
 func (x *Execution) sectionLines(d *monitor.ExecutionDetail, w, h int) []string {
 	if h < 2 {
 		return nil
@@ -139,11 +138,10 @@ func (x *Execution) sectionLines(d *monitor.ExecutionDetail, w, h int) []string 
 	return append([]string{widget.Spread(" "+x.env.Tabs(sections, x.section), note, w-1)}, body...)
 }
 
-// listLines is a section that is no document: the history with the attempts of the chain that
-// the execution is in, or its dead letters.
+// listLines is a section that is a list: the history with the attempts of the chain, or the dead letters.
 func (x *Execution) listLines(d *monitor.ExecutionDetail, w int) []string {
-	if x.section == sectionLetters {
-		return x.letterLines(w)
+	if x.section == sectionDeadLetters {
+		return x.deadLetterLines(w)
 	}
 	e, f := x.env, x.family()
 	lines := x.timeline(d, 1<<20)[1:]
@@ -159,12 +157,12 @@ func (x *Execution) listLines(d *monitor.ExecutionDetail, w int) []string {
 		lines = append(lines, " "+x.mark(a.ID)+widget.Right(strconv.FormatInt(a.Number, 10), 3)+"  "+
 			widget.Left(strconv.FormatInt(a.ID, 10), 10)+
 			e.Look(e.Theme.Of(a.Status), " "+widget.Left(widget.Clean(a.Status), 11))+
-			widget.Left(a.Created.UTC().Format("15:04:05"), 10)+widget.Left(why, 22)+" "+widget.Clean(a.Error))
+			widget.Left(screen.TimeOfDay(a.Created), 10)+widget.Left(why, 22)+" "+widget.Clean(a.Error))
 	}
 	return lines
 }
 
-// mark points at the execution in sight among others.
+// mark points at the shown execution among others.
 func (x *Execution) mark(id int64) string {
 	if id == x.id {
 		return x.env.Theme.Glyphs.Cursor
@@ -172,16 +170,15 @@ func (x *Execution) mark(id int64) string {
 	return " "
 }
 
-// letterLines lists the dead letters of the execution.
-func (x *Execution) letterLines(w int) []string {
+func (x *Execution) deadLetterLines(w int) []string {
 	e, f := x.env, x.family()
 	switch {
 	case f == nil:
 		return e.Missing(screen.FeedFamily, "its dead letters", w)
 	case f.Letters == nil:
-		return []string{" No ledger of dead letters is kept here, or it has none of this execution."}
+		return []string{" This installation has no ledger of dead letters, or none of this execution."}
 	case len(f.Letters) == 0:
-		return []string{" No dead letter was about this execution."}
+		return []string{" This execution has no dead letter."}
 	}
 	var lines []string
 	for i := range f.Letters {
@@ -196,5 +193,5 @@ func (x *Execution) letterLines(w int) []string {
 		lines = append(lines, "   "+e.Dim("stored ")+l.At.UTC().Format("2006-01-02 15:04:05Z")+e.Dim("  queue ")+
 			widget.Clean(l.Queue)+e.Dim("  then ")+widget.Clean(l.StatusThen), "")
 	}
-	return append(lines, " "+e.Dim("o d opens the newest of them"))
+	return append(lines, " "+e.Dim("o d opens the newest one"))
 }

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,13 +14,13 @@ import (
 )
 
 const (
-	// maxActivity is how many acts are listed at most, minTree what the tree needs.
+	// maxActivity bounds the listed operations; minTree is the least height of the tree.
 	maxActivity = 4
 	minTree     = 7
 )
 
-// side is the right pane of a wide screen: what it has to do with, the tree around
-// it, what R would come upon, and what was done with it. The tree gives way first.
+// side is the right pane of a wide screen: relations, the tree around the execution, whether R can
+// repeat it, and operator actions. The tree gives way first.
 func (x *Execution) side(d *monitor.ExecutionDetail, w, h int) []string {
 	lines, check := x.relatedLines(w), x.checkLines(w)
 	rest := h - len(lines) - len(check)
@@ -39,26 +40,24 @@ func (x *Execution) side(d *monitor.ExecutionDetail, w, h int) []string {
 		e.Label("hand-overs", 13)+attempt)
 }
 
-// heading is the title of a part of the pane.
 func (x *Execution) heading(title, note string, w int) string {
 	return widget.Spread(x.env.Dim(title), x.env.Dim(note), w-1)
 }
 
-// relatedLines are the things it has to do with that there are.
 func (x *Execution) relatedLines(w int) []string {
 	lines := []string{x.heading("RELATED", "o then a letter", w), ""}
 	_, list, _ := x.Relations()
 	for _, r := range list {
 		if r.Not == "" {
 			label := x.env.Paint(theme.Accent, r.Key) + " " + x.env.Label(r.Label, 12) + " "
-			lines = append(lines, label+x.standing(&r, w-17))
+			lines = append(lines, label+x.target(&r, w-17))
 		}
 	}
 	return lines
 }
 
-// standing is what a relation leads to, and how that is as far as it is known.
-func (x *Execution) standing(r *screen.Relation, w int) string {
+// target describes what a relation leads to, with its state if known.
+func (x *Execution) target(r *screen.Relation, w int) string {
 	e, d := x.env, x.current()
 	text, state := widget.Clean(r.Help), ""
 	switch r.Key {
@@ -84,59 +83,41 @@ func (x *Execution) standing(r *screen.Relation, w int) string {
 	return widget.Left(text, max(8, w-widget.Width(state)-2)) + " " + state
 }
 
-// queue is the only queue of an action among those that were read; nil where there
-// are several, since it may be in either.
+// queue is the queue of an action in the last readings. It is nil if the action has several queues,
+// because the execution may be in either.
 func (x *Execution) queue(ref string) *monitor.Queue {
-	var lists [][]monitor.Queue
+	of := func(q monitor.Queue) bool { return q.ActionRef == ref }
+	var list []monitor.Queue
 	if d := x.env.Data.Queues; d != nil {
-		lists = append(lists, d.List)
+		list = d.List
 	}
-	if d := x.env.Data.Overview; d != nil {
-		lists = append(lists, d.Top)
+	if d := x.env.Data.Overview; d != nil && !slices.ContainsFunc(list, of) {
+		list = d.Top
 	}
-	for _, list := range lists {
-		var found *monitor.Queue
-		for i := range list {
-			if list[i].ActionRef != ref {
-				continue
-			}
-			if found != nil {
-				return nil
-			}
-			found = &list[i]
-		}
-		if found != nil {
-			return found
-		}
+	at := slices.IndexFunc(list, of)
+	if at < 0 || slices.ContainsFunc(list[at+1:], of) {
+		return nil
 	}
-	return nil
+	return &list[at]
 }
 
-// xray is the part of the tree around the execution that has room.
+// xray is the part of the tree around the execution, in at most h lines.
 func (x *Execution) xray(w, h int) []string {
 	e, f := x.env, x.family()
 	if f == nil || len(f.Tree) < 2 || h < 4 {
 		return nil
 	}
 	lines := []string{"", x.heading("XRAY", "x opens it", w)}
-	at := 0
-	for i := range f.Tree {
-		if f.Tree[i].ID == x.id {
-			at = i
-		}
-	}
+	at := max(0, slices.IndexFunc(f.Tree, func(r monitor.Relative) bool { return r.ID == x.id }))
 	room := h - 2
 	if len(f.Tree) > room {
 		room--
 	}
 	from := max(0, min(at-room/2, len(f.Tree)-room))
-	for i := from; i < min(len(f.Tree), from+room); i++ { // who it is, as which task, and how it is
+	for i := from; i < min(len(f.Tree), from+room); i++ {
 		r, branch := &f.Tree[i], ""
 		if r.Depth > 0 {
-			branch = widget.Blank(2*min(r.Depth-1, 8)) + "├ "
-			if last(f.Tree, i) {
-				branch = widget.Blank(2*min(r.Depth-1, 8)) + "└ "
-			}
+			branch = widget.Blank(2*min(r.Depth-1, 8)) + map[bool]string{false: "├ ", true: "└ "}[lastChild(f.Tree, i)]
 		}
 		name := strconv.FormatInt(r.ID, 10) + " " + widget.Clean(cmp.Or(r.TaskName(), r.ActionRef))
 		lines = append(lines, x.mark(r.ID)+e.Dim(branch)+widget.Left(name, max(10, w-22-widget.Width(branch)))+" "+
@@ -149,8 +130,8 @@ func (x *Execution) xray(w, h int) []string {
 	return lines
 }
 
-// last reports whether nothing of the same parent comes below a line of a tree.
-func last(tree []monitor.Relative, i int) bool {
+// lastChild reports whether a line of a tree is the last one of its parent.
+func lastChild(tree []monitor.Relative, i int) bool {
 	for _, r := range tree[i+1:] {
 		if r.Depth <= tree[i].Depth {
 			return r.Depth < tree[i].Depth
@@ -159,8 +140,7 @@ func last(tree []monitor.Relative, i int) bool {
 	return true
 }
 
-// unrecorded reports that the engine's tables are not here, so that nothing is
-// repeated from here.
+// unrecorded reports that the engine's tables are missing: R then works for dead letters only.
 func (x *Execution) unrecorded() bool {
 	a := x.env.Data.Audit
 	return a != nil && !a.Recorded
@@ -170,7 +150,7 @@ func (x *Execution) checkLines(w int) []string {
 	e := x.env
 	lines := []string{"", x.heading("REQUEUE CHECK", "R to plan", w)}
 	if x.unrecorded() {
-		return append(lines, " Without the engine's tables only dead letters", " are acted upon: 5")
+		return append(lines, " Without the engine's tables R works", " for dead letters only: 5")
 	}
 	for _, c := range x.checks {
 		look := theme.State{Glyph: e.Theme.Glyphs.Done, Role: theme.Good}
@@ -190,11 +170,11 @@ func (x *Execution) checkLines(w int) []string {
 	return lines
 }
 
-// verdictLine says in a line whether R does anything.
+// verdictLine says whether R can repeat the execution.
 func (x *Execution) verdictLine() string {
 	e := x.env
 	if x.unrecorded() {
-		return e.Dim(" R acts on dead letters only here: 5")
+		return e.Dim(" R works for dead letters only here: 5")
 	}
 	if refusal := explain.Refusal(x.checks); refusal != "" {
 		return e.Dim(" R not now: " + widget.Clean(refusal))
@@ -207,7 +187,7 @@ func (x *Execution) verdictLine() string {
 	return " R is possible: " + widget.Clean(x.checks[0].Text+", "+x.checks[1].Text)
 }
 
-// activity is what operators did with it, the newest first.
+// activity lists the operator actions on it, the newest first, in at most h lines.
 func (x *Execution) activity(w, h int) []string {
 	e, f := x.env, x.family()
 	if f == nil || len(f.Acts) == 0 || h < 1 {
@@ -224,7 +204,7 @@ func (x *Execution) activity(w, h int) []string {
 		if a.Reason != "" {
 			text += " (" + a.Reason + ")"
 		}
-		lines = append(lines, " "+e.Dim(a.At.UTC().Format("15:04:05"))+" "+
+		lines = append(lines, " "+e.Dim(screen.TimeOfDay(a.At))+" "+
 			widget.Cut(widget.Clean(text), max(1, w-11)))
 	}
 	return lines

@@ -1,17 +1,13 @@
-// Package operations is the log of what operators did: every operation of this
-// session, also those that were left before anything was done, and the newest
-// acts that the database records, whoever did them and by which program.
+// Package operations is the log of operations: those of this session, also the ones that were
+// planned and not run, and the newest records of operator_audit, from any operator and program.
 package operations
 
 import (
-	"encoding/json"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
-	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
@@ -24,117 +20,29 @@ import (
 type Operations struct {
 	*list.List[row]
 
-	env *screen.Env
-	// unfolded are the operations of several acts whose acts are listed.
-	unfolded map[string]bool
-	// further is true once older acts were asked for below what the filter leaves.
+	env     *screen.Env
+	records screen.Pages[monitor.AuditEntry]
+	// total counts the rows before filter and folding.
+	total    int
+	unfolded map[string]bool // by the key of the group
+	// further asks for the next page although the cursor is at the top: the filter left few rows.
 	further bool
-	// acts are those that the database records, read page by page.
-	acts   screen.Pages[monitor.AuditEntry]
-	detail bool
-	scroll screen.Scroller
-	// session is how many operations of this session the rows were made of.
-	session int
+	detail  bool
+	scroll  screen.Scroller
 }
 
-// row is an operation of this session, an act that the database records, or
-// both.
-type row struct {
-	key   string
-	at    time.Time // by the database's clock
-	op    *act.Operation
-	audit *monitor.AuditEntry
-	// acts are those of a row that stands for several, the newest first; within is true
-	// for one of them that is listed below it.
-	acts   []row
-	within bool
-	// says is the row in words, unfolded whether its acts are listed.
-	says     texts
-	unfolded bool
-}
-
-var fields = []list.Field[row]{
-	{
-		Column: widget.Column{Title: "AT", Width: 8},
-		Cell:   list.Dim(func(r *row) string { return r.at.UTC().Format("15:04:05") }),
-	},
-	{
-		Column: widget.Column{Title: "OUTCOME", Width: 12},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			state, role := r.outcome(e)
-			return widget.Cell{Text: state, Role: role}
-		},
-	},
-	{
-		Column: widget.Column{Title: "ACT", Width: 21},
-		Cell:   list.Plain(func(r *row) string { return said(r.says.kind) }),
-		Term: filter.Field{
-			Name: "act", Kind: filter.Text, Help: "what was done, such as queue.pause; a star stands for anything",
-		},
-		Texts: func(_ *screen.Env, r *row) []string { return []string{r.says.kind, said(r.says.kind)} }, Complete: true,
-	},
-	{
-		Column: widget.Column{Title: "TARGET", Width: 18, Grow: true, Middle: true},
-		Cell:   list.Plain((*row).target),
-		Term:   filter.Field{Name: "target", Kind: filter.Text, Help: "what it was done to"},
-		Texts:  list.TextOf(func(r *row) string { return r.says.target }), Complete: true,
-	},
-	{
-		Column: widget.Column{Title: "WHO", Width: 14, Priority: 2, Middle: true},
-		Cell:   list.Plain(func(r *row) string { return r.says.who }),
-		Term:   filter.Field{Name: "who", Kind: filter.Text, Help: "who did it; session for this one"},
-		Texts: func(_ *screen.Env, r *row) []string {
-			if r.op != nil {
-				return []string{"session", r.says.who}
-			}
-			return []string{r.says.who}
-		},
-		Complete: true,
-	},
-	{
-		Term: filter.Field{
-			Name: "outcome", Kind: filter.Text, Help: "how it ended",
-			Values: []string{"done", "partly", "failed", "interrupted", "running", "not run"},
-		},
-		Texts: list.TextOf((*row).state), Complete: true,
-	},
-	{
-		Term:  filter.Field{Name: "reason", Kind: filter.Within, Help: "why, as was written"},
-		Texts: list.TextOf(func(r *row) string { return r.says.reason }),
-	},
-	{
-		Term:  filter.Field{Name: "error", Kind: filter.Within, Help: "what went wrong"},
-		Texts: list.TextOf(func(r *row) string { return r.says.problem }),
-	},
-	{Column: widget.Column{Title: "THROUGH", Width: 12, Priority: 4}, Cell: list.Dim((*row).through)},
-	{
-		Column: widget.Column{Title: "AUDIT", Width: 6, Right: true, Priority: 1},
-		Cell:   list.Dim(func(r *row) string { return r.says.audit }),
-		Term:   filter.Field{Name: "audit", Kind: filter.ID, Help: "its number in the record"},
-		Texts:  list.TextOf(func(r *row) string { return r.says.audit }),
-	},
-	{
-		Column: widget.Column{Title: "REASON", Width: 24, Priority: 3},
-		Cell:   list.Dim(func(r *row) string { return r.says.reason }),
-	},
-	{
-		Term:   filter.Field{Name: "age", Kind: filter.Age, Help: "how long ago it began"},
-		Number: func(e *screen.Env, r *row) (float64, bool) { return e.Since(r.at).Seconds(), true },
-	},
-}
-
-// detailPage is how many lines of an operation are taken for a page.
+// detailPage is the height of a page in the detail.
 const detailPage = 16
 
 // New makes the view.
 func New(env *screen.Env) *Operations {
-	v := &Operations{env: env, acts: screen.NewPages(func(a *monitor.AuditEntry) int64 { return a.ID })}
+	v := &Operations{env: env, unfolded: map[string]bool{}}
+	v.records = screen.NewPages(func(a *monitor.AuditEntry) int64 { return a.ID })
 	v.List = list.New(env, list.Spec[row]{
-		View: keymap.InLog, Singular: "act", Plural: "acts of operators", FollowTop: true, Feed: screen.FeedAudit,
-		Loaded: func() bool { return true }, Rows: v.rows, Fields: fields, Collapse: v.fold,
+		View: keymap.InLog, Singular: "operation", Plural: "operations", FollowTop: true, Feed: screen.FeedAudit,
+		Loaded: func() bool { return true }, Rows: v.build, Fields: fields, Collapse: v.fold,
 		SearchTexts: func(r *row) []string {
-			t := &r.says
-			return []string{t.kind, said(t.kind), t.target, t.who, t.reason, t.problem, r.state(), t.audit}
+			return []string{r.kind, verbFirst(r.kind), r.target, r.who, r.reason, r.problem, r.state(), r.number}
 		},
 		Key: func(r *row) string { return r.key },
 		CursorMoved: func(action keymap.Action) screen.Effect {
@@ -145,9 +53,9 @@ func New(env *screen.Env) *Operations {
 			}
 			return effect
 		},
-		Export: v.thing,
+		Export: v.export,
 		Truncated: func() string {
-			if v.acts.Next() != 0 {
+			if v.records.Next() != 0 {
 				return "older acts are recorded; the newest are read"
 			}
 			return ""
@@ -156,28 +64,33 @@ func New(env *screen.Env) *Operations {
 	return v
 }
 
-// Below is the id below which acts are read: those beyond the last one that is known
-// when the operator comes near it. Zero begins with the newest.
+// Below is the id below which the next page of records begins; zero reads the newest.
 func (v *Operations) Below() int64 {
 	if v.nearEnd() {
-		return v.acts.Next()
+		return v.records.Next()
 	}
 	return 0
 }
 
-// nearEnd reports whether the end of what is loaded comes near and there is more.
+// Older is the id below which no record was read; zero if all were.
+func (v *Operations) Older() int64 { return v.records.Next() }
+
+// nearEnd reports whether the operator comes near the last row and there are more.
 func (v *Operations) nearEnd() bool {
-	at := v.Table().Cursor()
-	folded := len(v.acts.Rows()) > v.Len() && len(v.acts.Rows()) < foldReach && v.Filter() == ""
-	return (at > 0 || v.further || folded) && v.acts.Next() != 0 && v.Len()-at < monitor.AuditBound/4
+	at, read := v.Table().Cursor(), len(v.records.Rows())
+	folded := read > v.Len() && read < foldReach && v.Filter() == ""
+	return (at > 0 || v.further || folded) && v.records.Next() != 0 && v.Len()-at < monitor.AuditBound/4
 }
+
+// skew is the database's clock minus the local one.
+func (v *Operations) skew() time.Duration { return v.env.Now.Sub(v.env.Clock) }
 
 // Title is the text of the title rule.
 func (v *Operations) Title() (left, right string) {
 	right = strconv.Itoa(len(v.env.Session)) + " in this session"
 	if v.env.Data.Audit != nil {
-		right += " · " + strconv.Itoa(len(v.acts.Rows())) + " recorded"
-		if v.acts.Next() != 0 {
+		right += " · " + strconv.Itoa(len(v.records.Rows())) + " recorded"
+		if v.records.Next() != 0 {
 			right += "+"
 		}
 		if v.Filter() != "" {
@@ -188,187 +101,89 @@ func (v *Operations) Title() (left, right string) {
 	return "Operations", right
 }
 
-// Changed takes over new data.
+// Changed takes over a page of records.
 func (v *Operations) Changed(feed screen.Feed) {
 	if a := v.env.Data.Audit; feed == screen.FeedAudit && a != nil {
-		v.acts.Merge(a.List, a.From, a.Next)
+		v.records.Merge(a.List, a.From, a.Next)
 		v.further = v.further && a.From == 0
 		v.Rebuild(false)
 	}
 }
 
-// rows joins what this session knows with what the database records. Its own operations stand
-// once, with their record.
-func (v *Operations) rows() []row {
-	v.session = len(v.env.Session)
-	var rows []row
-	recorded := map[int64]bool{}
-	skew := v.env.Now.Sub(v.env.Clock)
-	for _, op := range v.env.Session {
-		r := row{key: "op " + strconv.FormatInt(op.ID, 10), at: op.Began.Add(skew), op: op}
-		if op.Receipt != nil && len(op.Receipt.Audits) > 0 {
-			for _, id := range op.Receipt.Audits {
-				recorded[id] = true
-			}
-			r.audit = v.entry(op.Receipt.Audits[0])
-		}
-		rows = append(rows, r)
-	}
-	list := v.acts.Rows()
-	for i := range list {
-		if a := &list[i]; !recorded[a.ID] {
-			rows = append(rows, row{key: "audit " + strconv.FormatInt(a.ID, 10), at: a.At, audit: a})
-		}
-	}
-	slices.SortStableFunc(rows, func(a, b row) int { return b.at.Compare(a.at) })
-	for i := range rows {
-		rows[i].says = rows[i].texts()
-	}
-	return rows
-}
-
-func (v *Operations) entry(id int64) *monitor.AuditEntry {
-	list := v.acts.Rows()
-	for i := range list {
-		if list[i].ID == id {
-			return &list[i]
-		}
-	}
-	return nil
-}
+// SessionChanged rebuilds the rows after an operation of this session began, changed or ended.
+func (v *Operations) SessionChanged() { v.Rebuild(false) }
 
 // Do carries out an action.
 func (v *Operations) Do(action keymap.Action) screen.Effect {
 	if v.detail && v.scroll.Do(action, detailPage, len(v.detailLines(v.env.Width))-v.env.Height) {
 		return screen.Effect{Handled: true}
 	}
-	if r := v.Current(); action == keymap.Open && r != nil {
-		if v.detail || !v.toggle(r) {
-			v.detail, v.scroll = !v.detail, screen.Scroller{}
-		}
-		return screen.Effect{Handled: true}
+	r := v.Current()
+	switch {
+	case action != keymap.Open || r == nil:
+		return v.List.Do(action)
+	case !v.detail && len(r.group) > 0:
+		v.unfolded[r.key] = !v.unfolded[r.key]
+		v.Rebuild(true)
+	default:
+		v.detail, v.scroll = !v.detail, screen.Scroller{}
 	}
-	return v.List.Do(action)
+	return screen.Effect{Handled: true}
 }
 
-// Leave closes the detail, which is what esc does first.
+// Leave closes the detail.
 func (v *Operations) Leave() bool {
 	was := v.detail
 	v.detail = false
 	return was
 }
 
-// through names the program that did it.
-func (r *row) through() string {
-	if r.audit == nil {
-		return "-"
-	}
-	return r.audit.Source
-}
-
-// state is how an operation stands, in a word.
-func (r *row) state() string {
-	switch {
-	case r.op == nil:
-		return r.audit.Outcome
-	case r.op.State == act.Partial:
-		return "partly"
-	case r.op.State == act.Dropped:
-		return "not run"
-	default:
-		return string(r.op.State)
-	}
-}
-
-// outcome is how an operation stands, with its sign; of several acts whether all ended alike.
-func (r *row) outcome(e *screen.Env) (string, theme.Role) {
-	g := &e.Theme.Glyphs
-	for i := range r.acts {
-		if r.acts[i].audit.Outcome != r.audit.Outcome {
-			return g.Warning + " partly", theme.Warn
-		}
-	}
-	if r.op != nil {
-		switch r.op.State {
-		case act.Done:
-			return g.Done + " done", theme.Good
-		case act.Partial:
-			return g.Warning + " partly", theme.Warn
-		case act.Failed:
-			return g.Failed + " failed", theme.Bad
-		case act.Running:
-			return g.Busy + " running", theme.Accent
-		case act.Dropped:
-			return g.Idle + " not run", theme.Dim
-		default:
-			return g.Scheduled + " " + string(r.op.State), theme.Plain
-		}
-	}
-	switch r.audit.Outcome {
-	case "done":
-		return g.Done + " done", theme.Good
-	case "failed", "interrupted":
-		return g.Failed + " " + r.audit.Outcome, theme.Bad
-	case "running":
-		return g.Busy + " running", theme.Accent
-	default:
-		return g.Dot + " " + r.audit.Outcome, theme.Plain
-	}
-}
-
 // Render draws the view.
 func (v *Operations) Render(w, h int) []string {
-	if v.session != len(v.env.Session) || v.env.Data.Audit == nil { // an operation began since the last reading
-		v.Rebuild(false)
-	}
-	if v.Len() == 0 {
+	switch {
+	case v.Len() == 0:
 		return v.empty(w)
-	}
-	if v.detail {
+	case v.detail:
 		lines, _ := v.scroll.Shown(v.detailLines(w), h)
 		return lines
+	case h < 12:
+		return widget.Fit(v.Table().Lines(w, h, v.env.Theme), w, h)
 	}
-	ph := max(0, min(9, h/2-1))
-	if h < 12 {
-		ph = 0
-	}
+	ph := min(9, h/2-1)
 	lines := widget.Fit(v.Table().Lines(w, h-ph, v.env.Theme), w, h-ph)
-	if ph > 0 {
-		lines = append(lines, widget.Fit(v.detailLines(w), w, ph)...)
-	}
-	return lines
+	return append(lines, widget.Fit(v.detailLines(w), w, ph)...)
 }
 
 func (v *Operations) empty(w int) []string {
-	if v.env.Data.Audit == nil {
-		return v.env.Missing(screen.FeedAudit, "the acts of operators", w)
-	}
-	if all := len(v.rows()); all > 0 {
-		lines := []string{"", " None of the " + v.env.Num(int64(all)) + " acts that were read matches /" +
+	switch {
+	case v.env.Data.Audit == nil:
+		return v.env.Missing(screen.FeedAudit, "the log of operations", w)
+	case v.total > 0:
+		lines := []string{"", " None of the " + v.env.Num(int64(v.total)) + " acts that were read matches /" +
 			widget.Clean(v.Filter()) + "; esc clears it."}
-		if v.acts.Next() != 0 {
+		if v.records.Next() != 0 {
 			lines = append(lines, " Older ones are recorded: G reads them.")
 		}
 		return lines
+	case v.env.Locked != "":
+		return []string{"", " No operator has acted on this installation yet.",
+			" Acting is disabled: " + widget.Clean(v.env.Locked) + "."}
+	default:
+		return []string{"", " No operator has acted on this installation yet.",
+			" A opens the menu of the row under the cursor: queues, executions, workers."}
 	}
-	lines := []string{"", " Nobody has acted on this installation yet."}
-	if v.env.Locked != "" {
-		return append(lines, " Here nothing can be acted upon: "+widget.Clean(v.env.Locked)+".")
-	}
-	return append(lines, " A opens the menu of the row under the cursor: queues, executions, workers.")
 }
 
-// detailLines says all that is known of the row under the cursor.
+// detailLines describe the row under the cursor.
 func (v *Operations) detailLines(w int) []string {
-	e := v.env
-	r := v.Current()
-	if len(r.acts) > 0 {
-		title := said(r.audit.Action) + ": " + r.counted()
+	e, r := v.env, v.Current()
+	if len(r.group) > 0 {
+		title := verbFirst(r.audit.Action) + ": " + r.count()
 		return append([]string{e.Rule(title, "enter = unfold", w)},
-			widget.Paragraphs(v.foldedLines(r), w-1, e.Theme)...)
+			widget.Paragraphs(v.groupLines(r), w-1, e.Theme)...)
 	}
 	title := r.key
-	list := []widget.Text{}
+	var list []widget.Text
 	say := func(name, value string) {
 		if value != "" {
 			list = append(list, widget.Text{Text: " " + widget.Left(name, 9) + value})
@@ -376,17 +191,25 @@ func (v *Operations) detailLines(w int) []string {
 	}
 	if op := r.op; op != nil {
 		title = op.Title
-		say("state", string(op.State)+v.lasted(op))
+		say("state", string(op.State)+v.duration(op))
 		say("reason", op.Reason)
 		say("remark", op.Remark)
 		if op.Err != "" {
 			list = append(list, widget.Text{Role: theme.Bad, Text: " error    " + op.Err})
 		}
-		list = append(list, receipt(op.Receipt)...)
+		if receipt := op.Receipt; receipt != nil {
+			list = append(list, widget.Text{Text: " " + receipt.Text})
+			for _, line := range receipt.Lines {
+				list = append(list, widget.Text{Role: screen.Tone(line.Tone), Text: " " + line.Text})
+			}
+			if receipt.Next != "" {
+				list = append(list, widget.Text{Role: theme.Accent, Text: " → " + receipt.Next})
+			}
+		}
 	}
 	if a := r.audit; a != nil {
 		if r.op == nil {
-			title = said(a.Action) + " " + a.Target
+			title = verbFirst(a.Action) + " " + a.Target
 			say("outcome", a.Outcome)
 			say("reason", a.Reason)
 			say("error", a.Error)
@@ -395,16 +218,17 @@ func (v *Operations) detailLines(w int) []string {
 			" through "+a.Source)
 	}
 	lines := append([]string{e.Rule(title, "enter = all of it", w)}, widget.Paragraphs(list, w-1, e.Theme)...)
-	if r.audit != nil && v.detail {
-		lines = append(lines, "", " "+e.Paint(theme.Dim, "RECORD"))
-		for _, line := range document(r.audit.Request) {
-			lines = append(lines, " "+line)
-		}
+	if r.audit == nil || !v.detail {
+		return lines
 	}
-	return lines
+	record := []string{"The request is too long to be shown here."}
+	if len(r.audit.Request) > 0 {
+		record = jsonview.Text(string(r.audit.Request))
+	}
+	return append(append(lines, "", " "+e.Dim("RECORD")), screen.Indented(record)...)
 }
 
-func (v *Operations) lasted(op *act.Operation) string {
+func (v *Operations) duration(op *act.Operation) string {
 	switch {
 	case op.Ran.IsZero():
 		return ""
@@ -413,26 +237,4 @@ func (v *Operations) lasted(op *act.Operation) string {
 	default:
 		return ", took " + widget.Age(op.Ended.Sub(op.Ran))
 	}
-}
-
-func receipt(r *act.Receipt) []widget.Text {
-	if r == nil {
-		return nil
-	}
-	list := []widget.Text{{Text: " " + r.Text}}
-	for _, line := range r.Lines {
-		list = append(list, widget.Text{Role: screen.Tone(line.Tone), Text: " " + line.Text})
-	}
-	if r.Next != "" {
-		list = append(list, widget.Text{Role: theme.Accent, Text: " → " + r.Next})
-	}
-	return list
-}
-
-// document is a recorded request for people.
-func document(raw json.RawMessage) []string {
-	if len(raw) == 0 {
-		return []string{"It is too long to be read along."}
-	}
-	return jsonview.Text(string(raw))
 }

@@ -13,57 +13,58 @@ import (
 func (v *Workflows) Do(action keymap.Action) screen.Effect {
 	switch action {
 	case keymap.NextPane:
-		v.turnTo(v.focus + 1)
+		v.cycleFocus(v.focus + 1)
 	case keymap.PrevPane:
-		v.turnTo(v.focus - 1)
+		v.cycleFocus(v.focus - 1)
 	case keymap.Problems:
 		effect := v.List.Do(action)
-		v.turned()
+		v.subjectChanged()
 		return effect
 	case keymap.Preview:
 		v.ShowPreview(!v.PreviewShown())
-		v.turnTo(inList)
+		v.cycleFocus(inList)
 	case keymap.Why:
-		return v.explain()
+		if v.Subject() == 0 {
+			return screen.Effect{Handled: true, Note: "There is no workflow under the cursor."}
+		}
+		v.ShowPreview(true) // the reasons are read with the tree
+		v.why, v.reasons = !v.why, screen.Scroller{}
 	case keymap.FoldAll:
 		v.tree.foldAll()
 	case keymap.Open:
-		return v.open()
+		return v.enter()
 	default:
 		return v.move(action)
 	}
 	return screen.Effect{Handled: true}
 }
 
-// turnTo gives a pane the focus, around the end. The right pane takes part where
-// there is one.
-func (v *Workflows) turnTo(to pane) {
-	there := panes
+// cycleFocus moves the focus to a pane, modulo the panes that are drawn.
+func (v *Workflows) cycleFocus(to pane) {
+	drawn := panes
 	switch {
-	case !v.treed():
-		there = 1
+	case !v.treeShown():
+		drawn = 1
 	case !v.wide():
-		there = inSide
+		drawn = inSide
 	}
-	v.focusOn((to + there) % there)
+	v.focusOn((to + drawn) % drawn)
 	v.why = false
 }
 
-// focusOn gives a pane the focus.
 func (v *Workflows) focusOn(to pane) {
 	v.focus = to
 	v.Table().Focus(to == inList)
 	v.tree.table.Focus(to == inTree)
 }
 
-// marking are the actions that mark rows, which only those of the list can be.
-var marking = []keymap.Action{keymap.Mark, keymap.MarkRange, keymap.MarkAll, keymap.Unmark}
+var markActions = []keymap.Action{keymap.Mark, keymap.MarkRange, keymap.MarkAll, keymap.Unmark}
 
-// move carries out the actions that move a cursor or fold.
+// move carries out the actions that scroll, move a cursor or fold.
 func (v *Workflows) move(action keymap.Action) screen.Effect {
 	effect := screen.Effect{Handled: true}
 	switch {
-	case v.focus != inList && slices.Contains(marking, action):
+	case v.focus != inList && slices.Contains(markActions, action):
 		effect.Note = "Workflows are marked in their list: tab leads there."
 	case v.why:
 		if d, h := v.detail(), v.env.Height-1; d != nil {
@@ -75,35 +76,30 @@ func (v *Workflows) move(action keymap.Action) screen.Effect {
 	case v.focus == inTree && action == keymap.Left:
 		v.tree.left()
 	case v.focus == inTree && action == keymap.Right:
-		v.tree.right()
+		if n := v.tree.current(); n != nil && n.folds {
+			v.tree.fold(n.task, false)
+		}
 	case v.focus == inTree:
 		effect.Handled = screen.MoveTable(v.tree.table, action)
 		v.side = screen.Scroller{}
 	case screen.MoveTable(v.Table(), action):
-		v.turned()
-		v.extend(&effect)
+		v.subjectChanged()
 		effect.Take = action == keymap.MarkAll && v.more()
+		switch grows := v.nearEnd() && v.env.Data.Workflows.MoreOpen && v.limit < maxOpen; {
+		case grows:
+			v.limit = min(v.limit*3, maxOpen)
+			effect.Refetch = screen.FeedWorkflows
+		case v.nearEnd() && v.ended.Next() != 0:
+			effect.Refetch = screen.FeedWorkflows
+		}
 	default:
 		return screen.Effect{}
 	}
 	return effect
 }
 
-// extend asks for more when the end of what is loaded comes near.
-func (v *Workflows) extend(effect *screen.Effect) {
-	if !v.nearEnd() {
-		return
-	}
-	if v.env.Data.Workflows.MoreOpen && v.limit < maxRows {
-		v.limit = min(v.limit*3, maxRows)
-	} else if v.ended.Next() == 0 {
-		return
-	}
-	effect.Refetch = screen.FeedWorkflows
-}
-
-// open leads from the list into the tree, and from there on.
-func (v *Workflows) open() screen.Effect {
+// enter leads from the list into the tree, and from there to an execution or a nested workflow.
+func (v *Workflows) enter() screen.Effect {
 	effect := screen.Effect{Handled: true}
 	switch {
 	case v.Subject() == 0:
@@ -119,15 +115,18 @@ func (v *Workflows) open() screen.Effect {
 	n := v.tree.current()
 	switch c := n.execution(); {
 	case n == nil:
-		effect.Note = "The tasks are being read."
+		effect.Note = "The tasks have not been read yet."
+	case n.more > 0 && v.tree.readMore(n.task):
+		effect.Refetch = screen.FeedWorkflow
 	case n.more > 0:
-		return v.widen(n)
+		effect = screen.OpenList(keymap.InExecutions, "parent:"+strconv.FormatInt(v.tree.of.Execution, 10))
+		effect.Note = "A task with more than " + v.env.Num(monitor.MaxTaskChildren) + " executions is shown as a list."
 	case c != nil && c.Nested:
 		v.path = append(slices.Clip(v.path), c.Execution)
-		if len(v.path) == 1 { // so that the way back is known
+		if len(v.path) == 1 { // esc leads back to the outer workflow
 			v.path = []int64{v.tree.of.Execution, c.Execution}
 		}
-		v.turned()
+		v.subjectChanged()
 	case c != nil:
 		return screen.OpenExecution(c.Execution)
 	case n.folds:
@@ -138,43 +137,23 @@ func (v *Workflows) open() screen.Effect {
 	return effect
 }
 
-// widen has more of the children of a task read, or leads to all of them.
-func (v *Workflows) widen(n *node) screen.Effect {
-	if v.tree.widen(n.task) {
-		return screen.Effect{Handled: true, Refetch: screen.FeedWorkflow}
-	}
-	effect := screen.OpenList(keymap.InExecutions, "parent:"+strconv.FormatInt(v.tree.of.Execution, 10))
-	effect.Note = "More than " + v.env.Num(monitor.MaxTaskChildren) + " of one task are shown as a list."
-	return effect
-}
-
-// explain turns to all that is known of why the workflow waits, and back.
-func (v *Workflows) explain() screen.Effect {
-	if v.Subject() == 0 {
-		return screen.Effect{Handled: true, Note: "There is no workflow under the cursor."}
-	}
-	v.ShowPreview(true) // what is not shown is not read
-	v.why, v.reasons = !v.why, screen.Scroller{}
-	return screen.Effect{Handled: true}
-}
-
-// Leave closes what is open: the reasons, a workflow within another one, the tree.
+// Leave closes the reasons, a nested workflow, or the tree.
 func (v *Workflows) Leave() bool {
 	switch {
 	case v.why:
 		v.why = false
 	case len(v.path) > 1:
 		v.path = v.path[:len(v.path)-1]
-		if len(v.path) == 1 && !v.guest {
+		if len(v.path) == 1 && !v.linked {
 			v.path = nil
 		}
-		v.turned()
+		v.subjectChanged()
 	case len(v.path) == 1:
-		guest := v.guest
-		v.path, v.guest = nil, false
+		linked := v.linked
+		v.path, v.linked = nil, false
 		v.focusOn(inList)
-		v.turned()
-		return !guest
+		v.subjectChanged()
+		return !linked
 	case v.focus != inList:
 		v.focusOn(inList)
 	default:
@@ -183,20 +162,17 @@ func (v *Workflows) Leave() bool {
 	return true
 }
 
-// Select puts the cursor on a line of the body and gives its pane the focus.
+// Select puts the cursor on a line of the body and focuses its pane.
 func (v *Workflows) Select(line int) bool {
-	_, at := v.draw(v.env.Width, v.env.Height)
+	at := v.layout(v.env.Height)
 	switch {
 	case v.why:
 		return false
-	case line < at.list:
-		if !v.Table().Select(line - 1) {
-			return false
-		}
+	case line < at.list && v.Table().Select(line-1):
 		v.focusOn(inList)
-		v.turned()
+		v.subjectChanged()
 		return true
-	case v.tree.table.Select(line - at.tree - 1):
+	case line >= at.list && v.tree.table.Select(line-at.tree-len(v.treeHead(v.env.Width))-1):
 		v.focusOn(inTree)
 		return true
 	default:

@@ -14,69 +14,64 @@ import (
 // wide reports whether the right pane is drawn.
 func (v *Workflows) wide() bool { return v.PreviewShown() && v.env.Width >= 120 && v.env.Height >= 20 }
 
-// place is how high the list is drawn, and on which line the header of the tree.
-type place struct{ list, tree int }
+// layout is the height of the list, and the first line of the tree. An undrawn list has the height 0,
+// an undrawn tree begins below the body.
+type layout struct{ list, tree int }
+
+// layout places list and tree in h lines: below each other, or only the focused one in a low window.
+func (v *Workflows) layout(h int) layout {
+	limit := max(h/4, 5)
+	switch low := !v.wide() && h < 12; {
+	case !v.treeShown(), low && v.focus == inList:
+		return layout{list: h, tree: h}
+	case low:
+		return layout{}
+	case !v.wide() && v.focus != inList:
+		limit = 4
+	case !v.wide():
+		limit = max(h*2/5, 5)
+	}
+	list := min(v.Len()+1, limit, h)
+	return layout{list: list, tree: list + 1}
+}
 
 // Render draws the view.
 func (v *Workflows) Render(w, h int) []string {
-	lines, _ := v.draw(w, h)
-	return lines
-}
-
-// draw draws the view and says where its panes are.
-func (v *Workflows) draw(w, h int) ([]string, place) {
-	e, d := v.env, v.detail()
-	listed := len(v.path) == 0
+	e, d, at := v.env, v.detail(), v.layout(h)
 	switch {
-	case v.why && d != nil:
-		lines := v.whyLines(d, w)
-		shown, _ := v.reasons.Shown(lines, h-1)
-		foot := e.Dim(" " + strconv.Itoa(len(lines)) + " lines · W or esc closes")
-		return append(widget.Fit(shown, w, h-1), foot), place{}
+	case v.why && d == nil:
+		return v.missing(w)
 	case v.why:
-		return v.missing(w), place{}
-	case e.Data.Workflows == nil && listed:
-		return e.Missing(screen.FeedWorkflows, "the workflows", w), place{tree: h}
-	case v.Len() == 0 && listed:
-		return v.empty(), place{tree: h}
-	case !v.treed() || !v.wide() && h < 12 && v.focus == inList: // there is room for one of them
-		return v.listPart(w, h), place{list: h, tree: h}
-	case !v.wide() && h < 12:
-		lines, head := v.treePart(w, h, false)
-		return lines, place{tree: 1 + head}
+		return v.reasons.Page(e, v.whyLines(d, w), w, h)
+	case e.Data.Workflows == nil && len(v.path) == 0:
+		return e.Missing(screen.FeedWorkflows, "the workflows", w)
+	case v.Len() == 0 && len(v.path) == 0:
+		return v.empty()
+	case at.tree == h:
+		return v.listLines(w, h)
+	case at.list == 0:
+		return v.treeLines(w, h)
+	case !v.wide():
+		foot := v.foot(w)
+		room := h - at.tree - len(foot)
+		lines := append(v.listLines(w, at.list), "")
+		return append(append(lines, widget.Fit(v.treeLines(w, room), w, room)...), foot...)
 	}
-	// The list over the tree, and beside them the right pane, or below them in a line or two why
-	// the workflow waits.
 	lw, rw := screen.Halves(w)
-	lw, most := lw-1, max(h/4, 5)
-	var foot []string
-	if !v.wide() {
-		lw, most, foot = w, max(h*2/5, 5), v.foot(w)
-		if v.focus != inList {
-			most = 4
-		}
-	}
-	at := place{list: min(v.Len()+1, most, h)}
-	lines := append(v.listPart(lw, at.list), "")
-	room := h - len(lines) - len(foot)
-	tree, head := v.treePart(lw, room, v.wide())
-	at.tree = len(lines) + 1 + head
-	if !v.wide() {
-		return append(append(lines, widget.Fit(tree, w, room)...), foot...), at
-	}
+	left := append(v.listLines(lw-1, at.list), "")
+	left = append(left, v.treeLines(lw-1, h-at.tree)...)
 	bar := e.Dim("│") + " "
 	if v.focus == inSide {
-		bar = widget.Left(e.Paint(theme.Accent, "│")+e.Paint(theme.Accent, e.Theme.Glyphs.Cursor), 2)
+		bar = e.Paint(theme.Accent, "│") + e.Paint(theme.Accent, e.Theme.Glyphs.Cursor)
 	}
-	right := v.side.Window(v.sideLines(rw), h, e.Theme)
-	return widget.Beside(append(lines, tree...), right, lw+1, rw, h, bar), at
+	return widget.Beside(left, v.side.Window(v.sideLines(rw), h, e.Theme), lw, rw, h, bar)
 }
 
 func (v *Workflows) missing(w int) []string {
 	return v.env.Missing(screen.FeedWorkflow, "workflow "+strconv.FormatInt(v.Subject(), 10), w)
 }
 
-func (v *Workflows) listPart(w, h int) []string {
+func (v *Workflows) listLines(w, h int) []string {
 	lines := v.Table().Lines(w, h, v.env.Theme)
 	if note := v.Gone(); note != "" && h > 2 {
 		lines = append(lines[:min(len(lines), h-1)], note)
@@ -84,7 +79,7 @@ func (v *Workflows) listPart(w, h int) []string {
 	return widget.Fit(lines, w, h)
 }
 
-// headline names the workflow in the tree and how it is.
+// headline names the workflow in the tree and its state.
 func (v *Workflows) headline(d *monitor.WorkflowDetail, w int) string {
 	e := v.env
 	name := strconv.FormatInt(d.Execution, 10) + " " + widget.CutMiddle(widget.Clean(d.ActionRef), 40)
@@ -101,78 +96,72 @@ func (v *Workflows) headline(d *monitor.WorkflowDetail, w int) string {
 	return widget.Spread(text, tasks(&d.Workflow)+" tasks "+e.Mark(screen.FeedWorkflow), w)
 }
 
-// treePart is the tree with its headline, below which that is so many lines more.
-func (v *Workflows) treePart(w, h int, chart bool) (lines []string, head int) {
-	e, d := v.env, v.detail()
-	switch {
-	case h < 2, d == nil && v.Subject() == 0:
-		return nil, 0
-	case d == nil:
-		return v.missing(w), 0
+// treeHead is what stands above the table of the tree; nil until the workflow was read.
+func (v *Workflows) treeHead(w int) []string {
+	d := v.detail()
+	if d == nil {
+		return nil
 	}
-	lines = []string{" " + v.headline(d, w-2)}
+	lines := []string{" " + v.headline(d, w-2)}
 	if d.Unreadable != "" {
 		text := "▲ its definition cannot be read: " + widget.Clean(d.Unreadable)
-		lines = append(lines, " "+e.Paint(theme.Warn, widget.Cut(text, w-2)))
+		lines = append(lines, " "+v.env.Paint(theme.Warn, widget.Cut(text, w-2)))
 	}
-	if len(d.List) == 0 {
-		return append(lines, " "+e.Dim("Nothing is known of its tasks yet.")), 0
-	}
-	v.tree.table.SetColumns(v.tree.columns(chart))
-	head = len(lines) - 1
-	return append(lines, v.tree.table.Lines(w, h-len(lines), e.Theme)...), head
+	return lines
 }
 
-// foot says in a line or two why the workflow waits.
+func (v *Workflows) treeLines(w, h int) []string {
+	d := v.detail()
+	switch {
+	case h < 2, d == nil && v.Subject() == 0:
+		return nil
+	case d == nil:
+		return v.missing(w)
+	}
+	lines := v.treeHead(w)
+	if len(d.List) == 0 {
+		return append(lines, " "+v.env.Dim("No task is known yet."))
+	}
+	v.tree.table.SetColumns(v.tree.columns())
+	return append(lines, v.tree.table.Lines(w, h-len(lines), v.env.Theme)...)
+}
+
+// foot is the first two lines of why the workflow waits.
 func (v *Workflows) foot(w int) []string {
 	d := v.detail()
 	if d == nil || len(d.Why) == 0 {
 		return []string{""}
 	}
-	parts := widget.Wrap(strings.Join(d.Why, " "), max(8, w-4))
-	more := ""
-	if len(parts) > 2 {
-		parts, more = parts[:2], "… W "
+	sign := " ▲ "
+	if d.FinishedAt != nil {
+		sign = " " + v.env.Theme.Glyphs.Dot + " "
 	}
-	lines := make([]string, 0, len(parts))
+	parts := widget.Wrap(strings.Join(d.Why, " "), max(8, w-4))
+	if len(parts) > 2 {
+		parts = parts[:2]
+		parts[1] = widget.Spread(widget.Cut(parts[1], w-10), v.env.Paint(theme.Accent, "… W "), w-4)
+	}
+	lines := make([]string, len(parts))
 	for i, part := range parts {
-		sign := "   "
-		if i == 0 {
-			sign = " ▲ "
-			if d.FinishedAt != nil {
-				sign = " " + v.env.Theme.Glyphs.Dot + " "
-			}
-		}
-		if i == len(parts)-1 && more != "" {
-			part = widget.Spread(widget.Cut(part, w-10), v.env.Paint(theme.Accent, more), w-4)
-		}
-		lines = append(lines, sign+part)
+		lines[i], sign = sign+part, "   "
 	}
 	return lines
 }
 
 func (v *Workflows) empty() []string {
-	b := v.env.Data.Workflows
-	if v.Filter() == "" && !v.Problems() {
+	switch {
+	case v.Filter() == "" && !v.Problems():
 		return []string{
-			"", " No workflow has been begun yet. A workflow is an action that is made of tasks; start one:",
+			"", " No workflow has been started yet. A workflow is an action made of tasks; start one:",
 			"   attune-executor run PACK.WORKFLOW", " docs/workflows.md says how to write one.",
 		}
-	}
-	if v.Problems() && v.Filter() == "" {
+	case v.Filter() == "":
 		return []string{
 			"", " No workflow has failed, is paused, or has a task that failed.", " z shows all of them again.",
 		}
 	}
-	also := ""
-	if v.Problems() {
-		also = " among those in trouble (z shows all)"
-	}
-	lines := []string{
-		"", " No workflow matches /" + widget.Clean(v.Filter()) + also + ".",
-		" esc clears the filter; terms: " + strings.Join(filter.Workflows.Examples(), "  "),
-	}
-	if b.Bounded {
+	lines := screen.NoMatch("workflow", v.Filter(), v.Problems(), filter.Workflows)
+	if v.env.Data.Workflows.Bounded {
 		lines = append(lines, " The search stopped at its bound; older matches may exist.")
 	}
 	return lines

@@ -7,30 +7,28 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// progressWidth is how wide the bar of a workflow is.
+// progressWidth is the width of a progress bar.
 const progressWidth = 8
-
-// paused is the state of a workflow that starts nothing more.
-const paused = "paused"
 
 var fields = []list.Field[row]{
 	{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(key)},
 	{
 		Column: widget.Column{Title: "WORKFLOW", Width: 18, Grow: true, Middle: true},
-		Cell:   list.Plain(func(w *row) string { return w.ActionRef }),
-		Sort: list.Order[row]{Key: 4, Name: "name",
-			Compare: list.Ascending(func(w *row) string { return w.ActionRef })},
+		Cell:   list.Plain(action),
+		Term:   filter.Field{Name: "action"}, Texts: list.TextOf(action), Complete: true,
+		Sort: list.Order[row]{Key: 4, Name: "name", Compare: list.Ascending(action)},
 	},
 	{
 		Column: widget.Column{Title: "STATUS", Width: 11},
 		Cell:   func(e *screen.Env, w *row) widget.Cell { return e.StateCell(state(w)) },
-		Sort:   list.Order[row]{Key: 1, Name: "running first", Compare: list.Ascending(over)},
+		Sort:   list.Order[row]{Key: 1, Name: "running first", Compare: list.Ascending(terminal)},
 	},
 	{
 		Column: widget.Column{Title: "TASKS", Width: 7, Right: true}, Cell: list.Plain(tasks),
@@ -39,14 +37,16 @@ var fields = []list.Field[row]{
 	{Column: widget.Column{Title: "PROGRESS", Width: progressWidth, Priority: 1}, Cell: progress},
 	{
 		Column: widget.Column{Title: "FOR", Width: 7, Right: true},
-		Cell:   func(e *screen.Env, w *row) widget.Cell { return widget.Cell{Text: widget.Age(lasted(e, w))} },
+		Cell:   func(e *screen.Env, w *row) widget.Cell { return widget.Cell{Text: widget.Age(duration(e, w))} },
 		Sort: list.Order[row]{Key: 3, Name: "for", Compare: func(e *screen.Env, x, y *row) int {
-			return cmp.Compare(lasted(e, y), lasted(e, x))
+			return cmp.Compare(duration(e, y), duration(e, x))
 		}},
 	},
 	{
 		Column: widget.Column{Title: "NOW", Width: 20, Priority: 2},
 		Cell:   list.Dim(func(w *row) string { return cmp.Or(strings.Join(w.Current, ", "), "-") }),
+		Term:   filter.Field{Name: "task"},
+		Texts:  func(_ *screen.Env, w *row) []string { return w.Current }, Complete: true,
 		Sort: list.Order[row]{Key: 2, Name: "newest",
 			Compare: list.Descending(func(w *row) int64 { return w.Execution })},
 	},
@@ -56,24 +56,26 @@ var fields = []list.Field[row]{
 	},
 }
 
-func key(w *row) string { return strconv.FormatInt(w.Execution, 10) }
+func key(w *row) string    { return strconv.FormatInt(w.Execution, 10) }
+func action(w *row) string { return w.ActionRef }
 
-// state is the status of a workflow as people see it.
+// state is the status, or paused.
 func state(w *row) string {
-	if (w.Paused || w.PausedAbove != 0) && !attune.Status(w.Status).Terminal() {
-		return paused
+	if (w.Paused || w.PausedAbove != 0) && terminal(w) == 0 {
+		return "paused"
 	}
 	return w.Status
 }
 
-func over(w *row) int {
+// terminal is 1 for an ended workflow and 0 for an open one.
+func terminal(w *row) int {
 	if attune.Status(w.Status).Terminal() {
 		return 1
 	}
 	return 0
 }
 
-// tasks writes how many tasks need nothing more, of how many.
+// tasks is the number of finished tasks, of how many.
 func tasks(w *row) string {
 	total := widget.Unknown
 	if w.Tasks.Total > 0 {
@@ -82,8 +84,8 @@ func tasks(w *row) string {
 	return strconv.FormatInt(w.Tasks.Completed+w.Tasks.Skipped, 10) + "/" + total
 }
 
-// share is the part of its tasks that need nothing more. Those that a completed
-// workflow never came to are among them.
+// share is the finished part of the tasks. A completed workflow is finished, although it never
+// reached some of them.
 func share(w *row) float64 {
 	if w.Status == string(attune.StatusCompleted) {
 		return 1
@@ -91,8 +93,7 @@ func share(w *row) float64 {
 	return float64(w.Tasks.Completed+w.Tasks.Skipped) / float64(max(w.Tasks.Total, 1))
 }
 
-// lasted is how long a workflow ran, or has been running.
-func lasted(e *screen.Env, w *row) time.Duration {
+func duration(e *screen.Env, w *row) time.Duration {
 	from := w.Created
 	if w.StartedAt != nil {
 		from = *w.StartedAt
@@ -103,9 +104,7 @@ func lasted(e *screen.Env, w *row) time.Duration {
 	return e.Since(from)
 }
 
-// progress draws what is done, what has failed and what is left. What has failed is
-// never too little to be seen, and of a completed workflow nothing is left, whichever
-// of its branches it never took.
+// progress draws finished, failed and remaining tasks. At least one cell shows failed tasks.
 func progress(e *screen.Env, w *row) widget.Cell {
 	t := w.Tasks
 	if t.Total <= 0 {
@@ -113,14 +112,11 @@ func progress(e *screen.Env, w *row) widget.Cell {
 	}
 	failed := int(t.Failed * progressWidth / t.Total)
 	if t.Failed > 0 {
-		failed = max(failed, 1)
+		failed = min(max(failed, 1), progressWidth)
 	}
-	failed = min(failed, progressWidth)
 	done := min(int(share(w)*progressWidth), progressWidth-failed)
-	cell := widget.Cell{
-		Text: strings.Repeat("█", done) + strings.Repeat(e.Theme.Glyphs.Failed, failed) + strings.Repeat("░",
-			progressWidth-done-failed),
-	}
+	cell := widget.Cell{Text: strings.Repeat("█", done) + strings.Repeat(e.Theme.Glyphs.Failed, failed) +
+		strings.Repeat("░", progressWidth-done-failed)}
 	if failed > 0 {
 		cell.Role = theme.Bad
 	}

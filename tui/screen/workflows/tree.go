@@ -11,40 +11,40 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// node is a line of the tree: a task, one of its children, or those of its children
-// that are not shown.
+// node is a line of the tree: a task, one of its executions, or the executions that were not read.
 type node struct {
 	depth int
 	task  *monitor.WorkflowTask
 	child *monitor.WorkflowChild
-	// more is how many children a line stands for that were not read.
-	more int64
-	// folds is true of a line that has others below it, open while they are shown.
+	more  int64 // executions that were not read
+	// folds is true of a line with others below it, open while they are listed.
 	folds, open bool
 }
 
-// tree is the tasks of one workflow as lines, of which those are hidden that belong
-// to something folded. Its cursor follows tasks and executions, not lines.
+// tree lists the tasks of one workflow without the lines below a fold. Its cursor follows tasks and
+// executions, not line numbers.
 type tree struct {
 	env   *screen.Env
 	table *widget.Table
 	of    *monitor.WorkflowDetail
 	nodes []node
-	// folded says of tasks, by workflow and name, what the operator wants; of the
-	// others that is decided by what happens in them.
-	folded map[string]bool
-	// allFolded is what FoldAll did last.
+	// folded is what the operator folded (true) or unfolded, by workflow and task; all other tasks fold
+	// by their status. allFolded is the last FoldAll.
+	folded    map[string]bool
 	allFolded bool
-	// charted reports whether the times of the tasks are drawn.
-	charted func() bool
-	// wide is how many children of wideTask are read, of the workflow wideOf.
-	wideOf   int64
-	wideTask string
-	wide     int
+	charted   func() bool // reports whether there is room for the chart
+	children  childLimit
 }
 
-// take shows another workflow, or newer facts about the same; nil shows none.
-func (t *tree) take(d *monitor.WorkflowDetail) {
+// childLimit is how many executions of a task are read.
+type childLimit struct {
+	workflow int64
+	task     string
+	limit    int
+}
+
+// show replaces the workflow; nil shows none. Cursor and folds stay if it is the same workflow.
+func (t *tree) show(d *monitor.WorkflowDetail) {
 	if d == nil || t.of == nil || t.of.Execution != d.Execution {
 		t.table = widget.NewTable(nil)
 	}
@@ -52,7 +52,6 @@ func (t *tree) take(d *monitor.WorkflowDetail) {
 	t.build()
 }
 
-// build makes the lines anew.
 func (t *tree) build() {
 	t.nodes = t.nodes[:0]
 	if t.of != nil {
@@ -65,10 +64,15 @@ func (t *tree) build() {
 	t.table.SetRows(t)
 }
 
-// add adds a task with what is to be seen below it.
+// add appends a task and the lines below it.
 func (t *tree) add(task *monitor.WorkflowTask, depth int) {
-	within := t.within(task)
-	n := node{depth: depth, task: task, folds: len(within) > 0 || many(task)}
+	var within []*monitor.WorkflowTask
+	for i := range t.of.List {
+		if inner := &t.of.List[i]; task.Type == "parallel" && inner.Within == task.Name {
+			within = append(within, inner)
+		}
+	}
+	n := node{depth: depth, task: task, folds: len(within) > 0 || severalLines(task)}
 	n.open = n.folds && !t.isFolded(task)
 	t.nodes = append(t.nodes, n)
 	if !n.open {
@@ -77,11 +81,19 @@ func (t *tree) add(task *monitor.WorkflowTask, depth int) {
 	for _, inner := range within {
 		t.add(inner, depth+1)
 	}
-	if !many(task) {
+	if !severalLines(task) {
 		return
 	}
+	children := make([]*monitor.WorkflowChild, len(task.Children))
+	for i := range task.Children {
+		children[i] = &task.Children[i]
+	}
 	more := task.Made - int64(len(task.Children))
-	for _, child := range inOrder(task.Children, more > 0) {
+	if more <= 0 { // of a selection, unfinished and failed executions stay first
+		slices.SortStableFunc(children,
+			func(a, b *monitor.WorkflowChild) int { return cmp.Compare(index(a), index(b)) })
+	}
+	for _, child := range children {
 		t.nodes = append(t.nodes, node{depth: depth + 1, task: task, child: child})
 	}
 	if more > 0 {
@@ -89,23 +101,10 @@ func (t *tree) add(task *monitor.WorkflowTask, depth int) {
 	}
 }
 
-// many reports whether a task has children of its own lines. One child without an
-// index is the task itself.
-func many(task *monitor.WorkflowTask) bool {
+// severalLines reports whether the executions of a task are lines of their own. A single execution
+// without an index is shown with its task.
+func severalLines(task *monitor.WorkflowTask) bool {
 	return len(task.Children) > 1 || len(task.Children) == 1 && task.Children[0].Index != nil
-}
-
-// inOrder puts children in the order of their items. Of a selection those stay first
-// that have not ended or have failed.
-func inOrder(children []monitor.WorkflowChild, selection bool) []*monitor.WorkflowChild {
-	list := make([]*monitor.WorkflowChild, len(children))
-	for i := range children {
-		list[i] = &children[i]
-	}
-	if !selection {
-		slices.SortStableFunc(list, func(a, b *monitor.WorkflowChild) int { return cmp.Compare(index(a), index(b)) })
-	}
-	return list
 }
 
 func index(c *monitor.WorkflowChild) int64 {
@@ -115,33 +114,20 @@ func index(c *monitor.WorkflowChild) int64 {
 	return *c.Index
 }
 
-func (t *tree) within(task *monitor.WorkflowTask) []*monitor.WorkflowTask {
-	if task.Type != "parallel" {
-		return nil
-	}
-	var list []*monitor.WorkflowTask
-	for i := range t.of.List {
-		if t.of.List[i].Within == task.Name {
-			list = append(list, &t.of.List[i])
-		}
-	}
-	return list
-}
-
 func (t *tree) foldKey(task *monitor.WorkflowTask) string {
 	return strconv.FormatInt(t.of.Execution, 10) + "/" + task.Name
 }
 
-// isFolded reports whether what belongs to a task is hidden: by the operator's wish,
-// else when it has come to a good end.
+// isFolded reports whether the lines below a task are hidden: as the operator chose, or else if the
+// task needs no attention any more.
 func (t *tree) isFolded(task *monitor.WorkflowTask) bool {
-	if wish, ok := t.folded[t.foldKey(task)]; ok {
-		return wish
+	if chosen, ok := t.folded[t.foldKey(task)]; ok {
+		return chosen
 	}
 	return task.Status == "completed" || task.Status == "skipped"
 }
 
-// fold hides or shows what belongs to a task, and reports whether that was new.
+// fold hides or lists the lines below a task and reports whether that changed anything.
 func (t *tree) fold(task *monitor.WorkflowTask, folded bool) bool {
 	if t.isFolded(task) == folded {
 		return false
@@ -151,7 +137,7 @@ func (t *tree) fold(task *monitor.WorkflowTask, folded bool) bool {
 	return true
 }
 
-// foldAll hides everything that can be hidden, or shows it all again.
+// foldAll folds every task, or unfolds every task.
 func (t *tree) foldAll() {
 	if t.of == nil {
 		return
@@ -163,7 +149,7 @@ func (t *tree) foldAll() {
 	t.build()
 }
 
-// left folds the line under the cursor, or goes to the task that it belongs to.
+// left folds the selected line, or selects the line above that it belongs to.
 func (t *tree) left() {
 	n := t.current()
 	if n == nil || n.folds && t.fold(n.task, true) {
@@ -178,26 +164,20 @@ func (t *tree) left() {
 	}
 }
 
-// right unfolds the line under the cursor.
-func (t *tree) right() {
-	if n := t.current(); n != nil && n.folds {
-		t.fold(n.task, false)
+// readMore asks for ten times as many executions of a task; false at the bound.
+func (t *tree) readMore(task *monitor.WorkflowTask) bool {
+	c := &t.children
+	if c.workflow != t.of.Execution || c.task != task.Name {
+		*c = childLimit{workflow: t.of.Execution, task: task.Name, limit: len(task.Children)}
 	}
-}
-
-// widen has ten times as many children of a task read; false when no more are.
-func (t *tree) widen(task *monitor.WorkflowTask) bool {
-	if t.wideOf != t.of.Execution || t.wideTask != task.Name {
-		t.wideOf, t.wideTask, t.wide = t.of.Execution, task.Name, len(task.Children)
-	}
-	if t.wide >= monitor.MaxTaskChildren {
+	if c.limit >= monitor.MaxTaskChildren {
 		return false
 	}
-	t.wide = min(t.wide*10, monitor.MaxTaskChildren)
+	c.limit = min(c.limit*10, monitor.MaxTaskChildren)
 	return true
 }
 
-// current is the line under the cursor, or nil.
+// current is the selected line, or nil.
 func (t *tree) current() *node {
 	if at := t.table.Cursor(); at >= 0 && at < len(t.nodes) {
 		return &t.nodes[at]
@@ -205,21 +185,20 @@ func (t *tree) current() *node {
 	return nil
 }
 
-// execution is what a line stands for: its child, or the only one of its task.
+// execution is the only execution that a line shows, or nil.
 func (n *node) execution() *monitor.WorkflowChild {
 	switch {
 	case n == nil || n.more > 0:
 		return nil
 	case n.child != nil:
 		return n.child
-	case !many(n.task) && len(n.task.Children) == 1:
+	case !severalLines(n.task) && len(n.task.Children) == 1:
 		return &n.task.Children[0]
 	default:
 		return nil
 	}
 }
 
-// status is where a line is.
 func (n *node) status() string {
 	if n.child != nil {
 		return n.child.Status
@@ -227,5 +206,4 @@ func (n *node) status() string {
 	return n.task.Status
 }
 
-// running reports whether a child has not ended.
-func running(c *monitor.WorkflowChild) bool { return !attune.Status(c.Status).Terminal() }
+func unfinished(c *monitor.WorkflowChild) bool { return !attune.Status(c.Status).Terminal() }

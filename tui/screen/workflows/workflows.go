@@ -1,11 +1,9 @@
-// Package workflows shows the workflows, those that run first, and of the one under
-// the cursor its tasks as a tree, when each of them ran, what the workflow waits for
-// and its variables.
+// Package workflows shows the list of workflows, running ones first, and the tasks of the selected
+// workflow as a tree: when each task ran, what the workflow waits for, and its variables.
 //
-// There are three panes: the list, the tree, and on a wide screen what is known of
-// the task under the cursor. One of them has the focus, which moves with tab; enter
-// leads from the list into the tree and from there to an execution, or into a
-// workflow that a task has started, and esc leads back.
+// There are three panes: the list, the tree, and on a wide screen the details of the selected task.
+// Tab moves the focus. Enter leads from the list into the tree, and from there to an execution or
+// into a nested workflow; esc leads back.
 package workflows
 
 import (
@@ -16,6 +14,7 @@ import (
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
@@ -23,7 +22,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// pane is what has the focus.
+// pane is a part of the view that can have the focus.
 type pane int
 
 const (
@@ -33,9 +32,6 @@ const (
 	panes
 )
 
-// maxRows bounds how many workflows are asked for that have not ended.
-const maxRows = 1_000
-
 type row = monitor.Workflow
 
 // Workflows is the view.
@@ -43,27 +39,22 @@ type Workflows struct {
 	*list.List[row]
 
 	env *screen.Env
-	// live are the workflows that run; below them stand those that have ended, of which there
-	// may be many: they are read page by page.
-	live  []row
+	// open are the unfinished workflows. The list continues with the ended ones, which are paged.
+	open  []row
 	ended screen.Pages[row]
 	focus pane
 	query monitor.WorkflowFilter
-	// limit is how many open workflows are asked for; it grows as the operator comes
-	// near the end of the list.
-	limit int
+	limit int // of open workflows; it grows as the operator comes near the end of the list
 
-	// path are the workflows that were opened one within the other; the last of them is
-	// shown instead of the one under the cursor. guest says that another view sent here.
-	path  []int64
-	guest bool
-	tree  tree
-	// why is true while all that is known of why the workflow waits takes the whole view; side
-	// and reasons are how far the right pane and that are scrolled.
+	// path are nested workflows, each opened from the one before; the tree shows the last one instead
+	// of the selected row. linked is true if another view opened the path: esc then leaves the view.
+	path   []int64
+	linked bool
+	tree   tree
+	// why is true while the reasons why the workflow waits take the whole view.
 	why           bool
 	side, reasons screen.Scroller
-	// variables are those of the workflow in the tree.
-	variables []string
+	variables     []string // of the workflow in the tree
 }
 
 // New makes the view.
@@ -73,14 +64,15 @@ func New(env *screen.Env) *Workflows {
 	v.List = list.New(env, list.Spec[row]{
 		View: keymap.InWorkflows, Singular: "workflow", Plural: "workflows", Feed: screen.FeedWorkflows,
 		Loaded: func() bool { return env.Data.Workflows != nil },
-		Rows:   func() []row { return slices.Concat(v.live, v.ended.Rows()) },
-		Fields: fields, Key: key, Completions: v.known, Database: v.database(), Reset: v.forget,
+		Rows:   func() []row { return slices.Concat(v.open, v.ended.Rows()) },
+		Fields: fields, Key: key, Reset: v.reset,
+		Database:      &list.Database{Schema: filter.Workflows, Ask: screen.StoreFilter(&v.query, filter.ForWorkflows)},
 		TieBreak:      func(x, y *row) int { return cmp.Compare(y.Execution, x.Execution) },
 		Actions:       func(w *row) (act.Menu, bool) { return act.ForWorkflow(w), true },
 		MarkedActions: func(keys []string) act.Menu { return act.ForMarkedWorkflows(screen.Targets(keys)) },
-		Export:        func(w *row) screen.Thing { return thingOf(w, *w) },
+		Export:        func(w *row) screen.Thing { return export(w, *w) },
 		Truncated: func() string {
-			if d := env.Data.Workflows; d != nil && (d.MoreOpen || v.ended.Next() != 0 || d.Bounded) {
+			if d := env.Data.Workflows; d != nil && (v.more() || d.Bounded) {
 				return "more workflows may match than are read"
 			}
 			return ""
@@ -91,18 +83,17 @@ func New(env *screen.Env) *Workflows {
 	return v
 }
 
-// Feeds is what the view needs polled: the tree only while there is one to show.
+// Feeds is what the view needs polled: the tree only while it is shown.
 func (v *Workflows) Feeds() []screen.Feed {
-	if v.Subject() == 0 || !v.treed() {
+	if v.Subject() == 0 || !v.treeShown() {
 		return []screen.Feed{screen.FeedWorkflows}
 	}
 	return []screen.Feed{screen.FeedWorkflows, screen.FeedWorkflow}
 }
 
-// treed reports whether there is a tree beside the list.
-func (v *Workflows) treed() bool { return v.PreviewShown() || len(v.path) > 0 }
+func (v *Workflows) treeShown() bool { return v.PreviewShown() || len(v.path) > 0 }
 
-// Subject is the workflow in the tree, by its execution; 0 while there is none.
+// Subject is the workflow in the tree, by its execution; 0 if none.
 func (v *Workflows) Subject() int64 {
 	if len(v.path) > 0 {
 		return v.path[len(v.path)-1]
@@ -113,30 +104,30 @@ func (v *Workflows) Subject() int64 {
 	return 0
 }
 
-// Ask is what is read of the workflow in the tree.
+// Ask is the request for the workflow in the tree.
 func (v *Workflows) Ask() monitor.WorkflowAsk {
 	ask := monitor.WorkflowAsk{Execution: v.Subject()}
-	if v.tree.wideOf == ask.Execution {
-		ask.Task, ask.Children = v.tree.wideTask, v.tree.wide
+	if more := &v.tree.children; more.workflow == ask.Execution {
+		ask.Task, ask.Children = more.task, more.limit
 	}
 	return ask
 }
 
-// Behind asks for the tree of another workflow than the one that was read last.
+// Behind asks for the tree if the last one read belongs to another workflow.
 func (v *Workflows) Behind() screen.Feed {
-	if id := v.Subject(); id != 0 && v.treed() && v.detail() == nil {
+	if v.Subject() != 0 && v.treeShown() && v.detail() == nil {
 		return screen.FeedWorkflow
 	}
 	return ""
 }
 
-// inLists is what Shown says while no workflow but the one under the cursor is shown.
-const inLists = "list"
+// noPath is what Shown says while no workflow is opened.
+const noPath = "list"
 
-// Shown names the workflows that were opened one within the other.
+// Shown names the opened workflows.
 func (v *Workflows) Shown() string {
 	if len(v.path) == 0 {
-		return inLists
+		return noPath
 	}
 	ids := make([]string, len(v.path))
 	for i, id := range v.path {
@@ -145,20 +136,20 @@ func (v *Workflows) Shown() string {
 	return strings.Join(ids, "/")
 }
 
-// Show opens workflows one within the other, or the list.
+// Show opens nested workflows, or the list.
 func (v *Workflows) Show(name string) {
-	v.path, v.guest, v.why = nil, false, false
+	v.path, v.linked, v.why = nil, false, false
 	v.focusOn(inList)
 	for part := range strings.SplitSeq(name, "/") {
 		if id := screen.Number(part); id != 0 {
-			v.path, v.guest = append(v.path, id), true
+			v.path, v.linked = append(v.path, id), true
 			v.focusOn(inTree)
 		}
 	}
-	v.turned()
+	v.subjectChanged()
 }
 
-// detail is what is known of the workflow in the tree, or nil.
+// detail is the workflow in the tree, nil until it was read.
 func (v *Workflows) detail() *monitor.WorkflowDetail {
 	if d := v.env.Data.Workflow; d != nil && d.Execution == v.Subject() {
 		return d
@@ -172,11 +163,7 @@ func (v *Workflows) Title() (left, right string) {
 	for _, id := range v.path {
 		left += " › " + strconv.FormatInt(id, 10)
 	}
-	right = v.SortKey()
-	if v.Order().Reverse {
-		right += " reversed"
-	}
-	right = screen.ListTitle(right, v.Problems(), v.Filter())
+	right = screen.ListTitle(screen.OrderName(v), v.Problems(), v.Filter())
 	if v.env.Data.Workflows != nil {
 		right += " · " + strconv.Itoa(v.Len())
 		if v.more() {
@@ -189,17 +176,17 @@ func (v *Workflows) Title() (left, right string) {
 	return left, right + v.env.Mark(screen.FeedWorkflows)
 }
 
-// SetFilter has other workflows read.
+// SetFilter applies a filter.
 func (v *Workflows) SetFilter(text string) error {
 	err := v.List.SetFilter(text)
-	v.turned()
+	v.subjectChanged()
 	return err
 }
 
-// SetOrder puts the list in order.
+// SetOrder sorts the list.
 func (v *Workflows) SetOrder(order screen.Order) {
 	v.List.SetOrder(order)
-	v.take()
+	v.showDetail()
 }
 
 // Changed takes over new data.
@@ -208,20 +195,20 @@ func (v *Workflows) Changed(feed screen.Feed) {
 	case screen.FeedWorkflows:
 		v.merge()
 		v.Rebuild(false)
-		v.take()
+		v.showDetail()
 	case screen.FeedWorkflow:
-		v.take()
+		v.showDetail()
 	}
 }
 
-// turned is called when another workflow may have come into the tree.
-func (v *Workflows) turned() {
+// subjectChanged runs after actions that may select another workflow.
+func (v *Workflows) subjectChanged() {
 	v.side = screen.Scroller{}
-	v.take()
+	v.showDetail()
 }
 
-// take shows what was read of the workflow in the tree.
-func (v *Workflows) take() {
+// showDetail fills the tree with the last reading.
+func (v *Workflows) showDetail() {
 	d := v.detail()
 	if d != v.tree.of {
 		v.variables = nil
@@ -229,60 +216,54 @@ func (v *Workflows) take() {
 			v.variables = screen.Indented(jsonview.Text(string(d.Variables)))
 		}
 	}
-	v.tree.take(d)
+	v.tree.show(d)
 	v.focusOn(v.focus)
 }
 
-// Acts is what may be done with the workflows that are marked, else with the row under
-// the cursor: with the workflow in the list, and in the tree with what runs a task.
+// onTree reports whether actions are about the tree instead of the list.
+func (v *Workflows) onTree() bool { return v.focus == inTree || len(v.path) > 0 }
+
+// Acts is the menu for the marked or selected workflow, and in the tree for the execution of a task.
 func (v *Workflows) Acts() (act.Menu, bool) {
-	if v.focus != inTree && len(v.path) == 0 {
-		if v.focus == inSide && v.Current() != nil {
-			return act.ForWorkflow(v.Current()), true
-		}
+	switch d, n := v.detail(), v.tree.current(); {
+	case !v.onTree() && v.focus == inSide && v.Current() != nil:
+		return act.ForWorkflow(v.Current()), true
+	case !v.onTree():
 		return v.List.Acts()
-	}
-	d, n := v.detail(), v.tree.current()
-	if d == nil {
+	case d == nil:
 		return act.Menu{}, false
+	case n.execution() != nil:
+		return act.ForTask(n.task, n.execution()), true
+	default:
+		return act.ForWorkflow(&d.Workflow), true
 	}
-	if c := n.execution(); c != nil {
-		return act.ForTask(n.task, c), true
-	}
-	return act.ForWorkflow(&d.Workflow), true
 }
 
-// RelatedExecution is the execution under the cursor: that of the workflow in the
-// list, and in the tree the one that runs a task.
+// RelatedExecution is the execution of the selected workflow, and in the tree that of the selected task.
 func (v *Workflows) RelatedExecution() (*monitor.Execution, bool) {
-	if v.focus == inTree || len(v.path) > 0 {
-		d, n := v.detail(), v.tree.current()
+	w := v.Current()
+	if v.onTree() {
+		d := v.detail()
 		if d == nil {
 			return nil, false
 		}
-		if c := n.execution(); c != nil {
+		if c := v.tree.current().execution(); c != nil {
 			return &monitor.Execution{
 				ID: c.Execution, ActionRef: c.ActionRef, Status: c.Status,
 				WorkerID: c.WorkerID, WorkerName: c.WorkerName, Parent: &d.Execution, Created: c.Created,
 			}, true
 		}
-		return ofWorkflow(&d.Workflow), true
+		w = &d.Workflow
 	}
-	if w := v.Current(); w != nil {
-		return ofWorkflow(w), true
+	if w == nil {
+		return nil, false
 	}
-	return nil, false
-}
-
-// ofWorkflow is the execution that a workflow runs for.
-func ofWorkflow(w *monitor.Workflow) *monitor.Execution {
 	return &monitor.Execution{
 		ID: w.Execution, ActionRef: w.ActionRef, Status: w.Status, Parent: w.Parent, Created: w.Created,
-	}
+	}, true
 }
 
-// Relations is what the execution under the cursor has to do with, as far as its line
-// says.
+// Relations lists what is related to that execution.
 func (v *Workflows) Relations() (title string, related []screen.Relation, ok bool) {
 	x, ok := v.RelatedExecution()
 	if !ok {
@@ -290,16 +271,16 @@ func (v *Workflows) Relations() (title string, related []screen.Relation, ok boo
 	}
 	id := strconv.FormatInt(x.ID, 10)
 	related = []screen.Relation{
-		{Key: "x", Label: "execution", Help: id + "  " + x.ActionRef, To: screen.OpenExecution(x.ID)},
+		screen.ExecutionRelation(x),
 		{
-			Key: "l", Label: "failed below", Help: "tasks of it that went wrong",
+			Key: "l", Label: "failed below", Help: "its failed tasks",
 			To: screen.OpenList(keymap.InExecutions, "parent:"+id+" status:failed,timeout,abandoned"),
 		},
 	}
 	return x.ActionRef + " " + id, append(related, screen.ExecutionRelations(x, nil)...), true
 }
 
-func thingOf(w *monitor.Workflow, value any) screen.Thing {
+func export(w *monitor.Workflow, value any) screen.Thing {
 	id := strconv.FormatInt(w.Execution, 10)
 	return screen.Thing{
 		Name: "workflow " + id, ID: id, Value: value, Command: []string{"workflow", "show", id},
@@ -307,16 +288,14 @@ func thingOf(w *monitor.Workflow, value any) screen.Thing {
 	}
 }
 
-// Shows is what has the focus beside the list: what runs the task under the cursor,
-// else the workflow whose tree is in sight.
+// Shows is the execution of the selected task, or else the workflow in the tree.
 func (v *Workflows) Shows() (screen.Thing, bool) {
 	d := v.detail()
 	if d == nil || v.focus == inList && len(v.path) == 0 {
 		return screen.Thing{}, false
 	}
 	if c := v.tree.current().execution(); c != nil {
-		x := monitor.Execution{ID: c.Execution}
-		return screen.ExecutionThing(&x, *c), true
+		return screen.ExecutionThing(&monitor.Execution{ID: c.Execution}, *c), true
 	}
-	return thingOf(&d.Workflow, d), true
+	return export(&d.Workflow, d), true
 }

@@ -1,5 +1,5 @@
-// Package xray shows the tree that an execution is in: the workflow or the parent
-// above all, what each has started, and which of them repeat which.
+// Package xray shows the tree around an execution: its topmost workflow or parent, the executions that
+// each one started, and the chain of its attempts.
 package xray
 
 import (
@@ -16,20 +16,18 @@ import (
 
 // Xray is the view.
 type Xray struct {
-	env *screen.Env
-	// table has the rows of the tree that no fold hides.
+	env    *screen.Env
 	table  *list.Table[row]
 	id     int64
 	folded map[int64]bool
-	// sought is true until the cursor was put on the execution itself.
-	sought bool
+	// found is true once the cursor was put on the execution.
+	found bool
 }
 
 type row struct {
 	*monitor.Relative
 
-	// below is true for one that has others below it.
-	below bool
+	hasChildren bool
 }
 
 // New makes the view.
@@ -49,7 +47,7 @@ func New(env *screen.Env) *Xray {
 		},
 		{
 			Column: widget.Column{Title: "TRY", Width: 5, Right: true, Priority: 2},
-			Cell: list.Plain(func(r *row) string { // which attempt it is, where it is one of several
+			Cell: list.Plain(func(r *row) string {
 				if r.RetryCount == 0 {
 					return "-"
 				}
@@ -68,13 +66,13 @@ func New(env *screen.Env) *Xray {
 	return v
 }
 
-// name is what a row is called, as deep as it stands in the tree.
+// name is indented by the depth in the tree.
 func (v *Xray) name(_ *screen.Env, r *row) widget.Cell {
 	sign := "  "
 	switch {
-	case r.below && v.folded[r.ID]:
+	case r.hasChildren && v.folded[r.ID]:
 		sign = "▸ "
-	case r.below:
+	case r.hasChildren:
 		sign = "▾ "
 	}
 	name := widget.Blank(2*min(r.Depth, 16)) + sign + strconv.FormatInt(r.ID, 10) + "  " + r.ActionRef
@@ -108,15 +106,15 @@ func (v *Xray) Show(name string) {
 	if id == v.id {
 		return
 	}
-	v.id, v.folded, v.sought = id, map[int64]bool{}, false
+	v.id, v.folded, v.found = id, map[int64]bool{}, false
 	v.table.SetList(nil)
 	v.Changed(screen.FeedFamily)
 }
 
-// Shown names the execution.
+// Shown names that execution.
 func (v *Xray) Shown() string { return strconv.FormatInt(v.id, 10) }
 
-// family is the tree, once it was read.
+// family is the tree, nil until it was read.
 func (v *Xray) family() *monitor.Family {
 	if f := v.env.Data.Family; f != nil && f.ID == v.id {
 		return f
@@ -142,15 +140,15 @@ func (v *Xray) Changed(feed screen.Feed) {
 	if feed != screen.FeedFamily || f == nil {
 		return
 	}
-	v.arrange(f)
-	if !v.sought {
-		v.sought = true
+	v.listRows(f)
+	if !v.found {
+		v.found = true
 		v.table.Seek(strconv.FormatInt(v.id, 10))
 	}
 }
 
-// arrange lists the rows that no fold hides.
-func (v *Xray) arrange(f *monitor.Family) {
+// listRows lists the tree without the rows below a fold.
+func (v *Xray) listRows(f *monitor.Family) {
 	var rows []row
 	hidden := -1
 	for i := range f.Tree {
@@ -159,9 +157,9 @@ func (v *Xray) arrange(f *monitor.Family) {
 			continue
 		}
 		hidden = -1
-		below := i+1 < len(f.Tree) && f.Tree[i+1].Depth > r.Depth
-		rows = append(rows, row{Relative: r, below: below})
-		if below && v.folded[r.ID] {
+		hasChildren := i+1 < len(f.Tree) && f.Tree[i+1].Depth > r.Depth
+		rows = append(rows, row{Relative: r, hasChildren: hasChildren})
+		if hasChildren && v.folded[r.ID] {
 			hidden = r.Depth
 		}
 	}
@@ -189,14 +187,14 @@ func (v *Xray) Do(action keymap.Action) screen.Effect {
 		return screen.Effect{Handled: screen.MoveTable(v.table.Table, action)}
 	}
 	if f := v.family(); f != nil {
-		v.arrange(f)
+		v.listRows(f)
 	}
 	return screen.Effect{Handled: true}
 }
 
-// fold hides what is below a row, or goes to the one above it.
+// fold folds a row, or selects its parent.
 func (v *Xray) fold(r *row) {
-	if r.below && !v.folded[r.ID] {
+	if r.hasChildren && !v.folded[r.ID] {
 		v.folded[r.ID] = true
 		return
 	}
@@ -209,20 +207,20 @@ func (v *Xray) fold(r *row) {
 	}
 }
 
-// foldAll opens everything, or hides all but what is directly below the first.
+// foldAll unfolds every row, or folds all but the topmost.
 func (v *Xray) foldAll() {
 	if len(v.folded) > 0 {
 		v.folded = map[int64]bool{}
 		return
 	}
 	for _, r := range v.table.List {
-		if r.below && r.Depth > 0 {
+		if r.hasChildren && r.Depth > 0 {
 			v.folded[r.ID] = true
 		}
 	}
 }
 
-// Acts is what may be done with the row under the cursor.
+// Acts is the menu for the row under the cursor.
 func (v *Xray) Acts() (act.Menu, bool) {
 	if r := v.table.Current(); r != nil {
 		return act.ForExecution(&r.Execution), true
@@ -230,7 +228,7 @@ func (v *Xray) Acts() (act.Menu, bool) {
 	return act.Menu{}, false
 }
 
-// Relations is what the row under the cursor has to do with.
+// Relations lists what is related to the row under the cursor.
 func (v *Xray) Relations() (title string, related []screen.Relation, ok bool) {
 	r, f := v.table.Current(), v.family()
 	if r == nil {
@@ -273,7 +271,7 @@ func (v *Xray) Render(w, h int) []string {
 	return append(lines, attempts...)[:min(h, len(lines)+len(attempts))]
 }
 
-// attempts is a line with the chain of repetitions that the execution is in.
+// attempts is a line with the chain of attempts; none for a single attempt.
 func (v *Xray) attempts(f *monitor.Family) []string {
 	if len(f.Attempts) < 2 {
 		return nil

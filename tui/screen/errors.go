@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Reason is the error of a read that an operator can act on: the deadline that ran out,
-// the connection that failed or what the server said, without the layers above.
+// Reason is the part of a read error that helps an operator: the timeout, the failed connection or the
+// answer of the server, without the layers above.
 func Reason(err error, timeout time.Duration) error {
 	var network *net.OpError
 	var server interface {
@@ -18,7 +18,7 @@ func Reason(err error, timeout time.Duration) error {
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return late{timeout}
+		return timeoutError{timeout}
 	case errors.As(err, &network):
 		return network
 	case errors.As(err, &server):
@@ -28,15 +28,14 @@ func Reason(err error, timeout time.Duration) error {
 	}
 }
 
-// late is the deadline of a read that ran out.
-type late struct{ timeout time.Duration }
+// timeoutError is context.DeadlineExceeded with the timeout.
+type timeoutError struct{ timeout time.Duration }
 
-func (l late) Error() string { return fmt.Sprintf("no answer within %s", l.timeout) }
+func (t timeoutError) Error() string { return fmt.Sprintf("no answer within %s", t.timeout) }
 
-// Is takes it for what it stands for.
-func (late) Is(target error) bool { return target == context.DeadlineExceeded }
+func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Answered makes no answer at all an error.
+// Answered makes a missing answer an error.
 func Answered[T any](answer *T, err error) (*T, error) {
 	if answer == nil && err == nil {
 		err = errors.New("no answer")

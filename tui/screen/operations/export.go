@@ -8,8 +8,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// Operation is an operation of this session as it leaves the dashboard. Values of
-// forms are left out: some are secret.
+// Operation is an operation as it is exported. Values of forms are left out: some are secret.
 type Operation struct {
 	At       time.Time           `json:"at"`
 	Title    string              `json:"title"`
@@ -26,8 +25,32 @@ type Operation struct {
 	Recorded *monitor.AuditEntry `json:"recorded,omitempty"`
 }
 
-// taken is an operation as it is now; what becomes of it later does not change that.
-func taken(op *act.Operation, skew time.Duration) Operation {
+// Bundle is a folded group as it is exported.
+type Bundle []Operation
+
+func (v *Operations) export(r *row) screen.Thing {
+	switch {
+	case len(r.group) > 0:
+		var bundle Bundle // empty if unfolded: the records are rows themselves
+		for i := range r.group {
+			if !r.unfolded {
+				bundle = append(bundle, recorded(r.group[i].audit))
+			}
+		}
+		return screen.Thing{Name: "operation", ID: verbFirst(r.kind), Value: bundle}
+	case r.op == nil:
+		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", recorded(r.audit))
+	}
+	o := snapshot(r.op, v.skew())
+	o.Recorded = r.audit
+	if r.audit != nil {
+		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", o)
+	}
+	return screen.Thing{Name: "operation", ID: r.op.Title, Value: o}
+}
+
+// snapshot copies an operation, so that an export does not change with it.
+func snapshot(op *act.Operation, skew time.Duration) Operation {
 	o := Operation{
 		At: op.Began.Add(skew), Title: op.Title, Kind: op.Order.Kind, Target: op.Order.Target.Name, State: op.State,
 		Reason: op.Reason, Error: op.Err, Remark: op.Remark,
@@ -44,30 +67,9 @@ func taken(op *act.Operation, skew time.Duration) Operation {
 	return o
 }
 
-// thing is the operation of a row.
-func (v *Operations) thing(r *row) screen.Thing {
-	if len(r.acts) > 0 {
-		return screen.Thing{Name: "operation", ID: said(r.audit.Action), Value: bundle(r)}
-	}
-	if r.op == nil {
-		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", recorded(r.audit))
-	}
-	o := taken(r.op, v.env.Now.Sub(v.env.Clock))
-	o.Recorded = r.audit
-	if r.audit != nil {
-		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", o)
-	}
-	return screen.Thing{Name: "operation", ID: r.op.Title, Value: o}
-}
-
-// recorded is an act of which only its record is known.
 func recorded(a *monitor.AuditEntry) Operation {
 	return Operation{
 		At: a.At, Title: a.Action + " " + a.Target, Kind: act.Kind(a.Action), Target: a.Target,
-		State: act.State(a.Outcome), Reason: a.Reason,
-		Audits: []int64{a.ID}, Recorded: a,
+		State: act.State(a.Outcome), Reason: a.Reason, Audits: []int64{a.ID}, Recorded: a,
 	}
 }
-
-// Older is the id below which acts are recorded that were not read; zero for none.
-func (v *Operations) Older() int64 { return v.acts.Next() }
