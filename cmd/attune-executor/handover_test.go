@@ -37,7 +37,7 @@ func TestTheDashboardHandsOverCommandsThatExist(t *testing.T) {
 	}
 	require.Greater(t, seen, 40)
 	for _, thing := range []screen.Thing{
-		screen.ExecutionThing(&monitor.Execution{ID: 42}, nil), screen.LetterThing(12, nil),
+		screen.ExecutionThing(&monitor.Execution{ID: 42}, nil), screen.DeadLetterThing(12, nil),
 		screen.QueueThing(&monitor.Queue{ActionRef: "core.echo", Group: `{"tenant":"acme"}`}, nil),
 		screen.Numbered("event", 1, "event", "event", nil),
 		screen.Numbered("enforcement", 1, "enforcement", "enforcement", nil),
