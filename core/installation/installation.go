@@ -1,11 +1,8 @@
-// Package installation builds the database schema that an existing Attune
-// installation has, for tests and rehearsals. Nothing of it is ours: the
-// statements describe the installation's own tables, keys, indexes, triggers and
-// notifications as its catalogue shows them. A test that says "foreign" or
-// "adopted" means a schema from here.
+// Package installation builds the database schema of an existing Attune installation, for tests and
+// rehearsals. The statements describe the installation's own tables, keys, indexes, triggers and
+// notifications as its catalogue shows them. A "foreign" or "adopted" schema in a test is built here.
 //
-// What only TimescaleDB does (hypertables, continuous aggregates, compression)
-// is not built: those tables are plain tables here, and those aggregates views.
+// It needs no TimescaleDB: hypertables are plain tables, and continuous aggregates are views.
 package installation
 
 import (
@@ -16,6 +13,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 //go:embed tables.sql
@@ -30,30 +28,40 @@ var views string
 //go:embed triggers.sql
 var triggers string
 
-// Build makes the newest schema under the given name, steps back to shape, and
-// leaves the connection's search_path on it. All of it is one transaction.
+// Build creates the newest schema under the given name and steps back to shape, in one transaction. It
+// sets the connection's search_path to the schema.
 func Build(ctx context.Context, conn *pgx.Conn, schema string, shape Shape) error {
 	name := pgx.Identifier{schema}.Sanitize()
-	tx, err := conn.Begin(ctx)
-	if err != nil {
-		return fmt.Errorf("begin building an installation: %w", err)
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // ends nothing after a commit
-	steps := []string{"CREATE SCHEMA IF NOT EXISTS " + name, "SET search_path = " + name + ", public", tables,
-		functions, views, triggers}
-	for _, sql := range append(steps, shape.back()...) {
-		if _, err := tx.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("build the schema of %s: %.80s: %w", shape, sql, err)
+	steps := append([]string{"CREATE SCHEMA IF NOT EXISTS " + name, "SET search_path = " + name + ", public", tables,
+		functions, views, triggers}, shape.back()...)
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		for _, sql := range steps {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("build the schema of %s: %.80s: %w", shape, sql, err)
+			}
 		}
-	}
-	if err := tx.Commit(ctx); err != nil {
-		return fmt.Errorf("commit an installation: %w", err)
-	}
-	return nil
+		return nil
+	})
 }
 
-// Checksum names the state of the statements: two programs with the same one
-// build the same schema.
+// Open opens a pool whose search_path is the schema. It caches no statement, because the schema may
+// change between two of them.
+func Open(ctx context.Context, databaseURL, schema, application string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("read the database URL: %w", err)
+	}
+	cfg.ConnConfig.RuntimeParams["search_path"] = schema + ", public"
+	cfg.ConnConfig.RuntimeParams["application_name"] = application
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	return pool, nil
+}
+
+// Checksum returns a checksum of the statements: programs with the same one build the same schema.
 func Checksum() string {
 	sum := sha256.Sum256([]byte(tables + functions + views + triggers))
 	return hex.EncodeToString(sum[:6])

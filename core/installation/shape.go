@@ -1,12 +1,11 @@
 package installation
 
-// Shape is the state of the schema on a day. An installation keeps the shape of
-// the day it was installed on: its migrations are edited in place and never
-// alter what is there.
+// Shape is the state of the schema on a day. An installation keeps the shape of its first day: its
+// migrations are edited in place and never alter existing tables.
 type Shape struct {
 	// Date is the last day on which a fresh installation had this shape.
 	Date string
-	// Without names migrations that an installation may have left out.
+	// Without lists migrations that the installation has left out.
 	Without []Migration
 }
 
@@ -21,13 +20,13 @@ const (
 	WorkQueues Migration = "work queues"
 )
 
-// Newest is the shape that the engine is made for.
+// Newest is the shape that the engine expects.
 var Newest = Shape{Date: "2026-06-01"}
 
 // String names the shape in messages.
 func (s Shape) String() string { return "an installation of " + s.Date }
 
-// older says, newest first, how a shape differs from the next newer one.
+// older lists, newest first, the statements that turn a shape into the next older one.
 var older = []struct{ date, back string }{
 	{"2026-05-22", `DROP TABLE execution_secret_value;
 		ALTER TABLE rule DROP COLUMN permission_set_refs;
@@ -63,7 +62,7 @@ var older = []struct{ date, back string }{
 		DROP INDEX uq_enforcement_rule_event, uq_execution_top_level_enforcement, uq_inquiry_execution`},
 }
 
-// Shapes lists every shape, newest first.
+// Shapes returns every shape, newest first.
 func Shapes() []Shape {
 	shapes := []Shape{Newest}
 	for _, step := range older {
@@ -72,6 +71,7 @@ func Shapes() []Shape {
 	return shapes
 }
 
+// missing has the statements that remove a migration.
 var missing = map[Migration]string{
 	Audit: `DROP TRIGGER trg_audit_execution_lifecycle ON execution;
 		DROP TABLE audit_event; DROP TYPE audit_category_enum, audit_outcome_enum`,
@@ -85,6 +85,7 @@ var missing = map[Migration]string{
 			work_queue_update_strategy_enum`,
 }
 
+// back returns the statements from the newest shape to s.
 func (s Shape) back() []string {
 	var steps []string
 	for _, step := range older {

@@ -12,14 +12,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// limit is the one policy that counts.
+// limit is the policy that applies to an action.
 type limit struct {
 	threshold  int
 	method     string
 	parameters []string
 }
 
-// policyOf is the newest policy of the action, else of its pack, else of all.
+// policyOf returns the newest policy of the action, else of its pack, else of all actions.
 func (e *Executor) policyOf(ctx context.Context, action, pack int64) (*limit, error) {
 	var l limit
 	err := e.pool.QueryRow(ctx, `SELECT threshold, method::text, parameters FROM policy
@@ -53,7 +53,7 @@ func withDefaults(config, schema json.RawMessage) map[string]any {
 	return params
 }
 
-// groupKey is the compact JSON object of path and value, keys sorted bytewise.
+// groupKey returns the compact JSON object of path and value, keys sorted bytewise.
 func groupKey(paths []string, params map[string]any) *string {
 	if len(paths) == 0 {
 		return nil
@@ -83,14 +83,14 @@ func compact(value any) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) //nolint:errchkjson // what came from JSON can be written as JSON
+	_ = encoder.Encode(value) //nolint:errchkjson // the value was decoded from JSON
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// enqueue acquires a slot or leaves the execution in its queue. It activates a
-// queued execution only at the front and below the limit.
+// enqueue acquires a slot or leaves the execution in its queue. It activates a queued execution only
+// at the front and below the limit.
 func (e *Executor) enqueue(ctx context.Context, id, action int64, group *string, l limit) (acquired bool, err error) {
-	err = e.tx(ctx, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
 		var state int64
 		err := tx.QueryRow(ctx, `INSERT INTO execution_admission_state (action_id, group_key, max_concurrent) VALUES ($1, $2, $3)
 			ON CONFLICT (action_id, group_key_normalized) DO UPDATE SET max_concurrent = excluded.max_concurrent
@@ -142,28 +142,28 @@ func (e *Executor) enqueue(ctx context.Context, id, action int64, group *string,
 	return acquired, nil
 }
 
-// release gives back the slot of an execution and promotes the front of its
-// queue. Without an active entry it does nothing and promotes none.
+// release releases the slot of an execution and promotes the front of its queue. Without an active
+// entry it does nothing.
 func (e *Executor) release(ctx context.Context, id int64) error {
-	return e.leave(ctx, id, "active", `SELECT execution_id FROM execution_admission_entry
-		WHERE state_id = $1 AND status = 'queued' ORDER BY queue_order LIMIT 1`)
+	return e.leave(ctx, id, "active", frontSQL)
 }
 
-// removeQueued takes a waiting execution out of its queue and promotes the
-// front if there is room.
-func (e *Executor) removeQueued(ctx context.Context, id int64) error {
-	return e.leave(ctx, id, "queued", `SELECT execution_id FROM execution_admission_entry
+// frontSQL selects the first queued execution, frontWithSlotSQL only if a slot is free.
+const (
+	frontSQL = `SELECT execution_id FROM execution_admission_entry
+		WHERE state_id = $1 AND status = 'queued' ORDER BY queue_order LIMIT 1`
+	frontWithSlotSQL = `SELECT execution_id FROM execution_admission_entry
 		WHERE state_id = $1 AND status = 'queued'
 		  AND (SELECT count(*) FROM execution_admission_entry WHERE state_id = $1 AND status = 'active')
 			< (SELECT max_concurrent FROM execution_admission_state WHERE id = $1)
-		ORDER BY queue_order LIMIT 1`)
-}
+		ORDER BY queue_order LIMIT 1`
+)
 
-// leave deletes the entry of an execution, promotes what next selects, and
+// leave deletes the entry of an execution, promotes the execution that the query next selects, and
 // publishes it after the commit.
 func (e *Executor) leave(ctx context.Context, id int64, status, next string) error {
 	var promoted int64
-	err := e.tx(ctx, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
 		promoted = 0
 		var state int64
 		err := tx.QueryRow(ctx, `SELECT state_id FROM execution_admission_entry
@@ -174,16 +174,13 @@ func (e *Executor) leave(ctx context.Context, id int64, status, next string) err
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "SELECT id FROM execution_admission_state WHERE id = $1 FOR UPDATE", state)
+		// The update also locks the queue.
+		_, err = tx.Exec(ctx,
+			"UPDATE execution_admission_state SET total_completed = total_completed + 1 WHERE id = $1", state)
 		if err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, "DELETE FROM execution_admission_entry WHERE execution_id = $1", id); err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx,
-			"UPDATE execution_admission_state SET total_completed = total_completed + 1 WHERE id = $1", state)
-		if err != nil {
 			return err
 		}
 		err = tx.QueryRow(ctx, next, state).Scan(&promoted)
@@ -224,8 +221,4 @@ func refreshStats(ctx context.Context, tx pgx.Tx, state int64) error {
 			max_concurrent = excluded.max_concurrent, oldest_enqueued_at = excluded.oldest_enqueued_at,
 			total_enqueued = excluded.total_enqueued, total_completed = excluded.total_completed, last_updated = now()`, state)
 	return err
-}
-
-func (e *Executor) tx(ctx context.Context, do func(pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, e.pool, do)
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -26,11 +25,7 @@ func TestExecutorKeepsOrderAndLimit(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 	url, wire := testkit.Installation(t, installation.Newest), testkit.VHost(t)
-	cfg, err := pgxpool.ParseConfig(url)
-	require.NoError(t, err)
-	cfg.ConnConfig.RuntimeParams["search_path"] = "attune, public"
-	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	pool, err := installation.Open(ctx, url, "attune", "test")
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 

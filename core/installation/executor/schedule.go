@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/attune-go/attune/core/installation/wire"
 )
 
-// execution is what scheduling reads of a row.
+// execution is the part of a row that scheduling reads.
 type execution struct {
 	id        int64
 	status    string
@@ -30,31 +32,22 @@ func (e *Executor) schedule(ctx context.Context, id int64) error {
 	if err != nil {
 		return fmt.Errorf("read execution %d: %w", id, err)
 	}
-	switch x.status {
-	case "requested":
-		if ok, err := e.move(ctx, id, "requested", "scheduling"); err != nil || !ok {
-			return errors.Join(err, unless(ok || err != nil, errClaimed))
-		}
-	case "scheduling":
-		tag, err := e.pool.Exec(ctx, `UPDATE execution SET status = 'scheduling'
-			WHERE id = $1 AND status = 'scheduling' AND updated <= now() - make_interval(secs => $2::float8)`, id, claimStale.Seconds())
-		if err != nil || tag.RowsAffected() == 0 {
-			return errors.Join(err, unless(err != nil, errClaimed))
-		}
-	default:
-		return e.removeQueued(ctx, id)
+	if x.status != "requested" && x.status != "scheduling" {
+		return e.leave(ctx, id, "queued", frontWithSlotSQL)
+	}
+	tag, err := e.pool.Exec(ctx, `UPDATE execution SET status = 'scheduling' WHERE id = $1 AND status::text = $2
+		AND (status = 'requested' OR updated <= now() - make_interval(secs => $3::float8))`,
+		id, x.status, claimStale.Seconds())
+	switch {
+	case err != nil:
+		return fmt.Errorf("claim execution %d: %w", id, err)
+	case tag.RowsAffected() == 0:
+		return errClaimed
 	}
 	return e.claimed(ctx, x)
 }
 
-func unless(cond bool, err error) error {
-	if cond {
-		return nil
-	}
-	return err
-}
-
-// claimed goes on with an execution that is in scheduling.
+// claimed admits and dispatches an execution in scheduling.
 func (e *Executor) claimed(ctx context.Context, x execution) error {
 	var action, pack int64
 	var workflow bool
@@ -80,7 +73,8 @@ func (e *Executor) claimed(ctx context.Context, x execution) error {
 		case !acquired && limit.method == "cancel":
 			return e.end(ctx, x, "cancelled", "concurrency limit exceeded")
 		case !acquired:
-			_, err := e.move(ctx, x.id, "scheduling", "requested")
+			_, err := e.pool.Exec(ctx,
+				"UPDATE execution SET status = 'requested' WHERE id = $1 AND status = 'scheduling'", x.id)
 			return err
 		}
 	}
@@ -104,28 +98,18 @@ func (e *Executor) dispatch(ctx context.Context, x execution, worker int64, para
 	if err != nil {
 		return fmt.Errorf("schedule execution %d: %w", x.id, err)
 	}
-	return e.send(ctx, "ExecutionRequested", fmt.Sprintf("execution.dispatch.worker.%d", worker), map[string]any{
+	return e.wire.Send(ctx, wire.Executions, wire.DispatchKey(worker), "ExecutionRequested", map[string]any{
 		"execution_id": x.id, "worker_id": worker, "action_ref": x.actionRef, "config": params,
 		"scheduled_attempt_updated_at": updated,
 	})
 }
 
-// complete handles execution.completed: it advances the workflow of the execution,
-// releases the slot and publishes the promoted execution.
+// complete handles execution.completed.
 func (e *Executor) complete(ctx context.Context, id int64) error {
 	if err := e.advance(ctx, id); err != nil {
 		return err
 	}
 	return e.release(ctx, id)
-}
-
-func (e *Executor) move(ctx context.Context, id int64, from, to string) (bool, error) {
-	tag, err := e.pool.Exec(ctx, `UPDATE execution SET status = $3::text::execution_status_enum
-		WHERE id = $1 AND status = $2::text::execution_status_enum`, id, from, to)
-	if err != nil {
-		return false, fmt.Errorf("move execution %d from %s to %s: %w", id, from, to, err)
-	}
-	return tag.RowsAffected() == 1, nil
 }
 
 func (e *Executor) end(ctx context.Context, x execution, status, why string) error {
@@ -143,31 +127,21 @@ func (e *Executor) end(ctx context.Context, x execution, status, why string) err
 	if x.action != nil {
 		action = *x.action
 	}
-	return e.send(ctx, "ExecutionCompleted", "execution.completed", map[string]any{
+	return e.wire.Send(ctx, wire.Executions, "execution.completed", "ExecutionCompleted", map[string]any{
 		"execution_id": x.id, "action_id": action, "action_ref": x.actionRef, "status": status,
 		"result": json.RawMessage(result), "completed_at": time.Now().UTC(),
 	})
 }
 
-// pick takes live workers in turn; 0 if there is none.
+// pick returns the next live worker in turn, 0 if none lives.
 func (e *Executor) pick(ctx context.Context) (int64, error) {
-	rows, err := e.pool.Query(ctx, `SELECT id, last_heartbeat FROM worker
-		WHERE worker_role = 'action' AND status = 'active' AND NOT cordoned AND last_heartbeat IS NOT NULL ORDER BY name`)
+	rows, err := e.pool.Query(ctx, `SELECT id FROM worker WHERE worker_role = 'action' AND status = 'active'
+		AND NOT cordoned AND last_heartbeat BETWEEN now() - interval '90 seconds' AND clock_timestamp() ORDER BY name`)
 	if err != nil {
 		return 0, fmt.Errorf("list workers: %w", err)
 	}
-	var live []int64
-	for rows.Next() {
-		var id int64
-		var beat time.Time
-		if err := rows.Scan(&id, &beat); err != nil {
-			return 0, fmt.Errorf("list workers: %w", err)
-		}
-		if age := time.Since(beat); age >= 0 && age <= 90*time.Second {
-			live = append(live, id)
-		}
-	}
-	if err := rows.Err(); err != nil {
+	live, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
 		return 0, fmt.Errorf("list workers: %w", err)
 	}
 	if len(live) == 0 {

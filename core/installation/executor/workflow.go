@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// node is what advancing reads of a task of the stored graph.
+// node is the part of a task of the stored graph that advancing reads.
 type node struct {
 	Action      *string         `json:"action"`
 	Input       json.RawMessage `json:"input"`
@@ -23,23 +23,15 @@ type node struct {
 	} `json:"transitions"`
 }
 
-// task is what a child says of its place in a workflow.
+// task is the place of a child in its workflow.
 type task struct {
 	Workflow int64  `json:"workflow_execution"`
 	Name     string `json:"task_name"`
 	Index    *int   `json:"task_index"`
 }
 
-// sibling is a child of the same task.
-type sibling struct {
-	id     int64
-	status string
-	index  int
-}
-
-// advance goes on with the workflow of an ended child, and requests the executions
-// that follow after its transaction. It renders no templates: an input with one is
-// an error.
+// advance advances the workflow of a completed child, and requests the new executions after its
+// transaction. It renders no templates: an input with one is an error.
 func (e *Executor) advance(ctx context.Context, id int64) error {
 	var about task
 	var status string
@@ -47,13 +39,13 @@ func (e *Executor) advance(ctx context.Context, id int64) error {
 	err := e.pool.QueryRow(ctx, "SELECT status::text, workflow_task FROM execution WHERE id = $1", id).Scan(&status,
 		&raw)
 	if err != nil {
-		return fmt.Errorf("read ended execution %d: %w", id, err)
+		return fmt.Errorf("read completed execution %d: %w", id, err)
 	}
 	if json.Unmarshal(raw, &about) != nil || about.Workflow == 0 {
-		return nil //nolint:nilerr // it is of no workflow
+		return nil //nolint:nilerr // it belongs to no workflow
 	}
 	var due []int64
-	err = e.tx(ctx, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
 		a := &advancing{tx: tx, task: about, status: status}
 		err := a.run(ctx)
 		due = a.due
@@ -74,13 +66,13 @@ func (e *Executor) advance(ctx context.Context, id int64) error {
 type advancing struct {
 	tx     pgx.Tx
 	task   task
-	status string // of the ended child
+	status string // of the completed child
 
 	parent            int64
 	nodes             map[string]node
 	completed, failed []string
 	scheduled         []string
-	due               []int64 // executions to be requested
+	due               []int64 // executions to request
 }
 
 func (a *advancing) run(ctx context.Context) error {
@@ -117,33 +109,19 @@ func (a *advancing) run(ctx context.Context) error {
 	return a.write(ctx)
 }
 
-// list requests the next child of a list if its window has room, and reports whether
-// all children have ended. The outcome of the list becomes the status.
+// list requests the next child of a list if its concurrency allows one more, and reports whether all
+// children have ended. The outcome of the list becomes the status.
 func (a *advancing) list(ctx context.Context) (bool, error) {
-	rows, err := a.tx.Query(ctx, `SELECT id, status::text, (workflow_task ->> 'task_index')::int FROM execution
-		WHERE parent = $1 AND workflow_task ->> 'task_name' = $2 ORDER BY 3, 1`, a.parent, a.task.Name)
-	if err != nil {
-		return false, err
-	}
-	siblings, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s sibling, err error) {
-		return s, row.Scan(&s.id, &s.status, &s.index)
-	})
-	if err != nil {
-		return false, err
-	}
-	busy, open, failed := 0, false, false
+	var busy int
+	var open, failed bool
 	var next int64
-	for _, s := range siblings {
-		switch s.status {
-		case "scheduling", "scheduled", "running":
-			busy++
-		case "requested":
-			if next == 0 {
-				next = s.id
-			}
-		}
-		open = open || !slices.Contains([]string{"completed", "failed", "timeout", "cancelled"}, s.status)
-		failed = failed || s.status == "failed" || s.status == "timeout"
+	err := a.tx.QueryRow(ctx, `SELECT count(*) FILTER (WHERE status IN ('scheduling', 'scheduled', 'running')),
+			bool_or(status NOT IN ('completed', 'failed', 'timeout', 'cancelled')), bool_or(status IN ('failed', 'timeout')),
+			coalesce((array_agg(id ORDER BY (workflow_task ->> 'task_index')::int, id) FILTER (WHERE status = 'requested'))[1], 0)
+		FROM execution WHERE parent = $1 AND workflow_task ->> 'task_name' = $2`, a.parent, a.task.Name).
+		Scan(&busy, &open, &failed, &next)
+	if err != nil {
+		return false, err
 	}
 	limit := 1
 	if given := a.nodes[a.task.Name].Concurrency; given != nil {
@@ -158,7 +136,7 @@ func (a *advancing) list(ctx context.Context) (bool, error) {
 	return !open, nil
 }
 
-// follow evaluates the transitions of the ended task and makes what they lead to.
+// follow evaluates the transitions of the completed task and starts the tasks that they name.
 func (a *advancing) follow(ctx context.Context) error {
 	for _, transition := range a.nodes[a.task.Name].Transitions {
 		fires, err := a.fires(transition.When)
@@ -195,11 +173,11 @@ func (a *advancing) fires(when *string) (bool, error) {
 	case strings.Contains(text, "timed_out()"):
 		return a.status == "timeout", nil
 	default:
-		return false, fmt.Errorf("condition %s: this executor evaluates none", *when)
+		return false, fmt.Errorf("condition %s: this executor evaluates no expressions", *when)
 	}
 }
 
-// start makes the child of a task without a list, once.
+// start inserts the child of a task without a list, once.
 func (a *advancing) start(ctx context.Context, target string) error {
 	next := a.nodes[target]
 	if next.Action == nil || next.WithItems != nil {
@@ -242,7 +220,7 @@ func (a *advancing) start(ctx context.Context, target string) error {
 	return nil
 }
 
-// write stores the lists, and ends the workflow when nothing of it is left.
+// write stores the progress, and ends the workflow after its last execution.
 func (a *advancing) write(ctx context.Context) error {
 	var open int
 	err := a.tx.QueryRow(ctx, `SELECT count(*) FROM execution WHERE parent = $1

@@ -14,16 +14,16 @@ import (
 	"github.com/attune-go/attune/core/installation/worker"
 )
 
-// judge compares what became of the things with what was to become of them.
+// judge compares the installation with the expectations.
 func (r *rehearsal) judge(ctx context.Context) error {
-	if err := r.judgeThings(ctx); err != nil {
+	if err := r.judgeExecutions(ctx); err != nil {
 		return err
 	}
-	for what, sql := range untouched {
-		var sum string
-		if err := r.pool.QueryRow(ctx, sql).Scan(&sum); err != nil {
-			return fmt.Errorf("read %s: %w", what, err)
-		}
+	after, err := r.checksums(ctx)
+	if err != nil {
+		return err
+	}
+	for what, sum := range after {
 		got := "untouched"
 		if sum != r.before[what] {
 			got = "changed"
@@ -34,19 +34,15 @@ func (r *rehearsal) judge(ctx context.Context) error {
 		what, sql string
 		want      int
 	}{
-		{
-			"events and enforcements, each with one execution that completes",
+		{"events and enforcements, each with one execution that completes",
 			`SELECT count(*) FROM enforcement f JOIN execution e ON e.enforcement = f.id AND e.parent IS NULL
-				WHERE f.rule_ref = 'demo.on_tick' AND f.status = 'processed' AND e.status = 'completed'`, r.enforcements,
-		},
+				WHERE f.rule_ref = 'demo.on_tick' AND f.status = 'processed' AND e.status = 'completed'`, r.enforcements},
 		{"messages that cannot be read, kept as dead letters",
 			`SELECT count(*) FROM dead_letter WHERE reason <> 'expired'`, r.broken},
 		{"slots that are still held", `SELECT count(*) FROM execution_holder`, 0},
-		{
-			"statistics that differ from the queues", `SELECT count(*) FROM queue_stats q
-				JOIN (SELECT action_id, sum(active_count) AS active, sum(queued_count) AS queued FROM execution_admission_state GROUP BY 1) s
-				ON s.action_id = q.action_id WHERE (q.active_count, q.queue_length) IS DISTINCT FROM (s.active, s.queued)`, 0,
-		},
+		{"statistics that differ from the queues", `SELECT count(*) FROM queue_stats q
+			JOIN (SELECT action_id, sum(active_count) AS active, sum(queued_count) AS queued FROM execution_admission_state GROUP BY 1) s
+			ON s.action_id = q.action_id WHERE (q.active_count, q.queue_length) IS DISTINCT FROM (s.active, s.queued)`, 0},
 	} {
 		var got int
 		if err := r.pool.QueryRow(ctx, count.sql).Scan(&got); err != nil {
@@ -55,7 +51,7 @@ func (r *rehearsal) judge(ctx context.Context) error {
 		r.found(Outcome{What: count.what, Want: fmt.Sprint(count.want), Got: fmt.Sprint(got), OK: got == count.want})
 	}
 	var repeated string
-	err := r.pool.QueryRow(ctx, `SELECT coalesce(string_agg(format('%s as %s (%s)', e.original_execution, e.id, e.retry_reason), ', ' ORDER BY e.id), 'none')
+	err = r.pool.QueryRow(ctx, `SELECT coalesce(string_agg(format('%s as %s (%s)', e.original_execution, e.id, e.retry_reason), ', ' ORDER BY e.id), 'none')
 		FROM execution e JOIN execution o ON o.id = e.original_execution WHERE o.started_at IS NOT NULL`).Scan(&repeated)
 	if err != nil {
 		return fmt.Errorf("read repetitions: %w", err)
@@ -68,20 +64,20 @@ func (r *rehearsal) judge(ctx context.Context) error {
 	return nil
 }
 
-func (r *rehearsal) judgeThings(ctx context.Context) error {
+func (r *rehearsal) judgeExecutions(ctx context.Context) error {
 	runs := map[int64]int{}
 	for _, run := range r.worker.Runs() {
 		runs[run.Job.ExecutionID]++
 	}
-	for _, t := range r.things {
+	for _, x := range r.expected {
 		var status string
-		if err := r.pool.QueryRow(ctx, "SELECT status::text FROM execution WHERE id = $1",
-			t.execution).Scan(&status); err != nil {
-			return fmt.Errorf("read execution %d: %w", t.execution, err)
+		err := r.pool.QueryRow(ctx, "SELECT status::text FROM execution WHERE id = $1", x.execution).Scan(&status)
+		if err != nil {
+			return fmt.Errorf("read execution %d: %w", x.execution, err)
 		}
-		o := Outcome{What: t.what, ID: t.execution, Want: strings.Join(t.want, " or "), Got: status,
-			OK: slices.Contains(t.want, status)}
-		if n := runs[t.execution]; n > t.runs {
+		o := Outcome{What: x.what, ID: x.execution, Want: strings.Join(x.want, " or "), Got: status,
+			OK: slices.Contains(x.want, status)}
+		if n := runs[x.execution]; n > x.runs {
 			o.Got, o.OK = fmt.Sprintf("%s, started %d times", status, n), false
 		}
 		r.found(o)
@@ -91,7 +87,7 @@ func (r *rehearsal) judgeThings(ctx context.Context) error {
 
 func (r *rehearsal) found(o Outcome) { r.report.Outcomes = append(r.report.Outcomes, o) }
 
-// atOnce is the highest number of jobs of an action that ran at the same time.
+// atOnce returns the highest number of jobs of an action that ran at the same time.
 func atOnce(runs []worker.Run, ref string) (most int) {
 	type change struct {
 		at time.Time
@@ -116,7 +112,7 @@ func atOnce(runs []worker.Run, ref string) (most int) {
 }
 
 func (r *rehearsal) expect(execution int64, what string, runs int, want ...string) {
-	r.things = append(r.things, thing{execution: execution, what: what, runs: runs, want: want})
+	r.expected = append(r.expected, expectation{execution: execution, what: what, runs: runs, want: want})
 }
 
 func (r *rehearsal) exec(ctx context.Context, sql string, args ...any) error {
@@ -143,14 +139,15 @@ func (r *rehearsal) ids(ctx context.Context, sql string, args ...any) ([]int64, 
 	return ids, nil
 }
 
-// add inserts an execution. updated is an expression; the trigger that sets the
-// column is off for the moment.
-func (r *rehearsal) add(ctx context.Context, action, status, updated, worker string) (id int64, err error) {
+// add inserts an execution of the given age.
+func (r *rehearsal) add(ctx context.Context, action, status string, age time.Duration, worker string) (id int64,
+	err error) {
 	err = r.pool.QueryRow(ctx, `INSERT INTO execution (action, action_ref, status, worker, created, updated, started_at, result)
-		SELECT a.id, a.ref, $2::text::execution_status_enum, (SELECT w.id FROM worker w WHERE w.name = $3), `+updated+`, `+updated+`,
-			CASE WHEN $2 NOT IN ('requested', 'scheduling', 'scheduled') THEN `+updated+` END,
+		SELECT a.id, a.ref, $2::text::execution_status_enum, (SELECT w.id FROM worker w WHERE w.name = $3), t.at, t.at,
+			CASE WHEN $2 NOT IN ('requested', 'scheduling', 'scheduled') THEN t.at END,
 			CASE WHEN $2 IN ('completed', 'failed') THEN jsonb_build_object('succeeded', $2 = 'completed', 'data', '{"code": 7}'::jsonb) END
-		FROM action a WHERE a.ref = $1 RETURNING id`, action, status, worker).Scan(&id)
+		FROM action a, (SELECT now() - $4::interval AS at) t WHERE a.ref = $1 RETURNING id`,
+		action, status, worker, age).Scan(&id)
 	if err != nil {
 		return 0, fmt.Errorf("add an execution of %s: %w", action, err)
 	}
@@ -160,7 +157,7 @@ func (r *rehearsal) add(ctx context.Context, action, status, updated, worker str
 // workflow inserts a running workflow without children.
 func (r *rehearsal) workflow(ctx context.Context, action, params, what string,
 	want ...string) (parent, workflow int64, err error) {
-	if parent, err = r.add(ctx, action, "running", "now() - interval '5 minutes'", ""); err != nil {
+	if parent, err = r.add(ctx, action, "running", 5*time.Minute, ""); err != nil {
 		return 0, 0, err
 	}
 	r.expect(parent, what, 0, want...)
@@ -176,13 +173,13 @@ func (r *rehearsal) workflow(ctx context.Context, action, params, what string,
 	return parent, workflow, nil
 }
 
-// child inserts the execution of a task, and its dispatch row. Item -1 is none.
+// child inserts the execution of a task and its dispatch row. Item -1 means no list.
 func (r *rehearsal) child(ctx context.Context, parent, workflow int64, action, task string, item int, status,
 	worker string) (int64, error) {
 	if status == "requested" {
 		worker = ""
 	}
-	id, err := r.add(ctx, action, status, "now()", worker)
+	id, err := r.add(ctx, action, status, 0, worker)
 	if err != nil {
 		return 0, err
 	}
@@ -196,9 +193,9 @@ func (r *rehearsal) child(ctx context.Context, parent, workflow int64, action, t
 		VALUES ($1, $2, nullif($3::int, -1), $4)`, workflow, task, item, id)
 }
 
-var errTimeout = errors.New("it has not happened in time")
+var errTimeout = errors.New("the time is over")
 
-// await polls until the query says true.
+// await polls until the query returns true.
 func (r *rehearsal) await(ctx context.Context, what, sql string, args ...any) error {
 	deadline := time.Now().Add(r.cfg.Timeout)
 	for {

@@ -1,8 +1,6 @@
-// Package rehearsal adopts an installation that it has built itself, in the state
-// in which installations are found, and says what became of each thing in it: it
-// runs the installation's own executor and worker, stops the executor, leaves
-// work in every phase, adopts the database, serves, hands it back, and lets the
-// installation's executor go on.
+// Package rehearsal rehearses an adoption on an installation of its own. It runs the installation's
+// executor and worker, stops the executor with work in every phase, adopts the database, serves, hands
+// it back, and lets the installation's executor finish. It reports the outcome of each execution.
 package rehearsal
 
 import (
@@ -16,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -26,21 +23,20 @@ import (
 	"github.com/attune-go/attune/core/handback"
 	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/installation/executor"
+	"github.com/attune-go/attune/core/installation/wire"
 	"github.com/attune-go/attune/core/installation/worker"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
 )
 
-// Config says where to rehearse. Database and virtual host are empty, and are the
-// rehearsal's own.
+// Config configures a rehearsal. It needs an empty database and an empty virtual host of its own.
 type Config struct {
 	DatabaseURL, AMQPURL, ManagementURL string
 
 	Out     io.Writer    // a line for each step
 	Logger  *slog.Logger // of the engine and the worker
 	Timeout time.Duration
-	// StaleAfter is the age of a heartbeat from which its worker counts as gone, as
-	// configured for engines when 0 (90 s).
+	// StaleAfter is the age at which a heartbeat is stale; the engine's default (90 s) when 0.
 	StaleAfter time.Duration
 }
 
@@ -50,23 +46,23 @@ const (
 	poll           = 50 * time.Millisecond
 )
 
-// Outcome is what became of one thing.
+// Outcome compares one expectation with the result.
 type Outcome struct {
 	What string `json:"what"`
-	ID   int64  `json:"execution,omitempty"` // 0 where it is no execution
+	ID   int64  `json:"execution,omitempty"` // 0 for a count
 	Want string `json:"want"`
 	Got  string `json:"got"`
 	OK   bool   `json:"ok"`
 }
 
-// Report is what a rehearsal found.
+// Report is the result of a rehearsal.
 type Report struct {
 	Outcomes []Outcome
-	// Adopted and HandedBack are how long the schema changes took.
+	// Adopted and HandedBack are the durations of the schema changes.
 	Adopted, HandedBack time.Duration
 }
 
-// Failed lists the outcomes that are not as they should be.
+// Failed lists the outcomes that differ from their expectation.
 func (r Report) Failed() []Outcome {
 	return slices.DeleteFunc(slices.Clone(r.Outcomes), func(o Outcome) bool { return o.OK })
 }
@@ -75,23 +71,22 @@ type rehearsal struct {
 	cfg      Config
 	pool     *pgxpool.Pool
 	conn     *amqp.Connection
-	channel  *amqp.Channel
+	wire     wire.Publisher
 	executor *executor.Executor
 	worker   *worker.Worker
 	replica  *engine.Engine // nil unless it runs
 
-	things       []thing
-	enforcements int // each of which leads to one execution
-	broken       int // messages that cannot be read
+	expected     []expectation
+	enforcements int // each starts one execution
+	broken       int // unreadable messages
 	before       map[string]string
 	report       Report
 
 	mu   sync.Mutex
-	gate chan struct{} // guarded by mu; holds the jobs that are to stay under way
+	gate chan struct{} // guarded by mu; jobs of demo.limited and demo.gated run until it closes
 }
 
-// Run rehearses once. The report is complete as far as the rehearsal came when
-// the error is not nil.
+// Run rehearses once. With an error, the report holds the outcomes up to it.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = timeoutDefault
@@ -103,11 +98,11 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		do   func(context.Context) error
 	}{
 		{"build an installation, with its executor and a worker", r.build},
-		{"leave work in every phase, and stop its executor", r.leave},
+		{"leave work in every phase, and stop its executor", r.fill},
 		{"adopt it: migrate check, migrate up", r.adopt},
 		{"serve until everything has settled", r.serve},
 		{"leave a queue under way, hand the installation back: migrate down", r.leaveAndHandBack},
-		{"let its executor finish", r.goOn},
+		{"let its executor finish", r.finish},
 	} {
 		if _, err := fmt.Fprintln(cfg.Out, "•", step.what); err != nil {
 			return r.report, err
@@ -121,28 +116,22 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 
 func (r *rehearsal) close() {
 	if r.replica != nil {
-		_ = r.replica.Stop(context.Background()) //nolint:forbidigo // an error before is the one to tell
+		_ = r.replica.Stop(context.Background()) //nolint:forbidigo // the error before is reported
 	}
 	if r.worker != nil {
 		r.worker.Kill()
 	}
 	if r.conn != nil {
-		_ = r.conn.CloseDeadline(time.Now().Add(5 * time.Second)) // nothing is under way on it
+		_ = r.conn.CloseDeadline(time.Now().Add(5 * time.Second)) // everything on it is confirmed
 	}
 	if r.pool != nil {
 		r.pool.Close()
 	}
 }
 
-func (r *rehearsal) build(ctx context.Context) error {
-	poolConfig, err := pgxpool.ParseConfig(r.cfg.DatabaseURL)
-	if err != nil {
-		return fmt.Errorf("read the database URL: %w", err)
-	}
-	poolConfig.ConnConfig.RuntimeParams["search_path"] = migrations.SearchPath(schema)
-	poolConfig.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // the schema changes between two statements
-	if r.pool, err = pgxpool.NewWithConfig(ctx, poolConfig); err != nil {
-		return fmt.Errorf("open the database: %w", err)
+func (r *rehearsal) build(ctx context.Context) (err error) {
+	if r.pool, err = installation.Open(ctx, r.cfg.DatabaseURL, schema, "rehearsal"); err != nil {
+		return err
 	}
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
@@ -162,11 +151,12 @@ func (r *rehearsal) build(ctx context.Context) error {
 	if r.conn, err = amqp.Dial(r.cfg.AMQPURL); err != nil {
 		return fmt.Errorf("connect to the broker: %w", err)
 	}
-	if r.channel, err = r.conn.Channel(); err != nil {
+	r.wire.Service = "api"
+	if r.wire.Channel, err = r.conn.Channel(); err != nil {
 		return fmt.Errorf("open a channel: %w", err)
 	}
-	if err := r.channel.Confirm(false); err != nil {
-		return fmt.Errorf("ask for confirms: %w", err)
+	if err := r.wire.Channel.Confirm(false); err != nil {
+		return fmt.Errorf("switch the channel to confirms: %w", err)
 	}
 	r.worker, err = worker.Start(worker.Config{
 		AMQPURL: r.cfg.AMQPURL, DatabaseURL: r.cfg.DatabaseURL, Name: liveWorker, Logger: r.cfg.Logger,
@@ -175,7 +165,7 @@ func (r *rehearsal) build(ctx context.Context) error {
 	return err
 }
 
-// behave is what the actions of the installation do.
+// behave runs the actions of the installation.
 func (r *rehearsal) behave(ctx context.Context, job worker.Job) worker.Answer {
 	switch job.ActionRef {
 	case "demo.limited", "demo.gated":
@@ -195,21 +185,14 @@ func (r *rehearsal) behave(ctx context.Context, job worker.Job) worker.Answer {
 	}}
 }
 
-// hold makes jobs stay under way from now on; release lets all of them end.
-func (r *rehearsal) hold() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gate = make(chan struct{})
-}
-
+// release lets all waiting jobs end.
 func (r *rehearsal) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	close(r.gate)
 }
 
-// untouched selects checksums of rows that no engine may change: work queues, and
-// executions that had ended before.
+// untouched selects checksums of rows that no engine may change.
 var untouched = map[string]string{
 	"work queues": `SELECT md5((SELECT string_agg(q::text, ',' ORDER BY q.id) FROM work_queue q)
 		|| (SELECT string_agg(i::text, ',' ORDER BY i.id) FROM work_queue_item i))`,
@@ -217,14 +200,21 @@ var untouched = map[string]string{
 		FROM execution e WHERE e.updated < now() - interval '12 hours'`,
 }
 
-func (r *rehearsal) adopt(ctx context.Context) error {
-	r.before = map[string]string{}
+func (r *rehearsal) checksums(ctx context.Context) (map[string]string, error) {
+	sums := map[string]string{}
 	for what, sql := range untouched {
 		var sum string
 		if err := r.pool.QueryRow(ctx, sql).Scan(&sum); err != nil {
-			return fmt.Errorf("read %s: %w", what, err)
+			return nil, fmt.Errorf("read %s: %w", what, err)
 		}
-		r.before[what] = sum
+		sums[what] = sum
+	}
+	return sums, nil
+}
+
+func (r *rehearsal) adopt(ctx context.Context) (err error) {
+	if r.before, err = r.checksums(ctx); err != nil {
+		return err
 	}
 	opts := migrations.Options{URL: r.cfg.DatabaseURL, Schema: schema, WithoutWorkQueues: true, Logger: r.cfg.Logger}
 	plan, err := migrations.Check(ctx, opts)
@@ -232,7 +222,7 @@ func (r *rehearsal) adopt(ctx context.Context) error {
 		return err
 	}
 	if !plan.WouldAdopt || len(plan.Differences) > 0 {
-		return fmt.Errorf("the installation is not adopted as it is: %s", strings.Join(plan.Differences, "; "))
+		return fmt.Errorf("the installation cannot be adopted as it is: %s", strings.Join(plan.Differences, "; "))
 	}
 	begun := time.Now()
 	if _, err = migrations.Up(ctx, opts); err != nil {
@@ -242,8 +232,7 @@ func (r *rehearsal) adopt(ctx context.Context) error {
 	return nil
 }
 
-// serve starts an engine, waits until everything that was left has settled, and
-// judges it. The engine runs on.
+// serve starts an engine, waits until all work has ended, and judges it. The engine keeps running.
 func (r *rehearsal) serve(ctx context.Context) error {
 	cfg := config.Default()
 	cfg.Database.URL, cfg.Database.Schema = r.cfg.DatabaseURL, schema
@@ -268,8 +257,7 @@ func (r *rehearsal) serve(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// leaveAndHandBack leaves a queue under way, stops the engine, and hands the
-// installation back.
+// leaveAndHandBack fills a queue, stops the engine, and hands the installation back.
 func (r *rehearsal) leaveAndHandBack(ctx context.Context) error {
 	if err := r.leaveAgain(ctx); err != nil {
 		return err
@@ -282,7 +270,7 @@ func (r *rehearsal) leaveAndHandBack(ctx context.Context) error {
 	return r.handBack(ctx)
 }
 
-// handBack does what `migrate down --yes` does.
+// handBack does the same as `migrate down --yes`.
 func (r *rehearsal) handBack(ctx context.Context) error {
 	begun := time.Now()
 	st, err := store.Open(ctx, store.Config{URL: r.cfg.DatabaseURL, Schema: schema, MaxConnections: 4}, r.cfg.Logger)
@@ -309,8 +297,8 @@ func (r *rehearsal) handBack(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until the queue with two slots stands still, lets its jobs end,
-// and waits for everything else. What has not settled in time is judged as it is.
+// settle lets waiting jobs end and waits for everything else. After the timeout, judge judges the
+// present state.
 func (r *rehearsal) settle(ctx context.Context) error {
 	r.release()
 	err := r.await(ctx, "everything settles", `SELECT NOT EXISTS (SELECT FROM execution e
@@ -324,16 +312,18 @@ func (r *rehearsal) settle(ctx context.Context) error {
 	return err
 }
 
-// leaveAgain requests six more of the action with two slots, and keeps two running
-// for the hand-back.
+// leaveAgain requests six more executions of the action with two slots, and keeps two running for the
+// hand-back.
 func (r *rehearsal) leaveAgain(ctx context.Context) error {
-	r.hold()
+	r.mu.Lock()
+	r.gate = make(chan struct{})
+	r.mu.Unlock()
 	ids, err := r.ids(ctx, `INSERT INTO execution (action, action_ref)
 		SELECT id, ref FROM action, generate_series(1, 6) WHERE ref = 'demo.limited' RETURNING id`)
 	if err != nil {
 		return err
 	}
-	r.things = nil
+	r.expected = nil
 	for i, id := range ids {
 		if err := r.request(ctx, id); err != nil {
 			return err
@@ -349,21 +339,21 @@ func (r *rehearsal) leaveAgain(ctx context.Context) error {
 		AND (SELECT count(*) FROM execution_admission_entry WHERE status = 'queued') = 4`, ids)
 }
 
-// goOn lets the executor of the installation finish what was handed back.
-func (r *rehearsal) goOn(ctx context.Context) (err error) {
+// finish lets the executor of the installation finish the work that was handed back.
+func (r *rehearsal) finish(ctx context.Context) (err error) {
 	if r.executor, err = executor.Start(ctx, r.cfg.DatabaseURL, r.cfg.AMQPURL); err != nil {
 		return err
 	}
 	defer r.executor.Stop()
 	r.release()
 	var ids []int64
-	for _, t := range r.things {
-		ids = append(ids, t.execution)
+	for _, x := range r.expected {
+		ids = append(ids, x.execution)
 	}
 	err = r.await(ctx, "the six complete",
 		`SELECT count(*) = 6 FROM execution WHERE id = ANY ($1) AND status = 'completed'`, ids)
 	if err != nil && !errors.Is(err, errTimeout) {
 		return err
 	}
-	return r.judgeThings(ctx)
+	return r.judgeExecutions(ctx)
 }

@@ -3,45 +3,42 @@ package rehearsal
 import (
 	"context"
 	_ "embed"
+	"encoding/csv"
+	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/attune-go/attune/core/installation/wire"
 )
 
 //go:embed state.sql
 var stateSQL string
 
-// thing is something that an installation holds, and what is to become of it.
-type thing struct {
+// executionsCSV has one execution for each way in which an executor or a worker can leave it.
+//
+//go:embed executions.csv
+var executionsCSV string
+
+// expectation is an execution of the installation, and how it may end.
+type expectation struct {
 	execution int64
 	what      string   // for people: what it is and how it was left
 	want      []string // the statuses it may end with
-	runs      int      // how often the worker may start it at most
+	runs      int      // the worker may start it at most so often
 }
 
-// The workers of the installation. The live one is a process of this rehearsal.
-const (
-	liveWorker   = "worker-live"
-	deadWorker   = "worker-dead"   // killed: active by its row, silent for ten minutes
-	absentWorker = "worker-absent" // stopped: inactive by its row
-)
+// liveWorker is a process of this rehearsal. worker-dead was killed, worker-absent was stopped.
+const liveWorker = "worker-live"
 
-// leave fills the installation: what its executor and worker had under way when
-// the executor was stopped, and what it had lost, forgotten and miscounted.
-func (r *rehearsal) leave(ctx context.Context) error {
-	for _, name := range []string{deadWorker, absentWorker} {
-		status, age := "active", 10*time.Minute
-		if name == absentWorker {
-			status, age = "inactive", time.Hour
-		}
-		if err := r.exec(ctx, `INSERT INTO worker (name, worker_type, worker_role, status, capabilities, last_heartbeat)
-			VALUES ($1, 'remote', 'action', $2::text::worker_status_enum, '{"runtimes": ["shell"]}', now() - $3::interval)`,
-			name, status, age); err != nil {
-			return err
-		}
-	}
+// fill fills the installation: with the work in progress when the executor was stopped, and with lost
+// messages, leaked slots and wrong statistics.
+func (r *rehearsal) fill(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{
-		r.leaveQueue, r.leaveLeaks, r.leaveExecutions, r.leaveWorkflows, r.leaveQuestions, r.leaveEvents,
-		r.leaveMessages,
+		r.fillQueue, r.fillLeaks, r.fillExecutions, r.fillWorkflows, r.fillInquiries, r.fillEvents, r.fillMessages,
 	} {
 		if err := part(ctx); err != nil {
 			return err
@@ -50,9 +47,9 @@ func (r *rehearsal) leave(ctx context.Context) error {
 	return nil
 }
 
-// leaveQueue lets the executor of the installation admit six executions of an
-// action with two slots: two run and stay, four wait.
-func (r *rehearsal) leaveQueue(ctx context.Context) error {
+// fillQueue lets the executor of the installation admit six executions of an action with two slots: two
+// run, four wait.
+func (r *rehearsal) fillQueue(ctx context.Context) error {
 	ids, err := r.ids(ctx, `INSERT INTO execution (action, action_ref, config)
 		SELECT id, ref, '{"held": true}' FROM action, generate_series(1, 6) WHERE ref = 'demo.limited' RETURNING id`)
 	if err != nil {
@@ -76,110 +73,82 @@ func (r *rehearsal) leaveQueue(ctx context.Context) error {
 	return err
 }
 
-// leaveLeaks leaves the only slot of an action with an execution that has ended,
-// waiting executions behind it, and statistics of yesterday.
-func (r *rehearsal) leaveLeaks(ctx context.Context) error {
-	leak, err := r.add(ctx, "demo.leaky", "completed", "now() - interval '1 hour'", "")
+// fillLeaks gives the only slot of an action to a completed execution, with executions waiting behind
+// it and statistics of yesterday.
+func (r *rehearsal) fillLeaks(ctx context.Context) error {
+	const enterSQL = `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order, activated_at)
+		SELECT s.id, $1, $2::text, $3, CASE WHEN $2::text = 'active' THEN now() - interval '1 hour' END
+		FROM execution_admission_state s JOIN action a ON a.id = s.action_id AND a.ref = 'demo.leaky'`
+	err := r.exec(ctx, `INSERT INTO execution_admission_state (action_id, max_concurrent, next_queue_order)
+			SELECT id, 1, 9 FROM action WHERE ref = 'demo.leaky';
+		INSERT INTO queue_stats (action_id, queue_length, active_count, max_concurrent)
+			SELECT id, 77, 5, 1 FROM action WHERE ref = 'demo.leaky'
+			ON CONFLICT (action_id) DO UPDATE SET queue_length = 77, active_count = 5`)
 	if err != nil {
 		return err
 	}
-	if err := r.exec(ctx, `INSERT INTO execution_admission_state (action_id, max_concurrent, next_queue_order)
-		SELECT id, 1, 9 FROM action WHERE ref = 'demo.leaky'`); err != nil {
+	leak, err := r.add(ctx, "demo.leaky", "completed", time.Hour, "")
+	if err != nil {
 		return err
 	}
-	if err := r.exec(ctx, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order, activated_at)
-		SELECT s.id, $1, 'active', 1, now() - interval '1 hour' FROM execution_admission_state s
-		JOIN action a ON a.id = s.action_id AND a.ref = 'demo.leaky'`, leak); err != nil {
+	if err := r.exec(ctx, enterSQL, leak, "active", 1); err != nil {
 		return err
 	}
 	for order := range 3 {
-		id, err := r.add(ctx, "demo.leaky", "requested", "now() - interval '50 minutes'", "")
+		id, err := r.add(ctx, "demo.leaky", "requested", 50*time.Minute, "")
 		if err != nil {
 			return err
 		}
-		if err := r.exec(ctx, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
-			SELECT s.id, $1, 'queued', $2 FROM execution_admission_state s
-			JOIN action a ON a.id = s.action_id AND a.ref = 'demo.leaky'`, id, order+2); err != nil {
+		if err := r.exec(ctx, enterSQL, id, "queued", order+2); err != nil {
 			return err
 		}
 		r.expect(id, "waits for a slot that leaked", 1, "completed")
 	}
-	return r.exec(ctx, `INSERT INTO queue_stats (action_id, queue_length, active_count, max_concurrent)
-		SELECT id, 77, 5, 1 FROM action WHERE ref = 'demo.leaky' ON CONFLICT (action_id) DO UPDATE SET queue_length = 77, active_count = 5`)
+	return nil
 }
 
-// leaveExecutions leaves one execution for each way in which an executor or a
-// worker can leave it.
-func (r *rehearsal) leaveExecutions(ctx context.Context) error {
-	for _, left := range []struct {
-		what, action, status, updated, worker string
-		// which message still waits, and whether the live worker has it in hand
-		requested, dispatched, running bool
-		runs                           int
-		want                           []string
-	}{
-		{what: "requested, its message waits", action: "demo.work", status: "requested", updated: "now()",
-			requested: true, runs: 1, want: []string{"completed"}},
-		{what: "requested two hours ago, its message is lost", action: "demo.work", status: "requested",
-			updated: "now() - interval '2 hours'", runs: 1, want: []string{"completed"}},
-		{what: "claimed a minute ago by an executor that died", action: "demo.work", status: "scheduling",
-			updated: "now() - interval '1 minute'", runs: 1, want: []string{"completed"}},
-		{what: "claimed this second, its message comes again", action: "demo.work", status: "scheduling",
-			updated: "now()", requested: true, runs: 1, want: []string{"completed"}},
-		{what: "handed to the live worker", action: "demo.work", status: "scheduled", updated: "now()",
-			worker: liveWorker, dispatched: true, runs: 1, want: []string{"completed"}},
-		{what: "handed to the live worker, its message is lost", action: "demo.work", status: "scheduled",
-			updated: "now() - interval '10 minutes'", worker: liveWorker, want: []string{"failed"}},
-		{what: "handed to a worker that was killed", action: "demo.work", status: "scheduled",
-			updated: "now() - interval '10 minutes'", worker: deadWorker, dispatched: true, want: []string{"failed"}},
-		{what: "runs at a worker that was killed", action: "demo.work", status: "running",
-			updated: "now() - interval '10 minutes'", worker: deadWorker, want: []string{"abandoned"}},
-		{what: "runs at a worker that was stopped", action: "demo.work", status: "running",
-			updated: "now() - interval '1 hour'", worker: absentWorker, want: []string{"abandoned"}},
-		{what: "runs at a worker whose row was deleted", action: "demo.work", status: "running",
-			updated: "now() - interval '1 hour'", want: []string{"abandoned"}},
-		{what: "is being cancelled at a worker that was killed", action: "demo.work", status: "canceling",
-			updated: "now() - interval '10 minutes'", worker: deadWorker, want: []string{"cancelled"}},
-		{what: "requested, of an action with max_retries, fails", action: "demo.retried", status: "requested",
-			updated: "now()", requested: true, runs: 1, want: []string{"failed"}},
-		{what: "completed before", action: "demo.work", status: "completed", updated: "now() - interval '1 day'",
-			worker: liveWorker, want: []string{"completed"}},
-		{what: "failed before", action: "demo.retried", status: "failed", updated: "now() - interval '1 day'",
-			worker: liveWorker, want: []string{"failed"}},
-		{what: "cancelled before", action: "demo.work", status: "cancelled", updated: "now() - interval '1 day'",
-			want: []string{"cancelled"}},
-		{what: "abandoned before", action: "demo.work", status: "abandoned", updated: "now() - interval '1 day'",
-			worker: deadWorker, want: []string{"abandoned"}},
-		{what: "timed out before", action: "demo.work", status: "timeout", updated: "now() - interval '1 day'",
-			want: []string{"timeout"}},
-	} {
-		id, err := r.add(ctx, left.action, left.status, left.updated, left.worker)
+// fillExecutions adds the executions of executions.csv and publishes the messages that still wait.
+func (r *rehearsal) fillExecutions(ctx context.Context) error {
+	rows, err := csv.NewReader(strings.NewReader(executionsCSV)).ReadAll()
+	if err != nil {
+		return fmt.Errorf("read executions.csv: %w", err)
+	}
+	for _, row := range rows[1:] {
+		what, action, status, worker, waiting, want := row[0], row[1], row[2], row[4], row[5], row[7]
+		age, err := time.ParseDuration(row[3])
+		if err != nil {
+			return fmt.Errorf("read executions.csv: %w", err)
+		}
+		runs, err := strconv.Atoi(row[6])
+		if err != nil {
+			return fmt.Errorf("read executions.csv: %w", err)
+		}
+		id, err := r.add(ctx, action, status, age, worker)
 		if err != nil {
 			return err
 		}
-		r.expect(id, left.what, left.runs, left.want...)
-		if left.requested {
-			if err := r.request(ctx, id); err != nil {
-				return err
-			}
+		r.expect(id, what, runs, want)
+		switch waiting {
+		case "requested":
+			err = r.request(ctx, id)
+		case "dispatched":
+			err = r.dispatch(ctx, id, worker)
 		}
-		if left.dispatched {
-			if err := r.dispatch(ctx, id, left.worker); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// leaveWorkflows leaves workflows in every phase.
-func (r *rehearsal) leaveWorkflows(ctx context.Context) error {
+// fillWorkflows adds workflows in every phase.
+func (r *rehearsal) fillWorkflows(ctx context.Context) error {
 	for _, one := range []struct{ action, what string }{
 		{"demo.chain", "workflow, requested"},
 		{"demo.mended", "workflow with a failure on its way, requested"},
 		{"demo.round", "workflow with a way back, requested"},
 	} {
-		id, err := r.add(ctx, one.action, "requested", "now()", "")
+		id, err := r.add(ctx, one.action, "requested", 0, "")
 		if err != nil {
 			return err
 		}
@@ -209,7 +178,10 @@ func (r *rehearsal) leaveWorkflows(ctx context.Context) error {
 			r.expect(child, "  its first task", 1, "completed")
 		}
 		if one.reported {
-			err = r.completed(ctx, child)
+			err = r.wire.Send(ctx, wire.Executions, "execution.completed", "ExecutionCompleted", map[string]any{
+				"execution_id": child, "action_id": 0, "action_ref": "demo.work", "status": "Completed",
+				"result": nil, "completed_at": time.Now().UTC(),
+			})
 		}
 		if err != nil {
 			return err
@@ -220,7 +192,7 @@ func (r *rehearsal) leaveWorkflows(ctx context.Context) error {
 		return err
 	}
 
-	// All children of a list are made up front; one at a time is published.
+	// The executor inserts all children of a list at once and publishes one at a time.
 	parent, workflow, err := r.workflow(ctx, "demo.list", `{"items": [1, 2, 3, 4]}`,
 		"workflow with a list of four, one of them done", "completed")
 	if err != nil {
@@ -239,7 +211,7 @@ func (r *rehearsal) leaveWorkflows(ctx context.Context) error {
 		r.expect(child, fmt.Sprintf("  item %d of the list", i), 1, "completed")
 	}
 
-	// A cancelled workflow whose task still runs at the live worker.
+	// The task of a cancelled workflow still runs at the live worker.
 	parent, workflow, err = r.workflow(ctx, "demo.gate", "{}", "workflow that is being cancelled while its task runs",
 		"cancelled")
 	if err != nil {
@@ -260,16 +232,15 @@ func (r *rehearsal) leaveWorkflows(ctx context.Context) error {
 	return r.exec(ctx, `UPDATE execution SET status = 'canceling' WHERE id = $1`, parent)
 }
 
-// leaveQuestions leaves a question whose answer waits in a queue, and one whose
-// time is over.
-func (r *rehearsal) leaveQuestions(ctx context.Context) error {
+// fillInquiries adds an inquiry whose response waits in a queue, and one past its timeout.
+func (r *rehearsal) fillInquiries(ctx context.Context) error {
 	for _, one := range []struct {
 		what, status, timeout, want string
 	}{
 		{"question that was answered, the message waits", "responded", "NULL", "completed"},
 		{"question whose time is over", "pending", "now() - interval '1 minute'", "timeout"},
 	} {
-		id, err := r.add(ctx, "core.ask", "running", "now() - interval '5 minutes'", "")
+		id, err := r.add(ctx, "core.ask", "running", 5*time.Minute, "")
 		if err != nil {
 			return err
 		}
@@ -279,10 +250,10 @@ func (r *rehearsal) leaveQuestions(ctx context.Context) error {
 			VALUES ($1, 'Go on?', $2::text::inquiry_status_enum, CASE WHEN $2 = 'responded' THEN '{"go": true}'::jsonb END, `+one.timeout+`,
 				CASE WHEN $2 = 'responded' THEN now() END) RETURNING id`, id, one.status).Scan(&inquiry)
 		if err != nil {
-			return fmt.Errorf("leave a question: %w", err)
+			return fmt.Errorf("add an inquiry: %w", err)
 		}
 		if one.status == "responded" {
-			err = r.publish(ctx, "attune.executions", "inquiry.responded", "InquiryResponded", map[string]any{
+			err = r.wire.Send(ctx, wire.Executions, "inquiry.responded", "InquiryResponded", map[string]any{
 				"inquiry_id": inquiry, "execution_id": id, "response": map[string]any{"go": true}, "responded_by": nil,
 				"responded_at": time.Now().UTC(),
 			})
@@ -294,24 +265,24 @@ func (r *rehearsal) leaveQuestions(ctx context.Context) error {
 	return nil
 }
 
-// leaveEvents leaves an event and an enforcement whose messages wait, and an
-// enforcement whose message is lost.
-func (r *rehearsal) leaveEvents(ctx context.Context) error {
+// fillEvents adds an event and an enforcement whose messages wait, and an enforcement whose message is
+// lost.
+func (r *rehearsal) fillEvents(ctx context.Context) error {
 	var event int64
 	err := r.pool.QueryRow(ctx, `INSERT INTO event ("trigger", trigger_ref, payload)
 		SELECT id, ref, '{"n": 1}' FROM "trigger" WHERE ref = 'demo.tick' RETURNING id`).Scan(&event)
 	if err != nil {
-		return fmt.Errorf("leave an event: %w", err)
+		return fmt.Errorf("add an event: %w", err)
 	}
 	r.enforcements++
-	err = r.publish(ctx, "attune.events", "event.created", "EventCreated", map[string]any{
+	err = r.wire.Send(ctx, wire.Events, "event.created", "EventCreated", map[string]any{
 		"event_id": event, "trigger_id": nil, "trigger_ref": "demo.tick", "sensor_id": nil, "sensor_ref": nil,
 		"payload": map[string]any{"n": 1}, "config": nil,
 	})
 	if err != nil {
 		return err
 	}
-	for n, told := range []bool{true, false} {
+	for n, published := range []bool{true, false} {
 		var enforcement, event int64
 		err := r.pool.QueryRow(ctx, `WITH e AS (
 			INSERT INTO event ("trigger", trigger_ref, payload, created)
@@ -321,11 +292,11 @@ func (r *rehearsal) leaveEvents(ctx context.Context) error {
 		SELECT r.id, r.ref, r.trigger_ref, e.id, '{"source": "2"}', jsonb_build_object('n', $1::int), now() - interval '20 minutes'
 		FROM rule r, e WHERE r.ref = 'demo.on_tick' RETURNING id, event`, n+2).Scan(&enforcement, &event)
 		if err != nil {
-			return fmt.Errorf("leave an enforcement: %w", err)
+			return fmt.Errorf("add an enforcement: %w", err)
 		}
 		r.enforcements++
-		if told {
-			err = r.publish(ctx, "attune.executions", "enforcement.created", "EnforcementCreated", map[string]any{
+		if published {
+			err = r.wire.Send(ctx, wire.Executions, "enforcement.created", "EnforcementCreated", map[string]any{
 				"enforcement_id": enforcement, "rule_id": nil, "rule_ref": "demo.on_tick", "event_id": event,
 				"trigger_ref": "demo.tick", "payload": map[string]any{"n": n + 2},
 			})
@@ -337,13 +308,48 @@ func (r *rehearsal) leaveEvents(ctx context.Context) error {
 	return nil
 }
 
-// leaveMessages leaves messages that cannot be read, or that name nothing.
-func (r *rehearsal) leaveMessages(ctx context.Context) error {
+// fillMessages publishes messages that are unreadable or name nothing.
+func (r *rehearsal) fillMessages(ctx context.Context) error {
 	for _, body := range []string{"not JSON at all", `{"payload": 7}`, "{}"} {
-		if err := r.publishRaw(ctx, "attune.executions", "execution.requested", []byte(body)); err != nil {
+		err := r.wire.SendRaw(ctx, wire.Executions, "execution.requested", uuid.NewString(), []byte(body))
+		if err != nil {
 			return err
 		}
 		r.broken++
 	}
 	return nil
+}
+
+// request publishes execution.requested for an execution.
+func (r *rehearsal) request(ctx context.Context, id int64) error {
+	var action, parent *int64
+	var ref string
+	var config json.RawMessage
+	err := r.pool.QueryRow(ctx, "SELECT action, action_ref, parent, config FROM execution WHERE id = $1",
+		id).Scan(&action, &ref, &parent, &config)
+	if err != nil {
+		return fmt.Errorf("read execution %d: %w", id, err)
+	}
+	return r.wire.Send(ctx, wire.Executions, "execution.requested", "ExecutionRequested", map[string]any{
+		"execution_id": id, "action_id": action, "action_ref": ref, "parent_id": parent, "enforcement_id": nil,
+		"config": config,
+	})
+}
+
+// dispatch publishes the dispatch of an execution into the queue of a worker, which need not run.
+func (r *rehearsal) dispatch(ctx context.Context, id int64, name string) error {
+	var worker int64
+	var ref string
+	err := r.pool.QueryRow(ctx, "SELECT w.id, e.action_ref FROM worker w, execution e WHERE w.name = $1 AND e.id = $2",
+		name, id).Scan(&worker, &ref)
+	if err != nil {
+		return fmt.Errorf("read worker %s: %w", name, err)
+	}
+	if err := wire.Declare(r.wire.Channel, wire.Dispatches(worker, 5*time.Minute)); err != nil {
+		return err
+	}
+	return r.wire.Send(ctx, wire.Executions, wire.DispatchKey(worker), "ExecutionRequested", map[string]any{
+		"execution_id": id, "worker_id": worker, "action_ref": ref, "config": nil,
+		"scheduled_attempt_updated_at": time.Now().UTC(),
+	})
 }

@@ -1,5 +1,5 @@
--- What an installation holds on the day of its adoption: packs, rules, policies
--- and workflows. The rows of the things themselves are in state.go.
+-- The packs, rules, policies, workflows and workers of an installation on the day of its adoption.
+-- state.go adds the executions.
 
 INSERT INTO identity (login, display_name) VALUES ('system', 'System');
 INSERT INTO pack (ref, label, version) VALUES ('demo', 'Demo', '1.0.0'), ('core', 'Core', '1.0.0');
@@ -52,3 +52,7 @@ INSERT INTO work_queue (ref, pack, pack_ref, label, dispatch_action, dispatch_ac
 SELECT 'demo.inbox', p.id, p.ref, 'Inbox', a.id, a.ref FROM pack p, action a WHERE p.ref = 'demo' AND a.ref = 'demo.work';
 INSERT INTO work_queue_item (queue, queue_ref, payload, enqueue_source)
 SELECT q.id, q.ref, jsonb_build_object('n', n), 'api' FROM work_queue q, generate_series(1, 2) n;
+
+INSERT INTO worker (name, worker_type, worker_role, status, capabilities, last_heartbeat) VALUES
+    ('worker-dead', 'remote', 'action', 'active', '{"runtimes": ["shell"]}', now() - interval '10 minutes'),
+    ('worker-absent', 'remote', 'action', 'inactive', '{"runtimes": ["shell"]}', now() - interval '1 hour');

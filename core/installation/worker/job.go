@@ -6,30 +6,24 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/attune-go/attune/core/installation/wire"
 )
 
-// envelope is the frame of every message.
-type envelope struct {
-	MessageID     string          `json:"message_id"`
-	CorrelationID string          `json:"correlation_id"`
-	MessageType   string          `json:"message_type"`
-	Version       string          `json:"version"`
-	Timestamp     time.Time       `json:"timestamp"`
-	Headers       map[string]any  `json:"headers"`
-	Payload       json.RawMessage `json:"payload"`
-}
-
-// takeDispatches starts a job for each message, as soon as a permit is free,
-// and acknowledges it when the job starts.
-func (w *Worker) takeDispatches(ctx context.Context, dispatches <-chan amqp.Delivery) {
+// consumeDispatches starts a job for each message, as soon as a permit is free, and acknowledges the
+// message when the job starts.
+func (w *Worker) consumeDispatches(ctx context.Context, dispatches <-chan amqp.Delivery) {
 	for delivery := range dispatches {
-		if !w.opened(ctx) {
-			return
+		if w.cfg.Gate != nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.cfg.Gate:
+			}
 		}
-		var message envelope
+		var message wire.Envelope
 		var payload struct {
 			ExecutionID int64  `json:"execution_id"`
 			ActionRef   string `json:"action_ref"`
@@ -39,8 +33,8 @@ func (w *Worker) takeDispatches(ctx context.Context, dispatches <-chan amqp.Deli
 			err = json.Unmarshal(message.Payload, &payload)
 		}
 		if err != nil || payload.ExecutionID == 0 {
-			w.logger.Warn("Dispatch cannot be read", "worker", w.Name, "error", err)
-			_ = delivery.Nack(false, false) // a lost connection brings it back
+			w.logger.Warn("Dispatch not readable", "worker", w.Name, "error", err)
+			_ = delivery.Nack(false, false) // after a lost connection the broker redelivers it
 			continue
 		}
 		select {
@@ -54,32 +48,18 @@ func (w *Worker) takeDispatches(ctx context.Context, dispatches <-chan amqp.Deli
 		}
 		w.jobs.Go(func() {
 			defer func() { <-w.permit }()
-			_ = delivery.Ack(false) // a lost connection brings it back, and it runs twice
+			_ = delivery.Ack(false) // after a lost connection the broker redelivers it, and it runs twice
 			if err := w.work(ctx, job); err != nil && ctx.Err() == nil {
-				w.logger.Warn("Job failed in the worker itself", "worker", w.Name, "execution", job.ExecutionID,
+				w.logger.Warn("Worker failed to process a job", "worker", w.Name, "execution", job.ExecutionID,
 					"error", err)
 			}
 		})
 	}
 }
 
-// opened waits for the gate, if there is one, and reports whether the worker still
-// works.
-func (w *Worker) opened(ctx context.Context) bool {
-	if w.cfg.Gate == nil {
-		return true
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-w.cfg.Gate:
-		return true
-	}
-}
-
-func (w *Worker) takeCancels(cancels <-chan amqp.Delivery) {
+func (w *Worker) consumeCancels(cancels <-chan amqp.Delivery) {
 	for delivery := range cancels {
-		var message envelope
+		var message wire.Envelope
 		var payload struct {
 			ExecutionID int64 `json:"execution_id"`
 		}
@@ -95,8 +75,7 @@ func (w *Worker) takeCancels(cancels <-chan amqp.Delivery) {
 	}
 }
 
-// work is the life of one job: the reports come before the writes at the start
-// and after them at the end.
+// work processes one job. At the start its report comes before the write, at the end after it.
 func (w *Worker) work(ctx context.Context, job Job) error {
 	var status string
 	var actionID *int64
@@ -111,7 +90,7 @@ func (w *Worker) work(ctx context.Context, job Job) error {
 	if status == "cancelled" {
 		return nil
 	}
-	end := w.begin(ctx, job)
+	end := w.begin(job)
 	answer := Answer{Status: "cancelled"}
 	var cancelled bool
 	if status != "canceling" {
@@ -133,8 +112,8 @@ func (w *Worker) work(ctx context.Context, job Job) error {
 	return nil
 }
 
-// begin writes the start into the record; the returned function writes the end.
-func (w *Worker) begin(_ context.Context, job Job) func(answered bool) {
+// begin records the start of a job; the returned function records the end.
+func (w *Worker) begin(job Job) func(answered bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := len(w.record)
@@ -151,7 +130,7 @@ func (w *Worker) begin(_ context.Context, job Job) func(answered bool) {
 	}
 }
 
-// run reports and writes running, and asks the test what comes of the job.
+// run reports and writes running, and lets the test decide the outcome.
 func (w *Worker) run(ctx context.Context, job Job) (answer Answer, cancelled bool, err error) {
 	jobCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -164,7 +143,12 @@ func (w *Worker) run(ctx context.Context, job Job) (answer Answer, cancelled boo
 		w.mu.Unlock()
 	}()
 	if !w.cfg.SkipRunning {
-		if err := w.started(ctx, job); err != nil {
+		if err := w.statusChanged(ctx, job, "scheduled", "running"); err != nil {
+			return Answer{}, false, err
+		}
+		_, err := w.pool.Exec(ctx, `update execution set status = 'running', started_at = $2 where id = $1`,
+			job.ExecutionID, time.Now())
+		if err != nil {
 			return Answer{}, false, err
 		}
 	}
@@ -172,17 +156,7 @@ func (w *Worker) run(ctx context.Context, job Job) (answer Answer, cancelled boo
 	return answer, jobCtx.Err() != nil && ctx.Err() == nil, nil
 }
 
-// started tells that the execution runs, then writes it.
-func (w *Worker) started(ctx context.Context, job Job) error {
-	if err := w.statusChanged(ctx, job, "scheduled", "running"); err != nil {
-		return err
-	}
-	_, err := w.pool.Exec(ctx, `update execution set status = 'running', started_at = $2 where id = $1`,
-		job.ExecutionID, time.Now())
-	return err
-}
-
-// report writes the end by id, whatever the row says by now, and tells it.
+// report writes the end by id without checking the row, and reports it.
 func (w *Worker) report(ctx context.Context, job Job, actionID *int64, answer Answer) error {
 	if answer.Status == "" {
 		answer.Status = "completed"
@@ -203,39 +177,20 @@ func (w *Worker) report(ctx context.Context, job Job, actionID *int64, answer An
 	if err := w.statusChanged(ctx, job, "running", answer.Status); err != nil {
 		return err
 	}
-	id := int64(0) // what is sent when the action is unknown
+	id := int64(0) // the id of an unknown action
 	if actionID != nil {
 		id = *actionID
 	}
-	return w.send(ctx, "ExecutionCompleted", "execution.completed", map[string]any{
+	return w.wire.Send(ctx, wire.Executions, "execution.completed", "ExecutionCompleted", map[string]any{
 		"execution_id": job.ExecutionID, "action_id": id, "action_ref": job.ActionRef,
-		"status": "Completed", // also after a failure: the row has the truth
+		"status": "Completed", // also after a failure: the row has the real status
 		"result": json.RawMessage(result), "completed_at": time.Now().UTC(),
 	})
 }
 
 func (w *Worker) statusChanged(ctx context.Context, job Job, from, to string) error {
-	return w.send(ctx, "ExecutionStatusChanged", "execution.status.changed", map[string]any{
+	return w.wire.Send(ctx, wire.Executions, "execution.status.changed", "ExecutionStatusChanged", map[string]any{
 		"execution_id": job.ExecutionID, "action_ref": job.ActionRef,
 		"previous_status": from, "new_status": to, "changed_at": time.Now().UTC(),
-	})
-}
-
-func (w *Worker) send(ctx context.Context, messageType, key string, payload any) error {
-	raw, err := json.Marshal(payload)
-	if err != nil {
-		return err
-	}
-	id, now := uuid.NewString(), time.Now().UTC()
-	body, err := json.Marshal(envelope{
-		MessageID: id, CorrelationID: id, MessageType: messageType, Version: "1.0", Timestamp: now,
-		Headers: map[string]any{"retry_count": 0, "source_service": "worker"}, Payload: raw,
-	})
-	if err != nil {
-		return err
-	}
-	return w.publish.PublishWithContext(ctx, "attune.executions", key, false, false, amqp.Publishing{
-		DeliveryMode: amqp.Persistent, ContentType: "application/json",
-		MessageId: id, CorrelationId: id, Timestamp: now, Body: body,
 	})
 }

@@ -1,38 +1,41 @@
-// Package worker is a worker of an existing installation, for tests and
-// rehearsals: plain SQL and plain AMQP as the published documents describe them,
-// and nothing of the engine's code.
+// Package worker is a worker of an existing installation, for tests and rehearsals: plain SQL and AMQP
+// as the published documents describe them. It shares no code with the engine.
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/attune-go/attune/core/installation"
+	"github.com/attune-go/attune/core/installation/wire"
 )
 
-// Worker is one running worker. Like the existing ones it acknowledges a dispatch when the task starts, writes its
-// statuses by id without any guard, and reports every end as "Completed".
+// Worker is one running worker. Like the existing ones it acknowledges a dispatch when the task starts,
+// writes statuses by id without any guard, and reports every end as "Completed".
 //
-// It keeps its own record of what it ran, which is the judge of how often and
-// how much at once an execution was started.
+// It records every start, so that tests can count how often and how many at once it started executions.
 type Worker struct {
 	ID   int64
 	Name string
 
-	cfg     Config
-	logger  *slog.Logger
-	pool    *pgxpool.Pool
-	conn    *amqp.Connection
-	socket  net.Conn
-	publish *amqp.Channel
+	cfg    Config
+	logger *slog.Logger
+	pool   *pgxpool.Pool
+	conn   *amqp.Connection
+	socket net.Conn
+	wire   wire.Publisher
 
 	stop   context.CancelFunc
 	beat   context.CancelFunc
@@ -47,43 +50,41 @@ type Worker struct {
 	cancels   map[int64]context.CancelFunc // guarded by mu; running executions
 }
 
-// Config says where a worker works and how it behaves.
+// Config configures a worker.
 type Config struct {
 	AMQPURL      string
 	DatabaseURL  string
-	Capabilities map[string]any // as Capabilities gives them when nil
+	Capabilities map[string]any // those of Capabilities when nil
 
-	// Behave decides what happens with a job. It runs in a goroutine of its
-	// own, and its context ends when the execution is cancelled or the worker
-	// stops. Nil succeeds at once.
+	// Behave decides the outcome of a job. It runs in a goroutine of its own, and its context ends when
+	// the execution is cancelled or the worker stops. Nil succeeds at once.
 	Behave func(ctx context.Context, job Job) Answer
 
-	Concurrency       int             // how many jobs at once; 10 when zero
-	Gate              <-chan struct{} // what it has taken it does not begin before this is closed; nil for at once
+	Concurrency       int             // jobs at once; 10 when zero
+	Gate              <-chan struct{} // received jobs start when it closes; nil starts them at once
 	HeartbeatInterval time.Duration   // 1 s when zero
 	Name              string          // unique when empty
-	// how many dispatches it takes before it acknowledges one; Concurrency+2 when zero
-	Prefetch    int
-	QueueTTL    time.Duration // of its queue of dispatches; 5 min when zero
-	Schema      string        // "attune" when empty
-	SkipRunning bool          // report only ends, never that something runs
-	Logger      *slog.Logger  // of what goes wrong in the worker itself; nil discards it
+	Prefetch          int             // unacknowledged dispatches; Concurrency+2 when zero
+	QueueTTL          time.Duration   // of its queue of dispatches; 5 min when zero
+	Schema            string          // "attune" when empty
+	SkipRunning       bool            // never report that an execution runs
+	Logger            *slog.Logger    // of the worker's own errors; nil discards them
 }
 
 // Job is one dispatch that reached the worker.
 type Job struct {
 	ExecutionID int64
 	ActionRef   string
-	Config      json.RawMessage // as the row has it
+	Config      json.RawMessage // of the row
 	MessageID   string
 	Redelivered bool
 }
 
-// Answer is what a worker makes of a job.
+// Answer is the outcome of a job.
 type Answer struct {
 	Status string // the terminal status to write; completed when empty
 	Result any
-	Never  bool // write and send nothing after running: the slot stays taken
+	Never  bool // write and send nothing after running: the execution keeps its slot
 	Times  int  // how often the end is written and reported; once when zero
 }
 
@@ -107,29 +108,15 @@ func Start(cfg Config) (*Worker, error) {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Concurrency == 0 {
-		c.Concurrency = 10
-	}
+	c.Concurrency = cmp.Or(c.Concurrency, 10)
+	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
+	c.Name = cmp.Or(c.Name, "worker-"+uuid.NewString()[:8])
+	c.Prefetch = cmp.Or(c.Prefetch, c.Concurrency+2)
+	c.QueueTTL = cmp.Or(c.QueueTTL, 5*time.Minute)
+	c.Schema = cmp.Or(c.Schema, "attune")
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Capabilities == nil {
 		c.Capabilities = Capabilities(c.Concurrency)
-	}
-	if c.HeartbeatInterval == 0 {
-		c.HeartbeatInterval = time.Second
-	}
-	if c.Name == "" {
-		c.Name = "worker-" + uuid.NewString()[:8]
-	}
-	if c.Prefetch == 0 {
-		c.Prefetch = c.Concurrency + 2
-	}
-	if c.QueueTTL == 0 {
-		c.QueueTTL = 5 * time.Minute
-	}
-	if c.Schema == "" {
-		c.Schema = "attune"
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Behave == nil {
 		c.Behave = func(context.Context, Job) Answer { return Answer{} }
@@ -137,7 +124,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Capabilities is what a worker of every usual runtime announces.
+// Capabilities returns the capabilities of a worker with every usual runtime.
 func Capabilities(concurrency int) map[string]any {
 	return map[string]any{
 		"runtimes":                  []string{"native", "python", "shell", "node"},
@@ -149,21 +136,23 @@ func Capabilities(concurrency int) map[string]any {
 	}
 }
 
-func (w *Worker) start(ctx context.Context) error {
-	poolConfig, err := pgxpool.ParseConfig(w.cfg.DatabaseURL)
+func (w *Worker) start(ctx context.Context) (err error) {
+	if w.pool, err = installation.Open(ctx, w.cfg.DatabaseURL, w.cfg.Schema, w.Name); err != nil {
+		return err
+	}
+	capabilities, err := json.Marshal(w.cfg.Capabilities)
 	if err != nil {
-		return fmt.Errorf("database: %w", err)
+		return fmt.Errorf("encode the capabilities: %w", err)
 	}
-	poolConfig.ConnConfig.RuntimeParams["search_path"] = w.cfg.Schema + ", public"
-	poolConfig.ConnConfig.RuntimeParams["application_name"] = w.Name
-	if w.pool, err = pgxpool.NewWithConfig(ctx, poolConfig); err != nil {
-		return fmt.Errorf("database: %w", err)
-	}
-	if err := w.register(ctx); err != nil {
+	// A registered worker keeps its id and becomes active again.
+	err = w.pool.QueryRow(ctx, `
+		insert into worker (name, worker_type, worker_role, host, status, capabilities, last_heartbeat)
+		values ($1, 'local', 'action', 'localhost', 'active', $2, $3)
+		on conflict (name) do update set status = 'active', host = excluded.host,
+			capabilities = excluded.capabilities, last_heartbeat = excluded.last_heartbeat
+		returning id`, w.Name, string(capabilities), time.Now()).Scan(&w.ID)
+	if err != nil {
 		return fmt.Errorf("register: %w", err)
-	}
-	if err := w.connect(); err != nil {
-		return fmt.Errorf("broker: %w", err)
 	}
 	dispatches, cancels, err := w.consume()
 	if err != nil {
@@ -172,27 +161,13 @@ func (w *Worker) start(ctx context.Context) error {
 	beatCtx, beat := context.WithCancel(ctx)
 	w.beat = beat
 	w.loops.Go(func() { w.heartbeat(beatCtx) })
-	w.loops.Go(func() { w.takeDispatches(ctx, dispatches) })
-	w.loops.Go(func() { w.takeCancels(cancels) })
+	w.loops.Go(func() { w.consumeDispatches(ctx, dispatches) })
+	w.loops.Go(func() { w.consumeCancels(cancels) })
 	return nil
 }
 
-// register is by name: a known worker keeps its id and becomes active again.
-func (w *Worker) register(ctx context.Context) error {
-	capabilities, err := json.Marshal(w.cfg.Capabilities)
-	if err != nil {
-		return err
-	}
-	return w.pool.QueryRow(ctx, `
-		insert into worker (name, worker_type, worker_role, host, status, capabilities, last_heartbeat)
-		values ($1, 'local', 'action', 'localhost', 'active', $2, $3)
-		on conflict (name) do update set status = 'active', host = excluded.host,
-			capabilities = excluded.capabilities, last_heartbeat = excluded.last_heartbeat
-		returning id`, w.Name, string(capabilities), time.Now()).Scan(&w.ID)
-}
-
-func (w *Worker) connect() error {
-	var err error
+// consume connects, declares the worker's queues and consumes the dispatches and the cancel requests.
+func (w *Worker) consume() (dispatches, cancels <-chan amqp.Delivery, err error) {
 	w.conn, err = amqp.DialConfig(w.cfg.AMQPURL, amqp.Config{
 		Heartbeat: 10 * time.Second,
 		Dial: func(network, address string) (net.Conn, error) {
@@ -202,69 +177,37 @@ func (w *Worker) connect() error {
 		},
 	})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if w.publish, err = w.conn.Channel(); err != nil {
-		return err
+	w.wire.Service = "worker"
+	if w.wire.Channel, err = w.conn.Channel(); err != nil {
+		return nil, nil, err
 	}
-	return w.declare(w.publish)
-}
-
-// declare makes what every service declares, and the worker's own queues.
-func (w *Worker) declare(ch *amqp.Channel) error {
-	for name, kind := range map[string]string{
-		"attune.events": "topic", "attune.executions": "topic", "attune.notifications": "fanout",
-		"attune.dlx": "direct",
-	} {
-		if err := ch.ExchangeDeclare(name, kind, true, false, false, false, nil); err != nil {
-			return err
-		}
-	}
-	dead := amqp.Table{"x-dead-letter-exchange": "attune.dlx"}
-	expiring := amqp.Table{"x-dead-letter-exchange": "attune.dlx",
-		"x-message-ttl": int32(w.cfg.QueueTTL.Milliseconds())}
-	for _, queue := range []struct {
-		name, exchange string
-		keys           []string
-		args           amqp.Table
-	}{
-		{"attune.dlx.queue", "attune.dlx", []string{"#"}, nil},
-		{w.queue("executions"), "attune.executions", []string{fmt.Sprintf("execution.dispatch.worker.%d", w.ID)},
-			expiring},
-		{w.queue("cancel"), "attune.executions", []string{fmt.Sprintf("execution.cancel.worker.%d", w.ID)}, dead},
-		{w.queue("packs"), "attune.events", []string{"pack.registered", "pack.deleted"}, dead},
-	} {
-		if _, err := ch.QueueDeclare(queue.name, true, false, false, false, queue.args); err != nil {
-			return err
-		}
-		for _, key := range queue.keys {
-			if err := ch.QueueBind(queue.name, key, queue.exchange, false, nil); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (w *Worker) queue(kind string) string { return fmt.Sprintf("worker.%d.%s", w.ID, kind) }
-
-func (w *Worker) consume() (dispatches, cancels <-chan amqp.Delivery, err error) {
-	ch, err := w.conn.Channel()
+	own := func(kind string) string { return fmt.Sprintf("worker.%d.%s", w.ID, kind) }
+	requests := wire.Dispatches(w.ID, w.cfg.QueueTTL)
+	err = wire.Declare(w.wire.Channel, requests,
+		wire.Queue{Name: own("cancel"), Exchange: wire.Executions,
+			Keys: []string{fmt.Sprintf("execution.cancel.worker.%d", w.ID)}},
+		wire.Queue{Name: own("packs"), Exchange: wire.Events, Keys: []string{"pack.registered", "pack.deleted"}})
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := ch.Qos(w.cfg.Prefetch, 0, false); err != nil {
+	channel, err := w.conn.Channel()
+	if err != nil {
 		return nil, nil, err
 	}
-	if dispatches, err = ch.Consume(w.queue("executions"), w.Name+".executions", false, false, false, false,
-		nil); err != nil {
+	if err := channel.Qos(w.cfg.Prefetch, 0, false); err != nil {
 		return nil, nil, err
 	}
-	cancels, err = ch.Consume(w.queue("cancel"), w.Name+".cancel", true, false, false, false, nil)
+	dispatches, err = channel.Consume(requests.Name, w.Name+".executions", false, false, false, false, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	cancels, err = channel.Consume(own("cancel"), w.Name+".cancel", true, false, false, false, nil)
 	return dispatches, cancels, err
 }
 
-// heartbeat writes the worker's own clock; the broker hears nothing of it.
+// heartbeat writes the worker's own clock into its row. It sends no message.
 func (w *Worker) heartbeat(ctx context.Context) {
 	ticker := time.NewTicker(w.cfg.HeartbeatInterval)
 	defer ticker.Stop()
@@ -281,25 +224,24 @@ func (w *Worker) heartbeat(ctx context.Context) {
 	}
 }
 
-// StopHeartbeat makes the worker look dead while it goes on working.
+// StopHeartbeat makes the worker look dead while it continues to work.
 func (w *Worker) StopHeartbeat() { w.beat() }
 
-// Runs returns what was started so far, in order.
+// Runs returns the starts so far, in order.
 func (w *Worker) Runs() []Run {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]Run(nil), w.record...)
+	return slices.Clone(w.record)
 }
 
-// MostAtOnce is the highest number of jobs that ran at the same time.
+// MostAtOnce returns the highest number of jobs that ran at the same time.
 func (w *Worker) MostAtOnce() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.mostAtOne
 }
 
-// Stop leaves in order: the row becomes inactive, running jobs finish, then the
-// connection closes.
+// Stop sets the row inactive, lets running jobs finish, and closes the connection.
 func (w *Worker) Stop(ctx context.Context) error {
 	_, err := w.pool.Exec(ctx, `update worker set status = 'inactive' where id = $1`, w.ID)
 	w.beat()
@@ -312,12 +254,12 @@ func (w *Worker) Stop(ctx context.Context) error {
 	return err
 }
 
-// Kill dies as a process does: the socket is cut, nothing is written or sent
-// any more, not even by jobs that run. Killing twice does nothing.
+// Kill ends the worker as kill -9 does: it cuts the socket, and not even running jobs write or send
+// anything more. A second call does nothing.
 func (w *Worker) Kill() {
 	w.stop()
 	if w.socket != nil {
-		_ = w.socket.Close() // that it breaks things is the purpose
+		_ = w.socket.Close() // a broken connection is the purpose
 	}
 	w.loops.Wait()
 	w.jobs.Wait()
