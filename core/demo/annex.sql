@@ -1,5 +1,5 @@
--- A worker of another make registers: it says nothing of fencing attempts. A known name
--- keeps its id; what was found out about its earlier process counts no more.
+-- Registers a worker that does not announce fencing of attempts. A registered name keeps its id; findings
+-- about its earlier process are reset.
 INSERT INTO worker (name, worker_type, worker_role, host, status, capabilities, last_heartbeat)
 VALUES ($1, 'local', 'action', 'annex', 'active', $2::jsonb, now())
 ON CONFLICT (name) DO UPDATE SET status = 'active', host = excluded.host, capabilities = excluded.capabilities,

@@ -1,5 +1,4 @@
--- What lives, whoever asked for it, and what has ended of this run ($1 is the
--- newest execution before it).
+-- All open executions, and the ended ones of this run ($1 is the newest execution before it).
 SELECT count(*) FILTER (WHERE status IN ('requested', 'scheduling')),
        (SELECT count(*) FROM execution_admission_entry),
        count(*) FILTER (WHERE status = 'scheduled'),

@@ -24,25 +24,24 @@ import (
 	"github.com/attune-go/attune/migrations"
 )
 
-// Config says what to show.
+// Config configures a demo.
 type Config struct {
-	Dir      string        // the stack's folder; logs are written below it
+	Dir      string        // the stack's folder, also for the logs
 	Duration time.Duration // of the traffic; 0 means until the context ends
 	Rate     int           // executions requested a second
 	Replicas int
 	Workers  int
 	Faults   bool
-	// Practice is the name of one incident that happens in place of the faults and of the
-	// whole incident; see Practices.
+	// Practice is the name of one incident to practise in place of the faults and of the whole incident;
+	// see Practices.
 	Practice string
-	// AtLeast is how many executions have to complete.
+	// AtLeast is the number of executions that must complete.
 	AtLeast int
-	// AnswerAfter is how long a question waits for a person before the demo answers
-	// it; at once if 0.
+	// AnswerAfter is how long a question waits for the user before the demo answers it; at once if 0.
 	AnswerAfter time.Duration
 	Binary      string // the executor to start replicas and workers from
 	Out         io.Writer
-	Logger      *slog.Logger // of the servers' start and end
+	Logger      *slog.Logger // for the start and the end of the servers
 }
 
 // Defaults of the demo.
@@ -51,16 +50,15 @@ const (
 	RateDefault     = 60
 	ReplicasDefault = 2
 	WorkersDefault  = 4
-	// AtLeastDefault is how many executions complete at least with these defaults.
+	// AtLeastDefault is the number of executions that complete with these defaults at least.
 	AtLeastDefault = 500
 )
 
-// drainPatience is how long nothing at all may end, after traffic has stopped,
-// before what is left counts as lost.
-const drainPatience = 90 * time.Second
+// drainTimeout is the longest time without the end of an execution, after traffic has stopped. Then the
+// open executions count as lost.
+const drainTimeout = 90 * time.Second
 
-// ErrLost says that the demo ran but did not keep its promise; the summary
-// printed before says how.
+// ErrLost reports that the demo ran but broke a promise; the summary names it.
 var ErrLost = errors.New("the demo did not end as promised")
 
 // Demo is a running demonstration.
@@ -75,31 +73,29 @@ type Demo struct {
 	begun       time.Time
 	trafficEnd  time.Time
 	before      int64 // the newest execution before this run
-	beforeEvent int64 // the same of events
+	beforeEvent int64 // the newest event before this run
 	earlier     earlier
-	requested   []int64  // by the traffic; of Run alone once that has stopped
-	undone      []string // the faults that did not happen; guarded by noting
-	noting      sync.Mutex
-	// workerKilled says that a worker was killed; of Run alone once the faults have ended.
+	requested   []int64 // by the traffic, which must have stopped before another goroutine reads it
+	mu          sync.Mutex
+	undone      []string // the faults that did not happen; guarded by mu
+	// workerKilled reports that a fault killed a worker. Only Run reads it, after the faults.
 	workerKilled bool
-	// calm is held while executions of an incident are under way, which a killed worker
-	// would lose.
-	calm       sync.Mutex
-	incidents  []*incident // of Run alone once the trouble has ended
-	mirror     *mirror
-	placing    sync.Mutex
-	ordersHeld bool // no order is placed; guarded by placing
-	waiting    atomic.Int64
-	muted      atomic.Bool
-	logger     *slog.Logger // of what the demo does itself
-	log        io.Closer
+	// incidentLock is held while executions of an incident run: a killed worker would lose them.
+	incidentLock sync.Mutex
+	incidents    []*incident // only Run reads it, after the incidents
+	mirror       *mirror
+	placing      sync.Mutex
+	ordersHeld   bool // no order is placed; guarded by placing
+	waiting      atomic.Int64
+	muted        atomic.Bool
+	logger       *slog.Logger // for the demo's own actions
+	log          io.Closer
 }
 
-// Start brings up the servers, the schema, the replicas and the workers. The
-// caller calls Stop whatever happens after.
+// Start starts the servers, the schema, the replicas and the workers. The caller must call Stop.
 func Start(ctx context.Context, cfg Config) (*Demo, error) {
 	d := &Demo{cfg: cfg}
-	err := d.patiently(ctx, "starting a private PostgreSQL and RabbitMQ in "+cfg.Dir, 10*time.Second,
+	err := d.withProgress(ctx, "starting a private PostgreSQL and RabbitMQ in "+cfg.Dir, 10*time.Second,
 		func() (err error) {
 			d.stack, err = devstack.Up(ctx,
 				devstack.Config{Dir: cfg.Dir, Durable: true, Logger: cfg.Logger, StatsInterval: time.Second})
@@ -119,7 +115,7 @@ func (d *Demo) prepare(ctx context.Context) error {
 	if err := d.openLog(logs); err != nil {
 		return err
 	}
-	err := d.patiently(ctx, "creating the tables", 2*time.Second, func() error {
+	err := d.withProgress(ctx, "creating the tables", 2*time.Second, func() error {
 		_, err := migrations.Up(ctx, migrations.Options{URL: d.stack.DatabaseURL(), Schema: "attune", Logger: d.logger})
 		return err
 	})
@@ -133,13 +129,14 @@ func (d *Demo) prepare(ctx context.Context) error {
 		return fmt.Errorf("open the database: %w", err)
 	}
 	d.store = st
-	err = d.patiently(ctx, "applying the packs of the demo", time.Second, func() error {
-		for _, step := range []func(context.Context) error{d.seed, d.openShop, d.readEarlier} {
-			if err := step(ctx); err != nil {
-				return err
-			}
+	err = d.withProgress(ctx, "applying the packs of the demo", time.Second, func() error {
+		if _, err := d.store.Pool().Exec(ctx, seedSQL); err != nil {
+			return fmt.Errorf("insert the demo's actions and limits: %w", err)
 		}
-		return nil
+		if err := d.openShop(ctx); err != nil {
+			return err
+		}
+		return d.readEarlier(ctx)
 	})
 	if err != nil {
 		return err
@@ -147,19 +144,19 @@ func (d *Demo) prepare(ctx context.Context) error {
 	if err := d.writePast(ctx); err != nil {
 		return err
 	}
-	err = d.patiently(ctx, "declaring exchanges and queues", time.Second, func() error { return d.connect(ctx) })
+	err = d.withProgress(ctx, "declaring exchanges and queues", time.Second, func() error { return d.connect(ctx) })
 	if err != nil {
 		return err
 	}
-	d.fleet = newFleet(d.cfg.Binary, logs, d.Env())
+	d.fleet = &fleet{binary: d.cfg.Binary, logs: logs, env: append(os.Environ(), d.Env()...),
+		processes: map[string]*process{}}
 	here, _ := os.Getwd() // without it, the paths are absolute
-	line, where := invitation(here, d.cfg.Binary, d.stack.Dir())
-	d.sayf("watch it from another terminal%s:\n  %s", where, line)
+	command, where := watchCommand(here, d.cfg.Binary, d.stack.Dir())
+	d.printf("watch it from another terminal%s:\n  %s", where, command)
 	return d.startFleet(ctx, logs)
 }
 
-// openLog opens the file for what the demo's own connections have to say. A
-// terminal that the dashboard fills is no place for it.
+// openLog opens the log file of the demo's own connections: the dashboard needs the whole terminal.
 func (d *Demo) openLog(folder string) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return fmt.Errorf("make the folder of the logs: %w", err)
@@ -173,7 +170,7 @@ func (d *Demo) openLog(folder string) error {
 	return err
 }
 
-// connect opens the way by which the demo's own requests are published.
+// connect connects to the broker and starts the relay for the demo's own requests.
 func (d *Demo) connect(ctx context.Context) error {
 	d.broker = broker.New(broker.Config{URL: d.stack.AMQPURL(), ConnectionName: "attune-demo"}, d.logger, nil)
 	if err := d.broker.Start(ctx); err != nil {
@@ -192,10 +189,9 @@ func (d *Demo) connect(ctx context.Context) error {
 func replicaName(i int) string { return fmt.Sprintf("executor-%d", i+1) }
 func workerName(i int) string  { return fmt.Sprintf("demo-worker-%d", i+1) }
 
-// invitation is the line of a shell that opens the dashboard on the demo of a folder, and
-// where that shell has to be. Paths below the working folder are relative, so that the line
-// can be copied from a narrow terminal.
-func invitation(here, binary, folder string) (line, where string) {
+// watchCommand returns the shell command that opens the dashboard of the demo, and where to run it.
+// Paths below the working folder are relative, so that the command fits a narrow terminal.
+func watchCommand(here, binary, folder string) (command, where string) {
 	dashboard := filepath.Join(filepath.Dir(binary), "attune-tui")
 	for _, path := range []*string{&binary, &folder, &dashboard} {
 		if short, err := filepath.Rel(here, *path); err == nil && filepath.IsLocal(short) &&
@@ -207,7 +203,7 @@ func invitation(here, binary, folder string) (line, where string) {
 		inShell(dashboard)), where
 }
 
-// inShell quotes a path for a shell where it has to be.
+// inShell quotes a path for a shell if necessary.
 func inShell(path string) string {
 	if !strings.ContainsFunc(path, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+", r)
@@ -217,10 +213,10 @@ func inShell(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// secretsKey seals the secrets of the demo, which are none.
-const secretsKey = "the demo has no secrets worth a better key" //nolint:gosec // it is shown to everybody
+// secretsKey is the encryption key. The demo has no secrets.
+const secretsKey = "the demo has no secrets worth a better key" //nolint:gosec // it is public
 
-// Env lists the variables that point a program at the demo's servers.
+// Env returns the variables that point a program at the demo's servers.
 func (d *Demo) Env() []string {
 	return []string{
 		"ATTUNE__DATABASE__URL=" + d.stack.DatabaseURL(),
@@ -228,29 +224,28 @@ func (d *Demo) Env() []string {
 		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + d.stack.ManagementURL(),
 		"ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0",
 		"ATTUNE__SECURITY__ENCRYPTION_KEY=" + secretsKey,
-		// A killed worker is missed soon enough for the show.
+		// Replicas must notice a killed worker within seconds.
 		"ATTUNE__WORKER__HEARTBEAT_INTERVAL=1s",
 		"ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=2s",
 		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=2s",
-		// A worker that consumes nothing is noticed soon, and what it did not begin is
-		// repeated only if the action allows it.
+		// Replicas must soon notice a worker that consumes nothing, and retry its unstarted executions only
+		// if the action allows it.
 		"ATTUNE__EXECUTOR__HEALTH_CHECK_INTERVAL=5s",
 		"ATTUNE__EXECUTOR__RETRY__MAX_UNSTARTED=0",
-		// Executions of core.fail and demo.unlucky fail on purpose, and no alert is to say so.
+		// Executions of core.fail and demo.unlucky fail on purpose and must raise no alert.
 		"ATTUNE__ALERTS__ACTION_FAILING__TARGET=ops.invoice",
-		// The overview soon forgets replicas that a fault or the end of an earlier run ended.
+		// The overview must soon forget replicas of faults and of earlier runs.
 		"ATTUNE__RETENTION__SILENT_REPLICAS=1m",
 	}
 }
 
-// DashboardEnv is Env and where the demo's dashboard keeps its exports: in the folder of the
-// demo, as everything else.
+// DashboardEnv is Env plus the folder of the dashboard's exports, inside the demo's folder.
 func (d *Demo) DashboardEnv() []string {
 	return append(d.Env(), "XDG_STATE_HOME="+filepath.Join(d.stack.Dir(), "dashboard"))
 }
 
-// Run sends traffic and faults, one line a second, until the duration or the
-// context ends; then it awaits what was requested and prints the summary.
+// Run sends traffic and faults and prints a line a second until the duration or the context ends. Then
+// it waits for all executions and prints the summary.
 func (d *Demo) Run(ctx context.Context) error {
 	d.begun = time.Now()
 	show, end := context.WithCancel(ctx)
@@ -261,19 +256,23 @@ func (d *Demo) Run(ctx context.Context) error {
 	stopAnswers := d.runShop(ctx, show)
 	defer stopAnswers()
 	faults := make(chan struct{})
+	var parallel sync.WaitGroup
 	switch {
 	case d.cfg.Practice != "":
-		go together(faults, func() { d.trouble(show, news) })
+		parallel.Go(func() { d.runIncidents(show, news) })
 	case d.cfg.Faults:
-		go together(faults, func() { d.faults(show, news) }, func() { d.trouble(show, news) })
-	default:
-		close(faults)
+		parallel.Go(func() { d.faults(show, news) })
+		parallel.Go(func() { d.runIncidents(show, news) })
 	}
+	go func() {
+		parallel.Wait()
+		close(faults)
+	}()
 	if d.cfg.Duration > 0 {
-		go d.curtain(show, faults, end)
+		go d.endOnTime(show, faults, end)
 	}
 	d.watch(show, news)
-	err := d.patiently(context.WithoutCancel(ctx), "ending the traffic and the faults", time.Second, func() error {
+	err := d.withProgress(context.WithoutCancel(ctx), "ending the traffic and the faults", time.Second, func() error {
 		<-faults
 		return <-traffic
 	})
@@ -286,34 +285,31 @@ func (d *Demo) Run(ctx context.Context) error {
 	return d.conclude(context.WithoutCancel(ctx))
 }
 
-// slowest bounds how many times longer than asked for the show may take.
+// slowest is how many times longer than configured the demo may take on a slow machine.
 const slowest = 4
 
-// curtain ends the show when its time is over. On a slow machine the faults take
-// longer, and the show is not over without them.
-func (d *Demo) curtain(show context.Context, faults <-chan struct{}, end func()) {
+// endOnTime ends the demo after its duration and all faults, which take longer on a slow machine.
+func (d *Demo) endOnTime(show context.Context, faults <-chan struct{}, end func()) {
 	defer end()
 	if !supervise.Sleep(show, d.cfg.Duration) || d.cfg.Practice != "" {
 		return
 	}
-	patience := time.NewTimer(max((slowest-1)*d.cfg.Duration, incidentLongest))
-	defer patience.Stop()
 	select {
 	case <-faults:
-	case <-patience.C:
+	case <-time.After(max((slowest-1)*d.cfg.Duration, incidentLongest)):
 	case <-show.Done():
 	}
 }
 
-// conclude awaits the end of everything that was requested and judges it.
+// conclude waits for the end of all executions and checks the result.
 func (d *Demo) conclude(ctx context.Context) error {
 	d.trafficEnd = time.Now()
-	d.sayf("traffic stopped; waiting for what is still under way")
+	d.printf("traffic stopped; waiting for the executions under way")
 	last := d.drain(ctx)
 	var violations []doctor.Violation
 	var left queues
-	err := d.patiently(ctx, "checking that tables and queues agree", time.Second, func() (err error) {
-		// Ended executions give back their slots when their reports are read.
+	err := d.withProgress(ctx, "checking that tables and queues agree", time.Second, func() (err error) {
+		// Completed executions release their slots when a replica reads their reports.
 		if violations, err = d.settle(ctx); err != nil {
 			return fmt.Errorf("run the invariant queries: %w", err)
 		}
@@ -328,15 +324,15 @@ func (d *Demo) conclude(ctx context.Context) error {
 	return d.summary(ctx, last, violations, left)
 }
 
-// drain waits until nothing is under way, as long as anything ends.
+// drain waits until no execution is under way, or none has ended for drainTimeout.
 func (d *Demo) drain(ctx context.Context) counts {
 	var last counts
-	progress, told := time.Now(), time.Now()
-	for time.Since(progress) < drainPatience {
+	progress, printed := time.Now(), time.Now()
+	for time.Since(progress) < drainTimeout {
 		if now, err := d.count(ctx); err == nil {
-			if time.Since(told) >= progressEvery*3/4 { // a look at a busy database takes its time too
-				told = time.Now()
-				d.sayf("  %s", d.underWayText(ctx, now.live()))
+			if time.Since(printed) >= progressEvery*3/4 { // a query of a busy database takes time too
+				printed = time.Now()
+				d.printf("  %s", d.underWayText(ctx, now.live()))
 			}
 			if orders, err := d.countShop(ctx); err == nil && now.live() == 0 && now.Outbox == 0 && orders.done() {
 				return now
@@ -353,8 +349,7 @@ func (d *Demo) drain(ctx context.Context) counts {
 	return last
 }
 
-// settle runs the invariant queries until they are silent, for at most the
-// time that sweeps may take.
+// settle runs the invariant queries until they return nothing: sweeps may take up to 30 seconds.
 func (d *Demo) settle(ctx context.Context) ([]doctor.Violation, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -369,13 +364,14 @@ func (d *Demo) settle(ctx context.Context) ([]doctor.Violation, error) {
 	}
 }
 
-// Stop ends every process the demo started, and its servers.
+// Stop ends the demo's processes and servers.
 func (d *Demo) Stop(ctx context.Context) error {
-	err := d.patiently(ctx, "stopping workers, engines and servers", 5*time.Second, func() error { return d.stop(ctx) })
+	err := d.withProgress(ctx, "stopping workers, engines and servers", 5*time.Second,
+		func() error { return d.stop(ctx) })
 	if err != nil || d.stack == nil {
 		return err
 	}
-	d.left()
+	d.reportDisk()
 	return nil
 }
 
@@ -394,7 +390,7 @@ func (d *Demo) stop(ctx context.Context) error {
 		d.store.Close()
 	}
 	if d.log != nil {
-		_ = d.log.Close() // it has no writer any more
+		_ = d.log.Close() // all writers have stopped
 	}
 	if d.stack == nil {
 		return nil
@@ -407,16 +403,16 @@ func (d *Demo) stop(ctx context.Context) error {
 	return nil
 }
 
-// watched reports whether people watch, at the dashboard, until they quit.
+// watched reports whether a user watches the dashboard and decides when the demo ends.
 func (d *Demo) watched() bool { return d.cfg.Duration == 0 }
 
-// Mute keeps quiet while something else has the screen.
+// Mute stops the output while another program uses the terminal.
 func (d *Demo) Mute() { d.muted.Store(true) }
 
-// Unmute speaks again.
+// Unmute resumes the output.
 func (d *Demo) Unmute() { d.muted.Store(false) }
 
-func (d *Demo) sayf(format string, args ...any) {
+func (d *Demo) printf(format string, args ...any) {
 	if !d.muted.Load() {
 		_, _ = fmt.Fprintf(d.cfg.Out, format+"\n", args...)
 	}

@@ -1,35 +1,28 @@
-// Package demo shows the whole platform at work on one machine: a private
-// PostgreSQL and RabbitMQ, two engine replicas, four workers, live traffic,
-// and faults in the middle of it.
+// Package demo shows the whole platform at work on one machine: a private PostgreSQL and RabbitMQ, two
+// engine replicas, four workers, live traffic, and faults.
 //
-// Replicas and workers are real processes, started from the same executable,
-// so that what is shown is what runs in production. The faults are real too:
-// an engine replica is killed with SIGKILL and comes back, every broker
-// connection is closed by the operator's hand, messages are delivered twice,
-// a worker is restarted under load and another killed, executions are cancelled
-// while they wait and run, workflows are paused, resumed and cancelled, and some
-// executions fail and are repeated.
+// Replicas and workers are real processes of the same executable as in production. The faults are real
+// too: the demo kills a replica with SIGKILL and restarts it, closes every broker connection, delivers
+// messages twice, restarts a worker under load, kills another, cancels queued and running executions,
+// and pauses, resumes and cancels workflows. Some executions fail, and some of these are retried.
 //
-// Beside that traffic a shop is open, whose pack is in the folder packs: orders are events, and
-// rules start workflows for them. Their tasks run in parallel, over lists, repeated and in
-// workflows of their own. Large orders open an inquiry, which the demo answers if no user does.
+// A shop runs beside that traffic; its pack is in the folder packs. Orders are events, and rules start
+// workflows for them, with parallel tasks, lists, retries and nested workflows. Large orders open an
+// inquiry, which the demo answers if the user does not.
 //
-// Where the last hour is not recorded, the demo makes it up first, so that the charts of
-// the dashboard are not empty: past.sql. Each of its rows says so, and none counts.
+// If the last hour is not recorded, past.sql fills it with made-up history, so that the charts of the
+// dashboard are not empty. Each made-up row is marked, and none counts.
 //
-// Ten seconds after the start, or a few in a demo of a given length, an incident begins:
-// a worker sends heartbeats and consumes nothing, a script copies its messages to another
-// worker, a publisher sends broken messages, a consumer of events is away, a release fails
-// most runs of one action, and an action is deleted. Sixty dead letters in four groups then
-// wait for a person. In a demo of a given length the commands of docs/tutorial-triage.md
-// triage them, and the demo looks up what came of each execution. Where people watch, it
-// waits for them, and a minute after their last decision another incident begins.
+// Ten seconds after the start, or a few in a demo of a given length, an incident begins: a worker sends
+// heartbeats and consumes nothing, a script copies its messages to another worker, a publisher sends
+// broken messages, a consumer of events is away, a release fails most runs of one action, and an action
+// is deleted. Sixty dead letters in four groups then wait for the user. In a demo of a given length the
+// commands of docs/tutorial-triage.md triage them, and the demo checks the outcome of each execution. A
+// demo with a dashboard waits for the user, and starts the next incident a minute after the last decision.
 //
-// At the end traffic stops, everything that was requested is awaited, each requested id
-// is looked up, and the invariant queries are run. The demo succeeds only if every
-// execution and workflow has reached a terminal state, each end other than completed is
-// of a kind that the demo brought about, every fault happened, enough executions
-// completed, every order has had its consequence, every question is answered, and no
-// query returned a row. Everything it started
-// it stops, also when it fails or is interrupted.
+// At the end traffic stops, and the demo waits for all executions, looks up each requested id, and runs
+// the invariant queries. It succeeds only if every execution and workflow has ended, each end other
+// than completed is an expected one, every fault happened, enough executions completed, every order was
+// processed, every question is answered, and no query returned a row. It always stops its processes,
+// also after a failure or an interrupt.
 package demo

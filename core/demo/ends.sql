@@ -1,6 +1,5 @@
--- Why executions of this run ($1 is the newest before it) did not end as completed,
--- by kind: how many, of how many another attempt completed, some of them, and what one of
--- them says. Also executions that completed although they were to fail.
+-- The executions of this run ($1 is the newest before it) that ended otherwise than expected of a good
+-- run, by kind: their number, how many have another attempt that completed, some ids, and one error.
 WITH RECURSIVE bad AS (
     SELECT e.id, coalesce(e.original_execution, e.id) AS first_attempt, e.parent, e.action_ref, e.status::text AS status,
         coalesce(e.result->>'error', '') AS error,
@@ -10,12 +9,12 @@ WITH RECURSIVE bad AS (
         OR e.status = 'completed' AND e.action_ref IN ('core.fail', 'demo.unlucky'))
 ), lost AS (
     SELECT l.execution AS id FROM lost_work l WHERE l.execution > $1 AND l.cause = 'worker_gone' AND l.outcome <> 'moved'
-    UNION -- the worker was back before it was missed, and has ended what its earlier process ran
+    UNION -- the worker restarted before its timeout, and ended the executions of its earlier process
     SELECT b.id FROM bad b WHERE b.status = 'abandoned' AND b.error LIKE 'the worker''s process ended while%'
 ), asked AS (
     SELECT jsonb_array_elements_text(a.request->'ids')::bigint AS id
     FROM operator_audit a WHERE a.action = 'execution.cancel'
-), line AS ( -- each of them and of the lost, with all that it is a part of
+), line AS ( -- these and the lost executions with all their ancestors
     SELECT b.id, b.id AS at, b.parent FROM (SELECT id, parent FROM bad UNION SELECT e.id, e.parent FROM execution e JOIN lost USING (id)) b
     UNION ALL
     SELECT l.id, p.id, p.parent FROM line l JOIN execution p ON p.id = l.parent

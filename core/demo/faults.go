@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"time"
@@ -13,34 +12,36 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-//go:embed syncs.sql
-var syncsSQL string
-
-// faults breaks things while traffic runs, and says what it does.
+// faults runs the faults while traffic runs, and reports each.
 func (d *Demo) faults(ctx context.Context, news chan<- string) {
 	length := d.cfg.Duration
 	if length <= 0 {
 		length = 2 * time.Minute
 	}
+	resume := d.apply("demo", triage.Order{Act: triage.Resume, Target: reports})
 	script := []struct {
 		name string
 		do   func(context.Context) error
 	}{
 		{"kill -9 " + replicaName(0), func(context.Context) error { d.fleet.kill(replicaName(0)); return nil }},
 		{replicaName(0) + " starts again", func(context.Context) error { return d.fleet.restart(replicaName(0)) }},
-		{"demo.report is paused", d.say(triage.Order{Act: triage.Pause, Reason: "the demo"})},
-		{"demo.report goes on, with a limit of six", d.resume},
-		{"what waits and runs of demo.sync is cancelled", d.cancel},
-		{"kill -9 " + workerName(2) + ", whose work is repeated elsewhere", func(context.Context) error {
-			d.calm.Lock()
-			defer d.calm.Unlock()
+		{"demo.report is paused",
+			d.apply("demo", triage.Order{Act: triage.Pause, Target: reports, Reason: "the demo"})},
+		{"demo.report is resumed, with a limit of six", func(ctx context.Context) error {
+			return errors.Join(d.apply("demo", triage.Order{Act: triage.Limit, Target: reports, Limit: 6})(ctx),
+				resume(ctx))
+		}},
+		{"queued and running executions of demo.sync are cancelled", d.cancelSyncs},
+		{"kill -9 " + workerName(2) + "; other workers retry its executions", func(context.Context) error {
+			d.incidentLock.Lock()
+			defer d.incidentLock.Unlock()
 			d.fleet.kill(workerName(2))
 			d.workerKilled = true
 			return nil
 		}},
 		{"the orders under way are paused", d.pauseOrders},
 		{"every completion of the last seconds is delivered again", d.duplicate},
-		{"the orders go on", d.resumeOrders},
+		{"the orders are resumed", d.resumeOrders},
 		{workerName(1) + " drains and restarts", func(context.Context) error {
 			d.fleet.stop(workerName(1))
 			return d.fleet.restart(workerName(1))
@@ -55,117 +56,87 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 	for i, fault := range script {
 		if !supervise.Sleep(ctx, pause) {
 			for _, left := range script[i:] {
-				d.miss(left.name, errors.New("the time was over"))
+				d.recordMissed(left.name, errors.New("the time was over"))
 			}
 			break
 		}
 		news <- "fault: " + fault.name
 		if err := fault.do(ctx); err != nil {
-			d.miss(fault.name, err)
+			d.recordMissed(fault.name, err)
 			if ctx.Err() == nil {
 				news <- fmt.Sprintf("fault failed: %v", err)
 			}
 		}
 	}
-	// Whatever time has left undone.
-	if err := d.say(triage.Order{Act: triage.Resume})(context.WithoutCancel(ctx)); err != nil {
-		d.logger.WarnContext(ctx, "Pause of the demo could not be ended", "error", err)
+	// Undo the faults whose end was not reached in time.
+	if err := resume(context.WithoutCancel(ctx)); err != nil {
+		d.logger.WarnContext(ctx, "Failed to resume the demo's queue", "error", err)
 	}
 	if err := d.resumeOrders(context.WithoutCancel(ctx)); err != nil {
-		d.logger.WarnContext(ctx, "Paused orders could not be resumed", "error", err)
+		d.logger.WarnContext(ctx, "Failed to resume paused orders", "error", err)
 	}
-	d.revive()
+	if err := d.fleet.restartDead(); err != nil {
+		d.printf("%v", err)
+	}
 }
 
-// miss records a fault that did not happen. The user may end the demo before all faults happen;
+// recordMissed records a fault that did not happen. The user may end the demo before all faults happen;
 // only a demo of a given length promises them.
-func (d *Demo) miss(name string, err error) {
-	d.noting.Lock()
-	defer d.noting.Unlock()
+func (d *Demo) recordMissed(name string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.cfg.Duration > 0 {
 		d.undone = append(d.undone, fmt.Sprintf("%s: %v", name, err))
 	}
 }
 
-// onceThere calls a fault until there was something for it to be done to.
-func onceThere(ctx context.Context, do func(context.Context) (bool, error)) error {
-	const patience = 15 * time.Second
+// retry repeats a fault until it had an object, for at most 15 seconds.
+func retry(ctx context.Context, do func(context.Context) (bool, error)) error {
+	const timeout = 15 * time.Second
 	for begun := time.Now(); ; {
 		done, err := do(ctx)
 		if err != nil || done {
 			return err
 		}
-		if time.Since(begun) > patience || !supervise.Sleep(ctx, 50*time.Millisecond) {
-			return errors.New("there was nothing to do it to")
+		if time.Since(begun) > timeout || !supervise.Sleep(ctx, 50*time.Millisecond) {
+			return errors.New("no execution to do this to")
 		}
 	}
 }
 
-// reports are what operators act on in the show.
+// reports is the target of the operator's overrides.
 var reports = triage.Target{Action: "demo.report"}
 
-// say puts an operator's word on the reports' queue.
-func (d *Demo) say(order triage.Order) func(context.Context) error {
-	order.Target = reports
+// apply returns a function that applies an override as the given operator.
+func (d *Demo) apply(actor string, order triage.Order) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := triage.New(triage.Config{Actor: "demo", Source: "attune-demo"}, d.store, d.relay).Say(ctx, order)
+		_, err := d.operator(actor).Say(ctx, order)
 		return err
 	}
 }
 
-// resume ends the pause and raises the limit.
-func (d *Demo) resume(ctx context.Context) error {
-	return errors.Join(d.say(triage.Order{Act: triage.Limit, Limit: 6})(ctx),
-		d.say(triage.Order{Act: triage.Resume})(ctx))
-}
-
-// cancel stops every execution of demo.sync that has not ended.
-func (d *Demo) cancel(ctx context.Context) error {
-	return onceThere(ctx, func(ctx context.Context) (bool, error) {
+// cancelSyncs cancels every execution of demo.sync that has not ended.
+func (d *Demo) cancelSyncs(ctx context.Context) error {
+	return retry(ctx, func(ctx context.Context) (bool, error) {
 		var ids []int64
-		if err := d.store.Pool().QueryRow(ctx, syncsSQL).Scan(&ids); err != nil {
-			return false, fmt.Errorf("read what to cancel: %w", err)
+		err := d.queryRow(ctx, "read the executions to cancel", syncsSQL, nil, &ids)
+		if err != nil || len(ids) == 0 {
+			return false, err
 		}
-		if len(ids) == 0 {
-			return false, nil
-		}
-		plan, err := d.operator().PlanCancel(ctx, triage.CancelOrder{IDs: ids, Reason: "the demo"})
-		if err == nil {
-			_, err = d.operator().Cancel(ctx, plan)
-		}
-		return true, err
+		return true, d.cancel(ctx, ids, "the demo")
 	})
 }
 
-// revive starts what a fault has left dead when time ran out.
-func (d *Demo) revive() {
-	for i := range d.cfg.Replicas {
-		d.reviveOne(replicaName(i))
-	}
-	for i := range d.cfg.Workers {
-		d.reviveOne(workerName(i))
-	}
-}
-
-func (d *Demo) reviveOne(name string) {
-	d.fleet.mu.Lock()
-	p := d.fleet.processes[name]
-	d.fleet.mu.Unlock()
-	select {
-	case <-p.done:
-		if err := d.fleet.restart(name); err != nil {
-			d.sayf("%v", err)
-		}
-	default:
-	}
-}
-
-// duplicate publishes execution.completed again for executions that ended a
-// moment ago, as a broker that lost acknowledgements would.
+// duplicate publishes execution.completed again for recently completed executions, as a broker does
+// after lost acknowledgements.
 func (d *Demo) duplicate(ctx context.Context) error {
 	var ended []message.ExecutionCompleted
-	err := onceThere(ctx, func(ctx context.Context) (there bool, err error) {
-		ended, err = d.recentlyEnded(ctx)
+	err := retry(ctx, func(ctx context.Context) (there bool, err error) {
+		ended, err = queryRows(ctx, d, "read recent completions", recentSQL, nil,
+			func(e *message.ExecutionCompleted) []any {
+				e.CompletedAt = time.Now().UTC()
+				return []any{&e.ExecutionID, &e.ActionID, &e.ActionRef, &e.Status}
+			})
 		return len(ended) > 0, err
 	})
 	if err != nil {
@@ -191,25 +162,7 @@ func (d *Demo) duplicate(ctx context.Context) error {
 	return nil
 }
 
-func (d *Demo) recentlyEnded(ctx context.Context) ([]message.ExecutionCompleted, error) {
-	rows, err := d.store.Pool().Query(ctx, recentSQL)
-	if err != nil {
-		return nil, fmt.Errorf("read what ended lately: %w", err)
-	}
-	defer rows.Close()
-	var ended []message.ExecutionCompleted
-	for rows.Next() {
-		e := message.ExecutionCompleted{CompletedAt: time.Now().UTC()}
-		if err := rows.Scan(&e.ExecutionID, &e.ActionID, &e.ActionRef, &e.Status); err != nil {
-			return nil, fmt.Errorf("read what ended lately: %w", err)
-		}
-		ended = append(ended, e)
-	}
-	return ended, rows.Err()
-}
-
-// closeConnections closes every client's connection, as an operator may from
-// the broker's own pages.
+// closeConnections closes every client's connection, as an operator can with the management plugin.
 func (d *Demo) closeConnections(ctx context.Context) error {
 	management, err := broker.NewManagement(d.stack.ManagementURL(), "/", 10*time.Second)
 	if err != nil {

@@ -3,9 +3,11 @@ package demo
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -14,8 +16,7 @@ import (
 // stopTimeout is how long a process may take to drain before it is killed.
 const stopTimeout = 20 * time.Second
 
-// fleet is the processes of the demo. They die with it, also when it is
-// killed.
+// fleet is the processes of the demo. They end with it, on Linux also when it is killed.
 type fleet struct {
 	binary, logs string
 	env          []string
@@ -28,11 +29,7 @@ type process struct {
 	cmd      *exec.Cmd
 	args     []string
 	done     chan struct{}
-	expected bool // it is being stopped or was killed on purpose
-}
-
-func newFleet(binary, logs string, env []string) *fleet {
-	return &fleet{binary: binary, logs: logs, env: append(os.Environ(), env...), processes: make(map[string]*process)}
+	expected bool // it was stopped or killed on purpose
 }
 
 // start starts a process under a name; its output goes to a file of that name.
@@ -58,7 +55,7 @@ func (f *fleet) start(name string, args ...string) error {
 	return nil
 }
 
-// kill ends a process at once, as a crash would.
+// kill ends a process at once, as a crash does.
 func (f *fleet) kill(name string) { f.signal(name, syscall.SIGKILL) }
 
 // stop asks a process to drain and waits for it.
@@ -91,6 +88,21 @@ func (f *fleet) restart(name string) error {
 	return f.start(name, args...)
 }
 
+// restartDead restarts the processes that have ended.
+func (f *fleet) restartDead() (err error) {
+	f.mu.Lock()
+	processes := maps.Clone(f.processes)
+	f.mu.Unlock()
+	for name, p := range processes {
+		select {
+		case <-p.done:
+			err = errors.Join(err, f.restart(name))
+		default:
+		}
+	}
+	return err
+}
+
 // exited returns an error that names a process that ended by itself.
 func (f *fleet) exited() error {
 	f.mu.Lock()
@@ -111,10 +123,7 @@ func (f *fleet) exited() error {
 // stopAll drains every process, all at the same time.
 func (f *fleet) stopAll() {
 	f.mu.Lock()
-	names := make([]string, 0, len(f.processes))
-	for name := range f.processes {
-		names = append(names, name)
-	}
+	names := slices.Collect(maps.Keys(f.processes))
 	f.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, name := range names {
@@ -123,15 +132,10 @@ func (f *fleet) stopAll() {
 	wg.Wait()
 }
 
-var errNotStarted = errors.New("the process did not start")
-
 // wait starts the process, reports it, and closes done at its end.
 func (p *process) wait(started chan<- error) {
 	defer close(p.done)
 	err := p.cmd.Start()
-	if err != nil {
-		err = errors.Join(errNotStarted, err)
-	}
 	started <- err
 	if err == nil {
 		_ = p.cmd.Wait() // how it ended is in ProcessState

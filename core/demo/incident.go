@@ -2,28 +2,21 @@ package demo
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"math"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
 )
 
-//go:embed incident.sql
-var incidentSQL string
-
-//go:embed incident_ends.sql
-var incidentEndsSQL string
-
 // Times of an incident.
 const (
 	incidentAfter   = 10 * time.Second // from the start of the dashboard to the incident
 	incidentPause   = time.Minute      // from the last decision about an incident to the next
-	incidentLongest = 5 * time.Minute  // an incident that is not triaged ends after this
+	incidentLongest = 5 * time.Minute  // the longest time to triage an incident
 	// incidentTimeout bounds each wait for one step of an incident.
 	incidentTimeout = 45 * time.Second
 )
@@ -31,84 +24,69 @@ const (
 // Groups of the dead letters of an incident, as incident.sql names them.
 const (
 	groupMirror = "mirror" // events that expired while their consumer was away
-	groupPrint  = "print"  // hand-overs that no worker began: a requeue runs them at another worker
-	groupFax    = "fax"    // hand-overs that the engine has repeated: stale
-	groupBroken = "broken" // messages that no program can read
+	groupPrint  = "print"  // dispatches that no worker started: requeueing runs them at another worker
+	groupFax    = "fax"    // dispatches that the engine has retried: stale
+	groupBroken = "broken" // unreadable messages
 )
 
 // groups lists the groups in the order of the report.
 var groups = []string{groupMirror, groupPrint, groupFax, groupBroken}
 
-// incident is trouble that begins while traffic runs, with real causes: a worker that
-// sends heartbeats and consumes nothing, a colleague's script that copies its messages to
-// the queue of another worker, a publisher of broken messages, a consumer of events that
-// is away, a release that fails most runs of one action, and an action that is deleted.
-// The causes end by themselves; the dead letters wait for a person.
+// incident is a set of faults with real causes during traffic: a worker sends heartbeats and consumes
+// nothing, a script copies its messages to the queue of another worker, a publisher sends broken
+// messages, a consumer of events is away, a release fails most runs of one action, and an action is
+// deleted. The causes end without the user; the dead letters wait for the user.
 type incident struct {
 	demo   *Demo
 	number int // of the run, from 0
-	span       // of letters and events
+	span       // of dead letters and events
 
 	annex     *annex
-	target    int64    // the worker that got copies of the messages of the annex
-	prints    []int64  // executions whose hand-overs were copied
-	faxes     []int64  // the same; the engine repeats them
-	expired   []int64  // faxes whose hand-overs expired before they were copied
-	elsewhere []int64  // prints and faxes that other workers were handed
-	invoices  []int64  // requested while the release was bad
-	strays    []int64  // requested of the deleted action
+	target    int64    // the worker that received the copied messages
+	prints    []int64  // executions with copied dispatches
+	faxes     []int64  // executions with copied dispatches, which the engine retries
+	expired   []int64  // faxes whose dispatches expired before they were copied
+	elsewhere []int64  // prints and faxes at other workers
+	invoices  []int64  // requested during the bad release
+	strays    []int64  // executions of the deleted action
 	broken    []string // message ids
 	hangs     []int64  // a backup that holds the only slot
 	backups   []int64  // backups that wait for it
-	orders    []int64  // workflows that were paused
+	orders    []int64  // paused workflows
 	left      *verdict // of a practice; nil otherwise
-	failures  []string // what did not happen as planned
-	cut       bool     // the operator quit before the incident had come to its end
+	failures  []string // failed steps
+	cut       bool     // the user quit before the incident was complete
 }
 
-// span is what was written from the beginning of an incident to the beginning of the next.
+// span is the range of dead letters and events from the start of an incident to the start of the next.
 type span struct {
-	beforeLetter, lastLetter int64
-	beforeEvent, lastEvent   int64
+	beforeDeadLetter, lastDeadLetter int64
+	beforeEvent, lastEvent           int64
 }
 
-// openEnd is the last letter and event of a span that has not ended.
+// openEnd is the last dead letter and event of an open span.
 const openEnd = math.MaxInt64
 
-// letter is a dead letter of an incident.
-type letter struct {
+// deadLetter is a dead letter of an incident.
+type deadLetter struct {
 	id, execution int64
 	group         string
-	decision      string // empty while it waits for a person
+	decision      string // empty until the user decides
 }
 
-// size is how many dead letters each group has: fifteen in the first incident of a run,
-// fewer in some of the others.
+// size is the number of dead letters of each group: fifteen in the first incident, fewer in some others.
 func (i *incident) size() int { return 15 - i.number%3 }
 
-// letters reads the dead letters of the incident.
-func (i *incident) letters(ctx context.Context) ([]letter, error) {
-	rows, err := i.demo.store.Pool().Query(ctx, incidentSQL, i.beforeLetter, i.target, mirrorQueue, i.broken,
-		i.lastLetter)
-	if err != nil {
-		return nil, fmt.Errorf("read the dead letters of the incident: %w", err)
-	}
-	defer rows.Close()
-	var list []letter
-	for rows.Next() {
-		var l letter
-		if err := rows.Scan(&l.id, &l.group, &l.decision, &l.execution); err != nil {
-			return nil, fmt.Errorf("read the dead letters of the incident: %w", err)
-		}
-		list = append(list, l)
-	}
-	return list, rows.Err()
+func (i *incident) deadLetters(ctx context.Context) ([]deadLetter, error) {
+	return queryRows(ctx, i.demo, "read the dead letters of the incident", incidentSQL,
+		args{i.beforeDeadLetter, i.target, mirrorQueue, i.broken, i.lastDeadLetter},
+		func(l *deadLetter) []any { return []any{&l.id, &l.group, &l.decision, &l.execution} })
 }
 
-// waiting counts the letters of each group that wait for a person.
-func waiting(letters []letter) map[string]int {
+// waiting counts the undecided dead letters of each group.
+func waiting(list []deadLetter) map[string]int {
 	counts := map[string]int{}
-	for _, l := range letters {
+	for _, l := range list {
 		if l.group != "" && l.decision == "" {
 			counts[l.group]++
 		}
@@ -116,13 +94,13 @@ func waiting(letters []letter) map[string]int {
 	return counts
 }
 
-// step is one part of an incident; a step without a name is not told.
+// step is one part of an incident. The demo prints its name, if any.
 type step struct {
 	name string
 	do   func(context.Context) error
 }
 
-// steps are those of the whole incident.
+// steps returns the steps of the whole incident.
 func (i *incident) steps() []step {
 	return []step{
 		{"", i.prepare},
@@ -130,24 +108,27 @@ func (i *incident) steps() []step {
 		{"incident: the mirror of events is away", i.closeMirror},
 		{"incident: ops 1.5.0 is released", i.release},
 		{"incident: a publisher sends broken messages", i.sendBroken},
-		{"", i.request},
+		{"", i.requestPrints},
+		{"", i.requestFaxes},
+		{"", i.requestInvoices},
+		{"", i.scanParcels},
 		{"incident: a script copies the messages of " + annexName + " to another worker", i.copyMessages},
 		{"", i.awaitEnds},
 		{"incident: the mirror of events is back", i.openMirror},
 		{"incident: ops.fax is deleted, and is still requested", i.deleteFax},
 		{"incident: ops 1.4.0 is back", i.rollBack},
-		{"", i.awaitLetters},
+		{"", i.awaitDeadLetters},
 	}
 }
 
-// happen brings the incident about and returns when its dead letters wait. What fails on
-// the way is kept in failures: an incident that is interrupted is not complete.
-func (i *incident) happen(ctx context.Context, news chan<- string, steps []step) {
+// run runs the steps and returns when the dead letters wait. It records failed steps; an interrupted
+// incident is not complete.
+func (i *incident) run(ctx context.Context, news chan<- string, steps []step) {
 	for _, step := range steps {
 		if step.name != "" {
-			tell(ctx, news, step.name)
+			notify(ctx, news, step.name)
 		}
-		if err := i.patiently(ctx, step.do); err != nil {
+		if err := i.bounded(ctx, step.do); err != nil {
 			if i.cut = ctx.Err() != nil && i.left == nil && i.demo.watched(); i.cut {
 				return
 			}
@@ -155,46 +136,46 @@ func (i *incident) happen(ctx context.Context, news chan<- string, steps []step)
 			if ctx.Err() != nil {
 				return
 			}
-			tell(ctx, news, fmt.Sprintf("incident failed: %v", err))
+			notify(ctx, news, fmt.Sprintf("incident failed: %v", err))
 		}
 	}
 }
 
-// tell says what happens to the show, unless it is over.
-func tell(ctx context.Context, news chan<- string, text string) {
+// notify prints a text unless the demo has ended.
+func notify(ctx context.Context, news chan<- string, text string) {
 	select {
 	case news <- text:
 	case <-ctx.Done():
 	}
 }
 
-// patiently bounds one step.
-func (i *incident) patiently(ctx context.Context, do func(context.Context) error) error {
+// bounded calls do with the timeout of a step.
+func (i *incident) bounded(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, incidentTimeout)
 	defer cancel()
 	return do(ctx)
 }
 
-// prepare undoes what an earlier incident has left, ends its span, and begins that of this
-// incident. The first one has the events of the whole run.
+// prepare restores the packs, ends the span of the earlier incident, and starts the span of this one. The
+// span of the first incident contains the events of the whole run.
 func (i *incident) prepare(ctx context.Context) error {
 	if err := i.demo.restoreOps(ctx); err != nil {
 		return err
 	}
 	const newest = "SELECT (SELECT coalesce(max(id), 0) FROM dead_letter), (SELECT coalesce(max(id), 0) FROM event)"
-	var letter, event int64
-	if err := i.demo.store.Pool().QueryRow(ctx, newest).Scan(&letter, &event); err != nil {
-		return fmt.Errorf("find where the incident begins: %w", err)
+	var dead, event int64
+	if err := i.demo.queryRow(ctx, "find the newest dead letter and event", newest, nil, &dead, &event); err != nil {
+		return err
 	}
-	i.beforeLetter, i.beforeEvent = letter, i.demo.beforeEvent
+	i.beforeDeadLetter, i.beforeEvent = dead, i.demo.beforeEvent
 	if i.number > 0 {
 		before := i.demo.incidents[i.number-1]
-		i.beforeEvent, before.lastLetter, before.lastEvent = event, letter, event
+		i.beforeEvent, before.lastDeadLetter, before.lastEvent = event, dead, event
 	}
 	return nil
 }
 
-// until calls a condition until it holds.
+// until polls a condition until it holds.
 func until(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
 	for {
 		ok, err := holds(ctx)
@@ -214,26 +195,18 @@ type last struct {
 }
 
 func (i *incident) lastOf(ctx context.Context, executions []int64) ([]last, error) {
-	rows, err := i.demo.store.Pool().Query(ctx, incidentEndsSQL, executions)
-	if err != nil {
-		return nil, fmt.Errorf("read how the executions of the incident ended: %w", err)
-	}
-	defer rows.Close()
-	var list []last
-	for rows.Next() {
-		var l last
-		if err := rows.Scan(&l.execution, &l.attempt, &l.status); err != nil {
-			return nil, fmt.Errorf("read how the executions of the incident ended: %w", err)
-		}
-		list = append(list, l)
-	}
-	return list, rows.Err()
+	return queryRows(ctx, i.demo, "read how the executions of the incident ended", incidentEndsSQL, args{executions},
+		func(l *last) []any { return []any{&l.execution, &l.attempt, &l.status} })
 }
 
-// awaitEnds waits until no worker can begin the prints any more, and the engine has
-// repeated the faxes.
+// all reports whether the last attempts have one of the statuses.
+func all(list []last, statuses ...string) bool {
+	return !slices.ContainsFunc(list, func(l last) bool { return !slices.Contains(statuses, l.status) })
+}
+
+// awaitEnds waits until the prints have failed and the retries of the faxes have completed.
 func (i *incident) awaitEnds(ctx context.Context) error {
-	return until(ctx, "await the ends of what the annex did not begin", func(ctx context.Context) (bool, error) {
+	return until(ctx, "wait for the ends of the executions of the annex", func(ctx context.Context) (bool, error) {
 		prints, err := i.lastOf(ctx, i.prints)
 		if err != nil {
 			return false, err
@@ -243,29 +216,19 @@ func (i *incident) awaitEnds(ctx context.Context) error {
 	})
 }
 
-func all(list []last, status string) bool {
-	for _, l := range list {
-		if l.status != status {
-			return false
-		}
-	}
-	return true
-}
-
-// awaitLetters waits until the dead letters of all four groups are in the ledger.
-func (i *incident) awaitLetters(ctx context.Context) error {
-	return until(ctx, "await the dead letters of the incident", func(ctx context.Context) (bool, error) {
-		list, err := i.letters(ctx)
+// awaitDeadLetters waits until the dead letters of all four groups are in the ledger.
+func (i *incident) awaitDeadLetters(ctx context.Context) error {
+	return until(ctx, "wait for the dead letters of the incident", func(ctx context.Context) (bool, error) {
+		list, err := i.deadLetters(ctx)
 		counts := waiting(list)
 		return err == nil && counts[groupPrint] >= len(i.prints) && counts[groupFax] >= len(i.faxes) &&
 			counts[groupBroken] >= len(i.broken) && counts[groupMirror] >= i.size(), err
 	})
 }
 
-// trouble has incidents begin while the show goes on. Where the demo has a given length
-// there is one, and commands triage it. Where people watch, it waits for them, and another
-// one follows a minute after they have decided all of its letters.
-func (d *Demo) trouble(ctx context.Context, news chan<- string) {
+// runIncidents runs incidents during the demo. In a demo of a given length there is one, and commands
+// triage it. Otherwise it waits for the user, and starts the next one a minute after the last decision.
+func (d *Demo) runIncidents(ctx context.Context, news chan<- string) {
 	pause := incidentAfter
 	if d.cfg.Duration > 0 {
 		pause = min(3*time.Second, d.cfg.Duration/10)
@@ -277,46 +240,46 @@ func (d *Demo) trouble(ctx context.Context, news chan<- string) {
 		return
 	}
 	if !supervise.Sleep(ctx, pause) {
-		d.miss("the incident", errors.New("the time was over"))
+		d.recordMissed("the incident", errors.New("the time was over"))
 		return
 	}
 	for {
 		i := d.newIncident()
-		d.calm.Lock()
-		i.happen(ctx, news, i.steps())
+		d.incidentLock.Lock()
+		i.run(ctx, news, i.steps())
 		if d.cfg.Duration > 0 && len(i.failures) == 0 {
 			i.triage(ctx, news)
 		}
-		d.calm.Unlock()
+		d.incidentLock.Unlock()
 		if d.watched() {
-			i.awaitTriage(ctx)
+			i.awaitDecisions(ctx)
 		}
-		i.heal(context.WithoutCancel(ctx))
+		i.cleanUp(context.WithoutCancel(ctx))
 		if !d.watched() || !supervise.Sleep(ctx, incidentPause) {
 			return
 		}
 	}
 }
 
-// newIncident is the next incident of the run. Nothing is of it before it is prepared.
+// newIncident adds the next incident of the run. Its span is empty until prepare.
 func (d *Demo) newIncident() *incident {
 	i := &incident{demo: d, number: len(d.incidents), span: span{openEnd, openEnd, openEnd, openEnd}}
 	d.incidents = append(d.incidents, i)
 	return i
 }
 
-// awaitTriage waits until people have decided all letters of the incident, or long enough.
-func (i *incident) awaitTriage(ctx context.Context) {
+// awaitDecisions waits until the user has decided all dead letters, for at most incidentLongest.
+func (i *incident) awaitDecisions(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, incidentLongest)
 	defer cancel()
-	_ = until(ctx, "", func(ctx context.Context) (bool, error) { // that it is not triaged is no failure
-		list, err := i.letters(ctx)
+	_ = until(ctx, "", func(ctx context.Context) (bool, error) { // a timeout is no failure
+		list, err := i.deadLetters(ctx)
 		return err == nil && len(waiting(list)) == 0, err
 	})
 }
 
-// heal ends every cause that is left. Letters stay as they are.
-func (i *incident) heal(ctx context.Context) {
+// cleanUp ends every remaining cause. It does not touch the dead letters.
+func (i *incident) cleanUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, incidentTimeout)
 	defer cancel()
 	err := errors.Join(i.demo.bringMirrorBack(ctx), i.demo.restoreOps(ctx))
@@ -324,32 +287,17 @@ func (i *incident) heal(ctx context.Context) {
 		err = errors.Join(err, i.annex.close(ctx))
 	}
 	if err != nil {
-		i.demo.logger.WarnContext(ctx, "A cause of the incident could not be ended", "error", err)
+		i.demo.logger.WarnContext(ctx, "Failed to end a cause of the incident", "error", err)
 	}
 }
 
-// together runs faults and trouble side by side and closes done after both.
-func together(done chan<- struct{}, parts ...func()) {
-	var wg sync.WaitGroup
-	for _, part := range parts {
-		wg.Go(part)
-	}
-	wg.Wait()
-	close(done)
-}
-
-// requested are the executions that the incident asked for.
+// requested returns the executions that the incident requested.
 func (i *incident) requested() []int64 {
-	var ids []int64
-	for _, some := range [][]int64{i.prints, i.faxes, i.expired, i.elsewhere, i.invoices, i.strays, i.hangs,
-		i.backups} {
-		ids = append(ids, some...)
-	}
-	return ids
+	return slices.Concat(i.prints, i.faxes, i.expired, i.elsewhere, i.invoices, i.strays, i.hangs, i.backups)
 }
 
-// ask requests executions and returns their ids.
-func (i *incident) ask(ctx context.Context, requests []submit.Request) (ids []int64, err error) {
+// submit requests executions and returns their ids.
+func (i *incident) submit(ctx context.Context, requests []submit.Request) (ids []int64, err error) {
 	done, err := submit.New(i.demo.store, i.demo.relay).RequestMany(ctx, requests)
 	if err != nil {
 		return nil, fmt.Errorf("request the executions of the incident: %w", err)

@@ -1,6 +1,5 @@
--- The dead letters of an incident: those after $1, up to $5, that are about the copied messages of
--- the annex ($2: the worker in whose queue they died), events of the mirror ($3), or
--- messages that the sick publisher sent ($4).
+-- The dead letters of an incident, from $1 to $5: copied messages of the annex (in the queue of the worker
+-- $2), events of the mirror ($3), and messages of the broken publisher ($4).
 SELECT l.id, l.grp, coalesce(l.decision, ''), coalesce(l.execution, 0)
 FROM (
     SELECT d.id, d.decision, d.execution, CASE

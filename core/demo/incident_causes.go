@@ -2,10 +2,11 @@ package demo
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,29 +20,20 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-//go:embed annex.sql
-var annexSQL string
-
-//go:embed annex_work.sql
-var annexWorkSQL string
-
-//go:embed stray.sql
-var straySQL string
-
 // annexName is the worker that consumes nothing.
 const annexName = "annex-worker"
 
-// annexTTL is how long a hand-over waits in the queue of the annex.
+// annexTTL is how long a dispatch waits in the queue of the annex.
 const annexTTL = 6 * time.Second
 
-// annexKnown is how long the replicas may take to hear of a new worker.
+// annexKnown is how long the replicas may take to notice a new worker.
 const annexKnown = 2 * time.Second
 
-// annexCapabilities attract the actions of the pack ops and keep all others away.
+// annexCapabilities attracts the actions of the pack ops and no others.
 const annexCapabilities = `{"runtimes": ["native", "python", "shell"], "max_concurrent_executions": 200,
 	"labels": {"site": "annex"}, "taints": [{"key": "annex", "effect": "no_schedule"}]}`
 
-// annex is a worker of another make that sends heartbeats and consumes nothing.
+// annex is a worker that sends heartbeats and consumes nothing.
 type annex struct {
 	demo *Demo
 	id   int64
@@ -51,8 +43,9 @@ type annex struct {
 
 func (i *incident) openAnnex(ctx context.Context) error {
 	d, a := i.demo, &annex{demo: i.demo}
-	if err := d.store.Pool().QueryRow(ctx, annexSQL, annexName, annexCapabilities).Scan(&a.id); err != nil {
-		return fmt.Errorf("register %s: %w", annexName, err)
+	err := d.queryRow(ctx, "register "+annexName, annexSQL, args{annexName, annexCapabilities}, &a.id)
+	if err != nil {
+		return err
 	}
 	if err := d.broker.DeclareWorker(ctx, a.id, annexTTL); err != nil {
 		return fmt.Errorf("declare the queues of %s: %w", annexName, err)
@@ -63,7 +56,7 @@ func (i *incident) openAnnex(ctx context.Context) error {
 		for supervise.Sleep(beating, time.Second) {
 			_, err := d.store.Pool().Exec(beating, "UPDATE worker SET last_heartbeat = now() WHERE id = $1", a.id)
 			if err != nil && beating.Err() == nil {
-				d.logger.WarnContext(beating, "A heartbeat could not be written", "worker", annexName, "error", err)
+				d.logger.WarnContext(beating, "Failed to write a heartbeat", "worker", annexName, "error", err)
 			}
 		}
 	})
@@ -71,16 +64,16 @@ func (i *incident) openAnnex(ctx context.Context) error {
 	return nil
 }
 
-// close has the annex leave: it is inactive, and its queues are deleted.
+// close sets the annex inactive and deletes its queues.
 func (a *annex) close(ctx context.Context) error {
 	a.stop()
 	a.done.Wait()
 	_, err := a.demo.store.Pool().Exec(ctx, "UPDATE worker SET status = 'inactive' WHERE id = $1", a.id)
 	if err != nil {
-		return fmt.Errorf("let %s leave: %w", annexName, err)
+		return fmt.Errorf("stop %s: %w", annexName, err)
 	}
-	// Hand-overs expire into the ledger; requests to cancel and news of packs have no taker.
-	err = until(ctx, "await the hand-overs in the queue of "+annexName, func(ctx context.Context) (bool, error) {
+	// Dispatches expire into the ledger; nothing consumes cancel requests and pack messages.
+	err = until(ctx, "wait for the dispatches in the queue of "+annexName, func(ctx context.Context) (bool, error) {
 		deleted, _, err := a.demo.broker.DeleteQueueIfIdle(ctx, message.WorkerExecutionsQueue(a.id))
 		return deleted, err
 	})
@@ -91,18 +84,18 @@ func (a *annex) close(ctx context.Context) error {
 	return err
 }
 
-// The mirror consumes every event, as a service beside the engine may.
+// The mirror is a service beside the engine that consumes every event.
 const (
 	mirrorQueue = "mirror.events"
 	mirrorTTL   = 5 * time.Second
 )
 
-// mirror is that service: it keeps the ids of the events that it took.
+// mirror is that service. It keeps the ids of the consumed events.
 type mirror struct {
 	demo *Demo
 
 	mu       sync.Mutex
-	consumer *broker.Consumer // nil while it is away; guarded by mu
+	consumer *broker.Consumer // nil while it is closed; guarded by mu
 	stop     context.CancelFunc
 	seen     map[int64]bool // guarded by mu
 	done     sync.WaitGroup
@@ -124,7 +117,7 @@ func (d *Demo) startMirror(ctx context.Context) error {
 	return d.mirror.open(ctx)
 }
 
-// open consumes; a mirror that does so already goes on.
+// open starts consuming. An open mirror continues.
 func (m *mirror) open(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,9 +128,9 @@ func (m *mirror) open(ctx context.Context) error {
 	if err := consumer.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("start the mirror: %w", err)
 	}
-	taking, stop := context.WithCancel(context.WithoutCancel(ctx))
+	consuming, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m.consumer, m.stop = consumer, stop
-	m.done.Go(func() { m.take(taking, consumer) })
+	m.done.Go(func() { m.consume(consuming, consumer) })
 	return nil
 }
 
@@ -161,11 +154,11 @@ func (d *Demo) stopMirror(ctx context.Context) {
 	}
 	d.mirror.close()
 	if _, _, _, err := d.broker.DeleteQueueIfUnused(ctx, mirrorQueue); err != nil {
-		d.logger.WarnContext(ctx, "The queue of the mirror could not be deleted", "error", err)
+		d.logger.WarnContext(ctx, "Failed to delete the queue of the mirror", "error", err)
 	}
 }
 
-func (m *mirror) take(ctx context.Context, consumer *broker.Consumer) {
+func (m *mirror) consume(ctx context.Context, consumer *broker.Consumer) {
 	for {
 		var batch *broker.Batch
 		select {
@@ -180,26 +173,22 @@ func (m *mirror) take(ctx context.Context, consumer *broker.Consumer) {
 			}
 		}
 		m.mu.Unlock()
-		_ = batch.Ack() // a lost connection brings the events again
+		_ = batch.Ack() // after a lost connection the broker redelivers the events
 	}
 }
 
-// events are the ids that the mirror took.
+// events returns the ids of the consumed events.
 func (m *mirror) events() []int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ids := make([]int64, 0, len(m.seen))
-	for id := range m.seen {
-		ids = append(ids, id)
-	}
-	return ids
+	return slices.AppendSeq([]int64{}, maps.Keys(m.seen))
 }
 
-// closeMirror has the mirror go away once it has taken every event so far. No order is
-// placed until it is back: it misses the parcels of the incident and no other event.
+// closeMirror closes the mirror after it has consumed every event so far. No order is placed until it
+// opens again: it misses only the parcels of the incident.
 func (i *incident) closeMirror(ctx context.Context) error {
 	i.demo.holdOrders(true)
-	err := until(ctx, "await the events that the mirror takes", func(ctx context.Context) (bool, error) {
+	err := until(ctx, "wait for the mirror to consume all events", func(ctx context.Context) (bool, error) {
 		_, missed, err := i.mirrored(ctx)
 		return err == nil && missed == 0, err
 	})
@@ -207,37 +196,36 @@ func (i *incident) closeMirror(ctx context.Context) error {
 	return err
 }
 
-// bringMirrorBack has the mirror consume again, and orders be placed.
+// bringMirrorBack opens the mirror and resumes the orders.
 func (d *Demo) bringMirrorBack(ctx context.Context) error {
 	defer d.holdOrders(false)
 	return d.mirror.open(ctx)
 }
 
-// openMirror brings the mirror back once the events have expired that it missed.
+// openMirror brings the mirror back after the missed events have expired.
 func (i *incident) openMirror(ctx context.Context) error {
-	err := until(ctx, "await the events that expire", func(ctx context.Context) (bool, error) {
-		list, err := i.letters(ctx)
+	err := until(ctx, "wait for the events to expire", func(ctx context.Context) (bool, error) {
+		list, err := i.deadLetters(ctx)
 		return err == nil && waiting(list)[groupMirror] >= i.size(), err
 	})
 	return errors.Join(err, i.demo.bringMirrorBack(ctx))
 }
 
-// sendBroken publishes requests that no program can read.
+// sendBroken publishes unreadable requests.
 func (i *incident) sendBroken(ctx context.Context) error {
 	body := []byte(`{"message_type": "ExecutionRequested", "payload": {"execution_id": `)
 	var messages []broker.Message
 	for n := range i.size() {
-		id := fmt.Sprintf("%s-%d-%d", "sick", time.Now().UnixNano(), n)
+		id := fmt.Sprintf("sick-%d-%d", time.Now().UnixNano(), n)
 		i.broken = append(i.broken, id)
 		messages = append(messages, broker.Message{
-			ID: id, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested,
-			Body: body,
+			ID: id, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested, Body: body,
 		})
 	}
 	return i.publish(ctx, messages)
 }
 
-// publish sends messages until the broker has all of them.
+// publish retries until the broker has confirmed all messages.
 func (i *incident) publish(ctx context.Context, messages []broker.Message) error {
 	return until(ctx, "publish", func(ctx context.Context) (bool, error) {
 		var left []broker.Message
@@ -252,32 +240,21 @@ func (i *incident) publish(ctx context.Context, messages []broker.Message) error
 	})
 }
 
-// countries are those of the invoices; the bad release knows two of them.
+// countries are the countries of the invoices. The bad release supports two of them.
 var countries = []string{"france", "japan", "spain", "norway", "iceland"}
-
-// request asks for what the annex is to run, for invoices, and scans parcels.
-func (i *incident) request(ctx context.Context) error {
-	for _, ask := range []func(context.Context) error{i.requestPrints, i.requestFaxes, i.requestInvoices,
-		i.scanParcels} {
-		if err := ask(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 func (i *incident) requestPrints(ctx context.Context) (err error) {
 	supervise.Sleep(ctx, annexKnown)
-	i.prints, err = i.ask(ctx, numbered("ops.print", i.size()))
+	i.prints, err = i.submit(ctx, numbered("ops.print", i.size()))
 	return err
 }
 
 func (i *incident) requestFaxes(ctx context.Context) (err error) {
-	i.faxes, err = i.ask(ctx, numbered("ops.fax", i.size()))
+	i.faxes, err = i.submit(ctx, numbered("ops.fax", i.size()))
 	return err
 }
 
-// invoices is how many invoices are requested while the bad release is there.
+// invoices is the number of invoices requested during the bad release.
 const invoices = 25
 
 func (i *incident) requestInvoices(ctx context.Context) (err error) {
@@ -286,7 +263,7 @@ func (i *incident) requestInvoices(ctx context.Context) (err error) {
 		params := fmt.Sprintf(`{"number": %d, "country": %q}`, n, countries[n%len(countries)])
 		requests = append(requests, submit.Request{ActionRef: "ops.invoice", Params: json.RawMessage(params)})
 	}
-	i.invoices, err = i.ask(ctx, requests)
+	i.invoices, err = i.submit(ctx, requests)
 	return err
 }
 
@@ -303,7 +280,7 @@ func (i *incident) scanParcels(ctx context.Context) error {
 	return nil
 }
 
-// numbered are so many requests of one action.
+// numbered returns n requests of one action.
 func numbered(ref string, n int) []submit.Request {
 	requests := make([]submit.Request, n)
 	for k := range requests {
@@ -312,30 +289,30 @@ func numbered(ref string, n int) []submit.Request {
 	return requests
 }
 
-// copyMessages publishes copies of the messages of the annex for another worker, as a
-// script of a colleague does who does not know that a hand-over names its worker. Each
-// copy dies there and waits for a person. The messages themselves expire in the queue of
-// the annex, and the engine decides about them alone.
+// copyMessages publishes copies of the messages of the annex to another worker, like a script that
+// ignores that a dispatch names its worker. Each copy becomes a dead letter there and waits for the
+// user. The originals expire in the queue of the annex, and the engine decides them.
 func (i *incident) copyMessages(ctx context.Context) error {
 	name := workerName(0)
-	err := i.demo.store.Pool().QueryRow(ctx, "SELECT id FROM worker WHERE name = $1", name).Scan(&i.target)
+	err := i.demo.queryRow(ctx, "find "+name, "SELECT id FROM worker WHERE name = $1", args{name}, &i.target)
 	if err != nil {
-		return fmt.Errorf("look for %s: %w", name, err)
+		return err
 	}
 	asked := slices.Concat(i.prints, i.faxes)
 	copied := map[int64]bool{}
 	var handed []int64
-	err = until(ctx, "copy the hand-overs of "+annexName, func(ctx context.Context) (bool, error) {
+	err = until(ctx, "copy the dispatches of "+annexName, func(ctx context.Context) (bool, error) {
 		if err := i.copySome(ctx, len(asked), copied); err != nil {
 			return false, err
 		}
 		var here []int64
 		waiting := 0
-		err := i.demo.store.Pool().QueryRow(ctx, annexWorkSQL, i.annex.id, asked).Scan(&handed, &here, &waiting)
+		err := i.demo.queryRow(ctx, "read the dispatches of "+annexName, annexWorkSQL, args{i.annex.id, asked},
+			&handed, &here, &waiting)
 		missed := slices.ContainsFunc(here, func(id int64) bool { return !copied[id] })
 		return err == nil && waiting == 0 && !missed, err
 	})
-	// On a slow machine some expire before they are copied, or are handed elsewhere.
+	// On a slow machine some expire before they are copied, or run at other workers.
 	rest := func(id int64) bool { return !copied[id] }
 	for _, id := range slices.DeleteFunc(asked, func(id int64) bool { return copied[id] }) {
 		switch {
@@ -349,8 +326,8 @@ func (i *incident) copyMessages(ctx context.Context) error {
 	return err
 }
 
-// copySome copies what waits now, and notes the executions. The messages return to their
-// queue when the connection ends.
+// copySome copies the waiting messages and records their executions. The messages return to their queue
+// when the drain closes.
 func (i *incident) copySome(ctx context.Context, most int, copied map[int64]bool) (err error) {
 	drain, err := i.demo.broker.Drain(ctx, message.WorkerExecutionsQueue(i.annex.id), most, most)
 	if err != nil {
@@ -386,42 +363,35 @@ func (i *incident) copySome(ctx context.Context, most int, copied map[int64]bool
 	return nil
 }
 
-// release replaces files of the pack ops by those of the next release.
+// release replaces files of the pack ops with the next release.
 func (i *incident) release(ctx context.Context) error {
+	return errors.Join(i.placeRelease(releaseFiles, "release"), i.demo.applyOps(ctx))
+}
+
+// rollBack restores the earlier release after the invoices have ended.
+func (i *incident) rollBack(ctx context.Context) error {
+	err := until(ctx, "wait for the ends of the invoices", func(ctx context.Context) (bool, error) {
+		list, err := i.lastOf(ctx, i.invoices)
+		return err == nil && all(list, "completed", "failed"), err
+	})
+	return errors.Join(err, i.placeRelease(packs, "packs/ops"), i.demo.applyOps(ctx))
+}
+
+// placeRelease writes the files that differ between the releases of the pack ops.
+func (i *incident) placeRelease(files embed.FS, folder string) error {
 	for _, name := range []string{"pack.yaml", "actions/invoice.sh"} {
-		content, err := releaseFiles.ReadFile("release/" + name)
+		content, err := files.ReadFile(folder + "/" + name)
 		if err != nil {
 			return err
 		}
-		if err := place(filepath.Join(i.demo.opsDir(), filepath.FromSlash(name)), content); err != nil {
-			return fmt.Errorf("write the release: %w", err)
+		if err := replaceFile(filepath.Join(i.demo.opsDir(), filepath.FromSlash(name)), content); err != nil {
+			return fmt.Errorf("write a release of the pack ops: %w", err)
 		}
 	}
-	return i.demo.applyOps(ctx)
+	return nil
 }
 
-// rollBack brings the earlier release back, once the invoices have ended.
-func (i *incident) rollBack(ctx context.Context) error {
-	err := until(ctx, "await the ends of the invoices", func(ctx context.Context) (bool, error) {
-		list, err := i.lastOf(ctx, i.invoices)
-		if err != nil {
-			return false, err
-		}
-		for _, l := range list {
-			if l.status != "completed" && l.status != "failed" {
-				return false, nil
-			}
-		}
-		return true, nil
-	})
-	for _, name := range []string{"pack.yaml", "actions/invoice.sh"} {
-		err = errors.Join(err, i.demo.restore(filepath.Join("packs", "ops", filepath.FromSlash(name))))
-	}
-	return errors.Join(err, i.demo.applyOps(ctx))
-}
-
-// deleteFax deletes an action, by its file, and requests it as a service does that has
-// not heard of it.
+// deleteFax deletes the file of an action, and requests the action like a service that still knows it.
 func (i *incident) deleteFax(ctx context.Context) error {
 	if err := os.Remove(filepath.Join(i.demo.opsDir(), "actions", "fax.yaml")); err != nil {
 		return fmt.Errorf("delete ops.fax: %w", err)
@@ -432,8 +402,9 @@ func (i *incident) deleteFax(ctx context.Context) error {
 	var messages []broker.Message
 	for range 3 {
 		var id int64
-		if err := i.demo.store.Pool().QueryRow(ctx, straySQL, "ops.fax", `{"number": 200}`).Scan(&id); err != nil {
-			return fmt.Errorf("request the deleted action: %w", err)
+		err := i.demo.queryRow(ctx, "request the deleted action", straySQL, args{"ops.fax", `{"number": 200}`}, &id)
+		if err != nil {
+			return err
 		}
 		i.strays = append(i.strays, id)
 		envelope := message.New(message.TypeExecutionRequested,
@@ -453,35 +424,15 @@ func (i *incident) deleteFax(ctx context.Context) error {
 // opsDir is the folder of the pack ops.
 func (d *Demo) opsDir() string { return filepath.Join(d.packsDir(), "ops") }
 
-// applyOps applies the pack ops and deletes what its folder does not describe.
+// applyOps applies the pack ops and deletes everything that its folder does not contain.
 func (d *Demo) applyOps(ctx context.Context) error {
-	files, err := catalog.Read([]string{d.opsDir()}, nil)
-	if err != nil {
-		return fmt.Errorf("read the pack ops: %w", err)
-	}
-	_, err = catalog.New(d.store, nil).Apply(ctx, catalog.Request{
-		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, Prune: true, Actor: "release",
-		Source: "attune-demo",
-	})
-	if err != nil {
-		return fmt.Errorf("apply the pack ops: %w", err)
-	}
-	return nil
+	return d.applyPacks(ctx, d.opsDir(), catalog.Request{Prune: true, Actor: "release"})
 }
 
-// restoreOps brings back the pack ops as it was.
+// restoreOps restores the pack ops.
 func (d *Demo) restoreOps(ctx context.Context) error {
 	if err := d.writePacks(); err != nil {
 		return err
 	}
 	return d.applyOps(ctx)
-}
-
-// restore writes one embedded file of the packs again.
-func (d *Demo) restore(name string) error {
-	content, err := packs.ReadFile(filepath.ToSlash(name))
-	if err != nil {
-		return err
-	}
-	return place(filepath.Join(filepath.Dir(d.packsDir()), name), content)
 }

@@ -1,5 +1,4 @@
--- The attempt of each execution of an incident ($1) that tells how it ended: the first that
--- completed, otherwise the last. A further repetition changes nothing about work that is done.
+-- The decisive attempt of each execution of an incident ($1): the first completed one, otherwise the last.
 SELECT r.id, coalesce(last.id, 0), coalesce(last.status::text, 'missing')
 FROM unnest($1::bigint[]) AS r (id)
 LEFT JOIN LATERAL (

@@ -2,10 +2,8 @@ package demo
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,11 +11,7 @@ import (
 	"strings"
 )
 
-//go:embed unmirrored.sql
-var unmirroredSQL string
-
-// triageCommands are what a person types to triage the incident. The tutorial has the
-// same lines.
+// triageCommands triage the incident. The tutorial has the same commands.
 var triageCommands = []string{
 	`attune-executor workers cordon annex-worker --reason 'it consumes nothing'`,
 	`attune-executor dlq requeue --reason 'the mirror is back' ` +
@@ -30,30 +24,34 @@ var triageCommands = []string{
 	`attune-executor execution retry --action ops.invoice --status failed --since 5m --reason 'ops 1.4.0 is back' --yes`,
 }
 
-// triage types the commands, as a person does, in a folder of its own.
+// triage runs the commands in a folder of its own.
 func (i *incident) triage(ctx context.Context, news chan<- string) {
 	if n := i.demo.earlier.open; n > 0 {
-		tell(ctx, news,
-			fmt.Sprintf("%d dead letters of earlier runs wait too: the commands decide the ones they match", n))
+		notify(ctx, news,
+			fmt.Sprintf("%d dead letters of earlier runs wait too; the commands decide the matching ones", n))
 	}
 	folder, err := os.MkdirTemp("", "attune-demo-")
 	if err != nil {
 		i.failures = append(i.failures, err.Error())
 		return
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // it is a copy of what the ledger has
+	defer os.RemoveAll(folder) //nolint:errcheck // the ledger has the same content
 	for _, line := range triageCommands {
-		tell(ctx, news, "$ "+line)
-		out, err := i.typed(ctx, folder, line)
-		said := strings.Split(strings.TrimSpace(out), "\n")
-		tell(ctx, news, said[len(said)-1])
-		if err != nil { // what earlier runs have left may be refused; what counts is how this incident ends
-			i.demo.logger.InfoContext(ctx, "A command of the triage was refused", "command", line, "error", err,
-				"output", out)
+		notify(ctx, news, "$ "+line)
+		// The shell finds this program.
+		cmd := exec.CommandContext(ctx, "sh", "-c", line)
+		cmd.Dir = folder
+		path := filepath.Dir(i.demo.cfg.Binary) + string(filepath.ListSeparator) + os.Getenv("PATH")
+		cmd.Env = append(append(os.Environ(), i.demo.Env()...), "PATH="+path)
+		out, err := cmd.CombinedOutput()
+		text := strings.TrimSpace(string(out))
+		notify(ctx, news, text[strings.LastIndexByte(text, '\n')+1:])
+		if err != nil { // dead letters of earlier runs may be refused; undone checks this incident
+			i.demo.logger.InfoContext(ctx, "Triage command refused", "command", line, "error", err, "output", text)
 		}
 	}
-	err = i.patiently(ctx, func(ctx context.Context) error {
-		return until(ctx, "await what follows from the triage", func(ctx context.Context) (bool, error) {
+	err = i.bounded(ctx, func(ctx context.Context) error {
+		return until(ctx, "wait for the results of the triage", func(ctx context.Context) (bool, error) {
 			left, err := i.undone(ctx)
 			return err == nil && len(left) == 0, err
 		})
@@ -63,26 +61,15 @@ func (i *incident) triage(ctx context.Context, news chan<- string) {
 	}
 }
 
-// typed runs one line in a shell that finds this program.
-func (i *incident) typed(ctx context.Context, folder, line string) (string, error) {
-	cmd := exec.CommandContext(ctx, "sh", "-c", line)
-	cmd.Dir = folder
-	path := filepath.Dir(i.demo.cfg.Binary) + string(filepath.ListSeparator) + os.Getenv("PATH")
-	cmd.Env = append(append(os.Environ(), i.demo.Env()...), "PATH="+path)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// undone says what the triage of the incident has left undone, nothing if all is done: the
-// letters that wait, the executions that did not complete, and the events that the mirror
-// did not take.
+// undone lists the waiting dead letters, the executions without success, and the events that the mirror
+// has not consumed.
 func (i *incident) undone(ctx context.Context) ([]string, error) {
-	letters, err := i.letters(ctx)
+	list, err := i.deadLetters(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var left []string
-	counts := waiting(letters)
+	counts := waiting(list)
 	for _, group := range slices.Sorted(maps.Keys(counts)) {
 		left = append(left, fmt.Sprintf("%d dead letters wait: %s", counts[group], groupText[group]))
 	}
@@ -116,39 +103,33 @@ func (i *incident) undone(ctx context.Context) ([]string, error) {
 	return left, nil
 }
 
-// groupText says what to do with a group of dead letters.
+// groupText describes a group of dead letters and what to do with them.
 var groupText = map[string]string{
 	groupMirror: "events that expired while the mirror was away: requeue them",
-	groupPrint:  "hand-overs of ops.print that no worker began: requeue them, and another worker runs them",
-	groupFax:    "hand-overs of ops.fax that the engine has repeated: discard them",
-	groupBroken: "messages that no program can read: export them, then discard them",
+	groupPrint:  "dispatches of ops.print that no worker started: requeue them, and another worker runs them",
+	groupFax:    "dispatches of ops.fax that the engine has retried: discard them",
+	groupBroken: "unreadable messages: export them, then discard them",
 }
 
-// mirrored counts the events of the incident, and the events that the mirror did not take.
+// mirrored counts the events of the incident, and those missing in the mirror.
 func (i *incident) mirrored(ctx context.Context) (all, missed int64, err error) {
-	err = i.demo.store.Pool().QueryRow(ctx, unmirroredSQL, i.beforeEvent, i.demo.mirror.events(),
-		i.lastEvent).Scan(&all, &missed)
-	if err != nil {
-		return 0, 0, fmt.Errorf("compare events with the mirror: %w", err)
-	}
-	return all, missed, nil
+	err = i.demo.queryRow(ctx, "compare events with the mirror", unmirroredSQL,
+		args{i.beforeEvent, i.demo.mirror.events(), i.lastEvent}, &all, &missed)
+	return all, missed, err
 }
 
-// report says how an incident ended, and returns what did not go as planned.
+// report describes the end of an incident, and returns the broken promises.
 func (i *incident) report(ctx context.Context) (lines, problems []string, err error) {
 	if i.left != nil {
-		if len(i.left.lost) > 0 {
-			problems = i.left.lost
-		}
-		return i.left.lines(i.demo.cfg.Practice, i.failures), problems, nil
+		return i.left.lines(i.demo.cfg.Practice, i.failures), i.left.lost, nil
 	}
-	letters, err := i.letters(ctx)
+	list, err := i.deadLetters(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	by := map[string]map[string]int{}
 	total, alone := 0, 0
-	for _, l := range letters {
+	for _, l := range list {
 		if l.group == "" {
 			alone++
 			continue
@@ -163,9 +144,8 @@ func (i *incident) report(ctx context.Context) (lines, problems []string, err er
 		i.name(), total, len(by), alone))
 	for _, group := range groups {
 		n := by[group]
-		text := fmt.Sprintf("    %-33s %6d requeued, %d discarded, %d wait", groupName[group], n["requeued"],
-			n["discarded"], n[""])
-		lines = append(lines, text)
+		lines = append(lines, fmt.Sprintf("    %-33s %6d requeued, %d discarded, %d wait", groupName[group],
+			n["requeued"], n["discarded"], n[""]))
 	}
 	left, err := i.undone(ctx)
 	if err != nil {
@@ -176,7 +156,7 @@ func (i *incident) report(ctx context.Context) (lines, problems []string, err er
 		problems = slices.Concat(i.failures, left, misjudged(by))
 	case i.cut:
 		lines = append(lines, "    not complete          you quit while it began")
-	default: // people may leave when they like
+	default: // the user may quit at any time
 		for _, text := range i.failures {
 			lines = append(lines, "    not brought about     "+text)
 		}
@@ -202,7 +182,7 @@ func (i *incident) report(ctx context.Context) (lines, problems []string, err er
 	return lines, problems, nil
 }
 
-// name is that of the incident among those of the run.
+// name returns the title of the incident in the report.
 func (i *incident) name() string {
 	if len(i.demo.incidents) == 1 {
 		return "incident"
@@ -210,33 +190,26 @@ func (i *incident) name() string {
 	return fmt.Sprintf("incident %d", i.number+1)
 }
 
-//go:embed earlier.sql
-var earlierSQL string
-
-// earlier is what earlier runs in the same folder have left in the ledger.
+// earlier describes the ledger at the start of the run.
 type earlier struct {
-	letter int64 // the newest dead letter before this run
-	open   int64 // how many waited then
+	newest int64 // the newest dead letter
+	open   int64 // the number of waiting dead letters
 }
 
-// readEarlier notes what waits in the ledger before the run.
 func (d *Demo) readEarlier(ctx context.Context) error {
-	const newest = int64(math.MaxInt64)
-	if err := d.store.Pool().QueryRow(ctx, earlierSQL, newest).Scan(&d.earlier.letter, &d.earlier.open); err != nil {
-		return fmt.Errorf("read the dead letters of earlier runs: %w", err)
-	}
-	return nil
+	return d.queryRow(ctx, "read the dead letters of earlier runs", earlierSQL, args{int64(openEnd)},
+		&d.earlier.newest, &d.earlier.open)
 }
 
-// incidentReport says how each incident ended, or that none began, what became of
-// dead letters of earlier runs, and what was not as promised.
+// incidentReport describes the end of each incident and the dead letters of earlier runs, and returns the
+// broken promises.
 func (d *Demo) incidentReport(ctx context.Context) (lines, problems []string, err error) {
 	for _, i := range d.incidents {
-		told, wrong, err := i.report(ctx)
+		some, wrong, err := i.report(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		lines, problems = append(lines, told...), append(problems, wrong...)
+		lines, problems = append(lines, some...), append(problems, wrong...)
 	}
 	if len(d.incidents) == 0 && d.cfg.Faults && d.watched() {
 		lines = []string{"  incident              had not begun when you quit"}
@@ -245,8 +218,9 @@ func (d *Demo) incidentReport(ctx context.Context) (lines, problems []string, er
 		return lines, problems, nil
 	}
 	var last, open int64
-	if err := d.store.Pool().QueryRow(ctx, earlierSQL, d.earlier.letter).Scan(&last, &open); err != nil {
-		return nil, nil, fmt.Errorf("read the dead letters of earlier runs: %w", err)
+	err = d.queryRow(ctx, "read the dead letters of earlier runs", earlierSQL, args{d.earlier.newest}, &last, &open)
+	if err != nil {
+		return nil, nil, err
 	}
 	text := fmt.Sprintf(
 		"  earlier runs          %8d dead letters waited at the start: %d were decided in this run, %d wait",
@@ -254,8 +228,7 @@ func (d *Demo) incidentReport(ctx context.Context) (lines, problems []string, er
 	return append(lines, text), problems, nil
 }
 
-// next says what to do after a demo whose first incident has not begun, or has left dead
-// letters that wait or executions that have not completed; nothing otherwise.
+// next describes how to continue after a demo whose first incident has not begun or is not triaged.
 func (d *Demo) next(ctx context.Context) ([]string, error) {
 	if !d.watched() || !d.cfg.Faults || d.cfg.Practice != "" {
 		return nil, nil
@@ -268,13 +241,13 @@ func (d *Demo) next(ctx context.Context) ([]string, error) {
 	}
 	return []string{
 		"NEXT",
-		"  `make demo` again: what waits in the ledger still does, and ten seconds after the dashboard opens an incident begins.",
+		"  Run `make demo` again: the ledger keeps its dead letters, and ten seconds after the start the next incident begins.",
 		"  docs/tutorial-triage.md then leads to a clean queue, in ten keys or in seven commands.",
-		"  Without the dashboard: `make demo </dev/null | cat` types the commands and says what came of each execution.",
+		"  Without the dashboard: `make demo </dev/null | cat` runs the commands and checks each execution.",
 	}, nil
 }
 
-// misjudged names groups that the commands did not decide as the tutorial says.
+// misjudged returns the groups that the commands decided otherwise than the tutorial.
 func misjudged(by map[string]map[string]int) (problems []string) {
 	for _, group := range groups {
 		want := "discarded"
@@ -297,6 +270,5 @@ func misjudged(by map[string]map[string]int) (problems []string) {
 // groupName names the groups in the report.
 var groupName = map[string]string{
 	groupMirror: "events that the mirror missed", groupPrint: "not begun, to another worker",
-	groupFax:    "repeated already, stale",
-	groupBroken: "unreadable",
+	groupFax: "repeated already, stale", groupBroken: "unreadable",
 }

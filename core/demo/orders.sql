@@ -1,4 +1,4 @@
--- Orders that are under way, the newest first; $2: those that are paused.
+-- Orders under way, newest first; with $2 only the paused ones.
 SELECT coalesce(array_agg(w.execution ORDER BY w.execution DESC), '{}')
 FROM workflow_execution w
 JOIN execution e ON e.id = w.execution

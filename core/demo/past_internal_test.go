@@ -22,18 +22,13 @@ func fresh(t *testing.T) (*Demo, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
 	d := &Demo{cfg: Config{Out: out, Workers: 4}, store: testkit.Store(t)}
-	require.NoError(t, d.seed(t.Context()))
-	files, err := catalog.Read([]string{"packs"}, nil)
-	require.NoError(t, err)
-	_, err = catalog.New(d.store, nil).Apply(t.Context(),
-		catalog.Request{Set: files.Set, Policies: files.Policies, Actor: "demo"})
-	require.NoError(t, err)
+	testkit.Exec(t, d.store, seedSQL)
+	require.NoError(t, d.applyPacks(t.Context(), "packs", catalog.Request{Actor: "demo"}))
 	return d, out
 }
 
-// TestThePastFillsEveryChart: whatever the dashboard reads about the last hour has
-// something to show; no invariant and no alert is about it, nothing of it is left to do,
-// and it counts in no total of the run.
+// The made-up hour fills every chart of the dashboard. It breaks no invariant, raises no alert, leaves
+// nothing to decide, and counts in no total of the run.
 func TestThePastFillsEveryChart(t *testing.T) {
 	t.Parallel()
 	d, out := fresh(t)
@@ -135,8 +130,7 @@ func TestThePastFillsEveryChart(t *testing.T) {
 	require.Zero(t, unmarked)
 }
 
-// TestThePastIsWrittenWhereItIsMissing: not again beside recent executions, and behind
-// what ended half an hour ago only since then.
+// The demo fills only the unrecorded part of the last hour.
 func TestThePastIsWrittenWhereItIsMissing(t *testing.T) {
 	t.Parallel()
 	d, out := fresh(t)

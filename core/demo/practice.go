@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,34 +11,31 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-//go:embed overrides.sql
-var overridesSQL string
-
-// practice is one incident by itself, for people who want to practise it.
+// practice is one incident to practise.
 type practice struct {
 	steps func(*incident) []step
-	// judge says how the trainee has left it. Only what is over is wrong; what can still be
-	// done is undone.
+	// judge compares the state with the right decisions. Irreversible mistakes are wrong; open tasks are
+	// undone.
 	judge func(context.Context, *incident, *verdict) error
-	// end ends the cause for the trainee who did not.
+	// end ends the cause if the user did not.
 	end func(context.Context, *incident) error
 }
 
-// verdict is how an incident was left.
+// verdict judges the user's decisions.
 type verdict struct{ right, wrong, undone, lost []string }
 
 // practices are the incidents by name; docs/incidents.md has a section for each.
 var practices = map[string]practice{
 	"deaf-worker": {
 		steps: func(i *incident) []step {
-			return []step{{"", i.prepare}, {"incident: a worker consumes nothing", i.openAnnex}, {"", i.requestPrints}}
+			return []step{{"incident: a worker consumes nothing", i.openAnnex}, {"", i.requestPrints}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
 			kept := false
-			err := i.demo.store.Pool().QueryRow(ctx, "SELECT cordoned OR draining FROM worker WHERE id = $1",
-				i.annex.id).Scan(&kept)
+			err := i.demo.queryRow(ctx, "read "+annexName, "SELECT cordoned OR draining FROM worker WHERE id = $1",
+				args{i.annex.id}, &kept)
 			if err != nil {
-				return fmt.Errorf("read %s: %w", annexName, err)
+				return err
 			}
 			v.put(kept, annexName+" is given no work", annexName+" may still be given work: cordon or drain it")
 			return i.ran(ctx, v, "ops.print", i.prints)
@@ -48,7 +44,6 @@ var practices = map[string]practice{
 	"copied-messages": {
 		steps: func(i *incident) []step {
 			return []step{
-				{"", i.prepare},
 				{"incident: a worker consumes nothing", i.openAnnex},
 				{"", i.requestPrints},
 				{"", i.requestFaxes},
@@ -56,41 +51,39 @@ var practices = map[string]practice{
 			}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
-			err := i.letterVerdict(ctx, v, map[string]string{groupPrint: "requeued", groupFax: "discarded"})
+			err := i.deadLetterVerdict(ctx, v, map[string]string{groupPrint: "requeued", groupFax: "discarded"})
 			return errors.Join(err, i.ran(ctx, v, "ops.print", i.prints), i.ran(ctx, v, "ops.fax", i.faxes))
 		},
 	},
 	"broken-messages": {
 		steps: func(i *incident) []step {
-			return []step{{"", i.prepare}, {"incident: a publisher sends broken messages", i.sendBroken}}
+			return []step{{"incident: a publisher sends broken messages", i.sendBroken}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
-			return i.letterVerdict(ctx, v, map[string]string{groupBroken: "discarded"})
+			return i.deadLetterVerdict(ctx, v, map[string]string{groupBroken: "discarded"})
 		},
 	},
 	"consumer-away": {
 		steps: func(i *incident) []step {
 			return []step{
-				{"", i.prepare},
 				{"incident: the mirror of events is away", i.closeMirror},
 				{"", i.scanParcels},
 				{"incident: the mirror of events is back", i.openMirror},
 			}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
-			if err := i.letterVerdict(ctx, v, map[string]string{groupMirror: "requeued"}); err != nil {
+			if err := i.deadLetterVerdict(ctx, v, map[string]string{groupMirror: "requeued"}); err != nil {
 				return err
 			}
 			all, missed, err := i.mirrored(ctx)
-			v.put(missed == 0, fmt.Sprintf("the mirror has taken all %d events", all),
-				fmt.Sprintf("the mirror did not take %d events", missed))
+			v.put(missed == 0, fmt.Sprintf("the mirror has all %d events", all),
+				fmt.Sprintf("the mirror lacks %d events", missed))
 			return err
 		},
 	},
 	"bad-release": {
 		steps: func(i *incident) []step {
 			return []step{
-				{"", i.prepare},
 				{"incident: ops 1.5.0 is released", i.release},
 				{"", i.requestInvoices},
 				{"incident: ops 1.4.0 is back", i.rollBack},
@@ -102,8 +95,8 @@ var practices = map[string]practice{
 	},
 	"forgotten-pause": {
 		steps: func(i *incident) []step {
-			return []step{{"", i.prepare}, {"incident: ops.invoice is paused",
-				i.say(triage.Order{Act: triage.Pause, Target: invoiceQueue})}, {"", i.requestInvoices}}
+			return []step{{"incident: ops.invoice is paused",
+				i.override(triage.Order{Act: triage.Pause, Target: invoiceQueue})}, {"", i.requestInvoices}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
 			paused, _, err := i.overrides(ctx, invoiceQueue.Action)
@@ -111,14 +104,14 @@ var practices = map[string]practice{
 			return errors.Join(err, i.ran(ctx, v, "ops.invoice", i.invoices))
 		},
 		end: func(ctx context.Context, i *incident) error {
-			return i.say(triage.Order{Act: triage.Resume, Target: invoiceQueue})(ctx)
+			return i.override(triage.Order{Act: triage.Resume, Target: invoiceQueue})(ctx)
 		},
 	},
 	"lowered-limit": {
 		steps: func(i *incident) []step {
-			return []step{{"", i.prepare}, {
+			return []step{{
 				"incident: the limit of demo.report is one",
-				i.say(triage.Order{Act: triage.Limit, Limit: 1, Target: reports}),
+				i.override(triage.Order{Act: triage.Limit, Limit: 1, Target: reports}),
 			}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
@@ -128,12 +121,12 @@ var practices = map[string]practice{
 			return err
 		},
 		end: func(ctx context.Context, i *incident) error {
-			return i.say(triage.Order{Act: triage.Reset, Target: reports})(ctx)
+			return i.override(triage.Order{Act: triage.Reset, Target: reports})(ctx)
 		},
 	},
 	"stuck-slot": {
 		steps: func(i *incident) []step {
-			return []step{{"", i.prepare}, {"incident: a backup hangs, with a limit of one", i.requestBackups}}
+			return []step{{"incident: a backup hangs, with a limit of one", i.requestBackups}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
 			list, err := i.lastOf(ctx, i.hangs)
@@ -142,34 +135,25 @@ var practices = map[string]practice{
 			}
 			return errors.Join(err, i.ran(ctx, v, "ops.backup", i.backups))
 		},
-		end: func(ctx context.Context, i *incident) error { return i.cancel(ctx, i.hangs) },
+		end: func(ctx context.Context, i *incident) error { return i.demo.cancel(ctx, i.hangs, "the demo ends") },
 	},
 	"flood": {
 		steps: func(i *incident) []step {
-			return []step{{"", i.prepare}, {"incident: a script requests 300 backups of a test host", i.requestFlood}}
+			return []step{{"incident: a script requests 300 backups of a test host", i.requestFlood}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
-			list, err := i.lastOf(ctx, i.hangs)
-			counts := map[string]int{}
-			for _, l := range list {
-				counts[l.status]++
-			}
+			counts, err := i.countEnds(ctx, i.hangs)
 			for _, status := range slices.Sorted(maps.Keys(counts)) {
 				text := fmt.Sprintf("%d backups of the test host: %s", counts[status], status)
-				switch status {
-				case "cancelled", "completed":
-					v.right = append(v.right, text)
-				default:
-					v.undone = append(v.undone, text+": cancel them")
-				}
+				v.put(status == "cancelled" || status == "completed", text, text+": cancel them")
 			}
 			return errors.Join(err, i.ran(ctx, v, "ops.backup of db1", i.backups))
 		},
-		end: func(ctx context.Context, i *incident) error { return i.cancel(ctx, i.hangs) },
+		end: func(ctx context.Context, i *incident) error { return i.demo.cancel(ctx, i.hangs, "the demo ends") },
 	},
 	"paused-workflows": {
 		steps: func(i *incident) []step {
-			return []step{{"", i.prepare}, {"incident: the orders under way are paused", i.pauseOrders}}
+			return []step{{"incident: the orders under way are paused", i.pauseOrders}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
 			left, err := i.demo.underWay(ctx, true)
@@ -181,7 +165,7 @@ var practices = map[string]practice{
 	},
 }
 
-// Practices are the names of the incidents that can be practised.
+// Practices returns the names of the incidents to practise.
 func Practices() []string { return slices.Sorted(maps.Keys(practices)) }
 
 func (v *verdict) put(done bool, right, undone string) {
@@ -192,16 +176,19 @@ func (v *verdict) put(done bool, right, undone string) {
 	}
 }
 
-// ran judges executions that are to complete.
-func (i *incident) ran(ctx context.Context, v *verdict, name string, executions []int64) error {
+// countEnds counts executions by the status of their last attempt.
+func (i *incident) countEnds(ctx context.Context, executions []int64) (map[string]int, error) {
 	list, err := i.lastOf(ctx, executions)
-	if err != nil {
-		return err
-	}
 	counts := map[string]int{}
 	for _, l := range list {
 		counts[l.status]++
 	}
+	return counts, err
+}
+
+// ran judges executions that must complete.
+func (i *incident) ran(ctx context.Context, v *verdict, name string, executions []int64) error {
+	counts, err := i.countEnds(ctx, executions)
 	for _, status := range slices.Sorted(maps.Keys(counts)) {
 		text := fmt.Sprintf("%d executions of %s: %s", counts[status], name, status)
 		switch status {
@@ -215,17 +202,17 @@ func (i *incident) ran(ctx context.Context, v *verdict, name string, executions 
 			v.undone = append(v.undone, text)
 		}
 	}
-	return nil
+	return err
 }
 
-// letterVerdict judges the dead letters of the groups by what was to be decided of them.
-func (i *incident) letterVerdict(ctx context.Context, v *verdict, want map[string]string) error {
-	letters, err := i.letters(ctx)
+// deadLetterVerdict compares the decisions on the dead letters of the groups with the right ones.
+func (i *incident) deadLetterVerdict(ctx context.Context, v *verdict, want map[string]string) error {
+	list, err := i.deadLetters(ctx)
 	if err != nil {
 		return err
 	}
 	counts := map[[2]string]int{}
-	for _, l := range letters {
+	for _, l := range list {
 		if want[l.group] != "" {
 			counts[[2]string{l.group, l.decision}]++
 		}
@@ -248,57 +235,40 @@ func (i *incident) letterVerdict(ctx context.Context, v *verdict, want map[strin
 	return nil
 }
 
-// invoiceQueue is the queue that is paused.
+// invoiceQueue is the target of the forgotten pause.
 var invoiceQueue = triage.Target{Action: "ops.invoice"}
 
-// say acts upon a queue as another operator.
-func (i *incident) say(order triage.Order) func(context.Context) error {
+// override returns a function that applies an override as another operator.
+func (i *incident) override(order triage.Order) func(context.Context) error {
 	order.Reason = "maintenance"
-	return func(ctx context.Context) error {
-		other := triage.New(triage.Config{Actor: "night shift", Source: "attune-demo"}, i.demo.store, i.demo.relay)
-		_, err := other.Say(ctx, order)
-		return err
-	}
+	return i.demo.apply("night shift", order)
 }
 
-// overrides reads whether a queue of the action is paused, and the limit that an operator
-// has set, 0 for none.
+// overrides reads whether a queue of the action is paused, and the operator's limit, 0 for none.
 func (i *incident) overrides(ctx context.Context, action string) (paused bool, limit int, err error) {
-	if err := i.demo.store.Pool().QueryRow(ctx, overridesSQL, action).Scan(&paused, &limit); err != nil {
-		return false, 0, fmt.Errorf("read the queue of %s: %w", action, err)
-	}
-	return paused, limit, nil
+	err = i.demo.queryRow(ctx, "read the queue of "+action, overridesSQL, args{action}, &paused, &limit)
+	return paused, limit, err
 }
 
-// requestBackups asks for one backup that hangs and ten that wait for its slot.
+// requestBackups requests one backup that hangs, and ten that wait for its slot.
 func (i *incident) requestBackups(ctx context.Context) (err error) {
-	if i.hangs, err = i.ask(ctx,
+	if i.hangs, err = i.submit(ctx,
 		[]submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"seconds": 3600}`)}}); err != nil {
 		return err
 	}
-	i.backups, err = i.ask(ctx, slices.Repeat([]submit.Request{{ActionRef: "ops.backup"}}, 10))
+	i.backups, err = i.submit(ctx, slices.Repeat([]submit.Request{{ActionRef: "ops.backup"}}, 10))
 	return err
 }
 
-// requestFlood asks for 300 backups of a test host, and for five of another host behind them.
+// requestFlood requests 300 backups of a test host, and five of another host behind them.
 func (i *incident) requestFlood(ctx context.Context) (err error) {
-	if i.hangs, err = i.ask(ctx,
+	if i.hangs, err = i.submit(ctx,
 		slices.Repeat([]submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"seconds": 20, "host": "test"}`)}},
 			300)); err != nil {
 		return err
 	}
-	i.backups, err = i.ask(ctx,
+	i.backups, err = i.submit(ctx,
 		slices.Repeat([]submit.Request{{ActionRef: "ops.backup", Params: []byte(`{"host": "db1"}`)}}, 5))
-	return err
-}
-
-// cancel cancels executions that the trainee has left.
-func (i *incident) cancel(ctx context.Context, ids []int64) error {
-	plan, err := i.demo.operator().PlanCancel(ctx, triage.CancelOrder{IDs: ids, Reason: "the demo ends"})
-	if err != nil {
-		return err
-	}
-	_, err = i.demo.operator().Cancel(ctx, plan)
 	return err
 }
 
@@ -311,14 +281,14 @@ func (i *incident) pauseOrders(ctx context.Context) (err error) {
 	return err
 }
 
-// practise brings one incident about and waits for the trainee until the show is over.
+// practise runs one incident and waits for the user until the demo ends.
 func (d *Demo) practise(ctx context.Context, news chan<- string) {
 	i := d.newIncident()
 	i.left = &verdict{}
 	one := practices[d.cfg.Practice]
-	i.happen(ctx, news, one.steps(i))
+	i.run(ctx, news, append([]step{{"", i.prepare}}, one.steps(i)...))
 	if len(i.failures) == 0 {
-		tell(ctx, news, "incident: "+d.cfg.Practice+" is there; see docs/incidents.md")
+		notify(ctx, news, "incident: "+d.cfg.Practice+" has begun; see docs/incidents.md")
 		<-ctx.Done()
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), incidentTimeout)
@@ -330,13 +300,13 @@ func (d *Demo) practise(ctx context.Context, news chan<- string) {
 	if one.end != nil {
 		err = errors.Join(err, one.end(after, i))
 	}
-	i.heal(after)
+	i.cleanUp(after)
 	if err != nil {
 		i.failures = append(i.failures, err.Error())
 	}
 }
 
-// lines says how the incident was left.
+// lines formats the verdict for the report.
 func (v *verdict) lines(name string, failures []string) []string {
 	lines := []string{"  practice              " + name}
 	for _, part := range []struct {

@@ -9,10 +9,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestAPracticeIsJudgedByWhatIsLeft: completed executions and letters decided as they
-// should are right, what was cancelled or decided otherwise is wrong, what can still be
-// done is undone, and an execution without a row is lost.
-func TestAPracticeIsJudgedByWhatIsLeft(t *testing.T) {
+// Completed executions and rightly decided dead letters are right, cancelled executions and other decisions
+// are wrong, open tasks are undone, and an execution without a row is lost.
+func TestAPracticeIsJudged(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "ops.print")
@@ -26,7 +25,7 @@ func TestAPracticeIsJudgedByWhatIsLeft(t *testing.T) {
 	require.NoError(t, i.ran(t.Context(), &v, "ops.print", asked))
 	testkit.Exec(t, st, `insert into dead_letter (fingerprint, queue, decision)
 		values ('a', 'mirror.events', 'requeued'), ('b', 'mirror.events', 'discarded'), ('c', 'mirror.events', null), ('d', 'elsewhere', null)`)
-	require.NoError(t, i.letterVerdict(t.Context(), &v, map[string]string{groupMirror: "requeued"}))
+	require.NoError(t, i.deadLetterVerdict(t.Context(), &v, map[string]string{groupMirror: "requeued"}))
 	require.Equal(t, []string{
 		"  practice              consumer-away",
 		"    right               1 executions of ops.print: completed",

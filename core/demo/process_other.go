@@ -4,8 +4,7 @@ package demo
 
 import "syscall"
 
-// dieWithParent keeps the terminal's ^C from a child. Nothing here ends it with
-// its parent; Stop does.
+// dieWithParent hides the terminal's ^C from a child. On this system only Stop ends it.
 func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func (p *process) run(started chan<- error) { p.wait(started) }

@@ -10,15 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheStartIsNeverSilentForLong: every two seconds it is said what is done, for how
-// long, and how much is left; nothing more once it is done.
+// The start prints a line every two seconds, and nothing more after its end.
 func TestTheStartIsNeverSilentForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		out := &bytes.Buffer{}
 		d := &Demo{cfg: Config{Out: out}}
 		failed := errors.New("no disk")
-		err := d.patiently(t.Context(), "starting a server", 6*time.Second, func() error {
+		err := d.withProgress(t.Context(), "starting a server", 6*time.Second, func() error {
 			time.Sleep(7 * time.Second)
 			return failed
 		})

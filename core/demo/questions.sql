@@ -1,4 +1,4 @@
--- Questions of the shop that have waited for long enough.
+-- Inquiries of the shop that have waited longer than $2.
 SELECT coalesce(array_agg(q.id ORDER BY q.id), '{}')
 FROM (
     SELECT i.id

@@ -9,14 +9,13 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// queues are what is left in the queues of the broker at the end.
+// queues counts the queues of the broker at the end.
 type queues struct {
 	all  int
-	left []string // queues that are not empty, with their content
+	left []string // the non-empty ones with their message counts
 }
 
-// queues waits until every queue of the broker is empty, for a while: the broker
-// counts its messages once a second.
+// queues waits up to 30 seconds until every queue is empty: the broker counts its messages once a second.
 func (d *Demo) queues(ctx context.Context) (queues, error) {
 	management, err := broker.NewManagement(d.stack.ManagementURL(), "/", 10*time.Second)
 	if err != nil {

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,19 +10,7 @@ import (
 	"github.com/attune-go/attune/core/doctor"
 )
 
-//go:embed counts.sql
-var countsSQL string
-
-//go:embed recent.sql
-var recentSQL string
-
-//go:embed under_way.sql
-var underWaySQL string
-
-//go:embed latency.sql
-var latencySQL string
-
-// counts is what the one line a second shows.
+// counts are the numbers of executions that the demo prints every second.
 type counts struct {
 	Requested, Waiting, Scheduled, Running int64
 	Completed, Failed, Other               int64
@@ -37,12 +24,9 @@ func (c counts) live() int64 { return c.Requested + c.Scheduled + c.Running }
 func (c counts) ended() int64 { return c.Completed + c.Failed + c.Other }
 
 func (d *Demo) count(ctx context.Context) (c counts, err error) {
-	err = d.store.Pool().QueryRow(ctx, countsSQL, d.before).Scan(
+	err = d.queryRow(ctx, "count executions", countsSQL, args{d.before},
 		&c.Requested, &c.Waiting, &c.Scheduled, &c.Running, &c.Completed, &c.Failed, &c.Other, &c.Repeated, &c.Outbox)
-	if err != nil {
-		return c, fmt.Errorf("count executions: %w", err)
-	}
-	return c, nil
+	return c, err
 }
 
 // watch prints a line a second until the context ends.
@@ -50,23 +34,23 @@ func (d *Demo) watch(ctx context.Context, news <-chan string) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	var before counts
-	d.sayf("%5s %10s %8s %8s %8s %10s %7s %7s", "time", "requested", "waiting", "handed", "running", "completed",
+	d.printf("%5s %10s %8s %8s %8s %10s %7s %7s", "time", "requested", "waiting", "sent", "running", "completed",
 		"failed", "done/s")
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case text := <-news:
-			d.sayf("%4.0fs  %s", time.Since(d.begun).Seconds(), text)
+			d.printf("%4.0fs  %s", time.Since(d.begun).Seconds(), text)
 		case <-ticker.C:
 			now, err := d.count(ctx)
 			if err != nil {
 				if ctx.Err() == nil {
-					d.sayf("%4.0fs  the database does not answer: %v", time.Since(d.begun).Seconds(), err)
+					d.printf("%4.0fs  the database does not answer: %v", time.Since(d.begun).Seconds(), err)
 				}
 				continue
 			}
-			d.sayf("%4.0fs %10d %8d %8d %8d %10d %7d %7d", time.Since(d.begun).Seconds(), now.live()+now.ended(),
+			d.printf("%4.0fs %10d %8d %8d %8d %10d %7d %7d", time.Since(d.begun).Seconds(), now.live()+now.ended(),
 				now.Waiting, now.Scheduled, now.Running, now.Completed, now.Failed, now.ended()-before.ended())
 			before = now
 			d.waiting.Store(now.Waiting)
@@ -74,7 +58,7 @@ func (d *Demo) watch(ctx context.Context, news <-chan string) {
 	}
 }
 
-// summary prints the verdict and returns ErrLost when a promise was broken.
+// summary prints the result. It returns ErrLost after a broken promise.
 func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violation, queues queues) error {
 	total := c.live() + c.ended()
 	var lines []string
@@ -97,21 +81,27 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	for _, kind := range expectedEnds {
 		add("    %-33s %6d", kind, ends[kind].n-ends[kind].repaired)
 	}
-	missing, err := d.missing(ctx)
+	var missing []int64
+	err = d.queryRow(ctx, "look up the requested executions", missingSQL, args{d.requested}, &missing)
 	if err != nil {
 		return err
 	}
 	add("  repetitions           %8d (among the requested)", c.Repeated)
 	add("  lost                  %8d (each of the %d requested by the demo was looked up)",
 		c.live()+int64(len(missing)), len(d.requested))
-	told, wrong, err := d.incidentReport(ctx)
+	incidentLines, wrong, err := d.incidentReport(ctx)
 	if err != nil {
 		return err
 	}
-	lines = append(lines, told...)
+	lines = append(lines, incidentLines...)
 	problems := append(d.problems(c, ends, missing), wrong...)
-	if p50, p99, err := d.latency(ctx); err == nil {
-		add("  requested → running   p50 %s, p99 %s (those that did not wait for a limit)", p50, p99)
+	seconds := func(s float64) time.Duration {
+		return time.Duration(s * float64(time.Second)).Round(100 * time.Microsecond)
+	}
+	var p50, p99 float64
+	if err := d.queryRow(ctx, "read latencies", latencySQL, args{d.before}, &p50, &p99); err == nil {
+		add("  requested → running   p50 %s, p99 %s (executions that did not wait for a limit)", seconds(p50),
+			seconds(p99))
 	}
 	orders, err := d.countShop(ctx)
 	if err != nil {
@@ -140,17 +130,17 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	if err != nil {
 		return err
 	}
-	d.sayf("%s", strings.Join(append(lines, next...), "\n"))
+	d.printf("%s", strings.Join(append(lines, next...), "\n"))
 	if len(problems) > 0 || len(violations) > 0 || len(queues.left) > 0 || !orders.done() {
 		return ErrLost
 	}
 	return nil
 }
 
-// whole is a duration in seconds.
+// whole rounds a duration to seconds.
 func whole(d time.Duration) time.Duration { return d.Round(time.Second) }
 
-// lengthText says why the run took longer than its traffic was to take.
+// lengthText explains why the run took longer than the configured traffic.
 func (d *Demo) lengthText() string {
 	text := fmt.Sprintf("; the last execution ended %s later", whole(time.Since(d.trafficEnd)))
 	if over := whole(d.trafficEnd.Sub(d.begun) - d.cfg.Duration); !d.watched() && over > 0 {
@@ -159,24 +149,17 @@ func (d *Demo) lengthText() string {
 	return text
 }
 
-// underWayText says which executions the end of the run waits for, and for how long.
+// underWayText names the executions that the end of the run waits for, and its timeout.
 func (d *Demo) underWayText(ctx context.Context, n int64) string {
 	text := fmt.Sprintf("%d under way", n)
 	var names []string
 	if err := d.store.Pool().QueryRow(ctx, underWaySQL).Scan(&names); err == nil && len(names) > 0 {
 		text += ": " + strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s; given up after %s without an end", text, drainPatience)
+	return fmt.Sprintf("%s; the demo gives up after %s without an end", text, drainTimeout)
 }
 
-//go:embed ends.sql
-var endsSQL string
-
-//go:embed missing.sql
-var missingSQL string
-
-// expectedEnds are the kinds of ends other than completed that the demo brings about,
-// as ends.sql names them; every other is unexpected.
+// expectedEnds are the kinds of ends other than completed that the demo causes, as ends.sql names them.
 var expectedEnds = []string{
 	"on purpose", "refused by the bank", "cancelled by the operator", lostKind, "with a lost task of its workflow",
 	"not begun by the annex", "failed by a bad release", "requested of a deleted action",
@@ -184,41 +167,26 @@ var expectedEnds = []string{
 
 const lostKind = "lost with a killed worker"
 
-// end is a kind of ends: how many, of how many another attempt completed, some of
-// the executions, and what one of them says.
+// end is a kind of ends.
 type end struct {
-	n, repaired int
-	some        []int64
-	text        string
+	kind     string
+	n        int
+	repaired int     // another attempt completed
+	some     []int64 // some of the executions
+	text     string  // the error of one of them
 }
 
 func (d *Demo) ends(ctx context.Context) (map[string]end, error) {
-	rows, err := d.store.Pool().Query(ctx, endsSQL, d.before)
-	if err != nil {
-		return nil, fmt.Errorf("read how executions ended: %w", err)
-	}
-	defer rows.Close()
+	list, err := queryRows(ctx, d, "read how executions ended", endsSQL, args{d.before},
+		func(e *end) []any { return []any{&e.kind, &e.n, &e.repaired, &e.some, &e.text} })
 	ends := map[string]end{}
-	for rows.Next() {
-		var kind string
-		var e end
-		if err := rows.Scan(&kind, &e.n, &e.repaired, &e.some, &e.text); err != nil {
-			return nil, fmt.Errorf("read how executions ended: %w", err)
-		}
-		ends[kind] = e
+	for _, e := range list {
+		ends[e.kind] = e
 	}
-	return ends, rows.Err()
+	return ends, err
 }
 
-func (d *Demo) missing(ctx context.Context) (ids []int64, err error) {
-	if err := d.store.Pool().QueryRow(ctx, missingSQL, d.requested).Scan(&ids); err != nil {
-		return nil, fmt.Errorf("look up %d requested executions: %w", len(d.requested), err)
-	}
-	return ids, nil
-}
-
-// problems says what keeps the run from being a success, apart from the invariants and
-// the shop.
+// problems returns the broken promises, apart from the invariants and the shop.
 func (d *Demo) problems(c counts, ends map[string]end, missing []int64) []string {
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -230,7 +198,7 @@ func (d *Demo) problems(c counts, ends map[string]end, missing []int64) []string
 	}
 	for kind, e := range ends {
 		if !slices.Contains(expectedEnds, kind) {
-			add("%d executions ended as nobody asked for, such as %v: %s", e.n, e.some, e.text)
+			add("%d executions ended unexpectedly, such as %v: %s", e.n, e.some, e.text)
 		}
 	}
 	if e := ends[lostKind]; e.n > 0 && !d.workerKilled {
@@ -243,15 +211,4 @@ func (d *Demo) problems(c counts, ends map[string]end, missing []int64) []string
 		add("this fault did not happen: %s", fault)
 	}
 	return problems
-}
-
-func (d *Demo) latency(ctx context.Context) (p50, p99 time.Duration, err error) {
-	var a, b float64
-	if err := d.store.Pool().QueryRow(ctx, latencySQL, d.before).Scan(&a, &b); err != nil {
-		return 0, 0, fmt.Errorf("read latencies: %w", err)
-	}
-	seconds := func(s float64) time.Duration {
-		return time.Duration(s * float64(time.Second)).Round(100 * time.Microsecond)
-	}
-	return seconds(a), seconds(b), nil
 }

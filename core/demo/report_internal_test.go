@@ -15,10 +15,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestTheDemoDoesNotPassWithWhatNobodyAskedFor: an end of no expected kind, a requested
-// id without a row, a fault that did not happen and too few completed executions each
-// fail the run, and the summary names them.
-func TestTheDemoDoesNotPassWithWhatNobodyAskedFor(t *testing.T) {
+// An unexpected end, a requested id without a row, a fault that did not happen and too few completed
+// executions each fail the run, and the summary names them.
+func TestTheDemoFailsAfterABrokenPromise(t *testing.T) {
 	t.Parallel()
 	out := &bytes.Buffer{}
 	d := &Demo{cfg: Config{Out: out, Duration: time.Minute}, store: testkit.Store(t), begun: time.Now(),
@@ -62,14 +61,14 @@ func TestTheDemoDoesNotPassWithWhatNobodyAskedFor(t *testing.T) {
 	require.Contains(t, out.String(), "1 requested executions have no row, such as [4711]")
 	d.requested = d.requested[:3]
 
-	d.miss("kill -9 executor-1", context.DeadlineExceeded)
+	d.recordMissed("kill -9 executor-1", context.DeadlineExceeded)
 	require.ErrorIs(t, summary(), ErrLost)
 	require.Contains(t, out.String(), "this fault did not happen: kill -9 executor-1: ")
 	d.undone = nil
 
 	stray := ended("core.echo", attune.StatusFailed, `{"error": "no workers available"}`)
 	require.ErrorIs(t, summary(), ErrLost)
-	require.Contains(t, out.String(), "1 executions ended as nobody asked for, such as ["+strconv.FormatInt(stray, 10)+
+	require.Contains(t, out.String(), "1 executions ended unexpectedly, such as ["+strconv.FormatInt(stray, 10)+
 		"]: core.echo failed: no workers available")
 	testkit.Exec(t, d.store, `insert into lost_work (cause, outcome, execution, attempt, action_ref) values ('worker_gone', 'failed', $1, 1, 'core.echo')`, stray)
 	require.ErrorIs(t, summary(), ErrLost)
@@ -78,8 +77,8 @@ func TestTheDemoDoesNotPassWithWhatNobodyAskedFor(t *testing.T) {
 	require.NoError(t, summary(), out.String())
 }
 
-// TestTheSummarySaysWhetherTheIncidentIsOver: it has not begun, letters of earlier runs wait,
-// something is left to do, or all is decided.
+// The summary reports an incident that has not begun, waiting dead letters of earlier runs, open tasks, and
+// a decided incident.
 func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -103,11 +102,11 @@ func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 	action := testkit.Action(t, st, "ops.print")
 	printed := testkit.Execution(t, st, action, func(r *testkit.ExecutionRow) { r.Status = attune.StatusCompleted })
 	i := d.newIncident()
-	i.span, i.broken, i.prints = span{d.earlier.letter, openEnd, 0, openEnd}, []string{"sick-1"}, []int64{printed.ID}
+	i.span, i.broken, i.prints = span{d.earlier.newest, openEnd, 0, openEnd}, []string{"sick-1"}, []int64{printed.ID}
 	testkit.Exec(t, st, `insert into dead_letter (fingerprint, queue, message_id) values ('d', 'mirror.events', 'd'), ('e', 'x', 'sick-1'), ('f', 'x', 'alone')`)
 	require.Contains(t, said(),
 		"incident                     2 dead letters in 2 groups; the engine decided 1 others alone\n")
-	require.Contains(t, said(), "undone                1 dead letters wait: messages that no program can read")
+	require.Contains(t, said(), "undone                1 dead letters wait: unreadable messages")
 	require.Contains(t, said(), "2 dead letters waited at the start: 1 were decided in this run, 1 wait")
 	require.Contains(t, said(), "\nNEXT\n")
 	require.NotContains(t, said(), "all is decided")
@@ -118,9 +117,9 @@ func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 	require.NotContains(t, said(), "undone")
 	require.NotContains(t, said(), "NEXT")
 
-	i.lastLetter = 7 // the next one
+	i.lastDeadLetter = 7 // the next one
 	next := d.newIncident()
-	next.span, next.cut = span{i.lastLetter, openEnd, 0, openEnd}, true
+	next.span, next.cut = span{i.lastDeadLetter, openEnd, 0, openEnd}, true
 	testkit.Exec(t, st, `insert into dead_letter (id, fingerprint, queue, message_id) overriding system value values (8, 'g', 'mirror.events', 'g')`)
 	require.Contains(t, said(),
 		"incident 1                   2 dead letters in 2 groups; the engine decided 1 others alone\n")
@@ -134,9 +133,9 @@ func TestTheSummarySaysWhetherTheIncidentIsOver(t *testing.T) {
 	require.Contains(t, said(), "\nNEXT\n")
 }
 
-// TestWhatWasRepeatedAndCompletedIsNoFailure: neither its first attempt, nor a further
-// repetition that fails after the work was done.
-func TestWhatWasRepeatedAndCompletedIsNoFailure(t *testing.T) {
+// An execution with a completed retry is no failure: neither its first attempt, nor a later retry that
+// fails.
+func TestACompletedRetryIsNoFailure(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	out := &bytes.Buffer{}
@@ -158,11 +157,11 @@ func TestWhatWasRepeatedAndCompletedIsNoFailure(t *testing.T) {
 	}
 	good, open := attempt(0, 0, attune.StatusCompleted), attempt(0, 0, attune.StatusFailed)
 	again, done := attempt(0, 0, attune.StatusFailed), attempt(0, 0, attune.StatusFailed)
-	attempt(good, 1, attune.StatusFailed) // an operator repeated what had completed
+	attempt(good, 1, attune.StatusFailed) // an operator retried a completed execution
 	attempt(done, 1, attune.StatusCompleted)
-	attempt(again, 1, attune.StatusFailed) // the bad release was still there
+	attempt(again, 1, attune.StatusFailed) // during the bad release
 	attempt(again, 2, attune.StatusCompleted)
-	attempt(again, 3, attune.StatusFailed) // the next incident had brought it back
+	attempt(again, 3, attune.StatusFailed) // during the next incident
 	i := d.newIncident()
 	i.invoices, i.span = []int64{good, open, again, done}, span{0, openEnd, 0, openEnd}
 
@@ -181,19 +180,19 @@ func TestWhatWasRepeatedAndCompletedIsNoFailure(t *testing.T) {
 	require.Regexp(t, `\n +failed by a bad release +1\n`, out.String())
 }
 
-// TestTheEndNamesWhatItWaitsFor: the actions under way, and for how long they are awaited.
-func TestTheEndNamesWhatItWaitsFor(t *testing.T) {
+// The end of the run names the actions under way, and its timeout.
+func TestTheEndNamesTheActionsUnderWay(t *testing.T) {
 	t.Parallel()
 	d := &Demo{store: testkit.Store(t)}
 	action := testkit.Action(t, d.store, "shop.fulfil")
 	for _, status := range []attune.Status{attune.StatusRunning, attune.StatusScheduled, attune.StatusCompleted} {
 		testkit.Execution(t, d.store, action, func(r *testkit.ExecutionRow) { r.Status = status })
 	}
-	require.Equal(t, "2 under way: 2 of shop.fulfil; given up after 1m30s without an end",
+	require.Equal(t, "2 under way: 2 of shop.fulfil; the demo gives up after 1m30s without an end",
 		d.underWayText(t.Context(), 2))
 }
 
-// TestTheLengthOfARunIsExplained: traffic that went on for the faults, and the end.
+// The summary explains a run that is longer than its traffic.
 func TestTheLengthOfARunIsExplained(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -18,7 +18,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// packs holds the pack of the demo as a person would write it.
+// packs holds the packs of the demo.
 //
 //go:embed packs
 var packs embed.FS
@@ -28,16 +28,10 @@ var packs embed.FS
 //go:embed release
 var releaseFiles embed.FS
 
-//go:embed shop.sql
-var shopSQL string
-
-//go:embed questions.sql
-var questionsSQL string
-
 // orderEvery is the time between two orders of the shop.
 const orderEvery = 900 * time.Millisecond
 
-// writePacks writes the packs into a folder, from which the workers run them.
+// writePacks writes the packs into the workers' folder.
 func (d *Demo) writePacks() error {
 	folder := d.packsDir()
 	err := fs.WalkDir(packs, "packs", func(name string, entry fs.DirEntry, err error) error {
@@ -52,7 +46,7 @@ func (d *Demo) writePacks() error {
 		if err != nil {
 			return err
 		}
-		return place(path, content)
+		return replaceFile(path, content)
 	})
 	if err != nil {
 		return fmt.Errorf("write the demo's packs: %w", err)
@@ -60,9 +54,9 @@ func (d *Demo) writePacks() error {
 	return nil
 }
 
-// place writes a file as a whole, unless it has the content already: a worker may be
-// reading it.
-func place(path string, content []byte) error {
+// replaceFile replaces a file atomically, because a worker may be reading it, and only if the content
+// differs.
+func replaceFile(path string, content []byte) error {
 	if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, content) {
 		return nil
 	}
@@ -77,18 +71,22 @@ func (d *Demo) openShop(ctx context.Context) error {
 	if err := d.writePacks(); err != nil {
 		return err
 	}
-	files, err := catalog.Read([]string{d.packsDir()}, nil)
-	if err != nil {
-		return fmt.Errorf("read the demo's pack: %w", err)
+	if err := d.applyPacks(ctx, d.packsDir(), catalog.Request{Actor: "demo"}); err != nil {
+		return err
 	}
-	_, err = catalog.New(d.store, nil).Apply(ctx, catalog.Request{
-		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, Actor: "demo", Source: "attune-demo",
-	})
+	return d.queryRow(ctx, "find the newest event", "SELECT coalesce(max(id), 0) FROM event", nil, &d.beforeEvent)
+}
+
+// applyPacks applies the packs in a folder.
+func (d *Demo) applyPacks(ctx context.Context, folder string, request catalog.Request) error {
+	files, err := catalog.Read([]string{folder}, nil)
 	if err != nil {
-		return fmt.Errorf("apply the demo's pack: %w", err)
+		return fmt.Errorf("read the packs in %s: %w", folder, err)
 	}
-	if err := d.store.Pool().QueryRow(ctx, "SELECT coalesce(max(id), 0) FROM event").Scan(&d.beforeEvent); err != nil {
-		return fmt.Errorf("look for the newest event: %w", err)
+	request.Set, request.Policies, request.Mistakes = files.Set, files.Policies, files.Mistakes
+	request.Source = "attune-demo"
+	if _, err := catalog.New(d.store, nil).Apply(ctx, request); err != nil {
+		return fmt.Errorf("apply the packs in %s: %w", folder, err)
 	}
 	return nil
 }
@@ -96,8 +94,8 @@ func (d *Demo) openShop(ctx context.Context) error {
 // packsDir is the folder of the demo's packs.
 func (d *Demo) packsDir() string { return filepath.Join(d.stack.Dir(), "demo", "packs") }
 
-// order is the payload of one event of the shop. Every sixth order is so large that
-// a person is asked; every fourth customer is a good one.
+// order returns the payload of one event of the shop. Every sixth order is large and opens an inquiry;
+// every fourth customer is a VIP.
 func order(n int) map[string]any {
 	items := make([]string, n%4+1)
 	for i := range items {
@@ -112,8 +110,7 @@ func order(n int) map[string]any {
 	return map[string]any{"order": n, "customer": customer, "amount": amount, "items": items, "country": country}
 }
 
-// orders emits an event for every order until the context ends. Orders that could not be
-// placed are placed as soon as that is possible again.
+// orders emits an event for every order until the context ends. It retries failed orders.
 func (d *Demo) orders(ctx context.Context) {
 	requests := submit.New(d.store, d.relay)
 	n := 1
@@ -121,7 +118,7 @@ func (d *Demo) orders(ctx context.Context) {
 		for n <= due {
 			placed, err := d.placeOrder(ctx, requests, n)
 			if err != nil && ctx.Err() == nil {
-				d.logger.WarnContext(ctx, "An order could not be placed", "error", err)
+				d.logger.WarnContext(ctx, "Failed to place an order", "error", err)
 			}
 			if !placed {
 				break
@@ -145,16 +142,15 @@ func (d *Demo) placeOrder(ctx context.Context, requests *submit.Submitter, n int
 	return err == nil, err
 }
 
-// holdOrders has the shop place no orders, or place them again. No order is being placed
-// when it returns.
+// holdOrders stops or resumes the placing of orders. When it returns, no order is in progress.
 func (d *Demo) holdOrders(held bool) {
 	d.placing.Lock()
 	defer d.placing.Unlock()
 	d.ordersHeld = held
 }
 
-// runShop places orders until show ends, and answers questions until the returned
-// function is called: some are asked after the last order.
+// runShop places orders until show ends, and answers questions until stop is called: the last orders
+// open inquiries later.
 func (d *Demo) runShop(ctx, show context.Context) (stop func()) {
 	answering, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -166,45 +162,42 @@ func (d *Demo) runShop(ctx, show context.Context) (stop func()) {
 	}
 }
 
-// answers answers the questions of the shop after a while, in place of a person,
-// until the context ends; at once after the show.
+// answers answers the shop's questions after Config.AnswerAfter in place of the user, and at once after
+// the show, until the context ends.
 func (d *Demo) answers(ctx, show context.Context) {
-	desk := triage.New(triage.Config{Actor: "demo", Source: "attune-demo"}, d.store, d.relay)
 	for supervise.Sleep(ctx, time.Second) {
 		after := d.cfg.AnswerAfter
 		if show.Err() != nil {
-			after = 0 // the person has quit
+			after = 0 // the user has quit
 		}
 		var ids []int64
-		if err := d.store.Pool().QueryRow(ctx, questionsSQL, d.before, after).Scan(&ids); err != nil {
-			d.logger.WarnContext(ctx, "The questions could not be read", "error", err)
+		err := d.queryRow(ctx, "read the questions", questionsSQL, args{d.before, after}, &ids)
+		if err != nil {
+			d.logger.WarnContext(ctx, "Failed to read the questions", "error", err)
 			continue
 		}
 		for _, id := range ids {
 			response := json.RawMessage(`{"approved": true}`)
-			if _, err := desk.Answer(ctx,
-				triage.AnswerOrder{Inquiry: id, Response: response, Note: "the demo"}); err != nil {
-				d.logger.WarnContext(ctx, "A question could not be answered", "inquiry", id, "error", err)
+			answer := triage.AnswerOrder{Inquiry: id, Response: response, Note: "the demo"}
+			if _, err := d.operator("demo").Answer(ctx, answer); err != nil {
+				d.logger.WarnContext(ctx, "Failed to answer a question", "inquiry", id, "error", err)
 			}
 		}
 	}
 }
 
-// shop is what has become of the orders.
+// shop counts the results of the orders.
 type shop struct {
 	Events, Unmet           int64
 	Live, Completed, Failed int64 // workflows
 	Open, Answered          int64 // questions
 }
 
-// done reports whether nothing more follows from any order.
+// done reports whether every order is processed.
 func (s shop) done() bool { return s.Unmet == 0 && s.Live == 0 && s.Open == 0 }
 
 func (d *Demo) countShop(ctx context.Context) (s shop, err error) {
-	err = d.store.Pool().QueryRow(ctx, shopSQL, d.beforeEvent, d.before).Scan(
+	err = d.queryRow(ctx, "count the results of the orders", shopSQL, args{d.beforeEvent, d.before},
 		&s.Events, &s.Unmet, &s.Live, &s.Completed, &s.Failed, &s.Open, &s.Answered)
-	if err != nil {
-		return s, fmt.Errorf("count what became of the orders: %w", err)
-	}
-	return s, nil
+	return s, err
 }

@@ -1,6 +1,5 @@
--- What has become of the orders of this run, whose first event comes after $1 and
--- whose first execution after $2: events, those that have not met the rules or whose
--- rule has not been followed, workflows by how they ended, questions.
+-- The results of the orders of this run, whose first event comes after $1 and first execution after $2:
+-- events, unmatched events and unprocessed enforcements, workflows by status, inquiries.
 SELECT (SELECT count(*) FROM event WHERE trigger_ref = 'shop.order_placed' AND id > $1),
        (SELECT count(*) FROM event e WHERE e.trigger_ref = 'shop.order_placed' AND e.id > $1
            AND NOT EXISTS (SELECT FROM event_matched m WHERE m.event = e.id))

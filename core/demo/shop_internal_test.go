@@ -19,8 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestThePackOfTheDemoIsSound: nothing is wrong with it by itself, and its orders
-// go every way that it has.
+// The packs of the demo have no mistakes, and the orders use every branch of the workflows.
 func TestThePackOfTheDemoIsSound(t *testing.T) {
 	t.Parallel()
 	files, err := catalog.Read([]string{"packs"}, nil)
@@ -43,17 +42,17 @@ func TestThePackOfTheDemoIsSound(t *testing.T) {
 	require.Equal(t, 2, refused)
 }
 
-// A worker that reads a script while it is replaced finds the old one or the new one.
+// A worker that reads a script during its replacement finds the old one or the new one.
 func TestAFileIsReplacedAsAWhole(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "check.sh")
 	contents := []string{strings.Repeat("a", 1<<16), strings.Repeat("b", 1<<16)}
-	require.NoError(t, place(path, []byte(contents[0])))
+	require.NoError(t, replaceFile(path, []byte(contents[0])))
 	replaced := make(chan error, 1)
 	go func() {
 		var err error
 		for n := range 200 {
-			err = errors.Join(err, place(path, []byte(contents[n%2])))
+			err = errors.Join(err, replaceFile(path, []byte(contents[n%2])))
 		}
 		replaced <- err
 	}()
@@ -70,7 +69,7 @@ func TestAFileIsReplacedAsAWhole(t *testing.T) {
 	}
 }
 
-// While orders are held none is placed; afterwards the same order is.
+// The shop places held orders later.
 func TestHeldOrdersArePlacedLater(t *testing.T) {
 	t.Parallel()
 	d, _ := fresh(t)

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -13,29 +12,17 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-//go:embed demo.sql
-var seedSQL string
-
-// seed makes the demo's actions and limits.
-func (d *Demo) seed(ctx context.Context) error {
-	if _, err := d.store.Pool().Exec(ctx, seedSQL); err != nil {
-		return fmt.Errorf("make the demo's actions and limits: %w", err)
-	}
-	return nil
-}
-
-// backlogMax is how many executions may wait for a limit before no more of
-// them are requested, so that the demo ends soon however long it ran.
+// backlogMax bounds the executions that wait for a limit, so that a long demo also ends soon.
 const backlogMax = 100
 
-// tick is how often a burst of requests is sent.
+// tick is the time between two bursts of requests.
 const tick = 250 * time.Millisecond
 
 // traffic requests executions at the configured rate until the context ends.
-// A request that fails because a server is away is tried with the next burst.
+// It retries requests that failed because a server is away with the next burst.
 func (d *Demo) traffic(ctx context.Context) error {
 	requests := submit.New(d.store, d.relay)
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same show every time
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same requests every time
 	owed := 0.0
 	for supervise.Sleep(ctx, tick) {
 		owed += float64(d.cfg.Rate) * tick.Seconds()
@@ -57,13 +44,13 @@ func (d *Demo) traffic(ctx context.Context) error {
 	return nil
 }
 
-// request draws one request: mostly short work, some with a limit, some that
-// fail, of which some are repeated. What would have to wait for a limit is left out unless limited is true.
+// request returns a random request: mostly short ones, some with a limit, some that fail, of which the
+// engine retries some. Without limited it chooses no action with a limit.
 func request(random *rand.Rand, limited bool) submit.Request {
 	params := func(v any) json.RawMessage {
 		raw, err := json.Marshal(v)
 		if err != nil {
-			return nil // cannot happen for the literals below
+			return nil // impossible for the literals below
 		}
 		return raw
 	}

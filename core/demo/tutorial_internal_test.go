@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The demo types the commands that the tutorial shows.
+// The demo runs the commands of the tutorial.
 func TestTheTutorialShowsTheCommandsOfTheDemo(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "tutorial-triage.md"))
@@ -22,8 +22,8 @@ func TestTheTutorialShowsTheCommandsOfTheDemo(t *testing.T) {
 	require.Equal(t, triageCommands, shown)
 }
 
-// Every group of dead letters has to be decided as the tutorial says.
-func TestAnIncidentThatIsDecidedOtherwiseIsTold(t *testing.T) {
+// The demo reports groups of dead letters that were decided otherwise than in the tutorial.
+func TestOtherDecisionsAreReported(t *testing.T) {
 	t.Parallel()
 	right := map[string]map[string]int{
 		groupMirror: {"requeued": 15}, groupPrint: {"requeued": 15}, groupFax: {"discarded": 15},
@@ -36,7 +36,7 @@ func TestAnIncidentThatIsDecidedOtherwiseIsTold(t *testing.T) {
 		misjudged(right))
 }
 
-// Every incident that can be practised has a section that says what to press.
+// Every incident to practise has a section in docs/incidents.md.
 func TestEveryPracticeHasASection(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "incidents.md"))

@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/devstack"
 )
 
-// What is copied from the demo's first lines means the same folder to a shell.
-func TestPathsAreWordsOfAShell(t *testing.T) {
+// Quoted paths mean the same folder to a shell.
+func TestPathsAreQuotedForAShell(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/opt/attune/bin/attune-tui", ".attune/demo", "/home/o'brien/my demo",
 		`/a/$HOME/"b"/*`, "/ä/ö"} {
@@ -24,21 +24,21 @@ func TestPathsAreWordsOfAShell(t *testing.T) {
 		"without quotes where none are needed")
 }
 
-// The line fits a narrow terminal where the demo is below the working folder.
-func TestTheInvitationIsShort(t *testing.T) {
+// The command fits a narrow terminal if the demo is below the working folder.
+func TestTheWatchCommandIsShort(t *testing.T) {
 	t.Parallel()
-	line, where := invitation("/home/ada/src/attune", "/home/ada/src/attune/bin/attune-executor",
+	command, where := watchCommand("/home/ada/src/attune", "/home/ada/src/attune/bin/attune-executor",
 		"/home/ada/src/attune/.attune/demo")
-	require.Equal(t, `(eval "$(bin/attune-executor stack env --dir .attune/demo)"; bin/attune-tui)`, line)
+	require.Equal(t, `(eval "$(bin/attune-executor stack env --dir .attune/demo)"; bin/attune-tui)`, command)
 	require.Equal(t, ", in this folder", where)
-	line, where = invitation("/home/ada", "/opt/attune/bin/attune-executor", "/tmp/my demo")
+	command, where = watchCommand("/home/ada", "/opt/attune/bin/attune-executor", "/tmp/my demo")
 	require.Equal(t,
-		`(eval "$(/opt/attune/bin/attune-executor stack env --dir '/tmp/my demo')"; /opt/attune/bin/attune-tui)`, line)
+		`(eval "$(/opt/attune/bin/attune-executor stack env --dir '/tmp/my demo')"; /opt/attune/bin/attune-tui)`,
+		command)
 	require.Empty(t, where)
 }
 
-// The dashboard of the demo writes into the folder of the demo, and the demo's own noise
-// raises no alert.
+// The dashboard of the demo writes into the demo's folder, and expected failures raise no alert.
 func TestTheDashboardWritesIntoTheDemosFolder(t *testing.T) {
 	t.Parallel()
 	d := &Demo{stack: &devstack.Stack{}}
