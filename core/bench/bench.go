@@ -24,19 +24,19 @@ import (
 type Config struct {
 	Executions  int
 	Actions     int
-	Limit       int     // executions at once per action; 0 means no limit
-	Replicas    int     // engines
-	Schedulers  int     `json:",omitempty"` // of an engine; 0: as it has them by default
-	Workers     int     // workers
-	Concurrency int     // executions a worker runs at once
+	Limit       int // executions at once per action; 0 means no limit
+	Replicas    int
+	Schedulers  int `json:",omitempty"` // of a replica; 0 means its default
+	Workers     int
+	Concurrency int     // executions that a worker runs at once
 	Rate        float64 // requests a second; 0 floods
 	Profile     string  // a name for the report
-	// Workflow has the executions be the tasks of one workflow, a List or a Chain;
-	// empty has them be requested one by one.
+	// Workflow makes the executions the tasks of one workflow, a List or a Chain. Without it they are
+	// requested directly.
 	Workflow string `json:",omitempty"`
 }
 
-// The profiles for which there are goals.
+// The profiles with goals.
 const (
 	ProfileFlood = "flood, no limit"
 	ProfileMany  = "flood, 100 actions, limit 5"
@@ -45,39 +45,25 @@ const (
 	ProfilePaced = "paced 200/s, no limit"
 )
 
-// Profiles are the standard measurements.
+// Profiles returns the standard measurements.
 func Profiles() []Config {
-	base := Config{Replicas: 1, Workers: 2, Concurrency: 50}
-	with := func(change func(*Config)) Config {
-		c := base
-		change(&c)
-		return c
+	profiles := []Config{
+		{Profile: ProfileFlood, Executions: 10_000, Actions: 10},
+		{Profile: ProfileMany, Executions: 10_000, Actions: 100, Limit: 5},
+		{Profile: ProfileTen, Executions: 5_000, Actions: 1, Limit: 10},
+		{Profile: ProfileFive, Executions: 3_000, Actions: 1, Limit: 5},
+		{Profile: ProfilePaced, Executions: 2_000, Actions: 10, Rate: 200},
+		{Profile: "workflow, list, 10 at a time", Executions: 1_000, Actions: 1, Limit: 10, Workflow: List},
+		{Profile: "workflow, list, all at once", Executions: 1_000, Actions: 1, Limit: 1_000, Workflow: List},
+		{Profile: "workflow, chain", Executions: 100, Actions: 1, Workflow: Chain},
 	}
-	return []Config{
-		with(func(c *Config) { c.Profile, c.Executions, c.Actions = ProfileFlood, 10_000, 10 }),
-		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit = ProfileMany, 10_000, 100, 5
-		}),
-		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit = ProfileTen, 5_000, 1, 10
-		}),
-		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit = ProfileFive, 3_000, 1, 5
-		}),
-		with(func(c *Config) { c.Profile, c.Executions, c.Actions, c.Rate = ProfilePaced, 2_000, 10, 200 }),
-		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit, c.Workflow = "workflow, list, 10 at a time", 1_000, 1, 10, List
-		}),
-		with(func(c *Config) {
-			c.Profile, c.Executions, c.Actions, c.Limit, c.Workflow = "workflow, list, all at once", 1_000, 1, 1_000,
-				List
-		}),
-		with(func(c *Config) { c.Profile, c.Executions, c.Actions, c.Workflow = "workflow, chain", 100, 1, Chain }),
+	for i := range profiles {
+		profiles[i].Replicas, profiles[i].Workers, profiles[i].Concurrency = 1, 2, 50
 	}
+	return profiles
 }
 
-// Servers are what the measurement runs on. The database must be migrated
-// and idle; the rows of the measurement are left in it.
+// Servers are the servers of a measurement. The database must be idle; the measurement leaves its rows.
 type Servers struct {
 	DatabaseURL, Schema, AMQPURL, ManagementURL string
 }
@@ -87,27 +73,25 @@ type Report struct {
 	Config    Config  `json:"config"`
 	Seconds   float64 `json:"seconds"`
 	PerSecond float64 `json:"executions_per_second"`
-	// Published is what the existing executor's documents give for the same limit
-	// on one action, on another machine; 0 when they give nothing.
+	// Published is the throughput that the existing executor's documents give for the same limit on one
+	// action, on another machine; 0 when they give none.
 	Published float64 `json:"published_per_second,omitempty"`
 	Completed int64   `json:"completed"`
 
 	StartP50 float64 `json:"requested_to_running_p50"`
 	StartP95 float64 `json:"requested_to_running_p95"`
 	StartP99 float64 `json:"requested_to_running_p99"`
-	// NextP50 and so on are completed → next running of the same action; only
-	// for actions with a limit.
+	// NextP50 and so on are completed → next running of the same action, for actions with a limit.
 	NextP50 float64 `json:"completed_to_next_running_p50,omitempty"`
 	NextP95 float64 `json:"completed_to_next_running_p95,omitempty"`
 	NextP99 float64 `json:"completed_to_next_running_p99,omitempty"`
 
-	// EarlyTask and LateTask are the durations of a workflow's tasks in the first and in the last
-	// fifth: they are equal if ended tasks cost nothing.
+	// EarlyTask and LateTask are the durations of a workflow's tasks in the first and in the last fifth: they
+	// are equal if completed tasks cost nothing.
 	EarlyTask float64 `json:"early_task_seconds,omitempty"`
 	LateTask  float64 `json:"late_task_seconds,omitempty"`
 
-	// CPU is what all processors of the machine worked, in seconds an execution: all
-	// processes together, whatever else ran included. 0 where the system does not say.
+	// CPU is the CPU time of all processes of the machine, in seconds per execution; 0 if unknown.
 	CPU                  float64 `json:"cpu_seconds_per_execution"`
 	CommitsPerExecution  float64 `json:"commits_per_execution"`
 	WALBytesPerExecution float64 `json:"wal_bytes_per_execution"`
@@ -117,14 +101,14 @@ type Report struct {
 	Measured time.Time `json:"measured"`
 }
 
-// Machine says where a report comes from.
+// Machine describes the machine of a report.
 type Machine struct {
 	CPUs       int    `json:"cpus"`
 	GoVersion  string `json:"go"`
 	PostgreSQL string `json:"postgresql"`
 }
 
-// Run makes one measurement.
+// Run runs one measurement.
 func Run(ctx context.Context, cfg Config, servers Servers, logger *slog.Logger) (report Report, err error) {
 	st, err := store.Open(ctx, store.Config{
 		URL: servers.DatabaseURL, Schema: servers.Schema, MaxConnections: 8, ApplicationName: "attune-bench",
@@ -163,7 +147,7 @@ type measurement struct {
 	after   int64 // newest execution before the measurement
 }
 
-// start brings up engines and workers and returns how to stop them.
+// start starts engines and workers. stop ends them, also after an error.
 func (m *measurement) start(ctx context.Context) (stop func() error, err error) {
 	var stops []func() error
 	stop = func() error {
@@ -192,16 +176,19 @@ func (m *measurement) start(ctx context.Context) (stop func() error, err error) 
 		cfg.Executor.Schedulers = m.cfg.Schedulers
 		e, err := engine.New(ctx, cfg, engine.Deps{Logger: m.logger, Version: "bench"})
 		if err != nil {
-			return stop, fmt.Errorf("make an engine: %w", err)
+			return stop, fmt.Errorf("build an engine: %w", err)
 		}
 		if err := e.Start(ctx); err != nil {
 			return stop, err
 		}
 		stops = append(stops, func() error { return e.Stop(background) })
 	}
-	rows, err := m.openForWorkers(ctx)
+	rows, err := store.Open(ctx, store.Config{
+		URL: m.servers.DatabaseURL, Schema: m.servers.Schema, MaxConnections: 8,
+		ApplicationName: "attune-bench workers", HotPath: true,
+	}, m.logger)
 	if err != nil {
-		return stop, err
+		return stop, fmt.Errorf("open the database for the workers: %w", err)
 	}
 	stops = append(stops, func() error { rows.Close(); return nil })
 	for i := range m.cfg.Workers {
@@ -215,7 +202,7 @@ func (m *measurement) start(ctx context.Context) (stop func() error, err error) 
 			Name: fmt.Sprintf("bench-worker-%d", i+1), MaxConcurrent: m.cfg.Concurrency, Actions: builtin.Actions(),
 		}, worker.Deps{Store: rows, Broker: b, Logger: m.logger})
 		if err != nil {
-			return stop, fmt.Errorf("make a worker: %w", err)
+			return stop, fmt.Errorf("build a worker: %w", err)
 		}
 		if err := w.Start(ctx); err != nil {
 			return stop, fmt.Errorf("start a worker: %w", err)
@@ -223,18 +210,6 @@ func (m *measurement) start(ctx context.Context) (stop func() error, err error) 
 		stops = append(stops, func() error { w.Stop(); return nil })
 	}
 	return stop, nil
-}
-
-// openForWorkers opens the database as the worker command does.
-func (m *measurement) openForWorkers(ctx context.Context) (*store.Store, error) {
-	rows, err := store.Open(ctx, store.Config{
-		URL: m.servers.DatabaseURL, Schema: m.servers.Schema, MaxConnections: 8,
-		ApplicationName: "attune-bench workers", HotPath: true,
-	}, m.logger)
-	if err != nil {
-		return nil, fmt.Errorf("open the database for the workers: %w", err)
-	}
-	return rows, nil
 }
 
 func (m *measurement) config() *config.Config {
@@ -246,11 +221,10 @@ func (m *measurement) config() *config.Config {
 	return cfg
 }
 
-// statisticsDelay is how long the database's sessions may hold back their
-// counters.
+// statisticsDelay is the longest delay of the counters of database sessions.
 const statisticsDelay = 1500 * time.Millisecond
 
-// measure sends the load, awaits its end and reads the figures.
+// measure sends the load, waits for its end and reads the figures.
 func (m *measurement) measure(ctx context.Context) (Report, error) {
 	before, err := m.counters(ctx)
 	if err != nil {
@@ -275,24 +249,35 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	if m.cfg.Workflow != "" {
-		if err := m.pace(ctx, &report); err != nil {
+		err := m.queryRow(ctx, "read the durations of tasks", paceSQL, []any{m.after}, &report.EarlyTask,
+			&report.LateTask)
+		if err != nil {
 			return Report{}, err
 		}
 	}
 	report.PerSecond = float64(report.Completed) / took.Seconds()
 	report.CPU = worked.Seconds() / float64(max(report.Completed, 1))
-	report.perExecution(before, after)
+	n := float64(max(report.Completed, 1))
+	report.CommitsPerExecution = float64(after.commits-before.commits) / n
+	report.WALBytesPerExecution = float64(after.walBytes-before.walBytes) / n
+	if updates := after.updates - before.updates; updates > 0 {
+		report.HotRatio = float64(after.hot-before.hot) / float64(updates)
+	}
 	return report, nil
 }
 
-// burst is how many executions one request of the flood holds.
+// burst is the number of executions in one request of the flood.
 const burst = 250
 
 func (m *measurement) send(ctx context.Context) error {
-	if m.cfg.Workflow != "" {
-		return m.begin(ctx)
-	}
 	requests := submit.New(m.store, m.relay)
+	if m.cfg.Workflow != "" {
+		_, err := requests.Request(ctx, submit.Request{ActionRef: m.cfg.action()})
+		if err != nil {
+			return fmt.Errorf("request the workflow: %w", err)
+		}
+		return nil
+	}
 	sent := 0
 	begun := time.Now()
 	for sent < m.cfg.Executions {
@@ -318,25 +303,21 @@ func (m *measurement) send(ctx context.Context) error {
 	return nil
 }
 
-// ErrStalled says that executions stopped ending.
+// ErrStalled reports that executions stopped ending.
 var ErrStalled = errors.New("no execution has ended for a minute")
 
-// total is how many executions end: a workflow is one itself.
-func (c Config) total() int {
-	if c.Workflow != "" {
-		return c.Executions + 1
-	}
-	return c.Executions
-}
-
 func (m *measurement) await(ctx context.Context) error {
+	total := m.cfg.Executions
+	if m.cfg.Workflow != "" {
+		total++ // the workflow itself
+	}
 	last, since := -1, time.Now()
 	for {
 		var ended int
-		if err := m.store.Pool().QueryRow(ctx, endedSQL, m.after).Scan(&ended); err != nil {
-			return fmt.Errorf("count ended executions: %w", err)
+		if err := m.queryRow(ctx, "count ended executions", endedSQL, []any{m.after}, &ended); err != nil {
+			return err
 		}
-		if ended >= m.cfg.total() {
+		if ended >= total {
 			return nil
 		}
 		if ended != last {

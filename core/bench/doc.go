@@ -1,12 +1,11 @@
-// Package bench measures the whole platform on real servers: executions a
-// second under flood, and how long one waits at a steady pace.
+// Package bench measures the whole platform on real servers: executions a second under flood, and
+// latencies at a steady pace.
 //
-// Engines and workers run in this process, on the broker and the database they
-// are given; the actions do nothing, so that what is measured is the engine,
-// the wire and the rows. Latencies are read from the rows, by the database's
-// clock. Every report carries the settings it was measured with; figures of
-// different machines or runs are not comparable.
+// Engines and workers run in this process with the given broker and database. The actions do nothing, so
+// that the measurement covers the engine, the messages and the rows. Latencies come from the rows, by the
+// database's clock. Every report has the settings of its measurement; figures of different machines or
+// runs are not comparable.
 //
-// It is what an operator runs (attune-executor bench). What compares the engine with
-// yardsticks is in the module github.com/attune-go/attune/bench.
+// It is the implementation of attune-executor bench. The module github.com/attune-go/attune/bench compares
+// the engine with other systems.
 package bench

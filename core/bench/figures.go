@@ -4,7 +4,11 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
+	"time"
 )
 
 var (
@@ -18,73 +22,82 @@ var (
 	nextSQL string
 	//go:embed counters.sql
 	countersSQL string
-)
-
-// seed makes the actions and limits of the measurement.
-func (m *measurement) seed(ctx context.Context) error {
-	limit := m.cfg.Limit
-	if m.cfg.Workflow != "" {
-		limit = 0 // that of a list is its concurrency, not a policy
-	}
-	if _, err := m.store.Pool().Exec(ctx, seedSQL, limit, m.cfg.Actions); err != nil {
-		return fmt.Errorf("make the actions to measure: %w", err)
-	}
-	if limit > 0 {
-		if _, err := m.store.Pool().Exec(ctx, limitSQL, limit); err != nil {
-			return fmt.Errorf("make the limits to measure: %w", err)
-		}
-	}
-	if err := m.store.Pool().QueryRow(ctx, newestSQL).Scan(&m.after); err != nil {
-		return fmt.Errorf("read the newest execution: %w", err)
-	}
-	return nil
-}
-
-var (
 	//go:embed limit.sql
 	limitSQL string
 	//go:embed newest.sql
 	newestSQL string
 )
 
-// counters are the database's own, at one moment.
+// queryRow reads one row. what names the operation in an error.
+func (m *measurement) queryRow(ctx context.Context, what, sql string, args []any, into ...any) error {
+	if err := m.store.Pool().QueryRow(ctx, sql, args...).Scan(into...); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// seed inserts the actions and limits of the measurement.
+func (m *measurement) seed(ctx context.Context) error {
+	limit := m.cfg.Limit
+	if m.cfg.Workflow != "" {
+		limit = 0 // the limit of a list is its concurrency, not a policy
+	}
+	if _, err := m.store.Pool().Exec(ctx, seedSQL, limit, m.cfg.Actions); err != nil {
+		return fmt.Errorf("insert the actions: %w", err)
+	}
+	if limit > 0 {
+		if _, err := m.store.Pool().Exec(ctx, limitSQL, limit); err != nil {
+			return fmt.Errorf("insert the limits: %w", err)
+		}
+	}
+	return m.queryRow(ctx, "read the newest execution", newestSQL, nil, &m.after)
+}
+
+// counters are the database's counters.
 type counters struct {
 	commits, walBytes, updates, hot int64
 }
 
 func (m *measurement) counters(ctx context.Context) (c counters, err error) {
-	if err := m.store.Pool().QueryRow(ctx, countersSQL).Scan(&c.commits, &c.walBytes, &c.updates, &c.hot); err != nil {
-		return c, fmt.Errorf("read the counters of the database: %w", err)
-	}
-	return c, nil
-}
-
-func (r *Report) perExecution(before, after counters) {
-	n := float64(max(r.Completed, 1))
-	r.CommitsPerExecution = float64(after.commits-before.commits) / n
-	r.WALBytesPerExecution = float64(after.walBytes-before.walBytes) / n
-	if updates := after.updates - before.updates; updates > 0 {
-		r.HotRatio = float64(after.hot-before.hot) / float64(updates)
-	}
+	err = m.queryRow(ctx, "read the counters of the database", countersSQL, nil, &c.commits, &c.walBytes, &c.updates,
+		&c.hot)
+	return c, err
 }
 
 func (m *measurement) latencies(ctx context.Context, r *Report) error {
-	err := m.store.Pool().QueryRow(ctx, latencySQL, m.after).Scan(&r.Completed, &r.StartP50, &r.StartP95, &r.StartP99)
-	if err != nil {
-		return fmt.Errorf("read the latencies: %w", err)
+	err := m.queryRow(ctx, "read the latencies", latencySQL, []any{m.after}, &r.Completed, &r.StartP50, &r.StartP95,
+		&r.StartP99)
+	if err != nil || m.cfg.Limit == 0 {
+		return err
 	}
-	if m.cfg.Limit == 0 {
-		return nil
-	}
-	err = m.store.Pool().QueryRow(ctx, nextSQL, m.after, m.cfg.Limit).Scan(&r.NextP50, &r.NextP95, &r.NextP99)
-	if err != nil {
-		return fmt.Errorf("read how long slots were idle: %w", err)
-	}
-	return nil
+	return m.queryRow(ctx, "read the idle times of slots", nextSQL, []any{m.after, m.cfg.Limit}, &r.NextP50,
+		&r.NextP95, &r.NextP99)
 }
 
 func (m *measurement) machine(ctx context.Context) Machine {
 	machine := Machine{CPUs: runtime.NumCPU(), GoVersion: runtime.Version()}
-	_ = m.store.Pool().QueryRow(ctx, "SHOW server_version").Scan(&machine.PostgreSQL) // for the reader only
+	_ = m.store.Pool().QueryRow(ctx, "SHOW server_version").Scan(&machine.PostgreSQL) // informative only
 	return machine
+}
+
+// Tick is the unit of CPU time in /proc.
+const Tick = 10 * time.Millisecond
+
+// MachineTime returns the CPU time of all processors since the start of the machine, 0 if unknown.
+func MachineTime() time.Duration {
+	raw, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(raw), "\n")
+	fields := strings.Fields(first)
+	var busy int64
+	for i, field := range fields {
+		n, _ := strconv.ParseInt(field, 10, 64) // always a number
+		// cpu user nice system idle iowait irq softirq steal …
+		if i == 1 || i == 2 || i == 3 || i == 6 || i == 7 || i == 8 {
+			busy += n
+		}
+	}
+	return time.Duration(busy) * Tick
 }

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// published are the throughputs that the documents of the existing executor give
-// for one action, by its limit.
+// published returns the throughput that the existing executor's documents give for one action with the
+// same limit.
 func published(c Config) float64 {
 	if c.Actions != 1 || c.Rate > 0 || c.Workflow != "" {
 		return 0
@@ -39,9 +39,9 @@ func Print(out io.Writer, reports []Report) {
 	if len(reports) > 0 {
 		r := reports[0]
 		_, _ = fmt.Fprintln(out,
-			"task, late: of a workflow, how long one took among the first fifth and among the last")
+			"task, late: the duration of a workflow's task in the first fifth and in the last")
 		_, _ = fmt.Fprintln(out,
-			"published: what the documents of the existing executor give for such a limit, on another machine")
+			"published: from the existing executor's documents for the same limit, on another machine")
 		_, _ = fmt.Fprintf(out,
 			"%d CPUs, %s, PostgreSQL %s; %d engine, %d workers × %d; engine, workers and servers share the machine\n",
 			r.Machine.CPUs, r.Machine.GoVersion, r.Machine.PostgreSQL, r.Config.Replicas, r.Config.Workers,
