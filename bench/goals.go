@@ -7,9 +7,8 @@ import (
 	"github.com/attune-go/attune/core/bench"
 )
 
-// systemGoals judges measurements of the whole system by what the same server does at
-// most: floor is how many rows a second are inserted and updated one by one on sixteen
-// connections. Goals of profiles that were not measured are left out.
+// systemGoals returns the goals of the measured profiles. They are relative to the floor of the same server:
+// rows a second, inserted and updated one by one on sixteen connections.
 func systemGoals(reports []bench.Report, floor float64) (goals []datapath.Goal) {
 	share := func(number, profile string, bar float64) {
 		for _, r := range reports {

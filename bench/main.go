@@ -1,6 +1,6 @@
-// Command bench measures the engine on private, durable servers that it starts: the whole
-// system, the path of executions through the database beside its yardsticks, and what the
-// readings of the dashboard cost. `make bench` builds it as bin/attune-bench.
+// Command bench measures the engine on private, durable servers: the whole system, the path of executions
+// through the database with its yardsticks, and the cost of the dashboard's readings. `make bench` builds it
+// as bin/attune-bench.
 //
 //	attune-bench                               the whole system, then the data path
 //	attune-bench --data-path --scenario hot    one part of it
@@ -33,7 +33,7 @@ import (
 
 // options are the flags.
 type options struct {
-	dataPath, dashboard, short bool // what alone is measured
+	dataPath, dashboard, short bool // measure only this
 
 	path     datapath.Options
 	database string
@@ -43,7 +43,7 @@ type options struct {
 	cpu      string
 }
 
-// errUsage is a command that cannot be run.
+// errUsage reports wrong flags.
 var errUsage = errors.New("wrong usage")
 
 func main() {
@@ -53,17 +53,17 @@ func main() {
 		err = o.run(ctx, os.Stdout, os.Stderr)
 	}
 	stop()
-	switch {
-	case errors.Is(err, errUsage):
-		_, _ = fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		os.Exit(2)
-	case err != nil:
-		_, _ = fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		os.Exit(1)
+	if err == nil {
+		return
 	}
+	_, _ = fmt.Fprintf(os.Stderr, "error: %v\n", err)
+	if errors.Is(err, errUsage) {
+		os.Exit(2)
+	}
+	os.Exit(1)
 }
 
-// parse reads the flags, and says what cannot be measured before any server is started.
+// parse reads and checks the flags before any server starts.
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("attune-bench", flag.ExitOnError)
 	flags.BoolVar(&o.dataPath, "data-path", false, "measure only the path through the database, without a broker")
@@ -71,23 +71,23 @@ func parse(args []string) (o options, err error) {
 	flags.BoolVar(&o.short, "short", false,
 		"compare only the data path with the one-at-a-time design, and exit with 1 if it is slower than recorded")
 	flags.StringVar(&o.database, "database", "",
-		"with --short: `URL` of a PostgreSQL to measure on, in databases of its own, instead of a private one")
-	flags.BoolVar(&o.path.Quick, "quick", false, "less of everything, within a minute; the figures are rough")
+		"with --short: `URL` of a PostgreSQL to measure on in place of a private one, in databases of its own")
+	flags.BoolVar(&o.path.Quick, "quick", false, "a rough measurement within a minute")
 	flags.IntVar(&o.path.Rounds, "rounds", 0,
 		"rounds of every scenario of the data path (default 3, or 1 with --quick)")
-	flags.Func("scenario", "measure only scenarios of the data path whose `names` begin so; can be given again",
+	flags.Func("scenario", "measure only scenarios of the data path with this `prefix`; can be repeated",
 		func(name string) error {
 			o.path.Scenarios = append(o.path.Scenarios, name)
 			return nil
 		})
-	flags.IntVar(&o.path.Schedulers, "schedulers", 0, "schedulers of a replica; 0 means as many as by default")
-	flags.StringVar(&o.path.Before, "before", "", "`program` of another build, measured in turn on the data path")
+	flags.IntVar(&o.path.Schedulers, "schedulers", 0, "schedulers of a replica; 0 means the default")
+	flags.StringVar(&o.path.Before, "before", "", "`program` of another build to measure in turn on the data path")
 	flags.BoolVar(&o.path.River, "river", false, "measure River in turn on the data path")
 	flags.StringVar(&o.out, "out", "", "`folder` for datapath.json and growth.svg")
 	flags.StringVar(&o.format, "o", "table", "`format` of the report: table or json")
 	flags.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile of engines and workers to this `file`")
 	flags.StringVar(&o.dir, "dir", filepath.Join(".attune", "bench"), "`folder` of the servers")
-	_ = flags.Parse(args) // exits with 2 by itself
+	_ = flags.Parse(args) // exits with 2 on an error
 	only := 0
 	for _, one := range []bool{o.dataPath, o.dashboard, o.short} {
 		if one {
@@ -110,7 +110,7 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-// run measures what the flags ask for and prints it.
+// run runs the measurements of the flags and prints the report.
 func (o options) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	logger, err := telemetry.NewLogger(stderr, "warn", "auto")
 	if err != nil {
@@ -121,7 +121,7 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 		if err != nil {
 			return fmt.Errorf("create the profile: %w", err)
 		}
-		defer func() { _ = file.Close() }() // a profile that cannot be closed cannot be read either
+		defer func() { _ = file.Close() }() // the profile is best effort
 		if err := pprof.StartCPUProfile(file); err != nil {
 			return fmt.Errorf("start the profile: %w", err)
 		}
@@ -140,7 +140,7 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 	switch {
 	case o.short:
 		if err := stack.KillBroker(ctx); err != nil {
-			return fmt.Errorf("stop the broker, which is not measured: %w", err)
+			return fmt.Errorf("stop the unmeasured broker: %w", err)
 		}
 		return o.measureShort(ctx, stack.DatabaseURL(), stdout, logger)
 	case o.dashboard:
@@ -158,7 +158,7 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 	return o.print(stdout, all, all.print)
 }
 
-// print writes a value in the format that was asked for; table writes it for people.
+// print writes a value as JSON or, with table, as a table.
 func (o options) print(out io.Writer, value any, table func(io.Writer)) error {
 	if o.format == "json" {
 		encoder := json.NewEncoder(out)
@@ -170,7 +170,7 @@ func (o options) print(out io.Writer, value any, table func(io.Writer)) error {
 	return w.Flush()
 }
 
-// report is everything that one command has measured.
+// report is the result of all measurements.
 type report struct {
 	WholeSystem []bench.Report    `json:"whole_system,omitempty"`
 	Goals       []datapath.Goal   `json:"goals,omitempty"` // of the whole system
@@ -192,8 +192,7 @@ func (r *report) print(w io.Writer) {
 	}
 }
 
-// measureShort compares the data path with the one-at-a-time design. It prints the ratios also
-// when one of them is too low.
+// measureShort compares the data path with the one-at-a-time design. It also prints ratios that are too low.
 func (o options) measureShort(ctx context.Context, databaseURL string, stdout io.Writer, logger *slog.Logger) error {
 	list, slower := datapath.Short(ctx, databaseURL, logger)
 	if slower != nil && !errors.Is(slower, datapath.ErrSlower) {
@@ -202,7 +201,7 @@ func (o options) measureShort(ctx context.Context, databaseURL string, stdout io
 	return errors.Join(slower, o.print(stdout, list, func(w io.Writer) { datapath.PrintShort(w, list) }))
 }
 
-// measureSystem measures the standard profiles, and the floor that their goals stand on.
+// measureSystem measures the standard profiles and the floor of their goals.
 func (r *report) measureSystem(
 	ctx context.Context, o options, stack *devstack.Stack, progress func(string, ...any), logger *slog.Logger,
 ) error {
@@ -230,7 +229,7 @@ func (r *report) measureSystem(
 	return nil
 }
 
-// measureDataPath stops the broker, gives PostgreSQL room, and measures.
+// measureDataPath stops the broker, restarts PostgreSQL with more memory, and measures.
 func (r *report) measureDataPath(
 	ctx context.Context, o options, stack *devstack.Stack, progress func(string, ...any), logger *slog.Logger,
 ) error {
@@ -250,8 +249,8 @@ func (r *report) measureDataPath(
 	return measured.Save(o.out)
 }
 
-// measureDashboard has PostgreSQL count the time of statements, and reads what the
-// dashboard reads from a large installation.
+// measureDashboard makes PostgreSQL measure statements, and runs the dashboard's readings on a large
+// installation.
 func (r *report) measureDashboard(
 	ctx context.Context, o options, stack *devstack.Stack, progress func(string, ...any), logger *slog.Logger,
 ) error {
@@ -272,11 +271,10 @@ func (r *report) measureDashboard(
 	return nil
 }
 
-// restart stops the broker, which is not measured, and starts PostgreSQL with the settings
-// that prepare writes into the database of that address.
+// restart stops the broker, which is not measured, and restarts PostgreSQL with the settings of prepare.
 func restart(ctx context.Context, stack *devstack.Stack, prepare func(context.Context, string) error) error {
 	if err := stack.KillBroker(ctx); err != nil {
-		return fmt.Errorf("stop the broker, which is not measured: %w", err)
+		return fmt.Errorf("stop the unmeasured broker: %w", err)
 	}
 	if err := prepare(ctx, stack.DatabaseURL()); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/attune-go/attune/bench/datapath"
 )
 
-// What cannot be measured is said before any server is started.
-func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
+// Wrong flags are refused before any server starts.
+func TestWrongFlagsAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"no such scenario: cold; the scenarios are growth, no-limit, keys-10, ": {"--data-path", "--scenario", "cold"},

@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// bundle is an installation of a size, and a dashboard on one session of it.
+// bundle is an installation and a dashboard with one session on it.
 type bundle struct {
 	t       *testing.T
-	looker  *store.Store
+	observer  *store.Store
 	session *store.Store
 	monitor *alerting.Reader
 }
@@ -26,21 +26,20 @@ type bundle struct {
 func setup(t *testing.T, size Size) *bundle {
 	t.Helper()
 	url := testkit.Database(t)
-	b := &bundle{t: t, looker: testkit.OpenStore(t, url)}
-	require.NoError(t, Fill(t.Context(), b.looker, size))
+	b := &bundle{t: t, observer: testkit.OpenStore(t, url)}
+	require.NoError(t, Fill(t.Context(), b.observer, size))
 	b.session = testkit.OpenStore(t, url, func(c *store.Config) { c.MaxConnections, c.ReadOnly = 1, true })
 	b.monitor = alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.session}), nil, nil)
 	return b
 }
 
-// rounds is more often than a session plans a statement anew, so that the plan it
-// keeps is used too.
+// rounds is more than the five times that a session plans a statement, so that its cached plan runs too.
 const rounds = 7
 
-// spend reads some rounds and returns what one cost.
+// spend returns the usage of one round.
 func (b *bundle) spend(r Reading) Usage {
 	b.t.Helper()
-	u, err := Spend(b.t.Context(), b.looker, b.session, func(ctx context.Context) error {
+	u, err := Spend(b.t.Context(), b.observer, b.session, func(ctx context.Context) error {
 		for range rounds {
 			if err := r.Read(ctx); err != nil {
 				return err
@@ -53,27 +52,25 @@ func (b *bundle) spend(r Reading) Usage {
 	return u
 }
 
-// readings are all that the dashboard reads.
+// readings returns all readings of the dashboard.
 func (b *bundle) readings(size Size) []Reading {
 	return append(Polls(b.monitor), Looks(b.monitor, size)...)
 }
 
-// TestNoReadingLooksAtEveryExecution counts by the server's own statistics, with
-// the plans that a session makes for each call and with the one that it then keeps.
-func TestNoReadingLooksAtEveryExecution(t *testing.T) {
+// No reading scans all executions, neither with planned nor with cached plans, by the server's statistics.
+func TestNoReadingScansEveryExecution(t *testing.T) {
 	t.Parallel()
 	size := Size{Executions: 16_000, Queued: 4_000}
 	b := setup(t, size)
 	for _, r := range b.readings(size) {
 		u := b.spend(r)
 		require.NotContains(t, u.Scans, "execution", "%s reads every execution", r.Name)
-		require.NotContains(t, u.Scans, "execution_admission_entry", "%s reads everybody who waits", r.Name)
+		require.NotContains(t, u.Scans, "execution_admission_entry", "%s reads every queued execution", r.Name)
 	}
 }
 
-// TestNoReadingCostsMoreWhereMoreIsStored reads everything at two sizes. Where both are
-// beyond the reading's bound an index is deeper in the larger one, and that is all.
-func TestNoReadingCostsMoreWhereMoreIsStored(t *testing.T) {
+// No reading costs more in a larger database, apart from a deeper index: both sizes are above the bounds.
+func TestNoReadingCostsMoreInALargerDatabase(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "fill two large databases")
 	// The bounds of these are wider than the smaller size: blocks at the bound.
@@ -113,7 +110,7 @@ func TestAReportSaysWhatItWasMeasuredOn(t *testing.T) {
 	r := Report{
 		Size: Full, Rounds: 20, PostgreSQL: "15.18", CPUs: 2, Poll: 31.5, Budget: 50,
 		Polls: []Cost{{Name: "overview", Milliseconds: 12.25, Worst: 14, Statements: 18, Rows: 9000}},
-		Looks: []Cost{{Name: "letters"}},
+		Looks: []Cost{{Name: "dead letters"}},
 	}
 	var out strings.Builder
 	r.Print(&out)

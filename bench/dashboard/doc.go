@@ -1,9 +1,7 @@
-// Package dashboard measures what the dashboard asks of the database: it makes an
-// installation of any size, reads everything that the views read, and says what
-// each reading cost there.
+// Package dashboard measures the database queries of the dashboard: it fills a database of any size,
+// reads everything that the views read, and reports the cost of each reading.
 //
-// The server itself counts. Its statement statistics give the time spent, without
-// the network and without this program; its table statistics give the rows that
-// were looked at, which depend on no machine: a reading that looks at every
-// execution is found out at any size.
+// The server itself counts. Its statement statistics give the time without the network and this program.
+// Its table statistics give the rows that it read, which are the same on every machine: they reveal a
+// reading of all executions at any size.
 package dashboard

@@ -11,24 +11,22 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Size is how much an installation holds.
+// Size is the size of an installation.
 type Size struct {
 	Executions int
-	// Queued of the executions wait; at most half of them may.
-	Queued int
+	Queued     int // of the executions, at most half
 }
 
-// Full is the size that the dashboard's budget speaks of.
+// Full is the size of the dashboard's budget.
 var Full = Size{Executions: 1_000_000, Queued: 100_000}
 
 //go:embed fill.sql
 var fill string
 
-// Fill puts an installation of this size into a migrated database that holds
-// nothing yet. The session must be a superuser's, which may leave triggers out.
+// Fill fills a migrated, empty database. The session must be a superuser's, to disable triggers.
 func Fill(ctx context.Context, st *store.Store, size Size) error {
 	if size.Queued < 0 || 2*size.Queued+400 > size.Executions {
-		return fmt.Errorf("%d executions are too few for %d that wait", size.Executions, size.Queued)
+		return fmt.Errorf("%d executions are too few for %d queued ones", size.Executions, size.Queued)
 	}
 	conn, err := st.Pool().Acquire(ctx)
 	if err != nil {
@@ -39,10 +37,10 @@ func Fill(ctx context.Context, st *store.Store, size Size) error {
 		if _, err := tx.Exec(ctx,
 			`SELECT set_config('bench.executions', $1, true), set_config('bench.queued', $2, true)`,
 			strconv.Itoa(size.Executions), strconv.Itoa(size.Queued)); err != nil {
-			return fmt.Errorf("say the size: %w", err)
+			return fmt.Errorf("set the size: %w", err)
 		}
 		if _, err := tx.Exec(ctx, fill); err != nil {
-			return fmt.Errorf("make %d executions: %w", size.Executions, err)
+			return fmt.Errorf("insert %d executions: %w", size.Executions, err)
 		}
 		return nil
 	})
@@ -52,10 +50,9 @@ func Fill(ctx context.Context, st *store.Store, size Size) error {
 	if _, err := conn.Exec(ctx, "VACUUM ANALYZE"); err != nil {
 		return fmt.Errorf("analyse the tables: %w", err)
 	}
-	// A session may report its counters up to ten seconds late, into whatever is
-	// measured then.
+	// Without a flush the session may report its counters up to ten seconds later, during a measurement.
 	if _, err := conn.Exec(ctx, "SELECT pg_stat_force_next_flush()"); err != nil {
-		return fmt.Errorf("have the session report: %w", err)
+		return fmt.Errorf("flush the statistics of the session: %w", err)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
--- An installation of some size, made at once: bench.executions executions, twelve a
--- second up to now (a million is a day), of which bench.queued wait in queues. Triggers are left out, so what they would write is written here.
+-- Inserts bench.executions executions, twelve a second up to now (a million is a day), bench.queued of them
+-- queued. Triggers are off, so these statements also write the triggers' rows.
 SET LOCAL session_replication_role = replica;
 SET LOCAL synchronous_commit = off;
 
@@ -19,7 +19,7 @@ INSERT INTO engine_replica (id, host, version, pid, state, started, last_seen, l
 VALUES (gen_random_uuid(), 'host-1', '1.0.0', 1, 'running', now(), now() + interval '1 day', jsonb_build_object('alerts', now()),
         jsonb_build_object('clock', now(), 'loops', '{"alerts": {"patience_ns": 60000000000}}'::jsonb));
 
--- The newest 2 × bench.queued are every other one waiting; the 400 before them run.
+-- Every other one of the newest 2 × bench.queued is queued; the 400 before them run.
 CREATE TEMP TABLE made ON COMMIT DROP AS
 SELECT n AS id, 1001 + n % 200 AS action, now() - interval '86.4 milliseconds' * (size.executions - n) AS created,
        CASE WHEN n > size.executions - 2 * size.queued AND n % 2 = 0 THEN 'requested'
@@ -29,7 +29,7 @@ SELECT n AS id, 1001 + n % 200 AS action, now() - interval '86.4 milliseconds' *
 FROM (SELECT current_setting('bench.executions')::bigint AS executions, current_setting('bench.queued')::bigint AS queued) size,
      generate_series(1, size.executions) n;
 
--- Half of those who wait are in one queue.
+-- Half of the queued executions are in one queue.
 UPDATE made SET action = 1001 WHERE status = 'requested' AND id % 4 = 0;
 
 INSERT INTO execution (id, action, action_ref, config, parent, worker, status, result, started_at, created, updated, attempt,

@@ -16,33 +16,32 @@ import (
 	"github.com/attune-go/attune/migrations"
 )
 
-// Budget is the database time that one poll of everything may cost.
+// Budget is the database time of one poll of everything.
 const Budget = 50 * time.Millisecond
 
-// roundsDefault is how often everything is read. A session plans a statement anew
-// five times and then keeps a plan; both kinds are measured.
+// roundsDefault is the number of readings. A session plans a statement five times and then keeps a plan; the
+// measurement covers both.
 const roundsDefault = 20
 
 // Options is one measurement.
 type Options struct {
 	Size   Size
 	Rounds int
-	// Progress is told what is done now; nil tells nobody.
+	// Progress prints the progress; may be nil.
 	Progress func(format string, args ...any)
 }
 
-// Cost is what a reading cost the database.
+// Cost is the cost of one reading in the database.
 type Cost struct {
 	Name string `json:"name"`
-	// Statements were sent for one reading, with those that begin and end it.
+	// Statements includes those that begin and end a transaction.
 	Statements float64 `json:"statements"`
-	// Milliseconds is the time of a reading in the server, planning included: the
-	// mean of all rounds, and the worst.
+	// Milliseconds is the time in the server with planning: the mean of all rounds, and the worst.
 	Milliseconds float64 `json:"milliseconds"`
 	Worst        float64 `json:"worst_milliseconds"`
-	// Rows were looked at for one reading.
+	// Rows is the number of rows that the server read.
 	Rows int64 `json:"rows"`
-	// Scanned are the tables that were read from one end to the other.
+	// Scanned lists the tables with sequential scans.
 	Scanned []string `json:"scanned"`
 }
 
@@ -59,25 +58,23 @@ type Report struct {
 	CPUs       int     `json:"cpus"`
 }
 
-// Prepare has the server count the time of statements. It takes effect when the
-// server starts the next time; a server without the extension is an error.
+// Prepare makes the server measure statements from its next start. A server without the extension is an
+// error.
 func Prepare(ctx context.Context, databaseURL string) error {
 	return session(ctx, databaseURL, func(conn *pgx.Conn) error {
-		var there bool
-		if err := conn.QueryRow(ctx,
-			"SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements')").Scan(
-			&there); err != nil {
-			return fmt.Errorf("look for pg_stat_statements: %w", err)
+		const availableSQL = "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements')"
+		var available bool
+		if err := conn.QueryRow(ctx, availableSQL).Scan(&available); err != nil {
+			return fmt.Errorf("find the extension pg_stat_statements: %w", err)
 		}
-		if !there {
-			return errors.New("the server lacks the extension pg_stat_statements, which counts the time of statements")
+		if !available {
+			return errors.New("the server lacks the extension pg_stat_statements, which measures statements")
 		}
 		return execute(ctx, conn, "ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'")
 	})
 }
 
-// Run fills the database, which must be empty, and measures. The server must
-// have been started again since Prepare.
+// Run fills the empty database and measures. The server must have restarted since Prepare.
 func Run(ctx context.Context, o Options, databaseURL string, logger *slog.Logger) (Report, error) {
 	if o.Rounds <= 0 {
 		o.Rounds = roundsDefault
@@ -100,47 +97,41 @@ func Run(ctx context.Context, o Options, databaseURL string, logger *slog.Logger
 	if err != nil {
 		return report, err
 	}
-	looker, err := open(ctx, databaseURL, false, logger)
+	observer, err := open(ctx, databaseURL, false, logger)
 	if err != nil {
 		return report, err
 	}
-	defer looker.Close()
-	o.Progress("making %d executions, of which %d wait", o.Size.Executions, o.Size.Queued)
-	if err := Fill(ctx, looker, o.Size); err != nil {
+	defer observer.Close()
+	o.Progress("inserting %d executions, %d of them queued", o.Size.Executions, o.Size.Queued)
+	if err := Fill(ctx, observer, o.Size); err != nil {
 		return report, err
 	}
-	return report, report.measure(ctx, o, looker, databaseURL, logger)
-}
-
-// measure reads everything in a session of its own.
-func (r *Report) measure(ctx context.Context, o Options, looker *store.Store, databaseURL string,
-	logger *slog.Logger) error {
 	st, err := open(ctx, databaseURL, true, logger)
 	if err != nil {
-		return err
+		return report, err
 	}
 	defer st.Close()
 	m := alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil)
-	if r.Polls, err = costs(ctx, o, looker, st, Polls(m)); err != nil {
-		return err
+	if report.Polls, err = costs(ctx, o, observer, st, Polls(m)); err != nil {
+		return report, err
 	}
-	if r.Looks, err = costs(ctx, o, looker, st, Looks(m, o.Size)); err != nil {
-		return err
+	if report.Looks, err = costs(ctx, o, observer, st, Looks(m, o.Size)); err != nil {
+		return report, err
 	}
-	for _, c := range r.Polls {
-		r.Poll += c.Milliseconds
+	for _, c := range report.Polls {
+		report.Poll += c.Milliseconds
 	}
-	return nil
+	return report, nil
 }
 
-func costs(ctx context.Context, o Options, looker, st *store.Store, readings []Reading) ([]Cost, error) {
+func costs(ctx context.Context, o Options, observer, st *store.Store, readings []Reading) ([]Cost, error) {
 	var out []Cost
 	for _, reading := range readings {
 		o.Progress("reading %s", reading.Name)
 		c := Cost{Name: reading.Name}
-		u, err := Spend(ctx, looker, st, func(ctx context.Context) error {
+		u, err := Spend(ctx, observer, st, func(ctx context.Context) error {
 			for range o.Rounds {
-				if err := c.read(ctx, looker, reading); err != nil {
+				if err := c.read(ctx, observer, reading); err != nil {
 					return err
 				}
 			}
@@ -157,19 +148,19 @@ func costs(ctx context.Context, o Options, looker, st *store.Store, readings []R
 	return out, nil
 }
 
-// read reads once and adds what that cost.
-func (c *Cost) read(ctx context.Context, looker *store.Store, reading Reading) error {
-	if _, err := looker.Pool().Exec(ctx, "SELECT public.pg_stat_statements_reset()"); err != nil {
-		return fmt.Errorf("forget the statements before: %w", err)
+// read reads once and adds the cost.
+func (c *Cost) read(ctx context.Context, observer *store.Store, reading Reading) error {
+	if _, err := observer.Pool().Exec(ctx, "SELECT public.pg_stat_statements_reset()"); err != nil {
+		return fmt.Errorf("reset the statement statistics: %w", err)
 	}
 	if err := reading.Read(ctx); err != nil {
 		return err
 	}
 	var spent, statements float64
-	err := looker.Pool().QueryRow(ctx, `SELECT coalesce(sum(total_exec_time + total_plan_time), 0)::float8, coalesce(sum(calls), 0)::float8
+	err := observer.Pool().QueryRow(ctx, `SELECT coalesce(sum(total_exec_time + total_plan_time), 0)::float8, coalesce(sum(calls), 0)::float8
 		FROM public.pg_stat_statements WHERE query NOT LIKE '%pg\_stat%'`).Scan(&spent, &statements)
 	if err != nil {
-		return fmt.Errorf("read the statistics of statements: %w", err)
+		return fmt.Errorf("read the statement statistics: %w", err)
 	}
 	c.Milliseconds += spent
 	c.Worst = max(c.Worst, spent)
@@ -177,7 +168,7 @@ func (c *Cost) read(ctx context.Context, looker *store.Store, reading Reading) e
 	return nil
 }
 
-// open opens a store. One that reads has a single session, as Spend wants it.
+// open opens a store. For reading it has a single session, as Spend requires.
 func open(ctx context.Context, databaseURL string, reads bool, logger *slog.Logger) (*store.Store, error) {
 	cfg := store.Config{URL: databaseURL, Schema: migrations.DefaultSchema, MaxConnections: 2,
 		ApplicationName: "attune-bench"}
@@ -197,7 +188,7 @@ func session(ctx context.Context, databaseURL string, fn func(*pgx.Conn) error) 
 	if err != nil {
 		return fmt.Errorf("connect to the server: %w", err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is lost with it
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is pending on it
 	return fn(conn)
 }
 

@@ -18,5 +18,5 @@ func (r *Report) Print(out io.Writer) {
 	}
 	table("polled by views", r.Polls)
 	_, _ = fmt.Fprintf(out, "%-32s %10.2f   of %.0f\n\n", "one poll of everything", r.Poll, r.Budget)
-	table("asked for now and then", r.Looks)
+	table("read on demand", r.Looks)
 }

@@ -9,12 +9,10 @@ import (
 	"slices"
 )
 
-// compared are the scenarios, with those whose names begin so, that a program of before
-// is measured with.
+// compared are the names, or their beginnings, of the scenarios for the comparison with an earlier program.
 var compared = []string{noLimit, keys100, hot, paced}
 
-// before measures once with another build of the engine, on servers of its own, and
-// compares this one's round with it.
+// before measures once with another build of the engine, on servers of its own, and compares the round.
 func (r *Report) before(ctx context.Context, options Options, round int) error {
 	args := []string{"--data-path", "--rounds", "1", "--dir", options.BeforeDir, "-o", "json"}
 	if options.Quick {
@@ -30,17 +28,17 @@ func (r *Report) before(ctx context.Context, options Options, round int) error {
 		return nil
 	}
 	options.Progress("round %d of %d: the program of before", round+1, options.Rounds)
-	var out, said bytes.Buffer
+	var out, failure bytes.Buffer
 	command := exec.CommandContext(ctx, options.Before, args...)
-	command.Stdout, command.Stderr = &out, &said
+	command.Stdout, command.Stderr = &out, &failure
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("measure with %s: %w: %s", options.Before, err, bytes.TrimSpace(said.Bytes()))
+		return fmt.Errorf("measure with %s: %w: %s", options.Before, err, bytes.TrimSpace(failure.Bytes()))
 	}
 	var theirs struct {
 		DataPath Report `json:"data_path"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &theirs); err != nil {
-		return fmt.Errorf("read what %s measured: %w", options.Before, err)
+		return fmt.Errorf("read the report of %s: %w", options.Before, err)
 	}
 	for i := range r.Scenarios {
 		o := &r.Scenarios[i]

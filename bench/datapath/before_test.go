@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Another build is asked for the scenarios that are compared, and the ratios are those
-// of the round.
-func TestARoundIsComparedWithTheProgramOfBefore(t *testing.T) {
+// Another build runs the compared scenarios, and the ratios are those of the round.
+func TestARoundIsComparedWithAnEarlierProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	theirs := map[string]Report{"data_path": {Scenarios: []Outcome{

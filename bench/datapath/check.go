@@ -11,8 +11,7 @@ import (
 	"github.com/attune-go/attune/core/doctor"
 )
 
-// Faults are what must not happen. Every one of them makes the measurement
-// fail.
+// Faults count forbidden outcomes. Every one of them makes the measurement fail.
 type Faults struct {
 	AboveLimit int   `json:"above_limit"`
 	OutOfOrder int   `json:"out_of_order"`
@@ -22,22 +21,15 @@ type Faults struct {
 	Deadlocks  int64 `json:"deadlocks"`
 }
 
-// ErrFaulty is a measurement whose end is not what it must be.
+// ErrFaulty reports a measurement with faults.
 var ErrFaulty = errors.New("the measurement broke its promises")
 
-// endState is what the tables hold when everything has ended.
+// endState counts rows after the end of all executions.
 type endState struct {
 	executions, incomplete, repeated, holding, entries, counters, loads, blocked, scopes, late, messages int
 }
 
-func (e endState) leftOver() int {
-	return e.holding + e.entries + e.counters + e.loads + e.blocked + e.scopes + e.late + e.messages
-}
-
-// mostStarts is how many starts one second may show (invariant S22).
-func (w *world) mostStarts() int { return w.scenario.Rate + w.scenario.burst() - 1 }
-
-// check looks at the end of a measurement of n executions.
+// check checks the end of a measurement of n executions.
 func (w *world) check(ctx context.Context, pool *pgxpool.Pool, n int) (f Faults, err error) {
 	var e endState
 	err = pool.QueryRow(ctx, endStateSQL).Scan(&e.executions, &e.incomplete, &e.repeated, &e.holding, &e.entries,
@@ -46,13 +38,15 @@ func (w *world) check(ctx context.Context, pool *pgxpool.Pool, n int) (f Faults,
 		return f, fmt.Errorf("read the end of the measurement: %w", err)
 	}
 	var details []string
-	if e.leftOver() > 0 {
+	f.LeftOver = e.holding + e.entries + e.counters + e.loads + e.blocked + e.scopes + e.late + e.messages
+	if f.LeftOver > 0 {
 		details = append(details, fmt.Sprintf("%+v", e))
 	}
 	f.AboveLimit, _ = w.running.violations()
 	f.Lost = n - (e.executions - e.incomplete)
-	f.Double = e.repeated + w.wire.repeats()
-	f.LeftOver = e.leftOver()
+	w.wire.mu.Lock()
+	f.Double = e.repeated + len(w.wire.twice)
+	w.wire.mu.Unlock()
 	if w.scenario.Aborts > 0 {
 		order, above, err := w.orderFaults(ctx, pool, n)
 		if err != nil {
@@ -62,8 +56,9 @@ func (w *world) check(ctx context.Context, pool *pgxpool.Pool, n int) (f Faults,
 	}
 	if w.scenario.Rate > 0 {
 		var above int
-		if err := pool.QueryRow(ctx, rateSQL, w.mostStarts()).Scan(&above); err != nil {
-			return f, fmt.Errorf("look for starts beyond the rate: %w", err)
+		most := w.scenario.Rate + w.scenario.burst() - 1 // starts in one second (invariant S22)
+		if err := pool.QueryRow(ctx, rateSQL, most).Scan(&above); err != nil {
+			return f, fmt.Errorf("find starts above the rate: %w", err)
 		}
 		f.AboveLimit += above
 	}

@@ -12,46 +12,41 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/spread"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
 )
 
-// d1 is the one-at-a-time design, kept as a yardstick only: one execution a
-// transaction and one round trip a statement. Every admission locks the queue,
-// looks for a duplicate, counts who is active and who waits, inserts an entry,
-// counts the queue again for its statistics, and changes the status twice.
-// Completion is the same in reverse. Messages are rows of the outbox, one
-// each, claimed with SKIP LOCKED.
+// d1 is the one-at-a-time design, a yardstick: one execution per transaction and one round trip per
+// statement. Every admission locks the queue, checks for a duplicate, counts active and queued executions,
+// inserts an entry, counts the queue again for its statistics, and changes the status twice. Completion is
+// the same in reverse. Each message is a row of the outbox, claimed with SKIP LOCKED.
 //
-// It works on the same tables as the engine, with their triggers and history,
-// and is given the same workers and the same requests, both set based: only
-// admission, completion and publishing differ.
+// It uses the same tables as the engine, with their triggers and history, and the same set-based workers
+// and requests: only admission, completion and publishing differ.
 type d1 struct {
 	pool   *pgxpool.Pool
 	wire   *wire
 	tally  *tally
 	worker int64
 	limit  int
-	wake   chan struct{} // something is in the outbox
+	wake   chan struct{} // the outbox has messages
 }
 
-// d1Consumers is how many requests, and how many completions, are worked on at
-// the same time, unless the scenario says how many schedulers there are.
+// d1Consumers is the number of concurrent requests, and of concurrent completions, unless the scenario
+// sets the schedulers.
 const d1Consumers = 4
 
-func (s Scenario) consumers() int { return cmp.Or(s.Schedulers, d1Consumers) }
-
 func (w *world) addReference(ctx context.Context) error {
-	consumers := w.scenario.consumers()
+	consumers := cmp.Or(w.scenario.Schedulers, d1Consumers)
 	st, err := w.open(ctx, store.Config{MaxConnections: int32(2*consumers + 2), ApplicationName: "datapath d1"})
 	if err != nil {
 		return err
 	}
 	if _, err := st.Pool().Exec(ctx, d1IndexSQL); err != nil {
-		return fmt.Errorf("make the index of D1: %w", err)
+		return fmt.Errorf("create the index of D1: %w", err)
 	}
 	if _, err := st.Pool().Exec(ctx, d1SetupSQL, max(w.scenario.Limit, 1)); err != nil {
-		return fmt.Errorf("make the queues of D1: %w", err)
+		return fmt.Errorf("insert the queues of D1: %w", err)
 	}
 	d := &d1{pool: st.Pool(), wire: w.wire, tally: w.tally, limit: w.scenario.Limit, wake: make(chan struct{}, 1)}
 	for id := range w.wire.workers {
@@ -59,38 +54,31 @@ func (w *world) addReference(ctx context.Context) error {
 	}
 	for range consumers {
 		w.parts = append(w.parts,
-			func(ctx context.Context) error { return d.consume(ctx, d.wire.requested, d.admit) },
-			func(ctx context.Context) error { return d.consume(ctx, d.wire.completed, d.complete) })
+			func(ctx context.Context) error { return consume(ctx, d.wire.requested, 1, oneByOne(d.admit)) },
+			func(ctx context.Context) error { return consume(ctx, d.wire.completed, 1, oneByOne(d.complete)) })
 	}
 	w.parts = append(w.parts, d.publish)
 	return nil
 }
 
-// consume takes one message after the other.
-func (d *d1) consume(ctx context.Context, from *spread.Box[note], handle func(context.Context, int64) error) error {
-	for ctx.Err() == nil {
-		notes := from.Take(1)
-		if len(notes) == 0 {
-			select {
-			case <-ctx.Done():
-			case <-from.Wake():
+func oneByOne(handle func(context.Context, int64) error) func(context.Context, []note) error {
+	return func(ctx context.Context, notes []note) error {
+		for _, n := range notes {
+			if err := handle(ctx, n.execution); err != nil {
+				return fmt.Errorf("execution %d: %w", n.execution, err)
 			}
-			continue
 		}
-		if err := handle(ctx, notes[0].execution); err != nil {
-			return over(ctx, fmt.Errorf("execution %d: %w", notes[0].execution, err))
-		}
+		return nil
 	}
-	return nil
 }
 
 // transaction runs fn and wakes the publisher.
-func (d *d1) transaction(ctx context.Context, fn func(tx pgx.Tx) error) error {
+func (d *d1) transaction(ctx context.Context, result scheduler.Result, fn func(tx pgx.Tx) error) error {
 	begun := time.Now()
 	if err := pgx.BeginFunc(ctx, d.pool, fn); err != nil {
 		return err
 	}
-	d.tally.took(time.Since(begun))
+	d.tally.add(result, 1, time.Since(begun))
 	select {
 	case d.wake <- struct{}{}:
 	default:
@@ -98,14 +86,14 @@ func (d *d1) transaction(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	return nil
 }
 
-// queueOf is what D1 reads of a queue under its lock.
+// queueOf is a queue of D1 under its lock.
 type queueOf struct {
 	state, action, order int64
 	limit                int
 	active, queued       int
 }
 
-// lock locks the queue of an execution and counts it.
+// lock locks and reads the queue of an execution.
 func (q *queueOf) lock(ctx context.Context, tx pgx.Tx, sql string, arg int64) error {
 	if err := tx.QueryRow(ctx, sql, arg).Scan(&q.state, &q.action, &q.order, &q.limit); err != nil {
 		return fmt.Errorf("lock the queue: %w", err)
@@ -115,18 +103,18 @@ func (q *queueOf) lock(ctx context.Context, tx pgx.Tx, sql string, arg int64) er
 
 func (q *queueOf) count(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, d1CountSQL, q.state, "active").Scan(&q.active); err != nil {
-		return fmt.Errorf("count who is active: %w", err)
+		return fmt.Errorf("count active executions: %w", err)
 	}
 	if err := tx.QueryRow(ctx, d1CountSQL, q.state, "queued").Scan(&q.queued); err != nil {
-		return fmt.Errorf("count who waits: %w", err)
+		return fmt.Errorf("count queued executions: %w", err)
 	}
 	return nil
 }
 
 func (d *d1) admit(ctx context.Context, id int64) error {
-	return d.transaction(ctx, func(tx pgx.Tx) error {
+	return d.transaction(ctx, scheduler.Result{}, func(tx pgx.Tx) error {
 		if d.limit == 0 {
-			return d.handOver(ctx, tx, id)
+			return d.dispatch(ctx, tx, id)
 		}
 		var q queueOf
 		if err := q.lock(ctx, tx, d1LockSQL, id); err != nil {
@@ -155,12 +143,12 @@ func (d *d1) admit(ctx context.Context, id int64) error {
 		if status == "queued" {
 			return nil
 		}
-		return d.handOver(ctx, tx, id)
+		return d.dispatch(ctx, tx, id)
 	})
 }
 
 func (d *d1) complete(ctx context.Context, id int64) error {
-	err := d.transaction(ctx, func(tx pgx.Tx) error {
+	return d.transaction(ctx, scheduler.Result{Released: 1}, func(tx pgx.Tx) error {
 		if d.limit == 0 {
 			return nil
 		}
@@ -178,39 +166,29 @@ func (d *d1) complete(ctx context.Context, id int64) error {
 		if err := q.count(ctx, tx); err != nil {
 			return err
 		}
-		if err := d.promote(ctx, tx, q); err != nil {
-			return err
+		if q.active < q.limit && q.queued > 0 {
+			var head int64
+			if err := tx.QueryRow(ctx, d1HeadSQL, q.state).Scan(&head); err != nil {
+				return fmt.Errorf("find the head of the queue: %w", err)
+			}
+			if _, err := tx.Exec(ctx, d1ActivateSQL, head); err != nil {
+				return fmt.Errorf("activate the head of the queue: %w", err)
+			}
+			if err := d.dispatch(ctx, tx, head); err != nil {
+				return err
+			}
 		}
 		if _, err := tx.Exec(ctx, d1StatsSQL, q.action, q.state, q.limit); err != nil {
 			return fmt.Errorf("recount the statistics: %w", err)
 		}
 		return nil
 	})
-	if err == nil {
-		d.tally.addReleased(1)
-	}
-	return err
 }
 
-// promote gives the free slot to the head of the queue.
-func (d *d1) promote(ctx context.Context, tx pgx.Tx, q queueOf) error {
-	if q.active >= q.limit || q.queued == 0 {
-		return nil
-	}
-	var head int64
-	if err := tx.QueryRow(ctx, d1HeadSQL, q.state).Scan(&head); err != nil {
-		return fmt.Errorf("find the head of the queue: %w", err)
-	}
-	if _, err := tx.Exec(ctx, d1ActivateSQL, head); err != nil {
-		return fmt.Errorf("activate the head of the queue: %w", err)
-	}
-	return d.handOver(ctx, tx, head)
-}
+var errNotChanged = errors.New("the execution has another status")
 
-var errNotChanged = errors.New("the status was another one")
-
-// handOver claims and schedules an execution and writes its message.
-func (d *d1) handOver(ctx context.Context, tx pgx.Tx, id int64) error {
+// dispatch claims and schedules an execution and appends its message to the outbox.
+func (d *d1) dispatch(ctx context.Context, tx pgx.Tx, id int64) error {
 	tag, err := tx.Exec(ctx, d1ClaimSQL, id)
 	if err != nil || tag.RowsAffected() != 1 {
 		return errors.Join(errNotChanged, err)
@@ -233,16 +211,16 @@ func (d *d1) handOver(ctx context.Context, tx pgx.Tx, id int64) error {
 	return nil
 }
 
-// publish takes what is in the outbox, oldest first, and publishes it.
+// publish publishes the messages of the outbox, oldest first.
 func (d *d1) publish(ctx context.Context) error {
 	for {
 		rows, err := d.pool.Query(ctx, d1ClaimOutboxSQL)
 		if err != nil {
-			return over(ctx, err)
+			return ignoreEnd(ctx, err)
 		}
 		messages, err := pgx.CollectRows(rows, pgx.RowToStructByPos[claimed])
 		if err != nil {
-			return over(ctx, err)
+			return ignoreEnd(ctx, err)
 		}
 		if len(messages) > 0 {
 			out := make([]broker.Message, len(messages))

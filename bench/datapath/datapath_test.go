@@ -34,8 +34,7 @@ func testServer(t *testing.T) *server {
 	return s
 }
 
-// Every kind of measurement runs to its end, keeps its promises, and reports
-// figures that agree with each other.
+// Every kind of measurement completes without faults, with consistent figures.
 func TestASmallMeasurement(t *testing.T) {
 	t.Parallel()
 	small := func(design Design, change func(*Scenario)) Scenario {
@@ -51,7 +50,7 @@ func TestASmallMeasurement(t *testing.T) {
 			t.Helper()
 			require.Positive(t, r.Queued)
 			require.LessOrEqual(t, r.MostRunning, 2)
-			require.LessOrEqual(t, r.BatchP99, 60, "completions and requests of one round")
+			require.LessOrEqual(t, r.BatchP99, 60, "completions and requests of one batch")
 		}},
 		"held": {small(DesignEngine, func(s *Scenario) {
 			s.Executions, s.Keys, s.Hold = 40, 1, 5*time.Millisecond
@@ -70,7 +69,7 @@ func TestASmallMeasurement(t *testing.T) {
 			s.Replicas, s.Schedulers, s.Duplicates, s.Aborts = 3, 3, 0.2, 0.5
 		}), func(t *testing.T, r Result) {
 			t.Helper()
-			require.Positive(t, r.Failed, "rounds were aborted")
+			require.Positive(t, r.Failed, "batches were aborted")
 		}},
 		"under a pack's limit": {small(DesignEngine, func(s *Scenario) { s.PackLimit = 3 }),
 			func(t *testing.T, r Result) {
@@ -86,7 +85,7 @@ func TestASmallMeasurement(t *testing.T) {
 		}},
 		"at a rate": {small(DesignEngine, func(s *Scenario) { s.Limit, s.Rate = 0, 60 }), func(t *testing.T, r Result) {
 			t.Helper()
-			require.Positive(t, r.Queued, "more is asked for than may start")
+			require.Positive(t, r.Queued, "more requests than permitted starts")
 			require.Greater(t, r.Seconds, 2.0)
 		}},
 		"one at a time":           {small(DesignD1, func(*Scenario) {}), func(*testing.T, Result) {}},
@@ -109,8 +108,8 @@ func TestASmallMeasurement(t *testing.T) {
 	}
 }
 
-// A round that waits for a row is seen.
-func TestWaitsForLocksAreSeen(t *testing.T) {
+// A batch that waits for a row lock is counted.
+func TestWaitsForLocksAreCounted(t *testing.T) {
 	t.Parallel()
 	s := testServer(t)
 	ctx := testkit.Context(t)
@@ -126,22 +125,22 @@ func TestWaitsForLocksAreSeen(t *testing.T) {
 	waiter, err := w.connect(ctx)
 	require.NoError(t, err)
 	defer func() { _ = waiter.Close(context.Background()) }()
-	_, err = waiter.Exec(ctx, `SET application_name = '`+applicationRounds+`'`)
+	_, err = waiter.Exec(ctx, `SET application_name = '`+applicationBatches+`'`)
 	require.NoError(t, err)
 	waited := make(chan error, 1)
 	go func() { _, err := waiter.Exec(ctx, lock); waited <- err }()
 	testkit.Eventually(t, func() bool {
-		looks, err := w.watchLocks(ctx)
+		done, err := w.watchLocks(ctx)
 		require.NoError(t, err)
-		mean, err := looks()
+		mean, err := done()
 		require.NoError(t, err)
 		return mean == 1
 	}, testkit.TestTimeout)
 	require.NoError(t, holder.Rollback(ctx))
 	require.NoError(t, <-waited)
-	looks, err := w.watchLocks(ctx)
+	done, err := w.watchLocks(ctx)
 	require.NoError(t, err)
-	mean, err := looks()
+	mean, err := done()
 	require.NoError(t, err)
 	require.Zero(t, mean)
 }
@@ -160,7 +159,7 @@ func TestASmallGrowth(t *testing.T) {
 	}
 }
 
-// What a measurement must not end with is found, so that it cannot pass.
+// A measurement with faults fails.
 func TestFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	s := testServer(t)
@@ -174,7 +173,7 @@ func TestFaultsAreFound(t *testing.T) {
 		_, err := pool.Exec(ctx, sql)
 		require.NoError(t, err)
 	}
-	// Two waited and went in the wrong order, and one went straight between.
+	// Two waited and were dispatched in the wrong order, and a third overtook one of them.
 	execute(`INSERT INTO bench_log (tx, kind, state, execution, place) VALUES
 		('1', 'wait', 1, 11, 1), ('1', 'wait', 1, 12, 2), ('2', 'go', 1, 12, NULL), ('3', 'go', 1, 13, NULL), ('4', 'go', 1, 11, NULL),
 		('5', 'above', 1, NULL, NULL)`)
@@ -182,7 +181,7 @@ func TestFaultsAreFound(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 1}, []int{order, above})
 	_, _, err = w.orderFaults(ctx, pool, 4)
-	require.ErrorIs(t, err, errUnobserved, "a hand-over that nobody saw")
+	require.ErrorIs(t, err, errUnobserved, "a dispatch without a log entry")
 
 	execute(`DELETE FROM bench_log; UPDATE execution_admission_state SET active_count = 1`)
 	execute(`INSERT INTO execution (action, action_ref, status) SELECT id, ref, 'completed' FROM action WHERE pack_ref = 'bench'`)
@@ -193,7 +192,7 @@ func TestFaultsAreFound(t *testing.T) {
 	faults, err := w.check(ctx, pool, 3)
 	require.ErrorIs(t, err, ErrFaulty)
 	require.Equal(t, Faults{AboveLimit: 1, Lost: 1, Double: 2}, faults,
-		"one is missing, and two were never handed over")
+		"one is missing, and two were never dispatched")
 }
 
 func TestReport(t *testing.T) {
@@ -231,7 +230,7 @@ func TestReport(t *testing.T) {
 	require.Equal(t, map[string]bool{
 		"A1": false, "A2": false, "A3": false, "–": true, "A8": false, "A9": true, "A10": true, "A12": true,
 		"far": false,
-	}, met, "8 × D1 is not 12, nothing was compared with a program of before, and three distant replicas do no more than one")
+	}, met, "8 × D1 is not 12, nothing was compared with an earlier program, and three distant replicas do no more than one")
 	first, ok := report.find(noLimit)
 	require.True(t, ok)
 	require.InDelta(t, 8, first.Median.D1, 0.001)

@@ -12,33 +12,33 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// far is a way to a server that takes a while in both directions, as between sites.
-type far struct {
+// delayProxy forwards connections to a server with a delay in both directions, as between sites.
+type delayProxy struct {
 	listener net.Listener
 	target   string
 	delay    time.Duration
 }
 
-// openFar makes the way, and returns the address of the database through it.
-func openFar(ctx context.Context, address string, delay time.Duration) (*far, string, error) {
+// openDelayProxy starts a proxy and returns the address of the database through it.
+func openDelayProxy(ctx context.Context, address string, delay time.Duration) (*delayProxy, string, error) {
 	through, err := url.Parse(address)
 	if err != nil {
 		return nil, "", fmt.Errorf("read the address of the database: %w", err)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, "", fmt.Errorf("listen for distant connections: %w", err)
+		return nil, "", fmt.Errorf("listen for delayed connections: %w", err)
 	}
-	f := &far{listener: listener, target: through.Host, delay: delay}
+	f := &delayProxy{listener: listener, target: through.Host, delay: delay}
 	through.Host = listener.Addr().String()
 	go f.accept(context.WithoutCancel(ctx))
 	return f, through.String(), nil
 }
 
-// close ends the way. Its connections end with those of the clients.
-func (f *far) close() { _ = f.listener.Close() }
+// close stops accepting. Connections end with their clients.
+func (f *delayProxy) close() { _ = f.listener.Close() }
 
-func (f *far) accept(ctx context.Context) {
+func (f *delayProxy) accept(ctx context.Context) {
 	for {
 		client, err := f.listener.Accept()
 		if err != nil {
@@ -52,8 +52,8 @@ func (f *far) accept(ctx context.Context) {
 			}
 			defer func() { _ = server.Close() }()
 			group, ctx := errgroup.WithContext(ctx)
-			group.Go(func() error { return f.carry(ctx, client, server) })
-			group.Go(func() error { return f.carry(ctx, server, client) })
+			group.Go(func() error { return f.forward(ctx, client, server) })
+			group.Go(func() error { return f.forward(ctx, server, client) })
 			<-ctx.Done() // one side has ended
 			_, _ = client.Close(), server.Close()
 			_ = group.Wait()
@@ -61,8 +61,8 @@ func (f *far) accept(ctx context.Context) {
 	}
 }
 
-// carry forwards the bytes of one direction, each piece after the delay.
-func (f *far) carry(ctx context.Context, from, to net.Conn) error {
+// forward forwards the bytes of one direction, each piece after the delay.
+func (f *delayProxy) forward(ctx context.Context, from, to net.Conn) error {
 	type piece struct {
 		data []byte
 		due  time.Time

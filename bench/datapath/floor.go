@@ -11,16 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Floor is the yardstick of the server and the client: a row inserted and
-// updated, each in its own transaction, one after the other.
+// Floor is the yardstick of the server and the client: a row inserted and updated in a transaction each.
 type Floor struct {
 	Connections int     `json:"connections"`
 	PerSecond   float64 `json:"per_second"`
-	Foreign     float64 `json:"foreign_cpu"` // CPUs that others used
+	Foreign     float64 `json:"foreign_cpu"` // CPUs that other programs used
 }
 
-// Floor16 measures the floor on sixteen connections of a server of which databaseURL is
-// any database.
+// Floor16 measures the floor on sixteen connections. databaseURL is any database of the server.
 func Floor16(ctx context.Context, databaseURL string, logger *slog.Logger) (Floor, error) {
 	s, err := openServer(ctx, databaseURL, logger)
 	if err != nil {
@@ -30,7 +28,7 @@ func Floor16(ctx context.Context, databaseURL string, logger *slog.Logger) (Floo
 	return s.floor(ctx, 16, floorTime)
 }
 
-// floor measures for a while on that many connections.
+// floor measures the floor on the given number of connections.
 func (s *server) floor(ctx context.Context, connections int, lasting time.Duration) (f Floor, err error) {
 	at, drop, err := s.fresh(ctx)
 	if err != nil {
@@ -48,7 +46,7 @@ func (s *server) floor(ctx context.Context, connections int, lasting time.Durati
 	}
 	defer pool.Close()
 	if _, err := pool.Exec(ctx, floorTableSQL); err != nil {
-		return f, fmt.Errorf("make the floor's table: %w", err)
+		return f, fmt.Errorf("create the floor's table: %w", err)
 	}
 	counts := make([]int, connections)
 	group, groupCtx := errgroup.WithContext(ctx)

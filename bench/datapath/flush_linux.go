@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// flush waits until what was written is on the disk.
+// flush waits until the written data is on the disk.
 func flush(file *os.File) error { return syscall.Fdatasync(int(file.Fd())) }

@@ -4,5 +4,5 @@ package datapath
 
 import "os"
 
-// flush waits until what was written is on the disk.
+// flush waits until the written data is on the disk.
 func flush(file *os.File) error { return file.Sync() }

@@ -16,9 +16,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Growth is what one operation takes on one queue, by how many wait in it:
-// the time of the whole round as its caller sees it, with the reading before
-// the locks and the commit.
+// Growth is the duration of one operation on one queue by its length: the time of the whole batch, with
+// the reads before the locks and the commit.
 type Growth struct {
 	Design    Design  `json:"design"`
 	Waiting   int     `json:"waiting"`
@@ -35,9 +34,9 @@ const (
 	operationComplete = "complete and promote"
 )
 
-// GrowthPlan says what of the growth is measured.
+// GrowthPlan configures the measurement of the growth.
 type GrowthPlan struct {
-	Levels    []int `json:"levels"`     // how many wait
+	Levels    []int `json:"levels"`     // lengths of the queue
 	Samples   int   `json:"samples"`    // of every operation and level, over all rounds
 	SamplesD1 int   `json:"samples_d1"` // of the one-at-a-time design, which is slow
 }
@@ -45,27 +44,27 @@ type GrowthPlan struct {
 // growthBatch is both the larger batch and the limit of the queue.
 const growthBatch = 100
 
-// pond is one queue with a certain number of waiters.
-type pond struct {
-	world   *world
-	waiting int
-	rounds  *scheduler.Scheduler
-	relay   *basin
-	pool    *pgxpool.Pool
-	holders []int64 // executions that hold a slot, oldest first
-	action  int64
-	took    map[string]map[int][]time.Duration // by operation and batch
+// growthQueue is one queue with a given number of queued executions.
+type growthQueue struct {
+	world     *world
+	waiting   int
+	scheduler *scheduler.Scheduler
+	relay     *recorder
+	pool      *pgxpool.Pool
+	holders   []int64 // executions with a slot, oldest first
+	action    int64
+	took      map[string]map[int][]time.Duration // by operation and batch
 }
 
-// basin keeps what rounds publish.
-type basin struct {
+// recorder records the messages of batches.
+type recorder struct {
 	mu   sync.Mutex
 	rows []int64 // guarded by mu
-	held []int64 // executions that were dispatched; guarded by mu
+	held []int64 // dispatched executions; guarded by mu
 }
 
 // Published implements scheduler.Relay.
-func (b *basin) Published(row int64, messages []outbox.Message) {
+func (b *recorder) Published(row int64, messages []outbox.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rows = append(b.rows, row)
@@ -76,29 +75,21 @@ func (b *basin) Published(row int64, messages []outbox.Message) {
 	}
 }
 
-func (b *basin) drain() (rows, held []int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	rows, held = b.rows, b.held
-	b.rows, b.held = nil, nil
-	return rows, held
-}
-
-// grow measures the growth: the levels side by side, operation by operation,
-// so that what else the machine does strikes all of them alike.
+// grow measures the levels side by side, operation by operation, so that other programs affect all of
+// them alike.
 func (s *server) grow(ctx context.Context, plan GrowthPlan,
 	progress func(string, ...any)) (results []Growth, err error) {
-	var ponds []*pond
+	var queues []*growthQueue
 	defer func() {
-		for _, p := range ponds {
+		for _, p := range queues {
 			p.world.close()
 		}
 	}()
 	for _, level := range plan.Levels {
 		progress("growth: filling a queue with %d", level)
-		p, err := s.dig(ctx, level)
+		p, err := s.newGrowthQueue(ctx, level)
 		if p != nil {
-			ponds = append(ponds, p)
+			queues = append(queues, p)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("fill a queue with %d: %w", level, err)
@@ -109,11 +100,11 @@ func (s *server) grow(ctx context.Context, plan GrowthPlan,
 	}
 	progress("growth: %d samples", plan.Samples)
 	for _, batch := range []int{1, growthBatch} {
-		if err := measureAll(ctx, ponds, plan.Samples, batch, (*pond).sample); err != nil {
+		if err := measureAll(ctx, queues, plan.Samples, batch, (*growthQueue).sample); err != nil {
 			return nil, err
 		}
 	}
-	for _, p := range ponds {
+	for _, p := range queues {
 		if results, err = p.conclude(ctx, results); err != nil {
 			return nil, err
 		}
@@ -122,25 +113,28 @@ func (s *server) grow(ctx context.Context, plan GrowthPlan,
 		return results, nil
 	}
 	progress("growth: %d samples of D1", plan.SamplesD1)
-	for _, p := range ponds {
-		if err := p.convert(ctx); err != nil {
-			return nil, err
+	for _, p := range queues { // an active execution of D1 has an entry too
+		if _, err := p.pool.Exec(ctx, d1IndexSQL); err != nil {
+			return nil, fmt.Errorf("create the index of D1: %w", err)
+		}
+		if _, err := p.pool.Exec(ctx, growthConvertSQL); err != nil {
+			return nil, fmt.Errorf("insert the entries of D1: %w", err)
 		}
 	}
-	if err := measureAll(ctx, ponds, plan.SamplesD1, 1, (*pond).sampleD1); err != nil {
+	if err := measureAll(ctx, queues, plan.SamplesD1, 1, (*growthQueue).sampleD1); err != nil {
 		return nil, err
 	}
-	for _, p := range ponds {
+	for _, p := range queues {
 		results = p.report(results, DesignD1)
 	}
 	return results, nil
 }
 
-func measureAll(ctx context.Context, ponds []*pond, samples, batch int,
-	sample func(*pond, context.Context, int, bool) error) error {
+func measureAll(ctx context.Context, queues []*growthQueue, samples, batch int,
+	sample func(*growthQueue, context.Context, int, bool) error) error {
 	warm := min(5, samples)
 	for i := range warm + samples {
-		for _, p := range ponds {
+		for _, p := range queues {
 			if err := sample(p, ctx, batch, i >= warm); err != nil {
 				return fmt.Errorf("with %d waiting: %w", p.waiting, err)
 			}
@@ -149,20 +143,20 @@ func measureAll(ctx context.Context, ponds []*pond, samples, batch int,
 	return nil
 }
 
-// dig makes a queue with that many waiters whose slots are all taken.
-func (s *server) dig(ctx context.Context, waiting int) (*pond, error) {
+// newGrowthQueue builds a queue with the given number of queued executions and no free slot.
+func (s *server) newGrowthQueue(ctx context.Context, waiting int) (*growthQueue, error) {
 	w, err := s.build(ctx, Scenario{Design: DesignEngine, Keys: 1, Limit: growthBatch, Workers: 1})
 	if err != nil {
 		return nil, err
 	}
-	p := &pond{world: w, waiting: waiting, relay: &basin{}, took: map[string]map[int][]time.Duration{}}
+	p := &growthQueue{world: w, waiting: waiting, relay: &recorder{}, took: map[string]map[int][]time.Duration{}}
 	hot, err := w.open(ctx,
-		store.Config{MaxConnections: roundConnections, ApplicationName: applicationRounds, HotPath: true})
+		store.Config{MaxConnections: batchConnections, ApplicationName: applicationBatches, HotPath: true})
 	if err != nil {
 		return p, err
 	}
 	p.pool = w.query.Pool()
-	p.rounds = scheduler.New(scheduler.Config{MaxQueued: maxQueued},
+	p.scheduler = scheduler.New(scheduler.Config{MaxQueued: maxQueued},
 		scheduler.Deps{Store: hot, Relay: p.relay, Logger: w.logger})
 	if err := p.pool.QueryRow(ctx, growthActionSQL).Scan(&p.action); err != nil {
 		return p, fmt.Errorf("read the action: %w", err)
@@ -171,7 +165,7 @@ func (s *server) dig(ctx context.Context, waiting int) (*pond, error) {
 	if err != nil {
 		return p, err
 	}
-	result, err := p.rounds.Run(ctx, scheduler.FillStep{}, scheduler.NewRequestStep(ids))
+	result, err := p.scheduler.Run(ctx, scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	if err != nil || result.Granted != growthBatch {
 		return p, fmt.Errorf("take every slot: %+v: %w", result, err)
 	}
@@ -181,13 +175,13 @@ func (s *server) dig(ctx context.Context, waiting int) (*pond, error) {
 	return p, p.fill(ctx)
 }
 
-// fill puts the waiters into the tables as the engine would have.
-func (p *pond) fill(ctx context.Context) error {
+// fill inserts the queued executions as the engine does.
+func (p *growthQueue) fill(ctx context.Context) error {
 	conn, err := p.world.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // its work is committed
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // all its work is committed
 	for _, sql := range []string{growthQuietSQL, growthExecutionsSQL, growthEntriesSQL, growthStateSQL, growthStatsSQL,
 		growthVacuumSQL} {
 		args := []any{}
@@ -201,7 +195,7 @@ func (p *pond) fill(ctx context.Context) error {
 	return nil
 }
 
-func (p *pond) request(ctx context.Context, n int) ([]int64, error) {
+func (p *growthQueue) request(ctx context.Context, n int) ([]int64, error) {
 	rows, err := p.pool.Query(ctx, growthRequestSQL, n, p.action)
 	if err != nil {
 		return nil, fmt.Errorf("request %d executions: %w", n, err)
@@ -209,10 +203,13 @@ func (p *pond) request(ctx context.Context, n int) ([]int64, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
-// settle takes note of what was dispatched and deletes the messages.
-func (p *pond) settle(ctx context.Context) error {
-	rows, held := p.relay.drain()
-	p.holders = append(p.holders, held...)
+// settle records the dispatched executions and deletes their messages.
+func (p *growthQueue) settle(ctx context.Context) error {
+	p.relay.mu.Lock()
+	rows := p.relay.rows
+	p.holders = append(p.holders, p.relay.held...)
+	p.relay.rows, p.relay.held = nil, nil
+	p.relay.mu.Unlock()
 	if len(rows) == 0 {
 		return nil
 	}
@@ -220,7 +217,7 @@ func (p *pond) settle(ctx context.Context) error {
 	return err
 }
 
-func (p *pond) note(operation string, batch int, took time.Duration, counts bool) {
+func (p *growthQueue) record(operation string, batch int, took time.Duration, counts bool) {
 	if !counts {
 		return
 	}
@@ -230,16 +227,15 @@ func (p *pond) note(operation string, batch int, took time.Duration, counts bool
 	p.took[operation][batch] = append(p.took[operation][batch], took)
 }
 
-// sample admits a batch and then completes and promotes one, so that as many
-// wait as before.
-func (p *pond) sample(ctx context.Context, batch int, counts bool) error {
+// sample admits a batch, then completes and promotes one, so that the length of the queue stays.
+func (p *growthQueue) sample(ctx context.Context, batch int, counts bool) error {
 	ids, err := p.request(ctx, batch)
 	if err != nil {
 		return err
 	}
 	begun := time.Now()
-	result, err := p.rounds.Run(ctx, scheduler.FillStep{}, scheduler.NewRequestStep(ids))
-	p.note(operationAdmit, batch, time.Since(begun), counts)
+	result, err := p.scheduler.Run(ctx, scheduler.FillStep{}, scheduler.NewRequestStep(ids))
+	p.record(operationAdmit, batch, time.Since(begun), counts)
 	if err != nil || result.Enqueued != batch {
 		return fmt.Errorf("admit %d: %+v: %w", batch, result, err)
 	}
@@ -249,16 +245,16 @@ func (p *pond) sample(ctx context.Context, batch int, counts bool) error {
 		return fmt.Errorf("finish %d executions: %w", batch, err)
 	}
 	begun = time.Now()
-	result, err = p.rounds.Run(ctx, scheduler.NewReleaseStep(done), scheduler.FillStep{})
-	p.note(operationComplete, batch, time.Since(begun), counts)
+	result, err = p.scheduler.Run(ctx, scheduler.NewReleaseStep(done), scheduler.FillStep{})
+	p.record(operationComplete, batch, time.Since(begun), counts)
 	if err != nil || result.Released != batch || result.Granted != batch {
 		return fmt.Errorf("complete %d: %+v: %w", batch, result, err)
 	}
 	return p.settle(ctx)
 }
 
-// conclude reports the engine's figures and checks what it has left.
-func (p *pond) conclude(ctx context.Context, results []Growth) ([]Growth, error) {
+// conclude checks the invariants and reports the engine's figures.
+func (p *growthQueue) conclude(ctx context.Context, results []Growth) ([]Growth, error) {
 	violations, err := doctor.Invariants(ctx, p.pool)
 	if err != nil {
 		return nil, fmt.Errorf("check the invariants: %w", err)
@@ -269,7 +265,7 @@ func (p *pond) conclude(ctx context.Context, results []Growth) ([]Growth, error)
 	return p.report(results, DesignEngine), nil
 }
 
-func (p *pond) report(results []Growth, design Design) []Growth {
+func (p *growthQueue) report(results []Growth, design Design) []Growth {
 	for _, operation := range []string{operationAdmit, operationComplete} {
 		for _, batch := range []int{1, growthBatch} {
 			if took := p.took[operation][batch]; len(took) > 0 {
@@ -284,19 +280,8 @@ func (p *pond) report(results []Growth, design Design) []Growth {
 	return results
 }
 
-// convert turns the queue into one of D1, where who is active has an entry too.
-func (p *pond) convert(ctx context.Context) error {
-	if _, err := p.pool.Exec(ctx, d1IndexSQL); err != nil {
-		return fmt.Errorf("make the index of D1: %w", err)
-	}
-	if _, err := p.pool.Exec(ctx, growthConvertSQL); err != nil {
-		return fmt.Errorf("make the entries of D1: %w", err)
-	}
-	return nil
-}
-
 // sampleD1 is sample for D1.
-func (p *pond) sampleD1(ctx context.Context, batch int, counts bool) error {
+func (p *growthQueue) sampleD1(ctx context.Context, batch int, counts bool) error {
 	d := &d1{pool: p.pool, wire: p.world.wire, tally: newTally(), limit: growthBatch, wake: make(chan struct{}, 1)}
 	for id := range p.world.wire.workers {
 		d.worker = id
@@ -309,7 +294,7 @@ func (p *pond) sampleD1(ctx context.Context, batch int, counts bool) error {
 	if err := d.admit(ctx, ids[0]); err != nil {
 		return fmt.Errorf("admit: %w", err)
 	}
-	p.note(operationAdmit, batch, time.Since(begun), counts)
+	p.record(operationAdmit, batch, time.Since(begun), counts)
 	done := p.holders[:batch]
 	p.holders = p.holders[batch:]
 	if _, err := p.pool.Exec(ctx, growthFinishSQL, done); err != nil {
@@ -319,6 +304,6 @@ func (p *pond) sampleD1(ctx context.Context, batch int, counts bool) error {
 	if err := d.complete(ctx, done[0]); err != nil {
 		return fmt.Errorf("complete: %w", err)
 	}
-	p.note(operationComplete, batch, time.Since(begun), counts)
+	p.record(operationComplete, batch, time.Since(begun), counts)
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/bench"
 )
 
-// Machine says where figures come from.
+// Machine describes the machine of the figures.
 type Machine struct {
 	CPUs       int               `json:"cpus"`
 	Model      string            `json:"model,omitempty"`
@@ -27,7 +27,7 @@ type Machine struct {
 	Commit     string            `json:"commit,omitempty"`
 }
 
-// settings of PostgreSQL that figures depend on.
+// settings are the settings of PostgreSQL that affect the figures.
 var settings = []string{
 	"fsync", "synchronous_commit", "full_page_writes", "wal_level", "shared_buffers", "max_wal_size",
 	"checkpoint_timeout", "commit_delay", "autovacuum", "jit", "track_io_timing", "shared_preload_libraries",
@@ -58,7 +58,7 @@ func (s *server) machine(ctx context.Context) (m Machine, err error) {
 func cpuModel() string {
 	raw, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
-		return "" // not on this system
+		return "" // unknown on this system
 	}
 	for l := range bytes.SplitSeq(raw, []byte("\n")) {
 		if name, value, ok := bytes.Cut(l, []byte(":")); ok && string(bytes.TrimSpace(name)) == "model name" {
@@ -68,7 +68,7 @@ func cpuModel() string {
 	return ""
 }
 
-// commit is what the program was built from.
+// commit returns the commit of the program.
 func commit() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -88,12 +88,11 @@ func commit() string {
 	return revision + modified
 }
 
-// flushTime measures the disk: the median of writing one page and waiting for
-// it.
+// flushTime measures the disk: the median of writing and flushing one page.
 func flushTime(dir string) (micros float64, err error) {
 	file, err := os.CreateTemp(dir, "flush-*")
 	if err != nil {
-		return 0, fmt.Errorf("make a file to measure flushes: %w", err)
+		return 0, fmt.Errorf("create a file to measure flushes: %w", err)
 	}
 	defer func() {
 		_ = file.Close()
@@ -116,7 +115,7 @@ func flushTime(dir string) (micros float64, err error) {
 	return float64(quantile(took, 0.5).Nanoseconds()) / 1000, nil
 }
 
-// quantile is the q-th quantile, 0 of nothing.
+// quantile returns the q-th quantile, 0 without values.
 func quantile[T int | time.Duration | float64](values []T, q float64) T {
 	if len(values) == 0 {
 		return 0
@@ -126,20 +125,17 @@ func quantile[T int | time.Duration | float64](values []T, q float64) T {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// burned is the CPU time spent until now, by whom. All zero where the system
-// does not say.
+// burned is the CPU time so far, zero if unknown.
 type burned struct {
 	own, postgres, all time.Duration
 	at                 time.Time
 }
 
-func ticks(n int64) time.Duration { return time.Duration(n) * bench.Tick }
-
 // burned reads the CPU time of this process, of the server and of the machine.
 func (s *server) burned() burned {
 	b := burned{at: time.Now(), all: bench.MachineTime()}
 	b.own, _, _ = processTime(os.Getpid())
-	postmaster := s.postmaster()
+	_, _, postmaster := processTime(int(s.admin.PgConn().PID())) // 0 when the server is on another machine
 	own, reaped, _ := processTime(postmaster)
 	b.postgres = own + reaped
 	for _, pid := range children(postmaster) {
@@ -149,29 +145,24 @@ func (s *server) burned() burned {
 	return b
 }
 
-// postmaster is the server's first process, 0 when it is not on this machine.
-func (s *server) postmaster() int {
-	_, _, parent := processTime(int(s.admin.PgConn().PID()))
-	return parent
-}
-
-// processTime reads one process: its own time, that of children it has waited
-// for, and its parent. Zero when it is gone.
+// processTime reads the CPU time of a process and of its ended children, and its parent. Zero for an ended
+// process.
 func processTime(pid int) (own, reaped time.Duration, parent int) {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return 0, 0, 0
 	}
-	// The name in parentheses may hold anything.
+	// The name in parentheses may contain any character.
 	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 	if len(fields) < 15 {
 		return 0, 0, 0
 	}
 	number := func(i int) int64 {
-		n, _ := strconv.ParseInt(fields[i], 10, 64) // the system writes numbers
+		n, _ := strconv.ParseInt(fields[i], 10, 64) // always a number
 		return n
 	}
-	return ticks(number(11) + number(12)), ticks(number(13) + number(14)), int(number(1))
+	return time.Duration(number(11)+number(12)) * bench.Tick, time.Duration(number(13)+number(14)) * bench.Tick,
+		int(number(1))
 }
 
 func children(parent int) (pids []int) {
@@ -190,7 +181,7 @@ func children(parent int) (pids []int) {
 	return pids
 }
 
-// load is what was spent between two moments.
+// load is the CPU time between two moments.
 type load struct {
 	own, postgres, foreign time.Duration
 	elapsed                time.Duration

@@ -13,31 +13,29 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// observe writes down the order of everything in the database itself and has
-// a share of the rounds aborted.
+// observe installs triggers that log the order of everything and abort a share of the batches.
 func (w *world) observe(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, orderLogSQL); err != nil {
-		return fmt.Errorf("prepare to observe the order: %w", err)
+		return fmt.Errorf("install the triggers that log the order: %w", err)
 	}
 	database := pgx.Identifier{conn.Config().Database}.Sanitize()
 	if _, err := conn.Exec(ctx,
 		fmt.Sprintf("ALTER DATABASE %s SET bench.aborts = '%g'", database, w.scenario.Aborts)); err != nil {
-		return fmt.Errorf("set the share of aborted rounds: %w", err)
+		return fmt.Errorf("set the share of aborted batches: %w", err)
 	}
-	w.parts = append(w.parts, w.inspect, w.intrude)
+	w.parts = append(w.parts, w.checkWhileRunning, w.holdQueues)
 	return nil
 }
 
-// inspections is the pause between two looks at a running measurement.
-const inspections = 200 * time.Millisecond
+// checkEvery is the pause between two checks of a running measurement.
+const checkEvery = 200 * time.Millisecond
 
-// inspect looks at the invariants while everything runs: each look is one
-// snapshot, in which counters and holders must agree.
-func (w *world) inspect(ctx context.Context) error {
-	for supervise.Sleep(ctx, inspections) {
+// checkWhileRunning checks the invariants: in each snapshot, counters and holders must agree.
+func (w *world) checkWhileRunning(ctx context.Context) error {
+	for supervise.Sleep(ctx, checkEvery) {
 		violations, err := doctor.Invariants(ctx, w.query.Pool())
 		if err != nil {
-			return over(ctx, err)
+			return ignoreEnd(ctx, err)
 		}
 		if len(violations) > 0 {
 			return fmt.Errorf("%w: while it ran: %s", ErrFaulty, violations[0])
@@ -46,24 +44,24 @@ func (w *world) inspect(ctx context.Context) error {
 	return nil
 }
 
-// Pauses of intrude, and how long it holds a queue.
+// Pauses of holdQueues, and how long it holds a queue.
 const (
-	intrusionEvery = 40 * time.Millisecond
-	intrusionLasts = 25 * time.Millisecond
+	holdEvery = 40 * time.Millisecond
+	holdFor   = 25 * time.Millisecond
 )
 
-// intrude holds one queue after the other for a while, as operators and other programs do.
-func (w *world) intrude(ctx context.Context) error {
-	for supervise.Sleep(ctx, intrusionEvery) {
+// holdQueues locks one queue after the other, as operators and other programs do.
+func (w *world) holdQueues(ctx context.Context) error {
+	for supervise.Sleep(ctx, holdEvery) {
 		err := pgx.BeginFunc(ctx, w.query.Pool(), func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, intrudeSQL); err != nil {
+			if _, err := tx.Exec(ctx, holdQueueSQL); err != nil {
 				return fmt.Errorf("hold a queue: %w", err)
 			}
-			supervise.Sleep(ctx, intrusionLasts)
+			supervise.Sleep(ctx, holdFor)
 			return nil
 		})
 		if err != nil {
-			return over(ctx, err)
+			return ignoreEnd(ctx, err)
 		}
 	}
 	return nil
@@ -71,15 +69,14 @@ func (w *world) intrude(ctx context.Context) error {
 
 var errUnobserved = errors.New("the observed order is incomplete")
 
-// orderFaults reads what observe has written down: hand-overs out of order,
-// and counters that left their bounds.
+// orderFaults reads the log of observe: dispatches out of order, and counters outside their bounds.
 func (w *world) orderFaults(ctx context.Context, pool *pgxpool.Pool, executions int) (order, above int, err error) {
 	var waited, went int
 	if err := pool.QueryRow(ctx, orderFaultsSQL).Scan(&order, &above, &waited, &went); err != nil {
 		return 0, 0, fmt.Errorf("read the observed order: %w", err)
 	}
 	if went != executions || (waited == 0) != (w.scenario.Limit == 0) {
-		return 0, 0, fmt.Errorf("%w: %d of %d hand-overs, %d waits", errUnobserved, went, executions, waited)
+		return 0, 0, fmt.Errorf("%w: %d of %d dispatches, %d waits", errUnobserved, went, executions, waited)
 	}
 	return order, above, nil
 }

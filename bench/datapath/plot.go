@@ -32,7 +32,7 @@ const (
 	plotHeight              float64 = panelHeight - marginTop - marginBottom
 )
 
-// colours that differ in brightness too.
+// colours differ in brightness too.
 var colours = []string{"#1f5fa8", "#d1662a", "#2f8f4e", "#8a4fa0", "#b03a48", "#555555"}
 
 // Plot draws the growth of a queue and the throughput by keys as SVG.
@@ -56,7 +56,7 @@ func (r *Report) Plot(out io.Writer) error {
 }
 
 func (r *Report) growthPanel() panel {
-	p := panel{title: "One queue: a round's time (median)", x: "executions waiting in the queue", y: "ms", logY: true}
+	p := panel{title: "One queue: a batch's time (median)", x: "executions waiting in the queue", y: "ms", logY: true}
 	byName := map[string]int{}
 	for _, g := range r.Growth {
 		name := fmt.Sprintf("%s ×%d", g.Operation, g.Batch)
@@ -90,7 +90,7 @@ func (r *Report) keysPanel() panel {
 	return p
 }
 
-// bounds are the axes' ends: whole powers of ten, or zero for a linear y.
+// bounds returns the ends of the axes: whole powers of ten, or zero for a linear y.
 func (p panel) bounds() (low, high [2]float64) {
 	low, high = [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{}
 	for _, c := range p.curves {
@@ -101,7 +101,7 @@ func (p panel) bounds() (low, high [2]float64) {
 		}
 	}
 	if len(p.curves) == 0 {
-		return [2]float64{1, 1}, [2]float64{10, 10} // a logarithmic axis cannot begin at zero
+		return [2]float64{1, 1}, [2]float64{10, 10} // a logarithmic axis does not begin at zero
 	}
 	decade := func(v float64, round func(float64) float64) float64 { return math.Pow(10, round(math.Log10(v))) }
 	low[0], high[0] = decade(low[0], math.Floor), decade(high[0], math.Ceil)

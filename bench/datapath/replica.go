@@ -13,99 +13,72 @@ import (
 
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/spread"
-	"github.com/attune-go/attune/core/store"
 )
 
-// tally is what all replicas have done together.
+// tally sums up the work of all replicas.
 type tally struct {
 	mu       sync.Mutex
-	released int             // slots given back; guarded by mu
-	ended    int             // executions that the engine ended itself; guarded by mu
+	released int             // released slots; guarded by mu
+	ended    int             // executions that the engine ended; guarded by mu
 	enqueued int             // executions that had to wait; guarded by mu
-	failed   int             // batches that failed and were delivered again; guarded by mu
-	rounds   []time.Duration // guarded by mu
-	sizes    []int           // executions a batch; guarded by mu
+	failed   int             // failed batches, whose messages were redelivered; guarded by mu
+	batches  []time.Duration // guarded by mu
+	sizes    []int           // executions of a batch; guarded by mu
 	progress chan struct{}   // holds a token after every batch
-	refused  map[string]int  // failed batches by their class; guarded by mu
-	last     error           // of the last failed batch; guarded by mu
 }
 
-func newTally() *tally {
-	return &tally{progress: make(chan struct{}, 1), refused: make(map[string]int)}
-}
+func newTally() *tally { return &tally{progress: make(chan struct{}, 1)} }
 
 func (t *tally) add(result scheduler.Result, size int, took time.Duration) {
 	t.mu.Lock()
 	t.released += result.Released
 	t.ended += result.Ended
 	t.enqueued += result.Enqueued
-	t.rounds = append(t.rounds, took)
+	t.batches = append(t.batches, took)
 	t.sizes = append(t.sizes, size)
 	t.mu.Unlock()
-	t.signal()
-}
-
-func (t *tally) addReleased(n int) {
-	t.mu.Lock()
-	t.released += n
-	t.mu.Unlock()
-	t.signal()
-}
-
-func (t *tally) took(d time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.rounds = append(t.rounds, d)
-	t.sizes = append(t.sizes, 1)
-}
-
-func (t *tally) signal() {
 	select {
 	case t.progress <- struct{}{}:
 	default:
 	}
 }
 
-func (t *tally) fail(err error) {
+// fail counts a failed batch and returns the number of them.
+func (t *tally) fail() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failed++
-	t.refused[store.ClassOf(err).String()]++
-	t.last = err
+	return t.failed
 }
 
-// done is how many executions have come to their end.
+// done returns the number of ended executions.
 func (t *tally) done() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.released + t.ended
 }
 
-// forget drops what was tallied before the measurement.
-func (t *tally) forget() {
+// reset discards the sums of the warm-up.
+func (t *tally) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.released, t.ended, t.enqueued, t.failed = 0, 0, 0, 0
-	t.rounds, t.sizes = nil, nil
-	clear(t.refused)
+	t.released, t.ended, t.enqueued, t.failed, t.batches, t.sizes = 0, 0, 0, 0, nil, nil
 }
 
-// replica is one engine: a reader that spreads deliveries over lanes, in the shape of
-// core/engine.
+// replica is one engine: a reader that distributes deliveries over lanes, like core/engine.
 type replica struct {
-	rounds   *scheduler.Scheduler
-	wire     *wire
-	tally    *tally
-	batch    int  // requests a batch; twice as many completions
-	careless bool // failed batches are part of the measurement
+	scheduler *scheduler.Scheduler
+	wire      *wire
+	tally     *tally
+	batch     int  // requests of a batch; twice as many completions
+	tolerant  bool // failed batches are part of the measurement
 
 	lanes   []*lane
-	settled chan struct{} // holds a token when the replica may be given more
-	alarm   *time.Timer   // rings when a queue may go on
+	settled chan struct{} // holds a token when the replica may receive more
+	alarm   *time.Timer   // fires when a queue may continue
 }
 
-// lane runs batches about the messages of its actions: completions first, then requests,
-// whatever has arrived, as one batch.
+// lane runs batches over the messages of its actions: completions first, then requests.
 type lane struct {
 	*replica
 
@@ -114,19 +87,19 @@ type lane struct {
 	unfilled  *spread.Box[int64]
 	rings     <-chan time.Time // nil but for the first one
 
-	inHand [2]atomic.Int64 // deliveries with a report of an end, with a request
+	inHand [2]atomic.Int64 // unsettled completions and requests
 
-	held   [2][]note     // left because another batch held the queue: with a report of an end, with a request
-	left   map[int64]int // how often, by execution
+	held   [2][]note     // completions and requests postponed because another batch held the queue
+	left   map[int64]int // how often each execution was postponed
 	queues map[int64]int // queues to fill that another batch held, with how often
 }
 
-// insistAfter is how often an execution is left before its queue is waited for.
+// insistAfter is how often an execution is postponed before a batch waits for its queue.
 const insistAfter = 3
 
 func newReplica(w *world, lanes int) *replica {
 	r := &replica{
-		wire: w.wire, tally: w.tally, batch: w.scenario.Batch, careless: w.scenario.Aborts > 0,
+		wire: w.wire, tally: w.tally, batch: w.scenario.Batch, tolerant: w.scenario.Aborts > 0,
 		settled: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),
 	}
 	for i := range lanes {
@@ -150,7 +123,7 @@ func (r *replica) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// receive spreads deliveries over the lanes, no more than the engine's prefetch.
+// receive distributes deliveries over the lanes, up to the engine's prefetch.
 func (r *replica) receive(ctx context.Context) {
 	most := (len(r.lanes) + 1) * r.batch
 	for ctx.Err() == nil {
@@ -213,17 +186,16 @@ func (l *lane) run(ctx context.Context) error {
 		if len(ended)+len(requested)+len(queues) == 0 && !due {
 			continue
 		}
-		if err := l.round(ctx, ended, requested, queues); err != nil {
-			return over(ctx, err)
+		if err := l.runBatch(ctx, ended, requested, queues); err != nil {
+			return ignoreEnd(ctx, err)
 		}
 	}
 }
 
-// maxFailures bounds the batches that may fail when failures are not part of
-// the measurement; they are reported.
+// maxFailures bounds the failed batches when failures are not part of the measurement.
 const maxFailures = 100
 
-func (l *lane) round(ctx context.Context, ended, requested []note, queues []int64) error {
+func (l *lane) runBatch(ctx context.Context, ended, requested []note, queues []int64) error {
 	begun := time.Now()
 	insists := l.insists()
 	var fill scheduler.FillStep
@@ -234,9 +206,19 @@ func (l *lane) round(ctx context.Context, ended, requested []note, queues []int6
 			fill.Spare = append(fill.Spare, queue)
 		}
 	}
-	releases := scheduler.NewCompletionStep(scheduler.CompletionConfig{}, reports(ended))
-	requests := scheduler.NewRequestStep(once(requested)).WithHints(hints(requested))
-	result, err := l.rounds.RunSparing(ctx, insists, releases, fill, requests)
+	var reports []scheduler.Report // like those of workers they name the action
+	for _, n := range unique(ended) {
+		reports = append(reports, scheduler.Report{Execution: n.execution, ActionRef: n.actionRef})
+	}
+	var ids []int64
+	hints := map[int64]scheduler.Hint{}
+	for _, n := range unique(requested) {
+		ids = append(ids, n.execution)
+		hints[n.execution] = scheduler.Hint{ActionRef: n.actionRef}
+	}
+	releases := scheduler.NewCompletionStep(scheduler.CompletionConfig{}, reports)
+	requests := scheduler.NewRequestStep(ids).WithHints(hints)
+	result, err := l.scheduler.RunSparing(ctx, insists, releases, fill, requests)
 	if err == nil {
 		for i, queue := range result.Unfilled {
 			l.lanes[spread.Of(result.UnfilledOf[i], len(l.lanes))].unfilled.Put(queue)
@@ -252,11 +234,10 @@ func (l *lane) round(ctx context.Context, ended, requested []note, queues []int6
 	if ctx.Err() != nil {
 		return err
 	}
-	l.tally.fail(err)
-	if !l.careless && l.tally.failures() > maxFailures {
-		return fmt.Errorf("too many rounds fail: %w", err)
+	if failures := l.tally.fail(); !l.tolerant && failures > maxFailures {
+		return fmt.Errorf("too many batches failed: %w", err)
 	}
-	// As a broker does with what is not acknowledged: to whoever takes next.
+	// Like a broker with unacknowledged messages: any replica may receive them again.
 	l.held, l.left, l.queues = [2][]note{}, nil, nil
 	l.unfilled.Put(queues...)
 	l.settle(len(ended), len(requested))
@@ -265,7 +246,7 @@ func (l *lane) round(ctx context.Context, ended, requested []note, queues []int6
 	return nil
 }
 
-// insists are the executions of one action that were left too often.
+// insists returns the executions of one action that were postponed too often.
 func (l *lane) insists() map[int64]bool {
 	action, most := "", 0
 	notes := slices.Concat(l.held[0], l.held[1])
@@ -283,7 +264,7 @@ func (l *lane) insists() map[int64]bool {
 	return ids
 }
 
-// settle lets as many further deliveries in.
+// settle allows as many further deliveries.
 func (l *lane) settle(ended, requested int) {
 	l.inHand[0].Add(int64(-ended))
 	l.inHand[1].Add(int64(-requested))
@@ -293,8 +274,7 @@ func (l *lane) settle(ended, requested int) {
 	}
 }
 
-// keep takes what was left into hand. What is left when nothing was served is insisted
-// on by the next batch.
+// keep records the postponed messages. If the batch served none, the next one insists on them.
 func (l *lane) keep(result scheduler.Result, ended, requested []note, queues int) {
 	left := make(map[int64]int, len(result.Left))
 	for _, id := range result.Left {
@@ -319,43 +299,12 @@ func (l *lane) keep(result scheduler.Result, ended, requested []note, queues int
 	l.left, l.queues = left, waited
 }
 
-func (t *tally) failures() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.failed
-}
-
-// reports are notes of ends, each execution once. They name the action, as reports of workers do.
-func reports(notes []note) []scheduler.Report {
-	list := make([]scheduler.Report, 0, len(notes))
+// unique returns one note of each execution, in their order.
+func unique(notes []note) []note {
 	seen := make(map[int64]struct{}, len(notes))
-	for _, n := range notes {
-		if _, again := seen[n.execution]; !again {
-			seen[n.execution] = struct{}{}
-			list = append(list, scheduler.Report{Execution: n.execution, ActionRef: n.actionRef})
-		}
-	}
-	return list
-}
-
-// hints are what requests say of their executions.
-func hints(notes []note) map[int64]scheduler.Hint {
-	said := make(map[int64]scheduler.Hint, len(notes))
-	for _, n := range notes {
-		said[n.execution] = scheduler.Hint{ActionRef: n.actionRef}
-	}
-	return said
-}
-
-// once are the executions of notes, each once and in their order.
-func once(notes []note) []int64 {
-	ids := make([]int64, 0, len(notes))
-	seen := make(map[int64]struct{}, len(notes))
-	for _, n := range notes {
-		if _, again := seen[n.execution]; !again {
-			seen[n.execution] = struct{}{}
-			ids = append(ids, n.execution)
-		}
-	}
-	return ids
+	return slices.DeleteFunc(slices.Clone(notes), func(n note) bool {
+		_, again := seen[n.execution]
+		seen[n.execution] = struct{}{}
+		return again
+	})
 }

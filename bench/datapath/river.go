@@ -7,8 +7,7 @@ import (
 	"github.com/attune-go/attune/bench/river"
 )
 
-// river measures River once, in a database of its own on the same server, and compares this
-// round without a limit with it.
+// river measures River once, in a database of its own on the same server, and compares the round.
 func (s *server) river(ctx context.Context, options Options, report *Report, round int) error {
 	o, ok := report.find(noLimit)
 	if !ok || len(o.Rounds) <= round {
@@ -28,8 +27,7 @@ func (s *server) river(ctx context.Context, options Options, report *Report, rou
 	return nil
 }
 
-// riverGoal compares with River, which keeps no order under a limit, writes no history
-// and has no broker.
+// riverGoal compares with River, which has no ordered limits, no history and no broker.
 func (r *Report) riverGoal() (Goal, bool) {
 	o, ok := r.find(noLimit)
 	return Goal{

@@ -11,25 +11,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// room are the settings that a server gets for a measurement: memory for the
-// largest queue, and no checkpoint in the middle. Nothing of them touches
-// durability. They take effect when the server starts again.
-var room = []string{
-	"ALTER SYSTEM SET shared_buffers = '1GB'",
-	"ALTER SYSTEM SET max_wal_size = '8GB'",
-	"ALTER SYSTEM SET checkpoint_timeout = '30min'",
-	"CHECKPOINT",
-}
-
-// Prepare writes the settings of a measurement into a private server, which
-// has to be started again.
+// Prepare writes the settings of a measurement into a private server: memory for the largest queue, and no
+// checkpoint in the middle. Durability stays the same. The server must restart afterwards.
 func Prepare(ctx context.Context, databaseURL string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return fmt.Errorf("connect to prepare the server: %w", err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is lost with it
-	for _, sql := range room {
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is pending on it
+	for _, sql := range []string{
+		"ALTER SYSTEM SET shared_buffers = '1GB'", "ALTER SYSTEM SET max_wal_size = '8GB'",
+		"ALTER SYSTEM SET checkpoint_timeout = '30min'", "CHECKPOINT",
+	} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("prepare the server: %s: %w", sql, err)
 		}
@@ -53,12 +46,12 @@ func (r *Report) Save(dir string) error {
 	if err := r.Plot(&plot); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for everybody to read
-		return fmt.Errorf("make the folder of the report: %w", err)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // world-readable
+		return fmt.Errorf("create the folder of the report: %w", err)
 	}
 	for name, content := range map[string][]byte{FileReport: append(raw, '\n'), FilePlot: plot.Bytes()} {
 		if err := os.WriteFile(filepath.Join(dir, name), content,
-			0o644); err != nil { //nolint:gosec // for everybody to read
+			0o644); err != nil { //nolint:gosec // world-readable
 			return fmt.Errorf("write the report: %w", err)
 		}
 	}

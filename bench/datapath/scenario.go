@@ -8,13 +8,13 @@ import (
 	"github.com/attune-go/attune/core/config"
 )
 
-// Design is what admits and promotes.
+// Design is the program that admits and promotes.
 type Design string
 
-// The designs that are measured.
+// The measured designs.
 const (
-	DesignEngine Design = "engine" // the engine's rounds
-	DesignD1     Design = "d1"     // one execution a transaction, counted with COUNT(*)
+	DesignEngine Design = "engine" // the engine's batches
+	DesignD1     Design = "d1"     // one execution per transaction, counted with COUNT(*)
 )
 
 // Scenario is one measurement of a flood or of a steady pace.
@@ -28,23 +28,23 @@ type Scenario struct {
 	PackLimit  int    `json:"pack_limit,omitempty"` // of all keys together
 	Rate       int    `json:"rate,omitempty"`       // starts a second of all keys together
 	Replicas   int    `json:"replicas"`
-	Schedulers int    `json:"schedulers,omitempty"` // of a replica; 0: as many as the engine has
+	Schedulers int    `json:"schedulers,omitempty"` // of a replica; 0: the engine's default
 	Workers    int    `json:"workers"`
-	// live workers without work that appear when the measurement begins
+	// idle live workers that register at the start of the measurement
 	Crowd      int           `json:"crowd,omitempty"`
-	Batch      int           `json:"batch"`                // requests a round; twice as many completions
+	Batch      int           `json:"batch"`                // requests of a batch; twice as many completions
 	Hold       time.Duration `json:"hold_ns,omitempty"`    // how long a worker keeps a job
 	Duplicates float64       `json:"duplicates,omitempty"` // share of messages delivered twice
-	Aborts     float64       `json:"aborts,omitempty"`     // share of rounds aborted after their statements
+	Aborts     float64       `json:"aborts,omitempty"`     // share of batches aborted after their statements
 	Pace       float64       `json:"pace,omitempty"`       // requests a second as a share of the floor; 0: all at once
-	Bare       bool          `json:"bare,omitempty"`       // no history is written
-	Delay      time.Duration `json:"delay_ns,omitempty"`   // each way between the rounds and the database
+	Bare       bool          `json:"bare,omitempty"`       // without history
+	Delay      time.Duration `json:"delay_ns,omitempty"`   // each way between the engine and the database
 
-	Reference string `json:"reference,omitempty"` // the same for the one-at-a-time design
-	Alone     string `json:"alone,omitempty"`     // the same with one replica, or without the crowd
+	Reference string `json:"reference,omitempty"` // the same scenario of the one-at-a-time design
+	Alone     string `json:"alone,omitempty"`     // the same scenario with one replica, or without the crowd
 }
 
-// The scenarios that goals are about.
+// The scenarios with goals.
 const (
 	noLimit      = "no-limit"
 	keys10       = "keys-10"
@@ -64,22 +64,19 @@ const (
 	d1Of         = "d1-"
 	bareOf       = "-bare"
 	growthName   = "growth"
-	dispatchSize = 100 // requests a round, as the engine has it
-	farPrefetch  = 64  // the same of a replica that is far away
+	dispatchSize = 100 // requests of a batch, the engine's default
+	farPrefetch  = 64  // the same of a distant replica
 )
 
-// Scenarios are the standard measurements in the order in which a round makes
-// them. Quick ones are shorter and fewer.
+// Scenarios returns the standard measurements in the order of a round. Quick ones are shorter and fewer.
 func Scenarios(quick bool) []Scenario {
-	list := append(floods(), references()...)
-	list = append(list, bare()...)
-	list = append(list, stacked()...)
-	list = append(list, replicas()...)
-	list = append(list, crowds()...)
-	list = append(list, abuses()...)
-	list = append(list, distant()...)
+	list := slices.Concat(floods(), references(), bare(), stacked(), replicas(), crowds(), abuses(), distant(),
+		distantReplicas())
 	if !quick {
-		return append(list, curve()...)
+		return append(list, // more points of the curve over the number of keys
+			engineScenario("keys-1", "1 key × limit 5", 3_000, 1, 5),
+			engineScenario("keys-1000", "1,000 keys × limit 5", 10_000, 1_000, 5),
+			engineScenario("keys-10000", "10,000 keys × limit 5", 20_000, 10_000, 5))
 	}
 	list = slices.DeleteFunc(list, func(s Scenario) bool { return s.Pace > 0 || s.Name == d1Of+slots })
 	for i := range list {
@@ -112,8 +109,7 @@ func floods() []Scenario {
 	return list
 }
 
-// references are the same for D1, with fewer executions: it gets slower the
-// longer its queue is, so fewer flatter it.
+// references returns the same scenarios for D1, with fewer executions: D1 is faster with a short queue.
 func references() []Scenario {
 	executions := map[string]int{noLimit: 2_000, keys10: 1_500, keys100: 1_500, hot: 1_000, slots: 800}
 	var list []Scenario
@@ -129,7 +125,7 @@ func references() []Scenario {
 	return list
 }
 
-// bare are the same without history, which is what the bars were measured with.
+// bare returns the same scenarios without history, as the bars were measured.
 func bare() []Scenario {
 	var list []Scenario
 	for _, s := range floods()[:4] {
@@ -139,7 +135,7 @@ func bare() []Scenario {
 	return list
 }
 
-// stacked are limits over limits.
+// stacked returns scenarios with a limit over several limits.
 func stacked() []Scenario {
 	list := []Scenario{
 		engineScenario("pack", "10 keys × limit 5, 20 of the pack", 10_000, 10, 5),
@@ -150,12 +146,12 @@ func stacked() []Scenario {
 	return list
 }
 
-// schedulers is how many schedulers a replica has.
+// schedulers returns the number of schedulers of a replica.
 func (s Scenario) schedulers() int {
 	return config.Executor{Schedulers: s.Schedulers}.SchedulersOn(runtime.GOMAXPROCS(0))
 }
 
-// burst is how many starts may come at once under a rate: 50 ms of it.
+// burst returns the number of simultaneous starts under a rate: 50 ms of it.
 func (s Scenario) burst() int { return max(s.Rate/20, 1) }
 
 func replicas() []Scenario {
@@ -168,7 +164,7 @@ func replicas() []Scenario {
 	return list
 }
 
-// crowds are a flood and single executions among 1,000 live workers.
+// crowds returns a flood and single executions among 1,000 live workers.
 func crowds() []Scenario {
 	list := floods()
 	flood, single := list[0], list[5]
@@ -192,7 +188,7 @@ func abuses() []Scenario {
 	return list
 }
 
-// distant are the same with a database that is far away, where a scheduler mostly waits for answers.
+// distant returns scenarios with a distant database, where a scheduler mostly waits for answers.
 func distant() []Scenario {
 	list := []Scenario{
 		engineScenario(far1, "100 keys × limit 5, database 10 ms away, one scheduler", 3_000, 100, 5),
@@ -203,11 +199,11 @@ func distant() []Scenario {
 	for i := range list {
 		list[i].Delay = 10 * time.Millisecond
 	}
-	return append(list, distantReplicas()...)
+	return list
 }
 
-// distantReplicas show whether replicas wait for each other: what one of them does with one
-// scheduler is mostly waiting for answers, so that three on the same processors may do three times as much.
+// distantReplicas returns scenarios that show whether replicas wait for each other. One of them with one
+// scheduler mostly waits for answers, so that three on the same processors may be three times as fast.
 func distantReplicas() []Scenario {
 	var list []Scenario
 	for _, one := range []Scenario{
@@ -223,14 +219,4 @@ func distantReplicas() []Scenario {
 		list = append(list, one, three)
 	}
 	return list
-}
-
-// curve are the points that make a curve over the number of keys, beside
-// those of the floods.
-func curve() []Scenario {
-	return []Scenario{
-		engineScenario("keys-1", "1 key × limit 5", 3_000, 1, 5),
-		engineScenario("keys-1000", "1,000 keys × limit 5", 10_000, 1_000, 5),
-		engineScenario("keys-10000", "10,000 keys × limit 5", 20_000, 10_000, 5),
-	}
 }

@@ -14,21 +14,21 @@ import (
 	"github.com/attune-go/attune/migrations"
 )
 
-// schema is where the tables of a measurement lie.
+// schema is the schema of the measured tables.
 const schema = migrations.DefaultSchema
 
-// server is the PostgreSQL that is measured on. Every measurement gets a
-// fresh database of it, cloned from a migrated template.
+// server is the measured PostgreSQL. Every measurement gets a fresh database, cloned from a migrated
+// template.
 type server struct {
 	url      string
 	admin    *pgx.Conn
 	template string
-	borrowed bool // the template is somebody else's
+	borrowed bool // the template belongs to the caller
 	made     int
 	logger   *slog.Logger
 }
 
-// openServer connects and makes the template.
+// openServer connects and creates the template.
 func openServer(ctx context.Context, databaseURL string, logger *slog.Logger) (*server, error) {
 	admin, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -64,12 +64,12 @@ func (s *server) execute(ctx context.Context, statements ...string) error {
 
 func (s *server) close(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
-	defer func() { _ = s.admin.Close(ctx) }() // nothing is lost with it
+	defer func() { _ = s.admin.Close(ctx) }() // nothing is pending on it
 	if s.borrowed {
 		return
 	}
 	if err := s.execute(ctx, "DROP DATABASE IF EXISTS "+s.template+" WITH (FORCE)"); err != nil {
-		s.logger.WarnContext(ctx, "Template could not be dropped", "error", err)
+		s.logger.WarnContext(ctx, "Failed to drop the template", "error", err)
 	}
 }
 
@@ -82,7 +82,7 @@ func (s *server) urlOf(database string) (string, error) {
 	return u.String(), nil
 }
 
-// fresh makes a database and returns how to drop it.
+// fresh creates a database. drop drops it.
 func (s *server) fresh(ctx context.Context) (at string, drop func(), err error) {
 	s.made++
 	name := fmt.Sprintf("%s_%d", s.template, s.made)
@@ -96,20 +96,20 @@ func (s *server) fresh(ctx context.Context) (at string, drop func(), err error) 
 	return at, func() {
 		ctx := context.WithoutCancel(ctx)
 		if err := s.execute(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
-			s.logger.WarnContext(ctx, "Database could not be dropped", "database", name, "error", err)
+			s.logger.WarnContext(ctx, "Failed to drop a database", "database", name, "error", err)
 		}
 	}, nil
 }
 
-// counters are the database's own, complete once its other sessions are gone.
+// counters are the database's counters. They are complete after the end of its other sessions.
 type counters struct {
 	commits, deadlocks     int64
 	updates, hot           int64 // of execution
 	queueUpdates, queueHot int64 // of execution_admission_state
 }
 
-// countLast reads the counters of a database when all others have left it:
-// sessions hold back what they have counted until they end.
+// countLast reads the counters of a database after the end of the other sessions, which report theirs
+// last.
 func (s *server) countLast(ctx context.Context, at string) (c counters, err error) {
 	conn, err := pgx.Connect(ctx, at)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *server) countLast(ctx context.Context, at string) (c counters, err erro
 	for deadline := time.Now().Add(5 * time.Second); ; {
 		var others int
 		if err := conn.QueryRow(ctx, othersSQL).Scan(&others); err != nil {
-			return c, fmt.Errorf("look for other sessions: %w", err)
+			return c, fmt.Errorf("count other sessions: %w", err)
 		}
 		if others == 0 || time.Now().After(deadline) || !supervise.Sleep(ctx, 10*time.Millisecond) {
 			break
@@ -128,7 +128,7 @@ func (s *server) countLast(ctx context.Context, at string) (c counters, err erro
 	return s.count(ctx, conn)
 }
 
-// count reads the counters as they are.
+// count reads the present counters.
 func (s *server) count(ctx context.Context, conn *pgx.Conn) (c counters, err error) {
 	err = conn.QueryRow(ctx, countersSQL, schema).Scan(&c.commits, &c.deadlocks, &c.updates, &c.hot, &c.queueUpdates,
 		&c.queueHot)
@@ -138,7 +138,7 @@ func (s *server) count(ctx context.Context, conn *pgx.Conn) (c counters, err err
 	return c, nil
 }
 
-// wal is the position at the end of the log.
+// wal returns the position at the end of the log.
 func (s *server) wal(ctx context.Context) (bytes int64, err error) {
 	if err := s.admin.QueryRow(ctx, walSQL).Scan(&bytes); err != nil {
 		return 0, fmt.Errorf("read the position of the log: %w", err)

@@ -10,35 +10,27 @@ import (
 	"strings"
 )
 
-// The short form compares the engine with the yardstick D1 in one run of some seconds. Both
-// run on the same server at almost the same time, so the ratio of their throughputs says
-// more than either of them. It is part of `make test`.
+// The short form compares the engine with D1 in one run of some seconds, as part of `make test`. Both run on
+// the same server at almost the same time, so that the ratio of their throughputs is more reliable than
+// either of them.
 
-// recorded are the ratios of throughput on 2 processors (Intel Xeon, 2.5 GHz, PostgreSQL 15.18),
-// low ones of a dozen runs with and without other programs: 3.3 to 7.6, and 2.4 to 6.6. Run
-// `bin/attune-bench --short` to record new ones.
-var recorded = map[string]float64{
-	noLimit: 3.9,
-	hot:     3.1,
-}
+// recorded are the ratios of throughput on 2 processors (Intel Xeon, 2.5 GHz, PostgreSQL 15.18), low ones of
+// a dozen runs with and without other programs: 3.3 to 7.6, and 2.4 to 6.6. Run `bin/attune-bench --short`
+// to record new ones.
+var recorded = map[string]float64{noLimit: 3.9, hot: 3.1}
 
-// recordedCPU are the ratios of the CPU time that an execution costs D1 and the engine, with that
-// of PostgreSQL. Other programs hardly change them: 5.5 to 9.2, and 3.9 to 6.1.
-var recordedCPU = map[string]float64{
-	noLimit: 6.5,
-	hot:     4.7,
-}
+// recordedCPU are the ratios of the CPU time of an execution, with PostgreSQL, of D1 to the engine. Other
+// programs hardly change them: 5.5 to 9.2, and 3.9 to 6.1.
+var recordedCPU = map[string]float64{noLimit: 6.5, hot: 4.7}
 
 const (
-	// mayFall is the share of a recorded ratio that may be lost before Short fails.
-	mayFall = 1.0 / 3
-	// busy is from how many processors on that others use throughput is not judged.
+	// tolerance is the share of a recorded ratio that may be lost before Short fails.
+	tolerance = 1.0 / 3
+	// busy processors of other programs make the throughput meaningless.
 	busy = 0.5
-)
 
-const (
-	// leastLaps are measured of each comparison, and more until it is as fast as recorded:
-	// other programs may have had the processors in the first ones.
+	// Each comparison has leastLaps, and more until it is as fast as recorded: other programs may have used
+	// the processors during the first ones.
 	leastLaps = 3
 	mostLaps  = 12
 )
@@ -51,30 +43,29 @@ type Comparison struct {
 	D1       float64 `json:"d1_per_second"`
 	Ratio    float64 `json:"ratio"`
 	Recorded float64 `json:"recorded"`
-	Least    float64 `json:"least"` // a lower ratio is a failure, unless others used the processors
+	Least    float64 `json:"least"` // a lower ratio is a failure, unless other programs used the processors
 	Laps     int     `json:"laps"`
-	// EngineCPU and D1CPU are the microseconds of CPU time of an execution, PostgreSQL's
-	// included, each the least of all laps.
+	// EngineCPU and D1CPU are the CPU microseconds of an execution, with PostgreSQL, each the least of all
+	// laps.
 	EngineCPU float64 `json:"engine_cpu_micros"`
 	D1CPU     float64 `json:"d1_cpu_micros"`
 	RatioCPU  float64 `json:"cpu_ratio"`
 	LeastCPU  float64 `json:"least_cpu_ratio"`
-	// Foreign is how many processors others used in the quietest lap.
+	// Foreign is the number of processors that other programs used in the quietest lap.
 	Foreign float64 `json:"foreign_cpu"`
 }
 
-// lost reports whether the engine has lost its lead: in CPU time, or in throughput where others
-// leave it the processors.
+// lost reports whether the engine has lost its lead in CPU time, or in throughput on an idle machine.
 func (c *Comparison) lost() bool {
 	return c.RatioCPU < c.LeastCPU || c.Ratio < c.Least && c.Foreign < busy
 }
 
-// ErrSlower says that the engine lost more than a third of its lead over D1.
+// ErrSlower reports that the engine lost more than a third of its lead over D1.
 var ErrSlower = errors.New("the engine is slower than recorded")
 
-// shortScenarios are the engine's scenario and that of D1 for each comparison. One scheduler
-// and one consumer of each queue keep the ratio from depending on the number of processors.
-// D1 gets slower the longer its queue is, so a ratio holds for these numbers of executions.
+// shortScenarios returns the engine's scenario and D1's for each comparison. With one scheduler and one
+// consumer of each queue, the ratio does not depend on the number of processors. D1 is slower with a longer
+// queue, so a ratio holds for these numbers of executions.
 func shortScenarios() [][2]Scenario {
 	var pairs [][2]Scenario
 	for _, size := range []struct {
@@ -94,8 +85,8 @@ func shortScenarios() [][2]Scenario {
 	return pairs
 }
 
-// Short measures on databases of its own on the server of databaseURL. The error is
-// ErrSlower if a ratio is too low; the comparisons are valid then too.
+// Short measures on databases of its own on the server of databaseURL. The comparisons are also valid with
+// the error ErrSlower.
 func Short(ctx context.Context, databaseURL string, logger *slog.Logger) ([]Comparison, error) {
 	s, err := openServer(ctx, databaseURL, logger)
 	if err != nil {
@@ -110,8 +101,8 @@ type rival struct {
 	*world
 	sent int
 	best float64 // executions a second
-	// cpu is the least CPU time of an execution in microseconds, foreign the fewest processors
-	// that others used.
+	// cpu is the least CPU time of an execution in microseconds, foreign the fewest processors of other
+	// programs.
 	cpu, foreign float64
 }
 
@@ -130,18 +121,23 @@ func (s *server) short(ctx context.Context, pairs [][2]Scenario) ([]Comparison, 
 	for i, pair := range pairs {
 		ratio := recorded[pair[0].Name]
 		list[i] = Comparison{
-			Name: pair[0].Name, What: pair[0].What, Recorded: ratio, Least: ratio * (1 - mayFall),
-			LeastCPU: recordedCPU[pair[0].Name] * (1 - mayFall),
+			Name: pair[0].Name, What: pair[0].What, Recorded: ratio, Least: ratio * (1 - tolerance),
+			LeastCPU: recordedCPU[pair[0].Name] * (1 - tolerance),
 		}
 		for side, scenario := range pair {
 			w, err := s.build(ctx, scenario)
 			if err != nil {
 				return nil, fmt.Errorf("prepare %s: %w", scenario.What, err)
 			}
-			rivals[i][side] = &rival{world: w}
-			if err := rivals[i][side].begin(ctx); err != nil {
+			one := &rival{world: w}
+			rivals[i][side] = one
+			if err := one.start(ctx); err != nil {
+				return nil, err
+			}
+			if err := one.lap(ctx, scenario.warmUp()); err != nil {
 				return nil, fmt.Errorf("warm up %s: %w", scenario.What, err)
 			}
+			one.best, one.cpu, one.foreign = 0, math.Inf(1), math.Inf(1)
 		}
 	}
 	for lap := range mostLaps {
@@ -166,16 +162,6 @@ func (s *server) short(ctx context.Context, pairs [][2]Scenario) ([]Comparison, 
 	return list, verdictOf(list)
 }
 
-// begin runs some executions that are not measured.
-func (r *rival) begin(ctx context.Context) error {
-	if err := r.start(ctx); err != nil {
-		return err
-	}
-	err := r.lap(ctx, r.scenario.warmUp())
-	r.best, r.cpu, r.foreign = 0, math.Inf(1), math.Inf(1)
-	return err
-}
-
 // lap measures both sides, one after the other.
 func (c *Comparison) lap(ctx context.Context, rivals [2]*rival) error {
 	for _, one := range rivals {
@@ -192,9 +178,9 @@ func (c *Comparison) lap(ctx context.Context, rivals [2]*rival) error {
 	return nil
 }
 
-// lap requests n executions at once and awaits their end.
+// lap requests n executions at once and waits for their end.
 func (r *rival) lap(ctx context.Context, n int) error {
-	r.tally.forget()
+	r.tally.reset()
 	before := r.server.burned()
 	if err := r.send(ctx, r.sent, n, 0); err != nil {
 		return err
@@ -210,13 +196,13 @@ func (r *rival) lap(ctx context.Context, n int) error {
 	return nil
 }
 
-// verdictOf is ErrSlower with every ratio that is too low.
+// verdictOf returns ErrSlower with every ratio that is too low.
 func verdictOf(list []Comparison) error {
 	var slow []string
 	for _, c := range list {
 		if c.lost() {
 			slow = append(slow, fmt.Sprintf("%s: %.1f × D1 at best in %d laps, recorded %.1f, at least %.1f; "+
-				"CPU time %.1f ×, at least %.1f; others used %.1f processors",
+				"CPU time %.1f ×, at least %.1f; other programs used %.1f processors",
 				c.What, c.Ratio, c.Laps, c.Recorded, c.Least, c.RatioCPU, c.LeastCPU, c.Foreign))
 		}
 	}

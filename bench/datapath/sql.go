@@ -67,8 +67,8 @@ var (
 	orderFaultsSQL string
 	//go:embed sql/lock_waits.sql
 	lockWaitsSQL string
-	//go:embed sql/intrude.sql
-	intrudeSQL string
+	//go:embed sql/hold_queue.sql
+	holdQueueSQL string
 	//go:embed sql/growth_action.sql
 	growthActionSQL string
 	//go:embed sql/growth_convert.sql

@@ -11,19 +11,18 @@ import (
 	"time"
 )
 
-// Options are what a measurement is made with.
+// Options configures a measurement.
 type Options struct {
 	Rounds    int      // of every scenario, interleaved; 3 when 0
 	Scenarios []string // names, or their beginnings; all when empty
-	Quick     bool     // shorter, one round, a smaller growth: for a first look
-	// Schedulers of every replica, instead of as many as the engine has; 0: those.
+	Quick     bool     // shorter, one round, a smaller growth
+	// Schedulers is the number of schedulers of every replica; 0 means the engine's default.
 	Schedulers int
-	// Before is a program that measures another build of the engine and takes the flags of
-	// this one. It is run in turn with each round; BeforeDir is the folder of its servers.
-	// Empty compares with none.
+	// Before is the program of another build with the same flags. It runs after each round; BeforeDir is the
+	// folder of its servers. Empty compares with none.
 	Before, BeforeDir string
-	River             bool // measure River in turn too
-	// Progress is told what begins. May be nil.
+	River             bool // measure River after each round
+	// Progress prints the progress; may be nil.
 	Progress func(format string, args ...any)
 }
 
@@ -46,15 +45,7 @@ func (o Options) wants(name string) bool {
 	})
 }
 
-// growth is what is measured of the growth.
-func (o Options) growth() GrowthPlan {
-	if o.Quick {
-		return GrowthPlan{Levels: []int{1_000, 20_000}, Samples: 20, SamplesD1: 2}
-	}
-	return GrowthPlan{Levels: []int{1_000, 100_000, 1_000_000}, Samples: 200, SamplesD1: 10}
-}
-
-// Report is everything that was measured.
+// Report is the result of a measurement.
 type Report struct {
 	Measured  time.Time `json:"measured"`
 	Rounds    int       `json:"rounds"`
@@ -71,11 +62,11 @@ type Report struct {
 // Outcome is one scenario with all its rounds.
 type Outcome struct {
 	Scenario Scenario `json:"scenario"`
-	Median   Result   `json:"median"` // of every figure by itself
+	Median   Result   `json:"median"` // of each figure
 	Rounds   []Result `json:"rounds"`
 }
 
-// notes are what a reader of the figures has to know.
+// notes explain the figures.
 var notes = []string{
 	"An execution's life here: requested (insert and message), admitted or queued, handed over, running, completed, released, all messages deleted; every status is written.",
 	"The tables are those of the product, with all their indexes, triggers and history; the floor F1 is a lean table. The messages are the product's JSON.",
@@ -86,10 +77,10 @@ var notes = []string{
 	"Replicas are not routed by key; every replica takes whatever comes.",
 }
 
-// ErrUnknownScenario says that no scenario has such a name.
+// ErrUnknownScenario reports a name without a scenario.
 var ErrUnknownScenario = errors.New("there is no such scenario")
 
-// Check says whether the options name what exists.
+// Check checks the names of the scenarios.
 func (o Options) Check() error {
 	for _, wanted := range o.Scenarios {
 		known := strings.HasPrefix(growthName, wanted)
@@ -103,7 +94,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Names are the names that Options.Scenarios may begin with.
+// Names returns the names of the scenarios.
 func Names() []string {
 	names := []string{growthName}
 	for _, s := range Scenarios(false) {
@@ -112,8 +103,8 @@ func Names() []string {
 	return names
 }
 
-// Run measures on a private, idle server of which databaseURL is any database.
-// Databases are made for the measurement and dropped again.
+// Run measures on a private, idle server; databaseURL is any database of it. It creates and drops its own
+// databases.
 func Run(ctx context.Context, options Options, databaseURL string, logger *slog.Logger) (report Report, err error) {
 	options = options.withDefaults()
 	if err := options.Check(); err != nil {
@@ -142,7 +133,11 @@ func Run(ctx context.Context, options Options, databaseURL string, logger *slog.
 		}
 	}
 	if options.wants(growthName) {
-		if report.Growth, err = s.grow(ctx, options.growth(), options.Progress); err != nil {
+		plan := GrowthPlan{Levels: []int{1_000, 100_000, 1_000_000}, Samples: 200, SamplesD1: 10}
+		if options.Quick {
+			plan = GrowthPlan{Levels: []int{1_000, 20_000}, Samples: 20, SamplesD1: 2}
+		}
+		if report.Growth, err = s.grow(ctx, plan, options.Progress); err != nil {
 			return report, fmt.Errorf("growth: %w", err)
 		}
 	}
@@ -150,7 +145,7 @@ func Run(ctx context.Context, options Options, databaseURL string, logger *slog.
 	return report, nil
 }
 
-// floorTime is how long the floor is measured in every round.
+// floorTime is the duration of each measurement of the floor.
 const floorTime = 1500 * time.Millisecond
 
 // round measures every scenario once.
@@ -215,7 +210,7 @@ func (r *Report) find(name string) (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// median takes the median of every figure by itself; faults are never any.
+// median returns the median of each figure.
 func median(rounds []Result) (m Result) {
 	if len(rounds) == 0 {
 		return m
@@ -241,7 +236,7 @@ func median(rounds []Result) (m Result) {
 	return m
 }
 
-// middle is the median; of an even number the mean of the two in the middle.
+// middle returns the median, of an even number of values the mean of the two in the middle.
 func middle[T int | float64](values []T) T {
 	values = slices.Sorted(slices.Values(values))
 	n := len(values)

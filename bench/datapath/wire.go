@@ -20,7 +20,7 @@ type job struct {
 	actionRef string
 }
 
-// note is a request, or a report of an end.
+// note is a request or a completion.
 type note struct {
 	execution int64
 	actionRef string
@@ -32,11 +32,11 @@ type wire struct {
 	completed *spread.Box[note]
 	workers   map[int64]*spread.Box[job]
 
-	duplicates float64 // share of requests and completions that are delivered twice
+	duplicates float64 // share of requests and completions to deliver twice
 
 	mu         sync.Mutex
-	dispatched map[int64]struct{}  // executions that were dispatched; guarded by mu
-	twice      []int64             // executions that were dispatched again; guarded by mu
+	dispatched map[int64]struct{}  // dispatched executions; guarded by mu
+	twice      []int64             // executions dispatched again; guarded by mu
 	asked      map[int64]time.Time // when a request became visible; nil unless paced; guarded by mu
 	waits      []time.Duration     // request visible → dispatch received; guarded by mu
 }
@@ -79,7 +79,7 @@ func (w *wire) Publish(_ context.Context, messages []broker.Message) []broker.Ou
 			requested = append(requested, note{execution: sent.Payload.ExecutionID, actionRef: sent.Payload.ActionRef})
 		}
 	}
-	w.note(requested, jobs)
+	w.record(requested, jobs)
 	w.requested.Put(w.repeated(requested)...)
 	for worker, list := range jobs {
 		if l, ok := w.workers[worker]; ok {
@@ -89,8 +89,8 @@ func (w *wire) Publish(_ context.Context, messages []broker.Message) []broker.Ou
 	return outcomes
 }
 
-// note keeps what is checked and timed.
-func (w *wire) note(requested []note, jobs map[int64][]job) {
+// record records repeated dispatches and the waits of requests.
+func (w *wire) record(requested []note, jobs map[int64][]job) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,23 +115,16 @@ func (w *wire) note(requested []note, jobs map[int64][]job) {
 // ended delivers the completions of a worker.
 func (w *wire) ended(notes []note) { w.completed.Put(w.repeated(notes)...) }
 
-// repeated doubles a share of the messages; the copies come behind the others.
+// repeated appends copies of a share of the messages.
 func (w *wire) repeated(notes []note) []note {
 	if w.duplicates == 0 {
 		return notes
 	}
 	out := slices.Clone(notes)
 	for _, n := range notes {
-		if rand.Float64() < w.duplicates { //nolint:gosec // a dice
+		if rand.Float64() < w.duplicates { //nolint:gosec // no secret
 			out = append(out, n)
 		}
 	}
 	return out
-}
-
-// repeats is how many executions were dispatched more than once.
-func (w *wire) repeats() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.twice)
 }

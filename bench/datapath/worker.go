@@ -15,10 +15,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// workerCapacity is room enough that workers are never the limit.
+// workerCapacity is so large that workers are never the limit.
 const workerCapacity = 10_000_000
 
-// workerBatch is how many executions a worker starts, or ends, at once.
+// workerBatch is the number of executions that a worker starts, or ends, at once.
 const workerBatch = 100
 
 // running counts executions between their start and their end, by action.
@@ -31,10 +31,6 @@ type running struct {
 	now   map[int64]int // guarded by mu
 	most  int           // guarded by mu
 	above int           // starts above the limit; guarded by mu
-}
-
-func newRunning(limit, all int) *running {
-	return &running{limit: limit, all: all, now: make(map[int64]int)}
 }
 
 func (r *running) started(action int64) {
@@ -55,27 +51,26 @@ func (r *running) ends(action int64) {
 	r.total--
 }
 
-// violations is how often an action had more running than its limit, and the
-// most that any had.
+// violations returns the number of starts above a limit, and the most running executions of any action.
 func (r *running) violations() (above, most int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.above, r.most
 }
 
-// worker plays one fast worker process.
+// worker simulates one fast worker process.
 type worker struct {
 	id          int64
 	incarnation uuid.UUID
 	store       *store.Store
 	wire        *wire
 	jobs        *spread.Box[job]
-	held        *spread.Box[ended] // jobs whose time is over
+	held        *spread.Box[ended] // finished jobs
 	hold        time.Duration
 	running     *running
 }
 
-// ended is a job that is done at the worker.
+// ended is a finished job.
 type ended struct {
 	execution int64
 	attempt   int32
@@ -83,43 +78,42 @@ type ended struct {
 	actionRef string
 }
 
-// run starts what is dispatched and ends what was held long enough, each in a
-// loop of its own, as a worker does.
+// run starts dispatched executions and ends finished ones, each in a loop of its own, as a worker does.
 func (w *worker) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return w.startAll(ctx) })
-	group.Go(func() error { return w.finishAll(ctx) })
+	group.Go(func() error { return consume(ctx, w.jobs, workerBatch, w.start) })
+	group.Go(func() error { return consume(ctx, w.held, workerBatch, w.finish) })
 	return group.Wait()
 }
 
-func (w *worker) startAll(ctx context.Context) error {
-	for {
-		jobs := w.jobs.Take(workerBatch)
-		if len(jobs) == 0 {
+// consume handles the items of a box, at most most at once, until ctx ends.
+func consume[T any](ctx context.Context, box *spread.Box[T], most int, handle func(context.Context, []T) error) error {
+	for ctx.Err() == nil {
+		items := box.Take(most)
+		if len(items) == 0 {
 			select {
 			case <-ctx.Done():
-				return nil
-			case <-w.jobs.Wake():
+			case <-box.Wake():
 			}
 			continue
 		}
-		if err := w.start(ctx, jobs); err != nil {
-			return over(ctx, err)
+		if err := handle(ctx, items); err != nil {
+			return ignoreEnd(ctx, err)
 		}
 	}
+	return nil
 }
 
-// over is nil when the error only says that the measurement has ended.
-func over(ctx context.Context, err error) error {
+// ignoreEnd drops an error caused by the end of the measurement.
+func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
 	return nil
 }
 
-// errNotMine is a dispatch that the worker could not start: it was handed over
-// twice, or taken away.
-var errNotMine = errors.New("an execution that was dispatched could not be started")
+// errNotMine reports a dispatched execution that the worker could not start or end.
+var errNotMine = errors.New("a dispatched execution does not belong to the worker")
 
 func (w *worker) start(ctx context.Context, jobs []job) error {
 	params := store.StartExecutionsParams{
@@ -149,23 +143,6 @@ func (w *worker) start(ctx context.Context, jobs []job) error {
 	}
 	time.AfterFunc(w.hold, func() { w.held.Put(done...) })
 	return nil
-}
-
-func (w *worker) finishAll(ctx context.Context) error {
-	for {
-		done := w.held.Take(workerBatch)
-		if len(done) == 0 {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-w.held.Wake():
-			}
-			continue
-		}
-		if err := w.finish(ctx, done); err != nil {
-			return over(ctx, err)
-		}
-	}
 }
 
 func (w *worker) finish(ctx context.Context, done []ended) error {

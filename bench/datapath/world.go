@@ -21,15 +21,15 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// The connections of a replica, besides one for each scheduler, and of the workers, as the
-// programs have them.
+// The connections of a replica, in addition to one for each scheduler, and of the workers, as in the
+// programs.
 const (
-	roundConnections  = 2
+	batchConnections  = 2
 	relayConnections  = 2
 	workerConnections = 8
 )
 
-// world is one database with everything that runs on it.
+// world is one database with all its programs.
 type world struct {
 	scenario Scenario
 	server   *server
@@ -43,9 +43,9 @@ type world struct {
 
 	stores   []*store.Store
 	relays   []*outbox.Relay
-	ways     []*far
+	proxies  []*delayProxy
 	requests *submit.Submitter
-	query    *store.Store // for looking, outside of what is measured
+	query    *store.Store // for unmeasured queries
 	parts    []func(context.Context) error
 
 	cancel context.CancelFunc
@@ -53,10 +53,10 @@ type world struct {
 	failed <-chan struct{} // closed when a part has failed
 }
 
-// build makes the database and everything on it, not yet running.
+// build creates the database and its programs without starting them.
 func (s *server) build(ctx context.Context, scenario Scenario) (w *world, err error) {
 	w = &world{scenario: scenario, server: s, logger: s.logger, tally: newTally(),
-		running: newRunning(scenario.Limit, scenario.PackLimit)}
+		running: &running{limit: scenario.Limit, all: scenario.PackLimit, now: map[int64]int{}}}
 	if w.url, w.drop, err = s.fresh(ctx); err != nil {
 		return nil, err
 	}
@@ -89,31 +89,31 @@ func (s *server) build(ctx context.Context, scenario Scenario) (w *world, err er
 		return w, err
 	}
 	for _, id := range ids {
-		player := &worker{
+		one := &worker{
 			id: id, incarnation: incarnation, store: rows, wire: w.wire, jobs: w.wire.workers[id],
 			held: spread.NewBox[ended](), hold: scenario.Hold, running: w.running,
 		}
-		w.parts = append(w.parts, player.run)
+		w.parts = append(w.parts, one.run)
 	}
 	return w, nil
 }
 
-// seed makes actions, limits and workers.
+// seed inserts actions, limits and workers.
 func (w *world) seed(ctx context.Context) (ids []int64, incarnation uuid.UUID, err error) {
 	incarnation = uuid.New()
 	conn, err := w.connect(ctx)
 	if err != nil {
 		return nil, incarnation, err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // its work is committed
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // all its work is committed
 	if w.scenario.Bare {
 		if _, err := conn.Exec(ctx, bareSQL); err != nil {
-			return nil, incarnation, fmt.Errorf("leave history out: %w", err)
+			return nil, incarnation, fmt.Errorf("disable history: %w", err)
 		}
 	}
 	if _, err := conn.Exec(ctx, seedSQL, w.scenario.Limit, w.scenario.Keys, w.scenario.PackLimit, w.scenario.Rate,
 		w.scenario.burst()); err != nil {
-		return nil, incarnation, fmt.Errorf("make the actions: %w", err)
+		return nil, incarnation, fmt.Errorf("insert the actions: %w", err)
 	}
 	if w.scenario.Aborts > 0 {
 		if err := w.observe(ctx, conn); err != nil {
@@ -125,12 +125,12 @@ func (w *world) seed(ctx context.Context) (ids []int64, incarnation uuid.UUID, e
 		ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 	}
 	if err != nil {
-		return nil, incarnation, fmt.Errorf("make the workers: %w", err)
+		return nil, incarnation, fmt.Errorf("insert the workers: %w", err)
 	}
 	return ids, incarnation, nil
 }
 
-// connect opens a connection that sees the tables.
+// connect opens a connection with the search_path of the tables.
 func (w *world) connect(ctx context.Context) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(w.url)
 	if err != nil {
@@ -161,23 +161,23 @@ func (w *world) relay(st *store.Store) *outbox.Relay {
 	return relay
 }
 
-// applicationRounds names the sessions in which rounds run.
-const applicationRounds = "datapath rounds"
+// applicationBatches names the sessions of batches.
+const applicationBatches = "datapath batches"
 
 func (w *world) addReplicas(ctx context.Context) error {
 	for range w.scenario.Replicas {
 		schedulers := w.scenario.schedulers()
-		rounds := int32(schedulers + roundConnections)
+		connections := int32(schedulers + batchConnections)
 		at := w.url
 		if w.scenario.Delay > 0 {
-			way, address, err := openFar(ctx, w.url, w.scenario.Delay)
+			proxy, address, err := openDelayProxy(ctx, w.url, w.scenario.Delay)
 			if err != nil {
 				return err
 			}
-			w.ways, at = append(w.ways, way), address
+			w.proxies, at = append(w.proxies, proxy), address
 		}
 		hot, err := w.open(ctx,
-			store.Config{URL: at, MaxConnections: rounds, ApplicationName: applicationRounds, HotPath: true})
+			store.Config{URL: at, MaxConnections: connections, ApplicationName: applicationBatches, HotPath: true})
 		if err != nil {
 			return err
 		}
@@ -187,17 +187,17 @@ func (w *world) addReplicas(ctx context.Context) error {
 		}
 		r := newReplica(w, schedulers)
 		recheck := func() { r.alarm.Reset(10 * time.Millisecond) }
-		r.rounds = scheduler.New(scheduler.Config{MaxQueued: maxQueued, Recheck: recheck},
+		r.scheduler = scheduler.New(scheduler.Config{MaxQueued: maxQueued, Recheck: recheck},
 			scheduler.Deps{Store: hot, Relay: w.relay(rest), Logger: w.logger})
 		w.parts = append(w.parts, r.run)
 	}
 	return nil
 }
 
-// maxQueued lets every line grow as it likes.
+// maxQueued is a limit that no queue reaches.
 const maxQueued = 100_000_000
 
-// start runs everything.
+// start starts all programs.
 func (w *world) start(ctx context.Context) error {
 	for i, relay := range w.relays {
 		if err := relay.Start(ctx); err != nil {
@@ -213,7 +213,7 @@ func (w *world) start(ctx context.Context) error {
 	return nil
 }
 
-// stop ends everything and says what went wrong.
+// stop ends all programs and returns their error.
 func (w *world) stop() (err error) {
 	if w.cancel != nil {
 		w.cancel()
@@ -227,30 +227,29 @@ func (w *world) stop() (err error) {
 	return err
 }
 
-// leave closes every connection but keeps the database.
+// leave closes every connection and keeps the database.
 func (w *world) leave() {
 	for _, st := range w.stores {
 		st.Close()
 	}
 	w.stores = nil
-	for _, way := range w.ways {
-		way.close()
+	for _, proxy := range w.proxies {
+		proxy.close()
 	}
-	w.ways = nil
+	w.proxies = nil
 }
 
-// close ends everything and drops the database.
+// close ends all programs and drops the database.
 func (w *world) close() {
-	_ = w.stop() // whoever needs the error has stopped before
+	_ = w.stop() // callers that need the error have called stop before
 	w.leave()
 	w.drop()
 }
 
-// burst is how many executions one request holds.
+// burst is the number of executions in one request.
 const burst = 250
 
-// send requests executions, spread over the keys in turn. At a pace every
-// request holds one execution.
+// send requests executions of all keys in turn. With a rate every request has one execution.
 func (w *world) send(ctx context.Context, from, n int, rate float64) error {
 	begun := time.Now()
 	for sent := 0; sent < n; {
@@ -275,16 +274,14 @@ func (w *world) send(ctx context.Context, from, n int, rate float64) error {
 	return nil
 }
 
-// stalled is how long nothing may happen: longer than the engine takes to find by
-// itself what no message tells it of.
-const stalled = time.Minute
+// stallTimeout is the longest time without progress. The engine's sweeps, which need no message, are faster.
+const stallTimeout = time.Minute
 
-var errStalled = errors.New("nothing comes to its end any more")
+var errStalled = errors.New("executions stopped ending")
 
-// await waits until n executions have ended and given back what they held, and
-// until no message is left to publish.
+// await waits until n executions have ended and released their slots, and every message is published.
 func (w *world) await(ctx context.Context, n int) error {
-	timer := time.NewTimer(stalled)
+	timer := time.NewTimer(stallTimeout)
 	defer timer.Stop()
 	for w.tally.done() < n {
 		select {
@@ -293,12 +290,12 @@ func (w *world) await(ctx context.Context, n int) error {
 		case <-w.failed:
 			return w.stop()
 		case <-w.tally.progress:
-			timer.Reset(stalled)
+			timer.Reset(stallTimeout)
 		case <-timer.C:
 			return fmt.Errorf("%w: %d of %d", errStalled, w.tally.done(), n)
 		}
 	}
-	for deadline := time.Now().Add(stalled); ; {
+	for deadline := time.Now().Add(stallTimeout); ; {
 		var left int
 		if err := w.query.Pool().QueryRow(ctx, outboxLeftSQL).Scan(&left); err != nil {
 			return fmt.Errorf("count messages: %w", err)

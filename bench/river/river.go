@@ -1,5 +1,5 @@
-// Package river measures what River, a queue of jobs in PostgreSQL, does with jobs that do
-// nothing: inserted, worked and completed, with the settings of River's own benchmark.
+// Package river measures River, a job queue in PostgreSQL, with empty jobs and the settings of River's own
+// benchmark.
 package river
 
 import (
@@ -16,14 +16,11 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// burst is how many jobs are inserted at once: as many as the other side requests at once.
-const burst = 250
-
-// warmUp is how many jobs run before the measurement, so that statements are prepared.
-const warmUp = 200
-
-// connections is the size of the pool, as in River's own benchmark command by default.
-const connections = 10
+const (
+	burst       = 250 // jobs inserted at once: as many as the engine's scenarios request at once
+	warmUp      = 200 // jobs before the measurement, so that statements are prepared
+	connections = 10  // the default of River's own benchmark command
+)
 
 type noop struct{}
 
@@ -32,7 +29,7 @@ func (noop) Kind() string { return "noop" }
 type worker struct {
 	river.WorkerDefaults[noop]
 	done atomic.Int64
-	all  chan struct{} // receives when target jobs were worked
+	all  chan struct{} // receives after the wanted number of jobs
 	want atomic.Int64
 }
 
@@ -43,14 +40,8 @@ func (w *worker) Work(context.Context, *river.Job[noop]) error {
 	return nil
 }
 
-// expect begins to count anew.
-func (w *worker) expect(jobs int) {
-	w.done.Store(0)
-	w.want.Store(int64(jobs))
-}
-
-// PerSecond makes River's tables in a database of its own, runs the jobs, and returns how
-// many a second were completed. A job that is not completed is an error.
+// PerSecond creates River's tables in a database of its own, runs the jobs, and returns the completions a
+// second. An uncompleted job is an error.
 func PerSecond(ctx context.Context, databaseURL string, jobs int, logger *slog.Logger) (perSecond float64, err error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
@@ -67,27 +58,27 @@ func PerSecond(ctx context.Context, databaseURL string, jobs int, logger *slog.L
 		return 0, fmt.Errorf("prepare River's tables: %w", err)
 	}
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return 0, fmt.Errorf("make River's tables: %w", err)
+		return 0, fmt.Errorf("create River's tables: %w", err)
 	}
 	w := &worker{all: make(chan struct{}, 1)}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, w)
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
-		// Those of River's own benchmark, which say that they decide about the result.
+		// The settings of River's own benchmark, whose comments call them decisive.
 		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
 		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2_000}},
 		Logger:  logger,
 		Workers: workers,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("make a client: %w", err)
+		return 0, fmt.Errorf("create a client: %w", err)
 	}
 	if err := client.Start(ctx); err != nil {
 		return 0, fmt.Errorf("start the client: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			_ = client.StopAndCancel(context.WithoutCancel(ctx)) // the error before it is the cause
+			_ = client.StopAndCancel(context.WithoutCancel(ctx)) // the earlier error is the cause
 		}
 	}()
 	if err := w.work(ctx, client, warmUp); err != nil {
@@ -97,7 +88,7 @@ func PerSecond(ctx context.Context, databaseURL string, jobs int, logger *slog.L
 	if err := w.work(ctx, client, jobs); err != nil {
 		return 0, err
 	}
-	if err := client.Stop(ctx); err != nil { // what was worked is stored as completed
+	if err := client.Stop(ctx); err != nil { // stores the completions
 		return 0, fmt.Errorf("stop the client: %w", err)
 	}
 	took := time.Since(begun)
@@ -112,9 +103,10 @@ func PerSecond(ctx context.Context, databaseURL string, jobs int, logger *slog.L
 	return float64(jobs) / took.Seconds(), nil
 }
 
-// work inserts jobs, while they are worked, and waits until all were.
+// work inserts jobs and waits until all are worked.
 func (w *worker) work(ctx context.Context, client *river.Client[pgx.Tx], jobs int) error {
-	w.expect(jobs)
+	w.done.Store(0)
+	w.want.Store(int64(jobs))
 	for sent := 0; sent < jobs; sent += burst {
 		batch := make([]river.InsertManyParams, min(burst, jobs-sent))
 		for i := range batch {

@@ -1,3 +1,3 @@
--- Nobody keeps a history of this measurement.
+-- This measurement writes no history.
 ALTER TABLE execution DISABLE TRIGGER attune_history_insert;
 ALTER TABLE execution DISABLE TRIGGER attune_history_update;

@@ -1,4 +1,4 @@
--- What must be true when everything has come to its end.
+-- Counts rows that must not remain after the end of all executions.
 SELECT (SELECT count(*) FROM execution),
        (SELECT count(*) FROM execution WHERE status <> 'completed'),
        (SELECT count(*) FROM execution WHERE attempt <> 1),

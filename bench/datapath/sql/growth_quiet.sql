@@ -1,2 +1,2 @@
--- Filling is not measured: no triggers, no keys to check.
+-- Filling is not measured, so triggers and foreign keys are off.
 SET session_replication_role = replica

@@ -1,5 +1,5 @@
--- Who waited must go in the order of the places; nobody may go straight while
--- somebody of an earlier transaction waits and goes later.
+-- Queued executions must be dispatched in queue order. No execution may overtake one that an earlier
+-- transaction queued.
 WITH waited AS (
     SELECT w.state, w.execution, w.place, w.tx, w.seq AS since, g.seq AS went
     FROM bench_log w JOIN bench_log g ON g.execution = w.execution AND g.kind = 'go'

@@ -1,7 +1,6 @@
--- Writes down, in the transactions of the rounds, who began to wait, who was
--- handed over and in which order, and whether a counter left its bounds; and
--- aborts a share of the rounds, half of them after their first statements and
--- half of them at their commit.
+-- Logs, in the transactions of the batches, the order of queued and of dispatched executions and counters
+-- outside their bounds. Aborts a share of the batches, half of them after their first statements and half at
+-- their commit.
 CREATE TABLE bench_log (
     seq       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tx        xid8 NOT NULL DEFAULT pg_current_xact_id(),

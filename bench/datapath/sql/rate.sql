@@ -1,4 +1,4 @@
--- Starts that were one too many of the second before them.
+-- Starts above the rate of the preceding second.
 SELECT count(*) FROM (
     SELECT count(*) OVER (ORDER BY admitted_at RANGE BETWEEN interval '999999 microseconds' PRECEDING AND CURRENT ROW) AS n
     FROM execution

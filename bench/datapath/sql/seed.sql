@@ -1,5 +1,4 @@
--- Actions that do nothing, each with a limit unless the limit is 0; over all
--- of them together a limit and a rate, unless those are 0.
+-- Empty actions with a limit each, and a limit and a rate of their pack. 0 means none.
 WITH p AS (
     INSERT INTO pack (ref, label, version) VALUES ('bench', 'Bench', '1.0.0') RETURNING id
 ), a AS (
