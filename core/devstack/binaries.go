@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,15 +18,14 @@ const (
 	minBroker   = "3.10"
 )
 
-// MissingError says which program a stack needs and could not find, and what
-// to install.
+// MissingError reports a missing program and how to install it.
 type MissingError struct {
-	Program  string   // what was looked for, with its least version
+	Program  string   // with its minimum version
 	Package  string   // the command that installs it
-	Searched []string // the folders that were looked at
+	Searched []string // the searched folders
 }
 
-// Error names the program, the remedy and the places searched.
+// Error names the program, the remedy and the searched folders.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s not found: install it with %q (looked in %s)",
 		e.Program, e.Package, strings.Join(e.Searched, ", "))
@@ -42,48 +41,36 @@ type binaries struct {
 	postgresBin, rabbitTo string
 }
 
-// findBinaries looks for PostgreSQL and RabbitMQ in the places where packages
-// put them. The newest PostgreSQL wins. The broker's own scripts come before
-// those on PATH, because Debian's wrappers there change user and folder.
+// findBinaries searches PostgreSQL and RabbitMQ in the usual folders of packages. The newest PostgreSQL
+// wins. The broker's own scripts come before those on PATH, because Debian's wrappers there change user and
+// folder.
 func findBinaries(ctx context.Context) (binaries, error) {
 	var b binaries
-	if err := b.findPostgres(ctx, postgresDirs()); err != nil {
+	onPath := filepath.SplitList(os.Getenv("PATH"))
+	err := b.findPostgres(ctx, slices.Concat(folders(
+		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin",
+		"/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
+		"/opt/homebrew/opt/postgresql/bin", "/usr/local/opt/postgresql/bin", "/usr/local/pgsql/bin"), onPath))
+	if err != nil {
 		return b, err
 	}
-	if err := b.findBroker(brokerDirs()); err != nil {
-		return b, err
-	}
-	return b, nil
+	err = b.findBroker(slices.Concat(folders(
+		"/usr/lib/rabbitmq/bin", "/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin",
+		"/opt/homebrew/opt/rabbitmq/sbin", "/usr/local/opt/rabbitmq/sbin", "/opt/rabbitmq*/sbin"), onPath))
+	return b, err
 }
 
-func postgresDirs() []string {
-	var dirs []string
-	for _, pattern := range []string{
-		"/usr/lib/postgresql/*/bin",
-		"/usr/pgsql-*/bin",
-		"/opt/homebrew/opt/postgresql@*/bin",
-		"/usr/local/opt/postgresql@*/bin",
-	} {
-		found, _ := filepath.Glob(pattern) // the patterns are constant and well formed
-		dirs = append(dirs, found...)
+// folders returns the names without a wildcard and the existing folders that match the others.
+func folders(patterns ...string) (found []string) {
+	for _, pattern := range patterns {
+		if !strings.Contains(pattern, "*") {
+			found = append(found, pattern)
+			continue
+		}
+		matches, _ := filepath.Glob(pattern) // fails only for a malformed pattern
+		found = append(found, matches...)
 	}
-	dirs = append(dirs,
-		"/opt/homebrew/opt/postgresql/bin", "/usr/local/opt/postgresql/bin", "/usr/local/pgsql/bin")
-	return append(dirs, filepath.SplitList(os.Getenv("PATH"))...)
-}
-
-func brokerDirs() []string {
-	dirs := []string{"/usr/lib/rabbitmq/bin"}
-	for _, pattern := range []string{
-		"/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin",
-		"/opt/homebrew/opt/rabbitmq/sbin",
-		"/usr/local/opt/rabbitmq/sbin",
-		"/opt/rabbitmq*/sbin",
-	} {
-		found, _ := filepath.Glob(pattern) // the patterns are constant and well formed
-		dirs = append(dirs, found...)
-	}
-	return append(dirs, filepath.SplitList(os.Getenv("PATH"))...)
+	return found
 }
 
 func (b *binaries) findPostgres(ctx context.Context, dirs []string) error {
@@ -108,7 +95,7 @@ func (b *binaries) findPostgres(ctx context.Context, dirs []string) error {
 		return &MissingError{
 			Program:  fmt.Sprintf("PostgreSQL %d or newer (initdb, postgres)", minPostgres),
 			Package:  installHint("postgresql", "postgresql@17"),
-			Searched: shorten(dirs),
+			Searched: sorted(dirs),
 		}
 	}
 	return nil
@@ -126,23 +113,18 @@ func (b *binaries) findBroker(dirs []string) error {
 		return &MissingError{
 			Program:  "RabbitMQ " + minBroker + " or newer (rabbitmq-server)",
 			Package:  installHint("rabbitmq-server", "rabbitmq"),
-			Searched: shorten(dirs),
+			Searched: sorted(dirs),
 		}
 	}
 	return b.findEpmd()
 }
 
 func (b *binaries) findEpmd() error {
-	dirs := filepath.SplitList(os.Getenv("PATH"))
-	dirs = append(dirs, "/usr/bin", "/usr/lib/erlang/bin", "/usr/local/bin", "/opt/homebrew/bin")
-	for _, pattern := range []string{
+	dirs := slices.Concat(filepath.SplitList(os.Getenv("PATH")), folders(
+		"/usr/bin", "/usr/lib/erlang/bin", "/usr/local/bin", "/opt/homebrew/bin",
 		"/usr/lib/erlang/erts-*/bin", "/usr/local/lib/erlang/erts-*/bin",
 		"/opt/homebrew/opt/erlang*/lib/erlang/bin", "/opt/homebrew/opt/erlang*/lib/erlang/erts-*/bin",
-		"/usr/local/opt/erlang*/lib/erlang/bin", "/usr/local/opt/erlang*/lib/erlang/erts-*/bin",
-	} {
-		found, _ := filepath.Glob(pattern) // the patterns are constant and well formed
-		dirs = append(dirs, found...)
-	}
+		"/usr/local/opt/erlang*/lib/erlang/bin", "/usr/local/opt/erlang*/lib/erlang/erts-*/bin"))
 	for _, dir := range dirs {
 		if epmd := filepath.Join(dir, "epmd"); executable(epmd) {
 			b.epmd = epmd
@@ -153,12 +135,12 @@ func (b *binaries) findEpmd() error {
 	return &MissingError{
 		Program:  "Erlang's port mapper (epmd)",
 		Package:  installHint("erlang-base", "erlang"),
-		Searched: shorten(dirs),
+		Searched: sorted(dirs),
 	}
 }
 
-// isDebianWrapper recognises the script that Debian puts on PATH: it changes to
-// the system's folder and user and refuses everybody else.
+// isDebianWrapper recognises Debian's script on PATH, which changes to the system's folder and user and
+// refuses every other user.
 func isDebianWrapper(path string) bool {
 	target, err := filepath.EvalSymlinks(path)
 	return err == nil && (filepath.Base(target) == "rabbitmq-script-wrapper" ||
@@ -167,17 +149,10 @@ func isDebianWrapper(path string) bool {
 
 var versionDigits = regexp.MustCompile(`\d+`)
 
-// postgresVersion asks the binary for its major version; zero means that it
-// could not be asked.
+// postgresVersion returns the major version of the binary, zero if unknown.
 func postgresVersion(ctx context.Context, postgres string) int {
-	out, err := exec.CommandContext(ctx, postgres, "--version").Output()
-	if err != nil {
-		return 0
-	}
-	major, err := strconv.Atoi(versionDigits.FindString(string(out)))
-	if err != nil {
-		return 0
-	}
+	out, _ := exec.CommandContext(ctx, postgres, "--version").Output() // no output is no version
+	major, _ := strconv.Atoi(versionDigits.FindString(string(out)))
 	return major
 }
 
@@ -193,15 +168,7 @@ func installHint(debian, brew string) string {
 	return "apt-get install " + debian
 }
 
-func shorten(dirs []string) []string {
-	seen := map[string]bool{}
-	var out []string
-	for _, dir := range dirs {
-		if dir != "" && !seen[dir] {
-			seen[dir] = true
-			out = append(out, dir)
-		}
-	}
-	sort.Strings(out)
-	return out
+func sorted(dirs []string) []string {
+	dirs = slices.Compact(slices.Sorted(slices.Values(dirs)))
+	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }

@@ -3,7 +3,6 @@ package devstack
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 	"time"
 )
 
-// errTooOld is a broker that runs but lacks what the engine relies on.
+// errTooOld reports a broker without features that the engine needs.
 var errTooOld = errors.New("older than " + minBroker + ", which is needed")
 
 const nodeName = "rabbit@localhost" // independent of the machine's own name
@@ -31,35 +30,18 @@ func (s *Stack) brokerOutput() string          { return s.brokerFile("output.log
 func (s *Stack) brokerMark() string            { return " -attune_stack " + s.brokerDir() + " " }
 func (s *Stack) epmdMark() string              { return s.brokerFile("epmd") + " " }
 
-// ensureBroker starts RabbitMQ unless it runs, and waits until AMQP and the
-// management plugin answer. started tells whether a process was forked, also
-// when the answer is an error.
+// ensureBroker starts RabbitMQ unless it runs, and waits until AMQP and the management plugin answer.
 func (s *Stack) ensureBroker(ctx context.Context) (started bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.StartTimeout,
-		fmt.Errorf("RabbitMQ was not ready within %s", s.cfg.StartTimeout))
-	defer cancel()
-	if pid := s.snapshot().Broker.PID; alive(pid, s.brokerMark()) {
-		return false, s.awaitBroker(ctx, pid)
-	}
-	began := time.Now()
-	for range 3 {
-		started = true
-		if err = s.startBroker(ctx); !errors.Is(err, errPortTaken) {
-			break
-		}
-		if err = s.update(func(st *state) { st.AMQPPort = 0 }); err != nil {
-			break
-		}
-	}
-	if err != nil {
-		return started, withLogs(err, s.brokerOutput(), s.brokerLog())
-	}
-	s.cfg.Logger.Debug("RabbitMQ is ready", "port", s.snapshot().AMQPPort, "after", time.Since(began))
-	return started, nil
+	return s.ensure(ctx, server{
+		name: "RabbitMQ", pid: s.snapshot().Broker.PID, mark: s.brokerMark(),
+		start: s.startBroker, await: s.awaitBroker, forgetPort: func(st *state) { st.AMQPPort = 0 },
+		logs: []string{s.brokerOutput(), s.brokerLog()},
+	})
 }
 
 func (s *Stack) startBroker(ctx context.Context) error {
-	if err := s.clearBroker(ctx); err != nil {
+	// End processes of an earlier start.
+	if err := s.stopBroker(ctx, syscall.SIGKILL, time.Second); err != nil {
 		return err
 	}
 	st := s.snapshot()
@@ -81,8 +63,8 @@ func (s *Stack) startBroker(ctx context.Context) error {
 	if err := s.startEpmd(ctx); err != nil {
 		return err
 	}
-	// The broker's script becomes the Erlang machine, so its pid is the
-	// broker's; the flag is for recognising it.
+	// The broker's script replaces itself by the Erlang machine, so its pid is the broker's. The flag
+	// identifies the process.
 	pid, err := s.launch.start(child{
 		name: "RabbitMQ", path: s.bins.broker,
 		args: []string{s.bins.broker, "-attune_stack", s.brokerDir()},
@@ -97,8 +79,8 @@ func (s *Stack) startBroker(ctx context.Context) error {
 	return s.awaitBroker(ctx, pid)
 }
 
-// startEpmd runs Erlang's port mapper in the foreground and on our address.
-// Left to itself the broker would start one as a daemon that outlives it.
+// startEpmd runs Erlang's port mapper in the foreground and on our address. Otherwise the broker starts a
+// daemon that outlives it.
 func (s *Stack) startEpmd(ctx context.Context) error {
 	port := strconv.Itoa(s.snapshot().EpmdPort)
 	pid, err := s.launch.start(child{
@@ -116,21 +98,14 @@ func (s *Stack) startEpmd(ctx context.Context) error {
 		if !alive(pid, s.epmdMark()) {
 			return false, errors.New("epmd ended while it started")
 		}
-		return listening(s.snapshot().EpmdPort), nil
-	})
-}
-
-// clearBroker ends what an earlier start left running.
-func (s *Stack) clearBroker(ctx context.Context) error {
-	for _, mark := range []string{s.brokerMark(), s.epmdMark()} {
-		for _, pid := range marked(mark) {
-			if err := stop(ctx, pid, mark, syscall.SIGKILL, time.Second); err != nil {
-				return err
-			}
+		// portFree would take the port for an instant, and epmd would fail.
+		connection, err := net.DialTimeout("tcp", loopback(s.snapshot().EpmdPort), time.Second)
+		if err != nil {
+			return false, nil //nolint:nilerr // not yet
 		}
-	}
-	st := s.snapshot()
-	return s.awaitPortsFree(ctx, st.AMQPPort, st.ManagementPort, st.DistPort, st.EpmdPort)
+		_ = connection.Close() // it was only a probe
+		return true, nil
+	})
 }
 
 func (s *Stack) writeBrokerFiles() error {
@@ -139,8 +114,11 @@ func (s *Stack) writeBrokerFiles() error {
 			return err
 		}
 	}
-	if err := s.writeCookie(); err != nil {
-		return err
+	cookie := s.brokerFile("home/.erlang.cookie")
+	if _, err := os.Stat(cookie); err != nil {
+		if err := os.WriteFile(cookie, []byte(rand.Text()), 0o400); err != nil {
+			return fmt.Errorf("write the broker's cookie: %w", err)
+		}
 	}
 	files := map[string]string{
 		"rabbitmq.conf":     s.brokerConfig(),
@@ -152,19 +130,6 @@ func (s *Stack) writeBrokerFiles() error {
 		if err := os.WriteFile(s.brokerFile(name), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("write the broker's %s: %w", name, err)
 		}
-	}
-	return nil
-}
-
-func (s *Stack) writeCookie() error {
-	file := s.brokerFile("home/.erlang.cookie")
-	if _, err := os.Stat(file); err == nil {
-		return nil
-	}
-	secret := make([]byte, 16)
-	_, _ = rand.Read(secret) // never fails
-	if err := os.WriteFile(file, []byte(hex.EncodeToString(secret)), 0o400); err != nil {
-		return fmt.Errorf("write the broker's cookie: %w", err)
 	}
 	return nil
 }
@@ -181,7 +146,7 @@ func (s *Stack) brokerConfig() string {
 		"vm_memory_high_watermark.absolute = 1GB",
 	}
 	if st.Stats > 0 {
-		// Both are needed: the first alone leaves message counts five seconds old.
+		// The interval alone leaves message counts five seconds old.
 		lines = append(lines,
 			fmt.Sprintf("collect_statistics_interval = %d", st.Stats.Milliseconds()),
 			"management.sample_retention_policies.global.minute = 1",
@@ -192,8 +157,7 @@ func (s *Stack) brokerConfig() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// cleanEnv is the whole environment of a server: nothing of the caller's but
-// the search path.
+// cleanEnv returns the whole environment of a server. Only the search path comes from the caller.
 func (s *Stack) cleanEnv() []string {
 	path := append([]string{}, s.bins.extraPath...)
 	if own := os.Getenv("PATH"); own != "" {
@@ -206,7 +170,7 @@ func (s *Stack) cleanEnv() []string {
 func (s *Stack) brokerEnv() []string {
 	st := s.snapshot()
 	return append(s.cleanEnv(),
-		"HOME="+s.brokerFile("home"), // unset, the boot crashes; the last one counts
+		"HOME="+s.brokerFile("home"), // without it the boot crashes; overrides the one above
 		"RABBITMQ_NODENAME="+nodeName,
 		"RABBITMQ_MNESIA_BASE="+s.brokerFile("mnesia"),
 		"RABBITMQ_LOG_BASE="+s.brokerFile("log"),
@@ -216,7 +180,7 @@ func (s *Stack) brokerEnv() []string {
 		"RABBITMQ_CONF_ENV_FILE="+s.brokerFile("rabbitmq-env.conf"),
 		"RABBITMQ_GENERATED_CONFIG_DIR="+s.brokerFile("generated"),
 		"RABBITMQ_ENABLED_PLUGINS_FILE="+s.brokerFile("enabled_plugins"),
-		"RABBITMQ_PID_FILE="+s.brokerFile("broker.pid"), // the broker deletes it: not ours to rely on
+		"RABBITMQ_PID_FILE="+s.brokerFile("broker.pid"), // the broker deletes it
 		"RABBITMQ_DIST_PORT="+strconv.Itoa(st.DistPort),
 		"ERL_EPMD_PORT="+strconv.Itoa(st.EpmdPort),
 		"ERL_EPMD_ADDRESS=127.0.0.1",
@@ -225,52 +189,30 @@ func (s *Stack) brokerEnv() []string {
 	)
 }
 
-// awaitBroker waits until AMQP answers and the management plugin is there, and
-// refuses a broker that is too old.
+// awaitBroker waits until a broker with a supported version answers on both its ports.
 func (s *Stack) awaitBroker(ctx context.Context, pid int) error {
-	var last error
-	err := poll(ctx, 50*time.Millisecond, func() (bool, error) {
-		if !alive(pid, s.brokerMark()) {
-			st := s.snapshot()
-			if !allFree(st.AMQPPort, st.ManagementPort, st.DistPort) {
-				return false, errPortTaken
-			}
-			return false, errors.New("RabbitMQ ended while it started")
+	st := s.snapshot()
+	return await(ctx, "RabbitMQ", pid, s.brokerMark(), func() error {
+		if err := s.probeAMQP(ctx); err != nil {
+			return err
 		}
-		last = s.askBroker(ctx)
-		return last == nil || errors.Is(last, errTooOld), nil
-	})
-	if errors.Is(last, errTooOld) {
-		return last
-	}
-	if err != nil && last != nil && !errors.Is(err, errPortTaken) {
-		return fmt.Errorf("%w (last answer: %w)", err, last)
-	}
-	return err
+		version, err := s.probeManagement(ctx)
+		if err != nil {
+			return err
+		}
+		return checkBrokerVersion(version)
+	}, st.AMQPPort, st.ManagementPort, st.DistPort)
 }
 
-// askBroker is nil when a broker of a good version answers on both its ports.
-func (s *Stack) askBroker(ctx context.Context) error {
-	if err := s.askAMQP(ctx); err != nil {
-		return err
-	}
-	version, err := s.askManagement(ctx)
-	if err != nil {
-		return err
-	}
-	return checkBrokerVersion(version)
-}
-
-// askAMQP speaks the first word of the protocol; a broker that is ready answers
-// with a method frame.
-func (s *Stack) askAMQP(ctx context.Context) error {
+// probeAMQP sends the protocol header. A ready broker answers with a method frame.
+func (s *Stack) probeAMQP(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", loopback(s.snapshot().AMQPPort))
 	if err != nil {
 		return fmt.Errorf("AMQP: %w", err)
 	}
-	defer func() { _ = conn.Close() }() // a question has nothing to lose
+	defer func() { _ = conn.Close() }() // the probe has its answer
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		return fmt.Errorf("AMQP: %w", err)
@@ -288,7 +230,7 @@ func (s *Stack) askAMQP(ctx context.Context) error {
 	return nil
 }
 
-func (s *Stack) askManagement(ctx context.Context) (version string, err error) {
+func (s *Stack) probeManagement(ctx context.Context) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.ManagementURL()+"/api/overview", nil)
@@ -324,7 +266,7 @@ func checkBrokerVersion(version string) error {
 	return nil
 }
 
-func (s *Stack) stopBroker(ctx context.Context, sig syscall.Signal, patience time.Duration) error {
+func (s *Stack) stopBroker(ctx context.Context, sig syscall.Signal, timeout time.Duration) error {
 	for _, one := range []struct {
 		mark string
 		pid  int
@@ -334,7 +276,7 @@ func (s *Stack) stopBroker(ctx context.Context, sig syscall.Signal, patience tim
 		{s.epmdMark(), s.snapshot().Epmd.PID, syscall.SIGKILL},
 	} {
 		for _, pid := range append(marked(one.mark), one.pid) {
-			if err := stop(ctx, pid, one.mark, one.sig, patience); err != nil {
+			if err := stop(ctx, pid, one.mark, one.sig, timeout); err != nil {
 				return fmt.Errorf("stop RabbitMQ: %w", err)
 			}
 		}
@@ -343,15 +285,13 @@ func (s *Stack) stopBroker(ctx context.Context, sig syscall.Signal, patience tim
 	return s.awaitPortsFree(ctx, st.AMQPPort, st.ManagementPort, st.DistPort, st.EpmdPort)
 }
 
-// KillBroker ends RabbitMQ as a crash would. Durable queues and persistent
-// messages stay, but for what was declared within the last two seconds or so:
-// the broker answers before it writes.
+// KillBroker ends RabbitMQ as a crash does. Durable queues and persistent messages stay, except the
+// declarations of about the last two seconds: the broker answers before it writes.
 func (s *Stack) KillBroker(ctx context.Context) error {
 	return s.locked(ctx, func() error { return s.stopBroker(ctx, syscall.SIGKILL, time.Second) })
 }
 
-// StartBroker starts RabbitMQ again after KillBroker, on the same ports, and
-// returns when it answers.
+// StartBroker restarts RabbitMQ after KillBroker on the same ports, and returns when it answers.
 func (s *Stack) StartBroker(ctx context.Context) error {
 	return s.locked(ctx, func() error {
 		_, err := s.ensureBroker(ctx)
@@ -359,9 +299,8 @@ func (s *Stack) StartBroker(ctx context.Context) error {
 	})
 }
 
-// Rabbitmqctl runs one command of the broker's control program against this
-// stack and returns its output, for faults that only it can cause (alarms,
-// connections closed by an operator). A call takes half a second.
+// Rabbitmqctl runs one command of the broker's control program and returns its output, for faults that only
+// it can cause (alarms, closed connections). A call takes half a second.
 func (s *Stack) Rabbitmqctl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, s.bins.brokerCtl, args...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = s.brokerEnv(), s.brokerDir(), time.Second

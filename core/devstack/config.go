@@ -1,6 +1,7 @@
 package devstack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,21 +16,19 @@ const (
 	MaxConnectionsDefault = 500
 )
 
-// Config says where a stack lives and how its servers behave.
+// Config configures a stack.
 type Config struct {
-	// Detached lets the servers outlive the caller. Without it they die with
-	// the process that called Up.
+	// Detached lets the servers outlive the caller. Without it they end with the process that called Up.
 	Detached bool
 
-	// Dir is the stack's folder. It is created when missing. See Stack.Dir for
-	// the folder that is really used.
+	// Dir is the stack's folder. Up creates it. See Stack.Dir for the folder that is really used.
 	Dir string
 
-	// Durable leaves PostgreSQL's own durability settings alone. Without it the
-	// server never waits for the disk: fast, and lost with the machine.
+	// Durable keeps PostgreSQL's own durability settings. Without it the server never waits for the disk: a
+	// crash of the machine loses its data.
 	Durable bool
 
-	// Logger receives what happens while servers start and stop. Nil is silent.
+	// Logger logs the start and the stop of servers; may be nil.
 	Logger *slog.Logger
 
 	// MaxConnections is PostgreSQL's max_connections.
@@ -38,26 +37,11 @@ type Config struct {
 	// StartTimeout bounds the start of each server.
 	StartTimeout time.Duration
 
-	// StatsInterval is how often the broker refreshes its management
-	// statistics. Zero keeps the broker's five seconds; tests that read
-	// statistics use 250 ms.
+	// StatsInterval is the interval of the broker's management statistics; zero keeps its five seconds.
 	StatsInterval time.Duration
 }
 
-func (c Config) withDefaults() Config {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.MaxConnections == 0 {
-		c.MaxConnections = MaxConnectionsDefault
-	}
-	if c.StartTimeout == 0 {
-		c.StartTimeout = StartTimeoutDefault
-	}
-	return c
-}
-
-func (c Config) validate() (Config, error) {
+func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" {
 		return c, errors.New("devstack: Dir is empty")
 	}
@@ -66,5 +50,8 @@ func (c Config) validate() (Config, error) {
 		return c, fmt.Errorf("resolve the stack's folder %s: %w", c.Dir, err)
 	}
 	c.Dir = abs
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.MaxConnections = cmp.Or(c.MaxConnections, MaxConnectionsDefault)
+	c.StartTimeout = cmp.Or(c.StartTimeout, StartTimeoutDefault)
 	return c, nil
 }

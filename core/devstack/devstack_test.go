@@ -398,7 +398,7 @@ func TestFailedStartTellsWhy(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "postgres", "data", "PG_VERSION"), []byte("9\n"), 0o644))
 
 	_, err := devstack.Up(within(t), devstack.Config{Dir: dir})
-	require.ErrorContains(t, err, "made by PostgreSQL 9")
+	require.ErrorContains(t, err, "is of PostgreSQL 9")
 	require.ErrorContains(t, err, filepath.Join(dir, "postgres", "postgres.log"))
 	require.NotContains(t, err.Error(), "\n")
 	require.Empty(t, processesNaming(t, dir), "processes of the failed start are left")

@@ -1,6 +1,7 @@
 package devstack
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,13 +9,13 @@ import (
 	"strings"
 )
 
-// The names inside a stack. Its password is its own, made with it and kept in its folder.
+// The names of a stack's database and user.
 const (
 	DatabaseName = "attune"
 	Username     = "attune"
 )
 
-// ServerStatus is what is known about one server.
+// ServerStatus is the status of one server.
 type ServerStatus struct {
 	Running bool   `json:"running" yaml:"running"`
 	PID     int    `json:"pid,omitempty" yaml:"pid,omitempty"`
@@ -22,7 +23,7 @@ type ServerStatus struct {
 	Log     string `json:"log" yaml:"log"`
 }
 
-// Status is a stack at one moment.
+// Status is the status of a stack.
 type Status struct {
 	Dir           string       `json:"dir" yaml:"dir"`
 	Moved         string       `json:"moved,omitempty" yaml:"moved,omitempty"`
@@ -41,7 +42,7 @@ func (s Status) Running() bool { return s.Postgres.Running && s.Broker.Running }
 // Dir is the folder that the stack really uses.
 func (s *Stack) Dir() string { return s.place.dir }
 
-// Moved says why Dir is not the folder asked for; it is empty when it is.
+// Moved returns the reason why Dir is not the configured folder, empty if it is.
 func (s *Stack) Moved() string { return s.place.moved }
 
 // DatabaseURL is the PostgreSQL URL of the stack's database, for its superuser.
@@ -57,22 +58,30 @@ func (s *Stack) AMQPURL() string {
 	return fmt.Sprintf("amqp://%s:%s@127.0.0.1:%d/%%2f", Username, s.password, s.snapshot().AMQPPort)
 }
 
-// ManagementURL is the URL of the broker's management plugin, credentials
-// included.
+// ManagementURL is the URL of the broker's management plugin with credentials.
 func (s *Stack) ManagementURL() string {
 	return fmt.Sprintf("http://%s:%s@127.0.0.1:%d", Username, s.password, s.snapshot().ManagementPort)
 }
 
-// Env returns the shell lines that point every program of the project to this
-// stack.
+// Env returns the shell commands that point every program of the project to this stack.
 func (s *Stack) Env() string {
-	return fmt.Sprintf("export ATTUNE__DATABASE__URL='%s'\n"+
-		"export ATTUNE__MESSAGE_QUEUE__URL='%s'\n"+
-		"export ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL='%s'\n",
-		s.DatabaseURL(), s.AMQPURL(), s.ManagementURL())
+	var b strings.Builder
+	for _, variable := range s.variables() {
+		name, value, _ := strings.Cut(variable, "=")
+		fmt.Fprintf(&b, "export %s='%s'\n", name, value)
+	}
+	return b.String()
 }
 
-// Status looks at the processes; it asks the servers nothing.
+func (s *Stack) variables() []string {
+	return []string{
+		"ATTUNE__DATABASE__URL=" + s.DatabaseURL(),
+		"ATTUNE__MESSAGE_QUEUE__URL=" + s.AMQPURL(),
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + s.ManagementURL(),
+	}
+}
+
+// Status checks the processes without connecting to the servers.
 func (s *Stack) Status() Status {
 	s.refresh()
 	st := s.snapshot()
@@ -93,38 +102,34 @@ func (s *Stack) Status() Status {
 	return out
 }
 
-// telling is a log line that is likely to say why a server ended.
-var telling = regexp.MustCompile(`(?i)error|fatal|panic|could not|cannot|failed|refused`)
+// failure matches log lines that are likely to explain the end of a server.
+var failure = regexp.MustCompile(`(?i)error|fatal|panic|could not|cannot|failed|refused`)
 
-// withLogs adds to an error what the server said last, and where the rest is.
-// The error stays one line.
+// withLogs adds the server's last failure and the paths of its logs to an error. The error stays one line.
 func withLogs(err error, logs ...string) error {
 	for _, log := range logs {
-		if line := lastWords(log); line != "" {
+		if line := lastFailure(log); line != "" {
 			return fmt.Errorf("%w; the server said %q (logs: %s)", err, line, strings.Join(logs, ", "))
 		}
 	}
 	return fmt.Errorf("%w (logs: %s)", err, strings.Join(logs, ", "))
 }
 
-// lastWords is the last telling line of a log, or else the last one.
-func lastWords(file string) string {
+// lastFailure returns the last line of a log that explains a failure, or else the last one.
+func lastFailure(file string) string {
 	raw, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
 		return ""
 	}
-	var last, told string
+	var last, failed string
 	for line := range strings.Lines(string(raw)) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
-		if last = line; telling.MatchString(line) {
-			told = line
+		if last = line; failure.MatchString(line) {
+			failed = line
 		}
 	}
-	if told != "" {
-		return told
-	}
-	return last
+	return cmp.Or(failed, last)
 }

@@ -16,18 +16,17 @@ import (
 	"syscall"
 )
 
-// plainPath is what Erlang's scripts survive: they do not quote.
+// plainPath matches the paths that Erlang's scripts, which do not quote, can use.
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9_./@+=:,~-]+$`)
 
-// account is the operating system user PostgreSQL runs as; nil means the
-// caller's own.
+// account is the operating system user of PostgreSQL; nil means the caller.
 type account struct {
 	name     string
 	uid, gid uint32
 }
 
-// postgresAccount chooses the user for PostgreSQL: the caller's own, or, as
-// root, the package's user or else the unprivileged one.
+// postgresAccount returns the user of PostgreSQL: the caller, or for root the package's user or else the
+// unprivileged one.
 func postgresAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -43,21 +42,20 @@ func postgresAccount() (*account, error) {
 			return &account{name: name, uid: uint32(uid), gid: uint32(gid)}, nil
 		}
 	}
-	return nil,
-		errors.New("PostgreSQL refuses to run as root and there is neither a user postgres nor nobody to run it as")
+	return nil, errors.New("PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as")
 }
 
-// place is the folder a stack really uses.
+// place is the folder that a stack really uses.
 type place struct {
 	dir   string
-	moved string // why dir is not the folder asked for; empty when it is
+	moved string // why dir is not the configured folder; empty when it is
 }
 
-// findPlace decides where the stack for the asked folder lives. The answer
-// depends on the machine only, so that every process finds the same stack.
+// findPlace returns the folder of the stack for the asked folder. The result depends on the machine only, so
+// that every process finds the same stack.
 func findPlace(ctx context.Context, asked string, as *account) (place, error) {
 	if !plainPath.MatchString(asked) {
-		return fallback(ctx, asked, "its path holds characters that Erlang's scripts do not survive", as)
+		return fallback(ctx, asked, "its path has characters that Erlang's scripts do not support", as)
 	}
 	if err := makeDir(asked); err != nil {
 		return place{}, err
@@ -68,7 +66,7 @@ func findPlace(ctx context.Context, asked string, as *account) (place, error) {
 	return place{dir: asked}, nil
 }
 
-// elsewhere lists where the stack of a folder may live that it cannot live in.
+// elsewhere returns the alternative folders of a stack.
 func elsewhere(asked string) []string {
 	sum := sha256.Sum256([]byte(asked))
 	name := fmt.Sprintf("attune-stack-%d-%s", os.Geteuid(), hex.EncodeToString(sum[:6]))
@@ -79,7 +77,7 @@ func elsewhere(asked string) []string {
 	return dirs
 }
 
-// nothingAt reports whether no folder is there that could hold the stack.
+// nothingAt reports whether none of the stack's possible folders exists.
 func nothingAt(asked string) bool {
 	asked, err := filepath.Abs(asked)
 	if err != nil {
@@ -103,12 +101,11 @@ func fallback(ctx context.Context, asked, why string, as *account) (place, error
 		}
 		return place{dir: dir, moved: why}, nil
 	}
-	return place{}, fmt.Errorf("the stack cannot live in %s (%s), nor below the system's temporary folders", asked, why)
+	return place{}, fmt.Errorf("the stack can use neither %s (%s) nor the system's temporary folders", asked, why)
 }
 
-// makeDir creates dir and what is missing above it, and opens what it created
-// to others for passing through: with a umask of 077 the PostgreSQL user could
-// not reach its data otherwise.
+// makeDir creates dir and its missing parents so that other users can pass through: with a umask of 077 the
+// PostgreSQL user could not reach its data otherwise.
 func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil {
 		if !info.IsDir() {
@@ -122,18 +119,18 @@ func makeDir(dir string) error {
 		}
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		if errors.Is(err, fs.ErrExist) { // another process made it at the same moment
+		if errors.Is(err, fs.ErrExist) { // another process created it at the same time
 			return nil
 		}
 		return fmt.Errorf("create the stack's folder: %w", err)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
-		return fmt.Errorf("open the stack's folder for passing through: %w", err)
+		return fmt.Errorf("open the stack's folder for other users: %w", err)
 	}
 	return nil
 }
 
-// owned refuses a folder under our name that another user prepared in a world-writable folder.
+// owned reports whether the caller owns dir: another user may have prepared it in a world-writable folder.
 func owned(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
@@ -143,8 +140,7 @@ func owned(dir string) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// canEnter asks the operating system, as the PostgreSQL user, whether it may
-// pass through every folder on the way to dir.
+// canEnter reports whether the PostgreSQL user may enter dir and all its parents.
 func canEnter(ctx context.Context, dir string, as *account) bool {
 	if as == nil {
 		return true

@@ -2,22 +2,20 @@ package devstack
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"time"
 )
 
-// Ports are taken below the range that the system uses for outgoing
-// connections, so that no client socket can sit on one while a server is down.
+// Ports are below the system's range for outgoing connections, so that no client socket uses one while a
+// server is down.
 const (
 	lowestPort  = 20000
 	highestPort = 32000
 )
 
-// freePorts returns n free ports of 127.0.0.1. It holds them together while it chooses, so they
-// differ. Another process may take one before its use; the starters then ask again.
+// freePorts returns n different free ports of 127.0.0.1. Another process may take one before its use; the
+// starters then choose again.
 func freePorts(n int) ([]int, error) {
 	var (
 		ports []int
@@ -25,12 +23,12 @@ func freePorts(n int) ([]int, error) {
 	)
 	defer func() {
 		for _, listener := range held {
-			_ = listener.Close() // only held to keep the port for this call
+			_ = listener.Close() // it only reserved the port during this call
 		}
 	}()
 	for range 2000 {
 		port := lowestPort + rand.IntN(highestPort-lowestPort) //nolint:gosec // a port is no secret
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		listener, err := net.Listen("tcp", loopback(port))
 		if err != nil {
 			continue
 		}
@@ -42,25 +40,14 @@ func freePorts(n int) ([]int, error) {
 	return nil, errors.New("no free ports on 127.0.0.1")
 }
 
-// portFree reports whether a server could listen on the port now.
+// portFree reports whether a server could listen on the port. It takes the port for an instant: a server
+// that starts at the same time would fail.
 func portFree(port int) bool {
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	listener, err := net.Listen("tcp", loopback(port))
 	if err != nil {
 		return false
 	}
-	_ = listener.Close() // it was only a question
-	return true
-}
-
-// listening reports whether a server answers on the port. It asks by connecting:
-// a question by portFree takes the port for an instant, and the server that is
-// just about to take it would fail.
-func listening(port int) bool {
-	connection, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), time.Second)
-	if err != nil {
-		return false
-	}
-	_ = connection.Close() // it was only a question
+	_ = listener.Close() // it was only a probe
 	return true
 }
 
@@ -72,3 +59,5 @@ func allFree(ports ...int) bool {
 	}
 	return true
 }
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

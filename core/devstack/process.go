@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// child describes one server process to be started.
+// child describes a server process to start.
 type child struct {
 	name    string
 	path    string
@@ -22,22 +22,19 @@ type child struct {
 	dir     string
 	log     string
 	as      *account
-	onDeath syscall.Signal // what the server gets when an attached parent dies
+	onDeath syscall.Signal // of an attached server when its parent dies
 }
 
-// launcher starts children. The operating system ties an attached child's
-// life to the thread that forked it, so all are forked on one thread that lives
-// until the last of them has ended.
+// launcher starts children. The operating system ends an attached child with the thread that forked it, so
+// one thread forks all of them and lives until the last has ended.
 type launcher struct {
 	detached bool
 
 	mu       sync.Mutex
-	work     chan func() // guarded by mu; nil while there is no forking thread
-	children int         // guarded by mu; attached children that were not reaped
+	work     chan func() // guarded by mu; nil without a forking thread
+	children int         // guarded by mu; attached children before their end
 	wg       sync.WaitGroup
 }
-
-func newLauncher(detached bool) *launcher { return &launcher{detached: detached} }
 
 // start forks c and returns its pid.
 func (l *launcher) start(c child) (int, error) {
@@ -47,7 +44,7 @@ func (l *launcher) start(c child) (int, error) {
 			return 0, err
 		}
 		pid := cmd.Process.Pid
-		_ = cmd.Process.Release() // it is not ours to wait for
+		_ = cmd.Process.Release() // it outlives this process
 		return pid, nil
 	}
 	l.mu.Lock()
@@ -55,7 +52,13 @@ func (l *launcher) start(c child) (int, error) {
 	if l.work == nil {
 		work := make(chan func())
 		l.work = work
-		l.wg.Go(func() { forkingThread(work) })
+		l.wg.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			for job := range work {
+				job()
+			}
+		})
 	}
 	var cmd *exec.Cmd
 	var err error
@@ -70,37 +73,23 @@ func (l *launcher) start(c child) (int, error) {
 		return 0, err
 	}
 	l.children++
-	l.wg.Go(func() { l.reap(cmd) })
+	l.wg.Go(func() {
+		_ = cmd.Wait() // the server's log has the reason of its end
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.children--
+		l.endIfIdle()
+	})
 	return cmd.Process.Pid, nil
 }
 
-func (l *launcher) reap(cmd *exec.Cmd) {
-	_ = cmd.Wait() // how it ended is in the server's log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.children--
-	l.endIfIdle()
-}
-
-// endIfIdle ends the forking thread when nothing depends on it; mu is held.
+// endIfIdle ends the forking thread after its last child; the caller holds mu.
 func (l *launcher) endIfIdle() {
 	if l.children == 0 && l.work != nil {
 		close(l.work)
 		l.work = nil
 	}
 }
-
-func forkingThread(work <-chan func()) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	for job := range work {
-		job()
-	}
-}
-
-// wait returns when every attached child has been reaped; they must have been
-// stopped.
-func (l *launcher) wait() { l.wg.Wait() }
 
 func fork(c child, detached bool) (*exec.Cmd, error) {
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -119,14 +108,13 @@ func fork(c child, detached bool) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// alive reports whether pid is a running process whose command line holds the
-// mark. A zombie has no command line, and a number that was given to another
-// process does not hold the mark.
+// alive reports whether pid is a running process with the mark in its command line. A zombie has no command
+// line, and a process with a reused number has no mark.
 func alive(pid int, mark string) bool {
 	return pid > 0 && strings.Contains(commandLine(pid), mark)
 }
 
-// signal sends sig to pid when it is still the process that holds the mark.
+// signal sends sig to pid if it still is the process with the mark.
 func signal(pid int, mark string, sig syscall.Signal) error {
 	if !alive(pid, mark) {
 		return nil
@@ -137,15 +125,15 @@ func signal(pid int, mark string, sig syscall.Signal) error {
 	return nil
 }
 
-// stop sends sig, waits, and kills what has not gone when patience ends.
-func stop(ctx context.Context, pid int, mark string, sig syscall.Signal, patience time.Duration) error {
+// stop sends sig, and kills the process if it runs after the timeout.
+func stop(ctx context.Context, pid int, mark string, sig syscall.Signal, timeout time.Duration) error {
 	if err := signal(pid, mark, sig); err != nil {
 		return err
 	}
 	gone := func() (bool, error) { return !alive(pid, mark), nil }
-	patient, cancel := context.WithTimeout(ctx, patience)
+	first, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if poll(patient, 10*time.Millisecond, gone) == nil {
+	if poll(first, 10*time.Millisecond, gone) == nil {
 		return nil
 	}
 	if err := signal(pid, mark, syscall.SIGKILL); err != nil {

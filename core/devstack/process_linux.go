@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// processAttributes gives a detached child a session of its own. An attached
-// one gets a process group of its own, so that Ctrl-C reaches the caller only,
-// and a signal for the moment its parent dies.
+// processAttributes gives a detached child a session of its own. An attached one gets a process group of its
+// own, so that Ctrl-C reaches the caller only, and a signal at the death of its parent.
 func processAttributes(c child, detached bool) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Credential: c.as.credential()}
 	if detached {
@@ -24,10 +23,9 @@ func processAttributes(c child, detached bool) *syscall.SysProcAttr {
 	return attr
 }
 
-// commandLine is the process's arguments, each followed by a blank, and empty
-// for one that has ended. A process that is replacing itself by another program
-// (a start script does so several times) has no command line for an instant; the
-// answer waits until it has.
+// commandLine returns the arguments of a process, each followed by a blank, empty after its end. A process
+// that replaces itself by another program (start scripts do so several times) has none for an instant;
+// commandLine waits for it.
 func commandLine(pid int) string {
 	for range 500 {
 		raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
@@ -42,18 +40,16 @@ func commandLine(pid int) string {
 		}
 		time.Sleep(time.Millisecond) //nolint:forbidigo // milliseconds at most, without a context to cancel them
 	}
-	return "" // it has wiped its arguments
+	return "" // the process erased its arguments
 }
 
-// runsProgram is false for a process that has ended and waits to be reaped, and
-// for a thread of the kernel: neither will ever have a command line.
+// runsProgram is false for a zombie and for a kernel thread, which never have a command line.
 func runsProgram(pid int) bool {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return false
 	}
-	// "pid (name) state ppid pgrp session tty tpgid flags ...", proc(5); the
-	// name may hold anything.
+	// "pid (name) state ppid pgrp session tty tpgid flags ...", proc(5); the name may have any character.
 	const kernelThread = 0x00200000
 	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 	if len(fields) < 7 || fields[0] == "Z" || fields[0] == "X" {
@@ -63,7 +59,7 @@ func runsProgram(pid int) bool {
 	return err == nil && flags&kernelThread == 0
 }
 
-// marked lists the processes whose command line holds the mark.
+// marked returns the processes with the mark in their command line.
 func marked(mark string) []int {
 	var pids []int
 	for _, pid := range processes() {
@@ -74,8 +70,8 @@ func marked(mark string) []int {
 	return pids
 }
 
-// inFolder reports whether a process has dir as its working folder, as every
-// process of a PostgreSQL server has its data folder.
+// inFolder reports whether a process has dir as its working folder. Every process of a PostgreSQL server has
+// its data folder.
 func inFolder(dir string) bool {
 	want, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"syscall"
 )
 
-// processAttributes gives a detached child a session and an attached one a
-// process group of its own. This system has no signal for a parent's death: an
-// attached stack whose owner is killed stays until Down.
+// processAttributes gives a detached child a session and an attached one a process group of its own. This
+// system has no signal for a parent's death: an attached stack of a killed owner runs until Down.
 func processAttributes(c child, detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: c.as.credential(), Setsid: detached, Setpgid: !detached}
 }
@@ -25,7 +24,7 @@ func commandLine(pid int) string {
 	return strings.TrimSpace(string(out)) + " "
 }
 
-// marked lists the processes whose command line holds the mark.
+// marked returns the processes with the mark in their command line.
 func marked(mark string) []int {
 	out, err := exec.Command("ps", "-wwaxo", "pid=,command=").Output()
 	if err != nil {
@@ -42,6 +41,5 @@ func marked(mark string) []int {
 	return pids
 }
 
-// inFolder cannot be told here; PostgreSQL's own lock on its shared memory has
-// to do.
+// inFolder is unknown on this system. PostgreSQL's own lock on its shared memory protects the data.
 func inFolder(string) bool { return false }

@@ -14,17 +14,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Stack is one private PostgreSQL and one private RabbitMQ. Its methods may be
-// called from several goroutines.
+// Stack is one private PostgreSQL and one private RabbitMQ. It is safe for concurrent use.
 type Stack struct {
 	cfg   Config
 	place place
 	as    *account
 	bins  binaries
 
-	launch *launcher
-	// password is that of both servers.
-	password string
+	launch   *launcher
+	password string // of both servers
 
 	mu    sync.Mutex
 	state state // guarded by mu
@@ -51,7 +49,7 @@ func Up(ctx context.Context, cfg Config) (*Stack, error) {
 	if s.password, err = ensurePassword(s.place.dir); err != nil {
 		return nil, err
 	}
-	s.adopt()
+	s.applyConfig()
 	if err := s.choosePorts(); err != nil {
 		return nil, err
 	}
@@ -61,10 +59,10 @@ func Up(ctx context.Context, cfg Config) (*Stack, error) {
 	return s, nil
 }
 
-// Attach finds the stack that was started in cfg.Dir, running or not. Nothing
-// is started. It is ErrNoStack when there is none.
+// Attach finds the stack in cfg.Dir, running or not, without starting a server. Without a stack it returns
+// ErrNoStack.
 func Attach(ctx context.Context, cfg Config) (*Stack, error) {
-	if nothingAt(cfg.Dir) { // looking makes no folder
+	if nothingAt(cfg.Dir) { // open would create the folder
 		return nil, fmt.Errorf("find the stack in %s: %w", cfg.Dir, ErrNoStack)
 	}
 	s, err := open(ctx, cfg)
@@ -72,21 +70,20 @@ func Attach(ctx context.Context, cfg Config) (*Stack, error) {
 		return nil, err
 	}
 	if s.state, err = loadState(s.place.dir); err != nil {
-		_ = os.Remove(s.place.dir) // looking leaves no folder behind; one that holds anything stays
+		_ = os.Remove(s.place.dir) // fails if the folder is not empty
 		return nil, fmt.Errorf("find the stack in %s: %w", s.place.dir, err)
 	}
 	if s.password, err = loadPassword(s.place.dir); err != nil {
 		return nil, err
 	}
-	s.launch = newLauncher(s.state.Detached)
-	// The servers can be started again only where they are installed; looking
-	// at a stack and stopping it needs no binaries.
+	s.launch = &launcher{detached: s.state.Detached}
+	// Only a restart of servers needs the binaries.
 	s.bins, _ = findBinaries(ctx)
 	return s, nil
 }
 
 func open(ctx context.Context, cfg Config) (*Stack, error) {
-	cfg, err := cfg.withDefaults().validate()
+	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -99,15 +96,15 @@ func open(ctx context.Context, cfg Config) (*Stack, error) {
 		return nil, err
 	}
 	if where.moved != "" {
-		cfg.Logger.Info("The stack lives in another folder than the one asked for",
+		cfg.Logger.Info("Stack uses another folder than configured",
 			"asked", cfg.Dir, "dir", where.dir, "why", where.moved)
 	}
-	return &Stack{cfg: cfg, place: where, as: as, launch: newLauncher(cfg.Detached)}, nil
+	return &Stack{cfg: cfg, place: where, as: as, launch: &launcher{detached: cfg.Detached}}, nil
 }
 
-// adopt keeps what the folder remembers about ports and about the settings of
-// servers that run, and takes everything else from the configuration.
-func (s *Stack) adopt() {
+// applyConfig applies the configuration to the stored state, except the ports and the settings of running
+// servers.
+func (s *Stack) applyConfig() {
 	st := &s.state
 	postgres, broker := alive(st.Postgres.PID, s.postgresMark()), alive(st.Broker.PID, s.brokerMark())
 	st.Asked = s.cfg.Dir
@@ -122,8 +119,7 @@ func (s *Stack) adopt() {
 	}
 }
 
-// choosePorts chooses the ports of a new stack before any server starts, so that concurrent readers
-// know them.
+// choosePorts chooses the ports of a new stack before any server starts, for concurrent readers of its state.
 func (s *Stack) choosePorts() error {
 	if st := s.snapshot(); st.PostgresPort != 0 && st.AMQPPort != 0 {
 		return nil
@@ -136,6 +132,64 @@ func (s *Stack) choosePorts() error {
 		st.PostgresPort, st.AMQPPort, st.ManagementPort, st.DistPort, st.EpmdPort = ports[0], ports[1], ports[2],
 			ports[3], ports[4]
 	})
+}
+
+// server describes how to start one of the servers.
+type server struct {
+	name       string
+	pid        int
+	mark       string // identifies its process
+	start      func(context.Context) error
+	await      func(ctx context.Context, pid int) error
+	forgetPort func(*state)
+	logs       []string
+}
+
+// ensure starts a server unless it runs, and waits until it answers. It retries with other ports if another
+// process has taken them. started reports whether a process was forked, also with an error.
+func (s *Stack) ensure(ctx context.Context, one server) (started bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.StartTimeout,
+		fmt.Errorf("%s was not ready within %s", one.name, s.cfg.StartTimeout))
+	defer cancel()
+	if alive(one.pid, one.mark) {
+		return false, one.await(ctx, one.pid)
+	}
+	began := time.Now()
+	for range 3 {
+		if err = one.start(ctx); !errors.Is(err, errPortTaken) {
+			break
+		}
+		if err = s.update(one.forgetPort); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		return true, withLogs(err, one.logs...)
+	}
+	s.cfg.Logger.Debug("Server is ready", "server", one.name, "after", time.Since(began))
+	return true, nil
+}
+
+// await polls a starting server with probe until it succeeds or the server is too old.
+func await(ctx context.Context, name string, pid int, mark string, probe func() error, ports ...int) error {
+	var last error
+	err := poll(ctx, 30*time.Millisecond, func() (bool, error) {
+		if !alive(pid, mark) {
+			if !allFree(ports...) {
+				return false, errPortTaken
+			}
+			return false, errors.New(name + " ended while it started")
+		}
+		last = probe()
+		return last == nil || errors.Is(last, errTooOld), nil
+	})
+	switch {
+	case errors.Is(last, errTooOld):
+		return last
+	case err != nil && last != nil && !errors.Is(err, errPortTaken):
+		return fmt.Errorf("%w (last answer: %w)", err, last)
+	}
+	return err
 }
 
 func (s *Stack) startAll(ctx context.Context) error {
@@ -153,7 +207,7 @@ func (s *Stack) startAll(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	// What this call started is stopped again; what ran before stays.
+	// Stop only the servers that this call started.
 	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), StopTimeoutDefault)
 	defer cancel()
 	if startedPostgres {
@@ -162,24 +216,18 @@ func (s *Stack) startAll(ctx context.Context) error {
 	if startedBroker {
 		err = errors.Join(err, s.stopBroker(cleanup, syscall.SIGKILL, 0))
 	}
-	s.launch.wait()
+	s.launch.wg.Wait()
 	return err
 }
 
-// Down stops the servers, even if another process started them. Hard kills the broker and shuts
-// PostgreSQL down at once; otherwise both shut down in order, which takes the broker six seconds.
-// Data stays either way. On a stopped stack it does nothing.
+// Down stops the servers, also those of another process. Hard kills the broker and shuts PostgreSQL down at
+// once; otherwise both shut down in order, which takes the broker six seconds. The data stays. On a stopped
+// stack Down does nothing.
 func (s *Stack) Down(ctx context.Context, hard bool) error {
-	unlock, err := lockDir(ctx, s.place.dir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return s.down(ctx, hard)
+	return s.locked(ctx, func() error { return s.down(ctx, hard) })
 }
 
 func (s *Stack) down(ctx context.Context, hard bool) error {
-	s.refresh()
 	pgSignal, brokerSignal := syscall.SIGINT, syscall.SIGTERM
 	if hard {
 		pgSignal, brokerSignal = syscall.SIGQUIT, syscall.SIGKILL
@@ -190,11 +238,11 @@ func (s *Stack) down(ctx context.Context, hard bool) error {
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("stop the stack in %s: %w", s.place.dir, err)
 	}
-	s.launch.wait()
+	s.launch.wg.Wait()
 	return nil
 }
 
-// locked runs what starts or stops one server under the folder's lock.
+// locked starts or stops servers under the folder's lock, with the present state.
 func (s *Stack) locked(ctx context.Context, do func() error) error {
 	unlock, err := lockDir(ctx, s.place.dir)
 	if err != nil {
@@ -205,15 +253,13 @@ func (s *Stack) locked(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// Reset stops the servers at once and removes everything they stored, and the
-// folder too when it is not the one that was asked for. The next Up starts from
-// nothing.
+// Reset stops the servers at once and removes their data. It also removes an alternative folder. The next Up
+// starts from nothing.
 func (s *Stack) Reset(ctx context.Context) error {
-	unlock, err := lockDir(ctx, s.place.dir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+	return s.locked(ctx, func() error { return s.reset(ctx) })
+}
+
+func (s *Stack) reset(ctx context.Context) error {
 	if err := s.down(ctx, true); err != nil {
 		return err
 	}
@@ -227,14 +273,14 @@ func (s *Stack) Reset(ctx context.Context) error {
 			return err
 		}
 	}
-	_ = os.Remove(s.cfg.Dir) // it stays where it holds anything else
+	_ = os.Remove(s.cfg.Dir) // fails if the folder is not empty
 	if above := filepath.Dir(s.cfg.Dir); filepath.Base(above) == filepath.Dir(DirDefault) {
 		_ = os.Remove(above)
 	}
 	return nil
 }
 
-// removeAll removes a folder that dying helper processes may still write to.
+// removeAll removes a folder to which ending helper processes may still write.
 func (s *Stack) removeAll(ctx context.Context, path string) error {
 	bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -249,8 +295,8 @@ func (s *Stack) removeAll(ctx context.Context, path string) error {
 	return nil
 }
 
-// refresh reads what another process wrote since; a folder without a state
-// leaves what is known.
+// refresh reads the state, which another process may have changed. Without a stored state it changes
+// nothing.
 func (s *Stack) refresh() {
 	if st, err := loadState(s.place.dir); err == nil {
 		s.mu.Lock()
@@ -259,7 +305,7 @@ func (s *Stack) refresh() {
 	}
 }
 
-// update changes the state and writes it down.
+// update changes and saves the state.
 func (s *Stack) update(change func(st *state)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

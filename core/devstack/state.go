@@ -19,16 +19,15 @@ const (
 	lockFile  = "stack.lock"
 	// passwordFile is readable for the stack's owner only.
 	passwordFile = "password"
-	// formerPassword is that of every stack that was made before each had its own.
+	// formerPassword is the password of old stacks without a password file.
 	formerPassword = "attune"
 )
 
-// ErrNoStack is what Attach returns for a folder in which no stack was ever
-// started, or which was reset since.
+// ErrNoStack reports a folder without a stack.
 var ErrNoStack = errors.New("no stack was started here")
 
-// state is what the folder remembers about its servers. It is written before a
-// server is waited for, so that a start that is cut off can still be stopped.
+// state is the stored state of a stack. It is saved before Up waits for a server, so that Down can stop an
+// interrupted start.
 type state struct {
 	Asked    string        `json:"asked_dir"`
 	Durable  bool          `json:"durable"`
@@ -61,8 +60,7 @@ func loadState(dir string) (state, error) {
 		return st, fmt.Errorf("read the stack's state: %w", err)
 	}
 	if err := json.Unmarshal(raw, &st); err != nil {
-		// A torn file is as good as none: processes are recognised by their
-		// command line, and ports are chosen anew.
+		// A damaged file is no loss: command lines identify the processes, and Up chooses new ports.
 		return state{}, ErrNoStack
 	}
 	return st, nil
@@ -73,17 +71,20 @@ func (st state) save(dir string) error {
 	if err != nil {
 		return fmt.Errorf("encode the stack's state: %w", err)
 	}
-	name := filepath.Join(dir, stateFile)
-	if err := os.WriteFile(name+".new", append(raw, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write the stack's state: %w", err)
+	return replaceFile(filepath.Join(dir, stateFile), string(raw))
+}
+
+// replaceFile writes a line into a file atomically.
+func replaceFile(name, line string) error {
+	if err := os.WriteFile(name+".new", []byte(line+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write a file of the stack: %w", err)
 	}
 	if err := os.Rename(name+".new", name); err != nil {
-		return fmt.Errorf("write the stack's state: %w", err)
+		return fmt.Errorf("write a file of the stack: %w", err)
 	}
 	return nil
 }
 
-// loadPassword reads the password of a stack's servers.
 func loadPassword(dir string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, passwordFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,30 +96,22 @@ func loadPassword(dir string) (string, error) {
 	return strings.TrimSpace(string(raw)), nil
 }
 
-// ensurePassword makes one where there is none and no server has stored anything.
+// ensurePassword creates the password of a new stack. Existing servers keep theirs.
 func ensurePassword(dir string) (string, error) {
-	for _, made := range []string{passwordFile, "postgres", "rabbitmq"} {
-		if _, err := os.Lstat(filepath.Join(dir, made)); err == nil {
+	for _, existing := range []string{passwordFile, "postgres", "rabbitmq"} {
+		if _, err := os.Lstat(filepath.Join(dir, existing)); err == nil {
 			return loadPassword(dir)
 		}
 	}
 	password := rand.Text()
-	name := filepath.Join(dir, passwordFile)
-	if err := os.WriteFile(name+".new", []byte(password+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("write the stack's password: %w", err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		return "", fmt.Errorf("write the stack's password: %w", err)
-	}
-	return password, nil
+	return password, replaceFile(filepath.Join(dir, passwordFile), password)
 }
 
-// checkOwner refuses a folder whose stack belongs to another user: files left
-// by root would lock its owner out for ever.
+// checkOwner refuses the stack of another user: files of root would lock its owner out.
 func checkOwner(dir string) error {
 	info, err := os.Stat(filepath.Join(dir, lockFile))
 	if err != nil {
-		return nil //nolint:nilerr // nothing there yet
+		return nil //nolint:nilerr // no stack yet
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if ok && int(stat.Uid) != os.Geteuid() {
@@ -128,8 +121,7 @@ func checkOwner(dir string) error {
 	return nil
 }
 
-// lockDir takes the folder's lock, which starting and stopping hold. The
-// returned function gives it back.
+// lockDir takes the folder's lock for starting and stopping. The returned function releases it.
 func lockDir(ctx context.Context, dir string) (func(), error) {
 	if err := checkOwner(dir); err != nil {
 		return nil, err
@@ -142,10 +134,10 @@ func lockDir(ctx context.Context, dir string) (func(), error) {
 	if err != nil {
 		return nil, fmt.Errorf("wait for the lock of the stack in %s: %w", dir, err)
 	}
-	return func() { _ = held.Close() }, nil // closing gives the lock back
+	return func() { _ = held.Close() }, nil // closing releases the lock
 }
 
-// tryLock returns nil if another process holds the lock, or removed the folder meanwhile.
+// tryLock returns nil if another process holds the lock, or has removed the folder.
 func tryLock(dir string) (*os.File, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, err
@@ -153,7 +145,7 @@ func tryLock(dir string) (*os.File, error) {
 	name := filepath.Join(dir, lockFile)
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // the folder was removed meanwhile
+		return nil, nil // another process removed the folder
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the lock: %w", err)
@@ -173,12 +165,12 @@ func tryLock(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("lock: %w", err)
 }
 
-// poll asks until the answer is yes, an error, or the context's end.
-func poll(ctx context.Context, every time.Duration, ask func() (bool, error)) error {
+// poll calls check until it returns true or an error, or the context ends.
+func poll(ctx context.Context, every time.Duration, check func() (bool, error)) error {
 	timer := time.NewTicker(every)
 	defer timer.Stop()
 	for {
-		done, err := ask()
+		done, err := check()
 		if done || err != nil {
 			return err
 		}

@@ -7,27 +7,25 @@ import (
 	"strconv"
 )
 
-// DirDefault is where programs look for a stack when nothing names servers.
+// DirDefault is the folder of the stack that programs use without configured servers.
 const DirDefault = ".attune/stack"
 
-// shellFile has the shell that was told last which stack its commands use.
+// shellFile has the process id of the last shell that used the stack.
 const shellFile = "shell"
 
-// FirstUse reports whether the shell of the process id uses the stack for the first time
-// since another did, and remembers it in the folder. Where that cannot be written it is
-// always the first time.
+// FirstUse reports whether the shell of the process id uses the stack for the first time since another shell,
+// and records it in the folder. In a read-only folder it is always the first time.
 func FirstUse(dir string, shell int) bool {
 	name, id := filepath.Join(dir, shellFile), strconv.Itoa(shell)
-	if told, err := os.ReadFile(name); err == nil && string(told) == id {
+	if last, err := os.ReadFile(name); err == nil && string(last) == id {
 		return false
 	}
-	_ = os.WriteFile(name, []byte(id), 0o600) // it is told again
+	_ = os.WriteFile(name, []byte(id), 0o600) // a failure only repeats a message
 	return true
 }
 
-// Variables lists what points a program at the stack in the folder, and nothing
-// when neither of its servers runs. With one of them down it is still the stack
-// that is meant, and the other server's silence is told with its address.
+// Variables returns the variables that point a program at the stack in the folder, nil when none of its
+// servers runs. With one server down they still name both, so that errors name its address.
 func Variables(ctx context.Context, dir string) []string {
 	if _, err := os.Stat(dir); err != nil {
 		return nil
@@ -39,9 +37,5 @@ func Variables(ctx context.Context, dir string) []string {
 	if status := stack.Status(); !status.Postgres.Running && !status.Broker.Running {
 		return nil
 	}
-	return []string{
-		"ATTUNE__DATABASE__URL=" + stack.DatabaseURL(),
-		"ATTUNE__MESSAGE_QUEUE__URL=" + stack.AMQPURL(),
-		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + stack.ManagementURL(),
-	}
+	return stack.variables()
 }
