@@ -2,7 +2,6 @@ package retention
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/attune-go/attune/core/store"
@@ -27,16 +26,16 @@ func tables() []table {
 	}
 }
 
-// Coverage is how far ahead the partitions of one table exist.
+// Coverage describes the partitions of one table.
 type Coverage struct {
 	Table string
 	// Partitioned is false for a table without native partitions, as in an existing installation;
 	// the other fields are then zero.
 	Partitioned bool
-	// Default is the default partition; empty if there is none, so that rows without a partition
-	// are refused.
+	// Default is the default partition. Without one it is empty, and the table refuses rows without a
+	// partition.
 	Default string
-	// Missing is how many of the wanted partitions do not exist.
+	// Missing is the number of missing partitions.
 	Missing int
 	// Ahead is the time until the first gap.
 	Ahead time.Duration
@@ -63,13 +62,14 @@ WITH want AS (
 
 const readCoverage = wanted + `
 SELECT d.name, p.partrelid IS NOT NULL, coalesce(nullif(p.partdefid, 0)::regclass::text, ''),
-       count(*) FILTER (WHERE NOT d.there),
-       extract(epoch FROM greatest(coalesce(min(d.at) FILTER (WHERE NOT d.there), max(d.at) + d.step) - now(), '0'))::float8
+       count(*) FILTER (WHERE NOT d.there AND p.partrelid IS NOT NULL),
+       CASE WHEN p.partrelid IS NULL THEN interval '0'
+            ELSE greatest(coalesce(min(d.at) FILTER (WHERE NOT d.there), max(d.at) + d.step) - now(), '0') END
 FROM days d LEFT JOIN pg_partitioned_table p ON p.partrelid = d.parent
 GROUP BY d.name, d.step, p.partrelid, p.partdefid
 ORDER BY d.name`
 
-// findGaps lists the missing partitions, the nearest first.
+// findGaps returns the missing partitions, the nearest first.
 const findGaps = wanted + `
 SELECT d.name || '_p' || to_char(d.at AT TIME ZONE 'UTC', 'YYYYMMDD'), d.at::text, (d.at + d.step)::text, d.at <= now()
 FROM days d WHERE NOT d.there ORDER BY d.at`
@@ -81,23 +81,9 @@ type gap struct {
 }
 
 func gaps(ctx context.Context, st *store.Store, t table) ([]gap, error) {
-	rows, err := st.Pool().Query(ctx, findGaps, []string{t.name}, []int32{int32(t.step)}, []int32{int32(t.ahead)})
-	if err != nil {
-		return nil, fmt.Errorf("look for gaps in the partitions of %s: %w", t.name, err)
-	}
-	defer rows.Close()
-	var all []gap
-	for rows.Next() {
-		var one gap
-		if err := rows.Scan(&one.child, &one.since, &one.until, &one.now); err != nil {
-			return nil, fmt.Errorf("look for gaps in the partitions of %s: %w", t.name, err)
-		}
-		all = append(all, one)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("look for gaps in the partitions of %s: %w", t.name, err)
-	}
-	return all, nil
+	return queryRows(ctx, st, "find gaps in the partitions of "+t.name, findGaps,
+		[]any{[]string{t.name}, []int32{int32(t.step)}, []int32{int32(t.ahead)}},
+		func(one *gap) []any { return []any{&one.child, &one.since, &one.until, &one.now} })
 }
 
 // ReadCoverage reads how far ahead the partitions of all tables exist, by the database's clock.
@@ -107,33 +93,12 @@ func ReadCoverage(ctx context.Context, st *store.Store) ([]Coverage, error) {
 	for _, t := range tables() {
 		names, steps, aheads = append(names, t.name), append(steps, int32(t.step)), append(aheads, int32(t.ahead))
 	}
-	rows, err := st.Pool().Query(ctx, readCoverage, names, steps, aheads)
-	if err != nil {
-		return nil, fmt.Errorf("read the partitions: %w", err)
-	}
-	defer rows.Close()
-	var all []Coverage
-	for rows.Next() {
-		var c Coverage
-		var ahead float64
-		if err := rows.Scan(&c.Table, &c.Partitioned, &c.Default, &c.Missing, &ahead); err != nil {
-			return nil, fmt.Errorf("read the partitions: %w", err)
-		}
-		if c.Partitioned {
-			c.Ahead = time.Duration(ahead * float64(time.Second))
-		} else {
-			c.Missing = 0
-		}
-		all = append(all, c)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read the partitions: %w", err)
-	}
-	return all, nil
+	return queryRows(ctx, st, "read the partitions", readCoverage, []any{names, steps, aheads},
+		func(c *Coverage) []any { return []any{&c.Table, &c.Partitioned, &c.Default, &c.Missing, &c.Ahead} })
 }
 
-// findOldPartitions lists the partitions that end before the retention period, the oldest first.
-// regclass quotes the names.
+// findOldPartitions returns the partitions that end before the retention period, the oldest first. regclass
+// quotes the names.
 const findOldPartitions = `
 SELECT c.child::text FROM (
     SELECT i.inhrelid::regclass AS child, (regexp_match(pg_get_expr(k.relpartbound, k.oid), 'TO \(''([^'']*)''\)'))[1]::timestamptz AS until
@@ -143,21 +108,6 @@ SELECT c.child::text FROM (
 WHERE c.until <= now() - make_interval(secs => $2) ORDER BY c.until`
 
 func oldPartitions(ctx context.Context, st *store.Store, name string, keep time.Duration) ([]string, error) {
-	rows, err := st.Pool().Query(ctx, findOldPartitions, name, keep.Seconds())
-	if err != nil {
-		return nil, fmt.Errorf("look for old partitions of %s: %w", name, err)
-	}
-	defer rows.Close()
-	var all []string
-	for rows.Next() {
-		var child string
-		if err := rows.Scan(&child); err != nil {
-			return nil, fmt.Errorf("look for old partitions of %s: %w", name, err)
-		}
-		all = append(all, child)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("look for old partitions of %s: %w", name, err)
-	}
-	return all, nil
+	return queryRows(ctx, st, "find old partitions of "+name, findOldPartitions, []any{name, keep.Seconds()},
+		func(child *string) []any { return []any{child} })
 }

@@ -16,33 +16,30 @@ import (
 type ExecutionsConfig struct {
 	// Interval is the pause between ticks. Default 1 h.
 	Interval time.Duration
-	// Executions is how long executions are kept after their end, with their attempts, workflow
-	// states and logs, inquiries and secrets, and how long enforcements are kept. 0 keeps them for
-	// ever.
+	// Executions is the retention of ended executions with their attempts, workflow states and logs,
+	// inquiries and secrets, and of enforcements. 0 keeps them for ever.
 	Executions time.Duration
 	// Events is the age up to which events still fire: a younger enforcement keeps its event from
 	// firing again.
 	Events time.Duration
 	// OnlyOwn excludes the executions of an adopted schema.
 	OnlyOwn bool
-	// Audit is how long operator_audit is kept. 0 keeps it for ever.
+	// Audit is the retention of operator_audit. 0 keeps it for ever.
 	Audit time.Duration
 }
 
 const (
-	// rootWindow is how many executions or enforcements one statement reads.
+	// rootWindow is the number of executions or enforcements that one statement reads.
 	rootWindow = 2000
-	// largeFamily is the number of executions from which a family has a transaction and a longer
-	// timeout of its own: it is deleted as a whole.
-	largeFamily = 5000
-	// largePatience is that timeout.
-	largePatience = 10 * time.Minute
+	// A family of largeFamily executions has a transaction of its own with largeTimeout: it is deleted as a
+	// whole.
+	largeFamily  = 5000
+	largeTimeout = 10 * time.Minute
 )
 
-// Executions deletes expired executions. An execution is deleted with its children and repetitions,
-// all of which must be expired. One that holds a slot, or that an open row refers to (a pending
-// inquiry, a waiting repetition, an undecided dead letter, a dispatch of a work queue), keeps all
-// of them.
+// Executions deletes expired executions. It deletes an execution together with its children and retries,
+// all of which must be expired. It keeps all of them while one holds a slot or an open row refers to it (a
+// pending inquiry, a waiting retry, an undecided dead letter, a dispatch of a work queue).
 type Executions struct {
 	*supervise.Loop
 
@@ -53,13 +50,11 @@ type Executions struct {
 	shape   store.RetentionShapeRow // of the schema; every tick reads it
 }
 
-// NewExecutions makes the loop.
+// NewExecutions builds the loop.
 func NewExecutions(
 	cfg ExecutionsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics,
 ) *Executions {
-	if cfg.Interval <= 0 {
-		cfg.Interval = time.Hour
-	}
+	cfg.Interval = orDefault(cfg.Interval, time.Hour)
 	e := &Executions{cfg: cfg, store: st, logger: logger, metrics: metrics}
 	e.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "retention executions", Interval: cfg.Interval, Timeout: 30 * time.Minute, Jitter: 0.2,
@@ -95,12 +90,12 @@ func (e *Executions) record(ctx context.Context) error {
 	if e.cfg.OnlyOwn {
 		adopted, err := e.store.SchemaAdopted(ctx)
 		if err != nil || adopted {
-			return wrapped(err, "read whose schema it is")
+			return wrapped(err, "read the origin of the schema")
 		}
 	}
 	var err error
 	if e.shape, err = e.store.RetentionShape(ctx); err != nil {
-		return wrapped(err, "read what the schema offers")
+		return wrapped(err, "read the shape of the schema")
 	}
 	removed, kept, err := e.executions(ctx)
 	e.metrics.removedOne("executions", removed)
@@ -118,12 +113,12 @@ func (e *Executions) record(ctx context.Context) error {
 	return wrapped(err, "delete old enforcements")
 }
 
-// executions processes the executions from the oldest on. kept counts the families that another
-// table or a lock has kept.
+// executions processes the executions from the oldest on. kept counts the families that a lock or a row of
+// another table protects.
 func (e *Executions) executions(ctx context.Context) (removed, kept int64, err error) {
 	for after, more := int64(0), true; more; {
 		var families []store.FindFamiliesRow
-		err := e.indexed(ctx, pagePatience, func(ctx context.Context, tx *store.Tx) error {
+		err := e.indexed(ctx, pageTimeout, func(ctx context.Context, tx *store.Tx) error {
 			found, err := tx.FindOldRoots(ctx, rootWindow, e.cfg.Executions.Seconds(), after)
 			if err != nil {
 				return err
@@ -183,7 +178,7 @@ func (e *Executions) families(ctx context.Context, families []store.FindFamilies
 	case class != store.ClassRefused && class != store.ClassConflict && !errors.Is(err, errBusy):
 		return 0, 0, err
 	case len(families) == 1:
-		e.logger.DebugContext(ctx, "Old execution is kept", "execution_id", families[0].Root, "error", err)
+		e.logger.DebugContext(ctx, "Old execution kept", "execution_id", families[0].Root, "error", err)
 		return 0, 1, nil
 	}
 	removed = 0
@@ -204,11 +199,11 @@ func (e *Executions) delete(ctx context.Context, families []store.FindFamiliesRo
 	for _, f := range families {
 		roots, ids, members[f.Root] = append(roots, f.Root), append(ids, f.Members...), f.Members
 	}
-	patience := pagePatience
+	timeout := pageTimeout
 	if len(ids) >= largeFamily {
-		patience = largePatience
+		timeout = largeTimeout
 	}
-	err = e.indexed(ctx, patience, func(ctx context.Context, tx *store.Tx) error {
+	err = e.indexed(ctx, timeout, func(ctx context.Context, tx *store.Tx) error {
 		removed = 0
 		if _, err := tx.LockOldExecutions(ctx, ids); err != nil {
 			return err
@@ -236,7 +231,7 @@ func (e *Executions) enforcements(ctx context.Context) (removed int64, err error
 		return 0, nil
 	}
 	for after, more := int64(0), true; more; {
-		err := e.indexed(ctx, pagePatience, func(ctx context.Context, tx *store.Tx) error {
+		err := e.indexed(ctx, pageTimeout, func(ctx context.Context, tx *store.Tx) error {
 			page, err := tx.PruneEnforcements(ctx, pageRows, older.Seconds(), after)
 			if err == nil {
 				after, more = page.Last, page.More
@@ -251,15 +246,15 @@ func (e *Executions) enforcements(ctx context.Context) (removed int64, err error
 	return removed, nil
 }
 
-// indexed runs one transaction in which the planner uses indexes only: the tables are large, and
-// few rows match.
+// indexed runs one transaction in which the planner uses only indexes: the tables are large, and few rows
+// match.
 func (e *Executions) indexed(
-	ctx context.Context, patience time.Duration, fn func(context.Context, *store.Tx) error,
+	ctx context.Context, timeout time.Duration, fn func(context.Context, *store.Tx) error,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return e.store.Tx(ctx, "retention executions", func(ctx context.Context, tx *store.Tx) error {
-		if err := bound(ctx, tx, patience); err != nil {
+		if err := bound(ctx, tx, timeout); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `SELECT set_config(name, 'off', true)

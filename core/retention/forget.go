@@ -38,37 +38,37 @@ type ForgetOrder struct {
 type Forgotten struct {
 	ID   int64
 	Name string
-	// Done says that its row and its queues are deleted; otherwise Reason says why not.
+	// Done reports that its row and its queues are deleted; otherwise Reason explains why not.
 	Done   bool
 	Reason string
-	// Discarded is how many notices and cancels were deleted with its queues; dispatches are never
+	// Discarded is the number of pack notices and cancels deleted with its queues. Dispatches are never
 	// discarded.
 	Discarded int
 }
 
-// releaseWindow is how many executions one transaction reads.
+// releaseWindow is the number of executions that one transaction reads.
 const releaseWindow = 2000
 
-// forgetPatience is the timeout of the transaction that deletes one worker. The foreign key of
+// forgetTimeout is the timeout of the transaction that deletes one worker. The foreign key of
 // executions needs a scan of the whole table, which blocks no other transaction.
-const forgetPatience = 2 * time.Minute
+const forgetTimeout = 2 * time.Minute
 
-// ForgetWorkers deletes unused workers: their rows and, through the broker, their queues. `workers
-// forget` and the retention of inactive workers share it. A worker must be inactive, not draining,
-// hold nothing, and have no live execution; otherwise it stays and the result says why.
+// ForgetWorkers deletes unused workers: their rows and, through the broker, their queues. `workers forget`
+// and the retention of inactive workers share it. A worker must be inactive, not draining, hold nothing, and
+// have no live execution; otherwise it stays, and the result has the reason.
 //
-// First it removes the worker from its ended executions, a window of ids a transaction (their
-// history keeps it). The queue of its dispatches must be empty; unread notices about packs and
-// cancels are deleted with their queues. Then it tries the deletion of the row under locks and
-// rolls it back, deletes the queues and the routes of dead letters outside of a transaction, and
-// deletes the row unless it was written meanwhile. The same call completes an interrupted one.
+// First it removes the worker from its ended executions, a window of ids per transaction (their history
+// keeps it). The queue of its dispatches must be empty; unread pack notices and cancels are deleted with
+// their queues. Then it deletes the row under locks and rolls back, deletes the queues and the routes of
+// dead letters outside a transaction, and deletes the row unless another transaction has written it. The
+// same call completes an interrupted one.
 func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder,
 	logger *slog.Logger) ([]Forgotten, error) {
 	workers := slices.Sorted(slices.Values(order.Workers))
 	workers = slices.Compact(workers)
 	referred, err := st.ReferredWorkers(ctx, workers)
 	if err != nil {
-		return nil, fmt.Errorf("look for executions at workers %v: %w", workers, err)
+		return nil, fmt.Errorf("find executions of workers %v: %w", workers, err)
 	}
 	all, free := make([]Forgotten, len(workers)), make([]int64, 0, len(workers))
 	for i, worker := range workers {
@@ -106,36 +106,35 @@ func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order Fo
 
 const reasonReferred = "executions that have not ended refer to it"
 
-// examine returns why a worker must stay, before any change; an empty reason means that it can go.
+// examine returns why a worker must stay, before any change. An empty reason means that it may be deleted.
 func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, worker int64) (Forgotten, error) {
 	one := Forgotten{ID: worker}
-	err := page(ctx, st, "look at a worker", func(ctx context.Context, tx *store.Tx) error {
+	err := page(ctx, st, "check a worker", func(ctx context.Context, tx *store.Tx) error {
 		row, reason, err := judge(ctx, tx, order, worker)
 		one.Name, one.Reason = row.Name, reason
 		return err
 	})
 	if err != nil || one.Reason != "" {
-		return one, wrapped(err, fmt.Sprintf("look at worker %d", worker))
+		return one, wrapped(err, fmt.Sprintf("check worker %d", worker))
 	}
 	queue := message.WorkerExecutionsQueue(worker)
 	state, err := queues.QueueState(ctx, queue)
 	switch {
 	case err != nil:
-		return one, fmt.Errorf("look at worker %d: %w", worker, err)
+		return one, fmt.Errorf("check worker %d: %w", worker, err)
 	case state.Consumers > 0:
-		one.Reason = fmt.Sprintf("queue %s is in use: %d consume it", queue, state.Consumers)
+		one.Reason = fmt.Sprintf("queue %s is in use: it has %d consumers", queue, state.Consumers)
 	case state.Ready > 0:
 		one.Reason = fmt.Sprintf("queue %s is not empty: %d messages wait in it", queue, state.Ready)
 	}
 	return one, nil
 }
 
-// releaseWorkers removes workers from their ended executions, and returns the workers that are
-// still needed.
+// releaseWorkers removes workers from their ended executions, and returns the workers with other ones.
 func releaseWorkers(ctx context.Context, st *store.Store, workers []int64,
 	logger *slog.Logger) (held map[int64]bool, err error) {
 	held = make(map[int64]bool)
-	released, told := 0, time.Now()
+	released, logged := 0, time.Now()
 	for after := int64(0); ; {
 		free := slices.DeleteFunc(slices.Clone(workers), func(id int64) bool { return held[id] })
 		if len(free) == 0 {
@@ -147,15 +146,15 @@ func releaseWorkers(ctx context.Context, st *store.Store, workers []int64,
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("take workers %v off executions after %d: %w", free, after, err)
+			return nil, fmt.Errorf("remove workers %v from executions after %d: %w", free, after, err)
 		}
 		for _, worker := range window.Held {
 			held[worker] = true
 		}
 		released += int(window.Released)
-		if time.Since(told) > tellEvery {
-			told = time.Now()
-			logger.InfoContext(ctx, "Executions of forgotten workers are being released", "rows", released, "up_to",
+		if time.Since(logged) > logEvery {
+			logged = time.Now()
+			logger.InfoContext(ctx, "Removing forgotten workers from executions", "rows", released, "up_to",
 				window.Last)
 		}
 		if window.Scanned < releaseWindow {
@@ -165,8 +164,8 @@ func releaseWorkers(ctx context.Context, st *store.Store, workers []int64,
 	}
 }
 
-// errRehearsed rolls back a deletion that was only tried.
-var errRehearsed = errors.New("the deletion was only tried")
+// errRolledBack rolls back a trial deletion.
+var errRolledBack = errors.New("the deletion was only a trial")
 
 // forgetWorker deletes one worker. It calls the broker between two transactions: the first deletes
 // the row and rolls back, so that a row that must stay keeps its queues. The second deletes the row
@@ -191,11 +190,11 @@ func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order For
 func deleteWorker(ctx context.Context, st *store.Store, order ForgetOrder, worker int64, unwritten *time.Time) (
 	one Forgotten, written time.Time, err error,
 ) {
-	ctx, cancel := context.WithTimeout(ctx, forgetPatience)
+	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
 	defer cancel()
 	err = st.Tx(ctx, "forget a worker", func(ctx context.Context, tx *store.Tx) error {
 		one = Forgotten{ID: worker}
-		if err := bound(ctx, tx, forgetPatience); err != nil {
+		if err := bound(ctx, tx, forgetTimeout); err != nil {
 			return err
 		}
 		row, reason, err := judge(ctx, tx, order, worker)
@@ -203,7 +202,7 @@ func deleteWorker(ctx context.Context, st *store.Store, order ForgetOrder, worke
 			return err
 		}
 		if unwritten != nil && !written.Equal(*unwritten) {
-			one.Reason = "it came back while its queues were being deleted"
+			one.Reason = "it returned during the deletion of its queues"
 			return nil
 		}
 		referred, err := tx.ReferredWorkers(ctx, []int64{worker})
@@ -218,22 +217,22 @@ func deleteWorker(ctx context.Context, st *store.Store, order ForgetOrder, worke
 			return err
 		}
 		if unwritten == nil {
-			return errRehearsed
+			return errRolledBack
 		}
 		return nil
 	})
 	switch class := store.ClassOf(err); {
-	case err == nil, errors.Is(err, errRehearsed):
+	case err == nil, errors.Is(err, errRolledBack):
 		return one, written, nil
 	case class == store.ClassRefused, class == store.ClassConflict:
-		one.Reason = err.Error() // rows of another table refer to it
+		one.Reason = err.Error() // another table refers to it
 		return one, written, nil
 	default:
 		return one, written, err
 	}
 }
 
-// judge locks the worker's rows and returns why it must stay; empty means that it can go.
+// judge locks the worker's rows and returns why it must stay. An empty reason means that it may be deleted.
 func judge(ctx context.Context, tx *store.Tx, order ForgetOrder,
 	worker int64) (row store.LockForgottenWorkerRow, reason string, err error) {
 	assigned, err := tx.LockWorkerLoad(ctx, worker)
@@ -253,41 +252,33 @@ func judge(ctx context.Context, tx *store.Tx, order ForgetOrder,
 	case row.Draining:
 		reason = "it drains"
 	case row.Cordoned && !order.Cordoned:
-		reason = "a person has cordoned it"
+		reason = "an operator has cordoned it"
 	case !row.Silent:
-		reason = "it was heard of, or written to, a short while ago"
+		reason = "its last heartbeat or write is recent"
 	case assigned > 0:
 		reason = fmt.Sprintf("it holds %d executions", assigned)
 	}
 	return row, reason, nil
 }
 
-// queuePatience is the timeout of the deletion of one worker's queues.
-const queuePatience = 10 * time.Second
+// queueTimeout is the timeout of the deletion of one worker's queues.
+const queueTimeout = 10 * time.Second
 
 // deleteQueues deletes the queues of a worker, the one with its dispatches first, and then the
 // routes of their dead letters.
 func deleteQueues(ctx context.Context, queues Broker, worker int64) (discarded int, reason string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, queuePatience)
+	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
 	deleted, reason, err := queues.DeleteQueueIfIdle(ctx, message.WorkerExecutionsQueue(worker))
 	if err != nil || !deleted {
-		return 0, unread(reason), err
+		return 0, strings.TrimPrefix(reason, "PRECONDITION_FAILED - "), err
 	}
 	for _, queue := range []string{message.WorkerCancelQueue(worker), message.WorkerPacksQueue(worker)} {
 		deleted, n, reason, err := queues.DeleteQueueIfUnused(ctx, queue)
 		if err != nil || !deleted {
-			return discarded, unread(reason), err
+			return discarded, strings.TrimPrefix(reason, "PRECONDITION_FAILED - "), err
 		}
 		discarded += n
 	}
 	return discarded, "", queues.UnbindWorkerDeadLetters(ctx, worker)
-}
-
-// unread turns the broker's answer about a queue into a sentence.
-func unread(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return strings.TrimPrefix(reason, "PRECONDITION_FAILED - ")
 }

@@ -150,8 +150,8 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 2 WHERE worker = $1`, assigned)
 	keep("cordoned", "cordoned", 2*week, func(w *testkit.WorkerRow) { w.Cordoned = true })
 	keep("drains", "drains", 2*week, func(w *testkit.WorkerRow) { w.Draining = true })
-	keep("young", "heard of", week-time.Minute)
-	keep("never beat and young", "heard of", week-time.Minute, func(w *testkit.WorkerRow) { w.NoHeartbeat = true })
+	keep("young", "heartbeat", week-time.Minute)
+	keep("never beat and young", "heartbeat", week-time.Minute, func(w *testkit.WorkerRow) { w.NoHeartbeat = true })
 	active := keep("active", "it is active", 2*week)
 	testkit.Exec(t, st, `UPDATE worker SET status = 'active' WHERE id = $1`, active)
 	enrols := keep("comes back", "written to", 2*week)
@@ -160,7 +160,7 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 	q.busy[message.WorkerExecutionsQueue(busy)] = "PRECONDITION_FAILED - queue in use"
 	q.states = map[string]broker.QueueState{
 		message.WorkerExecutionsQueue(keep("handed over to", "is not empty: 3", 2*week)): {Exists: true, Ready: 3},
-		message.WorkerExecutionsQueue(keep("still consumed", "in use: 1 consume", 2*week)): {Exists: true,
+		message.WorkerExecutionsQueue(keep("still consumed", "in use: it has 1 consumers", 2*week)): {Exists: true,
 			Consumers: 1},
 	}
 	for id := range why { // what a worker that stays has run keeps its name
@@ -223,7 +223,7 @@ func TestAWorkerThatDiedWhileItDrainedIsForgotten(t *testing.T) {
 	answers := forget(t, st, q, stopped, drained, cordoned)
 	require.True(t, answers[stopped].Done, answers[stopped].Reason)
 	require.True(t, answers[drained].Done, answers[drained].Reason)
-	require.Equal(t, "a person has cordoned it", answers[cordoned].Reason)
+	require.Equal(t, "an operator has cordoned it", answers[cordoned].Reason)
 }
 
 // In an existing installation other tables may refer to workers: such a worker
@@ -289,7 +289,7 @@ func TestAWorkerThatComesBackMeanwhileStays(t *testing.T) {
 		retention.ForgetOrder{Workers: []int64{worker}, Silent: week}, testkit.Logger(t))
 	require.NoError(t, err)
 	require.False(t, all[0].Done)
-	require.Equal(t, "it came back while its queues were being deleted", all[0].Reason)
+	require.Equal(t, "it returned during the deletion of its queues", all[0].Reason)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM worker WHERE name = 'back' AND id = $1`, worker))
 }
 

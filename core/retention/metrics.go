@@ -15,18 +15,18 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		removed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_retention_removed_total",
-			Help: "What was removed because its time was over: rows, and of partitions their number.",
+			Help: "Rows and partitions deleted after their retention.",
 		}, []string{"what"}),
 		ahead: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "attune_partitions_ahead_days", Help: "Days until the first gap in the partitions of a table.",
 		}, []string{"table"}),
 		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "attune_partitions_missing",
-			Help: "Partitions of a table, from today on, that should be there and are not.",
+			Help: "Missing partitions of a table from today on.",
 		}, []string{"table"}),
 		rest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "attune_partitions_default_rows",
-			Help: "Rows of a table without a partition of their own, at most as many as are counted.",
+			Help: "Rows in the default partition of a table, counted up to 100,000.",
 		}, []string{"table"}),
 	}
 	registry.MustRegister(m.removed, m.ahead, m.missing, m.rest)
@@ -39,6 +39,7 @@ func (m *Metrics) removedOne(what string, n int64) {
 	}
 }
 
+// cover records the partitions of a table and the rows of its default partition.
 func (m *Metrics) cover(c Coverage, rest int64) {
 	if m == nil || !c.Partitioned {
 		return

@@ -11,30 +11,17 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// auditKept is how long audit_event is kept, as in existing installations.
+// auditKept is the retention of audit_event, as in existing installations.
 const auditKept = 90 * 24 * time.Hour
 
 // PartitionsConfig configures the retention of partitioned tables.
 type PartitionsConfig struct {
 	// Interval is the pause between ticks. Default 1 h.
 	Interval time.Duration
-	// History is how long the histories of executions, workers and sensors are kept; Events is the
-	// same for events. Default 30 days each.
+	// History is the retention of the histories of executions, workers and sensors, Events that of events.
+	// Default 30 days each.
 	History time.Duration
 	Events  time.Duration
-}
-
-func (c PartitionsConfig) withDefaults() PartitionsConfig {
-	if c.Interval <= 0 {
-		c.Interval = time.Hour
-	}
-	if c.History <= 0 {
-		c.History = 30 * 24 * time.Hour
-	}
-	if c.Events <= 0 {
-		c.Events = 30 * 24 * time.Hour
-	}
-	return c
 }
 
 func (c PartitionsConfig) kept(table string) time.Duration {
@@ -69,10 +56,12 @@ type Partitions struct {
 	refused map[string]bool // tables whose missing rights were logged; only the loop uses it
 }
 
-// NewPartitions makes the loop.
+// NewPartitions builds the loop.
 func NewPartitions(cfg PartitionsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
 	loops *supervise.Metrics) *Partitions {
-	p := &Partitions{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics, refused: map[string]bool{}}
+	cfg.Interval = orDefault(cfg.Interval, time.Hour)
+	cfg.History, cfg.Events = orDefault(cfg.History, 30*24*time.Hour), orDefault(cfg.Events, 30*24*time.Hour)
+	p := &Partitions{cfg: cfg, store: st, logger: logger, metrics: metrics, refused: map[string]bool{}}
 	p.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "partitions", Interval: p.cfg.Interval, Timeout: 10 * time.Minute, Jitter: 0.1,
 		Tick: p.tick, Logger: logger, Metrics: loops,
@@ -93,16 +82,17 @@ func (p *Partitions) tick(ctx context.Context) error {
 	var errs []error
 	for _, t := range tables() {
 		if state[t.name].Partitioned {
-			errs = append(errs, p.tell(ctx, t, p.tend(ctx, t, state[t.name])))
+			errs = append(errs, p.logRights(ctx, t, p.maintain(ctx, t, state[t.name])))
 		}
 	}
 	return errors.Join(append(errs, p.measure(ctx))...)
 }
 
-func (p *Partitions) tend(ctx context.Context, t table, c Coverage) error {
+// maintain creates missing partitions, drops expired ones, and prunes the default partition.
+func (p *Partitions) maintain(ctx context.Context, t table, c Coverage) error {
 	var errs []error
 	if c.Default == "" {
-		errs = append(errs, p.change(ctx, t, "default partition of "+t.name+" made",
+		errs = append(errs, p.change(ctx, t, "default partition of "+t.name+" created",
 			fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s_default PARTITION OF %s DEFAULT`, t.name, t.name)))
 	}
 	if c.Missing > 0 {
@@ -138,32 +128,32 @@ func (p *Partitions) ahead(ctx context.Context, t table, rest string) error {
 	missing, err := gaps(ctx, p.store, t)
 	errs := []error{err}
 	for _, one := range missing {
-		made := false
-		err := p.page(ctx, "make a partition", func(ctx context.Context, tx *store.Tx) (err error) {
-			made, err = makePartition(ctx, tx, t, rest, one)
+		created := false
+		err := p.page(ctx, "create a partition", func(ctx context.Context, tx *store.Tx) (err error) {
+			created, err = createPartition(ctx, tx, t, rest, one)
 			return err
 		})
 		if err != nil {
-			errs = append(errs, fmt.Errorf("make partition %s: %w", one.child, err))
+			errs = append(errs, fmt.Errorf("create partition %s: %w", one.child, err))
 			if errors.Is(err, errBusy) || stateOf(err) == notOwner {
-				break // the next one needs the same
+				break // the next one needs the same lock and the same right
 			}
 			continue
 		}
-		if made {
-			p.logger.InfoContext(ctx, "Partition made", "table", t.name, "partition", one.child)
+		if created {
+			p.logger.InfoContext(ctx, "Partition created", "table", t.name, "partition", one.child)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// makePartition creates one partition and moves its rows from the default partition. It locks that
+// createPartition creates one partition and moves its rows from the default partition. It locks that
 // first, as attaching does in the end, so that no row arrives in between. While the partition of
 // the present time is created, no transaction can write to the table.
-func makePartition(ctx context.Context, tx *store.Tx, t table, rest string, one gap) (made bool, err error) {
-	there := false // another replica may have created it since the check
+func createPartition(ctx context.Context, tx *store.Tx, t table, rest string, one gap) (created bool, err error) {
+	exists := false // another replica may have created it since the check
 	sql := `SELECT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass($2))`
-	if err := tx.QueryRow(ctx, sql, one.child, t.name).Scan(&there); err != nil || there {
+	if err := tx.QueryRow(ctx, sql, one.child, t.name).Scan(&exists); err != nil || exists {
 		return false, err
 	}
 	if one.now { // a waiting writer has already chosen the default partition, and would fail
@@ -203,7 +193,7 @@ func makePartition(ctx context.Context, tx *store.Tx, t table, rest string, one 
 
 // change runs statements in one transaction, unless another replica does.
 func (p *Partitions) change(ctx context.Context, t table, what string, statements ...string) error {
-	done := false
+	done := false // no other replica did
 	err := p.page(ctx, "change partitions", func(ctx context.Context, tx *store.Tx) error {
 		done = false
 		for _, sql := range statements {
@@ -273,7 +263,7 @@ func (p *Partitions) measure(ctx context.Context) error {
 		}
 		p.metrics.cover(c, rest)
 		if c.Missing > 0 || rest > 0 {
-			p.logger.WarnContext(ctx, "Partitions are missing, or rows have none of their own",
+			p.logger.WarnContext(ctx, "Partitions are missing, or rows are in the default partition",
 				"table", c.Table, "missing", c.Missing, "rows_in_default", rest)
 		}
 	}
@@ -283,8 +273,8 @@ func (p *Partitions) measure(ctx context.Context) error {
 // notOwner is the SQLSTATE of missing rights.
 const notOwner = "42501"
 
-// tell logs once which rights are missing.
-func (p *Partitions) tell(ctx context.Context, t table, err error) error {
+// logRights logs missing rights once in place of the error.
+func (p *Partitions) logRights(ctx context.Context, t table, err error) error {
 	switch {
 	case err == nil:
 		delete(p.refused, t.name)
@@ -293,10 +283,9 @@ func (p *Partitions) tell(ctx context.Context, t table, err error) error {
 		return err
 	case !p.refused[t.name]:
 		p.refused[t.name] = true
-		p.logger.WarnContext(ctx, "Partitions cannot be made and dropped by this database user", "table", t.name,
-			"error", err,
-			"grant", fmt.Sprintf("make its role a member of the owner of %s (GRANT owner TO user), or ALTER TABLE %s OWNER TO it with all partitions, "+
-				"and GRANT CREATE ON SCHEMA %s", t.name, t.name, p.store.Schema()))
+		p.logger.WarnContext(ctx, "Database user may not create and drop partitions", "table", t.name, "error", err,
+			"grant", fmt.Sprintf("make the user a member of the owner of %s (GRANT owner TO user), or the owner of it and all its partitions (ALTER TABLE %s "+
+				"OWNER TO user), and GRANT CREATE ON SCHEMA %s", t.name, t.name, p.store.Schema()))
 	}
 	return nil
 }

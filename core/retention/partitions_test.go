@@ -163,7 +163,7 @@ func TestALongReaderDoesNotBlockWriters(t *testing.T) {
 		longest = max(longest, time.Since(begun))
 	}
 	require.Less(t, longest, 3*time.Second)
-	require.ErrorContains(t, loop.LastError(), "somebody else holds a lock for long")
+	require.ErrorContains(t, loop.LastError(), "another transaction holds a lock for too long")
 	require.True(t, exists(t, st, "read_for_long"))
 
 	require.NoError(t, reader.Rollback(t.Context()))
@@ -200,7 +200,7 @@ func TestReplicasMakePartitionsTogether(t *testing.T) {
 	}
 }
 
-// A user without rights is told what to grant, once, and what is missing shows.
+// A user without rights is logged what to grant, once, and what is missing shows.
 func TestWithoutRightsWhatIsMissingShows(t *testing.T) {
 	t.Parallel()
 	databaseURL := testkit.OwnDatabase(t)
@@ -351,7 +351,7 @@ func TestALongReaderPutsOffTheMaking(t *testing.T) {
 		longest = max(longest, time.Since(begun))
 	}
 	require.Less(t, longest, 3*time.Second)
-	require.ErrorContains(t, loop.LastError(), "somebody else holds a lock for long")
+	require.ErrorContains(t, loop.LastError(), "another transaction holds a lock for too long")
 	require.NoError(t, reader.Rollback(t.Context()))
 	loop.Wake()
 	testkit.Eventually(t, func() bool { return coverage(t, st, "execution_history").Missing == 0 }, 10*time.Second)

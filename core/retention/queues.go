@@ -14,25 +14,11 @@ import (
 type QueuesConfig struct {
 	// Interval is the pause between ticks. Default 1 h.
 	Interval time.Duration
-	// Groups is how long the queue of a group is kept after its last execution.
-	// Default 30 days.
+	// Groups is the retention of a group's queue after its last execution. Default 30 days.
 	Groups time.Duration
-	// Scopes is how long the row of a shared limit is kept after its last use.
-	// Default 1 day, and never less than the window of a rate or quota.
+	// Scopes is the retention of a shared limit's row after its last use. Default 1 day, and never less than
+	// the window of a rate or quota.
 	Scopes time.Duration
-}
-
-func (c QueuesConfig) withDefaults() QueuesConfig {
-	if c.Interval <= 0 {
-		c.Interval = time.Hour
-	}
-	if c.Groups <= 0 {
-		c.Groups = 30 * 24 * time.Hour
-	}
-	if c.Scopes <= 0 {
-		c.Scopes = 24 * time.Hour
-	}
-	return c
 }
 
 // Queues deletes unused queues of groups, and rows of unused shared limits (upstream 28). A queue
@@ -46,10 +32,12 @@ type Queues struct {
 	metrics *Metrics
 }
 
-// NewQueues makes the loop.
+// NewQueues builds the loop.
 func NewQueues(cfg QueuesConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
 	loops *supervise.Metrics) *Queues {
-	q := &Queues{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics}
+	cfg.Interval = orDefault(cfg.Interval, time.Hour)
+	cfg.Groups, cfg.Scopes = orDefault(cfg.Groups, 30*24*time.Hour), orDefault(cfg.Scopes, 24*time.Hour)
+	q := &Queues{cfg: cfg, store: st, logger: logger, metrics: metrics}
 	q.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "retention", Interval: q.cfg.Interval, Timeout: 5 * time.Minute, Jitter: 0.2,
 		Tick: q.tick, Logger: logger, Metrics: loops,

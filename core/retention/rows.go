@@ -15,33 +15,17 @@ import (
 type RowsConfig struct {
 	// Interval is the pause between ticks. Default 1 h.
 	Interval time.Duration
-	// History is how long decisions about lost work, refused late writes, and cleared alerts are
-	// kept. Default 30 days.
+	// History is the retention of lost work, refused late writes, and cleared alerts. Default 30 days.
 	History time.Duration
-	// DeadLetters is how long a decided dead letter is kept. Default 1 day. Undecided ones are kept
-	// for ever.
+	// DeadLetters is the retention of decided dead letters. Default 1 day. Undecided ones are never deleted.
 	DeadLetters time.Duration
 }
 
-func (c RowsConfig) withDefaults() RowsConfig {
-	if c.Interval <= 0 {
-		c.Interval = time.Hour
-	}
-	if c.History <= 0 {
-		c.History = 30 * 24 * time.Hour
-	}
-	if c.DeadLetters <= 0 {
-		c.DeadLetters = 24 * time.Hour
-	}
-	return c
-}
-
-// sourcesKept is how long an unused definition is kept: far longer than the engine's cache assumes.
+// sourcesKept is the retention of unused definitions: far longer than the engine caches them.
 const sourcesKept = 24 * time.Hour
 
-// Rows deletes decided dead letters, decisions about lost work, refused late writes, cleared
-// alerts, and unused definitions of workflows when they expire, a page a transaction. It never
-// deletes operators' actions (operator_audit).
+// Rows deletes expired decided dead letters, lost work, refused late writes, cleared alerts, and unused
+// workflow definitions. It never deletes operators' actions (operator_audit).
 type Rows struct {
 	*supervise.Loop
 
@@ -51,9 +35,12 @@ type Rows struct {
 	metrics *Metrics
 }
 
-// NewRows makes the loop.
+// NewRows builds the loop.
 func NewRows(cfg RowsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics, loops *supervise.Metrics) *Rows {
-	r := &Rows{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics}
+	cfg.Interval = orDefault(cfg.Interval, time.Hour)
+	cfg.History = orDefault(cfg.History, 30*24*time.Hour)
+	cfg.DeadLetters = orDefault(cfg.DeadLetters, 24*time.Hour)
+	r := &Rows{cfg: cfg, store: st, logger: logger, metrics: metrics}
 	r.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "retention rows", Interval: r.cfg.Interval, Timeout: 10 * time.Minute, Jitter: 0.2,
 		Tick: r.tick, Logger: logger, Metrics: loops,
@@ -87,7 +74,7 @@ func (r *Rows) tick(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removal is one kind of rows and the function that deletes a page.
+// removal is a kind of rows and the function that deletes a page of them.
 type removal struct {
 	what   string
 	remove func(context.Context, *store.Tx) (int64, error)
@@ -96,7 +83,7 @@ type removal struct {
 // prune deletes pages until one is not full, unless another replica does.
 func prune(ctx context.Context, st *store.Store, lock string, kind removal, logger *slog.Logger,
 	metrics *Metrics) error {
-	total, told := int64(0), time.Now()
+	total, logged := int64(0), time.Now()
 	defer func() {
 		if total > 0 {
 			logger.InfoContext(ctx, "Expired rows deleted", "what", kind.what, "rows", total)
@@ -114,15 +101,15 @@ func prune(ctx context.Context, st *store.Store, lock string, kind removal, logg
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("remove %s after %d rows: %w", kind.what, total, err)
+			return fmt.Errorf("delete %s after %d rows: %w", kind.what, total, err)
 		}
 		total += removed
 		metrics.removedOne(kind.what, removed)
 		if removed < pageRows {
 			return nil
 		}
-		if time.Since(told) > tellEvery {
-			told = time.Now()
+		if time.Since(logged) > logEvery {
+			logged = time.Now()
 			logger.InfoContext(ctx, "Deleting expired rows", "what", kind.what, "rows_so_far", total)
 		}
 	}

@@ -3,7 +3,6 @@ package retention
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -29,8 +28,7 @@ const lockHolder = "attune-executor retention"
 // workersAtOnce bounds the workers of one pass over the executions.
 const workersAtOnce = 100
 
-// Workers forgets workers that are inactive for long, hold nothing, and are not cordoned: see
-// ForgetWorkers.
+// Workers forgets workers with a long inactivity, no execution and no cordon: see ForgetWorkers.
 type Workers struct {
 	*supervise.Loop
 
@@ -39,19 +37,14 @@ type Workers struct {
 	broker  Broker
 	logger  *slog.Logger
 	metrics *Metrics
-	told    map[int64]string // the last logged reason for keeping a worker; only the loop uses it
+	logged  map[int64]string // the last logged reason for keeping a worker; only the loop uses it
 }
 
-// NewWorkers makes the loop.
+// NewWorkers builds the loop.
 func NewWorkers(cfg WorkersConfig, st *store.Store, b Broker, logger *slog.Logger, metrics *Metrics,
 	loops *supervise.Metrics) *Workers {
-	if cfg.Interval <= 0 {
-		cfg.Interval = time.Hour
-	}
-	if cfg.Silent <= 0 {
-		cfg.Silent = 7 * 24 * time.Hour
-	}
-	w := &Workers{cfg: cfg, store: st, broker: b, logger: logger, metrics: metrics, told: map[int64]string{}}
+	cfg.Interval, cfg.Silent = orDefault(cfg.Interval, time.Hour), orDefault(cfg.Silent, 7*24*time.Hour)
+	w := &Workers{cfg: cfg, store: st, broker: b, logger: logger, metrics: metrics, logged: map[int64]string{}}
 	w.Loop = supervise.NewLoop(supervise.LoopConfig{
 		// A long pass over the executions starts again after the timeout.
 		Name: "retention workers", Interval: cfg.Interval, Timeout: time.Hour, Jitter: 0.2,
@@ -67,18 +60,18 @@ func (w *Workers) tick(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return wrapped(err, "forget workers that were inactive for long")
+		return wrapped(err, "forget inactive workers")
 	}
 	defer lock.Release(ctx)
 	stays := map[int64]string{}
-	defer func() { w.told = stays }()
+	defer func() { w.logged = stays }()
 	order := ForgetOrder{Silent: w.cfg.Silent, Settled: min(settled, w.cfg.Silent)}
 	for after := int64(0); ; {
 		found, err := w.store.FindForgettableWorkers(ctx, store.FindForgettableWorkersParams{
 			After: after, Silent: order.Silent.Seconds(), Settled: order.Settled.Seconds(), Page: workersAtOnce,
 		})
 		if err != nil || len(found) == 0 {
-			return wrapped(err, "look for workers that were inactive for long")
+			return wrapped(err, "find inactive workers")
 		}
 		order.Workers = order.Workers[:0]
 		for _, one := range found {
@@ -87,15 +80,16 @@ func (w *Workers) tick(ctx context.Context) error {
 		after = found[len(found)-1].ID
 		all, err := ForgetWorkers(ctx, w.store, w.broker, order, w.logger)
 		for _, one := range all {
-			w.tell(ctx, one, stays)
+			w.log(ctx, one, stays)
 		}
 		if err != nil {
-			return wrapped(err, "forget workers that were inactive for long")
+			return wrapped(err, "forget inactive workers")
 		}
 	}
 }
 
-func (w *Workers) tell(ctx context.Context, one Forgotten, stays map[int64]string) {
+// log logs a deletion, and a reason for keeping a worker once.
+func (w *Workers) log(ctx context.Context, one Forgotten, stays map[int64]string) {
 	if one.Done {
 		w.metrics.removedOne("workers", 1)
 		w.logger.InfoContext(ctx, "Inactive worker forgotten", "worker", one.Name, "worker_id", one.ID,
@@ -103,15 +97,8 @@ func (w *Workers) tell(ctx context.Context, one Forgotten, stays map[int64]strin
 		return
 	}
 	stays[one.ID] = one.Reason
-	if w.told[one.ID] != one.Reason {
+	if w.logged[one.ID] != one.Reason {
 		w.logger.InfoContext(ctx, "Inactive worker is kept", "worker", one.Name, "worker_id", one.ID, "reason",
 			one.Reason)
 	}
-}
-
-func wrapped(err error, what string) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }
