@@ -14,31 +14,29 @@ import (
 	"github.com/pressly/goose/v3/database"
 )
 
-// IncompatibleError refuses a database whose Attune schema is not one the
-// engine can work on. Nothing was changed.
+// IncompatibleError refuses to adopt an Attune schema that the engine cannot use. Nothing was changed.
 type IncompatibleError struct {
 	Schema string
 	Lack
 }
 
-// Lack is what a schema has not and the engine needs.
+// Lack describes how a schema differs from the engine's needs.
 type Lack struct {
-	// Differences has a sentence for each object that is missing or different.
+	// Differences has a sentence for each missing or different object.
 	Differences []string
-	// Remedies are the statements that add what is missing, where adding is all
-	// that an older schema needs. They are empty if one difference cannot be
-	// removed that way.
+	// Remedies are the statements that add the missing objects of an older schema. They are empty if one
+	// difference needs more.
 	Remedies []string
 }
 
-// Error lists every difference on a line of its own, and what to run first.
+// Error lists the differences, a line each, and how to remove them.
 func (e *IncompatibleError) Error() string {
 	text := fmt.Sprintf("schema %s cannot be adopted, %d differences:\n  %s",
 		e.Schema, len(e.Differences), strings.Join(e.Differences, "\n  "))
 	return text + "\n" + e.Advice()
 }
 
-// Advice says what to run before adoption is tried again.
+// Advice describes how to remove the differences.
 func (l Lack) Advice() string {
 	if len(l.Remedies) == 0 {
 		return "Update the existing installation to a release since " + newest + " first, and check again."
@@ -47,8 +45,8 @@ func (l Lack) Advice() string {
 		", run as their owner, and check again:\n  " + strings.Join(l.Remedies, ";\n  ") + ";"
 }
 
-// adopt compares the schema with what the engine needs, and records the base
-// files whose tables are already there as applied.
+// adopt compares the schema with the engine's needs, and records the base files of existing tables as
+// applied.
 func (s *session) adopt(ctx context.Context, result *Result) error {
 	lack, err := s.compare(ctx)
 	if err != nil {
@@ -80,7 +78,7 @@ func (s *session) adopt(ctx context.Context, result *Result) error {
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit adoption: %w", err)
 	}
-	s.opts.Logger.Info("An existing Attune schema was adopted", "schema", s.opts.Schema, "base_files", len(versions))
+	s.opts.Logger.Info("Existing Attune schema adopted", "schema", s.opts.Schema, "base_files", len(versions))
 	return nil
 }
 
@@ -109,9 +107,9 @@ func recordAdoption(ctx context.Context, tx *sql.Tx, versions []int64) error {
 	return nil
 }
 
-// presentBase lists the base files that adoption records as applied: all but that
-// of the history, where the installation writes none. The tables of work queues
-// and of the audit log are the installation's own, whether it has them or not.
+// presentBase returns the base files that adoption records as applied: all except the history's, if the
+// installation writes none. The tables of work queues and of the audit log, present or not, belong to the
+// installation.
 func (s *session) presentBase(ctx context.Context) ([]int64, error) {
 	history := true
 	for _, table := range historyTables {
@@ -121,25 +119,18 @@ func (s *session) presentBase(ctx context.Context) ([]int64, error) {
 		}
 		history = history && exists
 	}
-	versions := baseVersions()
-	if !history {
-		versions = slices.DeleteFunc(versions, func(v int64) bool { return v == historyFile })
+	names, _ := fs.Glob(embedded, "sql/*.sql") // the pattern is constant and valid
+	var versions []int64
+	for _, name := range names {
+		v, err := goose.NumericComponent(name)
+		if err == nil && v < firstAdditive && (history || v != historyFile) {
+			versions = append(versions, v)
+		}
 	}
 	return versions, nil
 }
 
-func baseVersions() []int64 {
-	names, _ := fs.Glob(embedded, "sql/*.sql") // the pattern is constant and valid
-	var versions []int64
-	for _, name := range names {
-		if v, err := goose.NumericComponent(name); err == nil && v < firstAdditive {
-			versions = append(versions, v)
-		}
-	}
-	return versions
-}
-
-// compare lists how the schema differs from what the engine needs.
+// compare returns the differences between the schema and the engine's needs.
 func (s *session) compare(ctx context.Context) (Lack, error) {
 	labels, err := s.compareLabels(ctx)
 	if err != nil {
@@ -165,8 +156,7 @@ func (s *session) compare(ctx context.Context) (Lack, error) {
 }
 
 func (s *session) compareLabels(ctx context.Context) ([]string, error) {
-	actual := map[string]string{}
-	err := s.eachPair(ctx, actual, `SELECT t.typname, string_agg(e.enumlabel, ' ' ORDER BY e.enumsortorder)
+	actual, err := s.pairs(ctx, `SELECT t.typname, string_agg(e.enumlabel, ' ' ORDER BY e.enumsortorder)
 		FROM pg_type t JOIN pg_enum e ON e.enumtypid = t.oid JOIN pg_namespace n ON n.oid = t.typnamespace
 		WHERE n.nspname IN ($1, 'public') GROUP BY t.typname`)
 	if err != nil {
@@ -186,8 +176,7 @@ func (s *session) compareLabels(ctx context.Context) ([]string, error) {
 }
 
 func (s *session) compareColumns(ctx context.Context) (Lack, error) {
-	actual := map[string]string{}
-	err := s.eachPair(ctx, actual, `SELECT c.relname || '.' || a.attname,
+	actual, err := s.pairs(ctx, `SELECT c.relname || '.' || a.attname,
 		    regexp_replace(format_type(a.atttypid, NULL), '^.*\.', '')
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -201,13 +190,13 @@ func (s *session) compareColumns(ctx context.Context) (Lack, error) {
 		tables[table] = true
 	}
 	var lack Lack
-	beyond := false // something is missing that no statement adds
+	beyond := false // no statement removes one of the differences
 	for _, table := range expectedTables {
 		if !tables[table.name] {
-			made, known := laterTables[table.name]
+			created, known := laterTables[table.name]
 			lack.Differences = append(lack.Differences,
-				fmt.Sprintf("table %s is missing", table.name)+since(made.since))
-			lack.Remedies = append(lack.Remedies, made.create)
+				fmt.Sprintf("table %s is missing", table.name)+since(created.since))
+			lack.Remedies = append(lack.Remedies, created.create)
 			beyond = beyond || !known
 			continue
 		}
@@ -222,7 +211,7 @@ func (s *session) compareColumns(ctx context.Context) (Lack, error) {
 				lack.Remedies = append(lack.Remedies,
 					fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s", table.name, name, added.definition))
 				beyond = beyond || !known
-			case !acceptable(got, types):
+			case !slices.Contains(strings.Split(types, "|"), spelling.Replace(got)):
 				lack.Differences = append(lack.Differences, fmt.Sprintf("column %s has type %s, expected %s", full, got,
 					strings.ReplaceAll(types, "|", " or ")))
 				beyond = true
@@ -242,14 +231,10 @@ func since(day string) string {
 	return "; installations have it since " + day
 }
 
-// acceptable compares a type with alternatives; text and varchar read alike.
-func acceptable(got, types string) bool {
-	got = strings.NewReplacer("character varying", "text", "timestamp with time zone", "timestamptz").Replace(got)
-	return slices.Contains(strings.Split(types, "|"), got)
-}
+// spelling returns the types as expectedTables spells them; text and varchar are alike.
+var spelling = strings.NewReplacer("character varying", "text", "timestamp with time zone", "timestamptz")
 
-// compareHistory refuses half of the history: the file that makes the tables
-// makes all of them.
+// compareHistory refuses a part of the history tables: one file creates all of them.
 func (s *session) compareHistory(ctx context.Context) ([]string, error) {
 	var missing []string
 	for _, table := range historyTables {
@@ -267,8 +252,8 @@ func (s *session) compareHistory(ctx context.Context) ([]string, error) {
 	return missing, nil
 }
 
-// compareConflictTargets asks the planner whether each constraint that makes a
-// step idempotent is there, by explaining an insert that relies on it.
+// compareConflictTargets checks each constraint that makes a step idempotent: the planner refuses to explain
+// an insert without it.
 func (s *session) compareConflictTargets(ctx context.Context) ([]string, error) {
 	var differences []string
 	for _, target := range conflictTargets {
@@ -281,24 +266,19 @@ func (s *session) compareConflictTargets(ctx context.Context) ([]string, error) 
 		case errors.As(err, &pgErr) && (pgErr.Code == "42P01" || pgErr.Code == "42703" || pgErr.Code == "42804"):
 			// A missing table or column, or a wrong type, is already listed.
 		default:
-			return nil, fmt.Errorf("look for the constraint of %s: %w", target.protects, err)
+			return nil, fmt.Errorf("check the constraint of %s: %w", target.protects, err)
 		}
 	}
 	return differences, nil
 }
 
-func (s *session) eachPair(ctx context.Context, into map[string]string, query string) error {
-	rows, err := s.conn.QueryContext(ctx, query, s.opts.Schema)
-	if err != nil {
-		return err
+// pairs returns the rows of a query by their first column.
+func (s *session) pairs(ctx context.Context, query string) (map[string]string, error) {
+	rows, err := scanRows(ctx, s, func(pair *[2]string) []any { return []any{&pair[0], &pair[1]} }, query,
+		s.opts.Schema)
+	values := make(map[string]string, len(rows))
+	for _, pair := range rows {
+		values[pair[0]] = pair[1]
 	}
-	defer func() { _ = rows.Close() }() // the error of reading is in rows.Err
-	for rows.Next() {
-		var key, value string
-		if err := rows.Scan(&key, &value); err != nil {
-			return err
-		}
-		into[key] = value
-	}
-	return rows.Err()
+	return values, err
 }

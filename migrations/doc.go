@@ -1,24 +1,19 @@
-// Package migrations holds the database schema and brings a database to it.
+// Package migrations contains the database schema and migrates databases to it.
 //
-// The files in sql are numbered, one purpose each. Files below 20 are the
-// tables of the Attune platform as every other service of it knows them; files
-// from 20 on are what this engine adds: columns with defaults, tables, indexes,
-// triggers. No file names a schema: everything lands in Options.Schema.
+// The files in sql are numbered, one purpose each. Files below 20 are the tables of the Attune platform as
+// its other services know them. Files from 20 on are the engine's additions: columns with defaults, tables,
+// indexes, triggers. No file names a schema: all objects are created in Options.Schema.
 //
-// Up, Down, Status and Check take one advisory lock per database and schema, so
-// replicas that start together wait for each other and all but the first find
-// nothing to do. A database that already holds an Attune schema is adopted:
-// it is compared with what the engine needs, refused with the full list of
-// differences when they do not match, and otherwise only added to. What is
-// already there (indexes, triggers, hypertables) is never changed or dropped,
-// and Down never removes more than was added.
+// Up, Down, Status and Check take one advisory lock per database and schema: replicas that start together
+// wait for each other, and all but the first find nothing to do. Up adopts an existing Attune schema. It
+// compares the schema with the engine's needs, refuses it with the full list of differences, or else only
+// adds to it. It never changes or drops existing objects (indexes, triggers, hypertables), and Down never
+// removes more than Up added.
 //
-// Every statement waits at most Options.LockTimeout for a lock, because all that
-// comes after it on the table waits behind it. A file that could not get its
-// locks is tried again, with pauses, for Options.WaitTimeout; the logger is told
-// which transaction holds them. Only index builds, which block no writer, wait
-// longer.
+// Every statement waits for a lock for at most Options.LockTimeout, because all later statements on the table
+// wait behind it. Up retries a file without its locks, with pauses, for Options.WaitTimeout, and logs the
+// transaction that holds them. Only index builds, which block no writer, wait longer.
 //
-// Down calls Options.HandBack before it removes what was added to an adopted
-// schema, so that the executor of the installation can go on.
+// Down calls Options.HandBack before it removes the additions to an adopted schema, so that the executor of
+// the installation can continue.
 package migrations

@@ -2,9 +2,8 @@ package migrations
 
 import "strings"
 
-// What the engine needs of a schema that was there before it: each column here is
-// read or written by a statement or a trigger of ours, and no other column is. A
-// test of the store holds the list to that.
+// The engine's needs of an existing schema. A test of the store compares the columns with those that the
+// engine's statements and triggers read or write.
 
 type expectedLabel struct{ name, labels string }
 
@@ -100,7 +99,7 @@ var expectedTables = []expectedTable{
 		updated:timestamptz`},
 }
 
-// ExpectedColumns lists what adoption asks for, as table.column.
+// ExpectedColumns returns the columns that adoption requires, as table.column.
 func ExpectedColumns() []string {
 	var names []string
 	for _, table := range expectedTables {
@@ -112,11 +111,11 @@ func ExpectedColumns() []string {
 	return names
 }
 
-// newest is the day since which installations have everything that is expected.
+// newest is the day since which installations have all expected objects.
 const newest = "2026-05-29"
 
-// later says since which day installations have a column, and how to add it to an
-// older one. An installation keeps the tables of the day it was made on.
+// later has the day since which installations have a column, and how to add it to an older one. An
+// installation keeps the tables of its first day.
 var later = map[string]struct{ since, definition string }{
 	"action.required_worker_runtimes": {"2026-04-22", "jsonb NOT NULL DEFAULT '{}'"},
 	"action.accesses_mcp":             {"2026-04-28", "boolean NOT NULL DEFAULT false"},
@@ -144,7 +143,7 @@ var later = map[string]struct{ since, definition string }{
 	"rule.permission_set_refs":            {"2026-05-29", "text[]"},
 }
 
-// laterTables are tables that installations have since a day, with how to make them.
+// laterTables has the day since which installations have a table, and how to create it.
 var laterTables = map[string]struct{ since, create string }{
 	"execution_secret_value": {"2026-05-29", `CREATE TABLE execution_secret_value (
     id bigserial PRIMARY KEY, entity_type text NOT NULL, entity_id bigint NOT NULL, json_path text NOT NULL,
@@ -152,13 +151,12 @@ var laterTables = map[string]struct{ since, create string }{
     created timestamptz NOT NULL DEFAULT now(), UNIQUE (entity_type, entity_id, json_path))`},
 }
 
-// historyFile makes the history tables where an installation writes no history.
+// historyFile creates the history tables unless the installation writes its own history.
 const historyFile = 8
 
 var historyTables = []string{"execution_history", "worker_history"}
 
-// conflictTarget is a constraint and the statement that cannot be planned
-// without it.
+// conflictTarget is a constraint and a statement that cannot be planned without it.
 type conflictTarget struct{ protects, explain string }
 
 var conflictTargets = []conflictTarget{

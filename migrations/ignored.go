@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// ignoredBound is how many actions Ignored names.
+// ignoredBound bounds the actions in Ignored.
 const ignoredBound = 20
 
-// Ignored is the actions of an existing installation with max_retries or
-// timeout_seconds. The published executor ignores both columns.
+// Ignored lists the actions of an existing installation with max_retries or timeout_seconds. The published
+// executor ignores both columns.
 type Ignored struct {
-	// Actions are the first of them, by ref, and More how many others there are.
+	// Actions are the first of them by ref, More is the number of others.
 	Actions []IgnoredAction `json:"actions"`
 	More    int64           `json:"more,omitempty"`
 }
 
-// IgnoredAction is an action with the columns that the published executor ignores.
+// IgnoredAction is an action with its ignored columns.
 type IgnoredAction struct {
 	Ref            string `json:"ref"`
 	MaxRetries     int64  `json:"max_retries"`
 	TimeoutSeconds *int64 `json:"timeout_seconds"`
 }
 
-// String is one line for people; empty without such actions.
+// String describes the actions in one line; empty without any.
 func (i Ignored) String() string {
 	if len(i.Actions) == 0 {
 		return ""
@@ -50,19 +50,14 @@ func (i Ignored) String() string {
 
 func (s *session) ignored(ctx context.Context) (Ignored, error) {
 	var found Ignored
-	rows, err := s.conn.QueryContext(ctx, `SELECT ref, coalesce(max_retries, 0), timeout_seconds, count(*) OVER () FROM action
+	var err error
+	found.Actions, err = scanRows(ctx, s, func(a *IgnoredAction) []any {
+		return []any{&a.Ref, &a.MaxRetries, &a.TimeoutSeconds, &found.More}
+	}, `SELECT ref, coalesce(max_retries, 0), timeout_seconds, count(*) OVER () FROM action
 		WHERE max_retries > 0 OR timeout_seconds IS NOT NULL ORDER BY ref LIMIT $1`, ignoredBound)
 	if err != nil {
 		return found, fmt.Errorf("list actions with max_retries or timeout_seconds: %w", err)
 	}
-	defer func() { _ = rows.Close() }() // the error of reading is in rows.Err
-	for rows.Next() {
-		var a IgnoredAction
-		if err := rows.Scan(&a.Ref, &a.MaxRetries, &a.TimeoutSeconds, &found.More); err != nil {
-			return found, fmt.Errorf("list actions with max_retries or timeout_seconds: %w", err)
-		}
-		found.Actions = append(found.Actions, a)
-	}
 	found.More -= int64(len(found.Actions))
-	return found, rows.Err()
+	return found, nil
 }

@@ -2,7 +2,6 @@ package migrations
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -15,20 +14,27 @@ import (
 const (
 	applicationName = "attune-migrate"
 
-	// retryPause lets everything pass that has queued behind a try.
+	// retryPause lets the statements pass that queued behind an attempt.
 	retryPause    = 300 * time.Millisecond
 	maxRetryPause = time.Second
-	// watchEvery is how often an index build that waits is reported.
+	// watchEvery is the interval of logs about a waiting index build.
 	watchEvery = 5 * time.Second
 )
 
-// retryOnLock runs the provider again when a file could not get its locks in
-// time. Applied files stay applied, so a retry goes on from there. It gives up
-// when one file has waited for Options.WaitTimeout.
+// retryOnLock retries run after a lock timeout. Applied files stay applied, so a retry continues after them.
+// It gives up when one file has waited for Options.WaitTimeout.
 func (s *session) retryOnLock(
 	ctx context.Context, run func(context.Context) ([]*goose.MigrationResult, error),
 ) ([]Step, error) {
-	defer s.watch(ctx)()
+	watching, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause(watching, watchEvery) == nil {
+			s.reportWaiting(watching)
+		}
+	}()
+	defer func() { stop(); <-done }()
 	var steps []Step
 	begin, wait := time.Now(), retryPause
 	for attempt := 1; ; attempt++ {
@@ -39,7 +45,9 @@ func (s *session) retryOnLock(
 		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
 			results = partial.Applied
 		}
-		steps = append(steps, stepsOf(results)...)
+		for _, r := range results {
+			steps = append(steps, Step{Version: r.Source.Version, Name: baseName(r.Source.Path), Duration: r.Duration})
+		}
 		if err == nil || !lockTimedOut(err) {
 			return steps, err
 		}
@@ -60,14 +68,13 @@ func (s *session) retryOnLock(
 	}
 }
 
-// lockTimedOut reports whether a lock could not be got, in time or at all because of a
-// deadlock: nothing of the step was done.
+// lockTimedOut reports a lock timeout or a deadlock, after which the step has changed nothing.
 func lockTimedOut(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && (pgErr.Code == "55P03" || pgErr.Code == "40P01")
 }
 
-// lockHolder is a transaction that others wait for.
+// lockHolder is a transaction that blocks others.
 type lockHolder struct {
 	relation, application string
 	pid                   int
@@ -76,7 +83,7 @@ type lockHolder struct {
 
 func (h *lockHolder) String() string {
 	if h == nil {
-		return "the transaction that held the lock has ended meanwhile"
+		return "the transaction with the lock has ended meanwhile"
 	}
 	return fmt.Sprintf("a lock on %s is held by pid %d since %s, application %q",
 		h.relation, h.pid, h.since.UTC().Format(time.RFC3339), h.application)
@@ -90,8 +97,8 @@ func (h *lockHolder) attributes() []any {
 		"application", h.application}
 }
 
-// holder is the oldest transaction with a lock on a table of the schema; nil if
-// none is older than a try. It only explains, so an error counts as none.
+// holder returns the oldest transaction with a lock on a table of the schema, nil if none is older than an
+// attempt. The result is only informative, so holder ignores errors.
 func (s *session) holder(ctx context.Context) *lockHolder {
 	var h lockHolder
 	err := s.conn.QueryRowContext(ctx, `SELECT c.relname, coalesce(a.application_name, ''), a.pid, a.xact_start
@@ -110,20 +117,7 @@ func (s *session) holder(ctx context.Context) *lockHolder {
 	return &h
 }
 
-// watch reports an index build that waits for old transactions, which is one
-// long statement. The returned function ends it.
-func (s *session) watch(ctx context.Context) func() {
-	ctx, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for pause(ctx, watchEvery) == nil {
-			s.reportWaiting(ctx)
-		}
-	}()
-	return func() { stop(); <-done }
-}
-
+// reportWaiting logs the transaction for which an index build, one long statement, waits.
 func (s *session) reportWaiting(ctx context.Context) {
 	var h lockHolder
 	err := s.db.QueryRowContext(ctx, `SELECT coalesce(left(w.query, 200), ''), coalesce(b.application_name, ''), b.pid,
@@ -134,23 +128,19 @@ func (s *session) reportWaiting(ctx context.Context) {
 		WHERE w.datname = current_database() AND w.application_name = $1 AND w.wait_event_type = 'Lock'
 		ORDER BY b.xact_start LIMIT 1`, applicationName).Scan(&h.relation, &h.application, &h.pid, &h.since)
 	if err == nil {
-		s.opts.Logger.Warn("A migration waits for a transaction to end", "statement", h.relation, "held_by_pid", h.pid,
+		s.opts.Logger.Warn("A migration waits for the end of a transaction", "statement", h.relation, "held_by_pid",
+			h.pid,
 			"since", h.since.UTC().Format(time.RFC3339), "application", h.application)
 	}
 }
 
-// dropBrokenIndexes removes what interrupted index builds have left: IF NOT
-// EXISTS would take it for the index.
-func (s *session) dropBrokenIndexes(ctx context.Context) (err error) {
-	rows, err := s.conn.QueryContext(ctx, `SELECT c.relname FROM pg_index i
+// dropBrokenIndexes drops the indexes of interrupted builds: IF NOT EXISTS would accept them.
+func (s *session) dropBrokenIndexes(ctx context.Context) error {
+	names, err := scanRows(ctx, s, func(name *string) []any { return []any{name} }, `SELECT c.relname FROM pg_index i
 		JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE NOT i.indisvalid AND n.nspname = $1 AND c.relkind = 'i' AND c.relname LIKE 'attune\_%'`, s.opts.Schema)
 	if err != nil {
-		return fmt.Errorf("look for interrupted index builds: %w", err)
-	}
-	names, err := collect(rows)
-	if err != nil {
-		return fmt.Errorf("look for interrupted index builds: %w", err)
+		return fmt.Errorf("find interrupted index builds: %w", err)
 	}
 	for _, name := range names {
 		if _, err := s.conn.ExecContext(ctx, "DROP INDEX IF EXISTS "+pgx.Identifier{name}.Sanitize()); err != nil {
@@ -158,16 +148,4 @@ func (s *session) dropBrokenIndexes(ctx context.Context) (err error) {
 		}
 	}
 	return nil
-}
-
-func collect(rows *sql.Rows) (names []string, err error) {
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
 }

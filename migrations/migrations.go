@@ -19,14 +19,14 @@ import (
 //go:embed sql/*.sql
 var embedded embed.FS
 
-// Origin says who made the base tables of a schema.
+// Origin is the creator of a schema's base tables.
 type Origin string
 
 // The origins of a schema.
 const (
-	OriginNone    Origin = "none"    // nothing there yet
-	OriginOwn     Origin = "own"     // made by Up
-	OriginAdopted Origin = "adopted" // made by another Attune installation
+	OriginNone    Origin = "none"    // no tables yet
+	OriginOwn     Origin = "own"     // created by Up
+	OriginAdopted Origin = "adopted" // created by another Attune installation
 )
 
 // Step is one applied or removed file.
@@ -36,22 +36,20 @@ type Step struct {
 	Duration time.Duration
 }
 
-// Result is what Up or Down did. Applied is empty when there was nothing to do.
+// Result is the result of Up or Down. Applied is empty when there was nothing to do.
 type Result struct {
 	Origin  Origin
 	Adopted bool // this call adopted the schema
 	Version int64
 	Applied []Step
-	// WorkQueues are those of a schema adopted now, or refused for them.
+	// WorkQueues are the work queues of a schema that this call adopted, or refused because of them.
 	WorkQueues []WorkQueue
-	Ignored    Ignored // of a schema adopted now
+	Ignored    Ignored // of a schema that this call adopted
 }
 
-// Up brings the schema to the newest version. It creates the schema when it is
-// missing and adopts it when another Attune installation made it. It refuses one
-// that the engine cannot work on with an IncompatibleError, and one with work queues
-// with a WorkQueuesError. An adoption that fails is taken back, and leaves the
-// schema as it was. It is safe to call from many processes at once.
+// Up migrates the schema to the newest version. It creates a missing schema and adopts the schema of another
+// Attune installation. It refuses an incompatible one with an IncompatibleError, and one with work queues with
+// a WorkQueuesError. A failed adoption restores the schema. Processes may call Up concurrently.
 func Up(ctx context.Context, opts Options) (Result, error) {
 	var result Result
 	err := withSession(ctx, opts, func(ctx context.Context, s *session) error {
@@ -78,7 +76,12 @@ func Up(ctx context.Context, opts Options) (Result, error) {
 		}
 		result.Applied, err = s.retryOnLock(ctx, provider.Up)
 		if err != nil && result.Adopted {
-			return errors.Join(err, s.giveUp(ctx))
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Minute)
+			defer cancel()
+			if undo := s.down(ctx, 0, &Result{Origin: OriginAdopted}); undo != nil {
+				err = errors.Join(err, fmt.Errorf("undo the adoption, run `migrate down --yes`: %w", undo))
+			}
+			return err
 		}
 		if err != nil {
 			return err
@@ -98,9 +101,8 @@ func Up(ctx context.Context, opts Options) (Result, error) {
 	return result, nil
 }
 
-// Down removes everything newer than version to. On an adopted schema it stops
-// at the tables that were there before, whatever to says, and then leaves no
-// trace of itself.
+// Down removes everything newer than version to. On an adopted schema it keeps the tables of the installation
+// with any to, and removes all others.
 func Down(ctx context.Context, opts Options, to int64) (Result, error) {
 	var result Result
 	err := withSession(ctx, opts, func(ctx context.Context, s *session) error {
@@ -150,20 +152,22 @@ func (s *session) down(ctx context.Context, to int64, result *Result) error {
 		return s.durable(ctx)
 	}
 	if result.Origin == OriginAdopted {
-		if err := s.dropMadeHistory(ctx, provider); err != nil {
+		if err := s.dropOwnHistory(ctx, provider); err != nil {
 			return err
 		}
 	}
-	return s.forget(ctx)
+	// Without the record the schema is empty, or as before its adoption.
+	if _, err := s.conn.ExecContext(ctx, "DROP TABLE IF EXISTS "+VersionTable+", attune_schema_origin"); err != nil {
+		return fmt.Errorf("drop the version table: %w", err)
+	}
+	return nil
 }
 
-// inParts is in the files that commit in parts, so that no busy table is locked for
-// longer than one try.
+// inParts marks the files that commit in parts, so that they lock busy tables for one attempt at most.
 const inParts = "COMMIT AND CHAIN"
 
-// recordInterrupted records the first file that is not applied as applied, if it commits
-// in parts: an Up that was interrupted may have left some of them, and Down removes what
-// is there.
+// recordInterrupted records the first unapplied file as applied if it commits in parts: an interrupted Up may
+// have left some of them, and Down must remove them.
 func (s *session) recordInterrupted(ctx context.Context, provider *goose.Provider, floor int64) error {
 	current, err := provider.GetDBVersion(ctx)
 	if err != nil {
@@ -183,33 +187,23 @@ func (s *session) recordInterrupted(ctx context.Context, provider *goose.Provide
 		_, err = s.conn.ExecContext(ctx, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES ($1, true)",
 			source.Version)
 		if err != nil {
-			return fmt.Errorf("record migration %d to remove what it has left: %w", source.Version, err)
+			return fmt.Errorf("record the interrupted migration %d: %w", source.Version, err)
 		}
 		return nil
 	}
 	return nil
 }
 
-// giveUp takes back an adoption of which a step failed.
-func (s *session) giveUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Minute)
-	defer cancel()
-	if err := s.down(ctx, 0, &Result{Origin: OriginAdopted}); err != nil {
-		return fmt.Errorf("take the adoption back, run `migrate down --yes`: %w", err)
-	}
-	return nil
-}
-
-// dropMadeHistory removes the history tables where adoption made them: then they
-// were applied after the adoption was recorded.
-func (s *session) dropMadeHistory(ctx context.Context, provider *goose.Provider) error {
-	var made bool
+// dropOwnHistory drops the history tables if the adoption created them: then their file is newer than the
+// record of the adoption.
+func (s *session) dropOwnHistory(ctx context.Context, provider *goose.Provider) error {
+	var own bool
 	err := s.conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM `+VersionTable+` v, attune_schema_origin o
-		WHERE v.version_id = $1 AND v.tstamp > o.created)`, historyFile).Scan(&made)
+		WHERE v.version_id = $1 AND v.tstamp > o.created)`, historyFile).Scan(&own)
 	if err != nil {
-		return fmt.Errorf("look whether the history tables are ours: %w", err)
+		return fmt.Errorf("read the origin of the history tables: %w", err)
 	}
-	if made {
+	if own {
 		if _, err := provider.ApplyVersion(ctx, historyFile, false); err != nil {
 			return fmt.Errorf("drop the history tables: %w", err)
 		}
@@ -217,7 +211,7 @@ func (s *session) dropMadeHistory(ctx context.Context, provider *goose.Provider)
 	return nil
 }
 
-// provider lists the files that belong to a schema of this origin.
+// provider returns the files for a schema of this origin.
 func (s *session) provider(origin Origin) (*goose.Provider, error) {
 	files, err := fs.Sub(embedded, "sql")
 	if err != nil {
@@ -227,8 +221,7 @@ func (s *session) provider(origin Origin) (*goose.Provider, error) {
 		goose.WithTableName(VersionTable),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithExcludeNames(notFor(files, origin)),
-		// An adopted schema may lack a whole optional group of tables, whose
-		// file is then older than the files recorded as applied.
+		// An adopted schema may lack an optional group of tables, whose file is older than applied files.
 		goose.WithAllowOutofOrder(origin == OriginAdopted),
 		goose.WithSlog(s.opts.Logger))
 	if err != nil {
@@ -237,7 +230,7 @@ func (s *session) provider(origin Origin) (*goose.Provider, error) {
 	return provider, nil
 }
 
-// notFor names the files written for the other origin.
+// notFor returns the files for the other origin.
 func notFor(files fs.FS, origin Origin) []string {
 	suffix := "_adopted.sql"
 	if origin == OriginAdopted {
@@ -245,14 +238,6 @@ func notFor(files fs.FS, origin Origin) []string {
 	}
 	names, _ := fs.Glob(files, "*"+suffix) // the pattern is constant and valid
 	return names
-}
-
-func stepsOf(results []*goose.MigrationResult) []Step {
-	steps := make([]Step, 0, len(results))
-	for _, r := range results {
-		steps = append(steps, Step{Version: r.Source.Version, Name: baseName(r.Source.Path), Duration: r.Duration})
-	}
-	return steps
 }
 
 func baseName(file string) string { return strings.TrimSuffix(path.Base(file), ".sql") }
@@ -268,8 +253,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Checksum names the state of the migrations that this program brings: two
-// programs with the same one make the same schema.
+// Checksum returns a checksum of the migrations: programs with the same one create the same schema.
 func Checksum() string {
 	hash := sha256.New()
 	err := fs.WalkDir(embedded, ".", func(file string, entry fs.DirEntry, err error) error {
@@ -277,11 +261,11 @@ func Checksum() string {
 			return err
 		}
 		content, err := embedded.ReadFile(file)
-		_, _ = fmt.Fprintf(hash, "%s %d\n%s", file, len(content), content) // a hash takes everything
+		_, _ = fmt.Fprintf(hash, "%s %d\n%s", file, len(content), content) // never fails
 		return err
 	})
 	if err != nil {
-		return "unknown" // the files are embedded
+		return "unknown" // impossible: the files are embedded
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:6])
 }

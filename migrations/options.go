@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 )
 
 const (
-	// VersionTable records, inside the schema, which files were applied.
+	// VersionTable is the table of applied files in the schema.
 	VersionTable = "attune_schema_version"
 
 	// DefaultSchema is the schema used when Options.Schema is empty.
@@ -24,34 +25,29 @@ const (
 	firstAdditive      = 20
 )
 
-// Options says where the schema lives and how patient a migration is.
+// Options configures a migration.
 type Options struct {
 	// URL is the connection string of the database.
 	URL string
 	// Schema is the name of the schema, "attune" when empty.
 	Schema string
-	// LockTimeout bounds each wait for a table lock, 150 ms when zero: for so long
-	// everything else on the table waits behind it.
+	// LockTimeout bounds each wait for a table lock, during which all other statements on the table wait; 150 ms
+	// when zero.
 	LockTimeout time.Duration
-	// WaitTimeout bounds how long Up and Down go on trying to get one file's locks,
-	// 5 min when zero.
+	// WaitTimeout bounds the attempts of Up and Down to get one file's locks, 5 min when zero.
 	WaitTimeout time.Duration
-	// WithoutWorkQueues adopts a schema although its work queues, which this engine
-	// does not dispatch, then wait.
+	// WithoutWorkQueues adopts a schema with work queues, which this engine does not dispatch.
 	WithoutWorkQueues bool
-	// HandBack is called by Down before it removes what was added to an adopted
-	// schema, so that the executor of the installation can go on. An error of it
-	// ends Down with nothing removed. Nil removes at once.
+	// HandBack lets the executor of the installation continue. Down calls it before it removes the additions
+	// to an adopted schema. After an error Down removes nothing. Nil removes at once.
 	HandBack func(ctx context.Context) error
-	// Logger receives one line per applied file, and one for each lock that is
-	// waited for; nil discards them.
+	// Logger logs each applied file and each wait for a lock; may be nil.
 	Logger *slog.Logger
 }
 
 var schemaName = regexp.MustCompile(`^[A-Za-z0-9_]{1,63}$`)
 
-// ErrSchemaName reports a schema name that is empty, too long or holds
-// anything but letters, digits and underscores.
+// ErrSchemaName reports an invalid schema name.
 var ErrSchemaName = errors.New("schema name must be 1 to 63 letters, digits or underscores")
 
 // ValidateSchema reports whether name may be used as database.schema.
@@ -62,15 +58,13 @@ func ValidateSchema(name string) error {
 	return nil
 }
 
-// SearchPath is the search_path of every connection that works in schema.
+// SearchPath is the search_path of every connection to the schema.
 func SearchPath(schema string) string {
 	return pgx.Identifier{schema}.Sanitize() + ", public"
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Schema == "" {
-		o.Schema = DefaultSchema
-	}
+	o.Schema = cmp.Or(o.Schema, DefaultSchema)
 	if err := ValidateSchema(o.Schema); err != nil {
 		return o, err
 	}
@@ -80,9 +74,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.WaitTimeout <= 0 {
 		o.WaitTimeout = defaultWaitTimeout
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o, nil
 }
 
@@ -97,7 +89,7 @@ func (o Options) connConfig() (*pgx.ConnConfig, error) {
 	cfg.RuntimeParams["search_path"] = SearchPath(o.Schema)
 	cfg.RuntimeParams["application_name"] = applicationName
 	cfg.RuntimeParams["lock_timeout"] = strconv.FormatInt(o.LockTimeout.Milliseconds(), 10)
-	// of building indexes, which blocks no writer
+	// for index builds, which block no writer
 	cfg.RuntimeParams["attune.wait_timeout"] = strconv.FormatInt(o.WaitTimeout.Milliseconds(), 10)
 	cfg.RuntimeParams["client_min_messages"] = "warning"
 	return cfg, nil

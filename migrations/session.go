@@ -21,8 +21,8 @@ type session struct {
 	conn *sql.Conn // holds the advisory lock
 }
 
-// withSession connects, takes the lock and runs fn. The lock ends with its
-// connection, so a process that dies never leaves it behind.
+// withSession connects, takes the lock and runs fn. The lock ends with its connection, so a killed process
+// releases it.
 func withSession(ctx context.Context, opts Options, fn func(context.Context, *session) error) (err error) {
 	opts, err = opts.withDefaults()
 	if err != nil {
@@ -32,12 +32,12 @@ func withSession(ctx context.Context, opts Options, fn func(context.Context, *se
 	if err != nil {
 		return err
 	}
-	// A commit that waits for the disk would hold its locks meanwhile; see durable.
+	// A commit that waits for the disk keeps its locks meanwhile; see durable.
 	db := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "SET synchronous_commit = off")
 		return err
 	}))
-	db.SetMaxIdleConns(0) // a file that failed half-way may have left settings behind
+	db.SetMaxIdleConns(0) // a failed file may leave settings in its connection
 	defer func() { err = errors.Join(err, db.Close()) }()
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -54,9 +54,8 @@ func withSession(ctx context.Context, opts Options, fn func(context.Context, *se
 	return fn(ctx, s)
 }
 
-// lock polls instead of waiting inside the server: a statement that waits for
-// an advisory lock holds a snapshot, and an index built concurrently by the
-// holder would wait for that snapshot in turn.
+// lock polls instead of waiting in the server: a waiting statement holds a snapshot, and a concurrent index
+// build of the lock's holder would wait for that snapshot in turn.
 func (s *session) lock(ctx context.Context) error {
 	for {
 		var locked bool
@@ -90,13 +89,12 @@ func (s *session) release(ctx context.Context) error {
 }
 
 func (s *session) createSchema(ctx context.Context) error {
-	// Looked up first, because CREATE SCHEMA needs a right that the owner of an
-	// existing schema may lack.
+	// CREATE SCHEMA needs a right that the owner of an existing schema may lack.
 	var exists bool
 	err := s.conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)",
 		s.opts.Schema).Scan(&exists)
 	if err != nil {
-		return fmt.Errorf("look for schema %s: %w", s.opts.Schema, err)
+		return fmt.Errorf("find schema %s: %w", s.opts.Schema, err)
 	}
 	if exists {
 		return nil
@@ -108,7 +106,7 @@ func (s *session) createSchema(ctx context.Context) error {
 	return nil
 }
 
-// origin tells what is in the schema and whether versions are recorded in it.
+// origin returns the origin of the schema, and whether it has a version table.
 func (s *session) origin(ctx context.Context) (Origin, bool, error) {
 	versions, err := s.hasTable(ctx, VersionTable)
 	if err != nil {
@@ -141,13 +139,12 @@ func (s *session) hasTable(ctx context.Context, name string) (bool, error) {
 	err := s.conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p'))`, s.opts.Schema, name).Scan(&exists)
 	if err != nil {
-		return false, fmt.Errorf("look for table %s: %w", name, err)
+		return false, fmt.Errorf("find table %s: %w", name, err)
 	}
 	return exists, nil
 }
 
-// durable commits once as the server does by default: with that, everything that was
-// committed before is on disk.
+// durable commits once with the server's default durability, which also flushes all earlier commits.
 func (s *session) durable(ctx context.Context) error {
 	_, err := s.conn.ExecContext(ctx, "UPDATE "+VersionTable+" SET is_applied = is_applied WHERE version_id = 0")
 	if err != nil {
@@ -156,12 +153,20 @@ func (s *session) durable(ctx context.Context) error {
 	return nil
 }
 
-// forget removes the record of versions after everything else is gone, so that
-// the schema is empty, or as it was before it was adopted.
-func (s *session) forget(ctx context.Context) error {
-	_, err := s.conn.ExecContext(ctx, "DROP TABLE IF EXISTS "+VersionTable+", attune_schema_origin")
+// scanRows reads all rows of a query. fields returns the destinations of a row.
+func scanRows[T any](ctx context.Context, s *session, fields func(*T) []any, query string, args ...any) (
+	all []T, err error) {
+	rows, err := s.conn.QueryContext(ctx, query, args...)
 	if err != nil {
-		return fmt.Errorf("forget schema version: %w", err)
+		return nil, err
 	}
-	return nil
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var one T
+		if err := rows.Scan(fields(&one)...); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
 }
