@@ -56,7 +56,7 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 	for i, fault := range script {
 		if !supervise.Sleep(ctx, pause) {
 			for _, left := range script[i:] {
-				d.recordMissed(left.name, errors.New("the time was over"))
+				d.recordMissed(left.name, errors.New("the demo ended before"))
 			}
 			break
 		}

@@ -240,7 +240,7 @@ func (d *Demo) runIncidents(ctx context.Context, news chan<- string) {
 		return
 	}
 	if !supervise.Sleep(ctx, pause) {
-		d.recordMissed("the incident", errors.New("the time was over"))
+		d.recordMissed("the incident", errors.New("the demo ended before"))
 		return
 	}
 	for {
