@@ -48,8 +48,8 @@ type Emitted struct {
 	OutboxID   int64     // of the outbox row of its message
 }
 
-// ErrPayload is wrapped by the error for a payload that is refused as a whole.
-var ErrPayload = errors.New("the payload cannot be taken")
+// ErrPayload reports a payload that is refused as a whole.
+var ErrPayload = errors.New("the payload is refused")
 
 // UnknownTriggerError reports that no trigger has the ref.
 type UnknownTriggerError struct {
@@ -59,10 +59,7 @@ type UnknownTriggerError struct {
 
 // Error names the ref and the nearest one.
 func (e *UnknownTriggerError) Error() string {
-	if e.Nearest == "" {
-		return fmt.Sprintf("there is no trigger %s", e.Ref)
-	}
-	return fmt.Sprintf("there is no trigger %s; the nearest is %s", e.Ref, e.Nearest)
+	return unknownText("trigger", e.Ref, e.Nearest)
 }
 
 // RuleMismatchError reports that a rule is missing, or belongs to another trigger.
@@ -74,9 +71,9 @@ type RuleMismatchError struct {
 // Error names the case.
 func (e *RuleMismatchError) Error() string {
 	if e.TriggerRef == "" {
-		return fmt.Sprintf("there is no rule %s", e.Ref)
+		return unknownText("rule", e.Ref, "")
 	}
-	return fmt.Sprintf("rule %s is of trigger %s", e.Ref, e.TriggerRef)
+	return fmt.Sprintf("rule %s belongs to trigger %s", e.Ref, e.TriggerRef)
 }
 
 // InvalidPayloadError lists all mistakes of a payload.
@@ -194,7 +191,7 @@ func (s *Submitter) triggers(ctx context.Context, events []Event) (map[string]tr
 		if _, ok := found[ref]; !ok {
 			known, err := s.store.KnownTriggers(ctx, hintRefs)
 			if err != nil {
-				known = nil // the hint is not worth a second error
+				known = nil // the hint is optional
 			}
 			return nil, &UnknownTriggerError{Ref: ref, Nearest: nearest.Of(ref, known)}
 		}
@@ -237,10 +234,10 @@ func (t trigger) check(event Event) (string, error) {
 	if text != nil {
 		var err error
 		if value, err = expr.FromJSON(text); err == nil && !json.Valid(text) {
-			err = errors.New("something follows its end")
+			err = errors.New("it has text after the end of the value")
 		}
 		if err != nil {
-			return "", fmt.Errorf("emit %s: %w: it is no JSON: %w", event.TriggerRef, ErrPayload, err)
+			return "", fmt.Errorf("emit %s: %w: it is not JSON: %w", event.TriggerRef, ErrPayload, err)
 		}
 	}
 	if err := bounds.JSON("payload", text); err != nil {
@@ -251,12 +248,12 @@ func (t trigger) check(event Event) (string, error) {
 	}
 	var compact bytes.Buffer
 	if text != nil {
-		_ = json.Compact(&compact, text) // it is valid
+		_ = json.Compact(&compact, text) // the text is valid
 	}
 	return compact.String(), nil
 }
 
-// mistakes are the mistakes of a payload; a missing payload counts as an empty one.
+// mistakes returns the mistakes of a payload; a missing payload counts as an empty one.
 func (t trigger) mistakes(value any) []schema.Mistake {
 	switch v := value.(type) {
 	case nil:
@@ -268,44 +265,29 @@ func (t trigger) mistakes(value any) []schema.Mistake {
 	}
 }
 
-// insertEvents writes rows and messages and leaves the publishing to the commit.
+// insertEvents writes rows and messages, which are published after the commit.
 func (s *Submitter) insertEvents(ctx context.Context, tx *store.Tx, rows store.InsertEventsParams,
 	done []Emitted) error {
-	made, err := tx.InsertEvents(ctx, rows)
+	inserted, err := tx.InsertEvents(ctx, rows)
 	if err != nil {
 		return fmt.Errorf("insert %d events: %w", len(done), err)
 	}
-	slices.SortFunc(made, func(a, b store.InsertEventsRow) int { return cmp.Compare(a.ID, b.ID) })
-	messages := make([]outbox.Message, len(made))
-	for i, row := range made {
+	slices.SortFunc(inserted, func(a, b store.InsertEventsRow) int { return cmp.Compare(a.ID, b.ID) })
+	messages := make([]outbox.Message, len(inserted))
+	for i, row := range inserted {
 		done[i].ID, done[i].Created = row.ID, row.Created
-		if messages[i], err = eventMessage(done[i], rows.Triggers[i], rows.Payloads[i]); err != nil {
-			return err
-		}
-	}
-	for begin := 0; begin < len(messages); begin += messagesPerRow {
-		part := messages[begin:min(begin+messagesPerRow, len(messages))]
-		id, err := outbox.Hand(ctx, tx, s.relay, part)
+		envelope := message.New(message.TypeEventCreated, message.EventCreated{
+			EventID: row.ID, TriggerID: &rows.Triggers[i], TriggerRef: done[i].TriggerRef,
+			Payload: json.RawMessage(cmp.Or(rows.Payloads[i], "null")),
+		}, row.Created, source)
+		body, err := envelope.Encode()
 		if err != nil {
-			return err
+			return fmt.Errorf("encode the message of event %d: %w", row.ID, err)
 		}
-		for i := range part {
-			done[begin+i].OutboxID = id
+		messages[i] = outbox.Message{
+			ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated,
+			Type: message.TypeEventCreated, Body: body,
 		}
 	}
-	return nil
-}
-
-func eventMessage(event Emitted, trigger int64, payload string) (outbox.Message, error) {
-	body := message.EventCreated{EventID: event.ID, TriggerID: &trigger, TriggerRef: event.TriggerRef,
-		Payload: json.RawMessage(cmp.Or(payload, "null"))}
-	envelope := message.New(message.TypeEventCreated, body, event.Created, source)
-	raw, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("encode the message of event %d: %w", event.ID, err)
-	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated,
-		Type: message.TypeEventCreated, Body: raw,
-	}, nil
+	return s.appendMessages(ctx, tx, messages, func(i int, row int64) { done[i].OutboxID = row })
 }

@@ -45,7 +45,7 @@ func TestEmitStoresRowAndMessageTogether(t *testing.T) {
 	require.JSONEq(t, `{"state":"open"}`, string(envelope.Payload.Payload))
 }
 
-// An event says which execution emitted it, if that exists.
+// An event has the execution that emitted it, if that exists.
 func TestEmitRecordsTheEmittingExecution(t *testing.T) {
 	t.Parallel()
 	b := events(t)
@@ -89,13 +89,13 @@ func TestEmitRefusals(t *testing.T) {
 		"there is no trigger zzzzzzz.qqqqqqqqq":                      {TriggerRef: "zzzzzzz.qqqqqqqqq"},
 		"there is no rule probe.none": {TriggerRef: "probe.free",
 			RuleRef: "probe.none"},
-		"rule probe.rule is of trigger probe.door": {TriggerRef: "probe.free",
+		"rule probe.rule belongs to trigger probe.door": {TriggerRef: "probe.free",
 			RuleRef: "probe.rule"},
-		"emit probe.free: the payload cannot be taken: it has 1048577 bytes, and": {TriggerRef: "probe.free",
+		"emit probe.free: the payload is refused: it has 1048577 bytes, and": {TriggerRef: "probe.free",
 			Payload: json.RawMessage(`"` + strings.Repeat("x", submit.MaxPayload-1) + `"`)},
-		"emit probe.free: the payload cannot be taken: it is no JSON: ": {TriggerRef: "probe.free",
+		"emit probe.free: the payload is refused: it is not JSON: ": {TriggerRef: "probe.free",
 			Payload: json.RawMessage(`{`)},
-		"emit probe.free: the payload cannot be taken: it is no JSON: something": {TriggerRef: "probe.free",
+		"emit probe.free: the payload is refused: it is not JSON: it has text": {TriggerRef: "probe.free",
 			Payload: json.RawMessage(`{} {}`)},
 		"the payload does not fit probe.door: state ": {TriggerRef: "probe.door"},
 		"the payload does not fit probe.door: state": {TriggerRef: "probe.door",

@@ -26,7 +26,7 @@ type known struct {
 	actions map[string]Action
 }
 
-func (k *known) keep(actions map[string]Action) {
+func (k *known) add(actions map[string]Action) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.actions) > maxKnown {
@@ -50,9 +50,9 @@ func (k *known) of(requests []Request) (map[string]Action, bool) {
 	return actions, true
 }
 
-// requestKnown requests executions of cached actions in one round trip. It returns nil if it
-// cannot: an action is not cached or has changed, parameters violate the cached schema, or the
-// requests exceed one outbox row or have secret parameters.
+// requestKnown requests executions of cached actions in one round trip. It returns nil if an action is not
+// cached or has changed, parameters violate the cached schema, or the requests exceed one outbox row or have
+// secret parameters.
 func (s *Submitter) requestKnown(ctx context.Context, requests []Request, configs []string) ([]Requested, error) {
 	if len(requests) > messagesPerRow {
 		return nil, nil
@@ -63,7 +63,7 @@ func (s *Submitter) requestKnown(ctx context.Context, requests []Request, config
 	}
 	secrets, err := s.examine(requests, slices.Clone(configs), actions)
 	if err != nil || len(secrets) > 0 {
-		return nil, nil //nolint:nilerr // judged again by the action as it is now
+		return nil, nil //nolint:nilerr // the caller checks the present action
 	}
 	rows, err := rowsOf(requests, configs, actions)
 	if err != nil {
@@ -79,12 +79,12 @@ func (s *Submitter) requestKnown(ctx context.Context, requests []Request, config
 	var done []Requested
 	err = s.store.Tx(ctx, "request executions", func(ctx context.Context, tx *store.Tx) error {
 		p := tx.Pipeline()
-		made := insertKnown(tx, p, s.relay, rows, actions, sent, bodies)
+		inserted := insertKnown(tx, p, s.relay, rows, actions, sent, bodies)
 		if err := p.Commit(ctx); err != nil {
 			return fmt.Errorf("insert %d executions: %w", len(requests), err)
 		}
 		done = nil
-		for i, row := range made.Rows() {
+		for i, row := range inserted.Rows() {
 			done = append(done,
 				Requested{ID: row.ID, ActionRef: requests[i].ActionRef, Created: row.Created, OutboxID: row.OutboxID})
 			sent[i].Body = bodies[i].of(row.ID, row.Created)
@@ -118,7 +118,7 @@ func insertKnown(
 		tails)
 }
 
-// rowsOf are the columns of the rows that requests insert.
+// rowsOf returns the columns of the rows of requests.
 func rowsOf(requests []Request, configs []string,
 	actions map[string]Action) (store.InsertRequestedExecutionsParams, error) {
 	rows := store.InsertRequestedExecutionsParams{Configs: configs}
@@ -138,10 +138,10 @@ func rowsOf(requests []Request, configs []string,
 	return rows, nil
 }
 
-// body is the text of a message around its time and the id of its row, which the database sets.
+// body is the text of a message without its time and the id of its row, which the database sets.
 type body struct{ head, middle, tail string }
 
-// rowTime is how the database writes the time of a row into a body.
+// rowTime is the database's format of the time in a body.
 const rowTime = "2006-01-02T15:04:05.000000Z"
 
 func (b body) of(id int64, created time.Time) []byte {
@@ -150,7 +150,7 @@ func (b body) of(id int64, created time.Time) []byte {
 
 var errOutline = errors.New("the message of a request has no place for its time and id")
 
-// outline is the message of a request without its body, and the body's parts.
+// outline returns the message of a request without its body, and the body's parts.
 func outline(action int64, request Request, config string) (outbox.Message, body, error) {
 	var noTime time.Time
 	whole, err := requestedMessage(store.InsertRequestedExecutionsRow{Created: noTime}, action, request, config)

@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// The second request of an action is stored by one statement: the same row and message as
-// the first, in order, whatever the parameters say, with options, and all or none.
+// The second request of an action is stored by one statement: the same row and message as the first, in order,
+// with any parameters and options, and all or none.
 func TestRequestsOfKnownActionsAreStoredAsTheFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -64,8 +64,7 @@ func TestRequestsOfKnownActionsAreStoredAsTheFirst(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`))
 }
 
-// Parameters are judged by the schema that the action has now, not by the one that was
-// looked up before, in either direction.
+// The present schema of the action judges the parameters, not the one of an earlier read, in both directions.
 func TestAKnownActionIsJudgedByItsSchemaOfNow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -84,7 +83,7 @@ func TestAKnownActionIsJudgedByItsSchemaOfNow(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM execution`))
 }
 
-// Without a relay of its own, engines hear of the row with its commit.
+// Without a relay of their own, engines read the row after its commit.
 func TestARequestOfAKnownActionTellsTheEngines(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -24,10 +24,10 @@ func (e *InvalidParamsError) Error() string {
 	return fmt.Sprintf("the parameters do not fit %s: %s", e.Ref, schema.Words(e.Mistakes))
 }
 
-// ErrSealed is wrapped by the error for secret parameters that cannot be stored.
-var ErrSealed = errors.New("secret parameters cannot be kept")
+// ErrSealed reports secret parameters that cannot be stored.
+var ErrSealed = errors.New("secret parameters cannot be stored")
 
-// Check returns the error of a request, and requests nothing.
+// Check returns the error that the request would have.
 func (s *Submitter) Check(ctx context.Context, request Request) error {
 	requests := []Request{request}
 	configs, err := configsOf(requests)

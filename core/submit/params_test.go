@@ -64,8 +64,7 @@ func TestParametersThatDoNotFitAreRefusedWithAllMistakes(t *testing.T) {
 		"defaults are not stored")
 }
 
-// upstream 52: nothing that is written holds a secret in the clear, but the row that
-// is meant to hold it, encrypted.
+// upstream 52: no written value holds a secret in the clear; one encrypted row holds it.
 func TestSecretParametersAreSealed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -115,6 +114,6 @@ func TestSecretParametersWithoutAKeyAreRefused(t *testing.T) {
 	})
 	require.ErrorIs(t, err, submit.ErrSealed)
 	require.EqualError(t, err,
-		"request probe.deploy: secret parameters cannot be kept: security.encryption_key is not set")
+		"request probe.deploy: secret parameters cannot be stored: security.encryption_key is not set")
 	require.Equal(t, 0, testkit.Count(t, b.store, "SELECT count(*) FROM execution"))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// source is the name under which requests are published.
+// source is the source_service of the messages.
 const source = "attune-executor"
 
 const (
@@ -28,7 +28,7 @@ const (
 	// maxConfigInMessage bounds the parameters in a request's message. The engine reads them from
 	// the row.
 	maxConfigInMessage = 1 << 20
-	// hintRefs bounds the refs that are read to find the nearest one.
+	// hintRefs bounds the refs among which the nearest one is searched.
 	hintRefs = 5000
 )
 
@@ -43,14 +43,12 @@ type Submitter struct {
 	known *known
 }
 
-// New makes a Submitter. Without a relay the sweep of a running engine publishes the messages
-// within seconds.
+// New returns a Submitter. Without a relay the sweep of a running engine publishes the messages within seconds.
 func New(st *store.Store, relay Relay) *Submitter {
 	return &Submitter{store: st, relay: relay, known: &known{actions: make(map[string]Action)}}
 }
 
-// WithKeyring returns a Submitter that can encrypt secret parameters. Without a key such requests
-// are refused.
+// WithKeyring returns a Submitter that can encrypt secret parameters. Without a key it refuses them.
 func (s *Submitter) WithKeyring(keys secret.Keyring) *Submitter {
 	with := *s
 	with.keys = keys
@@ -69,8 +67,8 @@ type Request struct {
 	Options *Options
 }
 
-// Options are the settings that a client of the HTTP API may make for its execution. Unset ones
-// come from the action; artifact retention without a setting keeps five versions.
+// Options are the settings of a client of the HTTP API for its execution. Unset ones come from the action;
+// artifact retention without a setting keeps five versions.
 type Options struct {
 	// Executor is the identity that the execution runs as. A missing identity counts as none.
 	Executor *int64 `json:"executor,omitempty"`
@@ -84,7 +82,7 @@ type Options struct {
 	ArtifactRetentionPolicy string `json:"artifact_retention_policy,omitempty"`
 	ArtifactRetentionLimit  int    `json:"artifact_retention_limit,omitempty"`
 
-	// What workers it may run at, as published.
+	// The constraints on its workers, as published.
 	WorkerSelector    json.RawMessage `json:"worker_selector,omitempty"`
 	WorkerTolerations json.RawMessage `json:"worker_tolerations,omitempty"`
 	WorkerAffinity    json.RawMessage `json:"worker_affinity,omitempty"`
@@ -107,10 +105,33 @@ type Requested struct {
 	OutboxID  int64     // of the outbox row of its message
 }
 
-// ErrPriority is wrapped by the error for a priority that does not exist.
+// Priority is the lane in which an execution waits, the value of execution.priority.
+type Priority int16
+
+// The lanes. Within one the executions start in the order of their requests.
+const (
+	PriorityLow    Priority = -1
+	PriorityNormal Priority = 0
+	PriorityHigh   Priority = 1
+)
+
+// ParsePriority reads the name of a lane.
+func ParsePriority(name string) (Priority, error) {
+	switch name {
+	case "high":
+		return PriorityHigh, nil
+	case "normal":
+		return PriorityNormal, nil
+	case "low":
+		return PriorityLow, nil
+	}
+	return PriorityNormal, fmt.Errorf("priority %q is unknown: use high, normal or low", name)
+}
+
+// ErrPriority reports an unknown priority.
 var ErrPriority = errors.New("the priority must be high, normal or low")
 
-// ErrParams is wrapped by the error for parameters that are not a JSON object.
+// ErrParams reports parameters that are not a JSON object.
 var ErrParams = errors.New("the parameters must be a JSON object")
 
 // UnknownActionError reports that no action has the ref.
@@ -121,10 +142,15 @@ type UnknownActionError struct {
 
 // Error names the ref and the nearest one.
 func (e *UnknownActionError) Error() string {
-	if e.Nearest == "" {
-		return fmt.Sprintf("there is no action %s", e.Ref)
+	return unknownText("action", e.Ref, e.Nearest)
+}
+
+func unknownText(kind, ref, nearest string) string {
+	text := fmt.Sprintf("there is no %s %s", kind, ref)
+	if nearest != "" {
+		text += "; the nearest is " + nearest
 	}
-	return fmt.Sprintf("there is no action %s; the nearest is %s", e.Ref, e.Nearest)
+	return text
 }
 
 // Request requests one execution.
@@ -147,7 +173,7 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 		return nil, err
 	}
 	for _, request := range requests {
-		if !request.Priority.valid() {
+		if request.Priority < PriorityLow || request.Priority > PriorityHigh {
 			return nil, fmt.Errorf("request %s: %w", request.ActionRef, ErrPriority)
 		}
 	}
@@ -159,7 +185,7 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 	if err != nil {
 		return nil, err
 	}
-	s.known.keep(actions)
+	s.known.add(actions)
 	secrets, err := s.examine(requests, configs, actions)
 	if err != nil {
 		return nil, err
@@ -221,11 +247,11 @@ func (s *Submitter) actions(ctx context.Context, requests []Request) (map[string
 func (s *Submitter) unknown(ctx context.Context, ref string) error {
 	refs, err := s.store.ActionRefs(ctx, hintRefs)
 	if err != nil {
-		refs = nil // the hint is not worth a second error
+		refs = nil // the hint is optional
 	}
 	near := nearest.Of(ref, refs)
 	if _, name, ok := strings.Cut(ref, "."); near == "" || !ok {
-		for _, known := range refs { // the right name without, or in another, pack
+		for _, known := range refs { // the same name without a pack, or in another one
 			_, knownName, _ := strings.Cut(known, ".")
 			if knownName == name || (!ok && knownName == ref) {
 				near = known
@@ -236,7 +262,7 @@ func (s *Submitter) unknown(ctx context.Context, ref string) error {
 	return &UnknownActionError{Ref: ref, Nearest: near}
 }
 
-// insert writes rows and messages and leaves the publishing to the commit.
+// insert writes rows and messages, which are published after the commit.
 func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request, configs []string,
 	actions map[string]Action) ([]Requested, error) {
 	params, err := rowsOf(requests, configs, actions)
@@ -257,18 +283,23 @@ func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request
 			return nil, err
 		}
 	}
-	for begin := 0; begin < len(messages); begin += messagesPerRow {
-		end := min(begin+messagesPerRow, len(messages))
-		part := messages[begin:end]
-		id, err := outbox.Hand(ctx, tx, s.relay, part)
+	return done, s.appendMessages(ctx, tx, messages, func(i int, row int64) { done[i].OutboxID = row })
+}
+
+// appendMessages appends messages to the outbox in parts. set receives the outbox row of each message.
+func (s *Submitter) appendMessages(ctx context.Context, tx *store.Tx, messages []outbox.Message, set func(int, int64)) error {
+	i := 0
+	for part := range slices.Chunk(messages, messagesPerRow) {
+		row, err := outbox.Hand(ctx, tx, s.relay, part)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for i := begin; i < end; i++ {
-			done[i].OutboxID = id
+		for range part {
+			set(i, row)
+			i++
 		}
 	}
-	return done, nil
+	return nil
 }
 
 func requestedMessage(row store.InsertRequestedExecutionsRow, action int64, request Request,

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// relay notes what it is told to publish.
+// relay records the messages that it should publish.
 type relay struct{ rows map[int64][]outbox.Message }
 
 func (r *relay) Published(id int64, messages []outbox.Message) { r.rows[id] = messages }

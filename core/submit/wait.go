@@ -9,8 +9,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// The pauses between two reads of an execution: short at first, because most end soon, then longer,
-// because the others may take hours.
+// The pauses between two reads of an execution grow, because most executions end soon and others take hours.
 const (
 	waitFirst = 20 * time.Millisecond
 	waitLast  = time.Second
@@ -22,8 +21,8 @@ type NotFoundError struct{ ID int64 }
 // Error names the execution.
 func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no execution %d", e.ID) }
 
-// Wait returns the execution once it has ended. It reads the row, so it needs neither the broker
-// nor an engine. It also waits for an unreachable database; only the end of ctx ends the wait.
+// Wait returns the execution after its end. It reads the row, so it needs neither the broker nor an engine. It
+// also waits for an unreachable database; only the end of ctx ends the wait.
 func (s *Submitter) Wait(ctx context.Context, id int64) (store.Execution, error) {
 	pause := waitFirst
 	for {
