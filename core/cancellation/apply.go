@@ -22,7 +22,7 @@ const MaxPage = 200
 // execution before it counts as unstarted.
 const GraceDefault = 30 * time.Second
 
-// Order is the author and the reason of a cancellation, and its configuration.
+// Order has the operator and the reason of a cancellation, and its configuration.
 type Order struct {
 	Actor  string
 	Reason string
@@ -36,7 +36,7 @@ type Order struct {
 	// WithoutStats leaves queue_stats unchanged.
 	WithoutStats bool
 
-	noted bool // the cancel requests are stored already
+	recorded bool // the cancel requests are already stored
 }
 
 func (o Order) withDefaults() Order {
@@ -50,7 +50,7 @@ func (o Order) withDefaults() Order {
 // Result is the outcome for one execution.
 type Result struct {
 	ID int64 `json:"id"`
-	// Repetition is the execution that repeats it and was stopped in its place.
+	// Repetition is its retry, which was stopped in its place.
 	Repetition int64         `json:"repetition,omitempty"`
 	ActionRef  string        `json:"action_ref,omitempty"`
 	Outcome    Outcome       `json:"outcome"`
@@ -58,21 +58,21 @@ type Result struct {
 	Status     attune.Status `json:"status,omitempty"` // the status now
 	WorkerID   int64         `json:"worker_id,omitempty"`
 	WorkerName string        `json:"worker_name,omitempty"`
-	// WorkerGone says that the worker is dead and got no message.
+	// WorkerGone reports that the worker is dead and got no message.
 	WorkerGone bool `json:"worker_gone,omitempty"`
 }
 
-// Acting is the execution that was changed.
+// Acting returns the id of the changed execution.
 func (r Result) Acting() int64 { return cmp.Or(r.Repetition, r.ID) }
 
-// Page is the result of one transaction. Its statements were sent; its messages were not: they go
-// into the outbox in the same transaction.
+// Page is the result of one transaction. Its messages are not sent yet: the caller appends them to the outbox
+// in the same transaction.
 type Page struct {
 	At       time.Time // of the transaction, by the database's clock
 	Results  []Result  // in order of id
 	Messages []outbox.Message
-	// Again are executions that were queued or repeated while their rows were being locked. They
-	// must be requested again.
+	// Again are executions that another transaction queued or retried before their rows were locked. The caller
+	// must pass them to Apply again.
 	Again []int64
 }
 
@@ -164,7 +164,7 @@ func factsOf(row store.CancelFactsRow) Facts {
 	}
 }
 
-// decide applies the table to every row. An execution that several ids lead to is decided once.
+// decide applies the table to every row, and once to an execution of several ids.
 func (p *page) decide() {
 	done := make(map[int64]bool, len(p.facts))
 	for _, target := range p.targets {
@@ -179,15 +179,14 @@ func (p *page) decide() {
 		rule := Decide(factsOf(row), p.order.Grace)
 		if !done[row.ID] {
 			done[row.ID] = true
-			p.take(row, rule)
+			p.record(row, rule)
 		}
 		p.Results = append(p.Results, resultOf(target, row, rule))
 	}
 }
 
-// take records the writes for one row. A failed execution gets a stored cancel request, so that it
-// is not repeated.
-func (p *page) take(row store.CancelFactsRow, rule Rule) {
+// record records the writes for one row.
+func (p *page) record(row store.CancelFactsRow, rule Rule) {
 	d := decided{CancelFactsRow: row, rule: rule}
 	switch rule.Step {
 	case StepEnd:
@@ -204,7 +203,7 @@ func (p *page) take(row store.CancelFactsRow, rule Rule) {
 
 func resultOf(target store.CancelTargetsRow, row store.CancelFactsRow, rule Rule) Result {
 	r := Result{
-		ID: target.Named, ActionRef: row.ActionRef, Outcome: outcomeOf(rule.Step), Was: row.Status, Status: row.Status,
+		ID: target.Named, ActionRef: row.ActionRef, Outcome: Ended, Was: row.Status, Status: row.Status,
 		WorkerID: row.Worker, WorkerName: row.WorkerName,
 	}
 	if target.Named != target.ID {
@@ -212,9 +211,9 @@ func resultOf(target store.CancelTargetsRow, row store.CancelFactsRow, rule Rule
 	}
 	switch rule.Step {
 	case StepEnd:
-		r.Status = attune.StatusCancelled
+		r.Outcome, r.Status = Cancelled, attune.StatusCancelled
 	case StepAsk, StepAgain, StepWait:
-		r.Status, r.WorkerGone = attune.StatusCanceling, row.Gone
+		r.Outcome, r.Status, r.WorkerGone = Asked, attune.StatusCanceling, row.Gone
 	case StepNone:
 	}
 	return r
@@ -238,8 +237,7 @@ func (p *page) missing(ids []int64) {
 	slices.SortFunc(p.Results, func(a, b Result) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// result is the result of an execution that is ended here, in the format of the published
-// scheduler.
+// result returns the result of a cancelled execution, in the format of the published scheduler.
 func (p *page) result(row store.CancelFactsRow) json.RawMessage {
 	result := map[string]any{
 		"error": "Cancelled", "message": cmp.Or(row.Reason, p.order.Reason, "cancelled on request"),
@@ -250,7 +248,7 @@ func (p *page) result(row store.CancelFactsRow) json.RawMessage {
 	}
 	raw, err := json.Marshal(result)
 	if err != nil {
-		return json.RawMessage(`{}`) // cannot happen: strings and a time
+		return json.RawMessage(`{}`) // impossible: strings and a time
 	}
 	return raw
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Every status has a line of the table, every move of it is legal, and terminal
-// ones have none (S8).
+// The table has every status, each of its transitions is legal, and terminal statuses have none (S8).
 func TestTheTableIsCompleteAndLegal(t *testing.T) {
 	t.Parallel()
 	for _, status := range attune.Statuses {
@@ -49,7 +48,7 @@ func TestTheTableIsCompleteAndLegal(t *testing.T) {
 	}
 }
 
-// One of every status: what it becomes, what is sent, and what is remembered.
+// One execution in every status: its next status, the messages, and the note.
 func TestWhatBecomesOfEveryStatus(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -64,7 +63,7 @@ func TestWhatBecomesOfEveryStatus(t *testing.T) {
 		name   string
 		id     int64
 		want   attune.Status
-		worker *testkit.WorkerRow // that is told
+		worker *testkit.WorkerRow // who gets a message
 	}{
 		{"requested", b.at(t, attune.StatusRequested, nil), attune.StatusCancelled, nil},
 		{"scheduling", b.at(t, attune.StatusScheduling, nil), attune.StatusCancelled, nil},
@@ -108,7 +107,7 @@ func TestWhatBecomesOfEveryStatus(t *testing.T) {
 	require.Zero(t, b.count(t, `SELECT count(*) FROM late_write`), "S8: nothing had to be refused")
 }
 
-// What has ended stays as it ended, and who does not exist is said not to.
+// An ended execution stays as it ended, and an unknown one is reported as unknown.
 func TestWhatHasEndedIsLeft(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -127,8 +126,7 @@ func TestWhatHasEndedIsLeft(t *testing.T) {
 	require.Equal(t, cancellation.Missing, result.Outcome)
 }
 
-// The one who is cancelled is the newest attempt, also one whose time has not
-// come; and its time does not come any more.
+// A cancel applies to the newest attempt, also one that is not due yet; it then never becomes due.
 func TestARepetitionIsCancelledInThePlaceOfWhatItRepeats(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -150,7 +148,7 @@ func TestARepetitionIsCancelledInThePlaceOfWhatItRepeats(t *testing.T) {
 	require.Zero(t, b.count(t, `SELECT count(*) FROM execution_retry WHERE waiting`))
 }
 
-// A question dies with its execution, and so does a workflow (upstream 51).
+// A cancel of an execution ends its inquiry, and its workflow (upstream 51).
 func TestWhatHangsOnACancelledExecutionEndsWithIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -177,7 +175,7 @@ func TestAWorkerThatIsGoneIsNotAsked(t *testing.T) {
 	require.Empty(t, sent)
 }
 
-// Who asked first is who is remembered, but a note that names nobody is completed.
+// The note keeps the first requester, but a later cancel completes a note without one.
 func TestTheNoteSaysWhoAskedFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -192,7 +190,7 @@ func TestTheNoteSaysWhoAskedFirst(t *testing.T) {
 		`SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`, id))
 }
 
-// Preview says what Apply does, and does nothing.
+// Preview returns what Apply would do, and changes nothing.
 func TestPreviewSaysWhatApplyDoes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -229,8 +227,8 @@ func TestAPageHasItsBound(t *testing.T) {
 	require.ErrorContains(t, err, "at most 200")
 }
 
-// Whoever is repeated, or begins to wait, while his row is being locked is not
-// decided on what was read before: he is asked for again, and then has it.
+// An execution that is retried, or starts to wait, while its row is being locked is not decided by the older read:
+// the cancel is asked for again, and then includes it.
 func TestWhatMovesWhileItsRowIsLockedIsDecidedAnew(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -22,8 +22,8 @@ type Step string
 // The steps.
 const (
 	StepEnd   Step = "end"   // it becomes cancelled now
-	StepAsk   Step = "ask"   // it becomes canceling, and its worker, if any, is told to stop it
-	StepAgain Step = "again" // it is canceling; its worker is told again
+	StepAsk   Step = "ask"   // it becomes canceling, and its worker, if any, gets a cancel request
+	StepAgain Step = "again" // it is canceling, and its worker gets another cancel request
 	StepWait  Step = "wait"  // it is canceling, and ends with the last of its children
 	StepNone  Step = "none"  // it has already ended
 )
@@ -39,21 +39,20 @@ type Rule struct {
 
 // Rules is the decision table; the first matching row decides. Terminal statuses have no row.
 var Rules = []Rule{
-	{attune.StatusRequested, nil, StepEnd, false,
-		"it waits, and is taken out of its line; a repetition whose time has not come stands in none"},
+	{attune.StatusRequested, nil, StepEnd, false, "it is removed from its queue; a scheduled retry is in no queue"},
 	{attune.StatusScheduling, nil, StepEnd, false, "its start is not finished, and the guard of the start fails"},
-	{attune.StatusScheduled, noWorker, StepEnd, false, "nobody has it"},
+	{attune.StatusScheduled, noWorker, StepEnd, false, "no worker has it"},
 	{attune.StatusScheduled, fenced, StepEnd, true,
-		"its worker starts nothing whose row is not scheduled for it; the message spares it a look"},
+		"its worker starts only rows that are scheduled for it; the message saves it a query"},
 	{attune.StatusScheduled, nil, StepAsk, true,
-		"its worker may be starting it; such workers look for canceling before they start"},
+		"its worker may be starting it; such workers check for canceling before they start"},
 	{attune.StatusRunning, tends, StepAsk, false, "a workflow: it ends with the last of its children"},
-	{attune.StatusRunning, noWorker, StepEnd, false, "a parent or a question: no process runs it"},
+	{attune.StatusRunning, noWorker, StepEnd, false, "a parent or an inquiry: no process runs it"},
 	{attune.StatusRunning, nil, StepAsk, true, "its worker stops the process and writes the end"},
 	{attune.StatusCanceling, tends, StepWait, false, "a workflow: it ends with the last of its children"},
-	{attune.StatusCanceling, noWorker, StepEnd, false, "nobody is left to stop it"},
+	{attune.StatusCanceling, noWorker, StepEnd, false, "no worker is left to stop it"},
 	{attune.StatusCanceling, fencedUnstarted, StepEnd, true, "it was not started, and its worker will not start it"},
-	{attune.StatusCanceling, lateUnstarted, StepEnd, true, "its worker has not started it in all that time"},
+	{attune.StatusCanceling, lateUnstarted, StepEnd, true, "its worker has not started it within the grace"},
 	{attune.StatusCanceling, nil, StepAgain, true, "the message may have been lost"},
 }
 
@@ -80,20 +79,8 @@ type Outcome string
 // The outcomes.
 const (
 	Cancelled Outcome = "cancelled"    // it has ended
-	Asked     Outcome = "stop asked"   // its worker was told to stop it, or its children were
+	Asked     Outcome = "stop asked"   // its worker, or its children's workers, got a cancel request
 	Ended     Outcome = "has ended"    // it had already ended
 	Missing   Outcome = "not found"    // the execution does not exist
-	Moving    Outcome = "keeps moving" // it changed during every try
+	Moving    Outcome = "keeps moving" // it changed during every attempt
 )
-
-// outcomeOf is the outcome of a step.
-func outcomeOf(step Step) Outcome {
-	switch step {
-	case StepEnd:
-		return Cancelled
-	case StepAsk, StepAgain, StepWait:
-		return Asked
-	default:
-		return Ended
-	}
-}

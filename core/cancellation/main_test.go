@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// relay records what was committed, instead of a broker.
+// relay records committed messages in place of a broker.
 type relay struct {
 	mu       sync.Mutex
 	messages []outbox.Message
@@ -30,7 +30,7 @@ func (r *relay) Published(_ int64, messages []outbox.Message) {
 	r.messages = append(r.messages, messages...)
 }
 
-// take returns the recorded messages of a type, and forgets all.
+// take returns the recorded messages of a type, and deletes all.
 func (r *relay) take(kind string) []outbox.Message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *relay) take(kind string) []outbox.Message {
 type bundle struct {
 	store  *store.Store
 	action testkit.ActionRow
-	fenced testkit.WorkerRow // runs no attempt but the one the row names
+	fenced testkit.WorkerRow // runs only the attempt that the row has
 	plain  testkit.WorkerRow // does not know of attempts
 }
 
@@ -61,7 +61,7 @@ func setup(t *testing.T) *bundle {
 	}
 }
 
-// at makes an execution that is in a status at a worker.
+// at makes an execution in a status at a worker.
 func (b *bundle) at(t *testing.T, status attune.Status, worker *testkit.WorkerRow,
 	options ...func(*testkit.ExecutionRow)) int64 {
 	t.Helper()
@@ -74,7 +74,7 @@ func (b *bundle) at(t *testing.T, status attune.Status, worker *testkit.WorkerRo
 	return testkit.Execution(t, b.store, b.action, options...).ID
 }
 
-// retryOf makes the repetition of an execution that has ended.
+// retryOf makes the retry of an ended execution.
 func (b *bundle) retryOf(t *testing.T, failed int64, status attune.Status, waiting bool) int64 {
 	t.Helper()
 	id := b.at(t, status, nil, func(e *testkit.ExecutionRow) { e.RetryCount, e.OriginalExecution = 1, &failed })
@@ -96,7 +96,7 @@ func (b *bundle) apply(ctx context.Context, order cancellation.Order,
 	return page, err
 }
 
-// one cancels one execution and returns what became of it.
+// one cancels one execution and returns the outcome.
 func (b *bundle) one(t *testing.T, id int64) (cancellation.Result, []outbox.Message) {
 	t.Helper()
 	page, err := b.apply(testkit.Context(t), cancellation.Order{Actor: "ann", Reason: "enough"}, id)
@@ -106,7 +106,7 @@ func (b *bundle) one(t *testing.T, id int64) (cancellation.Result, []outbox.Mess
 	return page.Results[0], page.Messages
 }
 
-// requireEnd checks S14: the message says what the row says.
+// requireEnd checks S14: the message agrees with the row.
 func (b *bundle) requireEnd(t *testing.T, id int64, m outbox.Message) {
 	t.Helper()
 	require.Equal(t, message.TypeExecutionCompleted, m.Type)

@@ -11,9 +11,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// The poll looks every few seconds, and a walk over a tree many times: neither
-// may read all executions to find a few, whether or not the statistics know how
-// many there are, and whether or not the plan is made for the arguments.
+// The poll runs every few seconds, and a walk over a tree many times. Neither may read all executions to find a
+// few, whether or not the statistics have their number, and with generic and custom plans.
 func TestStatementsFindRowsByKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

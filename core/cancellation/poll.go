@@ -20,24 +20,22 @@ type Config struct {
 	Grace time.Duration
 	// StaleAfter is the heartbeat age from which a worker counts as dead. Default 90 s.
 	StaleAfter time.Duration
-	// Keep is how long the cancel request of an execution that was cancelled, or succeeded anyway,
-	// is kept. Default 1 min.
+	// Keep is the retention of the cancel request of a cancelled or completed execution. Default 1 min.
 	Keep time.Duration
-	// KeepFailed is the same for an execution that failed, timed out or was abandoned: a
-	// redelivered report of its end within that time does not repeat it. Default 168 h.
+	// KeepFailed is the same for a failed, timed out or abandoned execution: a redelivered report of its end
+	// within that time does not retry it. Default 168 h.
 	KeepFailed time.Duration
 	// WithoutStats leaves queue_stats unchanged.
 	WithoutStats bool
 }
 
 func (c Config) withDefaults() Config {
-	for _, field := range []struct {
-		value   *time.Duration
-		meaning time.Duration
-	}{{&c.Interval, 5 * time.Second}, {&c.Grace, GraceDefault}, {&c.StaleAfter, 90 * time.Second},
-		{&c.Keep, time.Minute}, {&c.KeepFailed, 7 * 24 * time.Hour}} {
-		if *field.value <= 0 {
-			*field.value = field.meaning
+	for value, otherwise := range map[*time.Duration]time.Duration{
+		&c.Interval: 5 * time.Second, &c.Grace: GraceDefault, &c.StaleAfter: 90 * time.Second, &c.Keep: time.Minute,
+		&c.KeepFailed: 7 * 24 * time.Hour,
+	} {
+		if *value <= 0 {
+			*value = otherwise
 		}
 	}
 	return c
@@ -48,8 +46,8 @@ type Relay interface {
 	Published(row int64, messages []outbox.Message)
 }
 
-// Poll is the backstop of cancellations: it reads all cancel requests of live executions and
-// applies the decision table again. Every replica runs it; one at a time works.
+// Poll reads all cancel requests of live executions and applies the decision table again. Every replica runs
+// it; one replica at a time works.
 type Poll struct {
 	*supervise.Loop
 
@@ -59,15 +57,15 @@ type Poll struct {
 	logger *slog.Logger
 
 	after int64             // start of the next page
-	told  map[int64]float64 // per execution, the age of the request at the last action
+	acted map[int64]float64 // per execution, the age of the request at the last action
 	seen  map[int64]float64 // the same, of this pass
 }
 
-// NewPoll makes the poll.
+// NewPoll builds the poll.
 func NewPoll(cfg Config, st *store.Store, relay Relay, logger *slog.Logger, metrics *supervise.Metrics) *Poll {
 	p := &Poll{
 		cfg: cfg.withDefaults(), store: st, relay: relay, logger: logger,
-		told: make(map[int64]float64), seen: make(map[int64]float64),
+		acted: make(map[int64]float64), seen: make(map[int64]float64),
 	}
 	p.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "cancels", Interval: p.cfg.Interval, Timeout: 30 * time.Second, Jitter: 0.2,
@@ -76,8 +74,7 @@ func NewPoll(cfg Config, st *store.Store, relay Relay, logger *slog.Logger, metr
 	return p
 }
 
-// tick processes all cancel requests, a page a transaction. It skips a failing page, so that it
-// does not hide the next ones.
+// tick processes all cancel requests, a page per transaction. It skips a failing page.
 func (p *Poll) tick(ctx context.Context) error {
 	var failed error
 	for {
@@ -92,14 +89,13 @@ func (p *Poll) tick(ctx context.Context) error {
 			}
 		}
 		if !full {
-			p.told, p.seen = p.seen, make(map[int64]float64, len(p.seen))
+			p.acted, p.seen = p.seen, make(map[int64]float64, len(p.seen))
 			return failed
 		}
 	}
 }
 
-// page processes one page and reports whether there are more. won is false if another replica
-// works.
+// page processes one page. full reports that there are more, won that no other replica works.
 func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
 	after := p.after
 	for attempt := 1; ; attempt++ {
@@ -127,7 +123,7 @@ func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
 func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsRow) error {
 	order := Order{
 		Source: "attune-executor", Grace: p.cfg.Grace, StaleAfter: p.cfg.StaleAfter, WithoutStats: p.cfg.WithoutStats,
-		noted: true,
+		recorded: true,
 	}
 	var live, strayed, old []int64
 	asked := make(map[int64]float64, len(rows))
@@ -145,7 +141,7 @@ func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsR
 	}
 	if len(old) > 0 {
 		if err := tx.PruneCancels(ctx, old); err != nil {
-			return fmt.Errorf("forget %d cancellations: %w", len(old), err)
+			return fmt.Errorf("delete %d cancel requests: %w", len(old), err)
 		}
 	}
 	due, err := p.due(ctx, tx.Queries, order, live, asked)
@@ -170,8 +166,7 @@ func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsR
 	return nil
 }
 
-// due are the live executions that need an action now: they can end at once, or their next message
-// is due.
+// due returns the live executions that can end now or whose next message is due.
 func (p *Poll) due(ctx context.Context, queries *store.Queries, order Order, live []int64,
 	asked map[int64]float64) ([]int64, error) {
 	if len(live) == 0 {
@@ -183,7 +178,7 @@ func (p *Poll) due(ctx context.Context, queries *store.Queries, order Order, liv
 	}
 	var due []int64
 	for _, row := range rows {
-		before, known := p.told[row.ID]
+		before, known := p.acted[row.ID]
 		switch rule := Decide(factsOf(row), p.cfg.Grace); {
 		case rule.Step == StepAgain && !row.Gone && askAgain(before, asked[row.ID]), rule.Step == StepEnd,
 			rule.Step == StepAsk:
@@ -195,14 +190,13 @@ func (p *Poll) due(ctx context.Context, queries *store.Queries, order Order, liv
 	return due, nil
 }
 
-// distances are the ages of a request, in seconds, at which its worker is told again; after the
-// last one, every lastDistance.
+// distances are the ages of a request, in seconds, at which its worker gets another message; after the last
+// one, every lastDistance.
 var distances = []float64{10, 40, 100}
 
 const lastDistance = 120
 
-// askAgain reports whether a worker that was told at request age before must be told again at age
-// asked.
+// askAgain reports whether the next message is due at request age asked, after one at age before.
 func askAgain(before, asked float64) bool {
 	for _, distance := range distances {
 		if before < distance && asked >= distance {

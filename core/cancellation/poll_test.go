@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// poll starts a poll that looks often.
+// poll starts a poll with short intervals.
 func (b *bundle) poll(t *testing.T, change ...func(*cancellation.Config)) *relay {
 	t.Helper()
 	cfg := cancellation.Config{Interval: 20 * time.Millisecond, Grace: time.Minute}
@@ -26,7 +26,7 @@ func (b *bundle) poll(t *testing.T, change ...func(*cancellation.Config)) *relay
 	return sent
 }
 
-// asked makes an execution that shall stop since a while.
+// asked makes an execution with a cancel request of some age.
 func (b *bundle) asked(t *testing.T, since time.Duration, status attune.Status, worker *testkit.WorkerRow,
 	started bool) int64 {
 	t.Helper()
@@ -41,7 +41,7 @@ func (b *bundle) asked(t *testing.T, since time.Duration, status attune.Status, 
 	return id
 }
 
-// A message that was lost is sent again, once at each distance.
+// A lost message is sent again, once after each interval.
 func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -58,7 +58,7 @@ func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
 		return len(first) > 0
 	}, testkit.TestTimeout)
 	require.Equal(t, []int64{late}, first)
-	// Some looks later nothing more has been sent; when its next moment comes, it is.
+	// Nothing more is sent for some polls, until the next interval has passed.
 	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = at - interval '30 seconds' WHERE execution = $1`, late)
 	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 },
 		testkit.TestTimeout)
@@ -68,9 +68,9 @@ func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, young))
 }
 
-// What its worker never started, and what has no worker, is ended, by name of
-// whoever asked; S14: once.
-func TestWhatNobodyRunsIsEnded(t *testing.T) {
+// The poll ends executions that their worker never started or that have no worker, in the name of the requester;
+// S14: once.
+func TestAnExecutionWithoutAWorkerIsEnded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	waits := b.asked(t, 20*time.Second, attune.StatusCanceling, &b.plain, false)
@@ -95,8 +95,8 @@ func TestWhatNobodyRunsIsEnded(t *testing.T) {
 	}
 }
 
-// A worker that writes running without looking has overwritten the cancel: it is
-// asked for again, and again the row says so.
+// A worker that writes running without a check has overwritten the cancel: the poll asks again, and the row shows
+// it again.
 func TestWhatWasWrittenBackToRunningIsStoppedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -111,8 +111,8 @@ func TestWhatWasWrittenBackToRunningIsStoppedAgain(t *testing.T) {
 		testkit.TestTimeout)
 }
 
-// The notes of what has ended are forgotten after a while, later of what would be
-// repeated if its end were reported once more.
+// The notes of ended executions are deleted after a while. The notes of executions that a repeated report of their
+// end would retry are deleted later.
 func TestNotesAreForgottenWhenNothingDependsOnThem(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -129,7 +129,7 @@ func TestNotesAreForgottenWhenNothingDependsOnThem(t *testing.T) {
 	require.True(t, noted(young))
 }
 
-// More than a page: none hides those behind it.
+// With more than one page, none hides the ones after it.
 func TestThePollReadsAllPages(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -145,8 +145,7 @@ func TestThePollReadsAllPages(t *testing.T) {
 	require.Equal(t, n, b.count(t, `SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox`), "one end each")
 }
 
-// What was repeated although a stop had been asked for, by a batch of an older
-// make, is stopped; what somebody repeats by hand afterwards is not.
+// A retry that an older engine made in spite of a cancel request is stopped; a later retry by an operator is not.
 func TestARepetitionAgainstTheNoteIsStopped(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -12,30 +12,29 @@ import (
 // MaxTree bounds the executions of one walk.
 const MaxTree = 100_000
 
-// ErrTooMany reports that a tree exceeds MaxTree. The visited executions are done; another call
-// continues.
+// ErrTooMany reports that a tree exceeds MaxTree. Another call continues with the remaining executions.
 var ErrTooMany = fmt.Errorf("the tree has more than %d executions", MaxTree)
 
-// maxLooks bounds how often a walk at its end looks for new children.
-const maxLooks = 20
+// maxSearches bounds the searches for new children at the end of a walk.
+const maxSearches = 20
 
 // maxTries bounds the decisions about one execution.
 const maxTries = 10
 
-// Walk lists executions page by page and, of a tree, their children. It looks for children after
-// their parent was processed, and at the end again until no new ones appear. It is not safe for
-// concurrent use.
+// Walk returns executions page by page and, of a tree, their children. It searches children after the
+// processing of their parent, and at the end again until no new ones appear. It is not safe for concurrent
+// use.
 type Walk struct {
 	tree    bool
 	pending []int64       // to return next, in this order
-	grown   []int64       // returned since the last look for children
+	grown   []int64       // returned since the last search for children
 	all     []int64       // all returned executions, once each
 	seen    map[int64]int // how often each was returned
-	looks   int
-	// AsDefined excludes running tasks of workflows that let them finish when the workflow is
-	// cancelled.
+	// searches counts the searches for new children of all executions.
+	searches int
+	// AsDefined excludes running tasks of workflows whose definition lets them finish.
 	AsDefined bool
-	// Stuck are executions that changed during every try.
+	// Stuck are executions that changed during every attempt.
 	Stuck []int64
 }
 
@@ -78,12 +77,13 @@ func (w *Walk) Next(ctx context.Context, queries *store.Queries) ([]int64, error
 	return page, nil
 }
 
-// Again returns executions for another decision. It adds repetitions that were stopped in their
-// place, whose children belong to the tree too. Executions without tries left become Stuck.
+// Again queues executions for another decision. It adds the retries that were stopped in their place, whose
+// children belong to the tree too. Executions without attempts left become Stuck.
 func (w *Walk) Again(page *Page) {
 	for _, r := range page.Results {
-		if r.Repetition != 0 && w.tree {
-			w.visit(r.Repetition)
+		if _, known := w.seen[r.Repetition]; r.Repetition != 0 && w.tree && !known {
+			w.seen[r.Repetition] = 1
+			w.all, w.grown = append(w.all, r.Repetition), append(w.grown, r.Repetition)
 		}
 	}
 	for _, id := range page.Again {
@@ -95,49 +95,34 @@ func (w *Walk) Again(page *Page) {
 	}
 }
 
-// visit counts an execution as returned.
-func (w *Walk) visit(id int64) {
-	if _, known := w.seen[id]; !known {
-		w.seen[id] = 1
-		w.all, w.grown = append(w.all, id), append(w.grown, id)
-	}
-}
-
-// grow finds the children of newly returned executions, or without new ones the children of all. It
-// reports false at the end.
+// grow finds the children of newly returned executions or, without new ones, the children of all. It returns
+// false at the end.
 func (w *Walk) grow(ctx context.Context, queries *store.Queries) (bool, error) {
 	parents := w.grown
 	w.grown = nil
 	if len(parents) == 0 {
 		parents = w.all
-		if w.looks++; w.looks > maxLooks {
+		if w.searches++; w.searches > maxSearches {
 			return false, errors.New(
 				"children are created faster than they are cancelled: cancel the execution that creates them")
 		}
 	}
 	before := len(w.pending)
 	for part := range slices.Chunk(parents, MaxPage) {
-		if err := w.children(ctx, queries, part); err != nil {
-			return false, err
+		ids, err := queries.CancelChildren(ctx, part, w.AsDefined, MaxTree+1)
+		if err != nil {
+			return false, fmt.Errorf("find the children of %d executions: %w", len(part), err)
+		}
+		if w.add(ids); len(w.seen) > MaxTree {
+			return false, ErrTooMany
 		}
 	}
 	found := len(w.pending) > before
-	// After a look at the new ones, one look at all of them ends the walk.
-	return found || len(parents) < len(w.all) || w.looks == 0, nil
+	// After a search for children of the new ones, one search for children of all ends the walk.
+	return found || len(parents) < len(w.all) || w.searches == 0, nil
 }
 
-func (w *Walk) children(ctx context.Context, queries *store.Queries, parents []int64) error {
-	ids, err := queries.CancelChildren(ctx, parents, w.AsDefined, MaxTree+1)
-	if err != nil {
-		return fmt.Errorf("find the children of %d executions: %w", len(parents), err)
-	}
-	if w.add(ids); len(w.seen) > MaxTree {
-		return ErrTooMany
-	}
-	return nil
-}
-
-// Preview returns what Apply would do about these executions now, without locks or writes.
+// Preview returns the results that Apply would have now, without locks or writes.
 func Preview(ctx context.Context, queries *store.Queries, order Order, ids []int64) ([]Result, error) {
 	p := &page{order: order.withDefaults()}
 	var err error

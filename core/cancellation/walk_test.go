@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// walk cancels a tree to its end; after is called after every page.
+// walk cancels a tree to its end and calls after after every page.
 func (b *bundle) walk(t *testing.T, after func(page []int64), ids ...int64) (visited []int64, stuck []int64) {
 	t.Helper()
 	w := cancellation.NewWalk(ids, true)
@@ -37,8 +37,8 @@ func child(parent int64) func(*testkit.ExecutionRow) {
 	return func(e *testkit.ExecutionRow) { e.Parent = &parent }
 }
 
-// Parents come before their children, whatever has ended in between is passed
-// through, and a repetition's children belong to the tree.
+// Parents come before their children, the walk passes through ended executions, and the children of a retry belong
+// to the tree.
 func TestATreeIsCancelledFromItsRootDown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -62,8 +62,7 @@ func TestATreeIsCancelledFromItsRootDown(t *testing.T) {
 	require.Equal(t, 5, b.count(t, `SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox`), "one end each")
 }
 
-// Children that are born while the tree is being cancelled are cancelled too, by
-// whomever and at whatever depth.
+// Children that start while the tree is being cancelled are cancelled too, at any depth and by any service.
 func TestChildrenBornMeanwhileAreCancelled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -71,7 +70,7 @@ func TestChildrenBornMeanwhileAreCancelled(t *testing.T) {
 	parent := b.at(t, attune.StatusRunning, nil, child(root))
 	born := 0
 	visited, _ := b.walk(t, func([]int64) {
-		if born < 3 { // whoever read the parent before it was cancelled
+		if born < 3 { // by a service that read the parent before its cancel
 			born++
 			b.at(t, attune.StatusRequested, nil, child(parent))
 			b.at(t, attune.StatusRequested, nil, child(root))
@@ -81,9 +80,8 @@ func TestChildrenBornMeanwhileAreCancelled(t *testing.T) {
 	require.Zero(t, b.count(t, `SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`))
 }
 
-// A storm: while a tree is cancelled by two at once, others let children be born
-// under whatever parent they still see alive. Nothing is left, and every end was
-// written once (S14, S15).
+// Stress: while two services cancel a tree, others start children of every parent that they still see as active.
+// Nothing is left, and every end was written once (S14, S15).
 func TestATreeIsCancelledByTwoWhileItGrows(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -94,7 +92,7 @@ func TestATreeIsCancelledByTwoWhileItGrows(t *testing.T) {
 	for range 3 {
 		makers.Go(func() {
 			for range 60 {
-				// As an engine does: it looks at the parent, then inserts.
+				// Like an engine, it reads the parent and then inserts.
 				tag, err := b.store.Pool().Exec(ctx, `WITH parent AS (
 						SELECT id FROM execution WHERE status = 'running' AND worker IS NULL ORDER BY random() LIMIT 1)
 					INSERT INTO execution (action, action_ref, parent, status)
@@ -117,7 +115,7 @@ func TestATreeIsCancelledByTwoWhileItGrows(t *testing.T) {
 	}
 	walks.Wait()
 	makers.Wait()
-	// Who looked at a parent before its end may have inserted after the last look.
+	// A service that read a parent before its end may have inserted after the last walk.
 	require.NoError(t, b.walkQuietly(ctx, root))
 	require.Zero(t, b.count(t, `SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`))
 	require.Equal(t, b.count(t, `SELECT count(*) FROM execution`),

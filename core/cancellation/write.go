@@ -15,11 +15,27 @@ import (
 // write stores the decisions, in one round trip.
 func (p *page) write(ctx context.Context, tx *store.Tx) error {
 	pipe := tx.Pipeline()
-	if noted := p.noted(); len(noted) > 0 {
-		pipe.Exec(store.NoteCancels, p.order.Actor, p.order.Reason, noted)
+	if recorded := p.recorded(); len(recorded) > 0 {
+		pipe.Exec(store.NoteCancels, p.order.Actor, p.order.Reason, recorded)
 	}
-	p.writeEnded(pipe)
-	p.writeAsked(pipe)
+	var ended, asked columns
+	var results []string
+	for _, d := range p.ended {
+		ended.add(d)
+		results = append(results, string(d.result))
+	}
+	for _, d := range p.asked {
+		if d.rule.Step == StepAsk {
+			asked.add(d)
+		}
+	}
+	if len(ended.ids) > 0 {
+		pipe.Exec(store.EndCancelled, ended.ids, ended.statuses, ended.workers, ended.attempts, results)
+		pipe.Exec(store.CancelFollowers, ended.ids)
+	}
+	if len(asked.ids) > 0 {
+		pipe.Exec(store.AskToStop, asked.ids, asked.statuses, asked.workers, asked.attempts)
+	}
 	if p.ledger != nil && len(p.left) > 0 {
 		p.ledger.Write(pipe)
 	}
@@ -27,15 +43,27 @@ func (p *page) write(ctx context.Context, tx *store.Tx) error {
 		return nil
 	}
 	if err := pipe.Send(ctx); err != nil {
-		return fmt.Errorf("cancel %d executions and ask for %d: %w", len(p.ended), len(p.asked), err)
+		return fmt.Errorf("cancel %d executions and send requests for %d: %w", len(p.ended), len(p.asked), err)
 	}
 	return nil
 }
 
-// noted are the executions whose cancel request is stored: all changed ones, and failed ones that
-// might be repeated.
-func (p *page) noted() []int64 {
-	if p.order.noted {
+// columns are the values that the rows must still have.
+type columns struct {
+	ids, workers []int64
+	statuses     []string
+	attempts     []int32
+}
+
+func (c *columns) add(d decided) {
+	c.ids, c.workers = append(c.ids, d.ID), append(c.workers, d.Worker)
+	c.statuses, c.attempts = append(c.statuses, string(d.Status)), append(c.attempts, d.Attempt)
+}
+
+// recorded returns the executions whose cancel request is stored: all changed ones, and failed ones, which
+// must not be retried.
+func (p *page) recorded() []int64 {
+	if p.order.recorded {
 		return nil
 	}
 	var ids []int64
@@ -53,38 +81,8 @@ func (p *page) noted() []int64 {
 	return ids
 }
 
-func (p *page) writeEnded(pipe *store.Pipeline) {
-	n := len(p.ended)
-	if n == 0 {
-		return
-	}
-	ids, workers, attempts := make([]int64, n), make([]int64, n), make([]int32, n)
-	statuses, results := make([]string, n), make([]string, n)
-	for i, d := range p.ended {
-		ids[i], workers[i], attempts[i] = d.ID, d.Worker, d.Attempt
-		statuses[i], results[i] = string(d.Status), string(d.result)
-	}
-	pipe.Exec(store.EndCancelled, ids, statuses, workers, attempts, results)
-	pipe.Exec(store.CancelFollowers, ids)
-}
-
-func (p *page) writeAsked(pipe *store.Pipeline) {
-	var ids, workers []int64
-	var statuses []string
-	var attempts []int32
-	for _, d := range p.asked {
-		if d.rule.Step == StepAsk {
-			ids, statuses = append(ids, d.ID), append(statuses, string(d.Status))
-			workers, attempts = append(workers, d.Worker), append(attempts, d.Attempt)
-		}
-	}
-	if len(ids) > 0 {
-		pipe.Exec(store.AskToStop, ids, statuses, workers, attempts)
-	}
-}
-
-// compose makes the messages: a completion for every end, a cancel request for every worker with
-// such executions, and a request for the next execution of each changed queue.
+// compose adds the messages: a completion for every end, a cancel request for every worker with such
+// executions, and a request for the next execution of each changed queue.
 func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 	for _, d := range p.ended {
 		m, err := admission.CompletedMessage(admission.EndedExecution{
@@ -100,11 +98,17 @@ func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 		if !d.rule.Tell || d.Gone {
 			continue
 		}
-		m, err := p.stopMessage(d)
+		envelope := message.New(message.TypeExecutionCancelRequested, message.ExecutionCancelRequested{
+			ExecutionID: d.ID, WorkerID: d.Worker,
+		}, p.At, p.order.Source)
+		body, err := envelope.Encode()
 		if err != nil {
-			return err
+			return fmt.Errorf("encode the cancel request of execution %d: %w", d.ID, err)
 		}
-		p.Messages = append(p.Messages, m)
+		p.Messages = append(p.Messages, outbox.Message{
+			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.CancelKey(d.Worker),
+			Type: message.TypeExecutionCancelRequested, Body: body,
+		})
 	}
 	slices.Sort(p.left)
 	heads, err := admission.Heads(ctx, tx.Queries, slices.Compact(p.left))
@@ -119,19 +123,4 @@ func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 		p.Messages = append(p.Messages, m)
 	}
 	return nil
-}
-
-// stopMessage tells the worker of an execution to stop it.
-func (p *page) stopMessage(d decided) (outbox.Message, error) {
-	envelope := message.New(message.TypeExecutionCancelRequested, message.ExecutionCancelRequested{
-		ExecutionID: d.ID, WorkerID: d.Worker,
-	}, p.At, p.order.Source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("encode the request to stop execution %d: %w", d.ID, err)
-	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.CancelKey(d.Worker),
-		Type: message.TypeExecutionCancelRequested, Body: body,
-	}, nil
 }
