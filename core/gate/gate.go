@@ -1,29 +1,29 @@
-// Package gate separates faults of the installation from the work that hits them.
+// Package gate separates faults of the installation from the work that they stop.
 //
-// An error of class store.ClassInstallation (a missing relation, column, function or index, a
-// refused privilege or login) says nothing about the message, the execution or the workflow whose
-// statement failed. The Gate of a replica handles all such errors. It promises:
+// An error of class store.ClassInstallation (a missing relation, column, function or index, a refused
+// privilege or login) says nothing about the message, the execution or the workflow of the failed statement.
+// The Gate of a replica handles all such errors. It promises:
 //
-//   - Nothing is decided because of such an error: no message is acknowledged,
-//     dead-lettered or counted as tried, no execution or workflow ends.
-//   - The consumer that met it keeps its batch, unacknowledged and in order, and
-//     tries the same batch again after a pause of 1 s to 15 s, until it succeeds and
-//     the database accepts the statement that it refused. Meanwhile all consumers of
-//     the replica begin nothing new. After a minute they give back what they were
-//     delivered, in its order, so that another replica can handle it.
-//   - A loop that meets it goes on trying, with the same pauses. It does not stop the
-//     consumers, for they may be well without it.
-//   - The fault is told once for the whole replica, with what to do about it: Faults
-//     is what /readyz, the alert, doctor and the dashboard show, and the log has one
-//     line when it begins, one a minute while it lasts, and one when it is over.
-//   - When the installation is mended, everything goes on by itself, without a restart.
+//   - Such an error decides nothing: no message is acknowledged, dead-lettered or counted as tried, and no
+//     execution or workflow ends.
+//   - The consumer with the error keeps its batch, unacknowledged and in order, and retries it after a pause
+//     of 1 s to 15 s, until it succeeds and the database accepts the refused statement. Meanwhile all
+//     consumers of the replica start nothing new. After a minute they return their deliveries in order, so
+//     that another replica can handle them.
+//   - A loop with the error retries with the same pauses. It does not stop the consumers, which may work
+//     without it.
+//   - The replica reports the fault once, with the fix: Faults is what /readyz, the alert, doctor and the
+//     dashboard show. The log has a line at its start, one a minute, and one at its end.
+//   - After the repair all work continues without a restart.
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +33,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// The pauses between tries, and how often a lasting fault is logged.
+// The pauses between attempts, and the interval of logs about a lasting fault.
 const (
 	pauseFirst, pauseLongest = time.Second, 15 * time.Second
 	remindEvery              = time.Minute
@@ -43,7 +43,7 @@ const (
 	returnAfter = time.Minute
 )
 
-// Fault is a fault that one consumer or loop of the replica has hit.
+// Fault is a fault of one consumer or loop of the replica.
 type Fault struct {
 	// Source is the consumer or the loop.
 	Source string `json:"source"`
@@ -51,23 +51,23 @@ type Fault struct {
 	Problem string `json:"problem"`
 	// Fix is what an operator must do.
 	Fix string `json:"fix"`
-	// Since is when the source hit it first, by the replica's clock.
+	// Since is the start of the fault, by the replica's clock.
 	Since time.Time `json:"since"`
 }
 
-// String is the fault in one line, for users.
+// String describes the fault in one line.
 func (f Fault) String() string { return f.Problem + ": " + f.Fix + " (met by " + f.Source + ")" }
 
 // Config configures a Gate.
 type Config struct {
 	// Logger receives faults. Nil discards.
 	Logger *slog.Logger
-	// Refuses checks whether the database still refuses the statement that failed, and returns its
-	// error. A successful try proves nothing: another replica may have done the work meanwhile, so
-	// that nothing was left to write. May be nil.
+	// Refuses checks whether the database still refuses the failed statement, and returns its error. A
+	// successful attempt proves nothing: another replica may have done the work, so that nothing was left to
+	// write. May be nil.
 	Refuses func(ctx context.Context, err error) error
-	// Prolonged is called once when consumers have been held for a minute, so that they return
-	// deliveries to other replicas. It must not block. It may be nil.
+	// Prolonged makes the consumers return their deliveries. The gate calls it once, after it has held them
+	// for a minute. It must not block. May be nil.
 	Prolonged func()
 }
 
@@ -78,12 +78,12 @@ type Gate struct {
 
 	mu       sync.Mutex
 	faults   map[string]*fault
-	opened   chan struct{} // closed when the consumers are released; nil while none is held
+	opened   chan struct{} // closed when the gate releases the consumers; nil while it holds none
 	began    time.Time     // start of the first present fault
-	told     time.Time     // time of the last log line
-	held     time.Time     // when the consumers were held
-	released time.Time     // when the consumers were released
-	returned bool
+	logged   time.Time     // time of the last log line
+	held     time.Time     // when the gate last held the consumers
+	released time.Time     // when the gate last released the consumers
+	returned bool          // Prolonged was called
 }
 
 type fault struct {
@@ -93,35 +93,33 @@ type fault struct {
 	tries int
 }
 
-// New makes an open gate.
+// New returns an open gate.
 func New(cfg Config) *Gate {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Gate{cfg: cfg, faults: map[string]*fault{}}
 }
 
-// Retry receives the result of every try of a consumer. If err concerns the installation it waits,
-// and returns true: the consumer must run the same try again without counting it. It returns false
-// for every other error, for none, and when ctx ends.
+// Retry receives the result of every attempt of a consumer. If err concerns the installation it waits, and
+// returns true: the consumer must repeat the attempt without counting it. It returns false for every other
+// error, for none, and when ctx ends.
 func (g *Gate) Retry(ctx context.Context, source string, err error) bool {
 	if store.ClassOf(err) == store.ClassInstallation {
-		return supervise.Sleep(ctx, g.met(ctx, source, err, true))
+		return supervise.Sleep(ctx, g.record(ctx, source, err, true))
 	}
 	for still := g.refused(ctx, source, err); still != nil; still = g.refused(ctx, source, err) {
-		if !supervise.Sleep(ctx, g.met(ctx, source, still, true)) {
+		if !supervise.Sleep(ctx, g.record(ctx, source, still, true)) {
 			return false
 		}
 	}
-	g.passed(ctx, source, err)
+	g.clear(ctx, source, err)
 	return false
 }
 
 // refusedTimeout is the timeout of the check whether a statement is still refused.
 const refusedTimeout = 5 * time.Second
 
-// refused returns the error with which the database still refuses the statement that failed in
-// source, after another try that ended with err; nil if it is accepted.
+// refused returns the error with which the database still refuses the failed statement of source, after
+// another attempt with the result err; nil if the database accepts it.
 func (g *Gate) refused(ctx context.Context, source string, err error) error {
 	if g == nil || g.cfg.Refuses == nil || undecided(err) {
 		return nil
@@ -144,14 +142,14 @@ func (g *Gate) refused(ctx context.Context, source string, err error) error {
 	return nil
 }
 
-// refusedError says that the statement of a fault is still refused.
+// refusedError reports that the database still refuses the statement of a fault.
 type refusedError struct{ err error }
 
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
 
-// undecided reports whether an error says nothing about statements: the server is away, or the try
-// was aborted.
+// undecided reports whether an error says nothing about statements: the server is away, or the attempt was
+// aborted.
 func undecided(err error) bool {
 	switch store.ClassOf(err) {
 	case store.ClassUnreachable, store.ClassUnable, store.ClassCanceled, store.ClassUnknown:
@@ -165,17 +163,17 @@ func undecided(err error) bool {
 // handled the error; zero leaves the error to the loop.
 func (g *Gate) Tick(source string, err error) time.Duration {
 	ctx := context.Background() //nolint:forbidigo // a log line outlives the tick
-	if store.ClassOf(err) != store.ClassInstallation {
-		if err != nil && g.Holding() && store.ClassOf(err) == store.ClassCanceled {
-			return pauseLongest // the tick waited for a held consumer
-		}
-		if still := g.refused(ctx, source, err); still != nil {
-			return g.met(ctx, source, still, false)
-		}
-		g.passed(ctx, source, err)
-		return 0
+	if store.ClassOf(err) == store.ClassInstallation {
+		return g.record(ctx, source, err, false)
 	}
-	return g.met(ctx, source, err, false)
+	if err != nil && g.Holding() && store.ClassOf(err) == store.ClassCanceled {
+		return pauseLongest // the tick waited for a held consumer
+	}
+	if still := g.refused(ctx, source, err); still != nil {
+		return g.record(ctx, source, still, false)
+	}
+	g.clear(ctx, source, err)
+	return 0
 }
 
 // Enter waits while the consumers are held. A consumer calls it before new work. It returns false
@@ -209,14 +207,14 @@ func (g *Gate) Holding() bool {
 	return g.opened != nil
 }
 
-// Unsure reports that ages and heartbeats prove nothing, because the consumers are held or were
-// released less than settle ago: reports of workers could not be written or read.
+// Unsure reports that ages and heartbeats prove nothing, because the gate holds the consumers or released them
+// less than settle ago: they could not write or read reports of workers.
 func (g *Gate) Unsure(settle time.Duration) bool {
 	return g.Undisturbed() < settle || g.Holding()
 }
 
-// Undisturbed is how long ago the consumers were last held: 0 while they are held, and the longest
-// duration if they never were.
+// Undisturbed is the time since the gate last held the consumers: 0 while it holds them, and the longest
+// duration if it never did.
 func (g *Gate) Undisturbed() time.Duration {
 	if g == nil {
 		return math.MaxInt64
@@ -233,29 +231,22 @@ func (g *Gate) Undisturbed() time.Duration {
 	}
 }
 
-// Faults lists the present faults, the oldest first.
+// Faults returns the present faults, the oldest first.
 func (g *Gate) Faults() []Fault {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.listLocked()
-}
-
-func (g *Gate) listLocked() []Fault {
 	list := make([]Fault, 0, len(g.faults))
 	for _, f := range g.faults {
 		list = append(list, f.Fault)
 	}
 	slices.SortFunc(list, func(a, b Fault) int {
-		if order := a.Since.Compare(b.Since); order != 0 {
-			return order
-		}
-		return strings.Compare(a.Source, b.Source)
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Source, b.Source))
 	})
 	return list
 }
 
-// met records an error and returns the pause before the next try.
-func (g *Gate) met(ctx context.Context, source string, err error, holds bool) time.Duration {
+// record records an error and returns the pause before the next attempt.
+func (g *Gate) record(ctx context.Context, source string, err error, holds bool) time.Duration {
 	if g == nil {
 		return pauseFirst
 	}
@@ -276,11 +267,11 @@ func (g *Gate) met(ctx context.Context, source string, err error, holds bool) ti
 	f.tries++
 	switch {
 	case len(g.faults) == 1 && f.tries == 1:
-		g.began, g.told = now, now
+		g.began, g.logged = now, now
 		g.cfg.Logger.ErrorContext(ctx, "Installation is at fault, work is held",
 			"source", source, "problem", problem, "fix", fix, "error", err)
-	case now.Sub(g.told) >= remindEvery:
-		g.told = now
+	case now.Sub(g.logged) >= remindEvery:
+		g.logged = now
 		g.cfg.Logger.ErrorContext(ctx, "Installation is still at fault, work is held",
 			"source", source, "sources", len(g.faults), "since", g.began.UTC(), "problem", problem, "fix", fix)
 	}
@@ -297,9 +288,9 @@ func (g *Gate) met(ctx context.Context, source string, err error, holds bool) ti
 	return pause
 }
 
-// passed removes the fault of a source whose statements are accepted again, even if they fail with
-// another error.
-func (g *Gate) passed(ctx context.Context, source string, err error) {
+// clear removes the fault of a source when the database accepts its statements again, even if they fail
+// with another error.
+func (g *Gate) clear(ctx context.Context, source string, err error) {
 	if g == nil || undecided(err) {
 		return
 	}
@@ -320,5 +311,59 @@ func (g *Gate) passed(ctx context.Context, source string, err error) {
 	if len(g.faults) == 0 {
 		g.cfg.Logger.InfoContext(ctx, "Installation is mended, work goes on", "after",
 			time.Since(g.began).Round(time.Millisecond))
+	}
+}
+
+// refusedObject matches the object of a missing privilege.
+var refusedObject = regexp.MustCompile(
+	`^permission denied for (table|sequence|schema|function|view|relation|database) (\S+)`)
+
+// severity is the prefix of a server message.
+var severity = regexp.MustCompile(`^(ERROR|FATAL): `)
+
+// explain returns the problem and its fix.
+func explain(err error) (problem, fix string) {
+	var server interface {
+		error
+		SQLState() string
+	}
+	if !errors.As(err, &server) {
+		return err.Error(), fixSchema
+	}
+	problem = severity.ReplaceAllString(server.Error(), "")
+	switch code := server.SQLState(); {
+	case code == "42501":
+		return problem, grant(problem)
+	case strings.HasPrefix(code, "28"):
+		return problem, "correct the user and the password in database.url, or the server's pg_hba.conf"
+	case strings.HasPrefix(code, "3D"):
+		return problem, "create the database, or correct database.url"
+	default:
+		return problem, fixSchema
+	}
+}
+
+const fixSchema = "add to the schema what is missing (attune-executor migrate status and doctor compare it), " +
+	"or run the version of attune-executor that fits the schema"
+
+// grant returns the privilege to grant, if the message names its object.
+func grant(message string) string {
+	const to = " TO the role in database.url"
+	found := refusedObject.FindStringSubmatch(message)
+	if found == nil {
+		return "grant what is missing" + to
+	}
+	kind, name := found[1], found[2]
+	switch kind {
+	case "sequence":
+		return "GRANT USAGE, SELECT ON SEQUENCE " + name + to
+	case "schema":
+		return "GRANT USAGE ON SCHEMA " + name + to
+	case "function":
+		return "GRANT EXECUTE ON FUNCTION " + name + to
+	case "database":
+		return "GRANT CONNECT ON DATABASE " + name + to
+	default:
+		return "GRANT SELECT, INSERT, UPDATE, DELETE ON " + name + to
 	}
 }

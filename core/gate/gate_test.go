@@ -33,7 +33,7 @@ var (
 	errAway   = sql("57P01", "terminating connection")
 )
 
-// book keeps what is logged.
+// book records the log.
 type book struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -56,8 +56,8 @@ func newGate() (*gate.Gate, *book) {
 	return gate.New(gate.Config{Logger: slog.New(slog.NewTextHandler(b, nil))}), b
 }
 
-// A consumer tries the same again with growing pauses until it succeeds, and the log
-// has one line when that begins, one a minute, and one when it is over.
+// A consumer tries again after growing pauses until it succeeds. The log has one line at the start, one each
+// minute, and one at the end.
 func TestAConsumerTriesAgainUntilTheInstallationIsMended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,14 +84,14 @@ func TestAConsumerTriesAgainUntilTheInstallationIsMended(t *testing.T) {
 		require.False(t, gate.Retry(t.Context(), "rounds", nil))
 		require.Empty(t, gate.Faults())
 		require.Equal(t, 1, log.count("Installation is mended"))
-		require.True(t, gate.Unsure(time.Minute), "for a while afterwards nobody can have reported")
+		require.True(t, gate.Unsure(time.Minute), "for a while afterwards no loop can have reported")
 		time.Sleep(time.Minute)
 		require.False(t, gate.Unsure(time.Minute))
 		require.Equal(t, time.Minute, gate.Undisturbed())
 	})
 }
 
-// All other consumers begin nothing new until the last that is held has got through.
+// All other consumers start nothing new until the last held one has succeeded.
 func TestTheOtherConsumersWaitAtTheGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestTheOtherConsumersWaitAtTheGate(t *testing.T) {
 	})
 }
 
-// A server that is away does not say that the installation is mended.
+// An unreachable server does not mean that the installation is repaired.
 func TestAServerThatIsAwayOpensNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestAServerThatIsAwayOpensNothing(t *testing.T) {
 	})
 }
 
-// The end of the engine ends the waiting.
+// The end of the engine ends the wait.
 func TestAStopEndsTheWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestAStopEndsTheWaiting(t *testing.T) {
 	})
 }
 
-// A loop is told of as a consumer is, and holds no consumer.
-func TestALoopHoldsNobody(t *testing.T) {
+// A loop reports like a consumer, and holds no consumer.
+func TestALoopHoldsNoEnforcement(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate, log := newGate()
@@ -167,7 +167,7 @@ func TestALoopHoldsNobody(t *testing.T) {
 	})
 }
 
-// Consumers that are held for long are asked once to give back what they have.
+// Consumers with a long hold are asked once to requeue their messages.
 func TestALongFaultHasDeliveriesGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestALongFaultHasDeliveriesGivenBackOnce(t *testing.T) {
 	})
 }
 
-// Without a gate a consumer holds all the same.
+// A consumer without a gate waits too.
 func TestNoGateHoldsItsConsumer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestNoGateHoldsItsConsumer(t *testing.T) {
 	})
 }
 
-// What an operator is told to do fits the error.
+// The advice to the operator fits the error.
 func TestAFaultSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]string{
@@ -220,8 +220,8 @@ func TestAFaultSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A try that succeeds is not enough while the database refuses the statement: another
-// replica may have done what it was about.
+// One successful try is not enough while the database refuses the statement: it may have been without work for
+// this replica.
 func TestATryThatSucceedsProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
