@@ -1,5 +1,5 @@
-// Package secret keeps secret values out of everything that users and messages see. It is
-// pure: it encrypts, marks and follows values, and does no I/O.
+// Package secret keeps secret values out of messages, pages and logs. It is pure: it encrypts, marks and
+// traces values, and does no I/O.
 //
 // # Where secrets are
 //
@@ -11,21 +11,14 @@
 //
 // # Secrets in templates
 //
-// Templates are rendered without secrets. Trace adds the row of its secret to every marker that
-// templates can see, and Defuse removes markers from foreign values. After rendering, Collect
-// finds the traced markers, even in the middle of texts, replaces them by plain markers, and
-// lists the parts of each. Assemble builds the value: an unchanged secret needs no key, a secret
-// within a text is decrypted and encrypted again. Functions of templates see a marker, never a
-// secret: a changed marker is refused when it is recognised (ErrMangled), and never contains a
-// secret.
+// Templates are rendered without secrets. Trace adds the row of its secret to every marker that templates can
+// see, and Defuse removes markers from foreign values. After rendering, Collect finds the traced markers, also
+// inside texts, replaces them by plain markers, and lists the parts of each. Assemble builds the value: an
+// unchanged secret needs no key, a secret inside a text is decrypted and encrypted again. Functions of
+// templates see markers and never secrets. Collect refuses a changed marker (ErrMangled).
 //
 // # Promises
 //
-// The public results of Take and Collect contain no secret. No error of this package repeats a
-// value, a key, or anything made from one.
-//
-// # On failure
-//
-// A missing key (ErrNoKey) and a wrong one (ErrOtherKey) have errors of their own, for errors.Is.
-// No error contains a part of a value.
+// The public results of Take and Collect contain no secret. No error of this package contains a part of a
+// value or a key. A missing key is ErrNoKey, a wrong one ErrOtherKey.
 package secret

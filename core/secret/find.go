@@ -12,41 +12,36 @@ import (
 )
 
 const (
-	// shortest is how many bytes a secret must have to be searched for: shorter
-	// ones are part of everything.
-	shortest = 4
-	// shortestLine is the same for one line of a secret of several lines.
+	// Secrets below shortest bytes, or below shortestLine for a line of a longer secret, are not searched: they
+	// are part of any text.
+	shortest     = 4
 	shortestLine = 8
 
-	// Mask stands in a text where a secret was.
+	// Mask replaces a secret in a text.
 	Mask = "***"
-	// Unsearched is the whole text when the search for secrets was given up.
+	// Unsearched replaces a whole text after an aborted search.
 	Unsearched = Mask + " (hidden, because the search for secrets in it took too long)"
 
-	// A search may compare effortPerByte bytes for each byte of the text, and
-	// effortLeast in any case.
+	// A search may compare effortPerByte bytes for each byte of the text, and at least effortLeast.
 	effortPerByte = 256
 	effortLeast   = 64 << 20
-	// window bounds the memory of a search: JSON escapes are read in parts of this
-	// size, or of widest times the longest secret.
+	// window bounds the memory of a search: it decodes JSON escapes in parts of this size, or of widest times
+	// the longest secret.
 	window = 1 << 20
 	widest = 24
 )
 
-// Finder finds secrets in the output of an action. The zero Finder knows none. It may be
-// used by many goroutines at once.
+// Finder finds secrets in the output of an action. The zero Finder knows none. It is safe for concurrent use.
 //
-// A text, a line of a text of several lines (without the space around it) and a number
-// are found as they are, escaped as any JSON encoder writes them, JSON within JSON
-// included, and as base64 of the whole, with or without padding, with or without a line
-// break after the secret, in one line or in lines of 64 or 76. A number is found only
-// where no other digits are next to it.
+// It finds texts, lines of longer texts (without surrounding space) and numbers. It finds them literally,
+// escaped by any JSON encoder, also in JSON inside JSON, and as base64 of the whole, with or without padding or
+// a final line break, in one line or in lines of 64 or 76. A number must have no other digits next to it.
 //
-// The time of a search grows with the text, not with the number of secrets: a text that
-// is made to be slow is hidden whole.
+// The time of a search grows with the text, not with the number of secrets. A text that would take longer is
+// hidden whole.
 type Finder struct {
 	patterns []pattern
-	first    [1 << 16 / 64]uint64 // which two bytes a pattern begins with
+	first    [1 << 16 / 64]uint64 // a bit for the first two bytes of each pattern
 	index    map[uint32][]pattern // by the first four bytes, the longest first
 }
 
@@ -57,7 +52,7 @@ type pattern struct {
 	padded bool // base64 without its padding
 }
 
-// With is a Finder that knows these secrets too.
+// With returns a Finder that also knows these secrets.
 func (f *Finder) With(values ...any) *Finder {
 	patterns := slices.Clone(f.known())
 	for _, value := range values {
@@ -69,7 +64,7 @@ func (f *Finder) With(values ...any) *Finder {
 	slices.SortFunc(patterns, func(a, b pattern) int {
 		return cmp.Or(len(b.text)-len(a.text), strings.Compare(a.text, b.text), order(a.number)-order(b.number))
 	})
-	// A text wins over the same number.
+	// A text precedes the same number.
 	patterns = slices.CompactFunc(patterns, func(a, b pattern) bool { return a.text == b.text })
 	found := &Finder{patterns: patterns, index: map[uint32][]pattern{}}
 	for _, one := range patterns {
@@ -88,7 +83,7 @@ func (f *Finder) known() []pattern {
 	return f.patterns
 }
 
-// None reports whether there is nothing to search for.
+// None reports whether the Finder knows no secret.
 func (f *Finder) None() bool { return len(f.known()) == 0 }
 
 func order(number bool) int {
@@ -120,8 +115,7 @@ func forms(all []pattern, value any) []pattern {
 	return all
 }
 
-// numberTexts are the notations of a number, without its sign, with and without an
-// exponent. Other values have none.
+// numberTexts returns the notations of a number without its sign, with and without an exponent.
 func numberTexts(value any) []string {
 	var text string
 	switch v := value.(type) {
@@ -146,7 +140,7 @@ func textForms(all []pattern, text string) []pattern {
 		return all
 	}
 	all = append(all, pattern{text: text})
-	if strings.Contains(text, "\x00") { // as results are kept
+	if strings.Contains(text, "\x00") { // stored results have the replacement character
 		all = append(all, pattern{text: strings.ReplaceAll(text, "\x00", "\uFFFD")})
 	}
 	if strings.ContainsAny(text, "\r\n") {
@@ -162,7 +156,11 @@ func textForms(all []pattern, text string) []pattern {
 			all = append(all, pattern{text: encoded, padded: true})
 			for _, width := range []int{64, 76} {
 				if len(encoded) > width {
-					all = append(all, pattern{text: wrapped(encoded, width), padded: true})
+					var lines []string
+					for line := range slices.Chunk([]byte(encoded), width) {
+						lines = append(lines, string(line))
+					}
+					all = append(all, pattern{text: strings.Join(lines, "\n"), padded: true})
 				}
 			}
 		}
@@ -170,16 +168,7 @@ func textForms(all []pattern, text string) []pattern {
 	return all
 }
 
-func wrapped(text string, width int) string {
-	var out strings.Builder
-	for len(text) > width {
-		out.WriteString(text[:width] + "\n")
-		text = text[width:]
-	}
-	return out.String() + text
-}
-
-// Hide puts Mask in place of every secret in a text.
+// Hide replaces every secret in a text by Mask.
 func (f *Finder) Hide(text string) string {
 	spans, ok := f.search(text, &effort{left: effortLeast})
 	if !ok {
@@ -199,8 +188,8 @@ func (f *Finder) Hide(text string) string {
 	return out.String()
 }
 
-// In lists the JSON pointers of values that repeat a secret: texts, numbers, and
-// objects that have a secret in the name of a member. Nothing below these is listed.
+// In returns the JSON pointers of texts and numbers with a secret, and of objects with a secret in the name of a
+// member. It returns no pointers below these.
 func (f *Finder) In(value any) []string {
 	if f.None() {
 		return nil
@@ -247,8 +236,7 @@ type span struct{ from, to int }
 // effort bounds the time of a search.
 type effort struct{ left int }
 
-// search lists where secrets are, in order and without overlaps, or false if it took
-// too long.
+// search returns the places of secrets, in order and without overlaps, or false if it took too long.
 func (f *Finder) search(text string, effort *effort) ([]span, bool) {
 	if f.None() || len(text) < shortest {
 		return nil, true
@@ -269,15 +257,23 @@ func (f *Finder) search(text string, effort *effort) ([]span, bool) {
 			break
 		}
 		from = to - overlap
-		for n := 0; n < overlap && text[from-1] == '\\'; n++ { // no part begins within an escape
+		for n := 0; n < overlap && text[from-1] == '\\'; n++ { // no part begins inside an escape
 			from--
 		}
 	}
-	return merged(spans), true
+	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
+	merged := spans[:0]
+	for _, one := range spans {
+		if last := len(merged) - 1; last >= 0 && one.from < merged[last].to {
+			merged[last].to = max(merged[last].to, one.to)
+			continue
+		}
+		merged = append(merged, one)
+	}
+	return merged, true
 }
 
-// scanEscaped searches a part of a text without its JSON escapes, and without those
-// that remain in that.
+// scanEscaped searches a part of a text after decoding its JSON escapes once, and twice.
 func (f *Finder) scanEscaped(spans []span, text string, from int, effort *effort) ([]span, bool) {
 	at := func(i int) int { return from + i }
 	for range 2 {
@@ -296,21 +292,8 @@ func (f *Finder) scanEscaped(spans []span, text string, from int, effort *effort
 	return spans, true
 }
 
-func merged(spans []span) []span {
-	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
-	out := spans[:0]
-	for _, one := range spans {
-		if last := len(out) - 1; last >= 0 && one.from < out[last].to {
-			out[last].to = max(out[last].to, one.to)
-			continue
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-// scan adds the longest secret at every place of a text, told as at says. One that
-// overlaps the one before it lengthens that.
+// scan adds the longest secret at every place of a text. at converts an index to the original text. A secret
+// that overlaps the one before extends it.
 func (f *Finder) scan(found []span, text string, at func(int) int, effort *effort) ([]span, bool) {
 	last := span{-1, -1}
 	for i := 0; i+shortest <= len(text); i++ {
@@ -344,7 +327,7 @@ func (f *Finder) scan(found []span, text string, at func(int) int, effort *effor
 	return found, true
 }
 
-// match is where a pattern that begins at i ends, 0 if none does.
+// match returns the end of the pattern at i, 0 without a match.
 func (p pattern) match(text string, i int, effort *effort) int {
 	const step = 16
 	end := i + len(p.text)
@@ -374,8 +357,8 @@ func prefix(text string) uint32 {
 	return uint32(text[0]) | uint32(text[1])<<8 | uint32(text[2])<<16 | uint32(text[3])<<24
 }
 
-// unescaped is a text without the escapes of JSON, and where each of its bytes, and its
-// end, begins in the text. Without any escape there is nothing to return.
+// unescaped decodes the JSON escapes of a text. It also returns the place of each byte, and of the end, in the
+// original text. Without any escape it returns nothing.
 func unescaped(text string) (string, []int32) {
 	if strings.IndexByte(text, '\\') < 0 {
 		return "", nil
@@ -405,13 +388,12 @@ func unescaped(text string) (string, []int32) {
 	return string(out), append(starts, int32(len(text)))
 }
 
-// escapes are the escapes of one letter. The last is not JSON, but common.
+// escapes are the escapes of one letter. The last is common but not JSON.
 var escapes = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', '\'': '\'',
 }
 
-// appendEscaped adds the character of the escape at the beginning of a text, and returns
-// the length of the escape. Other characters are added unchanged.
+// appendEscaped appends the decoded first character of a text and returns the length of its escape.
 func appendEscaped(out []byte, text string) ([]byte, int) {
 	if len(text) < 2 {
 		return append(out, text[0]), 1

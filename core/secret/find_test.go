@@ -18,7 +18,7 @@ const (
 	key     = "-----BEGIN KEY-----\n  MIIEvQIBADANBg\n\tkqhkiG9w0BAQEF\nshort\n-----END KEY-----\n"
 )
 
-// indented is how a template or a log writes a text of several lines.
+// indented is a text of several lines as a template or a log writes it.
 func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n    | ") }
 
 func folded(text string, width int) string {
@@ -123,7 +123,7 @@ func TestSecretsAreFoundInData(t *testing.T) {
 	require.Empty(t, (*secret.Finder)(nil).In(data))
 }
 
-// A text of which parts are read one after another hides secrets at their borders too.
+// A text that is read in parts hides secrets at their borders too.
 func TestSecretsAreFoundAtBorders(t *testing.T) {
 	t.Parallel()
 	f := (&secret.Finder{}).With(`se"cret`)
@@ -137,8 +137,7 @@ func TestSecretsAreFoundAtBorders(t *testing.T) {
 	}
 }
 
-// The time of a search does not depend on how many secrets there are, and a text that is
-// made to be slow is hidden.
+// The time of a search is independent of the number of secrets, and a text that is made to be slow is hidden.
 func TestASearchIsBounded(t *testing.T) {
 	t.Parallel()
 	var many []any

@@ -16,26 +16,24 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// LeastKey is how many characters, in bytes, a key has at least.
+// LeastKey is the minimum length of a key in bytes.
 const LeastKey = 32
 
 // Reasons why a value cannot be sealed or opened.
 var (
-	// ErrNoKey says that there is no key.
+	// ErrNoKey reports a missing key.
 	ErrNoKey = errors.New("security.encryption_key is not set")
-	// ErrOtherKey says that the value was sealed with another key, or was damaged.
+	// ErrOtherKey reports a value that was sealed with another key, or is damaged.
 	ErrOtherKey = errors.New("it was encrypted with another security.encryption_key, or is damaged")
 )
 
-// Keyring seals and opens values. The zero Keyring has no key: it can do neither.
-// It may be used by many goroutines at once.
+// Keyring seals and opens values. The zero Keyring has no key and can do neither. It is safe for concurrent use.
 type Keyring struct {
 	aead cipher.AEAD
 	sum  [sha256.Size]byte
 }
 
-// NewKeyring makes a Keyring for the configured key; an empty one gives a Keyring
-// without a key.
+// NewKeyring returns a Keyring for the configured key, without a key if it is empty.
 func NewKeyring(key string) (Keyring, error) {
 	if key == "" {
 		return Keyring{}, nil
@@ -49,7 +47,7 @@ func NewKeyring(key string) (Keyring, error) {
 		k.aead, err = cipher.NewGCM(block)
 	}
 	if err != nil {
-		return Keyring{}, fmt.Errorf("make a cipher: %w", err)
+		return Keyring{}, fmt.Errorf("create a cipher: %w", err)
 	}
 	return k, nil
 }
@@ -68,21 +66,20 @@ func (k Keyring) String() string {
 // GoString keeps keys out of logs.
 func (k Keyring) GoString() string { return k.String() }
 
-// Sealed is a secret value as a row of execution_secret_value holds it.
+// Sealed is a secret value in a row of execution_secret_value.
 type Sealed struct {
 	// Path is the JSON pointer of its marker.
 	Path string
-	// Kind and Ref say where it came from: one of the kinds of this package.
+	// Kind and Ref are its origin; Kind is one of the kinds of this package.
 	Kind, Ref string
 	// Value is the encrypted value, a JSON string.
 	Value []byte
-	// KeyHash is what some services write about the key. It is the key that
-	// encrypts, so nothing here writes it; it is only compared.
+	// KeyHash is the hash of the key that some services write. It is the encrypting key itself, so this package
+	// only compares it and never writes it.
 	KeyHash string
 }
 
-// Seal encrypts a value: base64(nonce ‖ ciphertext ‖ tag) of its compact JSON, as a
-// JSON string.
+// Seal encrypts a value: base64(nonce ‖ ciphertext ‖ tag) of its compact JSON, as a JSON string.
 func (k Keyring) Seal(value any) ([]byte, error) {
 	if !k.Ready() {
 		return nil, ErrNoKey
@@ -92,7 +89,7 @@ func (k Keyring) Seal(value any) ([]byte, error) {
 		return nil, err
 	}
 	nonce := make([]byte, k.aead.NonceSize(), k.aead.NonceSize()+len(plain)+k.aead.Overhead())
-	_, _ = rand.Read(nonce) // it never fails
+	_, _ = rand.Read(nonce) // never fails
 	sealed := k.aead.Seal(nonce, nonce, plain, nil)
 	return []byte(`"` + base64.StdEncoding.EncodeToString(sealed) + `"`), nil
 }

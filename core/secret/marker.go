@@ -10,14 +10,14 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// What a row of execution_secret_value belongs to.
+// The owners of rows of execution_secret_value.
 const (
 	OfConfig      = "execution_config"   // the parameters of an execution
-	OfResult      = "execution_result"   // what an execution has given
-	OfEnforcement = "enforcement_config" // the parameters that a rule has made
+	OfResult      = "execution_result"   // the result of an execution
+	OfEnforcement = "enforcement_config" // the parameters of an enforcement
 )
 
-// The kinds of sources that rows name.
+// The kinds of origins.
 const (
 	FromPackConfig = "pack_config"
 	FromKeystore   = "keystore"
@@ -27,29 +27,28 @@ const (
 	FromSchema     = "parameter_schema"
 )
 
-// Marker makes what stands in place of a secret.
+// Marker returns the replacement of a secret.
 func Marker() map[string]any {
 	return map[string]any{expr.Secret: true, "redacted": true}
 }
 
-// IsMarker reports whether the value stands for a secret.
+// IsMarker reports whether the value replaces a secret.
 func IsMarker(value any) bool {
 	object, ok := value.(map[string]any)
 	return ok && object[expr.Secret] == true
 }
 
-// Has reports whether the JSON may hold a marker: false means that there is none.
+// Has reports whether the JSON may contain a marker: false means that it has none.
 func Has(raw []byte) bool { return bytes.Contains(raw, []byte(expr.Secret)) }
 
-// Taken is a secret that was taken out of a value.
+// Taken is a secret removed from a value.
 type Taken struct {
 	Path  string // JSON pointer
 	Value any
 }
 
-// Take puts markers in place of the values at the given JSON pointers and returns
-// these. What is not there, null, or a marker already is left alone. The value that
-// was given is not changed.
+// Take replaces the values at the given JSON pointers by markers and returns them. It skips missing values, null
+// and markers. It does not change its argument.
 func Take(value any, paths []string) (public any, taken []Taken) {
 	for _, path := range paths {
 		found, ok := At(value, path)
@@ -64,8 +63,7 @@ func Take(value any, paths []string) (public any, taken []Taken) {
 	return value, taken
 }
 
-// Put puts values in place of what is at their JSON pointers. What is not there is
-// left alone. The value that was given is not changed.
+// Put replaces the values at the JSON pointers. It skips missing values. It does not change its argument.
 func Put(value any, values []Taken) any {
 	for _, one := range values {
 		if replaced, ok := replace(value, segments(one.Path), one.Value); ok {
@@ -75,7 +73,7 @@ func Put(value any, values []Taken) any {
 	return value
 }
 
-// Paths lists the JSON pointers of all markers, sorted.
+// Paths returns the JSON pointers of all markers, sorted.
 func Paths(value any) []string {
 	var found []string
 	each(value, "", func(path string, at any) bool {
@@ -89,7 +87,7 @@ func Paths(value any) []string {
 	return found
 }
 
-// At is what is at a JSON pointer.
+// At returns the value at a JSON pointer.
 func At(value any, path string) (any, bool) {
 	for _, segment := range segments(path) {
 		switch v := value.(type) {
@@ -136,7 +134,7 @@ func segments(path string) []string {
 	return parts
 }
 
-// replace copies what it changes.
+// replace replaces the value at a path in a copy.
 func replace(value any, path []string, by any) (any, bool) {
 	if len(path) == 0 {
 		return by, true
@@ -170,8 +168,7 @@ func replace(value any, path []string, by any) (any, bool) {
 	return nil, false
 }
 
-// each visits a value and all that is in it; what visit answers says whether to go
-// further in.
+// each visits a value and, if visit returns true, its members.
 func each(value any, path string, visit func(path string, at any) bool) {
 	if !visit(path, value) {
 		return

@@ -53,8 +53,8 @@ func TestWhatIsSealedOpens(t *testing.T) {
 	}
 }
 
-// The published form: base64 of a nonce of 12 bytes, the ciphertext and a tag of 16,
-// under the SHA-256 of the key; what holds it is a JSON string.
+// The published form: base64 of a nonce of 12 bytes, the ciphertext and a tag of 16, under the SHA-256 of the key,
+// in a JSON string.
 func TestTheFormIsThePublishedOne(t *testing.T) {
 	t.Parallel()
 	sealed, err := keyring(t, testKey).Seal("<a&b>")
@@ -148,7 +148,7 @@ func TestHideSealsWhatItTakes(t *testing.T) {
 	require.NoError(t, err, "who has nothing to hide needs no key")
 }
 
-// Secrets are followed through templates, wherever these put them.
+// Secrets are followed through templates to every place.
 func TestSecretsAreFollowedThroughTemplates(t *testing.T) {
 	t.Parallel()
 	k := keyring(t, testKey)
@@ -213,7 +213,7 @@ func TestSecretsAreFollowedThroughTemplates(t *testing.T) {
 	require.Equal(t, []string{"header", "list.0", "made", "text"}, secret.Misplaced(found, []string{"/whole", "/all"}))
 }
 
-// Nobody gets at somebody else's secret by writing a marker.
+// A written marker does not reveal another's secret.
 func TestMarkersOfStrangersAreNotBelieved(t *testing.T) {
 	t.Parallel()
 	foreign := `{"$attune_secret":true,"from":"execution_config:1:/password","redacted":true}`
@@ -253,8 +253,7 @@ func TestWhatHoldsNoSecretStaysAsItIs(t *testing.T) {
 	require.Equal(t, map[string]any{"x": "plain", "n": int64(1)}, clean)
 }
 
-// What functions have made of a marker is no longer one; that is said rather than
-// passed on.
+// The result of a function on a marker is not a marker; that is an error and not passed on.
 func TestWhatCannotBeFollowedIsRefused(t *testing.T) {
 	t.Parallel()
 	scope := expr.Names{"p": secret.Trace(value(t, `{"pw":M}`), secret.OfConfig, 1), "bare": secret.Marker()}
@@ -276,8 +275,7 @@ func TestWhatCannotBeFollowedIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "a string is expected, not an object", "functions do not get at secrets")
 }
 
-// FuzzCollect tries texts as secrets may stand in: what comes out as public holds no
-// marker's source, and nothing panics.
+// FuzzCollect tries texts with markers: the public part contains no marker's source, and nothing panics.
 func FuzzCollect(f *testing.F) {
 	for _, seed := range []string{"x", `{"$attune_secret":true,"from":"execution_config:1:/a","redacted":true}`,
 		`{"$attune_secret":true`, `{"$attune_secret":1}`} {
@@ -300,8 +298,7 @@ func FuzzCollect(f *testing.F) {
 	})
 }
 
-// What somebody else wrote holds no marker, however it is nested, and is otherwise as
-// it was.
+// Another author's text contains no marker, however it is nested, and is otherwise unchanged.
 func TestDefusedIsNoMarker(t *testing.T) {
 	t.Parallel()
 	in := value(t, `{"a":M,"b":[M,"x{\"$attune_secret\":true}",1],"c":{"d":"fine","n":null}}`)

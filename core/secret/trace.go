@@ -20,12 +20,12 @@ type Source struct {
 	Path   string // JSON pointer
 }
 
-// String is how a traced marker names its source.
+// String returns the form of a source in a traced marker.
 func (s Source) String() string {
 	return s.Entity + ":" + strconv.FormatInt(s.ID, 10) + ":" + s.Path
 }
 
-// Kind is how a row names where it came from, when it was made of this one.
+// Kind returns the Sealed.Kind of a row derived from this one.
 func (s Source) Kind() string {
 	if s.Entity == OfResult {
 		return FromResult
@@ -33,10 +33,12 @@ func (s Source) Kind() string {
 	return FromParameter
 }
 
-// Ref is the same, closer.
+// Ref returns its Sealed.Ref.
 func (s Source) Ref() string { return strconv.FormatInt(s.ID, 10) + ":" + s.Path }
 
-func parseSource(text string) (Source, bool) {
+// sourceOf returns the source of a traced marker.
+func sourceOf(marker map[string]any) (Source, bool) {
+	text, _ := marker[from].(string)
 	entity, rest, _ := strings.Cut(text, ":")
 	id, path, ok := strings.Cut(rest, ":")
 	n, err := strconv.ParseInt(id, 10, 64)
@@ -49,16 +51,15 @@ func parseSource(text string) (Source, bool) {
 // from is the key of a traced marker that names its source.
 const from = "from"
 
-// Trace adds the origin of the secret to every marker of a value: the rows of the entity, under the
-// marker's own path. It replaces any earlier origin: the value comes from users or from an action's
-// output. For the same reason it changes texts that look like a marker. All values that templates
-// can see pass through Trace, or come from templates. Trace does not change its argument.
+// Trace adds the source of the secret to every marker of a value: the rows of the entity, under the marker's
+// own path. It replaces any earlier source and changes texts that look like a marker, because the value comes
+// from users or from an action's output. All values that templates can see pass through Trace, or come from
+// templates. Trace does not change its argument.
 func Trace(value any, entity string, id int64) any { return trace(value, entity, id, "") }
 
-// Defuse removes markers from a foreign value: an object in the form of a marker becomes an
-// ordinary object, and a text that contains one an ordinary text. It serves values that templates
-// see and that have no stored secrets, such as the payload of events. Defuse does not change its
-// argument.
+// Defuse removes markers from a foreign value: an object in the form of a marker becomes an ordinary object, and
+// a text with one an ordinary text. It is for values of templates without stored secrets, such as the payload
+// of events. Defuse does not change its argument.
 func Defuse(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -106,32 +107,26 @@ func trace(value any, entity string, id int64, path string) any {
 	}
 }
 
-// defuse keeps a text from being taken for a marker.
+// defuse changes a text so that it contains no marker.
 func defuse(text string) string {
 	return strings.ReplaceAll(text, expr.Secret, strings.Replace(expr.Secret, "_", "-", 1))
 }
 
-func sourceOf(marker map[string]any) (Source, bool) {
-	text, _ := marker[from].(string)
-	return parseSource(text)
-}
-
-// Traced is a secret that templates have led somewhere.
+// Traced is a secret in the output of templates.
 type Traced struct {
-	Path  string // JSON pointer of where it is now
-	Parts []Part // what it is made of, in order
+	Path  string // its JSON pointer
+	Parts []Part // in order
 }
 
 // Part is a piece of a secret: a literal text, or another secret.
 type Part struct {
 	Text   string
 	Source *Source // nil for a literal
-	// JSON says that the secret stands inside of JSON within a text, and is to be
-	// written as JSON there.
+	// JSON reports that the secret is inside JSON in a text, and must be written as JSON.
 	JSON bool
 }
 
-// Whole is the source of a secret that was passed on as it is.
+// Whole returns the source of an unchanged secret.
 func (t Traced) Whole() (Source, bool) {
 	if len(t.Parts) == 1 && t.Parts[0].Source != nil && !t.Parts[0].JSON && t.Parts[0].Text == "" {
 		return *t.Parts[0].Source, true
@@ -139,7 +134,7 @@ func (t Traced) Whole() (Source, bool) {
 	return Source{}, false
 }
 
-// Sources lists the rows that must be read to make these secrets, each once.
+// Sources returns the rows of these secrets, each once.
 func Sources(traced []Traced) []Source {
 	var all []Source
 	for _, one := range traced {
@@ -152,8 +147,8 @@ func Sources(traced []Traced) []Source {
 	return all
 }
 
-// Check fails if a secret is to come from a row that is not the caller's to read, which
-// own tells. Templates are written by people, who could write a marker too.
+// Check fails if a secret comes from a row that the caller may not read, as own decides. Authors of templates
+// could write a marker too.
 func Check(traced []Traced, own func(Source) bool) error {
 	for _, one := range traced {
 		for _, part := range one.Parts {
@@ -166,15 +161,14 @@ func Check(traced []Traced, own func(Source) bool) error {
 	return nil
 }
 
-// ErrMangled reports that a function has changed the text of a marker, so that its secret is
-// unknown.
+// ErrMangled reports that a function has changed the text of a marker, so that its secret is unknown.
 var ErrMangled = errors.New("a secret was changed by a function: pass it on as it is, or within a text")
 
-// ErrUntraced says that a marker does not say where its secret is.
+// ErrUntraced reports a marker without a source.
 var ErrUntraced = errors.New("it is not known which secret stands here")
 
-// Collect puts plain markers in place of all traced ones, and of the texts that
-// have such in them, and lists them by path.
+// Collect replaces all traced markers, and the texts that contain any, by plain markers, and returns them by
+// path.
 func Collect(value any) (public any, found []Traced, err error) {
 	public, err = collect(value, "", &found)
 	if err != nil {
@@ -219,7 +213,7 @@ func collect(value any, path string, found *[]Traced) (any, error) {
 		if !strings.Contains(v, expr.Secret) {
 			return v, nil
 		}
-		parts, err := take(v)
+		parts, err := split(v)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", place(path), err)
 		}
@@ -237,8 +231,8 @@ func place(path string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
 }
 
-// take splits a text at its markers.
-func take(text string) ([]Part, error) {
+// split splits a text at its markers.
+func split(text string) ([]Part, error) {
 	const begin = `{"` + expr.Secret + `":`
 	var parts []Part
 	for {
@@ -270,10 +264,10 @@ func take(text string) ([]Part, error) {
 	}
 }
 
-// Assemble makes the value of a traced secret from the rows that it is made of. One
-// that was passed on as it is keeps its encrypted value and needs no key.
+// Assemble builds the value of a traced secret from its rows. An unchanged secret keeps its encrypted value and
+// needs no key.
 func (k Keyring) Assemble(t Traced, rows map[Source]Sealed) (Sealed, error) {
-	made := Sealed{Path: t.Path}
+	built := Sealed{Path: t.Path}
 	var text strings.Builder
 	for _, part := range t.Parts {
 		if part.Source == nil {
@@ -285,10 +279,10 @@ func (k Keyring) Assemble(t Traced, rows map[Source]Sealed) (Sealed, error) {
 			return Sealed{}, fmt.Errorf("%s: the secret of %s %d is gone", place(t.Path), words(part.Source.Entity),
 				part.Source.ID)
 		}
-		made.Kind, made.Ref = cmp.Or(made.Kind, part.Source.Kind()), cmp.Or(made.Ref, part.Source.Ref())
+		built.Kind, built.Ref = cmp.Or(built.Kind, part.Source.Kind()), cmp.Or(built.Ref, part.Source.Ref())
 		if _, whole := t.Whole(); whole {
-			made.Value, made.KeyHash = row.Value, row.KeyHash
-			return made, nil
+			built.Value, built.KeyHash = row.Value, row.KeyHash
+			return built, nil
 		}
 		value, err := k.Open(row)
 		if err != nil {
@@ -306,13 +300,13 @@ func (k Keyring) Assemble(t Traced, rows map[Source]Sealed) (Sealed, error) {
 		}
 	}
 	var err error
-	if made.Value, err = k.Seal(text.String()); err != nil {
+	if built.Value, err = k.Seal(text.String()); err != nil {
 		return Sealed{}, fmt.Errorf("%s: seal a secret: %w", place(t.Path), err)
 	}
-	return made, nil
+	return built, nil
 }
 
-// words names an entity for people.
+// words describes an entity for errors.
 func words(entity string) string {
 	switch entity {
 	case OfResult:
@@ -324,8 +318,8 @@ func words(entity string) string {
 	}
 }
 
-// Misplaced lists, in words, the paths of secrets that the receiver's schema does
-// not mark as secret: they must not go there. allowed are JSON pointers.
+// Misplaced returns the paths of secrets that the receiver's schema does not mark as secret, and must not get.
+// allowed are JSON pointers.
 func Misplaced(found []Traced, allowed []string) []string {
 	var wrong []string
 	for _, one := range found {
