@@ -21,7 +21,7 @@ const (
 // UnstartedError refuses while workers hold executions that they have not started.
 type UnstartedError struct{ Workers []store.BatchQueuesRow }
 
-// Error says what to stop.
+// Error names the workers to stop.
 func (e *UnstartedError) Error() string {
 	names := make([]string, len(e.Workers))
 	for i, w := range e.Workers {
@@ -46,7 +46,7 @@ func awaitStarts(ctx context.Context, deps Deps) error {
 			}
 			state, err := deps.Broker.QueueState(ctx, message.WorkerExecutionsQueue(w.ID))
 			if err != nil {
-				return fmt.Errorf("look at the queue of worker %s: nothing was changed: %w", w.Name, err)
+				return fmt.Errorf("read the queue of worker %s: nothing was changed: %w", w.Name, err)
 			}
 			if state.Consumers > 0 {
 				holding = append(holding, w)
@@ -64,8 +64,8 @@ func awaitStarts(ctx context.Context, deps Deps) error {
 	}
 }
 
-// splitBatches replaces batch messages, which the other executor and its workers cannot read, and
-// deletes the queue that it does not have.
+// splitBatches replaces batch messages, which the other executor and its workers cannot read, and deletes their
+// queue.
 func splitBatches(ctx context.Context, deps Deps, result *Result) error {
 	workers, err := deps.Store.BatchQueues(ctx)
 	if err != nil {

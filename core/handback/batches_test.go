@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// No batch is left where a published executor or worker reads: an existing worker that
-// takes the name of one of ours runs everything that lay in its queue.
+// No batch remains where a published executor or worker reads: an existing worker with the name of one of ours
+// runs everything in its queue.
 func TestBatchesAreSplit(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -44,7 +44,7 @@ func TestBatchesAreSplit(t *testing.T) {
 		require.NoError(t, outcome.Err)
 	}
 
-	// While a worker holds some that it has not started the hand-back is refused.
+	// The hand-back is refused while a worker has batches that it has not started.
 	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.WorkerExecutionsQueue(ours), Prefetch: 1})
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	testkit.Eventually(t, consumer.Subscribed, patience)

@@ -9,20 +9,17 @@ import (
 	"github.com/attune-go/attune/core/policy"
 )
 
-// maxKey exceeds the longest group key that the unique index of the admission states holds.
+// maxKey is longer than any group key that fits the unique index of the admission states.
 const maxKey = 2500
 
-// groupKey is the group key in the other executor's form: compact JSON of path and value, keys
-// sorted bytewise, numbers as written and not by value. It is empty without paths. fallback
-// replaces a key that no index holds.
+// groupKey returns the group key in the other executor's form: compact JSON of path and value, keys sorted
+// bytewise, numbers by their text. It is empty without paths. fallback replaces a key that is too long.
 func groupKey(paths []string, params map[string]any, fallback string) string {
 	if len(paths) == 0 {
 		return ""
 	}
-	sorted := slices.Clone(paths)
-	slices.Sort(sorted)
-	values := make([]string, 0, len(sorted))
-	for _, path := range slices.Compact(sorted) {
+	var values []string
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
 		values = append(values, compact(path)+":"+compact(written(policy.Lookup(params, path))))
 	}
 	key := "{" + strings.Join(values, ",") + "}"
@@ -37,7 +34,7 @@ func compact(value any) string {
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return "null" // cannot happen for decoded JSON
+		return "null" // impossible for decoded JSON
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

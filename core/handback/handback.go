@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// replicaSilent is the age of the last report from which a replica counts as stopped.
+	// replicaSilent is the age of the last report at which a replica counts as stopped.
 	replicaSilent = 30 * time.Second
 
 	page        = 1000      // executions read, and messages appended, at a time
@@ -30,10 +30,9 @@ const (
 // Deps are the dependencies of HandBack.
 type Deps struct {
 	Store *store.Store
-	// Broker is started and declares no routes for dead letters itself
-	// (broker.Config.NoDeadLetters).
+	// Broker is started with broker.Config.NoDeadLetters, so that it declares no routes for dead letters.
 	Broker *broker.Broker
-	// Management deletes the policy that catches dead letters; nil keeps it.
+	// Management deletes the policy that routes dead letters; nil keeps it.
 	Management *broker.Management
 	// Keys decrypt and encrypt the secrets of the created children.
 	Keys secret.Keyring
@@ -72,23 +71,23 @@ var then = map[string]string{
 	"adaptive limits":    "the threshold of the policy applies",
 	"queue bounds":       "length and time of waiting are not bounded by these policies",
 	"priorities":         "waiting executions keep their present order; priorities have no effect afterwards",
-	"pending retries":    "they start at once instead of at the noted time",
-	"cancel requests":    "these executions run on unless they are cancelled again",
-	"paused workflows":   "their executions go on; a task that became due meanwhile never starts: resume them before",
-	"parallel tasks":     "the tasks within end; their workflow ends then, without what follows: let them end before",
+	"pending retries":    "they start at once instead of at their due time",
+	"cancel requests":    "these executions continue unless you cancel them again",
+	"paused workflows":   "their executions continue; a task that became due meanwhile never starts: resume them before",
+	"parallel tasks":     "their workflow ends after the parallel tasks, without later ones: let them end before",
 	"workflow deadlines": "they may run for any time",
 	"strict workflows":   "errors in expressions no longer fail tasks, and the first call in a condition decides",
-	"action retries":     "their executions are not repeated",
+	"action retries":     "their executions are not retried",
 	"action timeouts":    "their executions may run and wait as long as every other",
-	"inquiries":          "an answer becomes the result of the noted action's execution",
+	"inquiries":          "an answer becomes the result of the named action's execution",
 	"dead letters":       "these messages and the ledger are deleted; requeue or discard them before",
-	"draining workers":   "they are given work again; cordon them to prevent it",
+	"draining workers":   "they get executions again; cordon them to prevent it",
 }
 
 // RunningError refuses while replicas run: they would continue to decide.
 type RunningError struct{ Replicas []Replica }
 
-// Error says what to stop.
+// Error names the replicas to stop.
 func (e *RunningError) Error() string {
 	names := make([]string, len(e.Replicas))
 	for i, r := range e.Replicas {
@@ -99,7 +98,7 @@ func (e *RunningError) Error() string {
 		len(e.Replicas), strings.Join(names, "; "), replicaSilent)
 }
 
-// Read lists the findings for a hand-back. It changes nothing.
+// Read returns the state before a hand-back. It changes nothing.
 func Read(ctx context.Context, st *store.Store) (*Survey, error) {
 	s := &Survey{Replicas: []Replica{}, Items: []Item{}}
 	replicas, err := st.LiveReplicas(ctx, replicaSilent.Seconds())
@@ -118,7 +117,7 @@ func Read(ctx context.Context, st *store.Store) (*Survey, error) {
 	s.Unpublished = backlog.Messages
 	items, err := st.NotUnderstood(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list what the other executor does not understand: %w", err)
+		return nil, fmt.Errorf("list the settings that the other executor does not know: %w", err)
 	}
 	for _, one := range items {
 		item := Item{Kind: one.Kind, Count: one.N, IDs: one.Ids, Then: then[one.Kind]}
@@ -132,23 +131,22 @@ func Read(ctx context.Context, st *store.Store) (*Survey, error) {
 
 // Result is the result of HandBack.
 type Result struct {
-	Active    int `json:"active"`    // executions that hold a slot
-	Queued    int `json:"queued"`    // executions that wait in a queue
-	Made      int `json:"made"`      // children of lists that were missing
-	Requested int `json:"requested"` // executions that a message wakes
-	Completed int `json:"completed"` // ended workflow children that a message reports
+	Active    int `json:"active"`    // executions with a slot
+	Queued    int `json:"queued"`    // queued executions
+	Made      int `json:"made"`      // created children of lists
+	Requested int `json:"requested"` // execution.requested messages
+	Completed int `json:"completed"` // execution.completed messages of workflow children
 	Published int `json:"published"` // all messages, including those of the outbox
 	// Undeliverable counts dispatches to workers without a queue.
 	Undeliverable int `json:"undeliverable"`
-	// Split counts batch messages that were replaced by single messages.
+	// Split counts the batch messages that HandBack replaced by single messages.
 	Split int `json:"split"`
 }
 
-// HandBack writes the admission tables in the other executor's format and publishes the messages
-// that wake it. It refuses with a *RunningError while replicas run. It refuses with an
-// *UnstartedError while a live worker holds unstarted executions, because it may hold them in a
-// batch message that the other executor's workers cannot read. If the broker does not answer it
-// changes nothing. After a later failure replicas can continue on the database, and HandBack may be
+// HandBack writes the admission tables in the other executor's format and publishes its messages. It refuses
+// with a *RunningError while replicas run. It refuses with an *UnstartedError while a live worker holds
+// unstarted executions: their batch message may be unreadable for the other executor's workers. Without the
+// broker it changes nothing. After a later failure replicas can continue on the database, and HandBack may be
 // repeated.
 func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 	survey, err := Read(ctx, deps.Store)
@@ -175,27 +173,33 @@ func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 	drained, err := outbox.Drain(ctx, deps.Store, deps.Broker.Publisher())
 	result.Published, result.Undeliverable = drained.Published, drained.Undeliverable
 	if err != nil {
-		return result, fmt.Errorf("publish what wakes the other executor: the schema was not changed, repeat it: %w",
-			err)
+		return result, fmt.Errorf("publish the messages: the schema was not changed, repeat it: %w", err)
 	}
 	if err := splitBatches(ctx, deps, result); err != nil {
-		return result,
-			fmt.Errorf("split messages that hold several executions: the schema was not changed, repeat it: %w", err)
+		return result, fmt.Errorf("split batch messages: the schema was not changed, repeat it: %w", err)
 	}
 	if err := dropRoutes(ctx, deps); err != nil {
-		return result, fmt.Errorf("take away the routes of dead letters: the schema was not changed, repeat it: %w",
-			err)
+		return result, fmt.Errorf("delete the routes of dead letters: the schema was not changed, repeat it: %w", err)
 	}
 	return result, nil
 }
 
-// write is the transaction: the entries, the counters, and the messages.
+// write writes the entries, the counters, and the messages, all in one transaction.
 func write(ctx context.Context, tx *store.Tx, keys secret.Keyring, result *Result) error {
 	if err := tx.LockForHandBack(ctx); err != nil {
 		return fmt.Errorf("lock the queues: %w", err)
 	}
-	if err := makeChildren(ctx, tx, keys, result); err != nil {
-		return err
+	// The other executor creates all children of a list when it starts, and never later.
+	lists, err := tx.UnmadeLists(ctx)
+	if err != nil {
+		return fmt.Errorf("find lists without all children: %w", err)
+	}
+	for _, id := range lists {
+		created, err := advancement.Unroll(ctx, tx.Queries, advancement.Config{Keys: keys}, id)
+		if err != nil {
+			return err
+		}
+		result.Made += created
 	}
 	p := &plan{queues: map[queue][]entry{}, most: map[int64]int32{}, lists: map[list]*window{}}
 	rules := map[int64]rule{}
@@ -226,23 +230,6 @@ func write(ctx context.Context, tx *store.Tx, keys secret.Keyring, result *Resul
 	return appendMessages(ctx, tx, p.wake, result)
 }
 
-// makeChildren creates the missing children of lists: the other executor creates all of them when a
-// list starts, and never later.
-func makeChildren(ctx context.Context, tx *store.Tx, keys secret.Keyring, result *Result) error {
-	ids, err := tx.UnmadeLists(ctx)
-	if err != nil {
-		return fmt.Errorf("find lists without all children: %w", err)
-	}
-	for _, id := range ids {
-		made, err := advancement.Unroll(ctx, tx.Queries, advancement.Config{Keys: keys}, id)
-		if err != nil {
-			return err
-		}
-		result.Made += made
-	}
-	return nil
-}
-
 // readLists reads the concurrency limits of a page's lists.
 func (p *plan) readLists(ctx context.Context, tx *store.Tx, rows []store.LiveExecutionsRow) error {
 	var parents []int64
@@ -250,7 +237,7 @@ func (p *plan) readLists(ctx context.Context, tx *store.Tx, rows []store.LiveExe
 	for _, row := range rows {
 		one := list{row.Parent, row.List}
 		if _, known := p.lists[one]; row.List != "" && !known {
-			p.lists[one] = nil // not a child of a workflow, unless a row says so
+			p.lists[one] = nil // not a child of a workflow, unless ListWindows returns it
 			parents, tasks = append(parents, row.Parent), append(tasks, row.List)
 		}
 	}
@@ -259,7 +246,7 @@ func (p *plan) readLists(ctx context.Context, tx *store.Tx, rows []store.LiveExe
 	}
 	windows, err := tx.ListWindows(ctx, parents, tasks)
 	if err != nil {
-		return fmt.Errorf("read how many children of %d lists run at once: %w", len(parents), err)
+		return fmt.Errorf("read the concurrency of %d lists: %w", len(parents), err)
 	}
 	for _, one := range windows {
 		p.lists[list{one.Parent, one.Task}] = &window{most: max(int(one.Most), 1)}
@@ -341,7 +328,7 @@ func (p *plan) write(ctx context.Context, tx *store.Tx, result *Result) error {
 	return nil
 }
 
-// appendMessages puts the messages that wake the other executor into the outbox.
+// appendMessages appends the messages for the other executor to the outbox.
 func appendMessages(ctx context.Context, tx *store.Tx, wake []int64, result *Result) error {
 	at := time.Now()
 	ends, err := tx.UnsettledEnds(ctx)
@@ -349,16 +336,15 @@ func appendMessages(ctx context.Context, tx *store.Tx, wake []int64, result *Res
 		return fmt.Errorf("read ended children of workflows: %w", err)
 	}
 	for part := range slices.Chunk(ends, page) {
-		messages := make([]outbox.Message, 0, len(part))
-		for _, e := range part {
-			m, err := encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
+		messages := make([]outbox.Message, len(part))
+		for i, e := range part {
+			messages[i], err = encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
 				ExecutionID: e.ID, ActionID: e.Action, ActionRef: e.ActionRef, Status: e.Status,
 				Result: small(e.Result), CompletedAt: at.UTC(),
 			}, at)
 			if err != nil {
 				return err
 			}
-			messages = append(messages, m)
 		}
 		if _, err := outbox.Append(ctx, tx, messages); err != nil {
 			return err
@@ -370,22 +356,20 @@ func appendMessages(ctx context.Context, tx *store.Tx, wake []int64, result *Res
 		if err != nil {
 			return fmt.Errorf("read %d executions: %w", len(part), err)
 		}
-		place := make(map[int64]int, len(part))
+		order := make(map[int64]int, len(part))
 		for i, id := range part {
-			place[id] = i
+			order[id] = i
 		}
-		slices.SortFunc(rows, func(a, b store.ReadRequestsRow) int { return cmp.Compare(place[a.ID], place[b.ID]) })
-		messages := make([]outbox.Message, 0, len(rows))
-		for _, e := range rows {
-			m, err := encode(message.TypeExecutionRequested, message.ExecutionRequested{
+		slices.SortFunc(rows, func(a, b store.ReadRequestsRow) int { return cmp.Compare(order[a.ID], order[b.ID]) })
+		messages := make([]outbox.Message, len(rows))
+		for i, e := range rows {
+			messages[i], err = encode(message.TypeExecutionRequested, message.ExecutionRequested{
 				ExecutionID: e.ID, ActionID: e.Action, ActionRef: e.ActionRef, ParentID: e.Parent,
-				EnforcementID: e.Enforcement,
-				Config:        small(e.Config),
+				EnforcementID: e.Enforcement, Config: small(e.Config),
 			}, at)
 			if err != nil {
 				return err
 			}
-			messages = append(messages, m)
 		}
 		if _, err := outbox.Append(ctx, tx, messages); err != nil {
 			return err
@@ -413,8 +397,8 @@ func encode[P any](kind string, payload P, at time.Time) (outbox.Message, error)
 		Body: body}, nil
 }
 
-// dropRoutes deletes the routes of dead letters to the dead-letter queue: the other executor ends
-// their executions without releasing the slots.
+// dropRoutes deletes the routes to the dead-letter queue: the other executor ends the executions of its messages
+// without releasing their slots.
 func dropRoutes(ctx context.Context, deps Deps) error {
 	workers, err := deps.Store.LetterRouteWorkers(ctx, manyWorkers)
 	if err != nil {
@@ -433,7 +417,7 @@ func dropRoutes(ctx context.Context, deps Deps) error {
 		return err
 	}
 	if deps.Management != nil {
-		// Without the right to delete it the policy stays, and names a deleted exchange.
+		// Without the right to delete it the policy stays; it then names a deleted exchange.
 		_ = deps.Management.DeletePolicy(ctx, broker.PolicyUnrouted)
 	}
 	return deps.Broker.DeleteExchange(ctx, broker.ExchangeUnrouted)

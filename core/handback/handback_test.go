@@ -29,8 +29,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // patience is far above what a busy machine needs.
 const patience = 60 * time.Second
 
-// world is an adopted database with its virtual host, and a plain pool that
-// works before and after the hand-back.
+// world is an adopted database with its virtual host, and a plain pool that works before and after the hand-back.
 type world struct {
 	database, amqp, management string
 
@@ -152,7 +151,7 @@ func (w *world) reaches(t *testing.T, status attune.Status, n int) {
 	}, patience, "%d executions are %s", n, status)
 }
 
-// steps is a worker whose jobs end one at a time.
+// steps is a worker whose jobs end one by one, on request.
 func (w *world) steps(t *testing.T) (*testkit.FakeWorker, chan<- struct{}) {
 	t.Helper()
 	step := make(chan struct{})
@@ -168,9 +167,8 @@ func (w *world) steps(t *testing.T) (*testkit.FakeWorker, chan<- struct{}) {
 	}), step
 }
 
-// TestTheOtherExecutorGoesOnAtOnce: two of six executions run and four wait when
-// the engine stops; the executor of the installation completes all six, in order
-// and never more than two at once.
+// TestTheOtherExecutorGoesOnAtOnce: two of six executions run and four wait when the engine stops. The executor of
+// the installation completes all six, in order and never more than two at once.
 func TestTheOtherExecutorGoesOnAtOnce(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -221,8 +219,8 @@ func (w *world) entries(t *testing.T, status string) []int64 {
 	return ids
 }
 
-// TestThereAndBackAgain: what the other executor has begun goes on with the
-// engine after the schema is brought up once more.
+// TestThereAndBackAgain: the engine continues what the other executor has started after the schema is migrated
+// once more.
 func TestThereAndBackAgain(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "hand an installation back and adopt it again")
@@ -255,8 +253,7 @@ func TestThereAndBackAgain(t *testing.T) {
 	require.Len(t, worker.Runs(), 8, "each runs once")
 }
 
-// TestAReplicaThatGoesOnAfterAHandBack: a hand-back that is not followed by the
-// removal of the schema leaves queues that the engine takes over again.
+// TestAReplicaThatGoesOnAfterAHandBack: if the schema stays after a hand-back, the engine uses the queues again.
 func TestAReplicaThatGoesOnAfterAHandBack(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -284,8 +281,8 @@ func TestAReplicaThatGoesOnAfterAHandBack(t *testing.T) {
 	testkit.Invariants(t, w.store)
 }
 
-// TestMessagesWakeWhatNoReleaseWakes: executions without a place in a queue,
-// free slots, ends of children, and what the outbox still held.
+// TestMessagesWakeWhatNoReleaseWakes: executions without a place in a queue, free slots, ends of children, and the
+// rest of the outbox.
 func TestMessagesWakeWhatNoReleaseWakes(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -361,8 +358,8 @@ func (w *world) requested(t *testing.T) []int64 {
 	return ids
 }
 
-// TestGroupsAreThoseOfTheOtherExecutor: a limit of the pack counts each action
-// and group, and the key is written as it writes it.
+// TestGroupsAreThoseOfTheOtherExecutor: a limit of the pack counts each action and group, with the other
+// executor's keys.
 func TestGroupsAreThoseOfTheOtherExecutor(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

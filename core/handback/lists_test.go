@@ -48,7 +48,7 @@ func (w *world) define(t *testing.T, ref, source string) testkit.ActionRow {
 	return action
 }
 
-// each are the numbers that the items got, of executions with one of these statuses.
+// each are the numbers of the items in executions with one of these statuses.
 func (w *world) each(t *testing.T, statuses ...string) []int {
 	t.Helper()
 	rows, err := w.pool.Query(testkit.Context(t), `SELECT (config ->> 'n')::int FROM execution
@@ -78,8 +78,8 @@ func (w *world) startList(t *testing.T) (execution int64, stop func()) {
 	return execution, stop
 }
 
-// TestAListGoesOnWithTheOtherExecutor: items without an execution get one, only as
-// many start as the list runs at once, and the workflow goes on to its end.
+// TestAListGoesOnWithTheOtherExecutor: items without an execution get one, not more start than the concurrency of
+// the list allows, and the workflow continues to its end.
 func TestAListGoesOnWithTheOtherExecutor(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "hand a list to the other executor; another test hands a workflow over")
@@ -113,10 +113,10 @@ func TestAListGoesOnWithTheOtherExecutor(t *testing.T) {
 	require.Len(t, worker.Runs(), 8, "each item once, and the last task")
 }
 
-// TestEndsThatNoMessageTellsOfAreToldAtHandBack: the running items of a list end
-// while no engine runs, and their messages are lost. The hand-back tells the other
-// executor, which goes on with the list and with the next task.
-func TestEndsThatNoMessageTellsOfAreToldAtHandBack(t *testing.T) {
+// TestUnpublishedEndsArePublishedAtHandBack: the running items of a list end while no engine runs, and their
+// messages are lost. The hand-back publishes the ends, and the other executor continues with the list and the next
+// task.
+func TestUnpublishedEndsArePublishedAtHandBack(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	worker, step := w.steps(t)
@@ -146,9 +146,8 @@ func TestEndsThatNoMessageTellsOfAreToldAtHandBack(t *testing.T) {
 	require.Len(t, worker.Runs(), 8, "each item once, and the last task")
 }
 
-// TestTheLastEndOfATaskIsToldAtHandBack: nothing of the workflow is left to run but
-// what follows from ends without a message.
-func TestTheLastEndOfATaskIsToldAtHandBack(t *testing.T) {
+// TestTheLastEndOfATaskIsPublishedAtHandBack: only the consequences of unpublished ends are left of the workflow.
+func TestTheLastEndOfATaskIsPublishedAtHandBack(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	worker, step := w.steps(t)
@@ -181,8 +180,8 @@ tasks:
 	require.Len(t, worker.Runs(), 2)
 }
 
-// TestAReplicaGoesOnWithAListAfterAHandBack: the children that a hand-back has made
-// are those that the engine starts, each once and not before it is due.
+// TestAReplicaGoesOnWithAListAfterAHandBack: the engine starts the children that a hand-back has made, each once
+// and not before it is due.
 func TestAReplicaGoesOnWithAListAfterAHandBack(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "go on with a list after a hand-back")
@@ -206,8 +205,8 @@ func TestAReplicaGoesOnWithAListAfterAHandBack(t *testing.T) {
 	testkit.Invariants(t, w.store)
 }
 
-// TestItemsWhoseInputCannotBeRenderedFail: such an item gets an execution that has
-// failed, so that the list ends as failed under the other executor too.
+// TestItemsWhoseInputCannotBeRenderedFail: such an item gets a failed execution, so that the list fails under the
+// other executor too.
 func TestItemsWhoseInputCannotBeRenderedFail(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -274,9 +273,8 @@ tasks:
   - {name: after, action: demo.after}
 `
 
-// TestTheSurveyNamesParallelTasks: the published executor knows no parallel tasks. It ends a
-// workflow when the tasks within one have ended, without what follows, so that the survey
-// names every workflow with a parallel task that has not ended.
+// TestTheSurveyNamesParallelTasks: the published executor ends a workflow when the parallel tasks have ended,
+// without later tasks. So the survey names every open workflow with a parallel task.
 func TestTheSurveyNamesParallelTasks(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -304,7 +302,7 @@ func TestTheSurveyNamesParallelTasks(t *testing.T) {
 	require.Equal(t, "parallel tasks", item.Kind)
 	require.Equal(t, []int64{lost}, item.IDs)
 	require.Equal(t, []string{"both"}, item.Notes)
-	require.Equal(t, "the tasks within end; their workflow ends then, without what follows: let them end before",
+	require.Equal(t, "their workflow ends after the parallel tasks, without later ones: let them end before",
 		item.Then)
 
 	w.handBack(t)
@@ -327,7 +325,7 @@ func (w *world) statusOf(t *testing.T, id int64) (status attune.Status) {
 	return status
 }
 
-// messages is how many messages wait in a queue.
+// messages is the number of messages in a queue.
 func messages(t *testing.T, link *broker.Broker, queue string) int {
 	t.Helper()
 	state, err := link.QueueState(testkit.Context(t), queue)

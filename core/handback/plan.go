@@ -10,8 +10,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// rule is the other executor's limit of an action: one policy, in one queue a group. limited is
-// false without a policy, and for workflows.
+// rule is the other executor's limit of an action: one policy, with one queue per group. limited is false
+// without a policy, and for workflows.
 type rule struct {
 	limited bool
 	most    int32
@@ -19,7 +19,7 @@ type rule struct {
 	schema  []byte
 }
 
-// ruleOf picks the newest policy of the action, else of its pack, else of all.
+// ruleOf returns the newest policy of the action, else of its pack, else of all actions.
 func ruleOf(action store.ReadActionRulesRow, policies []store.ReadPoliciesRow) rule {
 	r := rule{schema: action.ParamSchema}
 	if action.WorkflowDef != nil {
@@ -69,7 +69,7 @@ type entry struct {
 	enqueued, activated time.Time
 }
 
-// list names a task over a list, by the execution of its workflow.
+// list is the key of a task over a list: its name and the execution of its workflow.
 type list struct {
 	parent int64
 	task   string
@@ -120,10 +120,9 @@ func (p *plan) add(e store.LiveExecutionsRow, r rule, now time.Time) {
 	}
 }
 
-// finish sorts every queue: active entries, then high, normal and low priority, each in order of
-// arrival. Messages give the free slots of a queue to its first waiting executions, because nothing
-// else wakes them. The same holds for lists: the other executor requests one more child with each
-// completion.
+// finish sorts every queue: active entries, then high, normal and low priority, each in order of arrival. The
+// first queued executions get a message for each free slot: the other executor starts a queued execution only
+// on a message or a completion. The same holds for the children of lists.
 func (p *plan) finish() {
 	for _, w := range p.lists {
 		if w == nil {
@@ -135,28 +134,22 @@ func (p *plan) finish() {
 		}
 	}
 	for q, entries := range p.queues {
+		active := func(e entry) int {
+			if e.active {
+				return 1
+			}
+			return 0
+		}
 		slices.SortFunc(entries, func(a, b entry) int {
-			return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(b.lane, a.lane), cmp.Compare(a.order, b.order),
+			return cmp.Or(cmp.Compare(active(b), active(a)), cmp.Compare(b.lane, a.lane), cmp.Compare(a.order, b.order),
 				a.enqueued.Compare(b.enqueued), cmp.Compare(a.execution, b.execution))
 		})
 		free := int(p.most[q.action])
-		for _, one := range entries {
-			if one.active {
-				free--
-			}
-		}
-		for _, one := range entries {
+		for _, one := range entries { // the active entries come first
 			if !one.active && free > 0 {
-				free--
 				p.wake = append(p.wake, one.execution)
 			}
+			free--
 		}
 	}
-}
-
-func rank(e entry) int {
-	if e.active {
-		return 1
-	}
-	return 0
 }
