@@ -17,7 +17,7 @@ import (
 
 const quarter = 90 * 24 * time.Hour
 
-// pruneExecutions has the loop work once.
+// pruneExecutions runs the loop once.
 func pruneExecutions(t *testing.T, st *store.Store, change ...func(*retention.ExecutionsConfig)) {
 	t.Helper()
 	cfg := retention.ExecutionsConfig{Executions: quarter, Audit: quarter}
@@ -32,7 +32,7 @@ func pruneExecutions(t *testing.T, st *store.Store, change ...func(*retention.Ex
 	require.NoError(t, loop.LastError())
 }
 
-// aged makes everything as old as it has to be.
+// aged makes everything old enough.
 func aged(t *testing.T, st *store.Store, table, where string, days int) {
 	t.Helper()
 	set := "created = created - make_interval(days => $1)"
@@ -48,7 +48,7 @@ func text(id int64) string { return strconv.FormatInt(id, 10) }
 
 func ended(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted }
 
-// An execution goes with its children and repetitions, or not at all.
+// An execution is deleted with its children and retries, or not at all.
 func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -116,8 +116,7 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM lost_holder`))
 }
 
-// A table of the installation may refer to executions: such a family stays, and the
-// others go.
+// A table of the installation may refer to executions: such a family stays, and the others are deleted.
 func TestAFamilyToWhichAnotherTableRefersStays(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -188,7 +187,7 @@ func TestOldExecutionsGoWithoutWorkQueues(t *testing.T) {
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution`))
 }
 
-// Statistics of an action go with it.
+// The statistics of an action are deleted with it.
 func TestStatisticsOfADeletedActionGo(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]string{"own": testkit.OwnDatabase(t),
@@ -202,8 +201,8 @@ func TestStatisticsOfADeletedActionGo(t *testing.T) {
 	}
 }
 
-// Among 20,000 executions, 200,000 in the long courses, on both schemas, nothing is found or
-// deleted by a scan of a table: rows read one after the other are counted by the database itself.
+// Among 20,000 executions (200,000 in the slow tests), on both schemas, no statement scans a table: the database
+// counts the rows of sequential scans.
 func TestOldExecutionsAreDeletedByIndexes(t *testing.T) {
 	t.Parallel()
 	rows := 20_000
@@ -240,7 +239,7 @@ func TestOldExecutionsAreDeletedByIndexes(t *testing.T) {
 			testkit.Exec(t, st, `SELECT pg_stat_force_next_flush()`)
 			before := read("seq_tup_read", large)
 			pruneExecutions(t, st, func(c *retention.ExecutionsConfig) { c.Executions = keep })
-			st.Pool().Reset() // a session that ends tells what it has counted
+			st.Pool().Reset() // a session reports its counters when it ends
 			testkit.Eventually(t, func() bool {
 				return read("n_tup_del", "{execution}") > old-10 && read("n_tup_del", "{enforcement}") > old-10
 			}, testkit.TestTimeout)

@@ -17,7 +17,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// queues stands for the broker; busy are queues that it refuses to delete.
+// queues is a broker that refuses to delete the busy queues.
 type queues struct {
 	mu      sync.Mutex
 	busy    map[string]string
@@ -25,7 +25,7 @@ type queues struct {
 	deleted []string
 	unbound []int64
 	fail    error
-	during  func() // runs while a queue is being deleted
+	during  func() // runs during the deletion of a queue
 }
 
 func (q *queues) delete(name string) (bool, string, error) {
@@ -68,7 +68,7 @@ func (q *queues) UnbindWorkerDeadLetters(_ context.Context, worker int64) error 
 
 const week = 7 * 24 * time.Hour
 
-// silent makes a worker that has been inactive for so long.
+// silent makes a worker that has been inactive for a time.
 func silent(t *testing.T, st *store.Store, name string, age time.Duration, options ...func(*testkit.WorkerRow)) int64 {
 	t.Helper()
 	options = append(options, func(w *testkit.WorkerRow) {
@@ -102,7 +102,7 @@ func forget(t *testing.T, st *store.Store, q retention.Broker, workers ...int64)
 	return answers
 }
 
-func TestAWorkerThatNobodyNeedsIsForgotten(t *testing.T) {
+func TestAnUnneededWorkerIsForgotten(t *testing.T) {
 	t.Parallel()
 	st, q := testkit.Store(t), &queues{}
 	action := testkit.Action(t, st, "pk.a")
@@ -129,7 +129,7 @@ func TestAWorkerThatNobodyNeedsIsForgotten(t *testing.T) {
 	require.Equal(t, "there is no such worker", forget(t, st, q, worker)[worker].Reason)
 }
 
-func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
+func TestANeededWorkerStays(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
@@ -154,7 +154,7 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 	keep("never beat and young", "heartbeat", week-time.Minute, func(w *testkit.WorkerRow) { w.NoHeartbeat = true })
 	active := keep("active", "it is active", 2*week)
 	testkit.Exec(t, st, `UPDATE worker SET status = 'active' WHERE id = $1`, active)
-	enrols := keep("comes back", "written to", 2*week)
+	enrols := keep("comes back", "write is recent", 2*week)
 	testkit.Exec(t, st, `UPDATE worker SET incarnation = gen_random_uuid() WHERE id = $1`, enrols)
 	busy := keep("consumed", "in use", 2*week)
 	q.busy[message.WorkerExecutionsQueue(busy)] = "PRECONDITION_FAILED - queue in use"
@@ -163,7 +163,7 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 		message.WorkerExecutionsQueue(keep("still consumed", "in use: it has 1 consumers", 2*week)): {Exists: true,
 			Consumers: 1},
 	}
-	for id := range why { // what a worker that stays has run keeps its name
+	for id := range why { // the executions of a remaining worker keep its name
 		if id != busy {
 			testkit.Execution(t, st, action, ran(id, attune.StatusFailed))
 		}
@@ -189,8 +189,8 @@ func TestAWorkerThatSomebodyNeedsStays(t *testing.T) {
 	require.Len(t, q.deleted, 3, "no queue of a worker that stays is deleted")
 }
 
-// A worker that died while it drained, or was stopping, is marked by the heartbeat
-// monitor, and from then on goes like any other; a cordon keeps it.
+// The heartbeat monitor marks a worker that died during its drain or stop, and from then on it is deleted like any
+// other; a cordon keeps it.
 func TestAWorkerThatDiedWhileItDrainedIsForgotten(t *testing.T) {
 	t.Parallel()
 	st, q := testkit.Store(t), &queues{}
@@ -241,7 +241,7 @@ func TestAWorkerToWhichOtherTablesReferStays(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM worker`))
 }
 
-// A broker that is away leaves the row: it is what names the queues.
+// An unreachable broker leaves the row, since it has the names of the queues.
 func TestAWorkerStaysWhileTheBrokerIsAway(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -253,8 +253,8 @@ func TestAWorkerStaysWhileTheBrokerIsAway(t *testing.T) {
 	require.True(t, forget(t, st, &queues{}, worker)[worker].Done, "the same again goes on")
 }
 
-// The broker is asked while no transaction is open and no row is locked. A transaction
-// that waited for the broker would be idle; those that run a statement are others'.
+// The broker is asked without an open transaction and without a locked row. A transaction that waited for the
+// broker would be idle; active ones belong to other tests.
 func TestQueuesAreDeletedOutsideOfTransactions(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -275,8 +275,8 @@ func TestQueuesAreDeletedOutsideOfTransactions(t *testing.T) {
 	require.Zero(t, open)
 }
 
-// A worker that enrols while its queues are being deleted keeps its row, and makes
-// its queues again as it does whenever they are gone.
+// A worker that registers while its queues are being deleted keeps its row, and declares its queues again as
+// always.
 func TestAWorkerThatComesBackMeanwhileStays(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -321,7 +321,7 @@ func TestTheWindowOfExecutionsIsReadByKey(t *testing.T) {
 	require.Contains(t, plan(t, st, query(store.ReferredWorkers), []int64{1}), "attune_execution_live")
 }
 
-// With a real broker: hand-overs that wait keep the worker, notices do not.
+// With a real broker: waiting dispatches keep the worker, messages of cancels do not.
 func TestQueuesOfForgottenWorkersGo(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// tick runs a loop once and returns how it went.
+// tick runs a loop once and returns its outcome.
 func tick(t *testing.T, loop *supervise.Loop) error {
 	t.Helper()
 	require.NoError(t, loop.Start(testkit.Context(t)))
@@ -47,7 +47,7 @@ func coverage(t *testing.T, st *store.Store, table string) retention.Coverage {
 	return retention.Coverage{}
 }
 
-// old attaches a partition of one day, so many days ago, with one row.
+// old attaches a partition of one day, of the given age in days, with one row.
 func old(t *testing.T, st *store.Store, table, column, name string, days int) {
 	t.Helper()
 	testkit.Exec(t, st, `DO $do$ BEGIN EXECUTE format('CREATE TABLE `+name+` PARTITION OF `+table+` FOR VALUES FROM (%L) TO (%L)',
@@ -74,7 +74,7 @@ func TestPartitionsAreMadeAheadAndTakeTheirRowsAlong(t *testing.T) {
 	require.Equal(t, "execution_history_default", full.Default)
 	require.Zero(t, coverage(t, st, "worker_history").Missing)
 
-	// Nobody has made partitions for days: all that is written lands in the default one.
+	// No partition was made for days, so all rows are in the default one.
 	for _, table := range []string{"execution_history", "worker_history"} {
 		testkit.Exec(t, st, `DO $do$ DECLARE c text; BEGIN FOR c IN SELECT inhrelid::regclass::text FROM pg_inherits i
 			WHERE inhparent = '`+table+`'::regclass AND inhrelid::regclass::text NOT LIKE '%_default'
@@ -102,7 +102,7 @@ func TestPartitionsAreMadeAheadAndTakeTheirRowsAlong(t *testing.T) {
 	require.Equal(t, 1, metric(t, registry, "attune_retention_removed_total", "execution_history"))
 }
 
-// coverageRounded is the coverage now with the time of then, which has gone on.
+// coverageRounded is the present coverage plus the time since then.
 func coverageRounded(t *testing.T, st *store.Store, then retention.Coverage) retention.Coverage {
 	t.Helper()
 	now := coverage(t, st, then.Table)
@@ -111,7 +111,7 @@ func coverageRounded(t *testing.T, st *store.Store, then retention.Coverage) ret
 	return now
 }
 
-// metric reads one number; -1 where there is none yet.
+// metric reads a metric; -1 without one.
 func metric(t *testing.T, registry *prometheus.Registry, name, label string) int {
 	t.Helper()
 	families, err := registry.Gather()
@@ -126,7 +126,7 @@ func metric(t *testing.T, registry *prometheus.Registry, name, label string) int
 	return -1
 }
 
-// The last moment of a partition counts: it goes when all of it is too old.
+// The end of a partition counts: it is dropped when all of it is too old.
 func TestOldPartitionsAreDroppedWhole(t *testing.T) {
 	t.Parallel()
 	st := testkit.OwnStore(t)
@@ -142,7 +142,7 @@ func TestOldPartitionsAreDroppedWhole(t *testing.T) {
 	require.Equal(t, 2, metric(t, registry, "attune_retention_removed_total", "execution_history partitions"))
 }
 
-// Someone who reads for hours puts the drop off and holds up nobody who writes.
+// A reader of hours delays the drop and blocks no writer.
 func TestALongReaderDoesNotBlockWriters(t *testing.T) {
 	t.Parallel()
 	st := testkit.OwnStore(t)
@@ -200,7 +200,7 @@ func TestReplicasMakePartitionsTogether(t *testing.T) {
 	}
 }
 
-// A user without rights is logged what to grant, once, and what is missing shows.
+// For a user without rights the log names the needed grant, once, and the metric shows what is missing.
 func TestWithoutRightsWhatIsMissingShows(t *testing.T) {
 	t.Parallel()
 	databaseURL := testkit.OwnDatabase(t)
@@ -227,7 +227,7 @@ func TestWithoutRightsWhatIsMissingShows(t *testing.T) {
 	require.InDelta(t, 36, coverage(t, st, "event").Ahead.Hours(), 12.1)
 }
 
-// In an existing installation they are hypertables or plain: not ours to touch.
+// In an existing installation they are hypertables or plain tables, which belong to the installation.
 func TestTablesThatAreNotPartitionedAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	st := testkit.OwnStore(t)
@@ -242,7 +242,7 @@ func TestTablesThatAreNotPartitionedAreLeftAlone(t *testing.T) {
 	require.Equal(t, 4, got)
 }
 
-// Without a default partition a gap refuses rows; it is made.
+// Without a default partition a gap refuses rows; retention makes it.
 func TestADefaultPartitionIsMadeWhereThereIsNone(t *testing.T) {
 	t.Parallel()
 	st := testkit.OwnStore(t)
@@ -252,7 +252,7 @@ func TestADefaultPartitionIsMadeWhereThereIsNone(t *testing.T) {
 	require.Equal(t, "audit_event_default", coverage(t, st, "audit_event").Default)
 }
 
-// A table with the name of a partition that is none is somebody's; the gap shows.
+// A table with the name of a partition that is none belongs to another owner; the metric shows the gap.
 func TestAGapBehindAForeignTableShows(t *testing.T) {
 	t.Parallel()
 	st := testkit.OwnStore(t)
@@ -275,8 +275,7 @@ func gone(t *testing.T, st *store.Store, table string) {
 		LOOP EXECUTE 'DROP TABLE ' || c; END LOOP; END $do$`)
 }
 
-// While others write into the default partition, the one of today is made, and no
-// row is lost or refused.
+// While others write into the default partition, today's partition is made, and no row is lost or refused.
 func TestThePartitionOfTodayIsMadeWhileItIsWrittenTo(t *testing.T) {
 	t.Parallel()
 	st := testkit.OwnStore(t)
@@ -317,8 +316,7 @@ func noError(t *testing.T, err error) {
 	}
 }
 
-// Very many rows would hold up writers for too long: they stay, and the next days
-// have their partitions all the same.
+// Very many rows would block writers for too long: they stay, and the next days get their partitions all the same.
 func TestVeryManyRowsStayInTheDefaultPartition(t *testing.T) {
 	t.Parallel()
 	st := testkit.OwnStore(t)
@@ -331,7 +329,7 @@ func TestVeryManyRowsStayInTheDefaultPartition(t *testing.T) {
 	require.Equal(t, 20_001, metric(t, registry, "attune_partitions_default_rows", "execution_history"))
 }
 
-// A long reader puts off the making too, and holds up nobody who writes.
+// A long reader delays the creation too, and blocks no writer.
 func TestALongReaderPutsOffTheMaking(t *testing.T) {
 	t.Parallel()
 	st := testkit.OwnStore(t)

@@ -12,8 +12,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// upstream 28: queues of groups do not accumulate, and nothing that is used, or
-// on which somebody has put a word, goes.
+// upstream 28: queues of groups do not accumulate, and no used queue and no queue with an operator's state is
+// deleted.
 func TestIdleQueuesOfGroupsAndSharedLimitsAreRemoved(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// plan is how the database would run a query.
+// plan is the database's plan of a query.
 func plan(t *testing.T, st *store.Store, sql string, args ...any) string {
 	t.Helper()
 	rows, err := st.Pool().Query(t.Context(), "EXPLAIN "+sql, args...)
@@ -36,7 +36,7 @@ func query(sql string) string {
 	return rest
 }
 
-func TestRowsThatNobodyReadsAnyMoreGo(t *testing.T) {
+func TestUnreadRowsAreDeleted(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `INSERT INTO dead_letter (fingerprint, decision, decided_at, created) VALUES
@@ -88,8 +88,8 @@ func TestRowsThatNobodyReadsAnyMoreGo(t *testing.T) {
 	}
 }
 
-// Very many rows are many transactions, shared by all replicas; what one of them
-// is interrupted in, the others and the next tick end.
+// Very many rows are many transactions, shared by all replicas; the others and the next tick finish an interrupted
+// one.
 func TestManyRowsGoInPages(t *testing.T) {
 	t.Parallel()
 	databaseURL := testkit.Database(t)
@@ -106,7 +106,7 @@ func TestManyRowsGoInPages(t *testing.T) {
 			nil)
 		require.NoError(t, rows.Start(testkit.Context(t)))
 		t.Cleanup(rows.Stop)
-		if i == 0 { // it is stopped somewhere in the middle
+		if i == 0 { // it is stopped in the middle
 			testkit.Eventually(t, func() bool { return testkit.Count(t, st, `SELECT count(*) FROM pages`) > 0 },
 				20*time.Second)
 			rows.Stop()
@@ -119,8 +119,8 @@ func TestManyRowsGoInPages(t *testing.T) {
 	require.Equal(t, 6000, testkit.Count(t, st, `SELECT sum(rows) FROM pages`))
 }
 
-// A row that somebody holds is left to the next look, and holds nobody up.
-func TestARowThatSomebodyHoldsIsLeft(t *testing.T) {
+// A locked row is left to the next tick, and blocks nothing.
+func TestALockedRowIsLeft(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `INSERT INTO dead_letter (fingerprint, decision, decided_at, created)
@@ -141,7 +141,7 @@ func TestARowThatSomebodyHoldsIsLeft(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM dead_letter`), "it waits for a person again")
 }
 
-// What is old is found by an index, however much is young.
+// An index finds old rows, however many new ones there are.
 func TestOldRowsAreFoundByIndex(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -172,7 +172,7 @@ func TestInactiveWorkersGoAfterAWeek(t *testing.T) {
 
 	registry := prometheus.NewRegistry()
 	metrics := retention.NewMetrics(registry)
-	for range 3 { // three replicas forget each worker once
+	for range 3 { // three replicas delete each worker once
 		workers := retention.NewWorkers(retention.WorkersConfig{Interval: 10 * time.Millisecond},
 			testkit.OpenStore(t, databaseURL), q, testkit.Logger(t), metrics, nil)
 		require.NoError(t, workers.Start(testkit.Context(t)))
