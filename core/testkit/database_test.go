@@ -9,8 +9,8 @@ import (
 	"github.com/attune-go/attune/migrations"
 )
 
-// A template of yesterday lacks the partitions of today: a run that goes on over
-// midnight takes another one, and those of days before go away.
+// A template of yesterday lacks today's partitions: a run over midnight takes another one, and those of earlier
+// days are dropped.
 func TestTemplatesAreOfTheirDay(t *testing.T) {
 	t.Parallel()
 	before := time.Now()
@@ -23,7 +23,7 @@ func TestTemplatesAreOfTheirDay(t *testing.T) {
 	}, name)
 	require.False(t, outlived(name))
 	require.False(t, outlived(templatePrefix+"sum_"+day(before.Add(-24*time.Hour))),
-		"somebody may be at it since before midnight")
+		"a test may use it since before midnight")
 	require.True(t, outlived(templatePrefix+"sum_"+day(before.Add(-72*time.Hour))))
 	require.True(t, outlived(templatePrefix+"sum"), "one of no day at all")
 	require.False(t, outlived("attune"))

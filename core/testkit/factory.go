@@ -14,17 +14,16 @@ import (
 	"github.com/attune-go/attune/core/installation/worker"
 )
 
-// Pooler is a store as far as factories need it: its pool, with the platform's
-// schema on the search path.
+// Pooler is the part of a store that factories need: its pool, with the platform's schema on the search path.
 type Pooler interface{ Pool() *pgxpool.Pool }
 
-// PackRow is a pack as the factory writes it.
+// PackRow is a pack of the factory.
 type PackRow struct {
 	ID  int64
 	Ref string
 }
 
-// Pack makes a pack, or returns the one that has the reference already.
+// Pack inserts a pack, or returns the existing one with the ref.
 func Pack(t testing.TB, st Pooler, ref string) PackRow {
 	t.Helper()
 	row := PackRow{Ref: ref}
@@ -34,7 +33,7 @@ func Pack(t testing.TB, st Pooler, ref string) PackRow {
 	return row
 }
 
-// ActionRow is an action as the factory writes it. ID and PackID are filled in.
+// ActionRow is an action of the factory, which sets ID and PackID.
 type ActionRow struct {
 	ID, PackID              int64
 	Ref                     string
@@ -51,8 +50,8 @@ type ActionRow struct {
 	WorkerAffinity          any
 }
 
-// Action makes an action, and its pack when that is missing: "demo.sleep" is in
-// pack "demo". Options change the row before it is written.
+// Action inserts an action, and its pack if it is missing: "demo.sleep" is in pack "demo". Options change the
+// row before the insert.
 func Action(t testing.TB, st Pooler, ref string, options ...func(*ActionRow)) ActionRow {
 	t.Helper()
 	packRef, _, ok := strings.Cut(ref, ".")
@@ -76,7 +75,7 @@ func Action(t testing.TB, st Pooler, ref string, options ...func(*ActionRow)) Ac
 	return row
 }
 
-// PolicyRow is a policy as the factory writes it.
+// PolicyRow is a policy of the factory.
 type PolicyRow struct {
 	ID                  int64
 	Ref                 string
@@ -96,17 +95,16 @@ type PolicyRow struct {
 	AdaptiveLatencyMS   *int32
 }
 
-// OfPack makes it a policy of the action's whole pack.
+// OfPack makes the policy one of the action's whole pack.
 func OfPack(action ActionRow) func(*PolicyRow) {
 	return func(p *PolicyRow) { p.Pack, p.Action, p.ActionRef = &action.PackID, nil, nil }
 }
 
-// Global makes it a policy of everything.
+// Global makes the policy one of all actions.
 func Global(p *PolicyRow) { p.Pack, p.Action, p.ActionRef = nil, nil, nil }
 
-// Policy limits how many executions of the action run at once; those beyond the
-// limit wait. Options change the row before it is written, for example to make
-// it a policy of the pack or one per parameter value.
+// Policy inserts a policy that limits the running executions of the action; further ones wait. Options change the
+// row before the insert, for example to a policy of the pack or of a parameter value.
 func Policy(t testing.TB, st Pooler, action ActionRow, limit int, options ...func(*PolicyRow)) PolicyRow {
 	t.Helper()
 	row := PolicyRow{
@@ -121,12 +119,12 @@ func Policy(t testing.TB, st Pooler, action ActionRow, limit int, options ...fun
 			max_queue_length, queue_timeout_seconds, retry_place, adaptive_min, adaptive_latency_ms)
 		values ($1, $2, $3, $4, $5, $6::text::policy_method_enum, $7, $1, $8, $9, $10, $11, $12, $13, $14, $15) returning id`,
 		row.Ref, row.Pack, row.Action, row.ActionRef, row.Parameters, row.Method, row.Threshold, row.Kind,
-		row.WindowSeconds,
-		row.Burst, row.MaxQueueLength, row.QueueTimeoutSeconds, row.RetryPlace, row.AdaptiveMin, row.AdaptiveLatencyMS)
+		row.WindowSeconds, row.Burst, row.MaxQueueLength, row.QueueTimeoutSeconds, row.RetryPlace, row.AdaptiveMin,
+		row.AdaptiveLatencyMS)
 	return row
 }
 
-// WorkerRow is a worker as the factory writes it.
+// WorkerRow is a worker of the factory.
 type WorkerRow struct {
 	ID           int64
 	Name         string
@@ -139,8 +137,8 @@ type WorkerRow struct {
 	Draining     bool
 }
 
-// Worker makes an active worker with a fresh heartbeat that can run everything.
-// No process stands behind it; see StartFakeWorker for one that answers.
+// Worker inserts an active worker with a fresh heartbeat and every runtime. It has no process; StartFakeWorker
+// starts one.
 func Worker(t testing.TB, st Pooler, name string, options ...func(*WorkerRow)) WorkerRow {
 	t.Helper()
 	row := WorkerRow{Name: name, Role: "action", Status: "active", Capabilities: DefaultCapabilities(10)}
@@ -157,10 +155,10 @@ func Worker(t testing.TB, st Pooler, name string, options ...func(*WorkerRow)) W
 	return row
 }
 
-// DefaultCapabilities is what a worker says of itself when a test does not care.
+// DefaultCapabilities are the capabilities of a worker by default.
 func DefaultCapabilities(concurrency int) map[string]any { return worker.Capabilities(concurrency) }
 
-// ExecutionRow is an execution as the factory writes it.
+// ExecutionRow is an execution of the factory.
 type ExecutionRow struct {
 	ID                int64
 	Action            *int64
@@ -179,12 +177,11 @@ type ExecutionRow struct {
 	AdmissionState    *int64
 	Attempt           int32
 	Priority          *int16
-	Age               time.Duration // how long ago it was created and updated
+	Age               time.Duration // since its creation and update
 }
 
-// Execution makes an execution of the action, requested unless an option says
-// otherwise. It writes the row, and that of its slot if an option names a queue; no queue
-// entry, no counter and no message.
+// Execution inserts an execution of the action, by default requested, and its slot if an option names a queue. It
+// writes no queue entry, counter or message.
 func Execution(t testing.TB, st Pooler, action ActionRow, options ...func(*ExecutionRow)) ExecutionRow {
 	t.Helper()
 	row := ExecutionRow{Action: &action.ID, ActionRef: action.Ref, Status: attune.StatusRequested}
@@ -204,13 +201,13 @@ func Execution(t testing.TB, st Pooler, action ActionRow, options ...func(*Execu
 		select m.id, $14::bigint, m.worker, m.attempt, m.created from made m where $14::bigint is not null)
 		select id from made`,
 		row.Action, row.ActionRef, jsonValue(t, row.Config), row.Parent, row.Enforcement, row.Worker,
-		string(row.Status),
-		jsonValue(t, row.Result), jsonValue(t, row.WorkflowTask), row.RetryCount, row.MaxRetries, row.RetryReason,
+		string(row.Status), jsonValue(t, row.Result), jsonValue(t, row.WorkflowTask), row.RetryCount, row.MaxRetries,
+		row.RetryReason,
 		row.OriginalExecution, row.AdmissionState, row.Attempt, row.Age.Seconds(), row.Priority)
 	return row
 }
 
-// StateRow is the admission state of an action's queue as the factory writes it.
+// StateRow is the admission state of an action's queue of the factory.
 type StateRow struct {
 	ID            int64
 	Action        int64
@@ -222,8 +219,7 @@ type StateRow struct {
 	Queued        int32
 }
 
-// State makes the admission state of an action with the given limit. Its
-// counters are what the options say, true or not.
+// State inserts the admission state of an action with the given limit. Options set its counters, right or wrong.
 func State(t testing.TB, st Pooler, action ActionRow, limit int, options ...func(*StateRow)) StateRow {
 	t.Helper()
 	row := StateRow{Action: action.ID, MaxConcurrent: int32(limit)}
@@ -237,8 +233,7 @@ func State(t testing.TB, st Pooler, action ActionRow, limit int, options ...func
 	return row
 }
 
-// Hold gives an execution a slot of a queue, at the worker and of the attempt that its
-// row names. It writes no counter.
+// Hold gives an execution a slot of a queue, for the worker and the attempt of its row. It writes no counter.
 func Hold(t testing.TB, st Pooler, execution, state int64) {
 	t.Helper()
 	Exec(t, st, `insert into execution_holder (execution, state_id, worker, attempt, granted_at)
@@ -256,7 +251,7 @@ func StatusOf(t testing.TB, st Pooler, execution int64) attune.Status {
 	return attune.Status(status)
 }
 
-// Count answers a query for one number.
+// Count returns the number that a query selects.
 func Count(t testing.TB, st Pooler, sql string, args ...any) int {
 	t.Helper()
 	var n int
@@ -264,7 +259,7 @@ func Count(t testing.TB, st Pooler, sql string, args ...any) int {
 	return n
 }
 
-// Exec runs a statement that must succeed and returns how many rows it changed.
+// Exec runs a statement that must succeed, and returns the number of changed rows.
 func Exec(t testing.TB, st Pooler, sql string, args ...any) int {
 	t.Helper()
 	tag, err := st.Pool().Exec(t.Context(), sql, args...)
@@ -281,7 +276,7 @@ func insert(t testing.TB, st Pooler, sql string, args ...any) int64 {
 	return id
 }
 
-// jsonValue is nil for nil, so that the column becomes NULL and not JSON null.
+// jsonValue encodes a value. For nil it returns nil, so that the column is NULL and not JSON null.
 func jsonValue(t testing.TB, value any) any {
 	t.Helper()
 	if value == nil {

@@ -9,15 +9,15 @@ import (
 )
 
 type (
-	// FakeWorker is a worker of an existing installation that does what the test says.
+	// FakeWorker is a worker of an existing installation under the control of the test.
 	FakeWorker = worker.Worker
-	// FakeWorkerConfig says what the worker does.
+	// FakeWorkerConfig configures the worker.
 	FakeWorkerConfig = worker.Config
-	// Job is an execution that was handed to the worker.
+	// Job is a dispatch to the worker.
 	Job = worker.Job
-	// Answer is what the worker reports of it.
+	// Answer is its outcome.
 	Answer = worker.Answer
-	// Run is what the worker keeps of it.
+	// Run is the worker's record of it.
 	Run = worker.Run
 )
 

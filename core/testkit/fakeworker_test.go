@@ -18,8 +18,7 @@ import (
 
 const patience = 10 * time.Second
 
-// workerBundle is an engine reduced to a channel: it hands executions to a fake
-// worker and hears its reports.
+// workerBundle is an engine reduced to a channel: it dispatches executions to a fake worker and reads its reports.
 type workerBundle struct {
 	t         *testing.T
 	cfg       testkit.FakeWorkerConfig

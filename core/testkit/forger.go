@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ForgedLong names a header whose int64 value a Forger writes with the type L, as some
-// clients of AMQP do and the Go library does not.
+// ForgedLong is a header whose int64 value a Forger writes with the type L, like some AMQP clients, but not the
+// Go library.
 const ForgedLong = "forged-long"
 
-// Forger is a confirming channel that can write what the library does not.
+// Forger returns a channel in confirm mode that can write ForgedLong.
 func Forger(t testing.TB, amqpURL string) *amqp.Channel {
 	t.Helper()
 	conn, err := amqp.DialConfig(amqpURL, amqp.Config{Dial: func(network, address string) (net.Conn, error) {
@@ -21,7 +21,7 @@ func Forger(t testing.TB, amqpURL string) *amqp.Channel {
 		return forgingConn{socket}, err
 	}})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() }) // may have been closed by the test
+	t.Cleanup(func() { _ = conn.Close() }) // the test may have closed it
 	channel, err := conn.Channel()
 	require.NoError(t, err)
 	require.NoError(t, channel.Confirm(false))

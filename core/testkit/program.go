@@ -11,12 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// EnvProgram names attune-executor as `make` has just built it.
+// EnvProgram is the variable with the path of attune-executor, which `make` has built.
 const EnvProgram = "ATTUNE_TEST_PROGRAM"
 
-// Program returns the path of attune-executor as users have it, without the race detector,
-// which makes the start of each command six times as expensive. It is built once for a test
-// binary where EnvProgram names none.
+// Program returns the path of attune-executor, built without the race detector, which makes the start of each
+// command six times as expensive. Without EnvProgram each test binary builds it once.
 func Program(t testing.TB) string {
 	t.Helper()
 	path, err := program()

@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/core/devstack"
 )
 
-// The variables that name servers for tests. All three or none are set.
+// The variables of the servers for tests. Set all three or none.
 const (
 	EnvDatabaseURL   = "ATTUNE_TEST_DATABASE_URL"
 	EnvAMQPURL       = "ATTUNE_TEST_AMQP_URL"
@@ -48,7 +48,7 @@ func findServers() (servers, error) {
 	return found, errors.Join(sweepDatabases(ctx, found.database), sweepVHosts(ctx, found.management))
 }
 
-// StackConfig is the stack that tests share when no other servers are named.
+// StackConfig is the stack that tests share without these variables.
 func StackConfig() devstack.Config {
 	return devstack.Config{
 		Dir:           filepath.Join(os.TempDir(), fmt.Sprintf("attune-test-%d", os.Getuid())),
@@ -64,19 +64,18 @@ func sharedServers(t testing.TB) servers {
 	return found
 }
 
-// NewStack starts a stack of the test's own, for tests that stop or freeze
-// servers, and removes it at the end. It takes some seconds; share it between
-// subtests.
+// NewStack starts a stack for a test that stops or freezes servers, and removes it at the end. It takes some
+// seconds; share it between subtests.
 func NewStack(t testing.TB) *devstack.Stack {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "attune-own-*") // not t.TempDir: PostgreSQL's user could not enter it
+	dir, err := os.MkdirTemp("", "attune-own-*") // PostgreSQL's user cannot enter t.TempDir
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
 	stack, err := devstack.Up(ctx, devstack.Config{Dir: dir, StatsInterval: 250 * time.Millisecond, Logger: Logger(t)})
 	if err != nil {
-		_ = os.RemoveAll(dir) // the start's own error matters more
+		_ = os.RemoveAll(dir) // the error of the start matters more
 		require.NoError(t, err)
 	}
 	t.Cleanup(func() {

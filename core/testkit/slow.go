@@ -8,12 +8,10 @@ import (
 	"testing"
 )
 
-// Slow reports whether the long courses are wanted, which `make chaos` runs:
-// ATTUNE_SLOW_TESTS is set.
+// Slow reports whether ATTUNE_SLOW_TESTS is set, as `make chaos` does: tests then run all their cases.
 func Slow() bool { return os.Getenv("ATTUNE_SLOW_TESTS") != "" }
 
-// NeedsSlow skips a test that is part of the long courses only; what says what it
-// would do.
+// NeedsSlow skips a test unless Slow; what describes the test.
 func NeedsSlow(t testing.TB, what string) {
 	t.Helper()
 	if !Slow() {
@@ -21,8 +19,7 @@ func NeedsSlow(t testing.TB, what string) {
 	}
 }
 
-// Some are n of all cases of a test, drawn anew in each run, and all of them in the
-// long courses.
+// Some returns n random cases of a test, or all if Slow.
 func Some[T any](t testing.TB, all []T, n int) []T {
 	t.Helper()
 	if Slow() || n >= len(all) {
@@ -35,10 +32,10 @@ func Some[T any](t testing.TB, all []T, n int) []T {
 	return drawn
 }
 
-// SeedVariable is the environment variable that repeats the draws of a run.
+// SeedVariable is the variable with the seed of a run to repeat.
 const SeedVariable = "ATTUNE_TEST_SEED"
 
-// Dice are a test's own source of chance. A test that fails names the seed.
+// Dice returns a test's own source of random numbers. A failed test logs the seed.
 func Dice(t testing.TB) *rand.Rand {
 	t.Helper()
 	seed, err := strconv.ParseUint(os.Getenv(SeedVariable), 10, 64)
@@ -49,8 +46,8 @@ func Dice(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// Courses are the cases of a test, by the stage that they share: in the long courses
-// each has one of its own, else all of them follow one another on one.
+// Courses groups the cases of a test by the servers that they share: if Slow each case has its own, otherwise
+// all of them use the same, one after the other.
 func Courses[T any](all []T) [][]T {
 	if !Slow() {
 		return [][]T{all}

@@ -1,18 +1,19 @@
 package testkit
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/doctor"
 	"github.com/attune-go/attune/core/store"
 )
 
-// Store opens a store on a fresh database of this test and closes it at the
-// end. Options change the configuration, for example for the hot path; a second
-// store on the same database, as another replica has one, is opened with
-// OpenStore.
+// Store opens a store on a fresh database of this test and closes it at the end. Options change the configuration,
+// for example for the hot path. OpenStore opens a second store on the same database, like another replica.
 func Store(t testing.TB, options ...func(*store.Config)) *store.Store {
 	t.Helper()
 	return OpenStore(t, Database(t), options...)
@@ -24,8 +25,8 @@ func OwnStore(t testing.TB, options ...func(*store.Config)) *store.Store {
 	return OpenStore(t, OwnDatabase(t), options...)
 }
 
-// EngineConnections is the database.max_connections of engines in tests, the least
-// that they do well with: each connection costs the server 20 ms before its first answer.
+// EngineConnections is the database.max_connections of engines in tests, the smallest useful number: each
+// connection costs the server 20 ms before its first answer.
 const EngineConnections = 12
 
 // OpenStore opens a store on the database and closes it at the end of the test.
@@ -42,4 +43,59 @@ func OpenStore(t testing.TB, databaseURL string, options ...func(*store.Config))
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
 	return st
+}
+
+// Invariants fails the test when an invariant query returns a row.
+func Invariants(t testing.TB, st Pooler) {
+	t.Helper()
+	violations, err := doctor.Invariants(t.Context(), st.Pool())
+	require.NoError(t, err)
+	lines := make([]string, len(violations))
+	for i, violation := range violations {
+		lines[i] = violation.String()
+	}
+	require.Empty(t, violations, strings.Join(lines, "\n"))
+}
+
+// NowhereInDatabase fails if any column of any row of any table contains the text, also an encrypted one.
+func NowhereInDatabase(t testing.TB, st Pooler, text string) {
+	t.Helper()
+	ctx := t.Context()
+	rows, err := st.Pool().Query(ctx, `
+		SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1`)
+	require.NoError(t, err)
+	var tables []string
+	for rows.Next() {
+		var name string
+		require.NoError(t, rows.Scan(&name))
+		tables = append(tables, name)
+	}
+	require.NoError(t, rows.Err())
+	require.Greater(t, len(tables), 10, "there are tables to search")
+	for _, table := range tables {
+		// to_jsonb writes bytea columns in hex.
+		query := fmt.Sprintf(`SELECT count(*) FROM %s x WHERE position($1 IN to_jsonb(x)::text) > 0
+			OR position(encode(convert_to($1, 'UTF8'), 'hex') IN to_jsonb(x)::text) > 0`, table)
+		require.Zero(t, Count(t, st, query, text), "%s is in %s", text, table)
+	}
+}
+
+// Refuse makes the database refuse each update of a table with a SQLSTATE if the condition on NEW holds, like a
+// server with a full disk (53100) or a standby (25006). tries counts the refusals; allow ends them.
+func Refuse(t testing.TB, st *store.Store, table, when, sqlState string) (tries func() int, allow func()) {
+	t.Helper()
+	Exec(t, st, `CREATE SEQUENCE refused`)
+	Exec(t, st, fmt.Sprintf(`CREATE FUNCTION refuse_update() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+		BEGIN PERFORM nextval('refused'); RAISE EXCEPTION 'refused by the test' USING ERRCODE = '%s'; END $$`, sqlState))
+	Exec(t, st, fmt.Sprintf(`CREATE TRIGGER refuse_update BEFORE UPDATE ON %s FOR EACH ROW WHEN (%s)
+		EXECUTE FUNCTION refuse_update()`, table, when))
+	tries = func() int {
+		t.Helper()
+		return Count(t, st, `SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM refused`)
+	}
+	return tries, func() {
+		t.Helper()
+		Exec(t, st, fmt.Sprintf(`DROP TRIGGER refuse_update ON %s`, table))
+	}
 }

@@ -18,12 +18,10 @@ import (
 // TestTimeout bounds one test that uses Context.
 const TestTimeout = 5 * time.Minute
 
-// cleanupTimeout bounds what happens after a test, when its own context has
-// ended already.
+// cleanupTimeout bounds the cleanup after a test, whose own context has ended.
 const cleanupTimeout = 2 * time.Minute
 
-// Main is the TestMain of a package: it runs the tests and fails when one of
-// them left a goroutine behind.
+// Main is the TestMain of a package: it runs the tests and fails if a goroutine remains.
 //
 //	func TestMain(m *testing.M) { testkit.Main(m) }
 func Main(m *testing.M, options ...goleak.Option) {
@@ -31,8 +29,7 @@ func Main(m *testing.M, options ...goleak.Option) {
 	goleak.VerifyTestMain(m, options...)
 }
 
-// Together lets at least four tests run at once, unless a number is set: tests with servers wait
-// most of the time, however few processors there are.
+// Together lets at least four tests run at once, unless -parallel is set: tests with servers mostly wait.
 func Together() {
 	if !flag.Parsed() {
 		flag.Parse()
@@ -45,11 +42,10 @@ func Together() {
 
 const together = 4
 
-// patience is how much longer than on a quiet machine things may take.
-const patience = 4
+// slowdown is the factor of timeouts on a busy machine.
+const slowdown = 4
 
-// Context returns a context that ends with the test, shortly before the whole
-// run's deadline, or after TestTimeout, whichever is first.
+// Context returns a context that ends with the test, shortly before the run's deadline, or after TestTimeout.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	deadline := time.Now().Add(TestTimeout)
@@ -63,14 +59,12 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Eventually waits until the condition holds, asking the less often the longer it
-// has waited, and fails the test when it still does not long after the timeout: that is what
-// a quiet machine needs at most, and a busy one is given several times as much.
-// The condition runs in the test's own goroutine, so it may use require to give
-// up early.
+// Eventually polls the condition at growing intervals until it holds, and fails the test long after the timeout,
+// which is for an idle machine. The condition runs in the test's own goroutine, so it may use require to fail
+// early.
 func Eventually(t testing.TB, condition func() bool, timeout time.Duration, msgAndArgs ...any) {
 	t.Helper()
-	timeout *= patience
+	timeout *= slowdown
 	began := time.Now()
 	for {
 		if condition() {
@@ -80,14 +74,12 @@ func Eventually(t testing.TB, condition func() bool, timeout time.Duration, msgA
 		if waited > timeout {
 			require.Fail(t, "condition not met within "+timeout.String(), msgAndArgs...)
 		}
-		// Questions cost the servers more than anything else that tests do while they wait.
+		// Frequent polls would be the largest load of the servers.
 		time.Sleep(min(max(waited/8, time.Millisecond), 250*time.Millisecond))
 	}
 }
 
-// Logger returns a logger that writes to the test's own output, so that lines
-// show up only with the test that caused them. What is logged after the test's
-// end is dropped.
+// Logger returns a logger for the test's own output. It drops lines after the test's end.
 func Logger(t testing.TB) *slog.Logger {
 	t.Helper()
 	writer := &testWriter{t: t}
@@ -116,7 +108,7 @@ func (w *testWriter) close() {
 	w.closed = true
 }
 
-// cleanupContext outlives the test it cleans up after.
+// cleanupContext outlives the test.
 func cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), cleanupTimeout)
 }

@@ -43,7 +43,7 @@ func TestDatabaseIsDroppedWithTheTest(t *testing.T) {
 		url = testkit.EmptyDatabase(t)
 		conn, err := pgx.Connect(ctx, url)
 		require.NoError(t, err)
-		left = conn // an open connection must not hinder the drop
+		left = conn // an open connection must not prevent the drop
 	})
 	_ = left.Close(ctx)
 	_, err := pgx.Connect(ctx, url)

@@ -19,17 +19,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// serial numbers databases and virtual hosts of this test binary.
+// serial counts databases and virtual hosts of this test binary.
 var serial atomic.Int64
 
-// uniqueName is prefix, this process and a number: what a killed test binary
-// leaves behind can be told from what a living one uses.
+// uniqueName returns the prefix, the process id and a number, so that abandoned recognises the names of killed
+// test binaries.
 func uniqueName(prefix string) string {
 	return fmt.Sprintf("%s%d_%d", prefix, os.Getpid(), serial.Add(1))
 }
 
-// abandoned reports whether name was made by uniqueName in a process that has
-// ended.
+// abandoned reports whether an ended process has created the name with uniqueName.
 func abandoned(name, prefix string) bool {
 	rest, ok := strings.CutPrefix(name, prefix)
 	if !ok {
@@ -42,9 +41,8 @@ func abandoned(name, prefix string) bool {
 
 const vhostPrefix = "attune_test_"
 
-// VHost makes a virtual host for this test, with all rights for the user of
-// the returned AMQP URL, and deletes it at the end of the test, connections
-// included.
+// VHost creates a virtual host for this test, with all rights for the user of the returned AMQP URL, and deletes
+// it with its connections at the end of the test.
 func VHost(t testing.TB) string {
 	t.Helper()
 	found := sharedServers(t)
@@ -65,7 +63,7 @@ func VHost(t testing.TB) string {
 	return amqpURL.String()
 }
 
-// VHostName is the virtual host that an AMQP URL names.
+// VHostName returns the virtual host in an AMQP URL.
 func VHostName(t testing.TB, amqpURL string) string {
 	t.Helper()
 	parsed, err := url.Parse(amqpURL)
@@ -73,23 +71,21 @@ func VHostName(t testing.TB, amqpURL string) string {
 	return strings.TrimPrefix(parsed.Path, "/")
 }
 
-// ManagementURL is the URL of the shared broker's management plugin,
-// credentials included.
+// ManagementURL returns the URL of the shared broker's management plugin with credentials.
 func ManagementURL(t testing.TB) string {
 	t.Helper()
 	return sharedServers(t).management
 }
 
-// Manage calls the shared broker's management API: a path such as
-// /api/queues/{vhost}, a body to send as JSON (or nil) and a value to decode
-// the answer into (or nil).
+// Manage calls the shared broker's management API with a path such as /api/queues/{vhost}. It encodes body and
+// decodes answer as JSON; both may be nil.
 func Manage(t testing.TB, method, path string, body, answer any) {
 	t.Helper()
 	require.NoError(t, manage(Context(t), ManagementURL(t), method, path, body, answer))
 }
 
-// Cut closes a connection to the shared broker by its name, from the broker's side. It
-// reports whether there was one: the management API lists some that have ended.
+// Cut closes a connection to the shared broker by its name, from the broker's side. It reports whether it existed:
+// the management API also lists ended ones.
 func Cut(t testing.TB, name string) bool {
 	t.Helper()
 	err := manage(Context(t), ManagementURL(t), http.MethodDelete, "/api/connections/"+url.PathEscape(name), nil, nil)
@@ -141,7 +137,7 @@ func manage(ctx context.Context, base, method, path string, body, answer any) er
 	return nil
 }
 
-// sweepVHosts deletes what killed test binaries left on the private broker.
+// sweepVHosts deletes the virtual hosts of killed test binaries on the private broker.
 func sweepVHosts(ctx context.Context, management string) error {
 	var vhosts []struct {
 		Name string `json:"name"`
@@ -151,7 +147,7 @@ func sweepVHosts(ctx context.Context, management string) error {
 	}
 	for _, vhost := range vhosts {
 		if abandoned(vhost.Name, vhostPrefix) {
-			// Another binary may sweep at the same time; what is gone is gone.
+			// Another binary may delete it at the same time.
 			_ = manage(ctx, management, http.MethodDelete, "/api/vhosts/"+vhost.Name, nil, nil)
 		}
 	}
