@@ -6,28 +6,27 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// cell is one sign, at most two columns wide, with its place in the line; or a
-// row of them that are drawn as one.
+// cell is one character, at most two columns wide, with its column; or a run of characters.
 type cell struct {
 	text     string
 	x, width int
 	style    style
 }
 
-// read splits a frame into lines of cells. Blanks without a ground are left out.
-func read(frame string) [][]cell {
+// parse splits a frame into lines of cells. It drops blanks without a background.
+func parse(frame string) [][]cell {
 	var lines [][]cell
 	now := unstyled
 	for line := range strings.SplitSeq(strings.TrimSuffix(frame, "\n"), "\n") {
 		var cells []cell
-		cells, now = readLine(line, now)
+		cells, now = parseLine(line, now)
 		lines = append(lines, cells)
 	}
 	return lines
 }
 
-// readLine splits one line; the style goes on into the next one.
-func readLine(line string, now style) (cells []cell, after style) {
+// parseLine splits one line. The next line starts with the style after it.
+func parseLine(line string, now style) (cells []cell, after style) {
 	x := 0
 	var state byte
 	for line != "" {
@@ -47,15 +46,13 @@ func readLine(line string, now style) (cells []cell, after style) {
 	return cells, now
 }
 
-// ascii reports whether the cell is a letter that every fixed font has in the
-// same width.
-func (c cell) ascii() bool { return len(c.text) == 1 && c.text[0] >= ' ' && c.text[0] < 0x7f }
-
-// runs joins neighbours that look alike, across single blanks too.
+// runs joins neighbours with the same style, also across single blanks. Only ASCII has the same width in every
+// fixed font.
 func runs(cells []cell) []cell {
 	var out []cell
 	for _, c := range cells {
-		if len(out) > 0 && c.ascii() && c.text != " " {
+		ascii := len(c.text) == 1 && c.text[0] > ' ' && c.text[0] < 0x7f
+		if len(out) > 0 && ascii {
 			last := &out[len(out)-1]
 			gap := c.x - last.x - last.width
 			if last.text != "" && last.text[0] < 0x80 && last.style == c.style && (gap == 0 || gap == 1) {
@@ -71,22 +68,22 @@ func runs(cells []cell) []cell {
 	return out
 }
 
-// grounds joins neighbours that lie on the same ground.
-func grounds(cells []cell, look *palette) []cell {
+// backgrounds joins neighbours with the same background.
+func backgrounds(cells []cell, colours *palette) []cell {
 	var out []cell
 	for _, c := range cells {
-		_, ground := look.ink(c.style)
-		if ground == "" {
+		_, background := colours.of(c.style)
+		if background == "" {
 			continue
 		}
 		if len(out) > 0 {
 			last := &out[len(out)-1]
-			if last.text == ground && last.x+last.width == c.x {
+			if last.text == background && last.x+last.width == c.x {
 				last.width += c.width
 				continue
 			}
 		}
-		out = append(out, cell{text: ground, x: c.x, width: c.width})
+		out = append(out, cell{text: background, x: c.x, width: c.width})
 	}
 	return out
 }

@@ -1,27 +1,28 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 )
 
-// style is how a cell is drawn.
+// style is the style of a cell.
 type style struct {
 	fg, bg        int // an index of the palette, or plain
 	bold, reverse bool
 }
 
-// plain stands for the colour that the terminal has by itself.
+// plain is the terminal's default colour.
 const plain = -1
 
 var unstyled = style{fg: plain, bg: plain}
 
-// palette is what the sixteen names and the two plain colours look like.
+// palette has the sixteen named colours and the default ones.
 type palette struct {
 	page, bar, fg string
 	named         [16]string
-	// instead are the colours that take the place of others.
+	// instead replaces colours by others.
 	instead map[int]int
 }
 
@@ -41,14 +42,13 @@ var light = palette{
 	},
 }
 
-// relit is the light page with the colours of the light theme in the place of those of the
-// dark one.
+// relit is the light page for a frame of the dark theme, with the colours of the light theme.
 var relit = palette{
 	page: light.page, bar: light.bar, fg: light.fg, named: light.named,
 	instead: map[int]int{8: 244, 9: 1, 11: 130, 14: 4},
 }
 
-// colour is the colour with the number, or the given one for plain.
+// colour returns the colour with the number, or whenPlain for the default.
 func (p *palette) colour(index int, whenPlain string) string {
 	if other, ok := p.instead[index]; ok {
 		index = other
@@ -73,21 +73,16 @@ func (p *palette) colour(index int, whenPlain string) string {
 	}
 }
 
-// ink is what the style draws with, and ground what lies below it; an empty
-// ground is the page.
-func (p *palette) ink(s style) (ink, ground string) {
-	ink, ground = p.colour(s.fg, p.fg), p.colour(s.bg, "")
-	if !s.reverse {
-		return ink, ground
+// of returns the colours of a style; an empty background is the page.
+func (p *palette) of(s style) (ink, background string) {
+	ink, background = p.colour(s.fg, p.fg), p.colour(s.bg, "")
+	if s.reverse {
+		return cmp.Or(background, p.page), ink
 	}
-	if ground == "" {
-		ground = p.page
-	}
-	return ground, ink
+	return ink, background
 }
 
-// apply changes the style by the parameters of a colour sequence. What it does
-// not know is left out.
+// apply changes the style by the parameters of a colour sequence. It ignores unknown ones.
 func (s style) apply(parameters string) style {
 	fields := strings.FieldsFunc(parameters, func(r rune) bool { return r == ';' || r == ':' })
 	if len(fields) == 0 {
@@ -100,7 +95,11 @@ func (s style) apply(parameters string) style {
 		}
 		if (n == 38 || n == 48) && i+2 < len(fields) && fields[i+1] == "5" {
 			if index, err := strconv.Atoi(fields[i+2]); err == nil && index >= 0 && index < 256 {
-				s = s.paint(n == 48, index)
+				if n == 48 {
+					s.bg = index
+				} else {
+					s.fg = index
+				}
 			}
 			i += 2
 			continue
@@ -110,16 +109,7 @@ func (s style) apply(parameters string) style {
 	return s
 }
 
-func (s style) paint(ground bool, index int) style {
-	if ground {
-		s.bg = index
-	} else {
-		s.fg = index
-	}
-	return s
-}
-
-// set applies one parameter that stands for itself.
+// set applies one single parameter.
 func (s style) set(n int) style {
 	switch {
 	case n == 0:

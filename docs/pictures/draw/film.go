@@ -7,16 +7,13 @@ import (
 
 // scene is one frame of a film.
 type scene struct {
-	Frame string
-	// Caption stands in the bar beside the title.
-	Caption string
-	// Shown is for how long.
-	Shown time.Duration
+	Frame   string
+	Caption string // beside the title in the bar
+	Shown   time.Duration
 }
 
-// film draws scenes that follow one another again and again, at least one. Where nothing
-// moves, because the viewer does not know how or a reader wants it so, the last scene is
-// seen.
+// film draws one or more scenes in a loop. Viewers without animation, or with reduced motion, show the last
+// scene.
 func film(scenes []scene, o options) []byte {
 	frames, total := make([]string, len(scenes)), time.Duration(0)
 	for i, s := range scenes {
@@ -38,7 +35,11 @@ func film(scenes []scene, o options) []byte {
 	d.out.WriteString("}</style>\n")
 	for i, s := range scenes {
 		fmt.Fprintf(&d.out, `<g id="s%d">`, i)
-		d.frame(sizes.lines[i], join(o.Title, s.Caption), sizes.width)
+		title := o.Title + s.Caption
+		if o.Title != "" && s.Caption != "" {
+			title = o.Title + " · " + s.Caption
+		}
+		d.frame(sizes.lines[i], title, sizes.width)
 		d.out.WriteString("</g>\n")
 	}
 	d.out.WriteString("</svg>\n")
@@ -52,14 +53,7 @@ func visibility(seen bool) string {
 	return "hidden"
 }
 
-// share is a moment as a share of the whole.
+// share returns a moment as a percentage of the whole.
 func share(at, total time.Duration) string {
 	return number(100*at.Seconds()/total.Seconds()) + "%"
-}
-
-func join(title, caption string) string {
-	if title == "" || caption == "" {
-		return title + caption
-	}
-	return title + " · " + caption
 }

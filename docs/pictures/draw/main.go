@@ -1,16 +1,13 @@
-// Command draw writes a picture of frames of a terminal, as `tmux capture-pane -e -p`
-// prints them.
+// Command draw writes a picture of terminal frames, as `tmux capture-pane -e -p` prints them.
 //
 //	draw [flags] < FRAME
 //	draw [flags] SECONDS:FILE:CAPTION…
 //
-// With arguments the picture moves: each names a file with a frame, for how long it is
-// seen, and what stands above it.
+// With arguments the picture is a film: each argument has a duration, a file with a frame, and a caption.
 //
-// A picture is an SVG that looks the same in every viewer: each cell has its place, runs of
-// letters are stretched to the cells they fill, and what a font would draw with gaps or not
-// at all (bars, lines, braille) is drawn as shapes. The same frame gives the same bytes.
-// Sequences other than colours are left out.
+// A picture is an SVG that looks the same in every viewer: each cell has its position, text is stretched to its
+// cells, and bars, lines and braille, which fonts draw with gaps or not at all, are shapes. The same frame gives
+// the same bytes. draw ignores sequences other than colours.
 package main
 
 import (
@@ -33,12 +30,12 @@ func main() {
 	flag.IntVar(&o.Rows, "rows", 0, "rows of the terminal")
 	flag.Parse()
 	if err := draw(os.Stdin, os.Stdout, o, flag.Args()); err != nil {
-		_, _ = fmt.Fprintf(os.Stderr, "draw: %v\n", err) // There is nowhere left to report a failure to.
+		_, _ = fmt.Fprintf(os.Stderr, "draw: %v\n", err) // a failure to write cannot be reported
 		os.Exit(1)
 	}
 }
 
-// draw writes a picture of the scenes, or of the frame that it reads if there are none.
+// draw writes a picture of the scenes or, without any, of the frame that it reads.
 func draw(from io.Reader, to io.Writer, o options, scenes []string) error {
 	var drawn []byte
 	if len(scenes) == 0 {
@@ -60,7 +57,7 @@ func draw(from io.Reader, to io.Writer, o options, scenes []string) error {
 	return nil
 }
 
-// readScenes reads scenes as arguments name them.
+// readScenes reads the scenes of the arguments.
 func readScenes(arguments []string) ([]scene, error) {
 	scenes := make([]scene, len(arguments))
 	for i, argument := range arguments {

@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// strokes says where the lines of a box go from the middle of its cell.
+// strokes are the directions of the lines of a box character from the middle of its cell.
 var strokes = map[rune]string{
 	'─': "lr", '│': "ud", '┌': "rd", '┐': "ld", '└': "ru", '┘': "lu",
 	'├': "udr", '┤': "udl", '┬': "lrd", '┴': "lru", '┼': "lrud",
 	'╭': "rd", '╮': "ld", '╰': "ru", '╯': "lu", '╌': "lr",
 }
 
-// shape is the path of a sign that is drawn and not written; stroked tells a
-// line from an area. It is empty for every other sign.
+// shape returns the path of a character that is drawn as a shape, empty for any other. stroked reports a line in
+// place of an area.
 func shape(text string, x, y float64) (path string, stroked bool) {
 	r, size := utf8.DecodeRuneInString(text)
 	if size != len(text) {
@@ -46,12 +46,12 @@ func shape(text string, x, y float64) (path string, stroked bool) {
 	return lines.String(), true
 }
 
-// area is the path of a filled rectangle.
+// area returns the path of a filled rectangle.
 func area(x, y, w, h float64) string {
 	return fmt.Sprintf("M%s %sh%sv%sh-%sz", number(x), number(y), number(w), number(h), number(w))
 }
 
-// dots are the points of a braille sign.
+// dots returns the path of a braille character.
 func dots(mask int, x, y float64) string {
 	const side = 2.4
 	places := [8][2]int{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, {1, 2}, {0, 3}, {1, 3}}
