@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// The plans from the environment at the start of the process. This build can kill or stop the
-// process by them.
+// The plans of the environment at the start of the process, which this build executes.
 var (
 	crashes = planned(Variable)
 	freezes = planned(FreezeVariable)
@@ -26,7 +25,7 @@ func planned(variable string) *countdown {
 
 type countdown struct {
 	mu   sync.Mutex
-	left map[string]int // reaches to go; guarded by mu
+	left map[string]int // remaining reaches; guarded by mu
 }
 
 // due counts a reach and reports whether it is the planned one.

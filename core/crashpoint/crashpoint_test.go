@@ -44,8 +44,7 @@ func TestAPlanSaysWhereAndWhen(t *testing.T) {
 	}
 }
 
-// The list and the code name the same points, each at one place: a point that
-// is in the list and not in the code would be a crash that never happens.
+// The list and the code have the same points, each at one place: a listed point without a call would never crash.
 func TestThePointsOfTheListAreThoseOfTheCode(t *testing.T) {
 	t.Parallel()
 	places := map[string][]string{}
@@ -98,8 +97,7 @@ func reached(t *testing.T, node ast.Node, path string) (string, bool) {
 	return name, true
 }
 
-// The tagged build dies at the nth reach and not before; a plan that names
-// nothing real ends it at once.
+// The tagged build dies at the nth reach and not before. It refuses a plan with an unknown point at its start.
 func TestTheTaggedBuildDiesWhereThePlanSays(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -140,7 +138,7 @@ func main() {
 	} {
 		cmd := exec.CommandContext(t.Context(), program)
 		cmd.Env = append(os.Environ(), crashpoint.Variable+"="+plan)
-		said, _ := cmd.Output() // how it ended is asked next
+		said, _ := cmd.Output() // the outcome is read next
 		require.Equal(t, want.said, string(said), plan)
 		status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 		require.True(t, ok)

@@ -1,17 +1,16 @@
-// Package crashpoint names the points between two effects at which a process may crash. In a normal
-// build Reach does nothing and costs nothing. Built with the tag crashpoints it kills the process
-// at the point in ATTUNE_CRASH_AT, as kill -9 would: nothing is flushed, released or logged.
+// Package crashpoint names the points between two effects at which a process may crash. In a normal build Reach
+// does nothing and costs nothing. Built with the tag crashpoints it kills the process at the point in
+// ATTUNE_CRASH_AT like kill -9: nothing is flushed, released or logged.
 //
-//	ATTUNE_CRASH_AT=outbox:before-publish     when it comes there first
-//	ATTUNE_CRASH_AT=batch:committed:3         when it comes there for the third time
+//	ATTUNE_CRASH_AT=outbox:before-publish     at the first reach
+//	ATTUNE_CRASH_AT=batch:committed:3         at the third reach
 //	ATTUNE_CRASH_AT=hot:before-ack:2,hot:after-ack:2
-//	                                          whichever comes first
+//	                                          at the first of both
 //
-// ATTUNE_FREEZE_AT has the same format; there the process stops, as after SIGSTOP, and keeps all
-// its locks and connections until SIGCONT.
+// ATTUNE_FREEZE_AT has the same format. There the process stops, as after SIGSTOP, and keeps its locks and
+// connections until SIGCONT.
 //
-// A plan with an unknown point ends the process at its start: a crash that never happens would
-// prove nothing.
+// A plan with an unknown point ends the process at its start: a crash that never happens proves nothing.
 package crashpoint
 
 import (
@@ -50,8 +49,7 @@ func Letters() []string {
 	}
 }
 
-// Events returns the points of an engine replica between an event and its executions, besides those
-// of a batch.
+// Events returns the additional points of an engine replica between an event and its executions.
 func Events() []string {
 	return []string{
 		"events:before-commit", // the enforcements are written, not committed
@@ -60,8 +58,7 @@ func Events() []string {
 	}
 }
 
-// Workflows returns the points of an engine replica that advances workflows, besides those of a
-// batch.
+// Workflows returns the additional points of an engine replica that advances workflows.
 func Workflows() []string {
 	return []string{
 		"advancement:committed", // an advance is committed, the next is not begun
@@ -80,19 +77,18 @@ func Inquiries() []string {
 func Worker() []string {
 	return []string{
 		"worker:started",  // the row is running, the action is not
-		"worker:ran",      // the action has ended, the row has not
+		"worker:ran",      // the action has ended, the row is still running
 		"worker:ended",    // the row has ended, nothing is published
 		"worker:reported", // the broker has confirmed the report
 	}
 }
 
-// Takes returns the points of an operator's program that takes dead letters from the broker into
-// the ledger.
+// Takes returns the points of an operator's program that moves dead letters from the broker into the ledger.
 func Takes() []string {
 	return []string{
 		"take:before-commit", // a page is written and not committed
 		"take:committed",     // the page is committed, the messages are unacknowledged
-		"take:acknowledged",  // they have left the broker
+		"take:acknowledged",  // the messages have left the broker
 	}
 }
 

@@ -1,8 +1,5 @@
-// Package terminal keeps text that people did not write from steering their terminal,
-// or from looking like other text.
-//
-// Steers tells the characters; JSON and Visible write them as escapes. All of it is
-// pure, and no text makes it fail.
+// Package terminal protects terminals from control characters in foreign text: Steers recognises them, JSON and
+// Visible escape them. It is pure, and no text makes it fail.
 package terminal
 
 import (
@@ -14,13 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// Steers reports whether a character controls a terminal (C0, DEL, C1), turns the
-// direction of text, is invisible (zero width, tags), or breaks lines. Line breaks and tabs do:
-// callers that mean these keep them.
+// Steers reports whether a character controls a terminal (C0, DEL, C1), changes the direction of text, is
+// invisible (zero width, tags), or breaks lines. This includes line breaks and tabs.
 func Steers(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
-// JSON writes the characters in a JSON document that steer a terminal as escapes of JSON,
-// so that the document says the same. Line breaks and tabs between values stay.
+// JSON escapes these characters in a JSON document as JSON does, so that its value stays the same. It keeps line
+// breaks and tabs.
 func JSON(document string) string {
 	return escape(document, func(r rune) bool { return r == '\n' || r == '\t' }, func(r rune) string {
 		if r > 0xffff {
@@ -31,8 +27,7 @@ func JSON(document string) string {
 	})
 }
 
-// Visible writes the characters of a text that steer a terminal as escapes that people
-// can read. Line breaks stay.
+// Visible replaces these characters in a text by readable escapes. It keeps line breaks.
 func Visible(text string) string {
 	return escape(text, func(r rune) bool { return r == '\n' }, func(r rune) string {
 		quoted := strconv.QuoteRuneToASCII(r)

@@ -1,14 +1,12 @@
 // Package token issues and verifies the bearer tokens of the published API: JWTs
 // signed with HS256 and security.jwt_secret.
 //
-// An execution token is what a worker gives an action as ATTUNE_API_TOKEN. It names
-// one execution, and every service with the same secret accepts it. The package is
-// pure: it knows neither rows nor requests. Whether the execution of a token still
-// runs is for the caller to check.
+// A worker passes an execution token to an action as ATTUNE_API_TOKEN. It names one execution, and every service
+// with the same secret accepts it. The package is pure: the caller must check whether the execution of a token
+// still runs.
 //
-// Only HS256 is accepted, whatever the header of a token says. There is no built-in
-// secret: without one, nothing is issued and nothing is accepted (ErrNoSecret). No
-// error of this package repeats a token or the secret.
+// It accepts only HS256, with any header of a token. There is no built-in secret: without one it issues and
+// accepts nothing (ErrNoSecret). No error of this package contains a token or the secret.
 package token
 
 import (
@@ -40,10 +38,9 @@ const (
 const (
 	// DefaultTimeout is the process timeout of an execution without one.
 	DefaultTimeout = 300 * time.Second
-	// Grace is how long an execution token outlives the process timeout.
+	// Grace is the validity of an execution token after the process timeout.
 	Grace = 60 * time.Second
-	// Leeway is for how long an expired token is still accepted, because the clocks
-	// of services differ.
+	// Leeway is the time for which an expired token is still valid, because the clocks of services differ.
 	Leeway = 60 * time.Second
 
 	// systemIdentity is the subject of executions without an identity.
@@ -67,12 +64,11 @@ type ExecutionClaims struct {
 	ActionRef   string
 	// Identity is execution.executor, nil for the system identity (1).
 	Identity *int64
-	// PermissionSetRefs is execution.permission_set_refs: all that the token permits.
+	// PermissionSetRefs is execution.permission_set_refs: everything that the token permits.
 	PermissionSetRefs []string
-	// WorkflowActionRef is the action of the parent if the execution is a task of a
-	// workflow, else empty.
+	// WorkflowActionRef is the action of the parent if the execution is a task of a workflow, else empty.
 	WorkflowActionRef string
-	// Timeout is how long the process may run; DefaultTimeout if zero.
+	// Timeout is the process timeout; DefaultTimeout if zero.
 	Timeout time.Duration
 }
 
@@ -97,7 +93,7 @@ type Claims struct {
 	Execution *ExecutionMetadata
 }
 
-// wire is the claims as a token holds them.
+// wire is the JSON form of the claims.
 type wire struct {
 	Subject   string           `json:"sub"`
 	Login     string           `json:"login"`
@@ -117,7 +113,7 @@ func (w *wire) GetIssuedAt() (*jwt.NumericDate, error) { return w.IssuedAt, nil 
 // GetExpirationTime returns the claim exp.
 func (w *wire) GetExpirationTime() (*jwt.NumericDate, error) { return w.ExpiresAt, nil }
 
-// GetNotBefore returns nothing: published tokens hold at once.
+// GetNotBefore returns nothing: published tokens are valid at once.
 func (w *wire) GetNotBefore() (*jwt.NumericDate, error) { return nil, nil }
 
 // GetIssuer returns nothing: published tokens name no issuer.
@@ -133,8 +129,7 @@ type Signer struct {
 	now    func() time.Time
 }
 
-// New makes a Signer for security.jwt_secret. An empty secret gives a Signer that
-// neither issues nor accepts anything.
+// New returns a Signer for security.jwt_secret. With an empty secret it issues and accepts nothing.
 func New(secret []byte) *Signer { return &Signer{secret: slices.Clone(secret), now: time.Now} }
 
 // Ready reports whether there is a secret.
@@ -182,8 +177,8 @@ func (s *Signer) Sign(claims ExecutionClaims) (string, error) {
 	return text, nil
 }
 
-// metadataOf returns lists that are never null. Refs of actions are sorted and
-// unique; each gives one ref of a pack, in the same order.
+// metadataOf returns lists that are never null. Refs of actions are sorted and unique; each has one ref of a pack,
+// in the same order.
 func metadataOf(claims ExecutionClaims) ExecutionMetadata {
 	actions := []string{claims.ActionRef}
 	if claims.WorkflowActionRef != "" {

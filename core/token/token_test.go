@@ -24,7 +24,7 @@ func signer(secret string) *Signer {
 	return s
 }
 
-// signed makes a token by hand, so that nothing rests on the library alone.
+// signed makes a token by hand, independent of the library.
 func signed(header, claims, secret string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	text := encode([]byte(header)) + "." + encode([]byte(claims))
