@@ -12,15 +12,14 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// victim is a worker to which things happen. It comes back whatever happens.
+// victim is a worker under faults. It returns after each of them.
 type victim struct {
 	name   string
 	worker *process
-	until  time.Time // when it goes on, or comes back
+	until  time.Time // the end of the freeze or the absence
 }
 
-// mishap does to a worker what workers suffer: it is killed or stands still, for up
-// to twice as long as its heartbeat may be old, or is asked to stop.
+// mishap kills, freezes or stops a worker, for up to twice the age at which a heartbeat is stale.
 func (s *stage) mishap(v *victim, rng *rand.Rand) string {
 	now := time.Now()
 	switch {
@@ -34,7 +33,7 @@ func (s *stage) mishap(v *victim, rng *rand.Rand) string {
 	case !v.until.IsZero():
 		v.until = time.Time{}
 		require.NoError(s.t, v.worker.cmd.Process.Signal(syscall.SIGCONT))
-		return "goes on"
+		return "continues"
 	}
 	away := now.Add(time.Duration(rng.Int64N(int64(2 * staleness))))
 	switch rng.IntN(6) {
@@ -48,17 +47,15 @@ func (s *stage) mishap(v *victim, rng *rand.Rand) string {
 	case 3:
 		v.until = away
 		require.NoError(s.t, v.worker.cmd.Process.Signal(syscall.SIGSTOP))
-		return "stands still"
+		return "freezes"
 	default:
 		return ""
 	}
 }
 
-// Three replicas run all of their loops at once while workers are killed, stopped
-// and frozen at random, connections are cut, and one worker takes work and never
-// begins it. In the end everything was done once, each execution ended once, for
-// each loss one decision was made by one of the replicas, and nothing is left (S1,
-// S2, S8, S9, S19, S20; L2, L3, L4, L5).
+// Three replicas run all loops while workers are killed, stopped and frozen at random, connections are cut, and
+// one worker accepts work without starting it. In the end everything ran once, each execution ended once, one
+// replica decided each loss, and nothing is left (S1, S2, S8, S9, S19, S20; L2, L3, L4, L5).
 func TestThreeReplicasAgreeWhileWorkersFall(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "let workers fall at random; other tests play each kind of fall")
@@ -68,7 +65,7 @@ func TestThreeReplicasAgreeWhileWorkersFall(t *testing.T) {
 	s := newStage(t)
 	starts := s.scriptFor(`0.$((ATTUNE_EXEC_ID % 8))`)
 	testkit.Exec(t, s.store, `UPDATE action SET max_retries = 30 WHERE ref = $1`, actScript)
-	h := newHouse(s)
+	h := newCluster(s)
 	idler := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
 		AMQPURL: s.AMQP, DatabaseURL: s.Database, HeartbeatInterval: 200 * time.Millisecond,
 		Concurrency: 3, Prefetch: 2, QueueTTL: 1500 * time.Millisecond, Gate: make(chan struct{}),
@@ -109,7 +106,7 @@ func TestThreeReplicasAgreeWhileWorkersFall(t *testing.T) {
 	h.close()
 }
 
-// summary counts what a query returns as what.
+// summary describes the counts that a query returns.
 func (s *stage) summary(query string) (text string) {
 	s.t.Helper()
 	require.NoError(s.t, s.store.Pool().QueryRow(testkit.Context(s.t),

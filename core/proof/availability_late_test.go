@@ -14,9 +14,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// S8, S9, upstream 31, 32: a worker that was taken for dead goes on and finishes.
-// Its execution is decided and repeated by then; what it writes is refused and kept.
-func finishesAfterDeath(c *scene) {
+// S8, S9, upstream 31, 32: a worker that was presumed dead continues and finishes. By then the engine has closed
+// and retried its execution: it refuses and stores what the worker writes.
+func finishesAfterDeath(c *scenario) {
 	act := c.action("act", retries(1))
 	gate := make(chan struct{})
 	silent := c.fake(false, testkit.FakeWorkerConfig{Behave: until(gate)})
@@ -26,34 +26,32 @@ func finishesAfterDeath(c *scene) {
 	c.disturb()
 	c.reach(attune.StatusAbandoned, id)
 	c.requireDecidedWithin(id)
-	c.requireTold(id)
+	c.requireReported(id)
 	c.open()
-	c.hire("rescue")
+	c.startWorker("rescue")
 	c.settled()
-	require.Equal(c.t, "abandoned 1, completed 1", c.course(id))
+	require.Equal(c.t, "abandoned 1, completed 1", c.attempts(id))
 	close(gate)
-	// A cut connection may have brought it the message twice, and an existing worker
-	// then runs it twice.
+	// After a cut connection the broker may redeliver the message, and an existing worker then runs it twice.
 	c.await(func() bool { return strings.Contains(c.late(id), "abandoned stays, not completed") },
-		"S9: what it writes is refused and kept, and not: %s",
+		"S9: its late write is refused and stored, and not: %s",
 		lazily(func() string { return c.late(id) }))
-	require.Equal(c.t, "abandoned 1, completed 1", c.course(id), "S8: it ended once, and is repeated once")
+	require.Equal(c.t, "abandoned 1, completed 1", c.attempts(id), "S8: it ended once, and is retried once")
 	require.Equal(c.t, "worker_gone abandoned", c.lost(id))
-	require.Equal(c.t, 1, c.starts(c.repetition(id)))
+	require.Equal(c.t, 1, c.starts(c.retry(id)))
 }
 
-// F2, for a worker as a process; S2, S8, S9: it stands still for longer than its
-// heartbeat may be old, and goes on. What it ran was decided; it does not write
-// over that, and it is given work again.
-func goesOn(c *scene) {
+// F2, for a worker as a process; S2, S8, S9: it is frozen for longer than its heartbeat may be old, and continues.
+// The engine has closed what it ran; the worker does not overwrite that, and it gets work again.
+func goesOn(c *scenario) {
 	act := c.action("act", retries(1))
-	frozen := c.employ("frozen")
+	frozen := c.startWorkerProcess("frozen")
 	id := c.request(act.Ref, 1)[0]
 	c.begun(id)
 	require.NoError(c.t, frozen.cmd.Process.Signal(syscall.SIGSTOP))
 	c.reach(attune.StatusAbandoned, id)
 	c.requireDecidedWithin(id)
-	c.requireTold(id)
+	c.requireReported(id)
 	marked := func(status string) func() bool {
 		return func() bool {
 			return c.count(`SELECT count(*) FROM worker WHERE name = 'w-' || $1 || '-frozen' AND status = $2::text::worker_status_enum`, c.label, status) == 1
@@ -64,20 +62,20 @@ func goesOn(c *scene) {
 	require.NoError(c.t, frozen.cmd.Process.Signal(syscall.SIGCONT))
 	c.await(marked("active"), "its heartbeats count again")
 	c.open()
-	c.settled() // nobody else is there: its own repetition comes to it
-	require.Equal(c.t, "abandoned 1, completed 1", c.course(id))
+	c.settled() // there is no other worker: it gets its own retry
+	require.Equal(c.t, "abandoned 1, completed 1", c.attempts(id))
 	require.Equal(c.t, "worker_gone abandoned", c.lost(id))
 	require.Zero(c.t, frozen.stop(c.t))
 	require.Equal(c.t, "none", c.late(id), "a worker of ours asks before it writes")
-	for _, one := range []int64{id, c.repetition(id)} {
+	for _, one := range []int64{id, c.retry(id)} {
 		require.Equal(c.t, 1, c.starts(one), "S2: the starts of execution %d", one)
-		c.requireTold(one)
+		c.requireReported(one)
 	}
 }
 
-// Upstream 37: an action may take a second. Its worker forgets that, and the engine
-// ends it, and tells the worker to stop; what it writes then is refused and kept.
-func forgetsTheTimeout(c *scene) {
+// Upstream 37: an action may take a second. Its worker forgets that. The engine ends the execution and asks the
+// worker to stop; it refuses and stores what the worker then writes.
+func forgetsTheTimeout(c *scenario) {
 	second := int32(1)
 	act := c.action("act", func(a *testkit.ActionRow) { a.TimeoutSeconds = &second })
 	forgetful := c.fake(false, testkit.FakeWorkerConfig{Behave: until(nil)})
@@ -91,21 +89,20 @@ func forgetsTheTimeout(c *scene) {
 		result["error"])
 	require.Equal(c.t, "execution_timeout_monitor", result["failed_by"])
 	require.Equal(c.t, "action_timeout timeout", c.lost(id))
-	require.Equal(c.t, "timeout 1", c.course(id))
+	require.Equal(c.t, "timeout 1", c.attempts(id))
 	c.await(func() bool { return strings.Contains(c.late(id), "timeout stays, not cancelled") },
-		"it was told to stop, and what it writes then is refused and kept")
+		"the engine asked it to stop, and refuses and stores its late write")
 	require.Equal(c.t, attune.StatusTimeout, testkit.StatusOf(c.t, c.store, id), "S8")
 	require.NotEmpty(c.t, forgetful.Runs())
 }
 
-// Upstream 30: of three replicas one marks a worker whose heartbeats have ended, and
-// says so in the published words, whatever its role; and marks it active again when
-// they resume. One that never sent any is marked, too.
-func heartbeats(c *scene) {
+// Upstream 30: one of three replicas marks a worker with stale heartbeats, publishes that in the published words
+// whatever its role, and marks it active again when heartbeats resume. It also marks a worker that never sent one.
+func heartbeats(c *scenario) {
 	act := c.fake(false, testkit.FakeWorkerConfig{})
 	sensor := testkit.Worker(c.t, c.store, c.label+"-sensor", func(w *testkit.WorkerRow) { w.Role = "sensor" })
 	never := testkit.Worker(c.t, c.store, c.label+"-never", func(w *testkit.WorkerRow) { w.NoHeartbeat = true })
-	steady := c.hire("steady")
+	steady := c.startWorker("steady")
 	gap := c.heartbeats(steady.ID())
 	act.StopHeartbeat()
 	status := func(id int64) (text string) {
@@ -124,29 +121,30 @@ func heartbeats(c *scene) {
 		}
 	}
 	c.await(is("inactive", act.ID, sensor.ID, never.ID), "they are marked")
-	// said is how often it was said that a worker fell silent, and that it beats again.
-	// On a busy machine one may fall silent while it starts, too.
+	// said counts the messages about a stale worker and about its return. On a busy machine a worker's heartbeats
+	// may also become stale while it starts.
 	said := func(name string, id int64) (silent, back int) {
 		worker := fmt.Sprintf("Worker %s (ID: %d) ", name, id)
-		return c.house.said(worker+"heartbeat is stale (") + c.house.said(worker+
+		return c.cluster.logged(worker+"heartbeat is stale (") + c.cluster.logged(worker+
 				"has no heartbeat, marking as inactive"),
-			c.house.said(worker + "sends heartbeats again, marking as active")
+			c.cluster.logged(worker + "sends heartbeats again, marking as active")
 	}
 	for name, id := range map[string]int64{act.Name: act.ID, sensor.Name: sensor.ID, never.Name: never.ID} {
 		c.await(func() bool { silent, back := said(name, id); return silent == back+1 },
 			"of each silence of %s one replica speaks", name)
 	}
-	require.Equal(c.t, 1, c.house.said(fmt.Sprintf("Worker %s (ID: %d) heartbeat is stale (", sensor.Name, sensor.ID)))
 	require.Equal(c.t, 1,
-		c.house.said(fmt.Sprintf("Worker %s (ID: %d) has no heartbeat, marking as inactive", never.Name, never.ID)))
-	require.Positive(c.t, c.house.said("Deactivated "))
-	for _, replica := range c.house.replicas {
+		c.cluster.logged(fmt.Sprintf("Worker %s (ID: %d) heartbeat is stale (", sensor.Name, sensor.ID)))
+	require.Equal(c.t, 1,
+		c.cluster.logged(fmt.Sprintf("Worker %s (ID: %d) has no heartbeat, marking as inactive", never.Name, never.ID)))
+	require.Positive(c.t, c.cluster.logged("Deactivated "))
+	for _, replica := range c.cluster.replicas {
 		require.Equal(c.t, 1, strings.Count(replica.log.String(), "Starting worker heartbeat monitor..."))
 		require.Contains(c.t, replica.log.String(),
 			"Worker heartbeat monitor started (check interval: 0.3s, staleness threshold: 4s)")
 	}
 
-	steadily := func() int { return c.house.said("Worker " + steady.Name() + " ") }
+	steadily := func() int { return c.cluster.logged("Worker " + steady.Name() + " ") }
 	before := steadily() // nothing, unless its start took seconds
 	c.disturb()
 	c.await(func() bool {
@@ -160,15 +158,15 @@ func heartbeats(c *scene) {
 			"of its return one replica speaks: %s", name)
 	}
 	require.Equal(c.t, "inactive", status(never.ID))
-	if longest := gap(); longest < 4*time.Second { // on a machine that stood still it may have fallen silent
+	if longest := gap(); longest < 4*time.Second { // if the machine paused, its heartbeats may have become stale
 		require.NotEqual(c.t, "inactive", status(steady.ID()))
 		require.Equal(c.t, before, steadily(), "one that beats is left alone; its heartbeats came within %s", longest)
 	}
 }
 
-// heartbeats watches the heartbeats of a worker from now on. What it returns ends that, and says the longest
-// time between two of them, by the database's clock.
-func (c *scene) heartbeats(worker int64) func() time.Duration {
+// heartbeats watches the heartbeats of a worker. The returned function ends that and returns the longest time
+// between two of them, by the database's clock.
+func (c *scenario) heartbeats(worker int64) func() time.Duration {
 	ctx, cancel := context.WithCancel(testkit.Context(c.t))
 	c.t.Cleanup(cancel)
 	longest := make(chan time.Duration, 1)
@@ -197,21 +195,20 @@ func (c *scene) heartbeats(worker int64) func() time.Duration {
 	}
 }
 
-// Scenario 3: while no worker is there, what is requested fails at once, or waits
-// where the setting says so, and runs when a worker comes. And where the setting
-// says so, what ran at a worker that is gone counts as failed.
+// Scenario 3: without a worker a request fails at once or, if the setting says so, waits and runs when a worker
+// starts. Another setting makes what ran on a dead worker count as failed.
 func TestScenario3AllWorkersAreDown(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "wait until work without workers is given up")
-	h := &house{stage: newStage(t), disturb: func(testing.TB) {}}
+	h := &cluster{stage: newStage(t), disturb: func(testing.TB) {}}
 	replica := h.serve(append(soon(), "ATTUNE__EXECUTOR__NO_WORKERS=fail", "ATTUNE__EXECUTOR__LOST_RUNNING=fail")...)
-	c := h.scene(t, "down")
+	c := h.scenario(t, "down")
 	act := testkit.Action(t, c.store, "down.act", unhurried)
 	require.Equal(t, "failed 0", failsAtOnce(c, act.Ref), "there was never one")
 
 	last := c.fake(false, testkit.FakeWorkerConfig{Behave: until(nil)})
 	var running int64
-	c.await(func() bool { // on a busy machine it may be taken for gone once more before it beats again
+	c.await(func() bool { // on a busy machine its heartbeats may become stale once more
 		running = c.request(act.Ref, 1)[0]
 		return c.oneOf(running, attune.StatusRunning, attune.StatusFailed) == attune.StatusRunning
 	}, "it runs")
@@ -232,30 +229,29 @@ func TestScenario3AllWorkersAreDown(t *testing.T) {
 			waiting) == len(waiting)
 	}, "they wait")
 	require.Positive(t, c.closeConnections(t))
-	time.Sleep(time.Second) // what must not happen now has no signal
+	time.Sleep(time.Second) // no signal shows that something did not happen
 	require.Equal(t, 3, c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'requested'`, waiting))
 	c.fake(false, testkit.FakeWorkerConfig{})
-	// Like existing workers it registers before it declares its queue: what it is
-	// handed in between is returned, and repeated.
+	// Like existing workers it registers before it declares its queue: the broker returns what is sent meanwhile,
+	// and the engine sends it again.
 	c.await(func() bool {
 		return c.count(`SELECT count(*) FROM execution WHERE coalesce(original_execution, id) = ANY ($1) AND status = 'completed' AND attempt = 1`, waiting) == len(waiting)
 	}, "they are done")
 	c.settled()
-	c.requireTold(running)
+	c.requireReported(running)
 	require.Zero(t, c.count(`SELECT count(*) FROM execution WHERE coalesce(original_execution, id) = ANY ($1) AND status <> 'completed'
 		AND result->>'error' <> 'Worker unavailable: it has no queue to take the execution from'`, waiting), "nothing else became of them")
 	h.close()
 }
 
-// failsAtOnce requests an execution that is to fail for want of workers, and
-// returns how it went.
-func failsAtOnce(c *scene, ref string) string {
+// failsAtOnce requests an execution that must fail because there is no worker, and returns its outcome.
+func failsAtOnce(c *scenario, ref string) string {
 	c.t.Helper()
 	id := c.request(ref, 1)[0]
 	c.reach(attune.StatusFailed, id)
 	result := c.result(id)
 	require.Equal(c.t, "no workers available", result["error"])
 	require.Equal(c.t, "execution_scheduler", result["failed_by"])
-	c.requireTold(id)
-	return c.course(id)
+	c.requireReported(id)
+	return c.attempts(id)
 }

@@ -22,17 +22,19 @@ func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "restart a broker of the test's own")
 	stack := testkit.NewStack(t)
-	h := newHouse(newStageAt(t,
+	h := newCluster(newStageAt(t,
 		servers{Database: testkit.Database(t), AMQP: stack.AMQPURL(), Management: stack.ManagementURL()}))
-	stops, fenced, down, expires, leaves := h.scene(t, "stops"), h.scene(t, "fenced"), h.scene(t, "down"), h.scene(t,
-		"expires"), h.scene(t, "leaves")
-	doomed, leaver := stops.employ("doomed"), leaves.employ("leaver", "ATTUNE__WORKER__SHUTDOWN_TIMEOUT=60s")
+	stops, fenced, down, expires, leaves := h.scenario(t, "stops"), h.scenario(t, "fenced"), h.scenario(t,
+		"down"), h.scenario(t,
+		"expires"), h.scenario(t, "leaves")
+	dyingReplica, leaver := stops.startWorkerProcess("doomed"), leaves.startWorkerProcess("leaver",
+		"ATTUNE__WORKER__SHUTDOWN_TIMEOUT=60s")
 	holder := fenced.fake(true, testkit.FakeWorkerConfig{Gate: make(chan struct{})})
 	existing := expires.fake(false,
 		testkit.FakeWorkerConfig{Gate: make(chan struct{}), Prefetch: 1, QueueTTL: 1500 * time.Millisecond})
-	down.hire("gone").Stop()
+	down.startWorker("gone").Stop()
 	var ids []int64
-	request := func(c *scene, n int) []int64 {
+	request := func(c *scenario, n int) []int64 {
 		requested := c.request(c.action("act", retries(10)).Ref, n)
 		ids = append(ids, requested...)
 		return requested
@@ -44,19 +46,19 @@ func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 	fenced.await(func() bool {
 		return h.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status <> 'requested'`,
 			append(kept, died...)) == len(kept)+len(died)
-	}, "the others are handed over")
+	}, "the others are dispatched")
 	require.NoError(t, leaver.cmd.Process.Signal(syscall.SIGTERM))
-	doomed.kill()
+	dyingReplica.kill()
 
 	require.NoError(t, stack.KillBroker(testkit.Context(t)))
 	require.NoError(t, stack.StartBroker(testkit.Context(t)))
-	for _, c := range []*scene{stops, fenced, down, expires} {
-		c.hire("rescue")
+	for _, c := range []*scenario{stops, fenced, down, expires} {
+		c.startWorker("rescue")
 		c.open()
 	}
 	down.reach(attune.StatusCompleted, waiting...)
 	require.Equal(t, 2, h.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'running'`, going),
-		"L4: who leaves is not taken for dead")
+		"L4: a leaving worker is not presumed dead")
 	leaves.open()
 	leaves.await(leaver.ended, "it ends when its work has ended")
 	require.Zero(t, leaver.cmd.ProcessState.ExitCode())
@@ -65,12 +67,12 @@ func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 
 	h.over()
 	starts := map[int64]int{}
-	for _, c := range []*scene{stops, fenced, down, expires, leaves} {
+	for _, c := range []*scenario{stops, fenced, down, expires, leaves} {
 		maps.Copy(starts, c.allStarts())
 	}
 	h.requireDoneOnce(ids, starts)
 	for _, id := range going {
-		require.Equal(t, "completed 1", leaves.course(id))
+		require.Equal(t, "completed 1", leaves.attempts(id))
 	}
 	for _, id := range lost {
 		require.Equal(t, "worker_gone abandoned", stops.lost(id))

@@ -16,16 +16,16 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// The five published scenarios of worker availability, on three replicas that all
-// run all of their loops, with every connection cut in the middle of each:
+// The five published scenarios of worker availability, on three replicas with all loops, with every connection cut
+// in the middle of each:
 //
 //	1  a worker stops mid-execution       Scenario1
 //	2  a worker never picks up            Scenario2
 //	3  all workers are down               TestScenario3AllWorkersAreDown
 //	4  a worker stops gracefully          Scenario4
 //	5  a message expires in the queue     Scenario5
-func published() map[string]func(*scene) {
-	return map[string]func(*scene){
+func published() map[string]func(*scenario) {
+	return map[string]func(*scenario){
 		"Scenario1AWorkerStopsMidExecution":           stopsMidExecution,
 		"Scenario2AWorkerThatFencesNeverPicksUp":      neverPicksUp,
 		"Scenario2AnExistingWorkerPicksUpTooLate":     picksUpTooLate,
@@ -39,38 +39,37 @@ func published() map[string]func(*scene) {
 	}
 }
 
-// TestThePublishedScenariosOfWorkerAvailability plays them side by side: the long course
-// all, the short one six. Package engine has the five published ones on one replica.
+// TestThePublishedScenariosOfWorkerAvailability runs them side by side: all in the slow tests, six in the fast
+// ones. Package engine runs the five published ones on one replica.
 //
 //nolint:tparallel // the scenes are parallel, one level further down
 func TestThePublishedScenariosOfWorkerAvailability(t *testing.T) {
 	t.Parallel()
-	scenes := map[string]func(*scene){}
+	scenarios := map[string]func(*scenario){}
 	for _, name := range testkit.Some(t, slices.Sorted(maps.Keys(published())), 3) {
-		scenes[name] = published()[name]
+		scenarios[name] = published()[name]
 	}
-	newHouse(newStage(t)).play(t, scenes)
+	newCluster(newStage(t)).play(t, scenarios)
 }
 
-// Scenario 1; L4, upstream 33: what runs at a worker that is killed is decided
-// when its heartbeat is stale, and by the next sweep, and repeated elsewhere if its
-// action allows it.
-func stopsMidExecution(c *scene) {
+// Scenario 1; L4, upstream 33: the first sweep after the heartbeat of a killed worker is stale closes what it ran,
+// and another worker runs the retry if the action allows one.
+func stopsMidExecution(c *scenario) {
 	once, repeated := c.action("once"), c.action("repeated", retries(1))
-	doomed := c.employ("doomed")
+	dyingReplica := c.startWorkerProcess("doomed")
 	ids := append(c.request(once.Ref, 1), c.request(repeated.Ref, 1)...)
 	c.begun(ids...)
-	doomed.kill()
+	dyingReplica.kill()
 	c.disturb()
-	c.hire("rescue")
+	c.startWorker("rescue")
 	c.open()
 	c.reach(attune.StatusAbandoned, ids...)
 	c.settled()
-	require.Equal(c.t, "abandoned 1", c.course(ids[0]))
-	require.Equal(c.t, "abandoned 1, completed 1", c.course(ids[1]))
-	for _, id := range append(ids, c.repetition(ids[1])) {
+	require.Equal(c.t, "abandoned 1", c.attempts(ids[0]))
+	require.Equal(c.t, "abandoned 1, completed 1", c.attempts(ids[1]))
+	for _, id := range append(ids, c.retry(ids[1])) {
 		require.Equal(c.t, 1, c.starts(id), "S2: the starts of execution %d", id)
-		c.requireTold(id)
+		c.requireReported(id)
 	}
 	for _, id := range ids {
 		require.Equal(c.t, "worker_gone abandoned", c.lost(id))
@@ -79,9 +78,9 @@ func stopsMidExecution(c *scene) {
 	}
 }
 
-// requireDecidedWithin checks L4 by the database's clock: not before the heartbeat
-// of the worker is stale, and not long after it.
-func (c *scene) requireDecidedWithin(id int64) {
+// requireDecidedWithin checks L4 by the database's clock: not before the worker's heartbeat is stale, and not long
+// after it.
+func (c *scenario) requireDecidedWithin(id int64) {
 	c.t.Helper()
 	var silent float64
 	require.NoError(c.t, c.store.Pool().QueryRow(testkit.Context(c.t), `SELECT extract(epoch FROM e.finished_at - w.heartbeat_seen)::float8
@@ -92,15 +91,15 @@ func (c *scene) requireDecidedWithin(id int64) {
 	c.t.Logf("decided %.2f s after the last heartbeat, %s are allowed before a sweep", silent, staleness)
 }
 
-// Scenario 2; upstream 18: a worker lives, beats, takes what it is handed and never
-// begins it. It loses it in place to another one, and what it still has of it
-// expires and is stale (S2, L5). Its time is over when the other one is there and
-// hears again: with nobody to take it, it would be repeated as a new row.
-func neverPicksUp(c *scene) {
+// Scenario 2; upstream 18: a worker sends heartbeats and accepts work without starting it. The work moves to
+// another worker in place, and the messages that the first one still has expire and are outdated (S2, L5). The
+// timeout passes only after the other worker is active again: without a worker the engine would retry the work as
+// a new row.
+func neverPicksUp(c *scenario) {
 	act := c.action("act", unhurried)
-	// Nothing expires before the sweep has come: the first decision counts.
+	// Nothing expires before the sweep: the first decision counts.
 	holder := c.fake(true, testkit.FakeWorkerConfig{Gate: make(chan struct{}), QueueTTL: 20 * time.Second})
-	c.hire("rescue")
+	c.startWorker("rescue")
 	let := c.cordoned("w-" + c.label + "-rescue")
 	ids := c.request(act.Ref, 2)
 	c.reach(attune.StatusScheduled, ids...)
@@ -109,7 +108,7 @@ func neverPicksUp(c *scene) {
 	before := c.connectionsOf("rescue")
 	c.disturb()
 	c.undisturbed(func() {
-		c.hearsAgain("rescue", before)
+		c.awaitReconnect("rescue", before)
 		testkit.Exec(c.t, c.store, `UPDATE action SET scheduled_timeout_seconds = 1 WHERE id = $1`, act.ID)
 		c.await(func() bool {
 			return c.count(`SELECT count(*) FROM lost_work WHERE execution = ANY ($1)`, ids) == len(ids)
@@ -117,10 +116,10 @@ func neverPicksUp(c *scene) {
 	})
 	c.settled()
 	for _, id := range ids {
-		require.Equal(c.t, "completed 2", c.course(id), "in place")
+		require.Equal(c.t, "completed 2", c.attempts(id), "in place")
 		require.Equal(c.t, "scheduled_timeout moved", c.lost(id))
 		require.Equal(c.t, 1, c.starts(id), "S2")
-		c.requireTold(id)
+		c.requireReported(id)
 	}
 	require.Empty(c.t, holder.Runs())
 	holder.Kill()
@@ -131,17 +130,16 @@ func neverPicksUp(c *scene) {
 	}, "what lay there expires and is stale")
 }
 
-// Scenario 2, with an existing worker; upstream 11, 18, 32: it could begin its work
-// yet, so that its row is closed with the published words and the work is repeated
-// as a new row. When it does begin at last, what it writes is refused and kept (S8,
-// S9).
-func picksUpTooLate(c *scene) {
+// Scenario 2, with an existing worker; upstream 11, 18, 32: it could still start its work. So the engine closes
+// the row with the published words and retries the work as a new row. When the worker does start it, the engine
+// refuses and stores what it writes (S8, S9).
+func picksUpTooLate(c *scenario) {
 	act := c.action("act")
 	gate := make(chan struct{})
 	late := c.fake(false, testkit.FakeWorkerConfig{Gate: gate})
 	id := c.request(act.Ref, 1)[0]
 	c.reach(attune.StatusScheduled, id)
-	// The repetition is for the other worker: on a busy machine this one could be given it, too, and time out again.
+	// On a busy machine this worker could also get the retry, and time out again.
 	testkit.Exec(c.t, c.store, `UPDATE worker SET cordoned = true WHERE id = $1`, late.ID)
 	c.disturb()
 	c.reach(attune.StatusFailed, id)
@@ -154,13 +152,13 @@ func picksUpTooLate(c *scene) {
 	require.InDelta(c.t, 2, result["timeout_seconds"], 0)
 	require.GreaterOrEqual(c.t, result["age_seconds"], float64(2))
 	require.Equal(c.t, "scheduled_timeout failed", c.lost(id))
-	c.requireTold(id)
-	// A busy machine may need longer to begin the repetition.
+	c.requireReported(id)
+	// A busy machine may need longer to start the retry.
 	testkit.Exec(c.t, c.store, `UPDATE action SET scheduled_timeout_seconds = 60 WHERE id = $1`, act.ID)
 	c.open()
-	c.hire("rescue")
+	c.startWorker("rescue")
 	c.settled()
-	last := c.repetition(id)
+	last := c.retry(id)
 	require.Equal(c.t, 1, c.starts(last), "the repetition ran at the other worker")
 
 	close(gate)
@@ -174,12 +172,12 @@ func picksUpTooLate(c *scene) {
 	require.NotEmpty(c.t, late.Runs())
 }
 
-// Scenario 4; upstream 31: a worker that is asked to stop is given nothing new.
-// What it runs ends by itself although that takes longer than a silent worker has,
-// and what it has not begun goes to another one.
-func stopsGracefully(c *scene) {
+// Scenario 4; upstream 31: a worker that is asked to stop gets nothing new. What it runs finishes, although that
+// takes longer than a heartbeat may be old, and another worker gets what it has not started.
+func stopsGracefully(c *scenario) {
 	act := c.action("act")
-	leaver := c.employ("leaver", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=2", "ATTUNE__WORKER__SHUTDOWN_TIMEOUT=60s")
+	leaver := c.startWorkerProcess("leaver", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=2",
+		"ATTUNE__WORKER__SHUTDOWN_TIMEOUT=60s")
 	ids := c.request(act.Ref, 4)
 	running := func() int {
 		return c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'running'`, ids)
@@ -193,43 +191,42 @@ func stopsGracefully(c *scene) {
 	gone := `SELECT count(*) FROM worker WHERE name = 'w-' || $1 || '-leaver' AND (draining OR status = 'inactive')`
 	c.await(func() bool { return c.count(gone, c.label) == 1 }, "it says that it leaves")
 	c.disturb()
-	c.hire("other")
+	c.startWorker("other")
 	fresh := c.request(act.Ref, 2)
 	c.await(func() bool {
 		return running() == 4 &&
 			c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'running'`, fresh) == 2
 	},
-		"the other one takes what it had not begun, and what is new")
-	time.Sleep(staleness + time.Second) // what must not happen now has no signal
-	require.Equal(c.t, 4, running(), "a worker that leaves is not taken for a dead one")
+		"the other one gets new work and what the first had not started")
+	time.Sleep(staleness + time.Second) // no signal shows that something did not happen
+	require.Equal(c.t, 4, running(), "a leaving worker is not presumed dead")
 	c.open()
 	c.await(func() bool { return leaver.ended() }, "it ends when its work has ended")
 	require.Zero(c.t, leaver.cmd.ProcessState.ExitCode())
 	c.settled()
-	all, courses := slices.Concat(ids, fresh), map[string]int{}
+	all, attempts := slices.Concat(ids, fresh), map[string]int{}
 	for _, id := range all {
-		courses[c.course(id)]++
+		attempts[c.attempts(id)]++
 		require.Equal(c.t, 1, c.starts(id), "S2: the starts of execution %d", id)
-		c.requireTold(id)
+		c.requireReported(id)
 	}
-	require.Equal(c.t, map[string]int{"completed 1": 4, "completed 2": 2}, courses)
+	require.Equal(c.t, map[string]int{"completed 1": 4, "completed 2": 2}, attempts)
 	require.Equal(c.t, 2, c.count(`SELECT count(*) FROM execution e JOIN worker w ON w.id = e.worker WHERE e.id = ANY ($1) AND w.name = 'w-' || $2 || '-leaver'`, all, c.label),
-		"it ended what it had begun, and was given nothing more")
+		"it finished what it had started, and got nothing more")
 	require.Equal(c.t, 1,
 		c.count(`SELECT count(*) FROM worker WHERE name = 'w-' || $1 || '-leaver' AND status = 'inactive'`, c.label))
-	require.Equal(c.t, 0, c.house.said(fmt.Sprintf("Worker w-%s-leaver", c.label)), "nobody took it for gone")
+	require.Equal(c.t, 0, c.cluster.logged(fmt.Sprintf("Worker w-%s-leaver", c.label)), "no replica presumed it dead")
 }
 
-// Scenario 5; S20, L5, upstream 1, 34: what expires in the queue of a worker becomes
-// a dead letter, which is stored with its evidence, and another worker gets the
-// execution in place.
-func expiresAndMoves(c *scene) {
+// Scenario 5; S20, L5, upstream 1, 34: what expires in a worker's queue becomes a dead letter, which is stored
+// with its evidence, and another worker gets the execution in place.
+func expiresAndMoves(c *scenario) {
 	act := c.action("act", unhurried)
 	holder := c.fake(true,
 		testkit.FakeWorkerConfig{Gate: make(chan struct{}), Prefetch: 1, QueueTTL: 1500 * time.Millisecond})
 	ids := c.request(act.Ref, 3)
 	c.reach(attune.StatusScheduled, ids...)
-	c.hire("rescue")
+	c.startWorker("rescue")
 	c.disturb()
 	c.open()
 	var expired []int64
@@ -237,20 +234,20 @@ func expiresAndMoves(c *scene) {
 		expired = c.among(ids, attune.StatusCompleted)
 		return len(expired) == 2
 	}, "the two that it did not take expire, and run elsewhere")
-	holder.Kill() // and what it had taken returns to its queue, and expires there
+	holder.Kill() // the broker requeues what it had accepted, and it expires there
 	c.settled()
 	for _, id := range ids {
-		require.Regexp(c.t, `^completed [2-9]$`, c.course(id), "in place")
+		require.Regexp(c.t, `^completed [2-9]$`, c.attempts(id), "in place")
 		require.Equal(c.t, 1, c.starts(id), "S2")
-		c.requireTold(id)
+		c.requireReported(id)
 	}
 	require.Empty(c.t, holder.Runs())
 	c.requireLetters("retried", holder.ID, expired...)
 }
 
-// requireLetters asks that for each of these a letter of a worker was stored with
-// its evidence and decided so (S20).
-func (c *scene) requireLetters(decision string, worker int64, ids ...int64) {
+// requireLetters checks that a worker's dead letter with evidence and this decision was stored for each of these
+// (S20).
+func (c *scenario) requireLetters(decision string, worker int64, ids ...int64) {
 	c.t.Helper()
 	for _, id := range ids {
 		c.await(func() bool {
@@ -258,27 +255,27 @@ func (c *scene) requireLetters(decision string, worker int64, ids ...int64) {
 				AND decided_by = 'dead_letter_handler' AND jsonb_array_length(x_death) > 0 AND length(body) > 0 AND attempt = 1 AND evidence->'execution'->>'status' = 'scheduled'
 				AND evidence->'worker'->>'id' = $4 AND (evidence->'worker'->>'heartbeat_age_seconds')::float8 < 60`,
 				id, worker, decision, strconv.FormatInt(worker, 10)) == 1
-		}, "S20: the letter of execution %d is stored with its evidence: %s", id,
+		}, "S20: the dead letter of execution %d is stored with its evidence: %s", id,
 			lazily(func() string { return c.letters("execution = " + strconv.FormatInt(id, 10)) }))
 	}
 }
 
-// Scenario 5, with an existing worker; upstream 1, 34: it could begin what has
-// expired, for all that the engine knows, so that its row is closed in the published
-// words. Its slot goes to who waits for it, and the work is repeated as a new row.
-func expiresAndFails(c *scene) {
+// Scenario 5, with an existing worker; upstream 1, 34: for all that the engine knows, it could start expired work.
+// So the engine closes the row in the published words, gives its slot to the next waiter, and retries the work as
+// a new row.
+func expiresAndFails(c *scenario) {
 	act := c.action("act", unhurried)
 	testkit.Policy(c.t, c.store, act, 2)
 	holder := c.fake(false, testkit.FakeWorkerConfig{Gate: make(chan struct{}), Prefetch: 1, QueueTTL: 3 * time.Second})
 	ids := c.request(act.Ref, 3)
-	var waits []int64 // three replicas take the requests, in any order
+	var waits []int64 // three replicas read the requests, in any order
 	c.await(func() bool {
 		waits = c.among(ids, attune.StatusRequested)
 		return len(waits) == 1
-	}, "two are handed over")
+	}, "two are dispatched")
 	handed := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return id == waits[0] })
 	c.open()
-	c.hire("rescue")
+	c.startWorker("rescue")
 	c.disturb()
 	var expired []int64
 	c.await(func() bool {
@@ -293,15 +290,15 @@ func expiresAndFails(c *scene) {
 	require.Equal(c.t, "dead_letter failed", c.lost(expired[0]))
 	c.requireLetters("failed", holder.ID, expired...)
 	c.await(func() bool { return testkit.StatusOf(c.t, c.store, waits[0]) != attune.StatusRequested },
-		"L3: who waited has its slot")
+		"L3: the waiter has its slot")
 	holder.Kill()
 	c.settled()
 	for _, id := range ids {
-		require.Regexp(c.t, `^(failed 1, ){0,3}completed 1$`, c.course(id))
+		require.Regexp(c.t, `^(failed 1, ){0,3}completed 1$`, c.attempts(id))
 	}
 	for _, id := range handed {
-		require.Contains(c.t, c.course(id), "failed 1, ", "what it had taken expired, too")
+		require.Contains(c.t, c.attempts(id), "failed 1, ", "what it had accepted expired, too")
 	}
 	require.Empty(c.t, holder.Runs())
-	c.requireTold(append(ids, c.repetition(handed[0]), c.repetition(handed[1]))...)
+	c.requireReported(append(ids, c.retry(handed[0]), c.retry(handed[1]))...)
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// request is newcomers whose messages arrive at once.
+// request adds newcomers whose messages arrive at once.
 func (m *machine) request(*rapid.T) { m.batch(nil, m.again(m.newcomers())) }
 
-// requestLate is newcomers whose messages are still on their way.
+// requestLate adds newcomers whose messages arrive later.
 func (m *machine) requestLate(*rapid.T) { m.late = append(m.late, m.newcomers()...) }
 
-// deliver brings messages that were on their way, in any order.
+// deliver delivers late messages, in any order.
 func (m *machine) deliver(*rapid.T) {
 	m.late = slices.DeleteFunc(m.late, func(e *execution) bool { return m.model.all[e.id] == nil })
 	if len(m.late) == 0 {
@@ -31,7 +31,7 @@ func (m *machine) deliver(*rapid.T) {
 	m.batch(nil, m.again(list[:n:n]))
 }
 
-// end has workers end executions, and not yet tell it.
+// end has workers end executions without a report.
 func (m *machine) end(list []*execution) {
 	for _, e := range list {
 		e.status = rapid.SampledFrom([]string{"completed", "failed", "timeout", "abandoned", "cancelled"}).Draw(m.t,
@@ -52,8 +52,8 @@ func (m *machine) finishAndReport(*rapid.T) {
 	m.batch(list, m.newcomers())
 }
 
-// rush is more than a queue can take in of one lane, and some of the others, and
-// then what it takes to get through most of them.
+// rush adds more than one lane of a queue can accept and some in the other lanes, then does what it takes to admit
+// most of them.
 func (m *machine) rush(*rapid.T) {
 	lanes := append([]int{m.draw(1, 2, "lower lane")}, slices.Repeat([]int{m.draw(0, 1, "lane")}, 12)...)
 	list := make([]*execution, len(lanes))
@@ -76,14 +76,13 @@ func (m *machine) rush(*rapid.T) {
 	}
 }
 
-// report tells ends that are known, ends that were told before, and ends that
-// did not happen.
+// report reports ends: known ones, ones reported before, and ones that did not happen.
 func (m *machine) report(*rapid.T) {
 	list := m.again(m.some("reported", func(e *execution) bool { return e.ended() && (e.holds || e.waits) }))
 	m.batch(append(list, list[0]), nil)
 }
 
-// cancel is an UPDATE by another service. What stands in a line leaves a hole.
+// cancel is an UPDATE by another service. It leaves a hole in the queue.
 func (m *machine) cancel(*rapid.T) {
 	list := m.some("cancelled", func(e *execution) bool { return !e.ended() })
 	var queues []int64
@@ -107,7 +106,7 @@ func (m *machine) waitsIn(e *execution) int64 {
 		e.id))
 }
 
-// erase is a DELETE by somebody else, of executions that wait or hold.
+// erase is a DELETE by another service, of executions that wait or hold slots.
 func (m *machine) erase(*rapid.T) {
 	for _, e := range m.some("deleted", func(e *execution) bool { return e.holds || e.waits && !e.ended() }) {
 		require.Equal(m.t, 1, testkit.Exec(m.tb, m.store, `DELETE FROM execution WHERE id = $1`, e.id))
@@ -118,8 +117,8 @@ func (m *machine) erase(*rapid.T) {
 	}
 }
 
-// giveBack is what the sweep does with the notes of deleted executions; every
-// replica may have seen the same notes.
+// giveBack does what the sweep does with the notes of deleted executions; every replica may have read the same
+// notes.
 func (m *machine) giveBack(*rapid.T) {
 	if len(m.model.notes) == 0 {
 		m.t.Skip("nothing was deleted")
@@ -141,7 +140,7 @@ func (m *machine) giveBack(*rapid.T) {
 	m.model.promote()
 }
 
-// expire lets the time of some run out, and asks about them and about others.
+// expire lets the timeout of some pass, and asks about them and others.
 func (m *machine) expire(*rapid.T) {
 	list := m.some("impatient", func(e *execution) bool { return e.waits })
 	for _, e := range list {
@@ -157,7 +156,7 @@ func (m *machine) expire(*rapid.T) {
 	m.model.promote()
 }
 
-// word is what an operator says about an action's queues.
+// word sets an operator's state of an action's queues.
 func (m *machine) word(*rapid.T) {
 	ref := rapid.SampledFrom(slices.Sorted(maps.Keys(m.model.actions))).Draw(m.t, "action")
 	order := triage.Order{Target: triage.Target{Action: ref}}
@@ -190,12 +189,11 @@ func (m *machine) word(*rapid.T) {
 	m.model.promote()
 }
 
-// rule changes a policy, takes it away, or makes it again. Whoever does nudges
-// the queues that are concerned.
+// rule changes, deletes or restores a policy, and nudges its queues as the operator's command does.
 func (m *machine) rule(*rapid.T) {
 	name := rapid.SampledFrom(slices.Sorted(maps.Keys(m.policies))).Draw(m.t, "policy")
 	limit := m.draw(1, 4, "limit")
-	gone := m.draw(0, 2, "taken away") == 0 && name != "alpha.grouped" // whose queues would be others
+	gone := m.draw(0, 2, "taken away") == 0 && name != "alpha.grouped" // its queues would have other keys
 	switch {
 	case m.policies[name] == 0:
 		m.policies[name] = m.makes[name](limit)
@@ -214,7 +212,7 @@ func (m *machine) rule(*rapid.T) {
 	m.nudge(name)
 }
 
-// nudge asks again for the head of every queue that a policy concerns.
+// nudge requests the head of every queue of a policy again.
 func (m *machine) nudge(name string) {
 	pack, wide := strings.CutPrefix(name, ":")
 	var heads []int64
@@ -237,7 +235,7 @@ func (m *machine) nudge(name string) {
 	for _, id := range heads {
 		asked = append(asked, m.model.all[id])
 	}
-	// A limit comes into force with the first batch that knows of it.
+	// The first batch that reads a limit applies it.
 	for _, id := range slices.Sorted(maps.Keys(m.model.all)) {
 		if e := m.model.all[id]; wide && strings.HasPrefix(e.at.action, pack) && (e.ended() || e.holds) {
 			asked = append(asked, e)

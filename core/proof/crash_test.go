@@ -12,18 +12,16 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// doomed starts a replica that dies at the point, at one of the first times it
-// comes there.
-func (s *stage) doomed(dice *rand.Rand, point string) *process {
+// dyingReplica starts a replica that dies at the point, at one of the first times that it reaches it.
+func (s *stage) dyingReplica(dice *rand.Rand, point string) *process {
 	nth := 1 + dice.IntN(4)
 	s.t.Logf("a replica dies at %s, reach %d", point, nth)
 	return s.serve(dieAt(point, nth))
 }
 
-// F1 and F16: a replica dies at each of the moments between two effects, in the
-// middle of the load. Another one finds everything in the database and in the
-// broker: whatever was requested runs once and is told to have completed, and
-// every slot is given back (S1, S2, S6, S7, S13, S14; L2, L3, L5).
+// F1 and F16: a replica dies at each point between two effects, under load. Another one finds everything in the
+// database and the broker: every request runs once and is reported as completed, and every slot is released (S1,
+// S2, S6, S7, S13, S14; L2, L3, L5).
 func TestAReplicaThatDiesAtAnyPointIsFollowedByAnother(t *testing.T) {
 	t.Parallel()
 	for _, course := range testkit.Courses(crashpoint.Engine()) {
@@ -34,7 +32,7 @@ func TestAReplicaThatDiesAtAnyPointIsFollowedByAnother(t *testing.T) {
 			s.worker("w2")
 			var ids []int64
 			for _, point := range course {
-				victim := s.doomed(dice, point)
+				victim := s.dyingReplica(dice, point)
 				ids = append(ids, s.load(victim.killed)...)
 				s.age()
 			}
@@ -46,8 +44,7 @@ func TestAReplicaThatDiesAtAnyPointIsFollowedByAnother(t *testing.T) {
 	}
 }
 
-// The same for two replicas that work at the same time and die at two moments;
-// a third one finishes.
+// The same for two replicas that work at the same time and die at two points; a third one finishes.
 func TestTwoReplicasThatDieAreFollowedByAThird(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "kill two replicas; another test kills one")
@@ -57,7 +54,7 @@ func TestTwoReplicasThatDieAreFollowedByAThird(t *testing.T) {
 			s, dice := newStage(t), testkit.Dice(t)
 			s.worker("w1")
 			s.worker("w2")
-			first, second := s.doomed(dice, pair[0]), s.doomed(dice, pair[1])
+			first, second := s.dyingReplica(dice, pair[0]), s.dyingReplica(dice, pair[1])
 			ids := s.load(func() bool { return first.killed() && second.killed() })
 			s.age()
 			third := s.serve()
@@ -68,7 +65,7 @@ func TestTwoReplicasThatDieAreFollowedByAThird(t *testing.T) {
 	}
 }
 
-// pairs are all pairs of points, each with itself too.
+// pairs are all pairs of points, including each with itself.
 func pairs(points []string) (all [][2]string) {
 	for i, first := range points {
 		for _, second := range points[i:] {
@@ -78,12 +75,11 @@ func pairs(points []string) (all [][2]string) {
 	return all
 }
 
-// F2, at the worst moments: a replica stands still with the queues locked, with
-// everything decided or with everything done and nobody told, for longer than
-// the database and the broker wait for it. Another one takes over, at the latest
-// when the database has ended the transaction; and when the first one goes on,
-// nothing that it still does counts twice.
-func TestAReplicaThatStandsStillIsFollowedByAnotherAndDoesNoHarmLater(t *testing.T) {
+// F2, at the worst points: a replica freezes with the queues locked, with everything decided, or with everything
+// done and unpublished, for longer than the database and the broker wait for it. Another one takes over, at the
+// latest when the database has ended the transaction. When the first one continues, nothing that it still does
+// counts twice.
+func TestAFrozenReplicaIsReplacedAndDoesNoHarmLater(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "freeze a replica; another test kills one")
 	for _, point := range testkit.Some(t, crashpoint.Engine(), 1) {

@@ -1,20 +1,17 @@
-// Package proof holds nothing but tests: what the engine promises about shared
-// admission, told a second time and from the rules alone, and held against the
-// engine at work on real servers.
+// Package proof holds only tests. They state the engine's promises about shared admission a second time, from
+// the rules alone, and compare them with the engine at work on real servers.
 //
-// Five judges share this room. A model that is written from the rules follows
-// a random course of requests, ends, cancels, deletions and changes of limits
-// step by step and must agree with the database about every status, holder and
-// line. A checker of histories looks at replicas from outside, killed and
-// restarted under load, and asks whether some order of the operations explains
-// what was seen. Replicas and workers that can be told where die and stand
-// still at each moment between two effects, alone and in pairs, and whatever
-// was requested has to run once all the same. Scenes with workers that die, stand
-// still, leave or forget what they were given are played before three replicas that
-// all look for such work, and each loss has to be decided by one of them, once. And
-// every incident of other systems from which a rule was learnt has a test that bears
-// its name.
+// There are five kinds of proof:
 //
-// Each run draws anew which of the moments and pairs of moments it tries. All of
-// them, and the longer courses, are tried by `make chaos`.
+//   - A model of the rules follows random requests, ends, cancels, deletions and changes of limits, and must
+//     agree with the database about every status, holder and queue.
+//   - A checker of histories observes replicas that are killed and restarted under load, and searches for an
+//     order of the operations that explains the observations.
+//   - Replicas and workers die or freeze at each point between two effects, alone and in pairs. Every request
+//     must still run once.
+//   - Workers die, freeze, leave or forget their executions before three replicas that all search for such
+//     executions. One replica must decide each loss, once.
+//   - Every incident of another system that taught a rule has a test with its name.
+//
+// Each run tries a random choice of the points and pairs. `make chaos` tries all of them.
 package proof

@@ -16,8 +16,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// gateRules are the rules of the trigger of these tests: two that run actions, and
-// one that cannot be carried out.
+// gateRules are the rules of these tests' trigger: two run actions, and one cannot be carried out.
 const gateRules = 3
 
 // gates makes the trigger and its rules.
@@ -33,8 +32,7 @@ func (s *stage) gates() {
 		WHERE t.ref = 'stage.gate'`, actFree, actLimited)
 }
 
-// emitGates emits a few events every 20 ms, and on until enough says that it is
-// enough. It returns how many.
+// emitGates emits a few events every 20 ms until enough returns true, and returns their number.
 func (s *stage) emitGates(enough func() bool) (n int) {
 	s.t.Helper()
 	deadline := time.Now().Add(testkit.TestTimeout)
@@ -52,9 +50,8 @@ func (s *stage) emitGates(enough func() bool) (n int) {
 	return n
 }
 
-// requireGates asks that every event met its rules once, that each rule has one
-// enforcement for it, and each of those that can be carried out one execution, which
-// ran once (S10, S13, L1).
+// requireGates checks that every event met its rules once: one enforcement for each rule, and one execution, which
+// ran once, for each enforcement that can be carried out (S10, S13, L1).
 func (s *stage) requireGates(events int) {
 	s.t.Helper()
 	testkit.Eventually(s.t, func() bool {
@@ -68,16 +65,16 @@ func (s *stage) requireGates(events int) {
 	require.Equal(s.t, 2*events, s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`))
 	require.Equal(s.t, 2*events, s.count(`SELECT count(DISTINCT enforcement) FROM execution`))
 	require.Equal(s.t, 2*events, s.count(`SELECT count(*) FROM execution`))
-	s.requireStarted(s.list(`SELECT id FROM execution`))
+	s.requireStarted(s.ids(`SELECT id FROM execution`))
 	require.Zero(s.t, s.count(`SELECT count(*) FROM dead_letter`), "nothing is given up")
 }
 
-// F1, F16: a replica dies at each of the moments between an event and its
-// executions. Another one goes on from the database and the broker.
+// F1, F16: a replica dies at each point between an event and its executions. Another one continues from the
+// database and the broker.
 func TestEventsSurviveAReplicaThatDiesAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	points := crashpoint.Events()
-	if testkit.Slow() { // another test has the points of executions in the short course
+	if testkit.Slow() { // in the fast tests another test covers the points of executions
 		points = append(points, crashpoint.Engine()...)
 	}
 	for _, course := range testkit.Courses(points) {
@@ -98,8 +95,8 @@ func TestEventsSurviveAReplicaThatDiesAtAnyPoint(t *testing.T) {
 	}
 }
 
-// F14, F15: two replicas get every message of events and enforcements twice more, in
-// the opposite order, while they work and after all is done.
+// F14, F15: two replicas get every message about events and enforcements twice more, newest first, while they work
+// and after the end.
 func TestEventsThatComeAgainInAnyOrderRunNothingTwice(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -117,13 +114,12 @@ func TestEventsThatComeAgainInAnyOrderRunNothingTwice(t *testing.T) {
 	require.Zero(t, second.stop(t))
 }
 
-// replay tells twice more of all events and enforcements there are, the newest
-// first, and returns how many messages that were.
+// replay publishes two more messages about each event and enforcement, the newest first, and returns their number.
 func (s *stage) replay() int {
 	s.t.Helper()
 	var all []broker.Message
 	tell := func(sql, exchange, key, kind string, payload func(id int64) any) {
-		for _, id := range s.list(sql) {
+		for _, id := range s.ids(sql) {
 			body, err := message.New(kind, payload(id), time.Now(), "again").Encode()
 			require.NoError(s.t, err)
 			for range 2 {
@@ -144,21 +140,6 @@ func (s *stage) replay() int {
 		require.NoError(s.t, outcome.Err)
 	}
 	return len(all)
-}
-
-// list is the numbers that a query gives.
-func (s *stage) list(sql string) (ids []int64) {
-	s.t.Helper()
-	rows, err := s.store.Pool().Query(testkit.Context(s.t), sql)
-	require.NoError(s.t, err)
-	defer rows.Close()
-	for rows.Next() {
-		var id int64
-		require.NoError(s.t, rows.Scan(&id))
-		ids = append(ids, id)
-	}
-	require.NoError(s.t, rows.Err())
-	return ids
 }
 
 func (s *stage) ready(queue string) int {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,44 +20,37 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// ruin is a stage with two replicas and two workers to which things happen
-// while it is under load.
-type ruin struct {
+// faultRun is a stage with two replicas and two workers for faults under load.
+type faultRun struct {
 	*stage
 
 	replicas []*process
 	ids      []int64 // of everything that was requested
 }
 
-func newRuin(t *testing.T) *ruin {
+func newFaultRun(t *testing.T) *faultRun {
 	t.Helper()
-	r := &ruin{stage: newStage(t)}
+	r := &faultRun{stage: newStage(t)}
 	r.worker("w1")
 	r.worker("w2")
-	for range 2 {
-		r.replicas = append(r.replicas, r.serve(
-			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__HEARTBEAT_SECS=1",
-			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1"))
-	}
+	r.replicas = r.serveTwo()
 	return r
 }
 
-// survive puts load on, does harm every so often until it has been done so many
-// times, and asks that everything ran once all the same.
-func (r *ruin) survive(times int, pause time.Duration, harm func(nth int)) {
+// survive applies load, harms the given number of times, and checks that everything ran once.
+func (r *faultRun) survive(times int, pause time.Duration, harm func(nth int)) {
 	r.suffer(times, pause, harm, nil)
 	r.recover()
 }
 
-// outlive goes on with the harm beyond that until it has done so much damage: how
-// soon there is something again that can be harmed depends on the machine.
-func (r *ruin) outlive(times int, pause time.Duration, damage int, harm func() int) {
+// outlive continues to harm until the given damage is done, which depends on the machine.
+func (r *faultRun) outlive(times int, pause time.Duration, damage int, harm func() int) {
 	done := 0
 	r.suffer(times, pause, func(int) { done += harm() }, func() bool { return done >= damage })
 	r.recover()
 }
 
-func (r *ruin) suffer(times int, pause time.Duration, harm func(nth int), enough func() bool) {
+func (r *faultRun) suffer(times int, pause time.Duration, harm func(nth int), enough func() bool) {
 	done, next := 0, time.Now()
 	over := func() bool { return done >= times && (enough == nil || enough()) }
 	r.ids = append(r.ids, r.load(func() bool {
@@ -70,22 +62,19 @@ func (r *ruin) suffer(times int, pause time.Duration, harm func(nth int), enough
 	})...)
 }
 
-func (r *ruin) recover() {
+func (r *faultRun) recover() {
 	r.age()
 	r.over()
 	r.requireOnce(r.ids)
 }
 
-// closeConnections has an operator close the connections of everybody who
-// works, and returns how many there were.
+// closeConnections closes the connections of replicas and workers, as an operator can, and returns their number.
 func (s *stage) closeConnections(t testing.TB) (closed int) {
 	t.Helper()
 	for _, connection := range s.connections(t) {
 		if name := connection.Properties.Name; strings.HasPrefix(name, "attune-executor") ||
 			strings.HasPrefix(name, "w") {
-			// One that has ended by itself meanwhile is not there to be closed.
-			if s.manage(t, http.MethodDelete,
-				"/api/connections/"+url.PathEscape(connection.Name)) == http.StatusNoContent {
+			if testkit.Cut(t, connection.Name) {
 				closed++
 			}
 		}
@@ -93,7 +82,7 @@ func (s *stage) closeConnections(t testing.TB) (closed int) {
 	return closed
 }
 
-// connection is a connection as the broker sees it.
+// connection is a connection in the broker's management API.
 type connection struct {
 	Name       string `json:"name"`
 	Channels   int    `json:"channels"`
@@ -108,19 +97,7 @@ func (s *stage) connections(t testing.TB) (list []connection) {
 	return list
 }
 
-// manage asks the broker's management and returns what status it answers with.
-func (s *stage) manage(t testing.TB, method, path string) int {
-	t.Helper()
-	request, err := http.NewRequestWithContext(testkit.Context(t), method, s.Management+path, nil)
-	require.NoError(t, err)
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(request)
-	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
-	return answer.StatusCode
-}
-
-// holdings are what the replicas hold.
+// holdings are the resources of the replicas.
 type holdings struct {
 	goroutines []int            // of each replica
 	channels   map[string][]int // of each connection to the broker, by whose it is
@@ -128,8 +105,8 @@ type holdings struct {
 
 var served = regexp.MustCompile(`Engine started.*?(127\.0\.0\.1:\d+)`)
 
-// holds reads what the replicas hold at the moment.
-func (r *ruin) holds(t *testing.T) holdings {
+// holds reads the present resources of the replicas.
+func (r *faultRun) holds(t *testing.T) holdings {
 	t.Helper()
 	h := holdings{channels: map[string][]int{}}
 	for _, replica := range r.replicas {
@@ -143,9 +120,8 @@ func (r *ruin) holds(t *testing.T) holdings {
 	return h
 }
 
-// rests reads it when it does not change any more; the broker counts with some
-// delay.
-func (r *ruin) rests(t *testing.T) holdings {
+// rests reads them when they are stable; the broker counts with a delay.
+func (r *faultRun) rests(t *testing.T) holdings {
 	t.Helper()
 	last, same := r.holds(t), 0
 	testkit.Eventually(t, func() bool {
@@ -178,15 +154,14 @@ func goroutines(t *testing.T, address string) int {
 	return n
 }
 
-// Two replicas and two workers under load, to which one thing after the other
-// happens. After each of them everything that was requested has run once, and
-// at the end they hold no more than at the beginning (L7).
+// Two replicas and two workers under load get one fault after the other. After each fault every request has run
+// once, and at the end they hold no more resources than at the start (L7).
 //
 //nolint:paralleltest,tparallel // one stage, one fault after the other
 func TestFaultsUnderLoadLoseNothingAndLeaveNothing(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "play faults under load; other tests kill replicas at single moments")
-	r := newRuin(t)
+	r := newFaultRun(t)
 	r.survive(0, 0, nil)
 	before := r.rests(t)
 
@@ -203,8 +178,8 @@ func TestFaultsUnderLoadLoseNothingAndLeaveNothing(t *testing.T) {
 		})
 	})
 
-	// F17. Each kind of poison goes into both hot queues while the load goes on,
-	// and all of it becomes dead letters.
+	// F17. Each kind of unreadable message goes into both busy queues under load, and all of it becomes dead
+	// letters.
 	t.Run("PoisonComesByBothHotQueues", func(t *testing.T) {
 		poison := corpus()
 		r.suffer(len(poison), 10*time.Millisecond, func(nth int) { r.poison(t, poison[nth]) }, nil)
@@ -215,8 +190,8 @@ func TestFaultsUnderLoadLoseNothingAndLeaveNothing(t *testing.T) {
 		r.recover()
 	})
 
-	// F2. A replica stands still for longer than the broker and the database wait
-	// for it, while another one goes on without it, and then goes on itself.
+	// F2. A replica freezes for longer than the broker and the database wait for it, while another one continues
+	// without it, and then continues itself.
 	t.Run("AReplicaIsFrozenAndThawed", func(t *testing.T) {
 		frozen := r.replicas[0].cmd.Process
 		r.survive(1, 0, func(int) { require.NoError(t, frozen.Signal(syscall.SIGSTOP)) })
@@ -244,7 +219,7 @@ func TestFaultsUnderLoadLoseNothingAndLeaveNothing(t *testing.T) {
 			}
 			return true
 		}, time.Minute, "%s", lazily(func() string { return fmt.Sprintf("before %+v, after %+v", before, after) }))
-		testkit.Eventually(t, func() bool { // between two statements of a loop everybody is idle for an instant
+		testkit.Eventually(t, func() bool { // between two statements of a loop every session is idle for an instant
 			return r.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 				AND application_name LIKE 'attune-executor%' AND state LIKE 'idle in transaction%'`) == 0
 		}, time.Minute, "no transaction is left open")
@@ -263,8 +238,8 @@ type lazily func() string
 
 func (l lazily) String() string { return l() }
 
-// corpus is what nobody should send. What names no execution is looked at again
-// and again for a quarter of a minute, which is left to the long course.
+// corpus are messages that no service should send. The engine retries unknown executions for 15 seconds, so only
+// the slow tests send those.
 func corpus() [][]byte {
 	valid := func(kind string, payload string) []byte {
 		return fmt.Appendf(nil, `{"message_id":"1f0e5f0e-0000-4000-8000-000000000000","correlation_id":"1f0e5f0e-0000-4000-8000-000000000000",
@@ -295,7 +270,7 @@ func corpus() [][]byte {
 }
 
 // poison publishes a body to both hot queues.
-func (r *ruin) poison(t *testing.T, body []byte) {
+func (r *faultRun) poison(t *testing.T, body []byte) {
 	t.Helper()
 	var batch []broker.Message
 	for i, key := range []string{message.KeyExecutionRequested, message.KeyExecutionCompleted} {

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// death is where and when a replica dies.
+// death is the place and the moment at which a replica dies.
 type death struct {
 	point string
 	nth   int
@@ -19,15 +19,13 @@ type death struct {
 
 func (d death) String() string { return fmt.Sprintf("%s at reach %d", d.point, d.nth) }
 
-// flowPoints are the moments between two effects on the way from an event to the end
-// of its workflow.
+// flowPoints are the points between two effects on the way from an event to the end of its workflow.
 func flowPoints() []string {
 	return slices.Concat(crashpoint.Events(), crashpoint.Engine(), crashpoint.Workflows())
 }
 
-// deaths are deaths at all points, at the first reach and at a later one. Which batch of
-// a workflow the later one is in differs from point to point. The short course has the
-// points of workflows and one of the others, which tests of events and executions have.
+// deaths are deaths at all points, at the first reach and at a later one. The batch of the later one differs from
+// point to point. The fast tests use the points of workflows and one other, since other tests cover the rest.
 func deaths(t testing.TB) (all []death) {
 	t.Helper()
 	others := testkit.Some(t, slices.Concat(crashpoint.Events(), crashpoint.Engine()), 1)
@@ -37,10 +35,9 @@ func deaths(t testing.TB) (all []death) {
 	return all
 }
 
-// F1, F16, S10–S12: a replica dies at each of the moments between the event and the
-// end of its workflow. Another one goes on from the database and the broker, and
-// every workflow ends as it would have: the same tasks, items and repetitions with
-// the same ends, each of them run once.
+// F1, F16, S10–S12: a replica dies at each point between the event and the end of its workflow. Another one
+// continues from the database and the broker, and every workflow ends as without faults: the same tasks, items and
+// retries with the same outcomes, each run once.
 func TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	for _, course := range testkit.Courses(deaths(t)) {
@@ -61,8 +58,7 @@ func TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint(t *testing.T) {
 	}
 }
 
-// The same for two replicas that work at the same time and die at two moments; a
-// third one finishes.
+// The same for two replicas that work at the same time and die at two points; a third one finishes.
 func TestAWorkflowSurvivesTwoReplicasThatDie(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "end two replicas in workflows; another test ends one")

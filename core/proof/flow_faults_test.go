@@ -13,29 +13,24 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// calamity is a flow with two replicas to which things happen while workflows run
-// and people answer.
-type calamity struct {
+// flowFaultRun is a flow with two replicas for faults while workflows run.
+type flowFaultRun struct {
 	*flow
 
 	replicas []*process
 }
 
-func newCalamity(s *stage) *calamity {
-	c := &calamity{flow: flowOn(s)}
-	for range 2 {
-		c.replicas = append(c.replicas, c.serve(
-			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__HEARTBEAT_SECS=1",
-			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1"))
-	}
+func newFlowFaultRun(s *stage) *flowFaultRun {
+	c := &flowFaultRun{flow: flowOn(s)}
+	c.replicas = c.serveTwo()
 	c.worker("w1")
 	c.worker("w2")
 	return c
 }
 
-// outlive does harm to a flow under load every so often, until it has done so much
-// damage, and then asks that all went as if nothing had happened.
-func (c *calamity) outlive(pause time.Duration, damage int, harm func() int) {
+// outlive harms a flow under load until the given damage is done, and checks that all workflows ended as without
+// faults.
+func (c *flowFaultRun) outlive(pause time.Duration, damage int, harm func() int) {
 	c.t.Helper()
 	done, next := 0, time.Now()
 	c.until(func() bool {
@@ -49,21 +44,20 @@ func (c *calamity) outlive(pause time.Duration, damage int, harm func() int) {
 	c.requireFlows()
 }
 
-// Workflows run and questions are answered while one thing after the other happens
-// to the two replicas that lead them on.
+// Workflows run and inquiries are answered while their two replicas get one fault after the other.
 //
 //nolint:paralleltest,tparallel // one flow, one fault after the other
 func TestWorkflowsOutliveFaults(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "play faults in workflows; another test kills replicas at points of them")
-	c := newCalamity(newStage(t))
+	c := newFlowFaultRun(newStage(t))
 
 	// F4.
 	t.Run("AnOperatorClosesEveryConnection", func(t *testing.T) {
 		c.outlive(400*time.Millisecond, 8, func() int { return c.closeConnections(t) })
 	})
 
-	// F9. Whatever the replicas were doing in the database, not only their batches.
+	// F9. Every connection to the database, not only those of batches.
 	t.Run("EveryConnectionToTheDatabaseIsTerminated", func(*testing.T) {
 		c.outlive(150*time.Millisecond, 20, func() int {
 			return c.count(`SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -71,10 +65,10 @@ func TestWorkflowsOutliveFaults(t *testing.T) {
 		})
 	})
 
-	// F2. A replica stands still for longer than the broker waits for it, while the
-	// other one goes on without it, and then goes on with what it knew.
+	// F2. A replica freezes for longer than the broker waits for it, while the other one continues without it, and
+	// then continues with what it knew.
 	t.Run("AReplicaIsFrozenAndThawed", func(t *testing.T) {
-		testkit.NeedsSlow(t, "wait until what it had in hand is found")
+		testkit.NeedsSlow(t, "wait until its unfinished batch is found")
 		frozen := c.replicas[0].cmd.Process
 		c.outlive(0, 1, func() int {
 			require.NoError(t, frozen.Signal(syscall.SIGSTOP))
@@ -95,10 +89,10 @@ func TestWorkflowsOutliveFaults(t *testing.T) {
 	}
 }
 
-// F2, at the worst moments: a replica stands still with a workflow locked, or with
-// its decision written and what follows not begun. Another one leads all of them on;
-// and when the first one goes on, nothing that it still does counts twice.
-func TestAReplicaThatStandsStillInAWorkflowDoesNoHarmLater(t *testing.T) {
+// F2, at the worst points: a replica freezes with a workflow locked, or with its decision written and its effects
+// outstanding. Another one advances all workflows. When the first one continues, nothing that it still does counts
+// twice.
+func TestAReplicaThatFreezesInAWorkflowDoesNoHarmLater(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "freeze a replica in a workflow")
 	for _, d := range deaths(t) {
@@ -123,13 +117,12 @@ func TestAReplicaThatStandsStillInAWorkflowDoesNoHarmLater(t *testing.T) {
 	}
 }
 
-// F4: the broker is killed and started again while workflows run and questions are
-// open.
+// F4: the broker is killed and started again while workflows run and inquiries are open.
 func TestWorkflowsOutliveARestartOfTheBroker(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "restart a broker of the test's own")
 	stack := testkit.NewStack(t)
-	c := newCalamity(newStageAt(t,
+	c := newFlowFaultRun(newStageAt(t,
 		servers{Database: testkit.Database(t), AMQP: stack.AMQPURL(), Management: stack.ManagementURL()}))
 	for range 3 {
 		c.until(func() bool { return true })
@@ -139,7 +132,7 @@ func TestWorkflowsOutliveARestartOfTheBroker(t *testing.T) {
 	}
 	c.age()
 	c.over()
-	c.requireOutcomes() // who listened to what is told has lost the connection, too
+	c.requireOutcomes() // the subscriber to published ends also lost its connection
 	for _, replica := range c.replicas {
 		require.Zero(t, replica.stop(t))
 	}

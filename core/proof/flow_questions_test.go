@@ -18,8 +18,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// flowAsked is a workflow that goes one way when its question is answered and
-// another when its time is over.
+// flowAsked is a workflow with one task after an answered inquiry and another after an expired one.
 const flowAsked = "flow.asked"
 
 const flowAskedText = `
@@ -38,26 +37,24 @@ tasks:
 output_map: {heard: "{{ heard }}", took: "{{ took }}"}
 `
 
-// quarrel is several people who answer the same questions at the moment when their
-// time is over.
-type quarrel struct {
+// answerRace is two people who answer the same inquiries at the moment at which these expire.
+type answerRace struct {
 	f    *flow
 	mu   sync.Mutex
 	seen map[int64]bool
-	took map[int64][]string // the answers that were taken
+	took map[int64][]string // accepted answers
 	on   sync.WaitGroup
 }
 
-func (f *flow) quarrel() *quarrel {
-	q := &quarrel{f: f, seen: map[int64]bool{}, took: map[int64][]string{}}
+func (f *flow) answerRace() *answerRace {
+	q := &answerRace{f: f, seen: map[int64]bool{}, took: map[int64][]string{}}
 	f.t.Cleanup(q.on.Wait)
 	return q
 }
 
-// moment is when the next question is answered: every fourth at once, every fourth
-// certainly too late, and the others about when their time is over. So both endings
-// happen however late this process gets to run.
-func (q *quarrel) moment(due time.Time) time.Time {
+// moment returns the time of the next answer: every fourth at once, every fourth certainly too late, and the
+// others close to the expiry. So both outcomes occur however rarely this process runs.
+func (q *answerRace) moment(due time.Time) time.Time {
 	switch len(q.seen) % 4 {
 	case 0:
 		return time.Now()
@@ -68,16 +65,16 @@ func (q *quarrel) moment(due time.Time) time.Time {
 	}
 }
 
-// answered reports whether an answer was taken. On a machine that stalls for two
-// seconds even those given at once may come too late.
-func (q *quarrel) answered() bool {
+// answered reports whether an answer was accepted. On a machine that pauses for two seconds even an immediate
+// answer may be too late.
+func (q *answerRace) answered() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.took) > 0
 }
 
-// look has two people answer each question that was not seen before.
-func (q *quarrel) look() {
+// look has two people answer each new inquiry.
+func (q *answerRace) look() {
 	q.f.t.Helper()
 	rows, err := q.f.store.Pool().Query(testkit.Context(q.f.t),
 		`SELECT id, timeout_at FROM inquiry WHERE status = 'pending'`)
@@ -103,7 +100,7 @@ func (q *quarrel) look() {
 	}
 }
 
-func (q *quarrel) answer(id int64, who string) {
+func (q *answerRace) answer(id int64, who string) {
 	response := json.RawMessage(fmt.Sprintf(`{"who": %q}`, who))
 	_, err := q.f.operator.Answer(testkit.Context(q.f.t), triage.AnswerOrder{Inquiry: id, Response: response})
 	var refused *triage.AnswerRefusedError
@@ -117,16 +114,15 @@ func (q *quarrel) answer(id int64, who string) {
 	}
 }
 
-// S16: questions are answered by two people at once at the moment when their time is
-// over, which two replicas watch. One of them dies while it says so, at one point after
-// another. Of each question one thing becomes true, answered by one of them or expired,
-// and the workflow goes that way and no other.
+// S16: two people answer inquiries at the moment of expiry, which two replicas watch. One replica dies while it
+// publishes the outcome, at one point after another. Each inquiry gets one outcome, answered by one person or
+// expired, and the workflow takes that way only.
 func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	f := newFlow(t)
 	f.define(flowAsked, flowAskedText)
 	f.worker("w1")
-	next, q, asked := f.serve(), f.quarrel(), 0
+	next, q, asked := f.serve(), f.answerRace(), 0
 	ask := func() {
 		q.look()
 		asked++
@@ -164,8 +160,8 @@ func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 	require.Zero(t, next.stop(t))
 }
 
-// requireOneOf asks that each workflow went the way of what became of its question.
-func (f *flow) requireOneOf(q *quarrel, asked int) {
+// requireOneOf checks that each workflow took the way of its inquiry's outcome.
+func (f *flow) requireOneOf(q *answerRace, asked int) {
 	f.t.Helper()
 	rows, err := f.store.Pool().Query(testkit.Context(f.t), `
 		SELECT i.id, i.status::text, coalesce(i.response ->> 'who', 'nobody'), e.status::text, w.result ->> 'heard', w.result ->> 'took', w.status::text,
@@ -190,7 +186,7 @@ func (f *flow) requireOneOf(q *quarrel, asked int) {
 		}
 		require.Equal(f.t, want, w)
 	}
-	require.Positive(f.t, sums["timeout"], "those that were answered too late")
+	require.Positive(f.t, sums["timeout"], "the ones with late answers")
 	require.Positive(f.t, sums["responded"], "the one that the questions were asked for until it was answered")
 	f.t.Logf("what became of the questions: %v", sums)
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// sorter stands between the exchanges and the queues of the replicas: whatever it
-// takes it delivers twice, each time after a pause of its own, so that nothing comes
-// in the order in which it was sent. It keeps everything for later.
+// sorter is between the exchanges and the queues of the replicas. It delivers each message twice, each time after
+// a random pause, so that the order is lost, and keeps all of them for later.
 type sorter struct {
 	t       testing.TB
 	channel *amqp.Channel
@@ -23,10 +22,10 @@ type sorter struct {
 
 	mu   sync.Mutex
 	kept []sorted
-	on   sync.WaitGroup // what is still on its way
+	on   sync.WaitGroup // messages that are not yet delivered
 }
 
-// sorted is a message and the queue to which it belongs.
+// sorted is a message and its queue.
 type sorted struct {
 	queue   string
 	message amqp.Publishing
@@ -60,7 +59,7 @@ func (s *stage) shuffle(longest time.Duration) *sorter {
 	s.t.Cleanup(func() {
 		cancel()
 		x.on.Wait()
-		_ = conn.CloseDeadline(time.Now().Add(5 * time.Second)) // it only carried
+		_ = conn.CloseDeadline(time.Now().Add(5 * time.Second)) // an unclean close does no harm
 		taking.Wait()
 	})
 	return x
@@ -95,8 +94,7 @@ func (x *sorter) deliver(one sorted) {
 	}
 }
 
-// again delivers everything that there ever was once more, in any order, and returns
-// how much that is.
+// again delivers every message once more, in any order, and returns their number.
 func (x *sorter) again() int {
 	x.mu.Lock()
 	all := append([]sorted(nil), x.kept...)
@@ -108,7 +106,7 @@ func (x *sorter) again() int {
 	return len(all)
 }
 
-// quiet waits until the replicas have taken everything.
+// quiet waits until the replicas have acknowledged everything.
 func (f *flow) quiet() {
 	f.t.Helper()
 	zero := 0
@@ -116,8 +114,8 @@ func (f *flow) quiet() {
 		time.Sleep(50 * time.Millisecond)
 		zero++
 		for queue := range engineQueues() {
-			// One that nobody has acknowledged yet is counted by the management only, and
-			// late; the rows are read when it is long quiet.
+			// Only the management API counts unacknowledged messages, and with a delay; the rows are read long
+			// after that.
 			state, err := f.wire.QueueState(testkit.Context(f.t), queue)
 			require.NoError(f.t, err)
 			if state.Ready > 0 {
@@ -128,9 +126,8 @@ func (f *flow) quiet() {
 	}, 30*time.Second, "everything is taken")
 }
 
-// F14, F15, S10–S13: three replicas get every message of theirs twice and in any
-// order; each task is started once and everything comes to the same rows. And when
-// all of it comes once more, long after, no row changes.
+// F14, F15, S10–S13: three replicas get each of their messages twice and in any order; each task starts once, and
+// the rows are the same. When all messages arrive once more, long after, no row changes.
 func TestThreeReplicasThatGetEveryMessageTwiceInAnyOrder(t *testing.T) {
 	t.Parallel()
 	f := newFlow(t)
@@ -156,8 +153,7 @@ func TestThreeReplicasThatGetEveryMessageTwiceInAnyOrder(t *testing.T) {
 	testkit.Invariants(t, f.store)
 }
 
-// The same with a replica that dies in the middle, whose messages come once more
-// from the broker.
+// The same with a replica that dies in the middle: the broker delivers its messages once more.
 func TestTwoReplicasThatGetEveryMessageTwiceAndOneDies(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "let a replica die meanwhile")

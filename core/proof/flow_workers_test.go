@@ -10,14 +10,13 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// The workflows of lists whose workers die: one whose items may be repeated, and one
-// whose may not.
+// The workflows of lists whose workers die: one allows retries of its items, the other does not.
 const (
 	flowSturdy  = "flow.sturdy"
 	flowFragile = "flow.fragile"
 )
 
-// flowList is a list, with a way for its failure.
+// flowList is a list, with a task for its failure.
 func flowList(more string) string {
 	return `
 version: "1"
@@ -37,20 +36,19 @@ output_map: {way: "{{ way }}", results: "{{ length(task.list.results) }}"}
 `
 }
 
-// F24, L4, S10, S12: the worker that runs a list is killed in the middle of it, with
-// as many items as may run at once. Those that it had begun are repeated, each as one
-// new row of the same item, if their task allows it, and have failed otherwise;
-// those that it had not begun go to another. The workflow goes on and ends.
+// F24, L4, S10, S12: the worker of a list is killed in the middle, with as many running items as the concurrency
+// allows. Started items are retried, each as one new row of the same item, if their task allows it, and fail
+// otherwise. Another worker gets the items that were not started. The workflow continues and ends.
 func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "kill a worker in the middle of a list")
 	f := newFlow(t)
 	starts := f.scriptFor("0.3")
 	f.define(flowSturdy, flowList(`retry: {count: 2, delay: 0}`))
-	f.define(flowFragile, flowList(``)) // that its action may be repeated is not for workflows
+	f.define(flowFragile, flowList(``)) // workflows ignore the retries of an action
 	engine := f.serve(watchful()...)
 	rescue, let := f.aside("rescue", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=8")
-	doomed := f.process("doomed", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=8")
+	dyingReplica := f.process("doomed", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=8")
 	sturdy, fragile := f.request(flowSturdy, 1)[0], f.request(flowFragile, 1)[0]
 	running := func(parent int64) int {
 		return f.count(`SELECT count(*) FROM execution WHERE parent = $1 AND status = 'running'`, parent)
@@ -65,8 +63,8 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 		if !middle() {
 			return false
 		}
-		// It says nothing more of what it runs, however long it takes to be killed.
-		require.NoError(t, doomed.cmd.Process.Signal(syscall.SIGSTOP))
+		// It writes nothing more about its executions, however long the kill takes.
+		require.NoError(t, dyingReplica.cmd.Process.Signal(syscall.SIGSTOP))
 		testkit.Eventually(t, func() bool { // the server still finishes the statements that it has received
 			return f.count(`SELECT count(*) FROM pg_stat_activity
 				WHERE datname = current_database() AND application_name = 'attune-executor worker' AND state = 'active'`) == 0
@@ -74,10 +72,10 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 		if middle() {
 			return true
 		}
-		require.NoError(t, doomed.cmd.Process.Signal(syscall.SIGCONT))
+		require.NoError(t, dyingReplica.cmd.Process.Signal(syscall.SIGCONT))
 		return false
 	}, 40*time.Second, "both lists are in their middle")
-	doomed.kill()
+	dyingReplica.kill()
 	let()
 	testkit.Eventually(t, func() bool {
 		return f.count(`SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`) == 0
@@ -94,7 +92,7 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 		`SELECT result ->> 'way' FROM execution WHERE id = $1`, sturdy).Scan(&whole))
 	require.NoError(t, f.store.Pool().QueryRow(testkit.Context(t),
 		`SELECT result ->> 'way' FROM execution WHERE id = $1`, fragile).Scan(&broken))
-	require.Equal(t, "whole", whole, "what was lost was repeated")
+	require.Equal(t, "whole", whole, "the lost items were retried")
 	require.Equal(t, lost(fragile), f.count(`SELECT ($1::text)::int`, broken), "what was lost has failed")
 	require.Equal(t, 2, f.count(`SELECT count(*) FROM execution WHERE parent IS NULL AND status = 'completed' AND (result ->> 'results')::int = 14`))
 	require.Equal(t, 14+14, f.count(`SELECT count(DISTINCT (parent, workflow_task ->> 'task_index')) FROM execution WHERE workflow_task ->> 'task_name' = 'list'`))

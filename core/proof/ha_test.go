@@ -18,12 +18,10 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// The promises of a highly available scheduler, one by one. Each of them is
-// also kept by the storms of this package; here it is told by itself, so that
-// its failure says what is broken.
+// The promises of a highly available scheduler, one by one. The chaos tests of this package check each of them
+// too; here each has its own test, whose failure names what is broken.
 
-// dispatched empties the box and counts how often each execution was handed to
-// a worker.
+// dispatched publishes the outbox and counts the dispatches of each execution.
 func (r *room) dispatched() map[int64]int {
 	r.t.Helper()
 	ids, _ := r.sent.take(r.t)
@@ -34,8 +32,7 @@ func (r *room) dispatched() map[int64]int {
 	return counts
 }
 
-// S1, S2: two schedulers that get the same message at the same moment hand the
-// execution over once.
+// S1, S2: two schedulers that get the same message at the same moment dispatch the execution once.
 func TestHATwoSchedulersOnOneMessageDispatchOnce(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -50,8 +47,8 @@ func TestHATwoSchedulersOnOneMessageDispatchOnce(t *testing.T) {
 	r.settle()
 }
 
-// S1, S2, S13, F14: three schedulers that get one message several times each, in
-// batches with others and by itself, hand every execution over once.
+// S1, S2, S13, F14: three schedulers that get one message several times each, in batches with others and alone,
+// dispatch every execution once.
 func TestHAThreeSchedulersOneMessageManyTimes(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -73,8 +70,7 @@ func TestHAThreeSchedulersOneMessageManyTimes(t *testing.T) {
 	r.settle()
 }
 
-// L3: the replica that reads of an end need not be the one that handed the
-// execution over; the line goes on in order.
+// L3: a replica that did not dispatch the execution may read its end; the queue continues in order.
 func TestHACompletionByAnotherReplicaAdvancesTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -90,8 +86,8 @@ func TestHACompletionByAnotherReplicaAdvancesTheQueue(t *testing.T) {
 	r.settle()
 }
 
-// S7, S13, F14: an end that is reported many times, late, out of order and to
-// different replicas gives one slot back.
+// S7, S13, F14: an end that is reported many times, late, out of order and to different replicas releases one
+// slot.
 func TestHADuplicateCompletionsReleaseOnce(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -118,9 +114,8 @@ func TestHADuplicateCompletionsReleaseOnce(t *testing.T) {
 	r.settle()
 }
 
-// S8, F15: a report of the end that comes before anything says that the
-// execution runs changes nothing, and one that comes after it counts, whatever
-// was said in between.
+// S8, F15: a report of the end changes nothing before the row says that the execution runs, and counts after it,
+// whatever messages arrive in between.
 func TestHACompletionBeforeTheRunningReport(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -133,36 +128,34 @@ func TestHACompletionBeforeTheRunningReport(t *testing.T) {
 	require.Equal(t, []attune.Status{attune.StatusRunning, attune.StatusRequested}, r.statuses(ids...))
 	r.finish(attune.StatusCompleted, ids[0])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(ids[0]))
-	// The worker's own word that it runs arrives last.
+	// The worker's own message that it runs arrives last.
 	r.finish(attune.StatusRunning, ids[0])
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, r.store, ids[0]))
 	require.Equal(t, scheduler.Result{}, r.report(ids[0]))
 	r.settle()
 }
 
-// S15, F15: a cancel that is written and told before the request is read keeps
-// the execution from ever being handed over.
+// S15, F15: a cancel that is written and published before the request is read prevents every dispatch.
 func TestHACancelledBeforeRequested(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
 	ids := r.make(action, 3)
 	r.finish(attune.StatusCancelled, ids[0])
-	require.Equal(t, scheduler.Result{}, r.report(ids[0]), "the cancel is told first")
+	require.Equal(t, scheduler.Result{}, r.report(ids[0]), "the cancel is reported first")
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, r.ask(ids...))
 	r.finish(attune.StatusCancelled, ids[2])
 	require.Equal(t, map[int64]int{ids[1]: 1}, r.dispatched())
 	r.finish(attune.StatusCompleted, ids[1])
 	r.on(r.replica(), []int64{ids[2], ids[1], ids[0]}, ids)
-	require.Empty(t, r.dispatched(), "nobody is left who may run")
+	require.Empty(t, r.dispatched(), "no execution is left to run")
 	require.Zero(t, r.holders(action))
 	require.Empty(t, r.line(action))
 	r.settle()
 }
 
-// S13, upstream 7, F16: a scheduler dies with an execution that is scheduled and
-// was never sent. The message is in the database; another one sends it, and the
-// worker starts it once.
+// S13, upstream 7, F16: a scheduler dies with a scheduled execution whose message was not published. The message
+// is in the database; another scheduler publishes it, and the worker starts it once.
 func TestHACrashAfterClaimBeforePublish(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -172,15 +165,15 @@ func TestHACrashAfterClaimBeforePublish(t *testing.T) {
 	testkit.Eventually(t, victim.killed, 20*time.Second)
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, s.store, ids[0]))
 	require.Equal(t, 1, s.count(`SELECT count(*) FROM outbox WHERE message_types = '{ExecutionRequested}'`),
-		"what was not sent is there")
+		"the unpublished message is there")
 	s.age()
 	s.serve()
 	s.over()
 	s.requireOnce(ids)
 }
 
-// S13, L3, upstream 7, F16: a scheduler dies when it has given a slot back and
-// on to the next in line, who was never sent. Another one sends it.
+// S13, L3, upstream 7, F16: a scheduler dies after it gave a released slot to the next waiter, whose message was
+// not published. Another one publishes it.
 func TestHACrashAfterReleaseBeforeRepublish(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -211,10 +204,9 @@ func TestHACrashAfterReleaseBeforeRepublish(t *testing.T) {
 	s.requireOnce(ids)
 }
 
-// S9, S14, L4, upstream 32: a worker falls silent and is given up, and what it ran
-// with it. It has only been cut off, and answers when that is decided: the row
-// stays as it was decided, what the worker wrote is kept beside it, and neither
-// its report nor a second one frees a slot that others have by now.
+// S9, S14, L4, upstream 32: a worker's heartbeats become stale, and the engine closes what it ran. The worker was
+// only cut off, and reports after the decision: the row stays as decided, what the worker wrote is stored beside
+// it, and neither its report nor a second one releases a slot that another execution holds by now.
 func TestHALateCompletionAfterTheEngineGaveUp(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -245,8 +237,8 @@ func TestHALateCompletionAfterTheEngineGaveUp(t *testing.T) {
 	testkit.Eventually(t,
 		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, 20*time.Second)
 	close(answer)
-	testkit.Eventually(t, func() bool { return len(s.told.of(id)) == 2 }, 20*time.Second,
-		"the engine told of its end, and the worker of another")
+	testkit.Eventually(t, func() bool { return len(s.completions.of(id)) == 2 }, 20*time.Second,
+		"the engine reported one end, and the worker another")
 	testkit.Eventually(t,
 		func() bool { return s.count(`SELECT count(*) FROM late_write WHERE execution = $1`, id) > 0 }, 20*time.Second)
 	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, s.store, id))
@@ -260,17 +252,15 @@ func TestHALateCompletionAfterTheEngineGaveUp(t *testing.T) {
 	require.Zero(t, engine.stop(t))
 }
 
-// gate keeps the actions of workers that are started from now on from ending
-// before the gate is closed.
+// gate holds the actions of workers that start from now on until the gate is closed.
 func (s *stage) gate(gate <-chan struct{}) {
-	s.diary.mu.Lock()
-	defer s.diary.mu.Unlock()
-	s.diary.gate = gate
+	s.runLog.mu.Lock()
+	defer s.runLog.mu.Unlock()
+	s.runLog.gate = gate
 }
 
-// F14, S13: what was published long ago is published again, all of it, in any
-// order, when everything has ended. Nothing is handed over, released or started
-// any more.
+// F14, S13: all old messages are published again, in any order, after the end. Nothing is dispatched, released or
+// started any more.
 func TestHAReplayOfEverythingChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -281,7 +271,7 @@ func TestHAReplayOfEverythingChangesNothing(t *testing.T) {
 	ids := s.load(func() bool { return true })
 	s.over()
 	s.requireOnce(ids)
-	// What is published after it has ended may still be on its way to the recorder.
+	// Messages that were published at the end may still be on their way to the recorder.
 	testkit.Eventually(t, func() bool { return len(everything()) >= 3*len(ids) }, 10*time.Second,
 		"request, hand-over and end of each")
 	again := everything()
@@ -307,11 +297,11 @@ func TestHAReplayOfEverythingChangesNothing(t *testing.T) {
 		"only the last four have a history of their own")
 }
 
-// record keeps what is published to the exchange of executions from now on.
+// record stores every message that is published to the exchange of executions from now on.
 func (s *stage) record(key string) func() []broker.Message {
 	var mu sync.Mutex
 	var kept []broker.Message
-	s.overhear(key, func(routingKey, kind string, body []byte) {
+	s.subscribe(key, func(routingKey, kind string, body []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		kept = append(kept, broker.Message{

@@ -18,25 +18,24 @@ import (
 
 // An act is one operation on a key: a queue, or a limit that queues share.
 //
-// Each act happened at one moment, its commit, of which an observer knows only
-// bounds. They are wide enough to be true and as narrow as can be seen:
+// Each act happened at one moment, its commit. An observer knows only bounds of that moment. They are true, and as
+// narrow as it can observe:
 //
-//	enqueue   after the batch that wrote the entry began to write it; before a
+//	enqueue   after the start of the batch that wrote the entry; before a
 //	          reader first saw the entry
-//	admit     after the same of the slot; before a reader saw it, and before the
-//	          worker was told
-//	complete  after the worker had done, since a slot is held until then; before a
-//	          reader saw the slot given back
+//	admit     after the start of the batch that wrote the slot; before a
+//	          reader saw it, and before the worker got the message
+//	complete  after the worker finished, since it holds its slot until then;
+//	          before a reader saw the slot released
 //	cancel    within the statement that changed the row, if it changed it
 //	limit, pause, resume
 //	          within the call that says so
 //
-// The database logs the first three in the order in which it made them. That
-// order is a claim of its own, which has to agree with the bounds and with the
-// rules; and it keeps the search for an explanation short.
+// The database logs the first three in the order of their commits. That order is a claim of its own: it must agree
+// with the bounds and the rules, and it keeps the search for an explanation short.
 //
-// A history is right if there is a moment for each act within its bounds such
-// that all of them in this order are what a queue with so many permits does.
+// A history is right if each act has a moment within its bounds such that all acts in this order are what a queue
+// with this number of permits does.
 type act struct {
 	Key   string    `json:"key"`
 	Kind  string    `json:"kind"`
@@ -44,7 +43,7 @@ type act struct {
 	Lane  int       `json:"lane,omitempty"`
 	Place int64     `json:"place,omitempty"` // of an enqueue: its order in the lane
 	Limit int       `json:"limit,omitempty"`
-	Turn  int       `json:"turn,omitempty"` // its number among those whose order is known, and how many share it
+	Turn  int       `json:"turn,omitempty"` // its number among the acts of known order, and how many acts share it
 	Size  int       `json:"size,omitempty"`
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
@@ -62,8 +61,7 @@ func (a act) String() string {
 	return fmt.Sprintf("%s %d", a.Kind, a.ID)
 }
 
-// line is the state of a key: a line in three lanes before some permits. It is
-// never changed, but copied.
+// line is the state of a key: a queue of three lanes before some permits. Its values are copied, never changed.
 type line struct {
 	lanes   [3][]int64
 	last    [3]int64 // the highest place given in each lane
@@ -71,13 +69,13 @@ type line struct {
 	gone    []int64  // cancelled, sorted
 	limit   int
 	paused  bool
-	high    int // admitted in a row, each of the highest lane that waited
-	past    int // admitted in a row, each past a lower lane that waited
-	turn    int // the number of the last act whose order is known
-	left    int // how many share it and are still to come
+	high    int // admitted in a row, each of the highest waiting lane
+	past    int // admitted in a row, each past a lower waiting lane
+	turn    int // the number of the last act of known order
+	left    int // how many acts share it and are still to come
 }
 
-// maxPast is how many may go past a lower lane in which somebody waits.
+// maxPast is how many may be admitted in a row past a lower waiting lane.
 const maxPast = 7
 
 func (l line) equal(o line) bool {
@@ -93,7 +91,6 @@ func (l line) equal(o line) bool {
 
 func (l line) hash() uint64 {
 	sum := fnv.New64a()
-	// a hash takes everything
 	_, _ = fmt.Fprint(sum, l.lanes, l.holders, l.limit, l.paused, l.high, l.past, l.turn, l.left, len(l.gone))
 	return sum.Sum64()
 }
@@ -107,7 +104,7 @@ func without(list []int64, id int64) []int64 {
 	return slices.DeleteFunc(slices.Clone(list), func(other int64) bool { return other == id })
 }
 
-// step says whether the act may happen now, and what is then.
+// step reports whether the act may happen now, and the state after it.
 func (l line) step(a act) (bool, line) {
 	if a.Turn > 0 {
 		switch {
@@ -136,7 +133,7 @@ func (l line) step(a act) (bool, line) {
 		}
 	case "enqueue":
 		if a.Place <= l.last[a.Lane] {
-			return false, l // somebody came later and stands before it
+			return false, l // a later one is before it
 		}
 		l.last[a.Lane] = a.Place
 		if !slices.Contains(l.gone, a.ID) {
@@ -199,16 +196,16 @@ func (l line) admit(id int64) (bool, line) {
 	return true, l
 }
 
-// as is a value that porcupine hands back, of the type in which it was given.
+// as returns a value of porcupine in its own type.
 func as[T any](value any) T {
 	typed, ok := value.(T)
 	if !ok {
-		panic(fmt.Sprintf("%T is not what was given", value))
+		panic(fmt.Sprintf("%T is an unexpected type", value))
 	}
 	return typed
 }
 
-// queueModel is what porcupine needs to know of a line.
+// queueModel is the model of a queue for porcupine.
 var queueModel = porcupine.Model{
 	Init:              func() any { return line{} },
 	Step:              func(state, input, _ any) (bool, any) { return as[line](state).step(as[act](input)) },
@@ -221,7 +218,7 @@ var queueModel = porcupine.Model{
 	},
 }
 
-// judge says whether the acts on one key can be explained.
+// judge reports whether the acts on one key can be explained.
 func judge(acts []act, patience time.Duration) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(queueModel, operations(acts), patience)
 }
@@ -234,8 +231,7 @@ func operations(acts []act) []porcupine.Operation {
 	return list
 }
 
-// requireExplained checks each key by itself. What cannot be explained is
-// written down, in text and as a picture.
+// requireExplained checks each key by itself. It writes unexplained acts to files, as text and as a drawing.
 func requireExplained(t *testing.T, acts []act) {
 	t.Helper()
 	keys := map[string][]act{}
@@ -295,12 +291,10 @@ func stamp(ms int) time.Time {
 	return time.Date(2026, 1, 1, 0, 0, 0, ms*1e6, time.UTC)
 }
 
-// A checker that refuses nothing proves nothing. Each of these differs from a
-// right history by the one thing that its name says.
+// A checker that refuses nothing proves nothing. Each of these differs from a right history in what its name says.
 func TestTheCheckerRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	// Eight high ones and a low one that wait, of which the low one is to have
-	// its turn after seven.
+	// Eight high ones and a low one wait; the low one must have its turn after seven.
 	lanes := func(turn int) []act {
 		acts := []act{limitTo(1), admits(100)}
 		for id := 1; id <= 8; id++ {

@@ -14,32 +14,31 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What happened to others, each with the test that keeps it from happening
-// here. Incidents that are not below are covered by tests of other names:
+// Incidents of other systems, each with the test that prevents it here. Tests
+// with other names cover the incidents that are not below:
 //
 //	solid_queue#456, #476  recovery: TestAnEndedHolderIsFound, TestAnEndedWaiterAndAnUnfilledQueueAreFound;
 //	                       TestAdmissionFollowsItsRules (erase, giveBack)
 //	prefect#23183          TestL3AReplicaThatKnowsNothingGivesASharedSlotOn, and every promotion of the model
-//	dbos#739, dbos-py#204  TestAdmissionFollowsItsRules: what comes again, from whoever, keeps its place
+//	dbos#739, dbos-py#204  TestAdmissionFollowsItsRules: a repeated request keeps its place
 //	graphile#621           TestAdmissionFollowsItsRules: what is dispatched is what was admitted
 //	graphile#313           admission: TestRetriesJoinTheLineWhereTheSettingSays; the model's retries
 //	airflow#14205, #17375  as trigger.dev#1272
 //
-// And the invariants of admission, besides the model, the siege and the
-// in-memory property test of package admission, which hold all of them:
+// The invariants of admission. The model, the chaos test and the in-memory
+// property test of package admission check all of them too:
 //
 //	S1, S2  scheduler: TestARequestIsAdmittedPlacedAndDispatchedInOneCommit
 //	S3      TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds, TestIncidentSt24481…
 //	S4, S5  scheduler: TestALimitQueuesInOrderAndCompletionPromotes; admission: TestS4SharedLimits…
 //	S6, S7  TestIncidentKestra17759…, TestIncidentSolidQueue761…; recovery: TestAnEndedHolderIsFound
-//	S17     TestS17TheLineNeverGrowsBeyondItsMaximum
+//	S17     TestS17AQueueNeverExceedsItsMaximum
 //	S21     triage: TestS21APausedQueueAdmitsNothingAndKeepsItsOrder; TestIncidentSt24779…
 //	S22     TestS22NoWindowHasMoreStartsThanAllowed; policy: TestRateNeverExceedsItsAllowanceInAnyWindow
 //	S23     TestS23ALowerLaneWaitsForSevenAtMost; admission: TestS23LowerLanesHaveTheirTurn
 //	L3      TestL3…, TestIncidentSolidQueue689…, TestIncidentSolidQueue694…
 //
-// What several schedulers promise together, and the faults by which that is
-// tried:
+// The promises of several schedulers together, and the faults that test them:
 //
 //	two schedulers, one message             TestHATwoSchedulersOnOneMessageDispatchOnce
 //	three schedulers, one message k times   TestHAThreeSchedulersOneMessageManyTimes; scheduler: TestThreeReplicasUnderAbuse
@@ -48,15 +47,15 @@ import (
 //	crash after release before republish    TestHACrashAfterReleaseBeforeRepublish
 //	duplicate completions, any order        TestHADuplicateCompletionsReleaseOnce, TestHAReplayOfEverythingChangesNothing
 //	completion before running (F15)         TestHACompletionBeforeTheRunningReport
-//	cancelled before requested (F15)        TestHACancelledBeforeRequested; TestACancelHoldsWhoeverDies; cancellation: all
+//	cancelled before requested (F15)        TestHACancelledBeforeRequested; TestACancelHoldsWhenReplicasDie; cancellation: all
 //	message before its row (F15)            engine: TestAMessageBeforeItsRowIsServedWhenTheRowComes
 //	late completion, already given up       TestHALateCompletionAfterTheEngineGaveUp;
 //	                                        engine: TestWorkOfASilentWorkerIsRepeatedAsANewRowWhenItCannotBeFenced
 //
-//	F1   kill -9 at random                  TestReplicasUnderSiegeAreLinearizable; engine: TestKillingOneOfTwoReplicas…
+//	F1   kill -9 at random                  TestReplicasUnderChaosAreLinearizable; engine: TestKillingOneOfTwoReplicas…
 //	F1   kill -9 at every moment, in pairs  TestAReplicaThatDiesAtAnyPoint…, TestTwoReplicasThatDie…
-//	F2   frozen past its leases             TestAReplicaThatStandsStill…, TestFaultsUnderLoad…/AReplicaIsFrozenAndThawed
-//	     a worker                           TestAWorkerThatStandsStillDoesNoHarmWhenItGoesOn
+//	F2   frozen past its leases             TestAFrozenReplica…, TestFaultsUnderLoad…/AReplicaIsFrozenAndThawed
+//	     a worker                           TestAFrozenWorkerDoesNoHarmWhenItContinues
 //	F3   rolling restart                    TestARollingRestartIsNotNoticed
 //	F4   connections closed by an operator  TestFaultsUnderLoad…/AnOperatorClosesEveryConnection;
 //	     broker killed and restarted        engine: TestServersThatGoAwayLoseNothing; broker: TestConsumerOutlivesItsBroker
@@ -65,16 +64,16 @@ import (
 //	F9   backends terminated                TestFaultsUnderLoad…/TheConnectionsOfTheBatchesAreTerminated
 //	F11  a database that cannot write       engine: TestAServerThatCannotWriteIsAwaited
 //	F13  cut and frozen links               broker: TestNothingIsLostWhenConnectionsClose, TestFrozenServer, TestSilentServer
-//	F14  duplicates                         TestReplicasUnderSiegeAreLinearizable, TestHAReplayOfEverythingChangesNothing
+//	F14  duplicates                         TestReplicasUnderChaosAreLinearizable, TestHAReplayOfEverythingChangesNothing
 //	F16  loss between commit and publish    outbox: TestKilledAtEveryPointNothingIsLost; the crashes above
 //	F17  poison                             TestFaultsUnderLoad…/PoisonComesByBothHotQueues; message: the fuzz targets
 //	F18  a worker that never answers        engine: TestTheWorkOfADeadWorkerIsDecided…
-//	     that answers twice                 TestReplicasUnderSiegeAreLinearizable; engine: TestAFailureIsRepeated…
+//	     that answers twice                 TestReplicasUnderChaosAreLinearizable; engine: TestAFailureIsRepeated…
 //	     that lies                          engine: TestWhatNobodyReportedIsAnnouncedAndLiesAreRecorded
 //	F24  a worker dies at every moment      TestWorkersThatDieAtAnyPointAreFollowedByAnother
-//	L7   nothing is left of any of it       TestFaultsUnderLoad…/L7NothingIsLeft
+//	L7   no resource stays in use           TestFaultsUnderLoad…/L7NothingIsLeft
 //
-// Workers that do not do their work, each on three replicas that all look for it,
+// Workers that fail, each on three replicas that all search for such workers,
 // with every connection cut in the middle; the scenarios are the published ones:
 //
 //	scenario 1, L4, upstream 33             TestThePublishedScenarios…/Scenario1…
@@ -87,15 +86,14 @@ import (
 //	upstream 37: a timeout forgotten        TestThePublishedScenarios…/AWorkerForgetsTheTimeout
 //	upstream 30: heartbeats end, resume     TestThePublishedScenarios…/HeartbeatsEndAndResume
 //	F4: the broker restarts in the middle   TestTheBrokerRestartsInTheMiddleOfTheScenarios
-//	upstream 35: all at once, at random     TestThreeReplicasAgreeWhileWorkersFall (long course)
-//	upstream 36: parents, questions         recovery: TestTheWorkOfAWorkerThatIsGoneIsEnded leaves alone what has no worker
+//	upstream 35: all at once, at random     TestThreeReplicasAgreeWhileWorkersFall (slow)
+//	upstream 36: parents, inquiries         recovery: TestTheWorkOfAWorkerThatIsGoneIsEnded leaves alone what has no worker
 //
 // Workflows, from the event that starts them to their end (S10–S13, S16, upstream
-// 38–51); what they decide is tried in package workflow, what is written of it in
-// package advancement:
+// 38–51). Package workflow tests the decisions, package advancement the writes:
 //
-//	F1, F16  kill -9 at every moment        TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint, …TwoReplicasThatDie (long course)
-//	F2       frozen with a workflow locked  TestAReplicaThatStandsStillInAWorkflowDoesNoHarmLater (long course)
+//	F1, F16  kill -9 at every moment        TestAWorkflowSurvivesAReplicaThatDiesAtAnyPoint, …TwoReplicasThatDie (slow)
+//	F2       frozen with a workflow locked  TestAReplicaThatFreezesInAWorkflowDoesNoHarmLater (slow)
 //	F4, F9   connections, broker, database  TestWorkflowsOutliveFaults, TestWorkflowsOutliveARestartOfTheBroker
 //	F14, F15 all twice and in any order     TestThreeReplicasThatGetEveryMessageTwiceInAnyOrder, TestTwoReplicas…AndOneDies
 //	F24      a worker dies within a list    TestAWorkerThatDiesInTheMiddleOfAList
@@ -117,7 +115,7 @@ func (r *room) together(n int, do func(replica *scheduler.Scheduler, which int))
 	wg.Wait()
 }
 
-// try is on for goroutines: what fails is said and does not stop.
+// try is on for goroutines: a failure is reported and stops nothing.
 func (r *room) try(replica *scheduler.Scheduler, ended, asked []int64) scheduler.Result {
 	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.FillStep{},
 		scheduler.NewRequestStep(asked))
@@ -127,7 +125,7 @@ func (r *room) try(replica *scheduler.Scheduler, ended, asked []int64) scheduler
 	return result
 }
 
-// line lists who waits for an action, in order.
+// line lists the waiters of an action, in order.
 func (r *room) line(action testkit.ActionRow) []int64 {
 	r.t.Helper()
 	ids := []int64{}
@@ -137,9 +135,9 @@ func (r *room) line(action testkit.ActionRow) []int64 {
 	return ids
 }
 
-// hatchet#4778: who runs was guessed from the first rows by a number that is
-// given before the commit. Here a row with a low number is committed after
-// others hold all slots: it finds them taken, and stands where it came.
+// hatchet#4778: the engine guessed the running ones from the first rows, by a number from before the commit. Here
+// a row with a low number is committed after others hold all slots: it finds no free slot, and waits where it
+// arrived.
 func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -151,7 +149,7 @@ func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T)
 		`INSERT INTO execution (action, action_ref, status) VALUES ($1, $2, 'requested') RETURNING id`,
 		action.ID, action.Ref).Scan(&early))
 	others := r.make(action, 4)
-	require.Equal(t, scheduler.Result{Missing: []int64{early}}, r.ask(early), "nobody can see it yet")
+	require.Equal(t, scheduler.Result{Missing: []int64{early}}, r.ask(early), "it is not visible yet")
 	require.Equal(t, 2, r.ask(others[3], others[1]).Granted)
 	require.NoError(t, tx.Commit(testkit.Context(t)))
 	require.Equal(t, scheduler.Result{Enqueued: 3}, r.ask(others[2], early, others[0]))
@@ -160,9 +158,8 @@ func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T)
 	r.settle()
 }
 
-// hatchet#1164: what is created in one transaction has one time. The order in
-// the line is a number of its own, and a group with slots to spare gives none
-// of them to another.
+// hatchet#1164: all rows of one transaction have one time. The order of the queue is a number of its own, and a
+// group with free slots gives none of them to another group.
 func TestIncidentHatchet1164OneTimeForAllIsNoOrder(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -192,9 +189,8 @@ func TestIncidentHatchet1164OneTimeForAllIsNoOrder(t *testing.T) {
 	r.settle()
 }
 
-// solid_queue#761: a worker was taken for dead, its slot was given to another,
-// and when it came back it gave the same slot back once more. Here a holder is
-// given back once, whoever says so afterwards.
+// solid_queue#761: a worker was presumed dead, another execution got its slot, and the returning worker released
+// the same slot again. Here a holder is released once, whichever service reports later.
 func TestIncidentSolidQueue761AReturningWorkerReleasesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -204,7 +200,7 @@ func TestIncidentSolidQueue761AReturningWorkerReleasesNothing(t *testing.T) {
 	for i := range 3 {
 		r.finish(attune.StatusAbandoned, ids[i]) // as recovery does when the worker is silent
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(ids[i]))
-		// The worker returns, writes by id as existing workers do, and tells it.
+		// The worker returns, writes by id as existing workers do, and reports it.
 		testkit.Exec(t, r.store, `UPDATE execution SET status = 'completed', result = '{"late": true}' WHERE id = $1`,
 			ids[i])
 		r.together(3, func(replica *scheduler.Scheduler, _ int) { r.try(replica, ids[:i+1], nil) })
@@ -215,10 +211,9 @@ func TestIncidentSolidQueue761AReturningWorkerReleasesNothing(t *testing.T) {
 	r.settle()
 }
 
-// solid_queue#689: a newcomer read "full" just before the last holder ended,
-// which found nobody who waits. Enqueuing and giving back decide under one
-// lock, so that one of the two sees the other.
-func TestIncidentSolidQueue689NobodyWaitsForASlotThatIsFree(t *testing.T) {
+// solid_queue#689: a newcomer read "full" just before the end of the last holder, which found no waiter. Here both
+// decide under one lock, so that one of them sees the other.
+func TestIncidentSolidQueue689NoWaiterForAFreeSlot(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
@@ -238,9 +233,9 @@ func TestIncidentSolidQueue689NobodyWaitsForASlotThatIsFree(t *testing.T) {
 	r.settle()
 }
 
-// solid_queue#694: who gave back while another did found the head locked,
-// skipped it, and took that for an empty line: in the end one of five slots was
-// used. Here all five are filled again, however many give back at once.
+// solid_queue#694: of two simultaneous releases one found the head locked, skipped it, and presumed an empty
+// queue; in the end one of five slots was used. Here all five are filled again, however many releases there are at
+// once.
 func TestIncidentSolidQueue694SlotsThatAreGivenBackTogetherAreAllFilled(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -259,9 +254,8 @@ func TestIncidentSolidQueue694SlotsThatAreGivenBackTogetherAreAllFilled(t *testi
 	r.settle()
 }
 
-// prefect#8251, #17415, #18991: a slot was taken in one transaction and its
-// reason written in another, and a release that failed was swallowed. Here a
-// batch that cannot be written leaves everything as it was and says so.
+// prefect#8251, #17415, #18991: one transaction took a slot and another wrote its reason, and a failed release was
+// swallowed. Here a failed batch changes nothing and returns its error.
 func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -289,9 +283,8 @@ func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 	r.settle()
 }
 
-// kestra#17759: four ways in which a slot was never given back, and a terminal
-// event that came twice and gave back two. However an execution ends, and
-// however often and to whomever that is told, one slot comes back.
+// kestra#17759: in four ways a slot was never released, and a repeated terminal event released two. However an
+// execution ends, and however often and to whichever replica that is reported, one slot is released.
 func TestIncidentKestra17759EveryEndGivesOneSlotBack(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -316,8 +309,8 @@ func TestIncidentKestra17759EveryEndGivesOneSlotBack(t *testing.T) {
 	r.settle()
 }
 
-// st2#4481: with two schedulers a limit of one did not hold, because the lock
-// was around the question and not around the answer.
+// st2#4481: with two schedulers a limit of one did not hold, because the lock covered the question and not the
+// answer.
 func TestIncidentSt24481OneIsOneForTwoSchedulers(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -331,8 +324,8 @@ func TestIncidentSt24481OneIsOneForTwoSchedulers(t *testing.T) {
 	r.settle()
 }
 
-// st2#4655: who waited was moved between two kinds of waiting, and grew with
-// every move. Here a request that comes again changes nothing at all.
+// st2#4655: waiters moved between two kinds of waiting, and grew with every move. Here a repeated request changes
+// nothing.
 func TestIncidentSt24655WaitingCostsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -356,8 +349,8 @@ func TestIncidentSt24655WaitingCostsNothing(t *testing.T) {
 	r.settle()
 }
 
-// st2#4779: executions that were paused did not count. A pause keeps who runs:
-// their slots stay taken, before and after the resume.
+// st2#4779: paused executions did not count. Here running ones keep their slots during a pause and after the
+// resume.
 func TestIncidentSt24779WhoRunsInAPausedQueueStillCounts(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -373,14 +366,12 @@ func TestIncidentSt24779WhoRunsInAPausedQueueStillCounts(t *testing.T) {
 	r.settle()
 }
 
-// st2#6044: in some mixtures of statuses a limit of one admitted nobody.
-// trigger.dev#1272, airflow#14205: a parent that waited for its child, or a
-// retry for its time, held the slot that the child needed. Here only who was
-// given a slot holds one, whatever the statuses say: none of these was.
+// st2#6044: with some mixtures of statuses a limit of one admitted no execution. trigger.dev#1272, airflow#14205:
+// a parent that waited for its child, or a retry for its time, held the slot that the child needed. Here only an
+// admitted execution holds a slot, whatever the statuses are: none of these was admitted.
 //
-// Parts of the engine that will make executions wait (for their children, for
-// an answer, for the time of a retry) must give the slot back when the waiting
-// begins and come back through admission; their tests belong beside this one.
+// Parts of the engine that will make executions wait (for their children, for an answer, for the time of a retry)
+// must release the slot when the wait starts and return through admission; their tests belong next to this one.
 func TestIncidentTriggerDev1272WhoWaitsForSomethingElseHoldsNoSlot(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -389,7 +380,7 @@ func TestIncidentTriggerDev1272WhoWaitsForSomethingElseHoldsNoSlot(t *testing.T)
 	asks := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning })[0]
 	testkit.Exec(t, r.store, `INSERT INTO inquiry (execution, prompt, status) VALUES ($1, 'go on?', 'pending')`, asks)
 	failed := r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })[0]
-	// its time has not come
+	// it is not due yet
 	r.make(action, 1, func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &failed, 1 })
 	for _, status := range []attune.Status{attune.StatusScheduling, attune.StatusCanceling, attune.StatusCompleted} {
 		r.make(action, 1, func(e *testkit.ExecutionRow) { e.Status = status })

@@ -14,13 +14,12 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// patient is how long what follows from a leave may take: less than any timeout
-// that would decide it otherwise, which is 90 s at least.
+// patient is the longest acceptable time for the consequences of a leave: less than any timeout that would decide
+// them otherwise, which is at least 90 s.
 const patient = 75 * time.Second
 
-// Upstream 31: of three workers under load each is stopped and started again in
-// turn. Nothing fails, nothing is repeated, nothing starts twice, and nothing waits
-// for a timeout.
+// Upstream 31: each of three workers under load is stopped and started again in turn. Nothing fails, nothing is
+// retried, nothing starts twice, and nothing waits for a timeout.
 func TestWorkersAreRestartedInTurnUnderLoad(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "restart workers in turn")
@@ -53,8 +52,7 @@ func TestWorkersAreRestartedInTurnUnderLoad(t *testing.T) {
 	require.Zero(t, engine.stop(t))
 }
 
-// requireAllDoneAtOnce asks that each of these was completed by its first row, by
-// one start.
+// requireAllDoneAtOnce checks that the first row of each of these was completed by one start.
 func (s *stage) requireAllDoneAtOnce(ids []int64, starts map[int64]int) {
 	s.t.Helper()
 	require.Equal(s.t, len(ids), s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed'`,
@@ -68,8 +66,8 @@ func (s *stage) requireAllDoneAtOnce(ids []int64, starts map[int64]int) {
 	}
 }
 
-// A drain under load: what runs ends there, what was not begun goes to another,
-// nothing comes any more, and after the uncordon it works again.
+// A drain under load: running executions end there, another worker gets the ones that were not started, nothing
+// new arrives, and after the uncordon the worker works again.
 func TestAWorkerIsDrainedUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -108,8 +106,8 @@ func TestAWorkerIsDrainedUnderLoad(t *testing.T) {
 	s.requireAllDoneAtOnce(ids, starts())
 }
 
-// The last worker can be drained: what it has not begun and what comes waits, and
-// goes on when it is uncordoned.
+// The last worker can be drained: executions that it has not started and new ones wait, and run after the
+// uncordon.
 func TestTheLastWorkerIsDrained(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "drain the last worker; another test drains one of several")
@@ -135,15 +133,15 @@ func TestTheLastWorkerIsDrained(t *testing.T) {
 	s.requireAllDoneAtOnce(ids, starts())
 }
 
-// A worker that is killed while it drains, and beats no more, is decided like
-// every other: what it ran is abandoned and repeated, what it had not begun moves.
+// A worker that is killed during its drain is decided like every other when its heartbeat is stale: the engine
+// abandons and retries what it ran, and moves what it had not started.
 func TestAWorkerIsKilledWhileItDrains(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "kill a worker that drains")
 	s := newStage(t)
 	engine := s.serve(watchful()...)
 	rescue, let := s.aside("rescue")
-	doomed := s.process("doomed", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=1")
+	dyingReplica := s.process("doomed", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=1")
 	path := filepath.Join(t.TempDir(), "slow.sh")
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\nexec sleep 2\n"), 0o700))
 	testkit.Action(t, s.store, "stage.slow", func(a *testkit.ActionRow) { a.Entrypoint, a.MaxRetries = path, 1 })
@@ -154,7 +152,7 @@ func TestAWorkerIsKilledWhileItDrains(t *testing.T) {
 		triage.WorkerOrder{Act: triage.DrainWorker, Worker: "doomed"})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, receipt.After.Running)
-	doomed.kill()
+	dyingReplica.kill()
 	let()
 	s.over()
 	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`),
@@ -170,8 +168,8 @@ func TestAWorkerIsKilledWhileItDrains(t *testing.T) {
 	require.Zero(t, engine.stop(t))
 }
 
-// A worker of somebody else's, which cannot tell outdated hand-overs: a drain gives
-// it nothing more and takes nothing away; it ends what it has.
+// An existing worker, which cannot recognize outdated dispatches: a drain sends it nothing new and moves nothing
+// away; it finishes what it has.
 func TestAForeignWorkerIsDrained(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

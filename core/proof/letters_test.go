@@ -13,9 +13,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// S20, S13: a replica dies at the moments of handling dead letters, two of them a run: a
-// hand-over that died, a report of an end, and garbage. Another one stores what
-// was not stored, and whatever was is neither stored nor done twice.
+// S20, S13: a replica dies at the points of handling dead letters, two of them in each run: an expired dispatch, a
+// report of an end, and garbage. Another replica stores what was not stored, and nothing is stored or done twice.
 func TestAReplicaThatDiesWithDeadLettersInHandLosesNone(t *testing.T) {
 	t.Parallel()
 	for _, point := range testkit.Some(t, crashpoint.Letters(), 2) {
@@ -58,13 +57,13 @@ func TestAReplicaThatDiesWithDeadLettersInHandLosesNone(t *testing.T) {
 				state, err := s.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
 				return err == nil && state.Ready == 0 && s.count(`SELECT count(*) FROM dead_letter`) == 3 &&
 					s.count(`SELECT count(*) FROM execution_holder`) == 0
-			}, 30*time.Second, "all three are stored, and both slots are given back")
+			}, 30*time.Second, "all three are stored, and both slots are released")
 			require.Zero(t, next.stop(t))
 			require.Zero(t, s.count(`SELECT 3 - count(*) FROM dead_letter WHERE coalesce(decision, 'waits') =
 				CASE message_id WHEN 'execution.completed' THEN 'released' WHEN 'event.created' THEN 'waits' ELSE 'failed' END`))
 			require.Equal(t, 1, s.count(`SELECT count(*) FROM lost_work WHERE execution = $1 AND cause = 'dead_letter'`,
 				dead), "decided once")
-			require.Equal(t, []string{"failed"}, s.told.of(dead), "S14")
+			require.Equal(t, []string{"failed"}, s.completions.of(dead), "S14")
 			testkit.Invariants(t, s.store)
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// room is one database with as many replicas as a test asks for.
+// room is one database with the number of replicas that a test needs.
 type room struct {
 	t     *testing.T
 	store *store.Store
@@ -21,7 +21,7 @@ type room struct {
 	first *scheduler.Scheduler
 }
 
-// newRoom makes a database with a worker that has room for everybody.
+// newRoom makes a database with a worker that has room for all executions.
 func newRoom(t *testing.T) *room {
 	t.Helper()
 	r := &room{t: t, store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), sent: &mailbox{}}
@@ -30,7 +30,7 @@ func newRoom(t *testing.T) *room {
 	return r
 }
 
-// replica makes the batches of one more engine, one that knows nothing yet.
+// replica makes the batches of one more engine with no knowledge.
 func (r *room) replica(change ...func(*scheduler.Config)) *scheduler.Scheduler {
 	var cfg scheduler.Config
 	for _, c := range change {
@@ -39,7 +39,7 @@ func (r *room) replica(change ...func(*scheduler.Config)) *scheduler.Scheduler {
 	return scheduler.New(cfg, scheduler.Deps{Store: r.store, Relay: r.sent, Logger: testkit.Logger(r.t)})
 }
 
-// limited makes an action of which so many may run at once, any number for 0.
+// limited makes an action with a limit; 0 is no limit.
 func (r *room) limited(ref string, limit int, options ...func(*testkit.PolicyRow)) testkit.ActionRow {
 	action := testkit.Action(r.t, r.store, ref)
 	if limit > 0 {
@@ -69,7 +69,7 @@ func (r *room) on(replica *scheduler.Scheduler, ended, asked []int64) scheduler.
 	return result
 }
 
-// finish ends executions as a worker does, without a word to the engine.
+// finish ends executions as a worker does, without a message to the engine.
 func (r *room) finish(status attune.Status, ids ...int64) {
 	r.t.Helper()
 	require.Equal(r.t, len(ids), testkit.Exec(r.t, r.store,
@@ -96,15 +96,15 @@ func (r *room) holders(action testkit.ActionRow) int {
 		action.ID)
 }
 
-// settle throws away what only a broker would take, and asks the invariants.
+// settle deletes the messages that only a broker would read, and checks the invariants.
 func (r *room) settle() {
 	r.t.Helper()
 	testkit.Exec(r.t, r.store, `DELETE FROM outbox`)
 	testkit.Invariants(r.t, r.store)
 }
 
-// L3: who is refused by one limit is promised nothing of the limits that come
-// before it, so that whoever comes next finds them free.
+// L3: an execution that one limit refuses is promised nothing of the limits before it, so that the next one finds
+// them free.
 func TestL3WhoIsRefusedIsPromisedNothing(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -124,8 +124,8 @@ func TestL3WhoIsRefusedIsPromisedNothing(t *testing.T) {
 	r.settle()
 }
 
-// L3: who waits for a moment that has not come keeps no slot from others. The
-// moment may be far, and nobody would come back for them when it is not.
+// L3: an execution that is not due yet keeps no slot from others. It may be due much later, and nothing would
+// return to these others meanwhile.
 func TestL3WhoWaitsForAMomentKeepsNoSlot(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -146,8 +146,8 @@ func TestL3WhoWaitsForAMomentKeepsNoSlot(t *testing.T) {
 	r.settle()
 }
 
-// L3 and prefect#23183: a slot that many queues share is given on in the batch
-// that takes it back, also by a replica that has seen none of those queues.
+// L3 and prefect#23183: the batch that releases a shared slot gives it to the next waiter, also on a replica that
+// has seen none of its queues.
 func TestL3AReplicaThatKnowsNothingGivesASharedSlotOn(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(testkit.ActionRow) func(*testkit.PolicyRow){
@@ -194,8 +194,8 @@ func (s *interruption) Plan(context.Context, *scheduler.Plan) error {
 
 func (*interruption) Apply(*scheduler.Batch) {}
 
-// S3: a batch that is planned again and again because it learns more of what it
-// needs does not remember a limit that was lowered meanwhile.
+// S3: a batch that is planned again and again because it learns its needs does not remember a limit that was
+// lowered meanwhile.
 func TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds(t *testing.T) {
 	t.Parallel()
 	for nth := 1; nth <= 4; nth++ {

@@ -41,8 +41,8 @@ func (p twice) Publish(ctx context.Context, messages []broker.Message) []broker.
 	return outcomes
 }
 
-// siege is three replicas under load that are killed and started again.
-type siege struct {
+// chaosRun is three replicas under load that are killed and started again.
+type chaosRun struct {
 	servers
 
 	t         *testing.T
@@ -56,23 +56,22 @@ type siege struct {
 	policies  map[string]int64
 
 	mu    sync.Mutex
-	keys  map[int64][]string // of an execution
-	acts  []act              // of operators and of whoever cancels
+	keys  map[int64][]string // of each execution
+	acts  []act              // by operators and other services
 	alive []*process
 }
 
-// The keys: a queue, two groups of a queue, and a limit of a pack over actions
-// that have none of their own.
+// The keys: a queue, two groups of a queue, and a limit of a pack over actions without limits of their own.
 const (
 	keyQueue  = "queue.one"
 	keyGroups = "group.one"
 	keyPack   = "wide"
 )
 
-func newSiege(t *testing.T) *siege {
+func newChaosRun(t *testing.T) *chaosRun {
 	t.Helper()
 	database := testkit.Database(t)
-	s := &siege{
+	s := &chaosRun{
 		servers: servers{Database: database, AMQP: testkit.VHost(t), Management: testkit.ManagementURL(t)},
 		t:       t, store: testkit.OpenStore(t, database), world: newWorld(),
 		actions: map[string]testkit.ActionRow{}, policies: map[string]int64{}, keys: map[int64][]string{},
@@ -102,7 +101,7 @@ func newSiege(t *testing.T) *siege {
 	return s
 }
 
-func (s *siege) limit(ref string, limit int, options ...func(*testkit.PolicyRow)) {
+func (s *chaosRun) limit(ref string, limit int, options ...func(*testkit.PolicyRow)) {
 	s.policies[ref] = testkit.Policy(s.t, s.store, s.actions[ref], limit, options...).ID
 	for _, key := range s.queues(ref) {
 		s.says(key, act{Kind: "limit", Limit: limit}, func() {})
@@ -110,15 +109,15 @@ func (s *siege) limit(ref string, limit int, options ...func(*testkit.PolicyRow)
 }
 
 // queues are the keys of an action's queues.
-func (s *siege) queues(ref string) []string {
+func (s *chaosRun) queues(ref string) []string {
 	if ref == keyGroups {
 		return []string{keyGroups + " a", keyGroups + " b"}
 	}
 	return []string{ref}
 }
 
-// says records an act of ours with its bounds.
-func (s *siege) says(key string, a act, do func()) {
+// says records an act of this test with its bounds.
+func (s *chaosRun) says(key string, a act, do func()) {
 	a.Key, a.From = key, time.Now()
 	do()
 	a.Until = time.Now()
@@ -127,8 +126,8 @@ func (s *siege) says(key string, a act, do func()) {
 	s.acts = append(s.acts, a)
 }
 
-// worker starts a worker that takes its time and says one end in five twice.
-func (s *siege) worker() {
+// worker starts a slow worker that reports one end in five twice.
+func (s *chaosRun) worker() {
 	testkit.StartFakeWorker(s.t, testkit.FakeWorkerConfig{
 		AMQPURL: s.AMQP, DatabaseURL: s.Database, Concurrency: 30,
 		Behave: func(ctx context.Context, job testkit.Job) testkit.Answer {
@@ -148,7 +147,7 @@ func (s *siege) worker() {
 }
 
 // request requests executions of a key until there are enough.
-func (s *siege) request(ctx context.Context, rng *rand.Rand, key string, total int) {
+func (s *chaosRun) request(ctx context.Context, rng *rand.Rand, key string, total int) {
 	for sent := 0; sent < total && ctx.Err() == nil; {
 		batch := make([]submit.Request, min(1+rng.IntN(5), total-sent))
 		keys := make([][]string, len(batch))
@@ -188,9 +187,8 @@ func pause(ctx context.Context, rng *rand.Rand, most int) {
 	}
 }
 
-// rule changes limits, pauses and resumes until the context ends, and leaves
-// nothing paused.
-func (s *siege) rule(ctx context.Context, rng *rand.Rand) {
+// rule changes limits, pauses and resumes until the context ends, and leaves nothing paused.
+func (s *chaosRun) rule(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		ref := []string{keyQueue, keyGroups, keyPack}[rng.IntN(3)]
 		limit := 1 + rng.IntN(4)
@@ -210,8 +208,8 @@ func (s *siege) rule(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// word says a word on all queues of an action.
-func (s *siege) word(ref string, order triage.Order, a act) {
+// word sets an operator's state of all queues of an action.
+func (s *chaosRun) word(ref string, order triage.Order, a act) {
 	order.Action = ref
 	a.From = time.Now()
 	if _, err := s.operator.Say(testkit.Context(s.t), order); err != nil {
@@ -226,9 +224,9 @@ func (s *siege) word(ref string, order triage.Order, a act) {
 	}
 }
 
-// cancel has another service cancel some of those that wait. Some of the
-// cancels are told, the others leave holes.
-func (s *siege) cancel(ctx context.Context, rng *rand.Rand) {
+// cancel has another service cancel some waiting executions. It reports some of the cancels; the others leave
+// holes.
+func (s *chaosRun) cancel(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		pause(ctx, rng, 150)
 		a := act{Kind: "cancel", From: time.Now()}
@@ -252,7 +250,7 @@ func (s *siege) cancel(ctx context.Context, rng *rand.Rand) {
 }
 
 // tell reports an end.
-func (s *siege) tell(ctx context.Context, id int64) {
+func (s *chaosRun) tell(ctx context.Context, id int64) {
 	body, err := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{
 		ExecutionID: id, ActionRef: "any", Status: "cancelled", CompletedAt: time.Now(),
 	}, time.Now(), "test").Encode()
@@ -266,9 +264,8 @@ func (s *siege) tell(ctx context.Context, id int64) {
 	}})
 }
 
-// kill ends one replica in the middle of what it does and starts another,
-// some times.
-func (s *siege) kill(rng *rand.Rand, times int) {
+// kill kills one replica at any point and starts another, several times.
+func (s *chaosRun) kill(rng *rand.Rand, times int) {
 	for range times {
 		pause(testkit.Context(s.t), rng, 900)
 		victim := rng.IntN(len(s.alive))
@@ -277,17 +274,17 @@ func (s *siege) kill(rng *rand.Rand, times int) {
 	}
 }
 
-// over waits until everything has ended and been given back.
-func (s *siege) over() {
+// over waits until all executions have ended and all slots are released.
+func (s *chaosRun) over() {
 	testkit.Eventually(s.t, func() bool {
 		return testkit.Count(s.t, s.store, `SELECT (SELECT count(*) FROM execution e WHERE e.finished_status IS NULL OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id))
 			+ (SELECT count(*) FROM execution_admission_entry)`) == 0
-	}, testkit.TestTimeout, "L2, L3: everything ends and is given back")
+	}, testkit.TestTimeout, "L2, L3: all executions end and release their slots")
 	testkit.Invariants(s.t, s.store)
 }
 
-// history is everything that happened, as acts on keys.
-func (s *siege) history() []act {
+// history returns all events, as acts on keys.
+func (s *chaosRun) history() []act {
 	keys := func(id int64) []string { return s.keys[id] }
 	acts := s.world.acts(s.t, s.recorder.changes, keys)
 	for _, a := range s.acts {
@@ -303,11 +300,10 @@ func (s *siege) history() []act {
 	return acts
 }
 
-// Three replicas that are killed in the middle of their work and started
-// again, one message in five twice, limits that change, pauses, cancels by
-// others: each key's history is that of a queue with so many permits (S1–S5,
-// S7, S15, S21, S23), and everything comes to an end (L2, L3).
-func TestReplicasUnderSiegeAreLinearizable(t *testing.T) {
+// Three replicas are killed at any point and started again, one message in five arrives twice, limits change,
+// operators pause queues, and other services cancel: each key's history is that of a queue with this number of
+// permits (S1–S5, S7, S15, S21, S23), and everything ends (L2, L3).
+func TestReplicasUnderChaosAreLinearizable(t *testing.T) {
 	t.Parallel()
 	seed, each, kills := uint64(time.Now().UnixNano()), 60, 3
 	if testkit.Slow() {
@@ -317,7 +313,7 @@ func TestReplicasUnderSiegeAreLinearizable(t *testing.T) {
 		seed = given
 	}
 	t.Logf("seed %d; ATTUNE_PROOF_SEED repeats the draws, not the timing", seed)
-	s := newSiege(t)
+	s := newChaosRun(t)
 	for range 3 {
 		s.alive = append(s.alive, s.start(t))
 	}

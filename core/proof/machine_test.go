@@ -20,7 +20,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// mailbox keeps what was sent, instead of a broker.
+// mailbox stores messages in place of a broker.
 type mailbox struct {
 	mu       sync.Mutex
 	messages []outbox.Message
@@ -33,8 +33,8 @@ func (r *mailbox) Published(_ int64, messages []outbox.Message) {
 	r.messages = append(r.messages, messages...)
 }
 
-// take empties the box and returns the executions that were dispatched to
-// workers, and those that were requested again to nudge their queues.
+// take empties the box and returns the executions that were dispatched to workers, and the ones that were
+// requested again to nudge their queues.
 func (r *mailbox) take(t testing.TB) (dispatched, nudged []int64) {
 	t.Helper()
 	r.mu.Lock()
@@ -57,41 +57,41 @@ func (r *mailbox) take(t testing.TB) (dispatched, nudged []int64) {
 	return dispatched, nudged
 }
 
-// trial lets helpers for tests fail one course of a property test, so that it
-// is made smaller, instead of the whole test.
+// trial lets the helpers of tests fail one run of a property test, so that it can be reduced, and not the whole
+// test.
 type trial struct {
 	testing.TB
 
-	course *rapid.T
+	run *rapid.T
 }
 
 func (t trial) Helper()                           {}
-func (t trial) Errorf(format string, args ...any) { t.course.Errorf(format, args...) }
-func (t trial) Fatalf(format string, args ...any) { t.course.Fatalf(format, args...) }
-func (t trial) FailNow()                          { t.course.FailNow() }
+func (t trial) Errorf(format string, args ...any) { t.run.Errorf(format, args...) }
+func (t trial) Fatalf(format string, args ...any) { t.run.Fatalf(format, args...) }
+func (t trial) FailNow()                          { t.run.FailNow() }
 
-// machine drives the engine and the model through the same course.
+// machine drives the engine and the model with the same steps.
 type machine struct {
 	t         *rapid.T
 	tb        trial
 	store     *store.Store
 	replicas  []*scheduler.Scheduler
 	operator  *triage.Triage
-	sent      *mailbox // what batches send
-	said      *mailbox // what the operator sends
+	sent      *mailbox // the messages of batches
+	said      *mailbox // the messages of operators
 	model     *model
 	ids       map[string]int64 // actions, and packs with a colon before
 	policies  map[string]int64 // by action, by pack with a colon before, or ":" for the global one
 	makes     map[string]func(limit int) int64
-	late      []*execution   // requested, and the message is still on its way
+	late      []*execution   // requested; the message is not delivered yet
 	held      map[int64]bool // dispatched once
-	immediate bool           // deletions are given back in the same step
+	immediate bool           // the same step releases what a deletion leaves
 	begun     time.Time
 }
 
 const (
 	longestLine = 4
-	timeout     = 60 // seconds that one may wait in a line
+	timeout     = 60 // seconds in a queue
 )
 
 var tables = strings.Join([]string{
@@ -104,7 +104,7 @@ var tables = strings.Join([]string{
 func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	t.Helper()
 	m := &machine{
-		t: course, tb: trial{TB: t, course: course}, store: st, sent: &mailbox{}, said: &mailbox{},
+		t: course, tb: trial{TB: t, run: course}, store: st, sent: &mailbox{}, said: &mailbox{},
 		model: newModel(longestLine),
 		ids:   map[string]int64{}, policies: map[string]int64{}, makes: map[string]func(int) int64{},
 		held:  map[int64]bool{},
@@ -120,7 +120,7 @@ func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	m.operator = triage.New(triage.Config{}, st, m.said)
 	capacity := rapid.SampledFrom([]int{2, 4, 1000}).Draw(course, "capacity")
 	testkit.Worker(m.tb, st, "w", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(capacity) })
-	m.model.workers.inForce, m.model.workers.most = true, capacity+2 // two may lie unstarted
+	m.model.workers.inForce, m.model.workers.most = true, capacity+2 // two may be sent and not started
 
 	m.action("alpha.plain", true, nil)
 	m.action("alpha.grouped", true,
@@ -138,7 +138,7 @@ func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	return m
 }
 
-// action makes an action and, if it is to have one, its policy.
+// action makes an action and, if asked, its policy.
 func (m *machine) action(ref string, limited bool, change func(*rules, *testkit.PolicyRow)) {
 	row := testkit.Action(m.tb, m.store, ref)
 	pack, _, _ := strings.Cut(ref, ".")
@@ -153,7 +153,7 @@ func (m *machine) action(ref string, limited bool, change func(*rules, *testkit.
 	}
 	r.threshold = m.draw(1, 3, "limit of "+ref)
 	r.front = rapid.Bool().Draw(m.t, "retries of "+ref+" go first")
-	r.longest = rapid.SampledFrom([]int{0, 3, 20}).Draw(m.t, "longest line of "+ref)
+	r.longest = rapid.SampledFrom([]int{0, 3, 20}).Draw(m.t, "longest queue of "+ref)
 	m.makes[ref] = func(limit int) int64 {
 		return testkit.Policy(m.tb, m.store, row, limit, func(p *testkit.PolicyRow) {
 			if change != nil {
@@ -170,7 +170,7 @@ func (m *machine) action(ref string, limited bool, change func(*rules, *testkit.
 	m.policies[ref] = m.makes[ref](r.threshold)
 }
 
-// wide makes a policy that queues share, or leaves it for later.
+// wide makes a policy that queues share, or defers it.
 func (m *machine) wide(name, action string, of func(*testkit.PolicyRow)) {
 	c := m.counter(name)
 	c.cancel = rapid.IntRange(0, 3).Draw(m.t, "method of "+name) == 0
@@ -200,7 +200,7 @@ func (m *machine) draw(least, most int, label string) int {
 	return rapid.IntRange(least, most).Draw(m.t, label)
 }
 
-// some draws up to three of the executions that have a property.
+// some draws up to three executions with a property.
 func (m *machine) some(label string, is func(*execution) bool) []*execution {
 	var all []*execution
 	for _, id := range slices.Sorted(maps.Keys(m.model.all)) {
@@ -209,7 +209,7 @@ func (m *machine) some(label string, is func(*execution) bool) []*execution {
 		}
 	}
 	if len(all) == 0 {
-		m.t.Skip("nobody is " + label)
+		m.t.Skip("no execution is " + label)
 	}
 	return rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, min(3, len(all)),
 		func(e *execution) int64 { return e.id }).Draw(m.t, label)
@@ -223,7 +223,7 @@ func idsOf(list []*execution) []int64 {
 	return ids
 }
 
-// run has one replica run a batch, and others whatever it leaves unfilled.
+// run has one replica run a batch, and others fill the queues that it leaves unfilled.
 func (m *machine) run(steps ...scheduler.Step) {
 	m.tb.Helper()
 	for tries := 0; ; tries++ {
@@ -238,8 +238,7 @@ func (m *machine) run(steps ...scheduler.Step) {
 	}
 }
 
-// batch is what one replica is given at once, in the order in which the engine
-// serves it, in both worlds.
+// batch is the input of one replica's batch, in the order of the engine, in both worlds.
 func (m *machine) batch(ended, asked []*execution) {
 	m.run(scheduler.NewReleaseStep(idsOf(ended)), scheduler.FillStep{}, scheduler.NewRequestStep(idsOf(asked)))
 	for _, e := range ended {
@@ -282,7 +281,7 @@ func (m *machine) newcomer(ref, tenant string, lane int, retry bool) *execution 
 	return e
 }
 
-// again adds messages that come a second time.
+// again adds repeated messages.
 func (m *machine) again(list []*execution) []*execution {
 	if m.draw(0, 3, "again") > 0 {
 		return list
@@ -290,10 +289,9 @@ func (m *machine) again(list []*execution) []*execution {
 	return append(list, m.some("asked for again", func(*execution) bool { return true })...)
 }
 
-// The whole of shared admission against a model that was written from its
-// rules: S1–S7, S17, S21, S23 and L3, with every message twice now and then,
-// messages that come late, cancels and deletions by others, and limits, pauses
-// and policies that change meanwhile. Three replicas take the batches in turn.
+// Shared admission against a model of its rules: S1–S7, S17, S21, S23 and L3, with repeated and late messages,
+// with cancels and deletions by other services, and with limits, pauses and policies that change meanwhile. Three
+// replicas run the batches in turn.
 func TestAdmissionFollowsItsRules(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })

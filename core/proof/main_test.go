@@ -28,11 +28,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv("RAPID_CHECKS") == "" {
 		preset("rapid.checks", checks)
 	}
-	// These tests wait for processes most of the time: a few more of them than
-	// there are processors go together.
+	// These tests mostly wait for processes, so a few more of them than there are processors run at once.
 	preset("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0))))
 	testkit.Main(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(programDir) // what is left of a temporary folder does no harm
+		_ = os.RemoveAll(programDir) // the rest of a temporary folder does no harm
 		os.Exit(code)
 	}))
 }

@@ -6,23 +6,22 @@ import (
 	"slices"
 )
 
-// model is shared admission as its rules tell it, in memory and without a
-// thought for how the engine does it. A queue is an action, or an action and a
-// group. Who waits stands in one of three lanes of a queue. Whatever happens,
-// the model at once gives every slot that may be given to whoever is next.
+// model is shared admission by its rules, in memory and independent of the engine's methods. A queue is an action,
+// or an action and a group, with three lanes. After each event the model at once gives every free slot to the next
+// waiter.
 type model struct {
 	actions map[string]*rules
 	queues  map[place]*waitingQueue
 	packs   map[string]*counter
 	global  *counter
-	workers *counter // room at the workers, which everybody needs last
+	workers *counter // room at the workers, the last need of every execution
 	all     map[int64]*execution
-	notes   map[int64]*execution // deleted, and what they left was not given back yet
+	notes   map[int64]*execution // deleted, with slots that are not released yet
 	tickets int
-	longest int // of a line of which no policy says it
+	longest int // of a queue without a policy
 }
 
-// rules is what the policies and the operator say of one action.
+// rules are the policies and the operator's states of one action.
 type rules struct {
 	pack      string
 	grouped   bool
@@ -34,9 +33,8 @@ type rules struct {
 
 type place struct{ action, group string }
 
-// counter is a limit that queues share. One that comes into force finds who runs
-// already; who has ended, and only was not given back yet, is none of its
-// business.
+// counter is a limit that queues share. A limit that comes into force counts the running executions, and not the
+// ended ones whose slots are not released yet.
 type counter struct {
 	inForce bool
 	most    int
@@ -65,9 +63,9 @@ type waitingQueue struct {
 	holders  map[int64]bool
 	override int
 	paused   bool
-	resumed  bool // the clock of everybody's patience began anew
-	passed   int  // promotions in a row past a lower lane in which somebody waited
-	ghosts   int  // deleted waiters that the count of the line may still know
+	resumed  bool // all timeouts have started anew
+	passed   int  // promotions in a row past a lower waiting lane
+	ghosts   int  // deleted waiters that the queue may still count
 }
 
 type execution struct {
@@ -83,7 +81,7 @@ type execution struct {
 	aged     bool // has waited longer than a timeout
 }
 
-// String is what a drawn execution looks like.
+// String describes a drawn execution.
 func (e *execution) String() string {
 	return fmt.Sprintf("%d %s%s lane %d %s", e.id, e.at.action, e.at.group, e.lane, e.status)
 }
@@ -103,7 +101,7 @@ func (m *model) queue(at place) *waitingQueue {
 	if q == nil {
 		q = &waitingQueue{holders: map[int64]bool{}}
 		if plain := m.queues[place{action: at.action}]; plain != nil {
-			// A group that nobody has used inherits the word on its action.
+			// An unused group inherits the state of its action.
 			q.override, q.paused, q.resumed = plain.override, plain.paused, plain.resumed
 		}
 		m.queues[at] = q
@@ -111,7 +109,7 @@ func (m *model) queue(at place) *waitingQueue {
 	return q
 }
 
-// ofAction lists the queues of an action; its plain one bears the word on all.
+// ofAction lists the queues of an action; its plain one has the state of all.
 func (m *model) ofAction(action string) []*waitingQueue {
 	list := []*waitingQueue{m.queue(place{action: action})}
 	for at, q := range m.queues {
@@ -133,14 +131,13 @@ func (m *model) free(at place) int { return m.limit(at) - len(m.queues[at].holde
 
 func (q *waitingQueue) waiting() int { return len(q.lanes[0]) + len(q.lanes[1]) + len(q.lanes[2]) }
 
-// shared lists what an execution of the action needs besides a slot of its
-// queue, in the order in which it is asked for.
+// shared lists what an execution of the action needs in addition to a slot of its queue, in the order of the
+// engine.
 func (m *model) shared(action string) []*counter {
 	return []*counter{m.packs[m.actions[action].pack], m.global, m.workers}
 }
 
-// obstacle is the first of the shared limits that an execution of the action
-// would find closed.
+// obstacle is the first shared limit that an execution of the action would find closed.
 func (m *model) obstacle(action string) *counter {
 	for _, c := range m.shared(action) {
 		if c.full() {
@@ -150,9 +147,8 @@ func (m *model) obstacle(action string) *counter {
 	return nil
 }
 
-// promised is the first of the shared limits that an execution of the action
-// would find closed or promised: who waits for one limit is promised a slot of
-// each that comes before.
+// promised is the first shared limit that an execution of the action would find closed or promised: a waiter for
+// one limit is promised a slot of each one before it.
 func (m *model) promised(action string) *counter {
 	promises := map[*counter]int{}
 	for at, q := range m.queues {
@@ -174,9 +170,8 @@ func (m *model) promised(action string) *counter {
 	return nil
 }
 
-// next is who is to be promoted next: of the highest lane in which somebody
-// waits; but after seven in a row past a lower lane, whoever began to wait
-// first at the head of one.
+// next is the next promoted execution: the head of the highest waiting lane, or, after seven in a row past a lower
+// lane, the head that started to wait first.
 func (q *waitingQueue) next() *execution {
 	highest := slices.IndexFunc(q.lanes[:], func(line []*execution) bool { return len(line) > 0 })
 	if highest < 0 {
@@ -198,8 +193,8 @@ func (q *waitingQueue) next() *execution {
 	return chosen
 }
 
-// promote gives what is free to who waits: across queues to whose next one
-// began to wait first, until every queue that waits has a reason to.
+// promote gives the free slots to waiters: across queues to the head that started to wait first, until every
+// waiting queue has a reason to wait.
 func (m *model) promote() {
 	kept := map[place]bool{}
 	for {
@@ -217,9 +212,9 @@ func (m *model) promote() {
 		case first == nil:
 			return
 		case first.ended():
-			m.leave(first) // a hole that a cancel left
+			m.leave(first) // a hole after a cancel
 		case m.obstacle(best.action) != nil:
-			kept[best] = true // who is next keeps all behind it
+			kept[best] = true // the head keeps all others waiting
 		default:
 			m.queues[best].count(first.lane)
 			m.leave(first)
@@ -228,7 +223,7 @@ func (m *model) promote() {
 	}
 }
 
-// count keeps how many were promoted in a row past a lower lane.
+// count keeps the number of promotions in a row past a lower lane.
 func (q *waitingQueue) count(lane int) {
 	higher, lower := 0, 0
 	for other, line := range q.lanes {
@@ -265,17 +260,16 @@ func (m *model) giveBack(e *execution) {
 	}
 }
 
-// leave takes an execution out of its line.
+// leave takes an execution out of its queue.
 func (m *model) leave(e *execution) {
 	line := &m.queues[e.at].lanes[e.lane]
 	*line = slices.DeleteFunc(*line, func(other *execution) bool { return other == e })
 	e.waits = false
 }
 
-// ask is a request that arrives, for the first time or again. refused resolves
-// what the rules leave open: whether a line still counts who was deleted, and
-// which of two limits keeps an execution that would find the one promised and
-// the other taken.
+// ask is a request that arrives, for the first time or again. refused resolves what the rules leave open: whether
+// a queue still counts a deleted waiter, and which of two limits keeps an execution that would find one promised
+// and the other taken.
 func (m *model) ask(e *execution, refused func() bool) {
 	switch {
 	case e.ended():
@@ -320,7 +314,7 @@ func (m *model) ask(e *execution, refused func() bool) {
 	}
 }
 
-// report is the news of an end, true or not, for the first time or again.
+// report is a report of an end, true or not, for the first time or again.
 func (m *model) report(e *execution) {
 	if !e.ended() {
 		return
@@ -333,7 +327,7 @@ func (m *model) report(e *execution) {
 	}
 }
 
-// erase is a deletion by somebody else.
+// erase is a deletion by another service.
 func (m *model) erase(e *execution) {
 	if e.waits {
 		m.leave(e)
@@ -346,17 +340,17 @@ func (m *model) erase(e *execution) {
 	delete(m.all, e.id)
 }
 
-// restore gives back what a deleted execution left behind.
+// restore releases what a deleted execution held.
 func (m *model) restore(e *execution) {
 	if e.holds {
 		m.giveBack(e)
 	} else {
-		m.queues[e.at].ghosts = 0 // the line is counted anew
+		m.queues[e.at].ghosts = 0 // the engine counts the queue anew
 	}
 	delete(m.notes, e.id)
 }
 
-// expire ends who has waited too long, if anybody may say so now.
+// expire ends the executions that have waited too long, unless their queue is paused.
 func (m *model) expire(e *execution) {
 	if q := m.queues[e.at]; e.waits && !e.ended() && e.aged && !q.paused && !q.resumed {
 		m.leave(e)

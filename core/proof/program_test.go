@@ -20,8 +20,8 @@ import (
 // programDir is where the program is built; main_test.go makes and removes it.
 var programDir string
 
-// program is attune-executor, built once in the way in which it can be told
-// where to die. Told nothing it is the program as everybody has it.
+// program is attune-executor, built once with crash points. Without a setting of a point it is the released
+// program.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programDir, "attune-executor")
 	build := exec.Command("go", "build", "-buildvcs=false", "-tags", "crashpoints", "-o", path,
@@ -32,8 +32,7 @@ var program = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// run starts the program as a process that dies with the test. Settings are
-// variables of its environment.
+// run starts the program as a process that dies with the test. Its settings are environment variables.
 func (s *stage) run(command string, settings ...string) *process {
 	s.t.Helper()
 	path, err := program()
@@ -51,7 +50,7 @@ func (s *stage) run(command string, settings ...string) *process {
 func (s *stage) serve(settings ...string) *process {
 	s.t.Helper()
 	base := []string{"ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0", "ATTUNE__EXECUTOR__RETRY__BASE_DELAY=50ms"}
-	if testkit.Adopted() { // where by default what actions say of repetitions and times does not count
+	if testkit.Adopted() { // the adopted default ignores the retries and timeouts of actions
 		base = append(base, "ATTUNE__EXECUTOR__RETRY__HONOUR_ACTION_MAX_RETRIES=true",
 			"ATTUNE__EXECUTOR__HONOUR_ACTION_TIMEOUT_SECONDS=true")
 	}
@@ -60,17 +59,17 @@ func (s *stage) serve(settings ...string) *process {
 	return p
 }
 
-// dieAt is the setting that ends a process at the nth reach of a point.
+// dieAt is the setting that kills a process at the nth reach of a point.
 func dieAt(point string, nth int) string {
 	return fmt.Sprintf("%s=%s:%d", crashpoint.Variable, point, nth)
 }
 
-// freezeAt is the setting that stops a process there until it is continued.
+// freezeAt is the setting that freezes a process there until it is continued.
 func freezeAt(point string, nth int) string {
 	return fmt.Sprintf("%s=%s:%d", crashpoint.FreezeVariable, point, nth)
 }
 
-// stopped says whether the process stands still.
+// stopped reports whether the process is frozen.
 func (p *process) stopped(t testing.TB) bool {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
@@ -80,7 +79,7 @@ func (p *process) stopped(t testing.TB) bool {
 	return strings.HasPrefix(rest, "T")
 }
 
-// ended says whether the process has ended, in whichever way.
+// ended reports whether the process has ended in any way.
 func (p *process) ended() bool {
 	select {
 	case <-p.done:
@@ -90,7 +89,7 @@ func (p *process) ended() bool {
 	}
 }
 
-// killed says whether the process has been ended by kill -9.
+// killed reports whether kill -9 has ended the process.
 func (p *process) killed() bool {
 	select {
 	case <-p.done:
@@ -101,7 +100,7 @@ func (p *process) killed() bool {
 	}
 }
 
-// shutdown is how long a process that is asked to stop may take at most.
+// shutdown is the longest acceptable time of a shutdown.
 const shutdown = 30 * time.Second
 
 // stop asks the process to end and returns its exit code.
@@ -116,7 +115,7 @@ func (p *process) stop(t testing.TB) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// says waits until the process has said something.
+// says waits until the process has logged a text.
 func (p *process) says(t testing.TB, text string) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {

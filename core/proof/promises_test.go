@@ -16,14 +16,14 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// S17: however many replicas take newcomers at once, a line is never longer
-// than it may be, and whoever finds it full is told so.
-func TestS17TheLineNeverGrowsBeyondItsMaximum(t *testing.T) {
+// S17: however many replicas accept newcomers at once, a queue never exceeds its maximum, and a newcomer that
+// finds it full is refused with the reason.
+func TestS17AQueueNeverExceedsItsMaximum(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	const longest = 5
 	action := r.limited("pk.one", 1, func(p *testkit.PolicyRow) { p.MaxQueueLength = new(int32(longest)) })
-	// The database itself refuses to commit a longer line.
+	// The database itself refuses to commit a longer queue.
 	testkit.Exec(t, r.store,
 		fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (queued_count <= %d)`, longest))
 	ids := r.make(action, 60)
@@ -38,13 +38,11 @@ func TestS17TheLineNeverGrowsBeyondItsMaximum(t *testing.T) {
 	r.settle()
 }
 
-// S22: in every window at most threshold + burst − 1 executions start, on two
-// replicas that try as often as they can, and nobody waits for nothing.
+// S22: in every window at most threshold + burst − 1 executions start, on two replicas that try as often as they
+// can, and no execution waits without a reason.
 //
-// A start happens between the beginning of its transaction, which is what
-// admitted_at says, and the writing of the row. More than may start in a window
-// did so for certain only if the latter of the last lies within a window of the
-// former of the first.
+// A start happens between the start of its transaction, which is admitted_at, and the write of the row. A window
+// certainly had too many starts only if the write of the last lies within a window of the first's admitted_at.
 func TestS22NoWindowHasMoreStartsThanAllowed(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -101,9 +99,8 @@ func TestS22NoWindowHasMoreStartsThanAllowed(t *testing.T) {
 	r.settle()
 }
 
-// S23: of eight promotions of a queue at least one goes to a lower lane in
-// which somebody waits, whichever replicas make them, and each lane is in
-// order.
+// S23: of eight promotions of a queue at least one goes to a lower waiting lane, whichever replicas make them, and
+// each lane is in order.
 func TestS23ALowerLaneWaitsForSevenAtMost(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -140,12 +137,12 @@ func TestS23ALowerLaneWaitsForSevenAtMost(t *testing.T) {
 	}
 	require.Equal(t, []int{8, 16, 24, 32}, turns)
 	require.Equal(t, []int64{low[0], low[1], normal[0], normal[1]}, []int64{order[7], order[15], order[23], order[31]},
-		"who waited longest first")
+		"the longest wait first")
 	r.settle()
 }
 
-// L3: the first batch after a worker appears gives it the executions that waited for
-// one, whatever else that batch does.
+// L3: the first batch after the start of a worker gives it the executions that waited for one, whatever else that
+// batch does.
 func TestL3AWorkerThatComesBackIsGivenWhoWaited(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// The log of changes is written by the database in the transactions that make
-// them. It says what happened; when, it says only from below.
+// The database writes the log of changes in the transactions that make them. It records the changes, and only a
+// lower bound of their times.
 const logOfChanges = `
 CREATE TABLE proof_log (
 	id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -37,20 +37,20 @@ END $$;
 CREATE TRIGGER proof_entry AFTER INSERT ON execution_admission_entry FOR EACH ROW EXECUTE FUNCTION proof_entry();
 CREATE TRIGGER proof_slot AFTER INSERT OR DELETE ON execution_holder FOR EACH ROW EXECUTE FUNCTION proof_slot();`
 
-// change is one line of the log, with the moment before which it was seen.
+// change is one row of the log, with an upper bound of its time.
 type change struct {
 	id        int64
 	kind      string
 	execution int64
 	lane      *int
 	place     *int64 // in its queue
-	ticket    *int64 // among all who wait
+	ticket    *int64 // among all waiters
 	tx        int64
 	begun     time.Time
 	seen      time.Time
 }
 
-// recorder reads the log as fast as it can, so that a change is seen soon.
+// recorder reads the log as fast as it can, so that it sees a change soon.
 type recorder struct {
 	store   *store.Store
 	changes []change
@@ -64,8 +64,8 @@ func newRecorder(t *testing.T, st *store.Store) *recorder {
 	return &recorder{store: st, seen: map[int64]bool{}}
 }
 
-// read takes what is new. Numbers are given before commits, so that a lower one
-// may appear later: those that are missing are asked for again.
+// read reads the new rows. A row gets its number before its commit, so a lower one may appear later: read asks for
+// the missing ones again.
 func (r *recorder) read(ctx context.Context) error {
 	missing := []int64{}
 	for id := max(r.top-2000, 1); id < r.top; id++ {
@@ -115,14 +115,13 @@ func (r *recorder) run(ctx context.Context, t *testing.T) {
 	}
 }
 
-// world is what the workers saw, who need not believe the database.
+// world is what the workers observed, independent of the database.
 type world struct {
 	mu   sync.Mutex
 	runs map[int64]*stay
 }
 
-// stay is the time of an execution at a worker: from the first start to the
-// first end.
+// stay is the time of an execution at a worker: from the first start to the first end.
 type stay struct {
 	begun, ended time.Time
 	messages     map[string]bool
@@ -149,8 +148,7 @@ func (w *world) ends(id int64) {
 	}
 }
 
-// acts turns what was logged and what was seen at the workers into acts on the
-// keys that an execution belongs to.
+// acts makes acts on an execution's keys of the log and of the workers' observations.
 func (w *world) acts(t *testing.T, changes []change, keys func(execution int64) []string) []act {
 	t.Helper()
 	sortChanges(changes)
@@ -168,18 +166,18 @@ func (w *world) acts(t *testing.T, changes []change, keys func(execution int64) 
 			admitted[c.execution] = true
 			require.NotNil(t, s, "execution %d never reached a worker", c.execution)
 			if s.begun.Before(a.Until) {
-				a.Until = s.begun // the worker was told after the commit
+				a.Until = s.begun // the worker got the message after the commit
 			}
 		case "complete":
 			require.NotNil(t, s, "execution %d was released and never reached a worker", c.execution)
 			if s.ended.After(a.From) {
-				a.From = s.ended // its slot is to be held until then
+				a.From = s.ended // it must hold its slot until then
 			}
 		}
 		for _, key := range keys(c.execution) {
 			a.Key = key
 			if key == keyPack && c.kind == "enqueue" {
-				a.Place = *c.ticket // its actions have lines of their own
+				a.Place = *c.ticket // its actions have queues of their own
 			}
 			if turns[key] == nil {
 				turns[key] = &turn{}
@@ -194,9 +192,8 @@ func (w *world) acts(t *testing.T, changes []change, keys func(execution int64) 
 	return acts
 }
 
-// sortChanges puts the log in order of transactions, and within one into the
-// order in which a batch decides: it takes back, gives away, and then lets
-// newcomers wait. It writes the first two in one statement.
+// sortChanges sorts the log by transactions, and within one by the order of a batch's decisions: it releases,
+// gives slots, and then accepts waiters. One statement writes the first two.
 func sortChanges(changes []change) {
 	first := map[int64]int64{}
 	for _, c := range changes {
@@ -211,13 +208,12 @@ func sortChanges(changes []change) {
 	})
 }
 
-// turn numbers the acts on one key in the order of the log, which is that of
-// the commits, since each is written while the key is locked. Within one commit
-// the order of admissions is not known: they share a number.
+// turn numbers the acts on one key in the order of the log, which is the order of the commits, since each act is
+// written with the key locked. The order of admissions within one commit is unknown: they share a number.
 type turn struct {
 	number int
 	tx     int64
-	admits []int // where in the list the admissions of the last commit are
+	admits []int // the positions of the last commit's admissions in the list
 }
 
 func (n *turn) put(a act, tx int64, acts []act) act {

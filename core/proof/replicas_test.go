@@ -23,7 +23,7 @@ import (
 // that can be killed.
 const childVariable = "ATTUNE_PROOF_TEST_CHILD"
 
-// servers is where a replica works.
+// servers are the addresses of a replica's servers.
 type servers struct {
 	Database   string `json:"database"`
 	AMQP       string `json:"amqp"`
@@ -45,7 +45,7 @@ func replica(raw string) int {
 	cfg.Database.MaxConnections = testkit.EngineConnections
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = s.AMQP, s.Management
 	cfg.Executor.HTTP.Listen = ""
-	if testkit.Adopted() { // where by default max_retries of actions does not count
+	if testkit.Adopted() { // the adopted default ignores max_retries of actions
 		cfg.Executor.Retry.HonourActionMaxRetries = "true"
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -65,14 +65,14 @@ func replica(raw string) int {
 	return 0
 }
 
-// process is a replica from outside.
+// process is a replica as a process.
 type process struct {
 	cmd  *exec.Cmd
 	log  *logged
 	done chan struct{} // closed when it has ended
 }
 
-// logged keeps what a process says; it may be read while the process speaks.
+// logged stores the output of a process, which may be read meanwhile.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -101,8 +101,7 @@ func (s servers) start(t *testing.T) *process {
 	return launch(t, cmd)
 }
 
-// launch starts a process that dies with the test. What it has said is shown if
-// the test fails.
+// launch starts a process that dies with the test. If the test fails, its output is logged.
 func launch(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, log: &logged{}, done: make(chan struct{})}
@@ -110,7 +109,7 @@ func launch(t testing.TB, cmd *exec.Cmd) *process {
 	require.NoError(t, p.cmd.Start())
 	go func() {
 		defer close(p.done)
-		_ = p.cmd.Wait() // how it ended is in its state
+		_ = p.cmd.Wait() // its state has the outcome
 	}()
 	t.Cleanup(func() {
 		p.kill()
@@ -121,7 +120,7 @@ func launch(t testing.TB, cmd *exec.Cmd) *process {
 	return p
 }
 
-// kill is kill -9; what is dead stays dead.
+// kill is kill -9.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may be dead already
 	<-p.done

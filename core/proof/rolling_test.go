@@ -13,8 +13,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// steady requests three executions every 40 ms, 75 a second, until the context
-// ends.
+// steady requests three executions every 40 ms, 75 a second, until the context ends.
 func (s *stage) steady(ctx context.Context) (ids []int64) {
 	beat := time.NewTicker(40 * time.Millisecond)
 	defer beat.Stop()
@@ -39,8 +38,8 @@ func (s *stage) steady(ctx context.Context) (ids []int64) {
 	}
 }
 
-// roll restarts three replicas under a steady load, one after the other, and
-// returns the longest time in which nothing completed.
+// roll restarts three replicas under a steady load, one after the other, and returns the longest time without a
+// completion.
 func (s *stage) roll() (longest time.Duration) {
 	s.worker("w1")
 	s.worker("w2")
@@ -80,10 +79,9 @@ func (s *stage) roll() (longest time.Duration) {
 	return time.Duration(gap * float64(time.Second))
 }
 
-// F3: three replicas under a steady load are restarted one after the other.
-// None of them takes longer than it may or ends with a fault, and no execution
-// fails or is lost. The longest time in which nothing completed is logged, and
-// measured by the benchmark below: how long it is depends on what else the
+// F3: three replicas under a steady load are restarted one after the other. Each restart is in time and without a
+// fault, and no execution fails or is lost. The test logs the longest time without a completion, and the benchmark
+// below measures it, since it depends on the load of the machine.
 // machine does.
 func TestARollingRestartIsNotNoticed(t *testing.T) {
 	t.Parallel()
@@ -91,7 +89,7 @@ func TestARollingRestartIsNotNoticed(t *testing.T) {
 	require.Less(t, newStage(t).roll(), time.Minute, "the queues stood still")
 }
 
-// BenchmarkRollingRestart measures what executions notice of a rolling restart.
+// BenchmarkRollingRestart measures the effect of a rolling restart on executions.
 func BenchmarkRollingRestart(b *testing.B) {
 	var longest time.Duration
 	for b.Loop() {

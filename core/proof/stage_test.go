@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
@@ -25,25 +26,24 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// stage is a database and a virtual host on which processes of the program
-// work, and from which they are looked at.
+// stage is a database and a virtual host for processes of the program, and for the checks of a test.
 type stage struct {
 	servers
 
-	t         testing.TB
-	store     *store.Store
-	wire      *broker.Broker
-	submitter *submit.Submitter
-	operator  *triage.Triage
-	asked     []int64 // everything that was requested
-	number    int     // of the last request
-	flaky     []int64 // the requests of what has to be repeated
-	diary     *diary
-	told      *told
+	t           testing.TB
+	store       *store.Store
+	wire        *broker.Broker
+	submitter   *submit.Submitter
+	operator    *triage.Triage
+	asked       []int64 // all requested executions
+	number      int     // of the last request
+	flaky       []int64 // requested executions of actFlaky
+	runLog      *runLog
+	completions *completions
 }
 
-// The actions of a stage: one that runs as often as anybody likes, one of which
-// three may run at once, and one that fails the first time and is repeated.
+// The actions of a stage: one without a limit, one with a limit of three, and one that fails the first time and
+// is retried.
 const (
 	actFree    = "stage.free"
 	actLimited = "stage.limited"
@@ -58,7 +58,7 @@ func newStage(t testing.TB) *stage {
 
 func newStageAt(t testing.TB, at servers) *stage {
 	t.Helper()
-	s := &stage{servers: at, t: t, store: testkit.OpenStore(t, at.Database), diary: newDiary()}
+	s := &stage{servers: at, t: t, store: testkit.OpenStore(t, at.Database), runLog: newRunLog()}
 	s.wire = s.connect("stage")
 	require.NoError(t, s.wire.DeclareExecutor(testkit.Context(t)))
 	relay := outbox.New(outbox.Config{}, s.store, s.wire.Publisher(), testkit.Logger(t), nil)
@@ -69,7 +69,7 @@ func newStageAt(t testing.TB, at servers) *stage {
 	testkit.Policy(t, s.store, testkit.Action(t, s.store, actLimited), 3)
 	flaky := testkit.Action(t, s.store, actFlaky, func(a *testkit.ActionRow) { a.MaxRetries = 3 })
 	testkit.Policy(t, s.store, flaky, 2)
-	s.told = s.listen()
+	s.completions = s.recordCompletions()
 	return s
 }
 
@@ -81,25 +81,24 @@ func (s *stage) connect(name string) *broker.Broker {
 	return wire
 }
 
-// diary is what the actions themselves say about having been run. It is the
-// judge of how often an execution was started: it believes no row.
-type diary struct {
+// runLog is the actions' own record of their starts, independent of the database.
+type runLog struct {
 	mu     sync.Mutex
-	starts map[int64][]int // the attempts of an execution, in the order of their starts
-	failed map[int]bool    // the numbers with which the flaky one has failed
+	starts map[int64][]int // the attempts of an execution, in order
+	failed map[int]bool    // the numbers with which actFlaky has failed
 	begun  map[int64]time.Time
-	gate   <-chan struct{} // keeps them from ending; may be nil
+	gate   <-chan struct{} // actions end after it closes; may be nil
 
-	longest time.Duration // how long they take at most
+	longest time.Duration // their longest duration
 }
 
-func newDiary() *diary {
-	return &diary{starts: map[int64][]int{}, failed: map[int]bool{}, begun: map[int64]time.Time{},
+func newRunLog() *runLog {
+	return &runLog{starts: map[int64][]int{}, failed: map[int]bool{}, begun: map[int64]time.Time{},
 		longest: 15 * time.Millisecond}
 }
 
 // run is an action that takes some milliseconds.
-func (d *diary) run(ctx context.Context, task worker.Task) (any, error) {
+func (d *runLog) run(ctx context.Context, task worker.Task) (any, error) {
 	d.mu.Lock()
 	d.starts[task.ExecutionID] = append(d.starts[task.ExecutionID], task.Attempt)
 	d.begun[task.ExecutionID] = time.Now()
@@ -119,8 +118,8 @@ func (d *diary) run(ctx context.Context, task worker.Task) (any, error) {
 	}
 }
 
-// flaky is an action that fails the first time that it is run with a number.
-func (d *diary) flaky(ctx context.Context, task worker.Task) (any, error) {
+// flaky is an action that fails at the first run with each number.
+func (d *runLog) flaky(ctx context.Context, task worker.Task) (any, error) {
 	var params struct {
 		Number int `json:"number"`
 	}
@@ -140,31 +139,46 @@ func (d *diary) flaky(ctx context.Context, task worker.Task) (any, error) {
 
 // worker starts a worker in this process.
 func (s *stage) worker(name string) {
-	cfg := worker.Config{
+	s.startWorkerWith(worker.Config{
 		Name: name, MaxConcurrent: 20, HeartbeatInterval: time.Second,
-		Actions: worker.Actions{actFree: s.diary.run, actLimited: s.diary.run, actFlaky: s.diary.flaky},
-	}
-	w, err := worker.New(cfg, worker.Deps{Store: s.store, Broker: s.connect(name), Logger: testkit.Logger(s.t)})
+		Actions: worker.Actions{actFree: s.runLog.run, actLimited: s.runLog.run, actFlaky: s.runLog.flaky},
+	})
+}
+
+func (s *stage) startWorkerWith(cfg worker.Config) *worker.Worker {
+	s.t.Helper()
+	w, err := worker.New(cfg, worker.Deps{Store: s.store, Broker: s.connect(cfg.Name), Logger: testkit.Logger(s.t)})
 	require.NoError(s.t, err)
 	require.NoError(s.t, w.Start(testkit.Context(s.t)))
 	s.t.Cleanup(w.Stop)
+	return w
 }
 
-// told is every execution.completed that was published on a stage.
-type told struct {
-	mu   sync.Mutex
-	said map[int64][]string // the statuses that were said of an execution
+// serveTwo starts two replicas that soon notice the loss of a connection.
+func (s *stage) serveTwo() (replicas []*process) {
+	s.t.Helper()
+	for range 2 {
+		replicas = append(replicas, s.serve("ATTUNE__MESSAGE_QUEUE__RABBITMQ__HEARTBEAT_SECS=1",
+			"ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1"))
+	}
+	return replicas
 }
 
-// listen hears which ends are told.
-func (s *stage) listen() *told {
-	heard := &told{said: map[int64][]string{}}
-	s.overhear(message.KeyExecutionCompleted, func(_, _ string, body []byte) { heard.hear(body) })
-	return heard
+// completions are the published execution.completed messages of a stage.
+type completions struct {
+	mu       sync.Mutex
+	statuses map[int64][]string // by execution
 }
 
-// overhear hears what is published beside those to whom it is addressed.
-func (s *stage) overhear(key string, hear func(routingKey, kind string, body []byte)) {
+// recordCompletions starts to record the completions.
+func (s *stage) recordCompletions() *completions {
+	all := &completions{statuses: map[int64][]string{}}
+	s.subscribe(message.KeyExecutionCompleted, func(_, _ string, body []byte) { all.record(body) })
+	return all
+}
+
+// subscribe passes copies of all messages with the routing key to record.
+func (s *stage) subscribe(key string, record func(routingKey, kind string, body []byte)) {
 	conn, err := amqp.Dial(s.AMQP)
 	require.NoError(s.t, err)
 	channel, err := conn.Channel()
@@ -177,7 +191,7 @@ func (s *stage) overhear(key string, hear func(routingKey, kind string, body []b
 	var listening sync.WaitGroup
 	listening.Go(func() {
 		for delivery := range deliveries {
-			hear(delivery.RoutingKey, delivery.Type, delivery.Body)
+			record(delivery.RoutingKey, delivery.Type, delivery.Body)
 		}
 	})
 	s.t.Cleanup(func() {
@@ -186,24 +200,24 @@ func (s *stage) overhear(key string, hear func(routingKey, kind string, body []b
 	})
 }
 
-func (h *told) hear(body []byte) {
+func (h *completions) record(body []byte) {
 	envelope, err := message.Decode[message.ExecutionCompleted](body)
 	if err != nil || envelope.MessageType != message.TypeExecutionCompleted {
-		return // poison is somebody else's matter
+		return // another test checks unreadable messages
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.said[envelope.Payload.ExecutionID] = append(h.said[envelope.Payload.ExecutionID], envelope.Payload.Status)
+	h.statuses[envelope.Payload.ExecutionID] = append(h.statuses[envelope.Payload.ExecutionID], envelope.Payload.Status)
 }
 
-// of are the distinct statuses that were said of an execution.
-func (h *told) of(id int64) []string {
+// of returns the distinct statuses in the completions of an execution.
+func (h *completions) of(id int64) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Compact(slices.Sorted(slices.Values(h.said[id])))
+	return slices.Compact(slices.Sorted(slices.Values(h.statuses[id])))
 }
 
-// request asks for n executions of an action.
+// request requests n executions of an action.
 func (s *stage) request(ref string, n int) []int64 {
 	requests := make([]submit.Request, n)
 	for i := range requests {
@@ -220,12 +234,12 @@ func (s *stage) request(ref string, n int) []int64 {
 	return ids
 }
 
-// load requests five executions every 20 ms, ten times and on until enough says
-// that it is enough. It returns those that run but once.
+// load requests five executions every 20 ms, at least ten times, until enough returns true. It returns all
+// except those of actFlaky.
 func (s *stage) load(enough func() bool) (ids []int64) {
 	deadline := time.Now().Add(testkit.TestTimeout)
 	for len(ids) < 40 || !enough() {
-		require.True(s.t, time.Now().Before(deadline), "what the load waits for has not happened")
+		require.True(s.t, time.Now().Before(deadline), "the load does not end")
 		ids = append(ids, s.request(actFree, 2)...)
 		ids = append(ids, s.request(actLimited, 2)...)
 		s.flaky = append(s.flaky, s.request(actFlaky, 1)...)
@@ -239,22 +253,21 @@ func (s *stage) count(sql string, args ...any) int {
 	return testkit.Count(s.t, s.store, sql, args...)
 }
 
-// age makes what the dead have left unpublished as old as it has to be for
-// others to take it, so that nobody waits for it.
+// age makes the unpublished messages of dead replicas old enough for others to publish.
 func (s *stage) age() {
 	testkit.Exec(s.t, s.store,
 		`UPDATE outbox SET created = created - interval '6 s', claimed_at = claimed_at - interval '6 s'`)
-	// the living renew theirs within a second
+	// live replicas renew theirs within a second
 	testkit.Exec(s.t, s.store, `UPDATE outbox_owner SET renewed = renewed - interval '6 s'`)
 }
 
-// over waits until everything has ended and been given back.
+// over waits until every execution has ended, every slot is free and every message is published.
 func (s *stage) over() {
 	s.t.Helper()
 	testkit.Eventually(s.t, func() bool {
 		return s.count(`SELECT (SELECT count(*) FROM execution e WHERE e.finished_status IS NULL OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id))
 			+ (SELECT count(*) FROM execution_admission_entry) + (SELECT count(*) FROM outbox)`) == 0
-	}, testkit.TestTimeout, "L2, L3, L5: everything ends, is given back and is told")
+	}, testkit.TestTimeout, "L2, L3, L5: everything ends, is released and is published")
 	testkit.Invariants(s.t, s.store)
 	s.requireLegalMoves()
 }
@@ -275,9 +288,8 @@ func (s *stage) requireLegalMoves() {
 	require.NoError(s.t, rows.Err())
 }
 
-// requireRepeated asks that what failed was repeated once, as an execution of
-// its own, which ran once and completed (S19).
-func (s *stage) requireRepeated() {
+// requireRetried checks that each failed execution of actFlaky has one retry, which ran once and completed (S19).
+func (s *stage) requireRetried() {
 	s.t.Helper()
 	rows, err := s.store.Pool().Query(testkit.Context(s.t), `
 		SELECT coalesce(original_execution, id), array_agg(id ORDER BY id), array_agg(status::text || ' ' || retry_count ORDER BY id)
@@ -298,20 +310,19 @@ func (s *stage) requireRepeated() {
 	require.ElementsMatch(s.t, s.flaky, chains)
 }
 
-// requireStarted asks the actions themselves how often they were run.
+// requireStarted checks that the actions ran once.
 func (s *stage) requireStarted(ids []int64) {
 	s.t.Helper()
-	s.diary.mu.Lock()
-	starts := maps.Clone(s.diary.starts)
-	s.diary.mu.Unlock()
+	s.runLog.mu.Lock()
+	starts := maps.Clone(s.runLog.starts)
+	s.runLog.mu.Unlock()
 	for _, id := range ids {
 		require.Equal(s.t, []int{1}, starts[id], "S2: the starts of execution %d", id)
 	}
 }
 
-// requireOnce asks that all of these completed at their first attempt, ran once
-// by the account of the actions themselves, and that this was told; and that what
-// had to be repeated was.
+// requireOnce checks that these executions completed at their first attempt, ran once, and were published as
+// completed, and that those of actFlaky were retried.
 func (s *stage) requireOnce(ids []int64) {
 	s.t.Helper()
 	require.Equal(s.t, len(ids),
@@ -319,22 +330,33 @@ func (s *stage) requireOnce(ids []int64) {
 		"everything completes at its first attempt: %s", s.others(ids))
 	require.Zero(s.t, s.count(`SELECT count(*) FROM late_write`), "S8: no late write had to be refused")
 	s.requireStarted(ids)
-	s.requireRepeated()
-	testkit.Eventually(s.t, func() bool {
-		for _, id := range ids {
-			if len(s.told.of(id)) == 0 {
-				return false
-			}
-		}
-		return true
-	}, 30*time.Second, "S14: every end is told")
-	for _, id := range ids {
-		require.Equal(s.t, []string{"completed"}, s.told.of(id), "S14: what is told of execution %d", id)
-	}
+	s.requireRetried()
+	s.requireReported(ids...)
 	require.Zero(s.t, s.count(`SELECT count(*) FROM dead_letter`), "nothing is given up")
 }
 
-// others says which executions are not as they should be.
+// requireReported checks that the published completions of executions have the statuses of their rows (S14).
+func (s *stage) requireReported(ids ...int64) {
+	s.t.Helper()
+	for _, id := range ids {
+		testkit.Eventually(s.t, func() bool { return len(s.completions.of(id)) > 0 }, 30*time.Second,
+			"S14: execution %d has a completion", id)
+		require.Equal(s.t, []string{string(testkit.StatusOf(s.t, s.store, id))}, s.completions.of(id),
+			"S14: the completion of execution %d", id)
+	}
+}
+
+// ids returns the ids that a query selects.
+func (s *stage) ids(sql string, args ...any) []int64 {
+	s.t.Helper()
+	rows, err := s.store.Pool().Query(testkit.Context(s.t), sql, args...)
+	require.NoError(s.t, err)
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	require.NoError(s.t, err)
+	return ids
+}
+
+// others describes the executions that violate requireOnce.
 func (s *stage) others(ids []int64) string {
 	var text string
 	err := s.store.Pool().QueryRow(testkit.Context(s.t), `SELECT coalesce(string_agg(format('%s %s attempt %s %s', id, status, attempt, result), E'\n'), 'none')

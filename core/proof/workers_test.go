@@ -18,14 +18,13 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// actScript is an action that is a process of its own, which writes down that
-// it was started. A worker that dies cannot take that back.
+// actScript is an action as a process of its own, which logs its start. A worker that dies cannot undo that.
 const actScript = "stage.script"
 
-// script makes the action and returns how often each execution was started.
+// script makes the action and returns the number of starts of each execution.
 func (s *stage) script() func() map[int64]int { return s.scriptFor("0.02") }
 
-// scriptFor makes it take as long as the shell is told to sleep.
+// scriptFor makes it run for a time, in the words of sleep(1).
 func (s *stage) scriptFor(pause string) func() map[int64]int {
 	dir := s.t.TempDir()
 	path, starts := filepath.Join(dir, "run.sh"), filepath.Join(dir, "starts")
@@ -35,8 +34,8 @@ func (s *stage) scriptFor(pause string) func() map[int64]int {
 	return func() map[int64]int { return startsIn(s.t, starts) }
 }
 
-// startsIn reads how often each execution was started, by the account of the
-// actions. Where none was there is no account.
+// startsIn reads the number of starts of each execution from the log of the actions; without a start there is
+// none.
 func startsIn(t testing.TB, path string) map[int64]int {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -62,23 +61,22 @@ func (s *stage) process(name string, settings ...string) *process {
 	return p
 }
 
-// aside starts a worker that is given nothing until it is let in, so that it is there
-// at once when another one is not any more, however busy the machine.
+// aside starts a worker that gets nothing until its uncordon, so that it can replace another one at once, however
+// busy the machine is.
 func (s *stage) aside(name string, settings ...string) (p *process, let func()) {
 	p = s.process(name, settings...)
 	return p, s.cordoned(name)
 }
 
-// cordoned keeps a worker from getting anything until it is let in.
+// cordoned keeps a worker from new work until its uncordon.
 func (s *stage) cordoned(name string) (let func()) {
 	s.t.Helper()
 	require.Equal(s.t, 1, testkit.Exec(s.t, s.store, `UPDATE worker SET cordoned = true WHERE name = $1`, name))
 	return func() { testkit.Exec(s.t, s.store, `UPDATE worker SET cordoned = false WHERE name = $1`, name) }
 }
 
-// watchful are the settings of a replica that misses a worker after three
-// seconds. One that lives is given longer to begin: on a busy machine it may take
-// seconds until a worker that has registered takes what it is given.
+// watchful are the settings of a replica that presumes a worker dead after three seconds. A live one gets longer
+// to start its work: on a busy machine that may take seconds after its registration.
 func watchful() []string {
 	return []string{
 		"ATTUNE__EXECUTOR__NO_WORKERS=wait", "ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=1s",
@@ -87,9 +85,8 @@ func watchful() []string {
 	}
 }
 
-// requireDoneOnce asks that each of these was done once in the end, at whichever
-// attempt, that what was lost was repeated once, and that no attempt was started
-// twice by the account of the actions themselves.
+// requireDoneOnce checks that each of these completed once in the end, at any attempt, that a lost one was retried
+// once, and that by the log of the actions no attempt started twice.
 func (s *stage) requireDoneOnce(ids []int64, starts map[int64]int) {
 	s.t.Helper()
 	require.Equal(s.t, len(ids), s.count(`SELECT count(*) FROM execution o WHERE o.id = ANY ($1) AND EXISTS (
@@ -103,27 +100,26 @@ func (s *stage) requireDoneOnce(ids []int64, starts map[int64]int) {
 	}
 }
 
-// F24 and L4: workers die between what they do: with rows that say running, with
-// actions that have ended and rows that have not, with ends that nobody was told.
-// Whatever they had is decided, what was not finished is repeated as a new row
-// while its action allows it, no attempt is started twice by the account of the
-// actions themselves (S2, S19), every end is told (S14) and every slot given back.
+// F24 and L4: workers die between two effects: with rows that say running, with ended actions and rows that have
+// not, with unreported ends. The engine decides all of their executions, and retries an unfinished one as a new
+// row while its action allows it. By the log of the actions no attempt starts twice (S2, S19), every end is
+// published (S14) and every slot released.
 func TestWorkersThatDieAtAnyPointAreFollowedByAnother(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "kill workers at their points; other tests kill replicas")
 	s := newStage(t)
 	starts := s.script()
 	engine := s.serve(watchful()...)
-	var doomed []*process
+	var dyingReplica []*process
 	for i, point := range crashpoint.Worker() {
-		doomed = append(doomed, s.process(fmt.Sprintf("doomed-%d", i), dieAt(point, 3)))
+		dyingReplica = append(dyingReplica, s.process(fmt.Sprintf("doomed-%d", i), dieAt(point, 3)))
 	}
 	var ids []int64
 	testkit.Eventually(t, func() bool {
 		if len(ids) < 200 {
 			ids = append(ids, s.request(actScript, 4)...)
 		}
-		return !slices.ContainsFunc(doomed, func(p *process) bool { return !p.killed() })
+		return !slices.ContainsFunc(dyingReplica, func(p *process) bool { return !p.killed() })
 	}, 30*time.Second, "every worker dies at its point")
 	rescue := s.process("rescue")
 	s.over()
@@ -138,27 +134,25 @@ func TestWorkersThatDieAtAnyPointAreFollowedByAnother(t *testing.T) {
 		var id int64
 		var status string
 		require.NoError(t, rows.Scan(&id, &status))
-		testkit.Eventually(t, func() bool { return len(s.told.of(id)) > 0 }, 5*time.Second,
-			"S14: the end of execution %d is told", id)
-		require.Equal(t, []string{status}, s.told.of(id), "S14: what is told of execution %d", id)
+		testkit.Eventually(t, func() bool { return len(s.completions.of(id)) > 0 }, 5*time.Second,
+			"S14: the end of execution %d is published", id)
+		require.Equal(t, []string{status}, s.completions.of(id), "S14: the published ends of execution %d", id)
 	}
 	require.NoError(t, rows.Err())
 	require.Zero(t, rescue.stop(t))
 	require.Zero(t, engine.stop(t))
 }
 
-// F2, for a worker: one stands still with work that runs and work that it has
-// not begun, until it is missed and all of it is somebody else's. When it goes
-// on it starts nothing that was moved away (S2), and what it says about the rest
-// is kept beside the rows, which stay as they were decided (S8, S9).
-func TestAWorkerThatStandsStillDoesNoHarmWhenItGoesOn(t *testing.T) {
+// F2, for a worker: it freezes with running executions and ones that it has not started, until the engine presumes
+// it dead and has moved all of them. When it continues, it starts nothing that was moved (S2), and the engine
+// stores what it reports about the rest beside the rows, which stay as decided (S8, S9).
+func TestAFrozenWorkerDoesNoHarmWhenItContinues(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "freeze a worker until it is given up")
 	s := newStage(t)
 	starts := s.script()
 	engine := s.serve(watchful()...)
-	// It begins three at once at most, and is given two more than the four that it
-	// may run.
+	// It starts at most three at once, and gets two more than the four that it may run.
 	rescue, let := s.aside("rescue")
 	frozen := s.process("frozen", freezeAt("worker:started", 1))
 	var ids []int64
@@ -167,7 +161,7 @@ func TestAWorkerThatStandsStillDoesNoHarmWhenItGoesOn(t *testing.T) {
 			ids = append(ids, s.request(actScript, 4)...)
 		}
 		return frozen.stopped(t) && s.count(`SELECT count(*) FROM execution WHERE status = 'scheduled'`) > 0
-	}, 30*time.Second, "it stands still with work that it has not begun")
+	}, 30*time.Second, "it is frozen with work that it has not started")
 	running := s.count(`SELECT count(*) FROM execution WHERE status = 'running'`)
 	require.Positive(t, running)
 	let()
@@ -175,7 +169,7 @@ func TestAWorkerThatStandsStillDoesNoHarmWhenItGoesOn(t *testing.T) {
 	abandoned := s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`)
 	require.GreaterOrEqual(t, abandoned, running, "and what the database began for it when it stood still already")
 	require.Positive(t, s.count(`SELECT count(*) FROM execution WHERE status = 'completed' AND attempt = 2`),
-		"what had not begun was moved")
+		"unstarted work was moved")
 	late := s.count(`SELECT count(*) FROM late_write`)
 
 	require.NoError(t, frozen.cmd.Process.Signal(syscall.SIGCONT))
@@ -183,7 +177,7 @@ func TestAWorkerThatStandsStillDoesNoHarmWhenItGoesOn(t *testing.T) {
 	s.over()
 	require.Equal(t, late, s.count(`SELECT count(*) FROM late_write`), "a worker of ours asks before it writes")
 	require.Equal(t, abandoned, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`))
-	require.Zero(t, frozen.stop(t), "it has ended what it ran")
+	require.Zero(t, frozen.stop(t), "it has finished what it ran")
 	s.requireDoneOnce(ids, starts())
 	require.Zero(t, rescue.stop(t))
 	require.Zero(t, engine.stop(t))

@@ -20,18 +20,18 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// house is a stage with three replicas that decide soon, on which scenes are
-// played side by side: each has actions that only its own workers may run.
-type house struct {
+// cluster is a stage with three replicas with short timeouts. Its scenarios run in parallel: each has actions that
+// only its own workers may run.
+type cluster struct {
 	*stage
 
 	replicas []*process
-	entering sync.RWMutex     // held for reading while a worker starts, which ends if it is disturbed then
-	disturb  func(testing.TB) // what happens in the middle of every scene
+	entering sync.RWMutex     // held for reading during the start of a worker, which must not be disturbed
+	disturb  func(testing.TB) // the fault in every scenario
 }
 
-// soon are the settings of a replica that misses a worker after four seconds and
-// looks for what is late several times a second.
+// soon are the settings of a replica that notices a dead worker after four seconds and overdue executions within a
+// second.
 func soon() []string {
 	return []string{
 		"ATTUNE__EXECUTOR__NO_WORKERS=wait",
@@ -43,11 +43,11 @@ func soon() []string {
 	}
 }
 
-// staleness is after how long these replicas miss a worker.
+// staleness is the heartbeat age at which these replicas count a worker as dead.
 const staleness = 4 * time.Second
 
-func newHouse(s *stage) *house {
-	h := &house{stage: s}
+func newCluster(s *stage) *cluster {
+	h := &cluster{stage: s}
 	for range 3 {
 		h.replicas = append(h.replicas, s.serve(soon()...))
 	}
@@ -55,27 +55,26 @@ func newHouse(s *stage) *house {
 	return h
 }
 
-// play plays all scenes at once, and asks that nothing is left of them.
-func (h *house) play(t *testing.T, scenes map[string]func(*scene)) {
+// play runs all scenarios in parallel and checks that nothing remains of them.
+func (h *cluster) play(t *testing.T, scenarios map[string]func(*scenario)) {
 	t.Helper()
 	t.Run("Scenes", func(t *testing.T) { //nolint:paralleltest // it waits for those in it
-		for name, act := range scenes {
+		for name, act := range scenarios {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				act(h.scene(t, name))
+				act(h.scenario(t, name))
 			})
 		}
 	})
 	if t.Failed() {
-		return // what is left then is no news
+		return // a failed scenario leaves executions
 	}
 	h.close()
 }
 
-// close asks that everything has ended once, is told and given back, that each
-// loss was decided by one replica and once, and that no letter is left (L2, L3,
-// L5, S8, S9).
-func (h *house) close() {
+// close checks that every execution has ended once, is published and released, that one replica decided each loss
+// once, and that no dead letter remains (L2, L3, L5, S8, S9).
+func (h *cluster) close() {
 	h.t.Helper()
 	testkit.Eventually(h.t, func() bool { return h.left() == "0 executions, 0 in lines, 0 unpublished" },
 		40*time.Second, "%s", lazily(h.left))
@@ -84,7 +83,7 @@ func (h *house) close() {
 		h.count(`SELECT count(*) FROM (SELECT FROM lost_work GROUP BY execution, attempt HAVING count(*) > 1) twice`),
 		"S9: one decision for each execution and attempt")
 	require.Zero(h.t, h.count(`SELECT count(*) FROM dead_letter WHERE decision IS NULL`),
-		"L5: no letter waits for a person: %s",
+		"L5: no dead letter is undecided: %s",
 		lazily(func() string { return h.letters(`decision IS NULL`) }))
 	for _, replica := range h.replicas {
 		require.Zero(h.t, replica.stop(h.t))
@@ -94,8 +93,8 @@ func (h *house) close() {
 	require.Zero(h.t, letters.Ready, "L5: the queue of dead letters is empty")
 }
 
-// left says what is not over yet.
-func (h *house) left() (text string) {
+// left describes open executions, queue entries and unpublished messages.
+func (h *cluster) left() (text string) {
 	h.t.Helper()
 	require.NoError(h.t, h.store.Pool().QueryRow(testkit.Context(h.t), `SELECT concat_ws(', ',
 		(SELECT count(*) || ' executions' || coalesce(string_agg(format(E'\n%s %s attempt %s worker %s %s', id, status, attempt, worker, action_ref), ''), '')
@@ -113,45 +112,45 @@ func (s *stage) letters(where string) string {
 	return fmt.Sprint(text, err)
 }
 
-// said is how often the replicas have said something, all together.
-func (h *house) said(text string) (times int) {
+// logged counts the log lines of all replicas with a text.
+func (h *cluster) logged(text string) (times int) {
 	for _, replica := range h.replicas {
 		times += strings.Count(replica.log.String(), text)
 	}
 	return times
 }
 
-// scene is a part of a house with actions and workers of its own.
-type scene struct {
+// scenario is a part of a cluster with its own actions and workers.
+type scenario struct {
 	*stage
 
-	house *house
-	label string
-	dir   string // where its actions write and wait
+	cluster *cluster
+	label   string
+	dir     string // where its actions write and wait
 }
 
-func (h *house) scene(t *testing.T, name string) *scene {
+func (h *cluster) scenario(t *testing.T, name string) *scenario {
 	own := *h.stage
 	own.t, own.asked = t, nil
-	return &scene{stage: &own, house: h, label: strings.ToLower(name), dir: t.TempDir()}
+	return &scenario{stage: &own, cluster: h, label: strings.ToLower(name), dir: t.TempDir()}
 }
 
-// disturb is what happens in the middle of every scene.
-func (c *scene) disturb() {
-	c.house.entering.Lock()
-	defer c.house.entering.Unlock()
-	c.house.disturb(c.t)
+// disturb causes the fault in the scenario.
+func (c *scenario) disturb() {
+	c.cluster.entering.Lock()
+	defer c.cluster.entering.Unlock()
+	c.cluster.disturb(c.t)
 }
 
-// undisturbed does what no scene may disturb meanwhile.
-func (c *scene) undisturbed(do func()) {
-	c.house.entering.RLock()
-	defer c.house.entering.RUnlock()
+// undisturbed calls do without faults of other scenarios.
+func (c *scenario) undisturbed(do func()) {
+	c.cluster.entering.RLock()
+	defer c.cluster.entering.RUnlock()
 	do()
 }
 
-// connectionsOf are the broker's names for the connections of a worker of the scene.
-func (c *scene) connectionsOf(worker string) (names []string) {
+// connectionsOf returns the broker's names of the connections of a worker.
+func (c *scenario) connectionsOf(worker string) (names []string) {
 	c.t.Helper()
 	for _, connection := range c.connections(c.t) {
 		if strings.HasPrefix(connection.Properties.Name, "w-"+c.label+"-"+worker) {
@@ -161,9 +160,8 @@ func (c *scene) connectionsOf(worker string) (names []string) {
 	return names
 }
 
-// hearsAgain waits until a worker whose connections were cut consumes with others and
-// has said so, as placement wants it.
-func (c *scene) hearsAgain(worker string, cut []string) {
+// awaitReconnect waits until a worker with cut connections consumes with new ones and placement accepts it.
+func (c *scenario) awaitReconnect(worker string, cut []string) {
 	c.t.Helper()
 	name := "w-" + c.label + "-" + worker
 	c.await(func() bool {
@@ -179,16 +177,15 @@ func (c *scene) hearsAgain(worker string, cut []string) {
 	c.await(func() bool {
 		return c.count(`SELECT count(*) FROM worker WHERE id = $1 AND status = 'active' AND heartbeat_seen > $2`, id,
 			heard) == 1
-	}, "%s says that it hears", name)
-	c.await(func() bool { // it may have been cut off for long enough to be suspected
+	}, "%s sends a heartbeat", name)
+	c.await(func() bool { // the cut may have been long enough for a suspicion
 		return c.count(`SELECT count(*) FROM worker w JOIN worker_probe p ON p.worker = w.id
 			WHERE w.id = $1 AND w.suspect_since IS NULL AND p.failures = 0 AND p.at > $2`, id, heard) == 1
 	}, "%s is not suspected", name)
 }
 
-// action makes an action that is a process of its own: it writes down that it was
-// started, and ends when the scene lets it.
-func (c *scene) action(name string, options ...func(*testkit.ActionRow)) testkit.ActionRow {
+// action inserts an action with a process: it records its start and ends after open.
+func (c *scenario) action(name string, options ...func(*testkit.ActionRow)) testkit.ActionRow {
 	c.t.Helper()
 	path := filepath.Join(c.dir, "run.sh")
 	text := fmt.Sprintf("#!/bin/sh\ncd '%s' && echo \"$ATTUNE_EXEC_ID\" >> starts\nwhile [ -e run.sh ] && [ ! -e open ]; do sleep 0.1; done\n", c.dir)
@@ -198,23 +195,22 @@ func (c *scene) action(name string, options ...func(*testkit.ActionRow)) testkit
 	}}, options...)...)
 }
 
-// open lets the processes of the scene end.
-func (c *scene) open() {
+// open lets the processes of the scenario end.
+func (c *scenario) open() {
 	c.t.Helper()
 	require.NoError(c.t, os.WriteFile(filepath.Join(c.dir, "open"), nil, 0o600))
 }
 
-// starts is how often a process was started for an execution.
-func (c *scene) starts(id int64) int { return c.allStarts()[id] }
+// starts counts the processes of an execution.
+func (c *scenario) starts(id int64) int { return c.allStarts()[id] }
 
-func (c *scene) allStarts() map[int64]int {
+func (c *scenario) allStarts() map[int64]int {
 	c.t.Helper()
 	return startsIn(c.t, filepath.Join(c.dir, "starts"))
 }
 
-// begun waits until the processes of all of these run, which is a moment after their
-// rows say so.
-func (c *scene) begun(ids ...int64) {
+// begun waits until the processes of these executions run, which is shortly after the update of their rows.
+func (c *scenario) begun(ids ...int64) {
 	c.t.Helper()
 	c.reach(attune.StatusRunning, ids...)
 	path := filepath.Join(c.dir, "starts")
@@ -226,20 +222,19 @@ func (c *scene) begun(ids ...int64) {
 	}, "the processes of %d run", ids)
 }
 
-// retries has an action repeated so many times.
+// retries sets the retries of an action.
 func retries(n int32) func(*testkit.ActionRow) {
 	return func(a *testkit.ActionRow) { a.MaxRetries = n }
 }
 
-// unhurried has an action lie at a worker for as long as that likes.
+// unhurried lets executions of an action wait long at a worker.
 func unhurried(a *testkit.ActionRow) {
 	seconds := int32(120)
 	a.ScheduledTimeoutSeconds = &seconds
 }
 
-// fake starts a worker of the scene as a stranger would write one; one that fences
-// says that it refuses what was moved away from it.
-func (c *scene) fake(fences bool, cfg testkit.FakeWorkerConfig) *testkit.FakeWorker {
+// fake starts a foreign worker of the scenario. With fences it announces that it fences attempts.
+func (c *scenario) fake(fences bool, cfg testkit.FakeWorkerConfig) *testkit.FakeWorker {
 	c.t.Helper()
 	cfg.AMQPURL, cfg.DatabaseURL, cfg.HeartbeatInterval = c.AMQP, c.Database, 200*time.Millisecond
 	cfg.Concurrency = max(cfg.Concurrency, 5)
@@ -249,40 +244,36 @@ func (c *scene) fake(fences bool, cfg testkit.FakeWorkerConfig) *testkit.FakeWor
 	return testkit.StartFakeWorker(c.t, cfg)
 }
 
-// hire starts a worker of the scene in this process.
-func (c *scene) hire(name string) *worker.Worker {
+// startWorker starts a worker of the scenario in this process.
+func (c *scenario) startWorker(name string) *worker.Worker {
 	c.t.Helper()
-	c.house.entering.RLock()
-	defer c.house.entering.RUnlock()
+	c.cluster.entering.RLock()
+	defer c.cluster.entering.RUnlock()
 	name = "w-" + c.label + "-" + name
-	w, err := worker.New(worker.Config{
+	return c.startWorkerWith(worker.Config{
 		Name: name, MaxConcurrent: 4, HeartbeatInterval: 200 * time.Millisecond,
 		Labels: map[string]string{"scene": c.label},
-	}, worker.Deps{Store: c.store, Broker: c.connect(name), Logger: testkit.Logger(c.t)})
-	require.NoError(c.t, err)
-	require.NoError(c.t, w.Start(testkit.Context(c.t)))
-	c.t.Cleanup(w.Stop)
-	return w
+	})
 }
 
-// employ starts a worker of the scene as a process.
-func (c *scene) employ(name string, settings ...string) *process {
+// startWorkerProcess starts a worker of the scenario as a process.
+func (c *scenario) startWorkerProcess(name string, settings ...string) *process {
 	c.t.Helper()
-	c.house.entering.RLock()
-	defer c.house.entering.RUnlock()
+	c.cluster.entering.RLock()
+	defer c.cluster.entering.RUnlock()
 	return c.process("w-"+c.label+"-"+name, append(settings, "ATTUNE__WORKER__LABELS__SCENE="+c.label,
 		"ATTUNE__MESSAGE_QUEUE__RABBITMQ__RECONNECT_DELAY_SECS=1")...)
 }
 
-// await waits for what has to happen.
-func (c *scene) await(condition func() bool, what string, args ...any) {
+// await waits for a condition.
+func (c *scenario) await(condition func() bool, what string, args ...any) {
 	c.t.Helper()
 	testkit.Eventually(c.t, condition, 60*time.Second, "%s",
-		lazily(func() string { return fmt.Sprintf(what, args...) + "\n" + c.tell() }))
+		lazily(func() string { return fmt.Sprintf(what, args...) + "\n" + c.describe() }))
 }
 
-// tell describes the executions of the scene, for a test that fails.
-func (c *scene) tell() string {
+// describe describes the executions of the scenario.
+func (c *scenario) describe() string {
 	var text string
 	err := c.store.Pool().QueryRow(testkit.Context(c.t), `
 		SELECT coalesce(string_agg(concat_ws(' ', id, original_execution, status, attempt, worker, result::text), E'\n' ORDER BY id), 'none')
@@ -290,8 +281,8 @@ func (c *scene) tell() string {
 	return fmt.Sprint(text, err)
 }
 
-// reach waits until all of these have a status.
-func (c *scene) reach(status attune.Status, ids ...int64) {
+// reach waits until all executions have a status.
+func (c *scenario) reach(status attune.Status, ids ...int64) {
 	c.t.Helper()
 	c.await(func() bool {
 		return c.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = $2`, ids,
@@ -299,8 +290,8 @@ func (c *scene) reach(status attune.Status, ids ...int64) {
 	}, "all of %d are %s", ids, status)
 }
 
-// oneOf waits until an execution has one of these statuses, and returns which.
-func (c *scene) oneOf(id int64, statuses ...attune.Status) (status attune.Status) {
+// oneOf waits until an execution has one of the statuses, and returns it.
+func (c *scenario) oneOf(id int64, statuses ...attune.Status) (status attune.Status) {
 	c.t.Helper()
 	c.await(func() bool {
 		status = testkit.StatusOf(c.t, c.store, id)
@@ -309,8 +300,8 @@ func (c *scene) oneOf(id int64, statuses ...attune.Status) (status attune.Status
 	return status
 }
 
-// among lists those of some executions that have a status.
-func (c *scene) among(ids []int64, status attune.Status) (some []int64) {
+// among returns the executions with a status.
+func (c *scenario) among(ids []int64, status attune.Status) (some []int64) {
 	c.t.Helper()
 	for _, id := range ids {
 		if testkit.StatusOf(c.t, c.store, id) == status {
@@ -320,53 +311,40 @@ func (c *scene) among(ids []int64, status attune.Status) (some []int64) {
 	return some
 }
 
-// settled waits until everything of the scene has ended and been given back, and
-// asks that it is told as the rows have it (S14).
-func (c *scene) settled() {
+// settled waits until all executions of the scenario have ended and released their slots.
+func (c *scenario) settled() {
 	c.t.Helper()
 	c.await(func() bool {
 		return c.count(`SELECT count(*) FROM execution e WHERE action_ref LIKE $1 || '.%' AND (e.finished_status IS NULL OR EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id))`, c.label) == 0 &&
 			c.count(`SELECT count(*) FROM execution_retry r JOIN execution e ON e.id = r.execution
 				WHERE r.waiting AND e.action_ref LIKE $1 || '.%'`, c.label) == 0
-	}, "L2, L3: everything of %s ends and is given back", c.label)
+	}, "L2, L3: all executions of %s end and release their slots", c.label)
 }
 
-// requireTold asks that the end of an execution was told as its row has it.
-func (c *scene) requireTold(ids ...int64) {
-	c.t.Helper()
-	for _, id := range ids {
-		testkit.Eventually(c.t, func() bool { return len(c.told.of(id)) > 0 }, 20*time.Second,
-			"S14: the end of execution %d is told", id)
-		require.Equal(c.t, []string{string(testkit.StatusOf(c.t, c.store, id))}, c.told.of(id),
-			"S14: what is told of execution %d", id)
-	}
-}
-
-// course is how an execution and its repetitions went: the status and the attempt
-// of each.
-func (c *scene) course(id int64) (text string) {
+// attempts returns the status and the attempt of an execution and of its retries.
+func (c *scenario) attempts(id int64) (text string) {
 	c.t.Helper()
 	require.NoError(c.t, c.store.Pool().QueryRow(testkit.Context(c.t), `SELECT string_agg(status || ' ' || attempt, ', ' ORDER BY id)
 		FROM execution WHERE coalesce(original_execution, id) = $1`, id).Scan(&text))
 	return text
 }
 
-// repetition is the newest repetition of an execution.
-func (c *scene) repetition(id int64) int64 {
+// retry returns the newest retry of an execution.
+func (c *scenario) retry(id int64) int64 {
 	c.t.Helper()
 	return int64(c.count(`SELECT max(id) FROM execution WHERE original_execution = $1`, id))
 }
 
-// lost is what was decided about an execution that its worker did not do.
-func (c *scene) lost(id int64) (text string) {
+// lost returns the decisions about a lost execution.
+func (c *scenario) lost(id int64) (text string) {
 	c.t.Helper()
 	require.NoError(c.t, c.store.Pool().QueryRow(testkit.Context(c.t), `SELECT coalesce(string_agg(cause || ' ' || outcome, ', ' ORDER BY id), 'nothing')
 		FROM lost_work WHERE execution = $1`, id).Scan(&text))
 	return text
 }
 
-// result is what the row of an execution says.
-func (c *scene) result(id int64) map[string]any {
+// result returns the result of an execution.
+func (c *scenario) result(id int64) map[string]any {
 	c.t.Helper()
 	var raw []byte
 	require.NoError(c.t,
@@ -376,15 +354,15 @@ func (c *scene) result(id int64) map[string]any {
 	return result
 }
 
-// late are the writes about an execution that were refused and kept.
-func (c *scene) late(id int64) (text string) {
+// late returns the refused late writes of an execution.
+func (c *scenario) late(id int64) (text string) {
 	c.t.Helper()
 	require.NoError(c.t, c.store.Pool().QueryRow(testkit.Context(c.t), `SELECT coalesce(string_agg(old_status || ' stays, not ' || refused_status, ', ' ORDER BY id), 'none')
 		FROM late_write WHERE execution = $1`, id).Scan(&text))
 	return text
 }
 
-// until is a wait that ends with the job, for what fake workers do.
+// until makes jobs of fake workers wait for the gate.
 func until(gate <-chan struct{}) func(context.Context, testkit.Job) testkit.Answer {
 	return func(ctx context.Context, _ testkit.Job) testkit.Answer {
 		select {

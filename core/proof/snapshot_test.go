@@ -14,7 +14,7 @@ import (
 // slowCourse is less than the age at which rows of the outbox violate an invariant.
 const slowCourse = 20 * time.Second
 
-// check compares the two worlds: every status, every holder, every line.
+// check compares the two worlds: every status, every holder, every queue.
 func (m *machine) check(*rapid.T) {
 	require.Equal(m.t, m.expected(), m.found())
 	dispatched, _ := m.sent.take(m.tb)
@@ -26,22 +26,22 @@ func (m *machine) check(*rapid.T) {
 		require.Equal(m.t, e.admitted == 1, m.held[id], "S1: execution %d is dispatched with its admission", id)
 	}
 	if len(m.model.notes) == 0 {
-		if time.Since(m.begun) > slowCourse { // nobody publishes the outbox here
+		if time.Since(m.begun) > slowCourse { // this test publishes no outbox
 			testkit.Exec(m.tb, m.store, `UPDATE outbox SET created = now()`)
 		}
 		testkit.Invariants(m.tb, m.store)
 	}
 }
 
-// picture is a world in words, so that a difference can be read.
-type picture struct {
+// snapshot is a world as text, so that a difference can be read.
+type snapshot struct {
 	Executions map[int64]string
 	Lines      map[place][]int64
 	Active     map[place]int
 }
 
-func (m *machine) expected() picture {
-	p := picture{Executions: map[int64]string{}, Lines: map[place][]int64{}, Active: map[place]int{}}
+func (m *machine) expected() snapshot {
+	p := snapshot{Executions: map[int64]string{}, Lines: map[place][]int64{}, Active: map[place]int{}}
 	for id, e := range m.model.all {
 		p.Executions[id] = e.status
 		if e.holds {
@@ -61,8 +61,8 @@ func (m *machine) expected() picture {
 	return p
 }
 
-func (m *machine) found() picture {
-	p := picture{Executions: map[int64]string{}, Lines: map[place][]int64{}, Active: map[place]int{}}
+func (m *machine) found() snapshot {
+	p := snapshot{Executions: map[int64]string{}, Lines: map[place][]int64{}, Active: map[place]int{}}
 	var raw []byte
 	require.NoError(m.t, m.store.Pool().QueryRow(testkit.Context(m.tb.TB), `SELECT jsonb_build_object(
 		'executions', (SELECT jsonb_object_agg(id, status::text || CASE WHEN EXISTS (SELECT FROM execution_holder h WHERE h.execution = execution.id) THEN ' holds' ELSE '' END) FROM execution),
