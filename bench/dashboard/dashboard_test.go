@@ -17,10 +17,10 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 
 // bundle is an installation and a dashboard with one session on it.
 type bundle struct {
-	t       *testing.T
-	observer  *store.Store
-	session *store.Store
-	monitor *alerting.Reader
+	t        *testing.T
+	observer *store.Store
+	session  *store.Store
+	monitor  *alerting.Reader
 }
 
 func setup(t *testing.T, size Size) *bundle {
