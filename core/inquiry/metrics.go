@@ -6,17 +6,16 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Metrics are the measurements of questions. A nil *Metrics measures nothing.
+// Metrics are the metrics of inquiries. A nil *Metrics measures nothing.
 type Metrics struct {
-	open      *prometheus.GaugeVec // without labels: a number that is not known is not shown
+	open      *prometheus.GaugeVec // without labels, so that Reset hides an unknown number
 	oldest    *prometheus.GaugeVec
 	late      *prometheus.GaugeVec
 	responses prometheus.Counter
 	endings   *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics. A nil registerer gives metrics that nobody
-// collects.
+// NewMetrics registers the metrics, unless registerer is nil.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, nil)
@@ -53,7 +52,7 @@ func (m *Metrics) count(row store.CountOpenInquiriesRow) {
 	m.late.WithLabelValues().Set(float64(row.Late))
 }
 
-// unknown shows no numbers, since they are not known.
+// unknown hides the numbers of the last count.
 func (m *Metrics) unknown() {
 	if m == nil {
 		return
