@@ -19,7 +19,7 @@ func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
 	var ids []int64
 	for _, c := range s.courses {
 		if c.before != nil && c.source != nil && c.broken == "" && len(c.happened) == 1 &&
-			c.happened[0].Kind == workflow.Looked {
+			c.happened[0].Kind == workflow.Rechecked {
 			looked, ids = append(looked, c), append(ids, c.id)
 		}
 	}

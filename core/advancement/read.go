@@ -234,7 +234,7 @@ func (c *course) listen(row store.ReadWorkflowsRow) {
 		c.happen(workflow.TimedOut)
 	}
 	if len(c.happened) == 0 {
-		c.happen(workflow.Looked)
+		c.happen(workflow.Rechecked)
 	}
 }
 

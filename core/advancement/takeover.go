@@ -61,7 +61,7 @@ func (c *course) replay(decide func() error) error {
 		switch {
 		case len(heard) > 0:
 		case c.plan.More: // the rest may exist already
-			heard = []workflow.Happening{{Kind: workflow.Looked}}
+			heard = []workflow.Happening{{Kind: workflow.Rechecked}}
 		case c.canceling:
 			heard = c.cancelled(&whole)
 		default:

@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// ParseTaskGraph reads the definition of a workflow that was started: what TaskGraph
-// gave, or what others wrote there. In what others wrote the tasks are in the order
-// of their names, and vars, output map and cancellation are not there: they are those
-// of rest if that is not nil. The error is a *MistakesError if it cannot be run.
+// ParseTaskGraph reads the definition of a started workflow, of TaskGraph or of another service. The latter has no
+// order of tasks, which are then sorted by name, and no vars, output map and cancellation, which are then those of rest
+// unless it is nil. The error is a *MistakesError if the definition cannot run.
 func ParseTaskGraph(stored []byte, rest *Definition) (*Definition, error) {
 	var g taskGraph
 	if err := decode(stored, &g); err != nil {
@@ -43,14 +42,14 @@ func ParseTaskGraph(stored []byte, rest *Definition) (*Definition, error) {
 	return ParseJSON(again)
 }
 
-// decode reads JSON and keeps numbers as they are written.
+// decode reads JSON and keeps every digit of its numbers.
 func decode(raw []byte, to any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	return decoder.Decode(to)
 }
 
-// task is a node in the form of definitions.
+// task converts a node to the form of definitions.
 func (n graphNode) task() storedTask {
 	t := storedTask{
 		Name: n.Name, Type: n.Type, Action: n.Action, Input: n.Input, PermissionSets: n.PermissionSets,
@@ -71,7 +70,7 @@ func (n graphNode) task() storedTask {
 	return t
 }
 
-// UnmarshalJSON reads a node; null permission sets are not the same as none.
+// UnmarshalJSON distinguishes null permission sets from missing ones.
 func (n *graphNode) UnmarshalJSON(raw []byte) error {
 	type plain graphNode
 	if err := decode(raw, (*plain)(n)); err != nil {
@@ -87,7 +86,7 @@ func (n *graphNode) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads an assignment; older ones call the value expression.
+// UnmarshalJSON also reads the value of older assignments, whose key is expression.
 func (a *graphAssign) UnmarshalJSON(raw []byte) error {
 	var stored struct {
 		Name       string `json:"name"`
@@ -95,7 +94,7 @@ func (a *graphAssign) UnmarshalJSON(raw []byte) error {
 		Expression any    `json:"expression"`
 	}
 	if err := decode(raw, &stored); err != nil {
-		return fmt.Errorf("read what is published: %w", err)
+		return fmt.Errorf("read an assignment: %w", err)
 	}
 	a.Name, a.Value = stored.Name, stored.Value
 	if a.Value == nil {

@@ -323,14 +323,14 @@ func TestAStateThatNothingFollowsFromDoesNotHang(t *testing.T) {
 - {name: b, action: core.b, join: 1}
 `)
 	w.state.Tasks["b"] = &workflow.TaskState{Status: workflow.TaskWaiting}
-	w.tell(workflow.Happening{Kind: workflow.Looked})
+	w.tell(workflow.Happening{Kind: workflow.Rechecked})
 	w.hasEnded(completed)
 
 	w = newWorld(t, `
 - {name: a, action: core.a}
 `)
 	w.state.Tasks["a"] = &workflow.TaskState{Status: workflow.TaskRunning, Total: 1, Next: 1}
-	w.tell(workflow.Happening{Kind: workflow.Looked})
+	w.tell(workflow.Happening{Kind: workflow.Rechecked})
 	w.hasEnded(completed)
 }
 

@@ -299,7 +299,7 @@ func TestItDoesNotMatterHowManyThingsAreToldAtATime(t *testing.T) {
 		one.tell(tape[0])
 		for one.end == nil && len(tape) < 2000 {
 			h := workflow.Happening{Kind: rapid.SampledFrom([]workflow.HappeningKind{
-				workflow.Looked, workflow.Paused, workflow.Resumed, workflow.ChildEnded, workflow.ChildEnded,
+				workflow.Rechecked, workflow.Paused, workflow.Resumed, workflow.ChildEnded, workflow.ChildEnded,
 				workflow.ChildEnded,
 			}).Draw(rt, "what")}
 			if rapid.IntRange(0, 60).Draw(rt, "breaks off") == 0 {
@@ -385,7 +385,7 @@ func TestDecideIsAFunction(t *testing.T) {
 				require.Equal(rt, first, w.decide(w.state, happened))
 			}
 			w.apply(first)
-			happened = []workflow.Happening{{Kind: workflow.Looked}}
+			happened = []workflow.Happening{{Kind: workflow.Rechecked}}
 			if open := w.openKeys(); len(open) > 0 {
 				happened = append(happened, drawn.end(rt, w, rapid.SampledFrom(open).Draw(rt, "which")))
 			}
