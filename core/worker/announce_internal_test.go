@@ -163,7 +163,7 @@ func TestCompletionsGoTogetherWhileAnEngineReadsThem(t *testing.T) {
 		a.batches = &batchReaders{broker: wire}
 		a.add(t.Context(), ended)
 		waiting := a.take()
-		wire.state, a.batches.asked = broker.QueueState{Exists: true}, time.Time{}
+		wire.state, a.batches.readAt = broker.QueueState{Exists: true}, time.Time{}
 		require.Equal(t, []string{single, single}, kinds(a.readable(t.Context(), waiting)))
 	})
 }

@@ -51,7 +51,7 @@ type Config struct {
 	// CancelPoll is the interval at which the rows of running executions are read for cancels whose
 	// message was lost.
 	CancelPoll time.Duration
-	// Capabilities are announced besides the worker's own, which override them. Exceptions are
+	// Capabilities are announced with the worker's own, which override them. Exceptions are
 	// runtime_versions and detected_interpreters: the worker detects them only if they are not
 	// given.
 	Capabilities map[string]any

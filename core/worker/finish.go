@@ -101,7 +101,7 @@ func (f *finisher) write(ctx context.Context, list []ending, uncertain bool) boo
 		},
 		Failed: func(ctx context.Context, e *ends, failure batch.Failure) {
 			f.metrics.failed("finish")
-			f.logger.WarnContext(ctx, "Ends could not be written yet", "executions", len(e.list), "error", failure.Err)
+			f.logger.WarnContext(ctx, "Ends not written, retrying", "executions", len(e.list), "error", failure.Err)
 			e.uncertain = e.uncertain || failure.Verdict == batch.Again
 		},
 		Split: func(e *ends, _ batch.Failure) (parts []*ends) {
@@ -199,7 +199,7 @@ func (f *finisher) wonBefore(ctx context.Context, open map[int64]ending) ([]anno
 	}
 	rows, err := f.store.ReadRunStates(ctx, ids)
 	if err != nil {
-		return nil, fmt.Errorf("read how %d executions ended: %w", len(ids), err)
+		return nil, fmt.Errorf("read the results of %d executions: %w", len(ids), err)
 	}
 	var ended []announcement
 	for _, row := range rows {
@@ -238,17 +238,5 @@ func signal(wake chan struct{}) {
 	select {
 	case wake <- struct{}{}:
 	default:
-	}
-}
-
-// sleep pauses; false means that the context ended.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
