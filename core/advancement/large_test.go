@@ -75,7 +75,7 @@ func tooLarge(t *testing.T, w *world) {
 	w.run()
 	status, result := w.outcome(id)
 	require.Equal(t, attune.StatusFailed, status)
-	require.Contains(t, result["error"], "keep large results elsewhere")
+	require.Contains(t, result["error"], "store large results elsewhere")
 	require.Equal(t, 34, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE status = 'completed'`))
 }
 

@@ -14,7 +14,7 @@ import (
 
 // findMade removes children from the plan that another engine created before they were due. It
 // requests the waiting ones; the next batch reads the ended ones.
-func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error {
+func (s *Step) findMade(ctx context.Context, q *store.Queries, c *advance) error {
 	if c.plan == nil {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error 
 	}
 	rows, err := q.ReadMadeTasks(ctx, tasks, indexes, c.id)
 	if err != nil {
-		return fmt.Errorf("look for %d children of workflow %d: %w", len(tasks), c.id, err)
+		return fmt.Errorf("find %d children of workflow %d: %w", len(tasks), c.id, err)
 	}
 	made := map[workflow.Child]bool{}
 	again := Order{Workflow: c.id}
@@ -55,7 +55,7 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error 
 }
 
 // requestMade requests the children of another engine when they are due.
-func (c *course) requestMade(batch *scheduler.Batch) {
+func (c *advance) requestMade(batch *scheduler.Batch) {
 	for _, head := range c.made {
 		// database rows always encode
 		if m, err := admission.NudgeMessage(head, batch.Now(), batch.Source()); err == nil {

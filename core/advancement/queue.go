@@ -23,11 +23,11 @@ const (
 // key identifies the subject of an order.
 type key struct{ start, workflow int64 }
 
-func keyOf(order Order) key { return key{order.Start, order.Workflow} }
+func keyOf(order Order) key { return key{start: order.Start, workflow: order.Workflow} }
 
-// line is the queue of waiting orders, each workflow once, in order of arrival. Failing workflows
-// wait for their retry and run alone, so that they delay no others. It is safe for concurrent use.
-type line struct {
+// queue has the waiting orders, each workflow once, in order of arrival. Failing workflows wait for their retry and run
+// alone, so that they delay no others. It is safe for concurrent use.
+type queue struct {
 	wake, wakeTroubled chan struct{}
 
 	mu      sync.Mutex
@@ -44,13 +44,13 @@ type trouble struct {
 	next                 time.Time
 }
 
-func newLine() *line {
-	return &line{wake: make(chan struct{}, 1), wakeTroubled: make(chan struct{}, 1), orders: map[key]*Order{},
+func newQueue() *queue {
+	return &queue{wake: make(chan struct{}, 1), wakeTroubled: make(chan struct{}, 1), orders: map[key]*Order{},
 		trouble: map[key]*trouble{}}
 }
 
 // add appends an order, or merges it into the one for the same workflow.
-func (l *line) add(order Order) {
+func (l *queue) add(order Order) {
 	l.mu.Lock()
 	k := keyOf(order)
 	if known := l.orders[k]; known != nil {
@@ -69,7 +69,7 @@ func (l *line) add(order Order) {
 }
 
 // take removes the next orders of workflows that are not failing.
-func (l *line) take() (taken []Order) {
+func (l *queue) take() (taken []Order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keys = slices.DeleteFunc(l.keys, func(k key) bool {
@@ -85,7 +85,7 @@ func (l *line) take() (taken []Order) {
 
 // takeTroubled removes the next order of a failing workflow that is due. If there is none, again is
 // the delay until the next one.
-func (l *line) takeTroubled(now time.Time) (taken []Order, again time.Duration) {
+func (l *queue) takeTroubled(now time.Time) (taken []Order, again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	again = time.Hour
@@ -107,7 +107,7 @@ func (l *line) takeTroubled(now time.Time) (taken []Order, again time.Duration) 
 }
 
 // done forgets the failures of advanced workflows.
-func (l *line) done(orders []Order) {
+func (l *queue) done(orders []Order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, order := range orders {
@@ -117,7 +117,7 @@ func (l *line) done(orders []Order) {
 
 // postpone schedules a retry of an order and returns the pause: none for an order to end now,
 // hopeless for one that could not be ended either.
-func (l *line) postpone(order Order, verdict batch.Verdict, cause error, now time.Time) time.Duration {
+func (l *queue) postpone(order Order, verdict batch.Verdict, cause error, now time.Time) time.Duration {
 	l.mu.Lock()
 	k := keyOf(order)
 	t := l.trouble[k]
@@ -128,7 +128,7 @@ func (l *line) postpone(order Order, verdict batch.Verdict, cause error, now tim
 		t = &trouble{}
 		l.trouble[k] = t
 	}
-	pause := t.note(verdict, cause)
+	pause := t.record(verdict, cause)
 	t.next = now.Add(pause)
 	l.mu.Unlock()
 	order.Broken = ""
@@ -136,8 +136,8 @@ func (l *line) postpone(order Order, verdict batch.Verdict, cause error, now tim
 	return pause
 }
 
-// note records one more failure and returns the pause.
-func (t *trouble) note(verdict batch.Verdict, cause error) time.Duration {
+// record counts one more failure and returns the pause.
+func (t *trouble) record(verdict batch.Verdict, cause error) time.Duration {
 	n := 0
 	switch verdict {
 	case batch.Slow:
@@ -162,7 +162,7 @@ func (t *trouble) note(verdict batch.Verdict, cause error) time.Duration {
 }
 
 // stuck counts the workflows that can be neither advanced nor ended.
-func (l *line) stuck() int {
+func (l *queue) stuck() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
@@ -175,7 +175,7 @@ func (l *line) stuck() int {
 }
 
 // len is the number of workflows with orders.
-func (l *line) len() int {
+func (l *queue) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.keys)
