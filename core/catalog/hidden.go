@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"regexp"
 
 	"github.com/attune-go/attune/core/pack"
@@ -12,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// veil says which parts of a column are secret: all that a schema before or after the application
-// marks. A value does not become public because the same application removes its mark.
+// veil has the secret parts of a column: all that a schema before or after the application marks. A value does not
+// become public because the same application removes its mark.
 type veil struct {
 	schemas []*schema.Schema
 	// unknown says that a schema is unreadable or missing, so that every part may be secret.
@@ -103,54 +102,27 @@ func (v *veil) hide(value any) any {
 	return value
 }
 
-// readFormer reads the former targets of rules' parameters, where the files name others now.
+// readFormer reads the former actions and triggers of rules for which the files name others now.
 func (w *world) readFormer(ctx context.Context, q *store.Queries) error {
 	w.former = map[pack.Kind]map[string]any{pack.KindAction: {}, pack.KindTrigger: {}}
-	actions, triggers := w.formerRefs(pack.KindAction, "action_ref"), w.formerRefs(pack.KindTrigger, "trigger_ref")
-	if len(actions) > 0 {
-		rows, err := q.CatalogActionRows(ctx, actions)
-		if err != nil {
-			return fmt.Errorf("read %d actions of rules: %w", len(actions), err)
-		}
-		for _, r := range rows {
-			if err := w.putFormer(pack.KindAction, r.Ref, r.Doc); err != nil {
-				return err
+	former := &world{rows: map[pack.Kind]map[string]row{}}
+	for kind, column := range map[pack.Kind]string{pack.KindAction: "action_ref", pack.KindTrigger: "trigger_ref"} {
+		var refs []string
+		for _, rule := range w.rows[pack.KindRule] {
+			ref, _ := rule.doc[column].(string)
+			if _, read := w.rows[kind][ref]; ref != "" && !read {
+				refs = append(refs, ref)
 			}
 		}
-	}
-	if len(triggers) > 0 {
-		rows, err := q.CatalogTriggers(ctx, triggers)
-		if err != nil {
-			return fmt.Errorf("read %d triggers of rules: %w", len(triggers), err)
+		if len(refs) == 0 {
+			continue
 		}
-		for _, r := range rows {
-			if err := w.putFormer(pack.KindTrigger, r.Ref, r.Doc); err != nil {
-				return err
-			}
+		if err := former.read(ctx, q, kind, refs); err != nil {
+			return err
+		}
+		for ref, r := range former.rows[kind] {
+			w.former[kind][ref] = r.doc["param_schema"]
 		}
 	}
-	return nil
-}
-
-// formerRefs are the unread refs of rules in a column.
-func (w *world) formerRefs(kind pack.Kind, column string) []string {
-	var refs []string
-	for _, rule := range w.rows[pack.KindRule] {
-		ref, _ := rule.doc[column].(string)
-		if _, read := w.rows[kind][ref]; ref != "" && !read {
-			refs = append(refs, ref)
-		}
-	}
-	return refs
-}
-
-func (w *world) putFormer(kind pack.Kind, ref string, doc []byte) error {
-	var columns struct {
-		ParamSchema any `json:"param_schema"`
-	}
-	if err := json.Unmarshal(doc, &columns); err != nil {
-		return fmt.Errorf("read the %s %s: %w", kind, ref, err)
-	}
-	w.former[kind][ref] = columns.ParamSchema
 	return nil
 }

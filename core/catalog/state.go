@@ -106,7 +106,6 @@ func (s state) fields() [][2]string {
 	}
 }
 
-// difference lists the changed fields.
 func difference(was, wanted state) []FieldChange {
 	changes := []FieldChange{}
 	before := was.fields()

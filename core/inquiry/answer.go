@@ -117,8 +117,7 @@ func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 	}
 	done := &Answered{
 		Inquiry: a.Inquiry, Execution: facts.Execution, ActionRef: facts.ActionRef, Prompt: facts.Prompt,
-		Response: given.public,
-		At:       facts.Now.UTC(), Identity: identity, Completed: facts.OnlyAsks,
+		Response: given.public, At: facts.Now.UTC(), Identity: identity, Completed: facts.OnlyAsks,
 	}
 	settled, err := settle(ctx, tx, []int64{a.Inquiry}, a.Source, secret.Keyring{}) // the answer is sealed already
 	if err != nil {
@@ -156,7 +155,6 @@ func identify(ctx context.Context, tx *store.Tx, a Answer) (int64, error) {
 	return row.ID, nil
 }
 
-// write stores a valid answer.
 func write(ctx context.Context, tx *store.Tx, f *store.InquiryFactsRow, a Answer, given *response,
 	identity int64) error {
 	n, err := tx.RespondInquiry(ctx, store.RespondInquiryParams{

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/schema"
 )
@@ -109,13 +110,12 @@ func answerField(name string, raw json.RawMessage) (field AnswerField, position 
 		raw = json.RawMessage("{}")
 	}
 	var text fieldText
-	if decode(raw, &text) != nil {
+	if exactjson.Decode(raw, &text) != nil {
 		text = fieldText{}
 	}
 	field = AnswerField{
 		Name: name, About: cmp.Or(text.Description, text.Label, text.Title), Required: text.Required == true,
-		Secret: text.Secret,
-		kinds:  kindsOf(text.Type),
+		Secret: text.Secret, kinds: kindsOf(text.Type),
 	}
 	if one, err := json.Marshal(map[string]any{"type": "object",
 		"properties": map[string]json.RawMessage{name: raw}}); err == nil {
@@ -124,8 +124,8 @@ func answerField(name string, raw json.RawMessage) (field AnswerField, position 
 	switch {
 	case len(text.Enum) > 0:
 		for _, value := range text.Enum {
-			field.Choices, field.values = append(field.Choices, expr.Text(expr.Value(value))), append(field.values,
-				value)
+			field.Choices = append(field.Choices, expr.Text(expr.Value(value)))
+			field.values = append(field.values, value)
 		}
 	case slices.Equal(field.kinds, []string{"boolean"}):
 		field.Choices, field.values = []string{"yes", "no"}, []any{true, false}
@@ -133,13 +133,6 @@ func answerField(name string, raw json.RawMessage) (field AnswerField, position 
 	field.Words = text.words(field.kinds, field.Choices)
 	field.Default = field.written(text.Default)
 	return field, text.Position
-}
-
-// decode reads JSON and keeps every digit of its numbers.
-func decode(raw json.RawMessage, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	return decoder.Decode(into)
 }
 
 // kindsOf lists the types that a schema names, none if it allows any.
@@ -198,7 +191,7 @@ func (t *fieldText) words(kinds, choices []string) string {
 // written is the text of a default.
 func (f *AnswerField) written(raw json.RawMessage) string {
 	var value any
-	if len(raw) == 0 || f.Secret || decode(raw, &value) != nil || value == nil {
+	if len(raw) == 0 || f.Secret || exactjson.Decode(raw, &value) != nil || value == nil {
 		return ""
 	}
 	for i, choice := range f.values {
@@ -239,7 +232,7 @@ func (f *AnswerField) read(text string) (value any, given bool, err error) {
 	if slices.Equal(f.kinds, []string{"string"}) {
 		return text, true, nil
 	}
-	if json.Valid([]byte(trimmed)) && decode(json.RawMessage(trimmed), &value) == nil {
+	if json.Valid([]byte(trimmed)) && exactjson.Decode([]byte(trimmed), &value) == nil {
 		return value, true, nil
 	}
 	if len(f.kinds) == 0 || slices.Contains(f.kinds, "string") {

@@ -21,17 +21,15 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, nil)
 	}
 	m := &Metrics{
-		open: gauge("attune_inquiries_open", "Questions that wait for an answer."),
-		oldest: gauge("attune_inquiry_oldest_seconds",
-			"Age of the question that has waited for an answer for longest."),
-		late: gauge("attune_inquiries_late",
-			"Open questions that have used up four fifths of the time in which they may be answered."),
+		open:   gauge("attune_inquiries_open", "Open inquiries."),
+		oldest: gauge("attune_inquiry_oldest_seconds", "Age of the oldest open inquiry."),
+		late:   gauge("attune_inquiries_late", "Open inquiries with less than a fifth of their time left."),
 		responses: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "attune_inquiry_responses_total", Help: "Answers that this replica heard of.",
+			Name: "attune_inquiry_responses_total", Help: "Messages about answers that this replica has processed.",
 		}),
 		endings: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_inquiries_ended_total",
-			Help: "Questions that this replica has ended, or found ended without having heard of it, by how they ended.",
+			Help: "Inquiries that this replica has ended, or found ended without a message, by status.",
 		}, []string{"status"}),
 	}
 	for _, status := range []Status{Responded, Expired, Cancelled} {

@@ -182,7 +182,6 @@ func encode(questions []Question) []byte {
 	return raw
 }
 
-// compose makes a message for the outbox.
 func compose[P any](kind string, payload P, at time.Time, source string) (outbox.Message, error) {
 	envelope := message.New(kind, payload, at, source)
 	body, err := envelope.Encode()

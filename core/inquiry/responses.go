@@ -102,7 +102,7 @@ func (r *Responses) handle(ctx context.Context, batch *broker.Batch) error {
 	}
 	if err := batch.Ack(); err != nil {
 		// The connection is gone; the broker delivers the messages again, and their inquiries are settled.
-		r.deps.Logger.DebugContext(ctx, "Answers could not be acknowledged and come again", "error", err)
+		r.deps.Logger.DebugContext(ctx, "Answers not acknowledged, the broker delivers them again", "error", err)
 	}
 	return nil
 }

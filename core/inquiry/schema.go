@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
@@ -36,7 +37,7 @@ func mistakes(form, raw json.RawMessage) (*response, []string) {
 		return nil, []string{err.Error()}
 	}
 	r := &response{public: raw}
-	if err := decode(raw, &r.value); err != nil {
+	if err := exactjson.Decode(raw, &r.value); err != nil {
 		return nil, []string{"it is not JSON"}
 	}
 	var found []string

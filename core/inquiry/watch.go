@@ -174,17 +174,9 @@ func (w *Watch) strays(ctx context.Context, tx *store.Tx) (ids, executions []int
 // record counts and logs the settled inquiries.
 func (w *Watch) record(ctx context.Context, ended []store.SettleInquiriesRow) {
 	for _, row := range ended {
-		status := Status(row.Status)
-		w.metrics.ended(status)
-		text := "Inquiry cancelled, nothing waits for the answer"
-		switch status {
-		case Expired:
-			text = "Inquiry expired"
-		case Responded:
-			text = "Inquiry settled without the message of its answer"
-		}
-		w.logger.InfoContext(ctx, text, "inquiry_id", row.ID, "execution_id",
-			row.Execution) //nolint:sloglint // one of three
+		w.metrics.ended(Status(row.Status))
+		w.logger.InfoContext(ctx, "Inquiry settled", "inquiry_id", row.ID, "execution_id", row.Execution, "status",
+			row.Status)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -204,11 +205,7 @@ func parameter(path string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
 }
 
-// decode reads JSON and keeps the digits of numbers.
-func decode(raw json.RawMessage) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var value any
-	err := decoder.Decode(&value)
+func decode(raw json.RawMessage) (value any, err error) {
+	err = exactjson.Decode(raw, &value)
 	return value, err
 }

@@ -26,7 +26,6 @@ type outcome struct {
 
 var _ expr.Scope = scope{}
 
-// scopeOf is the scope of a task that starts.
 func (x *decision) scopeOf(t *Task) scope {
 	if t.Within != nil {
 		t = t.Within

@@ -43,8 +43,7 @@ var unicodeSigns = signs{
 	down: "│", fork: "├─", last: "└─", blank: " ", arrow: "→", inside: "‖", more: "…",
 	status: map[TaskStatus]string{
 		"": "·", TaskWaiting: "◌", TaskReady: "○", TaskRunning: "●", TaskCompleted: "✓", TaskFailed: "✗",
-		TaskTimeout:   "◷",
-		TaskCancelled: "⊘", TaskSkipped: "-",
+		TaskTimeout: "◷", TaskCancelled: "⊘", TaskSkipped: "-",
 	},
 }
 
@@ -52,12 +51,10 @@ var asciiSigns = signs{
 	down: "|", fork: "|-", last: "`-", blank: " ", arrow: "->", inside: "=", more: "...",
 	status: map[TaskStatus]string{
 		"": ".", TaskWaiting: "~", TaskReady: "o", TaskRunning: "*", TaskCompleted: "+", TaskFailed: "x",
-		TaskTimeout:   "t",
-		TaskCancelled: "c", TaskSkipped: "-",
+		TaskTimeout: "t", TaskCancelled: "c", TaskSkipped: "-",
 	},
 }
 
-// painter draws one workflow.
 type painter struct {
 	def      *Definition
 	how      Drawing

@@ -1,10 +1,11 @@
 package workflow
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/attune-go/attune/core/exactjson"
 )
 
 // The types below are the published forms, which other services read and write. Names and nulls are part of them.
@@ -25,24 +26,29 @@ type storedDefinition struct {
 }
 
 type storedTask struct {
-	Name           string             `json:"name"`
-	Type           Kind               `json:"type"`
-	Action         *string            `json:"action"`
-	Input          any                `json:"input,omitempty"`
-	PermissionSets *any               `json:"permission_set_refs,omitempty"`
-	Selector       any                `json:"worker_selector"`
-	Tolerations    any                `json:"worker_tolerations"`
-	Affinity       any                `json:"worker_affinity"`
-	When           *string            `json:"when"`
-	WithItems      any                `json:"with_items"`
-	BatchSize      *int               `json:"batch_size"`
-	Concurrency    *int               `json:"concurrency"`
-	Retry          *storedRetry       `json:"retry"`
-	Timeout        *int               `json:"timeout"`
-	Next           []storedTransition `json:"next,omitempty"`
-	Join           *int               `json:"join"`
-	Tasks          []storedTask       `json:"tasks"`
-	Chart          any                `json:"__chart_meta__,omitempty"`
+	Name   string  `json:"name"`
+	Type   Kind    `json:"type"`
+	Action *string `json:"action"`
+	Input  any     `json:"input,omitempty"`
+	taskFields
+	Next  []storedTransition `json:"next,omitempty"`
+	Join  *int               `json:"join"`
+	Tasks []storedTask       `json:"tasks"`
+	Chart any                `json:"__chart_meta__,omitempty"`
+}
+
+// taskFields are equal in both published forms of a task.
+type taskFields struct {
+	PermissionSets *any         `json:"permission_set_refs,omitempty"`
+	Selector       any          `json:"worker_selector"`
+	Tolerations    any          `json:"worker_tolerations"`
+	Affinity       any          `json:"worker_affinity"`
+	When           *string      `json:"when"`
+	WithItems      any          `json:"with_items"`
+	BatchSize      *int         `json:"batch_size"`
+	Concurrency    *int         `json:"concurrency"`
+	Retry          *storedRetry `json:"retry"`
+	Timeout        *int         `json:"timeout"`
 }
 
 type storedTransition struct {
@@ -82,24 +88,15 @@ type graphRest struct {
 }
 
 type graphNode struct {
-	Name           string            `json:"name"`
-	Type           Kind              `json:"task_type"`
-	Action         *string           `json:"action"`
-	Input          any               `json:"input"`
-	PermissionSets *any              `json:"permission_set_refs,omitempty"`
-	Selector       any               `json:"worker_selector"`
-	Tolerations    any               `json:"worker_tolerations"`
-	Affinity       any               `json:"worker_affinity"`
-	When           *string           `json:"when"`
-	WithItems      any               `json:"with_items"`
-	BatchSize      *int              `json:"batch_size"`
-	Concurrency    *int              `json:"concurrency"`
-	Retry          *storedRetry      `json:"retry"`
-	Timeout        *int              `json:"timeout"`
-	Transitions    []graphTransition `json:"transitions"`
-	SubTasks       []graphNode       `json:"sub_tasks"`
-	Inbound        []string          `json:"inbound_tasks"`
-	Join           *int              `json:"join"`
+	Name   string  `json:"name"`
+	Type   Kind    `json:"task_type"`
+	Action *string `json:"action"`
+	Input  any     `json:"input"`
+	taskFields
+	Transitions []graphTransition `json:"transitions"`
+	SubTasks    []graphNode       `json:"sub_tasks"`
+	Inbound     []string          `json:"inbound_tasks"`
+	Join        *int              `json:"join"`
 }
 
 type graphTransition struct {
@@ -133,15 +130,12 @@ func (d *Definition) JSON() (json.RawMessage, error) {
 	return marshal(stored)
 }
 
-// marshal writes JSON without escapes for HTML.
 func marshal(v any) (json.RawMessage, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
+	raw, err := exactjson.Encode(v)
+	if err != nil {
 		return nil, fmt.Errorf("write the definition of a workflow: %w", err)
 	}
-	return bytes.TrimRight(out.Bytes(), "\n"), nil
+	return raw, nil
 }
 
 func storedTasks(tasks []*Task) []storedTask {
@@ -169,10 +163,7 @@ func (d *Definition) TaskGraph() (json.RawMessage, error) {
 	g := taskGraph{
 		Nodes: map[string]graphNode{}, EntryPoints: []string{}, Inbound: map[string][]string{},
 		Outbound: map[string][]string{},
-		Workflow: &graphRest{
-			Ref: d.Ref, Version: d.Version, Vars: d.Vars, OutputMap: rawOf(d.OutputMap), Parameters: d.Parameters,
-			Cancellation: d.Cancellation, Strict: d.Strict,
-		},
+		Workflow: restOf(d),
 	}
 	for _, t := range d.Tasks {
 		g.Nodes[t.Name] = nodeFor(t)
@@ -190,11 +181,20 @@ func (d *Definition) TaskGraph() (json.RawMessage, error) {
 	return marshal(g)
 }
 
+func restOf(d *Definition) *graphRest {
+	return &graphRest{
+		Ref: d.Ref, Version: d.Version, Vars: d.Vars, OutputMap: rawOf(d.OutputMap), Parameters: d.Parameters,
+		Cancellation: d.Cancellation, Strict: d.Strict,
+	}
+}
+
 func nodeFor(t *Task) graphNode {
 	n := graphNode{
-		Name: t.Name, Type: t.Kind, Action: given(t.Action), Input: raw(t.Input), Selector: raw(t.Selector),
-		Tolerations: raw(t.Tolerations), Affinity: raw(t.Affinity), When: source(t.When), WithItems: raw(t.WithItems),
-		BatchSize: given(t.BatchSize), Timeout: given(t.Timeout), Join: given(t.Join),
+		Name: t.Name, Type: t.Kind, Action: given(t.Action), Input: raw(t.Input), Join: given(t.Join),
+		taskFields: taskFields{
+			Selector: raw(t.Selector), Tolerations: raw(t.Tolerations), Affinity: raw(t.Affinity), When: source(t.When),
+			WithItems: raw(t.WithItems), BatchSize: given(t.BatchSize), Timeout: given(t.Timeout),
+		},
 		Transitions: []graphTransition{}, Inbound: []string{},
 	}
 	if n.Input == nil {

@@ -181,7 +181,7 @@ tasks:
 	}
 }
 
-// Upstream 44: an end that is heard twice publishes once.
+// Upstream 44: an end that is reported twice publishes once.
 func TestAnEndThatIsHeardTwiceCountsOnce(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
@@ -231,7 +231,7 @@ func TestTheOutcomeOfAListIsThatOfAllItsItems(t *testing.T) {
 	}
 }
 
-// Upstream 47: a repetition is planned, nobody sleeps, and it comes to an end.
+// Upstream 47: a retry is planned without sleeping, and the retries end.
 func TestATaskThatAlwaysFailsDoesNotHang(t *testing.T) {
 	t.Parallel()
 	w := start(t, `

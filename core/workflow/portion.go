@@ -43,7 +43,6 @@ func (st *TaskState) lacks(t *Task) bool {
 	return st.Next < st.Total && st.Open < max(t.Concurrency, 1)
 }
 
-// put adds a child to the plan.
 func (x *decision) put(t *Task, child Start) {
 	x.plan.Start = append(x.plan.Start, child)
 	if t.Input != nil {

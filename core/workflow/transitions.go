@@ -233,7 +233,7 @@ func (r *reader) decision(t *Task, f yamldoc.Field) {
 	if fallback >= 0 && len(others) > 0 {
 		condition, err := NewCondition("{{ not (" + strings.Join(others, " or ") + ") }}")
 		if err != nil {
-			r.errorf(t.Next[fallback].At, "the default branch cannot be told from the others: %v", err)
+			r.errorf(t.Next[fallback].At, "the default branch has no condition, since those of the others are unreadable: %v", err)
 		}
 		t.Next[fallback].When = condition
 	}

@@ -32,7 +32,6 @@ type compiledField struct {
 	value compiled
 }
 
-// maxDepth bounds the depth of values.
 const maxDepth = 64
 
 // NewValue reads the templates of a value. The error has the path of the text and is or wraps an *expr.Error. The value
