@@ -32,7 +32,6 @@ func newTarget(row store.RuleActionsRow) target {
 	return t
 }
 
-// pack is the pack of a rule.
 type pack struct {
 	ref    string
 	config any                   // with a traced marker in place of every secret
@@ -90,7 +89,7 @@ func (b *batch) surroundings(ctx context.Context) (surroundings, error) {
 			refs = append(refs, f.rule.row.ActionRef)
 		}
 	}
-	around := surroundings{map[int64]target{}, map[string]target{}, map[int64]*pack{}}
+	around := surroundings{actions: map[int64]target{}, byRef: map[string]target{}, packs: map[int64]*pack{}}
 	if len(seen) == 0 {
 		return around, nil
 	}
@@ -98,7 +97,7 @@ func (b *batch) surroundings(ctx context.Context) (surroundings, error) {
 	foundActions := store.Many[store.RuleActionsRow](p, store.RuleActions, actions, refs)
 	foundPacks := store.Many[store.RulePacksRow](p, store.RulePacks, packs)
 	if err := p.Send(ctx); err != nil {
-		return around, fmt.Errorf("read what %d rules refer to: %w", len(seen), err)
+		return around, fmt.Errorf("read the actions and packs of %d rules: %w", len(seen), err)
 	}
 	for _, row := range foundActions.Rows() {
 		found := newTarget(row)
@@ -126,18 +125,14 @@ func newPack(row store.RulePacksRow) *pack {
 		return p
 	}
 	public, taken := secret.Take(config, known.SecretPaths(config))
-	id := unknowable()
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	id := int64(binary.BigEndian.Uint64(random[:]) >> 1)
 	for _, one := range taken {
 		p.values[secret.Source{Entity: secret.OfEnforcement, ID: id, Path: one.Path}] = one.Value
 	}
 	p.config = secret.Trace(public, secret.OfEnforcement, id)
 	return p
-}
-
-func unknowable() int64 {
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // it never fails
-	return int64(binary.BigEndian.Uint64(random[:]) >> 1)
 }
 
 // render renders the parameters of one rule and removes the secrets.
@@ -186,7 +181,7 @@ func noteOf(absent []string) string {
 	if n := len(absent) - most; n > 0 {
 		absent, more = absent[:most], fmt.Sprintf(", and %d more", n)
 	}
-	return "these lead to nothing and are null: " + strings.Join(absent, ", ") + more
+	return "these have no value and are null: " + strings.Join(absent, ", ") + more
 }
 
 func (f *fire) wrong(part string, err error) error {
@@ -214,7 +209,7 @@ func (b *batch) hide(f *fire, values map[string]any, its *pack, action target) (
 	for _, one := range taken {
 		value, err := b.cfg.Keys.Seal(one.Value)
 		if err != nil {
-			return nil, fmt.Errorf("keep the secret parameters of action %s: %w", action.ref, err)
+			return nil, fmt.Errorf("encrypt the secret parameters of action %s: %w", action.ref, err)
 		}
 		f.secrets = append(f.secrets,
 			secret.Sealed{Path: one.Path, Kind: secret.FromSchema, Ref: action.ref, Value: value})

@@ -10,7 +10,6 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// event is one event of a batch.
 type event struct {
 	row      store.ReadEventsRow
 	event    rule.Event
@@ -108,7 +107,7 @@ func (b *batch) find(ctx context.Context) (rules, error) {
 	if err != nil {
 		return rules{}, fmt.Errorf("find the rules of %d triggers: %w", len(triggers), err)
 	}
-	found := rules{map[int64]*candidate{}, map[string]*candidate{}, map[string][]*candidate{}}
+	found := rules{byID: map[int64]*candidate{}, byRef: map[string]*candidate{}, byTrigger: map[string][]*candidate{}}
 	for _, row := range rows {
 		c := newCandidate(row)
 		b.rules = append(b.rules, c)
@@ -118,8 +117,7 @@ func (b *batch) find(ctx context.Context) (rules, error) {
 	return found, nil
 }
 
-// judge matches every event with its rules.
-func (b *batch) judge(ctx context.Context) error {
+func (b *batch) matchAll(ctx context.Context) error {
 	found, err := b.find(ctx)
 	if err != nil {
 		return err
@@ -127,7 +125,7 @@ func (b *batch) judge(ctx context.Context) error {
 	for _, e := range b.events {
 		for _, c := range found.of(e) {
 			if e.row.BeforeMatching && c.row.Created.After(e.row.Created) {
-				continue // it is newer than the event, which was not matched in time
+				continue // the rule is newer than an event that was not matched in time
 			}
 			e.rules++
 			b.compare(e, c)
