@@ -80,7 +80,6 @@ type beginning struct {
 // settled is a processed task: its transitions have fired.
 type settled struct{ task, execution int64 }
 
-// repeat is a child to be repeated.
 type repeat struct {
 	execution int64
 	reason    retrypolicy.Reason
@@ -106,7 +105,6 @@ func (s *Step) decide(ctx context.Context, plan *scheduler.Plan, c *advance) err
 	return s.outcome(ctx, plan, c)
 }
 
-// decide makes one decision.
 func (c *advance) decide(ctx context.Context, q *store.Queries) error {
 	var decided *workflow.Plan
 	var failure error // of the definition

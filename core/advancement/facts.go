@@ -114,7 +114,6 @@ func valueOf(row store.ReadTaskResultsRow) any {
 	return workflow.Answered(value, answered["response"])
 }
 
-// fetchItems reads parts of stored lists.
 func (c *advance) fetchItems(ctx context.Context, q *store.Queries, parts map[string]workflow.Range) error {
 	if len(parts) == 0 {
 		return nil

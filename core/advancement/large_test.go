@@ -33,8 +33,8 @@ func (w *world) gives() {
 	}
 }
 
-// A result that is too large for a message is in the row, and its end is told all
-// the same: a message that nobody takes would hold up all that follow.
+// A result that is too large for a message is only in the row, and its end is reported without it: a message that no
+// consumer accepts would block all later ones.
 func TestTheEndOfAWorkflowIsToldWithoutALargeResult(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

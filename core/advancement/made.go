@@ -40,8 +40,7 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *advance) error
 		case row.Status == statusRequested:
 			c.made = append(c.made, admission.Head{
 				ExecutionID: row.Execution, ActionID: row.Action, ActionRef: row.ActionRef, Parent: row.Parent,
-				Enforcement: row.Enforcement,
-				Config:      row.Config,
+				Enforcement: row.Enforcement, Config: row.Config,
 			})
 		case row.Status.Terminal():
 			again.Children = append(again.Children, row.Execution)

@@ -23,7 +23,6 @@ const maxEnded = 2000
 // executions for ever.
 const maxDepth = 16
 
-// readStarts reads the workflows to start.
 func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 	ids := s.Executions()
 	if len(ids) == 0 {

@@ -181,7 +181,7 @@ func TestAWorkflowThatTakesTooLongFailsAndDelaysNoOther(t *testing.T) {
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
 	select {
-	case <-rounds.begun: // a batch of the poisonous workflow runs, and ends when it is told to
+	case <-rounds.begun: // a batch of the poisonous workflow runs until the test ends it
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "it is not tried again")
 	}

@@ -74,7 +74,6 @@ func (m *Sources) store(ctx context.Context, q *store.Queries, now time.Time, de
 	return m.keep(&source{id: id, definition: parsed, schema: schema}, digest, now), nil
 }
 
-// get returns the source with the id.
 func (m *Sources) get(ctx context.Context, q *store.Queries, id int64) (*source, error) {
 	if found := m.find(id); found != nil {
 		return found, nil

@@ -194,8 +194,8 @@ func (s *Step) endParents(batch *scheduler.Batch) {
 	var statuses, results []string
 	for _, c := range s.advances {
 		if c.ends() {
-			ids, statuses, results = append(ids, c.execution), append(statuses,
-				string(c.plan.End.Status)), append(results, string(c.result))
+			ids, results = append(ids, c.execution), append(results, string(c.result))
+			statuses = append(statuses, string(c.plan.End.Status))
 		}
 	}
 	if len(ids) > 0 {

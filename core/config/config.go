@@ -247,9 +247,9 @@ type HTTP struct {
 	// Address to listen on. Port 0 takes a free port; an empty address turns HTTP off. If you do not set it and the
 	// port is taken, a free one is used.
 	Listen string `koanf:"listen"`
-	// File with hashed bearer tokens; without it a replica listens only on loopback. A line has a name, scopes
-	// (read, operate, submit) separated by commas, and the SHA-256 of the token in hexadecimal. Changes are read at
-	// once.
+	// File with hashed bearer tokens; without it a replica listens only on loopback. A line has a name, scopes (read,
+	// operate, submit) separated by commas, and the SHA-256 of the token in hexadecimal. Changes take effect without a
+	// restart.
 	TokensFile string `koanf:"tokens_file"`
 	// PEM file with a certificate. If you set it, HTTP is served only with TLS. Changes take effect without a
 	// restart.

@@ -248,7 +248,6 @@ func (l *loader) addRules(names []string) {
 	}
 }
 
-// override is one ATTUNE__… variable.
 type override struct{ variable, key, value string }
 
 func overridesIn(environ []string) []override {

@@ -54,7 +54,10 @@ func (b *builder) read(source Source) {
 	}
 	r.packUnread = b.packs[source.Root] == "" && len(b.set.unread[KindPack]) > 0
 	for _, node := range nodes {
-		if source.Kind != KindPack && !r.named(node) {
+		named := slices.ContainsFunc(r.Pairs(node), func(f yamldoc.Field) bool {
+			return f.Name == "ref" && f.Key.Kind == yaml.ScalarNode && !yamldoc.IsNull(f.Value)
+		})
+		if source.Kind != KindPack && !named {
 			if !source.Context {
 				b.leave(r, source, node)
 			}
@@ -81,7 +84,7 @@ func (b *builder) read(source Source) {
 	if !source.Context {
 		b.Mistakes = append(b.Mistakes, r.Mistakes...)
 		b.Warnings = append(b.Warnings, r.Warnings...)
-		b.note(r.unused)
+		b.collectUnused(r.unused)
 	}
 }
 
@@ -93,16 +96,6 @@ func (b *builder) unread(source Source) {
 	b.set.unread[source.Kind] = append(b.set.unread[source.Kind], b.packs[source.Root])
 }
 
-// named reports whether a document has a ref.
-func (r *reader) named(node *yaml.Node) bool {
-	for _, f := range r.Pairs(node) {
-		if f.Name == "ref" && f.Key.Kind == yaml.ScalarNode && !yamldoc.IsNull(f.Value) {
-			return true
-		}
-	}
-	return false
-}
-
 // leave leaves out an item without a ref, as other loaders do. Nothing of its pack is pruned then.
 func (b *builder) leave(r *reader, source Source, node *yaml.Node) {
 	b.left[source.Root] = true
@@ -112,8 +105,8 @@ func (b *builder) leave(r *reader, source Source, node *yaml.Node) {
 	r.unused = append(r.unused, unread.unused...)
 }
 
-// note collects the keys of a file without effect.
-func (b *builder) note(keys []unusedKey) {
+// collectUnused reports the refused keys of a file, and collects the others without effect.
+func (b *builder) collectUnused(keys []unusedKey) {
 	for _, found := range keys {
 		if found.refused {
 			b.Mistakes = append(b.Mistakes, found.first)
@@ -126,19 +119,6 @@ func (b *builder) note(keys []unusedKey) {
 		}
 		b.unused[i].files[found.first.Place.File] = true
 	}
-}
-
-// unusedWarnings has one warning for each kind and key without effect, at its first place.
-func (b *builder) unusedWarnings() []Mistake {
-	var warnings []Mistake
-	for _, key := range b.unused {
-		warning := key.first
-		if len(key.files) > 1 {
-			warning.Text += fmt.Sprintf(" (%d files)", len(key.files))
-		}
-		warnings = append(warnings, warning)
-	}
-	return warnings
 }
 
 // mappings returns the documents of a file, one for each item.

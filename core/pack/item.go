@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -111,7 +112,13 @@ func Read(sources []Source) (*Set, []Mistake) {
 		b.set.Whole = slices.DeleteFunc(b.set.Whole,
 			func(ref string) bool { return root != "" && ref == b.packs[root] })
 	}
-	b.set.Warnings = Sort(append(b.Warnings, b.unusedWarnings()...))
+	for _, key := range b.unused {
+		if n := len(key.files); n > 1 {
+			key.first.Text += fmt.Sprintf(" (%d files)", n)
+		}
+		b.Warnings = append(b.Warnings, key.first)
+	}
+	b.set.Warnings = Sort(b.Warnings)
 	return b.set, Sort(b.Mistakes)
 }
 
@@ -125,7 +132,6 @@ func rank(kind Kind) int {
 	return order(kind)
 }
 
-// refs are the places of refs, by kind and ref.
 type refs map[string]Place
 
 // add records a ref; it returns a mistake if the ref is known.

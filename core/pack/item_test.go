@@ -321,8 +321,7 @@ func TestWarningsOfConditions(t *testing.T) {
 		texts(set.Warnings))
 }
 
-// TestWarningsOfNames: what leads to nothing, or will be refused, is said where it is
-// written.
+// TestWarningsOfNames: unknown paths and refused parameters are reported at their places.
 func TestWarningsOfNames(t *testing.T) {
 	t.Parallel()
 	trigger := func(schema any) pack.World {

@@ -67,7 +67,6 @@ func readSeconds(r *reader, f yamldoc.Field) (any, bool) {
 	return int(seconds), ok
 }
 
-// readCount reads a number from 0.
 func readCount(r *reader, f yamldoc.Field) (any, bool) {
 	var number int64
 	if f.Value.Kind != yaml.ScalarNode || f.Value.ShortTag() != "!!int" || f.Value.Decode(&number) != nil ||

@@ -19,7 +19,6 @@ const (
 // Kinds are the kinds of Item in order. A Policy is not an Item.
 var Kinds = []Kind{KindPack, KindRuntime, KindWorkflow, KindAction, KindTrigger, KindRule}
 
-// key is one key of a kind of file.
 type key struct {
 	name    string   // in the documentation
 	also    []string // other names

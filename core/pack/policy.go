@@ -72,7 +72,6 @@ func (p *Policy) At(key string) Place {
 	return p.Place
 }
 
-// given reports whether the file has the key.
 func (p *Policy) given(key string) bool {
 	_, ok := p.places[key]
 	return ok

@@ -97,7 +97,6 @@ func (a *announcer) readable(ctx context.Context, messages []broker.Message) []b
 	return list
 }
 
-// split lists the messages of a batch.
 func split(m broker.Message) []broker.Message {
 	singles, err := message.Split(m.Body)
 	if err != nil {

@@ -79,7 +79,6 @@ func (f *finisher) run(ctx context.Context) {
 	}
 }
 
-// ends are the ends of one statement.
 type ends struct {
 	list []ending
 	// uncertain says that the database may have executed an earlier try.

@@ -231,7 +231,6 @@ func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, does
 	return rep, outcome.Interrupted, nil
 }
 
-// read adds the output of a process to its report.
 func (r *runner) read(rep *report, format string, stdout, stderr *output.Capture) {
 	if rep.ExitCode == 0 {
 		r.readOutput(rep, format, stdout)

@@ -12,8 +12,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestLostAnswers covers a statement that was carried out although its answer
-// was lost: its repetition counts the work as its own, and nobody else's.
+// TestLostAnswers covers an executed statement whose answer was lost: its repetition counts only its own executions.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

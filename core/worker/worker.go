@@ -138,10 +138,9 @@ func (w *Worker) newLife() *life {
 	l := &life{roster: newRoster(cfg.MaxConcurrent), vitals: &vitals{now: time.Now}, guard: &process.Guard{}}
 	l.vitals.depth = queueDepth(deps.Broker, func() string { return message.WorkerExecutionsQueue(l.member.id) })
 	l.member = &membership{
-		store: deps.Store, logger: deps.Logger, metrics: deps.Metrics,
-		incarnation: uuid.New(), displaced: make(chan struct{}), turned: make(chan struct{}),
-		consumes: func() bool { return l.dispatches.consumes() },
-		inHand:   l.roster.size, vitals: l.vitals,
+		store: deps.Store, logger: deps.Logger, metrics: deps.Metrics, incarnation: uuid.New(),
+		displaced: make(chan struct{}), turned: make(chan struct{}),
+		consumes: func() bool { return l.dispatches.consumes() }, inHand: l.roster.size, vitals: l.vitals,
 	}
 	l.announcer = &announcer{
 		publisher: deps.Broker.Publisher(), statuses: cfg.PublishStatus, logger: deps.Logger, metrics: deps.Metrics,

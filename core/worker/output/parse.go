@@ -51,7 +51,7 @@ func Parse(format string, stdout []byte) (json.RawMessage, error) {
 	return encode(value)
 }
 
-// decodeJSON reads exactly one value and keeps numbers as they are written.
+// decodeJSON reads exactly one value and keeps every digit of its numbers.
 func decodeJSON(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
