@@ -54,7 +54,7 @@ type advance struct {
 	read     int64 // bytes of results
 
 	newExecutions []*scheduler.NewExecution
-	made          []admission.Head // existing children to request
+	existing      []admission.Head // existing children to request
 	repeats       []repeat
 	reopen        []int64 // settled tasks to wait for again
 	settle        []settled

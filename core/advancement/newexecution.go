@@ -20,7 +20,7 @@ import (
 // their admission.
 func (s *Step) planNewExecutions(ctx context.Context, plan *scheduler.Plan) error {
 	for _, c := range s.advances {
-		if err := s.findMade(ctx, plan.Queries(), c); err != nil {
+		if err := s.findExisting(ctx, plan.Queries(), c); err != nil {
 			return err
 		}
 	}

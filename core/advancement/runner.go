@@ -91,12 +91,12 @@ func (r *Runner) Recheck(workflows ...int64) {
 
 // run advances workflows. It runs failing workflows concurrently, so that they delay no others.
 func (r *Runner) run(ctx context.Context) {
-	var troubled sync.WaitGroup
-	defer troubled.Wait()
-	troubled.Go(func() {
-		r.loop(ctx, r.queue.wakeTroubled, func() ([]Order, time.Duration) { return r.queue.takeTroubled(r.now()) })
+	var failing sync.WaitGroup
+	defer failing.Wait()
+	failing.Go(func() {
+		r.loop(ctx, r.queue.wakeFailing, func() ([]Order, time.Duration) { return r.queue.dequeueFailing(r.now()) })
 	})
-	r.loop(ctx, r.queue.wake, func() ([]Order, time.Duration) { return r.queue.take(), time.Hour })
+	r.loop(ctx, r.queue.wake, func() ([]Order, time.Duration) { return r.queue.dequeue(), time.Hour })
 }
 
 func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]Order, time.Duration)) {
@@ -148,7 +148,7 @@ func (r *Runner) alone(ctx context.Context, orders []Order, f batch.Failure) boo
 	ctx = telemetry.With(ctx, slog.Int64("execution_id", order.Start), slog.Int64("workflow", order.Workflow))
 	again := r.queue.postpone(order, verdict, f.Err, r.now())
 	switch {
-	case again >= hopeless:
+	case again >= stuckPause:
 		r.logger.ErrorContext(ctx, "Workflow can neither be advanced nor ended", "again_in", again, "error", f.Err)
 	case again == 0:
 		r.logger.ErrorContext(ctx, "Workflow cannot be advanced and is ended", "error", f.Err)

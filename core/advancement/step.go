@@ -141,7 +141,7 @@ func (s *Step) Apply(batch *scheduler.Batch) {
 		for _, r := range c.repeats {
 			batch.Repeat(r.execution, r.reason, r.delay)
 		}
-		c.requestMade(batch)
+		c.requestExisting(batch)
 		c.announce(batch)
 	}
 }

@@ -105,7 +105,7 @@ func (c *advance) joinPlans(whole *workflow.Plan) {
 	whole.Start = slices.DeleteFunc(whole.Start, func(start workflow.Start) bool {
 		child, there := c.inherited[childOf(start)]
 		if there && child.Status == statusRequested {
-			c.made = append(c.made, admission.Head{
+			c.existing = append(c.existing, admission.Head{
 				ExecutionID: child.Execution, ActionID: child.Action, ActionRef: child.ActionRef, Parent: child.Parent,
 				Enforcement: child.Enforcement, Config: child.Config,
 			})

@@ -32,7 +32,7 @@ var inWords = map[string]string{
 const otherSecrets = " (with other secrets)"
 
 // documentDifference lists the changed columns of wanted, without their secrets.
-func documentDifference(was, wanted map[string]any, hidden veils) []FieldChange {
+func documentDifference(was, wanted map[string]any, hidden redactions) []FieldChange {
 	changes := []FieldChange{}
 	for _, column := range slices.Sorted(maps.Keys(wanted)) {
 		before, after := was[column], plain(wanted[column])

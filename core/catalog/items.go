@@ -55,7 +55,7 @@ func (w *writer) item(ctx context.Context, item *pack.Item) error {
 	wanted := w.wanted(item, was.doc)
 	change := Change{
 		Kind: item.Kind, Ref: item.Ref, How: Added, Place: item.Place,
-		Fields: documentDifference(was.doc, wanted, w.veilsOf(item, was.doc, wanted)),
+		Fields: documentDifference(was.doc, wanted, w.redactionsOf(item, was.doc, wanted)),
 	}
 	switch {
 	case exists && len(change.Fields) == 0:

@@ -97,7 +97,7 @@ func (l *loader) assignSecretFiles() error {
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", at.source, key, err)
 		}
-		l.notePublic(key, path)
+		l.warnOfPublic(key, path)
 		secret := strings.TrimRight(string(content), "\r\n")
 		if isPassword {
 			secret, err = withPassword(l.known[target].value.String(), secret)
@@ -111,8 +111,8 @@ func (l *loader) assignSecretFiles() error {
 	return nil
 }
 
-// notePublic warns of a file with a secret that every user of the machine can read.
-func (l *loader) notePublic(key, path string) {
+// warnOfPublic warns of a file with a secret that every user of the machine can read.
+func (l *loader) warnOfPublic(key, path string) {
 	if path == "" {
 		return
 	}
@@ -147,8 +147,8 @@ func (l *loader) finish() error {
 		c.Warnings = append(c.Warnings,
 			"ignored, as they belong to other Attune services: "+strings.Join(l.foreign, ", "))
 	}
-	l.notePublic("executor.http.tokens_file", c.Executor.HTTP.TokensFile)
-	l.notePublic("executor.http.tls_key_file", c.Executor.HTTP.TLSKeyFile)
+	l.warnOfPublic("executor.http.tokens_file", c.Executor.HTTP.TokensFile)
+	l.warnOfPublic("executor.http.tls_key_file", c.Executor.HTTP.TLSKeyFile)
 	if letters := &c.MessageQueue.RabbitMQ.DeadLetter; letters.Exchange != "" &&
 		letters.Exchange != deadLetterExchange {
 		const key = "message_queue.rabbitmq.dead_letter.exchange"

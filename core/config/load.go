@@ -51,7 +51,7 @@ func Load(path string, environ []string) (*Config, error) {
 		return nil, err
 	}
 	l.applyWorkerVariables(environ)
-	l.noteVariables(environ)
+	l.warnOfVariables(environ)
 	l.assign()
 	for _, step := range []func() error{l.assignAliases, l.assignSecretFiles, l.finish} {
 		if len(l.mistakes) == 0 { // these steps compare values with each other
@@ -133,7 +133,7 @@ func (l *loader) walk(path, prefix string, node *yaml.Node) {
 		}
 		key := prefix + name.Value
 		at := place{source: fmt.Sprintf("%s:%d", path, name.Line), rank: rankFile}
-		section, err := l.take(key, at)
+		section, err := l.accept(key, at)
 		switch {
 		case err != nil:
 			l.mistaken(err)
@@ -146,9 +146,9 @@ func (l *loader) walk(path, prefix string, node *yaml.Node) {
 	}
 }
 
-// take records a key of ours, ignores a key of others, and refuses an unknown one. It reports whether the key is a
+// accept records a key of ours, ignores a key of others, and refuses an unknown one. It reports whether the key is a
 // section.
-func (l *loader) take(key string, at place) (section bool, err error) {
+func (l *loader) accept(key string, at place) (section bool, err error) {
 	_, isAlias := aliases[key]
 	_, isFile := fileVariants[key]
 	if _, ok := l.known[key]; ok || isAlias || isFile || l.belowTree(key, at) {
@@ -275,7 +275,7 @@ func (l *loader) readEnvironment(overrides []override) error {
 	var lines []string
 	for _, o := range overrides {
 		at := place{source: "environment " + o.variable, rank: rankEnvironment}
-		section, err := l.take(o.key, at)
+		section, err := l.accept(o.key, at)
 		switch {
 		case err != nil:
 			l.mistaken(err)
@@ -292,8 +292,8 @@ func (l *loader) readEnvironment(overrides []override) error {
 var elsewhere = []string{"ATTUNE_WORKER_NAME", "ATTUNE_WORKER_RUNTIMES", "ATTUNE_ARTIFACTS_DIR",
 	"ATTUNE_RUNTIME_ENVS_DIR", PathVariable}
 
-// noteVariables warns of variables that override no key because an underscore is missing.
-func (l *loader) noteVariables(environ []string) {
+// warnOfVariables warns of variables that override no key because an underscore is missing.
+func (l *loader) warnOfVariables(environ []string) {
 	flat := map[string]string{}
 	for _, known := range slices.Concat(sortedKeys(l.known), sortedKeys(fileVariants)) {
 		flat[strings.ReplaceAll(known, ".", "_")] = known

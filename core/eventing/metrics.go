@@ -67,13 +67,13 @@ func (b *batch) report(ctx context.Context) {
 	b.measure()
 	for _, c := range b.rules {
 		switch {
-		case c.wrong > 0:
-			b.logger.WarnContext(ctx, "Rule fired and failed", "rule_ref", c.row.Ref, "events", c.wrong, "reason",
+		case c.failedFires > 0:
+			b.logger.WarnContext(ctx, "Rule fired and failed", "rule_ref", c.row.Ref, "events", c.failedFires, "reason",
 				c.why)
-		case c.unsure > 0:
+		case c.failedEvents > 0:
 			// Usual for a rule about an optional field; the reason is stored.
 			b.logger.DebugContext(ctx, "Conditions of a rule not evaluated", "rule_ref", c.row.Ref, "events",
-				c.unsure, "reason", c.why)
+				c.failedEvents, "reason", c.why)
 		}
 	}
 	if b.result.Created+b.result.Disabled > 0 {

@@ -127,7 +127,7 @@ func (a *announcer) put(messages []broker.Message, front bool) {
 	signal(a.wake)
 }
 
-func (a *announcer) take() []broker.Message {
+func (a *announcer) dequeue() []broker.Message {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := min(len(a.pending), announceMax)
@@ -146,7 +146,7 @@ func (a *announcer) take() []broker.Message {
 func (a *announcer) run(ctx context.Context) {
 	pause := retryFirst
 	for {
-		batch := a.take()
+		batch := a.dequeue()
 		if len(batch) == 0 {
 			select {
 			case <-ctx.Done():

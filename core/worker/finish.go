@@ -45,8 +45,8 @@ func (f *finisher) add(e ending) {
 	signal(f.wake)
 }
 
-// take returns the ends of the next statement.
-func (f *finisher) take() []ending {
+// dequeue returns the ends of the next statement.
+func (f *finisher) dequeue() []ending {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n, bytes := 0, 0
@@ -64,7 +64,7 @@ func (f *finisher) take() []ending {
 
 func (f *finisher) run(ctx context.Context) {
 	for {
-		batch := f.take()
+		batch := f.dequeue()
 		if len(batch) == 0 {
 			select {
 			case <-ctx.Done():

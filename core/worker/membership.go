@@ -62,8 +62,8 @@ func (m *membership) enrol(ctx context.Context, cfg Config, found []interpreter)
 	return nil
 }
 
-// settle ends executions that an earlier process with this name left running.
-func (m *membership) settle(ctx context.Context) ([]announcement, error) {
+// endLeftovers ends executions that an earlier process with this name left running.
+func (m *membership) endLeftovers(ctx context.Context) ([]announcement, error) {
 	rows, err := m.store.SettleOrphans(ctx, lostWith, &m.id)
 	if err != nil {
 		return nil, fmt.Errorf("end the executions that worker %d left running: %w", m.id, err)

@@ -193,7 +193,7 @@ func (w *Worker) open(ctx context.Context, l *life) (err error) {
 	w.mu.Lock()
 	w.current = l
 	w.mu.Unlock()
-	left, err := l.member.settle(ctx)
+	left, err := l.member.endLeftovers(ctx)
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// findMade removes children from the plan that another engine created before they were due. It
+// findExisting removes children from the plan that another engine created before they were due. It
 // requests the waiting ones; the next batch reads the ended ones.
-func (s *Step) findMade(ctx context.Context, q *store.Queries, c *advance) error {
+func (s *Step) findExisting(ctx context.Context, q *store.Queries, c *advance) error {
 	if c.plan == nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *advance) error
 		made[workflow.Child{Task: row.TaskName, Index: int(row.TaskIndex)}] = true
 		switch {
 		case row.Status == statusRequested:
-			c.made = append(c.made, admission.Head{
+			c.existing = append(c.existing, admission.Head{
 				ExecutionID: row.Execution, ActionID: row.Action, ActionRef: row.ActionRef, Parent: row.Parent,
 				Enforcement: row.Enforcement, Config: row.Config,
 			})
@@ -53,9 +53,9 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *advance) error
 	return nil
 }
 
-// requestMade requests the children of another engine when they are due.
-func (c *advance) requestMade(batch *scheduler.Batch) {
-	for _, head := range c.made {
+// requestExisting requests the children of another engine when they are due.
+func (c *advance) requestExisting(batch *scheduler.Batch) {
+	for _, head := range c.existing {
 		// database rows always encode
 		if m, err := admission.NudgeMessage(head, batch.Now(), batch.Source()); err == nil {
 			batch.Send(m)

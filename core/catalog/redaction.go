@@ -11,9 +11,9 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// veil has the secret parts of a column: all that a schema before or after the application marks. A value does not
+// redaction has the secret parts of a column: all that a schema before or after the application marks. A value does not
 // become public because the same application removes its mark.
-type veil struct {
+type redaction struct {
 	schemas []*schema.Schema
 	// unknown says that a schema is unreadable or missing, so that every part may be secret.
 	unknown bool
@@ -21,19 +21,19 @@ type veil struct {
 	templates bool
 }
 
-// veils are those of columns, by name.
-type veils map[string]*veil
+// redactions are those of columns, by name.
+type redactions map[string]*redaction
 
-// veilsOf returns the secret parts of an item.
-func (w *writer) veilsOf(item *pack.Item, was, wanted map[string]any) veils {
+// redactionsOf returns the secret parts of an item.
+func (w *writer) redactionsOf(item *pack.Item, was, wanted map[string]any) redactions {
 	switch item.Kind {
 	case pack.KindPack:
-		config := &veil{}
+		config := &redaction{}
 		config.add(was["conf_schema"])
 		config.add(wanted["conf_schema"])
-		return veils{"config": config}
+		return redactions{"config": config}
 	case pack.KindRule:
-		return veils{
+		return redactions{
 			"action_params":  w.params(pack.KindAction, was["action_ref"], item.Action),
 			"trigger_params": w.params(pack.KindTrigger, was["trigger_ref"], item.Trigger),
 		}
@@ -43,8 +43,8 @@ func (w *writer) veilsOf(item *pack.Item, was, wanted map[string]any) veils {
 }
 
 // params returns the secret parts of parameters for the item named by ref.
-func (w *writer) params(kind pack.Kind, was any, wanted string) *veil {
-	v := &veil{templates: true}
+func (w *writer) params(kind pack.Kind, was any, wanted string) *redaction {
+	v := &redaction{templates: true}
 	refs := []string{wanted}
 	if before, ok := was.(string); ok && before != wanted {
 		refs = append(refs, before)
@@ -61,7 +61,7 @@ func (w *writer) params(kind pack.Kind, was any, wanted string) *veil {
 	return v
 }
 
-func (v *veil) add(column any) {
+func (v *redaction) add(column any) {
 	if column == nil {
 		return
 	}
@@ -82,7 +82,7 @@ func (v *veil) add(column any) {
 var onlyTemplate = regexp.MustCompile(`^\s*\{\{[^{}]*\}\}\s*$`)
 
 // hide replaces secret parts by markers.
-func (v *veil) hide(value any) any {
+func (v *redaction) hide(value any) any {
 	if v == nil || value == nil {
 		return value
 	}

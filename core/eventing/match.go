@@ -29,14 +29,14 @@ func newEvent(row store.ReadEventsRow) *event {
 
 // candidate is one rule, read once a batch.
 type candidate struct {
-	row        store.FindRulesRow
-	conditions *rule.Conditions // nil if unreadable
-	params     *rule.Params
-	unreadable error // why its conditions are unreadable
-	unfillable error // why its parameters are invalid
-	unsure     int   // number of events for which its expression failed
-	wrong      int   // number of events for which it fired and failed
-	why        error // the last reason of either
+	row          store.FindRulesRow
+	conditions   *rule.Conditions // nil if unreadable
+	params       *rule.Params
+	unreadable   error // why its conditions are unreadable
+	unfillable   error // why its parameters are invalid
+	failedEvents int   // number of events for which its expression failed
+	failedFires  int   // number of events for which it fired and failed
+	why          error // the last reason of either
 }
 
 // fire is a rule that an event fires.
@@ -157,7 +157,7 @@ func (b *batch) compare(e *event, c *candidate) {
 		if e.failed++; len(e.failures) < maxFailures {
 			e.failures = append(e.failures, reason(verdict.Err))
 		}
-		c.unsure, c.why = c.unsure+1, verdict.Err
+		c.failedEvents, c.why = c.failedEvents+1, verdict.Err
 	}
 }
 
