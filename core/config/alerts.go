@@ -195,7 +195,7 @@ func (m Measure) Format(value float64) string {
 		if d < time.Second {
 			return d.Round(time.Millisecond).String()
 		}
-		return showDuration(d.Round(time.Second))
+		return DurationText(d.Round(time.Second))
 	case UnitRatio:
 		return strconv.FormatFloat(math.Round(value*1000)/10, 'f', -1, 64) + " %"
 	case UnitPerMinute:

@@ -180,8 +180,8 @@ func (s setting) check() error {
 		least, _ := time.ParseDuration(low)
 		most, _ := time.ParseDuration(high)
 		if value := time.Duration(s.value.Int()); value < least || value > most {
-			return fmt.Errorf("%s is out of range: allowed is %s to %s", showDuration(value), showDuration(least),
-				showDuration(most))
+			return fmt.Errorf("%s is out of range: allowed is %s to %s", DurationText(value), DurationText(least),
+				DurationText(most))
 		}
 		return nil
 	}
@@ -196,7 +196,7 @@ func (s setting) check() error {
 // text renders the value unmasked.
 func (s setting) text() string {
 	if s.isDuration() {
-		return showDuration(time.Duration(s.value.Int()))
+		return DurationText(time.Duration(s.value.Int()))
 	}
 	switch value := s.value.Interface().(type) {
 	case string:
@@ -214,8 +214,8 @@ func (s setting) text() string {
 	return show(s.value.Interface())
 }
 
-// showDuration writes 5m instead of 5m0s.
-func showDuration(d time.Duration) string {
+// DurationText writes 5m instead of 5m0s.
+func DurationText(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -177,13 +177,5 @@ func (b *batch) message(row store.CreatedEnforcementsRow, e *event) (outbox.Mess
 	if kept := bounds.Copy(e.row.Payload, maxPayloadInMessage); len(kept) > 0 {
 		payload.Payload = kept
 	}
-	envelope := message.New(message.TypeEnforcementCreated, payload, row.Now, b.cfg.Source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("encode the message of enforcement %d: %w", row.ID, err)
-	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyEnforcementCreated,
-		Type: message.TypeEnforcementCreated, Body: body,
-	}, nil
+	return outbox.Encode(message.TypeEnforcementCreated, payload, row.Now, b.cfg.Source)
 }

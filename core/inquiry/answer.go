@@ -129,7 +129,7 @@ func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 	if identity != 0 {
 		payload.RespondedBy = &identity
 	}
-	responded, err := compose(message.TypeInquiryResponded, payload, done.At, a.Source)
+	responded, err := outbox.Encode(message.TypeInquiryResponded, payload, done.At, a.Source)
 	if err != nil {
 		return nil, fmt.Errorf("compose the answer to inquiry %d: %w", a.Inquiry, err)
 	}

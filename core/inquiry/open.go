@@ -147,7 +147,7 @@ func (o *Opening) Messages(now time.Time, source string) ([]outbox.Message, erro
 			at := now.Add(q.Timeout).UTC()
 			payload.TimeoutAt = &at
 		}
-		m, err := compose(message.TypeInquiryCreated, payload, now, source)
+		m, err := outbox.Encode(message.TypeInquiryCreated, payload, now, source)
 		if err != nil {
 			return nil, fmt.Errorf("compose the message of inquiry %d: %w", q.ID, err)
 		}
@@ -180,15 +180,4 @@ func encode(questions []Question) []byte {
 		return []byte(`[]`) // cannot happen: numbers, texts and JSON that was read
 	}
 	return raw
-}
-
-func compose[P any](kind string, payload P, at time.Time, source string) (outbox.Message, error) {
-	envelope := message.New(kind, payload, at, source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, err
-	}
-	route, _ := message.RouteOf(kind)
-	return outbox.Message{ID: envelope.MessageID, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind,
-		Body: body}, nil
 }

@@ -108,7 +108,7 @@ func settle(ctx context.Context, tx *store.Tx, ids []int64, source string, keys 
 		if o.Action != nil {
 			payload.ActionID = *o.Action
 		}
-		m, err := compose(message.TypeExecutionCompleted, payload, o.FinishedAt, source)
+		m, err := outbox.Encode(message.TypeExecutionCompleted, payload, o.FinishedAt, source)
 		if err != nil {
 			return nil, fmt.Errorf("compose the completion of execution %d: %w", o.ID, err)
 		}

@@ -39,7 +39,7 @@ func (d *Definition) DOT(tasks map[string]*TaskState) string {
 		for _, transition := range t.Next {
 			label := ""
 			if transition.When != nil {
-				label = " [label=" + quoted(oneLine(transition.When.Expression())) + "]"
+				label = " [label=" + quoted(yamldoc.OneLine(transition.When.Expression())) + "]"
 			}
 			for _, to := range transition.Do {
 				fmt.Fprintf(&out, "  %s -> %s%s;\n", quoted(t.Name), quoted(to), label)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // Drawing configures Draw.
@@ -161,7 +163,7 @@ func (p *painter) elsewhere(t *Task, transition *Transition, prefix string) {
 	}
 	text := p.signs.arrow + " " + strings.Join(away, ", ")
 	if transition.When != nil {
-		text += " if " + oneLine(transition.When.Expression())
+		text += " if " + yamldoc.OneLine(transition.When.Expression())
 	}
 	p.lines = append(p.lines, line{left: prefix + " " + text})
 }
@@ -177,12 +179,10 @@ func (p *painter) condition(t, to *Task) string {
 		if transition.When == nil {
 			return ""
 		}
-		list = append(list, oneLine(transition.When.Expression()))
+		list = append(list, yamldoc.OneLine(transition.When.Expression()))
 	}
 	return "if " + strings.Join(list, ", or if ")
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func (p *painter) state(name string) *TaskState {
 	if state := p.how.Tasks[name]; state != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // endWhenIdle keeps workflows from hanging: it ends one in which no task runs, waits for a retry or is ready.
@@ -105,7 +106,7 @@ func (x *decision) failure(failed []*Task) string {
 		}
 		names = append(names, name)
 	}
-	return counted(len(failed), "task") + " failed: " + strings.Join(names, ", ")
+	return phrase.Plural(len(failed), "task", "tasks") + " failed: " + strings.Join(names, ", ")
 }
 
 // Lists are the names of tasks for the published columns, in the order of the definition. Current are running and ready

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // MaxItems bounds the list of a task. A longer list fails its task, since each item is a row and all results are read
@@ -45,7 +46,8 @@ func (x *decision) runList(t *Task) error {
 	st := x.move(t.Name, TaskRunning)
 	st.Items = len(items)
 	st.Total = (len(items) + t.width() - 1) / t.width()
-	x.logf("%s runs over %s, %d at a time%s", t.Name, counted(len(items), "item"), max(t.Concurrency, 1), x.after(t))
+	x.logf("%s runs over %s, %d at a time%s", t.Name, phrase.Plural(len(items), "item", "items"),
+		max(t.Concurrency, 1), x.after(t))
 	x.lists[t.Name] = items
 	if err := x.fill(t); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
@@ -103,7 +104,7 @@ func (x *decision) runOne(t *Task) error {
 func (x *decision) runParallel(t *Task) error {
 	st := x.move(t.Name, TaskRunning)
 	st.Total, st.Next, st.Open = len(t.Tasks), len(t.Tasks), len(t.Tasks)
-	x.logf("%s starts %s%s", t.Name, counted(len(t.Tasks), "task"), x.after(t))
+	x.logf("%s starts %s%s", t.Name, phrase.Plural(len(t.Tasks), "task", "tasks"), x.after(t))
 	if len(t.Tasks) == 0 {
 		x.finish(t.Name, TaskCompleted, "")
 	}
@@ -230,11 +231,4 @@ func asList(value any) []any {
 	default:
 		return []any{v}
 	}
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
