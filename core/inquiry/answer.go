@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,7 +134,7 @@ func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compose the answer to inquiry %d: %w", a.Inquiry, err)
 	}
-	done.Messages = append(settled.messages, responded)
+	done.Messages = slices.Concat(settled.messages, []outbox.Message{responded})
 	return done, nil
 }
 

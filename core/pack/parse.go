@@ -6,7 +6,7 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// Mistakes have the form of package yamldoc.
+// Place, Mistake and MistakesError are those of package yamldoc.
 type (
 	Place         = yamldoc.Place
 	Mistake       = yamldoc.Mistake

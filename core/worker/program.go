@@ -59,9 +59,8 @@ func (r *runner) find(row store.StartExecutionsRow) (content, error) {
 			return content{file: path}, nil
 		}
 	}
-	return content{}, fmt.Errorf("No executable content found for action '%s': %w",
-		//nolint:staticcheck // published text
-		row.ActionRef, missing)
+	return content{}, fmt.Errorf( //nolint:staticcheck // published text
+		"No executable content found for action '%s': %w", row.ActionRef, missing)
 }
 
 // errLeavesPack refuses an entry point that leaves its pack through a link.

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// Mistakes have the form of package yamldoc.
+// Place, Mistake and MistakesError are those of package yamldoc.
 type (
 	Place         = yamldoc.Place
 	Mistake       = yamldoc.Mistake
@@ -99,7 +99,7 @@ func (r *reader) definition(node *yaml.Node) *Definition {
 		r.Mistakef(r.At(node), "this is not a workflow: write a mapping with version, tasks and so on")
 		return nil
 	}
-	r.variables = map[string]bool{}
+	r.variables, r.listed = map[string]bool{}, map[*Task]bool{}
 	file := &definitionFile{Definition: Definition{Cancellation: AllowFinish}}
 	given, _ := r.mapping(node, file, "", warnUnknown)
 	r.Fill(given, file)

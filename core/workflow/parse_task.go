@@ -131,9 +131,6 @@ func (r *reader) readTask(node *yaml.Node, within *Task) *Task {
 			"inquiry by __inquiry in its result")
 	}
 	if t.WithItems == nil && (meant["with_items"] || file.WithItems.Given()) {
-		if r.listed == nil {
-			r.listed = map[*Task]bool{}
-		}
 		r.listed[t] = true
 	}
 	r.noGraph = r.noGraph || meant["next"] || meant["name"]
