@@ -21,7 +21,7 @@ const module = "github.com/attune-go/attune/"
 // of lower layers; within its own only what siblings lists.
 var layers = map[string]int{
 	"attune": 0, "bounds": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "terminal": 0, "spread": 0,
-	"phrase": 0, "nearest": 0,
+	"phrase": 0, "nearest": 0, "exactjson": 0,
 	"batch": 0,
 
 	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,

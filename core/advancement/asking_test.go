@@ -42,8 +42,8 @@ tasks:
 	require.JSONEq(t, `{"said": "yes"}`, w.text(`SELECT config FROM execution WHERE action_ref = 'pk.go'`))
 }
 
-// A question that a result asks and nobody answers in time is a timeout of its task,
-// and one that cannot be asked a failure with the reason.
+// A question of a result without an answer in time is a timeout of its task. A question that cannot be asked is a
+// failure with the reason.
 func TestAQuestionOfAResultThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -117,7 +117,7 @@ tasks: [{name: a, action: pk.a, input: {token: "{{ 'tok' + 'en-1' }}", other: 1}
 	testkit.NowhereInDatabase(t, w.store, "token-1")
 }
 
-// A marker that somebody writes into a definition opens nobody else's secret.
+// A marker in the text of a definition opens no secret of another execution.
 func TestAMarkerWrittenByHandOpensNothing(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -16,11 +16,11 @@ import (
 // one replica after the other.
 const maxResults = 32 << 20
 
-// errTooMuch says that a decision needs too many facts; nothing failed.
-var errTooMuch = errors.New("is more than can be looked at")
+// errTooMuch means that a decision needs too large results; no query failed.
+var errTooMuch = errors.New("are too large")
 
 // fetch reads the facts that a decision requests.
-func (c *course) fetch(ctx context.Context, q *store.Queries, need *workflow.NeedError) error {
+func (c *advance) fetch(ctx context.Context, q *store.Queries, need *workflow.NeedError) error {
 	if err := c.fetchResults(ctx, q, need.Results); err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (c *course) fetch(ctx context.Context, q *store.Queries, need *workflow.Nee
 }
 
 // fetchResults reads the results of the children of these tasks.
-func (c *course) fetchResults(ctx context.Context, q *store.Queries, tasks []string) error {
+func (c *advance) fetchResults(ctx context.Context, q *store.Queries, tasks []string) error {
 	if len(tasks) == 0 {
 		return nil
 	}
@@ -40,8 +40,8 @@ func (c *course) fetchResults(ctx context.Context, q *store.Queries, tasks []str
 		return fmt.Errorf("measure the results of %d tasks: %w", len(tasks), err)
 	}
 	if c.read += bytes; c.read > maxResults {
-		return fmt.Errorf("what tasks have given (with %s %d MB) %w: %d MB is the most; keep large results elsewhere and refer to them",
-			strings.Join(tasks, ", "), c.read>>20, errTooMuch, maxResults>>20)
+		return fmt.Errorf("the results of tasks (with %s %d MB) %w: %d MB is the most; store large results elsewhere "+
+			"and refer to them", strings.Join(tasks, ", "), c.read>>20, errTooMuch, maxResults>>20)
 	}
 	workflows := make([]int64, len(tasks))
 	for i := range workflows {
@@ -62,7 +62,7 @@ func (c *course) fetchResults(ctx context.Context, q *store.Queries, tasks []str
 }
 
 // fetchChildren reads the results of single children.
-func (c *course) fetchChildren(ctx context.Context, q *store.Queries, children []workflow.Child) error {
+func (c *advance) fetchChildren(ctx context.Context, q *store.Queries, children []workflow.Child) error {
 	if len(children) == 0 {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (c *course) fetchChildren(ctx context.Context, q *store.Queries, children [
 }
 
 // resultOf builds the result of a task from its children.
-func (c *course) resultOf(name string, rows []store.ReadTaskResultsRow) workflow.Result {
+func (c *advance) resultOf(name string, rows []store.ReadTaskResultsRow) workflow.Result {
 	task := c.source.definition.Task(name)
 	values := make(map[int]any, len(rows))
 	for _, row := range rows {
@@ -97,7 +97,7 @@ func (c *course) resultOf(name string, rows []store.ReadTaskResultsRow) workflow
 func valueOf(row store.ReadTaskResultsRow) any {
 	value, err := expr.FromJSON(row.Result)
 	if err != nil {
-		value = nil // JSON of the database is JSON; NULL is nothing
+		value = nil // only NULL is no JSON
 	}
 	value = secret.Trace(value, secret.OfResult, row.Execution)
 	if row.Fault != "" { // its inquiry could not be opened
@@ -114,8 +114,7 @@ func valueOf(row store.ReadTaskResultsRow) any {
 	return workflow.Answered(value, answered["response"])
 }
 
-// fetchItems reads parts of stored lists.
-func (c *course) fetchItems(ctx context.Context, q *store.Queries, parts map[string]workflow.Range) error {
+func (c *advance) fetchItems(ctx context.Context, q *store.Queries, parts map[string]workflow.Range) error {
 	if len(parts) == 0 {
 		return nil
 	}
@@ -141,4 +140,62 @@ func (c *course) fetchItems(ctx context.Context, q *store.Queries, parts map[str
 		c.items[row.TaskName] = part
 	}
 	return nil
+}
+
+// answers are the facts that one decision has received so far. Each request for facts restarts the decision, which ends
+// only because every request must ask for new facts.
+type answers struct {
+	advance *advance
+	items   map[string]int // number of items, by task; the start index does not change
+}
+
+// lacks reports whether the decision requests facts that it has not received, and records them as received.
+func (a answers) lacks(need *workflow.NeedError) bool {
+	lacks := false
+	for _, task := range need.Results {
+		_, there := a.advance.results[task]
+		lacks = lacks || !there
+	}
+	for _, child := range need.Children {
+		_, there := a.advance.children[child]
+		lacks = lacks || !there
+	}
+	for task, part := range need.Items {
+		lacks = lacks || part.Count > a.items[task]
+		a.items[task] = max(a.items[task], part.Count)
+	}
+	return lacks
+}
+
+var errSameFacts = errors.New("the decision requests facts that it has received")
+
+// withFacts repeats a decision with more facts until it requests no new ones.
+func (c *advance) withFacts(ctx context.Context, q *store.Queries, decide func(workflow.Facts) error) error {
+	facts := workflow.Facts{
+		Parameters: traced(c.source.parameters(c.config), secret.OfConfig, c.execution),
+		Execution:  c.execution, Begun: c.created, Now: c.now, Allowed: c.allowed,
+		Results: c.results, Items: c.items, Children: c.children,
+	}
+	for received := (answers{advance: c, items: map[string]int{}}); ; {
+		err := decide(facts)
+		need, missing := errors.AsType[*workflow.NeedError](err)
+		if !missing {
+			return err
+		}
+		if !received.lacks(need) {
+			return fmt.Errorf("%w: %w", errSameFacts, need)
+		}
+		if err := c.fetch(ctx, q, need); err != nil {
+			return err
+		}
+	}
+}
+
+// traced are values in which every secret records its origin.
+func traced(values map[string]any, entity string, id int64) map[string]any {
+	all, ok := secret.Trace(expr.Value(values), entity, id).(map[string]any)
+	if !ok {
+		return map[string]any{}
+	}
+	return all
 }

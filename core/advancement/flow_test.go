@@ -234,7 +234,7 @@ tasks:
 	require.Equal(t, 3, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution w JOIN execution e ON e.id = w.execution
 		WHERE e.parent = $1 AND w.open AND (w.state ->> 'paused')::bool`, id))
 
-	w.look(id) // it takes over what has ended meanwhile
+	w.look(id) // processes the children that ended meanwhile
 	pause(false, id)
 	require.Subset(t, w.due(), []int64{w.workflowOf(id), w.workflowOf(inner[0]), w.workflowOf(inner[2])})
 	for _, one := range []int64{id, inner[0], inner[1], inner[2]} {
@@ -270,8 +270,7 @@ func TestRepetitionsWaitForTheirWorkflowToBeResumed(t *testing.T) {
 	require.Equal(t, []string{"try/0/0", "try/0/1", "cheer/0/0"}, w.ran)
 }
 
-// Whoever cancels a workflow stops what it has started, as its definition says, and
-// nothing new is started (upstream 42, 51).
+// A cancelled workflow stops its children as its definition says, and starts no others (upstream 42, 51).
 func TestACancelledWorkflowStops(t *testing.T) {
 	t.Parallel()
 	for policy, running := range map[string]attune.Status{"allow_finish": attune.StatusRunning,
@@ -329,8 +328,7 @@ tasks:
 	}
 }
 
-// A child that somebody has cancelled counts as failed, and the workflow goes on
-// (upstream 42).
+// A cancelled child counts as failed, and the workflow goes on (upstream 42).
 func TestACancelledChildDoesNotHoldTheWorkflowUp(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -433,7 +431,7 @@ func (w *world) due() []int64 {
 	return ids
 }
 
-// released takes the report of an end without telling anybody about workflows.
+// released processes the report of an end without notifying the runner of workflows.
 func (w *world) released(id int64) {
 	told := w.relay
 	w.relay = &relay{}
@@ -443,7 +441,7 @@ func (w *world) released(id int64) {
 	require.Len(w.t, result.Tasks, 1)
 }
 
-// poll looks after cancellations, as an engine does every few seconds.
+// poll processes cancellations, as an engine does every few seconds.
 func (w *world) poll() {
 	w.t.Helper()
 	for range 3 {

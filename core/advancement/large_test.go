@@ -33,8 +33,8 @@ func (w *world) gives() {
 	}
 }
 
-// A result that is too large for a message is in the row, and its end is told all
-// the same: a message that nobody takes would hold up all that follow.
+// A result that is too large for a message is only in the row, and its end is reported without it: a message that no
+// consumer accepts would block all later ones.
 func TestTheEndOfAWorkflowIsToldWithoutALargeResult(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -75,7 +75,7 @@ func tooLarge(t *testing.T, w *world) {
 	w.run()
 	status, result := w.outcome(id)
 	require.Equal(t, attune.StatusFailed, status)
-	require.Contains(t, result["error"], "keep large results elsewhere")
+	require.Contains(t, result["error"], "store large results elsewhere")
 	require.Equal(t, 34, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE status = 'completed'`))
 }
 

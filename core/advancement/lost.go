@@ -11,16 +11,15 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// readLost finds deleted children of workflows without other events. No report will come for them:
-// they count as abandoned, and are not repeated. If the rows belong to a newer version than the one
-// read before, the batch plans again.
+// readLost finds deleted children of workflows without other happenings. They count as abandoned without a retry, since
+// no report will come. If the rows belong to a newer version than the one read before, the batch plans again.
 func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
-	var looked []*course
+	var rechecked []*advance
 	var ids []int64
-	for _, c := range s.courses {
+	for _, c := range s.advances {
 		if c.before != nil && c.source != nil && c.broken == "" && len(c.happened) == 1 &&
-			c.happened[0].Kind == workflow.Looked {
-			looked, ids = append(looked, c), append(ids, c.id)
+			c.happened[0].Kind == workflow.Rechecked {
+			rechecked, ids = append(rechecked, c), append(ids, c.id)
 		}
 	}
 	if len(ids) == 0 {
@@ -28,7 +27,7 @@ func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
 	}
 	rows, err := plan.Queries().CountOpenTasks(ctx, ids)
 	if err != nil {
-		return fmt.Errorf("count what %d workflows wait for: %w", len(ids), err)
+		return fmt.Errorf("count the open tasks of %d workflows: %w", len(ids), err)
 	}
 	open := map[int64]map[string]int{}
 	for _, row := range rows {
@@ -37,16 +36,16 @@ func (s *Step) readLost(ctx context.Context, plan *scheduler.Plan) error {
 		}
 		open[row.WorkflowExecution][row.TaskName] = int(row.Open)
 	}
-	for _, c := range looked {
-		if err := c.lose(ctx, plan, open[c.id]); err != nil {
+	for _, c := range rechecked {
+		if err := c.endMissing(ctx, plan, open[c.id]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lose reports each missing child as ended.
-func (c *course) lose(ctx context.Context, plan *scheduler.Plan, open map[string]int) error {
+// endMissing adds the end of each missing child.
+func (c *advance) endMissing(ctx context.Context, plan *scheduler.Plan, open map[string]int) error {
 	missing := map[string]int{}
 	for name, st := range c.before.Tasks {
 		if task := c.source.definition.Task(name); st.Status == workflow.TaskRunning && task != nil &&
@@ -57,7 +56,7 @@ func (c *course) lose(ctx context.Context, plan *scheduler.Plan, open map[string
 			}
 		}
 	}
-	for _, held := range c.before.Held { // it was settled, and counts as open again after a pause
+	for _, held := range c.before.Held { // its row is settled; it counts as open again after a pause
 		missing[held.Task]--
 	}
 	var lost []workflow.Happening

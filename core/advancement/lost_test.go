@@ -27,8 +27,7 @@ tasks:
 output_map: {failed: "{{ task.list.failed_count }}"}
 `
 
-// Children that somebody deletes while they are waited for never end. They count as
-// abandoned, so that the workflow goes on (S12).
+// Open children that an operator deletes never end. They count as abandoned, so that the workflow goes on (S12).
 func TestAWorkflowGoesOnWithoutChildrenThatWereDeleted(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -20,21 +20,21 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		rounds: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflow_rounds_total",
-			Help: "Rounds that led workflows on."}),
+			Help: "Batches that advanced workflows."}),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflow_round_failures_total",
-			Help: "Rounds of workflows that failed and were tried again."}),
+			Help: "Batches of workflows that failed and were retried."}),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "attune_workflow_round_seconds", Help: "How long a round took that led workflows on.",
+			Name: "attune_workflow_round_seconds", Help: "Duration of a batch that advanced workflows.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}),
 		begun: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflows_started_total",
-			Help: "Workflows that were started."}),
+			Help: "Started workflows."}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "attune_workflows_ended_total", Help: "Workflows that have ended, by how.",
+			Name: "attune_workflows_ended_total", Help: "Ended workflows, by status.",
 		}, []string{"status"}),
 		tasks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_workflow_tasks_total",
-			Help: "Children of workflows that were made, repeated, or whose end was dealt with.",
+			Help: "Children of workflows that were created, retried, or whose end was processed.",
 		}, []string{"what"}),
 	}
 	for _, status := range []string{"completed", "failed", "cancelled", "timeout"} {
@@ -59,7 +59,7 @@ func (m *Metrics) batch(step *Step, took time.Duration) {
 	}
 	m.rounds.Inc()
 	m.took.Observe(took.Seconds())
-	for _, c := range step.courses {
+	for _, c := range step.advances {
 		if c.begun != nil {
 			m.begun.Inc()
 		}

@@ -19,14 +19,14 @@ import (
 // planNewExecutions creates the children of all workflows in memory, and requests the locks of
 // their admission.
 func (s *Step) planNewExecutions(ctx context.Context, plan *scheduler.Plan) error {
-	for _, c := range s.courses {
-		if err := s.findMade(ctx, plan.Queries(), c); err != nil {
+	for _, c := range s.advances {
+		if err := s.findExisting(ctx, plan.Queries(), c); err != nil {
 			return err
 		}
 	}
 	n := 0
 	refs := []string{}
-	for _, c := range s.courses {
+	for _, c := range s.advances {
 		if c.plan == nil {
 			continue
 		}
@@ -41,7 +41,7 @@ func (s *Step) planNewExecutions(ctx context.Context, plan *scheduler.Plan) erro
 	if err := plan.LoadRules(ctx, nil, refs); err != nil {
 		return err
 	}
-	for _, c := range s.courses {
+	for _, c := range s.advances {
 		if c.plan == nil {
 			continue
 		}
@@ -54,7 +54,7 @@ func (s *Step) planNewExecutions(ctx context.Context, plan *scheduler.Plan) erro
 		if err := s.conceal(ctx, plan, c); err != nil {
 			return err
 		}
-		if err := s.ask(ctx, plan.Queries(), c); err != nil {
+		if err := s.prepareInquiries(ctx, plan.Queries(), c); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ type task struct {
 }
 
 // child builds the execution of a task.
-func (c *course) child(start workflow.Start, id int64) *scheduler.NewExecution {
+func (c *advance) child(start workflow.Start, id int64) *scheduler.NewExecution {
 	about := task{
 		Workflow: c.id, Name: start.Task, TriggeredBy: start.TriggeredBy, Index: start.Index, Batch: start.Batch,
 		MaxRetries: start.MaxRetries,
@@ -112,8 +112,8 @@ func given(value any) json.RawMessage {
 	return text(value)
 }
 
-// ask prepares the inquiries among the children.
-func (s *Step) ask(ctx context.Context, q *store.Queries, c *course) error {
+// prepareInquiries prepares the inquiries among the children.
+func (s *Step) prepareInquiries(ctx context.Context, q *store.Queries, c *advance) error {
 	var questions []inquiry.Question
 	for i, b := range c.newExecutions {
 		if b.Status != statusRunning {
@@ -153,10 +153,9 @@ func (s *Step) ask(ctx context.Context, q *store.Queries, c *course) error {
 	return nil
 }
 
-// outcome finds the existing rows that a decision changes, and builds the result of a workflow that
-// ends.
-func (s *Step) outcome(ctx context.Context, plan *scheduler.Plan, c *course) error {
-	if c.plan.End != nil { // a workflow that ends starts and repeats nothing
+// outcome finds the existing rows that a decision changes, and builds the result of an ended workflow.
+func (s *Step) outcome(ctx context.Context, plan *scheduler.Plan, c *advance) error {
+	if c.plan.End != nil { // an ended workflow starts and retries nothing
 		c.plan.Start, c.plan.Repeat = nil, nil
 	}
 	again := map[workflow.Child]workflow.Repeat{}
@@ -171,7 +170,7 @@ func (s *Step) outcome(ctx context.Context, plan *scheduler.Plan, c *course) err
 			delete(again, key)
 			continue
 		}
-		c.settle = append(c.settle, settled{ended.ID, ended.Execution})
+		c.settle = append(c.settle, settled{task: ended.ID, execution: ended.Execution})
 	}
 	if err := c.held(ctx, plan.Queries(), again); err != nil {
 		return err
@@ -193,9 +192,9 @@ func (s *Step) outcome(ctx context.Context, plan *scheduler.Plan, c *course) err
 	return nil
 }
 
-// held finds the children whose repetition was postponed while the workflow was paused. They were
-// settled then, and count as open again.
-func (c *course) held(ctx context.Context, q *store.Queries, again map[workflow.Child]workflow.Repeat) error {
+// held finds the children whose retry was postponed while the workflow was paused. They were settled then, and count as
+// open again.
+func (c *advance) held(ctx context.Context, q *store.Queries, again map[workflow.Child]workflow.Repeat) error {
 	if len(again) == 0 {
 		return nil
 	}
@@ -205,7 +204,7 @@ func (c *course) held(ctx context.Context, q *store.Queries, again map[workflow.
 	}
 	rows, err := q.ReadSettledTasks(ctx, c.id, names)
 	if err != nil {
-		return fmt.Errorf("read what was held of workflow %d: %w", c.id, err)
+		return fmt.Errorf("read the held retries of workflow %d: %w", c.id, err)
 	}
 	for _, row := range rows {
 		r, wanted := again[workflow.Child{Task: row.TaskName, Index: int(row.TaskIndex)}]

@@ -17,8 +17,8 @@ import (
 
 const single = "version: \"1\"\ntasks: [{name: a, action: pk.a}]"
 
-// The existing engine makes the workflow before its execution runs, and may die in
-// between (upstream 38): the execution is said to run, and the workflow goes on.
+// The existing engine creates the workflow before its execution runs, and may die in between (upstream 38): the
+// execution becomes running, and the workflow goes on.
 func TestAWorkflowWhoseExecutionWasNeverSaidToRun(t *testing.T) {
 	t.Parallel()
 	for _, status := range []attune.Status{attune.StatusRequested, attune.StatusScheduling} {
@@ -58,8 +58,8 @@ func (between) Executions() []int64                           { return nil }
 func (b between) Plan(context.Context, *scheduler.Plan) error { b(); return nil }
 func (between) Apply(*scheduler.Batch)                        {}
 
-// A child that ends between the reading and the locking of a batch that was told too
-// early is read again: what it asks a person is asked.
+// A child that ends between the reading and the locking of a batch with an early report is read again, and its question
+// is opened.
 func TestAQuestionIsSeenHoweverEarlyItsEndIsReported(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -78,7 +78,7 @@ func TestAQuestionIsSeenHoweverEarlyItsEndIsReported(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM inquiry WHERE execution = $1`, child))
 }
 
-// A question that nobody has put, for whatever reason, is found by the sweep.
+// The sweep finds a question that was never opened, for any reason.
 func TestAQuestionThatNobodyHasPutIsFound(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -1,10 +1,12 @@
 package advancement
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
@@ -21,7 +23,6 @@ const maxEnded = 2000
 // executions for ever.
 const maxDepth = 16
 
-// readStarts reads the workflows to start.
 func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 	ids := s.Executions()
 	if len(ids) == 0 {
@@ -29,11 +30,11 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 	}
 	rows, err := plan.Queries().ReadWorkflowStarts(ctx, s.cfg.ActionTimeouts, ids)
 	if err != nil {
-		return fmt.Errorf("read %d workflows to be started: %w", len(ids), err)
+		return fmt.Errorf("read %d workflows to start: %w", len(ids), err)
 	}
 	numbers, err := plan.Queries().NewWorkflowIDs(ctx, int32(len(rows)))
 	if err != nil {
-		return fmt.Errorf("take numbers for %d workflows: %w", len(rows), err)
+		return fmt.Errorf("allocate ids for %d workflows: %w", len(rows), err)
 	}
 	stuck := map[int64]string{}
 	for _, order := range s.orders {
@@ -41,9 +42,9 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 	}
 	for i, row := range rows {
 		if row.Status != statusRequested {
-			continue // another program has started or ended it
+			continue // another program started or ended it
 		}
-		if row.Workflow != 0 { // another engine has begun to start it
+		if row.Workflow != 0 { // another engine began to start it
 			s.later = append(s.later, Order{Workflow: row.Workflow})
 			continue
 		}
@@ -58,7 +59,7 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 					maxDepth)})
 			continue
 		}
-		source, err := s.sources.take(ctx, plan.Queries(), s.cfg.Now(), row.Definition, row.ParamSchema)
+		source, err := s.sources.store(ctx, plan.Queries(), s.cfg.Now(), row.Definition, row.ParamSchema)
 		if broken(err) {
 			return err
 		}
@@ -70,7 +71,7 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 				unfit{execution: row.ID, action: action, actionRef: row.ActionRef, why: err.Error()})
 			continue
 		}
-		c := &course{
+		c := &advance{
 			id: numbers[i], execution: row.ID, source: source, config: row.Config, created: row.At, now: row.At,
 			begun:  &beginning{definition: *row.WorkflowDef, timeout: row.TimeoutSeconds},
 			parent: parent{status: statusRunning, action: action, actionRef: row.ActionRef, priority: row.Priority},
@@ -79,12 +80,12 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 			c.happen(workflow.Paused) // it starts, and continues with its parent workflow
 		}
 		c.happen(workflow.Started)
-		s.courses = append(s.courses, c)
+		s.advances = append(s.advances, c)
 	}
 	return nil
 }
 
-// readWorkflows reads the started workflows of the orders, and their events.
+// readWorkflows reads the started workflows of the orders, and their happenings.
 func (s *Step) readWorkflows(ctx context.Context, plan *scheduler.Plan) error {
 	ids, reported, stuck := []int64{}, []int64{}, map[int64]string{}
 	for _, order := range s.orders {
@@ -111,16 +112,16 @@ func (s *Step) readWorkflows(ctx context.Context, plan *scheduler.Plan) error {
 			}
 			continue
 		}
-		c := &course{id: row.ID, execution: row.Execution, version: row.Version, ended: ended[row.ID],
+		c := &advance{id: row.ID, execution: row.Execution, version: row.Version, ended: ended[row.ID],
 			broken: stuck[row.ID]}
-		if err := s.readCourse(ctx, plan, c, row); err != nil {
+		if err := s.readOpen(ctx, plan, c, row); err != nil {
 			return err
 		}
 		c.seen = &scheduler.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused,
 			Open: row.Open}
-		s.courses = append(s.courses, c)
+		s.advances = append(s.advances, c)
 	}
-	s.inOrder()
+	slices.SortFunc(s.advances, func(a, b *advance) int { return cmp.Compare(a.id, b.id) }) // the order of their locks
 	return s.readLost(ctx, plan)
 }
 
@@ -146,14 +147,13 @@ func (s *Step) readEnded(ctx context.Context, plan *scheduler.Plan, ids,
 	return byWorkflow, nil
 }
 
-// readLate processes children that ended after their workflow: they are counted, so that users see
-// how they ended, and trigger nothing.
+// readLate processes children that ended after their workflow: they are counted for users and trigger nothing.
 func (s *Step) readLate(ctx context.Context, plan *scheduler.Plan, row store.ReadWorkflowsRow,
 	ended []store.ReadEndedTasksRow) error {
 	if len(ended) == 0 {
 		return nil
 	}
-	c := &course{id: row.ID, execution: row.Execution, version: row.Version, late: row.Status, ended: ended}
+	c := &advance{id: row.ID, execution: row.Execution, version: row.Version, late: row.Status, ended: ended}
 	c.config, c.created, c.now = row.Config, row.Created, row.At
 	c.parent = parent{status: row.ParentStatus, action: row.Action, actionRef: row.ActionRef}
 	if row.State == nil || row.Source == nil {
@@ -163,24 +163,24 @@ func (s *Step) readLate(ctx context.Context, plan *scheduler.Plan, row store.Rea
 	} else if err != nil || !c.before.Status.Terminal() {
 		c.closed, c.settle = true, settledBy(ended)
 	} else {
-		c.listenTo(ended)
+		c.childrenEnded(ended)
 		c.seen = &scheduler.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused,
 			Open: row.Open}
 	}
-	s.courses = append(s.courses, c)
+	s.advances = append(s.advances, c)
 	return nil
 }
 
 func settledBy(rows []store.ReadEndedTasksRow) []settled {
 	all := make([]settled, len(rows))
 	for i, row := range rows {
-		all[i] = settled{row.ID, row.Execution}
+		all[i] = settled{task: row.ID, execution: row.Execution}
 	}
 	return all
 }
 
-// readCourse fills in the state of a workflow, and its events since.
-func (s *Step) readCourse(ctx context.Context, plan *scheduler.Plan, c *course, row store.ReadWorkflowsRow) error {
+// readOpen reads the state of an open workflow, and the happenings since.
+func (s *Step) readOpen(ctx context.Context, plan *scheduler.Plan, c *advance, row store.ReadWorkflowsRow) error {
 	c.config, c.created, c.now = row.Config, row.Created, row.At
 	c.allowed = time.Duration(row.AllowedSeconds * float64(time.Second))
 	c.parent = parent{status: row.ParentStatus, action: row.Action, actionRef: row.ActionRef, priority: row.Priority}
@@ -195,13 +195,13 @@ func (s *Step) readCourse(ctx context.Context, plan *scheduler.Plan, c *course, 
 		c.broken = err.Error()
 	default:
 		c.ended = dueOf(c.ended, c.before)
-		c.listen(row)
+		c.readHappenings(row)
 	}
 	return nil
 }
 
 // locate reads the state and the definition of a workflow.
-func (s *Step) locate(ctx context.Context, plan *scheduler.Plan, c *course, row store.ReadWorkflowsRow) (err error) {
+func (s *Step) locate(ctx context.Context, plan *scheduler.Plan, c *advance, row store.ReadWorkflowsRow) (err error) {
 	if c.before, err = workflow.ParseState(row.State); err != nil {
 		return err
 	}
@@ -212,10 +212,9 @@ func (s *Step) locate(ctx context.Context, plan *scheduler.Plan, c *course, row 
 	return err
 }
 
-// listen lists the events in their order. Cancel and pause come before the ends of children, which
-// then trigger nothing, or not yet. The timeout comes after them, because they may end the workflow
-// in time.
-func (c *course) listen(row store.ReadWorkflowsRow) {
+// readHappenings lists the happenings in their order. Cancel and pause come before the ends of children, which then
+// trigger nothing, or not yet. The timeout comes after them, because they may end the workflow in time.
+func (c *advance) readHappenings(row store.ReadWorkflowsRow) {
 	switch {
 	case row.ParentStatus.Terminal():
 		c.happen(workflow.Cancelled)
@@ -229,17 +228,16 @@ func (c *course) listen(row store.ReadWorkflowsRow) {
 	case !row.Paused && !row.Held && c.before.Paused:
 		c.happen(workflow.Resumed)
 	}
-	c.listenTo(c.ended)
+	c.childrenEnded(c.ended)
 	if row.Overdue {
 		c.happen(workflow.TimedOut)
 	}
 	if len(c.happened) == 0 {
-		c.happen(workflow.Looked)
+		c.happen(workflow.Rechecked)
 	}
 }
 
-// listenTo adds the ends of children.
-func (c *course) listenTo(ended []store.ReadEndedTasksRow) {
+func (c *advance) childrenEnded(ended []store.ReadEndedTasksRow) {
 	for _, one := range ended {
 		c.happened = append(c.happened, workflow.Happening{
 			Kind: workflow.ChildEnded, Task: one.TaskName, Index: int(one.TaskIndex), Status: statusOf(one),

@@ -33,9 +33,8 @@ tasks:
 output_map: {count: "{{ count }}"}
 `
 
-// Three replicas are told everything twice, in any order, while the work is done:
-// each task runs once, nothing published is lost, no list has more at a time than it
-// may, and the versions have no gap (S10, S11, S12, upstream 44).
+// Three replicas get every message twice, in any order: each task runs once, no published variable is lost, no list
+// exceeds its concurrency, and the versions have no gap (S10, S11, S12, upstream 44).
 func TestThreeReplicasThatAreToldEverythingTwice(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -100,7 +99,7 @@ type crowd struct {
 	runners []*advancement.Runner
 }
 
-// message is what one replica is told.
+// message is a message for one replica.
 type message struct {
 	id    int64
 	ended bool
@@ -129,7 +128,7 @@ func newCrowd(w *world, replicas int) *crowd {
 	return c
 }
 
-// tell gives every message twice to anybody, in any order.
+// tell delivers every message twice to random replicas, in random order.
 func (c *crowd) tell(requested, ended []int64) {
 	c.mu.Lock()
 	for range 2 {

@@ -3,7 +3,9 @@ package advancement
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -38,8 +40,8 @@ type Runner struct {
 	classify  func(err error, tries int) batch.Verdict
 	after     func(context.Context, scheduler.Result)
 
-	line *line
-	now  func() time.Time
+	queue *queue
+	now   func() time.Time
 }
 
 // NewRunner makes a Runner. classify returns the verdict on an error of a batch after so many
@@ -52,7 +54,7 @@ func NewRunner(
 	return &Runner{
 		cfg: cfg.withDefaults(), scheduler: scheduler, sources: NewSources(), logger: logger, metrics: metrics,
 		classify: classify, after: after,
-		line: newLine(), now: cfg.withDefaults().Now,
+		queue: newQueue(), now: cfg.withDefaults().Now,
 	}
 }
 
@@ -61,40 +63,40 @@ func NewRunner(
 func (r *Runner) Start(ctx context.Context) error { return r.Launch(ctx, nil, r.run) }
 
 // Waiting is the number of workflows with waiting orders.
-func (r *Runner) Waiting() int { return r.line.len() }
+func (r *Runner) Waiting() int { return r.queue.len() }
 
 // Stuck is the number of workflows that this replica could neither advance nor end.
-func (r *Runner) Stuck() int { return r.line.stuck() }
+func (r *Runner) Stuck() int { return r.queue.stuck() }
 
 // Begin orders the start of workflows.
 func (r *Runner) Begin(executions ...int64) {
 	for _, id := range executions {
-		r.line.add(Order{Start: id})
+		r.queue.add(Order{Start: id})
 	}
 }
 
 // Advance orders the advance of workflows whose children have ended.
 func (r *Runner) Advance(tasks ...scheduler.Task) {
 	for _, task := range tasks {
-		r.line.add(Order{Workflow: task.Workflow, Children: []int64{task.Child}})
+		r.queue.add(Order{Workflow: task.Workflow, Children: []int64{task.Child}})
 	}
 }
 
-// Look orders a check of workflows.
-func (r *Runner) Look(workflows ...int64) {
+// Recheck orders a check of workflows.
+func (r *Runner) Recheck(workflows ...int64) {
 	for _, id := range workflows {
-		r.line.add(Order{Workflow: id})
+		r.queue.add(Order{Workflow: id})
 	}
 }
 
 // run advances workflows. It runs failing workflows concurrently, so that they delay no others.
 func (r *Runner) run(ctx context.Context) {
-	var troubled sync.WaitGroup
-	defer troubled.Wait()
-	troubled.Go(func() {
-		r.loop(ctx, r.line.wakeTroubled, func() ([]Order, time.Duration) { return r.line.takeTroubled(r.now()) })
+	var failing sync.WaitGroup
+	defer failing.Wait()
+	failing.Go(func() {
+		r.loop(ctx, r.queue.wakeFailing, func() ([]Order, time.Duration) { return r.queue.dequeueFailing(r.now()) })
 	})
-	r.loop(ctx, r.line.wake, func() ([]Order, time.Duration) { return r.line.take(), time.Hour })
+	r.loop(ctx, r.queue.wake, func() ([]Order, time.Duration) { return r.queue.dequeue(), time.Hour })
 }
 
 func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]Order, time.Duration)) {
@@ -119,7 +121,7 @@ func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]
 func (r *Runner) runBatch(ctx context.Context, orders []Order) {
 	_ = batch.Runner[[]Order]{ // its only error is the stop of the engine
 		Try: r.try, Failed: r.failed, Alone: r.alone,
-		Done:     func(_ context.Context, orders []Order) { r.line.done(orders) },
+		Done:     func(_ context.Context, orders []Order) { r.queue.done(orders) },
 		Hold:     func(ctx context.Context, err error) bool { return r.cfg.Gate.Retry(ctx, "workflows", err) },
 		Classify: func(_ []Order, err error, tries int) batch.Verdict { return r.classify(err, tries) },
 		Split:    func(orders []Order, _ batch.Failure) [][]Order { return batch.Halves(orders) },
@@ -131,7 +133,7 @@ func (r *Runner) runBatch(ctx context.Context, orders []Order) {
 func (r *Runner) failed(ctx context.Context, orders []Order, f batch.Failure) {
 	r.metrics.failed()
 	if f.Verdict == batch.Again {
-		r.logger.WarnContext(ctx, "Workflows cannot be advanced now and are tried again",
+		r.logger.WarnContext(ctx, "Workflows not advanced, retrying",
 			"workflows", len(orders), "pause", f.Pause, "error", f.Err)
 	}
 }
@@ -141,17 +143,17 @@ func (r *Runner) failed(ctx context.Context, orders []Order, f batch.Failure) {
 func (r *Runner) alone(ctx context.Context, orders []Order, f batch.Failure) bool {
 	order, verdict := orders[0], f.Verdict
 	if errors.Is(f.Err, scheduler.ErrConflict) {
-		verdict = batch.Blocked // others change its rows too fast: not the workflow's fault
+		verdict = batch.Blocked // other transactions change its rows too fast: not the workflow's fault
 	}
 	ctx = telemetry.With(ctx, slog.Int64("execution_id", order.Start), slog.Int64("workflow", order.Workflow))
-	again := r.line.postpone(order, verdict, f.Err, r.now())
+	again := r.queue.postpone(order, verdict, f.Err, r.now())
 	switch {
-	case again >= hopeless:
+	case again >= stuckPause:
 		r.logger.ErrorContext(ctx, "Workflow can neither be advanced nor ended", "again_in", again, "error", f.Err)
 	case again == 0:
 		r.logger.ErrorContext(ctx, "Workflow cannot be advanced and is ended", "error", f.Err)
 	default:
-		r.logger.WarnContext(ctx, "Workflow cannot be advanced now and is postponed", "again_in", again, "error", f.Err)
+		r.logger.WarnContext(ctx, "Workflow not advanced, postponed", "again_in", again, "error", f.Err)
 	}
 	return false
 }
@@ -165,24 +167,35 @@ func (r *Runner) try(ctx context.Context, orders []Order) error {
 	step := NewStep(r.cfg, r.sources, orders)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
-	result, err := r.attempt(bounded, step)
+	result, err := r.runStep(bounded, step)
 	if err != nil {
 		return err
 	}
 	crashpoint.Reach("advancement:committed")
 	r.metrics.batch(step, time.Since(began))
-	r.tell(ctx, step)
+	r.logDecisions(ctx, step)
 	r.Begin(result.Starts...)
 	for _, order := range step.Again() {
-		r.line.add(order)
+		r.queue.add(order)
 	}
 	r.after(ctx, result)
 	return nil
 }
 
-// tell logs the decisions about workflows.
-func (r *Runner) tell(ctx context.Context, step *Step) {
-	for _, c := range step.courses {
+// runStep turns a panic into an error: otherwise it would crash one replica after the other, because each finds the
+// same workflow.
+func (r *Runner) runStep(ctx context.Context, step *Step) (result scheduler.Result, err error) {
+	defer func() {
+		if defect := recover(); defect != nil {
+			r.logger.ErrorContext(ctx, "Workflow batch panicked", "defect", defect, "stack", string(debug.Stack()))
+			err = fmt.Errorf("a defect of the engine: %v", defect)
+		}
+	}()
+	return r.scheduler.Run(ctx, step)
+}
+
+func (r *Runner) logDecisions(ctx context.Context, step *Step) {
+	for _, c := range step.advances {
 		if c.plan == nil {
 			continue
 		}

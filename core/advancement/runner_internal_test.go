@@ -59,7 +59,7 @@ func TestAWorkflowThatOthersLeadOnIsNotGivenUp(t *testing.T) {
 	r := NewRunner(Config{}, rounds, classify, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
-	r.Look(7)
+	r.Recheck(7)
 	select {
 	case <-rounds.done:
 	case <-time.After(30 * time.Second):
@@ -106,7 +106,7 @@ func TestADefectEndsOneWorkflow(t *testing.T) {
 	rounds := &defective{ended: make(chan Order, 1)}
 	r := NewRunner(Config{}, rounds, func(error, int) batch.Verdict { return batch.Suspect },
 		func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
-	r.Look(6, 7, 8)
+	r.Recheck(6, 7, 8)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
 	select {
@@ -177,15 +177,15 @@ func TestAWorkflowThatTakesTooLongFailsAndDelaysNoOther(t *testing.T) {
 	rounds := &poisonous{blocks: make(chan struct{}), begun: make(chan struct{}, 1), done: map[int64]bool{}}
 	r := NewRunner(Config{}, rounds, func(error, int) batch.Verdict { return batch.Slow },
 		func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
-	r.Look(6, 7, 8)
+	r.Recheck(6, 7, 8)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
 	select {
-	case <-rounds.begun: // a batch of the poisonous workflow runs, and ends when it is told to
+	case <-rounds.begun: // a batch of the poisonous workflow runs until the test ends it
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "it is not tried again")
 	}
-	r.Look(9, 10)
+	r.Recheck(9, 10)
 	testkit.Eventually(t, func() bool { return rounds.did(6, 8, 9, 10) }, 20*time.Second, "the others are advanced")
 	require.False(t, rounds.did(7))
 	close(rounds.blocks)

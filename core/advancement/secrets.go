@@ -15,7 +15,7 @@ import (
 // conceal replaces secrets in the parameters of children by markers, and stores their values.
 // Secrets come from templates and from the schemas of the actions. A child whose secrets cannot be
 // stored is refused, with a reason that contains none.
-func (s *Step) conceal(ctx context.Context, plan *scheduler.Plan, c *course) error {
+func (s *Step) conceal(ctx context.Context, plan *scheduler.Plan, c *advance) error {
 	schemas := map[string]*schema.Schema{}
 	for i, b := range c.newExecutions {
 		marked, known := schemas[b.ActionRef]
@@ -43,7 +43,7 @@ func (s *Step) conceal(ctx context.Context, plan *scheduler.Plan, c *course) err
 // hide returns a value with plain markers, and stores their secrets for the entity. Values that the
 // schema marks become secrets; nil marks nothing.
 func (s *Step) hide(
-	ctx context.Context, q *store.Queries, c *course, value any, marked *schema.Schema, entity string, id int64,
+	ctx context.Context, q *store.Queries, c *advance, value any, marked *schema.Schema, entity string, id int64,
 ) (any, error) {
 	public, found, err := secret.Collect(value)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Step) hide(
 }
 
 // pass copies the secrets that a value has from elsewhere in the workflow to the entity.
-func (s *Step) pass(ctx context.Context, q *store.Queries, c *course, found []secret.Traced, entity string,
+func (s *Step) pass(ctx context.Context, q *store.Queries, c *advance, found []secret.Traced, entity string,
 	id int64) error {
 	sources := secret.Sources(found)
 	own, err := c.own(ctx, q, sources)
@@ -95,7 +95,7 @@ func (s *Step) pass(ctx context.Context, q *store.Queries, c *course, found []se
 
 // own are the sources that belong to the workflow: its own execution and its children. Users write
 // definitions, and could write a marker that names any execution.
-func (c *course) own(ctx context.Context, q *store.Queries, sources []secret.Source) ([]int64, error) {
+func (c *advance) own(ctx context.Context, q *store.Queries, sources []secret.Source) ([]int64, error) {
 	var others []int64
 	for _, source := range sources {
 		if source.ID != c.execution && !slices.Contains(others, source.ID) {
@@ -107,7 +107,7 @@ func (c *course) own(ctx context.Context, q *store.Queries, sources []secret.Sou
 	}
 	children, err := q.ReadOwnChildren(ctx, others, c.id)
 	if err != nil {
-		return nil, &readError{fmt.Errorf("look for %d children: %w", len(others), err)}
+		return nil, &readError{fmt.Errorf("find %d children: %w", len(others), err)}
 	}
 	return append(children, c.execution), nil
 }

@@ -33,11 +33,11 @@ const maxSources = 2000
 type Sources struct {
 	mu       sync.Mutex
 	byID     map[int64]*source
-	byDigest map[string]taken
+	byDigest map[string]stored
 }
 
-// taken is a definition that the database knows to be in use.
-type taken struct {
+// stored is a definition that the database has.
+type stored struct {
 	id int64
 	at time.Time
 }
@@ -48,12 +48,12 @@ const sourceFor = time.Hour
 
 // NewSources makes an empty cache.
 func NewSources() *Sources {
-	return &Sources{byID: map[int64]*source{}, byDigest: map[string]taken{}}
+	return &Sources{byID: map[int64]*source{}, byDigest: map[string]stored{}}
 }
 
-// take returns the source of a current definition, and stores it in the database for the replicas
-// that advance the workflow.
-func (m *Sources) take(ctx context.Context, q *store.Queries, now time.Time, definition,
+// store returns the source of a current definition, and stores it in the database for the replicas that advance the
+// workflow.
+func (m *Sources) store(ctx context.Context, q *store.Queries, now time.Time, definition,
 	schema []byte) (*source, error) {
 	sum := sha256.New()
 	sum.Write(definition)
@@ -69,12 +69,11 @@ func (m *Sources) take(ctx context.Context, q *store.Queries, now time.Time, def
 	}
 	id, err := q.KeepWorkflowSource(ctx, digest, definition, schema)
 	if err != nil {
-		return nil, &readError{fmt.Errorf("keep the definition of a workflow: %w", err)}
+		return nil, &readError{fmt.Errorf("store the definition of a workflow: %w", err)}
 	}
 	return m.keep(&source{id: id, definition: parsed, schema: schema}, digest, now), nil
 }
 
-// get returns the source with the id.
 func (m *Sources) get(ctx context.Context, q *store.Queries, id int64) (*source, error) {
 	if found := m.find(id); found != nil {
 		return found, nil
@@ -123,7 +122,7 @@ func (m *Sources) keep(s *source, digest string, at time.Time) *source {
 	}
 	m.byID[s.id] = s
 	if digest != "" {
-		m.byDigest[digest] = taken{s.id, at}
+		m.byDigest[digest] = stored{id: s.id, at: at}
 	}
 	return s
 }

@@ -1,10 +1,8 @@
 package advancement
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/gate"
@@ -23,7 +21,7 @@ type Config struct {
 	// UnreportedAfter is how long the end of a child may stay unreported before it is processed
 	// anyway. Default 10 s.
 	UnreportedAfter time.Duration
-	// Gate holds the Runner during a fault of the installation. Nil holds it alone.
+	// Gate pauses the Runner during a fault of the installation. Without it only the Runner pauses.
 	Gate *gate.Gate
 	// Now is the clock of caches. Default time.Now.
 	Now func() time.Time
@@ -53,12 +51,12 @@ type Order struct {
 
 // Step starts and advances workflows, as part of a batch.
 type Step struct {
-	cfg     Config
-	sources *Sources
-	orders  []Order
-	courses []*course
-	unfit   []unfit
-	later   []Order
+	cfg      Config
+	sources  *Sources
+	orders   []Order
+	advances []*advance
+	unfit    []unfit
+	later    []Order
 }
 
 // Limits of the children of one batch, by number and by bytes of parameters. A workflow beyond them
@@ -92,7 +90,7 @@ func (s *Step) Executions() []int64 {
 
 // Plan implements scheduler.Step: it decides about each workflow, and requests the locks.
 func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
-	s.courses, s.unfit, s.later = nil, nil, nil
+	s.advances, s.unfit, s.later = nil, nil, nil
 	if err := s.readStarts(ctx, plan); err != nil {
 		return err
 	}
@@ -100,12 +98,12 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 		return err
 	}
 	newExecutions, bytes := 0, 0
-	for i, c := range s.courses {
+	for i, c := range s.advances {
 		if c.closed {
 			continue
 		}
 		if err := ctx.Err(); err != nil { // decisions take time without a query
-			return fmt.Errorf("advance %d workflows: %w", len(s.courses), context.Cause(ctx))
+			return fmt.Errorf("advance %d workflows: %w", len(s.advances), context.Cause(ctx))
 		}
 		if err := s.decide(ctx, plan, c); err != nil {
 			return err
@@ -119,8 +117,10 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 			s.later = append(s.later, Order{Workflow: c.id})
 		}
 	}
-	for _, c := range s.courses {
-		c.need(plan)
+	for _, c := range s.advances {
+		if c.seen != nil {
+			plan.NeedWorkflow(*c.seen)
+		}
 	}
 	return s.planNewExecutions(ctx, plan)
 }
@@ -134,21 +134,21 @@ func (s *Step) Apply(batch *scheduler.Batch) {
 		}
 	}
 	s.write(batch)
-	for _, c := range s.courses {
+	for _, c := range s.advances {
 		for _, b := range c.newExecutions {
 			batch.Create(b)
 		}
 		for _, r := range c.repeats {
 			batch.Repeat(r.execution, r.reason, r.delay)
 		}
-		c.requestMade(batch)
+		c.requestExisting(batch)
 		c.announce(batch)
 	}
 }
 
 // postpone leaves the workflows from the nth on to another batch.
 func (s *Step) postpone(n int) {
-	for _, c := range s.courses[n:] {
+	for _, c := range s.advances[n:] {
 		order := Order{Workflow: c.id, Broken: c.broken}
 		if c.begun != nil {
 			order = Order{Start: c.execution, Broken: c.broken}
@@ -158,15 +158,10 @@ func (s *Step) postpone(n int) {
 		}
 		s.later = append(s.later, order)
 	}
-	s.courses = s.courses[:n]
+	s.advances = s.advances[:n]
 }
 
 // Again lists orders for the rest of the batch. It is valid after the batch.
 func (s *Step) Again() []Order { return s.later }
-
-// inOrder sorts the workflows by id, the order of their locks.
-func (s *Step) inOrder() {
-	slices.SortFunc(s.courses, func(a, b *course) int { return cmp.Compare(a.id, b.id) })
-}
 
 var _ scheduler.Step = (*Step)(nil)

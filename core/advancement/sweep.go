@@ -14,24 +14,24 @@ import (
 type Sweep struct {
 	*supervise.Loop
 
-	cfg    Config
-	store  *store.Store
-	logger *slog.Logger
-	look   func(workflows ...int64)
-	report func(ctx context.Context, executions []int64) error
+	cfg     Config
+	store   *store.Store
+	logger  *slog.Logger
+	recheck func(workflows ...int64)
+	report  func(ctx context.Context, executions []int64) error
 }
 
 // page is the number of open workflows in one statement.
 const page = 500
 
-// NewSweep makes the sweep. It calls look with the workflows it finds. It calls report with ended
-// executions that were not fully processed: their inquiry was never opened.
+// NewSweep makes the sweep. It calls recheck with the workflows it finds. It calls report with ended executions whose
+// inquiry was never opened.
 func NewSweep(
-	cfg Config, interval time.Duration, st *store.Store, look func(...int64),
+	cfg Config, interval time.Duration, st *store.Store, recheck func(...int64),
 	report func(context.Context, []int64) error,
 	logger *slog.Logger, metrics *supervise.Metrics,
 ) *Sweep {
-	s := &Sweep{cfg: cfg.withDefaults(), store: st, look: look, report: report, logger: logger}
+	s := &Sweep{cfg: cfg.withDefaults(), store: st, recheck: recheck, report: report, logger: logger}
 	s.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "workflows", Interval: interval, Timeout: max(interval, 20*time.Second), Jitter: 0.1,
 		Tick: s.tick, Logger: logger, Metrics: metrics,
@@ -50,7 +50,7 @@ func (s *Sweep) tick(ctx context.Context) error {
 			}
 			rows, err := tx.FindWorkflows(ctx, s.cfg.UnreportedAfter.Seconds(), after, page)
 			if err != nil {
-				return fmt.Errorf("find workflows that can go on: %w", err)
+				return fmt.Errorf("find workflows to advance: %w", err)
 			}
 			for _, row := range rows {
 				if after = row.ID; row.Due {
@@ -65,8 +65,8 @@ func (s *Sweep) tick(ctx context.Context) error {
 			return err
 		}
 		if len(found) > 0 {
-			s.logger.DebugContext(ctx, "Workflows are looked at", "workflows", len(found))
-			s.look(found...)
+			s.logger.DebugContext(ctx, "Workflows to recheck found", "workflows", len(found))
+			s.recheck(found...)
 		}
 		if len(unasked) > 0 {
 			if err := s.report(ctx, unasked); err != nil {

@@ -13,10 +13,9 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// takeOver derives the state of a workflow that another engine started: it repeats all decisions
-// from the beginning, with the existing children. Missing children are created. Variables follow
-// from its publish entries.
-func (s *Step) takeOver(ctx context.Context, plan *scheduler.Plan, c *course, row store.ReadWorkflowsRow) error {
+// takeOver derives the state of a workflow that another engine started: it repeats all decisions from the beginning,
+// with the existing children. Missing children are created. Variables follow from its publish entries.
+func (s *Step) takeOver(ctx context.Context, plan *scheduler.Plan, c *advance, row store.ReadWorkflowsRow) error {
 	stop := func(why string) error {
 		c.broken = "it was started by another engine and cannot be taken over: " + why
 		return nil
@@ -25,7 +24,7 @@ func (s *Step) takeOver(ctx context.Context, plan *scheduler.Plan, c *course, ro
 	if err != nil {
 		return fmt.Errorf("read the definition of workflow %d: %w", c.id, err)
 	}
-	c.source, err = s.sources.take(ctx, plan.Queries(), s.cfg.Now(), kept.Definition, kept.ParamSchema)
+	c.source, err = s.sources.store(ctx, plan.Queries(), s.cfg.Now(), kept.Definition, kept.ParamSchema)
 	switch {
 	case broken(err):
 		return err
@@ -51,24 +50,24 @@ func (s *Step) takeOver(ctx context.Context, plan *scheduler.Plan, c *course, ro
 }
 
 // replay advances a workflow that is taken over until all ends of its children are processed.
-func (c *course) replay(decide func() error) error {
+func (c *advance) replay(decide func() error) error {
 	whole := *c.plan
 	for {
-		for _, list := range c.plan.Keep { // nothing of it was stored yet
+		for _, list := range c.plan.Keep { // not stored yet
 			c.items[list.Task] = workflow.Slice{Items: list.Items}
 		}
-		heard := c.hear()
+		happened := c.endsOfStarted()
 		switch {
-		case len(heard) > 0:
+		case len(happened) > 0:
 		case c.plan.More: // the rest may exist already
-			heard = []workflow.Happening{{Kind: workflow.Looked}}
+			happened = []workflow.Happening{{Kind: workflow.Rechecked}}
 		case c.canceling:
-			heard = c.cancelled(&whole)
+			happened = c.cancelled(&whole)
 		default:
-			c.taken(&whole)
+			c.joinPlans(&whole)
 			return nil
 		}
-		c.before, c.happened = c.plan.State, heard
+		c.before, c.happened = c.plan.State, happened
 		if err := decide(); err != nil {
 			return err
 		}
@@ -81,14 +80,14 @@ func (c *course) replay(decide func() error) error {
 
 // cancelled limits a cancelled workflow that is taken over to its existing children: no others are
 // created.
-func (c *course) cancelled(whole *workflow.Plan) []workflow.Happening {
+func (c *advance) cancelled(whole *workflow.Plan) []workflow.Happening {
 	c.canceling = false
-	heard := []workflow.Happening{{Kind: workflow.Canceling}}
+	happened := []workflow.Happening{{Kind: workflow.Canceling}}
 	whole.Start = slices.DeleteFunc(whole.Start, func(start workflow.Start) bool {
 		child := childOf(start)
 		existing, there := c.inherited[child]
 		if !there {
-			heard = append(heard, workflow.Happening{
+			happened = append(happened, workflow.Happening{
 				Kind: workflow.ChildEnded, Task: child.Task, Index: child.Index, Status: attune.StatusCancelled,
 				Retries: maxRetries,
 			})
@@ -96,17 +95,17 @@ func (c *course) cancelled(whole *workflow.Plan) []workflow.Happening {
 		return !there || existing.Status == statusRequested // it is stopped, not requested
 	})
 	c.plan.Start, c.plan.More = nil, false
-	return heard
+	return happened
 }
 
-// taken builds one plan of all decisions, for rows that are missing. It requests existing children
-// that may not have been dispatched.
-func (c *course) taken(whole *workflow.Plan) {
+// joinPlans makes one plan of all decisions, without existing rows. It requests existing children that may not have
+// been dispatched.
+func (c *advance) joinPlans(whole *workflow.Plan) {
 	whole.More = false
 	whole.Start = slices.DeleteFunc(whole.Start, func(start workflow.Start) bool {
 		child, there := c.inherited[childOf(start)]
 		if there && child.Status == statusRequested {
-			c.made = append(c.made, admission.Head{
+			c.existing = append(c.existing, admission.Head{
 				ExecutionID: child.Execution, ActionID: child.Action, ActionRef: child.ActionRef, Parent: child.Parent,
 				Enforcement: child.Enforcement, Config: child.Config,
 			})
@@ -125,18 +124,21 @@ func (c *course) taken(whole *workflow.Plan) {
 		st := whole.State.Tasks[list.Task]
 		return st == nil || st.Next >= st.Total || st.Status.Ended()
 	})
-	whole.Log = append([]string{"taken over from another engine, with " + counted(len(c.inherited)) + " that it had"},
-		whole.Log...)
+	children := "the child"
+	if n := len(c.inherited); n != 1 {
+		children = fmt.Sprintf("%d children", n)
+	}
+	whole.Log = append([]string{"taken over from another engine, with " + children + " that it had"}, whole.Log...)
 	c.plan = whole
 }
 
-// hear lists the ends of children that the last decision starts and that have ended already, in the
-// order of their ends.
-func (c *course) hear() []workflow.Happening {
+// endsOfStarted lists the ends of children that the last decision starts and that have ended already, in the order of
+// their ends.
+func (c *advance) endsOfStarted() []workflow.Happening {
 	var ends []store.ReadWorkflowChildrenRow
 	for _, start := range c.plan.Start {
 		child, there := c.inherited[childOf(start)]
-		if one := (settled{child.ID, child.Execution}); there && child.Ended && !slices.Contains(c.settle, one) {
+		if one := (settled{task: child.ID, execution: child.Execution}); there && child.Ended && !slices.Contains(c.settle, one) {
 			ends = append(ends, child)
 			c.settle = append(c.settle, one)
 		}
@@ -144,14 +146,14 @@ func (c *course) hear() []workflow.Happening {
 	slices.SortFunc(ends, func(a, b store.ReadWorkflowChildrenRow) int {
 		return cmp.Or(a.Updated.Compare(b.Updated), cmp.Compare(a.ID, b.ID))
 	})
-	heard := make([]workflow.Happening, len(ends))
+	happened := make([]workflow.Happening, len(ends))
 	for i, child := range ends {
-		heard[i] = workflow.Happening{
+		happened[i] = workflow.Happening{
 			Kind: workflow.ChildEnded, Task: child.TaskName, Index: int(child.TaskIndex), Status: child.Status,
 			Retries: maxRetries, // its own engine has handled its retries
 		}
 	}
-	return heard
+	return happened
 }
 
 // maxRetries exceeds the retries of any task.
@@ -163,11 +165,4 @@ func childOf(start workflow.Start) workflow.Child {
 		child.Index = *start.Index
 	}
 	return child
-}
-
-func counted(n int) string {
-	if n == 1 {
-		return "the child"
-	}
-	return fmt.Sprintf("%d children", n)
 }

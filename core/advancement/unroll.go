@@ -2,7 +2,6 @@ package advancement
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -18,9 +17,9 @@ import (
 // unrollAtOnce is how many children of a list Unroll renders and writes at once.
 const unrollAtOnce = 500
 
-// Unroll creates every missing child of the started lists of a workflow, as the executor of an
-// existing installation creates them: requested, and not admitted. It returns their number. A
-// replica that later advances the workflow requests each of them when it is due.
+// Unroll creates every missing child of the started lists of a workflow, as the published executor does: requested and
+// not admitted. It returns their number. A replica that later advances the workflow requests each of them when it is
+// due.
 //
 // The caller holds a transaction, and no replica runs.
 func Unroll(ctx context.Context, q *store.Queries, cfg Config, id int64) (int, error) {
@@ -32,7 +31,7 @@ func Unroll(ctx context.Context, q *store.Queries, cfg Config, id int64) (int, e
 		return 0, nil
 	}
 	row := rows[0]
-	c := &course{
+	c := &advance{
 		id: id, execution: row.Execution, version: row.Version, config: row.Config, created: row.Created, now: row.At,
 		results: map[string]workflow.Result{}, children: map[workflow.Child]any{}, items: map[string]workflow.Slice{},
 	}
@@ -55,7 +54,7 @@ func Unroll(ctx context.Context, q *store.Queries, cfg Config, id int64) (int, e
 	for _, task := range c.source.definition.Unmade(c.before) {
 		n, err := s.unrollList(ctx, q, c, task)
 		if err != nil {
-			return made, fmt.Errorf("make the children of task %s of workflow %d: %w", task, id, err)
+			return made, fmt.Errorf("create the children of task %s of workflow %d: %w", task, id, err)
 		}
 		found := *c.before.Tasks[task]
 		found.Found = true
@@ -74,7 +73,7 @@ func Unroll(ctx context.Context, q *store.Queries, cfg Config, id int64) (int, e
 }
 
 // unrollList creates the children of one list, in parts.
-func (s *Step) unrollList(ctx context.Context, q *store.Queries, c *course, task string) (int, error) {
+func (s *Step) unrollList(ctx context.Context, q *store.Queries, c *advance, task string) (int, error) {
 	st, t := c.before.Tasks[task], c.source.definition.Task(task)
 	made := 0
 	for first := st.Next; first < st.Total; first += unrollAtOnce {
@@ -83,7 +82,12 @@ func (s *Step) unrollList(ctx context.Context, q *store.Queries, c *course, task
 		if err := c.fetchItems(ctx, q, map[string]workflow.Range{task: t.Items(first, count)}); err != nil {
 			return made, err
 		}
-		starts, faults, err := s.rest(ctx, q, c, task, first, count)
+		var starts []workflow.Start
+		var faults map[int]error
+		err := c.withFacts(ctx, q, func(facts workflow.Facts) (err error) {
+			starts, faults, err = c.source.definition.Rest(c.before, facts, task, first, count)
+			return err
+		})
 		if err != nil {
 			return made, err
 		}
@@ -98,33 +102,8 @@ func (s *Step) unrollList(ctx context.Context, q *store.Queries, c *course, task
 	return made, nil
 }
 
-// rest renders children, and fetches the facts of their parameters.
-func (s *Step) rest(
-	ctx context.Context, q *store.Queries, c *course, task string, first, count int,
-) ([]workflow.Start, map[int]error, error) {
-	facts := workflow.Facts{
-		Parameters: traced(c.source.parameters(c.config), secret.OfConfig, c.execution), Execution: c.execution,
-		Begun: c.created, Now: c.now, Results: c.results, Items: c.items, Children: c.children,
-	}
-	for given := c.nothing(); ; {
-		starts, faults, err := c.source.definition.Rest(c.before, facts, task, first, count)
-		var need *workflow.NeedError
-		switch {
-		case err == nil:
-			return starts, faults, nil
-		case !errors.As(err, &need):
-			return nil, nil, err
-		case !given.lacks(need):
-			return nil, nil, fmt.Errorf("%w: %w", errAsksAgain, need)
-		}
-		if err := c.fetch(ctx, q, need); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
 // unmade removes existing children.
-func unmade(ctx context.Context, q *store.Queries, c *course, starts []workflow.Start) ([]workflow.Start, error) {
+func unmade(ctx context.Context, q *store.Queries, c *advance, starts []workflow.Start) ([]workflow.Start, error) {
 	var tasks []string
 	var indexes []int32
 	for _, start := range starts {
@@ -132,7 +111,7 @@ func unmade(ctx context.Context, q *store.Queries, c *course, starts []workflow.
 	}
 	rows, err := q.ReadMadeTasks(ctx, tasks, indexes, c.id)
 	if err != nil {
-		return nil, fmt.Errorf("look for %d children: %w", len(tasks), err)
+		return nil, fmt.Errorf("find %d children: %w", len(tasks), err)
 	}
 	there := map[int]bool{}
 	for _, row := range rows {
@@ -150,14 +129,14 @@ func unmade(ctx context.Context, q *store.Queries, c *course, starts []workflow.
 // unrollPart writes children. A child whose parameters cannot be rendered, or whose secrets cannot
 // be stored, fails.
 func (s *Step) unrollPart(
-	ctx context.Context, q *store.Queries, c *course, starts []workflow.Start, faults map[int]error,
+	ctx context.Context, q *store.Queries, c *advance, starts []workflow.Start, faults map[int]error,
 ) error {
 	if len(starts) == 0 {
 		return nil
 	}
 	ids, err := q.NewExecutionIDs(ctx, int32(len(starts)))
 	if err != nil {
-		return fmt.Errorf("take numbers for %d executions: %w", len(starts), err)
+		return fmt.Errorf("allocate ids for %d executions: %w", len(starts), err)
 	}
 	actions, err := q.ReadActionRules(ctx, nil, []string{starts[0].Action})
 	if err != nil {
@@ -195,7 +174,7 @@ func (s *Step) unrollPart(
 	return c.writeUnrolled(ctx, q)
 }
 
-func (c *course) writeUnrolled(ctx context.Context, q *store.Queries) error {
+func (c *advance) writeUnrolled(ctx context.Context, q *store.Queries) error {
 	parts, err := scheduler.NewExecutionParts(c.newExecutions)
 	if err != nil {
 		return err

@@ -312,7 +312,7 @@ func (w *world) text(sql string, args ...any) string {
 	return value
 }
 
-// told is how many messages say that an execution has ended.
+// told counts the messages about the end of an execution.
 func (w *world) told(id int64) int {
 	w.relay.mu.Lock()
 	defer w.relay.mu.Unlock()

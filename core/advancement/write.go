@@ -43,7 +43,7 @@ func (s *Step) write(batch *scheduler.Batch) {
 	var settle, children, reopen, enter []int64
 	var tasks store.InsertTasksParams
 	var gone dropped
-	for _, c := range s.courses {
+	for _, c := range s.advances {
 		reopen = append(reopen, c.reopen...)
 		for _, one := range c.settle {
 			settle, children = append(settle, one.task), append(children, one.execution)
@@ -74,13 +74,13 @@ func (s *Step) write(batch *scheduler.Batch) {
 	also(len(reopen) > 0, store.ReopenTasks, reopen)
 	also(len(tasks.Executions) > 0, store.InsertTasks, tasks.Executions, tasks.Workflows, tasks.Tasks, tasks.Indexes)
 	also(len(gone.tasks) > 0, store.DropWorkflowItems, gone.workflows, gone.tasks)
-	for _, c := range s.courses {
+	for _, c := range s.advances {
 		c.follow(batch)
 	}
 	s.endParents(batch)
 }
 
-func (c *course) beginning() begun {
+func (c *advance) beginning() begun {
 	graph, err := c.source.definition.TaskGraph()
 	if err != nil {
 		graph = json.RawMessage("{}")
@@ -93,7 +93,7 @@ func (c *course) beginning() begun {
 
 // state is the workflow's row after the decision. A workflow that another program ended keeps its
 // status.
-func (c *course) state() advanced {
+func (c *advance) state() advanced {
 	state := c.plan.State
 	row := advanced{
 		ID: c.id, Version: c.version, Variables: text(state.Variables), Status: string(state.Status),
@@ -133,13 +133,13 @@ func list(names []string) []string {
 
 // enters reports whether the execution of the workflow must still become running: another engine
 // created the workflow and did not continue.
-func (c *course) enters() bool {
+func (c *advance) enters() bool {
 	return c.plan != nil && c.begun == nil &&
 		(c.parent.status == statusRequested || c.parent.status == attune.StatusScheduling)
 }
 
 // adopt stores the definition of another engine's workflow.
-func (c *course) adopt(batch *scheduler.Batch) {
+func (c *advance) adopt(batch *scheduler.Batch) {
 	if !c.adopted {
 		return
 	}
@@ -151,7 +151,7 @@ func (c *course) adopt(batch *scheduler.Batch) {
 }
 
 // tasks adds the new children to the open tasks.
-func (c *course) tasks(to *store.InsertTasksParams) {
+func (c *advance) tasks(to *store.InsertTasksParams) {
 	for i, b := range c.newExecutions {
 		start, index := c.plan.Start[i], int32(-1)
 		if start.Index != nil {
@@ -163,7 +163,7 @@ func (c *course) tasks(to *store.InsertTasksParams) {
 }
 
 // follow queues the statements of one workflow.
-func (c *course) follow(batch *scheduler.Batch) {
+func (c *advance) follow(batch *scheduler.Batch) {
 	if c.plan == nil {
 		return
 	}
@@ -192,10 +192,10 @@ func (c *course) follow(batch *scheduler.Batch) {
 func (s *Step) endParents(batch *scheduler.Batch) {
 	var ids []int64
 	var statuses, results []string
-	for _, c := range s.courses {
+	for _, c := range s.advances {
 		if c.ends() {
-			ids, statuses, results = append(ids, c.execution), append(statuses,
-				string(c.plan.End.Status)), append(results, string(c.result))
+			ids, results = append(ids, c.execution), append(results, string(c.result))
+			statuses = append(statuses, string(c.plan.End.Status))
 		}
 	}
 	if len(ids) > 0 {
@@ -204,12 +204,12 @@ func (s *Step) endParents(batch *scheduler.Batch) {
 }
 
 // ends reports whether the batch ends the execution of the workflow.
-func (c *course) ends() bool {
+func (c *advance) ends() bool {
 	return c.plan != nil && c.plan.End != nil && !c.parent.status.Terminal()
 }
 
 // announce sends the end of a workflow and its new inquiries.
-func (c *course) announce(batch *scheduler.Batch) {
+func (c *advance) announce(batch *scheduler.Batch) {
 	if c.ends() {
 		batch.Announce(store.ReadOutcomesRow{
 			ID: c.execution, Action: &c.parent.action, ActionRef: c.parent.actionRef, Status: c.plan.End.Status,
@@ -231,7 +231,7 @@ type dropped struct {
 	tasks     []string
 }
 
-func (d *dropped) of(c *course) {
+func (d *dropped) of(c *advance) {
 	if c.before == nil || c.source == nil {
 		return
 	}

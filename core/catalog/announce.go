@@ -41,9 +41,9 @@ func (c *Catalog) announce(ctx context.Context, tx *store.Tx, done []written, pr
 		if row.Kind != string(pack.KindRule) {
 			continue
 		}
-		one, err := encode(message.New(message.TypeRuleDisabled, message.RuleDisabled{
+		one, err := outbox.Encode(message.TypeRuleDisabled, message.RuleDisabled{
 			RuleID: row.ID, RuleRef: row.Ref, TriggerRef: row.Detail,
-		}, now, source), message.KeyRuleDisabled)
+		}, now, source)
 		if err != nil {
 			return err
 		}
@@ -79,9 +79,9 @@ func packMessages(ctx context.Context, tx *store.Tx, done []written, now time.Ti
 		if err := json.Unmarshal(row.Doc, &doc); err != nil {
 			return nil, fmt.Errorf("read the pack %s: %w", row.Ref, err)
 		}
-		one, err := encode(message.New(message.TypePackRegistered, message.PackRegistered{
+		one, err := outbox.Encode(message.TypePackRegistered, message.PackRegistered{
 			PackID: row.ID, PackRef: row.Ref, Version: doc.Version, RuntimeNames: append([]string{}, names...),
-		}, now, source), message.KeyPackRegistered)
+		}, now, source)
 		if err != nil {
 			return nil, err
 		}
@@ -105,18 +105,18 @@ func ruleMessages(messages []outbox.Message, one written, now time.Time) ([]outb
 	var next outbox.Message
 	switch {
 	case one.was == nil:
-		next, err = encode(message.New(message.TypeRuleCreated, message.RuleCreated{
+		next, err = outbox.Encode(message.TypeRuleCreated, message.RuleCreated{
 			RuleID: one.id, RuleRef: one.item.Ref, TriggerID: idOf(one.now["trigger"]), TriggerRef: one.item.Trigger,
 			ActionID: idOf(one.now["action"]), ActionRef: one.item.Action, TriggerParams: params, Enabled: enabled,
-		}, now, source), message.KeyRuleCreated)
+		}, now, source)
 	case enabled && (!wasEnabled || moved):
-		next, err = encode(message.New(message.TypeRuleEnabled, message.RuleEnabled{
+		next, err = outbox.Encode(message.TypeRuleEnabled, message.RuleEnabled{
 			RuleID: one.id, RuleRef: one.item.Ref, TriggerRef: one.item.Trigger, TriggerParams: params,
-		}, now, source), message.KeyRuleEnabled)
+		}, now, source)
 	case !enabled && wasEnabled:
-		next, err = encode(message.New(message.TypeRuleDisabled, message.RuleDisabled{
+		next, err = outbox.Encode(message.TypeRuleDisabled, message.RuleDisabled{
 			RuleID: one.id, RuleRef: one.item.Ref, TriggerRef: one.item.Trigger,
-		}, now, source), message.KeyRuleDisabled)
+		}, now, source)
 	default:
 		return messages, nil
 	}
@@ -131,15 +131,4 @@ func idOf(value any) *int64 {
 		return &id
 	}
 	return nil
-}
-
-func encode[P any](envelope message.Envelope[P], key string) (outbox.Message, error) {
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("encode a message of type %s: %w", envelope.MessageType, err)
-	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: key, Type: envelope.MessageType,
-		Body: body,
-	}, nil
 }

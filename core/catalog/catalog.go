@@ -184,15 +184,15 @@ func check(ctx context.Context, q *store.Queries, request Request, w *world) ([]
 func lock(ctx context.Context, tx *store.Tx, request Request) error {
 	needs := pack.NeedsOf(request.Policies)
 	refs := request.Set.Refs()
-	packs, actions := slices.Concat(needs.Packs, refs[pack.KindPack]), slices.Concat(needs.Actions,
-		refs[pack.KindAction])
+	packs := slices.Concat(needs.Packs, refs[pack.KindPack])
+	actions := slices.Concat(needs.Actions, refs[pack.KindAction])
 	pipeline := tx.Pipeline()
 	pipeline.Exec(store.LockCatalog)
 	pipeline.Exec(store.LockPolicyPacks, packs, actions)
 	pipeline.Exec(store.LockPolicyActions, actions)
 	pipeline.Exec(store.LockPolicies, refsOf(request.Policies))
 	if err := pipeline.Send(ctx); err != nil {
-		return fmt.Errorf("lock what is applied: %w", err)
+		return fmt.Errorf("lock the packs, actions and policies of the files: %w", err)
 	}
 	return nil
 }
@@ -214,16 +214,11 @@ func (p *plan) write(ctx context.Context, tx *store.Tx, request Request) error {
 	return nil
 }
 
-// auditEntry is the audit of a change.
 type auditEntry struct {
 	How    How           `json:"change"`
 	File   string        `json:"file,omitempty"`
 	Pack   string        `json:"pack,omitempty"` // the pack in whose folder a policy is described
 	Fields []FieldChange `json:"fields"`
-}
-
-func auditOf(change Change) auditEntry {
-	return auditEntry{How: change.How, File: change.Place.String(), Pack: change.Folder, Fields: change.Fields}
 }
 
 func refsOf(policies []pack.Policy) []string {

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// relay notes what it is told to publish.
+// relay records the messages to publish.
 type relay struct{ messages []outbox.Message }
 
 func (r *relay) Published(_ int64, messages []outbox.Message) {
@@ -331,7 +331,7 @@ func TestApplyWaitsForAnother(t *testing.T) {
 	require.Equal(t, []catalog.FieldChange{{Key: "threshold", Old: "4", New: "5"}}, got.result.Changes[0].Fields)
 }
 
-// awaitWaiting waits until somebody waits for a lock in this test's database.
+// awaitWaiting waits until a session waits for a lock in this test's database.
 func (b *bundle) awaitWaiting(t *testing.T) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
@@ -402,8 +402,7 @@ func (b *bundle) nudged(t *testing.T) []int64 {
 	return ids
 }
 
-// TestApplyNudgesWhoWaits: whoever a changed policy is, or was, about is told
-// to look again.
+// TestApplyNudgesWhoWaits: the queues of a changed policy, before and after the change, are requested again.
 func TestApplyNudgesWhoWaits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -413,7 +412,7 @@ func TestApplyNudgesWhoWaits(t *testing.T) {
 	grouped := b.queue(t, b.rollout, `{"region":"eu"}`, 0, 0)
 	scaled := b.queue(t, scale, "", 0)
 	worked := b.queue(t, other, "", -1)
-	b.queue(t, other, `{"x":1}`) // nobody waits
+	b.queue(t, other, `{"x":1}`) // nothing waits in it
 	paused := b.queue(t, other, `{"x":2}`, 0)
 	testkit.Exec(t, b.store, "update execution_admission_state set paused = true where group_key = $1", `{"x":2}`)
 
@@ -435,8 +434,7 @@ func TestApplyNudgesWhoWaits(t *testing.T) {
 	require.NotContains(t, b.nudged(t), paused[0])
 }
 
-// TestNudgesAreBounded: many queues are left to the sweeps, but those that
-// something wider keeps come first.
+// TestNudgesAreBounded: the sweeps find the other queues; those that a shared limit holds back come first.
 func TestNudgesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

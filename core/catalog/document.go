@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +9,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/attune-go/attune/core/exactjson"
 )
 
 // shownAs are the columns that users know by the key of the file. Hidden columns, which another
@@ -31,7 +32,7 @@ var inWords = map[string]string{
 const otherSecrets = " (with other secrets)"
 
 // documentDifference lists the changed columns of wanted, without their secrets.
-func documentDifference(was, wanted map[string]any, hidden veils) []FieldChange {
+func documentDifference(was, wanted map[string]any, hidden redactions) []FieldChange {
 	changes := []FieldChange{}
 	for _, column := range slices.Sorted(maps.Keys(wanted)) {
 		before, after := was[column], plain(wanted[column])
@@ -70,10 +71,8 @@ func plain(value any) any {
 	if err != nil {
 		return value
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
 	var back any
-	if decoder.Decode(&back) != nil {
+	if exactjson.Decode(raw, &back) != nil {
 		return value
 	}
 	return back
@@ -132,13 +131,11 @@ func shown(column string, value any) string {
 			return definitionShown(value)
 		}
 	}
-	var text strings.Builder
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	raw, err := exactjson.Encode(value)
+	if err != nil {
 		return fmt.Sprint(value)
 	}
-	return strings.TrimSuffix(text.String(), "\n")
+	return string(raw)
 }
 
 func allTexts(values []any) ([]string, bool) {

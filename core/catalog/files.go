@@ -13,7 +13,6 @@ import (
 	"github.com/attune-go/attune/core/pack"
 )
 
-// maxFile bounds a file.
 const maxFile = 1 << 20
 
 // ErrNoFiles is wrapped by the error for paths without a file to apply.

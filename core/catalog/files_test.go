@@ -138,7 +138,7 @@ func TestReadOneFileOfAPack(t *testing.T) {
 	require.Empty(t, files.Set.Whole)
 }
 
-// What workers will not find is told where it is named: of a script it is a mistake.
+// An entry point that workers will not find is reported at its place, as a mistake if it is a script.
 func TestReadTellsOfMissingEntryPoints(t *testing.T) {
 	t.Parallel()
 	root := folder(t, map[string]string{

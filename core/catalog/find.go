@@ -23,7 +23,6 @@ var folders = map[string]pack.Kind{
 // otherFolders are folders with kinds that are not applied.
 var otherFolders = []string{"caches", "dashboards", "permission_sets", "queues", "sensors"}
 
-// found is a file to read.
 type found struct {
 	name   string
 	kind   pack.Kind // empty: its keys determine it
@@ -44,7 +43,7 @@ type finder struct {
 // add adds what a path names.
 func (f *finder) add(path string) error {
 	if path == stdinName {
-		f.take(found{name: stdinName, named: true})
+		f.record(found{name: stdinName, named: true})
 		return nil
 	}
 	path = filepath.Clean(path)
@@ -53,13 +52,13 @@ func (f *finder) add(path string) error {
 		return fmt.Errorf("read the files: %w", err)
 	}
 	if !info.IsDir() {
-		one, ok := f.judge(path)
+		one, ok := f.classify(path)
 		if !ok && describesOther(one.name, one.within) {
 			f.skipped = append(f.skipped, path)
 			return nil
 		}
 		one.named = true
-		f.take(one)
+		f.record(one)
 		return nil
 	}
 	err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
@@ -72,9 +71,9 @@ func (f *finder) add(path string) error {
 		case entry.IsDir() || hidden || !isYAML(name):
 			return nil
 		}
-		if one, ok := f.judge(name); ok {
+		if one, ok := f.classify(name); ok {
 			one.walked = true
-			f.take(one)
+			f.record(one)
 		} else {
 			f.skipped = append(f.skipped, name)
 		}
@@ -86,8 +85,8 @@ func (f *finder) add(path string) error {
 	return nil
 }
 
-// take records a file once, and whether it was named itself.
-func (f *finder) take(one found) {
+// record adds a file once, and whether it was named itself.
+func (f *finder) record(one found) {
 	key := absolute(one.name)
 	if !f.seen[key] {
 		f.seen[key] = true
@@ -107,8 +106,8 @@ func (f *finder) ordered() []found {
 	return list
 }
 
-// judge derives the kind of a file from its path; ok is whether that kind is applied.
-func (f *finder) judge(name string) (one found, ok bool) {
+// classify derives the kind of a file from its path; ok is whether that kind is applied.
+func (f *finder) classify(name string) (one found, ok bool) {
 	one = found{name: name}
 	if root := f.root(filepath.Dir(name)); root != "" {
 		one.root, one.within = root, within(root, name)

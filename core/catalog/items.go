@@ -24,7 +24,6 @@ type writer struct {
 	written []written
 }
 
-// written is a written item, for its messages.
 type written struct {
 	item     *pack.Item
 	id       int64
@@ -42,7 +41,6 @@ func newWriter(tx *store.Tx, request Request, w *world) *writer {
 	return &writer{tx: tx, request: request, world: w, ids: ids, after: w.known().With(request.Set)}
 }
 
-// all writes every changed item.
 func (w *writer) all(ctx context.Context) error {
 	for _, item := range w.request.Set.Items {
 		if err := w.item(ctx, item); err != nil {
@@ -57,7 +55,7 @@ func (w *writer) item(ctx context.Context, item *pack.Item) error {
 	wanted := w.wanted(item, was.doc)
 	change := Change{
 		Kind: item.Kind, Ref: item.Ref, How: Added, Place: item.Place,
-		Fields: documentDifference(was.doc, wanted, w.veilsOf(item, was.doc, wanted)),
+		Fields: documentDifference(was.doc, wanted, w.redactionsOf(item, was.doc, wanted)),
 	}
 	switch {
 	case exists && len(change.Fields) == 0:
@@ -82,7 +80,7 @@ func (w *writer) item(ctx context.Context, item *pack.Item) error {
 	}
 	w.ids[item.Kind][item.Ref] = id
 	w.changes = append(w.changes, change)
-	w.written = append(w.written, written{item, id, was.doc, doc})
+	w.written = append(w.written, written{item: item, id: id, was: was.doc, now: doc})
 	return audit(ctx, w.tx, w.request, change, id)
 }
 
@@ -175,14 +173,14 @@ func isEmpty(value any) bool {
 
 // audit records the author of a change.
 func audit(ctx context.Context, tx *store.Tx, request Request, change Change, id int64) error {
-	details, err := json.Marshal(auditOf(change))
+	details, err := json.Marshal(auditEntry{How: change.How, File: change.Place.String(), Pack: change.Folder,
+		Fields: change.Fields})
 	if err != nil {
 		return fmt.Errorf("encode the audit of the %s %s: %w", change.Kind, change.Ref, err)
 	}
 	_, err = tx.InsertAudit(ctx, store.InsertAuditParams{
 		Actor: request.Actor, Source: request.Source, Action: string(change.Kind) + ".apply",
-		TargetType: string(change.Kind),
-		TargetID:   &id, Target: change.Ref, Request: details, Outcome: "done",
+		TargetType: string(change.Kind), TargetID: &id, Target: change.Ref, Request: details, Outcome: "done",
 	})
 	if err != nil {
 		return fmt.Errorf("audit the %s %s: %w", change.Kind, change.Ref, err)
@@ -190,7 +188,6 @@ func audit(ctx context.Context, tx *store.Tx, request Request, change Change, id
 	return nil
 }
 
-// names are the refs of the items of a kind.
 func names(set *pack.Set, kind pack.Kind) []string {
 	refs := []string{}
 	for _, item := range set.Of(kind) {

@@ -51,11 +51,10 @@ func (c *Catalog) nudge(ctx context.Context, tx *store.Tx, s scopes) (int, error
 	}
 	heads, err := tx.FindWaitingHeads(ctx, store.FindWaitingHeadsParams{
 		Actions: slices.Sorted(maps.Keys(s.actions)), Packs: slices.Sorted(maps.Keys(s.packs)),
-		Everything: s.everything,
-		Page:       maxNudges,
+		Everything: s.everything, Page: maxNudges,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("find who waits under the policies: %w", err)
+		return 0, fmt.Errorf("find the queues under the policies: %w", err)
 	}
 	if len(heads) == 0 {
 		return 0, nil

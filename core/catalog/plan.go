@@ -80,11 +80,11 @@ func lookUp(ctx context.Context, q *store.Queries, policies []pack.Policy) (*fac
 	needs := pack.NeedsOf(policies)
 	actions, err := q.CatalogActions(ctx, needs.Actions, needs.ScopePacks, needs.ScopeAll)
 	if err != nil {
-		return nil, fmt.Errorf("look up the actions of policies: %w", err)
+		return nil, fmt.Errorf("read the actions of policies: %w", err)
 	}
 	packs, err := q.CatalogPacks(ctx, needs.Packs)
 	if err != nil {
-		return nil, fmt.Errorf("look up the packs of policies: %w", err)
+		return nil, fmt.Errorf("read the packs of policies: %w", err)
 	}
 	f := &facts{actions: make(map[string]store.CatalogActionsRow, len(actions)),
 		packs: make(map[string]int64, len(packs))}
@@ -146,10 +146,9 @@ func (f *facts) hints(ctx context.Context, q *store.Queries, needs pack.Needs) (
 func (f *facts) wanted(p *pack.Policy) state {
 	row := store.CatalogPoliciesRow{
 		Ref: p.Ref, Name: p.Name, Description: p.Description, Tags: p.Tags, Kind: string(p.Kind),
-		Threshold:     p.Threshold,
-		WindowSeconds: p.WindowSeconds, Burst: p.Burst, Method: string(p.Method), Parameters: p.Parameters,
-		MaxQueueLength: p.MaxQueueLength, QueueTimeoutSeconds: p.QueueTimeoutSeconds, RetryPlace: string(p.RetryPlace),
-		AdaptiveMin: p.AdaptiveMin, AdaptiveLatencyMs: p.AdaptiveLatencyMS,
+		Threshold: p.Threshold, WindowSeconds: p.WindowSeconds, Burst: p.Burst, Method: string(p.Method),
+		Parameters: p.Parameters, MaxQueueLength: p.MaxQueueLength, QueueTimeoutSeconds: p.QueueTimeoutSeconds,
+		RetryPlace: string(p.RetryPlace), AdaptiveMin: p.AdaptiveMin, AdaptiveLatencyMs: p.AdaptiveLatencyMS,
 	}
 	switch {
 	case p.Action != "":

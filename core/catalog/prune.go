@@ -43,10 +43,11 @@ func (w *world) readDoomed(ctx context.Context, q *store.Queries, request Reques
 		Actions: names(set, pack.KindAction), Workflows: names(set, pack.KindWorkflow),
 	})
 	if err != nil {
-		return fmt.Errorf("find what the packs %s no longer have: %w", strings.Join(set.Whole, ", "), err)
+		return fmt.Errorf("find the items that the packs %s no longer have: %w", strings.Join(set.Whole, ", "), err)
 	}
 	w.doomed = slices.DeleteFunc(rows, func(row store.PrunableRowsRow) bool {
-		return request.PruneOnly != nil && !slices.Contains(request.PruneOnly, Name{pack.Kind(row.Kind), row.Ref})
+		name := Name{Kind: pack.Kind(row.Kind), Ref: row.Ref}
+		return request.PruneOnly != nil && !slices.Contains(request.PruneOnly, name)
 	})
 	return nil
 }
@@ -82,7 +83,7 @@ func (w *writer) prune(ctx context.Context) error {
 	for _, row := range w.world.doomed {
 		kind := pack.Kind(row.Kind)
 		if row.Busy > 0 {
-			return &BusyError{kind, row.Ref, int(row.Busy)}
+			return &BusyError{Kind: kind, Ref: row.Ref, Executions: int(row.Busy)}
 		}
 		ids[kind] = append(ids[kind], row.ID)
 		change := Change{Kind: kind, Ref: row.Ref, How: Deleted, Fields: []FieldChange{}}

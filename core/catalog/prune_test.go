@@ -65,8 +65,8 @@ func TestPruningReadsOnlyWhatIsDeleted(t *testing.T) {
 	require.Equal(t, before, after, "rows that were read one after the other")
 }
 
-// TestPruneWantsTheFolder: a file says nothing of what else its pack has, be it
-// pack.yaml; and that nothing is pruned for it is said.
+// TestPruneWantsTheFolder: a single file, even pack.yaml, does not describe the rest of its pack. Nothing is pruned
+// then, with a warning.
 func TestPruneWantsTheFolder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

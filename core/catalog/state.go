@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/store"
 )
@@ -106,7 +107,6 @@ func (s state) fields() [][2]string {
 	}
 }
 
-// difference lists the changed fields.
 func difference(was, wanted state) []FieldChange {
 	changes := []FieldChange{}
 	before := was.fields()
@@ -125,19 +125,11 @@ func number(n int32) string {
 	return strconv.Itoa(int(n))
 }
 
-// duration writes 1h instead of 1h0m0s.
 func duration(n int32, unit time.Duration) string {
 	if n == 0 {
 		return ""
 	}
-	text := (time.Duration(n) * unit).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return config.DurationText(time.Duration(n) * unit)
 }
 
 // list joins texts with commas; a text with a comma or a quote, and an empty one, is quoted, so

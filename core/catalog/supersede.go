@@ -67,11 +67,11 @@ func (p *plan) supersede(ctx context.Context, q *store.Queries) error {
 	rows, err := q.CatalogRivals(ctx, slices.Sorted(maps.Keys(of.actions)), slices.Sorted(maps.Keys(of.packs)),
 		of.everything)
 	if err != nil {
-		return fmt.Errorf("read the policies beside those applied: %w", err)
+		return fmt.Errorf("read the other policies of the same scopes: %w", err)
 	}
 	for _, row := range rows {
 		if !slices.ContainsFunc(p.wanted, func(w state) bool { return w.Ref == row.Ref }) {
-			rivals[row.Ref] = rival{row.Ref, scopeOf(row.Action, row.Pack), row.Created, row.ID}
+			rivals[row.Ref] = rival{ref: row.Ref, scope: scopeOf(row.Action, row.Pack), created: row.Created, id: row.ID}
 		}
 	}
 	newest := map[scope]rival{}

@@ -1,11 +1,11 @@
 package catalog
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/store"
 )
@@ -54,20 +54,15 @@ func (w *world) known() pack.World {
 	return known
 }
 
-// worldOf reads the rows of a set.
 func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, error) {
 	w := &world{rows: map[pack.Kind]map[string]row{}, hints: map[pack.Kind][]string{}}
 	if len(set.Items) == 0 {
 		return w, nil
 	}
 	refs := set.Refs()
-	for kind, read := range map[pack.Kind]func(context.Context, *store.Queries, []string) error{
-		pack.KindPack: w.packs, pack.KindRuntime: w.readRuntimes, pack.KindWorkflow: w.workflows,
-		pack.KindAction: w.actions, pack.KindTrigger: w.triggers, pack.KindRule: w.rules,
-	} {
-		w.rows[kind] = map[string]row{}
-		if err := read(ctx, q, refs[kind]); err != nil {
-			return nil, fmt.Errorf("look up what there is of kind %s: %w", kind, err)
+	for _, kind := range pack.Kinds {
+		if err := w.read(ctx, q, kind, refs[kind]); err != nil {
+			return nil, err
 		}
 	}
 	if err := w.readFormer(ctx, q); err != nil {
@@ -76,83 +71,67 @@ func worldOf(ctx context.Context, q *store.Queries, set *pack.Set) (*world, erro
 	return w, w.readHints(ctx, q, set)
 }
 
-func (w *world) put(kind pack.Kind, ref string, r row, doc []byte) error {
-	var err error
-	if r.doc, err = document(doc); err != nil {
-		return fmt.Errorf("read the %s %s: %w", kind, ref, err)
+// read reads the rows of a kind with these refs; of runtimes it reads all.
+func (w *world) read(ctx context.Context, q *store.Queries, kind pack.Kind, refs []string) (err error) {
+	w.rows[kind] = map[string]row{}
+	put := func(ref string, r row, doc []byte) {
+		var unreadable error
+		if r.doc, unreadable = document(doc); unreadable != nil {
+			err = errors.Join(err, fmt.Errorf("read the %s %s: %w", kind, ref, unreadable))
+		}
+		w.rows[kind][ref] = r
 	}
-	w.rows[kind][ref] = r
-	return nil
+	var failed error
+	switch kind {
+	case pack.KindPack:
+		var rows []store.CatalogPackRowsRow
+		rows, failed = q.CatalogPackRows(ctx, refs)
+		for _, r := range rows {
+			put(r.Ref, row{id: r.ID, pack: r.Ref}, r.Doc)
+		}
+	case pack.KindRuntime:
+		var rows []store.CatalogRuntimesRow
+		rows, failed = q.CatalogRuntimes(ctx)
+		for _, r := range rows {
+			w.runtimes = append(w.runtimes, pack.Runtime{Ref: r.Ref, Name: r.Name, Aliases: r.Aliases})
+			put(r.Ref, row{id: r.ID, pack: r.PackRef}, r.Doc)
+		}
+	case pack.KindWorkflow:
+		var rows []store.CatalogWorkflowsRow
+		rows, failed = q.CatalogWorkflows(ctx, refs)
+		for _, r := range rows {
+			put(r.Ref, row{id: r.ID, pack: r.PackRef}, r.Doc)
+		}
+	case pack.KindAction:
+		var rows []store.CatalogActionRowsRow
+		rows, failed = q.CatalogActionRows(ctx, refs)
+		for _, r := range rows {
+			put(r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc)
+		}
+	case pack.KindTrigger:
+		var rows []store.CatalogTriggersRow
+		rows, failed = q.CatalogTriggers(ctx, refs)
+		for _, r := range rows {
+			put(r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc)
+		}
+	case pack.KindRule:
+		var rows []store.CatalogRulesRow
+		rows, failed = q.CatalogRules(ctx, refs)
+		for _, r := range rows {
+			put(r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc)
+		}
+	default:
+	}
+	if failed != nil {
+		return fmt.Errorf("read the rows of kind %s: %w", kind, failed)
+	}
+	return err
 }
 
 // document reads a row and keeps its numbers exact.
-func document(raw []byte) (map[string]any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var doc map[string]any
-	err := decoder.Decode(&doc)
+func document(raw []byte) (doc map[string]any, err error) {
+	err = exactjson.Decode(raw, &doc)
 	return doc, err
-}
-
-func (w *world) packs(ctx context.Context, q *store.Queries, refs []string) error {
-	rows, err := q.CatalogPackRows(ctx, refs)
-	for _, r := range rows {
-		if err := w.put(pack.KindPack, r.Ref, row{id: r.ID, pack: r.Ref}, r.Doc); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-func (w *world) readRuntimes(ctx context.Context, q *store.Queries, _ []string) error {
-	rows, err := q.CatalogRuntimes(ctx)
-	for _, r := range rows {
-		w.runtimes = append(w.runtimes, pack.Runtime{Ref: r.Ref, Name: r.Name, Aliases: r.Aliases})
-		if err := w.put(pack.KindRuntime, r.Ref, row{id: r.ID, pack: r.PackRef}, r.Doc); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-func (w *world) workflows(ctx context.Context, q *store.Queries, refs []string) error {
-	rows, err := q.CatalogWorkflows(ctx, refs)
-	for _, r := range rows {
-		if err := w.put(pack.KindWorkflow, r.Ref, row{id: r.ID, pack: r.PackRef}, r.Doc); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-func (w *world) actions(ctx context.Context, q *store.Queries, refs []string) error {
-	rows, err := q.CatalogActionRows(ctx, refs)
-	for _, r := range rows {
-		if err := w.put(pack.KindAction, r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-func (w *world) triggers(ctx context.Context, q *store.Queries, refs []string) error {
-	rows, err := q.CatalogTriggers(ctx, refs)
-	for _, r := range rows {
-		if err := w.put(pack.KindTrigger, r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-func (w *world) rules(ctx context.Context, q *store.Queries, refs []string) error {
-	rows, err := q.CatalogRules(ctx, refs)
-	for _, r := range rows {
-		if err := w.put(pack.KindRule, r.Ref, row{id: r.ID, pack: r.PackRef, adhoc: r.IsAdhoc}, r.Doc); err != nil {
-			return err
-		}
-	}
-	return err
 }
 
 // readHints reads similar names for missing ones.

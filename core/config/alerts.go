@@ -15,32 +15,33 @@ import (
 
 // AlertRule raises an alert while a measure stays beyond a threshold.
 type AlertRule struct {
-	// Watch this rule.
+	// Evaluate this rule.
 	Enabled bool `koanf:"enabled"`
-	// What is measured.
+	// Measure that the rule compares; [alerts.md](alerts.md) explains each.
 	Measure string `koanf:"measure"`
-	// The value above which the alert is raised (seconds for ages and waits, a share of 1 for ratios).
+	// The alert is raised above this value: seconds for ages and waits, a share of 1 for ratios.
 	Above float64 `koanf:"above" range:"0..1000000000000"`
-	// The value below which the alert is raised, instead of above; 0 leaves it to above.
+	// The alert is raised below this value; with 0, above counts instead.
 	Below float64 `koanf:"below" range:"0..1000000000000"`
-	// How long the value must stay there.
+	// How long the value must stay there before the alert fires. If it is too short, a value that swings around the
+	// threshold fires again and again.
 	For time.Duration `koanf:"for" range:"0s..24h"`
-	// How bad it is.
+	// Severity of the alert.
 	Severity string `koanf:"severity" oneof:"info warning critical"`
-	// The action, queue, worker, replica or table it is limited to; empty for all.
+	// Action, queue, worker, replica or table that the rule is limited to; all if empty.
 	Target string `koanf:"target"`
-	// What the alert says, with {target}, {value}, {limit} and {detail}; empty for the words of the measure.
+	// Text of the alert, with {target}, {value}, {limit} and {detail}; that of the measure if empty.
 	Summary string `koanf:"summary"`
-	// What to do, with the same placeholders; empty for the words of the measure.
+	// What to do, with the same placeholders; that of the measure if empty.
 	Hint string `koanf:"hint"`
-	// The PromQL expression in the rules file; empty for the one that follows from the other keys.
+	// PromQL expression in the rules file; derived from the other keys if empty.
 	Expression string `koanf:"expression"`
 }
 
-// Unit says how the values of a measure read.
+// Unit is the unit of a measure's values.
 type Unit string
 
-// The units.
+// Units of measures.
 const (
 	UnitCount     Unit = "count"
 	UnitSeconds   Unit = "seconds"
@@ -48,16 +49,16 @@ const (
 	UnitPerMinute Unit = "per minute"
 )
 
-// Servers is a set of the servers that a measure is read from.
+// Servers is a set of the servers that a measure needs.
 type Servers int
 
-// The servers.
+// Servers of measures.
 const (
 	FromDatabase Servers = 1 << iota
 	FromBroker
 )
 
-// MeasuresFrom names the measures that are read from a server, also if they need the other one too.
+// MeasuresFrom names the measures that need a server, alone or with the other one.
 func MeasuresFrom(server Servers) (names []string) {
 	for _, m := range Measures() {
 		if m.From&server != 0 {
@@ -67,32 +68,31 @@ func MeasuresFrom(server Servers) (names []string) {
 	return names
 }
 
-// Measure is something that alert rules can watch: this is its only declaration. Package alerting reads it.
+// Measure is the only declaration of a value that alert rules compare. Package alerting reads the value.
 type Measure struct {
 	Name string
 	Unit Unit
-	// Each is what has a value of its own; empty for the installation as a whole.
+	// Each names the kind of target with a value of its own; empty for one value of the installation.
 	Each string
-	// About says what is measured, and Why what that means at night.
+	// About says what is measured, Why what a bad value means.
 	About, Why string
-	// Summary and Hint are the words of alerts, with the placeholders of a rule.
+	// Summary and Hint are the default texts of alerts, with the placeholders of a rule.
 	Summary, Hint string
-	// View is the view of the dashboard that shows more, and Filter what narrows it: {target} stands for the
-	// target, {action} for the action of a queue.
+	// View is the dashboard view with more details, narrowed by Filter: {target} stands for the target, {action} for
+	// the action of a queue.
 	View, Filter string
-	// From are the servers that must answer for the measure to be known.
+	// From are the servers without which the value is unknown.
 	From Servers
-	// Like is the measure that tells of the same thing; of alerts about one thing only the worst is shown.
+	// Like is another measure of the same thing; of alerts about one thing lists show only the worst.
 	Like string
-	// Series is the PromQL that selects the values, with %s for the matchers of a
-	// target; empty for the series that every measure has. Label is the label that
-	// names the target.
+	// Series is the PromQL of the values, with %s for the matcher of a target; empty for attune_measure, which has
+	// every measure. Label is the label of the target, "target" if empty.
 	Series, Label string
-	// Absent says that no series at all means a value of zero.
+	// Absent says that a missing series means zero.
 	Absent bool
 }
 
-// MeasureNamed finds a measure.
+// MeasureNamed finds a measure by name.
 func MeasureNamed(name string) (Measure, bool) {
 	for _, m := range measures {
 		if m.Name == name {
@@ -102,28 +102,20 @@ func MeasureNamed(name string) (Measure, bool) {
 	return Measure{}, false
 }
 
-// Measures lists every measure by name.
+// Measures lists every measure in the order of the names.
 func Measures() []Measure {
 	list := slices.Clone(measures)
 	slices.SortFunc(list, func(a, b Measure) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
-// Subject is what the measure is about: measures about one thing have the same.
+// Subject is equal for measures of one thing.
 func (m Measure) Subject() string { return cmp.Or(m.Like, m.Name) }
 
-// FilterOf narrows the view of the measure to a target.
+// FilterOf returns the filter of View for a target.
 func (m Measure) FilterOf(target string) string {
 	action, _, _ := strings.Cut(target, " ")
 	return strings.NewReplacer("{target}", target, "{action}", action).Replace(m.Filter)
-}
-
-// label is the name of the label of targets in the series of a measure.
-func (m Measure) label() string {
-	if m.Label != "" {
-		return m.Label
-	}
-	return "target"
 }
 
 // PromQL is the expression that is true while the rule's condition holds.
@@ -134,7 +126,7 @@ func (r AlertRule) PromQL() string {
 	m, _ := MeasureNamed(r.Measure)
 	matcher := ""
 	if r.Target != "" && m.Each != "" {
-		matcher = m.label() + "=" + strconv.Quote(r.Target)
+		matcher = cmp.Or(m.Label, "target") + "=" + strconv.Quote(r.Target)
 	}
 	var value string
 	switch {
@@ -148,29 +140,21 @@ func (r AlertRule) PromQL() string {
 		}
 		value = fmt.Sprintf("max by (target) (attune_measure{measure=%q%s})", m.Name, matcher)
 	}
-	expression := value + " " + r.operator() + " " + strconv.FormatFloat(r.Limit(), 'f', -1, 64)
+	operator := " > "
+	if r.Below > 0 {
+		operator = " < "
+	}
+	expression := value + operator + strconv.FormatFloat(r.Limit(), 'f', -1, 64)
 	if m.Absent && r.Holds(0) {
 		expression += fmt.Sprintf(" or absent(attune_measure{measure=%q})", m.Name)
 	}
 	return expression
 }
 
-func (r AlertRule) operator() string {
-	if r.Below > 0 {
-		return "<"
-	}
-	return ">"
-}
+// Limit is the threshold: Below if set, Above otherwise.
+func (r AlertRule) Limit() float64 { return cmp.Or(r.Below, r.Above) }
 
-// Limit is the threshold, be it the upper or the lower.
-func (r AlertRule) Limit() float64 {
-	if r.Below > 0 {
-		return r.Below
-	}
-	return r.Above
-}
-
-// Holds says whether a value is beyond the threshold.
+// Holds reports whether a value is beyond the threshold.
 func (r AlertRule) Holds(value float64) bool {
 	if r.Below > 0 {
 		return value < r.Below
@@ -178,30 +162,21 @@ func (r AlertRule) Holds(value float64) bool {
 	return value > r.Above
 }
 
-// Covers says whether the rule is about a target. A rule for an action covers
-// the queues of all its groups.
+// Covers reports whether the rule applies to a target. A rule for an action applies to the queues of all its groups.
 func (r AlertRule) Covers(target string) bool {
 	return r.Target == "" || r.Target == target || strings.HasPrefix(target, r.Target+" ")
 }
 
-// Words are the texts of the rule's alerts before the placeholders are filled.
+// Words returns the texts of the rule's alerts with their placeholders.
 func (r AlertRule) Words() (summary, hint string) {
 	m, _ := MeasureNamed(r.Measure)
-	summary, hint = r.Summary, r.Hint
-	if summary == "" {
-		summary = m.Summary
-	}
-	if hint == "" {
-		hint = m.Hint
-	}
-	return summary, hint
+	return cmp.Or(r.Summary, m.Summary), cmp.Or(r.Hint, m.Hint)
 }
 
-// counted is a choice of words by the value: {letter waits|letters wait}.
+// counted matches the singular and plural of a text: {letter waits|letters wait}.
 var counted = regexp.MustCompile(`\{([^{}|]*)\|([^{}|]*)\}`)
 
-// Fill writes a value where a text has a placeholder, and of {one|many} the first if the
-// value is 1.
+// Fill replaces the placeholders of a text, and {one|many} by one if the value is 1.
 func Fill(text, target, value, limit, detail string) string {
 	words := "$2"
 	if value == "1" {
@@ -212,7 +187,7 @@ func Fill(text, target, value, limit, detail string) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), ":"))
 }
 
-// Format writes a value of the measure for people.
+// Format writes a value with its unit.
 func (m Measure) Format(value float64) string {
 	switch m.Unit {
 	case UnitSeconds:
@@ -220,7 +195,7 @@ func (m Measure) Format(value float64) string {
 		if d < time.Second {
 			return d.Round(time.Millisecond).String()
 		}
-		return showDuration(d.Round(time.Second))
+		return DurationText(d.Round(time.Second))
 	case UnitRatio:
 		return strconv.FormatFloat(math.Round(value*1000)/10, 'f', -1, 64) + " %"
 	case UnitPerMinute:
@@ -230,9 +205,8 @@ func (m Measure) Format(value float64) string {
 	}
 }
 
-// defaultAlerts are the built-in rules. The first four are published, by name
-// and threshold, of which no_active_workers leaves a worker time to start; the bands of dead
-// letters and queues are published too.
+// defaultAlerts are the built-in rules. The names and thresholds of the first four and the bands of dead letters and
+// queues are published; no_active_workers additionally leaves a worker time to start.
 func defaultAlerts() map[string]*AlertRule {
 	rule := func(severity, measure string, above float64, held time.Duration) *AlertRule {
 		return &AlertRule{Enabled: true, Measure: measure, Above: above, For: held, Severity: severity}
@@ -298,7 +272,7 @@ func defaultAlerts() map[string]*AlertRule {
 	}
 }
 
-// checkMeasure refuses a rule that watches nothing there is.
+// checkMeasure refuses an unknown measure.
 func (s setting) checkMeasure() error {
 	name := s.value.String()
 	if _, ok := MeasureNamed(name); ok {
@@ -314,10 +288,10 @@ func (s setting) checkMeasure() error {
 	return fmt.Errorf("%q is not one of %s", name, strings.Join(names, ", "))
 }
 
-// followAlerts sets what other keys decide, where the rule itself says nothing.
+// followAlerts derives keys of alert rules from other keys, unless the rule sets them.
 func (l *loader) followAlerts() {
 	c := l.cfg
-	// An absolute bound is off by default; a configuration that sets one means it.
+	// The rule is off by default, since no absolute bound suits every installation.
 	if rule := c.Alerts["queue_length"]; rule != nil && c.sources["alerts.queue_length.enabled"] == "" &&
 		c.sources["alerts.queue_length.above"] != "" {
 		rule.Enabled = true

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// assign stores the given values in the Config, in the order of the keys.
+// assign stores the given values in the Config.
 func (l *loader) assign() {
 	for _, s := range l.cfg.settings() {
 		at, ok := l.given[s.key]
@@ -42,8 +42,8 @@ func (l *loader) store(s setting, raw any, at place) error {
 	return nil
 }
 
-// assignAliases honours further spellings. Where both are given the environment
-// wins over the file; in the same place they must not contradict each other.
+// assignAliases stores the values of aliases. If a key and its alias are given, the environment overrides the file; in
+// the same place they must not contradict each other.
 func (l *loader) assignAliases() error {
 	for _, alias := range sortedKeys(aliases) {
 		at, ok := l.given[alias]
@@ -69,7 +69,6 @@ func (l *loader) assignAliases() error {
 	return nil
 }
 
-// assignSecretFiles reads the *_file variants.
 func (l *loader) assignSecretFiles() error {
 	keys := sortedKeys(fileVariants)
 	slices.Reverse(keys) // url_file before password_file, which changes the URL
@@ -79,7 +78,7 @@ func (l *loader) assignSecretFiles() error {
 		if !ok || path == "" {
 			continue
 		}
-		target, _ := fileOf(key)
+		target := fileVariants[key]
 		_, name := splitLast(key)
 		isPassword := name == "password_file"
 		if direct := l.given[target]; !isPassword && direct.rank > 0 {
@@ -98,7 +97,7 @@ func (l *loader) assignSecretFiles() error {
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", at.source, key, err)
 		}
-		l.notePublic(key, path)
+		l.warnOfPublic(key, path)
 		secret := strings.TrimRight(string(content), "\r\n")
 		if isPassword {
 			secret, err = withPassword(l.known[target].value.String(), secret)
@@ -112,8 +111,8 @@ func (l *loader) assignSecretFiles() error {
 	return nil
 }
 
-// notePublic warns of a file with a secret that every user of the machine can read.
-func (l *loader) notePublic(key, path string) {
+// warnOfPublic warns of a file with a secret that every user of the machine can read.
+func (l *loader) warnOfPublic(key, path string) {
 	if path == "" {
 		return
 	}
@@ -132,16 +131,15 @@ func withPassword(address, password string) (string, error) {
 	return parsed.String(), nil
 }
 
-// errNotText is what is said about a secret of the wrong type.
+// errNotText replaces the error of a secret of the wrong type, which has the value.
 var errNotText = errors.New("the value is not a text")
 
 var schemaName = regexp.MustCompile(`^[A-Za-z0-9_]{1,63}$`)
 
-// deadLetterExchange is an argument of the queues of every participant; the broker
-// refuses to declare a queue with another.
+// deadLetterExchange is an argument of the queues of every Attune service; the broker refuses a queue with another one.
 const deadLetterExchange = "attune.dlx"
 
-// finish derives what depends on other keys and tests what tags cannot say.
+// finish derives keys from other keys and checks what the tags of single fields cannot express.
 func (l *loader) finish() error {
 	c := l.cfg
 	if len(l.foreign) > 0 {
@@ -149,13 +147,13 @@ func (l *loader) finish() error {
 		c.Warnings = append(c.Warnings,
 			"ignored, as they belong to other Attune services: "+strings.Join(l.foreign, ", "))
 	}
-	l.notePublic("executor.http.tokens_file", c.Executor.HTTP.TokensFile)
-	l.notePublic("executor.http.tls_key_file", c.Executor.HTTP.TLSKeyFile)
+	l.warnOfPublic("executor.http.tokens_file", c.Executor.HTTP.TokensFile)
+	l.warnOfPublic("executor.http.tls_key_file", c.Executor.HTTP.TLSKeyFile)
 	if letters := &c.MessageQueue.RabbitMQ.DeadLetter; letters.Exchange != "" &&
 		letters.Exchange != deadLetterExchange {
 		const key = "message_queue.rabbitmq.dead_letter.exchange"
 		c.Warnings = append(c.Warnings, fmt.Sprintf(
-			"%s: %s has no effect: the exchange is %s, with which all participants declare their queues",
+			"%s: %s has no effect: the exchange is %s, with which every Attune service declares its queues",
 			c.Source(key), key, deadLetterExchange))
 		letters.Exchange = deadLetterExchange
 	}
@@ -185,7 +183,7 @@ func (l *loader) finish() error {
 	return nil
 }
 
-// sourceBelow names the place of a key, or of the first one given below it.
+// sourceBelow names the origin of a key, or of the first key below it.
 func (l *loader) sourceBelow(key string) string {
 	for _, given := range sortedKeys(l.cfg.sources) {
 		if given == key || strings.HasPrefix(given, key+".") {
@@ -197,7 +195,7 @@ func (l *loader) sourceBelow(key string) string {
 
 type rule struct{ key, problem string }
 
-// rules lists the conditions of single keys and pairs of keys.
+// rules checks single keys and pairs of keys; a problem is empty if there is none.
 func (l *loader) rules() []rule {
 	c := l.cfg
 	when := func(bad bool, problem string) string {
@@ -225,9 +223,8 @@ func (l *loader) rules() []rule {
 	}
 }
 
-// AddressProblem says what is wrong with the address of a server, for which the schemes
-// are allowed. It never repeats the address, which may hold a password. That of a database
-// may also have the keyword form, host=… dbname=….
+// AddressProblem says what is wrong with the address of a server. It never repeats the address, which may have a
+// password. The address of a database may also have the keyword form, host=… dbname=….
 func AddressProblem(address string, schemes ...string) string {
 	if schemes[0] == "postgresql" && !strings.Contains(address, "://") && strings.Contains(address, "=") {
 		return ""
@@ -271,8 +268,8 @@ func taintProblem(taints []Taint) string {
 	return ""
 }
 
-// DeriveManagement guesses the management API of a broker from its AMQP URL: the
-// same host, user and password, and the usual port. Without a host it is empty.
+// DeriveManagement guesses the management API of a broker from its AMQP URL: the same host, user and password, and the
+// usual port. Without a host it is empty.
 func DeriveManagement(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Hostname() == "" {

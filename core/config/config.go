@@ -2,26 +2,24 @@ package config
 
 import "time"
 
-// Config is everything that can be configured. The zero value is not usable;
-// begin with Default or Load.
+// Config holds every setting. The zero value is not usable; begin with Default or Load.
 //
-// The field tags carry what the loader and Explain need: koanf is the key,
-// range and oneof what is allowed, secret how it is masked (url hides the
-// password of a URL, value hides all), published the published default where
-// ours differs, note what the default means.
+// The comments of the fields are the reference in docs/configuration.md. The field tags are for the loader and Explain:
+// koanf is the key, range and oneof the allowed values, secret how the value is masked (url hides the password of a
+// URL, value hides all), published the published default where ours differs, note the meaning of the default.
 type Config struct {
-	// The name of this process. If it is set, log lines, the connections to the database
-	// (application_name) and those to the broker (client properties) carry it.
+	// Name of this process in log lines, database connections (application_name) and broker connections. It is used
+	// only if you set it.
 	ServiceName string `koanf:"service_name"`
-	// A word for the installation, such as development or production. If it is set, log
-	// lines and connections to the broker carry it.
+	// Name of your installation, such as production, in log lines and broker connections. It is used only if you set
+	// it.
 	Environment string `koanf:"environment"`
-	// The folder in which workflow logs and artifacts live.
+	// Folder for workflow logs and artifacts.
 	ArtifactsDir string `koanf:"artifacts_dir"`
-	// The folder that holds the packs; worker.packs_dir wins over it.
+	// Folder with your packs. worker.packs_dir overrides it.
 	PacksBaseDir string `koanf:"packs_base_dir" published:"/opt/attune/packs"`
-	// The folder in which what packs need is installed, below PACK/RUNTIME; workers
-	// use the interpreters there and install nothing.
+	// Folder with the installed environments of packs, as PACK/RUNTIME. Workers use the interpreters in it and
+	// install nothing themselves.
 	RuntimeEnvsDir string `koanf:"runtime_envs_dir" published:"/opt/attune/runtime_envs"`
 
 	Server       Server       `koanf:"server"`
@@ -32,21 +30,18 @@ type Config struct {
 	Worker       Worker       `koanf:"worker"`
 	Retention    Retention    `koanf:"retention"`
 
-	// Alerts are the alert rules by name. The built-in ones are changed by
-	// naming them, others are added by a new name.
+	// Alerts are the alert rules by name, the built-in ones included.
 	Alerts map[string]*AlertRule `koanf:"alerts"`
 
-	// Warnings are the lines a process should log once after loading: sections
-	// that were ignored and keys that have no effect.
+	// Warnings are for the process to log once after loading: ignored sections and keys without effect.
 	Warnings []string `koanf:"-"`
-	// Path is the file that was read, empty if none was.
+	// Path is the configuration file, empty if there is none.
 	Path string `koanf:"-"`
 
 	sources map[string]string // where a value came from; absent means default
 }
 
-// Named is a name for connections to the database, with that of the service before it
-// if it was set.
+// Named prefixes the name of a database connection with service_name, if it is set.
 func (c *Config) Named(name string) string {
 	if c.sources["service_name"] == "" || c.ServiceName == "" {
 		return name
@@ -54,7 +49,7 @@ func (c *Config) Named(name string) string {
 	return c.ServiceName + " " + name
 }
 
-// Names are service_name and environment, as far as they were set.
+// Names returns service_name and environment by key, as far as they are set.
 func (c *Config) Names() map[string]string {
 	names := map[string]string{}
 	for key, value := range map[string]string{"service_name": c.ServiceName, "environment": c.Environment} {
@@ -65,312 +60,292 @@ func (c *Config) Names() map[string]string {
 	return names
 }
 
-// Database says how to reach PostgreSQL.
+// Database configures the connections to PostgreSQL.
 type Database struct {
-	// The connection URL (postgresql://user:password@host:port/database).
+	// Connection URL: postgresql://user:password@host:port/database.
 	URL string `koanf:"url" secret:"url"`
-	// The schema that holds the tables; search_path is set to it and public.
+	// Schema with the tables. The search_path of each connection is this schema, then public.
 	Schema string `koanf:"schema"`
-	// The most connections one process opens.
+	// Most connections that one process opens. If it is too small, a replica runs fewer schedulers; the sum over all
+	// processes must stay below max_connections of PostgreSQL.
 	MaxConnections int32 `koanf:"max_connections" range:"1..10000" published:"50"`
-	// The number of connections kept open when there is nothing to do.
+	// Connections that stay open while there is nothing to do.
 	MinConnections int32 `koanf:"min_connections" range:"0..10000" published:"5"`
-	// How long opening one connection may take.
+	// Timeout for opening one connection.
 	ConnectTimeout time.Duration `koanf:"connect_timeout" range:"100ms..1h"`
-	// How long an unused connection is kept.
+	// An unused connection is closed after this time.
 	IdleTimeout time.Duration `koanf:"idle_timeout" range:"1s..24h"`
 	// Log every statement at level debug, without its values.
 	LogStatements bool `koanf:"log_statements"`
 }
 
-// MessageQueue says how to reach RabbitMQ.
+// MessageQueue configures the connections to RabbitMQ.
 type MessageQueue struct {
-	// The AMQP URL; without a path the virtual host is "/".
+	// AMQP URL of the broker. Without a path the virtual host is "/".
 	URL string `koanf:"url" secret:"url"`
-	// The URL of the management API. If only url is set, it is derived from it
-	// (same host, user and password, port 15672).
+	// URL of the broker's management API. If you set only url, it is derived from it: same host, user and password,
+	// port 15672 (15671 for amqps).
 	ManagementURL string   `koanf:"management_url" secret:"url"`
 	RabbitMQ      RabbitMQ `koanf:"rabbitmq"`
 }
 
-// RabbitMQ tunes the use of the broker.
+// RabbitMQ tunes the connections, consumers and queues.
 type RabbitMQ struct {
-	// How many unacknowledged messages a consumer may hold.
+	// Unacknowledged messages that one consumer may hold. If it is too small, batches are small; if it is too large,
+	// one replica holds messages that another could process.
 	PrefetchCount int `koanf:"prefetch_count" range:"1..65535" published:"10"`
-	// How long a dispatched message may wait in a worker's queue. It is an
-	// argument of the queues, so every service must use the same value.
+	// How long a dispatched message may wait in a worker's queue before it becomes a dead letter. It is an argument
+	// of the queues: use the same value in every service.
 	WorkerQueueTTL time.Duration `koanf:"worker_queue_ttl_ms" range:"1s..240h"`
-	// How long connecting may take.
+	// Timeout for connecting to the broker.
 	ConnectionTimeout time.Duration `koanf:"connection_timeout_secs" range:"100ms..1h"`
-	// The AMQP heartbeat.
+	// AMQP heartbeat. A broken connection is noticed after about two heartbeats.
 	Heartbeat time.Duration `koanf:"heartbeat_secs" range:"1s..1h"`
-	// The longest pause between two attempts to reconnect.
+	// Longest pause between two attempts to reconnect. The pauses grow up to it.
 	ReconnectDelay time.Duration `koanf:"reconnect_delay_secs" range:"100ms..1h"`
-	// How long a publish may wait for its confirmation.
+	// Timeout for the broker's confirmation of a published message. After it the message is published again.
 	PublishTimeout time.Duration `koanf:"publish_timeout_secs" range:"100ms..1h"`
 	DeadLetter     DeadLetter    `koanf:"dead_letter"`
 }
 
-// DeadLetter configures what happens to messages nobody could take.
+// DeadLetter configures the handling of rejected and expired messages.
 type DeadLetter struct {
-	// Handle dead letters. Off, rejected and expired messages stay in the dead-letter
-	// queue until an operator handles them; queue and routes are declared all the
-	// same.
+	// Process dead letters. If it is false, rejected and expired messages stay in the dead-letter queue until you
+	// handle them; the queue and its bindings are declared anyway.
 	Enabled bool `koanf:"enabled"`
-	// The dead-letter exchange. It is always attune.dlx: all participants declare their
-	// queues with it, and the broker refuses a queue with another. A process that finds
-	// another name here warns at its start.
+	// Dead-letter exchange. It is always attune.dlx: every Attune service declares its queues with it, and the
+	// broker refuses a queue with another one. If you set another name, you get a warning at the start.
 	Exchange string `koanf:"exchange"`
-	// How long dead letters are kept in the ledger after they were decided. Those
-	// that wait for a person are kept until one decides.
+	// A dead letter leaves the ledger this long after its decision. Undecided dead letters stay.
 	TTL time.Duration `koanf:"ttl_ms" range:"1m..8760h"`
 }
 
-// Server says where the API service listens. Actions are told, unless the worker's
-// environment has ATTUNE_API_URL.
+// Server is the address of the API service. Workers pass it to actions, unless ATTUNE_API_URL is in their environment.
 type Server struct {
-	// The host of the API service as actions reach it.
+	// Host of the API service, as actions reach it.
 	Host string `koanf:"host"`
-	// The port of the API service.
+	// Port of the API service.
 	Port int `koanf:"port" range:"1..65535"`
 }
 
-// Security holds the security keys that concern execution; the others of the
-// section belong to the API service.
+// Security has the keys of the section that concern execution; the others belong to the API service.
 type Security struct {
-	// The secret that signs the bearer tokens of the published API, the same in every
-	// service. Without it no execution gets a token, and published tokens are refused:
-	// there is no built-in secret.
+	// Secret that signs the bearer tokens of the published API: use the same in every service. There is no default;
+	// without it no execution gets a token and published tokens are refused.
 	JWTSecret string `koanf:"jwt_secret" secret:"value"`
-	// The key that encrypts secret parameters and results, at least 32 characters.
-	// Whoever requests executions with such parameters, runs them, or puts secrets
-	// together in workflows needs the same one.
+	// Key that encrypts secret parameters and results, at least 32 characters. Use the same key in the executor, in
+	// workers and wherever you request executions with secret parameters.
 	EncryptionKey string `koanf:"encryption_key" secret:"value"`
 }
 
 // Executor configures an engine replica.
 type Executor struct {
-	// How long a worker may take to start what it was handed, unless the action
-	// says (scheduled_timeout_seconds). After that the execution goes to another
-	// worker if repetitions are enabled and one has room, and else fails.
+	// How long a worker may take to start a dispatched execution, unless the action has scheduled_timeout_seconds.
+	// After it the execution is dispatched to another worker if retries are enabled and one has capacity; otherwise
+	// it fails. A small value ends executions of busy workers; a large value delays the move away from a hung
+	// worker.
 	ScheduledTimeout time.Duration `koanf:"scheduled_timeout" range:"1s..240h"`
-	// How often work of workers that are gone is looked for, those whose heartbeat
-	// is older than heartbeat_interval × heartbeat_staleness_multiplier: what they
-	// were handed and never started goes to another worker, or is closed and
-	// repeated; what ran there is abandoned.
+	// Time between two checks for dead workers: those without a heartbeat for heartbeat_interval ×
+	// heartbeat_staleness_multiplier. Their unstarted executions are dispatched to other workers or retried;
+	// lost_running decides the running ones. A large value delays this.
 	TimeoutCheckInterval time.Duration `koanf:"timeout_check_interval" range:"100ms..24h"`
-	// Look for it at all, and for what takes too long to start or to end.
+	// Run these checks, and those for executions that exceed scheduled_timeout or their own timeout. If it is false,
+	// such executions stay unfinished until you end them.
 	EnableTimeoutMonitor bool `koanf:"enable_timeout_monitor"`
-	// What becomes of an execution whose worker is gone while it runs: abandoned
-	// or failed. Either way it is repeated if its action allows repetitions.
+	// What happens to a running execution whose worker is dead: it is marked abandoned, or failed. It is retried either
+	// way if its action allows retries.
 	LostRunning string `koanf:"lost_running" oneof:"abandon fail"`
-	// How long beyond its action's timeout_seconds an execution may run before the
-	// engine ends it, because its worker has forgotten to.
+	// The engine ends an execution that runs this much longer than its timeout_seconds, because its worker did not.
+	// If it is too small, the engine can be faster than the worker that stops the process.
 	TimeoutGrace time.Duration `koanf:"timeout_grace" range:"1s..24h"`
-	// How often workers are looked after: whether their queues are consumed, how
-	// deep these are and how old, and whether they answer.
+	// Time between two probes of all workers: whether they consume their queues and answer, and how long and how old
+	// these queues are.
 	HealthCheckInterval time.Duration `koanf:"health_check_interval" range:"100ms..24h"`
-	// From when on a worker counts as degraded, and as unhealthy.
+	// Limits from which a worker is degraded or unhealthy.
 	Health Health `koanf:"health"`
-	// How often workers are expected to send a heartbeat.
+	// Interval at which workers should send heartbeats.
 	HeartbeatInterval time.Duration `koanf:"heartbeat_interval" range:"100ms..24h"`
-	// A worker is stale after this many intervals without a heartbeat.
+	// A worker is stale, and gets no work, after this many intervals without a heartbeat. If it is too small, one
+	// late heartbeat makes a worker stale; if it is too large, dead workers are noticed late.
 	HeartbeatStalenessMultiplier float64 `koanf:"heartbeat_staleness_multiplier" range:"1..1000"`
-	// How often stale workers are looked for and marked inactive, and those whose
-	// heartbeats have resumed active.
+	// Time between two checks that mark stale workers inactive, and workers with new heartbeats active.
 	HeartbeatCheckInterval time.Duration `koanf:"heartbeat_check_interval" range:"100ms..24h"`
-	// What happens to an execution that no worker could run: fail it, or wait
-	// until there is one. Workers that are full, or alive but cut off from the
-	// broker, are waited for either way.
+	// What happens to an execution that no existing worker can run: fail it, or wait for such a worker. An execution
+	// always waits for workers that are full, or alive without a connection to the broker.
 	NoWorkers string `koanf:"no_workers" oneof:"fail wait"`
-	// Whether timeout_seconds of an action takes effect; that of a workflow task always does.
-	HonourActionTimeoutSeconds string `koanf:"honour_action_timeout_seconds" oneof:"origin true false" note:"by origin: true on a schema that this program made, false on that of an existing installation, where the column had no effect"`
-	// An event whose message was lost fires its rules if it is found before it is this
-	// old. Older ones are only reported: what fires because of them would come too late.
+	// Apply timeout_seconds of actions. That of a workflow task always applies.
+	HonourActionTimeoutSeconds string `koanf:"honour_action_timeout_seconds" oneof:"origin true false" note:"origin: true on a schema that attune-executor created, false on the schema of an existing installation, where the column had no effect"`
+	// If the message of an event was lost, the event fires its rules only up to this age. Older events are only
+	// reported.
 	MaxEventAge time.Duration `koanf:"max_event_age" range:"1m..720h"`
-	// How many rules may follow each other, each fired by an event that the action of the
-	// one before has emitted. The next one fires nothing: its enforcement is disabled.
+	// Longest chain of rules in which the action of each emits the event that fires the next. The enforcement of the
+	// next rule is disabled; this ends endless chains.
 	RuleDepth int `koanf:"rule_depth" range:"1..1000"`
-	// How many schedulers a replica runs. Each decides about the messages of its actions,
-	// a batch at a time, over a database connection of its own; all messages of an action
-	// belong to one. There are fewer if database.max_connections leaves no room for them:
-	// that many and ten more connections are needed.
+	// Schedulers of a replica. All messages of one action go to the same scheduler, and each scheduler uses one
+	// database connection. If database.max_connections is less than schedulers + 10, fewer run.
 	Schedulers int `koanf:"schedulers" range:"0..64" note:"0: one per processor, at least 2 and at most 8"`
-	// How long a replica may take to stop.
+	// Timeout for stopping a replica.
 	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..1h"`
 	Queue           Queue         `koanf:"queue"`
 	Retry           Retry         `koanf:"retry"`
 	HTTP            HTTP          `koanf:"http"`
 }
 
-// Health says from when on a worker is degraded, which puts it behind the others,
-// and unhealthy, which keeps all work from it.
+// Health limits the health of a worker. A degraded worker gets work after all others, an unhealthy one gets none.
 type Health struct {
-	// Whose failed executions speak against the worker they ran on: only that of
-	// workers that ask for it by the capability health_by_failures, since an action
-	// that fails is not its worker's fault, or that of all.
+	// Workers whose health depends on failed executions: only those with the capability health_by_failures (asked),
+	// since the action may be the cause, or all.
 	ByFailures string `koanf:"by_failures" oneof:"asked all"`
-	// Degraded after so many failures one after the other.
+	// A worker is degraded after this many consecutive failed executions.
 	DegradedFailures int `koanf:"degraded_failures" range:"1..1000000"`
-	// Unhealthy after so many.
+	// A worker is unhealthy after this many consecutive failed executions.
 	UnhealthyFailures int `koanf:"unhealthy_failures" range:"1..1000000"`
-	// Degraded when so many executions wait in its queue.
+	// A worker is degraded while this many executions wait in its queue.
 	DegradedQueue int `koanf:"degraded_queue" range:"1..1000000"`
-	// Unhealthy when so many wait.
+	// A worker is unhealthy while this many executions wait in its queue.
 	UnhealthyQueue int `koanf:"unhealthy_queue" range:"1..1000000"`
-	// Degraded when this share of its executions failed.
+	// A worker is degraded while this share of its executions fails.
 	DegradedFailureRate float64 `koanf:"degraded_failure_rate" range:"0..1"`
-	// Unhealthy when this share failed.
+	// A worker is unhealthy while this share of its executions fails.
 	UnhealthyFailureRate float64 `koanf:"unhealthy_failure_rate" range:"0..1"`
 }
 
-// Queue limits the admission queues.
+// Queue configures the admission queues.
 type Queue struct {
-	// How many executions may wait in one queue; more are refused.
+	// Most executions that may wait in one queue. A full queue refuses further ones.
 	MaxQueueLength int `koanf:"max_queue_length" range:"1..100000000"`
-	// How long an execution may wait in a queue; 0 for ever. While a queue is
-	// paused the time of those who wait in it does not run.
+	// How long an execution may wait in a queue before it ends with status timeout; 0 is for ever. The time in a paused
+	// queue does not count.
 	Timeout time.Duration `koanf:"queue_timeout_seconds" range:"0s..8760h"`
-	// Where a retry joins its line: at the back like everybody who comes now, or
-	// in front of all who wait. A policy may say another.
+	// Where a retry joins its queue: at the back, or in front of all waiting executions. A policy can override it.
 	RetryPlace string `koanf:"retry_place" oneof:"back front"`
 	// Keep the table queue_stats up to date.
 	EnableMetrics bool `koanf:"enable_metrics"`
 }
 
-// Retry configures how failed executions are repeated.
+// Retry configures the retries of failed executions.
 type Retry struct {
-	// Repeat at all. By hand it can be done either way.
+	// Retry failed executions. You can retry by hand in either case.
 	Enabled bool `koanf:"enabled"`
-	// Whether max_retries of an action takes effect; that of an execution always does.
-	HonourActionMaxRetries string `koanf:"honour_action_max_retries" oneof:"origin true false" note:"by origin: true on a schema that this program made, false on that of an existing installation, where actions ran once whatever the column says"`
-	// The pause before the first repetition.
+	// Apply max_retries of actions. That of an execution always applies.
+	HonourActionMaxRetries string `koanf:"honour_action_max_retries" oneof:"origin true false" note:"origin: true on a schema that attune-executor created, false on the schema of an existing installation, where the column had no effect"`
+	// Pause before the first retry.
 	BaseDelay time.Duration `koanf:"base_delay" range:"0s..24h"`
-	// How much longer each further pause is.
+	// Each further pause is this many times as long as the one before.
 	Multiplier float64 `koanf:"multiplier" range:"1..100"`
-	// The longest pause, before it is spread.
+	// Longest pause, before jitter.
 	MaxDelay time.Duration `koanf:"max_delay" range:"0s..240h"`
-	// The share by which a pause is spread in both directions.
+	// A pause becomes longer or shorter by up to this share, so that many retries do not come at once.
 	Jitter float64 `koanf:"jitter" range:"0..1"`
-	// How often an execution is repeated that was handed to a worker and never
-	// picked up, if its action allows fewer repetitions: it has done nothing yet,
-	// and its action is not to blame. 0 leaves it to the action's max_retries, as
-	// for all that was started or that no worker could be found for.
+	// Retries of an execution that a worker got and never started, if its action allows fewer: it did nothing yet,
+	// and its action is not the cause. With 0 only max_retries counts, as for started executions.
 	MaxUnstarted int `koanf:"max_unstarted" range:"0..100"`
 }
 
 // HTTP configures the API of a replica.
 type HTTP struct {
-	// The address to listen on; port 0 takes a free one, empty turns HTTP off.
-	// Only while it is not set, a taken port is replaced by a free one.
+	// Address to listen on. Port 0 takes a free port; an empty address turns HTTP off. If you do not set it and the
+	// port is taken, a free one is used.
 	Listen string `koanf:"listen"`
-	// The file with the hashed bearer tokens, without which a replica does not
-	// listen beyond loopback. A line is a name, scopes (read, operate, submit)
-	// separated by commas, and the SHA-256 of the token in hexadecimal. It is
-	// read again when it changes.
+	// File with hashed bearer tokens; without it a replica listens only on loopback. A line has a name, scopes (read,
+	// operate, submit) separated by commas, and the SHA-256 of the token in hexadecimal. Changes take effect without a
+	// restart.
 	TokensFile string `koanf:"tokens_file"`
-	// The PEM file of a certificate, with which HTTP is served with TLS only. It is
-	// read again when it changes.
+	// PEM file with a certificate. If you set it, HTTP is served only with TLS. Changes take effect without a
+	// restart.
 	TLSCertFile string `koanf:"tls_cert_file"`
-	// The PEM file of the certificate's key.
+	// PEM file with the key of the certificate.
 	TLSKeyFile string `koanf:"tls_key_file"`
 }
 
 // Worker configures the reference worker.
 type Worker struct {
-	// The worker's name, unique in the installation; worker-HOSTNAME if empty.
+	// Name of the worker, unique in the installation; worker-HOSTNAME if empty.
 	Name string `koanf:"name"`
-	// The kind of worker.
+	// Kind of worker.
 	Type string `koanf:"worker_type" oneof:"local remote container"`
-	// The host others see; the host name if empty.
+	// Host that others see; the host name if empty.
 	Host string `koanf:"host"`
-	// The port others see; 0 for none.
+	// Port that others see; 0 for none.
 	Port int `koanf:"port" range:"0..65535"`
-	// The runtimes the worker offers; shell, native and those of interpreters if
-	// empty.
+	// Runtimes of the worker; shell, native and those of interpreters if empty.
 	Runtimes []string `koanf:"runtimes"`
-	// The command that runs the entrypoints of a runtime, by runtime. It wins over the
-	// execution_config of the runtime. A worker with a folder of packs finds python3,
-	// node, ruby and perl by itself if this is empty.
+	// Command that runs the entrypoints of a runtime, by runtime. It overrides the execution_config of the runtime.
+	// If it is empty and the worker has a folder of packs, the worker finds python3, node, ruby and perl itself.
 	Interpreters map[string][]string `koanf:"interpreters"`
-	// The folder that holds the packs, each with its actions folder; packs_base_dir
-	// if empty.
+	// Folder with your packs, each with its actions folder; packs_base_dir if empty.
 	PacksDir string `koanf:"packs_dir"`
-	// Labels that placement rules can ask for.
+	// Labels that placement rules can require.
 	Labels map[string]string `koanf:"labels"`
-	// Taints that keep executions away which do not tolerate them.
+	// Taints that keep executions away that do not tolerate them.
 	Taints []Taint `koanf:"taints"`
 	// Further capabilities to announce.
 	Capabilities map[string]any `koanf:"capabilities"`
-	// How many executions run at once.
+	// Most executions that run at once.
 	MaxConcurrentTasks int `koanf:"max_concurrent_tasks" range:"1..10000"`
-	// Whether several executions may be handed to the worker in one message.
+	// Accept several executions in one message.
 	BatchMessages bool `koanf:"batch_messages"`
-	// Whether the worker reports several ends in one message, which no other program reads:
-	// leave it false if a queue of your own is bound to execution.completed.
+	// Report several completed executions in one message. No other program reads such messages: leave it false if
+	// you bind a queue of your own to execution.completed.
 	BatchCompletions bool `koanf:"batch_completions"`
-	// How often a heartbeat is sent.
+	// Time between two heartbeats. It must be shorter than the time after which the executor calls a worker stale.
 	HeartbeatInterval time.Duration `koanf:"heartbeat_interval" range:"100ms..1h" published:"30s"`
-	// How long an execution may run when neither it nor its action says.
+	// Timeout of an execution if neither it nor its action has one.
 	TaskTimeout time.Duration `koanf:"task_timeout" range:"1s..8760h"`
-	// How long running executions may take to end when the worker stops.
+	// How long a stopping worker waits for its running executions. Then it stops them.
 	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..24h"`
-	// How many bytes of standard output are kept.
+	// Bytes of standard output that are kept; the rest is cut.
 	MaxStdoutBytes int64 `koanf:"max_stdout_bytes" range:"0..1073741824"`
-	// How many bytes of standard error are kept.
+	// Bytes of standard error that are kept; the rest is cut.
 	MaxStderrBytes int64 `koanf:"max_stderr_bytes" range:"0..1073741824"`
-	// How many bytes a result may have as JSON, in which a control character takes
-	// six. Output is cut for it, data is left out.
+	// Most bytes of a result as JSON, in which a control character takes six. In a larger result the output is cut
+	// and the data is left out.
 	MaxResultBytes int64 `koanf:"max_result_bytes" range:"65536..16777216"`
-	// The user that actions run as: USER or USER:GROUP, names or numbers. A worker
-	// without the rights for it does not start. The worker's own if empty.
+	// User that actions run as, USER or USER:GROUP, as names or numbers; the worker's own if empty. Without the
+	// rights for it the worker does not start.
 	RunAs string `koanf:"run_as"`
-	// How many processes and threads that user may have, all actions together; 0 sets no
-	// limit. It does not bind root.
+	// Most processes and threads of that user, over all actions; 0 sets no limit. It has no effect on root.
 	MaxProcesses int64 `koanf:"max_processes" range:"0..4194304"`
-	// How much memory one process of an action may write to, in bytes; 0 sets no limit.
+	// Bytes of memory that one process of an action may write to; 0 sets no limit.
 	MaxMemoryBytes int64 `koanf:"max_memory_bytes" range:"0..1125899906842624"`
-	// How many files one process of an action may have open; 0 sets no limit.
+	// Files that one process of an action may have open; 0 sets no limit.
 	MaxOpenFiles int64 `koanf:"max_open_files" range:"0..1073741824"`
-	// How much processor time one process of an action may use; 0 sets no limit.
+	// Processor time that one process of an action may use; 0 sets no limit.
 	MaxCPUTime time.Duration `koanf:"max_cpu_time" range:"0s..8760h"`
 }
 
-// Taint keeps executions away from a worker that do not tolerate it.
+// Taint keeps executions without a toleration away from a worker.
 type Taint struct {
 	Key    string `json:"key" yaml:"key"`
 	Value  string `json:"value,omitempty" yaml:"value,omitempty"`
 	Effect string `json:"effect" yaml:"effect"`
 }
 
-// Retention says how long finished things are kept.
+// Retention configures when finished rows are deleted.
 type Retention struct {
-	// The history of executions and workers, what was decided about lost work, and
-	// past alerts.
+	// History of executions and workers, decisions about lost executions, and past alerts.
 	History time.Duration `koanf:"history" range:"1h..87600h"`
 	// Events.
 	Events time.Duration `koanf:"events" range:"1h..87600h"`
-	// Workers that are inactive and have not been heard of.
+	// Inactive workers, since their last heartbeat.
 	InactiveWorkers time.Duration `koanf:"inactive_workers" range:"1h..87600h"`
-	// Executions after their end, with their attempts, workflow logs and inquiries, and
-	// enforcements; 0 keeps them for ever.
-	Executions time.Duration `koanf:"executions" range:"0s..87600h" note:"on the schema of an existing installation only if it is set"`
-	// What operators did (operator_audit); 0 keeps it for ever.
+	// Completed executions with their attempts, workflow logs and inquiries, and enforcements; 0 keeps them for
+	// ever.
+	Executions time.Duration `koanf:"executions" range:"0s..87600h" note:"on the schema of an existing installation only if you set it"`
+	// Actions of operators (table operator_audit); 0 keeps them for ever.
 	OperatorAudit time.Duration `koanf:"operator_audit" range:"0s..87600h"`
-	// Queues of groups that nobody uses.
+	// Unused queues of groups.
 	GroupQueues time.Duration `koanf:"group_queues" range:"1h..87600h"`
-	// Replicas that were killed: until then they are listed and raise the alert
-	// replica_silent.
+	// Killed replicas. Until then they are listed and raise the alert replica_silent.
 	SilentReplicas time.Duration `koanf:"silent_replicas" range:"1m..8760h"`
 }
 
-// StaleAfter is the age of its last heartbeat from which a worker is not to be
-// trusted with work.
+// StaleAfter is the age of the last heartbeat at which a worker gets no more work.
 func (e Executor) StaleAfter() time.Duration {
 	return time.Duration(float64(e.HeartbeatInterval) * e.HeartbeatStalenessMultiplier)
 }
 
-// SchedulersOn is how many schedulers a replica runs on a machine with so many processors.
+// SchedulersOn is the number of schedulers on a machine with so many processors.
 func (e Executor) SchedulersOn(processors int) int {
 	if e.Schedulers > 0 {
 		return e.Schedulers
@@ -378,8 +353,7 @@ func (e Executor) SchedulersOn(processors int) int {
 	return min(max(processors, 2), 8)
 }
 
-// OrphanInterval is how often the work of workers that are gone is looked for;
-// negative when it is not.
+// OrphanInterval is the time between two checks for executions of dead workers; negative disables them.
 func (e Executor) OrphanInterval() time.Duration {
 	if !e.EnableTimeoutMonitor {
 		return -1

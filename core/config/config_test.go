@@ -387,11 +387,11 @@ func TestActionRetriesAreExplained(t *testing.T) {
 	t.Parallel()
 	timeouts := entry(t, load(t, ""), "executor.honour_action_timeout_seconds")
 	require.Equal(t, "origin", timeouts.Value)
-	require.Contains(t, timeouts.Note, "false on that of an existing installation")
+	require.Contains(t, timeouts.Note, "false on the schema of an existing installation")
 	const key = "executor.retry.honour_action_max_retries"
 	e := entry(t, load(t, ""), key)
 	require.Equal(t, "origin", e.Value)
-	require.Contains(t, e.Note, "false on that of an existing installation")
+	require.Contains(t, e.Note, "false on the schema of an existing installation")
 	cfg := load(t, "executor: { retry: { honour_action_max_retries: true } }\n")
 	require.Equal(t, config.Entry{Key: key, Value: "true", Source: cfg.Path + ":1"}, entry(t, cfg, key))
 	require.Equal(t, "false",

@@ -1,16 +1,10 @@
-// Package config reads the configuration of the executor, the worker and the
-// dashboard: one YAML file, overridden by environment variables of the form
-// ATTUNE__SECTION__KEY, over built-in defaults.
+// Package config reads the configuration of the executor, the worker and the dashboard. Environment variables of the
+// form ATTUNE__SECTION__KEY override one YAML file, which overrides the built-in defaults.
 //
-// What it promises: every key is either honoured or named. An unknown key in a
-// section that is ours, a value of the wrong type and a value out of range are
-// refused in one line that names the key, where it was set, and what would be
-// right. Sections and keys that belong to other Attune services are accepted
-// and listed in Config.Warnings, as are published keys that have no effect
-// here. Explain shows every key with its value and source,
-// secrets masked.
+// Every key is honoured, refused or named in a warning. An unknown key of our sections, a wrong type and a value out
+// of range are errors with the key, its place and the remedy. Config.Warnings lists sections and keys of other Attune
+// services and published keys without effect. Explain shows every key with its value and source, secrets masked.
 //
-// Durations take a plain number in the unit of the key's name (…_ms
-// milliseconds, otherwise seconds) or Go syntax such as 1m30s. Every secret has
-// a variant whose name ends in _file and names a file that holds it.
+// A duration is a plain number in the unit of the key's name (…_ms milliseconds, otherwise seconds) or Go syntax such
+// as 1m30s. A secret can be in a file, named by the variant of its key that ends in _file.
 package config

@@ -45,7 +45,7 @@ executor:
 
 With this page you can look up every key. Write only the keys that differ from the defaults below. An environment
 variable overrides a key: ` + "`executor.no_workers`" + ` is ` + "`ATTUNE__EXECUTOR__NO_WORKERS`" + `. In variables write lists and maps
-as YAML or JSON; lists of words may also be separated by commas.
+as YAML or JSON; words of a list may also be separated by commas.
 
 - Durations are a plain number (seconds; milliseconds if the key ends in ` + "`_ms`" + `) or Go syntax such as ` + "`1m30s`" + `.
 - Secrets can be in files: ` + "`database.url_file`" + `, ` + "`message_queue.url_file`" + `, ` + "`message_queue.management_url_file`" + `,
@@ -190,8 +190,8 @@ func defaultOf(t *testing.T, key string) (value, note string) {
 // describeRules writes the keys of an alert rule and the built-in rules.
 func describeRules(t *testing.T, out *strings.Builder, comments map[string]string) {
 	t.Helper()
-	out.WriteString("\n## alerts\n\nRules by name. A built-in rule is changed by naming it, a new name adds a rule. What each\nmeans, and what to do, says [alerts.md](alerts.md).\n\n" +
-		"| key | allowed | what |\n|---|---|---|\n")
+	out.WriteString("\n## alerts\n\nRules by name. Change a built-in rule by its name; a new name adds a rule. [alerts.md](alerts.md) " +
+		"explains each\nand says what to do.\n\n| key | allowed | what |\n|---|---|---|\n")
 	rule := reflect.TypeFor[config.AlertRule]()
 	for field := range rule.Fields() {
 		comment := comments["AlertRule."+field.Name]

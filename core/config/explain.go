@@ -1,37 +1,35 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 	"regexp"
 	"strings"
 )
 
-// Entry is one key as it is in force.
+// Entry is one key with the value in force.
 type Entry struct {
 	// Key is the full key, such as executor.queue.max_queue_length.
 	Key string `json:"key" yaml:"key"`
-	// Value is the value in force; secrets are masked.
+	// Value has no secrets: they are masked.
 	Value string `json:"value" yaml:"value"`
 	// Source is default, FILE:LINE, or the environment variable.
 	Source string `json:"source" yaml:"source"`
-	// Note says what is special, such as a default that differs from the
-	// published one.
+	// Note explains a default, such as one that differs from the published default.
 	Note string `json:"note,omitempty" yaml:"note,omitempty"`
 }
 
-// Set reports whether the value was given, and is not the default or derived from others.
+// Set reports whether the operator set the value: it is neither the default nor derived from other keys.
 func (e Entry) Set() bool { return e.Source != "default" && !strings.HasPrefix(e.Source, "derived ") }
 
 const mask = "***"
 
-// Explain lists every key with the value in force and where it came from, in
-// the order of the documentation.
+// Explain lists every key in the order of the documentation.
 func (c *Config) Explain() []Entry {
 	var entries []Entry
 	for _, s := range c.settings() {
-		entry := Entry{Key: s.key, Value: s.text(), Source: c.sources[s.key]}
-		if entry.Source == "" {
-			entry.Source = "default"
+		entry := Entry{Key: s.key, Value: s.text(), Source: c.Source(s.key)}
+		if entry.Source == "default" {
 			entry.Note = s.tag.Get("note")
 			if published := s.tag.Get("published"); published != "" {
 				entry.Note = "the published default is " + published
@@ -50,19 +48,12 @@ func (c *Config) Explain() []Entry {
 	return entries
 }
 
-// Source says where the value of a key came from: default, FILE:LINE, or the
-// environment variable.
-func (c *Config) Source(key string) string {
-	if source := c.sources[key]; source != "" {
-		return source
-	}
-	return "default"
-}
+// Source names the origin of a key's value: default, FILE:LINE, or the environment variable.
+func (c *Config) Source(key string) string { return cmp.Or(c.sources[key], "default") }
 
 var passwordWord = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)`)
 
-// MaskURL hides the passwords in a URL or in a keyword connection string. What
-// cannot be read is hidden whole.
+// MaskURL hides the passwords in a URL or in a keyword connection string. It hides all of a malformed one.
 func MaskURL(address string) string {
 	masked := passwordWord.ReplaceAllString(address, "${1}"+mask)
 	parsed, err := url.Parse(masked)
@@ -72,12 +63,7 @@ func MaskURL(address string) string {
 	if _, has := parsed.User.Password(); !has {
 		return masked
 	}
-	// Redacted writes xxxxx; the rest of the address stays as it was written.
-	name := parsed.User.Username()
-	parsed.User = url.User(name)
-	return replaceUser(parsed.String(), url.User(name).String())
-}
-
-func replaceUser(address, user string) string {
-	return regexp.MustCompile(regexp.QuoteMeta("//"+user+"@")).ReplaceAllLiteralString(address, "//"+user+":"+mask+"@")
+	parsed.User = url.User(parsed.User.Username())
+	user := parsed.User.String()
+	return strings.ReplaceAll(parsed.String(), "//"+user+"@", "//"+user+":"+mask+"@")
 }

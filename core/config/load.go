@@ -22,15 +22,14 @@ import (
 // PathVariable is the environment variable that names the configuration file.
 const PathVariable = "ATTUNE_CONFIG"
 
-// envPrefix begins the variables that override keys.
+// envPrefix is the prefix of variables that override keys.
 const envPrefix = "ATTUNE__"
 
-// Load reads the configuration. The path of the file is the one given, or else
-// ATTUNE_CONFIG in environ; without either only the environment and the
-// defaults count. environ has the form of os.Environ.
+// Load reads the configuration from the file, the environment (in the form of os.Environ) and the defaults. An empty
+// path means that of ATTUNE_CONFIG in environ; without either there is no file.
 //
-// The error says to a person what is wrong, where, and what to do. It has a line for each
-// mistake: of all keys, then of all values, then of how they fit each other.
+// The error has a line for every mistake, with its place and the remedy: first of all keys, then of all values. Values
+// that contradict each other are checked only if each is right.
 func Load(path string, environ []string) (*Config, error) {
 	if path == "" {
 		path = lookup(environ, PathVariable)
@@ -52,10 +51,10 @@ func Load(path string, environ []string) (*Config, error) {
 		return nil, err
 	}
 	l.applyWorkerVariables(environ)
-	l.noteVariables(environ)
+	l.warnOfVariables(environ)
 	l.assign()
 	for _, step := range []func() error{l.assignAliases, l.assignSecretFiles, l.finish} {
-		if len(l.mistakes) == 0 { // they compare values with each other
+		if len(l.mistakes) == 0 { // these steps compare values with each other
 			l.mistaken(step())
 		}
 	}
@@ -65,7 +64,7 @@ func Load(path string, environ []string) (*Config, error) {
 	return l.cfg, nil
 }
 
-// place is where a key was given; the environment ranks above the file.
+// place is the origin of a given key; the environment ranks above the file.
 type place struct {
 	source string
 	rank   int
@@ -82,19 +81,18 @@ type loader struct {
 	given   map[string]place
 	known   map[string]setting
 	foreign []string
-	folder  string // *_file paths are relative to the configuration's folder
-	// mistakes are those of single keys and values.
+	folder  string // paths of *_file keys are relative to the folder of the file
+
 	mistakes []error
 }
 
-// mistaken notes a mistake, if it is one, and goes on.
 func (l *loader) mistaken(err error) {
 	if err != nil {
 		l.mistakes = append(l.mistakes, err)
 	}
 }
 
-// readFile merges the file and checks each of its keys in the order they stand.
+// readFile merges the file and checks its keys in their order.
 func (l *loader) readFile(path string) error {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +114,7 @@ func (l *loader) readFile(path string) error {
 		return fmt.Errorf("%s:%d: the configuration must be a mapping of sections", path, root.Line)
 	}
 	if err := l.values.Load(rawbytes.Provider(content), yamlparser.Parser()); err != nil {
-		return fmt.Errorf("%s: %s", path, oneLine(err))
+		return fmt.Errorf("%s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	l.addRules(l.values.MapKeys("alerts"))
 	l.walk(path, "", root)
@@ -129,13 +127,13 @@ func (l *loader) walk(path, prefix string, node *yaml.Node) {
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
-		if name.Value == "<<" { // a merge key: its keys count as given here
+		if name.Value == "<<" { // the keys of a merge key count as given here
 			l.walk(path, prefix, value)
 			continue
 		}
 		key := prefix + name.Value
-		at := place{fmt.Sprintf("%s:%d", path, name.Line), rankFile}
-		section, err := l.take(key, at)
+		at := place{source: fmt.Sprintf("%s:%d", path, name.Line), rank: rankFile}
+		section, err := l.accept(key, at)
 		switch {
 		case err != nil:
 			l.mistaken(err)
@@ -148,10 +146,11 @@ func (l *loader) walk(path, prefix string, node *yaml.Node) {
 	}
 }
 
-// take decides what a key is: ours, a section (true), one to ignore, or an error.
-func (l *loader) take(key string, at place) (section bool, err error) {
+// accept records a key of ours, ignores a key of others, and refuses an unknown one. It reports whether the key is a
+// section.
+func (l *loader) accept(key string, at place) (section bool, err error) {
 	_, isAlias := aliases[key]
-	_, isFile := fileOf(key)
+	_, isFile := fileVariants[key]
 	if _, ok := l.known[key]; ok || isAlias || isFile || l.belowTree(key, at) {
 		l.given[key] = at
 		return false, nil
@@ -168,14 +167,13 @@ func (l *loader) take(key string, at place) (section bool, err error) {
 	return false, l.refuseOrIgnore(key, at)
 }
 
-// refuseOrIgnore handles a key that is not ours: foreign sections are ignored,
-// unless they look like a misspelt one of ours.
+// refuseOrIgnore ignores the sections and keys of others, unless they look like a misspelt key of ours.
 func (l *loader) refuseOrIgnore(key string, at place) error {
 	section, rest, nested := strings.Cut(key, ".")
 	siblings := l.siblings(key)
 	if !nested || slices.Contains(shared, section) {
-		word, candidates := key, siblings
-		if !looksMisspelt(word, candidates) {
+		misspelt := func(sibling string) bool { return nearest.Distance(key, sibling) <= 2 }
+		if !slices.ContainsFunc(siblings, misspelt) {
 			name := section
 			if nested {
 				name += "." + firstWord(rest)
@@ -191,7 +189,7 @@ func (l *loader) refuseOrIgnore(key string, at place) error {
 	return fmt.Errorf("%s: %s is not a known key%s", at.source, key, l.suggestion(key, siblings))
 }
 
-// suggestion names the nearest key: a sibling if one is close, any other else.
+// suggestion names the nearest sibling, or else the nearest of all keys.
 func (l *loader) suggestion(key string, siblings []string) string {
 	near := nearest.Of(key, siblings)
 	if near == "" {
@@ -212,31 +210,21 @@ func (l *loader) suggestion(key string, siblings []string) string {
 	return "; the nearest is " + near
 }
 
-// siblings lists what could stand in the place of key: keys and sections of the
-// same depth below the same parent.
+// siblings lists the keys and sections below the parent of key.
 func (l *loader) siblings(key string) []string {
 	parent, _ := splitLast(key)
 	seen := map[string]bool{}
-	add := func(known string) {
+	for _, known := range slices.Concat(sortedKeys(l.known), sortedKeys(fileVariants), sortedKeys(aliases)) {
 		if rest, ok := strings.CutPrefix(known, parent); ok {
 			seen[parent+firstWord(rest)] = true
 		}
-	}
-	for known := range l.known {
-		add(known)
-	}
-	for known := range fileVariants {
-		add(known)
-	}
-	for known := range aliases {
-		add(known)
 	}
 	return sortedKeys(seen)
 }
 
 func (l *loader) sections() []string { return l.siblings("") }
 
-// belowTree reports whether the key is inside a map such as worker.labels.
+// belowTree reports whether the key is in a map such as worker.labels, and records the map as given.
 func (l *loader) belowTree(key string, at place) bool {
 	for parent, _ := splitLast(key); parent != ""; parent, _ = splitLast(strings.TrimSuffix(parent, ".")) {
 		if s, ok := l.known[strings.TrimSuffix(parent, ".")]; ok && s.isTree() {
@@ -247,7 +235,7 @@ func (l *loader) belowTree(key string, at place) bool {
 	return false
 }
 
-// addRules makes room for alert rules and indexes all keys.
+// addRules creates the named alert rules and indexes all keys.
 func (l *loader) addRules(names []string) {
 	for _, name := range names {
 		if l.cfg.Alerts[name] == nil {
@@ -260,7 +248,6 @@ func (l *loader) addRules(names []string) {
 	}
 }
 
-// override is one ATTUNE__… variable.
 type override struct{ variable, key, value string }
 
 func overridesIn(environ []string) []override {
@@ -271,7 +258,7 @@ func overridesIn(environ []string) []override {
 			continue
 		}
 		key := strings.ToLower(strings.ReplaceAll(variable[len(envPrefix):], "__", "."))
-		list = append(list, override{variable, key, value})
+		list = append(list, override{variable: variable, key: key, value: value})
 	}
 	slices.SortFunc(list, func(a, b override) int { return strings.Compare(a.key, b.key) })
 	return list
@@ -287,8 +274,8 @@ func (l *loader) readEnvironment(overrides []override) error {
 	l.addRules(rules)
 	var lines []string
 	for _, o := range overrides {
-		at := place{"environment " + o.variable, rankEnvironment}
-		section, err := l.take(o.key, at)
+		at := place{source: "environment " + o.variable, rank: rankEnvironment}
+		section, err := l.accept(o.key, at)
 		switch {
 		case err != nil:
 			l.mistaken(err)
@@ -301,14 +288,12 @@ func (l *loader) readEnvironment(overrides []override) error {
 	return l.values.Load(env.Provider(".", env.Opt{EnvironFunc: func() []string { return lines }}), nil)
 }
 
-// elsewhere are variables that look like keys and belong to others: existing workers read the
-// first two, and every action is given the others.
+// elsewhere are variables that look like keys: existing workers read the first two, actions get the others.
 var elsewhere = []string{"ATTUNE_WORKER_NAME", "ATTUNE_WORKER_RUNTIMES", "ATTUNE_ARTIFACTS_DIR",
 	"ATTUNE_RUNTIME_ENVS_DIR", PathVariable}
 
-// noteVariables warns of variables that were meant to override a key and do not, for want of
-// an underscore.
-func (l *loader) noteVariables(environ []string) {
+// warnOfVariables warns of variables that override no key because an underscore is missing.
+func (l *loader) warnOfVariables(environ []string) {
 	flat := map[string]string{}
 	for _, known := range slices.Concat(sortedKeys(l.known), sortedKeys(fileVariants)) {
 		flat[strings.ReplaceAll(known, ".", "_")] = known
@@ -335,9 +320,8 @@ func (l *loader) noteVariables(environ []string) {
 	}
 }
 
-// applyWorkerVariables honours the two variables that published workers read.
-// A configured name wins over its variable, the variable for runtimes wins over
-// the configuration.
+// applyWorkerVariables applies the two variables that published workers read. A configured name overrides its variable;
+// the variable for runtimes overrides the file.
 func (l *loader) applyWorkerVariables(environ []string) {
 	if name := lookup(environ, "ATTUNE_WORKER_NAME"); name != "" && l.given["worker.name"].rank == 0 {
 		l.set("worker.name", name, "environment ATTUNE_WORKER_NAME")
@@ -349,7 +333,7 @@ func (l *loader) applyWorkerVariables(environ []string) {
 }
 
 func (l *loader) set(key, value, source string) {
-	l.given[key] = place{source, rankEnvironment}
+	l.given[key] = place{source: source, rank: rankEnvironment}
 	_ = l.values.Set(key, value) // fails only for an empty key
 }
 
@@ -371,14 +355,3 @@ func firstWord(key string) string {
 	word, _, _ := strings.Cut(key, ".")
 	return word
 }
-
-func looksMisspelt(word string, candidates []string) bool {
-	for _, candidate := range candidates {
-		if nearest.Distance(word, candidate) <= 2 {
-			return true
-		}
-	}
-	return false
-}
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

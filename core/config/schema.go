@@ -1,21 +1,21 @@
 package config
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 )
 
-// setting is one key of a Config and the place of its value.
+// setting is one key of a Config; value is the addressable field.
 type setting struct {
 	key   string
 	value reflect.Value
 	tag   reflect.StructTag
 }
 
-// settings lists every key of c in the order of the documentation. Nested
-// structs are walked; maps of structs (the alert rules) are walked by name.
+// settings lists every key of c in the order of the documentation, those of alert rules by name.
 func (c *Config) settings() []setting {
 	return collect(nil, "", reflect.ValueOf(c).Elem())
 }
@@ -28,35 +28,22 @@ func collect(list []setting, prefix string, structure reflect.Value) []setting {
 			continue
 		}
 		value, key := structure.Field(i), prefix+name
-		switch {
-		case value.Kind() == reflect.Struct:
-			list = collect(list, key+".", value)
-		case isRules(value):
-			rules, _ := reflect.TypeAssert[map[string]*AlertRule](value) // isRules has checked it
+		if rules, ok := reflect.TypeAssert[map[string]*AlertRule](value); ok {
 			for _, rule := range sortedKeys(rules) {
 				list = collect(list, key+"."+rule+".", reflect.ValueOf(rules[rule]).Elem())
 			}
-		default:
-			list = append(list, setting{key, value, field.Tag})
+		} else if value.Kind() == reflect.Struct {
+			list = collect(list, key+".", value)
+		} else {
+			list = append(list, setting{key: key, value: value, tag: field.Tag})
 		}
 	}
 	return list
 }
 
-func isRules(value reflect.Value) bool {
-	return value.Type() == reflect.TypeFor[map[string]*AlertRule]()
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// unit is what a plain number means for a duration key.
+// unit is the unit of a plain number for a duration key.
 func (s setting) unit() time.Duration {
 	if strings.HasSuffix(s.key, "_ms") {
 		return time.Millisecond
@@ -64,10 +51,9 @@ func (s setting) unit() time.Duration {
 	return time.Second
 }
 
-// isDuration reports whether the key holds a duration.
 func (s setting) isDuration() bool { return s.value.Type() == reflect.TypeFor[time.Duration]() }
 
-// isTree reports whether the value is a map, below which any key may stand.
+// isTree reports whether the value is a map, whose keys are free.
 func (s setting) isTree() bool { return s.value.Kind() == reflect.Map }
 
 // aliases are further spellings of a key.
@@ -75,8 +61,8 @@ var aliases = map[string]string{
 	"executor.worker_queue_ttl": "message_queue.rabbitmq.worker_queue_ttl_ms",
 }
 
-// fileVariants are the keys that name a file holding a secret, by the key whose
-// value it is. The two password files replace the password of the URL.
+// fileVariants maps the key of a secret's file to the key of the secret. A password file replaces the password of the
+// URL.
 var fileVariants = map[string]string{ //nolint:gosec // names of keys
 	"database.url_file":                 "database.url",
 	"database.password_file":            "database.url",
@@ -87,9 +73,8 @@ var fileVariants = map[string]string{ //nolint:gosec // names of keys
 	"security.jwt_secret_file":          "security.jwt_secret",
 }
 
-// inert are published keys of our sections that other services may need in the
-// same file but that have no effect here, with the reason. A whole subtree is
-// named by its root.
+// inert are published keys of our sections without effect here, with the reason. Other services may need them in the
+// same file. A key stands for its whole subtree.
 var inert = map[string]string{
 	"message_queue.exchange":                        "the exchanges are attune.events, attune.executions and attune.notifications",
 	"message_queue.enable_dlq":                      "use message_queue.rabbitmq.dead_letter.enabled",
@@ -117,17 +102,10 @@ var inert = map[string]string{
 	"worker.stream_logs":                            "output is stored with the result",
 }
 
-// shared are sections of which only some keys are ours; what is foreign in them
-// is ignored like a foreign section.
+// shared are sections with keys of other services, which are ignored like their sections.
 var shared = []string{"security", "retention", "server"}
 
-// fileOf returns the key whose secret a *_file key holds.
-func fileOf(key string) (string, bool) {
-	target, ok := fileVariants[key]
-	return target, ok
-}
-
-// inertReason says why a published key, or the subtree it is in, has no effect.
+// inertReason explains why a published key, or its subtree, has no effect.
 func inertReason(key string) (string, bool) {
 	for root, reason := range inert {
 		if key == root || strings.HasPrefix(key, root+".") {

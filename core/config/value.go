@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,8 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// assign stores a value as YAML or the environment gave it. The error says what
-// the value is and what it should be, without the key.
+// assign stores a value of YAML or the environment. The error says what the value is and should be, without the key.
 func (s setting) assign(raw any) error {
 	if s.isDuration() {
 		duration, err := parseDuration(raw, s.unit())
@@ -89,22 +89,19 @@ func (s setting) assignFloat(raw any) error {
 	return nil
 }
 
-// assignStructured stores lists and maps. The environment gives them as a text
-// in YAML (or JSON) form, lists of words also separated by commas.
+// assignStructured stores lists and maps. In the environment they are YAML or JSON; a list of words may also be
+// separated by commas.
 func (s setting) assignStructured(raw any) error {
 	target := reflect.New(s.value.Type())
-	if text, ok := raw.(string); ok {
-		if s.value.Type() == reflect.TypeFor[[]string]() && !strings.HasPrefix(strings.TrimSpace(text), "[") {
-			s.value.Set(reflect.ValueOf(words(text)))
-			return nil
-		}
-		if err := yaml.Unmarshal([]byte(text), target.Interface()); err != nil {
-			return fmt.Errorf("%s is not %s", show(raw), kindName(s.value))
-		}
-		s.value.Set(target.Elem())
+	text, isText := raw.(string)
+	if isText && s.value.Type() == reflect.TypeFor[[]string]() && !strings.HasPrefix(strings.TrimSpace(text), "[") {
+		s.value.Set(reflect.ValueOf(words(text)))
 		return nil
 	}
-	encoded, err := yaml.Marshal(raw)
+	encoded, err := []byte(text), error(nil)
+	if !isText {
+		encoded, err = yaml.Marshal(raw)
+	}
 	if err == nil {
 		err = yaml.Unmarshal(encoded, target.Interface())
 	}
@@ -168,13 +165,11 @@ func (s setting) check() error {
 	if strings.HasPrefix(s.key, "alerts.") && strings.HasSuffix(s.key, ".measure") {
 		return s.checkMeasure()
 	}
-	if allowed := s.tag.Get("oneof"); allowed != "" {
-		for word := range strings.FieldsSeq(allowed) {
-			if s.value.String() == word {
-				return nil
-			}
+	if allowed := strings.Fields(s.tag.Get("oneof")); len(allowed) > 0 {
+		if slices.Contains(allowed, s.value.String()) {
+			return nil
 		}
-		return fmt.Errorf("%q is not one of %s", s.value.String(), strings.Join(strings.Fields(allowed), ", "))
+		return fmt.Errorf("%q is not one of %s", s.value.String(), strings.Join(allowed, ", "))
 	}
 	limits := s.tag.Get("range")
 	if limits == "" {
@@ -185,31 +180,23 @@ func (s setting) check() error {
 		least, _ := time.ParseDuration(low)
 		most, _ := time.ParseDuration(high)
 		if value := time.Duration(s.value.Int()); value < least || value > most {
-			return fmt.Errorf("%s is out of range: allowed is %s to %s", showDuration(value), showDuration(least),
-				showDuration(most))
+			return fmt.Errorf("%s is out of range: allowed is %s to %s", DurationText(value), DurationText(least),
+				DurationText(most))
 		}
 		return nil
 	}
-	number := s.number()
 	least, _ := strconv.ParseFloat(low, 64)
 	most, _ := strconv.ParseFloat(high, 64)
-	if number < least || number > most {
+	if number := s.value.Convert(reflect.TypeFor[float64]()).Float(); number < least || number > most {
 		return fmt.Errorf("%s is out of range: allowed is %s to %s", s.text(), low, high)
 	}
 	return nil
 }
 
-func (s setting) number() float64 {
-	if s.value.CanFloat() {
-		return s.value.Float()
-	}
-	return float64(s.value.Int())
-}
-
-// text renders the value in force for a person, unmasked.
+// text renders the value unmasked.
 func (s setting) text() string {
 	if s.isDuration() {
-		return showDuration(time.Duration(s.value.Int()))
+		return DurationText(time.Duration(s.value.Int()))
 	}
 	switch value := s.value.Interface().(type) {
 	case string:
@@ -227,8 +214,8 @@ func (s setting) text() string {
 	return show(s.value.Interface())
 }
 
-// showDuration writes 5m instead of 5m0s.
-func showDuration(d time.Duration) string {
+// DurationText writes 5m instead of 5m0s.
+func DurationText(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
@@ -239,7 +226,7 @@ func showDuration(d time.Duration) string {
 	return text
 }
 
-// show renders any value on one line.
+// show renders any value on one line, for errors.
 func show(raw any) string {
 	if text, ok := raw.(string); ok {
 		return strconv.Quote(text)

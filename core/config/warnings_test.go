@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 )
 
-// The exchange is an argument of queues that others declare too.
+// The exchange is an argument of queues that other services also declare.
 func TestAnotherDeadLetterExchangeIsNamed(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, "message_queue: { rabbitmq: { dead_letter: { exchange: other.dlx } } }\n")
@@ -21,7 +21,7 @@ func TestAnotherDeadLetterExchangeIsNamed(t *testing.T) {
 	require.Empty(t, load(t, "message_queue: { rabbitmq: { dead_letter: { exchange: attune.dlx } } }\n").Warnings)
 }
 
-// A variable that overrides nothing for want of an underscore is told; those of others are not.
+// Variables with a missing underscore are warned of; variables of other programs are not.
 func TestVariablesThatLookLikeKeysAreNamed(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Load("", []string{

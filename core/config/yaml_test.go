@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 )
 
-// All mistakes of the file and of the environment are told at once, keys before values.
+// One error has all mistakes of the file and of the environment, keys before values.
 func TestAllMistakesAtOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "attune.yaml")

@@ -27,7 +27,7 @@ func (e *Engine) addWorkflows(sched *scheduler.Scheduler, metrics *supervise.Met
 	auto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "attune_workflows_stuck", Help: "Workflows that this replica could neither advance nor end.",
 	}, func() float64 { return float64(e.workflows.Stuck()) })
-	sweep := advancement.NewSweep(cfg, workflowSweep, e.query, e.workflows.Look,
+	sweep := advancement.NewSweep(cfg, workflowSweep, e.query, e.workflows.Recheck,
 		func(ctx context.Context, ended []int64) error {
 			return e.hot.Submit(ctx, recovery.Found{Ended: ended})
 		}, e.logger, metrics)

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// relay notes what it is told to publish.
+// relay records the messages to publish.
 type relay struct {
 	mu       sync.Mutex
 	messages []outbox.Message // guarded by mu
@@ -149,7 +149,7 @@ func TestAnEventFiresItsRulesOnce(t *testing.T) {
 	asked := b.relay.asked(t)
 	require.Len(t, asked, 2)
 
-	// The same message again asks again as long as nobody has taken it up.
+	// A duplicate message requests the execution again while no batch has processed the first request.
 	require.Equal(t, eventing.Result{Repeated: 1}, b.match(event))
 	require.Len(t, b.relay.asked(t), 4)
 	testkit.Exec(t, b.store, `update enforcement set status = 'processed'`)
@@ -169,7 +169,7 @@ func TestWhatLeadsToNothingIsNoted(t *testing.T) {
 	event := b.event(`{"who":"Ann","none":null}`)
 	require.Equal(t, eventing.Result{Events: 1, Created: 2}, b.match(event))
 	require.Equal(t,
-		"these lead to nothing and are null: other[0]: {{ event.payload.whom }}, text: {{ event.paylod.who }}",
+		"these have no value and are null: other[0]: {{ event.payload.whom }}, text: {{ event.paylod.who }}",
 		b.text(`select note from enforcement where rule = $1 and status = 'created' and error is null`, odd))
 	require.Equal(t, 1,
 		testkit.Count(t, b.store, `select count(*) from enforcement where rule = $1 and note is null`, fine))
@@ -202,7 +202,7 @@ func TestARuleThatFailsHidesNoOther(t *testing.T) {
 				rule))
 	}
 	require.NoError(t, testutil.GatherAndCompare(b.registry, stringsReader(`
-		# HELP attune_event_rules_total Comparisons of an event with a rule, by what came of them.
+		# HELP attune_event_rules_total Matches of an event with a rule, by outcome.
 		# TYPE attune_event_rules_total counter
 		attune_event_rules_total{outcome="disabled"} 4
 		attune_event_rules_total{outcome="failed"} 0
@@ -223,7 +223,7 @@ func TestOfManyFailuresSomeAreKept(t *testing.T) {
 	require.Equal(t, 20, testkit.Count(t, b.store,
 		`select cardinality(failures) from event_matched where event = $1 and rules = 25 and matched = 0`, event))
 	require.NoError(t, testutil.GatherAndCompare(b.registry, stringsReader(`
-		# HELP attune_event_rules_total Comparisons of an event with a rule, by what came of them.
+		# HELP attune_event_rules_total Matches of an event with a rule, by outcome.
 		# TYPE attune_event_rules_total counter
 		attune_event_rules_total{outcome="disabled"} 0
 		attune_event_rules_total{outcome="failed"} 25
@@ -363,7 +363,7 @@ func TestALargeBatchIsParted(t *testing.T) {
 	require.Equal(t, 3, testkit.Count(t, b.store, `select count(*) from outbox`), "a transaction for each")
 }
 
-// An enforcement that somebody else has made is kept, and asked for.
+// An enforcement of another program is kept, and its execution is requested.
 func TestAnEnforcementOfAnotherIsKept(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -32,7 +32,6 @@ func newTarget(row store.RuleActionsRow) target {
 	return t
 }
 
-// pack is the pack of a rule.
 type pack struct {
 	ref    string
 	config any                   // with a traced marker in place of every secret
@@ -40,14 +39,14 @@ type pack struct {
 	err    error
 }
 
-// surroundings are the actions and packs of the firing rules.
-type surroundings struct {
+// references are the actions and packs of the firing rules.
+type references struct {
 	actions map[int64]target
 	byRef   map[string]target
 	packs   map[int64]*pack
 }
 
-func (s surroundings) action(row store.FindRulesRow) (target, bool) {
+func (s references) action(row store.FindRulesRow) (target, bool) {
 	if row.Action != nil {
 		found, ok := s.actions[*row.Action]
 		return found, ok
@@ -58,23 +57,23 @@ func (s surroundings) action(row store.FindRulesRow) (target, bool) {
 
 // fill renders the parameters of every firing rule. An error affects that rule alone.
 func (b *batch) fill(ctx context.Context) error {
-	around, err := b.surroundings(ctx)
+	known, err := b.references(ctx)
 	if err != nil {
 		return err
 	}
 	for _, f := range b.fires {
 		if f.err == nil {
-			f.err = b.render(f, around)
+			f.err = b.render(f, known)
 		}
 		if f.err != nil {
 			f.config, f.secrets = nil, nil
-			f.rule.wrong, f.rule.why = f.rule.wrong+1, f.err
+			f.rule.failedFires, f.rule.why = f.rule.failedFires+1, f.err
 		}
 	}
 	return nil
 }
 
-func (b *batch) surroundings(ctx context.Context) (surroundings, error) {
+func (b *batch) references(ctx context.Context) (references, error) {
 	var actions, packs []int64
 	var refs []string
 	seen := map[*candidate]bool{}
@@ -90,24 +89,24 @@ func (b *batch) surroundings(ctx context.Context) (surroundings, error) {
 			refs = append(refs, f.rule.row.ActionRef)
 		}
 	}
-	around := surroundings{map[int64]target{}, map[string]target{}, map[int64]*pack{}}
+	known := references{actions: map[int64]target{}, byRef: map[string]target{}, packs: map[int64]*pack{}}
 	if len(seen) == 0 {
-		return around, nil
+		return known, nil
 	}
 	p := b.tx.Pipeline()
 	foundActions := store.Many[store.RuleActionsRow](p, store.RuleActions, actions, refs)
 	foundPacks := store.Many[store.RulePacksRow](p, store.RulePacks, packs)
 	if err := p.Send(ctx); err != nil {
-		return around, fmt.Errorf("read what %d rules refer to: %w", len(seen), err)
+		return known, fmt.Errorf("read the actions and packs of %d rules: %w", len(seen), err)
 	}
 	for _, row := range foundActions.Rows() {
 		found := newTarget(row)
-		around.actions[row.ID], around.byRef[row.Ref] = found, found
+		known.actions[row.ID], known.byRef[row.Ref] = found, found
 	}
 	for _, row := range foundPacks.Rows() {
-		around.packs[row.ID] = newPack(row)
+		known.packs[row.ID] = newPack(row)
 	}
-	return around, nil
+	return known, nil
 }
 
 // newPack replaces the secrets of a configuration by traced markers. Their sources have an
@@ -126,7 +125,9 @@ func newPack(row store.RulePacksRow) *pack {
 		return p
 	}
 	public, taken := secret.Take(config, known.SecretPaths(config))
-	id := unknowable()
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	id := int64(binary.BigEndian.Uint64(random[:]) >> 1)
 	for _, one := range taken {
 		p.values[secret.Source{Entity: secret.OfEnforcement, ID: id, Path: one.Path}] = one.Value
 	}
@@ -134,23 +135,17 @@ func newPack(row store.RulePacksRow) *pack {
 	return p
 }
 
-func unknowable() int64 {
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // it never fails
-	return int64(binary.BigEndian.Uint64(random[:]) >> 1)
-}
-
 // render renders the parameters of one rule and removes the secrets.
-func (b *batch) render(f *fire, around surroundings) error {
+func (b *batch) render(f *fire, known references) error {
 	row := f.rule.row
-	action, ok := around.action(row)
+	action, ok := known.action(row)
 	if !ok {
 		return f.wrong("action", fmt.Errorf("%s does not exist", row.ActionRef))
 	}
 	if action.err != nil {
 		return f.wrong("action", action.err)
 	}
-	its := around.packs[row.Pack]
+	its := known.packs[row.Pack]
 	if its == nil {
 		return f.wrong("pack", errors.New("it does not exist"))
 	}
@@ -186,7 +181,7 @@ func noteOf(absent []string) string {
 	if n := len(absent) - most; n > 0 {
 		absent, more = absent[:most], fmt.Sprintf(", and %d more", n)
 	}
-	return "these lead to nothing and are null: " + strings.Join(absent, ", ") + more
+	return "these have no value and are null: " + strings.Join(absent, ", ") + more
 }
 
 func (f *fire) wrong(part string, err error) error {
@@ -214,7 +209,7 @@ func (b *batch) hide(f *fire, values map[string]any, its *pack, action target) (
 	for _, one := range taken {
 		value, err := b.cfg.Keys.Seal(one.Value)
 		if err != nil {
-			return nil, fmt.Errorf("keep the secret parameters of action %s: %w", action.ref, err)
+			return nil, fmt.Errorf("encrypt the secret parameters of action %s: %w", action.ref, err)
 		}
 		f.secrets = append(f.secrets,
 			secret.Sealed{Path: one.Path, Kind: secret.FromSchema, Ref: action.ref, Value: value})

@@ -11,9 +11,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Whoever may send events gets no secret of a pack's configuration by writing what
-// stands for one, as an object, within a text, or in pieces that a template puts
-// together.
+// A sender of events gets no secret of a pack's configuration by a forged marker, be it an object, within a text, or in
+// pieces that a template joins.
 func TestEventsCannotForgeSecrets(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

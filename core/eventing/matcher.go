@@ -1,6 +1,7 @@
 package eventing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,19 +28,6 @@ type Config struct {
 	Source string
 }
 
-func (c Config) withDefaults() Config {
-	if c.MaxEnforcements <= 0 {
-		c.MaxEnforcements = 2_000
-	}
-	if c.MaxDepth <= 0 {
-		c.MaxDepth = 32
-	}
-	if c.Source == "" {
-		c.Source = "attune-executor"
-	}
-	return c
-}
-
 // Relay publishes committed messages; *outbox.Relay is one.
 type Relay = outbox.Publishing
 
@@ -54,7 +42,9 @@ type Matcher struct {
 
 // New makes a Matcher. Metrics may be nil.
 func New(cfg Config, st *store.Store, relay Relay, logger *slog.Logger, metrics *Metrics) *Matcher {
-	return &Matcher{cfg: cfg.withDefaults(), store: st, relay: relay, logger: logger, metrics: metrics}
+	cfg.MaxEnforcements, cfg.MaxDepth = cmp.Or(cfg.MaxEnforcements, 2_000), cmp.Or(cfg.MaxDepth, 32)
+	cfg.Source = cmp.Or(cfg.Source, "attune-executor")
+	return &Matcher{cfg: cfg, store: st, relay: relay, logger: logger, metrics: metrics}
 }
 
 // Result is the result of a batch.
@@ -110,7 +100,7 @@ func (m *Matcher) match(ctx context.Context, ids []int64) (Result, error) {
 		return Result{}, err
 	}
 	crashpoint.Reach("events:committed")
-	b.tell(ctx)
+	b.report(ctx)
 	return b.result, nil
 }
 
@@ -138,7 +128,7 @@ func (b *batch) run(ctx context.Context, ids []int64) error {
 	if len(b.events) == 0 {
 		return nil
 	}
-	if err := b.judge(ctx); err != nil {
+	if err := b.matchAll(ctx); err != nil {
 		return err
 	}
 	if len(b.fires) > b.cfg.MaxEnforcements && len(b.events) > 1 {

@@ -28,17 +28,17 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		events: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "attune_events_matched_total", Help: "Events that were compared with the rules.",
+			Name: "attune_events_matched_total", Help: "Events that were matched with the rules.",
 		}),
 		repeated: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "attune_events_repeated_total",
-			Help: "Deliveries of events that had been compared with the rules before.",
+			Help: "Deliveries of events that were matched before.",
 		}),
 		rules: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "attune_event_rules_total", Help: "Comparisons of an event with a rule, by what came of them.",
+			Name: "attune_event_rules_total", Help: "Matches of an event with a rule, by outcome.",
 		}, []string{"outcome"}),
 		age: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "attune_event_age_seconds", Help: "Age of events when they were compared with the rules.",
+			Name: "attune_event_age_seconds", Help: "Age of events when they were matched.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 12),
 		}),
 		forgotten: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -62,18 +62,18 @@ func (m *Metrics) found(kind string, n int) {
 	}
 }
 
-// tell measures a batch, and logs each failing rule once.
-func (b *batch) tell(ctx context.Context) {
+// report measures a batch, and logs each failing rule once.
+func (b *batch) report(ctx context.Context) {
 	b.measure()
 	for _, c := range b.rules {
 		switch {
-		case c.wrong > 0:
-			b.logger.WarnContext(ctx, "Rule fired and cannot be carried out", "rule_ref", c.row.Ref, "events", c.wrong,
-				"reason", c.why)
-		case c.unsure > 0:
+		case c.failedFires > 0:
+			b.logger.WarnContext(ctx, "Rule fired and failed", "rule_ref", c.row.Ref, "events", c.failedFires, "reason",
+				c.why)
+		case c.failedEvents > 0:
 			// Usual for a rule about an optional field; the reason is stored.
-			b.logger.DebugContext(ctx, "Conditions of a rule could not be evaluated", "rule_ref", c.row.Ref, "events",
-				c.unsure, "reason", c.why)
+			b.logger.DebugContext(ctx, "Conditions of a rule not evaluated", "rule_ref", c.row.Ref, "events",
+				c.failedEvents, "reason", c.why)
 		}
 	}
 	if b.result.Created+b.result.Disabled > 0 {

@@ -1,9 +1,11 @@
 package eventing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/store"
@@ -26,19 +28,9 @@ type SweepConfig struct {
 }
 
 func (c SweepConfig) withDefaults() SweepConfig {
-	if c.Interval <= 0 {
-		c.Interval = 10 * time.Second
-	}
-	if c.Age <= 0 {
-		c.Age = 30 * time.Second
-	}
-	if c.Horizon <= 0 {
-		c.Horizon = 24 * time.Hour
-	}
-	if c.Keep <= 0 {
-		c.Keep = 7 * 24 * time.Hour
-	}
-	c.Keep = max(c.Keep, 2*c.Horizon)
+	c.Interval, c.Age = cmp.Or(c.Interval, 10*time.Second), cmp.Or(c.Age, 30*time.Second)
+	c.Horizon = cmp.Or(c.Horizon, 24*time.Hour)
+	c.Keep = max(cmp.Or(c.Keep, 7*24*time.Hour), 2*c.Horizon)
 	return c
 }
 
@@ -91,7 +83,7 @@ func NewSweep(cfg SweepConfig, st *store.Store, events, enforcements Submit, log
 	return s
 }
 
-// tick handles the events first: enforcements follow from them.
+// tick handles the events first, since they create enforcements.
 func (s *Sweep) tick(ctx context.Context) error {
 	if err := s.forgottenEvents(ctx); err != nil {
 		return err
@@ -110,7 +102,7 @@ func (s *Sweep) alone(ctx context.Context, fn func(ctx context.Context, tx *stor
 		}
 		// A cached plan for empty tables would also serve full ones.
 		if _, err = tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
-			return fmt.Errorf("have plans made anew: %w", err)
+			return fmt.Errorf("disable cached plans: %w", err)
 		}
 		return fn(ctx, tx)
 	})
@@ -134,7 +126,7 @@ func (s *Sweep) forgottenEvents(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("look for forgotten events after %d: %w", after, err)
+			return fmt.Errorf("find forgotten events after %d: %w", after, err)
 		}
 		if !won {
 			return nil
@@ -163,8 +155,7 @@ func (s *Sweep) forgottenEvents(ctx context.Context) error {
 	return s.reportLate(ctx)
 }
 
-// reportLate logs once, after the first check of all events, which of them will not fire their
-// rules any more.
+// reportLate logs once, after the first check of all events, the events that fire no rules any more.
 func (s *Sweep) reportLate(ctx context.Context) error {
 	if s.reported {
 		return nil
@@ -182,7 +173,7 @@ func (s *Sweep) reportLate(ctx context.Context) error {
 	s.reported = won
 	if late.Events > 0 {
 		s.logger.WarnContext(ctx,
-			"Events without an enforcement are not matched any more: they are too old, or their rule has changed since",
+			"Late events not matched, they are too old or their rule has changed since",
 			"events", late.Events, "first", late.First, "last", late.Last, "max_event_age", s.cfg.Horizon)
 		s.metrics.found("late_event", int(late.Events))
 	}
@@ -195,12 +186,10 @@ func (s *Sweep) submitEvents(ctx context.Context, ids []int64) error {
 	}
 	s.logger.InfoContext(ctx, "Forgotten events found", "events", len(ids), "first", ids[0])
 	s.metrics.found("event", len(ids))
-	for len(ids) > 0 {
-		n := min(eventsAtOnce, len(ids))
-		if err := s.events(ctx, ids[:n:n]); err != nil {
+	for part := range slices.Chunk(ids, eventsAtOnce) {
+		if err := s.events(ctx, part); err != nil {
 			return err
 		}
-		ids = ids[n:]
 	}
 	return nil
 }
@@ -214,7 +203,7 @@ func (s *Sweep) forgottenEnforcements(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("look for forgotten enforcements after %d: %w", after, err)
+			return fmt.Errorf("find forgotten enforcements after %d: %w", after, err)
 		}
 		if !won || len(ids) == 0 {
 			return nil

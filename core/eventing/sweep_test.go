@@ -71,7 +71,7 @@ func TestWhatLostItsMessageIsFound(t *testing.T) {
 	testkit.Exec(t, b.store, `update event_matching set since = now() - interval '3 days'`)
 	lost, late := b.aged(time.Minute), b.aged(20*time.Hour)
 	b.aged(25 * time.Hour)       // too late for anything to come of it
-	b.aged(4 * 24 * time.Hour)   // before the rules were looked after
+	b.aged(4 * 24 * time.Hour)   // before rules were matched
 	b.event(`{}`)                // its message is under way
 	matched := b.aged(time.Hour) // done
 	b.match(matched)
@@ -142,7 +142,7 @@ func TestOneReplicaSweepsAtATime(t *testing.T) {
 	testkit.Eventually(t, func() bool { events, _ := k.taken(); return len(events) == 1 }, 10*time.Second)
 }
 
-// Marks go when nobody asks any more, and the event does not fire again.
+// Marks are deleted when they are not needed any more, and the event does not fire again.
 func TestMarksArePruned(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

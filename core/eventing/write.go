@@ -1,6 +1,7 @@
 package eventing
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,7 @@ func (b *batch) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.keepSecrets(ctx, made); err != nil {
+	if err := b.storeSecrets(ctx, made); err != nil {
 		return err
 	}
 	if err := b.request(ctx); err != nil {
@@ -71,15 +72,15 @@ func (b *batch) insert(ctx context.Context) (map[key]int64, error) {
 		}
 		arg.Payloads = append(arg.Payloads, payloadObject(e.row.Payload))
 		for _, f := range e.fires {
-			text := ""
+			failure, note := "", strings.ReplaceAll(f.note, "\x00", "")
 			if f.err != nil {
-				text = reason(f.err)
+				failure, note = reason(f.err), ""
 			}
 			arg.Events, arg.Rules = append(arg.Events, e.row.ID), append(arg.Rules, f.rule.row.ID)
 			arg.Positions = append(arg.Positions, int32(len(arg.Payloads)))
-			arg.Configs = append(arg.Configs, orEmpty(f.config))
-			arg.Conditions, arg.Errors = append(arg.Conditions, f.mode()), append(arg.Errors, text)
-			arg.Notes = append(arg.Notes, noteText(f))
+			arg.Configs = append(arg.Configs, cmp.Or(string(f.config), "{}"))
+			arg.Conditions, arg.Errors = append(arg.Conditions, f.mode()), append(arg.Errors, failure)
+			arg.Notes = append(arg.Notes, note)
 		}
 	}
 	made := make(map[key]int64, len(arg.Events))
@@ -91,7 +92,7 @@ func (b *batch) insert(ctx context.Context) (map[key]int64, error) {
 		return nil, fmt.Errorf("insert %d enforcements: %w", len(arg.Events), err)
 	}
 	for _, row := range rows {
-		made[key{row.Rule, row.Event}] = row.ID
+		made[key{rule: row.Rule, event: row.Event}] = row.ID
 		if row.Status == store.EnforcementStatusEnumCreated {
 			b.result.Created++
 		} else {
@@ -99,14 +100,6 @@ func (b *batch) insert(ctx context.Context) (map[key]int64, error) {
 		}
 	}
 	return made, nil
-}
-
-// noteText is the note of a fire without an error.
-func noteText(f *fire) string {
-	if f.err != nil {
-		return ""
-	}
-	return strings.ReplaceAll(f.note, "\x00", "")
 }
 
 // payloadObject is the stored payload of an enforcement: objects only.
@@ -117,26 +110,16 @@ func payloadObject(payload []byte) string {
 	return "{}"
 }
 
-func orEmpty(config []byte) string {
-	if len(config) == 0 {
-		return "{}"
-	}
-	return string(config)
-}
-
-// keepSecrets stores the secrets of the new enforcements.
-func (b *batch) keepSecrets(ctx context.Context, made map[key]int64) error {
+// storeSecrets stores the secrets of the new enforcements.
+func (b *batch) storeSecrets(ctx context.Context, made map[key]int64) error {
 	var arg store.InsertSecretValuesParams
 	for _, f := range b.fires {
-		id, ok := made[key{f.rule.row.ID, f.event.row.ID}]
+		id, ok := made[key{rule: f.rule.row.ID, event: f.event.row.ID}]
 		if !ok {
 			continue
 		}
 		for _, one := range f.secrets {
-			arg.EntityTypes, arg.EntityIds = append(arg.EntityTypes, secret.OfEnforcement), append(arg.EntityIds, id)
-			arg.JsonPaths, arg.SourceKinds = append(arg.JsonPaths, one.Path), append(arg.SourceKinds, one.Kind)
-			arg.SourceRefs, arg.KeyHashes = append(arg.SourceRefs, one.Ref), append(arg.KeyHashes, one.KeyHash)
-			arg.EncryptedValues = append(arg.EncryptedValues, string(one.Value))
+			store.AddSecret(&arg, secret.OfEnforcement, id, one)
 		}
 	}
 	if len(arg.EntityIds) == 0 {
@@ -194,13 +177,5 @@ func (b *batch) message(row store.CreatedEnforcementsRow, e *event) (outbox.Mess
 	if kept := bounds.Copy(e.row.Payload, maxPayloadInMessage); len(kept) > 0 {
 		payload.Payload = kept
 	}
-	envelope := message.New(message.TypeEnforcementCreated, payload, row.Now, b.cfg.Source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("encode the message of enforcement %d: %w", row.ID, err)
-	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyEnforcementCreated,
-		Type: message.TypeEnforcementCreated, Body: body,
-	}, nil
+	return outbox.Encode(message.TypeEnforcementCreated, payload, row.Now, b.cfg.Source)
 }

@@ -24,7 +24,6 @@ func (ev *evaluation) field(n node) (any, error) {
 	}
 }
 
-// fieldOfValued is a field that a Valued knows.
 func (ev *evaluation) fieldOfValued(n node, of any, key string) (value any, known bool, err error) {
 	valued, ok := of.(Valued)
 	if !ok {
@@ -47,14 +46,13 @@ func (ev *evaluation) fieldOf(n node, of any, key string) (any, error) {
 	return value, nil
 }
 
-// maxPresent bounds how many names of fields an error lists, and maxName how long each is.
+// maxPresent bounds the names of fields in an error, and maxName their length.
 const (
 	maxPresent = 8
 	maxName    = 40
 )
 
-// present names the fields that an object has, and the one below it that has the key.
-// It never shows a value.
+// present names the fields of an object, and the field below which the key exists. It never shows a value.
 func present(of any, key string) string {
 	var names []string
 	below := ""
@@ -81,13 +79,13 @@ func present(of any, key string) string {
 	return "; fields: " + strings.Join(names, ", ") + below
 }
 
-// plainName reports whether a key can stand in an error as it is.
+// plainName reports whether a key is fit for an error.
 func plainName(name string) bool {
 	return name != "" && len(name) <= maxName &&
 		!strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) || c == ' ' })
 }
 
-// fetch is a field of either kind of object.
+// fetch returns a field of either kind of object.
 func fetch(of any, key string) (value any, known bool, err error) {
 	switch of := of.(type) {
 	case map[string]any:
@@ -137,7 +135,7 @@ func (ev *evaluation) index(n node) (any, error) {
 	}
 }
 
-// position is where an index leads; one below zero counts from the end.
+// position is the offset of an index, which counts from the end below zero.
 func (ev *evaluation) position(n node, index any, size int, what string) (int, error) {
 	i, ok := whole(index)
 	if !ok {
@@ -153,7 +151,7 @@ func (ev *evaluation) position(n node, index any, size int, what string) (int, e
 	return int(i), nil
 }
 
-// whole is an integer, or a float that is one.
+// whole converts an integer, also a float like 3.0.
 func whole(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -172,12 +170,7 @@ func (ev *evaluation) within(n node, needle, hay any) (bool, error) {
 	}
 	switch hay := hay.(type) {
 	case []any:
-		for _, item := range hay {
-			if Equal(item, needle) {
-				return true, nil
-			}
-		}
-		return false, nil
+		return slices.ContainsFunc(hay, func(item any) bool { return Equal(item, needle) }), nil
 	case map[string]any:
 		key, ok := needle.(string)
 		if !ok {
@@ -202,8 +195,8 @@ func (ev *evaluation) within(n node, needle, hay any) (bool, error) {
 	}
 }
 
-// glance answers the functions that need no more of an Object than its keys.
-func (ev *evaluation) glance(n node) (value any, done bool, err error) {
+// callOnKeys evaluates the functions that need only the keys of an Object.
+func (ev *evaluation) callOnKeys(n node) (value any, done bool, err error) {
 	if (n.text != "keys" && n.text != "length") || len(n.parts) != 1 || !canBeLazy(n.parts[0]) {
 		return nil, false, nil
 	}
@@ -222,8 +215,7 @@ func (ev *evaluation) glance(n node) (value any, done bool, err error) {
 	return Value(names), true, ev.spend(n, len(names))
 }
 
-// canBeLazy reports whether the part may give an Object: a name, or what hangs on
-// one. Looking at these twice costs little.
+// canBeLazy reports whether the part may give an Object: it is a name or a field of one. It is cheap to evaluate twice.
 func canBeLazy(n node) bool {
 	switch n.kind {
 	case nodeName:

@@ -2,14 +2,15 @@ package expr
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 )
 
-// builtin is a function of the language.
+// builtin is a built-in function.
 type builtin struct {
-	least, most int // arguments
+	least, most int // number of arguments
 	do          func(c call, arguments []any) (any, error)
 }
 
@@ -24,7 +25,6 @@ func (b builtin) takes() string {
 	}
 }
 
-// call is where a function was called.
 type call struct {
 	*evaluation
 
@@ -41,6 +41,17 @@ func (c call) str(v any) (string, error) {
 		return "", c.bad("a string is expected, not %s", a(v))
 	}
 	return s, nil
+}
+
+func (c call) strs(values ...any) ([]string, error) {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		var err error
+		if texts[i], err = c.str(v); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
 }
 
 func (c call) array(v any) ([]any, error) {
@@ -66,7 +77,7 @@ func (c call) integer(v any) (int64, error) {
 	return n, nil
 }
 
-// built counts what a function has made.
+// built counts the size of a function's value.
 func (c call) built(v any) (any, error) {
 	size := 0
 	switch v := v.(type) {
@@ -85,7 +96,6 @@ func (c call) built(v any) (any, error) {
 	return v, c.grow(c.node, size)
 }
 
-// builtins are the functions by their names.
 var builtins = map[string]builtin{
 	"string":      {1, 1, func(c call, v []any) (any, error) { return c.built(spelled(v[0])) }},
 	"number":      {1, 1, toNumber},
@@ -93,8 +103,8 @@ var builtins = map[string]builtin{
 	"bool":        {1, 1, func(_ call, v []any) (any, error) { return Truthy(v[0]), nil }},
 	"type_of":     {1, 1, func(_ call, v []any) (any, error) { return kindOf(v[0]), nil }},
 	"length":      {1, 1, length},
-	"keys":        {1, 1, keys},
-	"values":      {1, 1, values},
+	"keys":        {1, 1, listed(func(_ map[string]any, name string) any { return name })},
+	"values":      {1, 1, listed(func(object map[string]any, name string) any { return object[name] })},
 	"abs":         {1, 1, abs},
 	"floor":       {1, 1, rounded(math.Floor)},
 	"ceil":        {1, 1, rounded(math.Ceil)},
@@ -119,18 +129,11 @@ var builtins = map[string]builtin{
 	"zip":         {2, 2, zip},
 	"range":       {1, 2, span},
 	"slice":       {2, 3, slice},
-	"index_of":    {2, 2, indexOf},
-	"count":       {2, 2, count},
+	"index_of":    {2, 2, found(slices.IndexFunc[[]any], strings.Index)}, // in a string in bytes, as length counts
+	"count":       {2, 2, found(count, strings.Count)},
 	"merge":       {2, 2, merge},
 	"chunks":      {2, 2, chunks},
 }
 
-// Functions lists the names of the functions that are built in, sorted.
-func Functions() []string {
-	names := make([]string, 0, len(builtins))
-	for name := range builtins {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+// Functions lists the names of the built-in functions, sorted.
+func Functions() []string { return slices.Sorted(maps.Keys(builtins)) }

@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 func length(c call, v []any) (any, error) {
@@ -21,46 +20,24 @@ func length(c call, v []any) (any, error) {
 	}
 }
 
-func sortedKeys(object map[string]any) []string {
-	names := make([]string, 0, len(object))
-	for name := range object {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func sortedKeys(object map[string]any) []string { return slices.Sorted(maps.Keys(object)) }
 
-// sorting is what putting so many names in order costs.
-func sorting(n int) int { return n * bits.Len(uint(n)) / sortedPerStep }
-
-func keys(c call, v []any) (any, error) {
-	object, ok := v[0].(map[string]any)
-	if !ok {
-		return nil, c.bad("an object is expected, not %s", a(v[0]))
+// listed makes a list of an object's fields, in the order of their names.
+func listed(item func(object map[string]any, name string) any) func(call, []any) (any, error) {
+	return func(c call, v []any) (any, error) {
+		object, ok := v[0].(map[string]any)
+		if !ok {
+			return nil, c.bad("an object is expected, not %s", a(v[0]))
+		}
+		if err := c.spend(c.node, len(object)*bits.Len(uint(len(object)))/sortedPerStep); err != nil {
+			return nil, err
+		}
+		list := make([]any, 0, len(object))
+		for _, name := range sortedKeys(object) {
+			list = append(list, item(object, name))
+		}
+		return c.built(list)
 	}
-	if err := c.spend(c.node, sorting(len(object))); err != nil {
-		return nil, err
-	}
-	list := make([]any, 0, len(object))
-	for _, name := range sortedKeys(object) {
-		list = append(list, name)
-	}
-	return c.built(list)
-}
-
-func values(c call, v []any) (any, error) {
-	object, ok := v[0].(map[string]any)
-	if !ok {
-		return nil, c.bad("an object is expected, not %s", a(v[0]))
-	}
-	if err := c.spend(c.node, sorting(len(object))); err != nil {
-		return nil, err
-	}
-	list := make([]any, 0, len(object))
-	for _, name := range sortedKeys(object) {
-		list = append(list, object[name])
-	}
-	return c.built(list)
 }
 
 func reversed(c call, v []any) (any, error) {
@@ -78,7 +55,7 @@ func reversed(c call, v []any) (any, error) {
 	}
 }
 
-// sortedPerStep is how many comparisons of a sort cost one step.
+// sortedPerStep is the number of comparisons of a sort in one step.
 const sortedPerStep = 8
 
 func sorted(c call, v []any) (any, error) {
@@ -131,7 +108,7 @@ func unique(c call, v []any) (any, error) {
 	return c.built(kept)
 }
 
-// mark is the same for values that are equal, and seldom for others.
+// mark is equal for equal values, and rarely for others.
 func mark(v any) string {
 	switch v := v.(type) {
 	case int64, float64:
@@ -202,8 +179,7 @@ func span(c call, v []any) (any, error) {
 	return c.built(list)
 }
 
-// slice is a part of a list or string; bounds below zero count from the end, and
-// bounds beyond it are the end.
+// slice is a part of a list or string. Bounds below zero count from the end; bounds beyond the end are the end.
 func slice(c call, v []any) (any, error) {
 	begin, err := c.integer(v[1])
 	if err != nil {
@@ -237,45 +213,34 @@ func bound(n int64, size int) int {
 	return int(min(max(n, 0), int64(size)))
 }
 
-// indexOf is where an item or a part is found first, or -1; in a string in bytes,
-// as length counts.
-func indexOf(c call, v []any) (any, error) {
-	if list, ok := v[0].([]any); ok {
-		return int64(slices.IndexFunc(list, func(item any) bool { return Equal(item, v[1]) })), nil
-	}
-	s, err := c.str(v[0])
-	if err != nil {
-		return nil, c.bad("an array or a string is expected, not %s", a(v[0]))
-	}
-	part, err := c.str(v[1])
-	if err != nil {
-		return nil, err
-	}
-	return int64(strings.Index(s, part)), nil
-}
-
-func count(c call, v []any) (any, error) {
-	if list, ok := v[0].([]any); ok {
-		n := int64(0)
-		for _, item := range list {
-			if Equal(item, v[1]) {
-				n++
-			}
+// found applies one of two functions: to a list and an item, or to a string and its part.
+func found(items func([]any, func(any) bool) int, text func(s, part string) int) func(call, []any) (any, error) {
+	return func(c call, v []any) (any, error) {
+		if list, ok := v[0].([]any); ok {
+			return int64(items(list, func(item any) bool { return Equal(item, v[1]) })), nil
 		}
-		return n, nil
+		s, err := c.str(v[0])
+		if err != nil {
+			return nil, c.bad("an array or a string is expected, not %s", a(v[0]))
+		}
+		part, err := c.str(v[1])
+		if err != nil {
+			return nil, err
+		}
+		return int64(text(s, part)), nil
 	}
-	s, err := c.str(v[0])
-	if err != nil {
-		return nil, c.bad("an array or a string is expected, not %s", a(v[0]))
-	}
-	part, err := c.str(v[1])
-	if err != nil {
-		return nil, err
-	}
-	return int64(strings.Count(s, part)), nil
 }
 
-// merge is two objects in one; where both have a key the second counts.
+func count(list []any, wanted func(any) bool) (n int) {
+	for _, item := range list {
+		if wanted(item) {
+			n++
+		}
+	}
+	return n
+}
+
+// merge joins two objects; the second one overrides keys of the first.
 func merge(c call, v []any) (any, error) {
 	merged := map[string]any{}
 	for _, argument := range v {

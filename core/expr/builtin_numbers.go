@@ -75,8 +75,7 @@ func rounded(by func(float64) float64) func(call, []any) (any, error) {
 	}
 }
 
-// extreme finds the least or the greatest of its arguments, or of the items of a
-// single list.
+// extreme finds the least or the greatest argument, or item of a single list.
 func extreme(sign int) func(call, []any) (any, error) {
 	return func(c call, v []any) (any, error) {
 		if list, ok := v[0].([]any); ok && len(v) == 1 {

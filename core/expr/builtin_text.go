@@ -17,27 +17,20 @@ func mapped(by func(string) string) func(call, []any) (any, error) {
 
 func tested(by func(s, part string) bool) func(call, []any) (any, error) {
 	return func(c call, v []any) (any, error) {
-		s, err := c.str(v[0])
+		texts, err := c.strs(v...)
 		if err != nil {
 			return nil, err
 		}
-		part, err := c.str(v[1])
-		if err != nil {
-			return nil, err
-		}
-		return by(s, part), nil
+		return by(texts[0], texts[1]), nil
 	}
 }
 
 func split(c call, v []any) (any, error) {
-	s, err := c.str(v[0])
+	texts, err := c.strs(v...)
 	if err != nil {
 		return nil, err
 	}
-	separator, err := c.str(v[1])
-	if err != nil {
-		return nil, err
-	}
+	s, separator := texts[0], texts[1]
 	if err := c.spend(c.node, strings.Count(s, separator)); err != nil {
 		return nil, err
 	}
@@ -48,7 +41,7 @@ func split(c call, v []any) (any, error) {
 	return c.built(Value(parts))
 }
 
-// spelled is a value as text, in which null has a name.
+// spelled converts a value to text, with the word null.
 func spelled(v any) string {
 	if v == nil {
 		return "null"
@@ -79,12 +72,9 @@ func join(c call, v []any) (any, error) {
 }
 
 func replace(c call, v []any) (any, error) {
-	var text [3]string
-	for i := range text {
-		var err error
-		if text[i], err = c.str(v[i]); err != nil {
-			return nil, err
-		}
+	text, err := c.strs(v...)
+	if err != nil {
+		return nil, err
 	}
 	found := strings.Count(text[0], text[1])
 	if err := c.spend(c.node, found/16); err != nil {

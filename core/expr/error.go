@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Error is what is wrong with an expression, or with what it was given.
+// Error is a mistake in an expression or in its values.
 type Error struct {
 	Source string // the expression
-	Offset int    // in bytes, where it is
-	Text   string // what is wrong
-	Cause  error  // what the scope said; nil if the expression itself is wrong
+	Offset int    // of the mistake, in bytes
+	Text   string // the reason
+	Cause  error  // of the scope; nil if the expression itself is wrong
 }
 
-// Unwrap gives what the scope said.
+// Unwrap returns the error of the scope.
 func (e *Error) Unwrap() error { return e.Cause }
 
 // Error implements error.
@@ -26,7 +26,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s in %s", where, e.Text, excerpt(e.Source))
 }
 
-// Position is the line and the column, in characters, both from 1.
+// Position returns the line and the column in characters, both from 1.
 func (e *Error) Position() (line, column int) {
 	before := e.Source[:min(max(e.Offset, 0), len(e.Source))]
 	line = 1 + strings.Count(before, "\n")
@@ -34,7 +34,7 @@ func (e *Error) Position() (line, column int) {
 	return line, 1 + len([]rune(last))
 }
 
-// excerpt is the source on one line, cut to a bearable length.
+// excerpt is the beginning of the source on one line.
 func excerpt(source string) string {
 	const most = 80
 	short := []rune(strings.Join(strings.Fields(source), " "))

@@ -6,33 +6,29 @@ import (
 	"github.com/attune-go/attune/core/bounds"
 )
 
-// Scope is what the names of an expression stand for.
+// Scope resolves the names and functions of an expression.
 type Scope interface {
-	// Lookup returns the value of a name; known is false if there is none. The value
-	// is one that Value returns, or an Object, and is not changed. An error stops the
-	// evaluation and is found in what Eval returns with errors.As.
+	// Lookup returns the value of a name; known is false if there is none. The value must be one of the function Value
+	// or an Object; it is not changed. An error stops the evaluation; errors.As finds it in the error of Eval.
 	Lookup(name string) (value any, known bool, err error)
 	// Call calls a function that is not built in; known is false if there is none.
 	Call(name string, arguments []any) (value any, known bool, err error)
 }
 
-// Object is an object whose fields are fetched when they are asked for. It may be
-// what Lookup or another Object returns, and stands nowhere else in a value. Who
-// asks for one field, an index, in, keys or length leaves the others alone; any
-// other use fetches all, and makes an ordinary object of it.
+// Object is an object with fields that are fetched on demand. Only Lookup and other Objects may return it. A field, an
+// index, in, keys and length fetch no other fields; any other use fetches all and makes an ordinary object.
 type Object interface {
-	// Keys are the names of the fields that there are.
+	// Keys are the names of all fields.
 	Keys() []string
-	// Get returns a field; known is false if there is none. An error stops the
-	// evaluation, as one of Lookup does.
+	// Get returns a field; known is false if there is none. An error stops the evaluation.
 	Get(key string) (value any, known bool, err error)
 }
 
-// Valued is an Object that is another value besides: every use but a field counts as a
-// use of Value, and so does a field that Get does not know.
+// Valued is an Object that also has another value. A field that Get does not know, and any use other than a field, uses
+// that value.
 type Valued interface {
 	Object
-	// Value is a value that the function Value returns.
+	// Value is one of the function Value.
 	Value() any
 }
 
@@ -52,16 +48,16 @@ func (Names) Call(string, []any) (any, bool, error) { return nil, false, nil }
 const (
 	maxSteps  = 100_000
 	maxRender = 1_000_000 // steps of all templates of a value
-	maxSize   = 4 << 20   // of everything that is built, in bytes as JSON has them, roughly
-	// stepBytes is how much of a text is looked at for one step. A step is at most half a
-	// microsecond of a processor, so that no evaluation takes more than 50 ms.
+	maxSize   = 4 << 20   // of all built values, about the bytes of JSON
+	// stepBytes is the part of a text that one step may visit. A step is at most half a microsecond of a processor, so
+	// that no evaluation takes more than 50 ms.
 	stepBytes = 50
 )
 
-// Budget counts what several evaluations cost together. The zero value is unused.
+// Budget counts the cost of several evaluations. The zero value is unused.
 type Budget struct{ steps, size int }
 
-// Steps is how many steps were spent.
+// Steps is the number of spent steps.
 func (b *Budget) Steps() int { return b.steps }
 
 // Eval evaluates the expression.
@@ -78,14 +74,7 @@ func (e *Expression) EvalWithin(scope Scope, all *Budget) (any, error) {
 	return value, err
 }
 
-// Truth is whether the value of the expression counts as true.
-func (e *Expression) Truth(scope Scope) (bool, error) {
-	ev := evaluation{source: e.source, scope: scope}
-	value, err := ev.lazy(e.root)
-	return Truthy(value), err
-}
-
-// evaluation is one evaluation, with what it has cost so far.
+// evaluation is one evaluation with its cost so far.
 type evaluation struct {
 	source string
 	scope  Scope
@@ -93,7 +82,7 @@ type evaluation struct {
 	size   int
 }
 
-// broken wraps what the scope said, which callers may look for.
+// broken wraps an error of the scope, for errors.As of the caller.
 func (ev *evaluation) broken(n node, err error) error {
 	return &Error{Source: ev.source, Offset: n.at, Text: n.text + ": " + err.Error(), Cause: err}
 }
@@ -102,7 +91,7 @@ func (ev *evaluation) fail(n node, format string, args ...any) error {
 	return &Error{Source: ev.source, Offset: n.at, Text: fmt.Sprintf(format, args...)}
 }
 
-// spend counts steps, so that nothing takes for ever.
+// spend counts steps and fails beyond their bound.
 func (ev *evaluation) spend(n node, steps int) error {
 	if ev.steps += steps; ev.steps > maxSteps {
 		return ev.fail(n, "the evaluation takes more than %d steps", maxSteps)
@@ -110,7 +99,7 @@ func (ev *evaluation) spend(n node, steps int) error {
 	return nil
 }
 
-// grow counts what is built, so that nothing takes all memory.
+// grow counts the size of built values and fails beyond its bound.
 func (ev *evaluation) grow(n node, size int) error {
 	if ev.size += size; size > maxSize || ev.size > maxSize {
 		return ev.fail(n, "the evaluation builds more than %d bytes", maxSize)
@@ -118,7 +107,7 @@ func (ev *evaluation) grow(n node, size int) error {
 	return nil
 }
 
-// value is the value of a part, with all that belongs to it.
+// value is the value of a part, with all fields of Objects.
 func (ev *evaluation) value(n node) (any, error) {
 	value, err := ev.lazy(n)
 	if err != nil {
@@ -127,7 +116,7 @@ func (ev *evaluation) value(n node) (any, error) {
 	return ev.loaded(n, value, 0)
 }
 
-// loaded makes an ordinary object of one whose fields are to be fetched.
+// loaded converts an Object to an ordinary object.
 func (ev *evaluation) loaded(n node, value any, depth int) (any, error) {
 	value = unboxed(value)
 	object, ok := value.(Object)
@@ -156,7 +145,7 @@ func (ev *evaluation) loaded(n node, value any, depth int) (any, error) {
 	return all, nil
 }
 
-// lazy is the value of a part, which may be an Object, but none that is Valued.
+// lazy is the value of a part, which may be an Object but not a Valued.
 func (ev *evaluation) lazy(n node) (any, error) {
 	value, err := ev.boxed(n)
 	return unboxed(value), err
@@ -169,7 +158,7 @@ func unboxed(value any) any {
 	return value
 }
 
-// boxed is the value of a part, which may be any Object.
+// boxed is the value of a part, which may be an Object or a Valued.
 func (ev *evaluation) boxed(n node) (any, error) {
 	if err := ev.spend(n, 1); err != nil {
 		return nil, err
@@ -212,7 +201,7 @@ func (ev *evaluation) values(n node) ([]any, error) {
 	return list, ev.grow(n, 8*len(list))
 }
 
-// a is a value in an error: its kind, not what it says, which may be secret.
+// a describes a value by its kind only, since it may be secret.
 func a(v any) string {
 	switch kind := kindOf(v); kind {
 	case "null":
@@ -224,7 +213,7 @@ func a(v any) string {
 	}
 }
 
-// weight is what going through a value costs.
+// weight is the number of steps for visiting a value.
 func weight(v any) int {
 	switch v := v.(type) {
 	case string:
@@ -246,9 +235,9 @@ func weight(v any) int {
 	}
 }
 
-// call calls a function: of the scope, if it has it, else one that is built in.
+// call calls a function of the scope, or else a built-in one.
 func (ev *evaluation) call(n node) (any, error) {
-	if value, done, err := ev.glance(n); done || err != nil {
+	if value, done, err := ev.callOnKeys(n); done || err != nil {
 		return value, err
 	}
 	arguments, err := ev.values(n)
@@ -274,9 +263,5 @@ func (ev *evaluation) call(n node) (any, error) {
 			return nil, err
 		}
 	}
-	value, err = function.do(call{ev, n}, arguments)
-	if err != nil {
-		return nil, err
-	}
-	return value, nil
+	return function.do(call{evaluation: ev, node: n}, arguments)
 }

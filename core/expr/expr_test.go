@@ -114,8 +114,7 @@ func TestTheLanguage(t *testing.T) {
 	}
 }
 
-// What is wrong is said with its place, and values are never repeated: they may be
-// secret.
+// Errors have their place and never repeat values, which may be secret.
 func TestErrorsSayWhere(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{

@@ -38,7 +38,6 @@ func (l *lexer) fail(at int, format string, args ...any) error {
 	return &Error{Source: l.source, Offset: at, Text: fmt.Sprintf(format, args...)}
 }
 
-// tokens reads all of the source.
 func (l *lexer) tokens() ([]token, error) {
 	if len(l.source) > maxSource {
 		return nil, l.fail(0, "an expression of %d bytes is longer than the %d allowed", len(l.source), maxSource)
@@ -89,8 +88,7 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isLetter(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// number reads an integer or a float. A float has digits on both sides of its
-// point, so that 1.field is not one.
+// number reads an integer or a float. A float has digits on both sides of its point, so that 1.field is none.
 func (l *lexer) number() (token, error) {
 	begin, float := l.at, false
 	l.digits()
@@ -128,7 +126,7 @@ func (l *lexer) digits() {
 	}
 }
 
-// escapes are what may follow a backslash besides the quote.
+// escapes are the characters after a backslash, in addition to the quote.
 var escapes = map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', '\\': '\\'}
 
 func (l *lexer) quoted(quote byte) (token, error) {
@@ -150,7 +148,7 @@ func (l *lexer) quoted(quote byte) (token, error) {
 				text.WriteByte(escaped)
 			case l.source[l.at] == quote:
 				text.WriteByte(quote)
-			default: // as it stands, backslash and all
+			default: // unchanged, with its backslash
 				text.WriteByte('\\')
 				text.WriteByte(l.source[l.at])
 			}

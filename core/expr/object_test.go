@@ -167,22 +167,6 @@ func TestReads(t *testing.T) {
 	require.Equal(t, []string{"result().data.a b", "x.y", "succeeded()", "x.y.z", "a", "b"}, names)
 }
 
-func TestTruthOfAnExpression(t *testing.T) {
-	t.Parallel()
-	for source, want := range map[string]bool{`n == 7`: true, `empty`: false, `[]`: false, `list`: true} {
-		e, err := expr.Parse(source)
-		require.NoError(t, err)
-		truth, err := e.Truth(names(t))
-		require.NoError(t, err)
-		require.Equal(t, want, truth, source)
-	}
-	e, err := expr.Parse("missing")
-	require.NoError(t, err)
-	truth, err := e.Truth(names(t))
-	require.Error(t, err)
-	require.False(t, truth)
-}
-
 // boxed is a value that knows one field more than the value has.
 type boxed struct{ value any }
 

@@ -1,8 +1,6 @@
 package expr
 
-import (
-	"math"
-)
+import "math"
 
 func (ev *evaluation) unary(n node) (any, error) {
 	operand, err := ev.lazy(n.parts[0])
@@ -59,7 +57,7 @@ func (ev *evaluation) binary(n node) (any, error) {
 	}
 }
 
-// either is and and or, which look at the right side only if they must.
+// either evaluates and and or, whose right side may not matter.
 func (ev *evaluation) either(n node) (any, error) {
 	left, err := ev.lazy(n.parts[0])
 	if err != nil {

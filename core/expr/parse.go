@@ -5,20 +5,19 @@ import (
 	"slices"
 )
 
-// maxNesting bounds how deep an expression may be.
+// maxNesting bounds the depth of an expression.
 const maxNesting = 100
 
-// Expression is one that was read. It may be evaluated any number of times, by
-// many goroutines at once.
+// Expression is a parsed expression. It is safe for concurrent use.
 type Expression struct {
 	source string
 	root   node
 }
 
-// node is a part of an expression, with where it stands.
+// node is a part of an expression.
 type node struct {
 	kind  nodeKind
-	at    int
+	at    int    // its offset
 	text  string // of a name, field, function or operator
 	value any    // of a literal
 	parts []node
@@ -55,7 +54,7 @@ func Parse(source string) (*Expression, error) {
 	return &Expression{source: source, root: root}, nil
 }
 
-// Source is the text that was read.
+// Source is the text of the expression.
 func (e *Expression) Source() string { return e.source }
 
 type parser struct {
@@ -75,7 +74,7 @@ func (p *parser) take() token {
 	return t
 }
 
-// sign takes the next token if it is this sign.
+// sign consumes the next token if it is this sign.
 func (p *parser) sign(text string) bool {
 	if t := p.peek(); t.kind != tokenSign || t.text != text {
 		return false
@@ -109,8 +108,7 @@ func describe(t token) string {
 	return t.text
 }
 
-// levels are the binary operators, the weakest first. not stands between and and
-// the comparisons.
+// levels are the binary operators, the weakest first. not is between and and the comparisons.
 var levels = [][]string{
 	{"or"},
 	{"and"},
@@ -119,9 +117,9 @@ var levels = [][]string{
 	{"*", "/", "%"},
 }
 
-const notLevel = 2 // what follows not
+const notLevel = 2 // of the operand of not
 
-// expression reads operators of a level and all that are stronger.
+// expression reads operators of a level and all stronger ones.
 func (p *parser) expression(level int) (node, error) {
 	if p.depth++; p.depth > maxNesting {
 		return node{}, p.lexer.fail(p.peek().at, "the expression is nested deeper than %d", maxNesting)
@@ -133,7 +131,7 @@ func (p *parser) expression(level int) (node, error) {
 	return p.binary(level)
 }
 
-// negated reads not and what it negates, and what follows on weaker levels.
+// negated reads not, its operand, and further operators of weaker levels.
 func (p *parser) negated(level int) (node, error) {
 	t := p.take()
 	operand, err := p.expression(notLevel)
@@ -151,8 +149,7 @@ func (p *parser) binary(level int) (node, error) {
 	return p.more(level, len(levels), left)
 }
 
-// more reads the operators that follow a left side, of levels from one up to but
-// not including another.
+// more reads the operators after a left side, of the levels from up to, but not including, below.
 func (p *parser) more(from, below int, left node) (node, error) {
 	for level := below - 1; level >= from; level-- {
 		for {
@@ -226,7 +223,7 @@ func (p *parser) postfix() (node, error) {
 	}
 }
 
-// reserved are the words that are no names.
+// reserved are no names.
 var reserved = []string{"or", "and", "not", "in"}
 
 func (p *parser) primary() (node, error) {
@@ -262,7 +259,7 @@ func (p *parser) primary() (node, error) {
 	return node{}, p.unexpected(t)
 }
 
-// list reads values up to a closing bracket; a comma may stand before it.
+// list reads values up to a closing bracket, which a comma may precede.
 func (p *parser) list(end string) ([]node, error) {
 	items := []node{}
 	for !p.sign(end) {
@@ -281,8 +278,7 @@ func (p *parser) list(end string) ([]node, error) {
 	return items, nil
 }
 
-// Names lists the names and functions that an expression uses, each once, in the
-// order in which they come.
+// Names lists the names and functions of an expression, each once, in order.
 func (e *Expression) Names() (names, functions []string) {
 	var visit func(n node)
 	visit = func(n node) {

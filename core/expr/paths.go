@@ -9,14 +9,12 @@ import (
 	"github.com/attune-go/attune/core/bounds"
 )
 
-// path is what stands in a template of a rule. What does not look like this is text
-// and stays so, {{}} for instance.
+// path matches a template of a rule. Any other text stays as it is, for example {{}}.
 var path = regexp.MustCompile(`\{\{\s*([^}]+?)\s*\}\}`)
 
-// RenderPaths evaluates texts of the smaller language of rules: only paths are allowed between {{
-// and }}, of fields and indexes joined by points. A path without a value is null, and empty within
-// a text. Values are never searched for templates. An unclosed {{ is an error, because its author
-// meant a template.
+// RenderPaths evaluates texts of the smaller language of rules, in which templates are paths of fields and indexes
+// joined by points. A path without a value is null, and empty within a text. Values are never evaluated as templates.
+// An unclosed {{ is an error, because its author meant a template.
 func RenderPaths(value any, scope map[string]any) (any, error) {
 	size := 0
 	return render(value, "", 0, func(text string) (any, error) { return paths(text, scope, &size) })
@@ -46,7 +44,7 @@ func paths(source string, scope map[string]any, size *int) (any, error) {
 	return text.String(), nil
 }
 
-// FoundPath is a path in a text of a value, and where in the value that stands.
+// FoundPath is a path in a text of a value. At is the place of the text.
 type FoundPath struct{ At, Path string }
 
 // Paths lists the paths in a value that RenderPaths evaluates.
@@ -63,7 +61,7 @@ func list(value any, at string, depth int, all *[]FoundPath) {
 	switch v := value.(type) {
 	case string:
 		for _, match := range path.FindAllStringSubmatch(v, -1) {
-			*all = append(*all, FoundPath{at, strings.TrimSpace(match[1])})
+			*all = append(*all, FoundPath{At: at, Path: strings.TrimSpace(match[1])})
 		}
 	case []any:
 		for i, item := range v {
@@ -76,13 +74,13 @@ func list(value any, at string, depth int, all *[]FoundPath) {
 	}
 }
 
-// Leads reports whether a path leads to something, be it null.
+// Leads reports whether a path has a value, which may be null.
 func Leads(scope map[string]any, path string) bool {
 	_, there := walk(scope, path)
 	return there
 }
 
-// follow goes along a path and returns what is there, or nil.
+// follow returns the value of a path, or nil.
 func follow(scope map[string]any, path string) any {
 	value, _ := walk(scope, path)
 	return value

@@ -6,27 +6,26 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of patterns. The matcher counts what it does, so that a match costs its own
-// evaluation and stops: package regexp cannot be stopped, and its time grows with the
-// text times the pattern.
+// Bounds of patterns. The matcher spends steps, so that it stops at the bound of its evaluation. Package regexp cannot
+// be stopped, and its time grows with the product of text and pattern.
 const (
 	maxPattern      = 1000     // bytes of a pattern
-	maxInstructions = 2000     // of a pattern, its repetitions written out
-	maxMatched      = 64 << 10 // bytes of a text that is matched
-	classSteps      = 1000     // what reading a class such as \pL costs
-	bracketSteps    = 60       // what reading [ab] costs
-	unitsPerStep    = 10       // visits of instructions that cost one step
-	classUnits      = 4        // visits that comparing with a class costs
+	maxInstructions = 2000     // of a pattern with expanded repetitions
+	maxMatched      = 64 << 10 // bytes of a text
+	classSteps      = 1000     // for reading a class such as \pL
+	bracketSteps    = 60       // for reading [ab]
+	unitsPerStep    = 10       // visits of instructions in one step
+	classUnits      = 4        // visits for comparing with a class
 )
 
 // pattern is a compiled pattern of RE2.
 type pattern struct {
 	prog   *syntax.Prog
-	prefix string // every match begins so
-	begin  bool   // every match begins at the beginning
+	prefix string // of every match
+	begin  bool   // every match is at the beginning of the text
 }
 
-// compile reads a pattern, after its steps were spent.
+// compile reads a pattern and spends its steps before.
 func (c call) compile(text string) (*pattern, error) {
 	if len(text) > maxPattern {
 		return nil, c.bad("the pattern is longer than %d bytes", maxPattern)
@@ -55,7 +54,7 @@ func (c call) compile(text string) (*pattern, error) {
 	return p, nil
 }
 
-// instructions is about how many a tree compiles to. It stops counting beyond the bound.
+// instructions estimates the instructions of a tree. It stops counting beyond the bound.
 func instructions(tree *syntax.Regexp) int {
 	size := 1
 	for _, sub := range tree.Sub {
@@ -72,7 +71,7 @@ func instructions(tree *syntax.Regexp) int {
 	return size
 }
 
-// threads is a set of instructions, in the order in which they were added.
+// threads is a set of instructions in the order of their addition.
 type threads struct {
 	dense  []uint32
 	sparse []uint32
@@ -87,7 +86,7 @@ func (t *threads) add(pc uint32) bool {
 	return true
 }
 
-// matcher looks for a pattern in one text.
+// matcher matches a pattern with one text.
 type matcher struct {
 	*pattern
 
@@ -96,8 +95,7 @@ type matcher struct {
 	units     int
 }
 
-// matches reports whether the pattern is anywhere in the text. The call pays for every
-// instruction that is visited.
+// matches reports whether the pattern matches anywhere in the text. It spends steps for every visited instruction.
 func (c call) matches(p *pattern, text string) (bool, error) {
 	size := len(p.prog.Inst)
 	m := &matcher{pattern: p, stack: make([]uint32, 0, size)}
@@ -145,14 +143,14 @@ func (c call) matches(p *pattern, text string) (bool, error) {
 	}
 }
 
-// pay spends whole steps for what was visited.
+// pay spends whole steps for the visits so far.
 func (m *matcher) pay(c call) error {
 	steps := m.units / unitsPerStep
 	m.units %= unitsPerStep
 	return c.spend(c.node, steps)
 }
 
-// step leads all threads over one character. It reports whether one of them has matched.
+// step advances all threads by one character. It reports whether one of them has matched.
 func (m *matcher) step(r rune, flags syntax.EmptyOp) bool {
 	m.next.dense = m.next.dense[:0]
 	for _, pc := range m.now.dense {
@@ -178,8 +176,8 @@ func (m *matcher) step(r rune, flags syntax.EmptyOp) bool {
 	return false
 }
 
-// follow adds an instruction and all that it leads to without a character. It reports
-// whether that is the end of the pattern.
+// follow adds an instruction and all that follow it without a character. It reports whether that is the end of the
+// pattern.
 func (m *matcher) follow(to *threads, pc uint32, flags syntax.EmptyOp) bool {
 	m.stack = append(m.stack[:0], pc)
 	for len(m.stack) > 0 {
@@ -206,22 +204,18 @@ func (m *matcher) follow(to *threads, pc uint32, flags syntax.EmptyOp) bool {
 	return false
 }
 
-// match looks for a pattern anywhere in a string. The patterns are those of RE2.
+// match finds a pattern of RE2 anywhere in a string.
 func match(c call, v []any) (any, error) {
-	text, err := c.str(v[0])
+	texts, err := c.strs(v...)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.str(v[1])
+	if size := len(texts[1]); size > maxMatched {
+		return nil, c.bad("the text has %d bytes, and %d are matched at most", size, maxMatched)
+	}
+	p, err := c.compile(texts[0])
 	if err != nil {
 		return nil, err
 	}
-	if len(s) > maxMatched {
-		return nil, c.bad("the text has %d bytes, and %d are matched at most", len(s), maxMatched)
-	}
-	p, err := c.compile(text)
-	if err != nil {
-		return nil, err
-	}
-	return c.matches(p, s)
+	return c.matches(p, texts[1])
 }

@@ -5,20 +5,18 @@ import (
 	"strings"
 )
 
-// Read is something that an expression reads: a name or a call without arguments, and
-// the fields that follow it.
+// Read is a name or a call without arguments in an expression, and the fields after it.
 type Read struct {
 	Root string   // parameters, or result()
 	Path []string // the fields
-	At   int      // in bytes, where it stands in the expression
+	At   int      // its offset in bytes
 	node node
 }
 
-// Name is the read as it would be written: parameters.region.
+// Name is the read as in an expression: parameters.region.
 func (r Read) Name() string { return strings.Join(append([]string{r.Root}, r.Path...), ".") }
 
-// Reads lists what the expression reads, each once, in order. Fields of anything but a
-// name or a call without arguments are not among them.
+// Reads lists the reads of the expression, each once, in order. It leaves out fields of other values.
 func (e *Expression) Reads() []Read {
 	var reads []Read
 	var visit func(n node)
@@ -57,14 +55,14 @@ func chain(n node) (Read, bool) {
 	return Read{}, false
 }
 
-// Operand is something that an expression reads, with its value.
+// Operand is a read with its value.
 type Operand struct {
 	Name  string
 	Value any
 }
 
-// Operands are the values behind an expression, for a reason why it gave its own. Reads
-// that fail are left out, and so is an expression that is one read.
+// Operands lists the values of all reads, to explain the value of the expression. It leaves out reads that fail, and an
+// expression that is only one read.
 func (e *Expression) Operands(scope Scope) []Operand {
 	if _, alone := chain(e.root); alone {
 		return nil
@@ -73,7 +71,7 @@ func (e *Expression) Operands(scope Scope) []Operand {
 	var list []Operand
 	for _, read := range e.Reads() {
 		if value, err := ev.value(read.node); err == nil {
-			list = append(list, Operand{read.Name(), value})
+			list = append(list, Operand{Name: read.Name(), Value: value})
 		}
 	}
 	return list

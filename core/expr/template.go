@@ -2,17 +2,18 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/attune-go/attune/core/bounds"
 )
 
-// Template is a text with expressions in it.
+// Template is a text with expressions.
 type Template struct {
 	source string
 	parts  []part
-	whole  bool // it is one expression and nothing else
+	whole  bool // it is only one expression
 }
 
 // part is a piece of text, or an expression.
@@ -27,7 +28,7 @@ const (
 	closing = "}}"
 )
 
-// ParseTemplate reads a text. One without {{ is a text that stays what it is.
+// ParseTemplate reads a text with any number of expressions.
 func ParseTemplate(source string) (*Template, error) {
 	t := &Template{source: source}
 	for at := 0; at < len(source); {
@@ -55,7 +56,7 @@ func ParseTemplate(source string) (*Template, error) {
 	return t, nil
 }
 
-// untilClosing is how far it is to the }} that is not in a string.
+// untilClosing is the offset of the first }} that is not in a string.
 func untilClosing(s string) (int, bool) {
 	quote := byte(0)
 	for i := 0; i < len(s); i++ {
@@ -75,7 +76,7 @@ func untilClosing(s string) (int, bool) {
 	return 0, false
 }
 
-// single reports whether there is one expression, and around it nothing but blanks.
+// single reports whether the text is only one expression with blanks around it.
 func (t *Template) single() bool {
 	expressions := 0
 	for _, p := range t.parts {
@@ -88,7 +89,7 @@ func (t *Template) single() bool {
 	return expressions == 1
 }
 
-// moved makes the error of an expression one of the template around it.
+// moved converts the error of an expression to one of the template.
 func (t *Template) moved(err error, by int) error {
 	inner, ok := err.(*Error) //nolint:errorlint // it is never wrapped here
 	if !ok {
@@ -99,12 +100,7 @@ func (t *Template) moved(err error, by int) error {
 
 // Plain reports whether the text has no expressions.
 func (t *Template) Plain() bool {
-	for _, p := range t.parts {
-		if p.expression != nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.parts, func(p part) bool { return p.expression != nil })
 }
 
 // Eval is the value of the text.
@@ -142,9 +138,8 @@ func (t *Template) EvalWithin(scope Scope, all *Budget) (any, error) {
 	return text.String(), nil
 }
 
-// Render evaluates all texts in a value: those of lists and objects as well, keys
-// of objects excepted. An error says where in the value it is. What is built in all of
-// them together is bounded.
+// Render evaluates all texts in a value, also in lists and objects, except keys. An error has the place in the value.
+// All texts have one budget.
 func Render(value any, scope Scope) (any, error) {
 	all := &Budget{}
 	return render(value, "", 0, func(text string) (any, error) {

@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -10,28 +9,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/attune-go/attune/core/exactjson"
 )
 
 // Values are nil, bool, int64, float64, string, []any and map[string]any.
 
 // FromJSON reads a value; whole numbers become integers.
 func FromJSON(raw []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
 	var value any
-	if err := decoder.Decode(&value); err != nil {
+	if err := exactjson.Decode(raw, &value); err != nil {
 		return nil, fmt.Errorf("read a value: %w", err)
 	}
 	return Value(value), nil
 }
 
-// Value makes a value of what encoding/json, yaml and Go code have. What has no
-// counterpart becomes its text.
+// Value converts a value of encoding/json, yaml or Go code. Any other type becomes its text.
 func Value(v any) any {
 	switch v := v.(type) {
-	case nil, bool, int64, string:
-		return v
-	case float64:
+	case nil, bool, int64, float64, string:
 		return v
 	case float32:
 		return float64(v)
@@ -75,8 +71,7 @@ func numberOf(text string) any {
 	return f
 }
 
-// Truthy is whether a value counts as true: what is neither null, false, zero nor
-// empty.
+// Truthy is the truth value of a value: false for null, false, zero and empty ones.
 func Truthy(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -100,7 +95,7 @@ func Truthy(v any) bool {
 	}
 }
 
-// kindOf names the kind of a value as type_of does.
+// kindOf is the value of the function type_of.
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:
@@ -118,7 +113,7 @@ func kindOf(v any) string {
 	}
 }
 
-// Equal compares two values, through and through.
+// Equal compares two values deeply.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case int64, float64:
@@ -129,16 +124,7 @@ func Equal(a, b any) bool {
 		return ok && slices.EqualFunc(a, other, Equal)
 	case map[string]any:
 		other, ok := b.(map[string]any)
-		if !ok || len(a) != len(other) {
-			return false
-		}
-		for key, item := range a {
-			counterpart, there := other[key]
-			if !there || !Equal(item, counterpart) {
-				return false
-			}
-		}
-		return true
+		return ok && maps.EqualFunc(a, other, Equal)
 	default:
 		switch b.(type) {
 		case []any, map[string]any:
@@ -148,7 +134,7 @@ func Equal(a, b any) bool {
 	}
 }
 
-// compareNumbers orders two numbers; false if one is none, or no number at all.
+// compareNumbers orders two numbers; false if one is no number or NaN.
 func compareNumbers(a, b any) (int, bool) {
 	switch x := a.(type) {
 	case int64:
@@ -169,7 +155,7 @@ func compareNumbers(a, b any) (int, bool) {
 	return 0, false
 }
 
-// compareIntFloat orders f and n without the loss of turning n into a float.
+// compareIntFloat orders f and n without converting n to a float, which loses digits.
 func compareIntFloat(f float64, n int64) int {
 	switch {
 	case f >= math.MaxInt64:
@@ -208,13 +194,11 @@ func compare(a, b any) (int, bool) {
 	return 0, false
 }
 
-// Secret is the key by which an object marks the place of a secret value. In a text
-// such a marker says that it stands for text there, by a key text; one inside of a
-// list or object does not, for there JSON is to take its place.
+// Secret is the key of an object that is the marker of a secret value. A marker within a text also has the key text,
+// for a value that replaces it as text; a marker in a list or object is replaced by JSON.
 const Secret = "$attune_secret"
 
-// Text is a value in a text: null is empty, lists and objects are JSON with the keys
-// sorted.
+// Text converts a value to text: null is empty, lists and objects are JSON with sorted keys.
 func Text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -239,14 +223,13 @@ func Text(v any) string {
 	}
 }
 
-// floatText keeps a float recognisable as one, and gives it an exponent only when
-// it is very large or very small.
+// floatText writes a float with a point, and only a very large or very small one with an exponent.
 func floatText(f float64) string {
 	if size := math.Abs(f); size != 0 && (size < 1e-5 || size >= 1e16) {
 		digits, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
 		n, err := strconv.Atoi(exponent)
 		if err != nil {
-			return digits // of what is no number; evaluation makes none
+			return digits // cannot happen: no evaluation gives NaN or an infinity
 		}
 		return digits + "e" + strconv.Itoa(n)
 	}
@@ -257,15 +240,13 @@ func floatText(f float64) string {
 	return text
 }
 
-// JSON is a value as people read it: without the escapes that only HTML needs.
+// JSON is a value as JSON without escapes for HTML.
 func JSON(v any) string { return string(toJSON(Value(v))) }
 
 func toJSON(v any) []byte {
-	var buffer bytes.Buffer
-	encoder := json.NewEncoder(&buffer)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return []byte("null") // a float that is no number; evaluation makes none
+	raw, err := exactjson.Encode(v)
+	if err != nil {
+		return []byte("null") // cannot happen: no evaluation gives NaN or an infinity
 	}
-	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
+	return raw
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// ErrNotFound says that there is no inquiry with the number.
+// ErrNotFound means that the inquiry does not exist.
 var ErrNotFound = errors.New("there is no such inquiry")
 
-// MaxResponse is the largest response that is taken, in bytes.
+// MaxResponse is the largest response, in bytes.
 const MaxResponse = 1 << 20
 
-// Reason is why an answer is refused.
+// Reason classifies a refused answer.
 type Reason string
 
 // The reasons.
@@ -32,23 +32,23 @@ const (
 	AlreadyAnswered Reason = "answered"
 	TimeOver        Reason = "expired"
 	WasCancelled    Reason = "cancelled"
-	ExecutionEnded  Reason = "execution_ended" // or is being stopped
-	NotAssigned     Reason = "assignee"        // it is for somebody else
-	NoIdentity      Reason = "identity"        // in whose name it was given
-	DoesNotFit      Reason = "invalid"         // the response is not what is asked for
-	NotSealed       Reason = "secret"          // it holds secrets that cannot be kept
+	ExecutionEnded  Reason = "execution_ended" // or is being cancelled
+	NotAssigned     Reason = "assignee"        // the inquiry is assigned to another identity
+	NoIdentity      Reason = "identity"        // the identity does not exist or is frozen
+	DoesNotFit      Reason = "invalid"         // the response contradicts the schema
+	NotSealed       Reason = "secret"          // secrets of the response cannot be sealed
 )
 
-// RefusedError says why an answer was not taken. Nothing was changed.
+// RefusedError explains a refused answer. Nothing was changed.
 type RefusedError struct {
 	Inquiry int64
 	Reason  Reason
 	Text    string
-	// Mistakes are all that is wrong with a response that does not fit.
+	// Mistakes are all mistakes of a response that does not fit.
 	Mistakes []string
 }
 
-// Error says it in a sentence.
+// Error has the text and all mistakes.
 func (e *RefusedError) Error() string {
 	text := fmt.Sprintf("inquiry %d: %s", e.Inquiry, e.Text)
 	if len(e.Mistakes) > 0 {
@@ -57,45 +57,42 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
-// Answer is a response to be given.
+// Answer is a response to an inquiry.
 type Answer struct {
 	Inquiry  int64
 	Response json.RawMessage
-	// As is the login of the identity in whose name it is given; it may be empty
-	// where the question is for anybody.
+	// As is the login of the answering identity; it may be empty if the inquiry is not assigned.
 	As string
-	// By is who gives it, for people who ask later.
+	// By names the operator, for the record.
 	By string
-	// Source is the program that writes the messages.
+	// Source is the source_service of messages.
 	Source string
-	// Keys seal what the schema of the question marks as secret. Without a key such an
-	// answer is refused.
+	// Keys seal the secrets that the schema marks. Without a key such an answer is refused.
 	Keys secret.Keyring
 }
 
-// Answered is an answer that was taken.
+// Answered is an accepted answer.
 type Answered struct {
 	Inquiry   int64
 	Execution int64
 	ActionRef string
 	Prompt    string
-	// Response is what was stored, with markers in place of secrets.
+	// Response is the stored response, with markers in place of secrets.
 	Response json.RawMessage
 	At       time.Time
-	Identity int64 // in whose name; 0 for nobody's
-	// Completed says that the execution, which only asked, has ended with it.
+	Identity int64 // 0 for none
+	// Completed says that the execution, a core.ask, has ended with the answer.
 	Completed bool
 	// Messages are for the outbox, in the same transaction.
 	Messages []outbox.Message
 }
 
-// Respond takes an answer in the caller's transaction: at most one, in time by the
-// database's clock, from whom it is assigned to, and as the question asks for it. The
-// execution that only asked ends with it, and the workflow is told in any case; one
-// about which others have asked through the API stays as it is, ended or not. What
-// is refused is a RefusedError or ErrNotFound. It locks the execution, the workflows
-// above it and the inquiry, so that it comes after whatever of workflows and queues the
-// transaction locks, and so that none of them ends or is cancelled meanwhile.
+// Respond stores an answer in the caller's transaction: at most one for each inquiry, in time by the database's clock,
+// of the assigned identity, and valid by the schema. It ends the execution of a core.ask; any other execution keeps its
+// status. A refused answer is a RefusedError or ErrNotFound.
+//
+// It locks the workflows above the execution, the execution and the inquiry, so none of them ends meanwhile. The caller
+// must lock other workflows and queues before.
 func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 	stopped, err := lockAnswered(ctx, tx, a.Inquiry)
 	if err != nil {
@@ -112,7 +109,7 @@ func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 	if err != nil {
 		return nil, err
 	}
-	given, err := judge(&facts, stopped, a, identity)
+	given, err := evaluate(&facts, stopped, a, identity)
 	if err != nil {
 		return nil, err
 	}
@@ -121,25 +118,27 @@ func Respond(ctx context.Context, tx *store.Tx, a Answer) (*Answered, error) {
 	}
 	done := &Answered{
 		Inquiry: a.Inquiry, Execution: facts.Execution, ActionRef: facts.ActionRef, Prompt: facts.Prompt,
-		Response: given.public,
-		At:       facts.Now.UTC(), Identity: identity, Completed: facts.OnlyAsks,
+		Response: given.public, At: facts.Now.UTC(), Identity: identity, Completed: facts.OnlyAsks,
 	}
-	settled, err := settle(ctx, tx, []int64{a.Inquiry}, a.Source, secret.Keyring{}) // it is sealed
+	settled, err := settle(ctx, tx, []int64{a.Inquiry}, a.Source, secret.Keyring{}) // the answer is sealed already
 	if err != nil {
 		return nil, err
 	}
-	told, err := compose(message.TypeInquiryResponded, message.InquiryResponded{
-		InquiryID: a.Inquiry, ExecutionID: facts.Execution, Response: given.public, RespondedBy: positive(identity),
-		RespondedAt: done.At,
-	}, done.At, a.Source)
-	if err != nil {
-		return nil, fmt.Errorf("tell of the answer to inquiry %d: %w", a.Inquiry, err)
+	payload := message.InquiryResponded{
+		InquiryID: a.Inquiry, ExecutionID: facts.Execution, Response: given.public, RespondedAt: done.At,
 	}
-	done.Messages = slices.Concat(settled.messages, []outbox.Message{told})
+	if identity != 0 {
+		payload.RespondedBy = &identity
+	}
+	responded, err := outbox.Encode(message.TypeInquiryResponded, payload, done.At, a.Source)
+	if err != nil {
+		return nil, fmt.Errorf("compose the answer to inquiry %d: %w", a.Inquiry, err)
+	}
+	done.Messages = slices.Concat(settled.messages, []outbox.Message{responded})
 	return done, nil
 }
 
-// identify finds the identity in whose name an answer is given.
+// identify finds the answering identity, 0 for none.
 func identify(ctx context.Context, tx *store.Tx, a Answer) (int64, error) {
 	if a.As == "" {
 		return 0, nil
@@ -149,7 +148,7 @@ func identify(ctx context.Context, tx *store.Tx, a Answer) (int64, error) {
 		return 0, refuse(a.Inquiry, NoIdentity, fmt.Sprintf("there is no identity with the login %q", a.As))
 	}
 	if err != nil {
-		return 0, fmt.Errorf("look for the identity %q: %w", a.As, err)
+		return 0, fmt.Errorf("find the identity %q: %w", a.As, err)
 	}
 	if row.Frozen {
 		return 0, refuse(a.Inquiry, NoIdentity, fmt.Sprintf("the identity %q is frozen", a.As))
@@ -157,7 +156,6 @@ func identify(ctx context.Context, tx *store.Tx, a Answer) (int64, error) {
 	return row.ID, nil
 }
 
-// write stores an answer that was judged to be right.
 func write(ctx context.Context, tx *store.Tx, f *store.InquiryFactsRow, a Answer, given *response,
 	identity int64) error {
 	n, err := tx.RespondInquiry(ctx, store.RespondInquiryParams{
@@ -182,8 +180,8 @@ func write(ctx context.Context, tx *store.Tx, f *store.InquiryFactsRow, a Answer
 	return nil
 }
 
-// judge reads an answer, and says why it is refused.
-func judge(f *store.InquiryFactsRow, stopped string, a Answer, identity int64) (*response, error) {
+// evaluate reads, checks and seals an answer.
+func evaluate(f *store.InquiryFactsRow, stopped string, a Answer, identity int64) (*response, error) {
 	if err := admissible(f, stopped, identity); err != nil {
 		return nil, err
 	}
@@ -193,17 +191,23 @@ func judge(f *store.InquiryFactsRow, stopped string, a Answer, identity int64) (
 			Mistakes: mistakes}
 	}
 	if err := given.seal(f.ResponseSchema, a.Keys); err != nil {
-		return nil, refuse(f.ID, NotSealed, "the answer holds secrets, and these cannot be kept: "+err.Error())
+		return nil, refuse(f.ID, NotSealed, "the answer has secrets that cannot be encrypted: "+err.Error())
 	}
 	return given, nil
 }
 
-// admissible says why no answer of this identity is taken, or nil. stopped is what of
-// those who wait for it has ended or shall stop.
+// admissible refuses an answer that this identity may not give, or not any more. stopped is that of lockAnswered.
 func admissible(f *store.InquiryFactsRow, stopped string, identity int64) error {
 	switch status := Status(f.Status); {
 	case status == Responded:
-		return refuse(f.ID, AlreadyAnswered, answeredText(f))
+		text := "it was answered already"
+		if f.Responder != "" {
+			text += " by " + f.Responder
+		}
+		if f.RespondedAt != nil {
+			text += " at " + f.RespondedAt.UTC().Format(time.RFC3339)
+		}
+		return refuse(f.ID, AlreadyAnswered, text)
 	case status == Expired || status == Pending && f.Late:
 		text := "its time is over"
 		if f.TimeoutAt != nil {
@@ -223,30 +227,12 @@ func admissible(f *store.InquiryFactsRow, stopped string, identity int64) error 
 	}
 	if f.AssignedTo != nil && *f.AssignedTo != identity {
 		text := fmt.Sprintf("it is assigned to %s (identity %d), and only they may answer",
-			cmp.Or(f.Assignee, "somebody else"), *f.AssignedTo)
+			cmp.Or(f.Assignee, "another identity"), *f.AssignedTo)
 		return refuse(f.ID, NotAssigned, text)
 	}
 	return nil
 }
 
-func answeredText(f *store.InquiryFactsRow) string {
-	text := "it was answered already"
-	if f.Responder != "" {
-		text += " by " + f.Responder
-	}
-	if f.RespondedAt != nil {
-		text += " at " + f.RespondedAt.UTC().Format(time.RFC3339)
-	}
-	return text
-}
-
 func refuse(inquiry int64, reason Reason, text string) *RefusedError {
 	return &RefusedError{Inquiry: inquiry, Reason: reason, Text: text}
-}
-
-func positive(id int64) *int64 {
-	if id == 0 {
-		return nil
-	}
-	return &id
 }

@@ -29,8 +29,8 @@ func refusal(t *testing.T, err error) inquiry.Reason {
 	return refused.Reason
 }
 
-// An answer to a core.ask ends its execution with the published result; both are
-// told in the transaction of the answer.
+// An answer to a core.ask ends its execution with the published result; the transaction of the answer has the messages
+// of both.
 func TestAnAnswerCompletesTheExecutionThatAsked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -61,8 +61,8 @@ func TestAnAnswerCompletesTheExecutionThatAsked(t *testing.T) {
 	require.Equal(t, message.KeyInquiryResponded, b.relay.messages[1].RoutingKey)
 }
 
-// upstream 56: an answer to a question in a result does not complete the execution
-// a second time; its row stays, and whoever waits is told.
+// Upstream 56: an answer to a question in a result does not complete the execution a second time. Its row stays, and
+// the waiting workflow gets a message.
 func TestAnAnswerToAResultWakesWhoWaitsForIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -173,8 +173,8 @@ func TestAnswersAreRefusedWithAReason(t *testing.T) {
 	})
 }
 
-// From the moment at which a workflow is cancelled nothing below it is answered, also
-// before anybody has come to close the question, and however deep it stands.
+// From the cancellation of a workflow on, no question below it at any depth is answered, even before the questions are
+// cancelled.
 func TestNothingBelowACancelledWorkflowIsAnswered(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"cancelled", "is being cancelled", "has ended (failed)"} {
@@ -230,7 +230,7 @@ func (b *bundle) stop(ctx context.Context, execution int64) error {
 	})
 }
 
-// S16: while a question is open no slot is held, by whichever way it is asked.
+// S16: while a question is open no slot is held, in both ways to ask.
 func TestNoSlotIsHeldWhileAQuestionIsOpen(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

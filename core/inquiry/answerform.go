@@ -10,30 +10,30 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/schema"
 )
 
-// AnswerForm is what a person is asked for by the schema of an inquiry's response, one
-// field for each value.
+// AnswerForm is the form of a response by its schema, with one field for each value.
 type AnswerForm struct {
 	Fields []AnswerField
-	// whole says that the only field is the whole response.
-	whole bool
+
+	whole bool           // the only field is the whole response
 	rules *schema.Schema // nil allows everything
 }
 
 // AnswerField is one value of a response.
 type AnswerField struct {
-	// Name is its key in the response; "answer" where it is the whole of it.
+	// Name is its key in the response; "answer" for the whole response.
 	Name string
-	// About is what the schema says of it for people, Words what fits.
+	// About is the description of the schema, Words describes the allowed values.
 	About, Words string
 	Required     bool
 	Secret       bool
-	// Choices are all values that fit, where these are few; the texts stand for them.
+	// Choices are the texts of all allowed values of an enumeration.
 	Choices []string
-	// Default is what stands there at first.
+	// Default is the initial text.
 	Default string
 
 	kinds  []string // the types by name; none allows all
@@ -42,9 +42,9 @@ type AnswerField struct {
 	rules  *schema.Schema
 }
 
-// fieldText is what a schema says of one value, as far as people are told.
+// fieldText are the keywords of a schema for one value.
 type fieldText struct {
-	Type        any             `json:"type"` // a word or a list of these
+	Type        any             `json:"type"` // a name or a list of names
 	Title       string          `json:"title"`
 	Label       string          `json:"label"`
 	Description string          `json:"description"`
@@ -60,17 +60,17 @@ type fieldText struct {
 	Pattern     string          `json:"pattern"`
 }
 
-// answerName is what a response is called that is one value.
-const answerName = "answer"
-
-// NewAnswerForm makes the form of a schema of either kind. What cannot be read asks
-// for any one value.
+// NewAnswerForm makes the form of a schema of either kind. A malformed schema gives one field for any value.
 func NewAnswerForm(raw json.RawMessage) *AnswerForm {
 	f := &AnswerForm{}
-	f.rules, _ = schema.Parse(raw) // one that cannot be read allows everything
+	f.rules, _ = schema.Parse(raw) // a malformed schema allows everything
 	properties, required, ok := propertiesOf(raw)
 	if !ok {
-		return f.single(raw)
+		field, _ := answerField("answer", raw)
+		field.Required, field.whole, f.whole = true, true, true
+		field.rules = f.rules
+		f.Fields = []AnswerField{field}
+		return f
 	}
 	position := map[string]float64{}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
@@ -85,8 +85,7 @@ func NewAnswerForm(raw json.RawMessage) *AnswerForm {
 	return f
 }
 
-// propertiesOf lists what a schema says of the values of an object, and which of these
-// are required; false of a schema of anything else.
+// propertiesOf returns the properties of an object's schema and the required ones; false for any other schema.
 func propertiesOf(raw json.RawMessage) (properties map[string]json.RawMessage, required []string, ok bool) {
 	if schema.IsFlat(raw) {
 		return properties, nil, json.Unmarshal(raw, &properties) == nil && len(properties) > 0
@@ -103,37 +102,30 @@ func propertiesOf(raw json.RawMessage) (properties map[string]json.RawMessage, r
 	return whole.Properties, whole.Required, len(kinds) == 0 || slices.Equal(kinds, []string{"object"})
 }
 
-// single makes the form of a response that is one value.
-func (f *AnswerForm) single(raw json.RawMessage) *AnswerForm {
-	field, _ := answerField(answerName, raw)
-	field.Required, field.whole, f.whole = true, true, true
-	field.rules = f.rules
-	f.Fields = []AnswerField{field}
-	return f
-}
-
 func rank(b bool) int { return map[bool]int{true: 1}[b] }
 
-// answerField reads what a schema says of one value, and where it wants to stand.
+// answerField makes the field of one value by its schema.
 func answerField(name string, raw json.RawMessage) (field AnswerField, position float64) {
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
 	var text fieldText
-	if decode(raw, &text) != nil {
+	if exactjson.Decode(raw, &text) != nil {
 		text = fieldText{}
 	}
 	field = AnswerField{
 		Name: name, About: cmp.Or(text.Description, text.Label, text.Title), Required: text.Required == true,
-		Secret: text.Secret,
-		kinds:  kindsOf(text.Type),
+		Secret: text.Secret, kinds: kindsOf(text.Type),
 	}
 	if one, err := json.Marshal(map[string]any{"type": "object",
-		"properties": map[string]json.RawMessage{name: orObject(raw)}}); err == nil {
-		field.rules, _ = schema.Parse(one) // one that cannot be read allows everything
+		"properties": map[string]json.RawMessage{name: raw}}); err == nil {
+		field.rules, _ = schema.Parse(one) // a malformed schema allows everything
 	}
 	switch {
 	case len(text.Enum) > 0:
 		for _, value := range text.Enum {
-			field.Choices, field.values = append(field.Choices, expr.Text(expr.Value(value))), append(field.values,
-				value)
+			field.Choices = append(field.Choices, expr.Text(expr.Value(value)))
+			field.values = append(field.values, value)
 		}
 	case slices.Equal(field.kinds, []string{"boolean"}):
 		field.Choices, field.values = []string{"yes", "no"}, []any{true, false}
@@ -143,21 +135,7 @@ func answerField(name string, raw json.RawMessage) (field AnswerField, position 
 	return field, text.Position
 }
 
-func orObject(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage("{}")
-	}
-	return raw
-}
-
-// decode reads JSON and keeps every digit of its numbers.
-func decode(raw json.RawMessage, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	return decoder.Decode(into)
-}
-
-// kindsOf lists the types that a schema names; none where any fits.
+// kindsOf lists the types that a schema names, none if it allows any.
 func kindsOf(named any) []string {
 	list, ok := named.([]any)
 	if !ok {
@@ -174,7 +152,7 @@ func kindsOf(named any) []string {
 	return kinds
 }
 
-// words says what fits.
+// words describes the allowed values.
 func (t *fieldText) words(kinds, choices []string) string {
 	if len(choices) > 0 {
 		if slices.Equal(choices, []string{"yes", "no"}) {
@@ -210,10 +188,10 @@ func (t *fieldText) words(kinds, choices []string) string {
 	return text
 }
 
-// written is a default as a person would write it.
+// written is the text of a default.
 func (f *AnswerField) written(raw json.RawMessage) string {
 	var value any
-	if len(raw) == 0 || f.Secret || decode(raw, &value) != nil || value == nil {
+	if len(raw) == 0 || f.Secret || exactjson.Decode(raw, &value) != nil || value == nil {
 		return ""
 	}
 	for i, choice := range f.values {
@@ -235,16 +213,12 @@ func compact(raw json.RawMessage) []byte {
 	return out.Bytes()
 }
 
-// errRequired says that a value is missing.
-var errRequired = errors.New("it is required")
-
-// read makes a value of what was written; given is false for a value that was left
-// out.
+// read makes a value of a text; given is false for an empty text.
 func (f *AnswerField) read(text string) (value any, given bool, err error) {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" {
 		if f.Required {
-			return nil, false, errRequired
+			return nil, false, errors.New("it is required")
 		}
 		return nil, false, nil
 	}
@@ -258,7 +232,7 @@ func (f *AnswerField) read(text string) (value any, given bool, err error) {
 	if slices.Equal(f.kinds, []string{"string"}) {
 		return text, true, nil
 	}
-	if json.Valid([]byte(trimmed)) && decode(json.RawMessage(trimmed), &value) == nil {
+	if json.Valid([]byte(trimmed)) && exactjson.Decode([]byte(trimmed), &value) == nil {
 		return value, true, nil
 	}
 	if len(f.kinds) == 0 || slices.Contains(f.kinds, "string") {
@@ -267,8 +241,7 @@ func (f *AnswerField) read(text string) (value any, given bool, err error) {
 	return nil, false, errors.New("it is not " + f.Words)
 }
 
-// choice finds the choice that a text stands for; -1 is none. Yes and no are known by
-// their first letter too, and as JSON has them.
+// choice finds the choice of a text, -1 for none. Yes and no may also be y and n, true and false.
 func (f *AnswerField) choice(text string) int {
 	if slices.Equal(f.kinds, []string{"boolean"}) && len(f.Choices) == 2 {
 		switch strings.ToLower(text) {
@@ -281,7 +254,7 @@ func (f *AnswerField) choice(text string) int {
 	return slices.IndexFunc(f.Choices, func(choice string) bool { return strings.EqualFold(choice, text) })
 }
 
-// Check says why a text cannot be the value, or nothing.
+// Check says why a text is no allowed value.
 func (f *AnswerField) Check(text string) error {
 	value, given, err := f.read(text)
 	if err != nil || !given || f.rules == nil {
@@ -302,8 +275,8 @@ func (f *AnswerField) Check(text string) error {
 	return errors.New(strings.Join(words, "; "))
 }
 
-// Compose makes the response of what was written for its fields. What is wrong with
-// it is said by the names of the fields; what concerns none of them has no name.
+// Compose makes the response from the texts of its fields. problems has the mistakes by field; "" has those of the
+// whole.
 func (f *AnswerForm) Compose(texts map[string]string) (response json.RawMessage, problems map[string]string) {
 	problems, object := map[string]string{}, map[string]any{}
 	var whole any
@@ -331,22 +304,22 @@ func (f *AnswerForm) Compose(texts map[string]string) (response json.RawMessage,
 	}
 	if f.rules != nil {
 		for _, m := range f.rules.Validate(expr.Value(value)) {
-			f.blame(problems, m.String())
+			f.assign(problems, m.String())
 		}
 	}
 	return response, problems
 }
 
-// Blame tells of mistakes by the names of the fields that they are about.
-func (f *AnswerForm) Blame(mistakes []string) map[string]string {
+// ByField assigns the mistakes of a refused answer to the fields that they concern.
+func (f *AnswerForm) ByField(mistakes []string) map[string]string {
 	problems := map[string]string{}
 	for _, text := range mistakes {
-		f.blame(problems, text)
+		f.assign(problems, text)
 	}
 	return problems
 }
 
-func (f *AnswerForm) blame(problems map[string]string, mistake string) {
+func (f *AnswerForm) assign(problems map[string]string, mistake string) {
 	name, text := "", mistake
 	for _, field := range f.Fields {
 		rest, ok := strings.CutPrefix(mistake, field.Name)

@@ -49,7 +49,7 @@ func TestAFormHasAFieldForEachValue(t *testing.T) {
 	require.Equal(t, "it is not a whole number, at least 1, at most 65535", problems["port"])
 	require.Contains(t, problems, "tags")
 	require.Equal(t, map[string]string{"port": "is a string, not an integer", "": "the value is odd"},
-		form.Blame([]string{"port is a string, not an integer", "the value is odd"}))
+		form.ByField([]string{"port is a string, not an integer", "the value is odd"}))
 }
 
 func TestAFormOfBothKindsOfSchemas(t *testing.T) {

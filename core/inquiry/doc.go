@@ -1,29 +1,32 @@
-// Package inquiry asks people and goes on from what they answer.
+// Package inquiry opens questions to people, takes their answers, and ends the inquiries.
 //
-// A question comes about in two ways. An execution that completed asks it in its
-// result, under __inquiry at the top level or below data: Asked reads it and the
-// batch that takes the completion opens it. Or it is a task of a workflow, core.ask:
-// its execution runs without a worker and without a slot for as long as the question
-// is open. Either way the inquiry, its message and whatever else the transaction
-// does are committed together, and an execution is asked about once, ever.
+// A question has two sources. A completed execution asks in its result, under __inquiry at the top level or below data:
+// Asked reads it, and the batch that processes the completion opens it. Or it is a task core.ask of a workflow, whose
+// execution runs without a worker and without a slot while the question is open. One transaction saves the inquiry, its
+// message and all else that the caller writes. An execution has at most one question, ever.
 //
 // # Promises
 //
-// An inquiry leaves pending once: an answer, an expiry and a cancellation repeat in
-// their statement that it is pending, and answer and expiry compare its time with
-// the database's clock, so that they exclude each other whatever replica they run
-// on (invariant S16). What follows is written in the same transaction or, if another
-// service has ended the inquiry, by Settle: the execution that only asked ends, and
-// execution.completed is appended, which wakes the workflow. It is drawn once from
-// each inquiry; duplicates of messages find nothing left to do.
+// An inquiry leaves pending once. Answer, expiry and cancellation repeat in their statement that it is pending; answer
+// and expiry compare its time with the database's clock. So they exclude each other on all replicas (invariant S16).
 //
-// While a question is open no slot is held.
+// An ended inquiry is settled once: the execution of a core.ask ends, and execution.completed is appended, which wakes
+// the workflow. This is in the transaction of the end or, if another service has ended the inquiry, in one of Responses
+// or Watch. Duplicate messages find a settled inquiry.
 //
 // # On failure
 //
-// Nothing here waits in memory. A message of another service that was lost is made up
-// for by Watch, which finds ended inquiries that nothing was drawn from; whoever dies
-// between two transactions leaves one of the states that Watch looks for. A question
-// that cannot be asked, because it is malformed, is recorded with the reason and never
-// waited for.
+// No state is in memory. Watch settles ended inquiries whose message was lost. A process that dies between two
+// transactions leaves only states that Watch finds. A malformed question is recorded with the reason and never opened.
 package inquiry
+
+// Status is the status of an inquiry.
+type Status string
+
+// The published statuses.
+const (
+	Pending   Status = "pending"
+	Responded Status = "responded"
+	Expired   Status = "timeout"
+	Cancelled Status = "cancelled"
+)

@@ -23,9 +23,8 @@ func (b *bundle) about(t *testing.T, status attune.Status, change ...func(*testk
 			execution))}
 }
 
-// An inquiry that was made through the API is nobody's task: it stays open whatever
-// its execution does and however it ends, before or after the question, until it is
-// answered or its time is over. The execution stays as it is.
+// An inquiry of the API belongs to no task: it stays open until its answer or its timeout, however and whenever its
+// execution ends. The execution stays as it is.
 func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -31,7 +31,7 @@ func (r *relay) Published(_ int64, messages []outbox.Message) {
 	r.messages = append(r.messages, messages...)
 }
 
-// completions are the executions whose end was told, as often as it was.
+// completions lists the executions of all completion messages, with duplicates.
 func (r *relay) completions(t *testing.T) map[int64]int {
 	t.Helper()
 	r.mu.Lock()

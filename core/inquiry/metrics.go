@@ -6,33 +6,30 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Metrics are the measurements of questions. A nil *Metrics measures nothing.
+// Metrics are the metrics of inquiries. A nil *Metrics measures nothing.
 type Metrics struct {
-	open      *prometheus.GaugeVec // without labels: a number that is not known is not shown
+	open      *prometheus.GaugeVec // without labels, so that Reset hides an unknown number
 	oldest    *prometheus.GaugeVec
 	late      *prometheus.GaugeVec
 	responses prometheus.Counter
 	endings   *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics. A nil registerer gives metrics that nobody
-// collects.
+// NewMetrics registers the metrics, unless registerer is nil.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, nil)
 	}
 	m := &Metrics{
-		open: gauge("attune_inquiries_open", "Questions that wait for an answer."),
-		oldest: gauge("attune_inquiry_oldest_seconds",
-			"Age of the question that has waited for an answer for longest."),
-		late: gauge("attune_inquiries_late",
-			"Open questions that have used up four fifths of the time in which they may be answered."),
+		open:   gauge("attune_inquiries_open", "Open inquiries."),
+		oldest: gauge("attune_inquiry_oldest_seconds", "Age of the oldest open inquiry."),
+		late:   gauge("attune_inquiries_late", "Open inquiries with less than a fifth of their time left."),
 		responses: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "attune_inquiry_responses_total", Help: "Answers that this replica heard of.",
+			Name: "attune_inquiry_responses_total", Help: "Messages about answers that this replica has processed.",
 		}),
 		endings: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_inquiries_ended_total",
-			Help: "Questions that this replica has ended, or found ended without having heard of it, by how they ended.",
+			Help: "Inquiries that this replica has ended, or found ended without a message, by status.",
 		}, []string{"status"}),
 	}
 	for _, status := range []Status{Responded, Expired, Cancelled} {
@@ -53,7 +50,7 @@ func (m *Metrics) count(row store.CountOpenInquiriesRow) {
 	m.late.WithLabelValues().Set(float64(row.Late))
 }
 
-// unknown shows no numbers, since they are not known.
+// unknown hides the numbers of the last count.
 func (m *Metrics) unknown() {
 	if m == nil {
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/message"
@@ -11,34 +12,29 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Statement is one statement for the transaction that a question belongs to. It
-// locks nothing that comes before inquiries, so it goes after whatever writes the
-// executions.
+// Statement is one statement for the transaction of a question. It locks inquiries, so it must follow the statements
+// that write the executions.
 type Statement struct {
 	SQL  string
 	Args []any
 }
 
-// Opening is what a transaction has to write to ask questions. The zero Opening
-// asks none.
+// Opening has the questions that a transaction opens, and the faults that it records. The zero Opening has none.
 type Opening struct {
-	// Questions are to be asked; Faults are those that cannot be.
 	Questions []Question
 	Faults    []Fault
 
-	begins bool // the executions are set running too
+	begins bool // the statements also set the executions running
 }
 
-// Fault is a question that cannot be asked, and why.
+// Fault is a question that cannot be asked.
 type Fault struct {
 	Execution int64
 	Reason    string
 }
 
-// Read finds what completed executions among these ask in their results and were not
-// asked about yet, and prepares it. It reads without locks: if the execution is asked
-// about meanwhile, the statements take their transaction back and the caller reads
-// again.
+// Read prepares the questions in the results of the completed executions that have no inquiry yet. It reads without
+// locks: if an inquiry comes meanwhile, the statements abort their transaction and the caller reads again.
 func Read(ctx context.Context, q *store.Queries, executions []int64) (*Opening, error) {
 	o := &Opening{}
 	if len(executions) == 0 {
@@ -51,7 +47,7 @@ func Read(ctx context.Context, q *store.Queries, executions []int64) (*Opening, 
 	for _, row := range rows {
 		question, err := parse(row.Question)
 		if err != nil {
-			o.Faults = append(o.Faults, Fault{row.ID, err.Error()})
+			o.Faults = append(o.Faults, Fault{Execution: row.ID, Reason: err.Error()})
 			continue
 		}
 		question.Execution = row.ID
@@ -60,9 +56,8 @@ func Read(ctx context.Context, q *store.Queries, executions []int64) (*Opening, 
 	return o, o.prepare(ctx, q)
 }
 
-// Prepare makes the opening of questions whose executions are to be made by the same
-// transaction: those of core.ask. It gives them their numbers, in the order in which
-// they came; a question that is assigned to nobody who exists becomes a fault.
+// Prepare prepares the questions of core.ask executions that the same transaction creates. It assigns ascending ids; a
+// question for an unknown identity becomes a fault.
 func Prepare(ctx context.Context, q *store.Queries, questions []Question) (*Opening, error) {
 	o := &Opening{Questions: questions}
 	return o, o.prepare(ctx, q)
@@ -77,7 +72,7 @@ func (o *Opening) prepare(ctx context.Context, q *store.Queries) error {
 	}
 	ids, err := q.NewInquiryIDs(ctx, int32(len(o.Questions)))
 	if err != nil {
-		return fmt.Errorf("take numbers for %d inquiries: %w", len(o.Questions), err)
+		return fmt.Errorf("allocate ids for %d inquiries: %w", len(o.Questions), err)
 	}
 	for i := range o.Questions {
 		o.Questions[i].ID = ids[i]
@@ -85,7 +80,7 @@ func (o *Opening) prepare(ctx context.Context, q *store.Queries) error {
 	return nil
 }
 
-// checkAssignees leaves out the questions that are for somebody who does not exist.
+// checkAssignees turns questions for unknown identities into faults.
 func (o *Opening) checkAssignees(ctx context.Context, q *store.Queries) error {
 	var wanted []int64
 	for _, question := range o.Questions {
@@ -98,17 +93,13 @@ func (o *Opening) checkAssignees(ctx context.Context, q *store.Queries) error {
 	}
 	known, err := q.KnownIdentities(ctx, wanted)
 	if err != nil {
-		return fmt.Errorf("look for %d identities: %w", len(wanted), err)
-	}
-	there := make(map[int64]bool, len(known))
-	for _, id := range known {
-		there[id] = true
+		return fmt.Errorf("find %d identities: %w", len(wanted), err)
 	}
 	kept := make([]Question, 0, len(o.Questions))
 	for _, question := range o.Questions {
-		if to := question.AssignedTo; to != nil && !there[*to] {
-			o.Faults = append(o.Faults, Fault{question.Execution,
-				fmt.Sprintf("%v: there is no identity %d to assign it to", ErrMalformed, *to)})
+		if to := question.AssignedTo; to != nil && !slices.Contains(known, *to) {
+			o.Faults = append(o.Faults, Fault{Execution: question.Execution,
+				Reason: fmt.Sprintf("%v: there is no identity %d to assign it to", ErrMalformed, *to)})
 			continue
 		}
 		kept = append(kept, question)
@@ -120,28 +111,31 @@ func (o *Opening) checkAssignees(ctx context.Context, q *store.Queries) error {
 // Empty reports whether there is nothing to write.
 func (o *Opening) Empty() bool { return o == nil || len(o.Questions)+len(o.Faults) == 0 }
 
-// Statements are what the transaction has to run: for completions through
-// Batch.Also, or queued in a pipeline.
+// Statements are for the transaction of the questions: through Batch.Also of completions, or queued in a pipeline.
 func (o *Opening) Statements() []Statement {
 	var all []Statement
-	if o.begins && len(o.Questions) > 0 {
-		all = append(all, o.begin())
+	if n := len(o.Questions); o.begins && n > 0 {
+		executions, results := make([]int64, n), make([]string, n)
+		for i, q := range o.Questions {
+			executions[i], results[i] = q.Execution, string(q.Waiting())
+		}
+		all = append(all, Statement{SQL: store.BeginQuestions, Args: []any{executions, results}})
 	}
 	if len(o.Questions) > 0 {
-		all = append(all, Statement{store.OpenInquiries, []any{encode(o.Questions)}})
+		all = append(all, Statement{SQL: store.OpenInquiries, Args: []any{encode(o.Questions)}})
 	}
 	if n := len(o.Faults); n > 0 {
 		executions, reasons := make([]int64, n), make([]string, n)
 		for i, fault := range o.Faults {
 			executions[i], reasons[i] = fault.Execution, fault.Reason
 		}
-		all = append(all, Statement{store.RecordInquiryFaults, []any{executions, reasons}})
+		all = append(all, Statement{SQL: store.RecordInquiryFaults, Args: []any{executions, reasons}})
 	}
 	return all
 }
 
-// Messages tell of the questions: one InquiryCreated each. now is the transaction's
-// moment by the database's clock, source the program that writes.
+// Messages returns an InquiryCreated for each question. now is the time of the transaction by the database's clock,
+// source the source_service.
 func (o *Opening) Messages(now time.Time, source string) ([]outbox.Message, error) {
 	messages := make([]outbox.Message, 0, len(o.Questions))
 	for _, q := range o.Questions {
@@ -153,16 +147,16 @@ func (o *Opening) Messages(now time.Time, source string) ([]outbox.Message, erro
 			at := now.Add(q.Timeout).UTC()
 			payload.TimeoutAt = &at
 		}
-		m, err := compose(message.TypeInquiryCreated, payload, now, source)
+		m, err := outbox.Encode(message.TypeInquiryCreated, payload, now, source)
 		if err != nil {
-			return nil, fmt.Errorf("tell of inquiry %d: %w", q.ID, err)
+			return nil, fmt.Errorf("compose the message of inquiry %d: %w", q.ID, err)
 		}
 		messages = append(messages, m)
 	}
 	return messages, nil
 }
 
-// row is a question as OpenInquiries takes it.
+// row is a question in the JSON of the statement OpenInquiries.
 type row struct {
 	ID         int64           `json:"id"`
 	Execution  int64           `json:"execution"`
@@ -186,16 +180,4 @@ func encode(questions []Question) []byte {
 		return []byte(`[]`) // cannot happen: numbers, texts and JSON that was read
 	}
 	return raw
-}
-
-// compose makes a message as it is put into the outbox.
-func compose[P any](kind string, payload P, at time.Time, source string) (outbox.Message, error) {
-	envelope := message.New(kind, payload, at, source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, err
-	}
-	route, _ := message.RouteOf(kind)
-	return outbox.Message{ID: envelope.MessageID, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind,
-		Body: body}, nil
 }

@@ -52,8 +52,7 @@ func TestAQuestionInAResultIsOpenedOnce(t *testing.T) {
 		id, execution, who, *told.Payload.TimeoutAt), "the row says what the message says")
 }
 
-// A question that cannot be asked is recorded with the reason, once, and nobody
-// waits for it.
+// A question that cannot be asked is recorded once with the reason, and nothing waits for it.
 func TestAQuestionThatCannotBeAskedIsRecorded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -80,7 +79,7 @@ func TestAQuestionThatCannotBeAskedIsRecorded(t *testing.T) {
 		testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE execution = $1 AND status = 'pending'`, fine))
 }
 
-// What failed asks nothing, and nobody is asked for a workflow that has ended.
+// A failed execution asks nothing, and an ended workflow opens no question.
 func TestOnlyWhatCompletedForALiveWorkflowAsks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -143,8 +142,8 @@ func TestSearchesGoByTheirIndexes(t *testing.T) {
 	}
 }
 
-// A repetition of a core.ask asks again, as its task did, and takes no slot; whoever
-// comes second reads again.
+// A retry of a core.ask asks again, as its task did, and holds no slot. The second of two concurrent batches reads
+// again.
 func TestAnExecutionThatAsksToRunBeginsToAsk(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -8,52 +8,50 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/nearest"
+	"github.com/attune-go/attune/core/schema"
 )
 
 // Action is the action of tasks that only ask.
 const Action = "core.ask"
 
-// DefaultPrompt is what core.ask asks when its task does not say.
+// DefaultPrompt is the prompt of a core.ask without one.
 const DefaultPrompt = "A response is required to go on"
 
-// The keys of results that are about questions.
+// The keys of results about questions.
 const (
-	// KeyAsk is under which a result asks.
+	// KeyAsk has the question of a result.
 	KeyAsk = "__inquiry"
-	// KeyID is the inquiry from which the result of a core.ask comes.
+	// KeyID has the id of the inquiry in the result of a core.ask.
 	KeyID = "__inquiry_id"
-	// KeyResponse is under which it has what was answered.
+	// KeyResponse has the answer in the result of a core.ask.
 	KeyResponse = "response"
 )
 
-// maxTimeout bounds how long a question may be open.
 const maxTimeout = 10 * 365 * 24 * time.Hour
 
-// Question is what a person is to be asked.
+// Question is a question to a person.
 type Question struct {
-	// ID is the inquiry's, from Reserve; Execution is about which is asked.
-	ID        int64
+	ID        int64 // of the inquiry, assigned by Prepare
 	Execution int64
 	Prompt    string
-	// Schema is what the response must look like; nil takes any.
+	// Schema is the schema of the response; nil allows any.
 	Schema json.RawMessage
-	// AssignedTo is the identity that is to answer; nil is anybody.
+	// AssignedTo is the only identity that may answer; nil allows any.
 	AssignedTo *int64
-	// Timeout is for how long it may be answered; 0 is for ever.
+	// Timeout expires the inquiry; 0 is for ever.
 	Timeout time.Duration
 }
 
-// ErrMalformed says that a question cannot be asked as it was written.
+// ErrMalformed means that a question cannot be asked.
 var ErrMalformed = errors.New("the question is malformed")
 
-// Asked reads the question that the result of a completed execution asks: the object
-// under __inquiry at the top level or, since workers put what an action printed below
-// data, there. asked is false if there is none; a question that cannot be read is an
-// error that is ErrMalformed and says why.
+// Asked reads the question in the result of a completed execution: the object under __inquiry at the top level or below
+// data, where workers put the output of actions. An unreadable question is an ErrMalformed.
 func Asked(result json.RawMessage) (q Question, asked bool, err error) {
 	fields, ok := object(result)
 	if !ok {
@@ -71,11 +69,11 @@ func Asked(result json.RawMessage) (q Question, asked bool, err error) {
 	return q, true, err
 }
 
-// parameters are those that core.ask has; the last one is said by its task.
+// parameters are those of core.ask; the last one is set by its task.
 var parameters = []string{"prompt", "response_schema", "assigned_to", "timeout_seconds"}
 
-// Inherited leaves of parameters that a task passes on as they are those that core.ask
-// has: they were not written for it.
+// Inherited keeps the parameters of core.ask of a task that passes its own parameters on unchanged. The others were not
+// written for it, so they are no mistakes.
 func Inherited(config json.RawMessage) json.RawMessage {
 	fields, ok := object(config)
 	if !ok {
@@ -84,13 +82,12 @@ func Inherited(config json.RawMessage) json.RawMessage {
 	maps.DeleteFunc(fields, func(name string, _ json.RawMessage) bool { return !slices.Contains(parameters, name) })
 	raw, err := json.Marshal(fields)
 	if err != nil {
-		return config // cannot happen: it was read from JSON
+		return config // cannot happen: the fields come from JSON
 	}
 	return raw
 }
 
-// strict refuses parameters that core.ask has not, and a schema of which some would be
-// passed over: whoever wrote them meant something.
+// strict refuses unknown parameters, and a schema with unknown keywords, which would check less than it says.
 func strict(fields map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if slices.Contains(parameters, name) {
@@ -102,15 +99,16 @@ func strict(fields map[string]json.RawMessage) error {
 		}
 		return fmt.Errorf("%w: %s has no parameter %s: %s", ErrMalformed, Action, name, text)
 	}
-	if ignored := passedOver(fields["response_schema"]); len(ignored) > 0 {
-		return fmt.Errorf("%w: response_schema: %s", ErrMalformed, strings.Join(ignored, "; "))
+	if raw := fields["response_schema"]; !none(raw) {
+		if s, err := schema.Parse(raw); err == nil && len(s.Ignored()) > 0 { // fromFields reports err
+			return fmt.Errorf("%w: response_schema: %s", ErrMalformed, strings.Join(s.Ignored(), "; "))
+		}
 	}
 	return nil
 }
 
-// FromConfig makes the question of a core.ask from the parameters of its execution.
-// timeout is that of its task, 0 if it has none. A parameter that core.ask has not is
-// refused, and so is a schema with something in it that is not understood.
+// FromConfig makes the question of a core.ask from the parameters of its execution. timeout is that of its task, 0 for
+// none. Unknown parameters and unknown keywords of the schema are refused.
 func FromConfig(given json.RawMessage, timeout time.Duration) (Question, error) {
 	if none(given) {
 		given = json.RawMessage(`{}`)
@@ -122,9 +120,9 @@ func FromConfig(given json.RawMessage, timeout time.Duration) (Question, error) 
 	if err := strict(fields); err != nil {
 		return Question{}, err
 	}
-	delete(fields, "timeout_seconds") // the task says it
+	delete(fields, "timeout_seconds") // that of the task counts
 	if none(fields["prompt"]) {
-		fields["prompt"] = quoted(DefaultPrompt)
+		fields["prompt"] = json.RawMessage(strconv.Quote(DefaultPrompt))
 	}
 	q, err := fromFields(fields)
 	if err != nil {
@@ -156,7 +154,10 @@ func fromFields(fields map[string]json.RawMessage) (q Question, err error) {
 	}
 	if raw := fields["response_schema"]; !none(raw) {
 		q.Schema = raw
-		if err := checkSchema(raw); err != nil {
+		if _, ok := object(raw); !ok {
+			return q, fmt.Errorf("%w: response_schema: it must be an object", ErrMalformed)
+		}
+		if _, err := schema.Parse(raw); err != nil {
 			return q, fmt.Errorf("%w: response_schema: %w", ErrMalformed, err)
 		}
 	}
@@ -178,8 +179,7 @@ func fromFields(fields map[string]json.RawMessage) (q Question, err error) {
 	return q, nil
 }
 
-// whole reads a whole number, also one written like 60.0 or, as templates leave
-// them, like "60".
+// whole reads a whole number, also like 60.0 or, as templates write it, like "60".
 func whole(raw json.RawMessage) (int64, bool) {
 	text := strings.Trim(string(bytes.TrimSpace(raw)), `"`)
 	var n float64
@@ -189,7 +189,6 @@ func whole(raw json.RawMessage) (int64, bool) {
 	return int64(n), true
 }
 
-// object reads the fields of a JSON object.
 func object(raw json.RawMessage) (map[string]json.RawMessage, bool) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || raw[0] != '{' {
@@ -202,12 +201,4 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, bool) {
 func none(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) == 0 || string(raw) == "null"
-}
-
-func quoted(text string) json.RawMessage {
-	raw, err := json.Marshal(text)
-	if err != nil {
-		return json.RawMessage(`""`) // cannot happen
-	}
-	return raw
 }

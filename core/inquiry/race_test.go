@@ -127,10 +127,9 @@ func (b *bundle) look(t *testing.T) error {
 	return w.LastError()
 }
 
-// S16 and S13 in a storm: two replicas that look, people who answer, operators who
-// cancel and a service that answers without looking, all at the same questions whose
-// time ends meanwhile. Each has one end, and its execution the same, told once at
-// least and never two ways.
+// S16 and S13 under load: two replicas, answering people, cancelling operators and a service that answers without a
+// check work on the same expiring questions. Each question has one end, its execution has the same, and all its
+// messages agree.
 func TestS16InAStorm(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -16,18 +16,18 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Bounds of what the consumer of answers has in hand.
+// Bounds of the consumer of answers.
 const (
 	MaxBatch = 100
 	Prefetch = 200
 )
 
-// Consumer is where answers come from; *broker.Consumer is one.
+// Consumer delivers answers; *broker.Consumer is one.
 type Consumer interface {
 	Batches() <-chan *broker.Batch
 }
 
-// Deps is what Responses is given.
+// Deps are the dependencies of Responses.
 type Deps struct {
 	Store    *store.Store
 	Consumer Consumer
@@ -36,17 +36,15 @@ type Deps struct {
 	Metrics  *Metrics // may be nil
 	// Source is the source_service of messages. Default "attune-executor".
 	Source string
-	// Gate holds the service while the installation is at fault. Nil holds it alone.
+	// Gate pauses the service during a fault of the installation. Without it only this service pauses.
 	Gate *gate.Gate
-	// Keys seal the secrets of the answers. Without a key these stay in the clear.
+	// Keys seal the secrets of the answers. Without a key the answers stay as they are.
 	Keys secret.Keyring
 }
 
-// Responses takes InquiryResponded, which whoever took an answer sends after the row
-// says so, and draws what follows. The row decides: an answer that it does not have is
-// not taken from the message, and one that was drawn from already is left. A message
-// that cannot be read, or names an inquiry that does not exist, is dead-lettered. It is
-// a supervise.Service.
+// Responses consumes InquiryResponded and settles the inquiries. Other services send it after they have stored the
+// answer. The row decides, not the message: settled inquiries and rows without an answer stay as they are. A message
+// that is malformed or names an unknown inquiry is dead-lettered. It is a supervise.Service.
 type Responses struct {
 	supervise.Base
 
@@ -71,8 +69,7 @@ func (r *Responses) run(ctx context.Context) {
 			return
 		case batch := <-r.deps.Consumer.Batches():
 			if err := r.handle(ctx, batch); err != nil {
-				// Only the end of the engine leaves answers undecided here: what is not
-				// acknowledged is delivered again.
+				// Only the stop of the engine ends here: the broker delivers unacknowledged messages again.
 				r.deps.Logger.DebugContext(ctx, "Answers return to their queue", "error", err)
 				return
 			}
@@ -80,16 +77,16 @@ func (r *Responses) run(ctx context.Context) {
 	}
 }
 
-// heard is an answer that a message tells of.
-type heard struct {
+// announced is the answer of one message.
+type announced struct {
 	delivery *broker.Delivery
 	inquiry  int64
 	by       *int64
 }
 
-// handle settles what a batch tells of and acknowledges it.
+// handle settles the answers of a batch and acknowledges it.
 func (r *Responses) handle(ctx context.Context, batch *broker.Batch) error {
-	var all []heard
+	var all []announced
 	for i := range batch.Deliveries {
 		d := &batch.Deliveries[i]
 		envelope, err := message.Decode[message.InquiryResponded](d.Body)
@@ -97,26 +94,25 @@ func (r *Responses) handle(ctx context.Context, batch *broker.Batch) error {
 			r.deadLetter(ctx, d, err)
 			continue
 		}
-		all = append(all, heard{d, envelope.Payload.InquiryID, envelope.Payload.RespondedBy})
+		all = append(all,
+			announced{delivery: d, inquiry: envelope.Payload.InquiryID, by: envelope.Payload.RespondedBy})
 	}
 	if err := r.settle(ctx, all); err != nil {
 		return err
 	}
 	if err := batch.Ack(); err != nil {
-		// The connection is gone; the messages come again and find nothing to do.
-		r.deps.Logger.DebugContext(ctx, "Answers could not be acknowledged and come again", "error", err)
+		// The connection is gone; the broker delivers the messages again, and their inquiries are settled.
+		r.deps.Logger.DebugContext(ctx, "Answers not acknowledged, the broker delivers them again", "error", err)
 	}
 	return nil
 }
 
-// maxFailures is how often the database may refuse a batch before its messages are
-// suspected.
+// maxFailures is how often the database may refuse a batch before its messages are tried one by one.
 const maxFailures = 5
 
-// settle settles what messages tell of, waiting out a database that is away. What it
-// refuses is tried message by message, and dead-lettered in the end. It returns an
-// error only when the engine stops.
-func (r *Responses) settle(ctx context.Context, all []heard) error {
+// settle settles the inquiries of messages and waits while the database is unreachable. A refused batch is tried
+// message by message, and a refused message is dead-lettered. It returns an error only when the engine stops.
+func (r *Responses) settle(ctx context.Context, all []announced) error {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 200*time.Millisecond, 15*time.Second
 	for failures := 0; len(all) > 0; {
@@ -147,7 +143,7 @@ func (r *Responses) settle(ctx context.Context, all []heard) error {
 			return nil
 		}
 		pause := pauses.NextBackOff()
-		r.deps.Logger.WarnContext(ctx, "Answers could not be taken and are kept", "answers", len(all), "pause", pause,
+		r.deps.Logger.WarnContext(ctx, "Answers not processed, retrying", "answers", len(all), "pause", pause,
 			"error", err)
 		if !supervise.Sleep(ctx, pause) {
 			return context.Cause(ctx)
@@ -156,15 +152,14 @@ func (r *Responses) settle(ctx context.Context, all []heard) error {
 	return nil
 }
 
-// once settles everything in one transaction and dead-letters what there is no
-// inquiry for.
-func (r *Responses) once(ctx context.Context, all []heard) error {
+// once settles all in one transaction and dead-letters messages of unknown inquiries.
+func (r *Responses) once(ctx context.Context, all []announced) error {
 	ids := make([]int64, 0, len(all))
-	var told, identities []int64
+	var named, identities []int64
 	for _, h := range all {
 		ids = append(ids, h.inquiry)
 		if h.by != nil {
-			told, identities = append(told, h.inquiry), append(identities, *h.by)
+			named, identities = append(named, h.inquiry), append(identities, *h.by)
 		}
 	}
 	known := map[int64]bool{}
@@ -183,9 +178,9 @@ func (r *Responses) once(ctx context.Context, all []heard) error {
 		if err := lockExecutions(ctx, tx, executions); err != nil {
 			return err
 		}
-		if len(told) > 0 {
-			if err := tx.NoteResponders(ctx, told, identities); err != nil {
-				return fmt.Errorf("note who answered %d inquiries: %w", len(told), err)
+		if len(named) > 0 {
+			if err := tx.NoteResponders(ctx, named, identities); err != nil {
+				return fmt.Errorf("record the responders of %d inquiries: %w", len(named), err)
 			}
 		}
 		done, err := settle(ctx, tx, ids, r.deps.Source, r.deps.Keys)
@@ -210,7 +205,6 @@ func (r *Responses) once(ctx context.Context, all []heard) error {
 
 const settleTimeout = 30 * time.Second
 
-// deadLetter gives a message up.
 func (r *Responses) deadLetter(ctx context.Context, d *broker.Delivery, reason error) {
 	r.deps.Logger.WarnContext(ctx, "Answer dead-lettered", "message_id", d.MessageID, "reason", reason)
 	d.GiveUp(ctx, reason, 1)

@@ -69,9 +69,8 @@ func responded(t *testing.T, a asked, by *int64) []byte {
 	return body
 }
 
-// L1, S14: the answer that another service took is drawn from once, however often and
-// to whichever replica it is told; the row decides what was answered. What cannot be
-// read, or names no inquiry, is dead-lettered and holds up nobody.
+// L1, S14: an answer of another service is settled once, however many messages come to any replicas; the row has the
+// answer. A message that is malformed or names no inquiry is dead-lettered and blocks no other.
 func TestAnswersOfAnotherServiceAreTaken(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -3,51 +3,25 @@ package inquiry
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 )
 
-// checkSchema refuses what cannot be a schema of responses.
-func checkSchema(raw json.RawMessage) error {
-	if _, ok := object(raw); !ok {
-		return errors.New("it must be an object")
-	}
-	_, err := schema.Parse(raw)
-	return err
-}
-
-// passedOver lists what a schema says that is not understood, so that anything would be
-// taken there.
-func passedOver(raw json.RawMessage) []string {
-	if none(raw) {
-		return nil
-	}
-	s, err := schema.Parse(raw)
-	if err != nil {
-		return nil // that is said already
-	}
-	return s.Ignored()
-}
-
-// response is an answer that was read.
+// response is a decoded answer.
 type response struct {
-	value any // numbers keep their digits
-	// public is what people see: secrets are markers in it. sealed are these.
-	public json.RawMessage
+	value  any             // numbers keep their digits
+	public json.RawMessage // has markers in place of the sealed secrets
 	sealed []secret.Sealed
 }
 
-// mistakes reads a response and lists all reasons why it cannot be taken: what no
-// database takes, and what the schema does not allow. A schema that cannot be read
-// allows everything: whoever wrote the row did not check it, and nobody could ever
-// answer.
+// mistakes decodes a response and lists all its mistakes: values that the database refuses, and contradictions to the
+// schema. A malformed schema allows everything, since otherwise no answer would ever fit.
 func mistakes(form, raw json.RawMessage) (*response, []string) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, []string{"there is no answer"}
@@ -56,16 +30,14 @@ func mistakes(form, raw json.RawMessage) (*response, []string) {
 		return nil, []string{fmt.Sprintf("it is larger than %d bytes", MaxResponse)}
 	}
 	var number any
-	if json.Unmarshal(raw, &number) != nil { // also of a number that is too large for any
+	if json.Unmarshal(raw, &number) != nil { // refuses also a number that overflows
 		return nil, []string{"it is not JSON"}
 	}
 	if err := bounds.JSON("response", raw); err != nil {
 		return nil, []string{err.Error()}
 	}
 	r := &response{public: raw}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	if err := decoder.Decode(&r.value); err != nil && !errors.Is(err, io.EOF) {
+	if err := exactjson.Decode(raw, &r.value); err != nil {
 		return nil, []string{"it is not JSON"}
 	}
 	var found []string
@@ -84,15 +56,15 @@ func mistakes(form, raw json.RawMessage) (*response, []string) {
 	return r, found
 }
 
-// seal takes the secrets out of a response, as its schema marks them. They belong to
-// the result of the execution, in which the response is under its own key.
+// seal moves the secrets that the schema marks out of a response. Their paths are those in the result of the execution,
+// which has the response under KeyResponse.
 func (r *response) seal(form json.RawMessage, keys secret.Keyring) error {
 	if none(form) {
 		return nil
 	}
 	s, err := schema.Parse(form)
 	if err != nil || !s.HasSecrets() {
-		return nil //nolint:nilerr // a schema that cannot be read marks nothing
+		return nil //nolint:nilerr // a malformed schema marks no secrets
 	}
 	public, taken := secret.Take(r.value, s.SecretPaths(r.value))
 	if len(taken) == 0 {

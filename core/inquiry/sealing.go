@@ -1,26 +1,23 @@
 package inquiry
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 )
 
-// sealed are answers with markers in place of their secrets: the answer of inquiries[i]
-// is responses[i].
+// sealed are answers with markers in place of their secrets: responses[i] answers inquiries[i].
 type sealed struct {
 	inquiries []int64
 	responses []string
 }
 
-// sealAnswers seals the secrets of answers that another service has written as they
-// were given, and from which nothing was drawn yet. It locks the inquiries, so that no
-// answer comes between this and what is drawn from it. Without a key answers stay as
-// they are: they were taken already, and somebody waits for them.
+// sealAnswers seals the secrets of unsettled answers, which another service has stored in the clear. It locks the
+// inquiries, so that no answer comes before they are settled. Without a key the answers stay as they are, since they
+// are accepted already.
 func sealAnswers(ctx context.Context, tx *store.Tx, ids []int64, keys secret.Keyring) (sealed, error) {
 	done := sealed{inquiries: []int64{}, responses: []string{}}
 	if !keys.Ready() {
@@ -35,8 +32,11 @@ func sealAnswers(ctx context.Context, tx *store.Tx, ids []int64, keys secret.Key
 		if !row.Marked {
 			continue
 		}
-		given, err := sealRow(row, keys)
-		if err != nil {
+		given := &response{public: row.Response}
+		if err := exactjson.Decode(row.Response, &given.value); err != nil {
+			return done, fmt.Errorf("read the answer to inquiry %d: %w", row.ID, err)
+		}
+		if err := given.seal(row.ResponseSchema, keys); err != nil {
 			return done, fmt.Errorf("seal the answer to inquiry %d: %w", row.ID, err)
 		}
 		if len(given.sealed) == 0 {
@@ -54,14 +54,4 @@ func sealAnswers(ctx context.Context, tx *store.Tx, ids []int64, keys secret.Key
 		return done, fmt.Errorf("store the secrets of %d answers: %w", len(done.inquiries), err)
 	}
 	return done, nil
-}
-
-func sealRow(row store.LockUnsettledInquiriesRow, keys secret.Keyring) (*response, error) {
-	given := &response{public: row.Response}
-	decoder := json.NewDecoder(bytes.NewReader(row.Response))
-	decoder.UseNumber()
-	if err := decoder.Decode(&given.value); err != nil {
-		return nil, fmt.Errorf("read it: %w", err)
-	}
-	return given, given.seal(row.ResponseSchema, keys)
 }

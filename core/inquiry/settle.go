@@ -12,12 +12,11 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Relay publishes what a committed transaction has put into the outbox.
+// Relay publishes the messages that a committed transaction has put into the outbox.
 type Relay = outbox.Publishing
 
-// lockAnswered locks the execution of an inquiry, before anything of the inquiry is
-// locked, and the workflows above it. It returns which of them has ended or shall stop,
-// so that nothing waits for an answer any more, or nothing.
+// lockAnswered locks the workflows above the execution of an inquiry, then the execution; the caller locks the inquiry
+// after them. stopped names one that has ended or is being cancelled, so that nothing waits for the answer.
 func lockAnswered(ctx context.Context, tx *store.Tx, inquiry int64) (stopped string, err error) {
 	rows, err := tx.InquiryExecutions(ctx, []int64{inquiry})
 	if err != nil {
@@ -35,26 +34,23 @@ func lockAnswered(ctx context.Context, tx *store.Tx, inquiry int64) (stopped str
 	}
 	above, err := tx.StoppedAboveAsking(ctx, execution)
 	if err != nil {
-		return "", fmt.Errorf("look for what waits for execution %d: %w", execution, err)
+		return "", fmt.Errorf("read the workflows above execution %d: %w", execution, err)
 	}
 	if len(above) == 0 {
 		return "", nil
 	}
-	return stopText(above[0]), nil
-}
-
-func stopText(row store.StoppedAboveAskingRow) string {
+	row := above[0]
 	what := fmt.Sprintf("execution %d", row.ID)
 	if row.Height > 0 {
 		what = fmt.Sprintf("workflow %d above it", row.ID)
 	}
 	switch {
 	case !row.Status.Terminal():
-		return what + " is being cancelled"
+		return what + " is being cancelled", nil
 	case row.Status == attune.StatusCancelled:
-		return what + " was cancelled"
+		return what + " was cancelled", nil
 	default:
-		return fmt.Sprintf("%s has ended (%s)", what, row.Status)
+		return fmt.Sprintf("%s has ended (%s)", what, row.Status), nil
 	}
 }
 
@@ -68,17 +64,15 @@ func lockExecutions(ctx context.Context, tx *store.Tx, executions []int64) error
 	return nil
 }
 
-// settled is what was drawn from inquiries that have ended.
+// settled are the newly settled inquiries and the messages for the outbox.
 type settled struct {
 	inquiries []store.SettleInquiriesRow
 	messages  []outbox.Message
 }
 
-// settle draws what follows from those of the inquiries that have ended and were not
-// drawn from. Executions that only asked end, and that is told; of those that completed
-// before, with a question in their result, it is told again, so that the workflow that
-// waits looks again. What ended in another way was told by whoever ended it. What
-// answers hold of secrets is sealed with keys. The executions are locked.
+// settle settles the ended inquiries among ids that are not settled yet, and seals the secrets of their answers. The
+// executions must be locked. Executions of core.ask end. For them, and for completed executions, execution.completed is
+// sent, for the latter once more, so that a waiting workflow advances.
 func settle(ctx context.Context, tx *store.Tx, ids []int64, source string, keys secret.Keyring) (*settled, error) {
 	answers, err := sealAnswers(ctx, tx, ids, keys)
 	if err != nil {
@@ -101,39 +95,29 @@ func settle(ctx context.Context, tx *store.Tx, ids []int64, source string, keys 
 	}
 	outcomes, err := tx.ReadOutcomes(ctx, executions)
 	if err != nil {
-		return nil, fmt.Errorf("read how %d executions ended: %w", len(executions), err)
+		return nil, fmt.Errorf("read the results of %d executions: %w", len(executions), err)
 	}
 	for _, o := range outcomes {
 		if o.Status != attune.StatusCompleted && !slices.Contains(ended.Rows(), o.ID) {
 			continue
 		}
-		m, err := completed(o, source)
+		payload := message.ExecutionCompleted{
+			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), Result: o.Result,
+			CompletedAt: o.FinishedAt.UTC(),
+		}
+		if o.Action != nil {
+			payload.ActionID = *o.Action
+		}
+		m, err := outbox.Encode(message.TypeExecutionCompleted, payload, o.FinishedAt, source)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("compose the completion of execution %d: %w", o.ID, err)
 		}
 		s.messages = append(s.messages, m)
 	}
 	return s, nil
 }
 
-// completed announces the end of an execution.
-func completed(o store.ReadOutcomesRow, source string) (outbox.Message, error) {
-	payload := message.ExecutionCompleted{
-		ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), Result: o.Result,
-		CompletedAt: o.FinishedAt.UTC(),
-	}
-	if o.Action != nil {
-		payload.ActionID = *o.Action
-	}
-	m, err := compose(message.TypeExecutionCompleted, payload, o.FinishedAt, source)
-	if err != nil {
-		return m, fmt.Errorf("tell of the end of execution %d: %w", o.ID, err)
-	}
-	return m, nil
-}
-
-// publish appends messages to the outbox of the transaction and hands them to the
-// relay after its commit.
+// publish appends messages to the outbox of the transaction; the relay gets them after the commit.
 func publish(ctx context.Context, tx *store.Tx, relay Relay, messages []outbox.Message) error {
 	if len(messages) == 0 {
 		return nil

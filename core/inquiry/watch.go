@@ -1,6 +1,7 @@
 package inquiry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,39 +13,23 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// loopName is the name of the loop, and of the lock by which one replica at a time
-// runs it.
+// loopName is the name of the loop and of its lock, which one replica at a time holds.
 const loopName = "inquiries"
 
-// WatchConfig is what the watch over open questions depends on.
+// WatchConfig configures Watch.
 type WatchConfig struct {
-	// Interval between looks. Default 1 s.
+	// Interval between two passes. Default 1 s.
 	Interval time.Duration
-	// Page is how many inquiries one transaction is about. Default 200.
+	// Page is the number of inquiries in one transaction. Default 200.
 	Page int
 	// Source is the source_service of messages. Default "attune-executor".
 	Source string
-	// Keys seal the secrets of answers that another service has taken. Without a key
-	// these stay in the clear.
+	// Keys seal the secrets of answers that another service has stored. Without a key the answers stay as they are.
 	Keys secret.Keyring
 }
 
-func (c WatchConfig) withDefaults() WatchConfig {
-	if c.Interval <= 0 {
-		c.Interval = time.Second
-	}
-	if c.Page <= 0 {
-		c.Page = 200
-	}
-	if c.Source == "" {
-		c.Source = "attune-executor"
-	}
-	return c
-}
-
-// Watch ends what nobody answered in time, and what nobody waits for any more, and
-// draws what follows from inquiries that another service has ended and whose message
-// was lost. Every replica may look; one at a time does.
+// Watch expires unanswered inquiries, cancels inquiries for whose answer nothing waits, and settles inquiries that
+// another service has ended and whose message was lost. One replica at a time does this.
 type Watch struct {
 	*supervise.Loop
 
@@ -53,14 +38,16 @@ type Watch struct {
 	relay   Relay
 	logger  *slog.Logger
 	metrics *Metrics
-	after   int64 // where the next window of pending inquiries begins
+	after   int64 // the last inquiry of the window of strays, 0 to begin again
 	counted time.Time
 }
 
-// NewWatch makes the loop. relay and metrics may be nil.
+// NewWatch creates the loop. relay and metrics may be nil.
 func NewWatch(cfg WatchConfig, st *store.Store, relay Relay, logger *slog.Logger, metrics *Metrics,
 	loops *supervise.Metrics) *Watch {
-	w := &Watch{cfg: cfg.withDefaults(), store: st, relay: relay, logger: logger, metrics: metrics}
+	cfg.Interval, cfg.Page = cmp.Or(cfg.Interval, time.Second), cmp.Or(cfg.Page, 200)
+	cfg.Source = cmp.Or(cfg.Source, "attune-executor")
+	w := &Watch{cfg: cfg, store: st, relay: relay, logger: logger, metrics: metrics}
 	w.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: loopName, Interval: w.cfg.Interval, Timeout: 30 * time.Second, Jitter: 0.1, MaxBackoff: 5 * time.Second,
 		Tick: w.tick, Logger: logger, Metrics: loops,
@@ -68,12 +55,12 @@ func NewWatch(cfg WatchConfig, st *store.Store, relay Relay, logger *slog.Logger
 	return w
 }
 
-// tick looks for everything there is to do, a page and a transaction at a time.
+// tick runs all passes, a page and a transaction at a time.
 func (w *Watch) tick(ctx context.Context) error {
 	for _, pass := range []pass{
-		{"expire", w.expired, (*store.Queries).ExpireInquiries},
-		{"settle", w.unsettled, nil},
-		{"cancel", w.strays, (*store.Queries).CancelInquiries},
+		{name: "expire", find: w.expired, end: (*store.Queries).ExpireInquiries},
+		{name: "settle", find: w.unsettled},
+		{name: "cancel", find: w.strays, end: (*store.Queries).CancelInquiries},
 	} {
 		for {
 			full, err := w.page(ctx, pass)
@@ -88,17 +75,16 @@ func (w *Watch) tick(ctx context.Context) error {
 	return w.count(ctx)
 }
 
-// pass is one kind of thing to look for.
+// pass finds, ends and settles inquiries.
 type pass struct {
 	name string
-	// find returns inquiries, and whether there may be more of them at once.
+	// find returns one page; full says that another one may follow.
 	find func(ctx context.Context, tx *store.Tx) (ids, executions []int64, full bool, err error)
-	// end ends those of them that are pending; nil if they have ended.
+	// end ends the pending ones; nil if all have ended.
 	end func(q *store.Queries, ctx context.Context, ids []int64) error
 }
 
-// page deals with one page in one transaction. Somebody else who looks has the lock;
-// then there is nothing to do here.
+// page processes one page in one transaction. It does nothing while another replica has the lock.
 func (w *Watch) page(ctx context.Context, pass pass) (full bool, err error) {
 	var done *settled
 	err = w.store.Tx(ctx, pass.name+" inquiries", func(ctx context.Context, tx *store.Tx) error {
@@ -135,14 +121,14 @@ func (w *Watch) page(ctx context.Context, pass pass) (full bool, err error) {
 	if len(done.inquiries) > 0 {
 		crashpoint.Reach("inquiry:committed")
 	}
-	w.tell(ctx, done.inquiries)
+	w.record(ctx, done.inquiries)
 	return full, nil
 }
 
 func (w *Watch) expired(ctx context.Context, tx *store.Tx) (ids, executions []int64, full bool, err error) {
 	rows, err := tx.FindExpiredInquiries(ctx, int32(w.cfg.Page))
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("find inquiries whose time is over: %w", err)
+		return nil, nil, false, fmt.Errorf("find expired inquiries: %w", err)
 	}
 	for _, row := range rows {
 		ids, executions = append(ids, row.ID), append(executions, row.Execution)
@@ -153,7 +139,7 @@ func (w *Watch) expired(ctx context.Context, tx *store.Tx) (ids, executions []in
 func (w *Watch) unsettled(ctx context.Context, tx *store.Tx) (ids, executions []int64, full bool, err error) {
 	rows, err := tx.FindUnsettledInquiries(ctx, int32(w.cfg.Page))
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("find inquiries that nothing was drawn from: %w", err)
+		return nil, nil, false, fmt.Errorf("find unsettled inquiries: %w", err)
 	}
 	for _, row := range rows {
 		ids, executions = append(ids, row.ID), append(executions, row.Execution)
@@ -161,12 +147,11 @@ func (w *Watch) unsettled(ctx context.Context, tx *store.Tx) (ids, executions []
 	return ids, executions, len(rows) == w.cfg.Page, nil
 }
 
-// strays looks at one window of open questions a tick, so that a great many of them
-// cost no more than a few.
+// strays reads one window of open inquiries a tick, so that its cost does not grow with their number.
 func (w *Watch) strays(ctx context.Context, tx *store.Tx) (ids, executions []int64, full bool, err error) {
 	window, err := tx.FindStrayInquiries(ctx, Action, w.after, int32(w.cfg.Page))
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("find inquiries that nobody waits for: %w", err)
+		return nil, nil, false, fmt.Errorf("find inquiries for whose answer nothing waits: %w", err)
 	}
 	next := window.Last
 	if int(window.Scanned) < w.cfg.Page {
@@ -186,30 +171,21 @@ func (w *Watch) strays(ctx context.Context, tx *store.Tx) (ids, executions []int
 	return ids, executions, false, nil
 }
 
-// tell says what has become of inquiries.
-func (w *Watch) tell(ctx context.Context, ended []store.SettleInquiriesRow) {
+// record counts and logs the settled inquiries.
+func (w *Watch) record(ctx context.Context, ended []store.SettleInquiriesRow) {
 	for _, row := range ended {
-		status := Status(row.Status)
-		w.metrics.ended(status)
-		text := "Inquiry of which nobody waits for the answer was cancelled"
-		switch status {
-		case Expired:
-			text = "Inquiry was not answered in time"
-		case Responded:
-			text = "Answer whose message was not heard of is taken"
-		}
-		w.logger.InfoContext(ctx, text, "inquiry_id", row.ID, "execution_id",
-			row.Execution) //nolint:sloglint // one of three
+		w.metrics.ended(Status(row.Status))
+		w.logger.InfoContext(ctx, "Inquiry settled", "inquiry_id", row.ID, "execution_id", row.Execution, "status",
+			row.Status)
 	}
 }
 
-// countEvery is how often the open inquiries are counted.
 const (
 	countEvery = 5 * time.Second
 	countBound = 100_000
 )
 
-// count measures what is open.
+// count measures the open inquiries, every countEvery and up to countBound.
 func (w *Watch) count(ctx context.Context) error {
 	if w.metrics == nil || time.Since(w.counted) < countEvery {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What nobody answers in time ends as published, with the task marked, once, with
-// two replicas looking; what has time left, or has no limit, stays open.
+// An inquiry without an answer in time expires once on two replicas, as published, with its task marked. Inquiries with
+// time left or without a timeout stay open.
 func TestWhatNobodyAnswersInTimeEnds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -64,8 +64,8 @@ func TestWhatAnotherServiceHasEndedIsSettled(t *testing.T) {
 		wakes.execution: 1}, b.relay.completions(t))
 }
 
-// Questions that nobody waits for any more are cancelled, so that nobody answers
-// them; those of a live workflow, or of nobody's, stay.
+// Questions whose workflow has ended are cancelled, so that no person answers them. Questions of a live workflow, or of
+// no task, stay open.
 func TestQuestionsThatNobodyWaitsForAreCancelled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -90,7 +90,7 @@ func (b *bundle) ended(t *testing.T, execution int64, status string) {
 	testkit.Exec(t, b.store, `UPDATE execution SET status = $2::execution_status_enum WHERE id = $1`, execution, status)
 }
 
-// L1: a thousand questions whose time ends at once are all ended, each told once.
+// L1: a thousand questions that expire at once all end, each with one message.
 func TestAThousandQuestionsEndAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -137,7 +137,7 @@ func TestRepetitionSaysWhatFollows(t *testing.T) {
 	b.Fail(t, id, `{}`)
 	require.True(t, ask(id).Expected, "its own limit goes before that of its action")
 	testkit.Exec(t, b.Store, `insert into execution_cancel (execution) values ($1)`, id)
-	require.Equal(t, "somebody asked for its end", ask(id).Why)
+	require.Equal(t, "its cancellation was requested", ask(id).Why)
 
 	task := testkit.Execution(t, b.Store, once,
 		func(e *testkit.ExecutionRow) { e.WorkflowTask = map[string]string{"task_name": "a"} }).ID

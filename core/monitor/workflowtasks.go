@@ -132,7 +132,7 @@ func (d *WorkflowDetail) span() {
 // task is where a task is, with what its children have come to.
 func (d *WorkflowDetail) task(t *workflow.Task, row *store.ViewWorkflowTasksRow) WorkflowTask {
 	state := d.states[t.Name]
-	task := WorkflowTask{Name: t.Name, Type: string(t.Kind), Action: t.Action, Says: workflow.Words(t, state)}
+	task := WorkflowTask{Name: t.Name, Type: string(t.Kind), Action: t.Action, Says: workflow.StatusText(t, state)}
 	task.define(t)
 	if state != nil {
 		task.Status, task.Handled, task.Why = string(state.Status), state.Handled, state.Why

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,31 +13,25 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// builder makes a set of files.
+// builder makes a set of several files.
 type builder struct {
 	set *Set
 	yamldoc.Report
-	packs map[string]string // ref of the pack by its folder
-	// linked are the actions that name a workflow file, by the file's path within
-	// their pack.
-	linked map[string][]*Item
-	// left are the folders of packs of which a file is left out.
-	left map[string]bool
-	// unused are the keys without effect, once a kind and name.
-	unused []unusedKey
+	packs  map[string]string  // refs by folder
+	linked map[string][]*Item // actions by linkName of their workflow file
+	left   map[string]bool    // folders of packs with a file that is left out
+	unused []unusedKey        // one for each kind and name
 }
 
-// unusedKey is a key that has no effect in files of a kind.
+// unusedKey is a key without effect.
 type unusedKey struct {
-	kind  Kind
-	name  string
-	first Mistake
-	files map[string]bool
-	// refused: its author meant another key, or the item means something else without it.
-	refused bool
+	kind    Kind
+	name    string
+	first   Mistake
+	files   map[string]bool
+	refused bool // it is a mistake, since its author probably meant another key
 }
 
-// read reads one file.
 func (b *builder) read(source Source) {
 	r := &reader{Reader: yamldoc.Reader{File: source.Name}}
 	switch source.Kind {
@@ -59,7 +54,10 @@ func (b *builder) read(source Source) {
 	}
 	r.packUnread = b.packs[source.Root] == "" && len(b.set.unread[KindPack]) > 0
 	for _, node := range nodes {
-		if source.Kind != KindPack && !r.named(node) {
+		named := slices.ContainsFunc(r.Pairs(node), func(f yamldoc.Field) bool {
+			return f.Name == "ref" && f.Key.Kind == yaml.ScalarNode && !yamldoc.IsNull(f.Value)
+		})
+		if source.Kind != KindPack && !named {
 			if !source.Context {
 				b.leave(r, source, node)
 			}
@@ -86,11 +84,11 @@ func (b *builder) read(source Source) {
 	if !source.Context {
 		b.Mistakes = append(b.Mistakes, r.Mistakes...)
 		b.Warnings = append(b.Warnings, r.Warnings...)
-		b.note(r.unused)
+		b.collectUnused(r.unused)
 	}
 }
 
-// unread notes that a file describes something whose ref is not known.
+// unread records that a file has an item with an unknown ref.
 func (b *builder) unread(source Source) {
 	if b.set.unread == nil {
 		b.set.unread = map[Kind][]string{}
@@ -98,28 +96,17 @@ func (b *builder) unread(source Source) {
 	b.set.unread[source.Kind] = append(b.set.unread[source.Kind], b.packs[source.Root])
 }
 
-// named reports whether a document gives a ref.
-func (r *reader) named(node *yaml.Node) bool {
-	for _, f := range r.Pairs(node) {
-		if f.Name == "ref" && f.Key.Kind == yaml.ScalarNode && !yamldoc.IsNull(f.Value) {
-			return true
-		}
-	}
-	return false
-}
-
-// leave leaves out what has no ref: other loaders do so too, and nobody can tell what
-// it would be called. Of its pack nothing is pruned.
+// leave leaves out an item without a ref, as other loaders do. Nothing of its pack is pruned then.
 func (b *builder) leave(r *reader, source Source, node *yaml.Node) {
 	b.left[source.Root] = true
 	r.Warnf(r.At(node), "it is left out: the %s has no ref", source.Kind)
-	look := &reader{Reader: yamldoc.Reader{File: r.File}}
-	look.given(forms[source.Kind], node, source.Kind)
-	r.unused = append(r.unused, look.unused...)
+	unread := &reader{Reader: yamldoc.Reader{File: r.File}}
+	unread.given(forms[source.Kind], node, source.Kind)
+	r.unused = append(r.unused, unread.unused...)
 }
 
-// note collects the keys of a file that have no effect.
-func (b *builder) note(keys []unusedKey) {
+// collectUnused reports the refused keys of a file, and collects the others without effect.
+func (b *builder) collectUnused(keys []unusedKey) {
 	for _, found := range keys {
 		if found.refused {
 			b.Mistakes = append(b.Mistakes, found.first)
@@ -134,20 +121,7 @@ func (b *builder) note(keys []unusedKey) {
 	}
 }
 
-// unusedWarnings names every key without effect once a kind, where it is found first.
-func (b *builder) unusedWarnings() []Mistake {
-	var warnings []Mistake
-	for _, key := range b.unused {
-		warning := key.first
-		if len(key.files) > 1 {
-			warning.Text += fmt.Sprintf(" (%d files)", len(key.files))
-		}
-		warnings = append(warnings, warning)
-	}
-	return warnings
-}
-
-// mappings are the documents of a file, each of which describes one item.
+// mappings returns the documents of a file, one for each item.
 func (r *reader) mappings(source Source) []*yaml.Node {
 	var nodes []*yaml.Node
 	for _, root := range r.Documents(source.Content) {
@@ -172,7 +146,7 @@ func article(kind Kind) string {
 	return "a " + string(kind)
 }
 
-// item reads one item. packRef is the pack of its folder, if that is known.
+// item reads one item. packRef is the pack of its folder, empty if unknown.
 func (r *reader) item(kind Kind, node *yaml.Node, packRef string) *Item {
 	f := forms[kind]
 	item := &Item{Kind: kind, Columns: map[string]any{}, Place: r.At(node), places: map[string]Place{}}
@@ -194,20 +168,12 @@ func (r *reader) item(kind Kind, node *yaml.Node, packRef string) *Item {
 			item.Keep = append(item.Keep, k.column)
 		}
 		values[k.name] = value
-		item.Columns[columnOf(k)] = value
+		item.Columns[cmp.Or(k.column, k.name)] = value // finish removes names that are no columns
 	}
 	item.Broken = broken
 	r.identify(item, values, packRef, broken)
 	r.finish(item, values, given, broken)
 	return item
-}
-
-// columnOf is where a value is kept until its item is finished.
-func columnOf(k key) string {
-	if k.column != "" {
-		return k.column
-	}
-	return k.name
 }
 
 func ofRef(given yamldoc.Fields) string {
@@ -217,7 +183,7 @@ func ofRef(given yamldoc.Fields) string {
 	return ""
 }
 
-// given lists the keys that a file gives, by their documented names.
+// given returns the keys of a document by their documented names.
 func (r *reader) given(f form, node *yaml.Node, kind Kind) yamldoc.Fields {
 	instead := yamldoc.Fields{}
 	given := r.Mapping(node, f.known(), func(entry yamldoc.Field) {
@@ -240,10 +206,9 @@ func (r *reader) given(f form, node *yaml.Node, kind Kind) yamldoc.Fields {
 	return given
 }
 
-// noEffect reports a key that has no effect. One that is known elsewhere is a warning, as
-// is one that resembles nothing: files of other versions say more. One that resembles a
-// known key is a mistake, and so is any unknown key of a rule, whose author may have meant
-// a condition.
+// noEffect reports a key without effect. A key of other programs is a warning, and so is a key that resembles no known
+// one, since other versions may have it. A key that resembles a known one is a mistake, as is any unknown key of a
+// rule, whose author may have meant a condition.
 func (r *reader) noEffect(at *yaml.Node, f form, kind Kind) {
 	found := unusedKey{kind: kind, name: at.Value}
 	text := fmt.Sprintf("%s of %s has no effect", yamldoc.KeyName(at), article(kind))
@@ -289,20 +254,13 @@ func (r *reader) identify(item *Item, values map[string]any, packRef string, bro
 	}
 	first, second, _ := strings.Cut(ref, ".")
 	switch {
-	case r.packUnread && second == "": // it has no pack as that cannot be read
+	case r.packUnread && second == "": // its pack cannot be read
 	case !packName.MatchString(first) || !itemName.MatchString(second):
 		r.Mistakef(at, "ref is %q; it must be the pack, a dot and a name in lower case, as in %s.%s", ref,
-			orText(packRef, "deploy"), "rollout")
+			cmp.Or(packRef, "deploy"), "rollout")
 	case packRef != "" && first != packRef:
 		r.Mistakef(at, "ref is %s; in the pack %s it begins with %s.", ref, packRef, packRef)
 	default:
 		item.Ref, item.Pack = ref, first
 	}
-}
-
-func orText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// Needs is what Check must know of the database to judge policies.
+// Needs lists the rows that Check needs.
 type Needs struct {
-	Actions []string // refs of actions that policies are about
-	Packs   []string // refs of packs that policies are about
-	// ScopePacks are packs whose actions must all be known, because a policy of
-	// the pack names parameters; ScopeAll says the same of all actions.
+	Actions []string // refs of actions that policies name
+	Packs   []string // refs of packs that policies name
+	// ScopePacks are packs of which Check needs all actions, because a policy of the pack names parameters. ScopeAll
+	// means all packs.
 	ScopePacks []string
 	ScopeAll   bool
 }
 
-// NeedsOf says what Check must know.
+// NeedsOf lists the rows that Check needs for the policies.
 func NeedsOf(policies []Policy) Needs {
 	actions, packs, scopes := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var needs Needs
@@ -45,30 +45,28 @@ func NeedsOf(policies []Policy) Needs {
 	return needs
 }
 
-// Action is what Check must know of an action.
+// Action is an existing action.
 type Action struct {
 	Ref         string
 	Pack        string // ref
-	ParamSchema []byte // JSON; nil: it has no parameters
+	ParamSchema []byte // JSON; nil if it has no parameters
 	Broken      bool   // its parameters cannot be read
 }
 
-// Known is what the database answers to Needs.
+// Known has the existing rows of Needs.
 type Known struct {
-	Actions []Action // of those named and those in scope, the ones that exist
-	Packs   []string // of those named, the ones that exist
-	// ActionRefs and PackRefs are what could have been meant by a name that does
-	// not exist.
+	Actions []Action
+	Packs   []string
+	// ActionRefs and PackRefs are candidates for the hint at an unknown name.
 	ActionRefs []string
 	PackRefs   []string
-	// Doomed are actions that will be deleted together with what is applied.
+	// Doomed are the actions that the same run deletes.
 	Doomed map[string]bool
-	// Files are what is applied together with the policies; nil is nothing.
+	// Files are the items that are applied with the policies; may be nil.
 	Files *Set
 }
 
-// Unknown reports whether the needs name something that is not known, so that
-// refs for hints are worth reading.
+// Unknown reports whether the needs name unknown actions or packs, for which the candidates of hints must be read.
 func (k Known) Unknown(needs Needs) (actions, packs bool) {
 	byRef := k.byRef()
 	for _, ref := range needs.Actions {
@@ -92,8 +90,7 @@ func (k Known) byRef() map[string]Action {
 	return byRef
 }
 
-// Check compares the policies with what exists: their action and pack, and the
-// parameters that their paths name. The mistakes are in order.
+// Check checks that the action, the pack and the parameters of the policies exist. The mistakes are in order.
 func Check(policies []Policy, known Known) []Mistake {
 	c := checker{known: known, actions: known.byRef(), schemas: map[string]shape{}}
 	for i := range policies {
@@ -156,11 +153,11 @@ func (c *checker) scope(packRef string) []Action {
 // paths reports every path that no action of the scope has.
 func (c *checker) paths(p *Policy, scope []Action, whose string) {
 	if slices.ContainsFunc(scope, func(action Action) bool { return action.Broken }) {
-		return // it may have them all
+		return // it may have every parameter
 	}
 	for _, path := range p.Parameters {
 		var names []string
-		var deeper string // how far the path leads in an action that has its beginning
+		var deeper string // the explanation of an action that has the first name of the path
 		found := slices.ContainsFunc(scope, func(action Action) bool {
 			s := c.shapeOf(action)
 			names = append(names, s.names()...)
@@ -192,7 +189,7 @@ func (c *checker) shapeOf(action Action) shape {
 	return s
 }
 
-// nearestAction also finds the right name in another pack, or without its pack.
+// nearestAction returns a hint; it also finds the same name in another pack, or without a pack.
 func nearestAction(ref string, candidates []string) string {
 	if near := nearest.Hint(ref, candidates); near != "" {
 		return near

@@ -8,8 +8,7 @@ import (
 	"github.com/attune-go/attune/core/pack"
 )
 
-// What follows from a mistake in another place is not said: whoever corrects the first would
-// look for the second in vain.
+// A consequence of another mistake is not reported: it vanishes with the correction of the first.
 func TestConsequencesOfAMistakeAreNotTold(t *testing.T) {
 	t.Parallel()
 	const workflow = "version: 1.0.0\nref: ab.w\nstrict: true\ntasks:\n"

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"path"
@@ -13,8 +14,7 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// finish turns what was read into the columns of the table and checks what an
-// item must keep by itself.
+// finish completes the columns of an item and checks them.
 func (r *reader) finish(item *Item, values map[string]any, given yamldoc.Fields, broken map[string]bool) {
 	if _, ok := values["label"]; ok && text(values, "label") == "" {
 		item.Columns["label"] = Label(item.Ref)
@@ -39,14 +39,14 @@ func text(values map[string]any, name string) string {
 	return text
 }
 
-// finishAction finds out how an action is run.
+// finishAction checks how an action is run.
 func (r *reader) finishAction(item *Item, values map[string]any, given yamldoc.Fields) {
 	delete(item.Columns, "runner_type")
 	workflow, linked := given["workflow_file"]
 	entry, started := given["entry_point"]
 	switch {
 	case linked && started:
-		r.Mistakef(r.At(entry.Key), "%s and workflow_file in line %d both say what is run: keep one", entry.Key.Value,
+		r.Mistakef(r.At(entry.Key), "%s and workflow_file in line %d exclude each other: keep one", entry.Key.Value,
 			workflow.Key.Line)
 	case linked:
 		item.Columns["entrypoint"] = text(values, "workflow_file")
@@ -63,7 +63,9 @@ func (r *reader) finishAction(item *Item, values map[string]any, given yamldoc.F
 	default:
 		delete(item.Columns, "workflow_file")
 		r.setRuntime(item, values, given)
-		if !local(text(values, "entry_point")) && text(values, "entry_point") != "" {
+		// An absolute path names a program of the worker.
+		if file := text(values, "entry_point"); file == ".." ||
+			!path.IsAbs(file) && strings.HasPrefix(path.Clean(file), "../") {
 			r.Mistakef(r.At(entry.Value), "%s is %s; it must lie within the pack", entry.Key.Value,
 				yamldoc.Show(entry.Value))
 		}
@@ -72,18 +74,11 @@ func (r *reader) finishAction(item *Item, values map[string]any, given yamldoc.F
 	r.retention(given, "artifact_retention_policy", "artifact_retention_limit")
 }
 
-// setRuntime finds what the entry point runs on.
 func (r *reader) setRuntime(item *Item, values map[string]any, given yamldoc.Fields) {
-	item.Runtime = orText(text(values, "runner_type"), "shell")
+	item.Runtime = cmp.Or(text(values, "runner_type"), "shell")
 	if at, known := given["runner_type"]; known {
 		item.places["runtime"] = r.At(at.Value)
 	}
-}
-
-// local reports whether a path stays within its folder. Absolute ones name a
-// program of the worker.
-func local(name string) bool {
-	return path.IsAbs(name) || name != ".." && !strings.HasPrefix(path.Clean(name), "../")
 }
 
 func (r *reader) retention(given yamldoc.Fields, policy, limit string) {
@@ -97,7 +92,7 @@ func (r *reader) retention(given yamldoc.Fields, policy, limit string) {
 	}
 }
 
-// finishRule checks conditions and parameters by the rules that decide later.
+// finishRule checks conditions and parameters with the code that evaluates them.
 func (r *reader) finishRule(item *Item, values map[string]any, given yamldoc.Fields, broken map[string]bool) {
 	item.Trigger = qualified(text(values, "trigger"), item.Pack)
 	item.Action = qualified(text(values, "action"), item.Pack)
@@ -115,7 +110,6 @@ func (r *reader) finishRule(item *Item, values map[string]any, given yamldoc.Fie
 	}
 }
 
-// conditions reports everything that is wrong with the conditions of a rule.
 func (r *reader) conditions(item *Item, f yamldoc.Field, value any) {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -131,7 +125,6 @@ func (r *reader) conditions(item *Item, f yamldoc.Field, value any) {
 	}
 }
 
-// actionParams reports parameters of a rule that cannot be read.
 func (r *reader) actionParams(item *Item, f yamldoc.Field, value any) {
 	raw, err := json.Marshal(value)
 	if err == nil {
@@ -142,7 +135,7 @@ func (r *reader) actionParams(item *Item, f yamldoc.Field, value any) {
 	}
 }
 
-// ofRule is what package rule does not accept, where it stands.
+// ofRule converts an error of package rule to a mistake at its place.
 func (r *reader) ofRule(f yamldoc.Field, err error) Mistake {
 	at, what := f.Value, err.Error()
 	if wrong, ok := errors.AsType[*rule.Error](err); ok {
@@ -151,8 +144,7 @@ func (r *reader) ofRule(f yamldoc.Field, err error) Mistake {
 	return Mistake{Place: r.At(at), Text: yamldoc.OneLine(what)}
 }
 
-// locate finds the node of a part such as conditions[2].operator, or the nearest
-// one above it.
+// locate finds the node of a part such as conditions[2].operator, or the nearest one above it.
 func locate(f yamldoc.Field, part string) *yaml.Node {
 	node := yamldoc.Follow(f.Value)
 	_, rest, _ := strings.Cut(strings.ReplaceAll(part, "[", "."), ".")
@@ -175,7 +167,6 @@ func locate(f yamldoc.Field, part string) *yaml.Node {
 	return node
 }
 
-// qualified is a ref with its pack.
 func qualified(ref, packRef string) string {
 	if ref == "" || packRef == "" || strings.Contains(ref, ".") {
 		return ref

@@ -13,14 +13,13 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// askAction is the action that asks a person, and askParams are its parameters.
 const askAction = "core.ask"
 
+// askParams are the parameters of core.ask.
 var askParams = []string{"prompt", "response_schema", "assigned_to"}
 
-// asks reports what core.ask will refuse: parameters that it has not, and what a
-// schema says that is not understood.
-func (c *itemChecker) asks(use Use) {
+// ask reports parameters that core.ask refuses: unknown ones, and unknown keywords of the schema.
+func (c *itemChecker) ask(use Use) {
 	refuse := func(format string, args ...any) { c.Mistakef(use.Place, format, args...) }
 	for _, name := range slices.Sorted(maps.Keys(use.Input)) {
 		if !slices.Contains(askParams, name) && name != "timeout_seconds" {
@@ -30,7 +29,7 @@ func (c *itemChecker) asks(use Use) {
 	}
 	form, ok := use.Input["response_schema"].(map[string]any)
 	if !ok || strings.Contains(expr.JSON(form), "{{") {
-		return // what a template stands for is not known
+		return // the values of templates are unknown
 	}
 	parsed, err := schema.FromValue(expr.Value(form))
 	if err != nil {
@@ -42,7 +41,7 @@ func (c *itemChecker) asks(use Use) {
 	}
 }
 
-// templates warns of paths in the parameters of a rule that lead to nothing.
+// templates warns of unknown paths in the parameters of a rule.
 func (c *itemChecker) templates(item *Item) {
 	var payload []string
 	if trigger, ok := c.after.found(KindTrigger, item.Trigger); ok && trigger.OutSchema != nil {
@@ -51,14 +50,13 @@ func (c *itemChecker) templates(item *Item) {
 		}
 	}
 	for _, wrong := range rule.Misnamed(item.Columns["action_params"], payload) {
-		c.Warnf(item.At("action_params"), "%s: {{ %s }} leads to nothing and will be null: %s is not known%s",
+		c.Warnf(item.At("action_params"), "%s: {{ %s }} will be null: %s is not known%s",
 			wrong.At, wrong.Path, wrong.Unknown, nearest.Hint(wrong.Name, wrong.Known))
 	}
 }
 
-// reads warns of fields that the expressions of a workflow read and that the schemas do
-// not have: of its parameters, and of the results of its actions. Results that are not
-// what an action prints are not described.
+// reads warns of unknown fields in the expressions of a workflow: of its parameters, and of the results of its actions.
+// A schema describes only the result of an action that prints JSON.
 func (c *itemChecker) reads(item *Item) {
 	for _, read := range item.Reads {
 		in := ""
@@ -78,11 +76,10 @@ func (c *itemChecker) reads(item *Item) {
 	}
 }
 
-// ofResults are the fields that a result may have besides those of its data.
+// ofResults are the fields of results other than those of its data.
 var ofResults = []string{
 	"cancelled", "data", "duration_ms", "error", "exit_code", "output_error", "queue_ack", "response", "result",
-	"stderr", "stderr_log",
-	"stderr_truncated", "stdout", "stdout_log", "stdout_truncated", "succeeded", "timed_out",
+	"stderr", "stderr_log", "stderr_truncated", "stdout", "stdout_log", "stdout_truncated", "succeeded", "timed_out",
 }
 
 // lacks warns of a path that a schema does not have.
@@ -96,8 +93,7 @@ func (c *itemChecker) lacks(at Place, what string, described any, path []string)
 	}
 }
 
-// conditions warns of fields of the payload that the conditions of a rule read and that
-// the events of its trigger do not have.
+// conditions warns of payload fields in the conditions of a rule that the events of its trigger do not have.
 func (c *itemChecker) conditions(item *Item) {
 	trigger, ok := c.after.found(KindTrigger, item.Trigger)
 	raw, err := json.Marshal(item.Columns["conditions"])
@@ -106,7 +102,7 @@ func (c *itemChecker) conditions(item *Item) {
 	}
 	conditions, err := rule.ParseConditions(item.Ref, raw)
 	if err != nil {
-		return // that was said
+		return // finishRule has reported it
 	}
 	for _, path := range conditions.Payload() {
 		c.lacks(item.At("conditions"), "the events of "+item.Trigger+" have no field ", trigger.OutSchema, path)

@@ -2,54 +2,53 @@ package pack
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// Item is one thing that a file of a pack describes.
+// Item is one item of a pack.
 type Item struct {
 	Kind Kind
 	Ref  string
-	// Pack is the ref of the pack that it belongs to; a pack belongs to itself.
+	// Pack is the ref of its pack; a pack belongs to itself.
 	Pack string
-	// Columns is what the table is to hold, by column. What refers to other items
-	// is not among them.
+	// Columns are the values of the row, without references to other rows.
 	Columns map[string]any
-	// Keep are columns whose value in the table stays where there is one.
+	// Keep are columns that keep the value of an existing row.
 	Keep []string
 
-	// Runtime is what an action runs on, as the file names it; empty: nothing.
+	// Runtime is the runtime of an action as the file names it, empty for none.
 	Runtime string
-	// Workflow is the ref of the definition that an action runs; empty: none.
+	// Workflow is the ref of the definition that an action runs, empty for none.
 	Workflow string
 	// Action and Trigger are the refs of a rule.
 	Action, Trigger string
-	// Uses are the actions that the tasks of a workflow name.
+	// Uses are the actions of a workflow's tasks.
 	Uses []Use
-	// Reads are the fields of parameters and results that the expressions of a workflow
-	// read.
+	// Reads are the fields of parameters and results in the expressions of a workflow.
 	Reads []workflow.Read
 
-	// Broken are the keys whose values cannot be used: what follows from one is not judged.
+	// Broken are the keys with invalid values; checks skip what depends on them.
 	Broken map[string]bool
 
-	// Place is where the item begins.
+	// Place is the first line of the item.
 	Place  Place
 	places map[string]Place
 }
 
-// Use is one naming of an action by the task of a workflow.
+// Use is an action in a task of a workflow.
 type Use struct {
 	Ref   string
 	Task  string
 	Place Place
-	// Input are the parameters that it gives, with templates; nil: it does not say.
+	// Input are the parameters of the task, with templates; nil if it has none.
 	Input map[string]any
 }
 
-// At is where the key was given, or where the item begins if it was not.
+// At is the place of a key, or of the item if the file does not have the key.
 func (i *Item) At(key string) Place {
 	if at, ok := i.places[key]; ok {
 		return at
@@ -57,50 +56,42 @@ func (i *Item) At(key string) Place {
 	return i.Place
 }
 
-// Set is what a number of files describe.
+// Set has the items of several files.
 type Set struct {
-	// Items are in the order of their kinds.
-	Items []*Item
-	// Policies have a type of their own.
+	Items    []*Item // in the order of Kinds
 	Policies []Policy
-	// Whole are the packs whose folder was read as a whole, by ref: what they do not
-	// describe they do not have.
-	Whole []string
-	// Warnings are not mistakes: what was said has no effect.
+	// Whole are the refs of the packs whose whole folder was read: only items in their files belong to them.
+	Whole    []string
 	Warnings []Mistake
 
-	// unread are the kinds of files from which an item could not be made, with the packs of
-	// their folders; an empty pack is not known and may be any.
+	// unread has the packs of files with an unreadable item, by kind; an empty pack is unknown and may be any.
 	unread map[Kind][]string
 }
 
-// Unread reports whether the item may be in a file that could not be read. That it is
-// missing then follows from the mistakes in that file.
+// Unread reports whether the item may be in an unreadable file. Its absence is then no mistake of its own.
 func (s *Set) Unread(kind Kind, ref string) bool {
 	packRef, _, _ := strings.Cut(ref, ".")
 	return slices.ContainsFunc(s.unread[kind], func(of string) bool { return of == "" || of == packRef }) ||
 		slices.Contains(s.unread[KindPack], "")
 }
 
-// Source is a file to be read.
+// Source is a file to read.
 type Source struct {
 	// Name is the file's name in places.
 	Name string
-	// Kind is what the file describes.
 	Kind Kind
-	// Root is the folder of the pack that it belongs to; empty: none is known.
+	// Root is the folder of its pack, empty if unknown.
 	Root string
-	// Path is the file's name within its pack, with slashes.
+	// Path is the file's name in the pack, with slashes.
 	Path    string
 	Content []byte
-	// Context is a file that is only looked at, for what others refer to.
+	// Context says that only the references of other files need it; its items are not in the set.
 	Context bool
-	// Single is a file that was read without the rest of its folder.
+	// Single says that the rest of its folder is not read.
 	Single bool
 }
 
-// Read reads the files together. It returns everything that could be recognised,
-// and all mistakes in order; of refs that are given twice too.
+// Read reads the files together. It returns all readable items, and all mistakes in order.
 func Read(sources []Source) (*Set, []Mistake) {
 	b := &builder{set: &Set{}, packs: map[string]string{}, linked: map[string][]*Item{}, left: map[string]bool{}}
 	ordered := slices.Clone(sources)
@@ -112,51 +103,54 @@ func Read(sources []Source) (*Set, []Mistake) {
 	slices.SortStableFunc(b.set.Items, func(x, y *Item) int {
 		return cmp.Or(cmp.Compare(order(x.Kind), order(y.Kind)), cmp.Compare(x.Ref, y.Ref))
 	})
-	b.Mistakes = append(b.Mistakes, b.set.twice()...)
+	first := refs{}
+	for _, item := range b.set.Items {
+		b.Mistakes = append(b.Mistakes, first.add(item.Kind, item.Ref, item.At("ref"))...)
+	}
 	b.Mistakes = append(b.Mistakes, Duplicates(b.set.Policies)...)
 	for root := range b.left {
 		b.set.Whole = slices.DeleteFunc(b.set.Whole,
 			func(ref string) bool { return root != "" && ref == b.packs[root] })
 	}
-	b.set.Warnings = Sort(append(b.Warnings, b.unusedWarnings()...))
+	for _, key := range b.unused {
+		if n := len(key.files); n > 1 {
+			key.first.Text += fmt.Sprintf(" (%d files)", n)
+		}
+		b.Warnings = append(b.Warnings, key.first)
+	}
+	b.set.Warnings = Sort(b.Warnings)
 	return b.set, Sort(b.Mistakes)
 }
 
 func order(kind Kind) int { return slices.Index(Kinds, kind) }
 
-// rank is the order in which files are read: what others look up comes first.
+// rank is the order in which files are read: workflows after the actions that name them, policies after their pack.
 func rank(kind Kind) int {
-	switch kind {
-	case KindWorkflow:
-		return len(Kinds) // after the actions that name it
-	case KindPolicy:
-		return len(Kinds) // after the pack in whose folder it is
-	default:
-		return order(kind)
+	if kind == KindWorkflow || kind == KindPolicy {
+		return len(Kinds)
 	}
+	return order(kind)
 }
 
-// twice reports refs that more than one item of a kind has.
-func (s *Set) twice() []Mistake {
-	var mistakes []Mistake
-	type name struct {
-		kind Kind
-		ref  string
+type refs map[string]Place
+
+// add records a ref; it returns a mistake if the ref is known.
+func (r refs) add(kind Kind, ref string, at Place) []Mistake {
+	name := string(kind) + " " + ref
+	earlier, known := r[name]
+	if known && ref != "" {
+		return []Mistake{{Place: at, Text: "the " + name + " is given twice, also at " + earlier.String()}}
 	}
-	first := map[name]Place{}
-	for _, item := range s.Items {
-		if item.Ref == "" {
-			continue
-		}
-		n := name{item.Kind, item.Ref}
-		if earlier, ok := first[n]; ok {
-			mistakes = append(mistakes, Mistake{
-				Place: item.At("ref"), Text: "the " + string(item.Kind) + " " + item.Ref + " is given twice, also " +
-					"at " + earlier.String(),
-			})
-			continue
-		}
-		first[n] = item.At("ref")
+	r[name] = at
+	return nil
+}
+
+// Duplicates reports every ref of more than one policy, at each place but the first.
+func Duplicates(policies []Policy) []Mistake {
+	var mistakes []Mistake
+	first := refs{}
+	for i := range policies {
+		mistakes = append(mistakes, first.add(KindPolicy, policies[i].Ref, policies[i].At("ref"))...)
 	}
 	return mistakes
 }
@@ -172,7 +166,7 @@ func (s *Set) Of(kind Kind) []*Item {
 	return items
 }
 
-// Label makes words of the last part of a ref, as the existing loader does.
+// Label makes a label of the name in a ref, as the existing loader does.
 func Label(ref string) string {
 	_, name, dotted := strings.Cut(ref, ".")
 	if !dotted {
@@ -187,8 +181,7 @@ func Label(ref string) string {
 	return strings.Join(words, " ")
 }
 
-// Guess tells by its keys what a file describes that no folder tells of. What it
-// cannot tell is a policy.
+// Guess returns the kind of a file outside the folders of a pack, by its name and keys. It defaults to a policy.
 func Guess(name string, content []byte) Kind {
 	switch {
 	case name == "pack.yaml" || name == "pack.yml":

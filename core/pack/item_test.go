@@ -139,7 +139,7 @@ func TestItemMistakes(t *testing.T) {
 			[]string{"f:1: this is not YAML: did not find expected node content"}},
 		"Action": {pack.KindAction, action, nil},
 		"TwoEntries": {pack.KindAction, action + "workflow_file: workflows/a.yaml\n",
-			[]string{"f:2:1: entry_point and workflow_file in line 3 both say what is run: keep one",
+			[]string{"f:2:1: entry_point and workflow_file in line 3 exclude each other: keep one",
 				"f:3:1: there is no file actions/workflows/a.yaml in the pack"}},
 		"TwoNames": {pack.KindAction, action + "entrypoint: y.sh\n",
 			[]string{"f:3:1: entrypoint and entry_point in line 2 both give entry_point: keep one"}},
@@ -321,8 +321,7 @@ func TestWarningsOfConditions(t *testing.T) {
 		texts(set.Warnings))
 }
 
-// TestWarningsOfNames: what leads to nothing, or will be refused, is said where it is
-// written.
+// TestWarningsOfNames: unknown paths and refused parameters are reported at their places.
 func TestWarningsOfNames(t *testing.T) {
 	t.Parallel()
 	trigger := func(schema any) pack.World {
@@ -332,7 +331,7 @@ func TestWarningsOfNames(t *testing.T) {
 		}}
 	}
 	known := trigger(map[string]any{"branch": map[string]any{"type": "string"}})
-	const nothing = "leads to nothing and will be null: "
+	const nothing = "will be null: "
 	for params, want := range map[string][]string{
 		"{a: '{{ event.payload.branch }} {{ system.rule.ref }} {{ pack.config.x.y }} {{ event.id }}'}": {},
 		"{a: {b: ['{{ event.paylod.branch }}']}}":                                                      {"a.b[0]: {{ event.paylod.branch }} " + nothing + "event.paylod is not known; the nearest is payload"},

@@ -12,10 +12,10 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// read is what a key holds, as it is stored. It reports what it cannot use.
+// read returns the value of a key as it is stored. It reports a mistake and returns false if it cannot.
 type read func(r *reader, f yamldoc.Field) (any, bool)
 
-// plain is a value that package yamldoc reads.
+// plain adapts a method of yamldoc.Reader.
 func plain[T any](of func(*yamldoc.Reader, yamldoc.Field) (T, bool)) read {
 	return func(r *reader, f yamldoc.Field) (any, bool) { return of(&r.Reader, f) }
 }
@@ -39,7 +39,7 @@ func readLowerTexts(r *reader, f yamldoc.Field) (any, bool) {
 	return anyList(texts), ok
 }
 
-// readTextOrTexts also takes a single text for a list of one.
+// readTextOrTexts treats a single text as a list with one text.
 func readTextOrTexts(r *reader, f yamldoc.Field) (any, bool) {
 	if f.Value.Kind == yaml.ScalarNode {
 		text, ok := r.Text(f)
@@ -61,13 +61,12 @@ func readNumber(r *reader, f yamldoc.Field) (any, bool) {
 	return int(number), ok
 }
 
-// readSeconds takes what policies take for a duration.
+// readSeconds reads a duration in the forms of policies.
 func readSeconds(r *reader, f yamldoc.Field) (any, bool) {
 	seconds, ok := r.Units(f, time.Second)
 	return int(seconds), ok
 }
 
-// readCount is a number that may be 0.
 func readCount(r *reader, f yamldoc.Field) (any, bool) {
 	var number int64
 	if f.Value.Kind != yaml.ScalarNode || f.Value.ShortTag() != "!!int" || f.Value.Decode(&number) != nil ||
@@ -96,7 +95,7 @@ func readVersion(r *reader, f yamldoc.Field) (any, bool) {
 	return text, ok
 }
 
-// readConstraint is what versions of a runtime are held against.
+// readConstraint reads a constraint on the version of a runtime.
 func readConstraint(r *reader, f yamldoc.Field) (any, bool) {
 	text, ok := r.Text(f)
 	if !ok {

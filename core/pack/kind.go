@@ -2,11 +2,10 @@ package pack
 
 import "github.com/attune-go/attune/core/yamldoc"
 
-// Kind is what an item of a pack is.
+// Kind is the kind of an item.
 type Kind string
 
-// The kinds of items, in the order in which they depend on each other: what is
-// described later may name what is described before.
+// The kinds, in the order of their dependencies: an item names only items of earlier kinds.
 const (
 	KindPack     Kind = "pack"
 	KindRuntime  Kind = "runtime"
@@ -17,33 +16,27 @@ const (
 	KindPolicy   Kind = "policy"
 )
 
-// Kinds are the kinds of items in order. Policies, which have a type of their
-// own, come last.
+// Kinds are the kinds of Item in order. A Policy is not an Item.
 var Kinds = []Kind{KindPack, KindRuntime, KindWorkflow, KindAction, KindTrigger, KindRule}
 
-// key is one key of a kind of file.
 type key struct {
-	name    string   // as it is documented
-	also    []string // other names that it may have
-	instead string   // counts where the key itself is not given
-	column  string   // of the table; empty: it is used in another way
+	name    string   // in the documentation
+	also    []string // other names
+	instead string   // another key that counts if this one is missing
+	column  string   // of the table; empty if the key has none
 	read    read
-	// absent is what is stored when the key is not given. Nil is null.
-	absent any
-	// keep leaves what the table has when the key is not given; once also when it
-	// is given.
+	absent  any // the value if the key is missing; nil is null
+	// keep leaves the value of an existing row if the key is missing; once also if it is given.
 	keep, once bool
 	required   bool
 }
 
-// form is what a kind of file may say.
+// form has the keys of a kind of file.
 type form struct {
-	keys []key
-	// foreign are keys that have a meaning elsewhere and none for the engine.
-	foreign []string
+	keys    []key
+	foreign []string // keys of other programs, without effect here
 }
 
-// names are all names of the keys.
 func (f form) names() []string {
 	var names []string
 	for _, k := range f.keys {
@@ -52,7 +45,6 @@ func (f form) names() []string {
 	return names
 }
 
-// known are the keys as package yamldoc knows them.
 func (f form) known() []yamldoc.Key {
 	known := make([]yamldoc.Key, len(f.keys))
 	for i, k := range f.keys {
@@ -61,7 +53,7 @@ func (f form) known() []yamldoc.Key {
 	return known
 }
 
-// instead is the key that the name stands in for; empty: none.
+// instead returns the key that the name replaces, empty for none.
 func (f form) instead(name string) string {
 	for _, k := range f.keys {
 		if k.instead == name {
@@ -71,13 +63,12 @@ func (f form) instead(name string) string {
 	return ""
 }
 
-// texts that forms share.
 var (
 	emptyList   = []any{}
 	emptyObject = map[string]any{}
 )
 
-// described are the keys that say what something is called.
+// described adds the keys of the ref and the texts.
 func described(more ...key) []key {
 	return append([]key{
 		{name: "ref", column: "ref", read: readText, required: true},
@@ -86,12 +77,11 @@ func described(more ...key) []key {
 	}, more...)
 }
 
-// aside are keys for people and for other programs, in files of every kind.
+// aside are keys for people and other programs, in files of every kind.
 var aside = []string{"name", "tags", "pack", "pack_ref", "examples", "metadata", "meta", "notes", "documentation",
 	"version"}
 
-// forms are the keys of each kind. Workflows have their own, read by package
-// workflow.
+// forms has the keys of each kind, except those of workflows, which package workflow reads.
 var forms = map[Kind]form{
 	KindPack: {
 		keys: []key{
@@ -186,5 +176,5 @@ var ruleKeys = described(
 	key{name: "enabled", column: "enabled", read: readBool, absent: true, keep: true},
 )
 
-// Keys are all names that the keys of a kind of file may have.
+// Keys lists all names of the keys of a kind of file.
 func Keys(kind Kind) []string { return forms[kind].names() }

@@ -6,22 +6,18 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// Mistakes in files are told as package yamldoc tells them.
+// Place, Mistake and MistakesError are those of package yamldoc.
 type (
 	Place         = yamldoc.Place
 	Mistake       = yamldoc.Mistake
 	MistakesError = yamldoc.MistakesError
 )
 
-// Sort puts the mistakes in order of file, line and column and drops those
-// that say the same of the same place.
+// Sort orders mistakes by file, line and column and drops duplicates.
 func Sort(mistakes []Mistake) []Mistake { return yamldoc.Sort(mistakes) }
 
-// Parse reads the policies of one file: YAML (and so JSON), one policy a
-// document or a list below the key `policies`. Name is the file's name in the
-// places.
-//
-// It returns every policy that could be recognised, and all mistakes in order.
+// Parse reads the policies of one file: YAML (and so JSON), one policy a document or a list below the key `policies`.
+// Name is the file's name in places. The mistakes are in order.
 func Parse(name string, content []byte) ([]Policy, []Mistake) {
 	r := &reader{Reader: yamldoc.Reader{File: name}}
 	for _, root := range r.Documents(content) {
@@ -30,12 +26,11 @@ func Parse(name string, content []byte) ([]Policy, []Mistake) {
 	return r.policies, Sort(r.Mistakes)
 }
 
-// reader collects what a file says.
+// reader collects the content of one file.
 type reader struct {
 	yamldoc.Reader
-	policies []Policy
-	// packUnread: the pack.yaml of the folder could not be read.
-	packUnread bool
+	policies   []Policy
+	packUnread bool // the pack.yaml of the folder could not be read
 	unused     []unusedKey
 }
 
@@ -43,7 +38,7 @@ type reader struct {
 func (r *reader) document(node *yaml.Node) {
 	switch {
 	case yamldoc.IsNull(node):
-		return // an empty document says nothing
+		return
 	case node.Kind == yaml.SequenceNode:
 		r.Mistakef(r.At(node), "this is a list: write it below the key policies")
 		return

@@ -15,41 +15,39 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// Policy is a policy as a file describes it. Texts and numbers that the file
-// does not give are empty and 0, but for those that have a default.
+// Policy is a policy of a file. A missing key without a default gives an empty text or 0.
 type Policy struct {
 	Ref         string   `yaml:"ref"`
 	Name        string   `yaml:"name"` // default: the ref
 	Description string   `yaml:"description"`
 	Tags        []string `yaml:"tags"`
 
-	// Action and Pack are the scope: the executions of one action, those of one
-	// pack, or, without either, all.
+	// Action and Pack are the scope: the executions of one action, of one pack, or, without either, all.
 	Pack   string `yaml:"pack" also:"pack_ref" null:"keep"`
 	Action string `yaml:"action" also:"action_ref" null:"keep"`
 
 	Kind                policy.Kind   `yaml:"kind" oneof:"concurrency rate quota"` // default: concurrency
 	Threshold           int32         `yaml:"threshold" range:"1.."`
 	Method              policy.Method `yaml:"method" oneof:"enqueue cancel"`          // default: enqueue
-	Parameters          []string      `yaml:"parameters"`                             // paths whose values make groups
+	Parameters          []string      `yaml:"parameters"`                             // paths of the group key
 	WindowSeconds       int32         `yaml:"window" also:"window_seconds" unit:"1s"` // of a rate or quota
 	Burst               int32         `yaml:"burst" range:"1.."`                      // of a rate
 	MaxQueueLength      int32         `yaml:"max_queue_length" range:"1.."`
 	QueueTimeoutSeconds int32
 	RetryPlace          policy.Place
-	AdaptiveMin         int32 // 0: the limit is not adaptive
+	AdaptiveMin         int32 // 0 for a fixed limit
 	AdaptiveLatencyMS   int32
 
-	// Folder is the ref of the pack in whose folder the file is; empty: in none.
+	// Folder is the ref of the pack in whose folder the file is, empty for none.
 	Folder string
 
-	// Place is where the policy begins.
+	// Place is the first line of the policy.
 	Place Place
 
 	places map[string]Place
 }
 
-// policyFile is a policy with what is not a field of its own.
+// policyFile adds the keys that need their own conversion.
 type policyFile struct {
 	Policy
 	QueueTimeout yamldoc.Field `yaml:"queue_timeout" also:"queue_timeout_seconds"`
@@ -57,7 +55,7 @@ type policyFile struct {
 	Adaptive     yamldoc.Field `yaml:"adaptive"`
 }
 
-// adaptive are the keys below adaptive. Columns of the table are accepted for them.
+// adaptive are the keys below adaptive. adaptiveColumns are their other names.
 type adaptive struct {
 	Min       int32 `yaml:"min" range:"1.."`
 	Latency   int32 `yaml:"latency" unit:"1ms"`
@@ -66,7 +64,7 @@ type adaptive struct {
 
 var adaptiveColumns = map[string]string{"adaptive_min": "min", "adaptive_latency_ms": "latency_ms"}
 
-// At is where the key was given, or where the policy begins if it was not.
+// At is the place of a key, or of the policy if the file does not have the key.
 func (p *Policy) At(key string) Place {
 	if at, ok := p.places[key]; ok {
 		return at
@@ -74,13 +72,12 @@ func (p *Policy) At(key string) Place {
 	return p.Place
 }
 
-// given reports whether the file has the key.
 func (p *Policy) given(key string) bool {
 	_, ok := p.places[key]
 	return ok
 }
 
-// policy reads one policy and checks the rules that it must keep by itself.
+// policy reads one policy and checks it by itself.
 func (r *reader) policy(node *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
 		r.Mistakef(r.At(node), "this is not a policy: write a mapping with ref, threshold and so on")
@@ -107,7 +104,7 @@ func (r *reader) policy(node *yaml.Node) {
 	for name, to := range map[string]*string{"pack": &p.Pack, "action": &p.Action} {
 		f := given[name]
 		if f.Given() && (yamldoc.IsNull(f.Value) || f.Value.Kind == yaml.ScalarNode && f.Value.Value == "") {
-			*to = "" // the policy would be about more than its author meant
+			*to = "" // the scope would be larger than its author meant
 			r.Mistakef(r.At(f.Key), "%s is empty: name one, or leave the key out", f.Key.Value)
 		}
 	}
@@ -129,17 +126,15 @@ func (r *reader) policy(node *yaml.Node) {
 	if !p.given("threshold") {
 		r.Mistakef(p.Place, "the policy%s has no threshold", of(p))
 	}
-	if !given["kind"].Broken { // else nobody knows which keys belong to it
+	if !given["kind"].Broken { // otherwise the allowed keys are unknown
 		r.kindRules(p)
 		r.adaptiveRules(p, adapts)
 	}
-	if p.Name == "" {
-		p.Name = p.Ref
-	}
+	p.Name = cmp.Or(p.Name, p.Ref)
 	r.policies = append(r.policies, *p)
 }
 
-// adaptive reads the keys below adaptive, and the columns that stand for them.
+// adaptive reads the keys below adaptive, also under the names of their columns.
 func (r *reader) adaptive(p *Policy, f yamldoc.Field, columns yamldoc.Fields) (sound bool) {
 	var form adaptive
 	var given yamldoc.Fields
@@ -176,7 +171,6 @@ func (r *reader) adaptive(p *Policy, f yamldoc.Field, columns yamldoc.Fields) (s
 	return true
 }
 
-// ref checks the reference of a policy.
 func (r *reader) ref(f yamldoc.Field) {
 	ref := f.Value.Value
 	first, second, _ := strings.Cut(ref, ".")
@@ -190,12 +184,12 @@ func (r *reader) ref(f yamldoc.Field) {
 	}
 }
 
-// paths checks dotted paths, each of which may stand once.
+// paths checks dotted paths and refuses duplicates.
 func (r *reader) paths(f yamldoc.Field, given []string) []string {
 	list := []string{}
 	for i, path := range given {
 		at := r.At(f.Value)
-		if !f.Broken { // every text has its node
+		if !f.Broken { // then every text has a node
 			at = r.At(f.Value.Content[i])
 		}
 		switch {
@@ -203,14 +197,13 @@ func (r *reader) paths(f yamldoc.Field, given []string) []string {
 			r.Mistakef(at, "parameters names %q; a path is names with dots between them, as in target.region", path)
 		case slices.Contains(list, path):
 			r.Mistakef(at, "parameters names %s twice", path)
-		default: // what is no path is not looked for in schemas
+		default:
 			list = append(list, path)
 		}
 	}
 	return list
 }
 
-// of names the policy where it has a ref.
 func of(p *Policy) string {
 	if p.Ref == "" {
 		return ""
@@ -218,7 +211,7 @@ func of(p *Policy) string {
 	return " " + p.Ref
 }
 
-// kindRules checks the keys that belong to some kinds only.
+// kindRules checks the keys of single kinds.
 func (r *reader) kindRules(p *Policy) {
 	switch {
 	case p.Kind == policy.KindConcurrency && p.given("window"):
@@ -232,21 +225,15 @@ func (r *reader) kindRules(p *Policy) {
 	}
 }
 
-// adaptiveRules checks the limit that follows how executions do: only the
-// queues of one action have their own.
+// adaptiveRules checks an adaptive limit, which only a concurrency policy of one action may have.
 func (r *reader) adaptiveRules(p *Policy, sound bool) {
-	var first string
-	for _, key := range []string{"adaptive", "adaptive.min", "adaptive.latency", "adaptive.latency_ms"} {
-		if p.given(key) {
-			first = key
-			break
-		}
-	}
-	if first == "" || !sound {
+	keys := []string{"adaptive", "adaptive.min", "adaptive.latency", "adaptive.latency_ms"}
+	first := slices.IndexFunc(keys, p.given)
+	if first < 0 || !sound {
 		return
 	}
 	if p.Kind != policy.KindConcurrency || !p.given("action") {
-		r.Mistakef(p.At(first), "adaptive is for a concurrency policy of one action")
+		r.Mistakef(p.At(keys[first]), "adaptive is for a concurrency policy of one action")
 		return
 	}
 	if p.given("adaptive.latency") && p.given("adaptive.latency_ms") {
@@ -258,25 +245,4 @@ func (r *reader) adaptiveRules(p *Policy, sound bool) {
 	if p.Threshold > 0 && p.AdaptiveMin > p.Threshold {
 		r.Mistakef(p.At("adaptive.min"), "adaptive.min is %d and above the threshold, %d", p.AdaptiveMin, p.Threshold)
 	}
-}
-
-// Duplicates reports every ref that more than one policy has, at each place but
-// the first.
-func Duplicates(policies []Policy) []Mistake {
-	var mistakes []Mistake
-	first := map[string]Place{}
-	for i := range policies {
-		p := &policies[i]
-		if p.Ref == "" {
-			continue
-		}
-		at := p.At("ref")
-		if earlier, ok := first[p.Ref]; ok {
-			mistakes = append(mistakes, Mistake{Place: at,
-				Text: "the policy " + p.Ref + " is given twice, also at " + earlier.String()})
-			continue
-		}
-		first[p.Ref] = at
-	}
-	return mistakes
 }

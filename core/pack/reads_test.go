@@ -8,8 +8,8 @@ import (
 	"github.com/attune-go/attune/core/pack"
 )
 
-// Fields that expressions read and parameters that are given are compared with the schemas
-// that are known. Of open and unknown schemas nothing is said.
+// Fields in expressions and given parameters are compared with known schemas. Open and unknown schemas give no
+// warnings.
 func TestExpressionsAreComparedWithSchemas(t *testing.T) {
 	t.Parallel()
 	const bake = "ref: ab.bake\nentry_point: /bin/true\noutput_format: json\nparameters: {count: {type: integer}}\n" +

@@ -12,8 +12,7 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// readSchema reads a description of parameters: name to description, or a JSON
-// Schema object.
+// readSchema reads a description of parameters: name to description, or a JSON Schema object.
 func readSchema(r *reader, f yamldoc.Field) (any, bool) {
 	value, ok := readObject(r, f)
 	if !ok {
@@ -28,7 +27,7 @@ func readSchema(r *reader, f yamldoc.Field) (any, bool) {
 	return value, len(r.Mistakes) == before
 }
 
-// defaults checks that the defaults of parameters fit what is said of them.
+// defaults checks that the defaults of parameters fit their descriptions.
 func (r *reader) defaults(f yamldoc.Field, object map[string]any) {
 	parsed, err := schema.FromValue(expr.Value(object))
 	if err != nil {
@@ -39,7 +38,7 @@ func (r *reader) defaults(f yamldoc.Field, object map[string]any) {
 	for _, mistake := range parsed.ValidateParams(given) {
 		name, _, _ := strings.Cut(mistake.Path, ".")
 		if _, ok := given[name]; !ok {
-			continue // that it has none
+			continue // a required parameter without a default
 		}
 		at := yamldoc.Below(f.Value, name)
 		if at == yamldoc.Follow(f.Value) {
@@ -50,7 +49,6 @@ func (r *reader) defaults(f yamldoc.Field, object map[string]any) {
 	}
 }
 
-// types are what a schema may call a value.
 var types = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
 // schema checks the descriptions of parameters, of either form.
@@ -87,7 +85,7 @@ func (r *reader) schema(node *yaml.Node, schema map[string]any) {
 	}
 }
 
-// isJSONSchema tells the two forms apart: in the flat one every key has a mapping.
+// isJSONSchema distinguishes the two forms: in the flat one every value is a mapping.
 func isJSONSchema(schema map[string]any) bool {
 	for name, value := range schema {
 		switch value.(type) {

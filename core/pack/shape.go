@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// shape is the parameters that a schema describes: name to what is said of it.
+// shape has the description of each parameter of a schema.
 type shape map[string]json.RawMessage
 
-// shapeOf reads either form of a schema: name to description, or a JSON Schema
-// object with properties. What is neither describes no parameter.
+// shapeOf reads either form of a schema: name to description, or a JSON Schema object with properties. Any other JSON
+// has no parameter.
 func shapeOf(schema []byte) shape {
 	var top struct {
 		Type       json.RawMessage            `json:"type"`
@@ -28,8 +28,7 @@ func shapeOf(schema []byte) shape {
 	return flat
 }
 
-// describes tells the properties of a JSON Schema from the description of a
-// parameter that is called properties.
+// describes distinguishes the properties of a JSON Schema from the description of a parameter named properties.
 func describes(properties map[string]json.RawMessage) bool {
 	for _, text := range properties {
 		if !strings.HasPrefix(string(text), "{") {
@@ -41,9 +40,8 @@ func describes(properties map[string]json.RawMessage) bool {
 
 func (s shape) names() []string { return slices.Collect(maps.Keys(s)) }
 
-// find follows a dotted path as far as the schema describes it. It is found
-// unless the schema says that it leads nowhere; why says where it ends if it is
-// not its first name that is missing.
+// find follows a dotted path as far as the schema describes it. A path is found unless the schema excludes it; why
+// explains an excluded path whose first name exists.
 func (s shape) find(path string) (found bool, why string) {
 	segments := strings.Split(path, ".")
 	text, ok := s[segments[0]]
@@ -58,7 +56,7 @@ func (s shape) find(path string) (found bool, why string) {
 			Additional any                        `json:"additionalProperties"`
 		}
 		if json.Unmarshal(text, &described) != nil {
-			return true, "" // in words that are not understood here
+			return true, "" // the description is of an unknown form
 		}
 		if !mayBeObject(described.Type) {
 			return false, fmt.Sprintf("%s is of type %v and has no fields", here, described.Type)
@@ -75,8 +73,7 @@ func (s shape) find(path string) (found bool, why string) {
 	return true, ""
 }
 
-// mayBeObject reports whether a value of the type can have fields; of what is
-// not said everything can.
+// mayBeObject reports whether a value of the type can have fields. A missing type allows all.
 func mayBeObject(kind any) bool {
 	switch kind := kind.(type) {
 	case string:

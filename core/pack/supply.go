@@ -6,8 +6,7 @@ import (
 	"github.com/attune-go/attune/core/placement"
 )
 
-// wellKnown are the runtimes that workers offer by themselves, with the names under
-// which they are announced.
+// wellKnown are the runtimes that workers detect, with the names that they announce.
 var wellKnown = []struct {
 	short, name string
 	aliases     []any
@@ -22,8 +21,8 @@ var wellKnown = []struct {
 	{"shell", "Shell", []any{"shell", "bash", "sh"}},
 }
 
-// Supply adds the well-known runtimes that actions of the set name and that exist
-// nowhere yet: a fresh database has none. The set itself is not changed.
+// Supply returns the set with the well-known runtimes that its actions name and that do not exist yet, since a fresh
+// database has none.
 func (s *Set) Supply(world World) *Set {
 	supplied := *s
 	after := world.With(s)

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"path"
@@ -13,8 +14,7 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// WorkflowPath is the path within its pack of the file that an action names by
-// workflow_file; empty if the path leads elsewhere.
+// WorkflowPath is the path in the pack of an action's workflow_file, empty if it leads out of actions/workflows.
 func WorkflowPath(file string) string {
 	clean := path.Clean(file)
 	if path.IsAbs(file) || !strings.HasPrefix(clean, "workflows/") {
@@ -23,8 +23,7 @@ func WorkflowPath(file string) string {
 	return "actions/" + clean
 }
 
-// WorkflowFiles are the paths within their pack of the files that the actions of a
-// file name by workflow_file.
+// WorkflowFiles lists the paths in the pack of each workflow_file in a file of actions.
 func WorkflowFiles(content []byte) []string {
 	r := &reader{}
 	var files []string
@@ -41,7 +40,7 @@ func WorkflowFiles(content []byte) []string {
 	return files
 }
 
-// link notes that an action runs the workflow of a file.
+// link records that an action runs the workflow of a file.
 func (b *builder) link(r *reader, item *Item, source Source, file string) {
 	delete(item.Columns, "workflow_file")
 	within := WorkflowPath(file)
@@ -56,8 +55,7 @@ func (b *builder) link(r *reader, item *Item, source Source, file string) {
 
 func linkName(root, within string) string { return root + "\x00" + within }
 
-// workflow reads a file with a definition. The actions that name it run it; when
-// there is none it becomes an action of its own.
+// workflow reads a file with a definition. If no action names the file, the workflow gets an action of its own.
 func (b *builder) workflow(source Source) {
 	definition, mistakes, warnings := workflow.Parse(source.Name, source.Content)
 	if b.leftOut(source, mistakes) {
@@ -78,7 +76,7 @@ func (b *builder) workflow(source Source) {
 	}
 	made := map[string]bool{}
 	for _, action := range actions {
-		ref := orText(definition.Ref, action.Ref)
+		ref := cmp.Or(definition.Ref, action.Ref)
 		action.Workflow = ref
 		b.inherit(action, definition, len(mistakes) == 0)
 		if !made[ref] {
@@ -88,9 +86,8 @@ func (b *builder) workflow(source Source) {
 	}
 }
 
-// leftOut says of a file in the folder workflows that is not called
-// NAME.workflow.yaml, and that is no workflow that can be run, that it is left
-// out, as the existing loader leaves it out.
+// leftOut warns of a file in the folder workflows that is not named NAME.workflow.yaml and is no valid workflow. The
+// existing loader leaves it out too.
 func (b *builder) leftOut(source Source, mistakes []workflow.Mistake) bool {
 	if len(mistakes) == 0 || strings.Contains(path.Base(source.Path), ".workflow.") ||
 		!strings.HasPrefix(source.Path, "workflows/") {
@@ -101,7 +98,7 @@ func (b *builder) leftOut(source Source, mistakes []workflow.Mistake) bool {
 	return true
 }
 
-// alone makes the action of a workflow that no action file names.
+// alone creates the action of a workflow that no action file names.
 func (b *builder) alone(source Source, definition *workflow.Definition, place Place, sound bool) {
 	packRef := b.packs[source.Root]
 	ref := definition.Ref
@@ -126,7 +123,7 @@ func (b *builder) alone(source Source, definition *workflow.Definition, place Pl
 	action := r.item(KindAction, node, packRef)
 	action.Ref, action.Pack, action.Workflow = ref, first, ref
 	action.Runtime = ""
-	action.Columns["label"] = orText(definition.Label, Label(ref))
+	action.Columns["label"] = cmp.Or(definition.Label, Label(ref))
 	if definition.Description != "" {
 		action.Columns["description"] = definition.Description
 	}
@@ -137,7 +134,7 @@ func (b *builder) alone(source Source, definition *workflow.Definition, place Pl
 	b.define(definition, ref, action, place)
 }
 
-// inherit gives an action what only its workflow says.
+// inherit copies the schemas of a workflow to its action, unless the action has its own.
 func (b *builder) inherit(action *Item, definition *workflow.Definition, sound bool) {
 	if !sound && action.Columns["param_schema"] == nil && definition.Parameters == nil {
 		action.Broken["parameters"] = true
@@ -150,14 +147,17 @@ func (b *builder) inherit(action *Item, definition *workflow.Definition, sound b
 	}
 }
 
-// define makes the row of a definition. What the file leaves out is that of its
-// action.
+// define creates the item of a definition. Missing texts are those of its action.
 func (b *builder) define(definition *workflow.Definition, ref string, action *Item, place Place) {
 	whole := *definition
 	whole.Ref = ref
-	whole.Label = orText(definition.Label, text(action.Columns, "label"))
-	whole.Description = orText(definition.Description, text(action.Columns, "description"))
-	whole.Version = orText(definition.Version, "1.0.0")
+	whole.Label = cmp.Or(definition.Label, text(action.Columns, "label"))
+	whole.Description = cmp.Or(definition.Description, text(action.Columns, "description"))
+	whole.Version = cmp.Or(definition.Version, "1.0.0")
+	var description any
+	if whole.Description != "" {
+		description = whole.Description
+	}
 	raw, err := whole.JSON()
 	var stored any
 	if err == nil {
@@ -171,7 +171,7 @@ func (b *builder) define(definition *workflow.Definition, ref string, action *It
 		Reads: definition.Reads,
 		Kind:  KindWorkflow, Ref: ref, Pack: action.Pack, Place: place, places: map[string]Place{},
 		Columns: map[string]any{
-			"label": whole.Label, "description": null(whole.Description), "version": whole.Version,
+			"label": whole.Label, "description": description, "version": whole.Version,
 			"param_schema": action.Columns["param_schema"], "out_schema": action.Columns["out_schema"],
 			"definition": stored, "tags": anyList(whole.Tags),
 		},
@@ -188,14 +188,7 @@ func (b *builder) define(definition *workflow.Definition, ref string, action *It
 	b.set.Items = append(b.set.Items, item)
 }
 
-func null(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
-}
-
-// missing reports workflow files that actions name and nobody has read.
+// missing reports workflow files that actions name and that do not exist.
 func (b *builder) missing() {
 	for _, name := range slices.Sorted(maps.Keys(b.linked)) {
 		_, within, _ := strings.Cut(name, "\x00")

@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,8 +12,7 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// Refs is what must be looked up for a set, by kind: what it describes and what it
-// names.
+// Refs lists the refs that the set describes or names, by kind.
 func (s *Set) Refs() map[Kind][]string {
 	refs := map[Kind]map[string]bool{}
 	add := func(kind Kind, ref string) {
@@ -41,29 +39,26 @@ func (s *Set) Refs() map[Kind][]string {
 	return list
 }
 
-// Found is something that the database has.
+// Found is an existing item.
 type Found struct {
-	Pack  string // ref of its pack; empty: it has none
-	Adhoc bool   // people made it by the API
-	// ParamSchema describes the parameters of an action; nil: it does not say.
+	Pack  string // ref, empty for none
+	Adhoc bool   // created with the API
+	// ParamSchema describes the parameters of an action; may be nil.
 	ParamSchema any
-	// OutSchema describes the payload of the events of a trigger, or what an action prints;
-	// nil: it does not say.
+	// OutSchema describes the payload of a trigger's events, or the output of an action; may be nil.
 	OutSchema any
-	// Prints: the result of the action is what it prints as JSON.
+	// Prints says that the action prints its result as JSON.
 	Prints bool
 }
 
-// World is what the database has of what a set describes and names.
+// World has the existing items that a set describes or names.
 type World struct {
-	// Has is what exists, by kind and ref.
-	Has map[Kind]map[string]Found
-	// Runtimes are all runtimes that exist, with their other names.
+	Has map[Kind]map[string]Found // by kind and ref
+	// Runtimes are all existing runtimes.
 	Runtimes []Runtime
-	// Hints are the refs that could have been meant, by kind.
+	// Hints are the candidates for the hint at an unknown ref, by kind.
 	Hints map[Kind][]string
-	// Doomed is what exists and will be deleted together with what is applied, by
-	// kind and ref: nothing may name it.
+	// Doomed are the existing items that the same run deletes, by kind and ref; no item may name them.
 	Doomed map[Kind]map[string]bool
 }
 
@@ -78,8 +73,8 @@ func (w World) found(kind Kind, ref string) (Found, bool) {
 	return found, ok
 }
 
-// FindRuntime finds the runtime that an action means: by its ref, as one of the
-// core pack, by name or by another name. It is nil if there is none.
+// FindRuntime finds the runtime of an action: by its ref, as one of the core pack, by name or by alias. It is nil if
+// there is none.
 func (w World) FindRuntime(name string) *Runtime {
 	normal := placement.NormalizeRuntime(name)
 	for _, match := range []func(Runtime) bool{
@@ -145,9 +140,8 @@ func aliases(item *Item) []string {
 	return names
 }
 
-// Check compares a set with the database: what its items name must exist there or
-// in the set, and what they describe must be theirs. The mistakes are in order;
-// warnings are about what will wait.
+// Check compares a set with the database: every named item must exist there or in the set, and no described item may
+// belong to another pack. Mistakes and warnings are in order.
 func (s *Set) Check(world World) (mistakes, warnings []Mistake) {
 	c := itemChecker{set: s, before: world, after: world.With(s)}
 	for _, item := range s.Items {
@@ -164,7 +158,7 @@ type itemChecker struct {
 
 func (c *itemChecker) item(item *Item) {
 	if item.Ref == "" {
-		return // that it has none was said
+		return // identify has reported it
 	}
 	if found, ok := c.before.found(item.Kind, item.Ref); ok && item.Kind != KindPack {
 		switch {
@@ -184,7 +178,7 @@ func (c *itemChecker) item(item *Item) {
 		c.exists(KindAction, use.Ref, use.Place)
 		c.params(use.Ref, use.Input, use.Place, "the task "+use.Task)
 		if use.Ref == askAction {
-			c.asks(use)
+			c.ask(use)
 		}
 	}
 	c.reads(item)
@@ -198,9 +192,8 @@ func (c *itemChecker) item(item *Item) {
 	}
 }
 
-// params refuses parameters that an action will not take from a rule or a task, and warns
-// of those that it does not know and whose name resembles one. What templates stand for is
-// not known.
+// params refuses parameters of a rule or a task that the action refuses, and warns of unknown ones whose name resembles
+// a parameter. The values of templates are unknown.
 func (c *itemChecker) params(ref string, given any, at Place, who string) {
 	action, ok := c.after.found(KindAction, ref)
 	params, isObject := given.(map[string]any)
@@ -211,7 +204,8 @@ func (c *itemChecker) params(ref string, given any, at Place, who string) {
 	if err != nil {
 		return
 	}
-	for _, mistake := range parsed.ValidateParams(plainParams(params), schema.AllowTemplates()) {
+	plain, _ := expr.Value(params).(map[string]any)
+	for _, mistake := range parsed.ValidateParams(plain, schema.AllowTemplates()) {
 		c.Mistakef(at, "the action %s will not take the parameters of %s: %s", ref, who, mistake.String())
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
@@ -221,13 +215,7 @@ func (c *itemChecker) params(ref string, given any, at Place, who string) {
 	}
 }
 
-func plainParams(given map[string]any) map[string]any {
-	params, _ := expr.Value(given).(map[string]any)
-	return params
-}
-
-// runtime warns of a runtime that nobody knows: the action gets none. Programs run
-// without one.
+// runtime warns of an unknown runtime: the action gets none. Native programs need none.
 func (c *itemChecker) runtime(item *Item) {
 	if placement.NormalizeRuntime(item.Runtime) == "native" {
 		return
@@ -237,7 +225,7 @@ func (c *itemChecker) runtime(item *Item) {
 		names = append(names, known.Ref)
 	}
 	slices.Sort(names)
-	text := fmt.Sprintf("there is no runtime %s", item.Runtime)
+	text := "there is no runtime " + item.Runtime
 	if len(names) > 0 {
 		text += "; known are " + strings.Join(names, ", ")
 	}
@@ -258,11 +246,10 @@ func (c *itemChecker) exists(kind Kind, ref string, at Place) {
 	}
 }
 
-// prunes is said of what is named and would be deleted.
+// prunes is the reason for a mistake at a named item that the run deletes.
 const prunes = "--prune would delete it"
 
-// Missing are the kinds of which the set names something that neither the database
-// nor the set has, so that hints are worth reading.
+// Missing lists the kinds with unknown refs, for which the candidates of hints must be read.
 func (s *Set) Missing(world World) []Kind {
 	after := world.With(s)
 	missing := map[Kind]bool{}

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/schema"
 )
 
@@ -111,10 +111,8 @@ func WithDefaults(params, paramSchema []byte) map[string]any {
 		if out[name] != nil {
 			continue
 		}
-		decoder := json.NewDecoder(bytes.NewReader(raw))
-		decoder.UseNumber()
 		var value any
-		if decoder.Decode(&value) == nil {
+		if exactjson.Decode(raw, &value) == nil {
 			out[name] = value
 		}
 	}
@@ -123,12 +121,8 @@ func WithDefaults(params, paramSchema []byte) map[string]any {
 
 func object(raw []byte) map[string]any {
 	out := map[string]any{}
-	if len(raw) == 0 {
-		return out
-	}
-	decoder := json.NewDecoder(strings.NewReader(string(raw)))
-	decoder.UseNumber() // 10000000000000001 must not become another group
-	if err := decoder.Decode(&out); err != nil || out == nil {
+	// Exact, since 10000000000000001 must not become another group.
+	if err := exactjson.Decode(raw, &out); err != nil || out == nil {
 		return map[string]any{}
 	}
 	return out
@@ -148,14 +142,10 @@ func Lookup(params map[string]any, path string) any {
 	return value
 }
 
-// compact encodes a decoded JSON value; encoding/json sorts object keys bytewise, and HTML escaping
-// is off.
 func compact(value any) []byte {
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	raw, err := exactjson.Encode(value)
+	if err != nil {
 		return []byte("null") // cannot happen for decoded JSON
 	}
-	return []byte(strings.TrimSuffix(b.String(), "\n"))
+	return raw
 }

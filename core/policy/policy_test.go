@@ -105,8 +105,7 @@ func TestComposeStacksScopes(t *testing.T) {
 	require.Equal(t, 1, limits.Shared[2].Burst)
 }
 
-// S22: in every window at most threshold + burst − 1 starts, whatever the
-// moments at which somebody asks.
+// S22: every window has at most threshold + burst − 1 starts, at any times of the requests.
 func TestRateNeverExceedsItsAllowanceInAnyWindow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

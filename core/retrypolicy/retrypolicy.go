@@ -1,43 +1,37 @@
-// Package retrypolicy decides whether, when and why an ended execution is repeated. It is pure: an
-// ended execution comes in, a verdict comes out, and the same input gives the same verdict on every
-// replica.
+// Package retrypolicy decides whether, when and why an ended execution is retried. It is pure: equal inputs give equal
+// verdicts on every replica.
 //
 // # Why
 //
-// The engine's facts about an end precede the text of the end. Work that a worker started before it
-// fell silent is worker_heartbeat_stale. Dispatched work that never started is worker_unavailable.
-// An action that exceeded its timeout is action_failure, not queue_timeout, because it had left its
-// queue. Otherwise the error text is searched for the published words, whatever its author, so that
-// the reasons match existing installations: an action that fails with "connection refused" is a
+// Facts of the engine precede the error text. An execution that was running on a dead worker is worker_heartbeat_stale.
+// A dispatched execution that never started is worker_unavailable. An action that exceeded its timeout is
+// action_failure, not queue_timeout, because it had left its queue. Otherwise the published words in the error text
+// decide, so that the reasons match existing installations: an action that fails with "connection refused" is a
 // transient_error. Without any of the words the reason is action_failure.
 //
-// The reason explains, it decides nothing but the budget of work that was never
-// picked up. An action that fails is repeated as often as it allows, whatever
-// it printed.
+// The reason is for users. It does not decide about a retry.
 //
 // # How often
 //
-// Up to MaxRetries times, if that is a number of the execution itself; that of its action
-// takes effect as Config.ActionRetries says. What was handed over and never picked up has done
-// nothing yet, and its action cannot be blamed, so it is repeated up to
-// Config.Unstarted times at least (invariant L2). What the scheduler refused was
-// never handed over: a repetition is worth it only if the action says so, and
-// not at all while no worker, or no action, could ever fit.
+// At most MaxRetries times. If that is the number of the action, Config.ActionRetries decides whether it takes effect.
+// An execution that was dispatched and never started did nothing, and its action is not the cause: it is retried at
+// least Config.Unstarted times (invariant L2). An execution that the scheduler refused was never dispatched: it is
+// retried as its action allows, but never if no worker or no action could ever fit.
 //
-// What was cancelled, or was to be cancelled and ended otherwise, is never
-// repeated.
+// A cancelled execution is never retried, nor is one with a cancel request.
 package retrypolicy
 
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
 )
 
-// Reason is why an execution is repeated, as execution.retry_reason spells it.
+// Reason is the reason for a retry, spelled as in execution.retry_reason.
 type Reason string
 
 // The reasons.
@@ -63,24 +57,21 @@ type Config struct {
 	Enabled    bool
 	BaseDelay  time.Duration
 	Multiplier float64
-	// MaxDelay bounds a delay before it is spread.
+	// MaxDelay bounds a delay before jitter.
 	MaxDelay time.Duration
-	// Jitter is the share by which a delay is spread in both directions.
-	Jitter float64
-	// ActionRetries says whether max_retries of an action takes effect.
+	// Jitter is the largest share by which a delay becomes longer or shorter.
+	Jitter        float64
 	ActionRetries ActionRetries
-	// Unstarted is how often work that never started is repeated, even if its action allows fewer
-	// repetitions.
+	// Unstarted is the number of retries of a dispatched execution that never started, if its action allows fewer.
 	Unstarted int
 }
 
-// ActionRetries says whether max_retries of an action takes effect.
+// ActionRetries decides whether max_retries of an action takes effect.
 type ActionRetries string
 
 // The values of executor.retry.honour_action_max_retries. The zero value is ByOrigin.
 const (
-	// ByOrigin honours it unless the schema is that of an existing installation, whose
-	// actions run once whatever the column says.
+	// ByOrigin honours it except on the schema of an existing installation, where the column had no effect.
 	ByOrigin ActionRetries = "origin"
 	Always   ActionRetries = "true"
 	Never    ActionRetries = "false"
@@ -96,8 +87,8 @@ type Ended struct {
 	EndedBy     string // failed_by or abandoned_by of its result, empty if a worker ended it
 	Started     bool   // a worker has started it
 	Retries     int    // number of earlier attempts
-	MaxRetries  int    // repetitions that its action, or the execution itself, allows
-	ByAction    bool   // the number is the action's
+	MaxRetries  int    // of the execution itself or of its action
+	ByAction    bool   // MaxRetries is that of the action
 	Adopted     bool   // the schema is that of an existing installation
 	CancelAsked bool   // it has a cancel request
 }
@@ -106,11 +97,11 @@ type Ended struct {
 type Verdict struct {
 	Retry  bool
 	Reason Reason        // set when Retry is true
-	Delay  time.Duration // until the repetition may begin
+	Delay  time.Duration // until the retry may start
 	Why    string        // for users, set when Retry is false
 }
 
-// Decide decides. chance is a number in [0, 1) that spreads the delays.
+// Decide decides about an ended execution. chance is a random number in [0, 1) for the jitter.
 func (c Config) Decide(e Ended, chance float64) Verdict {
 	if why := c.never(e); why != "" {
 		return Verdict{Why: why}
@@ -130,10 +121,14 @@ func (c Config) Decide(e Ended, chance float64) Verdict {
 	case ignored && allowed == 0:
 		return Verdict{Why: "max_retries of its action has no effect here (executor.retry.honour_action_max_retries)"}
 	}
-	return Verdict{Why: exhausted(e, allowed)}
+	why := "its action allows no repetition (max_retries)"
+	if allowed > 0 {
+		why = fmt.Sprintf("no repetition is left: it is attempt %d, and %d repetitions are allowed", e.Retries+1, allowed)
+	}
+	return Verdict{Why: why}
 }
 
-// never is why the execution is not repeated whatever its budget, or empty.
+// never is the reason against any retry, or empty.
 func (c Config) never(e Ended) string {
 	switch e.Status {
 	case attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned:
@@ -146,7 +141,7 @@ func (c Config) never(e Ended) string {
 	}
 	switch {
 	case e.CancelAsked:
-		return "somebody asked for its end"
+		return "its cancellation was requested"
 	case !c.Enabled:
 		return "repeating is switched off (executor.retry.enabled)"
 	case e.EndedBy == ByScheduler && e.says("action not found"):
@@ -159,13 +154,6 @@ func (c Config) never(e Ended) string {
 	return ""
 }
 
-func exhausted(e Ended, allowed int) string {
-	if allowed == 0 {
-		return "its action allows no repetition (max_retries)"
-	}
-	return fmt.Sprintf("no repetition is left: it is attempt %d, and %d repetitions are allowed", e.Retries+1, allowed)
-}
-
 // lost reports whether the execution was dispatched and never started.
 func (e Ended) lost() bool {
 	switch e.EndedBy {
@@ -175,15 +163,15 @@ func (e Ended) lost() bool {
 	return false
 }
 
-// words are the published ones, in the published order.
+// words are the published words, in the published order.
 var words = []struct {
 	reason Reason
 	any    []string
 }{
-	{WorkerUnavailable, []string{"worker queue ttl expired", "worker unavailable"}},
-	{QueueTimeout, []string{"timeout", "timed out"}},
-	{WorkerHeartbeatStale, []string{"heartbeat", "stale"}},
-	{TransientError, []string{"transient", "temporary", "connection"}},
+	{reason: WorkerUnavailable, any: []string{"worker queue ttl expired", "worker unavailable"}},
+	{reason: QueueTimeout, any: []string{"timeout", "timed out"}},
+	{reason: WorkerHeartbeatStale, any: []string{"heartbeat", "stale"}},
+	{reason: TransientError, any: []string{"transient", "temporary", "connection"}},
 }
 
 func (e Ended) reason() Reason {
@@ -206,16 +194,11 @@ func (e Ended) reason() Reason {
 // says reports whether the error text contains one of the phrases, which are in lower case.
 func (e Ended) says(phrases ...string) bool {
 	text := strings.ToLower(e.Error)
-	for _, phrase := range phrases {
-		if strings.Contains(text, phrase) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(text, phrase) })
 }
 
-// delay is the pause before the next repetition after so many. Floating point makes an overflow
-// infinite instead of negative; the result is capped before it becomes a duration.
+// delay is the pause before the next retry after so many. Floating point makes an overflow infinite instead of
+// negative; the result is capped before it becomes a duration.
 func (c Config) delay(retries int, chance float64) time.Duration {
 	if c.BaseDelay <= 0 || c.MaxDelay <= 0 {
 		return 0

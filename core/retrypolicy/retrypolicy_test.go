@@ -103,7 +103,7 @@ func TestSomeEndsAreNeverRepeated(t *testing.T) {
 		"disabled":  {off, by(retrypolicy.ByTimeoutMonitor, ""), "repeating is switched off"},
 		"a stop was asked for": {
 			policy, retrypolicy.Ended{Status: attune.StatusFailed, Started: true, MaxRetries: 9, CancelAsked: true},
-			"somebody asked for its end",
+			"its cancellation was requested",
 		},
 		"no action": {policy, by(retrypolicy.ByScheduler, "Action not found: the action no longer exists"),
 			"does not exist"},

@@ -10,7 +10,6 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// keys are the keys of a condition.
 var keys = []string{"field", "operator", "value"}
 
 // Check returns all mistakes in new conditions. It is stricter than ParseConditions, which must

@@ -8,7 +8,7 @@ import (
 	"github.com/attune-go/attune/core/rule"
 )
 
-// Everything is said at once, and more than what keeps stored rules from being read.
+// Check reports all mistakes at once, also those that stored rules may have.
 func TestCheckTellsEverything(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -59,7 +59,6 @@ type Conditions struct {
 	shift      int    // number of characters of source before the expression
 }
 
-// condition is one entry of a list.
 type condition struct {
 	part     string
 	field    string
@@ -215,13 +214,11 @@ func (c *Conditions) Payload() [][]string {
 	return paths
 }
 
-// Verdict is whether an event satisfies the conditions of a rule.
+// Verdict is the result of matching an event with the conditions of a rule.
 type Verdict struct {
 	Matched bool
-	// Why is the reason in words.
-	Why string
-	// Err is why an expression failed; it does not match then. It is an *Error.
-	Err error
+	Why     string // for users
+	Err     error  // of an expression, which does not match then; an *Error
 }
 
 // Match compares an event with the conditions.
@@ -251,10 +248,10 @@ func (c *Conditions) evaluate(event Event) Verdict {
 	return Verdict{Why: "the expression " + short(c.expression.Source()) + " is " + show(value) + c.operands(scope)}
 }
 
-// maxOperands bounds how many values a reason shows.
+// maxOperands bounds the values in a reason.
 const maxOperands = 6
 
-// Explain is Match, and also returns the values behind an expression that matched.
+// Explain is Match, with the values of a matching expression in the reason.
 func (c *Conditions) Explain(event Event) Verdict {
 	verdict := c.Match(event)
 	if verdict.Matched && c.expression != nil && event.Payload != nil {
@@ -264,7 +261,7 @@ func (c *Conditions) Explain(event Event) Verdict {
 	return verdict
 }
 
-// operands are the values behind an expression.
+// operands are the values of an expression.
 func (c *Conditions) operands(scope expr.Scope) string {
 	all := c.expression.Operands(scope)
 	var shown []string
@@ -308,7 +305,6 @@ func (c *Conditions) compare(event Event) Verdict {
 	return Verdict{Matched: true, Why: fmt.Sprintf("all %d conditions hold", len(c.list))}
 }
 
-// holds compares one condition with the payload.
 func (c condition) holds(payload any) (holds bool, why string) {
 	value, ok := find(payload, c.field)
 	if !ok {

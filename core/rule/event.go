@@ -16,8 +16,8 @@ type Event struct {
 	Created    time.Time
 }
 
-// NewEvent makes an event of a stored row. Text in its payload that looks like the marker of a
-// secret is not one: any client may have sent it. The error says that the payload is not JSON.
+// NewEvent makes an event of a stored row. A marker of a secret in its payload counts as plain data, because any client
+// may have sent it. It fails if the payload is not JSON.
 func NewEvent(id int64, triggerRef string, payload []byte, created time.Time) (Event, error) {
 	event := Event{ID: id, TriggerRef: triggerRef, Created: created}
 	if len(payload) == 0 {
@@ -60,9 +60,7 @@ func timestamp(at time.Time) string {
 const maxShown = 80
 
 // show is a value in a reason: short, and on one line.
-func show(value any) string {
-	return short(expr.JSON(value))
-}
+func show(value any) string { return short(expr.JSON(value)) }
 
 func short(text string) string {
 	if runes := []rune(text); len(runes) > maxShown {

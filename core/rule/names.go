@@ -36,16 +36,13 @@ func Misnamed(params any, payload []string) []Misname {
 		for i, segment := range segments {
 			next, ok := at[segment]
 			if !ok {
-				wrong = append(wrong, Misname{
-					found.At, found.Path, strings.Join(segments[:i+1], "."), segment, slices.Sorted(maps.Keys(at)),
-				})
+				wrong = append(wrong, misname(found, segments, i, slices.Sorted(maps.Keys(at))))
 				break
 			}
 			if next == nil { // any name may follow
 				if segments[0] == "event" && i+1 < len(segments) && payload != nil &&
 					!slices.Contains(payload, segments[i+1]) {
-					wrong = append(wrong,
-						Misname{found.At, found.Path, strings.Join(segments[:i+2], "."), segments[i+1], payload})
+					wrong = append(wrong, misname(found, segments, i+1, payload))
 				}
 				break
 			}
@@ -53,6 +50,12 @@ func Misnamed(params any, payload []string) []Misname {
 		}
 	}
 	return wrong
+}
+
+func misname(found expr.FoundPath, segments []string, i int, known []string) Misname {
+	return Misname{
+		At: found.At, Path: found.Path, Unknown: strings.Join(segments[:i+1], "."), Name: segments[i], Known: known,
+	}
 }
 
 // Absent lists the paths without a value for this event: they are null.

@@ -14,7 +14,7 @@ type Params struct {
 	values map[string]any
 }
 
-// Subject is the rule that fires, as its parameters see it.
+// Subject is the firing rule, for its parameters.
 type Subject struct {
 	ID  int64
 	Ref string
@@ -43,7 +43,7 @@ func ParseParams(rule string, raw []byte) (*Params, error) {
 	default:
 		return nil, p.wrong(errors.New("they must be an object"))
 	}
-	// Rendering fails for the same reasons whatever the values are.
+	// Rendering fails for the same reasons with any values.
 	if _, err := p.Render(Event{}, Subject{}); err != nil {
 		return nil, err
 	}

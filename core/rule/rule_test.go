@@ -136,7 +136,7 @@ func TestConditionsModes(t *testing.T) {
 	}
 }
 
-// Upstream 53: what is wrong with a rule is said, with the rule and the place.
+// Upstream 53: a mistake in a rule is reported with the rule and the place.
 func TestConditionsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for conditions, want := range map[string]string{

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,19 +57,15 @@ func (a Actions) find(ref, entrypoint string) Func {
 	return a[entrypoint]
 }
 
-// Task is one execution as its function sees it.
+// Task is one execution, for its function.
 type Task struct {
-	// ActionRef is the reference of the action.
-	ActionRef string
-	// Attempt is the attempt number of this execution.
-	Attempt int
-	// ExecutionID is the id of the execution.
+	ActionRef   string
+	Attempt     int
 	ExecutionID int64
-	// PackRef is the reference of the action's pack.
-	PackRef string
+	PackRef     string
 	// Params are the parameters, a JSON object with the defaults of the action's schema.
 	Params json.RawMessage
-	// Stderr and Stdout are kept with the result, up to the worker's limits.
+	// Stderr and Stdout are stored with the result, up to the worker's limits.
 	Stderr, Stdout io.Writer
 }
 
@@ -96,8 +93,5 @@ func call(ctx context.Context, fn Func, task Task) (r returned) {
 	}()
 	value, err := fn(ctx, task)
 	data, encodeErr := output.Value(value)
-	if err == nil {
-		err = encodeErr
-	}
-	return returned{data: data, err: err}
+	return returned{data: data, err: cmp.Or(err, encodeErr)}
 }

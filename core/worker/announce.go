@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // source is the source_service of this worker's messages.
@@ -78,8 +79,7 @@ func (a *announcer) add(ctx context.Context, ended []announcement) {
 		messages = append(messages, a.together(payloads)...)
 	} else {
 		for _, payload := range payloads {
-			messages = append(messages,
-				encode(a, message.TypeExecutionCompleted, message.KeyExecutionCompleted, payload))
+			messages = append(messages, encode(a, message.TypeExecutionCompleted, payload))
 		}
 	}
 	a.put(messages, false)
@@ -127,7 +127,7 @@ func (a *announcer) put(messages []broker.Message, front bool) {
 	signal(a.wake)
 }
 
-func (a *announcer) take() []broker.Message {
+func (a *announcer) dequeue() []broker.Message {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := min(len(a.pending), announceMax)
@@ -146,7 +146,7 @@ func (a *announcer) take() []broker.Message {
 func (a *announcer) run(ctx context.Context) {
 	pause := retryFirst
 	for {
-		batch := a.take()
+		batch := a.dequeue()
 		if len(batch) == 0 {
 			select {
 			case <-ctx.Done():
@@ -162,7 +162,7 @@ func (a *announcer) run(ctx context.Context) {
 			continue
 		}
 		a.put(left, true)
-		if !sleep(ctx, pause) {
+		if !supervise.Sleep(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, retryLongest)
@@ -185,14 +185,14 @@ func (a *announcer) publish(ctx context.Context, batch []broker.Message) []broke
 		}
 		if outcome.Status == broker.Returned && message.IsBatch(batch[i].Type) {
 			a.batches.gone()
-			left, reason = append(left, apart(batch[i])...), outcome.Err
+			left, reason = append(left, split(batch[i])...), outcome.Err
 			continue
 		}
 		left, reason = append(left, batch[i]), outcome.Err
 	}
 	if len(left) > 0 && ctx.Err() == nil {
 		a.metrics.failed("publish")
-		a.logger.WarnContext(ctx, "Unconfirmed messages are published again",
+		a.logger.WarnContext(ctx, "Messages not confirmed, publishing again",
 			"messages", len(left), "of", len(batch), "error", reason)
 	}
 	return left
@@ -229,21 +229,17 @@ func (e announcement) payload() message.ExecutionCompleted {
 }
 
 func (a *announcer) changed(execution int64, ref string, from, to attune.Status, at time.Time) broker.Message {
-	return encode(a, message.TypeExecutionStatusChanged, message.KeyExecutionStatusChanged,
-		message.ExecutionStatusChanged{
-			ExecutionID: execution, ActionRef: ref, PreviousStatus: string(from), NewStatus: string(to), ChangedAt: at,
-		})
+	return encode(a, message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{
+		ExecutionID: execution, ActionRef: ref, PreviousStatus: string(from), NewStatus: string(to), ChangedAt: at,
+	})
 }
 
 // encode makes the message with its id, which stays the same in every publication.
-func encode[P any](a *announcer, kind, key string, payload P) broker.Message {
+func encode[P any](a *announcer, kind string, payload P) broker.Message {
 	envelope := message.New(kind, payload, time.Now().UTC(), source)
 	body, err := envelope.Encode()
 	if err != nil { // payloads always encode
 		a.logger.Error("Message could not be encoded", "message_type", kind, "error", err)
 	}
-	return broker.Message{
-		ID: envelope.MessageID, CorrelationID: envelope.CorrelationID, Exchange: message.ExchangeExecutions,
-		RoutingKey: key, Type: kind, Body: body, Timestamp: envelope.Timestamp,
-	}
+	return routed(kind, envelope.MessageID, envelope.CorrelationID, body, envelope.Timestamp)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// batchReaders knows whether an engine consumes completions in batches. It asks the broker at
-// intervals; when in doubt the answer is no.
+// batchReaders finds out whether an engine consumes completions in batches. It queries the broker at intervals; without
+// an answer there is none.
 type batchReaders struct {
 	broker queueStates
 
-	mu    sync.Mutex
-	asked time.Time // guarded by mu
-	found bool      // guarded by mu
+	mu     sync.Mutex
+	readAt time.Time // guarded by mu
+	found  bool      // guarded by mu
 }
 
 // queueStates is the part of the broker that batchReaders uses.
@@ -39,7 +39,7 @@ func (b *batchReaders) there(ctx context.Context) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if time.Since(b.asked) < readersFor {
+	if time.Since(b.readAt) < readersFor {
 		return b.found
 	}
 	b.found = false
@@ -49,7 +49,7 @@ func (b *batchReaders) there(ctx context.Context) bool {
 		state, err := b.broker.QueueState(ctx, message.QueueExecutionBatches)
 		b.found = err == nil && state.Exists && state.Consumers > 0
 	}
-	b.asked = time.Now()
+	b.readAt = time.Now()
 	return b.found
 }
 
@@ -57,7 +57,7 @@ func (b *batchReaders) there(ctx context.Context) bool {
 func (b *batchReaders) gone() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.found, b.asked = false, time.Now()
+	b.found, b.readAt = false, time.Now()
 }
 
 // together encodes completions in as few messages as possible.
@@ -70,13 +70,18 @@ func (a *announcer) together(payloads []message.ExecutionCompleted) []broker.Mes
 	}
 	messages := make([]broker.Message, len(sent))
 	for i, one := range sent {
-		route, _ := message.RouteOf(one.Type)
-		messages[i] = broker.Message{
-			ID: one.ID, CorrelationID: one.ID, Exchange: route.Exchange, RoutingKey: route.Key, Type: one.Type,
-			Body: one.Body, Timestamp: at,
-		}
+		messages[i] = routed(one.Type, one.ID, one.ID, one.Body, at)
 	}
 	return messages
+}
+
+// routed addresses a message by its type.
+func routed(kind, id, correlation string, body []byte, at time.Time) broker.Message {
+	route, _ := message.RouteOf(kind)
+	return broker.Message{
+		ID: id, CorrelationID: correlation, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind, Body: body,
+		Timestamp: at,
+	}
 }
 
 // readable splits batches if no engine reads batches.
@@ -84,7 +89,7 @@ func (a *announcer) readable(ctx context.Context, messages []broker.Message) []b
 	list := make([]broker.Message, 0, len(messages))
 	for _, m := range messages {
 		if message.IsBatch(m.Type) && !a.batches.there(ctx) {
-			list = append(list, apart(m)...)
+			list = append(list, split(m)...)
 		} else {
 			list = append(list, m)
 		}
@@ -92,19 +97,14 @@ func (a *announcer) readable(ctx context.Context, messages []broker.Message) []b
 	return list
 }
 
-// apart lists the messages of a batch.
-func apart(m broker.Message) []broker.Message {
+func split(m broker.Message) []broker.Message {
 	singles, err := message.Split(m.Body)
 	if err != nil {
-		return []broker.Message{m} // this worker wrote it
+		return []broker.Message{m} // cannot happen: this worker wrote it
 	}
 	list := make([]broker.Message, len(singles))
 	for i, one := range singles {
-		route, _ := message.RouteOf(one.Type)
-		list[i] = broker.Message{
-			ID: one.MessageID, CorrelationID: m.CorrelationID, Exchange: route.Exchange, RoutingKey: route.Key,
-			Type: one.Type, Body: one.Body, Timestamp: m.Timestamp,
-		}
+		list[i] = routed(one.Type, one.MessageID, m.CorrelationID, one.Body, m.Timestamp)
 	}
 	return list
 }

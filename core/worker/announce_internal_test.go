@@ -75,7 +75,7 @@ func TestAnnouncer(t *testing.T) {
 		a := newTestAnnouncer(&scripted{script: []broker.Status{broker.Returned}})
 		a.add(t.Context(),
 			[]announcement{{execution: 7, status: attune.StatusCancelled, previous: attune.StatusRunning}})
-		batch := a.take()
+		batch := a.dequeue()
 		require.Len(t, batch, 2)
 		require.Equal(t, message.TypeExecutionStatusChanged, batch[0].Type)
 		left := a.publish(t.Context(), batch)
@@ -98,7 +98,7 @@ func TestAnnouncer(t *testing.T) {
 		t.Parallel()
 		a := newTestAnnouncer(&scripted{})
 		a.add(t.Context(), []announcement{{execution: 7, result: `"` + strings.Repeat("x", resultInMessage) + `"`}})
-		envelope, err := message.Decode[message.ExecutionCompleted](a.take()[0].Body)
+		envelope, err := message.Decode[message.ExecutionCompleted](a.dequeue()[0].Body)
 		require.NoError(t, err)
 		require.Contains(t, []string{"", "null"}, string(envelope.Payload.Result))
 	})
@@ -140,9 +140,9 @@ func TestCompletionsGoTogetherWhileAnEngineReadsThem(t *testing.T) {
 			a.batches = &batchReaders{broker: &readers{state: c.state}}
 		}
 		a.add(t.Context(), ended)
-		require.Equal(t, c.want, kinds(a.take()), name)
+		require.Equal(t, c.want, kinds(a.dequeue()), name)
 		a.add(t.Context(), ended[:1])
-		require.Equal(t, []string{single}, kinds(a.take()), "one end goes by itself: %s", name)
+		require.Equal(t, []string{single}, kinds(a.dequeue()), "one end goes by itself: %s", name)
 	}
 
 	t.Run("the queue is deleted", func(t *testing.T) {
@@ -150,10 +150,10 @@ func TestCompletionsGoTogetherWhileAnEngineReadsThem(t *testing.T) {
 		a := newTestAnnouncer(&scripted{script: []broker.Status{broker.Returned}})
 		a.batches = &batchReaders{broker: &readers{state: there}}
 		a.add(t.Context(), ended)
-		left := a.publish(t.Context(), a.take())
+		left := a.publish(t.Context(), a.dequeue())
 		require.Equal(t, []string{single, single}, kinds(left))
 		a.add(t.Context(), ended)
-		require.Equal(t, []string{single, single}, kinds(a.take()), "the next ones go by themselves at once")
+		require.Equal(t, []string{single, single}, kinds(a.dequeue()), "the next ones go by themselves at once")
 	})
 
 	t.Run("the readers leave while it waits", func(t *testing.T) {
@@ -162,8 +162,8 @@ func TestCompletionsGoTogetherWhileAnEngineReadsThem(t *testing.T) {
 		wire := &readers{state: there}
 		a.batches = &batchReaders{broker: wire}
 		a.add(t.Context(), ended)
-		waiting := a.take()
-		wire.state, a.batches.asked = broker.QueueState{Exists: true}, time.Time{}
+		waiting := a.dequeue()
+		wire.state, a.batches.readAt = broker.QueueState{Exists: true}, time.Time{}
 		require.Equal(t, []string{single, single}, kinds(a.readable(t.Context(), waiting)))
 	})
 }

@@ -37,13 +37,13 @@ func (r *runner) awaitRoom(size int) (done func()) {
 	return func() { r.room.Release(weight) }
 }
 
-// besides is the room for the names, numbers and flags of a result.
-const besides = 1 << 10
+// overhead is the room for the names, numbers and flags of a result.
+const overhead = 1 << 10
 
 // boundData drops data that exceeds Config.MaxResultBytes, and says so in the report. The output of
 // which it was parsed is kept as text.
 func (r *runner) boundData(rep *report) {
-	room, size := r.cfg.MaxResultBytes-besides, int64(len(rep.Data))
+	room, size := r.cfg.MaxResultBytes-overhead, int64(len(rep.Data))
 	if size <= room/2 || size+int64(len(queueAck(rep.Data))) <= room {
 		return
 	}
@@ -55,7 +55,7 @@ func (r *runner) boundData(rep *report) {
 // boundTexts cuts the texts of a report that exceed Config.MaxResultBytes beside the data. Errors
 // come first; standard output and standard error share the rest.
 func (r *runner) boundTexts(rep *report) {
-	room := r.cfg.MaxResultBytes - besides - int64(len(rep.Data)+len(rep.QueueAck))
+	room := r.cfg.MaxResultBytes - overhead - int64(len(rep.Data)+len(rep.QueueAck))
 	cut := func(text *string, bytes int64) bool {
 		fitting, size := output.Fit(*text, max(bytes, 0))
 		lost := len(fitting) < len(*text)
@@ -76,7 +76,7 @@ func (r *runner) boundTexts(rep *report) {
 func encoded(rep report) string {
 	size := len(rep.Stdout) + len(rep.StderrLog) + len(rep.Error) + len(rep.OutputError) // escapes add a little
 	var out strings.Builder
-	out.Grow(size + size/16 + len(rep.Data) + len(rep.QueueAck) + besides)
+	out.Grow(size + size/16 + len(rep.Data) + len(rep.QueueAck) + overhead)
 	out.WriteString(`{"exit_code":` + strconv.Itoa(rep.ExitCode) + `,"duration_ms":` +
 		strconv.FormatInt(rep.DurationMS, 10) +
 		`,"succeeded":` + strconv.FormatBool(rep.Succeeded))

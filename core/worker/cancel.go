@@ -43,7 +43,7 @@ func (c *canceller) run(ctx context.Context, batches <-chan *broker.Batch) {
 			if !ok {
 				return
 			}
-			c.take(ctx, batch, asked)
+			c.record(ctx, batch, asked)
 		case <-again.C:
 		}
 		c.confirm(ctx, asked)
@@ -53,8 +53,8 @@ func (c *canceller) run(ctx context.Context, batches <-chan *broker.Batch) {
 	}
 }
 
-// take records the executions of a batch that are in hand.
-func (c *canceller) take(ctx context.Context, batch *broker.Batch, asked map[int64]time.Time) {
+// record adds the executions of a batch that are in hand.
+func (c *canceller) record(ctx context.Context, batch *broker.Batch, asked map[int64]time.Time) {
 	for i := range batch.Deliveries {
 		request, err := message.Decode[message.ExecutionCancelRequested](batch.Deliveries[i].Body)
 		switch {
@@ -109,7 +109,7 @@ func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
 	}
 	for id, until := range asked {
 		if time.Now().After(until) {
-			c.logger.WarnContext(ctx, "Cancel request is ignored, the row of its execution does not say so",
+			c.logger.WarnContext(ctx, "Cancel request ignored, the row of the execution is not cancelled",
 				"execution_id", id)
 			delete(asked, id)
 		}
@@ -139,7 +139,7 @@ func (c *canceller) poll(ctx context.Context) error {
 			*row.Worker == c.worker:
 		default:
 			if c.roster.interrupt(row.ID, ErrTaken) {
-				c.logger.DebugContext(ctx, "Execution is not this worker's any more",
+				c.logger.DebugContext(ctx, "Execution stopped, another worker or program has it",
 					"execution_id", row.ID, "status", string(row.Status))
 			}
 		}

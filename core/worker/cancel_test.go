@@ -180,12 +180,11 @@ func TestTheWorkersResultSaysWhyItWasCancelled(t *testing.T) {
 	b.requireOneEnd(t, id)
 }
 
-// river#1397, #1564: a request to stop that reaches nobody, because the queue is
-// not there, loses nothing: the rows are looked at.
+// river#1397, #1564: a cancel request whose queue does not exist is not lost, because the worker polls the rows.
 func TestCancelWithoutItsQueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	w := b.worker(t, func(c *worker.Config) { c.HeartbeatInterval = time.Hour }) // nobody declares it again
+	w := b.worker(t, func(c *worker.Config) { c.HeartbeatInterval = time.Hour }) // no beat declares it again
 	id := b.schedule(t, w, b.script(t, "lost.long", "exec sleep 600", nil), nil)
 	b.dispatch(t, w, id)
 	b.awaitRunning(t, id)
@@ -199,8 +198,8 @@ func TestCancelWithoutItsQueue(t *testing.T) {
 	b.requireOneEnd(t, id)
 }
 
-// Whoever can publish cannot stop an execution: the row decides, also when the message
-// has another type, names another worker, or is sent before the row says so.
+// A client that can only publish cannot stop an execution: the row decides, also if the message has another type, names
+// another worker, or precedes the row.
 func TestAForgedCancelStopsNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

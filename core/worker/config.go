@@ -51,7 +51,7 @@ type Config struct {
 	// CancelPoll is the interval at which the rows of running executions are read for cancels whose
 	// message was lost.
 	CancelPoll time.Duration
-	// Capabilities are announced besides the worker's own, which override them. Exceptions are
+	// Capabilities are announced with the worker's own, which override them. Exceptions are
 	// runtime_versions and detected_interpreters: the worker detects them only if they are not
 	// given.
 	Capabilities map[string]any
@@ -204,19 +204,14 @@ func interpreters(found, given map[string][]string) map[string][]string {
 
 // capabilities are what the worker announces about itself, with the found interpreters.
 func (c Config) capabilities(found []interpreter) map[string]any {
-	all := maps.Clone(c.Capabilities)
-	if all == nil {
-		all = map[string]any{}
-	}
+	all := announcedOf(found)
+	maps.Copy(all, c.Capabilities)
 	labels, taints := c.Labels, c.Taints
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	if taints == nil {
 		taints = []Taint{}
-	}
-	for key, value := range announcedOf(found) {
-		orKey(all, key, value)
 	}
 	maps.Copy(all, map[string]any{
 		"runtimes": c.Runtimes, "max_concurrent_executions": c.MaxConcurrent, "worker_version": c.Version,
@@ -262,11 +257,5 @@ func orText(target *string, fallback string) {
 func orNumber[N ~int | ~int64](target *N, fallback N) {
 	if *target <= 0 {
 		*target = fallback
-	}
-}
-
-func orKey(m map[string]any, key string, fallback any) {
-	if _, ok := m[key]; !ok {
-		m[key] = fallback
 	}
 }

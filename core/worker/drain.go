@@ -8,17 +8,17 @@ import (
 	"github.com/attune-go/attune/core/broker"
 )
 
-// tap is the consumer of dispatches. A drain shuts it, the end of the drain opens it again.
-type tap struct {
+// dispatchConsumer consumes dispatches. A drain closes it, the end of the drain opens it again.
+type dispatchConsumer struct {
 	broker *broker.Broker
 	cfg    broker.ConsumerConfig
 
 	mu       sync.Mutex
-	consumer *broker.Consumer // nil while it is shut; guarded by mu
+	consumer *broker.Consumer // nil while it is closed; guarded by mu
 }
 
-// open starts to consume. If the broker is away, the consumer subscribes later by itself.
-func (t *tap) open(ctx context.Context) (*broker.Consumer, error) {
+// open starts to consume. Without a broker the consumer subscribes later by itself.
+func (t *dispatchConsumer) open(ctx context.Context) (*broker.Consumer, error) {
 	consumer := t.broker.Consume(t.cfg)
 	if err := consumer.Start(ctx); err != nil {
 		return nil, fmt.Errorf("consume %s: %w", t.cfg.Queue, err)
@@ -29,8 +29,8 @@ func (t *tap) open(ctx context.Context) (*broker.Consumer, error) {
 	return consumer, nil
 }
 
-// shut stops the consumer. Unsettled deliveries return to the queue.
-func (t *tap) shut() {
+// close stops the consumer. Unacknowledged deliveries return to the queue.
+func (t *dispatchConsumer) close() {
 	t.mu.Lock()
 	consumer := t.consumer
 	t.consumer = nil
@@ -40,8 +40,7 @@ func (t *tap) shut() {
 	}
 }
 
-// batches are the deliveries of the open consumer.
-func (t *tap) batches() <-chan *broker.Batch {
+func (t *dispatchConsumer) batches() <-chan *broker.Batch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.consumer == nil {
@@ -50,41 +49,55 @@ func (t *tap) batches() <-chan *broker.Batch {
 	return t.consumer.Batches()
 }
 
-// hears reports whether the consumer works, or the tap is shut.
-func (t *tap) hears() bool {
+// consumes reports whether the consumer works, or is closed on purpose.
+func (t *dispatchConsumer) consumes() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.consumer == nil || t.consumer.Subscribed()
 }
 
-// take starts dispatched executions until the worker drains (nil) or ends (why). In both cases
-// unstarted dispatches are back in the queue when it returns. A worker that ends leaves placement
-// before it returns dispatches.
-func (w *Worker) take(ctx context.Context, l *life) (why error) {
+// work starts dispatched executions until the worker drains (nil) or ends (why). In both cases unstarted dispatches are
+// back in the queue when it returns. A worker that ends leaves placement before it returns dispatches.
+func (w *Worker) work(ctx context.Context, l *life) (why error) {
 	taking, stopTaking := context.WithCancel(ctx)
 	defer stopTaking()
 	var intake sync.WaitGroup
-	intake.Go(func() { l.intake.run(taking, l.tap.batches()) })
+	intake.Go(func() { consume(taking, l.dispatches.batches(), l.intake.handle) })
 	why = l.member.await(ctx, true)
 	stopTaking()
 	w.leaveFor(ctx, l, why)
 	intake.Wait()
-	l.tap.shut()
+	l.dispatches.close()
 	return why
 }
 
-// rest is a drain: the worker takes nothing while running executions continue, until its row ends
-// the drain (nil) or the worker ends (why). Heartbeats, cancels and ends continue.
-func (w *Worker) rest(ctx context.Context, l *life) (why error) {
+// consume handles batches until the context ends or the consumer stops. Other deliveries stay unacknowledged and return
+// to the queue.
+func consume(ctx context.Context, batches <-chan *broker.Batch, handle func(context.Context, *broker.Batch)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case batch, ok := <-batches:
+			if !ok {
+				return
+			}
+			handle(ctx, batch)
+		}
+	}
+}
+
+// drain starts nothing while running executions continue, until the row of the worker ends the drain (nil) or the
+// worker ends (why). Heartbeats, cancels and ends continue.
+func (w *Worker) drain(ctx context.Context, l *life) (why error) {
 	logger := w.deps.Logger.With("worker_id", l.member.id, "worker", w.cfg.Name)
-	logger.InfoContext(ctx, "Worker drains: it takes nothing more, and what it had not started goes back", "running",
-		l.roster.size())
+	logger.InfoContext(ctx, "Worker drains, unstarted executions return to the engine", "running", l.roster.size())
 	resting, stopResting := context.WithCancel(ctx)
 	defer stopResting()
 	var empty sync.WaitGroup
 	empty.Go(func() {
 		if l.roster.wait(resting) {
-			logger.InfoContext(ctx, "Worker has drained: nothing runs here any more")
+			logger.InfoContext(ctx, "Worker drained, nothing runs any more")
 		}
 	})
 	why = l.member.await(ctx, false)
@@ -94,11 +107,11 @@ func (w *Worker) rest(ctx context.Context, l *life) (why error) {
 		w.leaveFor(ctx, l, why)
 		return why
 	}
-	if _, err := l.tap.open(ctx); err != nil { // starting a consumer fails only when the worker ends
+	if _, err := l.dispatches.open(ctx); err != nil { // starting a consumer fails only when the worker ends
 		logger.WarnContext(ctx, "Dispatches are not consumed again", "error", err)
 		return nil
 	}
-	logger.InfoContext(ctx, "Worker takes work again")
+	logger.InfoContext(ctx, "Drain ended, worker runs executions again")
 	return nil
 }
 

@@ -28,10 +28,9 @@ func (b *bundle) drainRow(t testing.TB, draining bool) {
 	testkit.Exec(t, b.store, "update worker set cordoned = $1, draining = $1", draining)
 }
 
-// Upstream 31, for a drain that somebody asked for: the worker finds it in its row,
-// gives back what it has not begun and takes nothing, while what it runs goes on,
-// can be cancelled, and its heart beats; and it works again when the drain is over,
-// as often as anybody likes.
+// Upstream 31, for a requested drain: the worker reads it from its row, returns unstarted executions and starts no
+// others. Running ones continue and can be cancelled, and heartbeats continue. It works again after the drain, any
+// number of times.
 func TestAWorkerDrainsByItsRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

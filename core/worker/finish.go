@@ -45,8 +45,8 @@ func (f *finisher) add(e ending) {
 	signal(f.wake)
 }
 
-// take returns the ends of the next statement.
-func (f *finisher) take() []ending {
+// dequeue returns the ends of the next statement.
+func (f *finisher) dequeue() []ending {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n, bytes := 0, 0
@@ -64,7 +64,7 @@ func (f *finisher) take() []ending {
 
 func (f *finisher) run(ctx context.Context) {
 	for {
-		batch := f.take()
+		batch := f.dequeue()
 		if len(batch) == 0 {
 			select {
 			case <-ctx.Done():
@@ -79,7 +79,6 @@ func (f *finisher) run(ctx context.Context) {
 	}
 }
 
-// ends are the ends of one statement.
 type ends struct {
 	list []ending
 	// uncertain says that the database may have executed an earlier try.
@@ -101,7 +100,7 @@ func (f *finisher) write(ctx context.Context, list []ending, uncertain bool) boo
 		},
 		Failed: func(ctx context.Context, e *ends, failure batch.Failure) {
 			f.metrics.failed("finish")
-			f.logger.WarnContext(ctx, "Ends could not be written yet", "executions", len(e.list), "error", failure.Err)
+			f.logger.WarnContext(ctx, "Ends not written, retrying", "executions", len(e.list), "error", failure.Err)
 			e.uncertain = e.uncertain || failure.Verdict == batch.Again
 		},
 		Split: func(e *ends, _ batch.Failure) (parts []*ends) {
@@ -199,7 +198,7 @@ func (f *finisher) wonBefore(ctx context.Context, open map[int64]ending) ([]anno
 	}
 	rows, err := f.store.ReadRunStates(ctx, ids)
 	if err != nil {
-		return nil, fmt.Errorf("read how %d executions ended: %w", len(ids), err)
+		return nil, fmt.Errorf("read the results of %d executions: %w", len(ids), err)
 	}
 	var ended []announcement
 	for _, row := range rows {
@@ -238,17 +237,5 @@ func signal(wake chan struct{}) {
 	select {
 	case wake <- struct{}{}:
 	default:
-	}
-}
-
-// sleep pauses; false means that the context ended.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// Upstream 31: nobody writes capabilities.health, so nobody is ever ill. Our worker
-// writes it as it is documented, and seldom.
+// Upstream 31: published workers never write capabilities.health, so all are healthy. Our worker writes it in the
+// documented form, and rarely.
 func TestUpstream31WorkersReportTheirHealth(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

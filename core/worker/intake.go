@@ -14,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // beforeStart is the result of an execution that was cancelled before it started.
@@ -37,26 +38,9 @@ type intake struct {
 	actionTimeouts string
 }
 
-// run takes batches until the context ends. Unstarted dispatches stay unacknowledged and return to
-// the queue.
-func (in *intake) run(ctx context.Context, batches <-chan *broker.Batch) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case batch, ok := <-batches:
-			if !ok {
-				return
-			}
-			in.take(ctx, batch)
-		}
-	}
-}
-
-// take starts the deliveries of a batch as places become free, and acknowledges them when all their
-// rows are running. If the process crashes in between, the redelivered dispatch finds its row
-// running and starts nothing.
-func (in *intake) take(ctx context.Context, batch *broker.Batch) {
+// handle starts the deliveries of a batch as places become free, and acknowledges them when all their rows are running.
+// If the process crashes in between, the redelivered dispatch finds its row running and starts nothing.
+func (in *intake) handle(ctx context.Context, batch *broker.Batch) {
 	waiting := in.split(ctx, batch)
 	for len(waiting) > 0 {
 		n := in.roster.acquire(ctx, min(len(waiting), startMax))
@@ -106,7 +90,7 @@ func (in *intake) poison(ctx context.Context, delivery *broker.Delivery, cause e
 func (in *intake) giveBack(ctx context.Context, deliveries []*broker.Delivery) {
 	for _, delivery := range deliveries {
 		if err := delivery.Requeue(); err != nil {
-			in.logger.DebugContext(ctx, "Dispatch could not be given back and comes again by itself", "error", err)
+			in.logger.DebugContext(ctx, "Dispatch not requeued, the broker delivers it again by itself", "error", err)
 		}
 	}
 }
@@ -158,9 +142,9 @@ func (in *intake) start(ctx context.Context, jobs []*job) bool {
 		again = true
 		if ctx.Err() == nil {
 			in.metrics.failed("start")
-			in.logger.WarnContext(ctx, "Executions could not be started yet", "executions", len(jobs), "error", err)
+			in.logger.WarnContext(ctx, "Executions not started, retrying", "executions", len(jobs), "error", err)
 		}
-		if !sleep(ctx, pause) {
+		if !supervise.Sleep(ctx, pause) {
 			for _, j := range jobs {
 				in.roster.remove(j)
 			}

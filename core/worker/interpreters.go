@@ -35,7 +35,7 @@ type interpreter struct {
 // dialect is how the interpreters of a runtime are started and queried.
 type dialect struct {
 	programs []string
-	ask      string
+	query    string         // the argument that prints the version
 	answer   *regexp.Regexp // the version is its first group
 }
 
@@ -49,14 +49,14 @@ var (
 )
 
 var dialects = map[string]dialect{
-	"go":     {programs: []string{"go"}, ask: "version", answer: anyVersion},
-	"java":   {programs: []string{"java"}, ask: "-version", answer: javaVersion}, // Java 8 accepts no other spelling
-	"node":   {programs: []string{"node", "nodejs"}, ask: "--version", answer: anyVersion},
-	"perl":   {programs: []string{"perl"}, ask: "--version", answer: anyVersion},
-	"python": {programs: []string{"python"}, ask: "--version", answer: anyVersion},
-	"r":      {programs: []string{"Rscript"}, ask: "--version", answer: anyVersion},
-	"ruby":   {programs: []string{"ruby"}, ask: "--version", answer: anyVersion},
-	"shell":  {programs: []string{"bash"}, ask: "--version", answer: anyVersion},
+	"go":     {programs: []string{"go"}, query: "version", answer: anyVersion},
+	"java":   {programs: []string{"java"}, query: "-version", answer: javaVersion}, // Java 8 accepts no other spelling
+	"node":   {programs: []string{"node", "nodejs"}, query: "--version", answer: anyVersion},
+	"perl":   {programs: []string{"perl"}, query: "--version", answer: anyVersion},
+	"python": {programs: []string{"python"}, query: "--version", answer: anyVersion},
+	"r":      {programs: []string{"Rscript"}, query: "--version", answer: anyVersion},
+	"ruby":   {programs: []string{"ruby"}, query: "--version", answer: anyVersion},
+	"shell":  {programs: []string{"bash"}, query: "--version", answer: anyVersion},
 }
 
 // prober finds the versions of the interpreters that the worker would start. It omits an
@@ -147,7 +147,7 @@ func (p prober) probe(ctx context.Context, runtime string, command []string) (in
 			return interpreter{Name: runtime, Path: path, Version: string(match[1])}, nil
 		}
 	}
-	return interpreter{}, fmt.Errorf("%s told no version", path)
+	return interpreter{}, fmt.Errorf("%s printed no version", path)
 }
 
 // question returns the version query of a command's interpreter, and its path. Only known programs
@@ -174,5 +174,5 @@ func (p prober) question(runtime string, command []string) (ask []string, path s
 	if ask == nil {
 		program = path
 	}
-	return append(ask, program, d.ask), path, nil
+	return append(ask, program, d.query), path, nil
 }

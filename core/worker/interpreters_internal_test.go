@@ -130,8 +130,7 @@ func TestInterpretersThatAreNotAskedDirectly(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// One that hangs costs the time limit, and nobody else's version. Neither it
-// nor what it has started survives.
+// An interpreter that hangs costs the timeout but no version of another one. Neither it nor its children survive.
 func TestAHangingInterpreterHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

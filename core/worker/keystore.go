@@ -25,7 +25,7 @@ type keystore struct {
 func openKeystore(ctx context.Context, keys secret.Keyring, st *store.Store, logger *slog.Logger) (*keystore, error) {
 	has, err := st.HasKeystore(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look for the keystore: %w", err)
+		return nil, fmt.Errorf("find the keystore: %w", err)
 	}
 	if !has {
 		return nil, nil
@@ -70,7 +70,7 @@ func (k *keystore) merge(
 		}
 		if err != nil {
 			if _, said := k.warned.LoadOrStore(key.Ref, true); !said {
-				k.logger.WarnContext(ctx, "Key of the keystore cannot be opened and is left out of parameters",
+				k.logger.WarnContext(ctx, "Key of the keystore left out of parameters, it cannot be decrypted",
 					"key", key.Ref, "error", err)
 			}
 			delete(values, key.Name) // a key of a wider owner has another value

@@ -21,13 +21,13 @@ type membership struct {
 	metrics     *Metrics
 	incarnation uuid.UUID
 	id          int64
-	hears       func() bool // whether the queue is consumed
+	consumes    func() bool // whether the queue is consumed
 	inHand      func() int
 	vitals      *vitals
 
 	mu        sync.Mutex
 	leaving   bool          // guarded by mu
-	deaf      bool          // as last written; guarded by mu
+	stalled   bool          // the queue was not consumed at the last beat; guarded by mu
 	draining  bool          // requested by an operator, as of the last beat; guarded by mu
 	turned    chan struct{} // closed and replaced when draining changes; guarded by mu
 	displaced chan struct{} // closed when another process takes the name
@@ -62,11 +62,11 @@ func (m *membership) enrol(ctx context.Context, cfg Config, found []interpreter)
 	return nil
 }
 
-// settle ends executions that an earlier process with this name left running.
-func (m *membership) settle(ctx context.Context) ([]announcement, error) {
+// endLeftovers ends executions that an earlier process with this name left running.
+func (m *membership) endLeftovers(ctx context.Context) ([]announcement, error) {
 	rows, err := m.store.SettleOrphans(ctx, lostWith, &m.id)
 	if err != nil {
-		return nil, fmt.Errorf("settle what worker %d left running: %w", m.id, err)
+		return nil, fmt.Errorf("end the executions that worker %d left running: %w", m.id, err)
 	}
 	var ended []announcement
 	for _, row := range rows {
@@ -95,17 +95,16 @@ func (m *membership) activate(ctx context.Context) error {
 // beat writes one heartbeat. A worker that does not consume its queue reports an error status: it
 // is alive, but must receive nothing.
 func (m *membership) beat(ctx context.Context) error {
-	hearing := m.hears()
-	m.metrics.beat(m.inHand(), hearing)
-	draining, err := m.store.BeatWorker(ctx, m.status(ctx, hearing), m.id, m.incarnation)
+	consuming := m.consumes()
+	m.metrics.beat(m.inHand(), consuming)
+	draining, err := m.store.BeatWorker(ctx, m.status(ctx, consuming), m.id, m.incarnation)
 	switch {
 	case err == nil:
-		m.turn(draining)
+		m.setDraining(draining)
 		m.reportHealth(ctx)
 	case errors.Is(err, sql.ErrNoRows):
 		m.once.Do(func() {
-			m.logger.ErrorContext(ctx, "Another process has taken this worker's name; this one stops", "worker_id",
-				m.id)
+			m.logger.ErrorContext(ctx, "Worker stops, another process has taken its name", "worker_id", m.id)
 			close(m.displaced)
 		})
 	default:
@@ -122,13 +121,11 @@ func (m *membership) reportHealth(ctx context.Context) {
 	}
 	if err != nil {
 		m.vitals.unreported()
-		m.logger.WarnContext(ctx, "Worker's health could not be written; it is tried again", "worker_id", m.id, "error",
-			err)
+		m.logger.WarnContext(ctx, "Worker's health not written, retrying", "worker_id", m.id, "error", err)
 	}
 }
 
-// turn records whether the row says draining.
-func (m *membership) turn(draining bool) {
+func (m *membership) setDraining(draining bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.leaving || m.draining == draining {
@@ -163,18 +160,19 @@ func (m *membership) await(ctx context.Context, draining bool) error {
 	}
 }
 
-func (m *membership) status(ctx context.Context, hearing bool) string {
+func (m *membership) status(ctx context.Context, consuming bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.leaving { // a concurrent beat may have undone it
 		return string(store.WorkerStatusEnumInactive)
 	}
-	if m.deaf == hearing {
-		m.deaf = !hearing
-		m.logger.WarnContext(ctx, "Hearing of the dispatch queue changed", "worker_id", m.id, "consuming", hearing)
+	if m.stalled == consuming {
+		m.stalled = !consuming
+		m.logger.WarnContext(ctx, "Consumption of the dispatch queue changed", "worker_id", m.id, "consuming",
+			consuming)
 	}
 	status := string(store.WorkerStatusEnumActive)
-	if !hearing {
+	if !consuming {
 		status = string(store.WorkerStatusEnumError)
 	}
 	return status
@@ -187,7 +185,7 @@ func (m *membership) leave(ctx context.Context, draining bool) {
 	m.leaving = true
 	m.mu.Unlock()
 	if _, err := m.store.LeaveWorker(ctx, draining, m.id, m.incarnation); err != nil {
-		m.logger.WarnContext(ctx, "Worker could not be marked inactive; its heartbeat will go stale", "worker_id", m.id,
-			"error", err)
+		m.logger.WarnContext(ctx, "Worker not marked inactive, its heartbeat becomes stale", "worker_id", m.id, "error",
+			err)
 	}
 }

@@ -14,7 +14,7 @@ type Metrics struct {
 	poisoned prometheus.Counter
 	forgone  prometheus.Counter
 	inHand   prometheus.Gauge
-	hearing  prometheus.Gauge
+	consumes prometheus.Gauge
 }
 
 // NewMetrics registers the metrics; with a nil registerer they are not exported.
@@ -26,31 +26,31 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		}, []string{"status"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_worker_errors_total",
-			Help: "Tries to start, finish or publish that failed and are repeated.",
+			Help: "Failed tries to start, finish or publish, which are retried.",
 		}, []string{"step"}),
 		races: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_worker_lost_races_total",
-			Help: "Starts and ends that somebody else had decided already.",
+			Help: "Starts and ends that another program had written already.",
 		}, []string{"step"}),
 		poisoned: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "attune_worker_poison_messages_total",
-			Help: "Messages that could not be read and were dead-lettered.",
+			Help: "Unreadable messages that were dead-lettered.",
 		}),
 		forgone: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "attune_worker_messages_dropped_total",
-			Help: "Messages left to the engine's sweep because too many waited for the broker.",
+			Help: "Messages dropped because too many waited for the broker; the engine's sweep finds their executions.",
 		}),
 		inHand: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "attune_worker_executions_in_hand",
 			Help: "Executions that are running or whose end is not written yet.",
 		}),
-		hearing: prometheus.NewGauge(prometheus.GaugeOpts{
+		consumes: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "attune_worker_consuming",
-			Help: "1 while the worker hears its queue, else 0.",
+			Help: "1 while the worker consumes its queue, else 0.",
 		}),
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.endings, m.errors, m.races, m.poisoned, m.forgone, m.inHand, m.hearing)
+		registerer.MustRegister(m.endings, m.errors, m.races, m.poisoned, m.forgone, m.inHand, m.consumes)
 	}
 	return m
 }
@@ -85,10 +85,10 @@ func (m *Metrics) dropped(n int) {
 	}
 }
 
-func (m *Metrics) beat(inHand int, hearing bool) {
+func (m *Metrics) beat(inHand int, consuming bool) {
 	if m == nil {
 		return
 	}
 	m.inHand.Set(float64(inHand))
-	m.hearing.Set(map[bool]float64{true: 1}[hearing])
+	m.consumes.Set(map[bool]float64{true: 1}[consuming])
 }

@@ -28,23 +28,9 @@ type packNotices struct {
 	logger    *slog.Logger
 }
 
-func (p *packNotices) run(ctx context.Context, batches <-chan *broker.Batch) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case batch, ok := <-batches:
-			if !ok {
-				return
-			}
-			p.take(ctx, batch)
-		}
-	}
-}
-
-// take handles the notices of a batch together. It logs a failure and acknowledges the batch
-// anyway: the next notice, or the next start, repeats the work.
-func (p *packNotices) take(ctx context.Context, batch *broker.Batch) {
+// handle processes the notices of a batch together. It logs a failure and acknowledges the batch anyway: the next
+// notice, or the next start, repeats the work.
+func (p *packNotices) handle(ctx context.Context, batch *broker.Batch) {
 	registered := false
 	for i := range batch.Deliveries {
 		notice, err := message.Decode[message.PackRegistered](batch.Deliveries[i].Body)
@@ -53,7 +39,7 @@ func (p *packNotices) take(ctx context.Context, batch *broker.Batch) {
 			err = fmt.Errorf("a %s is no notice about a pack", notice.MessageType)
 		}
 		if err != nil {
-			p.logger.WarnContext(ctx, "Notice about a pack cannot be read and is dead-lettered", "error", err)
+			p.logger.WarnContext(ctx, "Notice about a pack dead-lettered", "error", err)
 			batch.Deliveries[i].GiveUp(ctx, err, 1)
 			continue
 		}
@@ -64,11 +50,11 @@ func (p *packNotices) take(ctx context.Context, batch *broker.Batch) {
 	}
 	if registered {
 		if err := p.refresh(ctx); err != nil {
-			p.logger.WarnContext(ctx, "Interpreters could not be announced anew", "worker_id", p.worker, "error", err)
+			p.logger.WarnContext(ctx, "Changed interpreters not announced", "worker_id", p.worker, "error", err)
 		}
 	}
 	if err := batch.Ack(); err != nil {
-		p.logger.DebugContext(ctx, "Notices about packs could not be acknowledged and come again", "error", err)
+		p.logger.DebugContext(ctx, "Notices about packs not acknowledged, the broker delivers them again", "error", err)
 	}
 }
 
@@ -79,7 +65,7 @@ func (p *packNotices) inspect(ctx context.Context, pack message.PackRegistered) 
 	}
 	folder := filepath.Join(p.packsDir, pack.PackRef)
 	if _, err := os.Stat(folder); err != nil {
-		p.logger.WarnContext(ctx, "Pack is registered, and this worker has no files of it",
+		p.logger.WarnContext(ctx, "Registered pack has no files on this worker",
 			"pack", pack.PackRef, "version", pack.Version, "folder", folder, "error", err)
 		return
 	}
@@ -107,7 +93,7 @@ func (p *packNotices) refresh(ctx context.Context) error {
 		return fmt.Errorf("write the capabilities: %w", err)
 	}
 	if n > 0 {
-		p.logger.InfoContext(ctx, "Interpreters announced anew", "worker_id", p.worker)
+		p.logger.InfoContext(ctx, "Changed interpreters announced", "worker_id", p.worker)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -58,9 +59,8 @@ func (r *runner) find(row store.StartExecutionsRow) (content, error) {
 			return content{file: path}, nil
 		}
 	}
-	return content{}, fmt.Errorf("No executable content found for action '%s': %w",
-		//nolint:staticcheck // published text
-		row.ActionRef, missing)
+	return content{}, fmt.Errorf( //nolint:staticcheck // published text
+		"No executable content found for action '%s': %w", row.ActionRef, missing)
 }
 
 // errLeavesPack refuses an entry point that leaves its pack through a link.
@@ -174,8 +174,8 @@ func (r *runner) program(
 		}
 	}()
 	p = program{dir: r.packDir(row, c), remove: remove}
-	delivery, format := orElse(text(row.ParameterDelivery), deliver.DeliveryStdin), orElse(text(row.ParameterFormat),
-		deliver.FormatJSON)
+	delivery := cmp.Or(text(row.ParameterDelivery), deliver.DeliveryStdin)
+	format := cmp.Or(text(row.ParameterFormat), deliver.FormatJSON)
 	p.env = append(slices.Clip(env), r.separation.environment(folder)...)
 	p.env = append(p.env, "ATTUNE_PARAMETER_DELIVERY="+delivery, "ATTUNE_PARAMETER_FORMAT="+format)
 	if format == deliver.FormatDotenv {
@@ -225,11 +225,4 @@ func (r *runner) program(
 	}
 	p.args = append(slices.Clip(launch.command), path)
 	return p, nil
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

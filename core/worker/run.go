@@ -60,15 +60,15 @@ type runner struct {
 	vault  *vault
 	keys   *keystore // nil without one
 
-	present    presence // of runtime versions, as found at the start
+	installed  versionSet // as found at the start
 	separation separation
 	guard      *process.Guard
 	room       *semaphore.Weighted // for large results until they are written
 }
 
-func newRunner(cfg Config, v *vault, keys *keystore, present presence, s separation, g *process.Guard) *runner {
+func newRunner(cfg Config, v *vault, keys *keystore, installed versionSet, s separation, g *process.Guard) *runner {
 	return &runner{
-		cfg: cfg, env: cfg.baseEnv(), logger: v.logger, now: time.Now, vault: v, keys: keys, present: present,
+		cfg: cfg, env: cfg.baseEnv(), logger: v.logger, now: time.Now, vault: v, keys: keys, installed: installed,
 		separation: s, guard: g, room: semaphore.NewWeighted(roomForResults),
 	}
 }
@@ -154,20 +154,20 @@ func (r *runner) function(ctx context.Context, fn Func, task Task) (report, <-ch
 	}()
 	select {
 	case got := <-result:
-		return judge(got), done, causeUnlessDone(ctx, got.err)
+		return reportOf(got), done, causeUnlessDone(ctx, got.err)
 	case <-ctx.Done():
 	}
 	timer := time.NewTimer(r.cfg.KillGrace)
 	defer timer.Stop()
 	select {
 	case got := <-result:
-		return judge(got), done, causeUnlessDone(ctx, got.err)
+		return reportOf(got), done, causeUnlessDone(ctx, got.err)
 	case <-timer.C:
 		return report{ExitCode: -1, Error: "the function did not stop"}, done, context.Cause(ctx)
 	}
 }
 
-func judge(got returned) report {
+func reportOf(got returned) report {
 	if got.err == nil {
 		return report{Succeeded: true, Data: got.data}
 	}
@@ -231,7 +231,6 @@ func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, does
 	return rep, outcome.Interrupted, nil
 }
 
-// read adds the output of a process to its report.
 func (r *runner) read(rep *report, format string, stdout, stderr *output.Capture) {
 	if rep.ExitCode == 0 {
 		r.readOutput(rep, format, stdout)

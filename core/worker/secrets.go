@@ -11,9 +11,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // vault decrypts secrets in the parameters of an action, and encrypts them in its results.
@@ -93,7 +95,7 @@ func retried[T any](ctx context.Context, read func(context.Context) (T, error)) 
 	}
 	for pause := retryFirst; ; pause = min(2*pause, retryLongest) {
 		value, err := once()
-		if err == nil || notAccepted(err) || !sleep(ctx, pause) {
+		if err == nil || notAccepted(err) || !supervise.Sleep(ctx, pause) {
 			return value, err
 		}
 	}
@@ -113,7 +115,7 @@ func (v *vault) seal(rep *report, outSchema json.RawMessage, known *secret.Finde
 	}
 	data, err := decode(rep.Data)
 	if err != nil {
-		return nil // it is JSON, which was parsed before
+		return nil // cannot happen: it was parsed before
 	}
 	var paths []string
 	if rules, err := schema.Parse(outSchema); err == nil && marked {
@@ -140,7 +142,7 @@ func (v *vault) sealAll(rep *report, taken []secret.Taken) []secret.Sealed {
 		value, err := v.keys.Seal(one.Value)
 		if err != nil {
 			v.once.Do(func() {
-				v.logger.Warn("Secret results are not kept, because there is no security.encryption_key")
+				v.logger.Warn("Secret results not stored, security.encryption_key is not set")
 			})
 			rep.OutputError = cmp.Or(rep.OutputError, "secret results were not kept: "+err.Error())
 			return nil
@@ -203,11 +205,7 @@ func parameter(path string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
 }
 
-// decode reads JSON and keeps the digits of numbers.
-func decode(raw json.RawMessage) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var value any
-	err := decoder.Decode(&value)
+func decode(raw json.RawMessage) (value any, err error) {
+	err = exactjson.Decode(raw, &value)
 	return value, err
 }

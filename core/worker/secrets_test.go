@@ -245,7 +245,7 @@ func TestSecretResultsWithoutAKeyAreNotKept(t *testing.T) {
 	require.Equal(t, attune.StatusCompleted, status)
 	require.Equal(t, "secret results were not kept: security.encryption_key is not set", r.OutputError)
 	require.Contains(t, string(r.Data), `"$attune_secret"`)
-	require.Contains(t, log.String(), "Secret results are not kept")
+	require.Contains(t, log.String(), "Secret results not stored")
 	testkit.NowhereInDatabase(t, b.store, "derived-session")
 	require.Zero(t, testkit.Count(t, b.store, "select count(*) from execution_secret_value"))
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestLostAnswers covers a statement that was carried out although its answer
-// was lost: its repetition counts the work as its own, and nobody else's.
+// TestLostAnswers covers an executed statement whose answer was lost: its repetition counts only its own executions.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -74,11 +73,11 @@ func TestLostAnswers(t *testing.T) {
 			batch = append(batch, ending{job: j, status: attune.StatusCompleted, result: `{"succeeded":true}`})
 		}
 		require.NoError(t, f.once(t.Context(), batch, false))
-		require.Len(t, a.take(), 1)
+		require.Len(t, a.dequeue(), 1)
 		require.NoError(t, f.once(t.Context(), batch, false))
-		require.Empty(t, a.take(), "not won again")
+		require.Empty(t, a.dequeue(), "not won again")
 		require.NoError(t, f.once(t.Context(), batch, true))
-		require.Len(t, a.take(), 1,
+		require.Len(t, a.dequeue(), 1,
 			"its first announcement may be lost with the answer; the foreign end is not announced")
 		require.Zero(t, testkit.Count(t, st, "select count(*) from late_write"),
 			"guards, not the trigger, keep late writes out")

@@ -30,22 +30,21 @@ func (v runtimeVersion) command() []string {
 	return append([]string{config.Interpreter.Binary}, config.Interpreter.Args...)
 }
 
-// presence says which of the runtime versions known at the start have their interpreters on this
-// worker.
-type presence map[string]bool
+// versionSet has the runtime versions known at the start, true if this worker has their interpreters.
+type versionSet map[string]bool
 
-func presenceKey(runtime, version string) string {
+func versionKey(runtime, version string) string {
 	return placement.NormalizeRuntime(runtime) + " " + version
 }
 
 // has reports whether the worker can run the version. A row that is newer than the worker's start
 // counts if its interpreter exists.
-func (p presence) has(runtime string, v runtimeVersion) bool {
+func (p versionSet) has(runtime string, v runtimeVersion) bool {
 	command := v.command()
 	if len(command) == 0 {
 		return false
 	}
-	if here, known := p[presenceKey(runtime, v.Version)]; known {
+	if here, known := p[versionKey(runtime, v.Version)]; known {
 		return here
 	}
 	_, err := exec.LookPath(command[0])
@@ -70,7 +69,7 @@ func (r *runner) version(row store.StartExecutionsRow) (chosen runtimeVersion, o
 	var newest placement.Version
 	for _, v := range versions {
 		number, err := placement.ParseVersion(v.Version)
-		if err != nil || !constraint.Admits(number) || !r.present.has(text(row.Runtime), v) {
+		if err != nil || !constraint.Admits(number) || !r.installed.has(text(row.Runtime), v) {
 			continue
 		}
 		if constraint.Any() && v.IsDefault {
@@ -87,7 +86,7 @@ func (r *runner) version(row store.StartExecutionsRow) (chosen runtimeVersion, o
 // interpreters to announce, and the presence of each row of an offered runtime.
 func (c Config) versions(
 	ctx context.Context, logger *slog.Logger, wg *sync.WaitGroup, rows []store.RuntimeVersionsRow,
-) (found []interpreter, known presence) {
+) (found []interpreter, known versionSet) {
 	p := prober{env: c.baseEnv(), user: c.user, find: exec.LookPath, logger: logger, wg: wg}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -95,7 +94,7 @@ func (c Config) versions(
 	for _, runtime := range placement.NormalizeRuntimes(c.Runtimes) {
 		offered[runtime] = true
 	}
-	known = presence{}
+	known = versionSet{}
 	answers, asked := make(chan interpreter, len(rows)), 0
 	for _, row := range rows {
 		runtime := placement.NormalizeRuntime(row.Runtime)
@@ -103,13 +102,13 @@ func (c Config) versions(
 		if !offered[runtime] || len(command) == 0 || c.chosen[runtime] {
 			continue
 		}
-		known[presenceKey(runtime, row.Version)] = false
+		known[versionKey(runtime, row.Version)] = false
 		asked++
 		p.wg.Go(func() { answers <- p.probeVersion(ctx, runtime, row.Version, command) })
 	}
 	found = collect(ctx, answers, asked)
 	for _, one := range found {
-		known[presenceKey(one.Name, one.Version)] = true
+		known[versionKey(one.Name, one.Version)] = true
 	}
 	return found, known
 }

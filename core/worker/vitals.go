@@ -30,7 +30,7 @@ type vitals struct {
 	endings  []vital   // oldest first; guarded by mu
 	ended    int       // since the start; guarded by mu
 	waiting  int       // as last read; guarded by mu
-	looked   time.Time // when it was read; guarded by mu
+	readAt   time.Time // when waiting was read; guarded by mu
 	reported placement.Report
 	at       time.Time // of the last report
 }
@@ -54,7 +54,7 @@ func (v *vitals) end(status attune.Status, action string, took time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.ended++
-	v.endings = append(v.endings, vital{v.now(), took, action, failed})
+	v.endings = append(v.endings, vital{at: v.now(), took: took, action: action, failed: failed})
 	v.forget()
 }
 
@@ -102,7 +102,7 @@ func (v *vitals) report() placement.Report {
 
 // due is the next report as JSON, or nil if nothing changed.
 func (v *vitals) due(ctx context.Context) ([]byte, error) {
-	v.look(ctx)
+	v.readDepth(ctx)
 	r := v.report()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -124,11 +124,11 @@ func (v *vitals) unreported() {
 	v.reported, v.at = placement.Report{}, time.Time{}
 }
 
-func (v *vitals) look(ctx context.Context) {
+func (v *vitals) readDepth(ctx context.Context) {
 	v.mu.Lock()
-	due := v.depth != nil && v.now().Sub(v.looked) >= depthPause
+	due := v.depth != nil && v.now().Sub(v.readAt) >= depthPause
 	if due {
-		v.looked = v.now()
+		v.readAt = v.now()
 	}
 	v.mu.Unlock()
 	if !due {
@@ -141,7 +141,7 @@ func (v *vitals) look(ctx context.Context) {
 	}
 }
 
-// queueDepth reads the length of a queue. It does not wait for a broker that is away.
+// queueDepth reads the length of a queue. It does not wait for an unreachable broker.
 func queueDepth(b *broker.Broker, queue func() string) func(ctx context.Context) (int, bool) {
 	return func(ctx context.Context) (int, bool) {
 		if b.State() != broker.StateConnected {

@@ -111,17 +111,18 @@ type life struct {
 	announcer *announcer
 	finisher  *finisher
 	vitals    *vitals
-	tap       *tap
-	cancels   *broker.Consumer
-	packs     *broker.Consumer
 	heartbeat *supervise.Loop
 	poll      *supervise.Loop
 	repair    *supervise.Loop
 
+	dispatches *dispatchConsumer
+	cancels    *broker.Consumer
+	packs      *broker.Consumer
+
 	intake    *intake
 	canceller *canceller
 	guard     *process.Guard // of the processes of actions
-	present   presence       // of runtime versions
+	installed versionSet     // runtime versions
 	keys      *keystore      // nil without one
 	notices   *packNotices
 
@@ -137,10 +138,9 @@ func (w *Worker) newLife() *life {
 	l := &life{roster: newRoster(cfg.MaxConcurrent), vitals: &vitals{now: time.Now}, guard: &process.Guard{}}
 	l.vitals.depth = queueDepth(deps.Broker, func() string { return message.WorkerExecutionsQueue(l.member.id) })
 	l.member = &membership{
-		store: deps.Store, logger: deps.Logger, metrics: deps.Metrics,
-		incarnation: uuid.New(), displaced: make(chan struct{}), turned: make(chan struct{}),
-		hears:  func() bool { return l.tap.hears() },
-		inHand: l.roster.size, vitals: l.vitals,
+		store: deps.Store, logger: deps.Logger, metrics: deps.Metrics, incarnation: uuid.New(),
+		displaced: make(chan struct{}), turned: make(chan struct{}),
+		consumes: func() bool { return l.dispatches.consumes() }, inHand: l.roster.size, vitals: l.vitals,
 	}
 	l.announcer = &announcer{
 		publisher: deps.Broker.Publisher(), statuses: cfg.PublishStatus, logger: deps.Logger, metrics: deps.Metrics,
@@ -158,7 +158,7 @@ func (w *Worker) newLife() *life {
 
 // interpreters finds the interpreters that this worker can offer: those of its runtimes and of the
 // runtime versions in the database.
-func (w *Worker) interpreters(ctx context.Context, l *life) ([]interpreter, presence, error) {
+func (w *Worker) interpreters(ctx context.Context, l *life) ([]interpreter, versionSet, error) {
 	found := w.cfg.detect(ctx, w.deps.Logger, &l.out)
 	rows, err := w.deps.Store.RuntimeVersions(ctx)
 	if err != nil {
@@ -183,7 +183,7 @@ func (w *Worker) open(ctx context.Context, l *life) (err error) {
 	if err != nil {
 		return err
 	}
-	l.present = present
+	l.installed = present
 	if l.keys, err = openKeystore(ctx, w.cfg.Keyring, w.deps.Store, w.deps.Logger); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (w *Worker) open(ctx context.Context, l *life) (err error) {
 	w.mu.Lock()
 	w.current = l
 	w.mu.Unlock()
-	left, err := l.member.settle(ctx)
+	left, err := l.member.endLeftovers(ctx)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (w *Worker) declare(ctx context.Context, id int64) error {
 // repair declares the queues again while they are not consumed, because an operator may have
 // deleted them. It must not delay the heartbeat.
 func (w *Worker) repair(ctx context.Context, l *life) error {
-	if l.tap.hears() && l.cancels.Subscribed() && l.packs.Subscribed() ||
+	if l.dispatches.consumes() && l.cancels.Subscribed() && l.packs.Subscribed() ||
 		w.deps.Broker.State() != broker.StateConnected {
 		return nil
 	}
@@ -242,7 +242,7 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	l.outCtx, l.endOut = context.WithCancel(context.WithoutCancel(ctx))
 	l.finisher.worker = id
 	restore := func(ctx context.Context) error { return w.declare(ctx, id) }
-	l.tap = &tap{broker: w.deps.Broker, cfg: broker.ConsumerConfig{
+	l.dispatches = &dispatchConsumer{broker: w.deps.Broker, cfg: broker.ConsumerConfig{
 		Queue: message.WorkerExecutionsQueue(id), Tag: fmt.Sprintf("worker.%d.executions", id),
 		Prefetch: w.cfg.MaxConcurrent + prefetchSpare, MaxBatch: min((w.cfg.MaxConcurrent+prefetchSpare+1)/2, startMax),
 		Restore: restore,
@@ -266,7 +266,7 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	l.canceller = &canceller{store: w.deps.Store, worker: id, roster: l.roster, logger: w.deps.Logger}
 	l.intake = &intake{
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, roster: l.roster,
-		runner: newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.present,
+		runner: newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.installed,
 			w.separation, l.guard),
 		finisher: l.finisher, announcer: l.announcer,
 		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx, actionTimeouts: w.cfg.ActionTimeouts,
@@ -294,7 +294,7 @@ func (w *Worker) startParts(ctx context.Context, l *life) error {
 	if err := l.packs.Start(ctx); err != nil {
 		return fmt.Errorf("consume the notices about packs of worker %d: %w", l.member.id, err)
 	}
-	consumer, err := l.tap.open(ctx)
+	consumer, err := l.dispatches.open(ctx)
 	if err == nil {
 		err = awaitSubscribed(ctx, consumer)
 	}
@@ -317,63 +317,62 @@ func awaitSubscribed(ctx context.Context, consumer *broker.Consumer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, statementTimeout, errors.New("the broker does not deliver"))
 	defer cancel()
 	for !consumer.Subscribed() {
-		if !sleep(ctx, retryFirst/10) {
+		if !supervise.Sleep(ctx, retryFirst/10) {
 			return context.Cause(ctx)
 		}
 	}
 	return nil
 }
 
-// serve takes work until Stop, or until another process takes the name.
+// serve runs executions until Stop, or until another process takes the name.
 func (w *Worker) serve(ctx context.Context, l *life) {
 	listening, stopListening := context.WithCancel(context.WithoutCancel(ctx))
 	var listeners sync.WaitGroup
 	listeners.Go(func() { l.canceller.run(listening, l.cancels.Batches()) })
-	listeners.Go(func() { l.notices.run(listening, l.packs.Batches()) })
-	reason := w.take(ctx, l)
+	listeners.Go(func() { consume(listening, l.packs.Batches(), l.notices.handle) })
+	reason := w.work(ctx, l)
 	for reason == nil {
-		if reason = w.rest(ctx, l); reason == nil {
-			reason = w.take(ctx, l)
+		if reason = w.drain(ctx, l); reason == nil {
+			reason = w.work(ctx, l)
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	patience := w.cfg.ShutdownTimeout
+	timeout := w.cfg.ShutdownTimeout
 	if errors.Is(reason, ErrTaken) {
-		patience = 0
+		timeout = 0
 	}
 	l.repair.Stop()
-	w.finish(ctx, l, reason, patience)
+	w.finish(ctx, l, reason, timeout)
 	stopListening()
 	listeners.Wait()
 	w.close(ctx, l)
 }
 
-// finish lets running executions end, then stops them. Their ends are written and announced if the
-// servers answer in time.
-func (w *Worker) finish(ctx context.Context, l *life, reason error, patience time.Duration) {
-	timed, cancel := context.WithTimeout(ctx, patience)
+// finish waits for running executions, then stops them. Their ends are written and announced if the servers answer in
+// time.
+func (w *Worker) finish(ctx context.Context, l *life, reason error, timeout time.Duration) {
+	timed, cancel := context.WithTimeout(ctx, timeout)
 	done := l.roster.wait(timed)
 	cancel()
 	if !done {
 		n := l.roster.interruptAll(reason)
-		w.deps.Logger.WarnContext(ctx, "Executions are stopped because the worker stops", "executions", n, "reason",
-			reason)
+		w.deps.Logger.WarnContext(ctx, "Running executions stopped with the worker", "executions", n, "reason", reason)
 	}
 	timed, cancel = context.WithTimeout(ctx, 2*w.cfg.KillGrace+flushTimeout)
 	defer cancel()
 	if !l.roster.wait(timed) {
-		w.deps.Logger.ErrorContext(ctx, "Ends could not be written before the worker stopped; the engine decides them",
+		w.deps.Logger.ErrorContext(ctx, "Ends not written before the worker stopped; the engine ends these executions",
 			"executions", l.roster.size())
 	}
 	if w.deps.Broker.State() == broker.StateStopped || !l.announcer.flush(timed) {
 		w.deps.Logger.WarnContext(ctx,
-			"Completions could not be published before the worker stopped; the engine's sweep finds them")
+			"Completions not published before the worker stopped; the engine's sweep finds them")
 	}
 }
 
 // close stops what open started; the heartbeat and the final status come last.
 func (w *Worker) close(ctx context.Context, l *life) {
-	l.tap.shut()
+	l.dispatches.close()
 	l.cancels.Stop()
 	l.packs.Stop()
 	l.poll.Stop()

@@ -8,8 +8,8 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// kind checks that a task has what its kind needs, and nothing that has no meaning
-// for it. What follows from a misspelt key is not said again.
+// kind checks that a task has the keys that its kind needs, and none that have no meaning for it. It does not report
+// consequences of a misspelt key.
 func (r *reader) kind(t *Task, given yamldoc.Fields, meant map[string]bool) {
 	refuse := func(why string, keys ...string) {
 		for _, key := range keys {
@@ -33,7 +33,7 @@ func (r *reader) kind(t *Task, given yamldoc.Fields, meant map[string]bool) {
 			refuse("belong to a task of type parallel", "tasks")
 		}
 	}
-	if !given["with_items"].Given() && !meant["with_items"] && !r.Stored { // stored ones mean nothing by it
+	if !given["with_items"].Given() && !meant["with_items"] && !r.Stored { // stored definitions may have them
 		refuse("has a meaning only with with_items", "concurrency", "batch_size")
 	}
 	if t.Within != nil {
@@ -42,7 +42,7 @@ func (r *reader) kind(t *Task, given yamldoc.Fields, meant map[string]bool) {
 	}
 }
 
-// graph checks what tasks are to each other.
+// graph checks names and transitions.
 func (r *reader) graph(d *Definition) {
 	defer func() { r.About = "" }()
 	seen := map[string]*Task{}
@@ -58,10 +58,10 @@ func (r *reader) graph(d *Definition) {
 			names = append(names, t.Name)
 		}
 	}
-	for _, l := range r.leads {
+	for _, l := range r.targets {
 		r.About = l.inside
 		switch to := d.Task(l.name); {
-		case to == nil && r.noGraph && nearest.Hint(l.name, names) == "": // its task may be the one that cannot be read
+		case to == nil && r.noGraph && nearest.Hint(l.name, names) == "": // it may be the unreadable task
 		case to == nil:
 			r.Mistakef(l.at, "it leads to %s, which is no task%s", yamldoc.Shorten(l.name), nearest.Hint(l.name, names))
 		case to.Within != nil:
@@ -76,7 +76,7 @@ func (r *reader) graph(d *Definition) {
 	}
 }
 
-// joins checks that as many can arrive as are waited for.
+// joins checks that enough predecessors exist.
 func (r *reader) joins(d *Definition) {
 	for _, t := range d.Tasks {
 		switch {
@@ -89,8 +89,7 @@ func (r *reader) joins(d *Definition) {
 	}
 }
 
-// Cycle is a way through the tasks that leads back to where it began, with the first
-// task once more at its end; nil if there is none.
+// Cycle is a path through the tasks that ends with its first task; nil if there is none.
 func (d *Definition) Cycle() []string {
 	const visiting, done = 1, 2
 	state := map[*Task]int{}
@@ -125,7 +124,7 @@ func (d *Definition) Cycle() []string {
 	return nil
 }
 
-// cycles tells of tasks that lead back to themselves, and of those that no way leads to.
+// cycles reports a cycle, and tasks without a path from an entry.
 func (r *reader) cycles(d *Definition) {
 	cycle := d.Cycle()
 	if cycle == nil {
@@ -143,12 +142,12 @@ func (r *reader) cycles(d *Definition) {
 	}
 }
 
-// reaches reports whether a way leads from one task to another.
+// reaches reports whether there is a path from one task to another.
 func (d *Definition) reaches(from, to *Task) bool {
 	return from != nil && d.reachable(from)[to]
 }
 
-// reachable returns these tasks and every task that transitions lead to from them.
+// reachable returns these tasks and all their descendants.
 func (d *Definition) reachable(from ...*Task) map[*Task]bool {
 	reached := map[*Task]bool{}
 	ahead := slices.Clone(from)
@@ -166,7 +165,7 @@ func (d *Definition) reachable(from ...*Task) map[*Task]bool {
 	return reached
 }
 
-// arrows draws a way through tasks on one line.
+// arrows draws a path on one line.
 func arrows(names []string) string {
 	const most = 12
 	if len(names) > most {

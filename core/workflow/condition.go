@@ -9,21 +9,17 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// Condition is an expression that is asked for its truth. It is written as an
-// expression, or as a template that is nothing but one.
+// Condition is an expression with a truth value, written plainly or as one template.
 type Condition struct {
 	source     string
 	inner      string // without the braces
 	expression *expr.Expression
-	broken     error  // instead of the expression, if it cannot be read
+	broken     error  // of an unreadable expression
 	text       *Value // the source as a text with templates; nil without braces
 }
 
-var errMixed = errors.New("a condition is one expression, alone or as {{ expression }}")
-
-// NewCondition reads a condition. The error is an *expr.Error, with the position in
-// the source, wherever one can be given. The condition that is returned with it keeps
-// the source, and gives the error whenever it is evaluated.
+// NewCondition reads a condition. The error is an *expr.Error with the position in the source, if there is a position.
+// The condition that comes with an error returns it at every evaluation.
 func NewCondition(source string) (*Condition, error) {
 	inner, from := source, 0
 	trimmed := strings.TrimSpace(source)
@@ -40,7 +36,8 @@ func NewCondition(source string) (*Condition, error) {
 		}
 	}
 	if strings.Contains(unquoted(inner), "{{") {
-		c.broken = &expr.Error{Source: source, Offset: 0, Text: errMixed.Error()}
+		c.broken = &expr.Error{Source: source, Offset: 0,
+			Text: "a condition is one expression, alone or as {{ expression }}"}
 		return c, c.broken
 	}
 	expression, err := expr.Parse(inner)
@@ -51,10 +48,10 @@ func NewCondition(source string) (*Condition, error) {
 	return c, err
 }
 
-// Source is the condition as it was written.
+// Source is the condition as in the file.
 func (c *Condition) Source() string { return c.source }
 
-// Expression is the expression without braces and blanks around it.
+// Expression is the expression without braces and surrounding blanks.
 func (c *Condition) Expression() string { return c.inner }
 
 // Holds reports whether the condition is true.
@@ -62,7 +59,6 @@ func (c *Condition) Holds(scope expr.Scope) (bool, error) {
 	return c.holdsWithin(scope, &expr.Budget{})
 }
 
-// holdsWithin counts what the expression costs.
 func (c *Condition) holdsWithin(scope expr.Scope, all *expr.Budget) (bool, error) {
 	if c.broken != nil {
 		return false, c.broken
@@ -74,14 +70,14 @@ func (c *Condition) holdsWithin(scope expr.Scope, all *expr.Budget) (bool, error
 	return expr.Truthy(value), nil
 }
 
-// maxOperands bounds how many values are shown of a condition that is false.
+// maxOperands bounds the values of a false condition in the log.
 const maxOperands = 6
 
-// unshown are names whose values are not shown, as they may be secret.
+// unshown are names whose values may be secret.
 var unshown = []string{"keystore", "config"}
 
-// operands are the values behind a condition that is false, for the log. Secrets are
-// not shown: neither their markers nor what comes from the keystore or the configuration.
+// operands are the values of a false condition, for the log. Secrets are hidden: their markers, and values of the
+// keystore and the configuration.
 func (c *Condition) operands(scope expr.Scope) string {
 	var shown []string
 	for _, o := range c.expression.Operands(scope) {
@@ -100,10 +96,9 @@ func (c *Condition) operands(scope expr.Scope) string {
 	return ": " + strings.Join(shown, ", ")
 }
 
-// conditionKind is the call that decides about the condition of a transition.
+// conditionKind is the call that decides about a transition whose condition has an error.
 type conditionKind string
 
-// The kinds, in the order in which they are looked for.
 const (
 	kindSucceeded conditionKind = "succeeded()"
 	kindFailed    conditionKind = "failed()"
@@ -111,7 +106,7 @@ const (
 	kindCustom    conditionKind = "" // no call: the condition is evaluated
 )
 
-// kind is the first of the calls that the text mentions, wherever it stands.
+// kind is the first of these calls that the text has anywhere.
 func (c *Condition) kind() conditionKind {
 	text := strings.ReplaceAll(strings.ToLower(c.source), " ", "")
 	for _, kind := range []conditionKind{kindSucceeded, kindFailed, kindTimedOut} {
@@ -122,7 +117,7 @@ func (c *Condition) kind() conditionKind {
 	return kindCustom
 }
 
-// holdsFor reports whether a task that has ended so is what a kind asks for.
+// holdsFor reports whether the call is true for a task with the status.
 func (k conditionKind) holdsFor(status TaskStatus) bool {
 	switch k {
 	case kindSucceeded:
@@ -136,12 +131,12 @@ func (k conditionKind) holdsFor(status TaskStatus) bool {
 	}
 }
 
-// truthOf is the truth of a text that a condition was rendered to.
+// truthOf is the truth value of the rendered text of a condition.
 func truthOf(text string) bool {
 	return !slices.Contains([]string{"", "false", "0", "no"}, strings.ToLower(strings.TrimSpace(text)))
 }
 
-// unquoted is an expression with blanks where its strings were.
+// unquoted replaces the strings of an expression by blanks.
 func unquoted(s string) string {
 	out := []byte(s)
 	quote := byte(0)

@@ -9,18 +9,16 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// scope is what the names and functions of an expression stand for: parameters,
-// variables (workflow, vars, variables, or their bare names), task and tasks,
-// item, index and batch, system, config and keystore; result() and how the task
-// has ended that the expression is about, or that led to the one it belongs to.
+// scope resolves the names and functions of an expression: parameters, variables (workflow, vars, variables, or their
+// bare names), task and tasks, item, index and batch, system, config and keystore. result(), succeeded() and so on are
+// about an ended task: that of a transition, or the predecessor of a task that starts.
 type scope struct {
 	x       *decision
 	outcome outcome
 	place   *place
 }
 
-// outcome is how something has ended. The zero value is nothing at all: its result
-// is null, and it has neither succeeded nor failed.
+// outcome is the end of a task or a child. The zero value has a null result, and has neither succeeded nor failed.
 type outcome struct {
 	status TaskStatus
 	result func() (any, error)
@@ -28,7 +26,6 @@ type outcome struct {
 
 var _ expr.Scope = scope{}
 
-// scopeOf is what the expressions of a task see that is to be started.
 func (x *decision) scopeOf(t *Task) scope {
 	if t.Within != nil {
 		t = t.Within
@@ -39,8 +36,7 @@ func (x *decision) scopeOf(t *Task) scope {
 	return scope{x: x}
 }
 
-// scopeAfter is what the transitions of a task see that has ended. One that was
-// skipped has no result.
+// scopeAfter is the scope of an ended task's transitions. A skipped task has no result.
 func (x *decision) scopeAfter(t *Task) scope {
 	status := x.state.Tasks[t.Name].Status
 	if status == TaskSkipped {
@@ -66,7 +62,10 @@ func (s scope) Lookup(name string) (any, bool, error) {
 	case "keystore":
 		return s.x.facts.Keystore, true, nil
 	case "system":
-		return s.system(), true, nil
+		return map[string]any{
+			"workflow_start": s.x.facts.Begun.UTC().Format(time.RFC3339Nano),
+			"execution_id":   s.x.facts.Execution,
+		}, true, nil
 	}
 	if s.place != nil {
 		switch {
@@ -80,13 +79,6 @@ func (s scope) Lookup(name string) (any, bool, error) {
 	}
 	value, known := s.x.state.Variables[name]
 	return value, known, nil
-}
-
-func (s scope) system() map[string]any {
-	return map[string]any{
-		"workflow_start": s.x.facts.Begun.UTC().Format(time.RFC3339Nano),
-		"execution_id":   s.x.facts.Execution,
-	}
 }
 
 // Call implements expr.Scope.
@@ -121,7 +113,7 @@ func (s scope) Call(name string, arguments []any) (any, bool, error) {
 	return value, true, nil
 }
 
-// tasksObject is the tasks that have ended, whose results are fetched one by one.
+// tasksObject has the ended tasks; Get fetches their results one by one.
 type tasksObject struct{ x *decision }
 
 // Keys implements expr.Object.
@@ -146,8 +138,7 @@ func (o tasksObject) Get(name string) (any, bool, error) {
 	return taskObject{result.View}, known, err
 }
 
-// taskObject is task.NAME: the view of its result. Where that has no field result of
-// its own, task.NAME.result is the same view, and task.NAME.result.FIELD its field.
+// taskObject is task.NAME, the view of its result. If that has no field result, task.NAME.result is the same view.
 type taskObject struct{ view any }
 
 var _ expr.Valued = taskObject{}
@@ -170,7 +161,7 @@ func (o taskObject) Get(name string) (any, bool, error) {
 	return o.view, name == "result", nil
 }
 
-// result is what a task has given; known is false while it has not ended.
+// result is the result of a task; known is false until it has ended.
 func (x *decision) result(t *Task) (r Result, known bool, err error) {
 	st := x.state.Tasks[t.Name]
 	switch {
@@ -197,7 +188,7 @@ func (x *decision) result(t *Task) (r Result, known bool, err error) {
 	return r, true, nil
 }
 
-// results are those of a parallel task: an object by the tasks within.
+// results are those of a parallel task, by the tasks within.
 func (x *decision) results(t *Task) (Result, error) {
 	values, views := map[string]any{}, map[string]any{}
 	missing := &NeedError{}
@@ -214,8 +205,7 @@ func (x *decision) results(t *Task) (Result, error) {
 	return Result{Value: values, View: views}, nil
 }
 
-// value evaluates a value of the definition. When results are missing it asks for
-// all that the value mentions, not one after the other.
+// value evaluates a value of the definition. If results are missing, the NeedError has all that the value mentions.
 func (x *decision) value(v *Value, in scope) (any, error) {
 	var cost expr.Budget
 	value, err := v.evalWithin(in, &cost)
@@ -243,6 +233,3 @@ func object(m map[string]any) map[string]any {
 	}
 	return m
 }
-
-// sortedNames are the keys of a set in order.
-func sortedNames(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -9,13 +9,11 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
-// Decide says what follows from what has happened, one thing after the other: a
-// call with many gives what as many calls with one each would give in that order.
+// Decide plans the consequences of happenings. A call with several is equal to one call for each, in order.
 //
-// A nil state is a workflow that was not begun. None of the arguments is changed.
-// The only error besides a state that cannot be is a *NeedError: the caller loads
-// what it names and asks again. What happens to a workflow that has ended is
-// written down and has no consequences.
+// A nil state is a workflow that has not begun. Decide changes none of its arguments. Except for an invalid state, its
+// only error is a *NeedError: the caller loads the named facts and calls again. Happenings of an ended workflow are
+// recorded without consequences.
 func (d *Definition) Decide(state *State, happened []Happening, facts Facts) (*Plan, error) {
 	x, err := d.decisionOn(state, happened, facts)
 	if err != nil {
@@ -23,10 +21,10 @@ func (d *Definition) Decide(state *State, happened []Happening, facts Facts) (*P
 	}
 	for ; len(x.ahead) > 0; x.ahead = x.ahead[1:] {
 		steps := []func() error{
-			x.take,        // what has happened is written down; tasks end by it
-			x.follow,      // what has ended leads on, and what it leads to is started
-			x.skipDead,    // joins that nobody can reach any more are given up
-			x.endWhenIdle, // nothing runs, is held or ready: the workflow has ended
+			x.apply,       // may end tasks
+			x.follow,      // fires the transitions of ended tasks
+			x.skipDead,    // skips joins that cannot be reached any more
+			x.endWhenIdle, // ends the workflow if nothing runs, is held or ready
 		}
 		for _, step := range steps {
 			if err := step(); err != nil {
@@ -34,11 +32,11 @@ func (d *Definition) Decide(state *State, happened []Happening, facts Facts) (*P
 			}
 		}
 	}
-	x.plan.More = x.lacks()
+	x.plan.More = x.more()
 	return x.plan, nil
 }
 
-// Begin is the state of a workflow that was not begun.
+// Begin is the state of a workflow that has not begun.
 func (d *Definition) Begin() *State {
 	variables := maps.Clone(d.Vars)
 	if variables == nil {
@@ -55,16 +53,16 @@ type decision struct {
 	state *State // that of the plan
 	given *State // never changed
 
-	ahead []Happening      // what is still to be taken; the first is the current one
-	ended []string         // tasks that have ended and have not led on yet
-	lists map[string][]any // lists that were evaluated in this call
+	ahead []Happening      // the current and all further ones
+	ended []string         // ended tasks whose transitions have not fired yet
+	lists map[string][]any // lists that this call has evaluated
 	owned map[string]bool  // tasks whose state is a copy
 
 	ownsVariables bool
-	cost          int  // steps of the expressions that were evaluated
-	tried         bool // a child of a list was tried
-	passedOn      int  // the size of the workflow's parameters, once it was asked for
-	// live counts tasks that run or are ready, waiting those at their joins.
+	cost          int  // steps of all evaluated expressions
+	tried         bool // a child of a list was rendered
+	passedOn      int  // the size of the workflow's parameters, 0 if unknown
+	// live counts running and ready tasks, waiting the tasks at their joins.
 	live, waiting int
 }
 
@@ -87,20 +85,15 @@ func (d *Definition) decisionOn(given *State, happened []Happening, facts Facts)
 		plan: &Plan{State: &state}, lists: map[string][]any{}, owned: map[string]bool{},
 	}
 	for name, st := range state.Tasks {
-		if x.expected(name, st) {
+		// A task that was removed from the definition counts while it has running children.
+		if d.Task(name) != nil || st.Status == TaskRunning && st.Open > 0 {
 			x.weigh(st.Status, 1)
 		}
 	}
 	return x, nil
 }
 
-// expected reports whether something may still come of a task. Of one that its
-// definition does not have any more only the ends of its children do.
-func (x *decision) expected(name string, st *TaskState) bool {
-	return x.def.Task(name) != nil || st.Status == TaskRunning && st.Open > 0
-}
-
-// weigh keeps the counts of tasks that something is still expected of.
+// weigh updates the counts of unfinished tasks.
 func (x *decision) weigh(status TaskStatus, by int) {
 	switch status {
 	case TaskRunning, TaskReady:
@@ -111,7 +104,7 @@ func (x *decision) weigh(status TaskStatus, by int) {
 	}
 }
 
-// own returns the state of a task to be changed.
+// own returns a copy of a task's state that may be changed.
 func (x *decision) own(name string) *TaskState {
 	st := x.state.Tasks[name]
 	if x.owned[name] {
@@ -127,19 +120,19 @@ func (x *decision) own(name string) *TaskState {
 	return changed
 }
 
-// move gives a task another status; everything that changes one goes through here.
+// move changes the status of a task; nothing else does, so that the counts stay right.
 func (x *decision) move(name string, to TaskStatus) *TaskState {
 	st := x.own(name)
 	x.weigh(st.Status, -1)
 	x.weigh(to, 1)
 	st.Status = to
 	if to.Ended() {
-		st.Arrived = nil // nothing asks for them any more
+		st.Arrived = nil // not needed any more
 	}
 	return st
 }
 
-// finish says that a task has ended; what it leads to is looked at by follow.
+// finish ends a task; follow fires its transitions.
 func (x *decision) finish(name string, as TaskStatus, why string) {
 	st := x.move(name, as)
 	if why != "" && st.Why == "" {
@@ -148,15 +141,13 @@ func (x *decision) finish(name string, as TaskStatus, why string) {
 	x.ended = append(x.ended, name)
 }
 
-// running reports whether the workflow goes on at all.
 func (x *decision) running() bool { return x.state.Status == attune.StatusRunning }
 
 func (x *decision) logf(format string, args ...any) {
 	x.plan.Log = append(x.plan.Log, fmt.Sprintf(format, args...))
 }
 
-// needs reports whether an error says that facts are missing. All other errors are
-// of the definition, and fail a task.
+// needs returns the *NeedError of an error, or nil. All other errors are in the definition and fail a task.
 func needs(err error) *NeedError {
 	need, _ := errors.AsType[*NeedError](err)
 	return need

@@ -5,57 +5,78 @@ import (
 	"time"
 )
 
-// Definition is a workflow as it was written. One that Parse gave without mistakes
-// can be run. Nobody changes it; many may use it at once.
+// Definition is a parsed workflow. It can run if Parse returned no mistakes. It is immutable and safe for concurrent
+// use.
 type Definition struct {
 	Ref         string   `yaml:"ref" length:"0..255"`
 	Label       string   `yaml:"label" length:"0..255"`
 	Description string   `yaml:"description"`
 	Version     string   `yaml:"version" length:"1..50"`
 	Tags        []string `yaml:"tags"`
-	// Parameters and Output are schemas as they were written; nil if there is none.
+	// Parameters and Output are the schemas; nil if there is none.
 	Parameters map[string]any `yaml:"parameters"`
 	Output     map[string]any `yaml:"output"`
-	// Vars are the variables that a workflow begins with, taken as they stand.
+	// Vars are the initial variables; their templates are not evaluated.
 	Vars map[string]any
-	// Tasks are those on the upper level, in the order in which they were written.
+	// Tasks are the tasks of the upper level, in the order of the file.
 	Tasks []*Task
-	// OutputMap is what the result of a workflow that succeeds is made of. It is in
-	// the order in which it was written.
+	// OutputMap makes the result of a completed workflow, in the order of the file.
 	OutputMap []Assignment
-	// Strict has errors in expressions refused where they show, and fail the task or
-	// the workflow where they occur; see errorRules.
+	// Strict selects the strict errorRules.
 	Strict bool `yaml:"strict"`
-	// Cancellation is what becomes of tasks that run when the workflow is cancelled.
+	// Cancellation decides about running tasks of a cancelled workflow.
 	Cancellation Cancellation `yaml:"cancellation_policy" oneof:"allow_finish cancel_running"`
 
-	// Reads are the fields of parameters and results that its expressions read. Only a
-	// definition that Parse gave has them.
+	// Reads are the fields of parameters and results in the expressions. Only Parse sets them.
 	Reads []Read
 
-	names   map[string]*Task // with those within parallel ones
+	names   map[string]*Task // also tasks within parallel tasks
 	entries []*Task
 	order   []*Task
-	sorted  []*Task // of the upper level, each behind those that lead to it
-	portion int     // how many children a plan makes of lists; 0 is the default
+	sorted  []*Task // see topological
+	portion int     // children of lists in one plan; 0 is the default
+}
+
+// errorRules decides about errors in expressions. The two values below, and that only a strict workflow evaluates the
+// when of its tasks, are the differences between lenient and strict workflows.
+type errorRules struct {
+	// refuse makes an error that is visible in the file a mistake. Otherwise it is a warning, and an error at the
+	// evaluation.
+	refuse bool
+	// fail makes an error in when or publish fail the task, unless another transition fires, and an error in
+	// output_map the workflow. Otherwise it is logged and affects only this condition, variable or output.
+	fail bool
+}
+
+var (
+	lenient = errorRules{}
+	strict  = errorRules{refuse: true, fail: true}
+)
+
+// onError returns the published lenient rules, unless the definition has strict: true.
+func (d *Definition) onError() errorRules {
+	if d.Strict {
+		return strict
+	}
+	return lenient
 }
 
 // Read is a field that an expression reads.
 type Read struct {
-	// Action is the one whose result it is; empty for parameters of the workflow.
+	// Action has the result; empty for parameters of the workflow.
 	Action string
-	Of     string   // the task, of task.NAME; empty: it is result() or parameters
+	Of     string   // NAME of task.NAME; empty for result() and parameters
 	Path   []string // below parameters, result() or task.NAME
-	Task   string   // that the expression belongs to; empty: none
+	Task   string   // of the expression, empty for none
 	At     Place
 }
 
-// Cancellation is what a cancelled workflow does with what runs.
+// Cancellation decides about running tasks of a cancelled workflow.
 type Cancellation string
 
 // The ways to end a cancelled workflow.
 const (
-	AllowFinish   Cancellation = "allow_finish" // what runs goes on to its end; the default
+	AllowFinish   Cancellation = "allow_finish" // the default
 	CancelRunning Cancellation = "cancel_running"
 )
 
@@ -63,102 +84,100 @@ const (
 type Task struct {
 	Name string
 	Kind Kind `yaml:"type" oneof:"action parallel workflow"`
-	// Action is the ref of its action; empty for a parallel one. Any other task without
-	// an action is skipped.
+	// Action is a ref; empty for a parallel task. Any other task without an action is skipped.
 	Action string `yaml:"action"`
 	// Input are the parameters of its children. Nil passes on those of the workflow.
 	Input *Value
-	// PermissionSets, Selector, Tolerations and Affinity: nil inherits those of the
-	// action. A value that is null was given, and takes them away.
+	// PermissionSets, Selector, Tolerations and Affinity override those of the action. Nil inherits them, a null value
+	// removes them.
 	PermissionSets, Selector, Tolerations, Affinity *Value
-	// When decides whether it is run at all; nil is always.
+	// When skips the task if it is false; nil is true.
 	When *Condition
-	// WithItems is the list that it is run over; nil for a task without one.
+	// WithItems is the list of a task over a list; nil for other tasks.
 	WithItems *Value
-	// BatchSize is how many items a child gets; 0 gives each the item itself.
+	// BatchSize is the number of items of a child; 0 gives each child the item itself.
 	BatchSize int `yaml:"batch_size" range:"1.."`
-	// Concurrency is how many children may run at a time, at least 1.
+	// Concurrency limits the running children, at least 1.
 	Concurrency int `yaml:"concurrency" range:"1.."`
-	// Retry says how often children are repeated; nil is never.
+	// Retry configures the retries of children; nil for none.
 	Retry *Retry
-	// Timeout is how many seconds a child may run; 0 is what its action says.
+	// Timeout is that of a child in seconds; 0 inherits it from the action.
 	Timeout int `yaml:"timeout" range:"1.."`
-	// Next are its transitions, in the order in which they are evaluated.
+	// Next are its transitions, in the order of their evaluation.
 	Next []Transition
-	// Join is how many predecessors have to arrive. 0 starts it with the first one.
-	// For join: all it is the number of Inbound.
+	// Join is the number of predecessors that must arrive; with 0 the first one starts the task. For join: all it is
+	// the number of Inbound.
 	Join int
-	// JoinAll says that join: all was written.
+	// JoinAll stands for join: all.
 	JoinAll bool
-	// Tasks are those that a parallel one runs, in order.
+	// Tasks are the tasks within a parallel task, in order.
 	Tasks []*Task
-	// Within is the parallel task that it belongs to; nil on the upper level.
+	// Within is the parallel task around it; nil on the upper level.
 	Within *Task
-	// Inbound are the tasks that can lead to it, each once, in the order of the definition.
+	// Inbound are its predecessors, each once, in the order of the definition.
 	Inbound []string
-	// Outbound are the tasks that it can lead to, each once, in the order of its transitions.
+	// Outbound are its successors, each once, in the order of its transitions.
 	Outbound []string
-	// Chart is what drawing programs keep about it.
+	// Chart is the data of drawing programs.
 	Chart any
-	// At is where it is written.
+	// At is its place in the file.
 	At Place
 }
 
-// Kind is what a task is.
+// Kind is the kind of a task.
 type Kind string
 
-// The kinds of tasks. Whether an action is itself a workflow shows when it is run,
-// whatever the kind says.
+// The kinds of tasks. An action may be a workflow whatever the kind of its task.
 const (
 	KindAction   Kind = "action"
 	KindParallel Kind = "parallel"
 	KindWorkflow Kind = "workflow"
 )
 
-// Transition is what follows when a task has ended.
+// Transition leads from an ended task to the next tasks.
 type Transition struct {
-	// When decides whether it fires; nil is always.
+	// When is its condition; nil is true.
 	When *Condition
-	// Publish are the variables it assigns, all together.
+	// Publish are the variables that it assigns at once.
 	Publish []Assignment
-	// Do are the tasks that it leads to.
+	// Do are the next tasks.
 	Do []string
-	// Chart is what drawing programs keep about it.
+	// Chart is the data of drawing programs.
 	Chart any
-	// At is where it is written.
+	// At is its place in the file.
 	At Place
 }
 
-// Assignment gives a name a value.
+// Assignment assigns a value to a name.
 type Assignment struct {
 	Name  string
 	Value *Value
 }
 
-// Retry is how the children of a task are repeated.
+// Retry configures the retries of a task's children.
 type Retry struct {
 	Count    int // 1 to 100
 	Delay    time.Duration
 	MaxDelay time.Duration // 0 is no limit
 	Backoff  Backoff
-	// OnError decides whether an end is repeated; nil repeats each.
+	// OnError is the condition for a retry; nil is true.
 	OnError *Condition
 }
 
-// Backoff is how the delay grows from one repetition to the next.
+// Backoff is the growth of the delay from retry to retry.
 type Backoff string
 
-// The ways to grow.
+// The kinds of growth.
 const (
 	BackoffConstant    Backoff = "constant"
 	BackoffLinear      Backoff = "linear"
 	BackoffExponential Backoff = "exponential"
 )
 
-// longest bounds delays without a limit of their own, so that none overflows.
+// longest bounds delays without a max_delay, so that none overflows.
 const longest = 30 * 24 * time.Hour
 
-// Wait is how long the nth repetition waits, counted from 1.
+// Wait is the delay of the nth retry, counted from 1.
 func (r *Retry) Wait(n int) time.Duration {
 	n = max(n, 1)
 	most := longest
@@ -184,17 +203,16 @@ func (r *Retry) Wait(n int) time.Duration {
 	return min(wait, most)
 }
 
-// Task returns the task of this name, also one within a parallel; nil if there is none.
+// Task returns the task of a name, also one within a parallel task; nil if there is none.
 func (d *Definition) Task(name string) *Task { return d.names[name] }
 
-// Entries are the tasks that nothing leads to, in order: a workflow begins with them.
+// Entries are the tasks without predecessors, in order: a workflow begins with them.
 func (d *Definition) Entries() []*Task { return d.entries }
 
-// All are all tasks in order, those within a parallel one behind it.
+// All are all tasks in order; those within a parallel task follow it.
 func (d *Definition) All() []*Task { return d.order }
 
-// link fills in what follows from the tasks: names, neighbours, entries, and how many
-// join: all waits for. Names that lead nowhere are left out.
+// link derives names, neighbours, entries and the number of join: all from the tasks. It ignores unknown names.
 func (d *Definition) link() {
 	d.names, d.order, d.entries = map[string]*Task{}, nil, nil
 	add := func(t *Task) {
@@ -231,6 +249,5 @@ func (d *Definition) link() {
 			t.Join = len(t.Inbound)
 		}
 	}
-	d.sorted = nil
 	d.sorted = d.topological()
 }

@@ -1,11 +1,8 @@
 package workflow
 
-// topological lists the tasks of the upper level so that each comes behind those that
-// lead to it, and otherwise as they were written. Those of a circle come last.
+// topological lists the tasks of the upper level, each after its predecessors and otherwise in the order of the file.
+// Tasks of a circle come last.
 func (d *Definition) topological() []*Task {
-	if d.sorted != nil {
-		return d.sorted
-	}
 	missing := map[*Task]int{}
 	for _, t := range d.Tasks {
 		missing[t] = len(t.Inbound)
@@ -36,8 +33,8 @@ func (d *Definition) topological() []*Task {
 	return list
 }
 
-// dominators says for each task through which last one every way from the beginning
-// leads: nil for entries, and for tasks to which ways from several entries lead.
+// dominators has the immediate dominator of each task: the last task on every path to it. It is nil for entries and for
+// tasks with paths from several entries.
 func (d *Definition) dominators() map[*Task]*Task {
 	parent, depth := map[*Task]*Task{}, map[*Task]int{}
 	known := map[*Task]bool{}
@@ -54,7 +51,7 @@ func (d *Definition) dominators() map[*Task]*Task {
 		}
 		return a
 	}
-	for _, t := range d.topological() {
+	for _, t := range d.sorted {
 		var over *Task
 		first := true
 		for _, name := range t.Inbound {

@@ -1,28 +1,24 @@
 package workflow
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// colours are those of the statuses in a DOT file.
 var colours = map[TaskStatus]string{
 	"": "white", TaskWaiting: "lightyellow", TaskReady: "lightyellow", TaskRunning: "lightblue",
 	TaskCompleted: "palegreen",
 	TaskFailed:    "lightcoral", TaskTimeout: "orange", TaskCancelled: "lightgrey", TaskSkipped: "whitesmoke",
 }
 
-// DOT writes the tasks and transitions in the language of Graphviz, with colours for
-// where the tasks are; nil draws the definition.
+// DOT writes the tasks and transitions in the language of Graphviz, with a colour for each status; nil draws the
+// definition.
 func (d *Definition) DOT(tasks map[string]*TaskState) string {
 	var out strings.Builder
-	name := d.Ref
-	if name == "" {
-		name = "workflow"
-	}
-	fmt.Fprintf(&out, "digraph %s {\n", quoted(name))
+	fmt.Fprintf(&out, "digraph %s {\n", quoted(cmp.Or(d.Ref, "workflow")))
 	out.WriteString(
 		"  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"];\n")
 	out.WriteString("  edge [fontname=\"sans-serif\", fontsize=10];\n")
@@ -43,7 +39,7 @@ func (d *Definition) DOT(tasks map[string]*TaskState) string {
 		for _, transition := range t.Next {
 			label := ""
 			if transition.When != nil {
-				label = " [label=" + quoted(oneLine(transition.When.Expression())) + "]"
+				label = " [label=" + quoted(yamldoc.OneLine(transition.When.Expression())) + "]"
 			}
 			for _, to := range transition.Do {
 				fmt.Fprintf(&out, "  %s -> %s%s;\n", quoted(t.Name), quoted(to), label)
@@ -71,7 +67,7 @@ func dotNode(t *Task, tasks map[string]*TaskState) string {
 		if state == nil {
 			state = &TaskState{}
 		}
-		lines = append(lines, Words(t, state))
+		lines = append(lines, StatusText(t, state))
 		attributes = ", fillcolor=" + colours[state.Status]
 		if state.Status == "" {
 			attributes += ", style=\"rounded,dashed\""
@@ -80,7 +76,6 @@ func dotNode(t *Task, tasks map[string]*TaskState) string {
 	return fmt.Sprintf("%s [label=%s%s];\n", quoted(t.Name), quoted(strings.Join(lines, "\n")), attributes)
 }
 
-// quoted is a text as a string of the language.
 func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", "").Replace(text) + `"`
 }

@@ -4,25 +4,26 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// Drawing is how a workflow is drawn for people.
+// Drawing configures Draw.
 type Drawing struct {
-	// Tasks are where the tasks of a running workflow are; nil draws the definition.
+	// Tasks are the states of a running workflow's tasks; nil draws the definition.
 	Tasks map[string]*TaskState
-	// Width is how many columns a line may have; 0 is 80, and 40 the least.
+	// Width is the longest line in columns; 0 is 80, and 40 the least.
 	Width int
-	// ASCII does without the signs that not every terminal has.
+	// ASCII uses only ASCII signs.
 	ASCII bool
 }
 
-// Draw draws the tasks from the top to the bottom, one a line. What follows a task
-// stands below it, branches are set in, and a task that several lead to stands below
-// the task in which their ways part. No line is longer than the width.
+// Draw draws the tasks from top to bottom, one a line. The successors of a task are below it and branches are indented.
+// A task with several predecessors is below their immediate dominator.
 func (d *Definition) Draw(how Drawing) string {
 	p := &painter{def: d, how: how, signs: unicodeSigns, width: 80, children: map[*Task][]*Task{}}
 	parent := d.dominators()
-	for _, t := range d.topological() {
+	for _, t := range d.sorted {
 		p.children[parent[t]] = append(p.children[parent[t]], t)
 	}
 	if how.Width > 0 {
@@ -35,7 +36,6 @@ func (d *Definition) Draw(how Drawing) string {
 	return p.text()
 }
 
-// signs are what lines are drawn with.
 type signs struct {
 	down, fork, last, blank, arrow, inside, more string
 	status                                       map[TaskStatus]string
@@ -45,8 +45,7 @@ var unicodeSigns = signs{
 	down: "│", fork: "├─", last: "└─", blank: " ", arrow: "→", inside: "‖", more: "…",
 	status: map[TaskStatus]string{
 		"": "·", TaskWaiting: "◌", TaskReady: "○", TaskRunning: "●", TaskCompleted: "✓", TaskFailed: "✗",
-		TaskTimeout:   "◷",
-		TaskCancelled: "⊘", TaskSkipped: "-",
+		TaskTimeout: "◷", TaskCancelled: "⊘", TaskSkipped: "-",
 	},
 }
 
@@ -54,28 +53,23 @@ var asciiSigns = signs{
 	down: "|", fork: "|-", last: "`-", blank: " ", arrow: "->", inside: "=", more: "...",
 	status: map[TaskStatus]string{
 		"": ".", TaskWaiting: "~", TaskReady: "o", TaskRunning: "*", TaskCompleted: "+", TaskFailed: "x",
-		TaskTimeout:   "t",
-		TaskCancelled: "c", TaskSkipped: "-",
+		TaskTimeout: "t", TaskCancelled: "c", TaskSkipped: "-",
 	},
 }
 
-// painter draws one workflow.
 type painter struct {
-	def   *Definition
-	how   Drawing
-	signs signs
-	width int
-	// children are the tasks below one in the tree of dominators, in the order in which
-	// they can be run; below nil stand those at its top.
-	children map[*Task][]*Task
+	def      *Definition
+	how      Drawing
+	signs    signs
+	width    int
+	children map[*Task][]*Task // the tree of dominators in topological order; nil has its top
 	lines    []line
-	later    []*Task // that are too far to the right, and drawn at the left in the end
+	later    []*Task // too far to the right, drawn at the left in the end
 }
 
-// line is one line; what belongs to a task begins in the same column for all.
+// line is one line; the right sides of all lines begin in the same column.
 type line struct{ left, right string }
 
-// paint draws from the entries on.
 func (p *painter) paint() {
 	tops := p.children[nil]
 	if len(tops) == 1 {
@@ -92,9 +86,9 @@ func (p *painter) paint() {
 	}
 }
 
-// task draws a task and what follows. The prefix is what stands to its left.
+// task draws a task and its successors, with the prefix at the left.
 func (p *painter) task(t *Task, prefix string) {
-	p.lines = append(p.lines, line{prefix + p.symbol(t.Name) + " " + t.Name, p.about(t)})
+	p.lines = append(p.lines, line{left: prefix + p.symbol(t.Name) + " " + t.Name, right: p.about(t)})
 	children := p.children[t]
 	bar := p.signs.blank
 	if len(children) > 0 {
@@ -102,7 +96,8 @@ func (p *painter) task(t *Task, prefix string) {
 	}
 	for _, sub := range t.Tasks {
 		p.lines = append(p.lines,
-			line{prefix + bar + " " + p.signs.inside + " " + p.symbol(sub.Name) + " " + sub.Name, p.about(sub)})
+			line{left: prefix + bar + " " + p.signs.inside + " " + p.symbol(sub.Name) + " " + sub.Name,
+				right: p.about(sub)})
 	}
 	for i := range t.Next {
 		p.elsewhere(t, &t.Next[i], prefix+bar)
@@ -116,12 +111,12 @@ func (p *painter) task(t *Task, prefix string) {
 	p.below(t, prefix)
 }
 
-// follows reports whether a task comes from this one only.
+// follows reports whether t is the only predecessor of next.
 func (p *painter) follows(t, next *Task) bool {
 	return len(next.Inbound) == 1 && next.Inbound[0] == t.Name
 }
 
-// below draws the branches of a task, and then the tasks in which these meet.
+// below draws the branches of a task, and then the tasks where the branches join.
 func (p *painter) below(t *Task, prefix string) {
 	var branches, meets []*Task
 	for _, child := range p.children[t] {
@@ -155,8 +150,7 @@ func (p *painter) below(t *Task, prefix string) {
 	}
 }
 
-// elsewhere tells of transitions to tasks that are not drawn right below, and of those
-// that lead nowhere.
+// elsewhere draws a transition to tasks that are not directly below.
 func (p *painter) elsewhere(t *Task, transition *Transition, prefix string) {
 	var away []string
 	for _, name := range transition.Do {
@@ -169,12 +163,12 @@ func (p *painter) elsewhere(t *Task, transition *Transition, prefix string) {
 	}
 	text := p.signs.arrow + " " + strings.Join(away, ", ")
 	if transition.When != nil {
-		text += " if " + oneLine(transition.When.Expression())
+		text += " if " + yamldoc.OneLine(transition.When.Expression())
 	}
 	p.lines = append(p.lines, line{left: prefix + " " + text})
 }
 
-// condition is when a task leads to another one.
+// condition is the condition of the transitions from a task to another one.
 func (p *painter) condition(t, to *Task) string {
 	var list []string
 	for i := range t.Next {
@@ -185,12 +179,10 @@ func (p *painter) condition(t, to *Task) string {
 		if transition.When == nil {
 			return ""
 		}
-		list = append(list, oneLine(transition.When.Expression()))
+		list = append(list, yamldoc.OneLine(transition.When.Expression()))
 	}
 	return "if " + strings.Join(list, ", or if ")
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func (p *painter) state(name string) *TaskState {
 	if state := p.how.Tasks[name]; state != nil {
@@ -199,7 +191,6 @@ func (p *painter) state(name string) *TaskState {
 	return &TaskState{}
 }
 
-// symbol stands before the name of a task.
 func (p *painter) symbol(name string) string {
 	if p.how.Tasks == nil {
 		return p.signs.status[TaskReady]
@@ -207,11 +198,11 @@ func (p *painter) symbol(name string) string {
 	return p.signs.status[p.state(name).Status]
 }
 
-// about is what is said of a task behind its name.
+// about describes a task behind its name.
 func (p *painter) about(t *Task) string {
 	var parts []string
 	if p.how.Tasks != nil {
-		parts = append(parts, Words(t, p.state(t.Name)))
+		parts = append(parts, StatusText(t, p.state(t.Name)))
 	}
 	what := t.Action
 	if t.Kind == KindParallel {
@@ -239,9 +230,8 @@ func (p *painter) about(t *Task) string {
 	return strings.Join(append(parts, what), "  ")
 }
 
-// Words says where a task is: its status, and of a task over a list, or one that waits
-// at its join, how far it is.
-func Words(t *Task, s *TaskState) string {
+// StatusText describes the status of a task, with the progress of a list or a join.
+func StatusText(t *Task, s *TaskState) string {
 	if s == nil || s.Status == "" {
 		return "not reached"
 	}
@@ -264,7 +254,7 @@ func Words(t *Task, s *TaskState) string {
 	return text
 }
 
-// text puts the lines together, each within the width.
+// text joins the lines, each within the width.
 func (p *painter) text() string {
 	column := 0
 	for _, l := range p.lines {
@@ -286,7 +276,6 @@ func (p *painter) text() string {
 	return out.String()
 }
 
-// cut shortens a text to so many columns.
 func (p *painter) cut(text string, columns int) string {
 	runes := []rune(text)
 	if len(runes) <= columns {

@@ -132,8 +132,8 @@ func TestWords(t *testing.T) {
 		"failed, handled 5/5 (5 failed)": {Status: workflow.TaskFailed, Handled: true, Total: 5, Failed: 5},
 		"skipped":                        {Status: workflow.TaskSkipped},
 	} {
-		require.Equal(t, want, workflow.Words(d.Task("ship"), state))
+		require.Equal(t, want, workflow.StatusText(d.Task("ship"), state))
 	}
 	require.Equal(t, "running",
-		workflow.Words(d.Task("pay"), &workflow.TaskState{Status: workflow.TaskRunning, Total: 1}))
+		workflow.StatusText(d.Task("pay"), &workflow.TaskState{Status: workflow.TaskRunning, Total: 1}))
 }

@@ -14,32 +14,27 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// forPeople are keys of the upper level that say something to people and other programs.
+// forPeople are keys of the upper level for people and other programs.
 var forPeople = []string{"name", "examples", "notes", "documentation", "metadata"}
 
-// harmless are keys below the upper level that published definitions have and that mean
-// nothing, as do those for people. None is a known key that was misspelt.
+// harmless are keys without effect in published definitions. None is a misspelt known key.
 var harmless = append([]string{"delay", "description", "label", "comment"}, forPeople...)
 
-// passed reports whether a key is no business of ours.
-func passed(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "x-") }
-
-// keyRule says what an unknown key of a mapping is that resembles no known one.
+// keyRule decides about an unknown key that resembles no known one.
 type keyRule bool
 
 const (
-	warnUnknown   keyRule = false // a warning: files of other versions say more
-	refuseUnknown keyRule = true  // a mistake: without the key that was meant, the rest has another meaning
+	warnUnknown   keyRule = false // a warning, since other versions may have the key
+	refuseUnknown keyRule = true  // a mistake, since without the meant key the rest has another meaning
 )
 
-// mapping lists the keys of a mapping that a struct names by its tags, and reports the
-// others, except those that are for people and other programs. Meant are the keys that
-// misspelt ones resemble.
+// mapping returns the keys of a mapping that the tags of a struct name. It reports other keys, except those for people
+// and other programs. Meant are the known keys that misspelt ones resemble.
 func (r *reader) mapping(node *yaml.Node, form any, where string, rule keyRule) (given yamldoc.Fields,
 	meant map[string]bool) {
 	keys := yamldoc.KeysOf(form)
 	meant = map[string]bool{}
-	var other []yamldoc.Field // further names of keys
+	var other []yamldoc.Field // other names of keys
 	given = r.Mapping(node, keys, func(f yamldoc.Field) {
 		switch {
 		case f.Name == permissionSet && slices.Contains(yamldoc.Names(keys), permissionSet+"s"):
@@ -63,17 +58,17 @@ func (r *reader) mapping(node *yaml.Node, form any, where string, rule keyRule) 
 	return given, meant
 }
 
-// permissionSet is the other name of a key that has a list.
+// permissionSet is the other name of permission_set_refs.
 const permissionSet = "permission_set_ref"
 
-// otherWords are words for keys that many systems use and that resemble no key of ours.
+// otherWords are keys of other systems that resemble no key of ours.
 var otherWords = map[string]string{"timeout_seconds": "timeout", "parameters": "input", "params": "input"}
 
-// maxNamed bounds how many known keys a mistake lists.
+// maxNamed bounds the known keys in a mistake.
 const maxNamed = 8
 
-// unknown reports a key that is not known. One that resembles a known key is a mistake:
-// the author meant that one. Stored definitions have been running with theirs.
+// unknown reports an unknown key. One that resembles a known key is a mistake: its author meant that one. In a stored
+// definition it is ignored, as it always was.
 func (r *reader) unknown(key *yaml.Node, known []string, where string, rule keyRule, meant map[string]bool) {
 	near := nearest.Of(key.Value, known)
 	if other := otherWords[key.Value]; slices.Contains(known, other) {
@@ -124,14 +119,13 @@ func (r *reader) template(f yamldoc.Field) *Value {
 	if len(r.Mistakes) > before {
 		return nil
 	}
-	value, err := NewValue(raw) // errors of its texts were told where they stand
+	value, err := NewValue(raw) // read has reported the errors of its texts at their places
 	if value == nil {
 		r.Mistakef(r.At(f.Value), "%s: %v", f.Key.Value, err)
 	}
 	return value
 }
 
-// condition reads a condition.
 func (r *reader) condition(f yamldoc.Field) *Condition {
 	source, ok := r.Text(f)
 	if !ok {

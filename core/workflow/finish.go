@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/phrase"
 )
 
-// endWhenIdle is the rule that keeps workflows from hanging: one in which no task
-// runs, waits for a repetition or is ready has ended, whatever else is in its state.
+// endWhenIdle keeps workflows from hanging: it ends one in which no task runs, waits for a retry or is ready.
 func (x *decision) endWhenIdle() error {
 	if x.live > 0 {
 		return nil
@@ -17,14 +17,12 @@ func (x *decision) endWhenIdle() error {
 	if x.state.Status == attune.StatusCanceling {
 		x.end(attune.StatusCancelled, workflowCancelled)
 	}
-	if !x.running() {
-		return nil
-	}
-	if !x.begun() {
+	begun := len(x.state.Tasks) > 0 || x.ahead[0].Kind == Started
+	if !x.running() || !begun {
 		return nil
 	}
 	if failed := x.unhandled(); len(failed) > 0 {
-		x.fail(x.failure(failed))
+		x.end(attune.StatusFailed, x.failure(failed))
 		return nil
 	}
 	result := map[string]any{}
@@ -36,7 +34,7 @@ func (x *decision) endWhenIdle() error {
 		case needs(err) != nil:
 			return err
 		case x.def.onError().fail:
-			x.fail(fmt.Sprintf("output_map %s: %v", output.Name, err))
+			x.end(attune.StatusFailed, fmt.Sprintf("output_map %s: %v", output.Name, err))
 			return nil
 		default:
 			x.logf("output_map leaves %s out: %v", output.Name, err)
@@ -46,7 +44,6 @@ func (x *decision) endWhenIdle() error {
 	return nil
 }
 
-// complete ends the workflow as completed.
 func (x *decision) complete(result map[string]any) {
 	x.state.Status = attune.StatusCompleted
 	result["succeeded"] = true
@@ -54,15 +51,7 @@ func (x *decision) complete(result map[string]any) {
 	x.logf("the workflow completed")
 }
 
-// begun reports whether the workflow was started, now or before.
-func (x *decision) begun() bool {
-	return len(x.state.Tasks) > 0 || x.ahead[0].Kind == Started
-}
-
-// fail ends the workflow as failed.
-func (x *decision) fail(why string) { x.end(attune.StatusFailed, why) }
-
-// end ends the workflow otherwise than it should.
+// end ends the workflow with any status but completed.
 func (x *decision) end(as attune.Status, why string) {
 	x.state.Status = as
 	result := map[string]any{"error": why, "succeeded": false}
@@ -77,7 +66,7 @@ func (x *decision) end(as attune.Status, why string) {
 	x.logf("the workflow ends %s: %s", as, why)
 }
 
-// unhandled are the tasks that have failed without a transition that led on.
+// unhandled are the failed tasks without a transition that led on.
 func (x *decision) unhandled() []*Task {
 	var failed []*Task
 	for _, t := range x.def.All() {
@@ -88,8 +77,7 @@ func (x *decision) unhandled() []*Task {
 	return failed
 }
 
-// unhandled reports whether a task has failed and nothing answers it. The parallel
-// task around one answers for it.
+// unhandled reports whether a failure is not handled, neither by the task nor by the parallel task around it.
 func (s *State) unhandled(t *Task) bool {
 	st := s.Tasks[t.Name]
 	if st == nil || !st.Status.bad() || st.Handled || st.Next == 0 && st.Status == TaskCancelled {
@@ -98,7 +86,7 @@ func (s *State) unhandled(t *Task) bool {
 	return t.Within == nil || !s.Tasks[t.Within.Name].Handled
 }
 
-// failure says which tasks have failed, and why as far as it is known here.
+// failure describes the failed tasks, with the reasons that the state has.
 func (x *decision) failure(failed []*Task) string {
 	const most = 10
 	var names []string
@@ -118,12 +106,11 @@ func (x *decision) failure(failed []*Task) string {
 		}
 		names = append(names, name)
 	}
-	return counted(len(failed), "task") + " failed: " + strings.Join(names, ", ")
+	return phrase.Plural(len(failed), "task", "tasks") + " failed: " + strings.Join(names, ", ")
 }
 
-// Lists are the names of tasks as the published columns have them, in the order of
-// the definition. Current are those that run or are ready; a handled failure
-// counts as completed; what was cancelled before it began counts as skipped.
+// Lists are the names of tasks for the published columns, in the order of the definition. Current are running and ready
+// tasks. A handled failure counts as completed, a task that was cancelled before its start as skipped.
 func (s *State) Lists(d *Definition) Lists {
 	var lists Lists
 	for _, t := range d.All() {
@@ -147,7 +134,7 @@ func (s *State) Lists(d *Definition) Lists {
 	return lists
 }
 
-// merged is a copy of an object with more keys; those it has already win.
+// merged is a copy of an object with the keys of more that it does not have.
 func merged(object, more map[string]any) map[string]any {
 	all := maps.Clone(more)
 	maps.Copy(all, object)

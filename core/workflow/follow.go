@@ -10,37 +10,24 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// follow looks at the transitions of tasks that have ended, in the order in which
-// they have, until nothing more ends by it.
+// follow fires the transitions of ended tasks, in the order of their ends, until no further task ends.
 func (x *decision) follow() error {
 	for len(x.ended) > 0 && x.running() {
 		t := x.def.Task(x.ended[0])
 		x.ended = x.ended[1:]
-		lead := x.lead
-		if t.Within != nil {
-			lead = x.gather
-		}
-		if err := lead(t); err != nil {
-			return err
+		if t.Within == nil {
+			if err := x.lead(t); err != nil {
+				return err
+			}
+		} else if st := x.countWithin(t); st.Open == 0 && st.Status == TaskRunning {
+			x.finish(t.Within.Name, st.outcome(), "")
+			x.logf("%s %s", t.Within.Name, st.outcome())
 		}
 	}
 	return nil
 }
 
-// gather counts a task that has ended in the parallel one that it belongs to.
-func (x *decision) gather(t *Task) error {
-	st := x.own(t.Within.Name)
-	st.Open--
-	st.count(x.state.Tasks[t.Name].Status.asOfChild())
-	if st.Open == 0 && st.Status == TaskRunning {
-		x.finish(t.Within.Name, st.outcome(), "")
-		x.logf("%s %s", t.Within.Name, st.outcome())
-	}
-	return nil
-}
-
-// lead evaluates the transitions of a task that has ended, all that match fire, and
-// then starts what they lead to: it sees what all of them have published.
+// lead fires all matching transitions of an ended task, then starts their targets, which see all published variables.
 func (x *decision) lead(t *Task) error {
 	var targets []string
 	var wrong error
@@ -58,7 +45,7 @@ func (x *decision) lead(t *Task) error {
 			targets = append(targets, t.Next[i].Do...)
 		}
 	}
-	x.answer(t, wrong, fired, x.leadsOn(t, targets))
+	x.handle(t, wrong, fired, x.leadsOn(t, targets))
 	for _, target := range targets {
 		if err := x.arrive(target, t.Name); err != nil {
 			return err
@@ -67,8 +54,7 @@ func (x *decision) lead(t *Task) error {
 	return nil
 }
 
-// leadsOn reports whether a task leads to another one than those that have led to it
-// and have ended: these are not run again.
+// leadsOn reports whether a task leads to another task than its ended ancestors, which do not run again.
 func (x *decision) leadsOn(t *Task, targets []string) bool {
 	return slices.ContainsFunc(targets, func(name string) bool {
 		st := x.state.Tasks[name]
@@ -76,10 +62,9 @@ func (x *decision) leadsOn(t *Task, targets []string) bool {
 	})
 }
 
-// answer decides what the transitions say about their task: one that leads on
-// handles its failure. What strict workflows have an error in one fail is the task,
-// unless another one fires.
-func (x *decision) answer(t *Task, wrong error, fired int, leads bool) {
+// handle marks the failure of a task as handled if a transition leads on. In a strict workflow an error in a transition
+// fails the task, unless another one fires.
+func (x *decision) handle(t *Task, wrong error, fired int, leads bool) {
 	status := x.state.Tasks[t.Name].Status
 	if wrong != nil && fired == 0 {
 		if st := x.own(t.Name); st.Why == "" || !status.bad() {
@@ -95,14 +80,12 @@ func (x *decision) answer(t *Task, wrong error, fired int, leads bool) {
 	}
 }
 
-// bad reports whether a task has ended otherwise than it should.
 func (s TaskStatus) bad() bool {
 	return s == TaskFailed || s == TaskTimeout || s == TaskCancelled
 }
 
-// fire reports whether the nth transition of a task fires, and publishes what it says if
-// so: all of it sees the variables as they were before, and is assigned together. An
-// error is returned in a strict workflow only.
+// fire reports whether the nth transition of a task fires, and publishes its variables at once: their values see the
+// variables before. Except for a NeedError, only a strict workflow returns an error.
 func (x *decision) fire(t *Task, n int) (bool, error) {
 	transition, in := &t.Next[n], x.scopeAfter(t)
 	if transition.When != nil {
@@ -128,11 +111,9 @@ func (x *decision) fire(t *Task, n int) (bool, error) {
 	return true, nil
 }
 
-// matches reports whether the condition of the nth transition of a task holds. In a
-// lenient workflow a condition between text is a template whose text is read, and a
-// condition with an error counts as published: the first call that it mentions
-// decides; without one it holds if it has no braces, and otherwise if the task has
-// succeeded.
+// matches reports whether the condition of the nth transition of a task holds. A lenient workflow has the published
+// rules: a condition within text is a template, whose rendered text decides. In a condition with an error the first
+// call decides; without a call it holds if it has no braces, and otherwise if the task has succeeded.
 func (x *decision) matches(t *Task, n int, in scope) (bool, error) {
 	when, status := t.Next[n].When, x.state.Tasks[t.Name].Status
 	if x.def.onError().fail {
@@ -168,8 +149,7 @@ func (x *decision) matches(t *Task, n int, in scope) (bool, error) {
 	return otherwise, nil
 }
 
-// notFired logs a condition that is false with the values behind it. One that only asks how
-// the task has ended is not worth a line.
+// notFired logs a false condition with its values, unless it only asks for the status of the task.
 func (x *decision) notFired(t *Task, n int, in scope) {
 	when := t.Next[n].When
 	if values := when.operands(in); values != "" || when.kind() == kindCustom {

@@ -1,15 +1,16 @@
 package workflow
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// mention finds task.NAME and task["NAME"].
+// mention matches task.NAME and task["NAME"].
 var mention = regexp.MustCompile(`\btasks?\s*(?:\.\s*([A-Za-z_]\w*)|\[\s*(?:"([^"\\]+)"|'([^'\\]+)')\s*\])`)
 
-// foresee adds to what is missing the other results that the same value mentions,
-// so that a value with many of them asks once.
+// foresee adds the other missing results that a value mentions, so that one NeedError has all of them.
 func (x *decision) foresee(need *NeedError, raw any) error {
 	if len(need.Results) == 0 {
 		return need
@@ -27,7 +28,7 @@ func (x *decision) foresee(need *NeedError, raw any) error {
 			}
 		}
 	})
-	return &NeedError{Results: sortedNames(wanted), Items: need.Items, Children: need.Children}
+	return &NeedError{Results: slices.Sorted(maps.Keys(wanted)), Items: need.Items, Children: need.Children}
 }
 
 func mentions(raw any, found func(task string)) {

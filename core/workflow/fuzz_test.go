@@ -43,7 +43,7 @@ func FuzzDecideOnAnyState(f *testing.F) {
 		happened := []workflow.Happening{
 			{Kind: workflow.HappeningKind(kind % 9), Task: task, Index: index,
 				Status: attune.Statuses[int(status)%len(attune.Statuses)], Retries: retries},
-			{Kind: workflow.Looked},
+			{Kind: workflow.Rechecked},
 		}
 		facts := workflow.Facts{Results: map[string]workflow.Result{}, Children: map[workflow.Child]any{}}
 		for range 20 {

@@ -1,14 +1,14 @@
 package workflow
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/attune-go/attune/core/exactjson"
 )
 
-// The published forms, as others read and write them. Field names and what is null
-// there are theirs.
+// The types below are the published forms, which other services read and write. Names and nulls are part of them.
 
 type storedDefinition struct {
 	Ref          string         `json:"ref"`
@@ -26,24 +26,29 @@ type storedDefinition struct {
 }
 
 type storedTask struct {
-	Name           string             `json:"name"`
-	Type           Kind               `json:"type"`
-	Action         *string            `json:"action"`
-	Input          any                `json:"input,omitempty"`
-	PermissionSets *any               `json:"permission_set_refs,omitempty"`
-	Selector       any                `json:"worker_selector"`
-	Tolerations    any                `json:"worker_tolerations"`
-	Affinity       any                `json:"worker_affinity"`
-	When           *string            `json:"when"`
-	WithItems      any                `json:"with_items"`
-	BatchSize      *int               `json:"batch_size"`
-	Concurrency    *int               `json:"concurrency"`
-	Retry          *storedRetry       `json:"retry"`
-	Timeout        *int               `json:"timeout"`
-	Next           []storedTransition `json:"next,omitempty"`
-	Join           *int               `json:"join"`
-	Tasks          []storedTask       `json:"tasks"`
-	Chart          any                `json:"__chart_meta__,omitempty"`
+	Name   string  `json:"name"`
+	Type   Kind    `json:"type"`
+	Action *string `json:"action"`
+	Input  any     `json:"input,omitempty"`
+	taskFields
+	Next  []storedTransition `json:"next,omitempty"`
+	Join  *int               `json:"join"`
+	Tasks []storedTask       `json:"tasks"`
+	Chart any                `json:"__chart_meta__,omitempty"`
+}
+
+// taskFields are equal in both published forms of a task.
+type taskFields struct {
+	PermissionSets *any         `json:"permission_set_refs,omitempty"`
+	Selector       any          `json:"worker_selector"`
+	Tolerations    any          `json:"worker_tolerations"`
+	Affinity       any          `json:"worker_affinity"`
+	When           *string      `json:"when"`
+	WithItems      any          `json:"with_items"`
+	BatchSize      *int         `json:"batch_size"`
+	Concurrency    *int         `json:"concurrency"`
+	Retry          *storedRetry `json:"retry"`
+	Timeout        *int         `json:"timeout"`
 }
 
 type storedTransition struct {
@@ -67,7 +72,7 @@ type taskGraph struct {
 	EntryPoints []string             `json:"entry_points"`
 	Inbound     map[string][]string  `json:"inbound_edges"`
 	Outbound    map[string][]string  `json:"outbound_edges"`
-	// Workflow is what the published form has no place for. Others ignore it.
+	// Workflow has the data that the published form has no place for. Other services ignore it.
 	Workflow *graphRest `json:"workflow,omitempty"`
 }
 
@@ -83,24 +88,15 @@ type graphRest struct {
 }
 
 type graphNode struct {
-	Name           string            `json:"name"`
-	Type           Kind              `json:"task_type"`
-	Action         *string           `json:"action"`
-	Input          any               `json:"input"`
-	PermissionSets *any              `json:"permission_set_refs,omitempty"`
-	Selector       any               `json:"worker_selector"`
-	Tolerations    any               `json:"worker_tolerations"`
-	Affinity       any               `json:"worker_affinity"`
-	When           *string           `json:"when"`
-	WithItems      any               `json:"with_items"`
-	BatchSize      *int              `json:"batch_size"`
-	Concurrency    *int              `json:"concurrency"`
-	Retry          *storedRetry      `json:"retry"`
-	Timeout        *int              `json:"timeout"`
-	Transitions    []graphTransition `json:"transitions"`
-	SubTasks       []graphNode       `json:"sub_tasks"`
-	Inbound        []string          `json:"inbound_tasks"`
-	Join           *int              `json:"join"`
+	Name   string  `json:"name"`
+	Type   Kind    `json:"task_type"`
+	Action *string `json:"action"`
+	Input  any     `json:"input"`
+	taskFields
+	Transitions []graphTransition `json:"transitions"`
+	SubTasks    []graphNode       `json:"sub_tasks"`
+	Inbound     []string          `json:"inbound_tasks"`
+	Join        *int              `json:"join"`
 }
 
 type graphTransition struct {
@@ -114,8 +110,8 @@ type graphAssign struct {
 	Value any    `json:"value"`
 }
 
-// JSON is the definition as workflow_definition.definition keeps it. The older keys
-// have become transitions, and join: all a number. ParseJSON reads it.
+// JSON is the form of workflow_definition.definition, which ParseJSON reads. Older keys are transitions in it, and
+// join: all is a number.
 func (d *Definition) JSON() (json.RawMessage, error) {
 	stored := storedDefinition{
 		Ref: d.Ref, Label: d.Label, Version: d.Version, Parameters: d.Parameters, Output: d.Output, Vars: d.Vars,
@@ -134,37 +130,24 @@ func (d *Definition) JSON() (json.RawMessage, error) {
 	return marshal(stored)
 }
 
-// marshal writes JSON without the escapes that are meant for web pages.
 func marshal(v any) (json.RawMessage, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
+	raw, err := exactjson.Encode(v)
+	if err != nil {
 		return nil, fmt.Errorf("write the definition of a workflow: %w", err)
 	}
-	return bytes.TrimRight(out.Bytes(), "\n"), nil
+	return raw, nil
 }
 
 func storedTasks(tasks []*Task) []storedTask {
 	list := make([]storedTask, 0, len(tasks))
 	for _, t := range tasks {
-		n := nodeFor(t)
-		s := storedTask{
-			Name: n.Name, Type: n.Type, Action: n.Action, Input: raw(t.Input), PermissionSets: n.PermissionSets,
-			Selector:    n.Selector,
-			Tolerations: n.Tolerations, Affinity: n.Affinity, When: n.When, WithItems: n.WithItems,
-			BatchSize:   n.BatchSize,
-			Concurrency: n.Concurrency, Retry: n.Retry, Timeout: n.Timeout, Join: n.Join, Chart: t.Chart,
-		}
+		s := nodeFor(t).task()
+		s.Input, s.Chart = raw(t.Input), t.Chart
 		if s.Retry != nil {
 			s.Retry.Backoff = string(t.Retry.Backoff)
 		}
-		for _, transition := range t.Next {
-			next := storedTransition{When: source(transition.When), Do: transition.Do, Chart: transition.Chart}
-			for _, a := range transition.Publish {
-				next.Publish = append(next.Publish, map[string]any{a.Name: a.Value.Raw()})
-			}
-			s.Next = append(s.Next, next)
+		for i, transition := range t.Next {
+			s.Next[i].Chart = transition.Chart
 		}
 		if len(t.Tasks) > 0 {
 			s.Tasks = storedTasks(t.Tasks)
@@ -174,17 +157,13 @@ func storedTasks(tasks []*Task) []storedTask {
 	return list
 }
 
-// TaskGraph is the definition as workflow_execution.task_graph keeps it. What the
-// published form has no place for stands under the key workflow, so that a workflow
-// goes on as it began, whatever becomes of its definition. ParseTaskGraph reads it.
+// TaskGraph is the form of workflow_execution.task_graph, which ParseTaskGraph reads. The key workflow has all that the
+// published form has no place for, so that a started workflow does not depend on its stored definition.
 func (d *Definition) TaskGraph() (json.RawMessage, error) {
 	g := taskGraph{
 		Nodes: map[string]graphNode{}, EntryPoints: []string{}, Inbound: map[string][]string{},
 		Outbound: map[string][]string{},
-		Workflow: &graphRest{
-			Ref: d.Ref, Version: d.Version, Vars: d.Vars, OutputMap: rawOf(d.OutputMap), Parameters: d.Parameters,
-			Cancellation: d.Cancellation, Strict: d.Strict,
-		},
+		Workflow: restOf(d),
 	}
 	for _, t := range d.Tasks {
 		g.Nodes[t.Name] = nodeFor(t)
@@ -202,12 +181,20 @@ func (d *Definition) TaskGraph() (json.RawMessage, error) {
 	return marshal(g)
 }
 
-// nodeFor is a task in the published form.
+func restOf(d *Definition) *graphRest {
+	return &graphRest{
+		Ref: d.Ref, Version: d.Version, Vars: d.Vars, OutputMap: rawOf(d.OutputMap), Parameters: d.Parameters,
+		Cancellation: d.Cancellation, Strict: d.Strict,
+	}
+}
+
 func nodeFor(t *Task) graphNode {
 	n := graphNode{
-		Name: t.Name, Type: t.Kind, Action: given(t.Action), Input: raw(t.Input), Selector: raw(t.Selector),
-		Tolerations: raw(t.Tolerations), Affinity: raw(t.Affinity), When: source(t.When), WithItems: raw(t.WithItems),
-		BatchSize: given(t.BatchSize), Timeout: given(t.Timeout), Join: given(t.Join),
+		Name: t.Name, Type: t.Kind, Action: given(t.Action), Input: raw(t.Input), Join: given(t.Join),
+		taskFields: taskFields{
+			Selector: raw(t.Selector), Tolerations: raw(t.Tolerations), Affinity: raw(t.Affinity), When: source(t.When),
+			WithItems: raw(t.WithItems), BatchSize: given(t.BatchSize), Timeout: given(t.Timeout),
+		},
 		Transitions: []graphTransition{}, Inbound: []string{},
 	}
 	if n.Input == nil {
@@ -229,7 +216,7 @@ func nodeFor(t *Task) graphNode {
 		next := graphTransition{When: source(transition.When), Publish: []graphAssign{},
 			Do: append([]string{}, transition.Do...)}
 		for _, a := range transition.Publish {
-			next.Publish = append(next.Publish, graphAssign{a.Name, a.Value.Raw()})
+			next.Publish = append(next.Publish, graphAssign{Name: a.Name, Value: a.Value.Raw()})
 		}
 		n.Transitions = append(n.Transitions, next)
 	}
@@ -240,7 +227,7 @@ func nodeFor(t *Task) graphNode {
 	return n
 }
 
-// capital is how task graphs spell the words.
+// capital is the spelling in task graphs.
 var capital = map[Backoff]string{
 	BackoffConstant: "Constant", BackoffLinear: "Linear", BackoffExponential: "Exponential",
 }

@@ -1,33 +1,33 @@
 package workflow
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/attune-go/attune/core/exactjson"
 )
 
-// ParseTaskGraph reads the definition of a workflow that was started: what TaskGraph
-// gave, or what others wrote there. In what others wrote the tasks are in the order
-// of their names, and vars, output map and cancellation are not there: they are those
-// of rest if that is not nil. The error is a *MistakesError if it cannot be run.
+// ParseTaskGraph reads the definition of a started workflow, of TaskGraph or of another service. The latter has no
+// order of tasks, which are then sorted by name, and no vars, output map and cancellation, which are then those of rest
+// unless it is nil. The error is a *MistakesError if the definition cannot run.
 func ParseTaskGraph(stored []byte, rest *Definition) (*Definition, error) {
 	var g taskGraph
-	if err := decode(stored, &g); err != nil {
+	if err := exactjson.Decode(stored, &g); err != nil {
 		return nil, fmt.Errorf("read the task graph of a workflow: %w", err)
 	}
 	form := storedDefinition{Version: "1"}
 	order := slices.Sorted(maps.Keys(g.Nodes))
-	if w := g.Workflow; w != nil {
-		form.Ref, form.Version, form.Vars, form.OutputMap, form.Parameters = w.Ref, w.Version, w.Vars, w.OutputMap,
-			w.Parameters
-		form.Cancellation, form.Strict = w.Cancellation, w.Strict
+	w := g.Workflow
+	if w != nil {
 		order = w.Order
 	} else if rest != nil {
-		form.Ref, form.Version, form.Vars, form.OutputMap, form.Parameters = rest.Ref, rest.Version, rest.Vars,
-			rawOf(rest.OutputMap), rest.Parameters
-		form.Cancellation, form.Strict = rest.Cancellation, rest.Strict
+		w = restOf(rest)
+	}
+	if w != nil {
+		form.Ref, form.Version, form.Vars, form.OutputMap = w.Ref, w.Version, w.Vars, w.OutputMap
+		form.Parameters, form.Cancellation, form.Strict = w.Parameters, w.Cancellation, w.Strict
 	}
 	for _, name := range order {
 		node, ok := g.Nodes[name]
@@ -43,20 +43,10 @@ func ParseTaskGraph(stored []byte, rest *Definition) (*Definition, error) {
 	return ParseJSON(again)
 }
 
-// decode reads JSON and keeps numbers as they are written.
-func decode(raw []byte, to any) error {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	return decoder.Decode(to)
-}
-
-// task is a node in the form of definitions.
+// task converts a node to the form of definitions.
 func (n graphNode) task() storedTask {
 	t := storedTask{
-		Name: n.Name, Type: n.Type, Action: n.Action, Input: n.Input, PermissionSets: n.PermissionSets,
-		Selector:    n.Selector,
-		Tolerations: n.Tolerations, Affinity: n.Affinity, When: n.When, WithItems: n.WithItems, BatchSize: n.BatchSize,
-		Concurrency: n.Concurrency, Retry: n.Retry, Timeout: n.Timeout, Join: n.Join,
+		Name: n.Name, Type: n.Type, Action: n.Action, Input: n.Input, taskFields: n.taskFields, Join: n.Join,
 	}
 	for _, transition := range n.Transitions {
 		next := storedTransition{When: transition.When, Do: transition.Do}
@@ -71,10 +61,10 @@ func (n graphNode) task() storedTask {
 	return t
 }
 
-// UnmarshalJSON reads a node; null permission sets are not the same as none.
+// UnmarshalJSON distinguishes null permission sets from missing ones.
 func (n *graphNode) UnmarshalJSON(raw []byte) error {
 	type plain graphNode
-	if err := decode(raw, (*plain)(n)); err != nil {
+	if err := exactjson.Decode(raw, (*plain)(n)); err != nil {
 		return fmt.Errorf("read a task: %w", err)
 	}
 	var keys map[string]json.RawMessage
@@ -87,15 +77,15 @@ func (n *graphNode) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads an assignment; older ones call the value expression.
+// UnmarshalJSON also reads the value of older assignments, whose key is expression.
 func (a *graphAssign) UnmarshalJSON(raw []byte) error {
 	var stored struct {
 		Name       string `json:"name"`
 		Value      any    `json:"value"`
 		Expression any    `json:"expression"`
 	}
-	if err := decode(raw, &stored); err != nil {
-		return fmt.Errorf("read what is published: %w", err)
+	if err := exactjson.Decode(raw, &stored); err != nil {
+		return fmt.Errorf("read an assignment: %w", err)
 	}
 	a.Name, a.Value = stored.Name, stored.Value
 	if a.Value == nil {

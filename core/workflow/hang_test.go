@@ -181,7 +181,7 @@ tasks:
 	}
 }
 
-// Upstream 44: an end that is heard twice publishes once.
+// Upstream 44: an end that is reported twice publishes once.
 func TestAnEndThatIsHeardTwiceCountsOnce(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
@@ -231,7 +231,7 @@ func TestTheOutcomeOfAListIsThatOfAllItsItems(t *testing.T) {
 	}
 }
 
-// Upstream 47: a repetition is planned, nobody sleeps, and it comes to an end.
+// Upstream 47: a retry is planned without sleeping, and the retries end.
 func TestATaskThatAlwaysFailsDoesNotHang(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
@@ -323,14 +323,14 @@ func TestAStateThatNothingFollowsFromDoesNotHang(t *testing.T) {
 - {name: b, action: core.b, join: 1}
 `)
 	w.state.Tasks["b"] = &workflow.TaskState{Status: workflow.TaskWaiting}
-	w.tell(workflow.Happening{Kind: workflow.Looked})
+	w.tell(workflow.Happening{Kind: workflow.Rechecked})
 	w.hasEnded(completed)
 
 	w = newWorld(t, `
 - {name: a, action: core.a}
 `)
 	w.state.Tasks["a"] = &workflow.TaskState{Status: workflow.TaskRunning, Total: 1, Next: 1}
-	w.tell(workflow.Happening{Kind: workflow.Looked})
+	w.tell(workflow.Happening{Kind: workflow.Rechecked})
 	w.hasEnded(completed)
 }
 

@@ -1,14 +1,13 @@
 package workflow
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/attune-go/attune/core/attune"
 )
 
-// take writes down what has happened.
-func (x *decision) take() error {
+// apply applies the current happening to the state.
+func (x *decision) apply() error {
 	h := x.ahead[0]
 	switch h.Kind {
 	case Started:
@@ -16,38 +15,39 @@ func (x *decision) take() error {
 	case ChildEnded:
 		return x.childEnded(h)
 	case Paused:
-		x.pause()
+		if x.running() && !x.state.Paused {
+			x.state.Paused = true
+			x.logf("paused: nothing new is started")
+		}
 	case Resumed:
-		x.resume()
-		return x.goOn()
+		if x.running() && x.state.Paused {
+			x.state.Paused = false
+			x.logf("resumed")
+		}
+		return x.advance()
 	case Canceling:
 		x.cancel()
 	case Cancelled:
 		if x.state.Status == attune.StatusCanceling {
 			x.end(attune.StatusCancelled, workflowCancelled)
 		}
-		x.breakOff(attune.StatusCancelled, workflowCancelled)
+		x.abort(attune.StatusCancelled, workflowCancelled)
 	case TimedOut:
-		x.breakOff(attune.StatusTimeout, x.overdue())
-	case Looked:
-		return x.goOn()
+		why := "the workflow has run for longer than it may"
+		if x.facts.Allowed > 0 {
+			why += ": " + x.facts.Allowed.Round(time.Millisecond).String()
+		}
+		x.abort(attune.StatusTimeout, why)
+	case Rechecked:
+		return x.advance()
 	}
 	return nil
 }
 
-// overdue says that the time of the workflow is over, and how long that was.
-func (x *decision) overdue() string {
-	const text = "the workflow has run for longer than it may"
-	if x.facts.Allowed <= 0 {
-		return text
-	}
-	return fmt.Sprintf("%s: %s", text, x.facts.Allowed.Round(time.Millisecond))
-}
-
-// begin starts the tasks that nothing leads to.
+// begin starts the entries.
 func (x *decision) begin() error {
 	if !x.running() || len(x.state.Tasks) > 0 {
-		return nil // it was begun before
+		return nil // it has begun before
 	}
 	if len(x.def.Entries()) == 0 {
 		x.logf("warning: nothing is started, since every task has one that leads to it")
@@ -62,23 +62,8 @@ func (x *decision) begin() error {
 	return nil
 }
 
-func (x *decision) pause() {
-	if x.running() && !x.state.Paused {
-		x.state.Paused = true
-		x.logf("paused: nothing new is started")
-	}
-}
-
-func (x *decision) resume() {
-	if x.running() && x.state.Paused {
-		x.state.Paused = false
-		x.logf("resumed")
-	}
-}
-
-// goOn does what was left while the workflow was paused: it starts what is ready,
-// more items, and repetitions that were held.
-func (x *decision) goOn() error {
+// advance starts ready tasks, further items, and held retries, unless the workflow is paused.
+func (x *decision) advance() error {
 	if !x.running() || x.state.Paused {
 		return nil
 	}
@@ -110,7 +95,7 @@ func (x *decision) goOn() error {
 // workflowCancelled is the published error of a cancelled workflow.
 const workflowCancelled = "Workflow cancelled"
 
-// cancel has nothing more started. The workflow ends with the last of its children.
+// cancel starts nothing more. The workflow ends with its last child.
 func (x *decision) cancel() {
 	if !x.running() {
 		return
@@ -120,8 +105,8 @@ func (x *decision) cancel() {
 	x.logf("cancelled: nothing more is started")
 }
 
-// breakOff ends the workflow before its tasks have ended.
-func (x *decision) breakOff(as attune.Status, why string) {
+// abort ends the workflow before its tasks have ended.
+func (x *decision) abort(as attune.Status, why string) {
 	if !x.running() {
 		return
 	}
@@ -129,8 +114,7 @@ func (x *decision) breakOff(as attune.Status, why string) {
 	x.end(as, why)
 }
 
-// stopTasks ends tasks before their time: those that were not started never are; those
-// that run are stopped, or finish, as the definition says.
+// stopTasks cancels unstarted tasks; running tasks are stopped or finish, as Cancellation says.
 func (x *decision) stopTasks(why string) {
 	for _, r := range x.state.Held {
 		if x.state.Tasks[r.Task] == nil {
@@ -157,14 +141,14 @@ func (x *decision) stopTasks(why string) {
 	x.plan.StopUnstarted = x.def.Cancellation != CancelRunning
 }
 
-// childEnded is the end of a child: it is repeated, or its task has one less open.
+// childEnded retries an ended child, or counts its end.
 func (x *decision) childEnded(h Happening) error {
 	t, st := x.def.Task(h.Task), x.state.Tasks[h.Task]
 	if st == nil || st.Status != TaskRunning || st.Open == 0 {
-		return nil // it was heard before
+		return nil // a duplicate
 	}
 	if t == nil || t.Kind == KindParallel {
-		x.strangerEnded(h)
+		x.removedEnded(h)
 		return nil
 	}
 	again, err := x.repeat(t, h)
@@ -175,7 +159,7 @@ func (x *decision) childEnded(h Happening) error {
 	st.Open--
 	st.count(h.Status)
 	if t.WithItems != nil && h.Status != attune.StatusCompleted {
-		x.logf("%s of %s %s", t.part(h.Index), t.Name, said(h.Status))
+		x.logf("%s of %s %s", t.part(h.Index), t.Name, endText(h.Status))
 	}
 	if !x.running() {
 		x.lateEnd(t)
@@ -184,19 +168,18 @@ func (x *decision) childEnded(h Happening) error {
 	return x.fill(t)
 }
 
-// strangerEnded is the end of a child whose task was taken out of the definition
-// while it ran: it is counted, and leads nowhere.
-func (x *decision) strangerEnded(h Happening) {
+// removedEnded counts the end of a child whose task was removed from the definition meanwhile. No transition fires.
+func (x *decision) removedEnded(h Happening) {
 	st := x.own(h.Task)
 	st.Open--
 	st.count(h.Status)
 	if st.Open == 0 {
 		x.move(h.Task, st.outcome())
-		x.logf("%s %s: the definition does not have it any more", h.Task, said(h.Status))
+		x.logf("%s %s: the definition does not have it any more", h.Task, endText(h.Status))
 	}
 }
 
-// count adds the end of one child.
+// count counts the end of one child.
 func (st *TaskState) count(status attune.Status) {
 	switch status {
 	case attune.StatusCompleted:
@@ -211,7 +194,7 @@ func (st *TaskState) count(status attune.Status) {
 	}
 }
 
-// outcome is how a task has ended whose children have.
+// outcome is the status of a task by those of its ended children.
 func (st *TaskState) outcome() TaskStatus {
 	switch {
 	case st.Failed > 0 && st.Failed == st.Cancelled, st.Next < st.Total:
@@ -225,7 +208,7 @@ func (st *TaskState) outcome() TaskStatus {
 	}
 }
 
-// lateEnd notes the end of a task whose workflow has ended, or is cancelled.
+// lateEnd records the end of a task whose workflow has ended or is being cancelled.
 func (x *decision) lateEnd(t *Task) {
 	if st := x.state.Tasks[t.Name]; st.Open == 0 {
 		x.move(t.Name, st.outcome())
@@ -234,8 +217,7 @@ func (x *decision) lateEnd(t *Task) {
 	}
 }
 
-// settleParallel counts a task that has ended after its workflow in the parallel one
-// that it belongs to.
+// settleParallel counts a task that ended after its workflow in the parallel task around it.
 func (x *decision) settleParallel(t *Task) {
 	if t.Within == nil {
 		return
@@ -243,15 +225,20 @@ func (x *decision) settleParallel(t *Task) {
 	if st := x.state.Tasks[t.Within.Name]; st == nil || st.Status != TaskRunning {
 		return
 	}
-	st := x.own(t.Within.Name)
-	st.Open--
-	st.count(x.state.Tasks[t.Name].Status.asOfChild())
-	if st.Open == 0 {
+	if st := x.countWithin(t); st.Open == 0 {
 		x.move(t.Within.Name, st.outcome())
 	}
 }
 
-// asOfChild is the status of a task within a parallel one, as that of a child.
+// countWithin counts an ended task in the parallel task around it.
+func (x *decision) countWithin(t *Task) *TaskState {
+	st := x.own(t.Within.Name)
+	st.Open--
+	st.count(x.state.Tasks[t.Name].Status.asOfChild())
+	return st
+}
+
+// asOfChild converts the status of a task within a parallel task to that of a child.
 func (s TaskStatus) asOfChild() attune.Status {
 	switch s {
 	case TaskCompleted, TaskSkipped:
@@ -265,8 +252,8 @@ func (s TaskStatus) asOfChild() attune.Status {
 	}
 }
 
-// said is how a child has ended, in words.
-func said(status attune.Status) string {
+// endText describes the end of a child.
+func endText(status attune.Status) string {
 	if words, ok := map[attune.Status]string{
 		attune.StatusTimeout: "timed out", attune.StatusCancelled: "was cancelled",
 		attune.StatusAbandoned: "was abandoned",

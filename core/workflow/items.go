@@ -4,20 +4,21 @@ import (
 	"fmt"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/phrase"
 )
 
-// MaxItems is how many items the list of a task may have. A longer list fails its
-// task: each item is a row, and the results of all are read together at the end.
+// MaxItems bounds the list of a task. A longer list fails its task, since each item is a row and all results are read
+// together at the end.
 const MaxItems = 10_000
 
-// place is where in the list of its task a child is.
+// place is the place of a child in the list of its task.
 type place struct {
 	index int
-	item  any // of a batch the list of its items
+	item  any // the list of items for a batch
 	batch []any
 }
 
-// part is what a child of a task over a list is, in words.
+// part describes a child of a task over a list.
 func (t *Task) part(index int) string {
 	if t.BatchSize > 0 {
 		return fmt.Sprintf("batch %d", index)
@@ -25,7 +26,7 @@ func (t *Task) part(index int) string {
 	return fmt.Sprintf("item %d", index)
 }
 
-// width is how many items a child gets.
+// width is the number of items of a child.
 func (t *Task) width() int { return max(t.BatchSize, 1) }
 
 // runList evaluates the list of a task and starts the first children.
@@ -45,7 +46,8 @@ func (x *decision) runList(t *Task) error {
 	st := x.move(t.Name, TaskRunning)
 	st.Items = len(items)
 	st.Total = (len(items) + t.width() - 1) / t.width()
-	x.logf("%s runs over %s, %d at a time%s", t.Name, counted(len(items), "item"), max(t.Concurrency, 1), x.after(t))
+	x.logf("%s runs over %s, %d at a time%s", t.Name, phrase.Plural(len(items), "item", "items"),
+		max(t.Concurrency, 1), x.after(t))
 	x.lists[t.Name] = items
 	if err := x.fill(t); err != nil {
 		return err
@@ -56,9 +58,8 @@ func (x *decision) runList(t *Task) error {
 	return nil
 }
 
-// fill starts as many more children of a task as may run and the plan has room for,
-// and ends the task when all have ended. An item whose parameters cannot be rendered
-// has failed.
+// fill starts further children of a task up to its concurrency and the room of the plan, and ends the task when all
+// have ended. A child fails if its parameters cannot be rendered.
 func (x *decision) fill(t *Task) error {
 	st := x.state.Tasks[t.Name]
 	if t.Kind == KindParallel {
@@ -91,7 +92,7 @@ func (x *decision) fill(t *Task) error {
 	return nil
 }
 
-// unstarted notes that a child could not be made; the first one is kept as why.
+// unstarted records the error of the first child that could not be rendered.
 func (x *decision) unstarted(t *Task, at *place, err error) {
 	st := x.own(t.Name)
 	if st.Why == "" {
@@ -100,7 +101,7 @@ func (x *decision) unstarted(t *Task, at *place, err error) {
 	}
 }
 
-// place finds the items of a child, in the list at hand or in what was kept of it.
+// place finds the items of a child, in the evaluated list or in the facts.
 func (x *decision) place(t *Task, index int) (*place, error) {
 	st := x.state.Tasks[t.Name]
 	from, to := index*t.width(), min((index+1)*t.width(), max(st.Items, st.Total))
@@ -120,9 +121,8 @@ func (x *decision) place(t *Task, index int) (*place, error) {
 	return &place{index: index, item: batch, batch: batch}, nil
 }
 
-// needItems asks for the items that this call can need, as far as it shows: one
-// for each child that has ended and for what may run besides, and no more than a
-// plan has room for. What was given and did not do is doubled.
+// needItems asks for the items that this call may need: of one child for each ended and each free one, up to the room
+// of the plan. If the given items were too few, it asks for twice as many.
 func (x *decision) needItems(t *Task) error {
 	given := x.given.Tasks[t.Name]
 	if given == nil {
@@ -141,17 +141,10 @@ func (x *decision) needItems(t *Task) error {
 	return &NeedError{Items: map[string]Range{t.Name: {From: from, Count: count}}}
 }
 
-// summary says how a task has ended.
+// summary describes the end of a task.
 func (st *TaskState) summary(t *Task) string {
 	if t.WithItems == nil {
-		switch st.Status {
-		case TaskTimeout:
-			return "timed out"
-		case TaskCancelled:
-			return "was cancelled"
-		default:
-			return string(st.Status)
-		}
+		return endText(attune.Status(st.Status))
 	}
 	if st.Total == 0 {
 		return "completed: its list is empty"

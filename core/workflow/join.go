@@ -2,8 +2,7 @@ package workflow
 
 import "fmt"
 
-// skipDead gives up tasks that wait at a join for more predecessors than can still
-// arrive. They lead nowhere, so that others may be given up with them.
+// skipDead skips tasks at a join for which too few predecessors can still arrive. That may exclude further tasks.
 func (x *decision) skipDead() error {
 	if x.waiting == 0 || !x.running() {
 		return nil
@@ -21,13 +20,13 @@ func (x *decision) skipDead() error {
 	return nil
 }
 
-// alive reports whether a task runs, or can still be started: enough of those that
-// lead to it have arrived or are alive. known holds the answers so far.
+// alive reports whether a task runs or can still start: enough of its predecessors have arrived or are alive. known has
+// the answers so far.
 func (x *decision) alive(t *Task, known map[string]bool) bool {
 	if answer, ok := known[t.Name]; ok {
 		return answer
 	}
-	known[t.Name] = false // what leads back to itself does not start itself
+	known[t.Name] = false // a circle does not start itself
 	known[t.Name] = x.canRun(t, known)
 	return known[t.Name]
 }
@@ -49,7 +48,7 @@ func (x *decision) canRun(t *Task, known map[string]bool) bool {
 		if may >= enough {
 			break
 		}
-		if x.alive(x.def.Task(name), known) { // none of those that have arrived is
+		if x.alive(x.def.Task(name), known) { // arrived predecessors have ended, so none counts twice
 			may++
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// nodeOf reads JSON as the nodes that a file would give, without places.
+// nodeOf reads JSON into YAML nodes without places.
 func nodeOf(raw []byte) (*yaml.Node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -20,12 +20,12 @@ func nodeOf(raw []byte) (*yaml.Node, error) {
 		return nil, err
 	}
 	if _, err := decoder.Token(); err != io.EOF {
-		return nil, fmt.Errorf("there is something behind the JSON value")
+		return nil, fmt.Errorf("the JSON value has trailing data")
 	}
 	return node, nil
 }
 
-// maxJSONDepth bounds the recursion; values have a bound of their own.
+// maxJSONDepth bounds the recursion; maxDepth bounds values.
 const maxJSONDepth = 2 * maxDepth
 
 func nextNode(decoder *json.Decoder, depth int) (*yaml.Node, error) {

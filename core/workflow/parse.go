@@ -10,15 +10,20 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// MaxSize is how large a file with a definition may be.
+// Place, Mistake and MistakesError are those of package yamldoc.
+type (
+	Place         = yamldoc.Place
+	Mistake       = yamldoc.Mistake
+	MistakesError = yamldoc.MistakesError
+)
+
+// MaxSize is the largest file of a definition, in bytes.
 const MaxSize = 1 << 20
 
-// Parse reads a definition as it is written in a file: YAML, and so JSON. Name is
-// the file's name in the places.
+// Parse reads the definition of a file: YAML, and so JSON. Name is the file's name in places.
 //
-// It returns what it could make of the file, all mistakes, and warnings: what is
-// not wrong, but has no effect or not the one that its author will expect. With a
-// mistake the definition is not to be run; it is nil if the file holds none.
+// Warnings are about keys without effect, or with another effect than their author expects. A definition with mistakes
+// must not run; it is nil if the file has none.
 func Parse(name string, content []byte) (definition *Definition, mistakes, warnings []Mistake) {
 	r := &reader{Reader: yamldoc.Reader{File: name, What: "workflow", Depth: maxDepth}}
 	if len(content) > MaxSize {
@@ -40,9 +45,8 @@ func Parse(name string, content []byte) (definition *Definition, mistakes, warni
 	return definition, yamldoc.Sort(r.Mistakes), yamldoc.Sort(r.Warnings)
 }
 
-// ParseJSON reads a definition as it is kept: what Definition.JSON gives, and what
-// others have written to workflow_definition.definition. The error is a
-// *MistakesError if it cannot be run.
+// ParseJSON reads a stored definition, of Definition.JSON or of another service in workflow_definition.definition. The
+// error is a *MistakesError if the definition cannot run.
 func ParseJSON(raw []byte) (*Definition, error) {
 	node, err := nodeOf(raw)
 	if err != nil {
@@ -56,24 +60,23 @@ func ParseJSON(raw []byte) (*Definition, error) {
 	return definition, nil
 }
 
-// reader collects what a definition says. Mistakes and warnings begin with the task that
-// they are about.
+// reader collects the content of a definition. Mistakes and warnings begin with the name of their task.
 type reader struct {
 	yamldoc.Reader
-	lines []string // of the file; none for what is stored
+	lines []string // of the file; none for a stored definition
 
-	rules     errorRules      // what an error in an expression leads to
-	task      *Task           // that is read now
-	variables map[string]bool // that vars and publish give
+	rules     errorRules
+	task      *Task           // the current one
+	variables map[string]bool // of vars and publish
 	uses      []use           // names in expressions, checked when all variables are known
-	ended     bool            // expressions that are read now see the result of the task
-	reads     []Read          // of parameters and results
-	leads     []lead          // names of tasks that something leads to
-	listed    map[*Task]bool  // tasks whose with_items cannot be read
-	noGraph   bool            // what leads where cannot be read
+	ended     bool            // the current expressions see the result of the task
+	reads     []Read
+	targets   []target       // names of tasks in transitions
+	listed    map[*Task]bool // tasks with an unreadable with_items
+	noGraph   bool           // some transitions are unreadable
 }
 
-// errorf reports an error that a lenient workflow lives with.
+// errorf reports an error that is only a warning in a lenient workflow.
 func (r *reader) errorf(at Place, format string, args ...any) {
 	if r.rules.refuse {
 		r.Mistakef(at, format, args...)
@@ -82,7 +85,7 @@ func (r *reader) errorf(at Place, format string, args ...any) {
 	r.Warnf(at, format, args...)
 }
 
-// definitionFile is a definition with what is read by its rules.
+// definitionFile adds the keys that need their own conversion.
 type definitionFile struct {
 	Definition
 	Vars      yamldoc.Field `yaml:"vars"`
@@ -90,14 +93,13 @@ type definitionFile struct {
 	OutputMap yamldoc.Field `yaml:"output_map"`
 }
 
-// definition reads the whole.
 func (r *reader) definition(node *yaml.Node) *Definition {
 	node = yamldoc.Follow(node)
 	if node.Kind != yaml.MappingNode {
 		r.Mistakef(r.At(node), "this is not a workflow: write a mapping with version, tasks and so on")
 		return nil
 	}
-	r.variables = map[string]bool{}
+	r.variables, r.listed = map[string]bool{}, map[*Task]bool{}
 	file := &definitionFile{Definition: Definition{Cancellation: AllowFinish}}
 	given, _ := r.mapping(node, file, "", warnUnknown)
 	r.Fill(given, file)
@@ -127,7 +129,7 @@ func (r *reader) definition(node *yaml.Node) *Definition {
 	return d
 }
 
-// withNumbers has numbers as expressions have them.
+// withNumbers converts numbers to those of expressions.
 func withNumbers(object map[string]any) map[string]any {
 	if object == nil {
 		return nil
@@ -136,7 +138,7 @@ func withNumbers(object map[string]any) map[string]any {
 	return object
 }
 
-// vars reads the variables that a workflow begins with.
+// vars reads the initial variables.
 func (r *reader) vars(d *Definition, f yamldoc.Field) {
 	d.Vars = map[string]any{}
 	mappings := []*yaml.Node{f.Value}

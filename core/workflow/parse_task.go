@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// taskFile is a task with what is read by the rules of the workflow.
+// taskFile adds the keys that need their own conversion.
 type taskFile struct {
 	Task
 	Name           yamldoc.Field `yaml:"name"`
@@ -37,10 +38,10 @@ type taskFile struct {
 	Chart          yamldoc.Field `yaml:"__chart_meta__"`
 }
 
-// chartKey is where drawing programs keep what they need.
+// chartKey has the data of drawing programs.
 const chartKey = "__chart_meta__"
 
-// reserved are names that stand for something else in expressions.
+// reserved are names with another meaning in expressions.
 var reserved = []string{"parameters", "vars", "task", "system", "kv", "pack", "item", "batch", "index"}
 
 // tasks reads a list of tasks; within is the parallel one around it.
@@ -63,7 +64,7 @@ func (r *reader) tasks(f yamldoc.Field, within *Task) []*Task {
 	return list
 }
 
-// readTask reads one task. One without a name is kept, so that the rest is checked.
+// readTask reads one task. It keeps a task without a name, so that its other keys are checked.
 func (r *reader) readTask(node *yaml.Node, within *Task) *Task {
 	file := &taskFile{Task: Task{Kind: KindAction, Within: within, At: r.At(node)}}
 	t := &file.Task
@@ -72,7 +73,7 @@ func (r *reader) readTask(node *yaml.Node, within *Task) *Task {
 	if name := yamldoc.Below(node, "name"); name.Kind == yaml.ScalarNode { // mistakes in the keys name the task as well
 		r.About = "task " + yamldoc.Shorten(name.Value) + ": "
 	}
-	if yamldoc.Below(node, "with_items") != node { // a misspelt concurrency or batch_size changes how the list is run
+	if yamldoc.Below(node, "with_items") != node { // a misspelt concurrency or batch_size would change the run
 		rule = refuseUnknown
 	}
 	given, meant := r.mapping(node, file, " of a task", rule)
@@ -89,10 +90,10 @@ func (r *reader) readTask(node *yaml.Node, within *Task) *Task {
 	}
 	if f := file.Input; f.Given() && f.Value.Kind != yaml.MappingNode {
 		r.Mistakef(r.At(f.Value), "input must be a mapping of parameters")
-	} else if f.Given() && len(f.Value.Content) > 0 { // without any, those of the workflow are passed on
+	} else if f.Given() && len(f.Value.Content) > 0 { // an empty input passes on the parameters of the workflow
 		t.Input = r.template(f)
 	}
-	if f := file.PermissionSets; f.Given() && yamldoc.IsNull(f.Value) { // given, and takes them all away
+	if f := file.PermissionSets; f.Given() && yamldoc.IsNull(f.Value) { // removes those of the action
 		t.PermissionSets = &Value{compiled: compiled{plain: true}}
 	} else {
 		t.PermissionSets = r.template(f)
@@ -130,9 +131,6 @@ func (r *reader) readTask(node *yaml.Node, within *Task) *Task {
 			"inquiry by __inquiry in its result")
 	}
 	if t.WithItems == nil && (meant["with_items"] || file.WithItems.Given()) {
-		if r.listed == nil {
-			r.listed = map[*Task]bool{}
-		}
 		r.listed[t] = true
 	}
 	r.noGraph = r.noGraph || meant["next"] || meant["name"]
@@ -141,7 +139,7 @@ func (r *reader) readTask(node *yaml.Node, within *Task) *Task {
 	return t
 }
 
-// name reads the name of a task, which the mistakes that follow are told with.
+// name reads the name of a task, which begins all further mistakes.
 func (r *reader) name(t *Task, f yamldoc.Field, node *yaml.Node) {
 	r.About = ""
 	if !f.Given() {
@@ -159,15 +157,13 @@ func (r *reader) name(t *Task, f yamldoc.Field, node *yaml.Node) {
 		r.Mistakef(t.At, "the name of a task is %s; it must be without blanks around it and without control characters",
 			yamldoc.Show(f.Value))
 	}
-	for _, word := range reserved {
-		if t.Name == word {
-			r.Mistakef(t.At, "a task cannot be named %s: expressions know that name as something else", word)
-		}
+	if slices.Contains(reserved, t.Name) {
+		r.Mistakef(t.At, "a task cannot be named %s: expressions know that name as something else", t.Name)
 	}
 	r.About = "task " + yamldoc.Shorten(t.Name) + ": "
 }
 
-// isRef reports whether a text has the form of a ref: names with dots between them.
+// isRef reports whether a text is names with dots between them.
 func isRef(text string) bool {
 	parts := strings.Split(text, ".")
 	for _, part := range parts {
@@ -180,7 +176,7 @@ func isRef(text string) bool {
 
 func (r *reader) subtasks(t *Task, f yamldoc.Field) {
 	if f.Value.Kind == yaml.SequenceNode && len(f.Value.Content) == 0 {
-		return // kind says whether there must be some
+		return // kind checks whether it may be empty
 	}
 	if t.Within != nil {
 		r.Mistakef(r.At(f.Key), "a parallel within a parallel is not supported: put its tasks into the outer one, "+
@@ -190,7 +186,7 @@ func (r *reader) subtasks(t *Task, f yamldoc.Field) {
 	t.Tasks = r.tasks(f, t)
 }
 
-// retryFile is what stands below retry.
+// retryFile are the keys below retry.
 type retryFile struct {
 	Count    int           `yaml:"count" range:"1..100"`
 	Delay    int           `yaml:"delay" range:"0.."`
@@ -212,7 +208,7 @@ func (r *reader) retry(f yamldoc.Field) *Retry {
 		Delay: time.Duration(file.Delay) * time.Second, MaxDelay: time.Duration(file.MaxDelay) * time.Second,
 	}
 	if f := file.Backoff; f.Given() {
-		if r.Stored && f.Value.Kind == yaml.ScalarNode { // task graphs have it with a capital
+		if r.Stored && f.Value.Kind == yaml.ScalarNode { // task graphs have a capital letter
 			lower := *f.Value
 			lower.Value = strings.ToLower(lower.Value)
 			f.Value = &lower

@@ -12,7 +12,7 @@ import (
 var (
 	pause  = workflow.Happening{Kind: workflow.Paused}
 	resume = workflow.Happening{Kind: workflow.Resumed}
-	look   = workflow.Happening{Kind: workflow.Looked}
+	look   = workflow.Happening{Kind: workflow.Rechecked}
 )
 
 func TestAPausedWorkflowStartsNothing(t *testing.T) {

@@ -10,14 +10,14 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
-// TaskStatus is where a task of a running workflow is.
+// TaskStatus is the status of a task in a running workflow.
 type TaskStatus string
 
-// The statuses of tasks. A task that nobody has reached has none.
+// The statuses of tasks. A task that was not reached has none.
 const (
 	TaskWaiting   TaskStatus = "waiting" // at its join, for more predecessors
-	TaskReady     TaskStatus = "ready"   // would be started, were the workflow not paused
-	TaskRunning   TaskStatus = "running" // has children that have not ended
+	TaskReady     TaskStatus = "ready"   // starts when the workflow is resumed
+	TaskRunning   TaskStatus = "running" // has unfinished children
 	TaskCompleted TaskStatus = "completed"
 	TaskFailed    TaskStatus = "failed"
 	TaskTimeout   TaskStatus = "timeout"
@@ -25,7 +25,7 @@ const (
 	TaskSkipped   TaskStatus = "skipped" // its condition was false, or its join can no longer be satisfied
 )
 
-// Ended reports whether nothing more happens to the task.
+// Ended reports whether the status is final.
 func (s TaskStatus) Ended() bool {
 	switch s {
 	case TaskCompleted, TaskFailed, TaskTimeout, TaskCancelled, TaskSkipped:
@@ -35,19 +35,18 @@ func (s TaskStatus) Ended() bool {
 	}
 }
 
-// TaskState is what is known of one task. It holds counts and never what its items
-// gave, so that it stays small however many there are.
+// TaskState is the state of one task. It has counts and no results of items, so that its size does not depend on them.
 type TaskState struct {
 	Status TaskStatus `json:"status"`
-	// Handled says that a failure was answered: a transition led on from it.
+	// Handled says that a transition led on from a failure.
 	Handled bool `json:"handled,omitempty"`
-	// Arrived are the predecessors that have led to it, until it has ended.
+	// Arrived are its arrived predecessors, until it has ended.
 	Arrived []string `json:"arrived,omitempty"`
-	// Why says in words why it was skipped or failed before it had a child.
+	// Why is the reason for a skip, or for a failure without a child.
 	Why string `json:"why,omitempty"`
 
-	// Of a task over a list: Total children, the first Next of which were made;
-	// Open of these have not ended. A task without a list has one child.
+	// A task over a list has Total children; the first Next of them exist, and Open of these are unfinished. A task
+	// without a list has one child.
 	Items     int `json:"items,omitempty"` // of the list; a batch takes several
 	Total     int `json:"total,omitempty"`
 	Next      int `json:"next,omitempty"`
@@ -56,101 +55,98 @@ type TaskState struct {
 	Failed    int `json:"failed,omitempty"` // failed, abandoned or cancelled
 	TimedOut  int `json:"timed_out,omitempty"`
 	Cancelled int `json:"cancelled,omitempty"` // of the failed ones
-	// Found says that another engine has made children of the list which are not due yet.
+	// Found says that another engine has created children of the list beyond its concurrency.
 	Found bool `json:"found,omitempty"`
 }
 
-// State is where a workflow is. Decide never changes the one it is given. It is kept
-// as MarshalState writes it.
+// State is the state of a workflow. Decide never changes a given one. MarshalState writes its stored form.
 type State struct {
-	Status attune.Status // running, canceling, or how it has ended
+	Status attune.Status // running, canceling, or final
 	Paused bool
-	// Variables are the workflow's own, in their published column.
+	// Variables are in their published column.
 	Variables map[string]any
-	// Tasks are those that were reached.
+	// Tasks are the reached tasks.
 	Tasks map[string]*TaskState
-	// Held are repetitions whose time is not counted while the workflow is paused.
+	// Held are retries whose delay begins when the workflow is resumed.
 	Held []Repeat
 }
 
-// Happening is something that a plan answers.
+// Happening is an input of Decide.
 type Happening struct {
 	Kind HappeningKind
-	// Of a child that has ended.
+
+	// Of an ended child:
 	Task    string
 	Index   int // of its item or batch; 0 for a task without a list
 	Status  attune.Status
-	Retries int // how often it had been repeated
+	Retries int // before this end
 }
 
-// HappeningKind is what a happening is about.
+// HappeningKind is the kind of a happening.
 type HappeningKind int
 
 // The kinds of happenings.
 const (
 	Started    HappeningKind = iota + 1 // the workflow begins
 	ChildEnded                          // a child has ended
-	Paused                              // no more tasks are to be started
+	Paused                              // start no more tasks
 	Resumed
-	Cancelled // its execution has been ended by others
-	TimedOut  // it has run for longer than it may
-	Looked    // nothing; whether it can go on, or has ended, is asked anew, and lists go on
-	Canceling // its end is asked for: nothing more starts, and it ends with its last child
+	Cancelled // another program has ended its execution
+	TimedOut  // it has exceeded its timeout
+	Rechecked // no change: continue lists, and end the workflow if it is idle
+	Canceling // start nothing more and end with the last child
 )
 
-// Result is what the children of a task have given; ResultOf makes it of theirs. Of
-// a parallel task those of the tasks within are asked for.
+// Result is the result of a task, made by ResultOf. Decide makes that of a parallel task from the tasks within.
 type Result struct {
-	// Value is what result() gives right after the task has ended: the view of its
-	// child's result (see ViewOf), or the list of those of its items.
+	// Value is the value of result() in the transitions of the task: the view of its child's result (see ViewOf), or
+	// the list of those of its items.
 	Value any
-	// View is task.NAME: the same, but of a list an object, which Decide makes of it (see
-	// ViewOfItems).
+	// View is task.NAME: the same, but an object for a list, which Decide makes (see ViewOfItems).
 	View any
 }
 
-// Facts is what Decide may look at besides the state.
+// Facts are the inputs of Decide other than the state.
 type Facts struct {
 	// Parameters are those of the workflow's execution, with defaults.
 	Parameters map[string]any
 	// Execution is the id of the workflow's execution.
 	Execution int64
-	// Begun is when the workflow was started, Now the moment of the decision.
+	// Begun is the start of the workflow, Now the time of the decision.
 	Begun, Now time.Time
-	// Allowed is how long the workflow may run; 0 is for ever.
+	// Allowed is the timeout of the workflow; 0 is for ever.
 	Allowed time.Duration
-	// Results are those of ended tasks, by name, as far as they were asked for.
+	// Results are those of ended tasks, by name, as far as a NeedError asked for them.
 	Results map[string]Result
-	// Children are what single children have given, the last repetition of each, as
-	// far as they were asked for: retry.on_error looks at them.
+	// Children are the results of single children, each the last retry, as far as a NeedError asked for them;
+	// retry.on_error needs them.
 	Children map[Child]any
-	// Items are the lists that were kept, by task, from the index From on.
+	// Items are parts of the kept lists, by task.
 	Items map[string]Slice
-	// Config and Keystore are what expressions find under these names; nil is null.
+	// Config and Keystore are the values of these names in expressions; nil is null.
 	Config, Keystore any
 }
 
-// Child is a child of a workflow, whichever of its repetitions.
+// Child identifies a child of a workflow with all its retries.
 type Child struct {
 	Task  string
 	Index int // of its item or batch; 0 for a task without a list
 }
 
-// Slice is a part of a kept list.
+// Slice is a part of a kept list, from index From on.
 type Slice struct {
 	From  int
 	Items []any
 }
 
-// NeedError says which facts Decide wants to look at and was not given. The same
-// call with these added goes further; it may need more then.
+// NeedError names facts that Decide needs. The same call with these added gets further, and may need more.
 type NeedError struct {
-	Results  []string         // tasks
-	Children []Child          // single ones
+	Results  []string // of these tasks
+	Children []Child
 	Items    map[string]Range // by task
 }
 
-// Range is a part of a list: from From on as many as Count.
+// Range is a part of a list.
 type Range struct{ From, Count int }
 
 // Error implements error.
@@ -169,55 +165,52 @@ func (e *NeedError) Error() string {
 	return "decide a workflow: not given " + strings.Join(parts, "; ")
 }
 
-// Plan is what follows.
+// Plan has the consequences of happenings.
 type Plan struct {
-	// State is the state that follows; it replaces the one that was given.
+	// State replaces the given state.
 	State *State
-	// Start are the children to be made, in order.
+	// Start are the children to create, in order.
 	Start []Start
-	// Bytes is about what their parameters take as JSON.
+	// Bytes is the approximate size of their parameters as JSON.
 	Bytes int
-	// More says that children of lists may be made which this plan had no room for.
-	// A decision on Looked, at once, makes more of them.
+	// More says that the plan had no room for further children of lists. The caller decides on Rechecked at once.
 	More bool
-	// Repeat are ended children to be repeated after a pause.
+	// Repeat are ended children to retry after a delay.
 	Repeat []Repeat
-	// Keep are lists whose items will be needed later.
+	// Keep are lists whose items later decisions need.
 	Keep []Kept
-	// Stop says that children which have not ended shall be stopped: those of these
-	// tasks. It is set when a workflow ends before its tasks do.
+	// Stop names the tasks whose unfinished children must be stopped, when a workflow ends before its tasks.
 	Stop []string
-	// StopUnstarted says that of these only children are stopped that have not begun
-	// to run, and repetitions that still wait; the others go on to their end.
+	// StopUnstarted limits Stop to children that do not run yet, and to waiting retries; the others finish.
 	StopUnstarted bool
 	// End is set when the workflow has ended.
 	End *End
-	// Log says in words what was decided and why, one line each, for people.
+	// Log explains the decisions, one line each, for people.
 	Log []string
 }
 
-// Start is a child to be made.
+// Start is a child to create.
 type Start struct {
 	Task  string
 	Index *int // of its item or batch; nil for a task without a list
 	Batch *int // the same for a batch
-	// Action is the ref of its action.
+	// Action is a ref.
 	Action string
-	// Config is its parameters, rendered.
+	// Config are its rendered parameters.
 	Config map[string]any
-	// PermissionSets are those of the task; nil inherits the action's.
+	// PermissionSets are those of the task; nil inherits them from the action.
 	PermissionSets []string
-	// Selector, Tolerations and Affinity are where it may run; nil inherits.
+	// Selector, Tolerations and Affinity are its placement; nil inherits it from the action.
 	Selector, Tolerations, Affinity any
-	// Timeout is how many seconds it may run; 0 is what its action says.
+	// Timeout is in seconds; 0 inherits it from the action.
 	Timeout int
-	// MaxRetries is how often the workflow repeats it.
+	// MaxRetries is the number of retries by the workflow.
 	MaxRetries int
-	// TriggeredBy is the task that led to it; empty for an entry.
+	// TriggeredBy is its predecessor; empty for an entry.
 	TriggeredBy string
 }
 
-// Repeat is an ended child to be made once more.
+// Repeat is an ended child to retry.
 type Repeat struct {
 	Task  string        `json:"task"`
 	Index int           `json:"index"`
@@ -226,20 +219,20 @@ type Repeat struct {
 	Reason string `json:"reason"`
 }
 
-// Kept is a list to be kept, item by item.
+// Kept is a list to store, item by item.
 type Kept struct {
 	Task  string
 	Items []any
 }
 
-// End is how a workflow has ended.
+// End is the end of a workflow.
 type End struct {
 	Status attune.Status
 	// Result is the result of its execution.
 	Result map[string]any
-	// Error is why, in words; empty when it completed.
+	// Error is the reason; empty if the workflow completed.
 	Error string
 }
 
-// Lists are the names of tasks as the published columns show them.
+// Lists are the names of tasks for the published columns.
 type Lists struct{ Current, Completed, Failed, Skipped []string }

@@ -5,28 +5,25 @@ import (
 	"encoding/json"
 )
 
-// A plan makes children of lists until it has so many, or their parameters take so
-// much as JSON: what is to be made is in the memory of the engine and in one
-// transaction. The next plan goes on.
+// These limits bound the children of lists in one plan, since they are in memory and in one transaction. The next plan
+// continues.
 const (
 	maxStarts = 1000
-	maxBytes  = 16 << 20
-	// maxCost is how many steps of expressions a plan takes: about half a second, for which
-	// the other workflows of the replica wait.
+	maxBytes  = 16 << 20 // of their parameters as JSON
+	// maxCost bounds the steps of expressions: about half a second, for which the other workflows of the replica wait.
 	maxCost = 1_000_000
 )
 
-// room is how many children a plan may make of lists.
+// room is the number of children of lists in one plan.
 func (d *Definition) room() int { return cmp.Or(d.portion, maxStarts) }
 
-// full reports whether the plan makes no more children of lists. One that has tried none
-// yet has room for one, however large or costly it is.
+// full reports whether the plan has no room for more children of lists. It always has room for the first one.
 func (x *decision) full() bool {
 	return len(x.plan.Start) >= x.def.room() || x.plan.Bytes >= maxBytes || x.tried && x.cost >= maxCost
 }
 
-// lacks reports whether lists could go on which the plan had no room for.
-func (x *decision) lacks() bool {
+// more reports whether children of lists could start for which the plan has no room.
+func (x *decision) more() bool {
 	if !x.running() || x.state.Paused {
 		return false
 	}
@@ -41,25 +38,24 @@ func (x *decision) lacks() bool {
 	return false
 }
 
-// lacks reports whether fewer children of a task run than may.
+// lacks reports whether the task may start another child of its list.
 func (st *TaskState) lacks(t *Task) bool {
 	return st.Next < st.Total && st.Open < max(t.Concurrency, 1)
 }
 
-// put has the plan make a child.
 func (x *decision) put(t *Task, child Start) {
 	x.plan.Start = append(x.plan.Start, child)
 	if t.Input != nil {
 		x.plan.Bytes += sizeOf(child.Config)
 		return
 	}
-	if x.passedOn == 0 { // the same for all of them
+	if x.passedOn == 0 { // the size is the same for all of them
 		x.passedOn = sizeOf(child.Config)
 	}
 	x.plan.Bytes += x.passedOn
 }
 
-// sizeOf is about how long a value is as JSON.
+// sizeOf estimates the size of a value as JSON.
 func sizeOf(value any) int {
 	const quotes, number = 2, 8
 	switch v := value.(type) {

@@ -288,8 +288,7 @@ func TestEveryWorkflowEnds(t *testing.T) {
 	})
 }
 
-// The same things in the same order have the same consequences, however many of them
-// are told at a time, and each of them may be told again.
+// Equal happenings in equal order have equal consequences, in batches of any size and with duplicates.
 func TestItDoesNotMatterHowManyThingsAreToldAtATime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -299,7 +298,7 @@ func TestItDoesNotMatterHowManyThingsAreToldAtATime(t *testing.T) {
 		one.tell(tape[0])
 		for one.end == nil && len(tape) < 2000 {
 			h := workflow.Happening{Kind: rapid.SampledFrom([]workflow.HappeningKind{
-				workflow.Looked, workflow.Paused, workflow.Resumed, workflow.ChildEnded, workflow.ChildEnded,
+				workflow.Rechecked, workflow.Paused, workflow.Resumed, workflow.ChildEnded, workflow.ChildEnded,
 				workflow.ChildEnded,
 			}).Draw(rt, "what")}
 			if rapid.IntRange(0, 60).Draw(rt, "breaks off") == 0 {
@@ -336,8 +335,7 @@ func TestItDoesNotMatterHowManyThingsAreToldAtATime(t *testing.T) {
 	})
 }
 
-// possible is how many of these things can be told at once: no child ends that the
-// first of them make.
+// possible counts the happenings that fit into one batch: no child ends that an earlier one of them creates.
 func (w *world) possible(tape []workflow.Happening, most int) int {
 	taken := map[workflow.Child]bool{}
 	for i, h := range tape[:min(most, len(tape))] {
@@ -385,7 +383,7 @@ func TestDecideIsAFunction(t *testing.T) {
 				require.Equal(rt, first, w.decide(w.state, happened))
 			}
 			w.apply(first)
-			happened = []workflow.Happening{{Kind: workflow.Looked}}
+			happened = []workflow.Happening{{Kind: workflow.Rechecked}}
 			if open := w.openKeys(); len(open) > 0 {
 				happened = append(happened, drawn.end(rt, w, rapid.SampledFrom(open).Draw(rt, "which")))
 			}

@@ -7,12 +7,11 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// repeatable are the ends that a task may ask to be repeated. What somebody has
-// cancelled is not.
+// repeatable are the statuses of children that may be retried; cancelled ones may not.
 var repeatable = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned}
 
-// repeat repeats a child that has ended, if its task says so: after a pause, and
-// while the workflow is paused only when it is resumed.
+// repeat retries an ended child after a delay, if its task says so. A paused workflow holds the retry until it is
+// resumed.
 func (x *decision) repeat(t *Task, h Happening) (bool, error) {
 	if !x.running() || !t.repeatable(h) {
 		return false, nil
@@ -27,16 +26,16 @@ func (x *decision) repeat(t *Task, h Happening) (bool, error) {
 	what := x.nameOf(t.Name, h.Index)
 	if x.state.Paused {
 		x.state.Held = append(x.state.Held, r)
-		x.logf("%s %s and is repeated after the workflow is resumed (%d of %d)", what, said(h.Status), h.Retries+1,
+		x.logf("%s %s and is repeated after the workflow is resumed (%d of %d)", what, endText(h.Status), h.Retries+1,
 			t.Retry.Count)
 		return true, nil
 	}
 	x.plan.Repeat = append(x.plan.Repeat, r)
-	x.logf("%s %s and is repeated in %s (%d of %d)", what, said(h.Status), r.Delay, h.Retries+1, t.Retry.Count)
+	x.logf("%s %s and is repeated in %s (%d of %d)", what, endText(h.Status), r.Delay, h.Retries+1, t.Retry.Count)
 	return true, nil
 }
 
-// nameOf is a child in words.
+// nameOf describes a child.
 func (x *decision) nameOf(task string, index int) string {
 	if t := x.def.Task(task); t != nil && t.WithItems != nil {
 		return t.part(index) + " of " + task
@@ -44,8 +43,7 @@ func (x *decision) nameOf(task string, index int) string {
 	return task
 }
 
-// wanted asks on_error about the end of a child. One that cannot be evaluated
-// repeats nothing.
+// wanted evaluates on_error for the end of a child. With an error there is no retry.
 func (x *decision) wanted(t *Task, h Happening) (bool, error) {
 	if t.Retry.OnError == nil {
 		return true, nil
@@ -71,8 +69,8 @@ func (x *decision) wanted(t *Task, h Happening) (bool, error) {
 	return holds && err == nil, nil
 }
 
-// needChildren asks for what all children have given that on_error is asked about in
-// this call and that were not given: each asking decides anew from the beginning.
+// needChildren asks for all missing results that on_error needs in this call, since each NeedError restarts the
+// decision.
 func (x *decision) needChildren(t *Task) error {
 	need, asked := &NeedError{}, map[Child]bool{}
 	for _, h := range x.ahead {
@@ -87,13 +85,12 @@ func (x *decision) needChildren(t *Task) error {
 	return need
 }
 
-// repeatable reports whether what has happened is an end that the task may ask to be
-// repeated.
+// repeatable reports whether the happening is an end that the task may retry.
 func (t *Task) repeatable(h Happening) bool {
 	return h.Kind == ChildEnded && t.Retry != nil && h.Retries < t.Retry.Count && slices.Contains(repeatable, h.Status)
 }
 
-// statusOf is the status of a child as that of a task.
+// statusOf converts the status of a child to that of a task.
 func statusOf(status attune.Status) TaskStatus {
 	switch status {
 	case attune.StatusCompleted:

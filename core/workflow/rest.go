@@ -1,6 +1,6 @@
 package workflow
 
-// Unmade names the lists of a running workflow that still have children to be made.
+// Unmade names the tasks over lists of a running workflow that have children to make.
 func (d *Definition) Unmade(state *State) []string {
 	var names []string
 	for _, t := range d.All() {
@@ -12,16 +12,13 @@ func (d *Definition) Unmade(state *State) []string {
 	return names
 }
 
-// Items is where the items of count children of a list are, from index first on.
+// Items is the range of the items of count children of a list, from index first on.
 func (t *Task) Items(first, count int) Range {
 	return Range{From: first * t.width(), Count: count * t.width()}
 }
 
-// Rest renders count children of a list from index first on, however many may run
-// at once. facts.Items holds their items. faults says by index why the parameters
-// of a child cannot be rendered; its Start has none then.
-//
-// The error is a *NeedError, as that of Decide.
+// Rest renders count children of a list from index first on, beyond its concurrency. facts.Items has their items.
+// faults has the errors of parameters by index; the Start of such a child has no parameters. The error is a *NeedError.
 func (d *Definition) Rest(
 	state *State, facts Facts, task string, first, count int,
 ) (starts []Start, faults map[int]error, err error) {

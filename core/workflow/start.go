@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// arrive says that a task leads to another one, which is started when enough have.
+// arrive records that a predecessor leads to a task, and starts it when enough have arrived.
 func (x *decision) arrive(name, from string) error {
 	t := x.def.Task(name)
 	if t == nil {
@@ -27,7 +28,7 @@ func (x *decision) arrive(name, from string) error {
 	return x.start(t)
 }
 
-// start starts a task, or leaves it ready while the workflow is paused.
+// start runs a task, or makes it ready while the workflow is paused.
 func (x *decision) start(t *Task) error {
 	if x.state.Paused {
 		x.move(t.Name, TaskReady)
@@ -37,7 +38,7 @@ func (x *decision) start(t *Task) error {
 	return x.run(t)
 }
 
-// run runs a task whose turn has come. Whatever is wrong with its definition fails it.
+// run runs a task. An error in its definition fails it.
 func (x *decision) run(t *Task) error {
 	err := x.try(t)
 	if err == nil || needs(err) != nil {
@@ -53,7 +54,7 @@ func (x *decision) try(t *Task) error {
 		x.omit(t)
 		return nil
 	}
-	if t.When != nil && x.def.Strict { // the executor of an existing installation stores it and evaluates none
+	if t.When != nil && x.def.Strict { // the published executor stores it and never evaluates it
 		holds, err := x.holds(t.When, x.scopeOf(t))
 		switch {
 		case err != nil:
@@ -76,11 +77,11 @@ func (x *decision) try(t *Task) error {
 	}
 }
 
-// omit skips a task that has no action. Nothing follows it.
+// omit skips a task without an action. Its transitions do not fire.
 func (x *decision) omit(t *Task) {
 	const why = "it has no action"
 	x.logf("warning: %s is skipped: %s", t.Name, why)
-	if t.Within != nil { // the one around it counts its tasks
+	if t.Within != nil { // the parallel task counts it
 		x.finish(t.Name, TaskSkipped, why)
 		return
 	}
@@ -99,11 +100,11 @@ func (x *decision) runOne(t *Task) error {
 	return nil
 }
 
-// runParallel starts all tasks within; it ends when they have.
+// runParallel starts all tasks within.
 func (x *decision) runParallel(t *Task) error {
 	st := x.move(t.Name, TaskRunning)
 	st.Total, st.Next, st.Open = len(t.Tasks), len(t.Tasks), len(t.Tasks)
-	x.logf("%s starts %s%s", t.Name, counted(len(t.Tasks), "task"), x.after(t))
+	x.logf("%s starts %s%s", t.Name, phrase.Plural(len(t.Tasks), "task", "tasks"), x.after(t))
 	if len(t.Tasks) == 0 {
 		x.finish(t.Name, TaskCompleted, "")
 	}
@@ -116,7 +117,7 @@ func (x *decision) runParallel(t *Task) error {
 	return nil
 }
 
-// child is what is made for one child of a task, at a place in its list or without one.
+// child renders one child of a task; at is its place in the list of the task, nil without a list.
 func (x *decision) child(t *Task, at *place) (Start, error) {
 	child := Start{Task: t.Name, Action: t.Action, Timeout: t.Timeout, TriggeredBy: x.cause(t)}
 	if t.Retry != nil {
@@ -138,7 +139,7 @@ func (x *decision) child(t *Task, at *place) (Start, error) {
 	return child, nil
 }
 
-// cause is the task that led to a task.
+// cause is the last predecessor of a task, empty for an entry.
 func (x *decision) cause(t *Task) string {
 	if st := x.state.Tasks[t.Name]; st != nil && len(st.Arrived) > 0 {
 		return st.Arrived[len(st.Arrived)-1]
@@ -146,7 +147,7 @@ func (x *decision) cause(t *Task) string {
 	return ""
 }
 
-// after says what led to a task, in words.
+// after describes the cause of a task.
 func (x *decision) after(t *Task) string {
 	if cause := x.cause(t); cause != "" && t.Within == nil {
 		return " after " + cause
@@ -154,8 +155,7 @@ func (x *decision) after(t *Task) string {
 	return ""
 }
 
-// input renders the parameters of a child. A task without any passes on those of
-// the workflow.
+// input renders the parameters of a child. A task without input passes on those of the workflow.
 func (x *decision) input(child *Start, t *Task, in scope) error {
 	if t.Input == nil {
 		child.Config = object(x.facts.Parameters)
@@ -194,8 +194,7 @@ func (x *decision) permissions(child *Start, t *Task, in scope) error {
 	return nil
 }
 
-// placement renders where the child may run. Null takes away what the action says,
-// which nothing at all would inherit.
+// placement renders the placement of a child. A null value becomes an empty one, which removes that of the action.
 func (x *decision) placement(child *Start, t *Task, in scope) error {
 	for _, field := range []struct {
 		name    string
@@ -222,7 +221,7 @@ func (x *decision) placement(child *Start, t *Task, in scope) error {
 	return nil
 }
 
-// asList is a value as a list: null is an empty one, anything else one item.
+// asList treats null as an empty list, and any other value as a list with that one item.
 func asList(value any) []any {
 	switch v := value.(type) {
 	case nil:
@@ -232,11 +231,4 @@ func asList(value any) []any {
 	default:
 		return []any{v}
 	}
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/attune-go/attune/core/attune"
 )
 
-// kept is a state as it is written. Most tasks of a long workflow have completed,
-// and nothing else is to be said of them: of these only the names are kept, since
-// the state is written anew with every decision.
+// kept is the stored form of a state. It has only the names of plainly completed tasks, which are most tasks of a long
+// workflow, since every decision writes the state anew.
 type kept struct {
 	Status attune.Status         `json:"status"`
 	Paused bool                  `json:"paused,omitempty"`
@@ -20,20 +19,14 @@ type kept struct {
 	Held   []Repeat              `json:"held,omitempty"`
 }
 
-// plain is the state of a task that has completed with its one child.
-func plain() *TaskState {
-	return &TaskState{Status: TaskCompleted, Total: 1, Next: 1, Succeeded: 1}
-}
-
-// isPlain reports whether a task is in that state.
+// isPlain reports whether a task has completed with its only child.
 func (st *TaskState) isPlain() bool {
 	return st.Status == TaskCompleted && st.Total == 1 && st.Next == 1 && st.Succeeded == 1 && st.Open == 0 &&
 		st.Items == 0 && st.Failed == 0 && st.TimedOut == 0 && st.Cancelled == 0 &&
 		!st.Handled && st.Why == "" && len(st.Arrived) == 0
 }
 
-// MarshalState writes a state as it is kept. Its variables are not in it: they have
-// a column of their own.
+// MarshalState writes the stored form of a state, without its variables, which have their own column.
 func MarshalState(s *State) ([]byte, error) {
 	k := kept{Status: s.Status, Paused: s.Paused, Held: s.Held, Tasks: map[string]*TaskState{}}
 	for _, name := range slices.Sorted(maps.Keys(s.Tasks)) {
@@ -50,8 +43,7 @@ func MarshalState(s *State) ([]byte, error) {
 	return raw, nil
 }
 
-// ParseState reads a state as it is kept: what MarshalState gave. Tasks of which the
-// same is to be said share what is said.
+// ParseState reads a state of MarshalState. Plainly completed tasks share one TaskState.
 func ParseState(raw []byte) (*State, error) {
 	k := kept{}
 	if err := json.Unmarshal(raw, &k); err != nil {
@@ -64,7 +56,7 @@ func ParseState(raw []byte) (*State, error) {
 			s.Tasks[name] = st
 		}
 	}
-	done := plain()
+	done := &TaskState{Status: TaskCompleted, Total: 1, Next: 1, Succeeded: 1}
 	for _, name := range k.Done {
 		s.Tasks[name] = done
 	}

@@ -13,19 +13,19 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// Names that expressions of a workflow know besides its variables.
+// knownNames are the names in expressions other than variables.
 var knownNames = []string{
 	"parameters", "workflow", "vars", "variables", "task", "tasks", "config", "keystore", "system", "item", "index",
 	"batch",
 }
 
-// ofItems are those of them that stand for something only in a task over a list.
+// ofItems are the names of a task over a list.
 var ofItems = []string{"item", "index", "batch"}
 
-// Functions that expressions of a workflow know besides those that are built in.
+// knownFunctions are all functions in expressions.
 var knownFunctions = append(expr.Functions(), "result", "succeeded", "failed", "timed_out", "cancelled")
 
-// use is the use of a name in an expression.
+// use is a name in an expression.
 type use struct {
 	name   string
 	ofTask bool // task.name
@@ -61,7 +61,7 @@ type embedded struct {
 	at     int
 }
 
-// expressionsIn finds the expressions of a template that was read without an error.
+// expressionsIn finds the expressions of a valid template.
 func expressionsIn(text string) []embedded {
 	var list []embedded
 	for at := 0; ; {
@@ -74,14 +74,14 @@ func expressionsIn(text string) []embedded {
 		if end < 0 {
 			return list
 		}
-		list = append(list, embedded{text[at : at+end], at})
+		list = append(list, embedded{source: text[at : at+end], at: at})
 		at += end + 2
 	}
 }
 
 var taskName = regexp.MustCompile(`(?:^|[^.\w])tasks?\.([A-Za-z_]\w*)`)
 
-// use checks the functions of an expression and notes its names.
+// use checks the functions of an expression and collects its names and reads.
 func (r *reader) use(expression *expr.Expression, at Place) {
 	names, functions := expression.Names()
 	for _, name := range functions {
@@ -118,7 +118,7 @@ func (r *reader) use(expression *expr.Expression, at Place) {
 	}
 }
 
-// names warns of names in expressions that stand for nothing.
+// names warns of unknown names in expressions.
 func (r *reader) names(d *Definition) {
 	known := slices.Clone(knownNames)
 	for name := range r.variables {
@@ -147,8 +147,7 @@ func (r *reader) names(d *Definition) {
 	r.About = ""
 }
 
-// resolve finds the actions of the tasks whose results are read. Of lists, parallel tasks
-// and unknown tasks the results are not described.
+// resolve finds the actions whose results are read. Results of lists, parallel tasks and unknown tasks have no schema.
 func (r *reader) resolve(d *Definition) {
 	r.reads = slices.DeleteFunc(r.reads, func(read Read) bool {
 		t := d.Task(read.Of)
@@ -160,15 +159,14 @@ func (r *reader) resolve(d *Definition) {
 			continue
 		}
 		r.reads[i].Action = d.Task(read.Of).Action
-		if read.Path[0] == "result" { // the result once more
+		if read.Path[0] == "result" { // the same as the view
 			r.reads[i].Path = read.Path[1:]
 		}
 	}
 	r.reads = slices.DeleteFunc(r.reads, func(read Read) bool { return len(read.Path) == 0 })
 }
 
-// within is where the byte at this offset of a text stands in the file, as exactly
-// as the form in which the text is written allows.
+// within is the place in the file of a byte of a text, as exactly as the style of the text allows.
 func (r *reader) within(node *yaml.Node, offset int) Place {
 	at := r.At(node)
 	before := node.Value[:min(max(offset, 0), len(node.Value))]
@@ -185,7 +183,7 @@ func (r *reader) within(node *yaml.Node, offset int) Place {
 			begin++
 		}
 		skip := []rune(before)
-		// The text is found in its line as it is, without escapes, or not at all.
+		// A text with escapes is not found in its line.
 		if begin >= 0 && begin+len(skip) <= len(written) && string(written[begin:begin+len(skip)]) == before {
 			return Place{File: at.File, Line: at.Line, Column: begin + len(skip) + 1}
 		}
@@ -193,7 +191,7 @@ func (r *reader) within(node *yaml.Node, offset int) Place {
 	return at
 }
 
-// withinBlock is the same for a text that is written as a block after |.
+// withinBlock is the same for a block after |.
 func (r *reader) withinBlock(at Place, before string) Place {
 	down := strings.Count(before, "\n")
 	line := at.Line + down // the block begins in the line after |

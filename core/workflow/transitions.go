@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -9,11 +10,10 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// legacyKeys are the keys of the older form, in the order in which they become
-// transitions.
+// legacyKeys are the keys of the older form, in the order of their transitions.
 var legacyKeys = []string{"on_success", "on_failure", "on_complete", "on_timeout", "decision", "publish"}
 
-// transitions reads what follows a task: next, or the older keys.
+// transitions reads next, or the older keys.
 func (r *reader) transitions(t *Task, given yamldoc.Fields) {
 	r.ended = true
 	defer func() { r.ended = false }()
@@ -65,7 +65,7 @@ func (r *reader) transition(t *Task, node *yaml.Node) {
 		transition.Publish = r.publish(file.Publish)
 	}
 	if file.Do.Given() {
-		transition.Do = r.targets(file.Do)
+		transition.Do = r.targetsOf(file.Do)
 	}
 	if file.Chart.Given() {
 		transition.Chart = expr.Value(r.Value(file.Chart.Value))
@@ -74,8 +74,8 @@ func (r *reader) transition(t *Task, node *yaml.Node) {
 	t.Next = append(t.Next, transition)
 }
 
-// targets reads the names of tasks: a list, or one alone.
-func (r *reader) targets(f yamldoc.Field) []string {
+// targetsOf reads a list of names of tasks, or a single name.
+func (r *reader) targetsOf(f yamldoc.Field) []string {
 	nodes := []*yaml.Node{f.Value}
 	if f.Value.Kind == yaml.SequenceNode {
 		nodes = f.Value.Content
@@ -89,19 +89,18 @@ func (r *reader) targets(f yamldoc.Field) []string {
 			continue
 		}
 		list = append(list, node.Value)
-		r.leads = append(r.leads, lead{r.About, node.Value, r.At(node)})
+		r.targets = append(r.targets, target{inside: r.About, name: node.Value, at: r.At(node)})
 	}
 	return list
 }
 
-// lead is a name of a task that something leads to.
-type lead struct {
+// target is the name of a task in a transition.
+type target struct {
 	inside, name string
 	at           Place
 }
 
-// publish reads what a transition assigns: a list of names with values, or of names
-// alone, which get the whole result.
+// publish reads a list of names with values, or of single names, which get the whole result.
 func (r *reader) publish(f yamldoc.Field) []Assignment {
 	if f.Value.Kind == yaml.MappingNode {
 		return r.assigned(f.Value, nil)
@@ -119,17 +118,16 @@ func (r *reader) publish(f yamldoc.Field) []Assignment {
 		case item.Kind != yaml.ScalarNode || yamldoc.IsNull(item):
 			r.Mistakef(r.At(item), "publish must be a list of names with values")
 		case r.variable(item):
-			list = r.assign(list, Assignment{item.Value, wholeResult()}, r.At(item))
+			list = r.assign(list, Assignment{Name: item.Value, Value: must(NewValue("{{ result() }}"))}, r.At(item))
 		}
 	}
 	return list
 }
 
-// wholeResult is the value of a name that is published alone.
-func wholeResult() *Value {
-	value, err := NewValue("{{ result() }}")
+// must returns the value of a constant expression.
+func must[T any](value T, err error) T {
 	if err != nil {
-		panic(err) // it is a constant
+		panic(err)
 	}
 	return value
 }
@@ -140,14 +138,13 @@ func (r *reader) assigned(node *yaml.Node, list []Assignment) []Assignment {
 			continue
 		}
 		if value := r.template(pair); value != nil {
-			list = r.assign(list, Assignment{pair.Key.Value, value}, r.At(pair.Key))
+			list = r.assign(list, Assignment{Name: pair.Key.Value, Value: value}, r.At(pair.Key))
 		}
 	}
 	return list
 }
 
-// assign adds an assignment. A name that a transition publishes twice has the last
-// value; the list holds each once.
+// assign adds an assignment. A second one of the same name replaces the first.
 func (r *reader) assign(list []Assignment, a Assignment, at Place) []Assignment {
 	for i := range list {
 		if list[i].Name == a.Name {
@@ -173,19 +170,19 @@ func (r *reader) assignments(f yamldoc.Field) []Assignment {
 			}
 		}
 		if value := r.template(pair); value != nil {
-			list = append(list, Assignment{pair.Key.Value, value})
+			list = append(list, Assignment{Name: pair.Key.Value, Value: value})
 		}
 	}
 	return list
 }
 
-// Conditions of the older keys.
+// legacyConditions are the conditions of the older keys.
 var legacyConditions = map[string]string{
 	"on_success": "{{ succeeded() }}", "on_failure": "{{ failed() }}", "on_complete": "",
 	"on_timeout": "{{ timed_out() }}",
 }
 
-// legacy makes transitions of the older keys.
+// legacy converts the older keys to transitions.
 func (r *reader) legacy(t *Task, given yamldoc.Fields) {
 	for _, key := range legacyKeys {
 		f, ok := given[key]
@@ -196,25 +193,16 @@ func (r *reader) legacy(t *Task, given yamldoc.Fields) {
 		case key == "publish":
 			r.legacyPublish(t, f)
 		default:
-			transition := Transition{At: r.At(f.Key), Do: r.targets(f)}
+			transition := Transition{At: r.At(f.Key), Do: r.targetsOf(f)}
 			if source := legacyConditions[key]; source != "" {
-				transition.When = mustCondition(source)
+				transition.When = must(NewCondition(source))
 			}
 			t.Next = append(t.Next, transition)
 		}
 	}
 }
 
-func mustCondition(source string) *Condition {
-	condition, err := NewCondition(source)
-	if err != nil {
-		panic(err) // it is a constant
-	}
-	return condition
-}
-
-// decision makes a transition of each branch. The default one, if it has no condition
-// of its own, fires when none of the others does.
+// decision converts each branch to a transition. A default branch without a condition fires if no other branch does.
 func (r *reader) decision(t *Task, f yamldoc.Field) {
 	if f.Value.Kind != yaml.SequenceNode {
 		r.Mistakef(r.At(f.Value), "decision must be a list of branches with when and next")
@@ -232,7 +220,7 @@ func (r *reader) decision(t *Task, f yamldoc.Field) {
 		switch {
 		case transition.When != nil:
 			others = append(others, "("+transition.When.Expression()+")")
-		case conditional: // by one that could not be read
+		case conditional: // its condition is unreadable
 		case !isDefault:
 			r.Mistakef(r.At(item), "a branch of decision has neither when nor default")
 		case fallback >= 0:
@@ -245,7 +233,7 @@ func (r *reader) decision(t *Task, f yamldoc.Field) {
 	if fallback >= 0 && len(others) > 0 {
 		condition, err := NewCondition("{{ not (" + strings.Join(others, " or ") + ") }}")
 		if err != nil {
-			r.errorf(t.Next[fallback].At, "the default branch cannot be told from the others: %v", err)
+			r.errorf(t.Next[fallback].At, "the default branch has no condition, since those of the others are unreadable: %v", err)
 		}
 		t.Next[fallback].When = condition
 	}
@@ -264,11 +252,11 @@ func (r *reader) branch(node *yaml.Node) (transition Transition, conditional, is
 		transition.When = r.condition(file.When)
 	}
 	if file.Next.Given() {
-		transition.Do = r.targets(file.Next)
+		transition.Do = r.targetsOf(file.Next)
 	}
-	if f := file.Default; f.Given() { // true, or the task that it leads to
+	if f := file.Default; f.Given() { // true, or the next task
 		if isDefault = f.Value.Value == "true"; f.Value.Kind == yaml.ScalarNode && f.Value.ShortTag() == "!!str" {
-			isDefault, transition.Do = true, r.targets(f)
+			isDefault, transition.Do = true, r.targetsOf(f)
 		}
 	}
 	if len(transition.Do) == 0 {
@@ -277,22 +265,17 @@ func (r *reader) branch(node *yaml.Node) (transition Transition, conditional, is
 	return transition, conditional, isDefault
 }
 
-// legacyPublish gives what is published by a task to its transition of success, else
-// to its first one, else to one of its own.
+// legacyPublish adds the publish of a task to its transition for success, else to its first one, else to a new one.
 func (r *reader) legacyPublish(t *Task, f yamldoc.Field) {
 	list := r.publish(f)
 	if len(list) == 0 {
 		return
 	}
 	if len(t.Next) == 0 {
-		t.Next = append(t.Next, Transition{At: r.At(f.Key), When: mustCondition("{{ succeeded() }}")})
+		t.Next = append(t.Next, Transition{At: r.At(f.Key), When: must(NewCondition("{{ succeeded() }}"))})
 	}
-	at := 0
-	for i, transition := range t.Next {
-		if transition.When != nil && strings.Contains(transition.When.Source(), "succeeded()") {
-			at = i
-			break
-		}
-	}
-	t.Next[at].Publish = list
+	at := slices.IndexFunc(t.Next, func(transition Transition) bool {
+		return transition.When != nil && strings.Contains(transition.When.Source(), "succeeded()")
+	})
+	t.Next[max(at, 0)].Publish = list
 }

@@ -11,21 +11,19 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// Value is a value of a definition with templates in it, which were read once and
-// are evaluated as often as wanted.
+// Value is a value of a definition with parsed templates.
 type Value struct {
 	raw      any
 	compiled compiled
 }
 
-// compiled is a value without its templates, or with them: exactly one of the first
-// four is set where templates are.
+// compiled is a plain value, or one with templates, in which exactly one of the first four fields is set.
 type compiled struct {
 	template *expr.Template
-	broken   error // of a template that cannot be read
+	broken   error // of an unreadable template
 	list     []compiled
 	object   []compiledField
-	literal  any // if nothing below has a template
+	literal  any // of a plain value
 	plain    bool
 }
 
@@ -34,12 +32,10 @@ type compiledField struct {
 	value compiled
 }
 
-// maxDepth bounds how deep values of a definition may be.
 const maxDepth = 64
 
-// NewValue reads the templates of a value. The error names the path to the text
-// in the value and is or wraps an *expr.Error. The value that is returned with it gives
-// the error whenever it is evaluated; it is nil if it is nested too deeply.
+// NewValue reads the templates of a value. The error has the path of the text and is or wraps an *expr.Error. The value
+// that comes with an error returns it at every evaluation; it is nil if it is nested too deeply.
 func NewValue(raw any) (*Value, error) {
 	raw = expr.Value(raw)
 	c, err := compile(raw, "", 0)
@@ -49,7 +45,7 @@ func NewValue(raw any) (*Value, error) {
 	return &Value{raw: raw, compiled: c}, c.firstError("")
 }
 
-// firstError is the error of the first template that cannot be read.
+// firstError is the error of the first unreadable template.
 func (c compiled) firstError(path string) error {
 	if c.broken != nil {
 		return inPath(path, c.broken)
@@ -92,7 +88,7 @@ func compile(raw any, path string, depth int) (compiled, error) {
 			if err != nil {
 				return compiled{}, err
 			}
-			c.object = append(c.object, compiledField{key, inner})
+			c.object = append(c.object, compiledField{key: key, value: inner})
 			c.plain = c.plain && inner.plain
 		}
 		return c, nil
@@ -119,19 +115,17 @@ func inPath(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// Raw is the value as it was written, templates included.
+// Raw is the value with its templates as in the file.
 func (v *Value) Raw() any { return v.raw }
 
-// Plain reports whether there are no templates in it.
+// Plain reports whether the value has no templates.
 func (v *Value) Plain() bool { return v.compiled.plain }
 
-// Eval is the value with its templates evaluated. The error names the path to the
-// text in the value and wraps an *expr.Error, or the path to a part that is nested too
-// deeply and is a *bounds.Error. What it returns shares those parts
-// with the definition that have no templates, so it is not to be changed.
+// Eval evaluates the templates. The error has the path of the text and wraps an *expr.Error, or has the path of a too
+// deeply nested part and is a *bounds.Error. The result shares its plain parts with the definition: do not change it.
 func (v *Value) Eval(scope expr.Scope) (any, error) { return v.evalWithin(scope, &expr.Budget{}) }
 
-// evalWithin counts what the templates cost together.
+// evalWithin evaluates all templates within one budget.
 func (v *Value) evalWithin(scope expr.Scope, all *expr.Budget) (any, error) {
 	value, err := v.compiled.eval("", scope, all)
 	if err != nil || v.compiled.plain {

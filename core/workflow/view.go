@@ -8,9 +8,8 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// ViewOf is a result as result() and task.NAME show it: the result with the keys of
-// its data beside its own, which win. If there is no data, and what the action has
-// printed is a JSON object, the keys of that are. Its numbers are those of expressions.
+// ViewOf is the value of result() and task.NAME: the result, with the keys of its data that it does not have. Without
+// data they are the keys of a printed JSON object. Its numbers are those of expressions.
 func ViewOf(result any) any {
 	value := expr.Value(result)
 	object, ok := value.(map[string]any)
@@ -27,7 +26,7 @@ func ViewOf(result any) any {
 	return merged(object, more)
 }
 
-// printed is the JSON object that a text is.
+// printed reads a JSON object from the output of an action.
 func printed(stdout any) (map[string]any, bool) {
 	text, _ := stdout.(string)
 	text = strings.TrimSpace(text)
@@ -39,8 +38,7 @@ func printed(stdout any) (map[string]any, bool) {
 	return object, ok && err == nil
 }
 
-// Answered is a result with what a person has answered, as response. A result that
-// is no object is kept beside it as result.
+// Answered adds the answer of a person to a result, as response. A result that is no object is under result.
 func Answered(result, response any) any {
 	object, ok := result.(map[string]any)
 	if !ok {
@@ -52,8 +50,7 @@ func Answered(result, response any) any {
 	return merged(map[string]any{"response": response}, object)
 }
 
-// ViewOfItems is a task over a list as task.NAME shows it: the views of its
-// children in order, and how many there are of each kind.
+// ViewOfItems is the value of task.NAME for a task over a list: the views of its children in order, and their counts.
 func ViewOfItems(st *TaskState, views []any) any {
 	return map[string]any{
 		"results":         views,
@@ -67,9 +64,8 @@ func ViewOfItems(st *TaskState, views []any) any {
 	}
 }
 
-// ResultOf makes the result of a task of those of its children, by index: the last
-// repetition of each. Those of a task over a list that have none are null. All it
-// wants of the state is how many children there are; it may be nil.
+// ResultOf makes the result of a task from those of its children by index, each the last retry. Missing ones of a list
+// are null. The state, which may be nil, gives the number of children.
 func (t *Task) ResultOf(st *TaskState, children map[int]any) Result {
 	if t.WithItems == nil {
 		view := ViewOf(children[0])
@@ -89,8 +85,7 @@ func (t *Task) ResultOf(st *TaskState, children map[int]any) Result {
 	return Result{Value: views, View: views}
 }
 
-// ofList is the result of a task over a list, as long as the list is: the last items
-// may have no children.
+// ofList makes the result of a task over a list. It is as long as the list: the last items may have no children.
 func (st *TaskState) ofList(r Result) Result {
 	return Result{Value: padded(r.Value, st.Total), View: ViewOfItems(st, padded(r.View, st.Total))}
 }
@@ -100,7 +95,7 @@ func padded(list any, size int) []any {
 	return append(slices.Clone(items), make([]any, max(size-len(items), 0))...)
 }
 
-// kind names the kind of a value, for people.
+// kind describes the type of a value.
 func kind(v any) string {
 	switch v.(type) {
 	case nil:

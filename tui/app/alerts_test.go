@@ -65,7 +65,7 @@ func TestTheOverviewShowsTheAlertsOfTheEngine(t *testing.T) {
 	require.Equal(t, "core.http_request", found[1].Filter)
 	require.WithinDuration(t, frozen.Add(-4*time.Minute), *found[1].Since, time.Second)
 	require.Equal(t, "worker-node-02 is stale", found[2].Text, "it is drawn as stale, and no alert tells of it yet")
-	require.Equal(t, "22 % of executions are repetitions", found[3].Text)
+	require.Equal(t, "22 % of executions are retries", found[3].Text)
 }
 
 // onAlerts is the view of alerts, with what a test changes of it.

@@ -515,7 +515,7 @@ func sampleAlerts(reading monitor.Reading) *alerting.Alerts {
 			},
 			{
 				ID: 4, Rule: "retry_rate", Severity: alerting.LevelWarning, State: alerting.AlertPending,
-				Summary: "22 % of executions are repetitions",
+				Summary: "22 % of executions are retries",
 				Hint:    "1100 of 5000 requested in 15m", Value: 0.22, Since: ago(20 * time.Second),
 				Seen: ago(3 * time.Second), View: "executions",
 				Measure: "retry_rate", Shown: "22 %",

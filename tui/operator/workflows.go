@@ -231,7 +231,7 @@ func refusal(form *inquiry.AnswerForm, err error) error {
 	case !ok:
 		return err
 	case refused.Reason == triage.AnswerUnfit:
-		return invalid(form.Blame(refused.Mistakes))
+		return invalid(form.ByField(refused.Mistakes))
 	case refused.Reason == triage.AnswerNotYours, refused.Reason == triage.AnswerUnknown:
 		return &act.InvalidError{Problems: map[string]string{act.FieldAs: refused.Text}}
 	default:

@@ -1,6 +1,6 @@
-// Package builtin holds actions of the core pack, which every worker can run without
-// any file: core.echo, core.noop, core.sleep and core.fail. Where a worker has the files
-// of the core pack, those run instead; the first three do what the files do.
+// Package builtin has actions of the core pack that every worker can run without any file: core.echo, core.noop,
+// core.sleep and core.fail. On a worker with the files of the core pack the files run instead; the first three are
+// equivalent to them.
 package builtin
 
 import (
@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/worker"
 )
 
-// Actions returns the functions, a new map each time so that a program can add
-// its own.
+// Actions returns the functions in a new map, so that a program can add its own.
 func Actions() worker.Actions {
 	return worker.Actions{"core.echo": echo, "core.noop": noop, "core.sleep": sleep, "core.fail": fail}
 }
@@ -75,15 +75,11 @@ func sleep(ctx context.Context, task worker.Task) (any, error) {
 	if params.Message != "" {
 		_, _ = fmt.Fprintln(task.Stdout, params.Message)
 	}
-	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if !supervise.Sleep(ctx, time.Duration(seconds*float64(time.Second))) {
 		return nil, context.Cause(ctx)
-	case <-timer.C:
-		_, _ = fmt.Fprintf(task.Stdout, "Slept for %s seconds\n", params.Seconds)
-		return nil, nil
 	}
+	_, _ = fmt.Fprintf(task.Stdout, "Slept for %s seconds\n", params.Seconds)
+	return nil, nil
 }
 
 // wrong refuses a parameter as the files of the core pack do.
@@ -92,8 +88,8 @@ func wrong(task worker.Task, what string) error {
 	return &worker.ExitError{Code: 1, Message: "ERROR: " + what}
 }
 
-// text is a parameter as a shell sees it: the command line gives a number as a text, a
-// workflow as a number. Null leaves the default.
+// text is a parameter as a text: the command line gives a number as a text, a workflow as a number. Null keeps the
+// default.
 type text string
 
 // UnmarshalJSON takes a value of any type.
@@ -109,7 +105,6 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// fail fails with its message.
 func fail(_ context.Context, task worker.Task) (any, error) {
 	params := struct {
 		Message string `json:"message"`

@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/exactjson"
 )
 
 // The ways and formats in which an action can ask for its parameters.
@@ -39,9 +41,8 @@ func Encode(format string, params json.RawMessage) ([]byte, error) {
 	return nil, fmt.Errorf("parameter format %q is unknown: use json, dotenv or yaml", format)
 }
 
-// File writes the content to a new file in dir that only its owner can read,
-// and returns its path and a function that removes it. An empty dir is the
-// folder for temporary files.
+// File writes the content to a new file in dir that only its owner can read, and returns its path and a function that
+// removes it. An empty dir is the folder for temporary files.
 func File(dir string, content []byte) (path string, remove func(), err error) {
 	file, err := os.CreateTemp(dir, "attune-params-*") // created with mode 0600
 	if err != nil {
@@ -55,8 +56,8 @@ func File(dir string, content []byte) (path string, remove func(), err error) {
 	return file.Name(), func() { _ = os.Remove(file.Name()) }, nil
 }
 
-// dotenv writes one name='value' per parameter, sorted by line. Fields of objects are
-// parameters of their own, named with dots; lists are compact JSON, null is empty.
+// dotenv writes one name='value' per parameter, sorted by line. Fields of objects are parameters of their own, named
+// with dots; lists are compact JSON, null is empty.
 func dotenv(params json.RawMessage) ([]byte, error) {
 	var lines []string
 	if err := flatten(&lines, "", params); err != nil {
@@ -84,8 +85,7 @@ func flatten(lines *[]string, prefix string, raw json.RawMessage) error {
 	return nil
 }
 
-// lineName keeps a name unless it would end the line or be a command where a shell
-// sources it: such characters become underscores.
+// lineName replaces characters by underscores that would end the line, or be a command for a shell that sources it.
 func lineName(name string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || unicode.IsControl(c) || strings.ContainsRune("'\"`\\$;&|<>(){}[]*?!~#=", c) {
@@ -95,11 +95,10 @@ func lineName(name string) string {
 	}, name)
 }
 
-// quoted is a text as one word of a POSIX shell.
+// quoted makes one word of a POSIX shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// scalar writes one value as a line holds it. The character U+0000, which no shell can
-// hold, is left out.
+// scalar writes one value for a line, without the character U+0000, which no shell accepts.
 func scalar(raw json.RawMessage) string {
 	var text string
 	if isNull(raw) {
@@ -120,11 +119,9 @@ func compact(raw json.RawMessage) []byte {
 }
 
 func toYAML(params json.RawMessage) ([]byte, error) {
-	decoder := json.NewDecoder(bytes.NewReader(params))
-	decoder.UseNumber()
 	var value any = map[string]any{}
 	if !isNull(params) {
-		if err := decoder.Decode(&value); err != nil {
+		if err := exactjson.Decode(params, &value); err != nil {
 			return nil, fmt.Errorf("encode parameters as yaml: %w", err)
 		}
 	}

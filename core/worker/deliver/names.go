@@ -8,26 +8,23 @@ import (
 	"strings"
 )
 
-// reserved are variables that a shell does not let be set, or that change how it works.
+// reserved are variables that a shell refuses to set, or that change how it works.
 var reserved = []string{"ENV", "EUID", "GLOBIGNORE", "IFS", "POSIXLY_CORRECT", "PPID", "PS4", "SHELLOPTS", "UID"}
 
-// exported are further variables that change how a shell works, or the programs that it
-// runs if it exports them.
+// exported are further variables that change how a shell or its programs work.
 var exported = []string{
 	"CDPATH", "GIT_SSH", "GIT_SSH_COMMAND", "JAVA_TOOL_OPTIONS", "NODE_OPTIONS", "PATH", "PERL5LIB", "PERL5OPT",
 	"PROMPT_COMMAND", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "RUBYLIB", "RUBYOPT",
 }
 
-// special reports whether a variable changes how a shell works, or what Attune has told
-// the process.
+// special reports whether a variable changes how a shell works, or is one of Attune.
 func special(name string) bool {
 	return slices.Contains(reserved, name) || slices.ContainsFunc([]string{"ATTUNE_", "BASH", "DYLD_", "LD_"},
 		func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// CheckLines refuses parameters that must not be lines of a dotenv file, which shells
-// source: a name that changes how a shell works, and two names that are one variable.
-// Only names for which trusted is false are refused.
+// CheckLines refuses parameters that must not be lines of a dotenv file, which shells source: a name that changes how a
+// shell works, and two names of one variable. It refuses no trusted names.
 func CheckLines(params json.RawMessage, trusted func(name string) bool) error {
 	names, err := namesOf(params)
 	if err != nil {
@@ -41,8 +38,7 @@ func CheckLines(params json.RawMessage, trusted func(name string) bool) error {
 	return collide(names, shellName, trusted)
 }
 
-// CheckVariables refuses parameters that become the same variable PARAM_NAME of a script
-// (Script). Only names for which trusted is false are refused.
+// CheckVariables refuses parameters that become the same variable PARAM_NAME of a Script. It refuses no trusted names.
 func CheckVariables(params json.RawMessage, trusted func(name string) bool) error {
 	names, err := namesOf(params)
 	if err != nil {
@@ -78,7 +74,7 @@ func collide(names []string, become func(string) string, trusted func(string) bo
 	return nil
 }
 
-// shellName is a name with underscores in place of characters that no shell takes.
+// shellName replaces characters by underscores that no shell accepts in a name.
 func shellName(name string) string {
 	return strings.Map(func(c rune) rune {
 		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' {
@@ -88,5 +84,4 @@ func shellName(name string) string {
 	}, name)
 }
 
-// parameterVariable is PARAM_NAME.
 func parameterVariable(name string) string { return "PARAM_" + strings.ToUpper(shellName(name)) }

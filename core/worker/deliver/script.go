@@ -12,15 +12,13 @@ import (
 	"strings"
 )
 
-// identifier is what a shell takes for the name of a variable.
+// identifier matches the name of a variable in a shell.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Script writes a shell script that sets the parameters, a JSON object, and then does
-// what the code says. It ends at the first command that fails. A parameter is the
-// variable PARAM_NAME, and also the variable of its own name if a shell can have one
-// that is not in the environment, so that no parameter changes what commands mean.
-// Neither is exported. Values that are no texts are JSON. Characters of a name that no
-// shell takes are underscores in PARAM_NAME.
+// Script writes a shell script that sets the parameters, a JSON object, and then executes the code. It ends at the
+// first failed command. A parameter is the variable PARAM_NAME, with underscores for characters that no shell accepts.
+// It is also the variable of its own name, if that is valid and not in the environment, so that no parameter changes
+// the meaning of commands. Neither is exported. Values other than texts are JSON.
 func Script(code string, params json.RawMessage, environment []string) ([]byte, error) {
 	fields, err := object(params)
 	if err != nil {
@@ -57,9 +55,8 @@ func Script(code string, params json.RawMessage, environment []string) ([]byte, 
 	return []byte(script.String()), nil
 }
 
-// ScriptFile writes a script to a file of the name that only its owner can read, in a
-// folder of its own below dir, and returns its path and a function that removes both.
-// An empty dir is the folder for temporary files.
+// ScriptFile writes a script to a file that only its owner can read, in a new folder below dir, and returns its path
+// and a function that removes both. An empty dir is the folder for temporary files.
 func ScriptFile(dir, name string, content []byte) (path string, remove func(), err error) {
 	folder, err := os.MkdirTemp(dir, "attune-inline-*") // made with mode 0700
 	if err != nil {

@@ -7,28 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// Capture keeps the first bytes written to it and forgets the rest. It may be
-// written to by several goroutines and never fails, so a talkative action goes
-// on undisturbed.
+// Capture keeps the first bytes written to it and drops the rest. Write never fails, so that the action continues. It
+// is safe for concurrent use.
 type Capture struct {
 	mu        sync.Mutex
 	kept      []byte // guarded by mu
 	limit     int64
-	controls  int64 // how many more control characters fit; guarded by mu
+	controls  int64 // remaining room for control characters; guarded by mu
 	truncated bool  // guarded by mu
 }
 
 // NewCapture returns a Capture of at most limit bytes.
 func NewCapture(limit int64) *Capture { return NewCaptureWithin(limit, math.MaxInt64) }
 
-// NewCaptureWithin returns a Capture of at most limit bytes, and of no more control
-// characters than fit into that many bytes of JSON, in which they take six times their
-// size. No format of results has such characters.
+// NewCaptureWithin returns a Capture of at most limit bytes, and of at most encoded bytes of control characters as
+// JSON, in which they take six times their size. No format of results has such characters.
 func NewCaptureWithin(limit, encoded int64) *Capture {
 	return &Capture{limit: limit, controls: encoded / escapeSize}
 }
 
-// Write keeps what still fits and reports everything as written.
+// Write keeps the bytes that fit and reports all as written.
 func (c *Capture) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,12 +37,12 @@ func (c *Capture) Write(p []byte) (int, error) {
 	}
 	c.kept = append(c.kept, p[:fits]...)
 	if c.truncated {
-		c.limit = 0 // nothing follows what was forgotten
+		c.limit = 0 // keep nothing after the first dropped byte
 	}
 	return len(p), nil
 }
 
-// fitting returns how many of the bytes fit.
+// fitting counts the bytes before the first control character without room.
 func (c *Capture) fitting(p []byte) int {
 	for i, b := range p {
 		if b >= ' ' || b == '\n' || b == '\r' || b == '\t' {
@@ -58,15 +56,14 @@ func (c *Capture) fitting(p []byte) int {
 	return len(p)
 }
 
-// Len is how many bytes were kept.
+// Len is the number of kept bytes.
 func (c *Capture) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.kept)
 }
 
-// Bytes returns what was kept, which must not be changed. A character that the limit cut
-// in two is left out.
+// Bytes returns the kept bytes, which must not be changed, without a character that the limit has cut.
 func (c *Capture) Bytes() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,15 +74,14 @@ func (c *Capture) Bytes() []byte {
 	return slices.Clip(kept)
 }
 
-// Truncated reports whether something was forgotten.
+// Truncated reports whether bytes were dropped.
 func (c *Capture) Truncated() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.truncated
 }
 
-// partialRune returns how many bytes at the end begin a character without
-// ending it.
+// partialRune counts the bytes of an incomplete character at the end.
 func partialRune(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {

@@ -5,12 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// escapeSize is how long a character is in JSON that is written as \u0001.
+// escapeSize is the length of an escape like \u0001.
 const escapeSize = 6
 
-// Fit returns the longest beginning of a text that has at most this many bytes in JSON,
-// without its quotes, and how many it has. The encoder leaves characters of HTML as they
-// are.
+// Fit returns the longest prefix of a text with at most so many bytes in JSON, without quotes and escapes for HTML, and
+// the size of the prefix.
 func Fit(text string, bytes int64) (fitting string, size int64) {
 	for i, r := range text {
 		next := runeSize(r)
@@ -36,7 +35,7 @@ func runeSize(r rune) int64 {
 func Quote(out *strings.Builder, text string) {
 	const hex = "0123456789abcdef"
 	out.WriteByte('"')
-	from := 0 // where the part begins that needs no escape and is not written yet
+	from := 0 // the beginning of the unwritten part without escapes
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
 			if c >= ' ' && c != '"' && c != '\\' {

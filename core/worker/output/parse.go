@@ -18,10 +18,9 @@ const (
 	FormatJSONL = "jsonl"
 )
 
-// Parse reads standard output in the action's output format. Text has no data
-// and gives nil, as does output that is empty or only white space. Of json the last
-// line counts if the whole is none, so that a script may log before it. Those lines of
-// jsonl that are JSON become an array.
+// Parse reads standard output in the action's output format. Text and blank output have no data and give nil. In the
+// format json the last line counts if the whole is no JSON, so that a script may log before it. In the format jsonl the
+// lines that are JSON become an array.
 func Parse(format string, stdout []byte) (json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(stdout)
 	if len(trimmed) == 0 {
@@ -52,7 +51,7 @@ func Parse(format string, stdout []byte) (json.RawMessage, error) {
 	return encode(value)
 }
 
-// decodeJSON reads exactly one value and keeps numbers as they are written.
+// decodeJSON reads exactly one value and keeps every digit of its numbers.
 func decodeJSON(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()

@@ -12,14 +12,13 @@ import (
 	"github.com/attune-go/attune/core/bounds"
 )
 
-// Text returns the bytes as a string that a database can store: what is no
-// UTF-8 and every U+0000 becomes U+FFFD.
+// Text returns the bytes as a string that the database accepts: bytes that are no UTF-8, and U+0000, become U+FFFD.
 func Text(raw []byte) string {
 	text := strings.ToValidUTF8(string(raw), "\uFFFD")
 	return strings.ReplaceAll(text, "\x00", "\uFFFD")
 }
 
-// Value encodes what a Go function returned. Nil gives nil.
+// Value encodes the return value of a Go function. Nil gives nil.
 func Value(value any) (json.RawMessage, error) {
 	if value == nil {
 		return nil, nil
@@ -41,11 +40,11 @@ func Value(value any) (json.RawMessage, error) {
 	return encode(decoded)
 }
 
-// name is how the path to a part of a result begins.
+// name begins the path to a part of a result.
 const name = "result"
 
-// encode cleans a decoded value and writes it as compact JSON. A value that is too large
-// or nested too deeply is an error that names the part.
+// encode cleans a decoded value and writes it as compact JSON. A too large or too deeply nested value is an error with
+// the path of the part.
 func encode(value any) (json.RawMessage, error) {
 	raw, err := json.Marshal(cleaned(value, 0))
 	if err == nil {
@@ -57,8 +56,8 @@ func encode(value any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// cleaned returns the value with everything replaced that jsonb refuses. It goes one level
-// deeper than a result may be nested.
+// cleaned replaces all values that jsonb refuses. It goes one level deeper than the allowed nesting, so that
+// bounds.JSON finds the excess.
 func cleaned(value any, depth int) any {
 	if depth > bounds.Depth+1 {
 		return nil
@@ -97,7 +96,7 @@ func cleaned(value any, depth int) any {
 	return value
 }
 
-// number keeps a number that jsonb can hold and turns any other into a string.
+// number keeps a number that jsonb accepts, and converts any other to a string.
 func number(n json.Number) any {
 	text := n.String()
 	if len(text) > bounds.Digits {

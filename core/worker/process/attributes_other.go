@@ -13,8 +13,7 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// Shield keeps processes of the same user out of this process. It fails on this
-// platform.
+// Shield fails on this platform.
 func Shield() error {
 	return fmt.Errorf("protect the memory of this process: %w", errors.ErrUnsupported)
 }

@@ -1,18 +1,12 @@
-// Package process runs one child process to its end and leaves nothing of it
-// behind.
+// Package process runs one child process to its end, with all its descendants.
 //
-// The child gets a process group of its own. When the context ends, the whole
-// group is asked to stop (SIGTERM) and, after the grace period, killed
-// (SIGKILL). When the child ends by itself, what it left running in its group
-// is killed too: a background process would otherwise outlive the execution
-// that started it and hold its output open. On Linux the child also dies with
-// the process that runs it, and with a Guard its group does on each platform.
-// A descendant that moves itself into another session escapes; that is the one
-// thing not promised.
+// The child gets its own process group. When the context ends, the group gets SIGTERM and, after the grace period,
+// SIGKILL. When the child ends by itself, the rest of its group is killed: background processes would outlive the
+// execution and hold its output open. On Linux the child also dies with this process; with a Guard its group does on
+// each platform. Only a descendant that moves itself into another session escapes.
 //
-// A child may run as another user and within limits, which hold before it begins.
-// Shield keeps children of the same user out of this process.
+// A child may run as another user and within limits, which hold before it begins. Shield protects this process from
+// children of the same user.
 //
-// Run fails only when the child could not be started. How it ended otherwise
-// is in the Outcome.
+// Run fails only if the child cannot be started. The Outcome has every other end.
 package process

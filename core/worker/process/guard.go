@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// guardScript keeps the groups that it reads and kills them when its input ends, which
-// the kernel sees to when the process at the other end is killed.
+// guardScript collects groups and kills them when its input ends. The kernel ends the input when the writing process
+// dies.
 const guardScript = `groups=" "
 while read -r act group; do
 	case $act in
@@ -21,11 +21,10 @@ done
 for group in $groups; do kill -9 "-$group" 2>/dev/null; done
 exit 0`
 
-// Guard kills the groups of children that are running when this process dies, however
-// it dies. It is a shell in a group of its own, with the rights of this process and an
-// empty environment. One that was killed is replaced with the next child; until then
-// children are not guarded. The zero value is ready for use, and a nil Guard does
-// nothing. It is safe for concurrent use.
+// Guard kills the groups of running children when this process dies, even by SIGKILL. It is a shell in a group of its
+// own, with the rights of this process and an empty environment. A killed shell is replaced with the next child; until
+// then children are not guarded. The zero value is ready for use, and a nil Guard does nothing. It is safe for
+// concurrent use.
 type Guard struct {
 	mu     sync.Mutex
 	groups map[int]bool // guarded by mu
@@ -37,8 +36,8 @@ type Guard struct {
 // guardTimeout bounds the wait for a guard that does not read.
 const guardTimeout = time.Second
 
-// ready starts the shell if none runs, so that nothing is left to do between the start
-// of a child and watch: a child whose parent dies in that moment is not guarded.
+// ready starts the shell if none runs, so that watch follows the start of a child at once: a child whose parent dies in
+// between is not guarded.
 func (g *Guard) ready() error {
 	if g == nil {
 		return nil
@@ -51,8 +50,7 @@ func (g *Guard) ready() error {
 	return g.restart()
 }
 
-// watch has the group killed when this process dies. It fails if no guard can be
-// started.
+// watch guards a group. It fails if no guard can be started.
 func (g *Guard) watch(group int) error {
 	if g == nil {
 		return nil
@@ -69,7 +67,7 @@ func (g *Guard) watch(group int) error {
 	return g.restart()
 }
 
-// forget is the opposite of watch. It must come before the number can be reused.
+// forget is the opposite of watch. It must come before the kernel can reuse the number.
 func (g *Guard) forget(group int) {
 	if g == nil {
 		return
@@ -96,8 +94,7 @@ func (g *Guard) send(act string, group int) error {
 	return err
 }
 
-// restart replaces the guard. The old one is killed before its input ends: it would
-// take the groups for abandoned.
+// restart replaces the shell. The old one is killed before its input ends, or it would kill the groups.
 func (g *Guard) restart() error {
 	if g.shell != nil {
 		_ = g.shell.Process.Kill()

@@ -7,23 +7,20 @@ import (
 	"time"
 )
 
-// Limits bound a child and each of its descendants. Zero leaves a limit as it is for
-// this process.
+// Limits bound a child and each of its descendants. Zero inherits the limit of this process.
 type Limits struct {
-	// CPU is the processor time of one process, in whole seconds. It is killed beyond.
+	// CPU is the processor time of one process, in whole seconds. A process that exceeds it is killed.
 	CPU time.Duration
 	// Memory is the private memory that one process may write to, in bytes.
 	Memory int64
-	// OpenFiles is how many files one process may have open.
+	// OpenFiles bounds the open files of one process.
 	OpenFiles int64
-	// Processes is how many processes and threads the child's user may have in all.
-	// It does not bind root.
+	// Processes bounds all processes and threads of the child's user, except root.
 	Processes int64
 }
 
-// commands set the limits in a shell, whose process the child then takes over. So they
-// hold before the child has begun, on each platform. Shells disagree on the option for
-// processes.
+// commands set the limits in a shell, which the child then replaces. So they hold before the child begins, on each
+// platform. Shells have different options for processes.
 func (l Limits) commands() string {
 	var script strings.Builder
 	for _, one := range []struct {
@@ -47,7 +44,7 @@ func (l Limits) commands() string {
 	return script.String()
 }
 
-// within is a value that this process may set: none can be above what it was given.
+// within bounds a limit by the hard limit of this process.
 func within(resource int, value int64) int64 {
 	var have syscall.Rlimit
 	if syscall.Getrlimit(resource, &have) != nil || have.Max >= uint64(value) {
@@ -56,7 +53,7 @@ func within(resource int, value int64) int64 {
 	return int64(have.Max)
 }
 
-// wrap is a command that sets the limits and becomes the program, nil without limits.
+// wrap returns a command that sets the limits and executes the program, nil without limits.
 func (l Limits) wrap(program string, args []string) []string {
 	commands := l.commands()
 	if commands == "" {

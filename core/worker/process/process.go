@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +16,11 @@ import (
 // GraceDefault is the time between SIGTERM and SIGKILL.
 const GraceDefault = 5 * time.Second
 
-// drainLimit bounds the wait for the rest of the output after the group was
-// killed. Only a descendant that left the group can hold the output longer.
+// drainLimit bounds the wait for output after the group was killed. Only a descendant outside the group can hold the
+// output open longer.
 const drainLimit = 2 * time.Second
 
-// Command says what to run.
+// Command configures a child.
 type Command struct {
 	// Args are the program and its arguments. Required.
 	Args []string
@@ -29,31 +30,29 @@ type Command struct {
 	Env []string
 	// Grace is the time between SIGTERM and SIGKILL. GraceDefault if zero.
 	Grace time.Duration
-	// Guard kills the child's group if this process dies. Nil leaves what the child has
-	// started running then; on Linux the child itself dies in any case.
+	// Guard kills the child's group if this process dies. With nil the descendants of the child continue then; on Linux
+	// the child itself dies in any case.
 	Guard *Guard
 	// Limits bound the child.
 	Limits Limits
 	// Stderr receives standard error; nil discards it.
 	Stderr io.Writer
-	// Stdin is what the child reads; nil is an empty input.
+	// Stdin is the input of the child; nil is an empty input.
 	Stdin io.Reader
 	// Stdout receives standard output; nil discards it.
 	Stdout io.Writer
-	// User is the user of the child; the user of this process if nil. Another one
-	// needs root, or the capabilities to change the user and to signal it.
+	// User is the user of the child; that of this process if nil. Another one needs root, or the capabilities to change
+	// the user and to signal its processes.
 	User *User
 }
 
-// Outcome is how the child ended.
+// Outcome is the end of a child.
 type Outcome struct {
-	// ExitCode is the child's own, or 128 plus the signal that ended it, as
-	// shells report it.
+	// ExitCode is that of the child, or 128 plus the number of the signal that ended it.
 	ExitCode int
 	// Signal is the signal that ended the child, zero if it exited.
 	Signal syscall.Signal
-	// Interrupted is the cause of the context's end if that end came before the
-	// child's.
+	// Interrupted is the cause of the context's end, if the context ended before the child.
 	Interrupted error
 	// Killed says that the grace period passed and SIGKILL was sent.
 	Killed bool
@@ -96,18 +95,13 @@ func Run(ctx context.Context, command Command) (Outcome, error) {
 		state, _ := cmd.Process.Wait() // fails only if already waited for
 		exited <- state
 	}()
-	grace := command.Grace
-	if grace <= 0 {
-		grace = GraceDefault
-	}
-	state, outcome := supervise(ctx, cmd.Process.Pid, grace, exited)
+	state, outcome := supervise(ctx, cmd.Process.Pid, cmp.Or(command.Grace, GraceDefault), exited)
 	signalGroup(cmd.Process.Pid, syscall.SIGKILL)
 	streams.finish()
 	outcome.ExitCode, outcome.Signal = exitOf(state)
 	return outcome, nil
 }
 
-// prepare makes the child, which was not started yet.
 func (c Command) prepare() (*exec.Cmd, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...) //nolint:noctx // the group is signalled, not only the child
 	if cmd.Err != nil {
@@ -122,15 +116,15 @@ func (c Command) prepare() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Check starts the command and fails unless this process may signal it and it exits
-// with 0. It is for commands that end by themselves, once their input ends.
+// Check starts the command and fails unless this process may signal it and it exits with 0. The command must end when
+// its input ends.
 func (c Command) Check() error {
 	cmd, err := c.prepare()
 	if err != nil {
 		return err
 	}
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var printed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &printed, &printed
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -141,7 +135,7 @@ func (c Command) Check() error {
 	signalled := syscall.Kill(-cmd.Process.Pid, 0)
 	_ = input.Close()
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(said.Bytes()))
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(printed.Bytes()))
 	}
 	if signalled != nil {
 		return fmt.Errorf("signal a process of another user: %w", signalled)
@@ -149,8 +143,7 @@ func (c Command) Check() error {
 	return nil
 }
 
-// supervise waits for the child and passes the end of the context on to its
-// group, first as a request, then as force.
+// supervise waits for the child. When the context ends, it stops and then kills its group.
 func supervise(ctx context.Context, pid int, grace time.Duration,
 	exited <-chan *os.ProcessState) (*os.ProcessState, Outcome) {
 	select {
@@ -176,7 +169,7 @@ func supervise(ctx context.Context, pid int, grace time.Duration,
 // another group: the kernel does not reuse it while one member lives. Without members the signal
 // has no target, unless all process numbers were used up since the child ended.
 func signalGroup(pid int, signal syscall.Signal) {
-	_ = syscall.Kill(-pid, signal) // an empty group is what we want
+	_ = syscall.Kill(-pid, signal) // an error means an empty group
 }
 
 func exitOf(state *os.ProcessState) (int, syscall.Signal) {

@@ -153,7 +153,7 @@ func TestLimits(t *testing.T) {
 	t.Run("Processes", func(t *testing.T) {
 		t.Parallel()
 		user := needsRoot(t)
-		user.UID = 64999 // nobody else's processes count
+		user.UID = 64999 // has no other processes
 		outcome, out := run(t, "for i in 1 2 3 4 5 6 7 8; do sleep 5 & done", process.Limits{Processes: 4}, user)
 		require.NotZero(t, outcome.ExitCode, out)
 		require.Contains(t, strings.ToLower(out), "fork")

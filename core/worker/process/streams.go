@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// streams copies between the child's pipes and the caller's readers and
-// writers. It is done by hand, not by os/exec, because the group must be killed
-// between the child's end and the end of its output.
+// streams copies between the child's pipes and the caller's readers and writers. os/exec cannot do this, because the
+// group must be killed between the end of the child and the end of its output.
 type streams struct {
 	ours, theirs []*os.File
 	copies       []func()
 	wg           sync.WaitGroup
 }
 
-// attach makes the pipes of a command that was not started yet.
+// attach makes the pipes of an unstarted command.
 func attach(cmd *exec.Cmd, command Command) (*streams, error) {
 	s := &streams{}
 	err := errors.Join(
@@ -67,7 +66,7 @@ func (s *streams) output(target *io.Writer, to io.Writer) error {
 	return nil
 }
 
-// started gives the child's ends away and begins to copy.
+// started closes the child's ends in this process and begins to copy.
 func (s *streams) started() {
 	closeAll(s.theirs)
 	for _, run := range s.copies {
@@ -75,7 +74,7 @@ func (s *streams) started() {
 	}
 }
 
-// finish waits for the rest of the output, but not for ever.
+// finish waits for the rest of the output, up to drainLimit.
 func (s *streams) finish() {
 	timer := time.AfterFunc(drainLimit, func() { closeAll(s.ours) })
 	// The input side ends at once: it has no reader any more.

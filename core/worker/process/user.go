@@ -17,8 +17,7 @@ type User struct {
 	Groups   []uint32
 }
 
-// LookUpUser reads USER or USER:GROUP, names or numbers. Without a group the user has
-// its own groups, with one only that.
+// LookUpUser reads USER or USER:GROUP, names or numbers. A given group replaces all groups of the user.
 func LookUpUser(text string) (User, error) {
 	name, group, only := strings.Cut(text, ":")
 	found, err := user.Lookup(name)
@@ -52,7 +51,7 @@ func LookUpUser(text string) (User, error) {
 	return u, nil
 }
 
-// userOfNumbers is a user that this machine has no name for.
+// userOfNumbers is a user without a name on this machine.
 func userOfNumbers(name, group string) (User, error) {
 	uid, err := number(name)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package setup makes the settings of a worker of the configuration of the installation and of what is found on
-// this machine.
+// Package setup makes the settings of a worker from the configuration and the programs of this machine.
 package setup
 
 import (
@@ -17,12 +16,12 @@ import (
 	"github.com/attune-go/attune/core/worker/process"
 )
 
-// Config makes the settings of a worker. It fails only where the current folder is unknown.
+// Config makes the settings of a worker. It fails only if the current folder is unknown.
 func Config(cfg *config.Config, version string) (worker.Config, error) {
 	c := cfg.Worker
 	taints := make([]worker.Taint, len(c.Taints))
 	for i, taint := range c.Taints {
-		taints[i] = worker.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
+		taints[i] = worker.Taint(taint)
 	}
 	packs, err := absolute(cmp.Or(c.PacksDir, cfg.PacksBaseDir))
 	if err != nil {
@@ -67,8 +66,8 @@ func Config(cfg *config.Config, version string) (worker.Config, error) {
 	}, nil
 }
 
-// HealthURL is where others find the worker's health endpoint: a listener on all
-// addresses is found by the host's name.
+// HealthURL is the address of the worker's health endpoint for others, with the host's name for a listener on all
+// addresses.
 func HealthURL(listens, host string) string {
 	at, port, err := net.SplitHostPort(listens)
 	if err != nil {
@@ -83,7 +82,7 @@ func HealthURL(listens, host string) string {
 	return "http://" + net.JoinHostPort(at, port) + "/healthz"
 }
 
-// absolute is the whole name of a folder, since processes run elsewhere.
+// absolute makes a path independent of the current folder, since processes run in others.
 func absolute(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
@@ -95,7 +94,7 @@ func absolute(dir string) (string, error) {
 	return path, nil
 }
 
-// apiURL is where actions find the API.
+// apiURL is the address of the API for actions.
 func apiURL(server config.Server) string {
 	if url := os.Getenv("ATTUNE_API_URL"); url != "" {
 		return url
@@ -103,8 +102,7 @@ func apiURL(server config.Server) string {
 	return "http://" + net.JoinHostPort(server.Host, strconv.Itoa(server.Port))
 }
 
-// foundInterpreters are the interpreters of this machine, for a worker with packs to run
-// whose configuration names none.
+// foundInterpreters are the interpreters of this machine, for a worker with packs whose configuration names none.
 func foundInterpreters(c config.Worker, packs string) map[string][]string {
 	if len(c.Interpreters) > 0 || len(c.Runtimes) > 0 || packs == "" {
 		return nil

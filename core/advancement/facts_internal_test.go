@@ -12,8 +12,8 @@ import (
 // that asks for what it was given would ask for ever.
 func TestADecisionThatAsksForNothingNewIsFound(t *testing.T) {
 	t.Parallel()
-	c := &course{results: map[string]workflow.Result{}, children: map[workflow.Child]any{}}
-	given := c.nothing()
+	c := &advance{results: map[string]workflow.Result{}, children: map[workflow.Child]any{}}
+	given := answers{advance: c, items: map[string]int{}}
 	lacks := func(need workflow.NeedError) bool { return given.lacks(&need) }
 	first, second := workflow.Child{Task: "a"}, workflow.Child{Task: "a", Index: 1}
 	for range 2000 {

@@ -12,9 +12,9 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// findMade removes children from the plan that another engine created before they were due. It
+// findExisting removes children from the plan that another engine created before they were due. It
 // requests the waiting ones; the next batch reads the ended ones.
-func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error {
+func (s *Step) findExisting(ctx context.Context, q *store.Queries, c *advance) error {
 	if c.plan == nil {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error 
 	}
 	rows, err := q.ReadMadeTasks(ctx, tasks, indexes, c.id)
 	if err != nil {
-		return fmt.Errorf("look for %d children of workflow %d: %w", len(tasks), c.id, err)
+		return fmt.Errorf("find %d children of workflow %d: %w", len(tasks), c.id, err)
 	}
 	made := map[workflow.Child]bool{}
 	again := Order{Workflow: c.id}
@@ -38,10 +38,9 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error 
 		made[workflow.Child{Task: row.TaskName, Index: int(row.TaskIndex)}] = true
 		switch {
 		case row.Status == statusRequested:
-			c.made = append(c.made, admission.Head{
+			c.existing = append(c.existing, admission.Head{
 				ExecutionID: row.Execution, ActionID: row.Action, ActionRef: row.ActionRef, Parent: row.Parent,
-				Enforcement: row.Enforcement,
-				Config:      row.Config,
+				Enforcement: row.Enforcement, Config: row.Config,
 			})
 		case row.Status.Terminal():
 			again.Children = append(again.Children, row.Execution)
@@ -54,9 +53,9 @@ func (s *Step) findMade(ctx context.Context, q *store.Queries, c *course) error 
 	return nil
 }
 
-// requestMade requests the children of another engine when they are due.
-func (c *course) requestMade(batch *scheduler.Batch) {
-	for _, head := range c.made {
+// requestExisting requests the children of another engine when they are due.
+func (c *advance) requestExisting(batch *scheduler.Batch) {
+	for _, head := range c.existing {
 		// database rows always encode
 		if m, err := admission.NudgeMessage(head, batch.Now(), batch.Source()); err == nil {
 			batch.Send(m)

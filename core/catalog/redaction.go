@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"regexp"
 
 	"github.com/attune-go/attune/core/pack"
@@ -12,9 +11,9 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// veil says which parts of a column are secret: all that a schema before or after the application
-// marks. A value does not become public because the same application removes its mark.
-type veil struct {
+// redaction has the secret parts of a column: all that a schema before or after the application marks. A value does not
+// become public because the same application removes its mark.
+type redaction struct {
 	schemas []*schema.Schema
 	// unknown says that a schema is unreadable or missing, so that every part may be secret.
 	unknown bool
@@ -22,19 +21,19 @@ type veil struct {
 	templates bool
 }
 
-// veils are those of columns, by name.
-type veils map[string]*veil
+// redactions are those of columns, by name.
+type redactions map[string]*redaction
 
-// veilsOf returns the secret parts of an item.
-func (w *writer) veilsOf(item *pack.Item, was, wanted map[string]any) veils {
+// redactionsOf returns the secret parts of an item.
+func (w *writer) redactionsOf(item *pack.Item, was, wanted map[string]any) redactions {
 	switch item.Kind {
 	case pack.KindPack:
-		config := &veil{}
+		config := &redaction{}
 		config.add(was["conf_schema"])
 		config.add(wanted["conf_schema"])
-		return veils{"config": config}
+		return redactions{"config": config}
 	case pack.KindRule:
-		return veils{
+		return redactions{
 			"action_params":  w.params(pack.KindAction, was["action_ref"], item.Action),
 			"trigger_params": w.params(pack.KindTrigger, was["trigger_ref"], item.Trigger),
 		}
@@ -44,8 +43,8 @@ func (w *writer) veilsOf(item *pack.Item, was, wanted map[string]any) veils {
 }
 
 // params returns the secret parts of parameters for the item named by ref.
-func (w *writer) params(kind pack.Kind, was any, wanted string) *veil {
-	v := &veil{templates: true}
+func (w *writer) params(kind pack.Kind, was any, wanted string) *redaction {
+	v := &redaction{templates: true}
 	refs := []string{wanted}
 	if before, ok := was.(string); ok && before != wanted {
 		refs = append(refs, before)
@@ -62,7 +61,7 @@ func (w *writer) params(kind pack.Kind, was any, wanted string) *veil {
 	return v
 }
 
-func (v *veil) add(column any) {
+func (v *redaction) add(column any) {
 	if column == nil {
 		return
 	}
@@ -83,7 +82,7 @@ func (v *veil) add(column any) {
 var onlyTemplate = regexp.MustCompile(`^\s*\{\{[^{}]*\}\}\s*$`)
 
 // hide replaces secret parts by markers.
-func (v *veil) hide(value any) any {
+func (v *redaction) hide(value any) any {
 	if v == nil || value == nil {
 		return value
 	}
@@ -103,54 +102,27 @@ func (v *veil) hide(value any) any {
 	return value
 }
 
-// readFormer reads the former targets of rules' parameters, where the files name others now.
+// readFormer reads the former actions and triggers of rules for which the files name others now.
 func (w *world) readFormer(ctx context.Context, q *store.Queries) error {
 	w.former = map[pack.Kind]map[string]any{pack.KindAction: {}, pack.KindTrigger: {}}
-	actions, triggers := w.formerRefs(pack.KindAction, "action_ref"), w.formerRefs(pack.KindTrigger, "trigger_ref")
-	if len(actions) > 0 {
-		rows, err := q.CatalogActionRows(ctx, actions)
-		if err != nil {
-			return fmt.Errorf("read %d actions of rules: %w", len(actions), err)
-		}
-		for _, r := range rows {
-			if err := w.putFormer(pack.KindAction, r.Ref, r.Doc); err != nil {
-				return err
+	former := &world{rows: map[pack.Kind]map[string]row{}}
+	for kind, column := range map[pack.Kind]string{pack.KindAction: "action_ref", pack.KindTrigger: "trigger_ref"} {
+		var refs []string
+		for _, rule := range w.rows[pack.KindRule] {
+			ref, _ := rule.doc[column].(string)
+			if _, read := w.rows[kind][ref]; ref != "" && !read {
+				refs = append(refs, ref)
 			}
 		}
-	}
-	if len(triggers) > 0 {
-		rows, err := q.CatalogTriggers(ctx, triggers)
-		if err != nil {
-			return fmt.Errorf("read %d triggers of rules: %w", len(triggers), err)
+		if len(refs) == 0 {
+			continue
 		}
-		for _, r := range rows {
-			if err := w.putFormer(pack.KindTrigger, r.Ref, r.Doc); err != nil {
-				return err
-			}
+		if err := former.read(ctx, q, kind, refs); err != nil {
+			return err
+		}
+		for ref, r := range former.rows[kind] {
+			w.former[kind][ref] = r.doc["param_schema"]
 		}
 	}
-	return nil
-}
-
-// formerRefs are the unread refs of rules in a column.
-func (w *world) formerRefs(kind pack.Kind, column string) []string {
-	var refs []string
-	for _, rule := range w.rows[pack.KindRule] {
-		ref, _ := rule.doc[column].(string)
-		if _, read := w.rows[kind][ref]; ref != "" && !read {
-			refs = append(refs, ref)
-		}
-	}
-	return refs
-}
-
-func (w *world) putFormer(kind pack.Kind, ref string, doc []byte) error {
-	var columns struct {
-		ParamSchema any `json:"param_schema"`
-	}
-	if err := json.Unmarshal(doc, &columns); err != nil {
-		return fmt.Errorf("read the %s %s: %w", kind, ref, err)
-	}
-	w.former[kind][ref] = columns.ParamSchema
 	return nil
 }

@@ -10,11 +10,9 @@ import (
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/workflow"
 )
@@ -24,13 +22,13 @@ const (
 	statusRunning   = attune.StatusRunning
 )
 
-// course is the advance of one workflow in one batch.
-type course struct {
+// advance is the advance of one workflow in one batch.
+type advance struct {
 	id        int64         // of the workflow
 	execution int64         // of its parent
 	version   int64         // the version that was read
-	closed    bool          // it ended in an unknown way: its late children are settled, nothing else
-	late      attune.Status // how it ended: its late children are counted; empty if it has not ended
+	closed    bool          // it ended with an unreadable state: only its late children are settled
+	late      attune.Status // its final status: its late children are counted; empty if it has not ended
 	begun     *beginning
 	seen      *scheduler.SeenWorkflow // its row, to be locked; nil if it begins or has ended
 	parent    parent
@@ -56,7 +54,7 @@ type course struct {
 	read     int64 // bytes of results
 
 	newExecutions []*scheduler.NewExecution
-	made          []admission.Head // existing children to request
+	existing      []admission.Head // existing children to request
 	repeats       []repeat
 	reopen        []int64 // settled tasks to wait for again
 	settle        []settled
@@ -82,17 +80,14 @@ type beginning struct {
 // settled is a processed task: its transitions have fired.
 type settled struct{ task, execution int64 }
 
-// repeat is a child to be repeated.
 type repeat struct {
 	execution int64
 	reason    retrypolicy.Reason
 	delay     time.Duration
 }
 
-var errAsksAgain = errors.New("the decision asks for what it was given")
-
 // decide evaluates the definition, and fetches the facts that it requests.
-func (s *Step) decide(ctx context.Context, plan *scheduler.Plan, c *course) error {
+func (s *Step) decide(ctx context.Context, plan *scheduler.Plan, c *advance) error {
 	c.results, c.children, c.items = map[string]workflow.Result{}, map[workflow.Child]any{}, map[string]workflow.Slice{}
 	if c.broken != "" {
 		c.giveUp(c.broken)
@@ -110,39 +105,32 @@ func (s *Step) decide(ctx context.Context, plan *scheduler.Plan, c *course) erro
 	return s.outcome(ctx, plan, c)
 }
 
-// decide makes one decision.
-func (c *course) decide(ctx context.Context, q *store.Queries) error {
-	facts := workflow.Facts{
-		Parameters: traced(c.source.parameters(c.config), secret.OfConfig, c.execution),
-		Execution:  c.execution, Begun: c.created, Now: c.now, Allowed: c.allowed,
-		Results: c.results, Items: c.items, Children: c.children,
+func (c *advance) decide(ctx context.Context, q *store.Queries) error {
+	var decided *workflow.Plan
+	var failure error // of the definition
+	err := c.withFacts(ctx, q, func(facts workflow.Facts) (err error) {
+		decided, err = c.evaluate(facts)
+		if _, missing := errors.AsType[*workflow.NeedError](err); missing {
+			return err
+		}
+		failure = err
+		return nil
+	})
+	switch {
+	case errors.Is(err, errTooMuch):
+		c.giveUp(err.Error())
+	case err != nil:
+		return fmt.Errorf("advance workflow %d: %w", c.id, err)
+	case failure != nil:
+		c.giveUp(failure.Error())
+	default:
+		c.plan = decided
 	}
-	for given := c.nothing(); ; {
-		decided, err := c.ask(facts)
-		var need *workflow.NeedError
-		switch {
-		case err == nil:
-			c.plan = decided
-			return nil
-		case !errors.As(err, &need):
-			c.giveUp(err.Error())
-			return nil
-		case !given.lacks(need):
-			return fmt.Errorf("advance workflow %d: %w: %w", c.id, errAsksAgain, need)
-		}
-		err = c.fetch(ctx, q, need)
-		if errors.Is(err, errTooMuch) {
-			c.giveUp(err.Error())
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("advance workflow %d: %w", c.id, err)
-		}
-	}
+	return nil
 }
 
-// ask evaluates the definition. A panic ends this workflow and no other.
-func (c *course) ask(facts workflow.Facts) (decided *workflow.Plan, err error) {
+// evaluate calls the definition. A panic ends this workflow and no other.
+func (c *advance) evaluate(facts workflow.Facts) (decided *workflow.Plan, err error) {
 	defer func() {
 		if defect := recover(); defect != nil {
 			err = fmt.Errorf("a defect of the engine: %v\n%s", defect, debug.Stack())
@@ -152,7 +140,7 @@ func (c *course) ask(facts workflow.Facts) (decided *workflow.Plan, err error) {
 }
 
 // giveUp ends a workflow whose decision fails.
-func (c *course) giveUp(why string) {
+func (c *advance) giveUp(why string) {
 	state := &workflow.State{Variables: map[string]any{}, Tasks: map[string]*workflow.TaskState{}}
 	if c.before != nil {
 		*state = *c.before
@@ -171,24 +159,8 @@ func (c *course) giveUp(why string) {
 	}
 }
 
-// traced are values in which every secret records its origin.
-func traced(values map[string]any, entity string, id int64) map[string]any {
-	all, ok := secret.Trace(expr.Value(values), entity, id).(map[string]any)
-	if !ok {
-		return map[string]any{}
-	}
-	return all
-}
-
-// need requests the lock of the workflow.
-func (c *course) need(plan *scheduler.Plan) {
-	if c.seen != nil {
-		plan.NeedWorkflow(*c.seen)
-	}
-}
-
-// happen adds events other than the ends of children.
-func (c *course) happen(kinds ...workflow.HappeningKind) {
+// happen adds happenings other than the ends of children.
+func (c *advance) happen(kinds ...workflow.HappeningKind) {
 	for _, kind := range kinds {
 		c.happened = append(c.happened, workflow.Happening{Kind: kind})
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// event is one event of a batch.
 type event struct {
 	row      store.ReadEventsRow
 	event    rule.Event
@@ -30,14 +29,14 @@ func newEvent(row store.ReadEventsRow) *event {
 
 // candidate is one rule, read once a batch.
 type candidate struct {
-	row        store.FindRulesRow
-	conditions *rule.Conditions // nil if unreadable
-	params     *rule.Params
-	unreadable error // why its conditions are unreadable
-	unfillable error // why its parameters are invalid
-	unsure     int   // number of events for which its expression failed
-	wrong      int   // number of events for which it fired and failed
-	why        error // the last reason of either
+	row          store.FindRulesRow
+	conditions   *rule.Conditions // nil if unreadable
+	params       *rule.Params
+	unreadable   error // why its conditions are unreadable
+	unfillable   error // why its parameters are invalid
+	failedEvents int   // number of events for which its expression failed
+	failedFires  int   // number of events for which it fired and failed
+	why          error // the last reason of either
 }
 
 // fire is a rule that an event fires.
@@ -108,7 +107,7 @@ func (b *batch) find(ctx context.Context) (rules, error) {
 	if err != nil {
 		return rules{}, fmt.Errorf("find the rules of %d triggers: %w", len(triggers), err)
 	}
-	found := rules{map[int64]*candidate{}, map[string]*candidate{}, map[string][]*candidate{}}
+	found := rules{byID: map[int64]*candidate{}, byRef: map[string]*candidate{}, byTrigger: map[string][]*candidate{}}
 	for _, row := range rows {
 		c := newCandidate(row)
 		b.rules = append(b.rules, c)
@@ -118,8 +117,7 @@ func (b *batch) find(ctx context.Context) (rules, error) {
 	return found, nil
 }
 
-// judge matches every event with its rules.
-func (b *batch) judge(ctx context.Context) error {
+func (b *batch) matchAll(ctx context.Context) error {
 	found, err := b.find(ctx)
 	if err != nil {
 		return err
@@ -127,7 +125,7 @@ func (b *batch) judge(ctx context.Context) error {
 	for _, e := range b.events {
 		for _, c := range found.of(e) {
 			if e.row.BeforeMatching && c.row.Created.After(e.row.Created) {
-				continue // it is newer than the event, which was not matched in time
+				continue // the rule is newer than an event that was not matched in time
 			}
 			e.rules++
 			b.compare(e, c)
@@ -159,7 +157,7 @@ func (b *batch) compare(e *event, c *candidate) {
 		if e.failed++; len(e.failures) < maxFailures {
 			e.failures = append(e.failures, reason(verdict.Err))
 		}
-		c.unsure, c.why = c.unsure+1, verdict.Err
+		c.failedEvents, c.why = c.failedEvents+1, verdict.Err
 	}
 }
 

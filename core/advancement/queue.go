@@ -14,43 +14,43 @@ const (
 	// maxFailures bounds how often a workflow may fail alone, and maxSlow how often it may exceed
 	// the timeout of a batch, before it is ended.
 	maxFailures, maxSlow = 6, 3
-	// hopeless is the pause for a workflow that cannot even be ended.
-	hopeless = 5 * time.Minute
-	// forgetful bounds the remembered failing workflows.
-	forgetful = 10_000
+	// stuckPause is the pause for a workflow that cannot even be ended.
+	stuckPause = 5 * time.Minute
+	// maxFailing bounds the remembered failing workflows.
+	maxFailing = 10_000
 )
 
 // key identifies the subject of an order.
 type key struct{ start, workflow int64 }
 
-func keyOf(order Order) key { return key{order.Start, order.Workflow} }
+func keyOf(order Order) key { return key{start: order.Start, workflow: order.Workflow} }
 
-// line is the queue of waiting orders, each workflow once, in order of arrival. Failing workflows
-// wait for their retry and run alone, so that they delay no others. It is safe for concurrent use.
-type line struct {
-	wake, wakeTroubled chan struct{}
+// queue has the waiting orders, each workflow once, in order of arrival. Failing workflows wait for their retry and run
+// alone, so that they delay no others. It is safe for concurrent use.
+type queue struct {
+	wake, wakeFailing chan struct{}
 
 	mu      sync.Mutex
 	orders  map[key]*Order
 	keys    []key
-	trouble map[key]*trouble
+	failing map[key]*failing
 }
 
-// trouble is the record of a workflow that failed alone.
-type trouble struct {
+// failing is the record of a workflow that failed alone.
+type failing struct {
 	failures, slow, held int
 	broken               string // the reason for ending it
 	stuck                bool   // it could not be ended
 	next                 time.Time
 }
 
-func newLine() *line {
-	return &line{wake: make(chan struct{}, 1), wakeTroubled: make(chan struct{}, 1), orders: map[key]*Order{},
-		trouble: map[key]*trouble{}}
+func newQueue() *queue {
+	return &queue{wake: make(chan struct{}, 1), wakeFailing: make(chan struct{}, 1), orders: map[key]*Order{},
+		failing: map[key]*failing{}}
 }
 
 // add appends an order, or merges it into the one for the same workflow.
-func (l *line) add(order Order) {
+func (l *queue) add(order Order) {
 	l.mu.Lock()
 	k := keyOf(order)
 	if known := l.orders[k]; known != nil {
@@ -60,7 +60,7 @@ func (l *line) add(order Order) {
 		l.keys = append(l.keys, k)
 	}
 	l.mu.Unlock()
-	for _, wake := range []chan struct{}{l.wake, l.wakeTroubled} {
+	for _, wake := range []chan struct{}{l.wake, l.wakeFailing} {
 		select {
 		case wake <- struct{}{}:
 		default:
@@ -68,12 +68,12 @@ func (l *line) add(order Order) {
 	}
 }
 
-// take removes the next orders of workflows that are not failing.
-func (l *line) take() (taken []Order) {
+// dequeue removes the next orders of workflows that are not failing.
+func (l *queue) dequeue() (taken []Order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keys = slices.DeleteFunc(l.keys, func(k key) bool {
-		if len(taken) == maxOrders || l.trouble[k] != nil {
+		if len(taken) == maxOrders || l.failing[k] != nil {
 			return false
 		}
 		taken = append(taken, *l.orders[k])
@@ -83,14 +83,14 @@ func (l *line) take() (taken []Order) {
 	return taken
 }
 
-// takeTroubled removes the next order of a failing workflow that is due. If there is none, again is
+// dequeueFailing removes the next order of a failing workflow that is due. If there is none, again is
 // the delay until the next one.
-func (l *line) takeTroubled(now time.Time) (taken []Order, again time.Duration) {
+func (l *queue) dequeueFailing(now time.Time) (taken []Order, again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	again = time.Hour
 	for i, k := range l.keys {
-		t := l.trouble[k]
+		t := l.failing[k]
 		switch {
 		case t == nil:
 		case t.next.After(now):
@@ -107,28 +107,28 @@ func (l *line) takeTroubled(now time.Time) (taken []Order, again time.Duration) 
 }
 
 // done forgets the failures of advanced workflows.
-func (l *line) done(orders []Order) {
+func (l *queue) done(orders []Order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, order := range orders {
-		delete(l.trouble, keyOf(order))
+		delete(l.failing, keyOf(order))
 	}
 }
 
 // postpone schedules a retry of an order and returns the pause: none for an order to end now,
-// hopeless for one that could not be ended either.
-func (l *line) postpone(order Order, verdict batch.Verdict, cause error, now time.Time) time.Duration {
+// stuckPause for one that could not be ended either.
+func (l *queue) postpone(order Order, verdict batch.Verdict, cause error, now time.Time) time.Duration {
 	l.mu.Lock()
 	k := keyOf(order)
-	t := l.trouble[k]
+	t := l.failing[k]
 	if t == nil {
-		if len(l.trouble) >= forgetful {
-			clear(l.trouble)
+		if len(l.failing) >= maxFailing {
+			clear(l.failing)
 		}
-		t = &trouble{}
-		l.trouble[k] = t
+		t = &failing{}
+		l.failing[k] = t
 	}
-	pause := t.note(verdict, cause)
+	pause := t.record(verdict, cause)
 	t.next = now.Add(pause)
 	l.mu.Unlock()
 	order.Broken = ""
@@ -136,8 +136,8 @@ func (l *line) postpone(order Order, verdict batch.Verdict, cause error, now tim
 	return pause
 }
 
-// note records one more failure and returns the pause.
-func (t *trouble) note(verdict batch.Verdict, cause error) time.Duration {
+// record counts one more failure and returns the pause.
+func (t *failing) record(verdict batch.Verdict, cause error) time.Duration {
 	n := 0
 	switch verdict {
 	case batch.Slow:
@@ -153,7 +153,7 @@ func (t *trouble) note(verdict batch.Verdict, cause error) time.Duration {
 	switch {
 	case t.broken != "":
 		t.stuck = true
-		return hopeless
+		return stuckPause
 	case t.failures > maxFailures || t.slow >= maxSlow:
 		t.broken = cause.Error()
 		return 0
@@ -162,11 +162,11 @@ func (t *trouble) note(verdict batch.Verdict, cause error) time.Duration {
 }
 
 // stuck counts the workflows that can be neither advanced nor ended.
-func (l *line) stuck() int {
+func (l *queue) stuck() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
-	for _, t := range l.trouble {
+	for _, t := range l.failing {
 		if t.stuck {
 			n++
 		}
@@ -175,7 +175,7 @@ func (l *line) stuck() int {
 }
 
 // len is the number of workflows with orders.
-func (l *line) len() int {
+func (l *queue) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.keys)
