@@ -17,7 +17,7 @@ import (
 // What happened to others, each with the test that keeps it from happening
 // here. Incidents that are not below are covered by tests of other names:
 //
-//	solid_queue#456, #476  recovery: TestAnEndedHolderIsFound, TestAnEndedWaiterAndAnUnfilledQueueAreFound;
+//	solid_queue#456, #476  recovery: TestAnEndedHolderIsFound, TestEndedQueuedExecutionsAndUnfilledQueuesAreFound;
 //	                       TestAdmissionFollowsItsRules (erase, giveBack)
 //	prefect#23183          TestL3AReplicaThatKnowsNothingGivesASharedSlotOn, and every promotion of the model
 //	dbos#739, dbos-py#204  TestAdmissionFollowsItsRules: what comes again, from whoever, keeps its place
