@@ -188,7 +188,7 @@ func TestLayersRefuse(t *testing.T) {
 		{"core/engine", module + "core/testkit", true, false},
 		{"core/engine", module + "core/supervise/supervisetest", false, true},
 		{"core/store", module + "core/devstack", false, true},
-		{"core/store/internal/db", module + "core/outbox", false, true},
+		{"core/store/internal/sources", module + "core/outbox", false, true},
 		{"core/scheduler", "github.com/jackc/pgx/v5", false, true},
 		{"core/scheduler", "github.com/jackc/pgx/v5", true, false},
 		{"tui/screen/queues", module + "core/monitor", false, false},
@@ -215,7 +215,7 @@ func TestLayersRefuse(t *testing.T) {
 		require.Equal(t, c.refused, problem != "", "%s importing %s: %s", c.folder, c.imports, problem)
 	}
 	require.Contains(t, unknown("core/newcomer"), "add it to the table")
-	require.Empty(t, unknown("core/store/internal/db"))
+	require.Empty(t, unknown("core/store/internal/sources"))
 }
 
 // judge says why the file may not import the package; empty means it may.

@@ -155,9 +155,9 @@ func lockQueues(ctx context.Context, tx *store.Tx, target Target,
 			_, err = tx.ControlLockQueues(ctx, target.ActionID, []string{""})
 		}
 		if err == nil {
-			maximum, unlimited := target.policyLimit()
+			maximum, limited := target.PolicyLimit()
 			err = tx.ControlEnsureQueue(ctx, store.ControlEnsureQueueParams{
-				GroupKey: target.Group, MaxConcurrent: int32(maximum), Unlimited: unlimited, Action: target.ActionID,
+				GroupKey: target.Group, MaxConcurrent: int32(maximum), Unlimited: !limited, Action: target.ActionID,
 			})
 		}
 	}
@@ -206,9 +206,8 @@ func evaluate(target Target, row store.ControlLockQueuesRow, override Override) 
 		q.Changed = row.LimitOverride != nil
 		if q.Changed {
 			q.After.Override, q.After.Limit = nil, nil
-			if maximum, unlimited := target.policyLimit(); !unlimited {
-				maximum = adapted(maximum, row.AdaptiveLimit)
-				q.After.Limit = &maximum
+			if maximum, limited := target.PolicyLimit(); limited {
+				q.After.Limit = new(adapted(maximum, row.AdaptiveLimit))
 			}
 		}
 	}

@@ -76,7 +76,8 @@ func FindTarget(ctx context.Context, queries *store.Queries, ref, group string) 
 	}
 	if row.Workflow {
 		return Target{}, targetErrorf(ErrNoQueue,
-			"%s is a workflow, and workflows have no queue: pause one with workflow pause, or the queues of the actions of its tasks", ref)
+			"%s is a workflow, and workflows have no queue: pause one with workflow pause, "+
+				"or the queues of the actions of its tasks", ref)
 	}
 	target := Target{
 		ActionID: row.ID, ActionRef: row.Ref,
@@ -143,15 +144,10 @@ func (t Target) groups() []string {
 	return []string{t.Group}
 }
 
-// PolicyLimit is the limit of the action's policy; false if it has none.
+// PolicyLimit is the limit of the action's policy; Unlimited and false if it has none.
 func (t Target) PolicyLimit() (limit int, limited bool) {
-	limit, unlimited := t.policyLimit()
-	return limit, !unlimited
-}
-
-func (t Target) policyLimit() (maximum int, unlimited bool) {
 	if t.unlimited {
-		return Unlimited, true
+		return Unlimited, false
 	}
-	return t.threshold, false
+	return t.threshold, true
 }

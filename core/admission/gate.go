@@ -29,7 +29,7 @@ const (
 	answerEnd
 )
 
-// obstacle is the obstacle of an answer that makes the execution wait.
+// obstacle is why the execution waits.
 func (a Answer) obstacle(w Candidate) *obstacle {
 	return &obstacle{
 		execution: w.ExecutionID, ticket: w.ticket, scope: a.scope, need: a.need, reason: a.reason, until: a.until,

@@ -428,7 +428,7 @@ func needs(ids ...int64) func(Candidate) ([]int64, bool) {
 // S4 for a limit that queues share: its slots go to the heads in the order in
 // which they began to wait, whatever queue they wait in, and nobody who came
 // later takes a slot that an earlier one only cannot use for want of a worker.
-func TestS4SharedLimitsServeByTicketAndKeepWhatAnEarlierWaiterCouldUse(t *testing.T) {
+func TestS4SharedLimitsServeByTicketAndReserveForEarlierExecutions(t *testing.T) {
 	t.Parallel()
 	l := &Ledger{
 		facts: map[int64]Fact{}, scopes: map[int64]*scope{5: shared(policy.SharedPack, 3)},
@@ -626,7 +626,7 @@ func TestAMomentThatCameForManyIsServedWithoutWaiting(t *testing.T) {
 
 // S4 for a shared limit also where more waiters of one queue could start than
 // were read: those who came later elsewhere wait until the others are known.
-func TestS4NobodyPassesWaitersThatWereNotRead(t *testing.T) {
+func TestS4NoExecutionPassesHeadsThatWereNotRead(t *testing.T) {
 	t.Parallel()
 	long := waitingQueue(1, 99, 1, 2)
 	long.queued[laneNormal] = 5 // three more than were read

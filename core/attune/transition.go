@@ -20,12 +20,9 @@ type Transition struct {
 	Why      string
 }
 
-// Transitions is the whole transition table. Whatever is not listed here is a
-// violation of invariant S8. Terminal statuses have no successor.
-//
-// requested→scheduled happens in the transaction that claims and counts as the
-// claim; requested→scheduling is written only when the work cannot end in that
-// transaction (a workflow start).
+// Transitions is the whole transition table: any other transition violates invariant S8. Terminal
+// statuses have no successor. requested→scheduled counts as the claim; requested→scheduling is
+// written only if the work needs more than one transaction (a workflow start).
 var Transitions = []Transition{
 	{StatusRequested, StatusScheduled, WriterEngine, "admitted and handed to a worker"},
 	{StatusRequested, StatusScheduling, WriterEngine, "claimed; the start needs more than one transaction"},

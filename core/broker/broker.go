@@ -57,7 +57,6 @@ func (b *Broker) Start(ctx context.Context) error {
 	return nil
 }
 
-// run keeps both links until the Broker is stopped.
 func (b *Broker) run(ctx context.Context) {
 	var links sync.WaitGroup
 	links.Go(func() { b.consume.run(ctx) })

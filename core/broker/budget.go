@@ -24,7 +24,6 @@ type budget struct {
 	changed chan struct{} // closed at the next release; nil without a waiting reader
 }
 
-// take waits until a body is admitted.
 func (b *budget) take(size int) {
 	if size < largeBody {
 		return
@@ -49,7 +48,6 @@ func (b *budget) take(size int) {
 	b.used += size
 }
 
-// release returns the bytes of a settled delivery.
 func (b *budget) release(size int) {
 	if size < largeBody {
 		return

@@ -15,7 +15,6 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// connection is one AMQP connection.
 type connection struct {
 	*amqp.Connection
 	cfg     Config
@@ -108,7 +107,6 @@ func (c *connection) goodbye() {
 	_ = c.CloseDeadline(time.Now().Add(c.cfg.CloseTimeout)) // closed whatever it returns
 }
 
-// answer is the result of a library call.
 type answer[T any] struct {
 	value T
 	err   error

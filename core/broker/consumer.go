@@ -123,7 +123,6 @@ func (c *Consumer) run(ctx context.Context) {
 	}
 }
 
-// restore declares a lost queue.
 func (c *Consumer) restore(ctx context.Context, cause error) {
 	_, missing := refusal(cause, amqp.NotFound)
 	if c.cfg.Restore == nil || !missing && !errors.Is(cause, errCancelled) {
@@ -141,7 +140,6 @@ func (c *Consumer) restore(ctx context.Context, cause error) {
 	}
 }
 
-// serve runs one subscription.
 func (c *Consumer) serve(ctx context.Context) error {
 	conn, err := c.link.wait(ctx)
 	if err != nil {

@@ -55,7 +55,6 @@ func (b *Broker) declare(ctx context.Context, list func(declarations)) error {
 	})
 }
 
-// step runs one declaration.
 func (d *declarer) step(object string, declare func(*amqp.Channel) error) {
 	if d.conn.IsClosed() && len(d.errs) > 0 {
 		return // already reported
@@ -214,7 +213,6 @@ func (b *Broker) DeleteExchange(ctx context.Context, name string) error {
 	})
 }
 
-// rewire deletes declared objects.
 func (b *Broker) rewire(ctx context.Context, list func(*declarer)) error {
 	return b.declare(ctx, func(d declarations) {
 		if steps, ok := d.(*declarer); ok { // a list of declarations deletes nothing

@@ -90,7 +90,6 @@ func (c contextTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	return retrier{c.transport}.RoundTrip(request)
 }
 
-// client makes a rabbit-hole client for one call.
 func (m *Management) client(ctx context.Context) (*rabbithole.Client, error) {
 	return rabbithole.NewTLSClient(m.endpoint, m.user, m.password, contextTransport{ctx, m.transport})
 }

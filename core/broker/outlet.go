@@ -26,7 +26,6 @@ type outlet struct {
 	outstanding int                // guarded by mu
 }
 
-// origin identifies a returned message.
 type origin struct{ id, exchange, key string }
 
 // outlet returns the current channel, and opens one if necessary.
@@ -101,7 +100,6 @@ func openOutlet(conn *connection, window int) (*outlet, error) {
 	return o, nil
 }
 
-// send passes one message to the library.
 func (o *outlet) send(m *Message) (*amqp.DeferredConfirmation, error) {
 	o.mu.Lock()
 	if o.outstanding == 0 {

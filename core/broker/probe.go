@@ -116,7 +116,6 @@ func probeDeath(ctx context.Context, channel *amqp.Channel) error {
 	return awaitDeaths(ctx, channel, to)
 }
 
-// awaitDeaths waits for both messages of a probe.
 func awaitDeaths(ctx context.Context, channel *amqp.Channel, queue string) error {
 	reasons := map[string]bool{}
 	for begin, arrived := time.Now(), 0; arrived < 2; {

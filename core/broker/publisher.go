@@ -157,7 +157,6 @@ type flight struct {
 	gaveUp   error     // once set, the rest is not sent
 }
 
-// pending is a sent message without an outcome.
 type pending struct {
 	index   int
 	sent    time.Time
@@ -165,7 +164,6 @@ type pending struct {
 	confirm *amqp.DeferredConfirmation
 }
 
-// send sends one message, or sets its outcome.
 func (f *flight) send(ctx context.Context, index int) {
 	if err := f.messages[index].check(); err != nil {
 		f.outcomes[index] = Outcome{Status: NotSent, Err: err}

@@ -40,7 +40,6 @@ func (d *Delivery) Split(singles []message.Single) []*Delivery {
 	return list
 }
 
-// accept settles one part.
 func (p *parts) accept(part int) error {
 	if whole := p.last(part); whole != nil {
 		return whole.Ack()

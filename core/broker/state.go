@@ -59,7 +59,6 @@ type StateChange struct {
 // watchBuffer is how many changes a slow watcher may lag behind.
 const watchBuffer = 16
 
-// stateBoard holds the current state and notifies watchers of changes.
 type stateBoard struct {
 	mu       sync.Mutex
 	state    State

@@ -245,12 +245,10 @@ func (s *subscription) isDead() bool {
 	return s.dead
 }
 
-// accept settles one delivery.
 func (s *subscription) accept(b *Batch, position int) error {
 	return s.settle(b, position, "acknowledged", func() error { return s.channel.Ack(b.tags[position], false) })
 }
 
-// acceptAll settles handed-out deliveries.
 func (s *subscription) acceptAll(list []*Delivery) error {
 	s.mu.Lock()
 	defer s.unlockAndLeave()
@@ -338,7 +336,6 @@ func (s *subscription) detach(b *Batch, position int) *Delivery {
 	return &alone.Deliveries[0]
 }
 
-// requeue settles one delivery.
 func (s *subscription) requeue(b *Batch, position int) error {
 	return s.settle(b, position, "requeued", func() error { return s.channel.Nack(b.tags[position], false, true) })
 }
@@ -372,7 +369,6 @@ func (s *subscription) release(b *Batch, position int) {
 	}
 }
 
-// finishLocked removes a batch from the list of open ones.
 func (s *subscription) finishLocked(b *Batch) {
 	b.unsettled = 0
 	if i := slices.Index(s.open, b); i >= 0 {

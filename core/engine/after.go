@@ -87,7 +87,6 @@ func (l *lane) reclaimStale(ctx context.Context, stale []int64) {
 	l.reclaimed = append(l.reclaimed, reclaimed...)
 }
 
-// repeated logs and announces repetitions.
 func (h *shared) repeated(ctx context.Context, result scheduler.Result) {
 	for _, row := range result.Repeated {
 		h.logger.InfoContext(ctx, "Execution is repeated", "execution_id", row.ID, "original_execution",

@@ -156,7 +156,7 @@ func TestWhatAForeignWorkerNeverStartedIsClosed(t *testing.T) {
 
 // A tree on a running engine, while children are born: everything below ends, and
 // nothing of it starts later.
-func TestATreeEndsWhileItsChildrenAreBorn(t *testing.T) {
+func TestATreeEndsWhileItsChildrenAreCreated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.engine(t)

@@ -236,7 +236,6 @@ func (e *Engine) assemble(version string) {
 	e.addGuards(view, probe, loopMetrics)
 }
 
-// newHotPath makes the lanes with their consumers.
 func (e *Engine) newHotPath(sched *scheduler.Scheduler, prefetch int) *hot {
 	atOnce := e.lanes + 1 // each lane has a batch in flight, and one collects
 	completed := e.consume(message.QueueExecutionCompleted, "executor.completion", max(prefetch, atOnce*maxCompletions),
@@ -260,7 +259,6 @@ func (e *Engine) monitor(probe *prober) *alerting.Reader {
 	}, monitor.Deps{Store: e.query}), e.cfg.Alerts, probe)
 }
 
-// stepConfig configures the steps of a batch.
 func (e *Engine) stepConfig() stepConfig {
 	retry := e.cfg.Executor.Retry
 	return stepConfig{

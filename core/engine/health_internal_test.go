@@ -12,7 +12,7 @@ import (
 
 // A batch that does not come to its end makes the replica unready, whatever the other
 // lanes do; having nothing to do does not.
-func TestARoundThatHangsIsNotReady(t *testing.T) {
+func TestABatchThatHangsIsNotReady(t *testing.T) {
 	t.Parallel()
 	e := &Engine{hot: newHot(nil, nil, 3, nil, stepConfig{}, nil, nil)}
 	stuck, busy := e.hot.lanes[0], e.hot.lanes[2]

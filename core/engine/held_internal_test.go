@@ -71,7 +71,7 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 
 // A batch waits for the queue of one action, the one that was left most often: it holds no
 // other while it waits.
-func TestARoundWaitsForOneAction(t *testing.T) {
+func TestABatchWaitsForOneAction(t *testing.T) {
 	t.Parallel()
 	items := []item{
 		{execution: 1, action: "pk.a", left: 3},

@@ -143,7 +143,6 @@ func (h *hot) spread(items []item, box func(*lane) *spread.Box[item]) {
 	}
 }
 
-// laneOf is the lane of an action's messages.
 func (h *shared) laneOf(action string) *lane {
 	return h.lanes[spread.Of(action, len(h.lanes))]
 }

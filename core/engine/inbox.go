@@ -115,7 +115,6 @@ func (b *inbox) all(ctx context.Context, items []item) bool {
 	return true
 }
 
-// inboxBatch is the content of one batch of an inbox.
 type inboxBatch struct {
 	items   []item
 	briefly bool    // like load.briefly

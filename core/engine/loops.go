@@ -28,7 +28,6 @@ func (e *Engine) addLoop(name string, l loop) {
 	e.services.Add(name, l)
 }
 
-// addGuards adds the loops of liveness, dead letters, alerts and retention.
 func (e *Engine) addGuards(view *alerting.Reader, probe *prober, metrics *supervise.Metrics) {
 	e.addDeadLetters(metrics)
 	e.addLiveness(metrics)
@@ -38,7 +37,6 @@ func (e *Engine) addGuards(view *alerting.Reader, probe *prober, metrics *superv
 	e.addEvents(metrics)
 }
 
-// addLiveness adds the loops that check the workers.
 func (e *Engine) addLiveness(metrics *supervise.Metrics) {
 	cfg := e.cfg.Executor
 	watched := liveness.NewMetrics(e.registry)

@@ -82,17 +82,17 @@ func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
 	})
 	const stale = 3 * time.Second
 	for range 3 { // replicas
-		sight := liveness.NewOutageDetector(stale, st, testkit.Logger(t), nil)
-		orphans := recovery.NewRescuer(recovery.RescuerConfig{StaleAfter: stale, Interval: 200 * time.Millisecond,
-			Unsure: sight.Unsure}, st,
+		outages := liveness.NewOutageDetector(stale, st, testkit.Logger(t), nil)
+		rescuer := recovery.NewRescuer(recovery.RescuerConfig{StaleAfter: stale, Interval: 200 * time.Millisecond,
+			Unsure: outages.Unsure}, st,
 			func(context.Context, recovery.Found) error { return nil }, silentRelay{}, testkit.Logger(t), nil)
 		heartbeats := liveness.NewHeartbeats(liveness.HeartbeatsConfig{StaleAfter: stale,
-			Interval: 200 * time.Millisecond, Unsure: sight.Unsure},
+			Interval: 200 * time.Millisecond, Unsure: outages.Unsure},
 			st, testkit.Logger(t), nil, nil)
 		for _, loop := range []interface {
 			Start(context.Context) error
 			Stop()
-		}{sight, orphans, heartbeats} {
+		}{outages, rescuer, heartbeats} {
 			require.NoError(t, loop.Start(ctx))
 			t.Cleanup(loop.Stop)
 		}
@@ -100,7 +100,7 @@ func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
 	lost := running(gone.ID)
 	decided := func() bool { return testkit.StatusOf(t, st, lost) == attune.StatusAbandoned }
-	testkit.Eventually(t, decided, 20*time.Second) // sight is clear
+	testkit.Eventually(t, decided, 20*time.Second) // heartbeats count again
 
 	require.NoError(t, stack.KillPostgres(ctx))
 	time.Sleep(2 * stale) // the outage has to last

@@ -23,9 +23,9 @@ import (
 //	(a worker)    execution.dispatch.…    scheduled → running → terminal
 //
 // Starting workflows and ended children go to the batches of package advancement. Enforcements get
-// their executions in batches of their own (workflows.go, enforcements.go):
+// their executions in batches of their own (workflows.go, events.go):
 //
-//	advancement   an order of a workflow  decides; creates, admits and dispatches children
+//	advancement   a workflow to advance   decides; creates, admits and dispatches children
 //	enforcement   enforcement.created     creates, admits and dispatches the execution
 func (c stepConfig) steps(work work) (its parts, all []scheduler.Step) {
 	its.completion = scheduler.NewCompletionStep(c.completion, work.ended)
@@ -58,7 +58,6 @@ type parts struct {
 	request    *scheduler.RequestStep
 }
 
-// stepConfig configures the steps.
 type stepConfig struct {
 	queueTimeout time.Duration // timeout of queues whose policies have none
 	moveLate     bool          // executions that a living worker did not start in time may move

@@ -15,7 +15,6 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// addWorkflows adds the services that start and advance workflows.
 func (e *Engine) addWorkflows(sched *scheduler.Scheduler, metrics *supervise.Metrics) {
 	cfg := advancement.Config{ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds, Keys: e.keys, Gate: e.gate}
 	e.workflows = advancement.NewRunner(cfg, sched, classifyWorkflows, e.handleResult, e.logger,

@@ -166,7 +166,7 @@ func (h *Heartbeats) alerts(gone []store.DeactivateWorkersRow) []alertevent.Aler
 		}
 		details["reason"] = reason
 		component := "worker"
-		if w.Role != string(store.WorkerRoleEnumAction) {
+		if w.Role != "action" {
 			component = w.Role + "_worker"
 		}
 		alerts = append(alerts, alertevent.Alert{

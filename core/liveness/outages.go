@@ -65,7 +65,6 @@ func (d *OutageDetector) tick(ctx context.Context) error {
 	return nil
 }
 
-// recordAnswer records an answer of the database.
 func (d *OutageDetector) recordAnswer(ctx context.Context, clock, started time.Time) {
 	d.mu.Lock()
 	now, last, before, server := d.now(), d.last, d.clock, d.started
@@ -90,7 +89,6 @@ func (d *OutageDetector) recordAnswer(ctx context.Context, clock, started time.T
 	}
 }
 
-// recordGap records a gap.
 func (d *OutageDetector) recordGap(ctx context.Context, why string) {
 	d.mu.Lock()
 	seen := !d.since.IsZero()

@@ -11,7 +11,7 @@ import (
 
 // Nothing is known from silence until the database has answered without a gap for
 // as long as a worker may be silent; and after each kind of gap this begins anew.
-func TestSightIsClearAfterAnUnbrokenTime(t *testing.T) {
+func TestHeartbeatsCountAfterAnUnbrokenTime(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 	s := NewOutageDetector(30*time.Second, nil, testkit.Logger(t), nil)

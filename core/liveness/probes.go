@@ -241,7 +241,6 @@ func (r *probeRun) queue(ctx context.Context, worker int64) queueResult {
 	return queueResult{asked: true, state: state, err: err, took: time.Since(begin)}
 }
 
-// record writes the findings.
 func (p *Probes) record(ctx context.Context, found []finding) error {
 	written, err := params(found)
 	if err != nil {

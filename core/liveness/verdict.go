@@ -28,7 +28,6 @@ const unreachable = "broker unreachable"
 // becomes suspect: workers register before they declare and consume.
 const deafProbes = 2
 
-// queueResult is the state of a worker's queue.
 type queueResult struct {
 	asked bool
 	state broker.QueueState

@@ -54,7 +54,6 @@ func New[P any](kind string, payload P, at time.Time, source string) Envelope[P]
 	}
 }
 
-// newID makes a time-ordered identifier, or a random one where the clock does not allow it.
 func newID() string {
 	if id, err := uuid.NewV7(); err == nil {
 		return id.String()

@@ -23,7 +23,6 @@ type lease struct {
 	lapsed  bool      // it may have ended since the held rows were last checked
 }
 
-// runLease renews the lease until the context ends.
 func (r *Relay) runLease(ctx context.Context) {
 	for r.owner != uuid.Nil {
 		if err := r.renew(ctx); err != nil && ctx.Err() == nil {

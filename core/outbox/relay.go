@@ -82,7 +82,6 @@ type Relay struct {
 	lease   lease
 }
 
-// row is one outbox row in memory.
 type row struct {
 	id       int64
 	messages []Message

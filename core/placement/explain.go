@@ -130,7 +130,6 @@ func without(list []*Worker, id int64) []*Worker {
 	return slices.DeleteFunc(slices.Clone(list), func(w *Worker) bool { return w.ID == id })
 }
 
-// refuse is the verdict if no available worker fits.
 func (f *Fleet) refuse(fit *fitting, need Need) Verdict {
 	if waited := without(fit.waited, need.Except); len(waited) > 0 {
 		return Verdict{Outcome: Busy,

@@ -27,7 +27,6 @@ type toleration struct {
 	effect Effect // empty: any
 }
 
-// affinity selects workers by their labels.
 type affinity struct {
 	required  []term // one of them must match, if there are any
 	preferred []preference

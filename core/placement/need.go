@@ -29,7 +29,6 @@ type Need struct {
 	Except int64
 }
 
-// rules are the conditions of a need.
 type rules struct {
 	id          string // equal for equal rules
 	kind        string

@@ -17,7 +17,7 @@ import (
 // Incidents of other systems, each with the test that prevents it here. Tests
 // with other names cover the incidents that are not below:
 //
-//	solid_queue#456, #476  recovery: TestAnEndedHolderIsFound, TestAnEndedWaiterAndAnUnfilledQueueAreFound;
+//	solid_queue#456, #476  recovery: TestAnEndedHolderIsFound, TestEndedQueuedExecutionsAndUnfilledQueuesAreFound;
 //	                       TestAdmissionFollowsItsRules (erase, giveBack)
 //	prefect#23183          TestL3AReplicaThatKnowsNothingGivesASharedSlotOn, and every promotion of the model
 //	dbos#739, dbos-py#204  TestAdmissionFollowsItsRules: a repeated request keeps its place

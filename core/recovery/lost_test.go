@@ -32,7 +32,7 @@ func TestWhatRunsAtAnInactiveWorkerIsAbandonedInTime(t *testing.T) {
 		return id
 	}
 	id, other := row(inactive.ID), row(silent.ID)
-	relay, _ := orphans(t, st, func(c *recovery.RescuerConfig) {
+	relay, _ := rescuer(t, st, func(c *recovery.RescuerConfig) {
 		c.Interval, c.LeaveGrace = time.Hour, 2*time.Second
 		c.Unsure, c.Recovering = func() bool { return true }, func() bool { return false }
 	})
@@ -58,7 +58,7 @@ func TestWhatASilentWorkerRunsIsAbandonedInTime(t *testing.T) {
 	id, other := row(silent.ID), row(beats.ID)
 	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - interval '59 minutes 57 seconds' WHERE id = $1`,
 		silent.ID)
-	relay, _ := orphans(t, st, func(c *recovery.RescuerConfig) { c.Interval, c.StaleAfter = time.Hour, time.Hour })
+	relay, _ := rescuer(t, st, func(c *recovery.RescuerConfig) { c.Interval, c.StaleAfter = time.Hour, time.Hour })
 	ends(t, st, relay, map[int64]attune.Status{id: attune.StatusAbandoned}, other)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution e JOIN worker w ON w.id = e.worker
 		WHERE e.id = $1 AND e.finished_at > w.heartbeat_seen + interval '1 hour'`, id), "not before its heartbeat is stale")
@@ -79,7 +79,7 @@ func TestWhatASilentWorkerRunsIsNotTimedOut(t *testing.T) {
 		return id
 	}
 	before, after := row(125*time.Second), row(110*time.Second)
-	relay, _ := orphans(t, st)
+	relay, _ := rescuer(t, st)
 	ends(t, st, relay, map[int64]attune.Status{before: attune.StatusTimeout}, after)
 	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - interval '61 seconds'`)
 	ends(t, st, relay, map[int64]attune.Status{after: attune.StatusAbandoned})
@@ -100,8 +100,8 @@ func TestLostWorkIsTold(t *testing.T) {
 			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
 	}
 	id, known := at(gone.ID), at(cordoned.ID)
-	relay, _ := orphans(t, st)
-	orphans(t, st) // a second replica
+	relay, _ := rescuer(t, st)
+	rescuer(t, st) // a second replica
 	ends(t, st, relay, map[int64]attune.Status{id: attune.StatusAbandoned, known: attune.StatusAbandoned})
 	var trigger int64
 	var config, rule, payload []byte

@@ -291,7 +291,6 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 	return nil
 }
 
-// log logs the executions that the Rescuer ended.
 func (o *Rescuer) log(ctx context.Context, reason string, ended []outgoing) {
 	for _, one := range ended {
 		if end, ok := one.payload.(message.ExecutionCompleted); ok {

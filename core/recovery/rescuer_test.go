@@ -22,7 +22,7 @@ type handed chan []outbox.Message
 
 func (h handed) Published(_ int64, messages []outbox.Message) { h <- messages }
 
-func orphans(t *testing.T, st *store.Store, options ...func(*recovery.RescuerConfig)) (handed, <-chan recovery.Found) {
+func rescuer(t *testing.T, st *store.Store, options ...func(*recovery.RescuerConfig)) (handed, <-chan recovery.Found) {
 	t.Helper()
 	relay, found := make(handed, 10), make(chan recovery.Found, 100)
 	cfg := recovery.RescuerConfig{Interval: 20 * time.Millisecond, StaleAfter: time.Minute, ActionTimeouts: "true"}
@@ -64,7 +64,7 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 	parent := at(nil, attune.StatusRunning)
 	waits := at(nil, attune.StatusRequested)
 
-	relay, found := orphans(t, st)
+	relay, found := rescuer(t, st)
 	require.Equal(t, []scheduler.Unstarted{{Execution: late}, {Execution: stuck}}, (<-found).Unstarted)
 	messages := <-relay
 	require.Len(t, messages, 2)
@@ -149,7 +149,7 @@ func TestWhatIsNotStartedInTimeIsFound(t *testing.T) {
 
 	var blind atomic.Bool
 	blind.Store(true)
-	_, found := orphans(t, st, func(c *recovery.RescuerConfig) { c.DispatchesDelayed = blind.Load })
+	_, found := rescuer(t, st, func(c *recovery.RescuerConfig) { c.DispatchesDelayed = blind.Load })
 	select {
 	case f := <-found:
 		t.Fatalf("found while the broker was away: %v", f)
@@ -184,7 +184,7 @@ func TestWhatRunsBeyondItsTimeoutIsEnded(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE execution SET workflow_task = '{"timeout_seconds": 20}' WHERE id = $1`, task)
 	aged(t, st, 70*time.Second, task)
 
-	relay, _ := orphans(t, st)
+	relay, _ := rescuer(t, st)
 	messages := <-relay
 	keys := map[string]int{}
 	for _, m := range messages {
@@ -214,7 +214,7 @@ func TestWhatRanAtAWorkerThatIsGoneMayCountAsAFailure(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	id := testkit.Execution(t, st, action,
 		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
-	relay, _ := orphans(t, st, func(c *recovery.RescuerConfig) { c.FailLost = true })
+	relay, _ := rescuer(t, st, func(c *recovery.RescuerConfig) { c.FailLost = true })
 	require.Len(t, <-relay, 1)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND status = 'failed'
 		AND result->>'failed_by' = 'execution_timeout_monitor' AND NOT result ? 'abandoned_by'`, id))
@@ -235,7 +235,7 @@ func TestACancelThatNobodyHeedsEnds(t *testing.T) {
 		return id
 	}
 	old, fresh := at(301*time.Second), at(280*time.Second)
-	relay, _ := orphans(t, st)
+	relay, _ := rescuer(t, st)
 	require.Len(t, <-relay, 1)
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, st, old))
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, fresh))
@@ -263,7 +263,7 @@ func TestOddTimeoutsOfTasksHideNothing(t *testing.T) {
 	aged(t, st, 24*time.Hour, odd...)
 	last := testkit.Execution(t, st, action,
 		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
-	relay, _ := orphans(t, st)
+	relay, _ := rescuer(t, st)
 	require.Len(t, <-relay, 1)
 	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, st, last))
 	for _, id := range odd {
@@ -288,7 +288,7 @@ func TestAParentWithoutItsWorkflowEnds(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE execution SET action = NULL WHERE id = $1`, headless)
 	testkit.Exec(t, st, `INSERT INTO inquiry (execution, prompt) VALUES ($1, '?')`, question)
 	aged(t, st, 5*time.Minute, headless, parent, question)
-	relay, _ := orphans(t, st)
+	relay, _ := rescuer(t, st)
 	require.Len(t, <-relay, 1, "its end is announced")
 	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, st, headless))
 	for _, id := range []int64{parent, question, fresh} {

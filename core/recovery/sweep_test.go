@@ -102,7 +102,7 @@ func TestAnEndedHolderIsFound(t *testing.T) {
 	requireQuiet(t, found)
 }
 
-func TestAnEndedWaiterAndAnUnfilledQueueAreFound(t *testing.T) {
+func TestEndedQueuedExecutionsAndUnfilledQueuesAreFound(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")

@@ -66,7 +66,6 @@ func (u *Undelivered) Accept(ctx context.Context, tx *store.Tx, returned []outbo
 	return taken, nil
 }
 
-// dispatches are the dispatches of a message.
 func dispatches(m outbox.Message) ([]message.Dispatch, error) {
 	if !message.IsBatch(m.Type) {
 		sent, err := message.Decode[message.Dispatch](m.Body)

@@ -69,7 +69,7 @@ func TestWhatAnExistingWorkerForgotInACrashEnds(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE execution SET workflow_task = '{"timeout_seconds": 900}' WHERE id = $1`, task)
 	aged(t, st, 10*time.Minute, task)
 
-	relay, _ := orphans(t, st)
+	relay, _ := rescuer(t, st)
 	messages := ends(t, st, relay, map[int64]attune.Status{lost: attune.StatusTimeout, lostToo: attune.StatusTimeout},
 		fresh, fenced, long, task)
 	keys := map[string]int{}
@@ -112,7 +112,7 @@ func TestWhatRanAtAWorkerThatWasDeletedIsEnded(t *testing.T) {
 	testkit.Exec(t, st, `INSERT INTO inquiry (execution, prompt) VALUES ($1, '?')`, question)
 	aged(t, st, 24*time.Hour, parent, question)
 
-	relay, _ := orphans(t, st)
+	relay, _ := rescuer(t, st)
 	messages := ends(t, st, relay, map[int64]attune.Status{
 		holds: attune.StatusAbandoned, counted: attune.StatusAbandoned, stopping: attune.StatusCancelled,
 	}, parent, question, fresh)
@@ -160,7 +160,7 @@ func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 	lost, lostToo := at(silent, attune.StatusRunning), at(marked, attune.StatusRunning)
 	unstarted := at(silent, attune.StatusScheduled)
 
-	relay, found := orphans(t, st, func(c *recovery.RescuerConfig) { c.LeaveGrace = 30 * time.Minute })
+	relay, found := rescuer(t, st, func(c *recovery.RescuerConfig) { c.LeaveGrace = 30 * time.Minute })
 	ends(t, st, relay, map[int64]attune.Status{
 		over: attune.StatusAbandoned, broken: attune.StatusAbandoned, lost: attune.StatusAbandoned,
 		lostToo: attune.StatusAbandoned,

@@ -110,7 +110,7 @@ func (b *bundle) abuse(
 			scheduler.NewCompletionStep(scheduler.CompletionConfig{}, reports),
 			scheduler.FillStep{Queues: unfilled}, scheduler.NewRequestStep(asked).WithHints(said))
 		if err != nil {
-			t.Errorf("round: %v", err)
+			t.Errorf("batch: %v", err)
 			return
 		}
 		unfilled = result.Unfilled

@@ -47,7 +47,6 @@ type Batch struct {
 	taken
 }
 
-// ran is how long an execution of an action ran.
 type ran struct {
 	actionRef string
 	took      time.Duration

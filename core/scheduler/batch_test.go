@@ -124,7 +124,7 @@ func TestARequestIsAdmittedPlacedAndDispatchedInOneCommit(t *testing.T) {
 	require.Equal(t, int32(1), sent.Payload.Attempt)
 	require.True(t, updated.Equal(sent.Payload.ScheduledAttemptUpdatedAt), "the fence is execution.updated: %s, %s",
 		updated, sent.Payload.ScheduledAttemptUpdatedAt)
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`), "one row for the whole round")
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`), "one row for the whole batch")
 
 	// S1, S2: the message once more, to this replica and to another.
 	require.Equal(t, scheduler.Result{}, b.dispatch(t, ids...))

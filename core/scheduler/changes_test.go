@@ -111,7 +111,7 @@ func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 // A waiting execution whose row was deleted takes its entry along, but not the
 // count: the next batch that reads the line to its end sets it right, and no
 // batch asks for another one for ever.
-func TestADeletedWaiterLeavesNoGhostInTheLine(t *testing.T) {
+func TestADeletedQueuedExecutionLeavesNoEntry(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
@@ -133,7 +133,7 @@ func TestADeletedWaiterLeavesNoGhostInTheLine(t *testing.T) {
 
 // An entry that vanishes while its execution's message comes again puts the
 // execution into line anew; it does not fail it for a deleted action.
-func TestAnEntryThatVanishesUnderARoundIsMadeAgain(t *testing.T) {
+func TestAnEntryThatVanishesDuringABatchIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")

@@ -31,7 +31,7 @@ func (a asking) Apply(batch *scheduler.Batch) { *a.verdict = batch.Choose(a.wait
 
 // A batch finds another worker for what holds its slot already: one that
 // fences, if that is asked for, and not the one that it leaves. It ends nothing.
-func TestARoundFindsAnotherWorker(t *testing.T) {
+func TestABatchFindsAnotherWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fences := map[string]any{"attempt_fence": true}

@@ -56,7 +56,7 @@ func TestS4ManyQueuesWaitForOneMoment(t *testing.T) {
 
 // Who waits for a worker of a kind that has room is not kept by any number of
 // others that wait for a rare kind.
-func TestManyWaitersForARareWorkerKeepNobodyElse(t *testing.T) {
+func TestManyExecutionsForARareWorkerDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	kind := func(name string, n int) func(*testkit.WorkerRow) {

@@ -20,16 +20,6 @@
 // is run again on the new facts. An execution at a worker always has its slot, its worker, its
 // attempt number and its dispatch message from one commit (invariants S1, S6, S13).
 //
-// The steps are, by what they take:
-//
-//	CompletionStep   execution.completed    releases slots; repeats executions that may be
-//	ReturnStep       deleted executions     gives back what they held
-//	ReassignStep     unstarted executions   finds another worker, or ends them
-//	ExpireStep       long waits             ends them
-//	FillStep         queues                 promotes waiting executions, in order
-//	RequestStep      execution.requested    admits, lets wait, or refuses; dispatches
-//	EnforcementStep  enforcement.created    creates the execution of a rule
-//
-// Packages advancement and deadletter have steps of their own. StatusReports reads what
-// workers report while an execution moves.
+// Package engine lists the steps in their order. Packages advancement and deadletter have steps of
+// their own. StatusReports reads the reports of workers about moving executions.
 package scheduler

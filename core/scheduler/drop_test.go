@@ -35,7 +35,7 @@ func TestASilentWorkerIsToldToDropWhatIsRepeatedElsewhere(t *testing.T) {
 			testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true, capabilities = '{}' WHERE id = $1`, other)
 			b.age(t, time.Hour, ids...)
 			b.scheduler = b.replica(t)
-			require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, ids))
+			require.Equal(t, scheduler.Result{Ended: 1}, b.reassign(t, ids))
 			require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, ids[0]))
 			var told []message.ExecutionCancelRequested
 			for _, m := range b.relay.take() {

@@ -38,7 +38,6 @@ type taken struct {
 	also         []statement
 }
 
-// statement is an additional write of a step.
 type statement struct {
 	sql  string
 	args []any
@@ -132,7 +131,6 @@ func (t *taken) writeStops(p *store.Pipeline) {
 	p.Exec(store.EndScheduled, ids, workers, attempts, results)
 }
 
-// writeLostWork records the decisions about work that a worker did not do.
 func (t *taken) writeLostWork(p *store.Pipeline) {
 	var causes, outcomes, refs []string
 	var ids, workers []int64

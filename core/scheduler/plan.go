@@ -168,7 +168,6 @@ func (p *Plan) NeedCount(queue int64) {
 // NeedLost requests the note that a deleted execution left.
 func (p *Plan) NeedLost(note int64) { p.lost = append(p.lost, note) }
 
-// released counts the planned releases.
 func (p *Plan) released() int {
 	n := 0
 	for _, planned := range p.releases {

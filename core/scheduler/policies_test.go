@@ -353,7 +353,7 @@ func TestS23LanesThroughTheDatabase(t *testing.T) {
 
 // upstream 25: when a policy's parameters change, who waits moves to the queue
 // it belongs to now, in order, and is served there.
-func TestUpstream25WaitersMoveWhenTheParametersChange(t *testing.T) {
+func TestUpstream25QueuedExecutionsMoveWhenTheParametersChange(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")

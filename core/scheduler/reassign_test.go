@@ -49,7 +49,7 @@ func stranded(t *testing.T, b *bundle, n int) (ids []int64, old, other int64) {
 	return ids, old, other
 }
 
-func (b *bundle) rehome(t *testing.T, ids []int64, before ...scheduler.Step) scheduler.Result {
+func (b *bundle) reassign(t *testing.T, ids []int64, before ...scheduler.Step) scheduler.Result {
 	t.Helper()
 	list := make([]scheduler.Unstarted, len(ids))
 	for i, id := range ids {
@@ -71,7 +71,7 @@ func TestOnlyWhatWasNotStartedMoves(t *testing.T) {
 		testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`,
 			ids[1])
 	}}
-	require.Equal(t, scheduler.Result{Moved: 1}, b.rehome(t, ids, starts))
+	require.Equal(t, scheduler.Result{Moved: 1}, b.reassign(t, ids, starts))
 
 	require.Equal(t, 2, testkit.Count(t, b.store,
 		`SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1 AND status = 'running'`, old))
@@ -89,7 +89,7 @@ func TestOnlyWhatWasNotStartedMoves(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, other))
 	require.Equal(t, 3, testkit.Count(t, b.store, `SELECT active_count FROM execution_admission_state`),
 		"no slot was given back or taken")
-	require.Equal(t, scheduler.Result{}, b.rehome(t, ids), "nothing is left to move")
+	require.Equal(t, scheduler.Result{}, b.reassign(t, ids), "nothing is left to move")
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now()`) // else what it runs would have to be ended
 	testkit.Invariants(t, b.store)
@@ -102,7 +102,7 @@ func TestAWorkerThatComesBackKeepsItsWork(t *testing.T) {
 	b := setup(t)
 	ids, old, _ := stranded(t, b, 2)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
-	require.Equal(t, scheduler.Result{}, b.rehome(t, ids))
+	require.Equal(t, scheduler.Result{}, b.reassign(t, ids))
 	require.Equal(t, 2,
 		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1`, old))
 }
@@ -115,8 +115,8 @@ func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
 	ids, old, other := stranded(t, b, 2)
 	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = '{}' WHERE id = $1`, other)
 	b.scheduler = b.replica(t)
-	require.Equal(t, scheduler.Result{Ended: 2}, b.rehome(t, ids))
-	require.Equal(t, scheduler.Result{}, b.rehome(t, ids))
+	require.Equal(t, scheduler.Result{Ended: 2}, b.reassign(t, ids))
+	require.Equal(t, scheduler.Result{}, b.reassign(t, ids))
 
 	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour,
 		ActionRetries: retrypolicy.Always}
@@ -188,20 +188,20 @@ func TestAReturnedHandOverIsPlacedElsewhereOnce(t *testing.T) {
 
 // Who is displaced comes before those who wait in line: the batch that frees room
 // gives it to them first, and a single slot is not held for nothing.
-func TestTheDisplacedComeBeforeTheLine(t *testing.T) {
+func TestUnstartedExecutionsComeBeforeQueuedOnes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ids, old, other := stranded(t, b, 1)
 	line := b.request(t, testkit.Action(t, b.store, "pk.b"), 20)
 	b.dispatch(t, line...) // fills the other worker, and a line behind it
-	rehome := scheduler.NewReassignStep([]scheduler.Unstarted{{Execution: ids[0]}}, true)
-	_, err := b.scheduler.Run(testkit.Context(t), rehome)
+	reassign := scheduler.NewReassignStep([]scheduler.Unstarted{{Execution: ids[0]}}, true)
+	_, err := b.scheduler.Run(testkit.Context(t), reassign)
 	require.NoError(t, err)
-	require.Len(t, rehome.Left(), 1, "no room: it is left for the next round")
+	require.Len(t, reassign.Left(), 1, "no room: it is left for the next batch")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
 
 	b.finish(t, attune.StatusCompleted, line[0])
-	again := scheduler.NewReassignStep(rehome.Left(), true)
+	again := scheduler.NewReassignStep(reassign.Left(), true)
 	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep(line[:1]), again, scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Moved)
@@ -226,7 +226,7 @@ func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
 		Grace: 30, CancelTimeout: 300, Holders: true, WindowSize: 1000})
 	require.NoError(t, err)
 	require.Equal(t, ids, found.Unstarted)
-	require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, found.Unstarted))
+	require.Equal(t, scheduler.Result{Ended: 1}, b.reassign(t, found.Unstarted))
 	require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, ids...))
 }
 
@@ -236,7 +236,7 @@ func TestAHolderWithoutAQueueMoves(t *testing.T) {
 	b := setup(t)
 	ids, _, _ := stranded(t, b, 1)
 	testkit.Exec(t, b.store, `DELETE FROM execution_admission_state`)
-	require.Equal(t, scheduler.Result{Moved: 1}, b.rehome(t, ids))
+	require.Equal(t, scheduler.Result{Moved: 1}, b.reassign(t, ids))
 }
 
 // A hand-over that was returned goes back to its own worker when that has its
@@ -274,7 +274,7 @@ func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)
 	testkit.Exec(t, b.store, `UPDATE action SET max_retries = 0`)
 	b.scheduler = b.replica(t)
-	require.Equal(t, scheduler.Result{Ended: 1}, b.rehome(t, ids))
+	require.Equal(t, scheduler.Result{Ended: 1}, b.reassign(t, ids))
 	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, BaseDelay: 1, Multiplier: 1,
 		MaxDelay: 1, Unstarted: 1}}
 	result, err := b.scheduler.Run(testkit.Context(t),
@@ -294,7 +294,7 @@ func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	testkit.Exec(t, failing.store, `DELETE FROM worker WHERE id = $1`, other)
 	testkit.Exec(t, failing.store, `UPDATE action SET max_retries = 0`)
 	failing.scheduler = failing.replica(t)
-	require.Equal(t, scheduler.Result{Ended: 1}, failing.rehome(t, ids))
+	require.Equal(t, scheduler.Result{Ended: 1}, failing.reassign(t, ids))
 	require.Equal(t, 1, testkit.Count(t, failing.store, `SELECT count(*) FROM execution WHERE id = $1
 		AND result->>'error' = 'Worker queue TTL expired: heartbeat timeout before the worker started the execution'`, ids[0]))
 	result, err = failing.scheduler.Run(testkit.Context(t),

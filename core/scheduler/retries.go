@@ -26,7 +26,6 @@ type repeat struct {
 	delay     time.Duration
 }
 
-// contradiction is a report of another end than the row's.
 type contradiction struct {
 	execution int64
 	said      attune.Status

@@ -27,7 +27,7 @@ func (d *decided) Apply(*scheduler.Batch) {
 }
 
 // A batch waits only for the workers to which it gives something.
-func TestARoundDoesNotWaitForOtherWorkers(t *testing.T) {
+func TestABatchDoesNotWaitForOtherWorkers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	busy, free := testkit.Worker(t, b.store, "busy", announces(1, nil)), testkit.Worker(t, b.store, "free",
@@ -110,7 +110,7 @@ func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Enqueued: 1}, result)
 	require.Equal(t, 1, rechecks)
-	require.Equal(t, scheduler.Result{Granted: 1}, b.dispatch(t), "the round that was asked for")
+	require.Equal(t, scheduler.Result{Granted: 1}, b.dispatch(t), "the batch that was requested")
 	require.Equal(t, 1, rechecks)
 	b.quiet(t)
 }
@@ -128,7 +128,7 @@ func (b *bundle) lockQueue(t *testing.T, action testkit.ActionRow) (end func()) 
 
 // A sparing batch decides about free queues. It leaves reports and requests of a queue that
 // another batch holds.
-func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
+func TestASparingBatchLeavesWhatAnotherOneHolds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", announces(9, nil))
@@ -162,7 +162,7 @@ func TestASparingRoundLeavesWhatAnotherOneHolds(t *testing.T) {
 
 // A sparing batch does not wait for a queue that it is to fill while another batch holds it,
 // but names it; a batch that insists waits.
-func TestASparingRoundNamesTheQueuesThatItCouldNotFill(t *testing.T) {
+func TestASparingBatchNamesTheQueuesThatItCouldNotFill(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1",

@@ -31,14 +31,10 @@ type Late struct {
 	Full bool
 }
 
-// ReassignStep finds another worker for executions that their worker will not start. If both
-// workers fence attempts, the execution moves in place: the old worker refuses a dispatch that
-// still reaches it. Otherwise the old worker could still start it, so the row is closed and the
-// work is repeated as a new row, which a late start cannot change. The step checks everything under
-// the locks: a worker that returned, or started the execution, keeps it (invariants S2, S9).
-//
-// An execution for which no worker has capacity keeps its slot. The next batch tries it before the
-// waiting executions.
+// ReassignStep finds another worker for executions that their worker will not start (see
+// Batch.Reassign). It checks everything under the locks: a worker that returned, or started the
+// execution, keeps it (invariants S2, S9). An execution for which no worker has capacity keeps its
+// slot, and the next batch tries it before the waiting executions.
 //
 // A live worker also loses an execution that it did not start in time: to another worker if late
 // executions may move, or else its row is closed. If the worker is full, the execution stays while

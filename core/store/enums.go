@@ -15,12 +15,9 @@ var enumTypes = []string{"execution_status_enum", "enforcement_status_enum", "in
 
 const untyped = "attune: enum types not known yet"
 
-// registerTypes runs on every new connection. A schema that does not exist yet
-// is no failure: the connection is marked and asked again before its next use.
-//
-// It asks for two numbers a type, which is all that an enum needs. pgx's own
-// LoadTypes walks the whole catalogue for what a type may be made of, and that
-// costs the server more than most connections do in their life.
+// registerTypes runs on every new connection. If the schema does not exist yet, the connection is
+// marked, and retryTypes tries again. It reads only two numbers a type: LoadTypes of pgx reads the
+// whole catalogue, which costs the server more than most connections do.
 func registerTypes(ctx context.Context, conn *pgx.Conn) error {
 	types, err := enumsOf(ctx, conn)
 	if err != nil {

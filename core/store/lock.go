@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/attune-go/attune/core/store/internal/db"
 )
 
 // LockedError reports that another session holds a lock.
@@ -35,7 +33,7 @@ func (e *LockedError) Error() string {
 // SessionLock is a lock that lasts for as long as its connection does.
 type SessionLock struct {
 	conn    *pgxpool.Conn
-	queries *db.Queries
+	queries *Queries
 	name    string
 	own     string
 }
@@ -50,7 +48,7 @@ func (s *Store) LockSession(ctx context.Context, name, holder string) (*SessionL
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, classified(err))
 	}
-	l := &SessionLock{conn: conn, queries: db.New(conn), name: name, own: s.cfg.ApplicationName}
+	l := &SessionLock{conn: conn, queries: New(conn), name: name, own: s.cfg.ApplicationName}
 	if err := l.take(ctx, holder); err != nil {
 		conn.Release()
 		return nil, err

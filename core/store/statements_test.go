@@ -25,7 +25,7 @@ import (
 // statements reads every statement of the generated code, by name.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("internal/db/*.sql.go")
+	files, err := filepath.Glob("*.sql.go")
 	require.NoError(t, err)
 	found := map[string]string{}
 	for _, file := range files {

@@ -9,8 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/multitracer"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/attune-go/attune/core/store/internal/db"
 )
 
 // Store is a pool of connections to one schema. Its methods and the generated queries it embeds are
@@ -52,7 +50,7 @@ func open(ctx context.Context, cfg Config, logger *slog.Logger, adjust func(*pgx
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	seen.pool.Store(pool)
-	return &Store{Queries: db.New(pool), pool: pool, cfg: cfg, logger: logger, refusals: seen}, nil
+	return &Store{Queries: New(pool), pool: pool, cfg: cfg, logger: logger, refusals: seen}, nil
 }
 
 // Ping reports whether the server answers.

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/attune-go/attune/core/store/internal/db"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -77,7 +76,7 @@ func (s *Store) once(ctx context.Context, begin string, fn func(context.Context,
 		return false, fmt.Errorf("acquire connection: %w", classified(err))
 	}
 	work := &session{conn: conn, begin: begin}
-	tx := &Tx{session: work, Queries: db.New(work)}
+	tx := &Tx{session: work, Queries: New(work)}
 	again, err = attempt(ctx, tx, fn)
 	for _, end := range tx.ends {
 		end(work.state == stateCommitted)

@@ -73,7 +73,6 @@ func (b *Base) Launch(ctx context.Context, setup func(context.Context) error, ru
 	return b.commit(runCtx, run)
 }
 
-// begin claims the start.
 func (b *Base) begin(ctx context.Context) (context.Context, chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

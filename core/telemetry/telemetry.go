@@ -91,7 +91,6 @@ func Attrs(ctx context.Context) []slog.Attr {
 	return attrs
 }
 
-// contextHandler adds the attributes of the context to each record.
 type contextHandler struct{ next slog.Handler }
 
 // Enabled implements slog.Handler.

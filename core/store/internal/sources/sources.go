@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// SumFile is where the sum is kept, below the store's folder.
-const SumFile = "internal/db/SOURCES.sum"
+// SumFile is the file of the sum in the store's folder.
+const SumFile = "SOURCES.sum"
 
 // Sum computes the checksum over everything that the generated code depends
 // on. Dir is the store's folder.
