@@ -25,7 +25,7 @@ type Alerts struct {
 
 	env *screen.Env
 	// past lists cleared alerts, the newest first; onPast is true while it has the focus.
-	past   *list.Table[cleared]
+	past   *list.Table[row]
 	onPast bool
 	// origin, workers and queues explain alerts. They are judged when data is read.
 	origin  origin
@@ -160,6 +160,7 @@ var fields = []list.Field[row]{
 	},
 }
 
+func keyOf(r *row) string       { return r.key }
 func ruleOf(r *row) string      { return r.rule }
 func targetOf(r *row) string    { return r.target }
 func sinceOf(r *row) *time.Time { return r.since }
@@ -187,7 +188,7 @@ func New(env *screen.Env) *Alerts {
 		},
 		Loaded: func() bool { return env.Data.Alerts != nil }, Rows: v.rows, Fields: fields, Completions: v.known,
 		SearchTexts: func(r *row) []string { return []string{r.rule, r.text, r.target} },
-		Key:         func(r *row) string { return r.key },
+		Key:         keyOf,
 		IsProblem: func(r *row) bool {
 			return r.check != nil || r.alert.State == alerting.AlertFiring &&
 				r.alert.Severity != alerting.LevelInfo && r.state(env) == "open"
@@ -309,13 +310,10 @@ func (v *Alerts) Do(action keymap.Action) screen.Effect {
 
 // current is the row under the cursor, or nil.
 func (v *Alerts) current() *row {
-	if !v.onPast {
-		return v.Current()
+	if v.onPast {
+		return v.past.Current()
 	}
-	if c := v.past.Current(); c != nil {
-		return &c.row
-	}
-	return nil
+	return v.Current()
 }
 
 // quiet acknowledges or mutes the selected alert in this session. The second time it takes that back.

@@ -28,6 +28,8 @@ type row struct {
 	found bool
 	// cause names the alert that explains this one; explained alerts are not counted.
 	cause string
+	// nth counts the occurrences of a cleared alert on its day.
+	nth int
 }
 
 // foundRow is a finding that no rule has raised.
@@ -152,16 +154,7 @@ func (r *row) rank() int {
 	if r.check != nil {
 		return 2 + r.check.Status.Worst()
 	}
-	switch r.class() {
-	case string(alerting.LevelCritical):
-		return 0
-	case string(alerting.LevelWarning):
-		return 1
-	case "pending", "explained":
-		return 5
-	default:
-		return 4
-	}
+	return map[string]int{"critical": 0, "warning": 1, "info": 4, "pending": 5, "explained": 5}[r.class()]
 }
 
 // times is how often the alert fired within a day; 0 if unknown.
@@ -186,44 +179,31 @@ func (r *row) state(e *screen.Env) string {
 	}
 }
 
-// cleared is an alert that ended; nth counts its occurrences of that day.
-type cleared struct {
-	row
-
-	nth int
-}
-
-func newCleared(env *screen.Env) *list.Table[cleared] {
-	return list.NewTable(env, func(c *cleared) string { return c.key }, []list.Field[cleared]{
+func newCleared(env *screen.Env) *list.Table[row] {
+	return list.NewTable(env, keyOf, []list.Field[row]{
 		{
 			Column: widget.Column{Width: 6},
-			Cell: func(e *screen.Env, c *cleared) widget.Cell {
+			Cell: func(e *screen.Env, r *row) widget.Cell {
 				layout := "15:04"
-				if e.Since(*c.alert.Cleared) > 20*time.Hour {
+				if e.Since(*r.alert.Cleared) > 20*time.Hour {
 					layout = "Jan 02"
 				}
-				return widget.Cell{Text: c.alert.Cleared.UTC().Format(layout), Role: theme.Dim}
+				return widget.Cell{Text: r.alert.Cleared.UTC().Format(layout), Role: theme.Dim}
 			},
 		},
-		{
-			Column: widget.Column{Width: 18, Middle: true},
-			Cell:   list.Plain(func(c *cleared) string { return c.alert.Rule }),
-		},
-		{
-			Column: widget.Column{Width: 18, Grow: true, Middle: true},
-			Cell:   list.Plain(func(c *cleared) string { return c.target }),
-		},
+		{Column: widget.Column{Width: 18, Middle: true}, Cell: list.Plain(ruleOf)},
+		{Column: widget.Column{Width: 18, Grow: true, Middle: true}, Cell: list.Plain(targetOf)},
 		{
 			Column: widget.Column{Width: 13},
-			Cell: list.Dim(func(c *cleared) string {
-				return "lasted " + widget.Age(c.alert.Cleared.Sub(c.alert.Since))
+			Cell: list.Dim(func(r *row) string {
+				return "lasted " + widget.Age(r.alert.Cleared.Sub(r.alert.Since))
 			}),
 		},
 		{
 			Column: widget.Column{Width: 18, Priority: 1},
-			Cell: list.Dim(func(c *cleared) string {
-				if c.nth > 1 {
-					return "flap, " + phrase.Ordinal(int64(c.nth)) + " that day"
+			Cell: list.Dim(func(r *row) string {
+				if r.nth > 1 {
+					return "flap, " + phrase.Ordinal(int64(r.nth)) + " that day"
 				}
 				return ""
 			}),
@@ -234,10 +214,11 @@ func newCleared(env *screen.Env) *list.Table[cleared] {
 // listCleared lists the cleared alerts that pass the filter, the newest first.
 func (v *Alerts) listCleared() {
 	recent := v.env.Data.Alerts.Recent
-	var rows []cleared
+	var rows []row
 	for i := range recent {
 		if r := alertRow(&recent[i]); v.Matches(&r) {
-			rows = append(rows, cleared{row: r, nth: nthOfDay(recent, i)})
+			r.nth = nthOfDay(recent, i)
+			rows = append(rows, r)
 		}
 	}
 	v.past.SetList(rows)

@@ -232,9 +232,9 @@ func (o *Overview) draw(w, h int) ([]string, page) {
 	if w >= 120 && h >= 25 {
 		return o.wide(w, h)
 	}
-	lines := o.narrow(w)
-	if w < 76 || h < 17 {
-		lines = []string{widget.Cut(o.numbers(), w)}
+	lines := []string{widget.Cut(o.numbers(), w)}
+	if w >= 76 && h >= 17 {
+		lines = o.narrow(w)
 	}
 	attention := widget.Spread(o.env.Dim("NEEDS ATTENTION"), o.env.Dim("enter = jump"), w-2)
 	lines = append(lines, " "+attention)
@@ -263,8 +263,18 @@ func (o *Overview) narrow(w int) []string {
 	beside := func(left, right []string) []string {
 		return widget.Beside(left, right, lw, w-lw, max(len(left), len(right)), "")
 	}
-	lines = append(append(lines, beside(o.queueBlock(), o.workerBlock())...), o.itemsLine(w)) // or an empty line
-	return append(append(lines, beside(o.stateBlock(), o.brokerBlock(w-lw))...), "")
+	queues, workers := o.known(" QUEUES", o.queueBlock), o.known("WORKERS", o.workerBlock)
+	lines = append(append(lines, beside(queues, workers)...), o.itemsLine(w)) // or an empty line
+	states := o.known(" EXECUTIONS", o.stateBlock)
+	return append(append(lines, beside(states, o.brokerBlock(w-lw))...), "")
+}
+
+// known draws a block of the overview feed, or only its title until that was read.
+func (o *Overview) known(title string, block func() []string) []string {
+	if o.env.Data.Overview == nil {
+		return []string{o.env.Dim(title+" ") + widget.Unknown}
+	}
+	return block()
 }
 
 // throughputLine is the chart of the last hour and the rates in one line.
@@ -300,9 +310,6 @@ func (o *Overview) number(text string) string {
 
 func (o *Overview) queueBlock() []string {
 	e, ov := o.env, o.env.Data.Overview
-	if ov == nil {
-		return []string{" " + e.Dim("QUEUES ") + widget.Unknown}
-	}
 	q := ov.Queues
 	oldest, name := "-", "no execution waits"
 	if len(o.top) > 0 && o.top[0].Oldest != nil {
@@ -335,9 +342,6 @@ func (o *Overview) itemsLine(w int) string {
 
 func (o *Overview) workerBlock() []string {
 	e, ov := o.env, o.env.Data.Overview
-	if ov == nil {
-		return []string{e.Dim("WORKERS ") + widget.Unknown}
-	}
 	t, worst := o.judged.totals, ""
 	if at := slices.Index(o.judged.health, monitor.WorkerStale); at >= 0 {
 		w := &o.judged.list[at]
@@ -378,9 +382,6 @@ func (o *Overview) others(t monitor.WorkerTotals, before string) string {
 
 func (o *Overview) stateBlock() []string {
 	e, ov := o.env, o.env.Data.Overview
-	if ov == nil {
-		return []string{" " + e.Dim("EXECUTIONS ") + widget.Unknown}
-	}
 	line := func(state string, n monitor.Count, more string) string {
 		return "   " + e.Look(e.Theme.Of(state), "") + " " + widget.Left(state, 10) + o.number(e.Count(n)) + more
 	}
@@ -417,19 +418,18 @@ func (o *Overview) brokerBlock(w int) []string {
 	} else {
 		lines = append(lines, "  "+e.Paint(theme.Warn, "▲ no "+monitor.DeadLetterQueue))
 	}
-	alarms := "none"
-	if b.AlarmsUnknown != "" {
-		alarms = widget.Unknown
+	state := func(unknown, none, found string, n int) string {
+		switch {
+		case n > 0:
+			return e.Paint(theme.Bad, "■ "+found)
+		case unknown != "":
+			return widget.Unknown
+		default:
+			return none
+		}
 	}
-	if len(b.Alarms) > 0 {
-		alarms = e.Paint(theme.Bad, "■ "+widget.Clean(strings.Join(b.Alarms, " ")))
-	}
-	blocked := "no"
-	if b.BlockedUnknown != "" {
-		blocked = widget.Unknown
-	} else if len(b.Blocked) > 0 {
-		blocked = e.Paint(theme.Bad, "■ "+e.Num(int64(len(b.Blocked))))
-	}
+	alarms := state(b.AlarmsUnknown, "none", widget.Clean(strings.Join(b.Alarms, " ")), len(b.Alarms))
+	blocked := state(b.BlockedUnknown, "no", e.Num(int64(len(b.Blocked))), len(b.Blocked))
 	wiring := e.CheckSummary(w-3, "topology.")
 	return append(lines, "  alarms "+alarms+"   blocked "+blocked,
 		" "+strings.TrimPrefix(wiring[len(wiring)-1], "   "))

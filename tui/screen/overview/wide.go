@@ -15,7 +15,7 @@ func (o *Overview) wide(w, h int) ([]string, page) {
 	var at page
 	lw, rw := screen.Halves(w)
 	left := o.leftPane(lw-1, h, &at)
-	right := append(o.workerTable(rw, &at), "")
+	right := append(o.known("WORKERS", func() []string { return o.workerTable(rw, &at) }), "")
 	if replicas := o.env.ReplicaLines(rw, min(7, h-len(right)-attentionRoom)); len(replicas) > 0 {
 		right = append(append(right, replicas...), "")
 	}
@@ -69,7 +69,8 @@ func (o *Overview) leftPane(w, h int, at *page) []string {
 		"       done "+e.DonePerMinute()+"   failed "+o.failRate()+
 			"   dead letters on the broker "+e.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
 	lines = append(append(lines, o.pastLine(w)...), "")
-	states, broker := o.stateLines(w), o.brokerLines(w, 6, at)
+	states := o.known(" EXECUTION STATES", func() []string { return o.stateLines(w) })
+	broker := o.brokerLines(w, 6, at)
 	room := h - len(lines) - len(states) - len(broker) - 2
 	lines = append(append(lines, o.queueLines(w, max(4, room), at)...), "")
 	return append(append(append(lines, states...), ""), broker...)
@@ -127,9 +128,6 @@ func (o *Overview) queueLines(w, h int, at *page) []string {
 
 func (o *Overview) stateLines(w int) []string {
 	e, ov := o.env, o.env.Data.Overview
-	if ov == nil {
-		return []string{" " + e.Dim("EXECUTION STATES ") + widget.Unknown}
-	}
 	mark := e.Mark(screen.FeedOverview)
 	one := func(name string, c monitor.Count) string { return "  " + name + " " + e.Count(c) + mark }
 	live, recent := &ov.Live, &ov.Recent
@@ -213,11 +211,7 @@ func (o *Overview) headAge(q *monitor.BrokerQueue) string {
 }
 
 func (o *Overview) workerTable(w int, at *page) []string {
-	e, ov := o.env, o.env.Data.Overview
-	if ov == nil {
-		return o.workerBlock()
-	}
-	t := o.judged.totals
+	e, t := o.env, o.judged.totals
 	lines := []string{
 		o.title(workers, screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " +
 			e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",

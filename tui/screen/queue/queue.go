@@ -140,10 +140,26 @@ func (q *Queue) Ask() monitor.LineAsk {
 
 // SelectedID is the execution under the cursor, 0 if none.
 func (q *Queue) SelectedID() int64 {
-	if t := q.focused(); t != nil {
-		return screen.Number(t.Key())
+	switch h, w := q.selected(); {
+	case h != nil:
+		return h.ID
+	case w != nil:
+		return w.ID
+	default:
+		return 0
 	}
-	return 0
+}
+
+// selected is the row under the cursor, a slot holder or a waiting execution. At most one is not nil.
+func (q *Queue) selected() (*holder, *monitor.Waiter) {
+	switch q.part {
+	case inHolders:
+		return q.holders.Current(), nil
+	case inWaiting:
+		return nil, q.waiting.Current()
+	default:
+		return nil, nil
+	}
 }
 
 // wide reports whether a preview stands beside the rows.
@@ -161,26 +177,6 @@ func (q *Queue) Behind() screen.Feed {
 func (q *Queue) glance(id int64) *monitor.ExecutionDetail {
 	if d := q.env.Data.Glanced(); d != nil && d.ID == id {
 		return d
-	}
-	return nil
-}
-
-// holder is the row of a slot holder, or nil.
-func (q *Queue) holder(id int64) *holder {
-	for i := range q.holders.List {
-		if q.holders.List[i].ID == id {
-			return &q.holders.List[i]
-		}
-	}
-	return nil
-}
-
-// waiter is the row of a waiting execution, or nil.
-func (q *Queue) waiter(id int64) *monitor.Waiter {
-	for i := range q.waiting.List {
-		if q.waiting.List[i].ID == id {
-			return &q.waiting.List[i]
-		}
 	}
 	return nil
 }
@@ -301,14 +297,16 @@ func (q *Queue) Acts() (act.Menu, bool) {
 	if d == nil {
 		return act.Menu{}, false
 	}
-	if id := q.SelectedID(); id != 0 {
-		x := monitor.Execution{ID: id, ActionRef: d.ActionRef, Status: string(attune.StatusRequested)}
-		if h := q.holder(id); h != nil {
-			x.ActionRef, x.Status = h.ActionRef, h.Status
-		}
-		return act.ForExecution(&x), true
+	switch h, w := q.selected(); {
+	case h != nil:
+		return act.ForExecution(&monitor.Execution{ID: h.ID, ActionRef: h.ActionRef, Status: h.Status}), true
+	case w != nil:
+		return act.ForExecution(&monitor.Execution{
+			ID: w.ID, ActionRef: d.ActionRef, Status: string(attune.StatusRequested),
+		}), true
+	default:
+		return act.ForQueue(&d.Queue), true
 	}
-	return act.ForQueue(&d.Queue), true
 }
 
 // Relations lead from the queue and the selected execution to related items.
@@ -322,15 +320,16 @@ func (q *Queue) Relations() (title string, related []screen.Relation, ok bool) {
 	if id == 0 {
 		return "queue " + d.ActionRef, related, true
 	}
+	h, w := q.selected()
 	worker := screen.Relation{Key: "w", Label: "worker", Not: "it has none yet"}
-	if h := q.holder(id); h != nil && h.WorkerID != nil {
+	if h != nil && h.WorkerID != nil {
 		worker.Leads(screen.WorkerName(h.WorkerID, h.WorkerName), screen.OpenWorker(*h.WorkerID))
 	}
 	above := screen.Relation{Key: "p", Label: "parent", Not: "it has none"}
-	if w := q.waiter(id); w != nil && w.Parent != nil {
-		above.Leads(parent(w), screen.OpenExecution(*w.Parent))
-	} else if w == nil {
+	if w == nil {
 		above.Not = "it is unknown here: enter shows it"
+	} else if w.Parent != nil {
+		above.Leads(parent(w), screen.OpenExecution(*w.Parent))
 	}
 	return "queue " + d.ActionRef, append(related, screen.Relation{
 		Key: "e", Label: "execution", Help: strconv.FormatInt(id, 10), To: screen.OpenExecution(id),
@@ -343,15 +342,15 @@ func (q *Queue) Shows() (screen.Thing, bool) {
 	if d == nil {
 		return screen.Thing{}, false
 	}
-	id := q.SelectedID()
-	if x := q.glance(id); x != nil {
+	if x := q.glance(q.SelectedID()); x != nil {
 		return screen.ExecutionThing(&x.Execution, execution.Document(x)), true
 	}
-	if h := q.holder(id); h != nil && q.part == inHolders {
-		return screen.ExecutionThing(&monitor.Execution{ID: id, WorkerID: h.WorkerID}, &h.Holder), true
+	switch h, w := q.selected(); {
+	case h != nil:
+		return screen.ExecutionThing(&monitor.Execution{ID: h.ID, WorkerID: h.WorkerID}, &h.Holder), true
+	case w != nil:
+		return screen.ExecutionThing(&monitor.Execution{ID: w.ID}, w), true
+	default:
+		return screen.QueueThing(&d.Queue, d), true
 	}
-	if w := q.waiter(id); w != nil && q.part == inWaiting {
-		return screen.ExecutionThing(&monitor.Execution{ID: id}, w), true
-	}
-	return screen.QueueThing(&d.Queue, d), true
 }

@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,12 +72,12 @@ func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, tops [2]
 		lines = append(lines, e.Missing(screen.FeedLine, "the waiting executions", w)[1:]...)
 	default:
 		tops[inWaiting] = len(lines) + 1
-		foot := []string{}
+		var foot []string
 		if room >= 5 {
-			foot = append(foot, q.foot(d, w))
+			foot = []string{q.foot(d, w)}
 		}
-		lines = append(lines, q.waiting.Lines(w, min(room-1-len(foot), q.waiting.Len()+1), e.Theme)...)
-		lines = append(lines, foot...)
+		rows := q.waiting.Lines(w, min(room-1-len(foot), q.waiting.Len()+1), e.Theme)
+		lines = append(append(lines, rows...), foot...)
 	}
 	return widget.Fit(lines, w, h), tops
 }
@@ -127,13 +129,9 @@ func (q *Queue) charts(d *explain.QueueDetail, w int) []string {
 		lines := []string{widget.Spread(" "+e.Head(screen.FeedQueue, title), e.Dim("now ")+now, cw)}
 		return append(lines, draw(e.Data.History.Trend(series, time.Hour, e.Points(cw-8)), cw, 5, e.Theme)...)
 	}
-	sampled := ""
-	if past := e.Data.QueuesPast; past != nil {
-		for i := range past.List {
-			if past.List[i].ID == q.id && past.List[i].Estimated {
-				sampled = " from samples"
-			}
-		}
+	sampled, estimated := "", func(p monitor.QueuePast) bool { return p.ID == q.id && p.Estimated }
+	if past := e.Data.QueuesPast; past != nil && slices.ContainsFunc(past.List, estimated) {
+		sampled = " from samples"
 	}
 	head := chart("HEAD WAIT, 60m"+sampled, e.AgeOf(d.Oldest), screen.QueueHead(d.ID), widget.DurationChart)
 	depth := chart("QUEUED, 60m"+sampled, e.Num(d.Queued), screen.QueueSeries(d.ID), widget.Chart)
@@ -197,9 +195,9 @@ func (q *Queue) aboutShown(w, h int) []string {
 	if len(lines) <= h {
 		return shown
 	}
-	text := strconv.Itoa(at+1) + "-" + strconv.Itoa(at+len(shown)) + " of " + strconv.Itoa(len(lines))
-	return append(shown[:len(shown):len(shown)],
-		q.env.Dim(" lines "+text+" · j and k scroll · enter shows its executions"))
+	text := fmt.Sprintf(" lines %d-%d of %d · j and k scroll · enter shows its executions", at+1, at+len(shown),
+		len(lines))
+	return append(shown[:len(shown):len(shown)], q.env.Dim(text))
 }
 
 // aligned aligns the cells of a section. Only the last cell of a row may wrap; the others take at most a quarter of

@@ -39,14 +39,13 @@ func (q *Queue) side(w, h int) []string {
 func (q *Queue) facts(d *monitor.ExecutionDetail) []screen.Fact {
 	e := q.env
 	worker := widget.Clean(screen.WorkerName(d.WorkerID, d.WorkerName))
-	if h := q.holder(d.ID); h != nil {
-		if health := h.unwell(e); health != "" {
-			worker += "  " + e.Paint(theme.Warn, e.Theme.Glyphs.Failed+" "+health)
-		}
+	holder, waiter := q.selected()
+	if health := holder.unwell(e); health != "" {
+		worker += "  " + e.Paint(theme.Warn, e.Theme.Glyphs.Failed+" "+health)
 	}
 	from := "-"
-	if r := q.waiter(d.ID); r != nil {
-		from = widget.Clean(r.Source)
+	if waiter != nil {
+		from = widget.Clean(waiter.Source)
 	} else if d.Parent != nil {
 		from = "child of " + strconv.FormatInt(*d.Parent, 10)
 	}
@@ -83,11 +82,10 @@ func (q *Queue) timeline(d *monitor.ExecutionDetail, h int) []string {
 // why says what the execution waits for.
 func (q *Queue) why(d *monitor.ExecutionDetail, w int) []string {
 	text := strings.Join(d.Why[:min(len(d.Why), 2)], " ")
-	if h := q.holder(d.ID); text == "" && h != nil {
-		if health := h.unwell(q.env); health != "" {
-			text = "Its worker is " + health +
-				": the slot stays taken until the worker is back, or the engine counts it as lost."
-		}
+	holder, _ := q.selected()
+	if health := holder.unwell(q.env); text == "" && health != "" {
+		text = "Its worker is " + health +
+			": the slot stays taken until the worker is back, or the engine counts it as lost."
 	}
 	if text == "" {
 		return nil

@@ -84,8 +84,11 @@ func (h *holder) problem(e *screen.Env) string {
 	}
 }
 
-// unwell is the health of the worker of a holder; empty if it is well.
+// unwell is the health of the worker of a holder; empty if it is well or there is no holder.
 func (h *holder) unwell(e *screen.Env) string {
+	if h == nil {
+		return ""
+	}
 	switch h.Health {
 	case monitor.WorkerStale:
 		if h.HeartbeatAge == nil {
