@@ -14,30 +14,30 @@ func pages(ids ...int64) *screen.Pages[int64] {
 	return &p
 }
 
-func TestAPageReplacesWhatItCovers(t *testing.T) {
+func TestAPageReplacesItsRange(t *testing.T) {
 	t.Parallel()
 	p := pages(90, 80, 70, 60)
 	p.Merge([]int64{50, 40}, 60, 40)
 	require.Equal(t, []int64{90, 80, 70, 60, 50, 40}, p.Rows())
 	require.EqualValues(t, 40, p.Next())
 	p.Merge([]int64{80, 75, 70}, 81, 70)
-	require.Equal(t, []int64{90, 80, 75, 70, 60, 50, 40}, p.Rows(), "what came between is there")
-	require.EqualValues(t, 40, p.Next(), "below nothing has changed")
+	require.Equal(t, []int64{90, 80, 75, 70, 60, 50, 40}, p.Rows(), "a new row within the range is added")
+	require.EqualValues(t, 40, p.Next(), "the rows below did not change")
 	p.Merge([]int64{75}, 76, 51)
-	require.Equal(t, []int64{90, 80, 75, 50, 40}, p.Rows(), "what has left is gone")
+	require.Equal(t, []int64{90, 80, 75, 50, 40}, p.Rows(), "a missing row is dropped")
 	p.Merge([]int64{30}, 40, 0)
 	require.Equal(t, []int64{90, 80, 75, 50, 40, 30}, p.Rows())
 	require.Zero(t, p.Next())
 }
 
-func TestAFirstPageJoinsWhatIsKnownOrBeginsAnew(t *testing.T) {
+func TestAFirstPageJoinsTheListOrReplacesIt(t *testing.T) {
 	t.Parallel()
 	p := pages(90, 80, 70)
 	p.Merge([]int64{100, 90}, 0, 90)
 	require.Equal(t, []int64{100, 90, 80, 70}, p.Rows())
 	require.EqualValues(t, 70, p.Next())
 	p.Merge([]int64{300, 200}, 0, 200)
-	require.Equal(t, []int64{300, 200}, p.Rows(), "what lies between was not read")
+	require.Equal(t, []int64{300, 200}, p.Rows(), "the rows between were not read")
 	require.EqualValues(t, 200, p.Next())
 	p.Merge([]int64{}, 0, 0)
 	require.Empty(t, p.Rows())
@@ -47,12 +47,12 @@ func TestAFirstPageJoinsWhatIsKnownOrBeginsAnew(t *testing.T) {
 	require.Zero(t, p.Next())
 }
 
-func TestARowThatIsMissingIsReadAgain(t *testing.T) {
+func TestAMissingRowIsReadAgain(t *testing.T) {
 	t.Parallel()
 	p := pages(90, 80, 70)
 	require.Zero(t, p.Before())
 	p.Missing(80)
-	require.Zero(t, p.Before(), "it is there")
+	require.Zero(t, p.Before(), "the list has it")
 	p.Missing(75)
 	require.EqualValues(t, 76, p.Before())
 	p.Merge([]int64{90, 80}, 0, 80)
@@ -62,10 +62,10 @@ func TestARowThatIsMissingIsReadAgain(t *testing.T) {
 	require.Equal(t, []int64{90, 80, 75, 70}, p.Rows())
 	p.Missing(60)
 	p.Merge(nil, 61, 0)
-	require.Zero(t, p.Before(), "it matches no more")
+	require.Zero(t, p.Before(), "it no longer matches")
 }
 
-func TestThePagesThatAreKeptAreBounded(t *testing.T) {
+func TestKeptPagesAreBounded(t *testing.T) {
 	t.Parallel()
 	ids := func(from, n int64) (list []int64) {
 		for i := range n {

@@ -47,7 +47,7 @@ func TestARateLooksBackOneMinute(t *testing.T) {
 	require.InDelta(t, 600, change, 160, "the sample before the minute may lie one bucket back")
 }
 
-func TestACounterThatWasResetHasNoRate(t *testing.T) {
+func TestAResetCounterHasNoRate(t *testing.T) {
 	t.Parallel()
 	h := NewHistory()
 	h.Record("done", start, 1000)
@@ -101,7 +101,7 @@ func TestRowsStayWhileTheOperatorReads(t *testing.T) {
 	require.Equal(t, []string{"a", "c", "d", "x"}, arrange(rows, []string{"c", "a"}))
 }
 
-func TestReplicasThatAreGoneComeLast(t *testing.T) {
+func TestDeadReplicasComeLast(t *testing.T) {
 	t.Parallel()
 	list := []monitor.Replica{
 		{ID: "gone", Age: time.Hour, Problems: []string{"silent for 1h", "loop x is silent"}}, {ID: "well"},
@@ -114,8 +114,8 @@ func TestReplicasThatAreGoneComeLast(t *testing.T) {
 	require.Equal(t, []string{"ill", "well", "gone"}, order)
 }
 
-// What scrolls a text does so alike in every view, and never beyond its ends: what is drawn need
-// not correct it.
+// Every view scrolls a text in the same way and never beyond its ends, so that drawing need not correct
+// the offset.
 func TestTextsAreScrolled(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(strings.Repeat("x\n", 29)+"x", "\n")
@@ -136,9 +136,9 @@ func TestTextsAreScrolled(t *testing.T) {
 
 	require.True(t, s.Do(keymap.Bottom, 10, 20))
 	shown, at := s.Shown(lines[:12], 10)
-	require.Equal(t, 2, at, "of a text that has become shorter the end is shown")
+	require.Equal(t, 2, at, "the end of a text that became shorter")
 	require.Len(t, shown, 10)
 	require.True(t, s.Do(keymap.RowUp, 10, 2))
 	_, at = s.Shown(lines, 10)
-	require.Equal(t, 1, at, "and the next key goes on from there")
+	require.Equal(t, 1, at, "the next key continues from there")
 }
