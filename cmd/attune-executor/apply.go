@@ -28,13 +28,15 @@ func newApplyCommand(a *app) *cobra.Command {
 	var options applyOptions
 	cmd := &cobra.Command{
 		Use:   "apply PATH...",
-		Short: "Make packs and policies those of files",
-		Long: "Make packs, with their actions, workflows, triggers, rules and policies, those of YAML files, all or nothing: a mistake\n" +
-			"in any file, and nothing is changed. A folder is read with all folders below it; one with a pack.yaml is a pack. The\n" +
-			"path - is the standard input. What no file describes stays as it is, unless --prune deletes what a pack no longer has.",
+		Short: "Write packs and policies from files to the database",
+		Long: "Write packs, with their actions, workflows, triggers, rules and policies, from YAML files to the\n" +
+			"database. If one file has a mistake, nothing is written. A folder is read with its subfolders; a\n" +
+			"folder with a pack.yaml is a pack. The path - is the standard input. Items without a file stay as they\n" +
+			"are; --prune deletes the ones that a pack no longer has.",
 		Example: "  attune-executor apply packs/deploy --dry-run\n  attune-executor apply packs --dry-run --strict\n" +
 			"  attune-executor apply packs/deploy --prune\n" +
-			"  attune-executor apply packs/deploy/rules/on_push.yaml limits.yaml\n  attune-executor apply - < limits.yaml",
+			"  attune-executor apply packs/deploy/rules/on_push.yaml limits.yaml\n" +
+			"  attune-executor apply - < limits.yaml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("%s needs files or folders, such as packs/deploy", cmd.Name())
@@ -47,7 +49,7 @@ func newApplyCommand(a *app) *cobra.Command {
 	options.add(flags, "show what would change and write nothing", "do not ask before deleting")
 	flags.BoolVar(&options.prune, "prune", false,
 		"delete rules, triggers, actions, workflows and policies that the folder of a pack no longer has")
-	flags.BoolVar(&options.strict, "strict", false, "refuse warnings like mistakes: write nothing, exit code 2")
+	flags.BoolVar(&options.strict, "strict", false, "treat warnings as mistakes: write nothing, exit code 2")
 	return cmd
 }
 
@@ -161,8 +163,7 @@ func (a *app) applyError(cmd *cobra.Command, files catalog.Files, options applyO
 		return refusedErrorf("%w: nothing was applied; wait for them, or cancel them", busy)
 	}
 	if store.ClassOf(err) == store.ClassUnknown {
-		return failedErrorf("%w: whether it was applied is unknown, apply again: what is there already does not change",
-			err)
+		return failedErrorf("%w: whether it was applied is unknown: apply it again, which is safe", err)
 	}
 	return err
 }
@@ -299,7 +300,7 @@ func (a *app) noteSkipped(names []string) {
 			shown[i] = fmt.Sprintf("%s (%d files)", folder+string(filepath.Separator), n)
 		}
 	}
-	a.notef("not applied, as they describe nothing that the engine keeps: %s", clean(strings.Join(shown, ", ")))
+	a.notef("not applied, because they describe no item of a pack and no policy: %s", clean(strings.Join(shown, ", ")))
 }
 
 // committedMessages keeps what was committed until there is a broker to send
@@ -329,7 +330,7 @@ func (c *client) publish(ctx context.Context, committed *committedMessages) {
 		err = c.awaitPublished(ctx, committed.rows...)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.notef("the broker %s does not answer: whom the changes concern will be told by a running engine",
+		c.notef("the broker %s does not answer: a running engine will publish the messages about the changes",
 			config.MaskURL(c.cfg.MessageQueue.URL))
 	}
 }

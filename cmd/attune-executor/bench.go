@@ -30,12 +30,13 @@ func newBenchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure executions a second and latencies on private servers",
-		Long: "Start a private, durable PostgreSQL and RabbitMQ, run engines and workers against them, and print what was measured\n" +
-			"with the settings it was measured with: every standard profile, or what --executions or --profile names.\n" +
-			"Do nothing else with the machine meanwhile.",
-		Example: "  attune-executor bench\n  attune-executor bench --executions 20000 --actions 1 --limit 10 --replicas 3 -o json",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.benchCommand(cmd, o) },
+		Long: "Start a private, durable PostgreSQL and RabbitMQ, run engines and workers against them, and print\n" +
+			"the measurements with their settings: for every standard profile, or for the one that --executions or\n" +
+			"--profile selects. Do not use the machine for anything else meanwhile.",
+		Example: "  attune-executor bench\n" +
+			"  attune-executor bench --executions 20000 --actions 1 --limit 10 --replicas 3 -o json",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.benchCommand(cmd, o) },
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&o.one.Executions, "executions", 0, "executions to run; 0 measures the standard profiles")

@@ -157,7 +157,7 @@ func (k kind) missing(id int64) error {
 // pageFlags adds the flags of a list that goes on below an id.
 func pageFlags(flags *pflag.FlagSet, limit *int, cursor *int64) {
 	flags.IntVar(limit, "limit", 20, "how many to list")
-	flags.Int64Var(cursor, "cursor", 0, "go on below this id")
+	flags.Int64Var(cursor, "cursor", 0, "continue below this id")
 }
 
 // checkPage checks the flags of a list before a server is asked.
@@ -226,7 +226,7 @@ func idRange(text string) (from, to int64, err error) {
 	from, err = strconv.ParseInt(first, 10, 64)
 	to, lastErr := strconv.ParseInt(last, 10, 64)
 	if err != nil || lastErr != nil || from < 1 || to < from {
-		return 0, 0, usageErrorf("%q is no range of ids: write it as 1468..1767", text)
+		return 0, 0, usageErrorf("%q is not a range of ids: write it as 1468..1767", text)
 	}
 	return from, to, nil
 }

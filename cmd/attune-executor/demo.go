@@ -26,11 +26,12 @@ func newDemoCommand(a *app) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show everything at work: servers, replicas, workers, traffic and faults",
-		Long: "Start a private PostgreSQL and RabbitMQ, two engine replicas and four workers, send live traffic, break things\n" +
-			"meanwhile, and open the dashboard. Without a terminal it runs for DEMO_SECONDS (default 45), prints a line a second\n" +
-			"and a summary, and succeeds only if every requested execution has ended as expected, every fault happened and every\n" +
-			"invariant holds. Everything is stopped at the end; the data and logs stay in the folder for the next demo.",
+		Short: "Run a demo: servers, replicas, workers, traffic and faults",
+		Long: "Start a private PostgreSQL and RabbitMQ, two engine replicas and four workers, send live traffic,\n" +
+			"inject faults, and open the dashboard. Without a terminal it runs for DEMO_SECONDS (default 45),\n" +
+			"prints a line a second and a summary, and succeeds only if every requested execution has ended as\n" +
+			"expected, every fault happened and every invariant holds. Everything is stopped at the end; the data\n" +
+			"and logs stay in the folder for the next demo.",
 		Example: "  attune-executor demo\n  DEMO_SECONDS=20 attune-executor demo --rate 200 </dev/null | cat\n" +
 			"  attune-executor demo --incident deaf-worker",
 		Args: cobra.NoArgs,
@@ -46,7 +47,7 @@ func newDemoCommand(a *app) *cobra.Command {
 	flags.IntVar(&cfg.Workers, "workers", demo.WorkersDefault, "workers")
 	flags.StringVar(&cfg.Practice, "incident", "", "practise one incident: "+strings.Join(demo.Practices(), ", "))
 	words(cmd, "incident", demo.Practices()...)
-	flags.BoolVar(&noFaults, "no-faults", false, "break nothing")
+	flags.BoolVar(&noFaults, "no-faults", false, "inject no faults")
 	return cmd
 }
 

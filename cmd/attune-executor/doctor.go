@@ -17,14 +17,17 @@ func newDoctorCommand(a *app) *cobra.Command {
 	options := checkup.Options{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Examine the installation and say what is wrong and what to do",
-		Long: "Examine the whole installation: servers and their versions, schema, topology, routes of dead letters, workers, replicas,\n" +
-			"clocks, and whether the tables agree with each other. ✓ passed, ✗ failed, ? could not be looked at, - optional and not there.\n" +
-			"Nothing is changed. Dead-letter routes are tried with probes that vanish by themselves; --no-probe reads the bindings.\n" +
-			"Exit codes: 0 all is well, 1 a check failed or could not be made, 4 the database or the broker does not answer.",
-		Example: "  attune-executor doctor\n  attune-executor doctor -o json | jq '.checks[] | select(.status == \"failed\")'",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, options) },
+		Short: "Check the installation: what is wrong, and what to do",
+		Long: "Check the whole installation: servers and their versions, schema, topology, routes of dead letters,\n" +
+			"workers, replicas, clocks, and the consistency of the tables. ✓ passed, ✗ failed, ? not checked,\n" +
+			"- optional and absent. Nothing is changed. Probes that vanish by themselves test the routes of dead\n" +
+			"letters; --no-probe reads the bindings instead.\n" +
+			"Exit codes: 0 all is well, 1 a check failed or could not be made, 4 the database or the broker does\n" +
+			"not answer.",
+		Example: "  attune-executor doctor\n" +
+			"  attune-executor doctor -o json | jq '.checks[] | select(.status == \"failed\")'",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, options) },
 	}
 	cmd.Flags().BoolVar(&options.NoProbe, "no-probe", false,
 		"publish nothing: read the routes of dead letters from the management API")

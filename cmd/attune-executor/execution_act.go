@@ -13,7 +13,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -36,12 +35,13 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 	options := &cancelOptions{}
 	cmd := &cobra.Command{
 		Use:   "cancel ID... | cancel --param NAME=VALUE...",
-		Short: "Stop executions, whether they wait or run",
-		Long: "Stop executions. Waiting executions, and dispatched ones that cannot start any more, are cancelled at once. For a\n" +
-			"running execution the worker is asked to stop it, and the worker writes how it ended. For a failed execution the\n" +
-			"pending repetition is stopped. An execution that was asked to stop is not repeated, however it ends.\n\n" +
-			"Without ids the flags choose: all executions that have not ended and match, at most 10000 at once, of the newest 50000.\n" +
-			"You are asked first; --dry-run shows how many there are of which action and status.",
+		Short: "Stop waiting and running executions",
+		Long: "Stop executions. Waiting executions, and dispatched ones that cannot start any more, are cancelled\n" +
+			"at once. For a running execution the worker is asked to stop it, and the worker writes how it ended.\n" +
+			"For a failed execution the pending repetition is stopped. An execution that was asked to stop is not\n" +
+			"repeated, however it ends.\n\n" +
+			"Without ids the flags choose: all unfinished executions that match, at most 10000 at once, of the\n" +
+			"newest 50000. The command asks first; --dry-run counts them by action and status.",
 		Example: "  attune-executor execution cancel 42 --reason 'wrong host' --wait --timeout 30s\n" +
 			"  attune-executor execution cancel 42 --tree --dry-run\n" +
 			"  attune-executor execution cancel --action shop.bill --status requested -p tenant=t7 --yes",
@@ -55,12 +55,12 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&options.tree, "tree", false, "everything that they have started, too")
-	flags.StringVar(&options.reason, "reason", "", "why, for those who look at the result")
+	flags.BoolVar(&options.tree, "tree", false, "their descendants too")
+	flags.StringVar(&options.reason, "reason", "", "the reason, shown in the result")
 	flags.BoolVar(&options.wait, "wait", false, "wait until they have ended")
-	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
-	options.flags.add(flags, "show what would become of them and do nothing",
-		"do not ask, of executions that flags choose")
+	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait at most, 0 for no limit")
+	options.flags.add(flags, "show what would happen and do nothing",
+		"do not ask about executions that the flags choose")
 	options.chosen.flags(cmd)
 	return cmd
 }
@@ -81,10 +81,8 @@ func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelO
 		return err
 	}
 	defer t.close()
-	ctx, stop := interruptible(cmd.Context())
-	defer stop()
 	if options.chosen.given() {
-		chosen, err := t.monitor().Choose(ctx, filter, maxChosen)
+		chosen, err := t.monitor().Choose(cmd.Context(), filter, maxChosen)
 		if err != nil {
 			return err
 		}
@@ -96,30 +94,25 @@ func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelO
 	}
 	order := triage.CancelOrder{IDs: ids, Tree: options.tree, Reason: options.reason}
 	if options.flags.dryRun {
-		plan, err := t.PlanCancel(ctx, order)
+		plan, err := t.PlanCancel(cmd.Context(), order)
 		if err != nil {
-			return cancelError(ctx, err)
+			return unknownOutcome(err)
 		}
 		_, err = t.settle(options.flags, plan, func(w *page) { cancelPlanPage(w, plan) }, nil)
 		return err
 	}
+	ctx, stop := t.start("execution")
+	defer stop()
 	receipt, err := t.Cancel(ctx, &triage.CancelPlan{CancelOrder: order})
 	delivery := t.deliver(ctx, receipt.Sent,
-		"the broker does not answer: it is stored that they shall stop, and a running engine passes it on",
-		"a message reached no queue: it is stored that they shall stop, and a running engine passes it on")
+		"the broker does not answer: the cancel requests are stored, and a running engine publishes them",
+		"a message reached no queue: the cancel requests are stored, and a running engine publishes them")
 	view := cancelView{CancelReceipt: receipt, Delivery: delivery}
 	if err != nil {
-		_ = t.show(view, func(w *page) { cancelPage(w, receipt) }) // what follows says more
-		return cancelError(ctx, err)
+		return t.finish(ctx, view, func(w *page) { cancelPage(w, receipt) }, err,
+			failedErrorf("interrupted: run the same command again"), unknownOutcome)
 	}
 	return t.reportCancel(ctx, view, options)
-}
-
-func cancelError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return failedErrorf("interrupted: the same command goes on")
-	}
-	return unknownOutcome(err)
 }
 
 // cancelView is a receipt with the way of its messages and, after a wait, the
@@ -196,13 +189,11 @@ func (t *triageClient) awaitStops(
 		row, err := submitter.Wait(ctx, r.Acting())
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			return ends, failedErrorf("execution %d has not ended within %s: it was asked to stop, look with `attune-executor execution show %d`",
-				r.Acting(), timeout, r.Acting())
+			return ends, failedErrorf("execution %d has not ended within %s: it was asked to stop, "+
+				"look with `attune-executor execution show %d`", r.Acting(), timeout, r.Acting())
 		case errors.Is(err, context.Canceled):
-			return ends,
-				failedErrorf(
-					"interrupted: execution %d was asked to stop, look with `attune-executor execution show %d`",
-					r.Acting(), r.Acting())
+			return ends, failedErrorf("interrupted: execution %d was asked to stop, "+
+				"look with `attune-executor execution show %d`", r.Acting(), r.Acting())
 		case err != nil:
 			return ends, err
 		}
@@ -226,7 +217,7 @@ func cancelLine(r triage.CancelResult) string {
 		return name + "cancelled"
 	case triage.CancelAsked:
 		if r.WorkerGone {
-			return name + "shall stop, but " + worker + " is gone: the engine decides"
+			return name + "should stop, but " + worker + " is gone: the engine decides"
 		}
 		if r.WorkerID == 0 {
 			return name + "ends when the last of its tasks has ended"
@@ -237,7 +228,7 @@ func cancelLine(r triage.CancelResult) string {
 	case triage.CancelMissing:
 		return name + "there is no such execution"
 	default:
-		return name + "changed under every try: the same again goes on"
+		return name + "changed during every try: run the same command again"
 	}
 }
 
@@ -284,12 +275,14 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 	reason, flags := "", planFlags{}
 	cmd := &cobra.Command{
 		Use:   "retry ID... | retry --param NAME=VALUE...",
-		Short: "Repeat executions that have ended, each as a new execution that is due at once",
-		Long: "Repeat executions that have ended, whatever their status and however often they were repeated before. Each\n" +
-			"repetition is a new execution with the same parameters; the old one stays as it is and can be repeated once: repeat\n" +
-			"the newest attempt instead. With several ids, all possible ones are repeated; the exit code reports refusals.\n\n" +
-			"Without ids the flags choose: all executions that match, of the statuses failed, timeout and abandoned unless --status says\n" +
-			"otherwise, at most 10000 at once, of the newest 50000. You are asked first; --dry-run shows which there are.",
+		Short: "Repeat ended executions, each as a new execution",
+		Long: "Repeat ended executions, whatever their status and however often they were repeated before. Each\n" +
+			"repetition is a new execution with the same parameters; the old one stays as it is and can be repeated\n" +
+			"once: repeat the newest attempt instead. With several ids, all possible ones are repeated; the exit\n" +
+			"code reports refusals.\n\n" +
+			"Without ids the flags choose: all executions that match, of the statuses failed, timeout and abandoned\n" +
+			"unless --status says otherwise, at most 10000 at once, of the newest 50000. The command asks first;\n" +
+			"--dry-run counts them.",
 		Example: "  attune-executor execution retry 42 --reason 'the disk is free again'\n" +
 			"  attune-executor execution retry 42 43 44 -o json\n" +
 			"  attune-executor execution retry --action shop.bill --since 1h -p tenant=t7 --dry-run",
@@ -305,9 +298,9 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 			return a.retryExecutions(cmd, ids, &chosen, reason, flags)
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at what was done")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the audit")
 	flags.add(cmd.Flags(), "show which executions the flags choose and do nothing",
-		"do not ask, of executions that flags choose")
+		"do not ask about executions that the flags choose")
 	chosen.flags(cmd)
 	return cmd
 }
@@ -337,7 +330,9 @@ func (a *app) retryExecutions(
 	}
 	return runEach(t, ids, eachAction[*triage.RetryReceipt]{
 		what: "execution", done: "repeated", field: "retried", problem: retryProblem,
-		run: func(id int64) (*triage.RetryReceipt, error) { return t.RetryExecution(cmd.Context(), id, reason) },
+		run: func(ctx context.Context, id int64) (*triage.RetryReceipt, error) {
+			return t.RetryExecution(ctx, id, reason)
+		},
 		line: func(r *triage.RetryReceipt) string {
 			return fmt.Sprintf("execution %d repeats execution %d of %s, attempt %d (audit %d)", r.Execution, r.Failed,
 				r.ActionRef, r.Attempt, r.Audit)
@@ -358,8 +353,6 @@ func retryProblem(id int64, err error) error {
 		return refusedErrorf("%w: wait for its end, or end it with `attune-executor execution cancel %d`", err, id)
 	case errors.Is(err, triage.ErrNoExecution):
 		return anExecution.missing(id)
-	case errors.Is(err, context.Canceled) && store.ClassOf(err) != store.ClassUnknown:
-		return failedErrorf("interrupted before execution %d: the same again is safe", id)
 	}
 	return unknownOutcome(err)
 }
@@ -381,7 +374,7 @@ func (s *selection) flags(cmd *cobra.Command) {
 	flags.StringSliceVar(&s.statuses, "status", nil, "only these statuses, separated by commas")
 	flags.StringVar(&s.filter.Action, "action", "", "only actions whose ref matches; * stands for anything")
 	flags.StringVar(&s.filter.Worker, "worker", "", "only this worker, by id or name")
-	flags.DurationVar(&s.filter.MaxAge, "since", 0, "only those requested within this long, such as 1h")
+	flags.DurationVar(&s.filter.MaxAge, "since", 0, "only executions requested within this time, such as 1h")
 	s.paramFlags(cmd)
 	words(cmd, "status", statusWords()...)
 }
@@ -436,7 +429,8 @@ func (s *selection) someExecutions(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && !s.given():
 		return fmt.Errorf(
-			"%s needs the id of an execution, or several, or what chooses them, such as --param tenant=t7", cmd.Name())
+			"%s needs the id of an execution, or several, or flags that choose them, such as --param tenant=t7",
+			cmd.Name())
 	case len(args) > 0 && s.given():
 		return fmt.Errorf("%s takes ids or flags that choose executions, not both", cmd.Name())
 	}
@@ -447,10 +441,10 @@ func (s *selection) someExecutions(cmd *cobra.Command, args []string) error {
 func cutText(chosen *monitor.Chosen) string {
 	switch {
 	case chosen.More:
-		return fmt.Sprintf("the newest %d were taken, and more match: the same again goes on", len(chosen.IDs))
+		return fmt.Sprintf("the newest %d were chosen, and more match: run the same command again", len(chosen.IDs))
 	case chosen.Bounded:
 		return fmt.Sprintf(
-			"the newest %d were looked at; older ones are not among them: narrow it with --status, --since or --id",
+			"only the newest %d were searched: narrow the choice with --status, --since or --id",
 			chosen.Looked)
 	}
 	return ""

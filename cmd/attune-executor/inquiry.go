@@ -29,13 +29,14 @@ func newInquiryCommand(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "inquiry",
 		Aliases: []string{"inquiries"},
-		Short:   "Look at questions to people, and answer them",
-		Long: "Look at inquiries, the questions that workflows and actions ask people, and answer them. While a question is open\n" +
-			"nothing runs and no slot is held; the workflow goes on from the answer, or when the time to answer is over.",
-		Example: "  attune-executor inquiry list\n  attune-executor inquiry show 7\n  attune-executor inquiry respond 7 -p approved=true",
+		Short:   "Show the questions to people, and answer them",
+		Long: "Show inquiries, the questions of workflows and actions to people, and answer them. An open question\n" +
+			"holds no slot; the workflow goes on with the answer, or when the time to answer is over.",
+		Example: "  attune-executor inquiry list\n  attune-executor inquiry show 7\n" +
+			"  attune-executor inquiry respond 7 -p approved=true",
 	}, newInquiryListCommand(a), showing(a, &cobra.Command{
 		Use:     "show ID",
-		Short:   "Show one inquiry: what is asked, by whom, what the response must look like, and what was answered",
+		Short:   "Show one inquiry: its question and author, the schema of the response, and the response",
 		Example: "  attune-executor inquiry show 7\n  attune-executor inquiry show 7 -o json | jq .response_schema",
 	}, anInquiry, reader((*monitor.Monitor).Inquiry), inquiryPage), newInquiryRespondCommand(a))
 }
@@ -44,10 +45,11 @@ func newInquiryListCommand(a *app) *cobra.Command {
 	filter, cursor, all, refused := monitor.InquiryFilter{}, "", false, false
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the open inquiries, those that have waited for longest first",
-		Long: "List the open inquiries, those that have waited for longest first; with --all the ended ones behind them, the newest\n" +
-			"first. --refused lists the newest questions that could not be asked instead, and why.",
-		Example: "  attune-executor inquiry list\n  attune-executor inquiry list --assigned-to ada --action 'deploy.*'\n" +
+		Short: "List the open inquiries, the oldest first",
+		Long: "List the open inquiries, the oldest first; --all adds the ended ones, the newest first. --refused\n" +
+			"lists the newest questions that could not be asked instead, and why.",
+		Example: "  attune-executor inquiry list\n" +
+			"  attune-executor inquiry list --assigned-to ada --action 'deploy.*'\n" +
 			"  attune-executor inquiry list --status timeout",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,15 +73,17 @@ func newInquiryListCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&all, "all", false, "also those that have ended")
-	flags.StringSliceVar(&filter.Statuses, "status", nil, "only these: "+strings.Join(monitor.InquiryStatuses, ", "))
+	flags.BoolVar(&all, "all", false, "also ended inquiries")
+	flags.StringSliceVar(&filter.Statuses, "status", nil,
+		"only these statuses: "+strings.Join(monitor.InquiryStatuses, ", "))
 	flags.BoolVar(&refused, "refused", false, "the newest questions that could not be asked, and why")
-	flags.Int64Var(&filter.Execution, "execution", 0, "only what this execution asks, or the tasks of this workflow")
-	flags.StringVar(&filter.AssignedTo, "assigned-to", "", "only what is for this identity, by login or id")
+	flags.Int64Var(&filter.Execution, "execution", 0,
+		"only inquiries of this execution, or of the tasks of this workflow")
+	flags.StringVar(&filter.AssignedTo, "assigned-to", "", "only inquiries for this identity, by login or id")
 	flags.StringVar(&filter.Action, "action", "",
-		"only what is asked by actions, or in workflows, whose ref matches; * stands for anything")
+		"only inquiries of actions or workflows whose ref matches; * stands for anything")
 	flags.IntVar(&filter.Limit, "limit", 20, "how many to list")
-	flags.StringVar(&cursor, "cursor", "", "go on where a list ended that gave this cursor")
+	flags.StringVar(&cursor, "cursor", "", "continue after the list that gave this cursor")
 	return cmd
 }
 
@@ -129,7 +133,7 @@ func inquiriesPage(w *page, list *monitor.InquiryPage) {
 	case list.From != "":
 		none = "no more inquiries match"
 	case open && list.Filter.Execution == 0 && list.Filter.AssignedTo+list.Filter.Action == "":
-		none = "nothing waits for an answer"
+		none = "no inquiry waits for an answer"
 	}
 	columns := []column[monitor.Inquiry]{
 		col("ID", func(one *monitor.Inquiry) any { return one.ID }),
@@ -221,13 +225,16 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "respond ID",
 		Short: "Answer an inquiry, at most once and in time",
-		Long: "Answer an inquiry. The consequences are written with the answer: an execution that only asked ends, and the workflow\n" +
-			"continues. An answer is refused if it is too late, if the inquiry was answered or cancelled before, if it does not\n" +
-			"fit the schema, or if the inquiry is assigned to another login. Answer an assigned inquiry with --as LOGIN, which the\n" +
-			"audit keeps beside your account. Without --answer or -p the command asks for each field, at a terminal; it does not\n" +
-			"show secret fields while you type.",
-		Example: "  attune-executor inquiry respond 7\n  attune-executor inquiry respond 7 -p approved=true -p note='after lunch'\n" +
-			"  attune-executor inquiry respond 7 --answer '{\"approved\": false}' --as ada\n  attune-executor inquiry respond 7 --answer @answer.json",
+		Long: "Answer an inquiry. The consequences are written with the answer: an execution that only asked ends,\n" +
+			"and the workflow continues. An answer is refused if it is too late, if the inquiry was answered or\n" +
+			"cancelled before, if it does not fit the schema, or if the inquiry is assigned to another login.\n" +
+			"Answer an assigned inquiry with --as LOGIN, which the audit keeps beside your account. Without\n" +
+			"--answer or -p the command asks for each field, at a terminal; it does not show secret fields while\n" +
+			"you type.",
+		Example: "  attune-executor inquiry respond 7\n" +
+			"  attune-executor inquiry respond 7 -p approved=true -p note='after lunch'\n" +
+			"  attune-executor inquiry respond 7 --answer '{\"approved\": false}' --as ada\n" +
+			"  attune-executor inquiry respond 7 --answer @answer.json",
 		Args: oneArg("the id of an inquiry"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := anInquiry.id(args[0])
@@ -244,8 +251,8 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 	flags.StringVar(&o.answer, "answer", "", "the response as JSON; @FILE reads it from a file, @- from standard input")
 	flags.StringArrayVarP(&o.params, "param", "p", nil,
 		"one key=value of the response; key:=value is JSON; may be repeated")
-	flags.StringVar(&o.as, "as", "", "the login of the identity in whose name it is answered")
-	flags.StringVar(&o.note, "note", "", "why, for those who look at what was done")
+	flags.StringVar(&o.as, "as", "", "the login of the identity that answers")
+	flags.StringVar(&o.note, "note", "", "the reason, for the audit")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what it would do and do nothing")
 	return cmd
 }
@@ -368,11 +375,13 @@ func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
 			func(w *page) { w.row(answerText(plan, "would be answered")) }, nil)
 		return err
 	}
-	receipt, err := operator.Answer(cmd.Context(), order)
+	ctx, stop := t.start("inquiry")
+	defer stop()
+	receipt, err := operator.Answer(ctx, order)
 	if err != nil {
 		return answerProblem(id, err)
 	}
-	return t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)), func(w *page) {
+	return t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)), func(w *page) {
 		w.rowf("%s (audit %d)", answerText(&receipt.AnswerPlan, "answered"), receipt.Audit)
 	})
 }

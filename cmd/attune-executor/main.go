@@ -152,10 +152,12 @@ const furtherOutputs = "outputs"
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "attune-executor",
-		Short: "Run Attune executions and look after them",
-		Long: "attune-executor is the engine that runs Attune executions, its reference worker, and the commands to look after both.\n\n" +
+		Short: "Run and operate Attune executions",
+		Long: "attune-executor is the engine that runs Attune executions, its reference worker, and the commands\n" +
+			"that operate both.\n\n" +
 			"Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused, 4 a server is unreachable.",
-		Example:       "  attune-executor stack up && attune-executor migrate up\n  attune-executor serve\n  attune-executor run core.echo -p message=hi --wait",
+		Example: "  attune-executor stack up && attune-executor migrate up\n  attune-executor serve\n" +
+			"  attune-executor run core.echo -p message=hi --wait",
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -29,15 +29,15 @@ func newMigrateCommand(a *app) *cobra.Command {
 	var accept bool
 	cmd := group(&cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database schema to this version, or look at it",
-		Long: "Bring the database schema to this version, or look at it. An existing Attune schema is checked and adopted:\n" +
-			"what is there stays as it is, and only what the engine needs is added.",
+		Short: "Migrate the database schema to this version, or check it",
+		Long: "Migrate the database schema to this version, or check it. An existing Attune schema is checked and\n" +
+			"adopted: its tables and data stay as they are, and only the engine's own objects are added.",
 		Example: "  attune-executor migrate check\n  attune-executor migrate up",
 	},
 		withoutQueues(&cobra.Command{
-			Use: "up", Short: "Apply what is missing", Args: cobra.NoArgs,
-			Long: "Apply what is missing. An existing schema whose work queues are enabled or have leased items is refused, because\n" +
-				"this engine does not dispatch them; --" + withoutWorkQueues + " adopts it all the same.",
+			Use: "up", Short: "Apply the missing migrations", Args: cobra.NoArgs,
+			Long: "Apply the missing migrations. An existing schema with enabled work queues or leased items is\n" +
+				"refused, because this engine does not dispatch work queues; --" + withoutWorkQueues + " adopts it anyway.",
 			Example: "  attune-executor migrate up --config attune.yaml",
 			RunE: a.migrating(func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
 				opts.WithoutWorkQueues = accept
@@ -54,16 +54,17 @@ func newMigrateCommand(a *app) *cobra.Command {
 		withoutQueues(newMigrateCheckCommand(a, &accept), &accept),
 		newMigrateRehearseCommand(a),
 	)
-	cmd.PersistentFlags().Duration("wait", 0, "how long to go on trying to get the locks of one migration; 0 is 5m")
+	cmd.PersistentFlags().Duration("wait", 0, "how long to try to get the locks of one migration, 0 for 5m")
 	return cmd
 }
 
 func newMigrateCheckCommand(a *app, accept *bool) *cobra.Command {
 	var down bool
 	cmd := &cobra.Command{
-		Use: "check", Short: "Say what `up` would change and whether that is safe under load", Args: cobra.NoArgs,
-		Long: "Say what `up` would change and whether that is safe under load. With --down: what `down` would hand back to the\n" +
-			"executor of the installation, and what that executor would not understand. Nothing is changed.",
+		Use: "check", Short: "Show what `up` would change, and whether that is safe under load", Args: cobra.NoArgs,
+		Long: "Show what `up` would change, and whether that is safe under load. With --down, show what `down`\n" +
+			"would hand back to the executor of the installation, and what that executor would not understand.\n" +
+			"Nothing is changed.",
 		Example: "  attune-executor migrate check\n  attune-executor migrate check --down -o json",
 		RunE: a.migrating(func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
 			if down {
@@ -72,7 +73,7 @@ func newMigrateCheckCommand(a *app, accept *bool) *cobra.Command {
 			return a.migrateCheck(cmd, opts, cfg, *accept)
 		}),
 	}
-	cmd.Flags().BoolVar(&down, "down", false, "say what `down` would do to an adopted schema")
+	cmd.Flags().BoolVar(&down, "down", false, "show what `down` would do to an adopted schema")
 	return cmd
 }
 
@@ -273,11 +274,12 @@ func withoutQueues(cmd *cobra.Command, accept *bool) *cobra.Command {
 }
 
 // workQueuesWait is what adoption means for work queues.
-const workQueuesWait = "this engine does not dispatch work queues: their items stay as they are, and wait for an engine that does"
+const workQueuesWait = "this engine does not dispatch work queues: " +
+	"their items stay as they are, and wait for an engine that does"
 
 // acceptWorkQueues says how to adopt a schema with work queues nevertheless.
 const acceptWorkQueues = workQueuesWait + "; repeat it with --" + withoutWorkQueues +
-	" to adopt the schema all the same"
+	" to adopt the schema anyway"
 
 // adoptionLines say what an installation has that goes differently after adoption.
 func adoptionLines(w *page, queues []migrations.WorkQueue, ignored migrations.Ignored) {
@@ -301,18 +303,19 @@ func newMigrateDownCommand(a *app) *cobra.Command {
 		yes bool
 	)
 	cmd := &cobra.Command{
-		Use: "down", Short: "Remove what newer migrations added", Args: cobra.NoArgs,
-		Long: "Remove what the migrations after --to added, with the data in it. On an adopted schema nothing but the engine's\n" +
-			"own additions is removed, whatever --to says, and before that what runs and waits is handed back to the executor of\n" +
-			"the installation: its admission tables are written and the messages that wake it are published. Stop every replica\n" +
-			"first. `migrate check --down` says what that executor will not understand.",
+		Use: "down", Short: "Remove the additions of newer migrations", Args: cobra.NoArgs,
+		Long: "Remove the additions of the migrations after --to, with their data. On an adopted schema only the\n" +
+			"engine's own additions are removed, whatever --to says. Before that, running and waiting executions\n" +
+			"are handed back to the executor of the installation: its admission tables are written, and the\n" +
+			"messages that wake it are published. Stop every replica first. `migrate check --down` shows what that\n" +
+			"executor will not understand.",
 		Example: "  attune-executor migrate check --down\n  attune-executor migrate down --yes",
 		RunE: a.migrating(func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
 			return a.migrateDown(cmd, opts, cfg, to, yes)
 		}),
 	}
 	cmd.Flags().Int64Var(&to, "to", 0, "the version to go back to; 0 removes everything")
-	cmd.Flags().BoolVar(&yes, "yes", false, "really do it")
+	cmd.Flags().BoolVar(&yes, "yes", false, "confirm the removal")
 	return cmd
 }
 
@@ -497,10 +500,11 @@ func newMigrateRehearseCommand(a *app) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "rehearse",
-		Short: "Adopt an example installation on private servers, and say what became of each thing in it",
-		Long: "Start a private PostgreSQL and RabbitMQ, build an existing installation in the state in which installations are\n" +
-			"found, adopt it, serve, hand it back, and say of each execution, workflow, question, event and message how it ended.\n" +
-			"Nothing outside --dir is touched. It succeeds only if everything ended as it should, and takes about two minutes.",
+		Short: "Rehearse the adoption of an example installation on private servers",
+		Long: "Start a private PostgreSQL and RabbitMQ, build an example installation in a realistic state, adopt\n" +
+			"it, serve, hand it back, and report the end of each execution, workflow, inquiry, event and message.\n" +
+			"Nothing outside --dir is touched. It succeeds only if everything ended as expected, and takes about\n" +
+			"two minutes.",
 		Example: "  attune-executor migrate rehearse",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.rehearse(cmd, dir) },
@@ -548,14 +552,14 @@ func (a *app) rehearse(cmd *cobra.Command, dir string) (err error) {
 			}
 			w.row(name, o.What, o.Got, mark)
 		}
-		w.rowf("adopted in %.1f s, handed back in %.1f s; %d of %d as they should be",
+		w.rowf("adopted in %.1f s, handed back in %.1f s; %d of %d as expected",
 			out.AdoptedSeconds, out.HandedBackSeconds, len(out.Outcomes)-failed, len(out.Outcomes))
 	})
 	if err := errors.Join(err, printed); err != nil {
 		return err
 	}
 	if failed > 0 {
-		return failedErrorf("%d of %d did not become what they should", failed, len(out.Outcomes))
+		return failedErrorf("%d of %d did not end as expected", failed, len(out.Outcomes))
 	}
 	return nil
 }

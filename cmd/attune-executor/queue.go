@@ -21,7 +21,7 @@ func newQueueCommand(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "queue",
 		Aliases: []string{"queues"},
-		Short:   "Look at the queues of actions and act on them",
+		Short:   "Show the queues of actions, and act on them",
 		Example: "  attune-executor queue list --blocked\n  attune-executor queue show core.echo",
 	}, newQueueListCommand(a), newQueueShowCommand(a),
 		newQueuePauseCommand(a), newQueueResumeCommand(a), newQueueLimitCommand(a), newQueueClearCommand(a),
@@ -49,8 +49,8 @@ func newQueueListCommand(a *app) *cobra.Command {
 	flags.StringVar(&filter.Text, "action", "", "only queues whose action or group contains this text")
 	flags.BoolVar(&filter.Paused, "paused", false, "only queues that are paused")
 	flags.BoolVar(&filter.Blocked, "blocked", false,
-		"only queues that have room but wait for something wider, such as a worker")
-	flags.BoolVar(&filter.All, "all", false, "also idle queues of groups that no policy makes any more")
+		"only queues with room that wait for something else, such as a worker")
+	flags.BoolVar(&filter.All, "all", false, "also idle queues of groups that no policy has any more")
 	flags.IntVar(&filter.Limit, "limit", 50, "how many to list")
 	return cmd
 }
@@ -59,12 +59,13 @@ func newQueueShowCommand(a *app) *cobra.Command {
 	group := ""
 	cmd := &cobra.Command{
 		Use:   "show ACTION",
-		Short: "Show one queue: its limits, who holds its slots, who waits and for how long",
-		Long: "Shows the queue of an action, by the action's ref or by the queue's id. Where a policy has parameters, every\n" +
-			"combination of their values has a queue of its own: name it with --group.",
-		Example: "  attune-executor queue show core.echo\n  attune-executor queue show demo.deploy --group '{\"environment\":\"prod\"}'",
-		Args:    oneArg("the ref of an action or the id of a queue"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.showQueue(cmd, args[0], group) },
+		Short: "Show one queue: its limits, the holders of its slots, the waiting executions",
+		Long: "Show the queue of an action, by the action's ref or the queue's id. If a policy has parameters,\n" +
+			"every combination of their values has its own queue: name it with --group.",
+		Example: "  attune-executor queue show core.echo\n" +
+			"  attune-executor queue show demo.deploy --group '{\"environment\":\"prod\"}'",
+		Args: oneArg("the ref of an action or the id of a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.showQueue(cmd, args[0], group) },
 	}
 	cmd.Flags().StringVar(&group, "group", "", "the values of the group, as a JSON object")
 	return cmd
@@ -198,16 +199,17 @@ func newQueuePauseCommand(a *app) *cobra.Command {
 	order := triage.Order{Act: triage.Pause}
 	cmd := &cobra.Command{
 		Use:   "pause ACTION",
-		Short: "Admit nothing from an action's queues until they are resumed",
-		Long: "Admit nothing from an action's queues until they are resumed. What runs goes on, who waits keeps its place, and\n" +
-			"who comes waits behind them. Of what is paused already only the reason changes.",
+		Short: "Pause an action's queues: they admit nothing until they are resumed",
+		Long: "Pause an action's queues: they admit nothing until they are resumed. Running executions go on,\n" +
+			"waiting executions keep their places, and new ones wait behind them. If a queue is paused already,\n" +
+			"only the reason changes.",
 		Example: "  attune-executor queue pause core.echo --reason 'the service behind it is down'\n" +
 			"  attune-executor queue pause deploy.rollout --group '{\"region\":\"eu\"}'",
 		Args: oneArg("the ref of an action, such as core.echo"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], order) },
 	}
 	groupFlag(cmd, &order.Group)
-	cmd.Flags().StringVar(&order.Reason, "reason", "", "why, for those who look at the queue")
+	cmd.Flags().StringVar(&order.Reason, "reason", "", "the reason, shown with the queue")
 	return cmd
 }
 
@@ -215,7 +217,7 @@ func newQueueResumeCommand(a *app) *cobra.Command {
 	order := triage.Order{Act: triage.Resume}
 	cmd := &cobra.Command{
 		Use:     "resume ACTION",
-		Short:   "Admit again from an action's queues, in the order in which they wait",
+		Short:   "Resume an action's queues, which keep the order of their executions",
 		Example: "  attune-executor queue resume core.echo",
 		Args:    oneArg("the ref of an action, such as core.echo"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], order) },
@@ -229,9 +231,9 @@ func newQueueLimitCommand(a *app) *cobra.Command {
 	reset := false
 	cmd := &cobra.Command{
 		Use:   "limit ACTION N | limit ACTION --reset",
-		Short: "Let another number run at once than the action's policy says",
-		Long: "Let another number of executions run at once than the action's policy says, in each of its queues, until --reset.\n" +
-			"A lower limit ends nothing that runs; a higher one is filled at once.",
+		Short: "Override the limit of an action's policy",
+		Long: "Override how many executions of an action may run at once, in each of its queues, until --reset. A\n" +
+			"lower limit ends no running execution; a higher one is filled at once.",
 		Example: "  attune-executor queue limit core.echo 2\n  attune-executor queue limit core.echo --reset",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -258,7 +260,7 @@ func newQueueLimitCommand(a *app) *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(negativeLimit)
 	groupFlag(cmd, &order.Group)
-	cmd.Flags().BoolVar(&reset, "reset", false, "the policy's limit again")
+	cmd.Flags().BoolVar(&reset, "reset", false, "return to the policy's limit")
 	return cmd
 }
 
@@ -292,9 +294,10 @@ func newQueueRepairCommand(a *app) *cobra.Command {
 	dryRun := false
 	cmd := &cobra.Command{
 		Use:   "repair [ACTION]",
-		Short: "Compare the counters of queues with the facts, and put right what differs",
-		Long: "Compare the counters of queues, workers and shared limits with the executions that hold and wait, put right what\n" +
-			"differs, and give back what ended or deleted executions still hold. Exits with 0 only if nothing is wrong any more.",
+		Short: "Compare the counters of queues with the facts, and correct them",
+		Long: "Compare the counters of queues, workers and shared limits with the executions that hold slots or\n" +
+			"wait, and correct them. Release the slots of ended and deleted executions. Exits with 0 only if\n" +
+			"nothing is wrong any more.",
 		Example: "  attune-executor queue repair --dry-run\n  attune-executor queue repair core.echo",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -317,12 +320,13 @@ func (a *app) changeQueues(cmd *cobra.Command, ref string, order triage.Order) e
 	}
 	defer t.close()
 	order.Action = ref
-	receipt, err := t.Say(cmd.Context(), order)
+	ctx, stop := t.start("queue")
+	defer stop()
+	receipt, err := t.Say(ctx, order)
 	if err != nil {
 		return t.actionError(cmd.Context(), ref, err)
 	}
-	return t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)),
-		func(w *page) { queueReceiptPage(w, receipt) })
+	return t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)), func(w *page) { queueReceiptPage(w, receipt) })
 }
 
 // nothingSaid is what there is to tell of an action without a queue.
@@ -386,25 +390,24 @@ func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
 	if dryRun {
 		act = t.PlanRepair
 	}
-	receipt, err := act(cmd.Context(), ref)
+	ctx, stop := t.start("difference")
+	defer stop()
+	receipt, err := act(ctx, ref)
 	if receipt == nil {
 		return t.actionError(cmd.Context(), ref, err)
 	}
-	printErr := t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)),
-		func(w *page) { repairPage(w, receipt) })
-	switch {
-	case err != nil:
-		return t.actionError(cmd.Context(), ref, err)
-	case printErr != nil:
-		return printErr
-	case dryRun && len(receipt.Remains) > 0:
-		return failedErrorf("%s: `attune-executor queue repair` puts right what differs",
-			count(len(receipt.Remains), "difference"))
-	case len(receipt.Remains) > 0:
-		return failedErrorf("repaired, but for %s: run it again, and look at the log of the engine if it stays",
-			count(len(receipt.Remains), "difference"))
+	switch remain := count(len(receipt.Remains), "difference"); {
+	case err != nil || len(receipt.Remains) == 0:
+	case dryRun:
+		err = failedErrorf("%s: `attune-executor queue repair` corrects the counters", remain)
+	default:
+		err = failedErrorf("repaired, except %s: run it again, and look at the log of the engine if this persists",
+			remain)
 	}
-	return nil
+	view := delivered(receipt, t.delivery(ctx, receipt.Sent))
+	return t.finish(ctx, view, func(w *page) { repairPage(w, receipt) }, err,
+		interruptedError(len(receipt.Found)-len(receipt.Repaired), len(receipt.Found), "difference"),
+		func(err error) error { return t.actionError(cmd.Context(), ref, err) })
 }
 
 func repairPage(w *page, r *triage.RepairReceipt) {
@@ -428,17 +431,18 @@ func newQueueClearCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clear ACTION",
 		Short: "Cancel the executions that wait in an action's queues",
-		Long: "Cancel the executions that wait in an action's queues when the command begins. What runs goes on, and who comes\n" +
-			"meanwhile stays. Interrupted, it has cancelled some and not others; the same command goes on.",
-		Example: "  attune-executor queue clear core.echo --dry-run\n  attune-executor queue clear core.echo --older-than 1h --yes\n" +
+		Long: "Cancel the executions that wait in an action's queues when the command begins. Running and later\n" +
+			"executions are not touched. If you interrupt it, run the same command again.",
+		Example: "  attune-executor queue clear core.echo --dry-run\n" +
+			"  attune-executor queue clear core.echo --older-than 1h --yes\n" +
 			"  attune-executor queue clear shop.bill -p tenant=t7 --dry-run",
 		Args: oneArg("the ref of an action, such as core.echo"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.clearQueue(cmd, args[0], options) },
 	}
 	groupFlag(cmd, &options.group)
 	flags := cmd.Flags()
-	flags.DurationVar(&options.olderThan, "older-than", 0, "only who has waited for this long, such as 1h")
-	options.plan.add(flags, "show who would be cancelled and do nothing", "do not ask")
+	flags.DurationVar(&options.olderThan, "older-than", 0, "only executions that have waited for this time, such as 1h")
+	options.plan.add(flags, "show how many would be cancelled and do nothing", "do not ask")
 	options.chosen.paramFlags(cmd)
 	return cmd
 }
@@ -456,12 +460,10 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 		return err
 	}
 	defer t.close()
-	ctx, stop := interruptible(cmd.Context())
-	defer stop()
 	order := triage.ClearOrder{Target: triage.Target{Action: ref, Group: options.group}, OlderThan: options.olderThan}
 	if options.chosen.given() {
 		filter.Action, filter.Statuses = ref, []attune.Status{attune.StatusRequested}
-		chosen, err := t.monitor().Choose(ctx, filter, monitor.ChoiceBound)
+		chosen, err := t.monitor().Choose(cmd.Context(), filter, monitor.ChoiceBound)
 		if err != nil {
 			return err
 		}
@@ -470,24 +472,21 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 		}
 		order.Only = chosen.IDs
 	}
-	plan, err := t.PlanClear(ctx, order)
+	problem := func(err error) error { return t.actionError(cmd.Context(), ref, err) }
+	plan, err := t.PlanClear(cmd.Context(), order)
 	if err != nil {
-		return t.actionError(ctx, ref, err)
+		return problem(err)
 	}
 	run, err := t.settle(options.plan, plan, func(w *page) { clearPlanPage(w, plan) }, clearQuestion(plan))
 	if !run || err != nil {
 		return err
 	}
+	ctx, stop := t.start("execution")
+	defer stop()
 	receipt, err := t.Clear(ctx, plan)
-	printErr := t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)), func(w *page) { clearPage(w, receipt) })
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left,
-			count(receipt.Planned, "execution"))
-	case err != nil:
-		return t.actionError(ctx, ref, err)
-	}
-	return printErr
+	view := delivered(receipt, t.delivery(ctx, receipt.Sent))
+	return t.finish(ctx, view, func(w *page) { clearPage(w, receipt) }, err,
+		interruptedError(receipt.Left, receipt.Planned, "execution"), problem)
 }
 
 // clearQuestion asks for the action's name; nil: nothing waits.
@@ -500,7 +499,7 @@ func clearQuestion(plan *triage.ClearPlan) *question {
 		where += " " + clean(plan.Group)
 	}
 	return &question{
-		unasked: fmt.Sprintf("%s in the queues of %s: --yes cancels, --dry-run shows who", waiting(plan.Waiting),
+		unasked: fmt.Sprintf("%s in the queues of %s: --yes cancels them, --dry-run shows more", waiting(plan.Waiting),
 			plan.Action),
 		text: fmt.Sprintf("clear %s waiting in %s? type the action's name: ", count(plan.Waiting, "execution"),
 			where),

@@ -72,7 +72,7 @@ func TestQueueActsWithoutABroker(t *testing.T) {
 	code, stdout, stderr = run("repair", "--dry-run")
 	require.Equal(t, exitFailed, code)
 	require.Regexp(t, `(?m)^found +queue \d+ \(pk.alone\): queued_count is 9, counted 1$`, stdout)
-	require.Equal(t, "error: 1 difference: `attune-executor queue repair` puts right what differs\n", stderr)
+	require.Equal(t, "error: 1 difference: `attune-executor queue repair` corrects the counters\n", stderr)
 	code, stdout, stderr = run("repair", "pk.alone", "-o", "json")
 	require.Equal(t, exitDone, code, stderr)
 	require.Contains(t, stdout, `"remains": []`)

@@ -40,10 +40,11 @@ func newRunCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run ACTION",
 		Short: "Request an execution of an action",
-		Long: "Request an execution of an action. With --wait the result is printed and the exit code is 0 only if it completed;\n" +
-			"what is repeated is followed to its last attempt.\n\n" +
-			"-p key=value gives one parameter: a text if the action says so or if it is not JSON, else the JSON value.\n" +
-			"-p key:=json is always JSON. --params-file names a YAML or JSON file, - is the standard input; -p wins over it.",
+		Long: "Request an execution of an action. With --wait the command prints the result of the last attempt,\n" +
+			"and exits with 0 only if that completed.\n\n" +
+			"-p key=value gives one parameter: a text if the action declares a string or if it is not JSON,\n" +
+			"otherwise JSON. -p key:=json is always JSON.\n" +
+			"--params-file names a YAML or JSON file, - is the standard input; -p wins over it.",
 		Example: "  attune-executor run core.echo -p message=hi --wait\n" +
 			"  attune-executor run deploy.rollout --params-file rollout.yaml -p 'targets:=[\"a\",\"b\"]'",
 		Args: oneArg("the ref of an action, such as core.echo"),
@@ -54,10 +55,10 @@ func newRunCommand(a *app) *cobra.Command {
 	flags.StringVar(&options.paramsFile, "params-file", "",
 		"a YAML or JSON file with parameters, - for the standard input")
 	flags.StringVar(&options.priority, "priority", "normal",
-		"the lane it waits in if it has to wait: high, normal or low")
+		"the lane of its queue: high, normal or low")
 	words(cmd, "priority", "high", "normal", "low")
 	flags.BoolVar(&options.wait, "wait", false, "wait for the end and print the result")
-	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
+	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait at most, 0 for no limit")
 	return cmd
 }
 
@@ -149,7 +150,8 @@ func (a *app) tellHowToAnswer(ctx context.Context, c *client, execution int64) {
 			return // it could not be asked; its end says why
 		}
 		if !supervise.Sleep(waiting, 100*time.Millisecond) {
-			a.notef("no engine has asked yet: `attune-executor inquiry list --execution %d` shows the question when one has", execution)
+			a.notef("no engine has asked yet: `attune-executor inquiry list --execution %d` shows the question "+
+				"when one has", execution)
 			return
 		}
 	}
@@ -292,7 +294,8 @@ func (c *client) awaitEnd(
 			end.ID, timeout, end.ID)
 	}
 	if errors.Is(err, context.Canceled) && c.cmd.Context().Err() == nil {
-		return failedErrorf("no longer waiting: execution %d goes on, look with `attune-executor execution show %d`, stop it with `attune-executor execution cancel %d`",
+		return failedErrorf("no longer waiting: execution %d goes on, look with `attune-executor execution show %d`, "+
+			"stop it with `attune-executor execution cancel %d`",
 			end.ID, end.ID, end.ID)
 	}
 	if err != nil {
@@ -335,7 +338,8 @@ const noWorkers = "no workers available"
 // adviceAfter says what to do about an execution that did not succeed.
 func adviceAfter(end store.Execution) string {
 	if strings.Contains(because(end.Result), noWorkers) {
-		return "start a worker that can run it (`attune-executor workers list` shows those that are there), or set executor.no_workers to wait"
+		return "start a worker that can run it (`attune-executor workers list` shows the workers), " +
+			"or set executor.no_workers to wait"
 	}
 	return fmt.Sprintf("look with `attune-executor execution show %d`", end.ID)
 }

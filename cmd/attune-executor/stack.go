@@ -37,7 +37,7 @@ func newStackCommand() *cobra.Command {
 			}
 			return printStack(cmd, stack)
 		})
-	up.Flags().BoolVar(&o.fast, "fast", false, "never wait for the disk; what is stored is lost when the machine stops")
+	up.Flags().BoolVar(&o.fast, "fast", false, "never wait for the disk; the data is lost when the machine stops")
 	up.Flags().DurationVar(&o.stats, "stats-interval", 0, "how often the broker refreshes its statistics (0: every 5s)")
 	down := stackCommand("down", "Stop the servers; the data stays", "attune-executor stack down --dir .attune/stack",
 		func(cmd *cobra.Command) error {
@@ -53,11 +53,12 @@ func newStackCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "stack",
 		Short: "Run a private PostgreSQL and RabbitMQ for development",
-		Long: "Run a private PostgreSQL and RabbitMQ for development: on 127.0.0.1, on free ports, with all data in one folder.\n" +
-			"It works as root or not and touches no server of the machine. One folder is one stack, however often it is started.",
+		Long: "Run a private PostgreSQL and RabbitMQ for development: on 127.0.0.1, on free ports, with all data in\n" +
+			"one folder. It works with and without root, and touches no other server of the machine. Each folder\n" +
+			"holds one stack.",
 		Example: "  attune-executor stack up\n  eval \"$(attune-executor stack env)\"\n  attune-executor serve",
 	}, up, down,
-		stackCommand("status", "Show what runs, where, and its logs; fails unless both servers run",
+		stackCommand("status", "Show the servers, their addresses and logs; fails unless both run",
 			"attune-executor stack status -o json", o.status),
 		stackCommand("env", "Print export lines that point the other commands to the stack",
 			"eval \"$(attune-executor stack env)\"", func(cmd *cobra.Command) error {
@@ -68,7 +69,7 @@ func newStackCommand() *cobra.Command {
 				_, err = io.WriteString(cmd.OutOrStdout(), stack.Env())
 				return err
 			}),
-		stackCommand("reset", "Stop the servers at once and remove everything they stored",
+		stackCommand("reset", "Stop the servers at once and remove their data",
 			"attune-executor stack reset --dir .attune/stack", func(cmd *cobra.Command) error {
 				return o.end(cmd, "reset", "removed",
 					func(stack *devstack.Stack) error { return stack.Reset(cmd.Context()) })

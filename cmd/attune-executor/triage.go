@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,6 +23,9 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
+// commandPace is the time between two steps of a command: at most 200 a second.
+const commandPace = 5 * time.Millisecond
+
 // triageClient is a client that acts for an operator.
 type triageClient struct {
 	*client
@@ -30,14 +34,14 @@ type triageClient struct {
 	publisher *publisher // nil: nothing is published
 }
 
-// openTriage connects; the caller closes it. Publishing takes a publisher, whose broker may be away.
+// openTriage connects; the caller closes it. Publishing takes a publisher, which works without its broker too.
 func (a *app) openTriage(cmd *cobra.Command, publishing bool) (*triageClient, error) {
 	c, err := a.connect(cmd)
 	if err != nil {
 		return nil, err
 	}
 	cfg := triage.Config{
-		Actor: triage.LocalActor(), Source: "attune-executor",
+		Actor: triage.LocalActor(), Source: "attune-executor", Pace: commandPace,
 		HeartbeatStaleAfter: c.cfg.Executor.StaleAfter(), WithoutStats: !c.cfg.Executor.Queue.EnableMetrics,
 	}
 	if !publishing {
@@ -58,6 +62,9 @@ func (t *triageClient) close() {
 	t.store.Close()
 }
 
+// Every command that changes something goes through settle, start and finish: the plan and its confirmation, the run
+// with its progress, and the receipt.
+
 // planFlags are the flags of a command that has a plan.
 type planFlags struct{ dryRun, yes bool }
 
@@ -66,8 +73,8 @@ func (f *planFlags) add(flags *pflag.FlagSet, dryRun, yes string) {
 	flags.BoolVar(&f.yes, "yes", false, yes)
 }
 
-// settle prints the plan if it is not to be run, and else asks the question, if there is one. It reports whether
-// the plan is to be run.
+// settle prints the plan of a dry run, and otherwise asks the question, if there is one. It reports whether the plan is
+// to be run.
 func (c *client) settle(flags planFlags, plan any, text func(w *page), ask *question) (run bool, err error) {
 	if flags.dryRun {
 		return false, c.show(with(plan, "dry_run", true), text)
@@ -77,6 +84,53 @@ func (c *client) settle(flags planFlags, plan any, text func(w *page), ask *ques
 	}
 	in := c.cmd.InOrStdin()
 	return true, ask.confirm(in, c.stderr, interactive(in))
+}
+
+// start is the context of a run. The first signal stops the run after its step, a second one ends the process. Notes
+// report the progress of a run that takes longer.
+func (c *client) start(what string) (context.Context, context.CancelFunc) {
+	ctx, stop := interruptible(c.cmd.Context())
+	return triage.WithProgress(ctx, c.progress(what, time.Now())), stop
+}
+
+// progressEvery is the time between two notes about the progress of a run.
+const progressEvery = 2 * time.Second
+
+// progress makes notes about the progress of a run.
+func (a *app) progress(what string, began time.Time) func(done, total int64) {
+	last := began
+	return func(done, total int64) {
+		now := time.Now()
+		if now.Sub(last) < progressEvery || done == total {
+			return
+		}
+		last = now
+		text := count(int(done), what)
+		if total > 0 {
+			text = fmt.Sprintf("%d of %s", done, count(int(total), what))
+		}
+		a.notef("%s (%s)", text, short(now.Sub(began)))
+	}
+}
+
+// finish prints the receipt of a run, also that of a part. It returns the error of the command: interrupted if a
+// signal stopped the run, or else that of the run as problem explains it.
+func (c *client) finish(
+	ctx context.Context, receipt any, text func(w *page), err, interrupted error, problem func(error) error,
+) error {
+	printErr := c.show(receipt, text)
+	switch {
+	case err == nil:
+		return printErr
+	case ctx.Err() != nil:
+		return interrupted
+	}
+	return problem(err)
+}
+
+// interruptedError is the error of a run that a signal stopped.
+func interruptedError(left, planned int, what string) error {
+	return failedErrorf("interrupted with %d of %s left: run the same command again", left, count(planned, what))
 }
 
 // question is what an operator has to answer before something is changed.
@@ -182,9 +236,9 @@ type refusal struct {
 	Error string `json:"error"`
 }
 
-// verdict is the error of a command about several things: the one there was, or how many there were once each has
-// been told.
-func (a *app) verdict(asked int, what, done string, problems []error) error {
+// verdict is the error of a command about several things: the only problem, or their number after a note about each.
+// Things that a run left were not done either.
+func (a *app) verdict(asked, left int, what, done string, problems []error) error {
 	switch {
 	case len(problems) == 0:
 		return nil
@@ -198,7 +252,7 @@ func (a *app) verdict(asked int, what, done string, problems []error) error {
 			worst = code
 		}
 	}
-	return &exitError{worst, fmt.Errorf("%d of %s not %s", len(problems), count(asked, what), done)}
+	return &exitError{worst, fmt.Errorf("%d of %s not %s", len(problems)+left, count(asked, what), done)}
 }
 
 // actionError gives errors about an action and its queues their exit codes and what to do.
@@ -220,10 +274,13 @@ func (t *triageClient) actionError(ctx context.Context, ref string, err error) e
 	return unknownOutcome(err)
 }
 
-// unknownOutcome says what to do where nobody knows whether something was done.
+// unknownOutcome advises to repeat a command if it is unknown whether it was done, or if a signal stopped it.
 func unknownOutcome(err error) error {
-	if store.ClassOf(err) == store.ClassUnknown {
-		return failedErrorf("%w: whether it was done is unknown, the same again is safe", err)
+	switch {
+	case store.ClassOf(err) == store.ClassUnknown:
+		return failedErrorf("%w: whether it was done is unknown: the same command again is safe", err)
+	case errors.Is(err, context.Canceled):
+		return failedErrorf("interrupted: run the same command again")
 	}
 	return err
 }
@@ -232,35 +289,52 @@ func unknownOutcome(err error) error {
 type eachAction[R any] struct {
 	what, done string // such as "dead letter" and "requeued"
 	field      string // the name of the receipts in JSON
-	run        func(id int64) (R, error)
-	problem    func(id int64, err error) error // says why one was refused
+	run        func(ctx context.Context, id int64) (R, error)
+	problem    func(id int64, err error) error // explains a failure
 	line       func(receipt R) string
 	sent       func(receipt R) triage.Sent // nil: nothing is sent
 }
 
-// runEach acts until the database is away, and prints the receipts and what was refused.
+// runEach acts on one thing after the other, and prints the receipts and the refusals. It stops when the database is
+// away.
 func runEach[R any](t *triageClient, ids []int64, e eachAction[R]) error {
-	ctx, receipts, refused, problems, sent := t.cmd.Context(), []R{}, []refusal{}, []error(nil), triage.Sent{}
+	receipts, refused, problems, sent := []R{}, []refusal{}, []error(nil), triage.Sent{}
+	ctx, stop := t.start(e.what)
+	defer stop()
+	running, away := context.WithCancel(ctx)
+	defer away()
+	var run triage.Run
 	for _, id := range ids {
-		receipt, err := e.run(id)
-		if err == nil {
-			receipts = append(receipts, receipt)
-			if e.sent != nil {
-				sent.Rows = append(sent.Rows, e.sent(receipt).Rows...)
-			}
-			continue
-		}
-		err = e.problem(id, err)
-		refused, problems = append(refused, refusal{id, err.Error()}), append(problems, err)
-		if store.IsAway(err) || ctx.Err() != nil {
-			break // the others would say the same
-		}
+		run.Steps = append(run.Steps, triage.Step{Rows: []int64{id},
+			Do: func(ctx context.Context, _ string) (triage.Outcome, error) {
+				receipt, err := e.run(ctx, id)
+				if err != nil {
+					problem := e.problem(id, err)
+					refused, problems = append(refused, refusal{id, problem.Error()}), append(problems, problem)
+					if store.IsAway(err) {
+						away() // the other steps would fail too
+					}
+					return triage.Outcome{}, err
+				}
+				receipts = append(receipts, receipt)
+				if e.sent != nil {
+					sent.Rows = append(sent.Rows, e.sent(receipt).Rows...)
+				}
+				return triage.Outcome{Done: 1}, nil
+			}})
+	}
+	done, err := t.Run(running, run, "")
+	if err != nil {
+		return err
 	}
 	var view any = with(map[string]any{e.field: receipts}, "refused", refused)
+	if len(done.Left) > 0 {
+		view = with(view, "left", done.Left)
+	}
 	if e.sent != nil {
 		view = delivered(view, t.delivery(ctx, sent))
 	}
-	err := t.show(view, func(w *page) {
+	err = t.show(view, func(w *page) {
 		for _, receipt := range receipts {
 			w.row(e.line(receipt))
 		}
@@ -268,5 +342,9 @@ func runEach[R any](t *triageClient, ids []int64, e eachAction[R]) error {
 	if err != nil {
 		return err
 	}
-	return t.verdict(len(ids), e.what, e.done, problems)
+	err = t.verdict(len(ids), len(done.Left), e.what, e.done, problems)
+	if ctx.Err() != nil && len(done.Left) > 0 {
+		return interruptedError(len(done.Left), len(ids), e.what)
+	}
+	return err
 }

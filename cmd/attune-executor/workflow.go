@@ -20,9 +20,8 @@ func newWorkflowCommand(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "workflow",
 		Aliases: []string{"workflows"},
-		Short:   "Look at workflows, pause them, resume them, cancel them",
-		Long: "Look at workflows that were begun, and act on them. A workflow is known by the id of the execution that it runs for,\n" +
-			"the one that `run` prints.",
+		Short:   "Show, pause, resume and cancel workflows",
+		Long:    "Show workflows, and act on them. The id of a workflow is that of its execution, which `run` prints.",
 		Example: "  attune-executor workflow list --paused\n  attune-executor workflow show 42 --graph\n" +
 			"  attune-executor workflow pause 42 --reason 'prices change'",
 	}, newWorkflowListCommand(a), newWorkflowShowCommand(a), newWorkflowPauseCommand(a), newWorkflowResumeCommand(a),
@@ -43,7 +42,7 @@ func newWorkflowListCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&filter.Statuses, "status", nil, "only these statuses, such as running or failed")
 	flags.StringVar(&filter.Action, "action", "", "only actions whose ref matches; * stands for anything")
-	flags.BoolVar(&filter.Paused, "paused", false, "only those that are paused")
+	flags.BoolVar(&filter.Paused, "paused", false, "only paused workflows")
 	pageFlags(flags, &filter.Limit, &cursor)
 	return cmd
 }
@@ -100,7 +99,7 @@ func workflowError(id int64, err error) error {
 	case isNone:
 		return failedErrorf("%w: look with `attune-executor execution show %d`", none, id)
 	case hasEnded:
-		return refusedErrorf("%w: nothing is to be changed", ended)
+		return refusedErrorf("%w: there is nothing to change", ended)
 	}
 	return unknownOutcome(err)
 }
@@ -116,9 +115,9 @@ func newWorkflowShowCommand(a *app) *cobra.Command {
 	var id int64
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show one workflow: where its tasks are and why, its variables, what was decided",
-		Long: "Show one workflow, known by the id of its execution. --graph draws its tasks, --dot writes them in the language of\n" +
-			"Graphviz; both show where the tasks are now.",
+		Short: "Show one workflow: its tasks with their states and reasons, its variables, its decisions",
+		Long: "Show one workflow, by the id of its execution. --graph draws its tasks, --dot writes them in the\n" +
+			"language of Graphviz; both show the state of each task.",
 		Example: "  attune-executor workflow show 42\n  attune-executor workflow show 42 --graph --log\n" +
 			"  attune-executor workflow show 42 --dot | dot -Tsvg > 42.svg",
 		Args: oneArg("the id of a workflow"),
@@ -139,9 +138,9 @@ func newWorkflowShowCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&options.graph, "graph", false, "draw the tasks")
 	flags.BoolVar(&options.dot, "dot", false, "write the tasks in the language of Graphviz, and nothing else")
-	flags.BoolVar(&options.log, "log", false, "what was decided, and why")
-	flags.BoolVar(&options.ascii, "ascii", false, "draw without the signs that not every terminal has")
-	flags.IntVar(&options.width, "width", 0, "how many columns the drawing may have (default $COLUMNS, else 80)")
+	flags.BoolVar(&options.log, "log", false, "also the decisions and their reasons")
+	flags.BoolVar(&options.ascii, "ascii", false, "draw with ASCII characters only")
+	flags.IntVar(&options.width, "width", 0, "the greatest width of the drawing in columns (default $COLUMNS, else 80)")
 	return cmd
 }
 
@@ -196,7 +195,7 @@ func workflowFacts(w *page, d *monitor.WorkflowDetail) {
 	}
 	if d.PausedAbove != 0 {
 		w.row("paused with",
-			fmt.Sprintf("workflow %d above it: `attune-executor workflow resume %d` has both go on", d.PausedAbove,
+			fmt.Sprintf("workflow %d above it: `attune-executor workflow resume %d` resumes both", d.PausedAbove,
 				d.PausedAbove))
 	}
 	if d.Unreadable == "" {
@@ -301,9 +300,9 @@ func (c *client) showWorkflow(id int64, options workflowShow) error {
 func newWorkflowPauseCommand(a *app) *cobra.Command {
 	return newWorkflowChangeCommand(a, &cobra.Command{
 		Use:   "pause ID",
-		Short: "Have a workflow, and those within it, start nothing more until it is resumed",
-		Long: "Have a workflow, and the workflows within it, start nothing more, neither tasks nor items of lists nor repetitions, until\n" +
-			"it is resumed. What runs goes on to its end. A running engine notices within seconds.",
+		Short: "Pause a workflow, with its nested workflows, until it is resumed",
+		Long: "Pause a workflow and its nested workflows: they start no tasks, items of lists or repetitions until\n" +
+			"it is resumed. Running executions go on to their ends. A running engine notices within seconds.",
 		Example: "  attune-executor workflow pause 42 --reason 'prices change'",
 	}, (*triage.Triage).PauseWorkflow)
 }
@@ -311,7 +310,7 @@ func newWorkflowPauseCommand(a *app) *cobra.Command {
 func newWorkflowResumeCommand(a *app) *cobra.Command {
 	return newWorkflowChangeCommand(a, &cobra.Command{
 		Use:     "resume ID",
-		Short:   "Have a paused workflow go on, and those within it that were not paused by themselves",
+		Short:   "Resume a paused workflow, with its nested workflows that were not paused themselves",
 		Example: "  attune-executor workflow resume 42",
 	}, (*triage.Triage).ResumeWorkflow)
 }
@@ -332,7 +331,9 @@ func newWorkflowChangeCommand(a *app, cmd *cobra.Command,
 			return err
 		}
 		defer t.close()
-		receipt, err := change(t.Triage, cmd.Context(), id, reason)
+		ctx, stop := t.start("workflow")
+		defer stop()
+		receipt, err := change(t.Triage, ctx, id, reason)
 		if errors.Is(err, triage.ErrNoWorkflow) {
 			if _, looked := t.monitor().Workflow(cmd.Context(), id); looked != nil {
 				return workflowError(id, looked)
@@ -350,7 +351,7 @@ func newWorkflowChangeCommand(a *app, cmd *cobra.Command,
 			w.row(text + fmt.Sprintf(" (audit %d)", receipt.Audit))
 		})
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at the workflow")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, shown with the workflow")
 	return cmd
 }
 
@@ -358,9 +359,10 @@ func newWorkflowCancelCommand(a *app) *cobra.Command {
 	options := &cancelOptions{}
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
-		Short: "Stop a workflow; its definition says what becomes of its tasks that run",
-		Long: "Stop a workflow: nothing more is started, and what waits is cancelled. What runs is stopped too if its definition says\n" +
-			"cancellation_policy: cancel_running, and else goes on to its end.",
+		Short: "Stop a workflow; its definition decides about its running tasks",
+		Long: "Stop a workflow: it starts nothing more, and its waiting executions are cancelled. Running\n" +
+			"executions are stopped too if the definition says cancellation_policy: cancel_running; otherwise they\n" +
+			"go on to their ends.",
 		Example: "  attune-executor workflow cancel 42 --reason 'wrong cart' --wait --timeout 30s",
 		Args:    oneArg("the id of a workflow"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -378,11 +380,11 @@ func newWorkflowCancelCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&options.reason, "reason", "", "why, for those who look at the result")
+	flags.StringVar(&options.reason, "reason", "", "the reason, shown in the result")
 	flags.BoolVar(&options.flags.dryRun, "dry-run", false,
-		"show what would become of it and of each task, and do nothing")
+		"show what would happen to it and to each task, and do nothing")
 	flags.BoolVar(&options.wait, "wait", false, "wait until it has ended")
-	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
+	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait at most, 0 for no limit")
 	return cmd
 }
 
@@ -424,7 +426,7 @@ func (a *app) planWorkflowCancel(cmd *cobra.Command, id int64, options *cancelOp
 	plan, err := t.PlanCancel(cmd.Context(),
 		triage.CancelOrder{IDs: []int64{id}, Tree: true, AsDefined: true, Reason: options.reason})
 	if err != nil {
-		return cancelError(cmd.Context(), err)
+		return unknownOutcome(err)
 	}
 	tasks := []taskFate{}
 	if detail, err := t.monitor().Workflow(cmd.Context(), id); err == nil { // one that was not begun has no tasks

@@ -104,24 +104,25 @@ func (t *Triage) PlanCancel(ctx context.Context, order CancelOrder) (*CancelPlan
 	})
 }
 
-// walk does something to the executions of an order, a page at a time, parents before their children. It returns
-// those that were changed under every try.
+// walk calls do for the executions of an order, a page at a time, parents before their children. It returns the
+// executions that changed during every try.
 func (o CancelOrder) walk(
 	ctx context.Context, queries *store.Queries, do func(ids []int64) (*cancellation.Page, error),
 ) (stuck []int64, err error) {
 	walk := cancellation.NewWalk(o.IDs, o.Tree)
 	walk.AsDefined = o.AsDefined
-	for {
+	err = loop{}.run(ctx, func(ctx context.Context) (more bool, err error) {
 		ids, err := walk.Next(ctx, queries)
 		if err != nil || len(ids) == 0 {
-			return walk.Stuck, err
+			return false, err
 		}
 		page, err := do(ids)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			walk.Again(page)
 		}
-		walk.Again(page)
-	}
+		return true, err
+	})
+	return walk.Stuck, err
 }
 
 func (t *Triage) cancelOrder(order CancelOrder) cancellation.Order {

@@ -96,29 +96,25 @@ func (t *Triage) Clear(ctx context.Context, plan *ClearPlan) (*ClearReceipt, err
 }
 
 func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *ClearReceipt) error {
-	for {
+	err := loop{}.run(ctx, func(ctx context.Context) (more bool, err error) {
 		page, err := plan.clearing.Next(ctx, t.store.Queries)
 		if err != nil || page.Len() == 0 {
-			return err
+			return false, err
 		}
-		if err := t.clearPage(ctx, plan, page, receipt); err != nil {
-			return fmt.Errorf("clear %s after %d cancelled: %w", plan.clearing.Target, receipt.Cancelled, err)
-		}
+		// If a row changes between its lock and its write, the page is decided again.
+		err = t.decide(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
+			after := *receipt
+			after.Rows = slices.Clone(receipt.Rows)
+			tx.AfterCommit(func() { *receipt = after })
+			return t.cancel(ctx, tx, plan, page, &after)
+		})
 		progress(ctx, receipt.Cancelled+receipt.AlreadyGone, plan.Waiting)
-	}
-}
-
-// clearPage runs one page. A row that somebody else changed between its lock
-// and its write takes the page back, and it is decided anew.
-func (t *Triage) clearPage(
-	ctx context.Context, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt,
-) error {
-	return t.decide(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
-		after := *receipt
-		after.Rows = slices.Clone(receipt.Rows)
-		tx.AfterCommit(func() { *receipt = after })
-		return t.cancel(ctx, tx, plan, page, &after)
+		return true, err
 	})
+	if err != nil {
+		return fmt.Errorf("clear %s after %d cancelled: %w", plan.clearing.Target, receipt.Cancelled, err)
+	}
+	return nil
 }
 
 func (t *Triage) cancel(

@@ -145,44 +145,44 @@ type DiscardManyReceipt struct {
 	Audit          int64   `json:"audit_id,omitempty"`
 }
 
-// DiscardMany decides that nothing is done about the letters of a plan, a page a
-// transaction, while no other operator acts on many: otherwise it fails with a *LockedError.
-// Letters that somebody has decided since are passed over, and what came later is not
-// touched; the rows keep everything. It always returns a receipt; with an error too it
-// says what had been done by then.
+// DiscardMany discards the dead letters of a plan, a page in each transaction. No other operator may act on many
+// dead letters meanwhile: otherwise it fails with a *LockedError. It leaves dead letters alone that were decided
+// since, or arrived later; the rows keep everything. It always returns a receipt, with an error that of a part.
 func (t *Triage) DiscardMany(ctx context.Context, plan *DiscardPlan) (*DiscardManyReceipt, error) {
 	began := time.Now()
 	receipt := &DiscardManyReceipt{Planned: plan.Letters, Outcome: outcomeRunning}
-	var lock *store.SessionLock
-	var err error
-	if plan.Letters > 0 {
-		lock, err = t.store.LockSession(ctx, lettersLock, t.holder())
-		if locked, ok := errors.AsType[*LockedError](err); ok {
-			receipt.Outcome, receipt.Left = outcomeFailed, plan.Letters
-			return receipt, locked
-		}
+	err := t.discardPages(ctx, plan, receipt)
+	if locked, ok := errors.AsType[*LockedError](err); ok {
+		receipt.Outcome, receipt.Left = outcomeFailed, plan.Letters
+		return receipt, locked
 	}
-	if lock != nil {
-		defer lock.Release(ctx)
-	}
-	for page := range slices.Chunk(plan.ids, discardPage) {
-		if err == nil {
-			err = lock.Check(ctx)
-		}
-		if err == nil {
-			err = t.discardPage(ctx, plan, page, receipt)
-		}
-		if err != nil {
-			err = fmt.Errorf("discard dead letters after %d: %w", receipt.Discarded, err)
-			break
-		}
-		progress(ctx, receipt.Discarded+receipt.AlreadyDecided, plan.Letters)
+	if err != nil {
+		err = fmt.Errorf("discard dead letters after %d: %w", receipt.Discarded, err)
 	}
 	receipt.Seconds = time.Since(began).Seconds()
 	receipt.Left = max(receipt.Planned-receipt.Discarded-receipt.AlreadyDecided, 0)
 	receipt.Outcome = outcomeOf(ctx, err, receipt.Planned, receipt.Discarded)
 	return receipt, t.finish(ctx, "end a discard", err, func(ctx context.Context, tx *store.Tx) error {
 		return t.auditDiscard(ctx, tx, plan, receipt, err)
+	})
+}
+
+func (t *Triage) discardPages(ctx context.Context, plan *DiscardPlan, receipt *DiscardManyReceipt) error {
+	if plan.Letters == 0 {
+		return nil
+	}
+	lock, err := t.store.LockSession(ctx, lettersLock, t.holder())
+	if err != nil {
+		return err
+	}
+	defer lock.Release(ctx)
+	left := plan.ids
+	return loop{lock: lock}.run(ctx, func(ctx context.Context) (more bool, err error) {
+		page := left[:min(len(left), discardPage)]
+		left = left[len(page):]
+		err = t.discardPage(ctx, plan, page, receipt)
+		progress(ctx, receipt.Discarded+receipt.AlreadyDecided, plan.Letters)
+		return len(left) > 0, err
 	})
 }
 

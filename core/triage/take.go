@@ -136,11 +136,11 @@ type TakeReceipt struct {
 	messages int // that left the queue
 }
 
-// Take takes what was planned, in the order of the queue: a page of messages is written
-// into the ledger with the counts of the audit, in one transaction, and acknowledged
-// after it. It stops in order when the context ends: what is in hand is written. It
-// returns a receipt unless it could not begin, also with an error; the same again goes
-// on. Errors besides those of the servers: ErrNoBroker and a *LockedError.
+// Take moves the planned messages into the ledger, in the order of the queue. One transaction writes a page of
+// messages with the counts of the audit; after it the messages are acknowledged. When the context ends, Take still
+// writes the messages that were delivered, so that none returns to the queue. It returns a receipt unless it could
+// not begin, also with an error; the same take again continues. Errors other than those of the servers: ErrNoBroker
+// and a *LockedError.
 func (t *Triage) Take(ctx context.Context, plan *TakePlan) (receipt *TakeReceipt, err error) {
 	if t.wires == nil {
 		return nil, ErrNoBroker
@@ -155,79 +155,66 @@ func (t *Triage) Take(ctx context.Context, plan *TakePlan) (receipt *TakeReceipt
 		return nil, err
 	}
 	began := time.Now()
-	run := &take{Triage: t, plan: plan, drain: drain, lock: lock, began: began, receipt: &TakeReceipt{
+	run := &take{Triage: t, plan: plan, drain: drain, began: began, receipt: &TakeReceipt{
 		Op: plan.Op, Queue: plan.Queue, Planned: plan.Bound, Before: plan.Ready, After: -1, Outcome: outcomeRunning,
 	}}
-	err = run.run(ctx)
+	err = run.run(ctx, lock)
 	ending, cancel := ending(ctx)
 	defer cancel()
 	err = errors.Join(err, drain.Close(ending))
-	receipt = run.receipt
-	receipt.Seconds = time.Since(began).Seconds()
+	run.receipt.Seconds = time.Since(began).Seconds()
 	run.finish(ending, err, ctx.Err() != nil)
-	return receipt, err
+	return run.receipt, err
 }
 
-// take is a take under way.
+// take is a running Take.
 type take struct {
 	*Triage
 
 	plan    *TakePlan
 	drain   *broker.Drain
-	lock    *store.SessionLock
 	receipt *TakeReceipt
 	began   time.Time
-	empty   bool // the queue had nothing more
+	empty   bool // the queue had no more messages
 }
 
-func (r *take) run(ctx context.Context) error {
-	stopping := false
+func (r *take) run(ctx context.Context, lock *store.SessionLock) error {
 	whole := context.WithoutCancel(ctx) // a page that has begun is finished
-	for {
-		if err := r.lock.Check(whole); err != nil {
-			return err
+	pages := loop{lock: lock}
+	err := pages.run(ctx, func(ctx context.Context) (more bool, err error) {
+		if more, err = r.next(ctx, whole); more { // the rate decides when the next page is due
+			due := time.Duration(float64(r.receipt.Taken) / r.plan.Rate * float64(time.Second))
+			pause(ctx, time.Until(r.began.Add(due)))
 		}
-		if ctx.Err() != nil && !stopping {
-			stopping = true
-			if err := r.drain.Stop(whole); err != nil {
-				return err
-			}
-		}
-		wait := ctx
-		if stopping {
-			wait = whole
-		}
-		page, err := r.drain.Next(wait, takeWait)
-		switch {
-		case err != nil && ctx.Err() != nil && !stopping:
-			continue
-		case errors.Is(err, broker.ErrNotFound):
-			return fmt.Errorf("%w: %s", ErrQueueMissing, r.plan.Queue)
-		case err != nil:
-			return err
-		case page == nil:
-			r.empty = !stopping
-			return nil
-		}
-		if err := r.page(whole, page); err != nil {
-			return err
-		}
-		progress(ctx, r.receipt.messages, r.receipt.Planned)
-		if !stopping {
-			r.pace(ctx)
-		}
+		r.empty = !more && err == nil
+		return more, err
+	})
+	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
 	}
+	if err := r.drain.Stop(whole); err != nil {
+		return err
+	}
+	return pages.run(whole, func(context.Context) (more bool, err error) { return r.next(whole, whole) })
 }
 
-// pace waits until the rate allows what was taken.
-func (r *take) pace(ctx context.Context) {
-	due := r.began.Add(time.Duration(float64(r.receipt.Taken) / r.plan.Rate * float64(time.Second)))
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+// next writes the next page into the ledger. The end of ctx ends the wait for the page with its error. more is false
+// without a page.
+func (r *take) next(ctx, whole context.Context) (more bool, err error) {
+	page, err := r.drain.Next(ctx, takeWait)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return false, ctx.Err()
+	case errors.Is(err, broker.ErrNotFound):
+		return false, fmt.Errorf("%w: %s", ErrQueueMissing, r.plan.Queue)
+	case err != nil || page == nil:
+		return false, err
 	}
+	if err := r.page(whole, page); err != nil {
+		return false, err
+	}
+	progress(ctx, r.receipt.messages, r.receipt.Planned)
+	return true, nil
 }
 
 // page writes messages and their counts, and acknowledges them.
@@ -292,7 +279,7 @@ func (r *take) finish(ctx context.Context, err error, stopped bool) {
 	case err != nil:
 		receipt.Outcome, receipt.Stopped = outcomeFailed, err.Error()
 	case stopped && missing > 0:
-		receipt.Outcome, receipt.Stopped = outcomeInterrupted, "stopped by hand"
+		receipt.Outcome, receipt.Stopped = outcomeInterrupted, stoppedByHand
 	case receipt.Taken == 0:
 		receipt.Outcome = outcomeNothing
 	default:
