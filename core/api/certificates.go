@@ -7,19 +7,17 @@ import (
 	"sync"
 )
 
-// certificates holds the certificate of two files, which are read again when they change.
-// Files that have become unreadable, or do not belong together, leave the certificate in
-// force that was read last, and the log says so.
+// certificates holds the certificate of two files, and reads them again when they change. If the
+// files are unreadable or do not belong together, the last certificate stays in force.
 type certificates struct {
 	cert, key string
 	logger    *slog.Logger
 
 	mu      sync.Mutex
-	current *tls.Certificate // guarded by mu, and so is the stamp of what was tried last
-	stamp   string
+	current *tls.Certificate // guarded by mu
+	stamp   string           // of the last files, also of unusable ones; guarded by mu
 }
 
-// loadCertificates reads the files. It fails if they cannot be used.
 func loadCertificates(cert, key string, logger *slog.Logger) (*certificates, error) {
 	if cert == "" || key == "" {
 		return nil, fmt.Errorf("TLS needs both executor.http.tls_cert_file and executor.http.tls_key_file")
@@ -34,7 +32,7 @@ func loadCertificates(cert, key string, logger *slog.Logger) (*certificates, err
 	return c, nil
 }
 
-// stampOfBoth tells one state of the files from another.
+// stampOfBoth distinguishes states of the files.
 func stampOfBoth(cert, key string) string {
 	first, err := stampOf(cert)
 	if err != nil {
@@ -47,7 +45,7 @@ func stampOfBoth(cert, key string) string {
 	return first + " " + second
 }
 
-// get is the certificate of a handshake.
+// get returns the certificate of a handshake.
 func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +66,6 @@ func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	return c.current, nil
 }
 
-// config is how connections are made.
 func (c *certificates) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
 }

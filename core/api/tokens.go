@@ -21,43 +21,40 @@ type Scope string
 
 // The scopes.
 const (
-	ScopeRead    Scope = "read"    // look
+	ScopeRead    Scope = "read"    // read everything
 	ScopeOperate Scope = "operate" // act on queues, executions and workers
 	ScopeSubmit  Scope = "submit"  // request executions and emit events
 )
 
 var allScopes = []Scope{ScopeRead, ScopeOperate, ScopeSubmit}
 
-// ownToken is one line of the file: who, what for, and the hash of the secret.
+// ownToken is one line of the file.
 type ownToken struct {
 	name   string
 	scopes []Scope
-	hash   [sha256.Size]byte
+	hash   [sha256.Size]byte // of the secret
 }
 
-// lookEvery is how often the file is asked whether it has changed.
-const lookEvery = time.Second
+// statEvery is the time between two checks whether the file has changed.
+const statEvery = time.Second
 
-// Tokens holds the bearer tokens of a file, which is read again when it
-// changes. A file that has become unreadable or wrong leaves the tokens in
-// force that were read last, and says so in the log.
+// Tokens holds the bearer tokens of a file, and reads it again when it changes. If the file is
+// unreadable or wrong, the last tokens stay in force.
 type Tokens struct {
 	path   string
 	logger *slog.Logger
 
-	mu sync.Mutex
-	// list is what was read last, of the file as stamp describes it; looked is
-	// when the file was asked last. Guarded by mu.
-	list   []ownToken
-	stamp  string
-	looked time.Time
+	mu      sync.Mutex
+	list    []ownToken // guarded by mu, like the rest
+	stamp   string     // of the file that list was read from; empty if it could not be read again
+	checked time.Time
 }
 
 // LoadTokens reads a file of tokens. Each line holds a name, the scopes
 // separated by commas, and the SHA-256 of the token in hexadecimal, separated
-// by spaces; empty lines and lines that begin with # are left out.
+// by spaces; empty lines and lines that begin with # are ignored.
 func LoadTokens(path string, logger *slog.Logger) (*Tokens, error) {
-	t := &Tokens{path: path, logger: logger, looked: time.Now()}
+	t := &Tokens{path: path, logger: logger, checked: time.Now()}
 	stamp, err := stampOf(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the tokens (executor.http.tokens_file): %w", err)
@@ -69,7 +66,7 @@ func LoadTokens(path string, logger *slog.Logger) (*Tokens, error) {
 	return t, nil
 }
 
-// stampOf tells one state of the file from another.
+// stampOf distinguishes states of the file.
 func stampOf(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -121,8 +118,7 @@ func parseToken(line string) (ownToken, error) {
 	return one, nil
 }
 
-// find returns the token that the secret belongs to. It takes the same time
-// whichever it is, and if there is none.
+// find returns the token of a secret. It takes the same time for every secret.
 func (t *Tokens) find(ctx context.Context, secret string) (ownToken, bool) {
 	hash := sha256.Sum256([]byte(secret))
 	var match ownToken
@@ -139,10 +135,10 @@ func (t *Tokens) find(ctx context.Context, secret string) (ownToken, bool) {
 func (t *Tokens) current(ctx context.Context) []ownToken {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Since(t.looked) < lookEvery {
+	if time.Since(t.checked) < statEvery {
 		return t.list
 	}
-	t.looked = time.Now()
+	t.checked = time.Now()
 	stamp, err := stampOf(t.path)
 	if err == nil && stamp == t.stamp {
 		return t.list
@@ -153,13 +149,13 @@ func (t *Tokens) current(ctx context.Context) []ownToken {
 	}
 	if err != nil {
 		if t.stamp != "" { // once, not with every request
-			t.logger.ErrorContext(ctx, "The tokens could not be read again, those read last stay in force", "file",
+			t.logger.ErrorContext(ctx, "Tokens cannot be read again, the last ones stay in force", "file",
 				t.path, "error", err)
 		}
 		t.stamp = ""
 		return t.list
 	}
 	t.list, t.stamp = list, stamp
-	t.logger.InfoContext(ctx, "Tokens were read again", "file", t.path, "tokens", len(list))
+	t.logger.InfoContext(ctx, "Tokens read again", "file", t.path, "tokens", len(list))
 	return t.list
 }
