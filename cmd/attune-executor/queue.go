@@ -196,7 +196,7 @@ func groupFlag(cmd *cobra.Command, group *string) {
 }
 
 func newQueuePauseCommand(a *app) *cobra.Command {
-	order := triage.Order{Act: triage.Pause}
+	order := triage.Override{Act: triage.Pause}
 	cmd := &cobra.Command{
 		Use:   "pause ACTION",
 		Short: "Pause an action's queues: they admit nothing until they are resumed",
@@ -214,7 +214,7 @@ func newQueuePauseCommand(a *app) *cobra.Command {
 }
 
 func newQueueResumeCommand(a *app) *cobra.Command {
-	order := triage.Order{Act: triage.Resume}
+	order := triage.Override{Act: triage.Resume}
 	cmd := &cobra.Command{
 		Use:     "resume ACTION",
 		Short:   "Resume an action's queues, which keep the order of their executions",
@@ -227,7 +227,7 @@ func newQueueResumeCommand(a *app) *cobra.Command {
 }
 
 func newQueueLimitCommand(a *app) *cobra.Command {
-	order := triage.Order{Act: triage.Limit}
+	order := triage.Override{Act: triage.Limit}
 	reset := false
 	cmd := &cobra.Command{
 		Use:   "limit ACTION N | limit ACTION --reset",
@@ -313,7 +313,7 @@ func newQueueRepairCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) changeQueues(cmd *cobra.Command, ref string, order triage.Order) error {
+func (a *app) changeQueues(cmd *cobra.Command, ref string, order triage.Override) error {
 	t, err := a.openTriage(cmd, order.Act != triage.Pause)
 	if err != nil {
 		return err
@@ -322,7 +322,7 @@ func (a *app) changeQueues(cmd *cobra.Command, ref string, order triage.Order) e
 	order.Action = ref
 	ctx, stop := t.start("queue")
 	defer stop()
-	receipt, err := t.Say(ctx, order)
+	receipt, err := t.Override(ctx, order)
 	if err != nil {
 		return t.actionError(cmd.Context(), ref, err)
 	}
@@ -334,12 +334,12 @@ var nothingSaid = map[triage.Act]string{
 	triage.Resume: "nothing is paused in", triage.Reset: "no queue has another limit in",
 }
 
-func queueReceiptPage(w *page, receipt *triage.WordReceipt) {
+func queueReceiptPage(w *page, receipt *triage.OverrideReceipt) {
 	if len(receipt.Queues) == 0 {
 		w.rowf("%s %s: there is no queue yet (audit %d)", nothingSaid[receipt.Act], receipt.Target, receipt.Audit)
 		return
 	}
-	type change = triage.QueueWord
+	type change = triage.QueueChange
 	table(w, "", receipt.Queues,
 		col("QUEUE", func(q *change) any { return q.ID }),
 		col("GROUP", func(q *change) any { return dash(q.Group) }),

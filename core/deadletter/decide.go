@@ -31,8 +31,8 @@ type seen struct {
 
 // verdict is the decision about a dead letter.
 type verdict struct {
-	// round says that the scheduler must decide, under its locks.
-	round bool
+	// needsBatch says that a batch of the scheduler must decide, under its locks.
+	needsBatch bool
 	// released says that the batches must release the ended execution.
 	released bool
 	decision string // empty: it waits for an operator
@@ -49,7 +49,7 @@ func person(format string, args ...any) verdict { return verdict{detail: fmt.Spr
 // finished attempt never returns.
 func (l *Letter) decide() verdict {
 	if l.failure != "" {
-		if v := l.decideDispatch(l.seen.execution); !v.round {
+		if v := l.decideDispatch(l.seen.execution); !v.needsBatch {
 			return v // the message became stale without a decision
 		}
 		return person("the engine could not decide it: %s", l.failure)
@@ -106,7 +106,7 @@ func (l *Letter) decideDispatch(e *execution) verdict {
 	case l.attempt == 0 && !l.handed.IsZero() && !sameMoment(e.Updated, l.handed):
 		return stale("execution %d was handed over again at %s", e.ID, moment(e.Updated))
 	}
-	return verdict{round: true}
+	return verdict{needsBatch: true}
 }
 
 // sameMoment compares times in the database's resolution, microseconds.

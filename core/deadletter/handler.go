@@ -28,7 +28,7 @@ const (
 // maxLetters bounds the dead letters of one transaction: one message may hold many.
 const maxLetters = 100
 
-// Consumer delivers dead letters; *broker.Consumer is one.
+// Consumer delivers dead letters; *broker.Consumer implements it.
 type Consumer interface {
 	Batches() <-chan *broker.Batch
 }

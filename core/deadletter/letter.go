@@ -79,7 +79,7 @@ type Letter struct {
 	sighted  time.Time // when a batch first read it, by the database's clock
 	detail   string    // the reason of the decision
 	decision string    // empty: it waits for an operator
-	taking   *Taking   // how an operator took it; nil for the handler's dead letters
+	taking   *TakeInfo // how an operator took it; nil for the handler's dead letters
 	row      int64     // its id in the ledger, once written
 	count    int64     // how often it died for the same cause
 	others   []int64   // executions of other dead letters that its row represents

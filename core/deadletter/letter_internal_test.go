@@ -127,7 +127,7 @@ func TestWhatARoundIsAskedAbout(t *testing.T) {
 		l := Read(&broker.Delivery{RoutingKey: "execution.dispatch.worker.7", Body: dispatch(t, 5, 7, c.attempt)})
 		l.seen.execution = &e
 		v := l.decide()
-		require.Equal(t, c.round, v.round, "%s: %s", name, v.detail)
+		require.Equal(t, c.round, v.needsBatch, "%s: %s", name, v.detail)
 		if !c.round {
 			require.Equal(t, Stale, v.decision, name)
 		}
@@ -170,8 +170,8 @@ func FuzzRead(f *testing.F) {
 		for _, e := range []*execution{nil, {ID: l.Execution, Status: attune.StatusScheduled, Worker: 7, Attempt: 1}} {
 			l.seen.execution = e
 			v := l.decide()
-			require.False(t, v.round && (l.kind != kindDispatch || l.Execution <= 0), "only a hand-over is for a round")
-			require.False(t, v.round && v.decision != "")
+			require.False(t, v.needsBatch && (l.kind != kindDispatch || l.Execution <= 0), "only a hand-over is for a round")
+			require.False(t, v.needsBatch && v.decision != "")
 			require.True(t, v.decision == "" || v.decision == Stale || v.decision == Released, v.decision)
 			for i, value := range l.columns(v) {
 				switch value := value.(type) {

@@ -182,7 +182,7 @@ func stillScheduled(ctx context.Context, tx *store.Tx, row store.LockDeadLetterR
 		e := execution(found[0])
 		now = &e
 	}
-	if v := l.decideDispatch(now); !v.round {
+	if v := l.decideDispatch(now); !v.needsBatch {
 		return fmt.Errorf("%w: dead letter %d is a hand-over that is over: %s", ErrNoMessage, row.ID, v.detail)
 	}
 	return nil

@@ -114,7 +114,7 @@ func (l *Letter) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open 
 	}
 	row, planned := batch.Row(l.Execution)
 	e := l.locked(fact, row.ActionRef)
-	if v = l.decideDispatch(e); !v.round {
+	if v = l.decideDispatch(e); !v.needsBatch {
 		return v, false
 	}
 	if !planned { // it was written after the batch planned

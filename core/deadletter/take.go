@@ -9,12 +9,12 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Taking says which operator takes messages out of a queue into the ledger, for the evidence.
-type Taking struct {
+// TakeInfo is the evidence of a take: an operator moves messages from a queue into the ledger.
+type TakeInfo struct {
 	Queue string // their queue
 	By    string
 	Note  string
-	Op    string // the operation that includes the taking
+	Op    string // the id of the take
 }
 
 // LockName is the database lock that lets one operator at a time act on many dead letters of a
@@ -39,7 +39,7 @@ func (t *Taken) Add(other Taken) {
 // others are written in transactions of their own, and that message in a reduced form. After an
 // error some may be written; taking them again finds their rows.
 func Take(
-	ctx context.Context, st *store.Store, deliveries []broker.Delivery, t Taking,
+	ctx context.Context, st *store.Store, deliveries []broker.Delivery, t TakeInfo,
 	also func(context.Context, *store.Tx, Taken) error,
 ) (Taken, error) {
 	letters, probes := make([]*Letter, 0, len(deliveries)), 0

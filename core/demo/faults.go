@@ -28,7 +28,7 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 	}{
 		{"kill -9 " + replicaName(0), func(context.Context) error { d.fleet.kill(replicaName(0)); return nil }},
 		{replicaName(0) + " starts again", func(context.Context) error { return d.fleet.restart(replicaName(0)) }},
-		{"demo.report is paused", d.say(triage.Order{Act: triage.Pause, Reason: "the demo"})},
+		{"demo.report is paused", d.say(triage.Override{Act: triage.Pause, Reason: "the demo"})},
 		{"demo.report goes on, with a limit of six", d.resume},
 		{"what waits and runs of demo.sync is cancelled", d.cancel},
 		{"kill -9 " + workerName(2) + ", whose work is repeated elsewhere", func(context.Context) error {
@@ -68,7 +68,7 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 		}
 	}
 	// Whatever time has left undone.
-	if err := d.say(triage.Order{Act: triage.Resume})(context.WithoutCancel(ctx)); err != nil {
+	if err := d.say(triage.Override{Act: triage.Resume})(context.WithoutCancel(ctx)); err != nil {
 		d.logger.WarnContext(ctx, "Pause of the demo could not be ended", "error", err)
 	}
 	if err := d.resumeOrders(context.WithoutCancel(ctx)); err != nil {
@@ -105,18 +105,18 @@ func onceThere(ctx context.Context, do func(context.Context) (bool, error)) erro
 var reports = triage.Target{Action: "demo.report"}
 
 // say puts an operator's word on the reports' queue.
-func (d *Demo) say(order triage.Order) func(context.Context) error {
+func (d *Demo) say(order triage.Override) func(context.Context) error {
 	order.Target = reports
 	return func(ctx context.Context) error {
-		_, err := triage.New(triage.Config{Actor: "demo", Source: "attune-demo"}, d.store, d.relay).Say(ctx, order)
+		_, err := triage.New(triage.Config{Actor: "demo", Source: "attune-demo"}, d.store, d.relay).Override(ctx, order)
 		return err
 	}
 }
 
 // resume ends the pause and raises the limit.
 func (d *Demo) resume(ctx context.Context) error {
-	return errors.Join(d.say(triage.Order{Act: triage.Limit, Limit: 6})(ctx),
-		d.say(triage.Order{Act: triage.Resume})(ctx))
+	return errors.Join(d.say(triage.Override{Act: triage.Limit, Limit: 6})(ctx),
+		d.say(triage.Override{Act: triage.Resume})(ctx))
 }
 
 // cancel stops every execution of demo.sync that has not ended.

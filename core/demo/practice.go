@@ -103,7 +103,7 @@ var practices = map[string]practice{
 	"forgotten-pause": {
 		steps: func(i *incident) []step {
 			return []step{{"", i.prepare}, {"incident: ops.invoice is paused",
-				i.say(triage.Order{Act: triage.Pause, Target: invoiceQueue})}, {"", i.requestInvoices}}
+				i.say(triage.Override{Act: triage.Pause, Target: invoiceQueue})}, {"", i.requestInvoices}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
 			paused, _, err := i.overrides(ctx, invoiceQueue.Action)
@@ -111,14 +111,14 @@ var practices = map[string]practice{
 			return errors.Join(err, i.ran(ctx, v, "ops.invoice", i.invoices))
 		},
 		end: func(ctx context.Context, i *incident) error {
-			return i.say(triage.Order{Act: triage.Resume, Target: invoiceQueue})(ctx)
+			return i.say(triage.Override{Act: triage.Resume, Target: invoiceQueue})(ctx)
 		},
 	},
 	"lowered-limit": {
 		steps: func(i *incident) []step {
 			return []step{{"", i.prepare}, {
 				"incident: the limit of demo.report is one",
-				i.say(triage.Order{Act: triage.Limit, Limit: 1, Target: reports}),
+				i.say(triage.Override{Act: triage.Limit, Limit: 1, Target: reports}),
 			}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
@@ -128,7 +128,7 @@ var practices = map[string]practice{
 			return err
 		},
 		end: func(ctx context.Context, i *incident) error {
-			return i.say(triage.Order{Act: triage.Reset, Target: reports})(ctx)
+			return i.say(triage.Override{Act: triage.Reset, Target: reports})(ctx)
 		},
 	},
 	"stuck-slot": {
@@ -252,11 +252,11 @@ func (i *incident) letterVerdict(ctx context.Context, v *verdict, want map[strin
 var invoiceQueue = triage.Target{Action: "ops.invoice"}
 
 // say acts upon a queue as another operator.
-func (i *incident) say(order triage.Order) func(context.Context) error {
+func (i *incident) say(order triage.Override) func(context.Context) error {
 	order.Reason = "maintenance"
 	return func(ctx context.Context) error {
 		other := triage.New(triage.Config{Actor: "night shift", Source: "attune-demo"}, i.demo.store, i.demo.relay)
-		_, err := other.Say(ctx, order)
+		_, err := other.Override(ctx, order)
 		return err
 	}
 }

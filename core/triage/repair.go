@@ -9,10 +9,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Drift is one thing that is not what the facts say.
+// Drift is one difference from the facts.
 type Drift = admission.Drift
 
-// RepairReceipt is what a repair found and did.
+// RepairReceipt is the result of a repair.
 type RepairReceipt struct {
 	Sent
 
@@ -20,13 +20,13 @@ type RepairReceipt struct {
 	DryRun   bool    `json:"dry_run,omitempty"`
 	Found    []Drift `json:"found"`
 	Repaired []Drift `json:"repaired"`
-	Remains  []Drift `json:"remains"` // also what went wrong anew meanwhile
+	Remains  []Drift `json:"remains"` // also new differences
 	Seconds  float64 `json:"seconds"`
 	Audits   []int64 `json:"audit_ids"`
 }
 
-// PlanRepair finds what is not as it should be. Nothing is locked or written.
-// action limits it to the queues of one; empty: everything.
+// PlanRepair finds differences, without locks or writes: in the queues of an action, or without one
+// in everything.
 func (t *Triage) PlanRepair(ctx context.Context, action string) (*RepairReceipt, error) {
 	began := time.Now()
 	receipt := &RepairReceipt{Action: action, DryRun: true, Repaired: []Drift{}, Audits: []int64{}}
@@ -132,7 +132,7 @@ func (t *Triage) repaired(
 	if err != nil {
 		return err
 	}
-	// Lists of an attempt that is taken back must not share memory with these.
+	// A transaction that is rolled back must not share these lists.
 	receipt.Rows = append([]int64(nil), receipt.Rows...)
 	receipt.Repaired = append(append([]Drift{}, receipt.Repaired...), done.Drifts...)
 	if err := t.nudge(ctx, tx, heads, &receipt.Sent); err != nil {

@@ -69,11 +69,11 @@ func TestOperatorsBesideReplicas(t *testing.T) {
 func (b *bundle) actAtRandom(ctx context.Context, target triage.Target, operator, round int) (err error) {
 	switch (operator + round) % 5 {
 	case 0:
-		_, err = b.operator.Say(ctx, triage.Order{Target: target, Act: triage.Pause})
+		_, err = b.operator.Override(ctx, triage.Override{Target: target, Act: triage.Pause})
 	case 1:
-		_, err = b.operator.Say(ctx, triage.Order{Target: target, Act: triage.Resume})
+		_, err = b.operator.Override(ctx, triage.Override{Target: target, Act: triage.Resume})
 	case 2:
-		_, err = b.operator.Say(ctx, triage.Order{Target: target, Act: triage.Limit, Limit: 1 + round%4})
+		_, err = b.operator.Override(ctx, triage.Override{Target: target, Act: triage.Limit, Limit: 1 + round%4})
 	case 3:
 		var plan *triage.ClearPlan
 		if plan, err = b.operator.PlanClear(ctx, triage.ClearOrder{Target: target}); err == nil {
