@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 )
 
-// outputPrometheus is the further output format of `alerts rules`.
+// outputPrometheus is the additional output format of `alerts rules`.
 const outputPrometheus = "prometheus"
 
 func newAlertsCommand(a *app) *cobra.Command {

@@ -53,7 +53,7 @@ func newApplyCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// applied is what `apply` prints.
+// applied is the output of `apply`.
 type applied struct {
 	DryRun     bool          `json:"dry_run"`
 	Items      []appliedItem `json:"items"` // but for policies
@@ -127,7 +127,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, options applyOptions) er
 	return a.printApplied(cmd, files, options, result)
 }
 
-// confirmPrune shows what would be deleted and asks a person for the number of it.
+// confirmPrune shows the items that would be deleted and asks for their number.
 func (c *client) confirmPrune(catalogue *catalog.Catalog, request catalog.Request, yes bool) ([]catalog.Name, error) {
 	request.DryRun = true
 	result, err := catalogue.Apply(c.cmd.Context(), request)
@@ -154,7 +154,6 @@ func (c *client) confirmPrune(catalogue *catalog.Catalog, request catalog.Reques
 	return doomed, err
 }
 
-// applyError says what to do where it is not obvious.
 func (a *app) applyError(cmd *cobra.Command, files catalog.Files, options applyOptions, err error) error {
 	if wrong, ok := errors.AsType[*pack.MistakesError](err); ok {
 		return a.refuseFiles(cmd, files, options, wrong.Mistakes)
@@ -168,7 +167,7 @@ func (a *app) applyError(cmd *cobra.Command, files catalog.Files, options applyO
 	return err
 }
 
-// refuseFiles reports every mistake, as data too if that was asked for.
+// refuseFiles reports every mistake, also as data.
 func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options applyOptions,
 	mistakes []pack.Mistake) error {
 	out := newApplied(files, options)
@@ -231,7 +230,7 @@ func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options appl
 	return err
 }
 
-// table shows what changes. What stays as it is is only counted.
+// table shows the changes, and counts the unchanged items.
 func (out applied) table(w *page) {
 	for _, one := range slices.Concat(out.Items, out.Policies) {
 		if one.Change == catalog.Unchanged {
@@ -249,7 +248,6 @@ func (out applied) table(w *page) {
 	w.row(summary)
 }
 
-// line is one item of the difference.
 func (p appliedItem) line() string {
 	name := string(p.Kind) + " " + p.Ref
 	switch p.Change {
@@ -266,7 +264,7 @@ func (p appliedItem) line() string {
 	return "~ " + name + " " + strings.Join(changes, ", ")
 }
 
-// maxBrief bounds a value in the difference; -o json has all of it.
+// maxBrief bounds a value in the difference; -o json has the whole value.
 const maxBrief = 60
 
 func brief(value string) string {
@@ -279,7 +277,7 @@ func brief(value string) string {
 	return value
 }
 
-// noteSkipped names the files that describe something else, folder by folder.
+// noteSkipped names the files that describe something else, by folder.
 func (a *app) noteSkipped(names []string) {
 	if len(names) == 0 {
 		return
@@ -303,8 +301,8 @@ func (a *app) noteSkipped(names []string) {
 	a.notef("not applied, because they describe no item of a pack and no policy: %s", clean(strings.Join(shown, ", ")))
 }
 
-// committedMessages keeps what was committed until there is a broker to send
-// it to: most applications have nothing to send.
+// committedMessages keeps committed messages until a publisher exists: most runs of `apply` have
+// none.
 type committedMessages struct {
 	rows     []int64
 	messages [][]outbox.Message
@@ -315,8 +313,7 @@ func (m *committedMessages) Published(row int64, messages []outbox.Message) {
 	m.rows, m.messages = append(m.rows, row), append(m.messages, messages)
 }
 
-// publish sends what was committed. Where it cannot be sent a running engine
-// does it, so that is no failure.
+// publish sends committed messages. If it cannot, a running engine does.
 func (c *client) publish(ctx context.Context, committed *committedMessages) {
 	if len(committed.rows) == 0 {
 		return

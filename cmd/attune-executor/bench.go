@@ -70,7 +70,6 @@ func (a *app) benchCommand(cmd *cobra.Command, o benchOptions) error {
 	return a.bench(cmd, o, profiles)
 }
 
-// profiles are the measurements of the whole system that are asked for.
 func (o benchOptions) profiles(cmd *cobra.Command) ([]bench.Config, error) {
 	profiles := bench.Profiles()
 	switch {
@@ -96,7 +95,6 @@ func (o benchOptions) profiles(cmd *cobra.Command) ([]bench.Config, error) {
 	return profiles, nil
 }
 
-// profileCPU begins a profile and returns how to end it.
 func profileCPU(path string) (stop func(), err error) {
 	file, err := os.Create(path)
 	if err != nil {
@@ -127,7 +125,7 @@ func profileNames() (names []string) {
 	return names
 }
 
-// benchReport is what one command has measured.
+// benchReport is the output of `bench`.
 type benchReport struct {
 	WholeSystem []bench.Report `json:"whole_system"`
 }

@@ -64,7 +64,7 @@ func (a *app) explain(cmd *cobra.Command, changed bool) error {
 // version and commit may be set by the linker (-X main.version=…).
 var version, commit string
 
-// buildInfo is what this binary was made from.
+// buildInfo describes the build of this binary.
 type buildInfo struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`

@@ -85,12 +85,11 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config) error {
 	return showDemo(ctx, cfg, tui)
 }
 
-// peopleAnswerAfter is how long somebody at the dashboard may think before the demo
-// answers a question itself.
+// peopleAnswerAfter is how long a person at the dashboard may think before the demo answers a
+// question itself.
 const peopleAnswerAfter = 20 * time.Second
 
-// dashboardBinary is the dashboard beside this program, empty if it is not
-// there.
+// dashboardBinary is the path of the dashboard beside this program, empty if it does not exist.
 func dashboardBinary(self string) string {
 	path := filepath.Join(filepath.Dir(self), "attune-tui")
 	if info, err := os.Stat(path); err != nil || info.IsDir() {
@@ -116,7 +115,7 @@ func demoDuration(environ []string) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// showDemo runs the demo to its verdict, beside the dashboard or in lines.
+// showDemo runs the demo with the dashboard, or prints lines.
 func showDemo(ctx context.Context, cfg demo.Config, tui string) (err error) {
 	d, err := demo.Start(ctx, cfg)
 	if err != nil {
@@ -129,8 +128,8 @@ func showDemo(ctx context.Context, cfg demo.Config, tui string) (err error) {
 	return withDashboard(ctx, d, tui, cfg.Out)
 }
 
-// withDashboard runs the dashboard in the foreground; quitting it ends the
-// traffic, and the summary follows.
+// withDashboard runs the dashboard in the foreground; when it ends, the traffic ends and the
+// summary follows.
 func withDashboard(ctx context.Context, d *demo.Demo, tui string, out io.Writer) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()

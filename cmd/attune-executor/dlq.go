@@ -33,7 +33,7 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 		newDLQExportCommand(a), newDLQStatsCommand(a))
 }
 
-// letterFlags adds the filters that list, discard-all and export share.
+// letterFlags adds the common filters of list, discard-all and export.
 func letterFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 	flags.StringVar(&f.Reason, "reason", "",
 		"only dead letters with this reason: expired, rejected, maxlen, delivery_limit, poison, unknown")
@@ -45,7 +45,7 @@ func letterFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 	flags.Var((*ageValue)(&f.MinAge), "older-than", "only dead letters stored longer ago than this")
 }
 
-// decisionFlags adds the filters by what was decided.
+// decisionFlags adds the filters by decision.
 func decisionFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 	flags.BoolVar(&f.Open, "open", false, "only undecided dead letters")
 	flags.BoolVar(&f.Decided, "decided", false, "only decided dead letters")
@@ -75,7 +75,6 @@ func newDLQListCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// lettersView is a page of dead letters.
 type lettersView struct {
 	*monitor.LedgerPage
 
@@ -95,7 +94,7 @@ func lettersPage(w *page, list *lettersView) {
 	w.more(list.Next, list.Bounded)
 }
 
-// none says why there is nothing to list.
+// none is the text of an empty list.
 func (v *lettersView) none() string {
 	f := v.Filter
 	chooses := f.Action+f.Reason+f.Worker+f.Type != "" || f.Execution != 0 || f.MaxAge != 0 || f.MinAge != 0 ||
@@ -216,7 +215,7 @@ func adviceText(d *monitor.LedgerDetail) string {
 	return "nothing to do"
 }
 
-// maxDump is how many bytes of a binary body are shown.
+// maxDump bounds the shown bytes of a binary body.
 const maxDump = 1024
 
 func bodyText(b monitor.LetterBody) string {

@@ -29,7 +29,9 @@ func newDLQRequeueCommand(a *app) *cobra.Command {
 		Example: "  attune-executor dlq requeue 12 --reason 'the worker is back'\n" +
 			"  attune-executor dlq requeue 12 13 14 -o json",
 		Args: some(aDeadLetter),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.requeueLetters(cmd, args, reason, yes) },
+		RunE: a.actingOn(aDeadLetter, true, func(t *triageClient, ids []int64) error {
+			return t.requeueLetters(ids, reason, yes)
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the audit")
 	cmd.Flags().BoolVar(&yes, "yes", false, "also useless requeues")
@@ -44,22 +46,15 @@ func newDLQDiscardCommand(a *app) *cobra.Command {
 		Long:    "Discard waiting dead letters: nothing is done about them. The rows keep everything.",
 		Example: "  attune-executor dlq discard 12 --reason 'a test of ours'",
 		Args:    some(aDeadLetter),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.discardLetters(cmd, args, reason) },
+		RunE: a.actingOn(aDeadLetter, false, func(t *triageClient, ids []int64) error {
+			return t.discardLetters(ids, reason)
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the audit")
 	return cmd
 }
 
-func (a *app) requeueLetters(cmd *cobra.Command, args []string, reason string, yes bool) error {
-	ids, err := aDeadLetter.ids(args)
-	if err != nil {
-		return err
-	}
-	t, err := a.openTriage(cmd, true)
-	if err != nil {
-		return err
-	}
-	defer t.close()
+func (t *triageClient) requeueLetters(ids []int64, reason string, yes bool) error {
 	requeue := t.RequeueIfUseful // what it is of no use for may have changed since it was looked at
 	if yes {
 		requeue = t.Requeue
@@ -108,16 +103,7 @@ func useless(ctx context.Context, reader *alerting.Reader, id int64) error {
 	return uselessError{letter.Verdict.Why}
 }
 
-func (a *app) discardLetters(cmd *cobra.Command, args []string, reason string) error {
-	ids, err := aDeadLetter.ids(args)
-	if err != nil {
-		return err
-	}
-	t, err := a.openTriage(cmd, false)
-	if err != nil {
-		return err
-	}
-	defer t.close()
+func (t *triageClient) discardLetters(ids []int64, reason string) error {
 	return runEach(t, ids, eachAction[*triage.DiscardReceipt]{
 		what: "dead letter", done: "discarded", field: "done", problem: letterProblem,
 		run: func(ctx context.Context, id int64) (*triage.DiscardReceipt, error) { return t.Discard(ctx, id, reason) },
@@ -127,8 +113,7 @@ func (a *app) discardLetters(cmd *cobra.Command, args []string, reason string) e
 	})
 }
 
-// letterProblem says why nothing was done about a letter, what to do, and by its
-// code what kind of problem it is.
+// letterProblem explains an error about a dead letter, with advice and its exit code.
 func letterProblem(id int64, err error) error {
 	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
 	switch {
@@ -168,11 +153,11 @@ func newDLQDiscardAllCommand(a *app) *cobra.Command {
 			if err := filter.Check(); err != nil {
 				return usageErrorf("%w", err)
 			}
-			return a.discardAllLetters(cmd, triage.DiscardOrder{
+			order := triage.DiscardOrder{
 				Reason: filter.Reason, Action: filter.Action, Worker: filter.Worker, Type: filter.Type,
-				Execution: filter.Execution,
-				MaxAge:    filter.MaxAge, MinAge: filter.MinAge, Note: note,
-			}, plan)
+				Execution: filter.Execution, MaxAge: filter.MaxAge, MinAge: filter.MinAge, Note: note,
+			}
+			return a.withTriage(cmd, false, func(t *triageClient) error { return t.discardAllLetters(order, plan) })
 		},
 	}
 	letterFlags(cmd.Flags(), &filter)
@@ -181,13 +166,8 @@ func newDLQDiscardAllCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) discardAllLetters(cmd *cobra.Command, order triage.DiscardOrder, flags planFlags) error {
-	t, err := a.openTriage(cmd, false)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	plan, err := t.PlanDiscard(cmd.Context(), order)
+func (t *triageClient) discardAllLetters(order triage.DiscardOrder, flags planFlags) error {
+	plan, err := t.PlanDiscard(t.cmd.Context(), order)
 	if err != nil {
 		return err
 	}
@@ -203,7 +183,8 @@ func (a *app) discardAllLetters(cmd *cobra.Command, order triage.DiscardOrder, f
 		func(err error) error { return letterProblem(0, err) })
 }
 
-// discardQuestion asks for a yes, or for the number when they are many; nil: there is nothing to discard.
+// discardQuestion asks for a yes, or for the number if there are many; nil if there is nothing to
+// discard.
 func discardQuestion(plan *triage.DiscardPlan) *question {
 	if plan.Letters == 0 {
 		return nil
@@ -279,7 +260,7 @@ func newDLQTakeCommand(a *app) *cobra.Command {
 			case order.Rate <= 0:
 				return usageErrorf("--rate must be above 0")
 			}
-			return a.takeLetters(cmd, order, plan)
+			return a.withTriage(cmd, true, func(t *triageClient) error { return t.takeLetters(order, plan) })
 		},
 	}
 	flags := cmd.Flags()
@@ -299,14 +280,9 @@ func newDLQTakeCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) takeLetters(cmd *cobra.Command, order triage.TakeOrder, flags planFlags) error {
-	t, err := a.openTriage(cmd, true)
-	if err != nil {
-		return err
-	}
-	defer t.close()
+func (t *triageClient) takeLetters(order triage.TakeOrder, flags planFlags) error {
 	operator := t.With(t.publisher.link)
-	plan, err := operator.PlanTake(cmd.Context(), order)
+	plan, err := operator.PlanTake(t.cmd.Context(), order)
 	if err != nil {
 		return takeProblem(err)
 	}
@@ -331,7 +307,7 @@ func (a *app) takeLetters(cmd *cobra.Command, order triage.TakeOrder, flags plan
 		})
 }
 
-// takeQuestion is nil where nothing would be taken.
+// takeQuestion is nil if there is nothing to take.
 func takeQuestion(plan *triage.TakePlan) *question {
 	if plan.Bound == 0 {
 		return nil
@@ -343,7 +319,7 @@ func takeQuestion(plan *triage.TakePlan) *question {
 	}
 }
 
-// takeProblem says why nothing was taken, and by its code what kind of problem it is.
+// takeProblem explains an error of a take, with its exit code.
 func takeProblem(err error) error {
 	locked, isLocked := errors.AsType[*triage.LockedError](err)
 	switch {

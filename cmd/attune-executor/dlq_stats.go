@@ -115,7 +115,7 @@ func newDLQStatsCommand(a *app) *cobra.Command {
 
 func (c *client) letterStats(since time.Duration) (*monitor.LedgerStats, error) {
 	deps := monitor.Deps{Store: c.store}
-	management, vhost, err := openManagement(c.cfg, doctorPatience)
+	management, vhost, err := openManagement(c.cfg, doctorTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,8 @@ func statsPage(w *page, s *monitor.LedgerStats, by string) {
 	tallyTable(w, s, by, tallies)
 }
 
-// tallyTable leaves out what a grouping does not have: a reason is of letters only, a cause of lost work only.
+// tallyTable omits the columns that a grouping lacks: reasons belong to dead letters only, causes
+// to lost work only.
 func tallyTable(w *page, s *monitor.LedgerStats, by string, tallies []monitor.LedgerTally) {
 	type tally = monitor.LedgerTally
 	none := map[string]string{"reason": "nothing died", "cause": "no work was lost"}[by]

@@ -36,8 +36,8 @@ func newDoctorCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// doctorPatience is how long a server may take to accept a connection.
-const doctorPatience = 5 * time.Second
+// doctorTimeout bounds the connection to each server.
+const doctorTimeout = 5 * time.Second
 
 func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 	if options.Timeout < 0 {
@@ -51,7 +51,7 @@ func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 	quiet := slog.New(slog.DiscardHandler) // a server that is away is a line of the report
 	st, err := store.Open(ctx, store.Config{
 		URL: cfg.Database.URL, Schema: cfg.Database.Schema,
-		ConnectTimeout: min(cfg.Database.ConnectTimeout, doctorPatience),
+		ConnectTimeout: min(cfg.Database.ConnectTimeout, doctorTimeout),
 		MaxConnections: 6, ApplicationName: cmd.CommandPath(), ReadOnly: true,
 	}, quiet)
 	if err != nil {
@@ -59,14 +59,14 @@ func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 	}
 	defer st.Close()
 	wire := brokerConfig(cfg, cmd.CommandPath())
-	wire.DialTimeout, wire.ConnectTimeout, wire.ConfirmTimeout = doctorPatience, doctorPatience, doctorPatience
+	wire.DialTimeout, wire.ConnectTimeout, wire.ConfirmTimeout = doctorTimeout, doctorTimeout, doctorTimeout
 	link := broker.New(wire, quiet, nil)
 	if err := link.Start(ctx); err != nil {
 		return fmt.Errorf("connect to the broker: %w", err)
 	}
 	defer link.Stop()
 	deps := checkup.Deps{Config: cfg, Store: st, Broker: link, Version: readBuildInfo().Version}
-	management, _, err := openManagement(cfg, doctorPatience)
+	management, _, err := openManagement(cfg, doctorTimeout)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 	return a.printReport(cmd, checkup.Run(ctx, deps, options))
 }
 
-// doctorReport is what -o json prints.
+// doctorReport is the output of -o json.
 type doctorReport struct {
 	Well bool `json:"well"`
 	*checkup.Report

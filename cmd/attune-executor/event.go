@@ -129,8 +129,7 @@ type emitOptions struct {
 	payload     string
 	payloadFile string
 	rule        string
-	wait        bool
-	timeout     time.Duration
+	waitFlags
 }
 
 func newEmitCommand(a *app) *cobra.Command {
@@ -152,12 +151,10 @@ func newEmitCommand(a *app) *cobra.Command {
 	flags.StringVar(&options.payloadFile, "payload-file", "",
 		"a YAML or JSON file with the payload, - for the standard input")
 	flags.StringVar(&options.rule, "rule", "", "the only rule that it may fire")
-	flags.BoolVar(&options.wait, "wait", false, "wait until the executions of the fired rules have ended")
-	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait at most, 0 for no limit")
+	options.waitFlags.add(flags, "wait until the executions of the fired rules have ended")
 	return cmd
 }
 
-// readPayload takes the payload from the flag or the file.
 func (o *emitOptions) readPayload(stdin io.Reader) (json.RawMessage, error) {
 	name, isFile := strings.CutPrefix(o.payload, "@")
 	switch {
@@ -197,19 +194,19 @@ func readPayloadFile(name string, stdin io.Reader) (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// emitResult is what `emit` prints.
+// emitResult is the output of `emit`.
 type emitResult struct {
 	ID      int64  `json:"id"`
 	Trigger string `json:"trigger"`
-	// Matches counts the rules that it fires, as they are now.
+	// Matches counts the rules that it fires in their present state.
 	Matches int                   `json:"matches"`
 	Note    string                `json:"note,omitempty"`
 	Rules   []monitor.RuleVerdict `json:"rules"`
 }
 
 func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) error {
-	if options.timeout != 0 && !options.wait {
-		return usageErrorf("--timeout needs --wait")
+	if err := options.check(); err != nil {
+		return err
 	}
 	payload, err := options.readPayload(cmd.InOrStdin())
 	if err != nil {
@@ -239,7 +236,7 @@ func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) err
 	})
 }
 
-// emittingExecution is the execution whose action runs this command, 0 if none does.
+// emittingExecution is the execution whose action runs this command; 0 without one.
 func emittingExecution() int64 {
 	id, err := strconv.ParseInt(os.Getenv("ATTUNE_EXEC_ID"), 10, 64)
 	if err != nil {
@@ -253,7 +250,7 @@ func emitted(done submit.Emitted, detail *monitor.EventDetail) emitResult {
 		Rules: detail.Rules}
 }
 
-// firing are the rules that an event fires or has fired.
+// firing returns the rules that an event fires or has fired.
 func firing(detail *monitor.EventDetail) []monitor.RuleVerdict {
 	var list []monitor.RuleVerdict
 	for _, one := range detail.Rules {
@@ -276,7 +273,7 @@ func matchWords(done submit.Emitted, detail *monitor.EventDetail) string {
 	}
 }
 
-// emitEvent stores the event, with a publisher of its own.
+// emitEvent stores the event and publishes it.
 func (c *client) emitEvent(ctx context.Context, event submit.Event) (submit.Emitted, error) {
 	publisher, err := c.openPublisher(ctx, "attune-executor emit")
 	if err != nil {
@@ -291,12 +288,12 @@ func (c *client) emitEvent(ctx context.Context, event submit.Event) (submit.Emit
 	if err != nil {
 		return done, emitError(err)
 	}
-	c.tellStored(ctx, publisher, c.awaitPublished(ctx, done.OutboxID), fmt.Sprintf("event %d", done.ID),
+	c.noteStored(ctx, publisher, c.awaitPublished(ctx, done.OutboxID), fmt.Sprintf("event %d", done.ID),
 		"fires its rules")
 	return done, nil
 }
 
-// emitError gives errors of an event their exit codes and what to do.
+// emitError explains an error of an event, with its exit code.
 func emitError(err error) error {
 	unknown, isUnknown := errors.AsType[*submit.UnknownTriggerError](err)
 	_, isInvalid := errors.AsType[*submit.InvalidPayloadError](err)
@@ -316,7 +313,7 @@ func emitError(err error) error {
 	return err
 }
 
-// awaitEvent waits until what the event has fired has ended, and prints it.
+// awaitEvent waits for the ends of the fired executions, and prints the event.
 func (a *app) awaitEvent(cmd *cobra.Command, c *client, done submit.Emitted, timeout time.Duration) error {
 	ctx, cancel := within(cmd.Context(), timeout)
 	defer cancel()
@@ -353,7 +350,7 @@ func allEnded(detail *monitor.EventDetail) bool {
 	return true
 }
 
-// failures is an error if something that the event fired did not complete.
+// failures returns an error if a fired execution did not complete.
 func failures(detail *monitor.EventDetail) error {
 	for _, one := range detail.Rules {
 		switch {

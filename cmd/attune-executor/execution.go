@@ -95,7 +95,6 @@ func executionsPage(w *page, list *monitor.Executions) {
 
 func workerText(e monitor.Execution) string { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }
 
-// spanText is how long something took.
 func spanText(from, to *time.Time) string {
 	if from == nil || to == nil {
 		return "-"
@@ -103,8 +102,7 @@ func spanText(from, to *time.Time) string {
 	return short(to.Sub(*from))
 }
 
-// executionView is an execution whose documents are JSON, not text that holds
-// JSON.
+// executionView is an execution with its documents as JSON, not as text that holds JSON.
 type executionView struct {
 	*monitor.ExecutionDetail
 	history
@@ -113,7 +111,7 @@ type executionView struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// document returns a JSON text as it is, and one that was cut as a string.
+// document returns a JSON text as it is, and a cut one as a string.
 func document(text string) json.RawMessage {
 	if text == "" || json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -174,8 +172,7 @@ func waitingText(waiting *monitor.Waiting, now time.Time) string {
 	return text
 }
 
-// retryPolicy is the policy by which a running engine with this configuration
-// repeats.
+// retryPolicy is the retry policy of an engine with this configuration.
 func retryPolicy(cfg *config.Config) retrypolicy.Config {
 	r := cfg.Executor.Retry
 	return retrypolicy.Config{
@@ -184,16 +181,16 @@ func retryPolicy(cfg *config.Config) retrypolicy.Config {
 	}
 }
 
-// unsuccessful reports whether an engine may repeat what ended like this.
+// unsuccessful reports whether an engine may repeat an execution with this status.
 func unsuccessful(status attune.Status) bool {
 	return status.Terminal() && !status.Succeeded() && status != attune.StatusCancelled
 }
 
-// history is what is known of an execution's attempts.
+// history has the attempts of an execution.
 type history struct {
 	// Attempts are all attempts of the chain, the first one first.
 	Attempts []monitor.Attempt `json:"attempts"`
-	// NotRepeated says why an execution that did not succeed is not repeated.
+	// NotRepeated is the reason why an unsuccessful execution is not repeated.
 	NotRepeated string `json:"not_repeated,omitempty"`
 
 	expected bool
@@ -225,7 +222,7 @@ func (c *client) execution(ctx context.Context, id int64) (view executionView, e
 	return view, err
 }
 
-// lines are the facts of one execution's place among its attempts.
+// lines are the facts about the place of an execution among its attempts.
 func (h history) lines(now time.Time) [][2]string {
 	var lines [][2]string
 	add := func(name, value string) { lines = append(lines, [2]string{name, value}) }

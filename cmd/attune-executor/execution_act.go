@@ -19,15 +19,14 @@ import (
 
 // cancelOptions are the flags of `execution cancel`.
 type cancelOptions struct {
-	tree    bool
-	reason  string
-	flags   planFlags
-	wait    bool
-	timeout time.Duration
-	chosen  selection
+	tree   bool
+	reason string
+	flags  planFlags
+	chosen selection
+	waitFlags
 }
 
-// stoppable are the statuses of executions that can be cancelled and were not.
+// stoppable are the statuses of unfinished executions without a cancel request.
 var stoppable = []attune.Status{attune.StatusRequested, attune.StatusScheduling, attune.StatusScheduled,
 	attune.StatusRunning}
 
@@ -57,8 +56,7 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&options.tree, "tree", false, "their descendants too")
 	flags.StringVar(&options.reason, "reason", "", "the reason, shown in the result")
-	flags.BoolVar(&options.wait, "wait", false, "wait until they have ended")
-	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait at most, 0 for no limit")
+	options.waitFlags.add(flags, "wait until they have ended")
 	options.flags.add(flags, "show what would happen and do nothing",
 		"do not ask about executions that the flags choose")
 	options.chosen.flags(cmd)
@@ -66,23 +64,23 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 }
 
 func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelOptions) error {
-	switch {
-	case options.timeout != 0 && !options.wait:
-		return usageErrorf("--timeout needs --wait")
-	case options.timeout < 0:
-		return usageErrorf("--timeout must not be negative")
+	if err := options.check(); err != nil {
+		return err
 	}
 	filter, err := options.chosen.read(stoppable...)
 	if err != nil {
 		return err
 	}
-	t, err := a.openTriage(cmd, !options.flags.dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
+	return a.withTriage(cmd, !options.flags.dryRun, func(t *triageClient) error {
+		return t.cancelExecutions(ids, filter, options)
+	})
+}
+
+func (t *triageClient) cancelExecutions(
+	ids []int64, filter monitor.ExecutionFilter, options *cancelOptions,
+) error {
 	if options.chosen.given() {
-		chosen, err := t.monitor().Choose(cmd.Context(), filter, maxChosen)
+		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, maxChosen)
 		if err != nil {
 			return err
 		}
@@ -94,7 +92,7 @@ func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelO
 	}
 	order := triage.CancelOrder{IDs: ids, Tree: options.tree, Reason: options.reason}
 	if options.flags.dryRun {
-		plan, err := t.PlanCancel(cmd.Context(), order)
+		plan, err := t.PlanCancel(t.cmd.Context(), order)
 		if err != nil {
 			return unknownOutcome(err)
 		}
@@ -115,8 +113,8 @@ func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelO
 	return t.reportCancel(ctx, view, options)
 }
 
-// cancelView is a receipt with the way of its messages and, after a wait, the
-// ends of what was asked to stop.
+// cancelView is a receipt with the delivery of its messages and, after a wait, the ends of the
+// stopped executions.
 type cancelView struct {
 	*triage.CancelReceipt
 
@@ -124,14 +122,13 @@ type cancelView struct {
 	Ends     []cancelEnd `json:"ends,omitempty"`
 }
 
-// cancelEnd is how an execution ended that was asked to stop.
+// cancelEnd is the end of an execution that was asked to stop.
 type cancelEnd struct {
 	ID     int64         `json:"id"`
 	Status attune.Status `json:"status"`
 }
 
-// reportCancel prints the receipt, waits for the ends if that is asked for, and
-// gives the whole its exit code.
+// reportCancel prints the receipt, and with --wait waits for the ends.
 func (t *triageClient) reportCancel(ctx context.Context, view cancelView, options *cancelOptions) error {
 	people, verdict := t.output != "json" && t.output != "yaml", cancelVerdict(view.CancelReceipt)
 	if people && (verdict == nil || len(view.Executions) > 1) { // of one that was refused the error says it all
@@ -159,7 +156,7 @@ func (t *triageClient) reportCancel(ctx context.Context, view cancelView, option
 	return cmp.Or(waited, verdict)
 }
 
-// cancelVerdict is the error of a cancellation that could cancel nothing.
+// cancelVerdict is the error of a cancellation without effect.
 func cancelVerdict(r *triage.CancelReceipt) error {
 	switch {
 	case r.Acted() > 0:
@@ -174,7 +171,7 @@ func cancelVerdict(r *triage.CancelReceipt) error {
 	return refusedErrorf("nothing was cancelled")
 }
 
-// awaitStops waits for the ends of what was asked to stop.
+// awaitStops waits for the ends of the executions that were asked to stop.
 func (t *triageClient) awaitStops(
 	ctx context.Context, results []triage.CancelResult, timeout time.Duration,
 ) ([]cancelEnd, error) {
@@ -202,7 +199,6 @@ func (t *triageClient) awaitStops(
 	return ends, nil
 }
 
-// cancelLine says what became of one execution.
 func cancelLine(r triage.CancelResult) string {
 	name := fmt.Sprintf("execution %d: ", r.ID)
 	if r.Repetition != 0 {
@@ -232,7 +228,6 @@ func cancelLine(r triage.CancelResult) string {
 	}
 }
 
-// countsText says how many executions came to what.
 func countsText(c triage.CancelCounts) string {
 	var parts []string
 	for _, part := range []struct {
@@ -295,7 +290,13 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 			if !chosen.given() && flags.dryRun {
 				return usageErrorf("--dry-run goes with flags that choose executions")
 			}
-			return a.retryExecutions(cmd, ids, &chosen, reason, flags)
+			filter, err := chosen.read(attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned)
+			if err != nil {
+				return err
+			}
+			return a.withTriage(cmd, !flags.dryRun, func(t *triageClient) error {
+				return t.retryExecutions(ids, &chosen, filter, reason, flags)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the audit")
@@ -305,20 +306,11 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) retryExecutions(
-	cmd *cobra.Command, ids []int64, selected *selection, reason string, flags planFlags,
+func (t *triageClient) retryExecutions(
+	ids []int64, selected *selection, filter monitor.ExecutionFilter, reason string, flags planFlags,
 ) error {
-	filter, err := selected.read(attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned)
-	if err != nil {
-		return err
-	}
-	t, err := a.openTriage(cmd, !flags.dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
 	if selected.given() {
-		chosen, err := t.monitor().Choose(cmd.Context(), filter, maxChosen)
+		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, maxChosen)
 		if err != nil {
 			return err
 		}
@@ -341,8 +333,7 @@ func (a *app) retryExecutions(
 	})
 }
 
-// retryProblem says why an execution was not repeated, what to do, and by its
-// code what kind of problem it is.
+// retryProblem explains an error of a repetition, with advice and its exit code.
 func retryProblem(id int64, err error) error {
 	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
 	switch {
@@ -357,10 +348,10 @@ func retryProblem(id int64, err error) error {
 	return unknownOutcome(err)
 }
 
-// maxChosen is how many executions one command acts upon.
+// maxChosen bounds the executions of one command.
 const maxChosen = 10_000
 
-// selection are the flags that choose executions.
+// selection has the flags that choose executions.
 type selection struct {
 	filter   monitor.ExecutionFilter
 	statuses []string
@@ -368,7 +359,6 @@ type selection struct {
 	ids      string
 }
 
-// flags adds the flags that choose executions.
 func (s *selection) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&s.statuses, "status", nil, "only these statuses, separated by commas")
@@ -386,13 +376,13 @@ func (s *selection) paramFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.ids, "id", "", "only these ids, such as 1468..1767")
 }
 
-// given reports whether any of the flags was used.
+// given reports whether any of the flags is set.
 func (s *selection) given() bool {
 	return len(s.statuses) > 0 || len(s.params) > 0 || s.ids != "" || s.filter.Action+s.filter.Worker != "" ||
 		s.filter.MaxAge != 0
 }
 
-// read makes the filter of the flags, of these statuses unless --status names some.
+// read makes the filter of the flags, with default statuses.
 func (s *selection) read(statuses ...attune.Status) (monitor.ExecutionFilter, error) {
 	filter := s.filter
 	for _, word := range s.statuses {
@@ -424,7 +414,7 @@ func (s *selection) read(statuses ...attune.Status) (monitor.ExecutionFilter, er
 	return filter, err
 }
 
-// someExecutions asks for ids of executions, or for flags that choose them.
+// someExecutions requires ids of executions, or flags that choose them.
 func (s *selection) someExecutions(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && !s.given():
@@ -437,7 +427,7 @@ func (s *selection) someExecutions(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// cutText says what a choice has left out; empty when nothing.
+// cutText says that a choice is incomplete; empty if it is not.
 func cutText(chosen *monitor.Chosen) string {
 	switch {
 	case chosen.More:
@@ -450,7 +440,7 @@ func cutText(chosen *monitor.Chosen) string {
 	return ""
 }
 
-// chosenGroup are chosen executions of one action and status.
+// chosenGroup counts chosen executions of one action and status.
 type chosenGroup struct {
 	Action string `json:"action"`
 	Status string `json:"status"`
@@ -459,7 +449,6 @@ type chosenGroup struct {
 	Last   int64  `json:"last_id"`
 }
 
-// groups counts the chosen executions by action and status.
 func (c *client) groups(ctx context.Context, ids []int64) ([]chosenGroup, error) {
 	groups := []chosenGroup{}
 	page, err := c.monitor().Executions(ctx, monitor.ExecutionFilter{IDs: ids, Limit: len(ids), Oldest: true}, 0)
@@ -478,8 +467,7 @@ func (c *client) groups(ctx context.Context, ids []int64) ([]chosenGroup, error)
 	return groups, nil
 }
 
-// settleChosen shows what was chosen, and asks unless it is only to be shown. It reports whether the action on them
-// goes on.
+// settleChosen shows the chosen executions and asks. It reports whether the action is to be run.
 func (c *client) settleChosen(chosen *monitor.Chosen, verb string, flags planFlags) (run bool, err error) {
 	slices.Sort(chosen.IDs)
 	groups, err := c.groups(c.cmd.Context(), chosen.IDs)
@@ -519,7 +507,6 @@ func groupTable(w *page, groups []chosenGroup) {
 		col("LAST", func(g *chosenGroup) any { return g.Last }))
 }
 
-// statusWords are the statuses of executions.
 func statusWords() []string {
 	list := make([]string, len(attune.Statuses))
 	for i, status := range attune.Statuses {

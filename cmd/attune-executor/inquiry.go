@@ -150,7 +150,7 @@ func inquiriesPage(w *page, list *monitor.InquiryPage) {
 	table(w, none, list.List, columns...)
 }
 
-// leftText is for how long an inquiry can be answered.
+// leftText is the time left for an answer.
 func leftText(one *monitor.Inquiry) any {
 	switch {
 	case !one.Open():
@@ -173,7 +173,7 @@ func assigneeText(one *monitor.Inquiry) string {
 	return one.Assignee
 }
 
-// askedBy is the task and its workflow, or the action.
+// askedBy is the task with its workflow, or the action.
 func askedBy(one *monitor.Inquiry) string {
 	switch {
 	case one.Task != "" && one.WorkflowRef != "":
@@ -244,7 +244,7 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 			if o.answer != "" && len(o.params) > 0 {
 				return usageErrorf("--answer and -p exclude each other")
 			}
-			return a.respond(cmd, id, &o)
+			return a.withTriage(cmd, !o.dryRun, func(t *triageClient) error { return t.respond(id, &o) })
 		},
 	}
 	flags := cmd.Flags()
@@ -265,8 +265,7 @@ func answerText(p *triage.AnswerPlan, verb string) string {
 	return fmt.Sprintf("inquiry %d: %s with %s; %s", p.Inquiry, verb, p.Public, what)
 }
 
-// answerProblem says why an answer was not taken, what to do, and by its code what
-// kind of problem it is.
+// answerProblem explains an error of an answer, with advice and its exit code.
 func answerProblem(id int64, err error) error {
 	refused, isRefused := errors.AsType[*triage.AnswerRefusedError](err)
 	switch {
@@ -286,7 +285,7 @@ func answerProblem(id int64, err error) error {
 	return err
 }
 
-// responseOf makes the response of what was given, or asks a person for it.
+// responseOf returns the given response, or asks for one at the terminal.
 func (t *triageClient) responseOf(id int64, o *respondOptions) (json.RawMessage, error) {
 	if o.answer != "" {
 		return readAnswer(o.answer, t.cmd.InOrStdin())
@@ -321,22 +320,16 @@ func (t *triageClient) responseOf(id int64, o *respondOptions) (json.RawMessage,
 
 // pairsAnswer is the object of the -p pairs.
 func pairsAnswer(pairs []string, form json.RawMessage) (json.RawMessage, error) {
-	for _, pair := range pairs {
-		if key, _, ok := strings.Cut(pair, "="); !ok || strings.TrimSuffix(key, ":") == "" {
-			return nil, usageErrorf("%q has no key: write -p key=value", pair)
-		}
-	}
 	fields := map[string]any{}
-	if err := addPairs(fields, pairs, form); err != nil {
+	if err := cmp.Or(checkPairs(pairs), addPairs(fields, pairs, form)); err != nil {
 		return nil, err
 	}
 	return json.Marshal(fields)
 }
 
-// maxAnswerFile bounds a response that is read.
+// maxAnswerFile bounds a response in a file.
 const maxAnswerFile = 1 << 20
 
-// readAnswer reads the response of --answer.
 func readAnswer(text string, stdin io.Reader) (json.RawMessage, error) {
 	raw := []byte(text)
 	if name, isFile := strings.CutPrefix(text, "@"); isFile {
@@ -351,12 +344,7 @@ func readAnswer(text string, stdin io.Reader) (json.RawMessage, error) {
 	return raw, nil
 }
 
-func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
-	t, err := a.openTriage(cmd, !o.dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
+func (t *triageClient) respond(id int64, o *respondOptions) error {
 	keys, err := secret.NewKeyring(t.cfg.Security.EncryptionKey)
 	if err != nil {
 		return &exitError{exitUsage, err}
@@ -367,7 +355,7 @@ func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
 		return err
 	}
 	if o.dryRun {
-		plan, err := operator.PlanAnswer(cmd.Context(), order)
+		plan, err := operator.PlanAnswer(t.cmd.Context(), order)
 		if err != nil {
 			return answerProblem(id, err)
 		}
@@ -386,18 +374,17 @@ func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
 	})
 }
 
-// prompter asks a person for a response, field by field.
+// prompter asks for a response at the terminal, field by field.
 type prompter struct {
 	in     *bufio.Reader
 	out    io.Writer
 	hidden func() (string, error) // reads what shall not be shown; nil reads it openly
 }
 
-// maxTries is how often a person may write what does not fit.
+// maxTries bounds the invalid texts for one field.
 const maxTries = 5
 
-// ask asks for everything that the schema names, or for any JSON, and has it
-// confirmed.
+// ask asks for every field of the schema, or for any JSON, and for a confirmation.
 func (p *prompter) ask(prompt string, schema json.RawMessage) (json.RawMessage, error) {
 	p.printf("%s\n", clean(prompt))
 	form := inquiry.NewAnswerForm(schema)
@@ -425,7 +412,7 @@ func (p *prompter) ask(prompt string, schema json.RawMessage) (json.RawMessage, 
 	return response, nil
 }
 
-// problemsText says what no single field could be blamed for while it was asked.
+// problemsText names the problems that no single field has.
 func problemsText(problems map[string]string) string {
 	words := make([]string, 0, len(problems))
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
@@ -434,8 +421,7 @@ func problemsText(problems map[string]string) string {
 	return strings.Join(words, "; ")
 }
 
-// field asks for one value until it fits. An empty line takes the default, or leaves
-// out what is not required.
+// field asks for one value until it fits. An empty line is the default, or omits an optional field.
 func (p *prompter) field(f *inquiry.AnswerField) (string, error) {
 	for range maxTries {
 		p.printf("%s: ", label(f))
@@ -458,7 +444,6 @@ func (p *prompter) field(f *inquiry.AnswerField) (string, error) {
 	return "", refusedErrorf("nothing was answered: %s did not fit %d times", clean(f.Name), maxTries)
 }
 
-// label is the name of a field and what it takes.
 func label(f *inquiry.AnswerField) string {
 	takes := f.Words
 	switch {

@@ -15,11 +15,11 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// itemKind is a kind of item with its list and its details; T is the item, D the details.
+// itemKind is a kind of item with its list and its details.
 type itemKind[T, D any] struct {
 	name, plural, example string
 	short                 string // default "Show " and the plural
-	// make says how to make the first one, where there is none.
+	// make says how to create the first item.
 	make    string
 	read    func(m *monitor.Monitor, ctx context.Context, pack, cursor string) (*monitor.ItemPage[T], error)
 	columns []column[T]
@@ -65,7 +65,7 @@ func newItemCommand[T, D any](a *app, kind itemKind[T, D], more ...*cobra.Comman
 	}, kind.name, kind.show, kind.detail)}, more...)...)
 }
 
-// from says where an item comes from: its file without line and column, if that is known.
+// from is the file of an item without line and column, if known.
 func from(one *monitor.Item) string {
 	file := one.File
 	for range 2 {
@@ -144,7 +144,7 @@ func newTriggerCommand(a *app) *cobra.Command {
 	})
 }
 
-// about are the facts that every item begins with; source those that it ends with.
+// about writes the facts at the beginning of every item, source the ones at its end.
 func about(w *page, name string, one *monitor.Item) {
 	w.row(name, one.Ref)
 	if one.Label != one.Ref {
@@ -238,7 +238,7 @@ func actionPage(w *page, one *monitor.ActionDetail) {
 	w.details(nil, "parameters", schemaText(one.ParamSchema), "output", schemaText(one.OutSchema))
 }
 
-// schemaText leaves out a schema that is not there.
+// schemaText returns nil for a missing schema.
 func schemaText(raw []byte) []byte {
 	if string(raw) == "null" {
 		return nil

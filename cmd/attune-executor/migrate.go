@@ -77,7 +77,7 @@ func newMigrateCheckCommand(a *app, accept *bool) *cobra.Command {
 	return cmd
 }
 
-// migrating makes a RunE of what a command does with the options of migrations.
+// migrating makes the RunE of a command with the options of migrations.
 func (a *app) migrating(
 	run func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error,
 ) func(*cobra.Command, []string) error {
@@ -96,7 +96,6 @@ func (a *app) migrating(
 	}
 }
 
-// migrationError gives an error of a migration its exit code.
 func migrationError(cfg *config.Config, err error) error {
 	var incompatible *migrations.IncompatibleError
 	var queues *migrations.WorkQueuesError
@@ -121,7 +120,7 @@ type migrated struct {
 	Adopted bool             `json:"adopted"`
 	Version int64            `json:"version"`
 	Changed []migrationState `json:"changed"`
-	// WorkQueues wait since this call has adopted the schema, or are why it refused.
+	// WorkQueues of an adopted schema wait from now on, or are the reason of a refusal.
 	WorkQueues []migrations.WorkQueue `json:"work_queues,omitempty"`
 	Ignored    migrations.Ignored     `json:"ignored_by_published_executor,omitzero"`
 
@@ -266,22 +265,22 @@ func migrationPage(w *page, out migrationReport) {
 
 const withoutWorkQueues = "without-work-queues"
 
-// withoutQueues adds the flag by which a person accepts that work queues wait.
+// withoutQueues adds the flag that accepts waiting work queues.
 func withoutQueues(cmd *cobra.Command, accept *bool) *cobra.Command {
 	cmd.Flags().BoolVar(accept, withoutWorkQueues, false,
 		"adopt a schema although this engine does not dispatch its work queues: their items wait")
 	return cmd
 }
 
-// workQueuesWait is what adoption means for work queues.
+// workQueuesWait is the effect of an adoption on work queues.
 const workQueuesWait = "this engine does not dispatch work queues: " +
 	"their items stay as they are, and wait for an engine that does"
 
-// acceptWorkQueues says how to adopt a schema with work queues nevertheless.
+// acceptWorkQueues says how to adopt a schema with work queues.
 const acceptWorkQueues = workQueuesWait + "; repeat it with --" + withoutWorkQueues +
 	" to adopt the schema anyway"
 
-// adoptionLines say what an installation has that goes differently after adoption.
+// adoptionLines report the differences of an installation after its adoption.
 func adoptionLines(w *page, queues []migrations.WorkQueue, ignored migrations.Ignored) {
 	if line := ignored.String(); line != "" {
 		w.row(line)
@@ -294,8 +293,8 @@ func adoptionLines(w *page, queues []migrations.WorkQueue, ignored migrations.Ig
 	}
 }
 
-// handBackPatience bounds each of the connections of a hand-back.
-const handBackPatience = 10 * time.Second
+// handBackTimeout bounds each connection of a hand-back.
+const handBackTimeout = 10 * time.Second
 
 func newMigrateDownCommand(a *app) *cobra.Command {
 	var (
@@ -319,7 +318,6 @@ func newMigrateDownCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// handBackReport is what is printed of a hand-back.
 type handBackReport struct {
 	*handback.Survey
 
@@ -384,8 +382,8 @@ func (a *app) migrateDown(cmd *cobra.Command, opts migrations.Options, cfg *conf
 	return a.migrated(cmd, cfg, "removed", result, back, err)
 }
 
-// survey reads what a hand-back would meet and prints it: as a table
-// always, as a document only if nothing is printed later.
+// survey reads and prints what a hand-back would change: a table always, a document only if nothing
+// is printed later.
 func (a *app) survey(cmd *cobra.Command, cfg *config.Config, st *store.Store, last bool) (*handBackReport, error) {
 	survey, err := handback.Read(cmd.Context(), st)
 	if err != nil {
@@ -401,16 +399,16 @@ func (a *app) survey(cmd *cobra.Command, cfg *config.Config, st *store.Store, la
 func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Config, st *store.Store,
 	back *handBackReport) error {
 	wire := brokerConfig(cfg, cmd.CommandPath())
-	wire.NoDeadLetters, wire.ConnectTimeout = true, handBackPatience
+	wire.NoDeadLetters, wire.ConnectTimeout = true, handBackTimeout
 	link := broker.New(wire, slog.New(slog.DiscardHandler), nil) // a broker that is away is one line of the error
-	bounded, cancel := context.WithTimeout(ctx, handBackPatience)
+	bounded, cancel := context.WithTimeout(ctx, handBackTimeout)
 	defer cancel()
 	if err := link.Start(bounded); err != nil {
 		return fmt.Errorf("connect to the broker: %w", err)
 	}
 	defer link.Stop()
 	deps := handback.Deps{Store: st, Broker: link}
-	management, _, err := openManagement(cfg, handBackPatience)
+	management, _, err := openManagement(cfg, handBackTimeout)
 	if err != nil {
 		return err
 	}

@@ -71,14 +71,14 @@ func newQueueShowCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// queueList is what queue list prints as data.
+// queueList is the data of `queue list`.
 type queueList struct {
 	*monitor.Queues
 
 	Scopes []monitor.Scope `json:"shared_limits"`
 }
 
-// notNil is a list that is written as [] when it is empty.
+// notNil makes a list that is written as [] if it is empty.
 func notNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -150,7 +150,6 @@ func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 	return c.show(d, func(w *page) { queuePage(w, d) })
 }
 
-// queueError says in one line what was not found.
 func queueError(err error, ref explain.QueueRef) error {
 	if unknown, ok := errors.AsType[*monitor.UnknownActionError](err); ok {
 		return failedErrorf("%s", unknown.Error())
@@ -189,7 +188,6 @@ func queuePage(w *page, d *explain.QueueDetail) {
 	}
 }
 
-// groupFlag adds --group.
 func groupFlag(cmd *cobra.Command, group *string) {
 	cmd.Flags().StringVar(group, "group", "",
 		`only the queue of this group, such as '{"tenant":"a"}'; default all queues of the action`)
@@ -279,8 +277,7 @@ func parseLimit(text string) (int, error) {
 	return int(limit), nil
 }
 
-// negativeLimit gives a limit below 0, which is taken for a flag, the sentence
-// of other limits.
+// negativeLimit reports a negative limit, which cobra takes for a flag, like other invalid limits.
 func negativeLimit(_ *cobra.Command, err error) error {
 	for text := range strings.FieldsSeq(err.Error()) {
 		if number, parseErr := strconv.ParseInt(text, 10, 64); parseErr == nil && number < 0 {
@@ -306,7 +303,9 @@ func newQueueRepairCommand(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.repairQueues(cmd, strings.Join(args, ""), dryRun)
+			return a.withTriage(cmd, !dryRun, func(t *triageClient) error {
+				return t.repairQueues(strings.Join(args, ""), dryRun)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what is wrong and do nothing")
@@ -314,22 +313,20 @@ func newQueueRepairCommand(a *app) *cobra.Command {
 }
 
 func (a *app) changeQueues(cmd *cobra.Command, ref string, order triage.Override) error {
-	t, err := a.openTriage(cmd, order.Act != triage.Pause)
-	if err != nil {
-		return err
-	}
-	defer t.close()
 	order.Action = ref
-	ctx, stop := t.start("queue")
-	defer stop()
-	receipt, err := t.Override(ctx, order)
-	if err != nil {
-		return t.actionError(cmd.Context(), ref, err)
-	}
-	return t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)), func(w *page) { queueReceiptPage(w, receipt) })
+	return a.withTriage(cmd, order.Act != triage.Pause, func(t *triageClient) error {
+		ctx, stop := t.start("queue")
+		defer stop()
+		receipt, err := t.Override(ctx, order)
+		if err != nil {
+			return t.actionError(ref, err)
+		}
+		return t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)),
+			func(w *page) { queueReceiptPage(w, receipt) })
+	})
 }
 
-// nothingSaid is what there is to tell of an action without a queue.
+// nothingSaid is the text about an action without a queue.
 var nothingSaid = map[triage.Act]string{
 	triage.Resume: "nothing is paused in", triage.Reset: "no queue has another limit in",
 }
@@ -380,12 +377,7 @@ func queueReceiptPage(w *page, receipt *triage.OverrideReceipt) {
 	w.rowf("%s (audit %d)", line, receipt.Audit)
 }
 
-func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
-	t, err := a.openTriage(cmd, !dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
+func (t *triageClient) repairQueues(ref string, dryRun bool) error {
 	act := t.Repair
 	if dryRun {
 		act = t.PlanRepair
@@ -394,7 +386,7 @@ func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
 	defer stop()
 	receipt, err := act(ctx, ref)
 	if receipt == nil {
-		return t.actionError(cmd.Context(), ref, err)
+		return t.actionError(ref, err)
 	}
 	switch remain := count(len(receipt.Remains), "difference"); {
 	case err != nil || len(receipt.Remains) == 0:
@@ -407,7 +399,7 @@ func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
 	view := delivered(receipt, t.delivery(ctx, receipt.Sent))
 	return t.finish(ctx, view, func(w *page) { repairPage(w, receipt) }, err,
 		interruptedError(len(receipt.Found)-len(receipt.Repaired), len(receipt.Found), "difference"),
-		func(err error) error { return t.actionError(cmd.Context(), ref, err) })
+		func(err error) error { return t.actionError(ref, err) })
 }
 
 func repairPage(w *page, r *triage.RepairReceipt) {
@@ -455,25 +447,26 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 	if err != nil {
 		return err
 	}
-	t, err := a.openTriage(cmd, !options.plan.dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
+	return a.withTriage(cmd, !options.plan.dryRun, func(t *triageClient) error {
+		return t.clearQueue(ref, filter, options)
+	})
+}
+
+func (t *triageClient) clearQueue(ref string, filter monitor.ExecutionFilter, options *clearOptions) error {
 	order := triage.ClearOrder{Target: triage.Target{Action: ref, Group: options.group}, OlderThan: options.olderThan}
 	if options.chosen.given() {
 		filter.Action, filter.Statuses = ref, []attune.Status{attune.StatusRequested}
-		chosen, err := t.monitor().Choose(cmd.Context(), filter, monitor.ChoiceBound)
+		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, monitor.ChoiceBound)
 		if err != nil {
 			return err
 		}
 		if text := cutText(chosen); text != "" {
-			a.notef("%s", text)
+			t.notef("%s", text)
 		}
 		order.Only = chosen.IDs
 	}
-	problem := func(err error) error { return t.actionError(cmd.Context(), ref, err) }
-	plan, err := t.PlanClear(cmd.Context(), order)
+	problem := func(err error) error { return t.actionError(ref, err) }
+	plan, err := t.PlanClear(t.cmd.Context(), order)
 	if err != nil {
 		return problem(err)
 	}
@@ -489,7 +482,7 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 		interruptedError(receipt.Left, receipt.Planned, "execution"), problem)
 }
 
-// clearQuestion asks for the action's name; nil: nothing waits.
+// clearQuestion asks for the action's name; nil if nothing waits.
 func clearQuestion(plan *triage.ClearPlan) *question {
 	if plan.Waiting == 0 {
 		return nil

@@ -33,10 +33,9 @@ func newServeCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// collectRarely trades memory, of which these programs use little, for time: a
-// live heap of a few megabytes is collected at five times its size instead of
-// twice, which saved a quarter of the processor time of a busy replica. Who sets
-// GOGC has his way.
+// collectRarely trades memory for time: a heap of a few megabytes is collected at five times its
+// size instead of twice, which saves a quarter of the CPU time of a busy replica. GOGC in the
+// environment wins.
 func collectRarely() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

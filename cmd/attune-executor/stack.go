@@ -25,7 +25,6 @@ type stackOptions struct {
 	wipe  bool
 }
 
-// newStackCommand is `stack`: private servers for development.
 func newStackCommand() *cobra.Command {
 	o := &stackOptions{}
 	up := stackCommand("up", "Start the servers and leave them running",
@@ -85,7 +84,6 @@ func stackCommand(use, short, example string, run func(cmd *cobra.Command) error
 	}
 }
 
-// end ends a stack, if there is one.
 func (o *stackOptions) end(cmd *cobra.Command, verb, done string, end func(stack *devstack.Stack) error) error {
 	stack, err := devstack.Attach(cmd.Context(), devstack.Config{Dir: o.dir})
 	if errors.Is(err, devstack.ErrNoStack) {
@@ -100,7 +98,7 @@ func (o *stackOptions) end(cmd *cobra.Command, verb, done string, end func(stack
 	return printLine(cmd, "%s the stack in %s", done, stack.Dir())
 }
 
-// started attaches to a stack that must have been started.
+// started attaches to a stack, which must exist.
 func (o *stackOptions) started(cmd *cobra.Command) (*devstack.Stack, error) {
 	stack, err := devstack.Attach(cmd.Context(), devstack.Config{Dir: o.dir})
 	if errors.Is(err, devstack.ErrNoStack) {
@@ -128,7 +126,7 @@ func printLine(cmd *cobra.Command, format string, args ...any) error {
 	return err
 }
 
-// printStack prints the status in the format of the global -o flag.
+// printStack prints the status in the format of -o.
 func printStack(cmd *cobra.Command, stack *devstack.Stack) error {
 	status, out := stack.Status(), cmd.OutOrStdout()
 	format := "table"

@@ -34,38 +34,44 @@ type triageClient struct {
 	publisher *publisher // nil: nothing is published
 }
 
-// openTriage connects; the caller closes it. Publishing takes a publisher, which works without its broker too.
-func (a *app) openTriage(cmd *cobra.Command, publishing bool) (*triageClient, error) {
+// withTriage connects and runs an action. Publishing takes a publisher, which works without its broker too.
+func (a *app) withTriage(cmd *cobra.Command, publishing bool, act func(t *triageClient) error) error {
 	c, err := a.connect(cmd)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer c.store.Close()
 	cfg := triage.Config{
 		Actor: triage.LocalActor(), Source: "attune-executor", Pace: commandPace,
 		HeartbeatStaleAfter: c.cfg.Executor.StaleAfter(), WithoutStats: !c.cfg.Executor.Queue.EnableMetrics,
 	}
 	if !publishing {
-		return &triageClient{client: c, Triage: triage.New(cfg, c.store, nil)}, nil
+		return act(&triageClient{client: c, Triage: triage.New(cfg, c.store, nil)})
 	}
 	p, err := c.openPublisher(cmd.Context(), cmd.CommandPath())
 	if err != nil {
-		c.store.Close()
-		return nil, err
+		return err
 	}
-	return &triageClient{client: c, Triage: triage.New(cfg, c.store, p.relay), publisher: p}, nil
+	defer p.close()
+	return act(&triageClient{client: c, Triage: triage.New(cfg, c.store, p.relay), publisher: p})
 }
 
-func (t *triageClient) close() {
-	if t.publisher != nil {
-		t.publisher.close()
+// actingOn makes the RunE of a command that acts on things by their ids.
+func (a *app) actingOn(
+	k kind, publishing bool, act func(t *triageClient, ids []int64) error,
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ids, err := k.ids(args)
+		if err != nil {
+			return err
+		}
+		return a.withTriage(cmd, publishing, func(t *triageClient) error { return act(t, ids) })
 	}
-	t.store.Close()
 }
 
 // Every command that changes something goes through settle, start and finish: the plan and its confirmation, the run
 // with its progress, and the receipt.
 
-// planFlags are the flags of a command that has a plan.
 type planFlags struct{ dryRun, yes bool }
 
 func (f *planFlags) add(flags *pflag.FlagSet, dryRun, yes string) {
@@ -133,7 +139,7 @@ func interruptedError(left, planned int, what string) error {
 	return failedErrorf("interrupted with %d of %s left: run the same command again", left, count(planned, what))
 }
 
-// question is what an operator has to answer before something is changed.
+// question is a confirmation by the operator.
 type question struct {
 	unasked string // the refusal where nobody can be asked: what would happen, and which flags help
 	text    string // what is shown and asked
@@ -141,10 +147,10 @@ type question struct {
 	nothing string // what another answer means, such as "nothing was taken"
 }
 
-// few is how many things a plain yes is enough for.
+// few is the number of things that a plain yes confirms.
 const few = 50
 
-// howMany is the answer that confirms so many things, and how it is asked for.
+// howMany returns the answer that confirms n things, and how to ask for it.
 func howMany(n int) (want, ask string) {
 	if n > few {
 		return strconv.Itoa(n), "type the number"
@@ -152,13 +158,13 @@ func howMany(n int) (want, ask string) {
 	return "y", "y or n"
 }
 
-// interactive reports whether a person can be asked.
+// interactive reports whether the input is a terminal.
 func interactive(in io.Reader) bool {
 	file, ok := in.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// confirm asks a person. Without one it refuses.
+// confirm asks at the terminal; elsewhere it refuses.
 func (q *question) confirm(in io.Reader, out io.Writer, person bool) error {
 	if !person {
 		return refusedErrorf("%s", q.unasked)
@@ -196,24 +202,25 @@ func (e extended) MarshalJSON() ([]byte, error) {
 	return []byte(strings.TrimSuffix(object, "}") + "," + field[1:]), nil
 }
 
-// delivered is a receipt with the way of its messages.
+// delivered is a receipt with the delivery of its messages.
 func delivered(receipt any, delivery string) extended { return with(receipt, "delivery", delivery) }
 
-// The ways of messages, as receipts say.
+// The deliveries in receipts.
 const (
 	deliveryNone      = "none"      // there were none
 	deliveryPublished = "published" // the broker has them
 	deliveryStored    = "stored"    // a running engine publishes them
 )
 
-// delivery waits until the broker has confirmed the messages of a receipt, for publishTimeout at most.
+// delivery waits until the broker has confirmed the messages of a receipt, at most for
+// publishTimeout.
 func (t *triageClient) delivery(ctx context.Context, sent triage.Sent) string {
 	away := "the broker %s does not answer: what follows from this is stored and will be published by a running engine"
 	return t.deliver(ctx, sent, fmt.Sprintf(away, config.MaskURL(t.cfg.MessageQueue.URL)),
 		"no engine has run on this broker yet: what follows from this is stored until one does")
 }
 
-// deliver says away where the broker does not answer, and unrouted where a message reached no queue.
+// deliver notes away if the broker does not answer, and unrouted if a message reached no queue.
 func (t *triageClient) deliver(ctx context.Context, sent triage.Sent, away, unrouted string) string {
 	if len(sent.Rows) == 0 {
 		return deliveryNone
@@ -230,7 +237,7 @@ func (t *triageClient) deliver(ctx context.Context, sent triage.Sent, away, unro
 	return deliveryPublished
 }
 
-// refusal is a thing that was left alone, and why.
+// refusal is a thing without a change, and the reason.
 type refusal struct {
 	ID    int64  `json:"id"`
 	Error string `json:"error"`
@@ -255,14 +262,14 @@ func (a *app) verdict(asked, left int, what, done string, problems []error) erro
 	return &exitError{worst, fmt.Errorf("%d of %s not %s", len(problems)+left, count(asked, what), done)}
 }
 
-// actionError gives errors about an action and its queues their exit codes and what to do.
-func (t *triageClient) actionError(ctx context.Context, ref string, err error) error {
+// actionError explains an error about an action and its queues, with its exit code.
+func (t *triageClient) actionError(ref string, err error) error {
 	if target, ok := errors.AsType[*triage.TargetError](err); ok {
 		err = target // what was being done when it was found says nothing more
 	}
 	switch {
 	case errors.Is(err, triage.ErrNoAction):
-		if _, hint := submit.New(t.store, nil).Action(ctx, ref); hint != nil {
+		if _, hint := submit.New(t.store, nil).Action(t.cmd.Context(), ref); hint != nil {
 			return runError(hint)
 		}
 		return err // made just now: the same again succeeds

@@ -20,8 +20,7 @@ import (
 	"github.com/attune-go/attune/core/worker/setup"
 )
 
-// workerGoodbye is what a worker may take beyond its shutdown timeout to write
-// and announce the ends it knows.
+// workerGoodbye is how long a worker may write and announce its ends after its shutdown timeout.
 const workerGoodbye = 15 * time.Second
 
 func newWorkerCommand(a *app) *cobra.Command {
@@ -148,8 +147,8 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 		})
 }
 
-// limitMemory collects garbage earlier once the outputs of all places, and the results
-// made from them, fill their bounds. A GOMEMLIMIT in the environment wins.
+// limitMemory collects garbage earlier when the outputs of all executions, and their results, fill
+// their bounds. GOMEMLIMIT in the environment wins.
 func limitMemory(cfg worker.Config) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -158,7 +157,6 @@ func limitMemory(cfg worker.Config) {
 	debug.SetMemoryLimit(max(384<<20, outputs+6*cfg.MaxResultBytes))
 }
 
-// workerHTTP serves whether the worker is ready, and its metrics.
 func workerHTTP(address string, deps api.Deps, st *store.Store, link *broker.Broker) *api.Server {
 	deps.Setting = "--metrics"
 	deps.Ready = func(ctx context.Context) []api.Check {

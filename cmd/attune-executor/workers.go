@@ -59,7 +59,6 @@ func newWorkersCommand(a *app) *cobra.Command {
 	)
 }
 
-// workersView are the workers that there are.
 type workersView struct {
 	*monitor.Workers
 
@@ -113,7 +112,7 @@ func workersPage(w *page, all workersView) {
 	}
 }
 
-// workerView is a worker with the verdict on it.
+// workerView is a worker with its health.
 type workerView struct {
 	monitor.Worker
 	Health       monitor.WorkerHealth `json:"health"`
@@ -140,7 +139,7 @@ func (v workerView) load() string {
 	return cmp.Or(opt(v.Assigned), "?") + "/" + cmp.Or(opt(v.Capacity), "?")
 }
 
-// note says why a worker that is there is given nothing.
+// note is the reason why a worker gets no executions.
 func (v workerView) note(at time.Time) string {
 	switch v.Health {
 	case monitor.WorkerSuspect:
@@ -154,14 +153,14 @@ func (v workerView) note(at time.Time) string {
 	case monitor.WorkerDraining:
 		return "takes no more work"
 	}
-	if v.Probe == nil || v.Probe.Skew == nil || v.Probe.Skew.Abs() <= skewTold {
+	if v.Probe == nil || v.Probe.Skew == nil || v.Probe.Skew.Abs() <= notedSkew {
 		return "-"
 	}
 	return "clock " + ahead(*v.Probe.Skew)
 }
 
-// skewTold is how far a worker's clock may be off before the list says so.
-const skewTold = 5 * time.Second
+// notedSkew is the clock skew from which the list notes it.
+const notedSkew = 5 * time.Second
 
 func ahead(d time.Duration) string {
 	if d < 0 {
@@ -170,7 +169,7 @@ func ahead(d time.Duration) string {
 	return short(d) + " ahead"
 }
 
-// queue is how much waits in the worker's queue, and whether that is consumed.
+// queue is the depth of the worker's queue, with its state.
 func (v workerView) queue() string {
 	switch {
 	case v.Probe == nil || v.Probe.QueueExists == nil || v.Probe.Ready == nil || v.Probe.Consumers == nil:
@@ -184,7 +183,7 @@ func (v workerView) queue() string {
 	}
 }
 
-// probePage says what the engine saw when it last looked.
+// probePage shows the last probe by the engine.
 func probePage(w *page, p *monitor.WorkerProbe) {
 	if p == nil {
 		w.fact("looked at", "never")
@@ -247,10 +246,9 @@ func workerPage(w *page, v workerView) {
 
 // workerOptions are the flags of the commands that change workers.
 type workerOptions struct {
-	reason  string
-	plan    planFlags
-	wait    bool
-	timeout time.Duration
+	reason string
+	plan   planFlags
+	waitFlags
 }
 
 func (a *app) workerAction(act triage.WorkerAct, short, long, example string) *cobra.Command {
@@ -260,7 +258,11 @@ func (a *app) workerAction(act triage.WorkerAct, short, long, example string) *c
 		Args: oneArg("the id or name of a worker"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			order := triage.WorkerOrder{Act: act, Worker: args[0], Reason: options.reason}
-			return a.actOnWorker(cmd, order, options)
+			if err := options.check(); err != nil {
+				return err
+			}
+			forgets := act == triage.ForgetWorker && !options.plan.dryRun
+			return a.withTriage(cmd, forgets, func(t *triageClient) error { return t.actOnWorker(order, options) })
 		},
 	}
 	flags := cmd.Flags()
@@ -270,23 +272,13 @@ func (a *app) workerAction(act triage.WorkerAct, short, long, example string) *c
 		flags.BoolVar(&options.plan.yes, "yes", false, "do not ask")
 	}
 	if act == triage.DrainWorker {
-		flags.BoolVar(&options.wait, "wait", false, "wait until the worker has no executions")
-		flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait at most, such as 10m; 0 for no limit")
+		options.waitFlags.add(flags, "wait until the worker has no executions")
 	}
 	return cmd
 }
 
-func (a *app) actOnWorker(cmd *cobra.Command, order triage.WorkerOrder, options *workerOptions) error {
-	if options.timeout < 0 || options.timeout > 0 && !options.wait {
-		return usageErrorf("--timeout goes with --wait and must not be negative")
-	}
-	forgets := order.Act == triage.ForgetWorker
-	t, err := a.openTriage(cmd, forgets && !options.plan.dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	plan, err := t.PlanWorker(cmd.Context(), order)
+func (t *triageClient) actOnWorker(order triage.WorkerOrder, options *workerOptions) error {
+	plan, err := t.PlanWorker(t.cmd.Context(), order)
 	if err != nil {
 		return t.workerError(order.Worker, err)
 	}
@@ -298,7 +290,7 @@ func (a *app) actOnWorker(cmd *cobra.Command, order triage.WorkerOrder, options 
 		return err
 	}
 	operator := t.Triage
-	if forgets {
+	if t.publisher != nil {
 		operator = operator.With(t.publisher.link)
 	}
 	ctx, stop := t.start("worker")
@@ -308,16 +300,16 @@ func (a *app) actOnWorker(cmd *cobra.Command, order triage.WorkerOrder, options 
 		return t.workerError(order.Worker, err)
 	}
 	if !receipt.Settled {
-		a.notef("one more dispatch to worker %s may follow within seconds", receipt.After.Name)
+		t.notef("one more dispatch to worker %s may follow within seconds", receipt.After.Name)
 	}
 	if !options.wait {
 		return t.show(receipt, func(w *page) { workerReceiptPage(w, receipt) })
 	}
-	a.notef("worker %s %s (audit %d)", receipt.After.Name, receipt.Says, receipt.Audit)
+	t.notef("worker %s %s (audit %d)", receipt.After.Name, receipt.Says, receipt.Audit)
 	return t.awaitDrained(ctx, receipt, options.timeout)
 }
 
-// workerQuestion asks for the worker's name before a drain or a removal; nil: nothing is asked.
+// workerQuestion asks for the worker's name before a drain or a removal; otherwise it is nil.
 func workerQuestion(plan *triage.WorkerPlan) *question {
 	if plan.Act != triage.DrainWorker && plan.Act != triage.ForgetWorker || !plan.Changes {
 		return nil
@@ -334,7 +326,7 @@ func workerQuestion(plan *triage.WorkerPlan) *question {
 	}
 }
 
-// workerError gives errors of acts on workers their exit codes and what to do.
+// workerError explains an error about a worker, with its exit code.
 func (t *triageClient) workerError(which string, err error) error {
 	refused, isRefused := errors.AsType[*triage.WorkerRefusedError](err)
 	switch {
@@ -377,14 +369,14 @@ func workerReceiptPage(w *page, r *triage.WorkerReceipt) {
 	w.rowf("%d running there, %d handed to it and not begun", r.After.Running, r.After.Unstarted)
 }
 
-// drainLook is the pause between two looks at a draining worker, and drainTell
-// the longest silence of its progress.
+// drainPoll is the pause between two reads of a draining worker, and drainNote the longest pause
+// between two notes.
 const (
-	drainLook = 500 * time.Millisecond
-	drainTell = 15 * time.Second
+	drainPoll = 500 * time.Millisecond
+	drainNote = 15 * time.Second
 )
 
-// awaitDrained waits until nothing is at a worker, and says how it goes.
+// awaitDrained waits until a worker has no executions, with notes on its progress.
 func (t *triageClient) awaitDrained(
 	ctx context.Context, receipt *triage.WorkerReceipt, timeout time.Duration,
 ) error {
@@ -415,7 +407,7 @@ func (t *triageClient) awaitDrained(
 		select {
 		case <-ctx.Done():
 			return drainGivenUp(ctx, receipt, timeout)
-		case <-time.After(drainLook):
+		case <-time.After(drainPoll):
 		}
 	}
 }
@@ -429,7 +421,7 @@ func drainGivenUp(ctx context.Context, receipt *triage.WorkerReceipt, timeout ti
 		"waits for it", why, receipt.After.Running, receipt.After.Name, receipt.After.Unstarted)
 }
 
-// drainProgress tells how a drain goes, when something changes or now and then.
+// drainProgress notes the progress of a drain when it changes, and at least every drainNote.
 type drainProgress struct {
 	app   *app
 	begin time.Time
@@ -445,7 +437,7 @@ func (p *drainProgress) tell(now *triage.WorkerNow) {
 	case now.Running == 0 && now.Fences:
 		text += ", which wait for another worker that can take them"
 	}
-	if text == p.said && time.Since(p.at) < drainTell {
+	if text == p.said && time.Since(p.at) < drainNote {
 		return
 	}
 	p.said, p.at = text, time.Now()

@@ -77,7 +77,7 @@ func workflowStatus(one *monitor.Workflow) string {
 	return one.Status
 }
 
-// tasksText is how many tasks have ended, of how many.
+// tasksText counts the ended tasks.
 func tasksText(one *monitor.Workflow) string {
 	n := one.Tasks
 	text := fmt.Sprintf("%d/%d", n.Completed+n.Failed+n.Skipped, n.Total)
@@ -87,7 +87,7 @@ func tasksText(one *monitor.Workflow) string {
 	return text
 }
 
-// workflowError turns what is wrong with a workflow into an error with advice.
+// workflowError explains an error about a workflow, with its exit code.
 func workflowError(id int64, err error) error {
 	none, isNone := errors.AsType[*monitor.NoWorkflowError](err)
 	ended, hasEnded := errors.AsType[*triage.WorkflowEndedError](err)
@@ -152,7 +152,7 @@ type workflowView struct {
 	DOT     string `json:"dot,omitempty"`
 }
 
-// columns is how wide the terminal is.
+// columns is the width of the terminal.
 func (a *app) columns(wanted int) int {
 	for _, setting := range a.environ {
 		if text, ok := strings.CutPrefix(setting, "COLUMNS="); ok && wanted == 0 {
@@ -218,8 +218,7 @@ func workflowFacts(w *page, d *monitor.WorkflowDetail) {
 	w.fact("error", d.Error)
 }
 
-// workflowTasks lists the tasks; below one over a list, the items that have not
-// ended or not succeeded.
+// workflowTasks lists the tasks, with the unfinished and unsuccessful items of each list.
 func workflowTasks(w *page, d *monitor.WorkflowDetail) {
 	w.row("  TASK", "STATUS", "EXECUTION", "ATTEMPTS", "TOOK", "WHY")
 	for i := range d.List {
@@ -245,7 +244,7 @@ func workflowTasks(w *page, d *monitor.WorkflowDetail) {
 	}
 }
 
-// taskStatus is where a task is, with the statuses of its only child while it runs.
+// taskStatus is the state of a task, with that of its only child while it runs.
 func taskStatus(task *monitor.WorkflowTask) string {
 	if task.Status == "running" && len(task.Children) == 1 && task.Children[0].Index == nil &&
 		task.Children[0].Status != "running" {
@@ -315,7 +314,6 @@ func newWorkflowResumeCommand(a *app) *cobra.Command {
 	}, (*triage.Triage).ResumeWorkflow)
 }
 
-// newWorkflowChangeCommand makes a command that changes a workflow at once.
 func newWorkflowChangeCommand(a *app, cmd *cobra.Command,
 	change func(t *triage.Triage, ctx context.Context, execution int64, reason string) (*triage.WorkflowReceipt, error),
 ) *cobra.Command {
@@ -326,29 +324,23 @@ func newWorkflowChangeCommand(a *app, cmd *cobra.Command,
 		if err != nil {
 			return err
 		}
-		t, err := a.openTriage(cmd, false)
-		if err != nil {
-			return err
-		}
-		defer t.close()
-		ctx, stop := t.start("workflow")
-		defer stop()
-		receipt, err := change(t.Triage, ctx, id, reason)
-		if errors.Is(err, triage.ErrNoWorkflow) {
-			if _, looked := t.monitor().Workflow(cmd.Context(), id); looked != nil {
-				return workflowError(id, looked)
+		return a.withTriage(cmd, false, func(t *triageClient) error {
+			ctx, stop := t.start("workflow")
+			defer stop()
+			receipt, err := change(t.Triage, ctx, id, reason)
+			if errors.Is(err, triage.ErrNoWorkflow) {
+				if _, readErr := t.monitor().Workflow(cmd.Context(), id); readErr != nil {
+					return workflowError(id, readErr)
+				}
+				return err // it has started just now
 			}
-			return err // it was begun just now
-		}
-		if err != nil {
-			return workflowError(id, err)
-		}
-		return t.show(receipt, func(w *page) {
-			text := fmt.Sprintf("workflow %d (%s) %s", receipt.Execution, receipt.Action, receipt.Says)
-			if receipt.PauseReason != "" {
-				text += ": " + receipt.PauseReason
+			if err != nil {
+				return workflowError(id, err)
 			}
-			w.row(text + fmt.Sprintf(" (audit %d)", receipt.Audit))
+			return t.show(receipt, func(w *page) {
+				text := fmt.Sprintf("workflow %d (%s) %s", receipt.Execution, receipt.Action, receipt.Says)
+				w.rowf("%s (audit %d)", withReason(text, receipt.PauseReason), receipt.Audit)
+			})
 		})
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, shown with the workflow")
@@ -374,7 +366,12 @@ func newWorkflowCancelCommand(a *app) *cobra.Command {
 				return err
 			}
 			if options.flags.dryRun {
-				return a.planWorkflowCancel(cmd, id, options)
+				if options.wait || options.timeout != 0 {
+					return usageErrorf("--dry-run waits for nothing: leave --wait and --timeout out")
+				}
+				return a.withTriage(cmd, false, func(t *triageClient) error {
+					return t.planWorkflowCancel(id, options)
+				})
 			}
 			return a.cancelExecutions(cmd, []int64{id}, options)
 		},
@@ -383,12 +380,11 @@ func newWorkflowCancelCommand(a *app) *cobra.Command {
 	flags.StringVar(&options.reason, "reason", "", "the reason, shown in the result")
 	flags.BoolVar(&options.flags.dryRun, "dry-run", false,
 		"show what would happen to it and to each task, and do nothing")
-	flags.BoolVar(&options.wait, "wait", false, "wait until it has ended")
-	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait at most, 0 for no limit")
+	options.waitFlags.add(flags, "wait until it has ended")
 	return cmd
 }
 
-// mustBeWorkflow refuses to cancel by mistake what is no workflow.
+// mustBeWorkflow refuses other executions.
 func (a *app) mustBeWorkflow(cmd *cobra.Command, id int64) error {
 	c, err := a.connect(cmd)
 	if err != nil {
@@ -405,31 +401,23 @@ func (a *app) mustBeWorkflow(cmd *cobra.Command, id int64) error {
 	return nil
 }
 
-// taskFate is what would become of one task of a workflow that is cancelled.
+// taskFate is the effect of a cancellation on one task.
 type taskFate struct {
 	Task   string `json:"task"`
 	Status string `json:"status"`
 	Would  string `json:"would_be"`
 }
 
-// planWorkflowCancel shows what would become of a workflow, of its tasks, and of what
-// runs below them, and does nothing.
-func (a *app) planWorkflowCancel(cmd *cobra.Command, id int64, options *cancelOptions) error {
-	if options.wait || options.timeout != 0 {
-		return usageErrorf("--dry-run waits for nothing: leave --wait and --timeout out")
-	}
-	t, err := a.openTriage(cmd, false)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	plan, err := t.PlanCancel(cmd.Context(),
+// planWorkflowCancel shows the effect of a cancellation on a workflow, its tasks and their
+// descendants.
+func (t *triageClient) planWorkflowCancel(id int64, options *cancelOptions) error {
+	plan, err := t.PlanCancel(t.cmd.Context(),
 		triage.CancelOrder{IDs: []int64{id}, Tree: true, AsDefined: true, Reason: options.reason})
 	if err != nil {
 		return unknownOutcome(err)
 	}
 	tasks := []taskFate{}
-	if detail, err := t.monitor().Workflow(cmd.Context(), id); err == nil { // one that was not begun has no tasks
+	if detail, err := t.monitor().Workflow(t.cmd.Context(), id); err == nil { // one that was not begun has no tasks
 		tasks = fates(detail, plan)
 	}
 	_, err = t.settle(options.flags, with(plan, "tasks", tasks), func(w *page) {
@@ -446,7 +434,6 @@ func (a *app) planWorkflowCancel(cmd *cobra.Command, id int64, options *cancelOp
 	return err
 }
 
-// fates says of every task what would become of it.
 func fates(d *monitor.WorkflowDetail, plan *triage.CancelPlan) []taskFate {
 	outcomes := make(map[int64]triage.CancelOutcome, len(plan.Executions))
 	for _, one := range plan.Executions {
