@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/pprof"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -76,8 +77,13 @@ func (o benchOptions) profiles(cmd *cobra.Command) ([]bench.Config, error) {
 	case o.one.Executions > 0:
 		profiles = []bench.Config{o.one}
 	case cmd.Flags().Changed("profile"):
-		if profiles = named(profiles, o.one.Profile); len(profiles) == 0 {
-			return nil, usageErrorf("there is no profile %q; the profiles are %s", o.one.Profile, profileNames())
+		var names []string
+		for _, p := range profiles {
+			names = append(names, fmt.Sprintf("%q", p.Profile))
+		}
+		profiles = slices.DeleteFunc(profiles, func(p bench.Config) bool { return p.Profile != o.one.Profile })
+		if len(profiles) == 0 {
+			return nil, usageErrorf("there is no profile %q; the profiles are %s", o.one.Profile, names)
 		}
 	case o.quick:
 		for i := range profiles {
@@ -107,22 +113,6 @@ func profileCPU(path string) (stop func(), err error) {
 		pprof.StopCPUProfile()
 		_ = file.Close() // a profile that cannot be closed cannot be read either
 	}, nil
-}
-
-func named(profiles []bench.Config, name string) []bench.Config {
-	for _, p := range profiles {
-		if p.Profile == name {
-			return []bench.Config{p}
-		}
-	}
-	return nil
-}
-
-func profileNames() (names []string) {
-	for _, p := range bench.Profiles() {
-		names = append(names, fmt.Sprintf("%q", p.Profile))
-	}
-	return names
 }
 
 // benchReport is the output of `bench`.

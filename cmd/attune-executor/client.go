@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,14 +121,26 @@ func (c *client) monitor() *alerting.Reader {
 	}, monitor.Deps{Store: c.store}), c.cfg.Alerts, nil)
 }
 
-// openStore opens the configured database and checks that it answers.
-func openStore(ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger) (*store.Store, error) {
-	want.URL, want.Schema, want.ConnectTimeout = cfg.Database.URL, cfg.Database.Schema, cfg.Database.ConnectTimeout
-	want.IdleTimeout, want.LogStatements = cfg.Database.IdleTimeout, cfg.Database.LogStatements
-	want.ApplicationName = cfg.Named(want.ApplicationName)
+// prepareStore makes a store for the configured database, which need not answer.
+func prepareStore(
+	ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger,
+) (*store.Store, error) {
+	want.URL, want.Schema = cfg.Database.URL, cfg.Database.Schema
+	want.ConnectTimeout = cmp.Or(want.ConnectTimeout, cfg.Database.ConnectTimeout)
 	st, err := store.Open(ctx, want, logger)
 	if err != nil {
-		return nil, &exitError{exitUsage, fmt.Errorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))}
+		return nil, usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
+	}
+	return st, nil
+}
+
+// openStore opens the configured database and checks that it answers.
+func openStore(ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger) (*store.Store, error) {
+	want.IdleTimeout, want.LogStatements = cfg.Database.IdleTimeout, cfg.Database.LogStatements
+	want.ApplicationName = cfg.Named(want.ApplicationName)
+	st, err := prepareStore(ctx, cfg, want, logger)
+	if err != nil {
+		return nil, err
 	}
 	if err := st.Ping(ctx); err != nil {
 		st.Close()

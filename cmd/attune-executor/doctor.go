@@ -49,13 +49,12 @@ func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 		return err
 	}
 	quiet := slog.New(slog.DiscardHandler) // a server that is away is a line of the report
-	st, err := store.Open(ctx, store.Config{
-		URL: cfg.Database.URL, Schema: cfg.Database.Schema,
-		ConnectTimeout: min(cfg.Database.ConnectTimeout, doctorTimeout),
-		MaxConnections: 6, ApplicationName: cmd.CommandPath(), ReadOnly: true,
+	st, err := prepareStore(ctx, cfg, store.Config{
+		ConnectTimeout: min(cfg.Database.ConnectTimeout, doctorTimeout), MaxConnections: 6,
+		ApplicationName: cmd.CommandPath(), ReadOnly: true,
 	}, quiet)
 	if err != nil {
-		return usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
+		return err
 	}
 	defer st.Close()
 	wire := brokerConfig(cfg, cmd.CommandPath())

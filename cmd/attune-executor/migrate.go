@@ -352,7 +352,7 @@ func (a *app) migrateDown(cmd *cobra.Command, opts migrations.Options, cfg *conf
 	}
 	var back *handBackReport
 	if state.HandsBack(to) {
-		st, err := a.migrationStore(cmd, cfg)
+		st, err := migrationStore(cmd, cfg)
 		if err != nil {
 			return err
 		}
@@ -427,15 +427,9 @@ func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Conf
 	return nil
 }
 
-func (a *app) migrationStore(cmd *cobra.Command, cfg *config.Config) (*store.Store, error) {
-	st, err := store.Open(cmd.Context(), store.Config{
-		URL: cfg.Database.URL, Schema: cfg.Database.Schema, ConnectTimeout: cfg.Database.ConnectTimeout,
-		MaxConnections: 2, ApplicationName: cmd.CommandPath(),
-	}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
-	}
-	return st, nil
+func migrationStore(cmd *cobra.Command, cfg *config.Config) (*store.Store, error) {
+	return prepareStore(cmd.Context(), cfg, store.Config{MaxConnections: 2, ApplicationName: cmd.CommandPath()},
+		slog.New(slog.DiscardHandler))
 }
 
 // migrateCheckDown exits 0 when down would succeed and 3 when it would be refused.
@@ -453,7 +447,7 @@ func (a *app) migrateCheckDown(cmd *cobra.Command, opts migrations.Options, cfg 
 	if !state.Current() {
 		return &exitError{exitRefused, migrations.ErrHalfWay}
 	}
-	st, err := a.migrationStore(cmd, cfg)
+	st, err := migrationStore(cmd, cfg)
 	if err != nil {
 		return err
 	}
