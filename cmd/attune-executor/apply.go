@@ -63,10 +63,10 @@ type applied struct {
 	Unchanged  int           `json:"unchanged"`
 	Deleted    int           `json:"deleted"`
 	Kept       []string      `json:"kept,omitempty"` // undescribed policies of pruned packs, which stay in force
-	Nudged     int           `json:"nudged_queues"`  // whose first waiter looks again at once
+	Nudged     int           `json:"nudged_queues"`  // which are checked again at once
 	NotApplied []string      `json:"not_applied"`    // files that describe something else
 	Mistakes   []fileMistake `json:"mistakes"`
-	Warnings   []string      `json:"warnings"` // of what was applied
+	Warnings   []string      `json:"warnings"` // about applied items
 }
 
 type appliedItem struct {

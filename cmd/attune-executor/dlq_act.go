@@ -55,7 +55,7 @@ func newDLQDiscardCommand(a *app) *cobra.Command {
 }
 
 func (t *triageClient) requeueLetters(ids []int64, reason string, yes bool) error {
-	requeue := t.RequeueIfUseful // what it is of no use for may have changed since it was looked at
+	requeue := t.RequeueIfUseful // the state may have changed since the check
 	if yes {
 		requeue = t.Requeue
 	}

@@ -134,7 +134,7 @@ func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 			return usageErrorf("the id of a queue names its group already: leave out --group")
 		}
 		ref = explain.QueueRef{ID: id}
-		if id < 1 { // to be told from a queue that is not named by its id
+		if id < 1 { // a zero id would select by action
 			return aQueue.missing(id)
 		}
 	}
@@ -158,7 +158,7 @@ func queueError(err error, ref explain.QueueRef) error {
 		if errors.Is(target, triage.ErrGroup) {
 			return usageErrorf("%w", target)
 		}
-		return failedErrorf("%w: `attune-executor queue list` shows those that are there", target)
+		return failedErrorf("%w: `attune-executor queue list` shows the queues", target)
 	}
 	if errors.Is(err, monitor.ErrUnmigrated) {
 		return failedErrorf("%s", monitor.ErrUnmigrated.Error())
@@ -194,32 +194,32 @@ func groupFlag(cmd *cobra.Command, group *string) {
 }
 
 func newQueuePauseCommand(a *app) *cobra.Command {
-	order := triage.Override{Act: triage.Pause}
-	cmd := &cobra.Command{
+	order := &triage.Override{Act: triage.Pause}
+	cmd := a.overrideCommand(&cobra.Command{
 		Use:   "pause ACTION",
 		Short: "Pause an action's queues: they admit nothing until they are resumed",
-		Long: "Pause an action's queues: they admit nothing until they are resumed. Running executions go on,\n" +
-			"waiting executions keep their places, and new ones wait behind them. If a queue is paused already,\n" +
-			"only the reason changes.",
+		Long: "Pause an action's queues: they admit nothing until they are resumed. Running executions go on, waiting\n" +
+			"executions keep their places, and new ones wait behind them. If a queue is paused already, only the\n" +
+			"reason changes.",
 		Example: "  attune-executor queue pause core.echo --reason 'the service behind it is down'\n" +
 			"  attune-executor queue pause deploy.rollout --group '{\"region\":\"eu\"}'",
-		Args: oneArg("the ref of an action, such as core.echo"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], order) },
-	}
-	groupFlag(cmd, &order.Group)
+	}, order)
 	cmd.Flags().StringVar(&order.Reason, "reason", "", "the reason, shown with the queue")
 	return cmd
 }
 
 func newQueueResumeCommand(a *app) *cobra.Command {
-	order := triage.Override{Act: triage.Resume}
-	cmd := &cobra.Command{
+	return a.overrideCommand(&cobra.Command{
 		Use:     "resume ACTION",
 		Short:   "Resume an action's queues, which keep the order of their executions",
 		Example: "  attune-executor queue resume core.echo",
-		Args:    oneArg("the ref of an action, such as core.echo"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], order) },
-	}
+	}, &triage.Override{Act: triage.Resume})
+}
+
+// overrideCommand makes a command that overrides the queues of an action.
+func (a *app) overrideCommand(cmd *cobra.Command, order *triage.Override) *cobra.Command {
+	cmd.Args = oneArg("the ref of an action, such as core.echo")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], *order) }
 	groupFlag(cmd, &order.Group)
 	return cmd
 }

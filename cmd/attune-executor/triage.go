@@ -141,8 +141,8 @@ func interruptedError(left, planned int, what string) error {
 
 // question is a confirmation by the operator.
 type question struct {
-	unasked string // the refusal where nobody can be asked: what would happen, and which flags help
-	text    string // what is shown and asked
+	unasked string // the refusal without a terminal: what would happen, and which flags help
+	text    string // the text at the terminal
 	want    string // the answer that confirms it
 	nothing string // what another answer means, such as "nothing was taken"
 }
@@ -215,9 +215,9 @@ const (
 // delivery waits until the broker has confirmed the messages of a receipt, at most for
 // publishTimeout.
 func (t *triageClient) delivery(ctx context.Context, sent triage.Sent) string {
-	away := "the broker %s does not answer: what follows from this is stored and will be published by a running engine"
+	away := "the broker %s does not answer: the messages are stored, and a running engine will publish them"
 	return t.deliver(ctx, sent, fmt.Sprintf(away, config.MaskURL(t.cfg.MessageQueue.URL)),
-		"no engine has run on this broker yet: what follows from this is stored until one does")
+		"no engine has run on this broker yet: the messages are stored until one does")
 }
 
 // deliver notes away if the broker does not answer, and unrouted if a message reached no queue.
@@ -265,7 +265,7 @@ func (a *app) verdict(asked, left int, what, done string, problems []error) erro
 // actionError explains an error about an action and its queues, with its exit code.
 func (t *triageClient) actionError(ref string, err error) error {
 	if target, ok := errors.AsType[*triage.TargetError](err); ok {
-		err = target // what was being done when it was found says nothing more
+		err = target // without the context that the transaction added
 	}
 	switch {
 	case errors.Is(err, triage.ErrNoAction):
@@ -276,7 +276,7 @@ func (t *triageClient) actionError(ref string, err error) error {
 	case errors.Is(err, triage.ErrGroup), errors.Is(err, triage.ErrLimit):
 		return usageErrorf("%w", err)
 	case errors.Is(err, triage.ErrNoQueue):
-		return failedErrorf("%w: `attune-executor queue list` shows those that are there", err)
+		return failedErrorf("%w: `attune-executor queue list` shows the queues", err)
 	}
 	return unknownOutcome(err)
 }

@@ -186,14 +186,14 @@ func (v workerView) queue() string {
 // probePage shows the last probe by the engine.
 func probePage(w *page, p *monitor.WorkerProbe) {
 	if p == nil {
-		w.fact("looked at", "never")
+		w.fact("probed", "never")
 		return
 	}
-	looked := p.At.Format(time.RFC3339)
+	probed := p.At.Format(time.RFC3339)
 	if !p.Valid {
-		looked += ", too long ago to count"
+		probed += ", too long ago to count"
 	}
-	w.fact("looked at", looked)
+	w.fact("probed", probed)
 	w.fact("verdict", withReason(p.Verdict+" since "+p.Since.Format(time.RFC3339), p.Reason))
 	w.fact("state", withReason(p.Health, p.HealthReason))
 	if p.QueueExists != nil {
@@ -202,7 +202,7 @@ func probePage(w *page, p *monitor.WorkerProbe) {
 			queue = fmt.Sprintf("%d waiting, %s", *p.Ready, phrase.Plural(*p.Consumers, "consumer", "consumers"))
 		}
 		if p.RTT != nil {
-			queue += ", told in " + p.RTT.Round(100*time.Microsecond).String()
+			queue += ", read in " + p.RTT.Round(100*time.Microsecond).String()
 		}
 		w.fact("queue", queue)
 	}

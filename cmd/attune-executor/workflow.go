@@ -156,7 +156,7 @@ type workflowView struct {
 func (a *app) columns(wanted int) int {
 	for _, setting := range a.environ {
 		if text, ok := strings.CutPrefix(setting, "COLUMNS="); ok && wanted == 0 {
-			wanted, _ = strconv.Atoi(text) // what is no number leaves it to the default
+			wanted, _ = strconv.Atoi(text) // an invalid number leaves the default
 		}
 	}
 	return max(wanted, 0)

@@ -61,7 +61,7 @@ func (l *Letter) decide() verdict {
 		if l.seen.execution == nil {
 			return stale("no such execution")
 		}
-		return stale("execution %d is %s; whoever asked for its stop is asked for again by a loop", l.Execution,
+		return stale("execution %d is %s; a loop of the engine repeats cancel requests", l.Execution,
 			l.seen.execution.Status)
 	case kindStatus:
 		if l.seen.execution == nil {

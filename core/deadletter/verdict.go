@@ -155,7 +155,7 @@ func Judge(f Facts) Verdict {
 	case e.Exchange == "" || e.RoutingKey == "":
 		return Verdict{RequeueRefused, AdviseExport, "it does not say where it was sent to"}
 	case f.Unreadable != "":
-		return Verdict{RequeueSends, AdviseExport, "nobody can read it (" + f.Unreadable +
+		return Verdict{RequeueSends, AdviseExport, "it is unreadable (" + f.Unreadable +
 			"): sent again it dies again"}
 	}
 	if over := overVerdict(e, f.Execution); over != "" {

@@ -212,7 +212,7 @@ func cordonState(now *WorkerNow, order WorkerOrder, reason string) (*workerState
 }
 
 func drainState(now *WorkerNow, order WorkerOrder, reason string) (*workerState, string) {
-	if now.Status == "inactive" { // no process looks at it; the cordon waits for the next
+	if now.Status == "inactive" { // no process reads the drain; the next one finds the cordon
 		if state, says := cordonState(now, order, reason); state == nil || now.Cordoned {
 			return state, says
 		}
@@ -266,7 +266,7 @@ func (t *Triage) worker(ctx context.Context, tx *store.Tx, order WorkerOrder, lo
 	}
 	work, err := tx.CountWorkerWork(ctx, row.ID)
 	if err != nil {
-		return nil, fmt.Errorf("count what is at worker %s: %w", row.Name, err)
+		return nil, fmt.Errorf("count the executions of worker %s: %w", row.Name, err)
 	}
 	now.Running, now.Unstarted = work.Running, work.Unstarted
 	return now, nil
