@@ -124,7 +124,7 @@ func TestHistoryTellsItsPlace(t *testing.T) {
 	require.Contains(t, out.String(), "  2\t2\tdue in 1m30s\tmanual_retry\t")
 }
 
-// Every key of the section reaches the policy that is asked what follows.
+// Every key of the section reaches the policy.
 func TestRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, retrypolicy.Config{

@@ -40,7 +40,7 @@ func TestClearAsksForTheActionsName(t *testing.T) {
 	require.False(t, interactive(strings.NewReader("")))
 }
 
-// Without a broker an act is done all the same, and says who publishes.
+// Without a broker the action is done, and the note says that an engine publishes its messages.
 func TestQueueActsWithoutABroker(t *testing.T) {
 	t.Parallel()
 	database := testkit.Database(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// S21: from the commit of the pause on nobody is admitted, however many
-// replicas run, and the order is the same after the resume.
+// S21: after the commit of a pause no execution is admitted, on any number of replicas, and the
+// order is the same after the resume.
 func TestS21APausedQueueAdmitsNothingAndKeepsItsOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -97,7 +97,7 @@ func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
 	require.Equal(t, 6, testkit.Count(t, b.store, `select count(*) from operator_audit`), "one row an act")
 }
 
-// Who paused, and since when, stays; why is what was said last.
+// The author and the time of a pause stay; the reason is the last one.
 func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -161,7 +161,7 @@ func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// upstream 22: a lowered limit drains and evicts nobody.
+// Upstream 22: a lower limit evicts no running execution.
 func TestALoweredLimitDrainsWithoutEvicting(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
