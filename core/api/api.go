@@ -31,6 +31,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (s *Server) listen(ctx context.Context) error {
 		}
 		s.tokens = tokens
 	}
-	var certs *certificates
+	var certs *tls.Config
 	if s.deps.CertFile != "" || s.deps.KeyFile != "" {
 		var err error
 		if certs, err = loadCertificates(s.deps.CertFile, s.deps.KeyFile, s.deps.Logger); err != nil {
@@ -139,11 +140,8 @@ func (s *Server) listen(ctx context.Context) error {
 	}
 	s.listener = listener
 	s.server = &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout,
+		Handler: s.Handler(), TLSConfig: certs, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout,
 		WriteTimeout: 2 * requestTimeout, ErrorLog: slog.NewLogLogger(s.deps.Logger.Handler(), slog.LevelDebug),
-	}
-	if certs != nil {
-		s.server.TLSConfig = certs.config()
 	}
 	return nil
 }

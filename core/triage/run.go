@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // LockedError reports that another operator acts on the dead letters of a queue, and names them.
@@ -95,7 +96,7 @@ func (t *Triage) Run(ctx context.Context, run Run, reason string) (*RunReceipt, 
 			return false, nil
 		}
 		failures++
-		if receipt.take(ctx, left[0], reason) {
+		if receipt.step(ctx, left[0], reason) {
 			failures = 0
 		}
 		left = left[1:]
@@ -143,43 +144,33 @@ func (l loop) run(ctx context.Context, step func(ctx context.Context) (more bool
 			return err
 		}
 		if more {
-			pause(ctx, time.Until(began.Add(l.pause)))
+			supervise.Sleep(ctx, time.Until(began.Add(l.pause)))
 		}
 	}
 	return nil
 }
 
-// pause waits, at most until the context ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// take carries out one step and counts the results of its rows. The end of ctx does not cut the step. It reports
+// step carries out one step and counts the results of its rows. The end of ctx does not cut the step. It reports
 // false when the step failed.
-func (r *RunReceipt) take(ctx context.Context, step Step, reason string) bool {
+func (r *RunReceipt) step(ctx context.Context, one Step, reason string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
 	defer cancel()
 	// A run counts rows, so the progress within a step is dropped.
-	outcome, err := step.Do(WithProgress(ctx, func(int64, int64) {}), reason)
-	note := Note{Name: step.Name, Err: err}
+	outcome, err := one.Do(WithProgress(ctx, func(int64, int64) {}), reason)
+	note := Note{Name: one.Name, Err: err}
 	switch {
 	case err == nil:
 		r.Done, r.Audits = r.Done+outcome.Done, append(r.Audits, outcome.Audits...)
-		changed := len(step.Rows) - outcome.Done
+		changed := len(one.Rows) - outcome.Done
 		if changed <= 0 {
 			return true
 		}
 		r.Changed += changed
 		note.Err = errUnchanged
 	case Refused(err):
-		r.Changed += len(step.Rows)
+		r.Changed += len(one.Rows)
 	default:
-		r.Failed += len(step.Rows)
+		r.Failed += len(one.Rows)
 		note.Failed = true
 	}
 	if len(r.Notes) < maxNotes {

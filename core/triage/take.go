@@ -16,6 +16,7 @@ import (
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 const (
@@ -182,7 +183,7 @@ func (r *take) run(ctx context.Context, lock *store.SessionLock) error {
 	err := pages.run(ctx, func(ctx context.Context) (more bool, err error) {
 		if more, err = r.next(ctx, whole); more { // the rate decides when the next page is due
 			due := time.Duration(float64(r.receipt.Taken) / r.plan.Rate * float64(time.Second))
-			pause(ctx, time.Until(r.began.Add(due)))
+			supervise.Sleep(ctx, time.Until(r.began.Add(due)))
 		}
 		r.empty = !more && err == nil
 		return more, err

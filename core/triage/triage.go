@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/user"
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
@@ -51,6 +53,20 @@ func (c Config) withDefaults() Config {
 	c.ReportGrace = cmp.Or(max(c.ReportGrace, 0), 10*time.Second)
 	c.Pace = cmp.Or(max(c.Pace, 0), DefaultPace)
 	return c
+}
+
+// LocalActor returns the account and the host of the program for audits, such as ada@ops-1. It omits
+// an unknown host, and returns "unknown" for an unknown account.
+func LocalActor() string {
+	name := "unknown"
+	if account, err := user.Current(); err == nil {
+		name = account.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
 }
 
 // Relay publishes committed messages; *outbox.Relay implements it.
