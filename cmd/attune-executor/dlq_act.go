@@ -47,7 +47,15 @@ func newDLQDiscardCommand(a *app) *cobra.Command {
 		Example: "  attune-executor dlq discard 12 --reason 'a test of ours'",
 		Args:    some(aDeadLetter),
 		RunE: a.actingOn(aDeadLetter, false, func(t *triageClient, ids []int64) error {
-			return t.discardLetters(ids, reason)
+			return runEach(t, ids, eachAction[*triage.DiscardReceipt]{
+				what: "dead letter", done: "discarded", field: "done", problem: letterProblem,
+				run: func(ctx context.Context, id int64) (*triage.DiscardReceipt, error) {
+					return t.Discard(ctx, id, reason)
+				},
+				line: func(r *triage.DiscardReceipt) string {
+					return fmt.Sprintf("dead letter %d: discarded (audit %d)", r.Letter, r.Audit)
+				},
+			})
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the audit")
@@ -101,16 +109,6 @@ func useless(ctx context.Context, reader *alerting.Reader, id int64) error {
 		return nil
 	}
 	return uselessError{letter.Verdict.Why}
-}
-
-func (t *triageClient) discardLetters(ids []int64, reason string) error {
-	return runEach(t, ids, eachAction[*triage.DiscardReceipt]{
-		what: "dead letter", done: "discarded", field: "done", problem: letterProblem,
-		run: func(ctx context.Context, id int64) (*triage.DiscardReceipt, error) { return t.Discard(ctx, id, reason) },
-		line: func(r *triage.DiscardReceipt) string {
-			return fmt.Sprintf("dead letter %d: discarded (audit %d)", r.Letter, r.Audit)
-		},
-	})
 }
 
 // letterProblem explains an error about a dead letter, with advice and its exit code.

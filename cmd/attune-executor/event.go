@@ -217,9 +217,11 @@ func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) err
 		return err
 	}
 	defer c.store.Close()
-	done, err := c.emitEvent(cmd.Context(), submit.Event{
-		TriggerRef: trigger, Payload: payload, RuleRef: options.rule, Execution: emittingExecution(),
-	})
+	event := submit.Event{TriggerRef: trigger, Payload: payload, RuleRef: options.rule}
+	if id, err := strconv.ParseInt(os.Getenv("ATTUNE_EXEC_ID"), 10, 64); err == nil {
+		event.Execution = id // an action runs this command
+	}
+	done, err := c.emitEvent(cmd.Context(), event)
 	if err != nil {
 		return err
 	}
@@ -234,15 +236,6 @@ func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) err
 		w.rowf("event %d emitted: %s; look with `attune-executor event show %d`", done.ID, matchWords(done, detail),
 			done.ID)
 	})
-}
-
-// emittingExecution is the execution whose action runs this command; 0 without one.
-func emittingExecution() int64 {
-	id, err := strconv.ParseInt(os.Getenv("ATTUNE_EXEC_ID"), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return id
 }
 
 func emitted(done submit.Emitted, detail *monitor.EventDetail) emitResult {
