@@ -101,7 +101,7 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 		{
 			"cancel", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,
 				message.ExecutionCancelRequested{ExecutionID: running.ID, WorkerID: w.ID}),
-			want{"stale", "asked for again"},
+			want{"stale", "repeats cancel requests"},
 		},
 		{
 			"cancel, no row", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,

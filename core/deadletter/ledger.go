@@ -43,7 +43,7 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 		return outcome{}, fmt.Errorf("store %d dead letters: %w", len(letters), err)
 	}
 	for _, l := range stored {
-		h.note(ctx, l)
+		h.report(ctx, l)
 	}
 	return out, nil
 }

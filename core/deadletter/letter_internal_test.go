@@ -200,9 +200,9 @@ func TestPatienceIsCountedFromTheFirstSight(t *testing.T) {
 		l := &Letter{delivery: &broker.Delivery{}, died: died}
 		require.Equal(t, 9*time.Minute, l.wait(now, handed), died)
 		require.Equal(t, 9*time.Minute, l.wait(now.Add(4*time.Minute), handed), "later looks change nothing")
-		require.Equal(t, patience, (&Letter{delivery: &broker.Delivery{Redelivered: true}, died: died}).wait(now,
+		require.Equal(t, roomTimeout, (&Letter{delivery: &broker.Delivery{Redelivered: true}, died: died}).wait(now,
 			handed), "others may have seen it")
 	}
 	early := &Letter{delivery: &broker.Delivery{}}
-	require.Equal(t, patience, early.wait(now, now.Add(time.Second)), "handed over again meanwhile")
+	require.Equal(t, roomTimeout, early.wait(now, now.Add(time.Second)), "handed over again meanwhile")
 }

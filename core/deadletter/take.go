@@ -65,7 +65,7 @@ func take(
 	defer cancel()
 	err := st.Tx(bounded, "take dead letters", func(ctx context.Context, tx *store.Tx) error {
 		taken = Taken{Probes: probes}
-		written, _, err := record(ctx, tx, letters, (*Letter).awaitPerson)
+		written, _, err := record(ctx, tx, letters, (*Letter).awaitOperator)
 		if err != nil {
 			return err
 		}
@@ -104,9 +104,9 @@ func take(
 	return Taken{}, fmt.Errorf("write %d dead letters into the ledger: %w", len(letters), err)
 }
 
-// awaitPerson leaves the decision to an operator.
-func (l *Letter) awaitPerson() verdict {
-	v := person("%staken from %s by %s", l.because(), l.taking.Queue, l.taking.By)
+// awaitOperator leaves the decision to an operator.
+func (l *Letter) awaitOperator() verdict {
+	v := waiting("%staken from %s by %s", l.because(), l.taking.Queue, l.taking.By)
 	if l.trouble != "" {
 		v.detail += "; " + l.trouble
 	}

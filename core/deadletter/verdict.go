@@ -137,9 +137,9 @@ type Facts struct {
 	Execution *Execution
 }
 
-// Judge judges a dead letter by its facts and the present state of its execution. It does no I/O.
+// Evaluate returns the verdict on a dead letter from its facts and the present state of its execution. It does no I/O.
 // A requeue checks the verdict again, under locks.
-func Judge(f Facts) Verdict {
+func Evaluate(f Facts) Verdict {
 	e := f.Entry
 	dispatch := isDispatch(e.RoutingKey)
 	if !e.Open() && (!dispatch || e.Decision != Failed && e.Decision != Stale) {
