@@ -505,7 +505,7 @@ func clearPlanPage(w *page, plan *triage.ClearPlan) {
 		w.row("nothing waits in " + triage.Target{Action: plan.Action, Group: plan.Group}.String())
 		return
 	}
-	type cleared = triage.Line
+	type cleared = triage.ClearingQueue
 	table(w, "", plan.Queues,
 		col("QUEUE", func(q *cleared) any { return q.ID }),
 		col("GROUP", func(q *cleared) any { return dash(q.Group) }),

@@ -12,8 +12,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Line is a queue whose executions a clearing cancels.
-type Line = admission.ClearingQueue
+// ClearingQueue is a queue whose executions a clearing cancels.
+type ClearingQueue = admission.ClearingQueue
 
 // ClearOrder selects the queued executions that are to be cancelled.
 type ClearOrder struct {
@@ -29,10 +29,10 @@ type ClearOrder struct {
 type ClearPlan struct {
 	Target
 
-	At        time.Time `json:"at"`
-	OlderThan float64   `json:"older_than_seconds,omitempty"`
-	Waiting   int       `json:"waiting"`
-	Queues    []Line    `json:"queues"`
+	At        time.Time       `json:"at"`
+	OlderThan float64         `json:"older_than_seconds,omitempty"`
+	Waiting   int             `json:"waiting"`
+	Queues    []ClearingQueue `json:"queues"`
 	// Reason is the reason in the audit. The caller may set it before the run.
 	Reason string `json:"reason,omitempty"`
 
@@ -53,7 +53,7 @@ func (t *Triage) PlanClear(ctx context.Context, order ClearOrder) (*ClearPlan, e
 		return &ClearPlan{
 			Target: Target{Action: clearing.Target.ActionRef, Group: clearing.Target.Group}, At: clearing.At,
 			OlderThan: order.OlderThan.Seconds(), Waiting: clearing.Waiting,
-			Queues:   append([]Line{}, clearing.Queues...),
+			Queues:   append([]ClearingQueue{}, clearing.Queues...),
 			clearing: clearing,
 		}, nil
 	})

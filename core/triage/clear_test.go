@@ -288,7 +288,7 @@ func TestClearWhereNobodyWaits(t *testing.T) {
 		plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: target})
 		require.NoError(t, err)
 		require.Zero(t, plan.Waiting)
-		require.Equal(t, []triage.Line{}, plan.Queues)
+		require.Equal(t, []triage.ClearingQueue{}, plan.Queues)
 		receipt, err := b.operator.Clear(testkit.Context(t), plan)
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 0, 0, 0},

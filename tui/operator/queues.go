@@ -164,7 +164,7 @@ func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Pla
 	plan.Lines.Say(act.Plain, "%s now are cancelled: %s in %s.", which,
 		phrase.Plural(planned.Waiting, "execution", "executions"),
 		phrase.Plural(len(planned.Queues), "queue", "queues"))
-	sayFirst(&plan.Lines, planned.Queues, "… and %d more", func(q triage.Line) act.Line {
+	sayFirst(&plan.Lines, planned.Queues, "… and %d more", func(q triage.ClearingQueue) act.Line {
 		name := planned.Action
 		if q.Group != "" {
 			name = q.Group
