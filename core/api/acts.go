@@ -25,6 +25,17 @@ const (
 // reasonedAct is an action on one thing, whose body holds only a reason.
 type reasonedAct func(ctx context.Context, operator *triage.Triage, id int64, reason string) (any, error)
 
+// refusing makes an action whose refusals get their status by of.
+func refusing[R any](
+	do func(operator *triage.Triage, ctx context.Context, id int64, reason string) (*R, error),
+	of func(id int64, err error) error,
+) reasonedAct {
+	return func(ctx context.Context, operator *triage.Triage, id int64, reason string) (any, error) {
+		receipt, err := do(operator, ctx, id, reason)
+		return receipt, of(id, err)
+	}
+}
+
 // acts adds the actions.
 func (s *Server) acts(mux *http.ServeMux) {
 	act := func(path string, handle func(r *http.Request, operator *triage.Triage, id int64) (any, error)) {
@@ -39,7 +50,7 @@ func (s *Server) acts(mux *http.ServeMux) {
 			}
 			return handle(r, s.deps.Acts.As(actorOf(r)), id)
 		}))))
-		mux.Handle(path, guarded(http.HandlerFunc(s.onlyPost)))
+		mux.Handle(path, guarded(s.only(writeOnly)))
 	}
 	reasoned := func(path string, do reasonedAct) {
 		act(path, func(r *http.Request, operator *triage.Triage, id int64) (any, error) {
@@ -52,10 +63,10 @@ func (s *Server) acts(mux *http.ServeMux) {
 	}
 	act("/api/v1/dead-letters/{id}/requeue", s.requeueLetter)
 	act("/api/v1/inquiries/{id}/respond", s.respond)
-	reasoned("/api/v1/executions/{id}/retry", retry)
-	reasoned("/api/v1/dead-letters/{id}/discard", discardLetter)
-	reasoned("/api/v1/workflows/{id}/pause", pauseWorkflow)
-	reasoned("/api/v1/workflows/{id}/resume", resumeWorkflow)
+	reasoned("/api/v1/executions/{id}/retry", refusing((*triage.Triage).RetryExecution, ofExecution))
+	reasoned("/api/v1/dead-letters/{id}/discard", refusing((*triage.Triage).Discard, ofLetter))
+	reasoned("/api/v1/workflows/{id}/pause", refusing((*triage.Triage).PauseWorkflow, ofWorkflow))
+	reasoned("/api/v1/workflows/{id}/resume", refusing((*triage.Triage).ResumeWorkflow, ofWorkflow))
 	reasoned("/api/v1/workflows/{id}/cancel", s.cancelWorkflow)
 	for _, one := range workerActs {
 		reasoned("/api/v1/workers/{id}/"+string(one), s.actOnWorker(one))
@@ -68,13 +79,7 @@ func (s *Server) acts(mux *http.ServeMux) {
 		}
 		return worker(r)
 	})))
-	mux.Handle("/api/v1/workers/{id}", readers(http.HandlerFunc(s.onlyGet)))
-}
-
-// onlyPost answers every other method on the path of an action.
-func (s *Server) onlyPost(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", http.MethodPost)
-	s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
+	mux.Handle("/api/v1/workers/{id}", readers(s.only(readOnly)))
 }
 
 // sameSite refuses requests that a page of another site sends through a browser.
@@ -129,13 +134,20 @@ func missing(what string, id int64) error {
 	return &statusError{http.StatusNotFound, fmt.Sprintf("there is no %s %d", what, id)}
 }
 
-// readBody decodes the JSON object of a body. A missing body is an empty object.
+// readBody decodes the JSON object of a body, and refuses unknown members and text after it. A missing body is an
+// empty object.
 func readBody(r *http.Request, into any, most int64) error {
 	raw, err := readRaw(r, most)
 	if err != nil || len(raw) == 0 {
 		return err
 	}
-	if err := decodeObject(raw, into); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(into)
+	if _, end := decoder.Token(); err == nil && !errors.Is(end, io.EOF) {
+		err = errors.New("there is text after the object")
+	}
+	if err != nil {
 		return requestError("the body is not what this path takes: " + err.Error())
 	}
 	return nil
@@ -160,18 +172,18 @@ func readRaw(r *http.Request, most int64) ([]byte, error) {
 	return raw, nil
 }
 
-func retry(ctx context.Context, operator *triage.Triage, id int64, reason string) (any, error) {
-	receipt, err := operator.RetryExecution(ctx, id, reason)
+// ofExecution returns the status of a refused action on an execution.
+func ofExecution(id int64, err error) error {
 	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
 	switch {
 	case isAlready:
-		return nil, conflictf("%s", already.Error())
+		return conflictf("%s", already.Error())
 	case errors.Is(err, triage.ErrNotEnded):
-		return nil, conflictf("execution %d has not ended", id)
+		return conflictf("execution %d has not ended", id)
 	case errors.Is(err, triage.ErrNoExecution):
-		return nil, missing("execution", id)
+		return missing("execution", id)
 	}
-	return receipt, err
+	return err
 }
 
 // reasonBody is the body of an action.
@@ -186,19 +198,6 @@ func readAct(r *http.Request, into any, reason *string) error {
 	}
 	if len(*reason) > maxReason {
 		return requestError(fmt.Sprintf("the reason exceeds %d bytes", maxReason))
-	}
-	return nil
-}
-
-// decodeObject decodes one JSON object, and refuses unknown members and text after it.
-func decodeObject(raw []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is text after the object")
 	}
 	return nil
 }

@@ -210,9 +210,9 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", s.remote(ScopeRead, promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{})))
 	for _, open := range []string{"/healthz", "/readyz"} {
-		mux.HandleFunc(open, s.onlyGet)
+		mux.HandleFunc(open, s.only(readOnly))
 	}
-	mux.Handle("/metrics", s.remote(ScopeRead, http.HandlerFunc(s.onlyGet)))
+	mux.Handle("/metrics", s.remote(ScopeRead, s.only(readOnly)))
 	if s.deps.View != nil {
 		s.routes(mux)
 	}

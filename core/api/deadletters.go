@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
@@ -47,11 +46,6 @@ func (s *Server) requeueLetter(r *http.Request, operator *triage.Triage, id int6
 		requeue = operator.Requeue
 	}
 	receipt, err := requeue(r.Context(), id, body.Reason)
-	return receipt, ofLetter(id, err)
-}
-
-func discardLetter(ctx context.Context, operator *triage.Triage, id int64, reason string) (any, error) {
-	receipt, err := operator.Discard(ctx, id, reason)
 	return receipt, ofLetter(id, err)
 }
 

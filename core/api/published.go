@@ -51,16 +51,10 @@ func (s *Server) publishes(mux *http.ServeMux) {
 		s.listBy("enforcement", func(r *http.Request) string { return r.PathValue("id") }))
 	if s.deps.Acts != nil {
 		mux.Handle("POST /api/v1/executions/{id}/cancel", s.published(ScopeOperate, s.cancel))
-		mux.Handle("/api/v1/executions/{id}/cancel", s.guarded(ScopeOperate, http.HandlerFunc(s.onlyPost)))
+		mux.Handle("/api/v1/executions/{id}/cancel", s.guarded(ScopeOperate, s.only(writeOnly)))
 	}
-	mux.Handle("/api/v1/executions", readers(http.HandlerFunc(s.getOrPost)))
-	mux.Handle("/api/v1/executions/{id}", readers(http.HandlerFunc(s.onlyGet)))
-}
-
-// getOrPost answers every other method on a path with reads and writes.
-func (s *Server) getOrPost(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", "GET, HEAD, POST")
-	s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
+	mux.Handle("/api/v1/executions", readers(s.only(readWrite)))
+	mux.Handle("/api/v1/executions/{id}", readers(s.only(readOnly)))
 }
 
 // caller is the client of a published route. The zero caller came over loopback without a required

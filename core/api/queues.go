@@ -56,7 +56,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 			}
 			return handle(r)
 		})))
-		mux.Handle(path, guarded(http.HandlerFunc(s.onlyGet)))
+		mux.Handle(path, guarded(s.only(readOnly)))
 	}
 	view := s.deps.View
 	read("/api/v1/executions/{id}/why", byID(view.Why))
@@ -70,7 +70,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 		}
 		return view.QueueStats(r.Context(), r.PathValue("ref"))
 	})))
-	mux.Handle("/api/v1/actions/{ref}/queue-stats", guarded(http.HandlerFunc(s.onlyGet)))
+	mux.Handle("/api/v1/actions/{ref}/queue-stats", guarded(s.only(readOnly)))
 	read("/api/v1/replicas", func(r *http.Request) (any, error) { return view.Replicas(r.Context()) })
 	read("/api/v1/alerts", s.alerts, "history")
 	read("/api/v1/dead-letters", s.letters, letterParameters...)
@@ -88,7 +88,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	read("/api/v1/rules/{ref}", func(r *http.Request) (any, error) {
 		return view.Rule(r.Context(), r.PathValue("ref"))
 	})
-	mux.Handle("/api/v1/openapi.yaml", guarded(http.HandlerFunc(s.onlyGet)))
+	mux.Handle("/api/v1/openapi.yaml", guarded(s.only(readOnly)))
 	mux.Handle("GET /api/v1/openapi.yaml", guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
 		if _, err := w.Write(openAPI); err != nil {
@@ -97,10 +97,19 @@ func (s *Server) routes(mux *http.ServeMux) {
 	})))
 }
 
-// onlyGet answers every other method on a read-only path.
-func (s *Server) onlyGet(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", "GET, HEAD")
-	s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
+// Values of the header Allow.
+const (
+	readOnly  = "GET, HEAD"
+	writeOnly = "POST"
+	readWrite = "GET, HEAD, POST"
+)
+
+// only answers every other method on a path with the allowed ones.
+func (s *Server) only(allowed string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allowed)
+		s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
+	}
 }
 
 // requestError reports an invalid request.

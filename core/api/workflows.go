@@ -35,16 +35,6 @@ func (s *Server) workflow(ctx context.Context, execution int64) (*monitor.Workfl
 	return detail, err
 }
 
-func pauseWorkflow(ctx context.Context, operator *triage.Triage, id int64, reason string) (any, error) {
-	receipt, err := operator.PauseWorkflow(ctx, id, reason)
-	return receipt, ofWorkflow(id, err)
-}
-
-func resumeWorkflow(ctx context.Context, operator *triage.Triage, id int64, reason string) (any, error) {
-	receipt, err := operator.ResumeWorkflow(ctx, id, reason)
-	return receipt, ofWorkflow(id, err)
-}
-
 func (s *Server) cancelWorkflow(
 	ctx context.Context, operator *triage.Triage, id int64, reason string,
 ) (any, error) {

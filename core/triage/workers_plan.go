@@ -166,9 +166,13 @@ func (t *Triage) takers(ctx context.Context, tx *store.Tx, plan *WorkerPlan, fle
 	for i, g := range groups {
 		actions[i] = g.Action
 	}
-	needs, err := actionNeeds(ctx, tx, actions)
+	rows, err := tx.ReadActionRules(ctx, actions, []string{})
 	if err != nil {
-		return err
+		return fmt.Errorf("read the placement needs of %d actions: %w", len(actions), err)
+	}
+	needs := make(map[int64]placement.Need, len(rows))
+	for _, row := range rows {
+		needs[row.ID] = scheduler.NeedOf(row)
 	}
 	found := map[int64]*Taker{}
 	for _, g := range groups {
@@ -197,17 +201,4 @@ func (t *Triage) takers(ctx context.Context, tx *store.Tx, plan *WorkerPlan, fle
 	slices.SortFunc(plan.Takers,
 		func(a, b Taker) int { return cmp.Or(cmp.Compare(b.Room, a.Room), cmp.Compare(a.ID, b.ID)) })
 	return nil
-}
-
-// actionNeeds reads the placement needs of actions.
-func actionNeeds(ctx context.Context, tx *store.Tx, ids []int64) (map[int64]placement.Need, error) {
-	rows, err := tx.ReadActionRules(ctx, ids, []string{})
-	if err != nil {
-		return nil, fmt.Errorf("read what %d actions ask of their workers: %w", len(ids), err)
-	}
-	needs := make(map[int64]placement.Need, len(rows))
-	for _, row := range rows {
-		needs[row.ID] = scheduler.NeedOf(row)
-	}
-	return needs, nil
 }
