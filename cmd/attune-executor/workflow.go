@@ -24,8 +24,17 @@ func newWorkflowCommand(a *app) *cobra.Command {
 		Long:    "Show workflows, and act on them. The id of a workflow is that of its execution, which `run` prints.",
 		Example: "  attune-executor workflow list --paused\n  attune-executor workflow show 42 --graph\n" +
 			"  attune-executor workflow pause 42 --reason 'prices change'",
-	}, newWorkflowListCommand(a), newWorkflowShowCommand(a), newWorkflowPauseCommand(a), newWorkflowResumeCommand(a),
-		newWorkflowCancelCommand(a))
+	}, newWorkflowListCommand(a), newWorkflowShowCommand(a), newWorkflowChangeCommand(a, &cobra.Command{
+		Use:   "pause ID",
+		Short: "Pause a workflow, with its nested workflows, until it is resumed",
+		Long: "Pause a workflow and its nested workflows: they start no tasks, items of lists or repetitions until it\n" +
+			"is resumed. Running executions go on to their ends. A running engine notices within seconds.",
+		Example: "  attune-executor workflow pause 42 --reason 'prices change'",
+	}, (*triage.Triage).PauseWorkflow), newWorkflowChangeCommand(a, &cobra.Command{
+		Use:     "resume ID",
+		Short:   "Resume a paused workflow, with its nested workflows that were not paused themselves",
+		Example: "  attune-executor workflow resume 42",
+	}, (*triage.Triage).ResumeWorkflow), newWorkflowCancelCommand(a))
 }
 
 func newWorkflowListCommand(a *app) *cobra.Command {
@@ -294,24 +303,6 @@ func (c *client) showWorkflow(id int64, options workflowShow) error {
 		}
 		workflowPage(w, d, view.Drawing, options)
 	})
-}
-
-func newWorkflowPauseCommand(a *app) *cobra.Command {
-	return newWorkflowChangeCommand(a, &cobra.Command{
-		Use:   "pause ID",
-		Short: "Pause a workflow, with its nested workflows, until it is resumed",
-		Long: "Pause a workflow and its nested workflows: they start no tasks, items of lists or repetitions until\n" +
-			"it is resumed. Running executions go on to their ends. A running engine notices within seconds.",
-		Example: "  attune-executor workflow pause 42 --reason 'prices change'",
-	}, (*triage.Triage).PauseWorkflow)
-}
-
-func newWorkflowResumeCommand(a *app) *cobra.Command {
-	return newWorkflowChangeCommand(a, &cobra.Command{
-		Use:     "resume ID",
-		Short:   "Resume a paused workflow, with its nested workflows that were not paused themselves",
-		Example: "  attune-executor workflow resume 42",
-	}, (*triage.Triage).ResumeWorkflow)
 }
 
 func newWorkflowChangeCommand(a *app, cmd *cobra.Command,
