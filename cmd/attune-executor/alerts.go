@@ -10,34 +10,35 @@ import (
 	"github.com/attune-go/attune/core/config"
 )
 
-// outputPrometheus is the further output format of `alerts rules`.
+// outputPrometheus is the additional output format of `alerts rules`.
 const outputPrometheus = "prometheus"
 
 func newAlertsCommand(a *app) *cobra.Command {
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the open alerts, the worst first",
-		Long: "List the open alerts, the worst first: those that fire, and those whose condition holds but not for as long as\n" +
-			"their rule asks. While no replica of the engine evaluates the rules they are judged by this command. What needs\n" +
-			"attention without a rule follows, as on the overview of the dashboard: unwell workers, failed workflows, open questions.",
+		Long: "List the open alerts, the worst first: the firing ones, and the ones whose condition has not held\n" +
+			"long enough yet. While no replica evaluates the rules, this command does. Problems without a rule\n" +
+			"follow, as on the overview of the dashboard: unhealthy workers, failed workflows, open inquiries.",
 		Example: "  attune-executor alerts list\n  attune-executor alerts list --history -o json",
 		Args:    cobra.NoArgs,
 	}
-	history := list.Flags().Bool("history", false, "list those that were cleared too, the newest first")
+	history := list.Flags().Bool("history", false, "list cleared alerts too, the newest first")
 	list.RunE = a.connected(func(c *client, _ []string) error { return c.listAlerts(*history) })
 	rules := &cobra.Command{
 		Use:   "rules",
 		Short: "List the alert rules of the configuration, or write them for Prometheus",
-		Long: "List the alert rules of the configuration, or write them as a rules file of Prometheus (-o prometheus). That needs\n" +
-			"no server.",
-		Example:     "  attune-executor alerts rules\n  attune-executor alerts rules -o prometheus --config attune.yaml > attune.rules.yml",
+		Long: "List the alert rules of the configuration, or write them as a rules file of Prometheus (-o\n" +
+			"prometheus). It needs no server.",
+		Example: "  attune-executor alerts rules\n" +
+			"  attune-executor alerts rules -o prometheus --config attune.yaml > attune.rules.yml",
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{furtherOutputs: outputPrometheus},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return a.alertRules(cmd) },
 	}
 	return group(&cobra.Command{
 		Use:     "alerts",
-		Short:   "Look at the alerts and their rules",
+		Short:   "Show the alerts and their rules",
 		Example: "  attune-executor alerts list\n  attune-executor alerts rules -o prometheus > attune.rules.yml",
 	}, list, rules)
 }

@@ -28,13 +28,15 @@ func newApplyCommand(a *app) *cobra.Command {
 	var options applyOptions
 	cmd := &cobra.Command{
 		Use:   "apply PATH...",
-		Short: "Make packs and policies those of files",
-		Long: "Make packs, with their actions, workflows, triggers, rules and policies, those of YAML files, all or nothing: a mistake\n" +
-			"in any file, and nothing is changed. A folder is read with all folders below it; one with a pack.yaml is a pack. The\n" +
-			"path - is the standard input. What no file describes stays as it is, unless --prune deletes what a pack no longer has.",
+		Short: "Write packs and policies from files to the database",
+		Long: "Write packs, with their actions, workflows, triggers, rules and policies, from YAML files to the\n" +
+			"database. If one file has a mistake, nothing is written. A folder is read with its subfolders; a\n" +
+			"folder with a pack.yaml is a pack. The path - is the standard input. Items without a file stay as they\n" +
+			"are; --prune deletes the ones that a pack no longer has.",
 		Example: "  attune-executor apply packs/deploy --dry-run\n  attune-executor apply packs --dry-run --strict\n" +
 			"  attune-executor apply packs/deploy --prune\n" +
-			"  attune-executor apply packs/deploy/rules/on_push.yaml limits.yaml\n  attune-executor apply - < limits.yaml",
+			"  attune-executor apply packs/deploy/rules/on_push.yaml limits.yaml\n" +
+			"  attune-executor apply - < limits.yaml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("%s needs files or folders, such as packs/deploy", cmd.Name())
@@ -47,11 +49,11 @@ func newApplyCommand(a *app) *cobra.Command {
 	options.add(flags, "show what would change and write nothing", "do not ask before deleting")
 	flags.BoolVar(&options.prune, "prune", false,
 		"delete rules, triggers, actions, workflows and policies that the folder of a pack no longer has")
-	flags.BoolVar(&options.strict, "strict", false, "refuse warnings like mistakes: write nothing, exit code 2")
+	flags.BoolVar(&options.strict, "strict", false, "treat warnings as mistakes: write nothing, exit code 2")
 	return cmd
 }
 
-// applied is what `apply` prints.
+// applied is the output of `apply`.
 type applied struct {
 	DryRun     bool          `json:"dry_run"`
 	Items      []appliedItem `json:"items"` // but for policies
@@ -61,10 +63,10 @@ type applied struct {
 	Unchanged  int           `json:"unchanged"`
 	Deleted    int           `json:"deleted"`
 	Kept       []string      `json:"kept,omitempty"` // undescribed policies of pruned packs, which stay in force
-	Nudged     int           `json:"nudged_queues"`  // whose first waiter looks again at once
+	Nudged     int           `json:"nudged_queues"`  // which are checked again at once
 	NotApplied []string      `json:"not_applied"`    // files that describe something else
 	Mistakes   []fileMistake `json:"mistakes"`
-	Warnings   []string      `json:"warnings"` // of what was applied
+	Warnings   []string      `json:"warnings"` // about applied items
 }
 
 type appliedItem struct {
@@ -125,7 +127,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, options applyOptions) er
 	return a.printApplied(cmd, files, options, result)
 }
 
-// confirmPrune shows what would be deleted and asks a person for the number of it.
+// confirmPrune shows the items that would be deleted and asks for their number.
 func (c *client) confirmPrune(catalogue *catalog.Catalog, request catalog.Request, yes bool) ([]catalog.Name, error) {
 	request.DryRun = true
 	result, err := catalogue.Apply(c.cmd.Context(), request)
@@ -152,7 +154,6 @@ func (c *client) confirmPrune(catalogue *catalog.Catalog, request catalog.Reques
 	return doomed, err
 }
 
-// applyError says what to do where it is not obvious.
 func (a *app) applyError(cmd *cobra.Command, files catalog.Files, options applyOptions, err error) error {
 	if wrong, ok := errors.AsType[*pack.MistakesError](err); ok {
 		return a.refuseFiles(cmd, files, options, wrong.Mistakes)
@@ -161,13 +162,12 @@ func (a *app) applyError(cmd *cobra.Command, files catalog.Files, options applyO
 		return refusedErrorf("%w: nothing was applied; wait for them, or cancel them", busy)
 	}
 	if store.ClassOf(err) == store.ClassUnknown {
-		return failedErrorf("%w: whether it was applied is unknown, apply again: what is there already does not change",
-			err)
+		return failedErrorf("%w: whether it was applied is unknown: apply it again, which is safe", err)
 	}
 	return err
 }
 
-// refuseFiles reports every mistake, as data too if that was asked for.
+// refuseFiles reports every mistake, also as data.
 func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options applyOptions,
 	mistakes []pack.Mistake) error {
 	out := newApplied(files, options)
@@ -230,7 +230,7 @@ func (a *app) printApplied(cmd *cobra.Command, files catalog.Files, options appl
 	return err
 }
 
-// table shows what changes. What stays as it is is only counted.
+// table shows the changes, and counts the unchanged items.
 func (out applied) table(w *page) {
 	for _, one := range slices.Concat(out.Items, out.Policies) {
 		if one.Change == catalog.Unchanged {
@@ -248,7 +248,6 @@ func (out applied) table(w *page) {
 	w.row(summary)
 }
 
-// line is one item of the difference.
 func (p appliedItem) line() string {
 	name := string(p.Kind) + " " + p.Ref
 	switch p.Change {
@@ -265,7 +264,7 @@ func (p appliedItem) line() string {
 	return "~ " + name + " " + strings.Join(changes, ", ")
 }
 
-// maxBrief bounds a value in the difference; -o json has all of it.
+// maxBrief bounds a value in the difference; -o json has the whole value.
 const maxBrief = 60
 
 func brief(value string) string {
@@ -278,7 +277,7 @@ func brief(value string) string {
 	return value
 }
 
-// noteSkipped names the files that describe something else, folder by folder.
+// noteSkipped names the files that describe something else, by folder.
 func (a *app) noteSkipped(names []string) {
 	if len(names) == 0 {
 		return
@@ -299,11 +298,11 @@ func (a *app) noteSkipped(names []string) {
 			shown[i] = fmt.Sprintf("%s (%d files)", folder+string(filepath.Separator), n)
 		}
 	}
-	a.notef("not applied, as they describe nothing that the engine keeps: %s", clean(strings.Join(shown, ", ")))
+	a.notef("not applied, because they describe no item of a pack and no policy: %s", clean(strings.Join(shown, ", ")))
 }
 
-// committedMessages keeps what was committed until there is a broker to send
-// it to: most applications have nothing to send.
+// committedMessages keeps committed messages until a publisher exists: most runs of `apply` have
+// none.
 type committedMessages struct {
 	rows     []int64
 	messages [][]outbox.Message
@@ -314,8 +313,7 @@ func (m *committedMessages) Published(row int64, messages []outbox.Message) {
 	m.rows, m.messages = append(m.rows, row), append(m.messages, messages)
 }
 
-// publish sends what was committed. Where it cannot be sent a running engine
-// does it, so that is no failure.
+// publish sends committed messages. If it cannot, a running engine does.
 func (c *client) publish(ctx context.Context, committed *committedMessages) {
 	if len(committed.rows) == 0 {
 		return
@@ -329,7 +327,7 @@ func (c *client) publish(ctx context.Context, committed *committedMessages) {
 		err = c.awaitPublished(ctx, committed.rows...)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.notef("the broker %s does not answer: whom the changes concern will be told by a running engine",
+		c.notef("the broker %s does not answer: a running engine will publish the messages about the changes",
 			config.MaskURL(c.cfg.MessageQueue.URL))
 	}
 }

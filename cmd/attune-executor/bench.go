@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/pprof"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -30,12 +31,13 @@ func newBenchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure executions a second and latencies on private servers",
-		Long: "Start a private, durable PostgreSQL and RabbitMQ, run engines and workers against them, and print what was measured\n" +
-			"with the settings it was measured with: every standard profile, or what --executions or --profile names.\n" +
-			"Do nothing else with the machine meanwhile.",
-		Example: "  attune-executor bench\n  attune-executor bench --executions 20000 --actions 1 --limit 10 --replicas 3 -o json",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.benchCommand(cmd, o) },
+		Long: "Start a private, durable PostgreSQL and RabbitMQ, run engines and workers against them, and print\n" +
+			"the measurements with their settings: for every standard profile, or for the one that --executions or\n" +
+			"--profile selects. Do not use the machine for anything else meanwhile.",
+		Example: "  attune-executor bench\n" +
+			"  attune-executor bench --executions 20000 --actions 1 --limit 10 --replicas 3 -o json",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.benchCommand(cmd, o) },
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&o.one.Executions, "executions", 0, "executions to run; 0 measures the standard profiles")
@@ -69,15 +71,19 @@ func (a *app) benchCommand(cmd *cobra.Command, o benchOptions) error {
 	return a.bench(cmd, o, profiles)
 }
 
-// profiles are the measurements of the whole system that are asked for.
 func (o benchOptions) profiles(cmd *cobra.Command) ([]bench.Config, error) {
 	profiles := bench.Profiles()
 	switch {
 	case o.one.Executions > 0:
 		profiles = []bench.Config{o.one}
 	case cmd.Flags().Changed("profile"):
-		if profiles = named(profiles, o.one.Profile); len(profiles) == 0 {
-			return nil, usageErrorf("there is no profile %q; the profiles are %s", o.one.Profile, profileNames())
+		var names []string
+		for _, p := range profiles {
+			names = append(names, fmt.Sprintf("%q", p.Profile))
+		}
+		profiles = slices.DeleteFunc(profiles, func(p bench.Config) bool { return p.Profile != o.one.Profile })
+		if len(profiles) == 0 {
+			return nil, usageErrorf("there is no profile %q; the profiles are %s", o.one.Profile, names)
 		}
 	case o.quick:
 		for i := range profiles {
@@ -95,7 +101,6 @@ func (o benchOptions) profiles(cmd *cobra.Command) ([]bench.Config, error) {
 	return profiles, nil
 }
 
-// profileCPU begins a profile and returns how to end it.
 func profileCPU(path string) (stop func(), err error) {
 	file, err := os.Create(path)
 	if err != nil {
@@ -110,23 +115,7 @@ func profileCPU(path string) (stop func(), err error) {
 	}, nil
 }
 
-func named(profiles []bench.Config, name string) []bench.Config {
-	for _, p := range profiles {
-		if p.Profile == name {
-			return []bench.Config{p}
-		}
-	}
-	return nil
-}
-
-func profileNames() (names []string) {
-	for _, p := range bench.Profiles() {
-		names = append(names, fmt.Sprintf("%q", p.Profile))
-	}
-	return names
-}
-
-// benchReport is what one command has measured.
+// benchReport is the output of `bench`.
 type benchReport struct {
 	WholeSystem []bench.Report `json:"whole_system"`
 }

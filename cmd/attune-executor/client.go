@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ import (
 	"github.com/attune-go/attune/core/submit"
 )
 
-// withNames adds the names of the process to every line of a log, if they were set.
+// withNames adds the names of the process to every line of a log.
 func withNames(logger *slog.Logger, cfg *config.Config) *slog.Logger {
 	names := cfg.Names()
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -39,8 +40,8 @@ func withNames(logger *slog.Logger, cfg *config.Config) *slog.Logger {
 	return logger
 }
 
-// load reads the configuration. Where nothing names a database and a private
-// stack runs in the current folder, that stack is used and said so.
+// load reads the configuration. If it names no database and a private stack runs in the current
+// folder, it uses that stack and says so.
 func (a *app) load(ctx context.Context, logger *slog.Logger) (*config.Config, error) {
 	cfg, err := config.Load(a.configPath, a.environ)
 	if err != nil {
@@ -72,7 +73,7 @@ func (a *app) privateStack(ctx context.Context, cfg *config.Config) []string {
 	return devstack.Variables(ctx, stackDirDefault)
 }
 
-// client is a command at work with the database.
+// client is a command with a database.
 type client struct {
 	*app
 	cmd    *cobra.Command
@@ -96,7 +97,7 @@ func (a *app) connect(cmd *cobra.Command) (*client, error) {
 	return &client{app: a, cmd: cmd, cfg: cfg, logger: logger, store: st}, nil
 }
 
-// connected makes a RunE of what a command does with the database.
+// connected makes the RunE of a command with a database.
 func (a *app) connected(run func(c *client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := a.connect(cmd)
@@ -108,10 +109,9 @@ func (a *app) connected(run func(c *client, args []string) error) func(*cobra.Co
 	}
 }
 
-// show prints a value; text writes it for people.
 func (c *client) show(value any, text func(w *page)) error { return c.write(c.cmd, value, text) }
 
-// monitor makes the read side for people.
+// monitor makes the read side.
 func (c *client) monitor() *alerting.Reader {
 	return alerting.NewReader(monitor.New(monitor.Config{
 		HeartbeatEvery: c.cfg.Executor.HeartbeatInterval, StaleAfter: c.cfg.Executor.StaleAfter(),
@@ -121,15 +121,26 @@ func (c *client) monitor() *alerting.Reader {
 	}, monitor.Deps{Store: c.store}), c.cfg.Alerts, nil)
 }
 
-// openStore opens the database of the configuration and makes sure that it
-// answers.
-func openStore(ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger) (*store.Store, error) {
-	want.URL, want.Schema, want.ConnectTimeout = cfg.Database.URL, cfg.Database.Schema, cfg.Database.ConnectTimeout
-	want.IdleTimeout, want.LogStatements = cfg.Database.IdleTimeout, cfg.Database.LogStatements
-	want.ApplicationName = cfg.Named(want.ApplicationName)
+// prepareStore makes a store for the configured database, which need not answer.
+func prepareStore(
+	ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger,
+) (*store.Store, error) {
+	want.URL, want.Schema = cfg.Database.URL, cfg.Database.Schema
+	want.ConnectTimeout = cmp.Or(want.ConnectTimeout, cfg.Database.ConnectTimeout)
 	st, err := store.Open(ctx, want, logger)
 	if err != nil {
-		return nil, &exitError{exitUsage, fmt.Errorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))}
+		return nil, usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
+	}
+	return st, nil
+}
+
+// openStore opens the configured database and checks that it answers.
+func openStore(ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger) (*store.Store, error) {
+	want.IdleTimeout, want.LogStatements = cfg.Database.IdleTimeout, cfg.Database.LogStatements
+	want.ApplicationName = cfg.Named(want.ApplicationName)
+	st, err := prepareStore(ctx, cfg, want, logger)
+	if err != nil {
+		return nil, err
 	}
 	if err := st.Ping(ctx); err != nil {
 		st.Close()
@@ -138,8 +149,8 @@ func openStore(ctx context.Context, cfg *config.Config, want store.Config, logge
 	return st, nil
 }
 
-// unreachable is the error for a database that does not answer or refuses the login: which one it
-// is, and what to do. It keeps one reason, since drivers list every attempt on every address.
+// unreachable is the error for a database that does not answer or refuses the login, with advice.
+// It keeps one reason, because drivers list every attempt on every address.
 func unreachable(cfg *config.Config, err error) error {
 	source := cfg.Source("database.url")
 	what, advice := "does not answer", "start it, or correct database.url ("+source+")"
@@ -164,7 +175,7 @@ func unreachable(cfg *config.Config, err error) error {
 		fmt.Errorf("the database %s %s (%w): %s", config.MaskURL(cfg.Database.URL), what, err, advice)}
 }
 
-// brokerConfig is how client and worker reach the broker.
+// brokerConfig is the configuration of the broker for commands and workers.
 func brokerConfig(cfg *config.Config, name string) broker.Config {
 	mq := cfg.MessageQueue
 	return broker.Config{
@@ -174,7 +185,7 @@ func brokerConfig(cfg *config.Config, name string) broker.Config {
 	}
 }
 
-// openManagement connects to the management API, nil where none is configured. The caller closes it.
+// openManagement connects to the management API; nil if none is configured. The caller closes it.
 func openManagement(cfg *config.Config, timeout time.Duration) (*broker.Management, string, error) {
 	if cfg.MessageQueue.ManagementURL == "" {
 		return nil, "", nil
@@ -191,7 +202,8 @@ func openManagement(cfg *config.Config, timeout time.Duration) (*broker.Manageme
 	return management, vhost, nil
 }
 
-// publisher sends what a command commits. Its broker may be away: a running engine publishes then.
+// publisher sends the committed messages of a command. Without its broker a running engine sends
+// them.
 type publisher struct {
 	relay    *outbox.Relay
 	link     *broker.Broker
@@ -230,8 +242,8 @@ func (p *publisher) close() {
 // publishTimeout is how long a command waits for the broker before it leaves its messages to a running engine.
 const publishTimeout = 5 * time.Second
 
-// submitter requests executions and emits events, with the key for secret parameters. Without a publisher, nil,
-// it only reads.
+// submitter requests executions and emits events, with the key for secret parameters. Without a
+// publisher it only reads.
 func (c *client) submitter(p *publisher) (*submit.Submitter, error) {
 	keys, err := secret.NewKeyring(c.cfg.Security.EncryptionKey)
 	if err != nil {
@@ -244,7 +256,8 @@ func (c *client) submitter(p *publisher) (*submit.Submitter, error) {
 	return submit.New(c.store, relay).WithKeyring(keys), nil
 }
 
-// awaitPublished waits until the broker has confirmed rows of the outbox, for publishTimeout at most.
+// awaitPublished waits until the broker has confirmed rows of the outbox, at most for
+// publishTimeout.
 func (c *client) awaitPublished(ctx context.Context, rows ...int64) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -257,14 +270,14 @@ func (c *client) awaitPublished(ctx context.Context, rows ...int64) error {
 	return nil
 }
 
-// interruptible is a context that the first signal ends; a second one ends the process.
+// interruptible returns a context that the first signal ends; a second one ends the process.
 func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// within is a context that ends after a timeout, if there is one.
+// within returns a context with a timeout, if there is one.
 func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -272,9 +285,9 @@ func within(ctx context.Context, timeout time.Duration) (context.Context, contex
 	return context.WithTimeout(ctx, timeout)
 }
 
-// tellStored says what becomes of a thing, such as an execution that begins, if the broker did not confirm its
-// message or no engine is there for it.
-func (c *client) tellStored(ctx context.Context, p *publisher, published error, what, then string) {
+// noteStored says that a thing is stored, and what follows, if the broker did not confirm its
+// message or no engine runs.
+func (c *client) noteStored(ctx context.Context, p *publisher, published error, what, then string) {
 	switch {
 	case published != nil && ctx.Err() == nil:
 		c.notef("the broker %s does not answer: %s is stored and will be published by a running engine",

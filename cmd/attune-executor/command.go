@@ -14,14 +14,15 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// group makes a command that only has commands.
+// group makes a command that only has subcommands.
 func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.Args, cmd.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(commands...)
 	return cmd
 }
 
-// reading makes a command print what it reads from the database. check looks at its flags before that.
+// reading makes a command that prints what it reads from the database. check validates its flags
+// before.
 func reading[V any](a *app, cmd *cobra.Command, check func() error, read func(c *client, args []string) (V, error),
 	text func(w *page, value V),
 ) *cobra.Command {
@@ -44,7 +45,7 @@ func reading[V any](a *app, cmd *cobra.Command, check func() error, read func(c 
 	return cmd
 }
 
-// showing makes a command `show ID` print one thing of a kind.
+// showing makes a command `show ID`.
 func showing[V any](a *app, cmd *cobra.Command, k kind, read func(c *client, ctx context.Context, id int64) (V, error),
 	text func(w *page, value V),
 ) *cobra.Command {
@@ -64,7 +65,7 @@ func showing[V any](a *app, cmd *cobra.Command, k kind, read func(c *client, ctx
 	}, text)
 }
 
-// reader makes a reading of the monitor one of a client.
+// reader adapts a read of the monitor.
 func reader[V any](read func(m *monitor.Monitor, ctx context.Context, id int64) (V, error),
 ) func(*client, context.Context, int64) (V, error) {
 	return func(c *client, ctx context.Context, id int64) (V, error) { return read(c.monitor().Monitor, ctx, id) }
@@ -72,7 +73,7 @@ func reader[V any](read func(m *monitor.Monitor, ctx context.Context, id int64) 
 
 func unchecked() error { return nil }
 
-// showingRef makes a command `show REF` print one thing of a kind.
+// showingRef makes a command `show REF`.
 func showingRef[V any](a *app, cmd *cobra.Command, kind string,
 	read func(m *monitor.Monitor, ctx context.Context, ref string) (V, error),
 	text func(w *page, value V),
@@ -86,12 +87,11 @@ func showingRef[V any](a *app, cmd *cobra.Command, kind string,
 	}, text)
 }
 
-// missingRef says that there is no thing of this name.
 func missingRef(kind, ref string) error {
 	return failedErrorf("there is no %s %s: `attune-executor %s list` shows them", kind, ref, kind)
 }
 
-// oneArg asks for exactly one argument and says what it is.
+// oneArg requires one argument and names it.
 func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch len(args) {
@@ -104,7 +104,7 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// kind is a kind of thing that is known by its id.
+// kind is a kind of thing with an id.
 type kind struct {
 	what string // with its article, for the error about an id
 	hint string // where there is none with an id: which command shows them
@@ -129,7 +129,6 @@ func (k kind) name() string {
 	return strings.TrimPrefix(strings.TrimPrefix(name, "an "), "a ")
 }
 
-// id reads one id.
 func (k kind) id(text string) (int64, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
@@ -138,7 +137,6 @@ func (k kind) id(text string) (int64, error) {
 	return id, nil
 }
 
-// ids reads several.
 func (k kind) ids(args []string) (ids []int64, err error) {
 	ids = make([]int64, len(args))
 	for i, text := range args {
@@ -149,18 +147,17 @@ func (k kind) ids(args []string) (ids []int64, err error) {
 	return ids, nil
 }
 
-// missing says that there is none with this id.
 func (k kind) missing(id int64) error {
 	return failedErrorf("there is no %s %d: %s", k.name(), id, k.hint)
 }
 
-// pageFlags adds the flags of a list that goes on below an id.
+// pageFlags adds the flags of a paged list.
 func pageFlags(flags *pflag.FlagSet, limit *int, cursor *int64) {
 	flags.IntVar(limit, "limit", 20, "how many to list")
-	flags.Int64Var(cursor, "cursor", 0, "go on below this id")
+	flags.Int64Var(cursor, "cursor", 0, "continue below this id")
 }
 
-// checkPage checks the flags of a list before a server is asked.
+// checkPage checks the flags of a list before the command connects.
 func checkPage(limit int, filters ...interface{ Check() error }) error {
 	if limit < 1 {
 		return usageErrorf("--limit must be at least 1")
@@ -173,12 +170,33 @@ func checkPage(limit int, filters ...interface{ Check() error }) error {
 	return nil
 }
 
-// words completes a flag that takes one of a few words.
+// waitFlags are the flags of a command that can wait.
+type waitFlags struct {
+	wait    bool
+	timeout time.Duration
+}
+
+func (f *waitFlags) add(flags *pflag.FlagSet, wait string) {
+	flags.BoolVar(&f.wait, "wait", false, wait)
+	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait at most, such as 10m; 0 for no limit")
+}
+
+func (f *waitFlags) check() error {
+	switch {
+	case f.timeout < 0:
+		return usageErrorf("--timeout must not be negative")
+	case f.timeout > 0 && !f.wait:
+		return usageErrorf("--timeout needs --wait")
+	}
+	return nil
+}
+
+// words completes a flag with a fixed set of words.
 func words(cmd *cobra.Command, flag string, list ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// ageValue is a flag that takes a duration such as 90s or 12h, or days as in 7d.
+// ageValue is a flag with a duration such as 90s or 12h, or days as in 7d.
 type ageValue time.Duration
 
 // String writes the duration, empty for none.
@@ -207,7 +225,7 @@ func (v *ageValue) Set(text string) error {
 // Type names the kind of value in help texts.
 func (v *ageValue) Type() string { return "duration" }
 
-// some asks for the ids of one thing or several.
+// some requires one id or several.
 func some(k kind) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -217,7 +235,6 @@ func some(k kind) cobra.PositionalArgs {
 	}
 }
 
-// idRange reads a range of ids, or one.
 func idRange(text string) (from, to int64, err error) {
 	first, last, isRange := strings.Cut(text, "..")
 	if !isRange {
@@ -226,7 +243,7 @@ func idRange(text string) (from, to int64, err error) {
 	from, err = strconv.ParseInt(first, 10, 64)
 	to, lastErr := strconv.ParseInt(last, 10, 64)
 	if err != nil || lastErr != nil || from < 1 || to < from {
-		return 0, 0, usageErrorf("%q is no range of ids: write it as 1468..1767", text)
+		return 0, 0, usageErrorf("%q is not a range of ids: write it as 1468..1767", text)
 	}
 	return from, to, nil
 }

@@ -14,8 +14,9 @@ func newConfigCommand(a *app) *cobra.Command {
 	changed := false
 	explain := &cobra.Command{
 		Use:   "explain",
-		Short: "Print every key with its value and where it came from",
-		Long:  "Print every key with its value and where it came from: default, FILE:LINE, or an environment variable. Secrets are masked.",
+		Short: "Print every key with its value and its source",
+		Long: "Print every key with its value and its source: default, FILE:LINE, or an environment variable.\n" +
+			"Secrets are masked.",
 		Example: "  attune-executor config explain --config attune.yaml\n" +
 			"  ATTUNE__EXECUTOR__NO_WORKERS=wait attune-executor config explain --changed",
 		Args: cobra.NoArgs,
@@ -24,7 +25,7 @@ func newConfigCommand(a *app) *cobra.Command {
 	explain.Flags().BoolVar(&changed, "changed", false, "only the keys that are set")
 	return group(&cobra.Command{
 		Use:     "config",
-		Short:   "Look at the configuration",
+		Short:   "Show the configuration",
 		Example: "  attune-executor config explain --config attune.yaml",
 	}, explain)
 }
@@ -63,7 +64,7 @@ func (a *app) explain(cmd *cobra.Command, changed bool) error {
 // version and commit may be set by the linker (-X main.version=…).
 var version, commit string
 
-// buildInfo is what this binary was made from.
+// buildInfo describes the build of this binary.
 type buildInfo struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`

@@ -26,11 +26,12 @@ func newDemoCommand(a *app) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show everything at work: servers, replicas, workers, traffic and faults",
-		Long: "Start a private PostgreSQL and RabbitMQ, two engine replicas and four workers, send live traffic, break things\n" +
-			"meanwhile, and open the dashboard. Without a terminal it runs for DEMO_SECONDS (default 45), prints a line a second\n" +
-			"and a summary, and succeeds only if every requested execution has ended as expected, every fault happened and every\n" +
-			"invariant holds. Everything is stopped at the end; the data and logs stay in the folder for the next demo.",
+		Short: "Run a demo: servers, replicas, workers, traffic and faults",
+		Long: "Start a private PostgreSQL and RabbitMQ, two engine replicas and four workers, send live traffic,\n" +
+			"inject faults, and open the dashboard. Without a terminal it runs for DEMO_SECONDS (default 45),\n" +
+			"prints a line a second and a summary, and succeeds only if every requested execution has ended as\n" +
+			"expected, every fault happened and every invariant holds. Everything is stopped at the end; the data\n" +
+			"and logs stay in the folder for the next demo.",
 		Example: "  attune-executor demo\n  DEMO_SECONDS=20 attune-executor demo --rate 200 </dev/null | cat\n" +
 			"  attune-executor demo --incident deaf-worker",
 		Args: cobra.NoArgs,
@@ -46,7 +47,7 @@ func newDemoCommand(a *app) *cobra.Command {
 	flags.IntVar(&cfg.Workers, "workers", demo.WorkersDefault, "workers")
 	flags.StringVar(&cfg.Practice, "incident", "", "practise one incident: "+strings.Join(demo.Practices(), ", "))
 	words(cmd, "incident", demo.Practices()...)
-	flags.BoolVar(&noFaults, "no-faults", false, "break nothing")
+	flags.BoolVar(&noFaults, "no-faults", false, "inject no faults")
 	return cmd
 }
 
@@ -84,12 +85,11 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config) error {
 	return showDemo(ctx, cfg, tui)
 }
 
-// peopleAnswerAfter is how long somebody at the dashboard may think before the demo
-// answers a question itself.
+// peopleAnswerAfter is how long a person at the dashboard may think before the demo answers a
+// question itself.
 const peopleAnswerAfter = 20 * time.Second
 
-// dashboardBinary is the dashboard beside this program, empty if it is not
-// there.
+// dashboardBinary is the path of the dashboard beside this program, empty if it does not exist.
 func dashboardBinary(self string) string {
 	path := filepath.Join(filepath.Dir(self), "attune-tui")
 	if info, err := os.Stat(path); err != nil || info.IsDir() {
@@ -115,7 +115,7 @@ func demoDuration(environ []string) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// showDemo runs the demo to its verdict, beside the dashboard or in lines.
+// showDemo runs the demo with the dashboard, or prints lines.
 func showDemo(ctx context.Context, cfg demo.Config, tui string) (err error) {
 	d, err := demo.Start(ctx, cfg)
 	if err != nil {
@@ -128,8 +128,8 @@ func showDemo(ctx context.Context, cfg demo.Config, tui string) (err error) {
 	return withDashboard(ctx, d, tui, cfg.Out)
 }
 
-// withDashboard runs the dashboard in the foreground; quitting it ends the
-// traffic, and the summary follows.
+// withDashboard runs the dashboard in the foreground; when it ends, the traffic ends and the
+// summary follows.
 func withDashboard(ctx context.Context, d *demo.Demo, tui string, out io.Writer) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()

@@ -19,10 +19,11 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "dlq",
 		Aliases: []string{"dead-letters"},
-		Short:   "Take, look at and decide about messages that died",
-		Long: "Look at dead letters, the messages that expired, were rejected or could not be processed, and decide about those\n" +
-			"that wait for a person. Every one of them is a row of the ledger, with what was known and what was decided.",
-		Example: "  attune-executor dlq list --open\n  attune-executor dlq show 12\n  attune-executor dlq requeue 12 --reason 'the worker is back'",
+		Short:   "Show dead letters, and decide about them",
+		Long: "Show dead letters, the messages that expired, were rejected or could not be processed, and decide\n" +
+			"about the waiting ones. Each is a row of the ledger, with its evidence and its decision.",
+		Example: "  attune-executor dlq list --open\n  attune-executor dlq show 12\n" +
+			"  attune-executor dlq requeue 12 --reason 'the worker is back'",
 	}, newDLQListCommand(a), showing(a, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one dead letter: the message, its execution as it is now, and what a requeue would do",
@@ -32,22 +33,22 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 		newDLQExportCommand(a), newDLQStatsCommand(a))
 }
 
-// letterFlags adds the filters that list, discard-all and export share.
+// letterFlags adds the common filters of list, discard-all and export.
 func letterFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 	flags.StringVar(&f.Reason, "reason", "",
-		"only what died for this reason: expired, rejected, maxlen, delivery_limit, poison, unknown")
-	flags.StringVar(&f.Action, "action", "", "only about actions whose ref matches; * stands for anything")
-	flags.StringVar(&f.Worker, "worker", "", "only what was on its way to this worker, by id or name")
-	flags.StringVar(&f.Type, "type", "", "only messages of this type, such as ExecutionRequested")
-	flags.Int64Var(&f.Execution, "execution", 0, "only about this execution")
-	flags.Var((*ageValue)(&f.MaxAge), "since", "only what was stored within this long, such as 12h or 7d")
-	flags.Var((*ageValue)(&f.MinAge), "older-than", "only what was stored longer ago than this")
+		"only dead letters with this reason: expired, rejected, maxlen, delivery_limit, poison, unknown")
+	flags.StringVar(&f.Action, "action", "", "only dead letters about actions whose ref matches; * stands for anything")
+	flags.StringVar(&f.Worker, "worker", "", "only dead letters to this worker, by id or name")
+	flags.StringVar(&f.Type, "type", "", "only dead letters of this message type, such as ExecutionRequested")
+	flags.Int64Var(&f.Execution, "execution", 0, "only dead letters about this execution")
+	flags.Var((*ageValue)(&f.MaxAge), "since", "only dead letters stored within this time, such as 12h or 7d")
+	flags.Var((*ageValue)(&f.MinAge), "older-than", "only dead letters stored longer ago than this")
 }
 
-// decisionFlags adds the filters by what was decided.
+// decisionFlags adds the filters by decision.
 func decisionFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
-	flags.BoolVar(&f.Open, "open", false, "only what waits for a person")
-	flags.BoolVar(&f.Decided, "decided", false, "only what was decided")
+	flags.BoolVar(&f.Open, "open", false, "only undecided dead letters")
+	flags.BoolVar(&f.Decided, "decided", false, "only decided dead letters")
 	flags.StringSliceVar(&f.Decisions, "decision", nil,
 		"only these decisions: "+strings.Join(monitor.LetterDecisions, ", "))
 }
@@ -58,9 +59,11 @@ func newDLQListCommand(a *app) *cobra.Command {
 	cmd := reading(a, &cobra.Command{
 		Use:   "list",
 		Short: "List dead letters, the newest first",
-		Long: "List the dead letters of the ledger, the newest first. Messages that lie in the broker's queue are not in it while no\n" +
-			"engine handles them (dead_letter.enabled false, or none runs): `attune-executor dlq take` takes them into the ledger.",
-		Example: "  attune-executor dlq list --open\n  attune-executor dlq list --decision failed --worker worker-node-01 --since 12h",
+		Long: "List the dead letters of the ledger, the newest first. Messages in the broker's queue are not in the\n" +
+			"ledger while no engine handles them (dead_letter.enabled false, or none runs): `attune-executor dlq\n" +
+			"take` takes them into it.",
+		Example: "  attune-executor dlq list --open\n" +
+			"  attune-executor dlq list --decision failed --worker worker-node-01 --since 12h",
 	}, func() error { return checkPage(filter.Limit, &filter) }, func(c *client, _ []string) (*lettersView, error) {
 		list, err := c.monitor().LedgerList(c.cmd.Context(), filter, cursor)
 		return &lettersView{LedgerPage: list, recorded: c.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled}, err
@@ -72,7 +75,6 @@ func newDLQListCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// lettersView is a page of dead letters.
 type lettersView struct {
 	*monitor.LedgerPage
 
@@ -92,7 +94,7 @@ func lettersPage(w *page, list *lettersView) {
 	w.more(list.Next, list.Bounded)
 }
 
-// none says why there is nothing to list.
+// none is the text of an empty list.
 func (v *lettersView) none() string {
 	f := v.Filter
 	chooses := f.Action+f.Reason+f.Worker+f.Type != "" || f.Execution != 0 || f.MaxAge != 0 || f.MinAge != 0 ||
@@ -105,9 +107,11 @@ func (v *lettersView) none() string {
 	case chooses || f.Open || f.Decided:
 		return "no dead letter matches; " + countText(v.Open) + " wait for a person"
 	case !v.recorded:
-		return "no dead letters are recorded while message_queue.rabbitmq.dead_letter.enabled is false: `attune-executor dlq take` takes what lies in the queue"
+		return "no dead letters are recorded while message_queue.rabbitmq.dead_letter.enabled is false: " +
+			"`attune-executor dlq take` takes the messages in the queue"
 	default:
-		return "no dead letters: nothing has died, or no engine has handled it yet: `attune-executor dlq take` takes what lies in the queue"
+		return "no dead letters: no message has died, or no engine has handled it yet: " +
+			"`attune-executor dlq take` takes the messages in the queue"
 	}
 }
 
@@ -211,7 +215,7 @@ func adviceText(d *monitor.LedgerDetail) string {
 	return "nothing to do"
 }
 
-// maxDump is how many bytes of a binary body are shown.
+// maxDump bounds the shown bytes of a binary body.
 const maxDump = 1024
 
 func bodyText(b monitor.LetterBody) string {

@@ -14,7 +14,6 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -22,16 +21,20 @@ func newDLQRequeueCommand(a *app) *cobra.Command {
 	reason, yes := "", false
 	cmd := &cobra.Command{
 		Use:   "requeue ID...",
-		Short: "Try again what dead letters were about",
-		Long: "Try again what dead letters were about, each once. A hand-over to a worker is never sent again, since it could start the\n" +
-			"execution twice: its execution is repeated as a new one once it has ended. Every other message goes back to where it was\n" +
-			"sent to. What would be of no use is refused, with why; --yes does it all the same if it can be done.",
-		Example: "  attune-executor dlq requeue 12 --reason 'the worker is back'\n  attune-executor dlq requeue 12 13 14 -o json",
-		Args:    some(aDeadLetter),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.requeueLetters(cmd, args, reason, yes) },
+		Short: "Send dead letters again, or repeat their executions",
+		Long: "Try dead letters again, each once. A dispatch to a worker is never sent again, because it could\n" +
+			"start the execution twice: its execution is repeated as a new one after it has ended. Every other\n" +
+			"message goes to its destination again. A useless requeue is refused with the reason; --yes does it\n" +
+			"anyway if it is possible.",
+		Example: "  attune-executor dlq requeue 12 --reason 'the worker is back'\n" +
+			"  attune-executor dlq requeue 12 13 14 -o json",
+		Args: some(aDeadLetter),
+		RunE: a.actingOn(aDeadLetter, true, func(t *triageClient, ids []int64) error {
+			return t.requeueLetters(ids, reason, yes)
+		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at what was done")
-	cmd.Flags().BoolVar(&yes, "yes", false, "also what is of no use")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the audit")
+	cmd.Flags().BoolVar(&yes, "yes", false, "also useless requeues")
 	return cmd
 }
 
@@ -39,37 +42,40 @@ func newDLQDiscardCommand(a *app) *cobra.Command {
 	reason := ""
 	cmd := &cobra.Command{
 		Use:     "discard ID...",
-		Short:   "Decide that nothing is done about dead letters",
-		Long:    "Decide that nothing is done about dead letters that wait for a person. The rows keep everything.",
+		Short:   "Discard dead letters: nothing is done about them",
+		Long:    "Discard waiting dead letters: nothing is done about them. The rows keep everything.",
 		Example: "  attune-executor dlq discard 12 --reason 'a test of ours'",
 		Args:    some(aDeadLetter),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.discardLetters(cmd, args, reason) },
+		RunE: a.actingOn(aDeadLetter, false, func(t *triageClient, ids []int64) error {
+			return runEach(t, ids, eachAction[*triage.DiscardReceipt]{
+				what: "dead letter", done: "discarded", field: "done", problem: letterProblem,
+				run: func(ctx context.Context, id int64) (*triage.DiscardReceipt, error) {
+					return t.Discard(ctx, id, reason)
+				},
+				line: func(r *triage.DiscardReceipt) string {
+					return fmt.Sprintf("dead letter %d: discarded (audit %d)", r.Letter, r.Audit)
+				},
+			})
+		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at what was done")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the audit")
 	return cmd
 }
 
-func (a *app) requeueLetters(cmd *cobra.Command, args []string, reason string, yes bool) error {
-	ids, err := aDeadLetter.ids(args)
-	if err != nil {
-		return err
-	}
-	t, err := a.openTriage(cmd, true)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	requeue := t.RequeueIfUseful // what it is of no use for may have changed since it was looked at
+func (t *triageClient) requeueLetters(ids []int64, reason string, yes bool) error {
+	requeue := t.RequeueIfUseful // the state may have changed since the check
 	if yes {
 		requeue = t.Requeue
 	}
 	return runEach(t, ids, eachAction[*triage.RequeueReceipt]{
 		what: "dead letter", done: "requeued", field: "done", problem: letterProblem,
-		run: func(id int64) (*triage.RequeueReceipt, error) {
-			if err := useless(cmd.Context(), t.monitor(), id, yes); err != nil {
-				return nil, err
+		run: func(ctx context.Context, id int64) (*triage.RequeueReceipt, error) {
+			if !yes {
+				if err := useless(ctx, t.monitor(), id); err != nil {
+					return nil, err
+				}
 			}
-			return requeue(cmd.Context(), id, reason)
+			return requeue(ctx, id, reason)
 		},
 		line: func(r *triage.RequeueReceipt) string {
 			if r.Repeated != nil {
@@ -84,12 +90,15 @@ func (a *app) requeueLetters(cmd *cobra.Command, args []string, reason string, y
 	})
 }
 
-// useless refuses a requeue that can be done and is of no use.
-func useless(ctx context.Context, look *alerting.Reader, id int64, yes bool) error {
-	if yes {
-		return nil
-	}
-	letter, err := look.Letter(ctx, id)
+// uselessError refuses a possible but useless requeue.
+type uselessError struct{ why string }
+
+func (e uselessError) Error() string        { return e.why }
+func (e uselessError) Is(target error) bool { return target == triage.ErrUseless }
+
+// useless returns an error if a requeue of a dead letter is useless. Refusals are left to the requeue itself.
+func useless(ctx context.Context, reader *alerting.Reader, id int64) error {
+	letter, err := reader.Letter(ctx, id)
 	if errors.Is(err, monitor.ErrNotFound) {
 		return triage.ErrNoLetter
 	}
@@ -97,32 +106,12 @@ func useless(ctx context.Context, look *alerting.Reader, id int64, yes bool) err
 		return err
 	}
 	if letter.Verdict.Requeue == monitor.RequeueRefused || letter.Verdict.Advice == monitor.AdviseRequeue {
-		return nil // the act itself says best what refuses it
+		return nil
 	}
-	return refusedErrorf("dead letter %d: %s: --yes requeues it all the same", id, letter.Verdict.Why)
+	return uselessError{letter.Verdict.Why}
 }
 
-func (a *app) discardLetters(cmd *cobra.Command, args []string, reason string) error {
-	ids, err := aDeadLetter.ids(args)
-	if err != nil {
-		return err
-	}
-	t, err := a.openTriage(cmd, false)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	return runEach(t, ids, eachAction[*triage.DiscardReceipt]{
-		what: "dead letter", done: "discarded", field: "done", problem: letterProblem,
-		run: func(id int64) (*triage.DiscardReceipt, error) { return t.Discard(cmd.Context(), id, reason) },
-		line: func(r *triage.DiscardReceipt) string {
-			return fmt.Sprintf("dead letter %d: discarded (audit %d)", r.Letter, r.Audit)
-		},
-	})
-}
-
-// letterProblem says why nothing was done about a letter, what to do, and by its
-// code what kind of problem it is.
+// letterProblem explains an error about a dead letter, with advice and its exit code.
 func letterProblem(id int64, err error) error {
 	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
 	switch {
@@ -138,13 +127,11 @@ func letterProblem(id int64, err error) error {
 	case errors.Is(err, triage.ErrNoExecution):
 		return refusedErrorf("dead letter %d: its execution does not exist any more: discard it", id)
 	case errors.Is(err, triage.ErrUseless):
-		return refusedErrorf("dead letter %d: %w: --yes requeues it all the same", id, err)
+		return refusedErrorf("dead letter %d: %w: --yes requeues it anyway", id, err)
 	case errors.Is(err, triage.ErrDecided):
 		return refusedErrorf("%w", err)
 	case errors.Is(err, triage.ErrNoMessage):
 		return refusedErrorf("%w: keep a copy with `attune-executor dlq export`, then discard it", err)
-	case errors.Is(err, context.Canceled) && store.ClassOf(err) != store.ClassUnknown:
-		return failedErrorf("interrupted before dead letter %d: the same again is safe", id)
 	}
 	return unknownOutcome(err)
 }
@@ -153,10 +140,10 @@ func newDLQDiscardAllCommand(a *app) *cobra.Command {
 	filter, note, plan := monitor.DeadLetterFilter{}, "", planFlags{}
 	cmd := &cobra.Command{
 		Use: "discard-all", Aliases: []string{"purge"},
-		Short: "Discard all dead letters that wait and match",
-		Long: "Discard the dead letters that wait for a person when the command begins and match, at most 10000 at once; without a\n" +
-			"filter all of them. What was decided stays as it is, what comes meanwhile waits on, and the rows keep everything until\n" +
-			"they are pruned. Interrupted, it has decided some and not others; the same command goes on.",
+		Short: "Discard all waiting dead letters that match",
+		Long: "Discard the dead letters that wait when the command begins and match, at most 10000 at once; without\n" +
+			"a filter all of them. Decided ones stay as they are, later ones wait, and the rows keep everything\n" +
+			"until they are pruned. If you interrupt it, run the same command again.",
 		Example: "  attune-executor dlq discard-all --type EventCreated --older-than 7d --dry-run\n" +
 			"  attune-executor dlq discard-all --reason rejected --note 'tests of last week' --yes",
 		Args: cobra.NoArgs,
@@ -164,28 +151,21 @@ func newDLQDiscardAllCommand(a *app) *cobra.Command {
 			if err := filter.Check(); err != nil {
 				return usageErrorf("%w", err)
 			}
-			return a.discardAllLetters(cmd, triage.DiscardOrder{
+			order := triage.DiscardOrder{
 				Reason: filter.Reason, Action: filter.Action, Worker: filter.Worker, Type: filter.Type,
-				Execution: filter.Execution,
-				MaxAge:    filter.MaxAge, MinAge: filter.MinAge, Note: note,
-			}, plan)
+				Execution: filter.Execution, MaxAge: filter.MaxAge, MinAge: filter.MinAge, Note: note,
+			}
+			return a.withTriage(cmd, false, func(t *triageClient) error { return t.discardAllLetters(order, plan) })
 		},
 	}
 	letterFlags(cmd.Flags(), &filter)
-	cmd.Flags().StringVar(&note, "note", "", "why, for those who look at what was done")
+	cmd.Flags().StringVar(&note, "note", "", "the reason, for the audit")
 	plan.add(cmd.Flags(), "show what would be discarded and do nothing", "do not ask")
 	return cmd
 }
 
-func (a *app) discardAllLetters(cmd *cobra.Command, order triage.DiscardOrder, flags planFlags) error {
-	t, err := a.openTriage(cmd, false)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	ctx, stop := interruptible(cmd.Context())
-	defer stop()
-	plan, err := t.PlanDiscard(ctx, order)
+func (t *triageClient) discardAllLetters(order triage.DiscardOrder, flags planFlags) error {
+	plan, err := t.PlanDiscard(t.cmd.Context(), order)
 	if err != nil {
 		return err
 	}
@@ -193,19 +173,16 @@ func (a *app) discardAllLetters(cmd *cobra.Command, order triage.DiscardOrder, f
 	if !run || err != nil {
 		return err
 	}
+	ctx, stop := t.start("dead letter")
+	defer stop()
 	receipt, err := t.DiscardMany(ctx, plan)
-	printErr := t.show(receipt, func(w *page) { discardPage(w, receipt, plan) })
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left,
-			count(receipt.Planned, "dead letter"))
-	case err != nil:
-		return letterProblem(0, err)
-	}
-	return printErr
+	return t.finish(ctx, receipt, func(w *page) { discardPage(w, receipt, plan) }, err,
+		interruptedError(receipt.Left, receipt.Planned, "dead letter"),
+		func(err error) error { return letterProblem(0, err) })
 }
 
-// discardQuestion asks for a yes, or for the number when they are many; nil: there is nothing to discard.
+// discardQuestion asks for a yes, or for the number if there are many; nil if there is nothing to
+// discard.
 func discardQuestion(plan *triage.DiscardPlan) *question {
 	if plan.Letters == 0 {
 		return nil
@@ -231,20 +208,20 @@ func discardGroups(w *page, plan *triage.DiscardPlan) {
 
 func discardPlanPage(w *page, plan *triage.DiscardPlan) {
 	if plan.Letters == 0 {
-		w.row("no dead letter that waits matches")
+		w.row("no waiting dead letter matches")
 		return
 	}
 	discardGroups(w, plan)
 	text := count(plan.Letters, "dead letter") + " would be discarded"
 	if plan.More {
-		text += ", and more match: the same again goes on"
+		text += ", and more match: run the same command again"
 	}
 	w.row(text)
 }
 
 func discardPage(w *page, r *triage.DiscardManyReceipt, plan *triage.DiscardPlan) {
 	if r.Planned == 0 {
-		w.rowf("no dead letter that waits matches (audit %d)", r.Audit)
+		w.rowf("no waiting dead letter matches (audit %d)", r.Audit)
 		return
 	}
 	line := fmt.Sprintf("discard: %d planned, %d discarded, %d already decided", r.Planned, r.Discarded,
@@ -254,7 +231,7 @@ func discardPage(w *page, r *triage.DiscardManyReceipt, plan *triage.DiscardPlan
 	}
 	line += fmt.Sprintf(", in %s (audit %d)", short(time.Duration(r.Seconds*float64(time.Second))), r.Audit)
 	if plan.More {
-		line += ": more match, the same again goes on"
+		line += ": more match, run the same command again"
 	}
 	w.row(line)
 }
@@ -264,13 +241,15 @@ func newDLQTakeCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "take",
 		Short: "Take messages from the broker's queue of dead letters into the ledger",
-		Long: "Take messages from the broker's queue of dead letters into the ledger, in their order, as rows that wait for a person.\n" +
-			"An engine does that by itself while message_queue.rabbitmq.dead_letter.enabled is true. It takes no more\n" +
-			"messages than are ready when it begins. Each row is committed before its message is acknowledged, and no message is\n" +
-			"returned on purpose: filters do not choose messages, they choose the rows that the last line names for the next\n" +
-			"command. If you interrupt it, run the same command again.",
+		Long: "Take messages from the broker's queue of dead letters into the ledger, in their order, as rows that\n" +
+			"wait for a person. An engine does that by itself while message_queue.rabbitmq.dead_letter.enabled is\n" +
+			"true. It takes no more messages than are ready when it begins. Each row is committed before its\n" +
+			"message is acknowledged, and no message is returned on purpose: filters do not choose messages, they\n" +
+			"choose the rows that the last line names for the next command. If you interrupt it, run the same\n" +
+			"command again.",
 		Example: "  attune-executor dlq take --dry-run\n  attune-executor dlq take --first 100 --yes\n" +
-			"  attune-executor dlq take --queue worker.7.executions --note 'worker 7 is gone'\n  attune-executor dlq take --action 'core.http*' --yes",
+			"  attune-executor dlq take --queue worker.7.executions --note 'worker 7 is gone'\n" +
+			"  attune-executor dlq take --action 'core.http*' --yes",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -279,36 +258,29 @@ func newDLQTakeCommand(a *app) *cobra.Command {
 			case order.Rate <= 0:
 				return usageErrorf("--rate must be above 0")
 			}
-			return a.takeLetters(cmd, order, plan)
+			return a.withTriage(cmd, true, func(t *triageClient) error { return t.takeLetters(order, plan) })
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&order.Queue, "queue", message.QueueDeadLetter,
-		"take from this queue, such as that of a worker that is gone")
-	flags.IntVar(&order.First, "first", 0, "take so many at most, 0 for all")
-	flags.Float64Var(&order.Rate, "rate", triage.TakeRate, "take so many in a second")
-	flags.StringVar(&order.Match.Reason, "reason", "", "name the rows that died for this reason")
+		"take from this queue, such as that of a lost worker")
+	flags.IntVar(&order.First, "first", 0, "how many to take at most, 0 for all")
+	flags.Float64Var(&order.Rate, "rate", triage.TakeRate, "how many to take in a second")
+	flags.StringVar(&order.Match.Reason, "reason", "", "name the rows with this reason")
 	flags.StringVar(&order.Match.Action, "action", "",
 		"name the rows about actions whose ref matches; * stands for anything")
 	flags.StringVar(&order.Match.Worker, "worker", "",
-		"name the rows that were on their way to the worker with this id")
+		"name the rows of messages to the worker with this id")
 	flags.StringVar(&order.Match.Type, "type", "", "name the rows of this message type")
 	flags.Int64Var(&order.Match.Execution, "execution", 0, "name the rows about this execution")
-	flags.StringVar(&order.Note, "note", "", "why, for the audit")
+	flags.StringVar(&order.Note, "note", "", "the reason, for the audit")
 	plan.add(flags, "show what would be taken and do nothing", "do not ask")
 	return cmd
 }
 
-func (a *app) takeLetters(cmd *cobra.Command, order triage.TakeOrder, flags planFlags) error {
-	t, err := a.openTriage(cmd, true)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	ctx, stop := interruptible(cmd.Context())
-	defer stop()
+func (t *triageClient) takeLetters(order triage.TakeOrder, flags planFlags) error {
 	operator := t.With(t.publisher.link)
-	plan, err := operator.PlanTake(ctx, order)
+	plan, err := operator.PlanTake(t.cmd.Context(), order)
 	if err != nil {
 		return takeProblem(err)
 	}
@@ -316,23 +288,24 @@ func (a *app) takeLetters(cmd *cobra.Command, order triage.TakeOrder, flags plan
 	if !run || err != nil {
 		return err
 	}
+	ctx, stop := t.start("message")
+	defer stop()
 	receipt, err := operator.Take(ctx, plan)
 	if receipt == nil {
 		return takeProblem(err)
 	}
-	printErr := t.show(receipt, func(w *page) { takePage(w, receipt, order.Match) })
-	switch {
-	case err != nil:
-		return failedErrorf("stopped with %d of %s left: %w: the same command goes on", receipt.Left,
-			count(receipt.Planned, "message"), err)
-	case receipt.Stopped != "":
-		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left,
-			count(receipt.Planned, "message"))
+	interrupted := interruptedError(receipt.Left, receipt.Planned, "message")
+	if err == nil && receipt.Stopped != "" {
+		err = interrupted
 	}
-	return printErr
+	return t.finish(ctx, receipt, func(w *page) { takePage(w, receipt, order.Match) }, err, interrupted,
+		func(err error) error {
+			return failedErrorf("stopped with %d of %s left: %w: run the same command again", receipt.Left,
+				count(receipt.Planned, "message"), err)
+		})
 }
 
-// takeQuestion is nil where nothing would be taken.
+// takeQuestion is nil if there is nothing to take.
 func takeQuestion(plan *triage.TakePlan) *question {
 	if plan.Bound == 0 {
 		return nil
@@ -344,7 +317,7 @@ func takeQuestion(plan *triage.TakePlan) *question {
 	}
 }
 
-// takeProblem says why nothing was taken, and by its code what kind of problem it is.
+// takeProblem explains an error of a take, with its exit code.
 func takeProblem(err error) error {
 	locked, isLocked := errors.AsType[*triage.LockedError](err)
 	switch {

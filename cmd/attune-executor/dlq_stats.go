@@ -23,12 +23,13 @@ func newDLQExportCommand(a *app) *cobra.Command {
 	filter, file, limit := monitor.DeadLetterFilter{}, "", 0
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write dead letters with all that the ledger has, one line of JSON each",
-		Long: "Write dead letters with all that the ledger has, the newest first, one JSON object a line whatever -o says. The body is\n" +
-			"body, or body_base64 when it is not UTF-8. Nothing is decided. A file is made anew and only its owner can read it, since\n" +
-			"bodies hold parameters.",
-		Example: "  attune-executor dlq export --open --file letters.jsonl\n  attune-executor dlq export --since 1h | jq -r .detail",
-		Args:    cobra.NoArgs,
+		Short: "Write complete dead letters, one line of JSON each",
+		Long: "Write complete dead letters, the newest first, one JSON object a line whatever -o says. The body is\n" +
+			"body, or body_base64 if it is not UTF-8. Nothing is decided. --file creates a new file that only its\n" +
+			"owner can read, because bodies hold parameters.",
+		Example: "  attune-executor dlq export --open --file letters.jsonl\n" +
+			"  attune-executor dlq export --since 1h | jq -r .detail",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return usageErrorf("--limit must not be negative")
@@ -92,11 +93,12 @@ func newDLQStatsCommand(a *app) *cobra.Command {
 	since, by := ageValue(monitor.DefaultStatsWindow), "reason"
 	cmd := reading(a, &cobra.Command{
 		Use:   "stats",
-		Short: "Count what died and what work was lost, over time",
-		Long: "Count the dead letters and the work that its worker did not do, as the engine decided about it, over the last day or\n" +
-			"what --since says, by the reason for which letters died, by action, worker, cause of the loss, or hour (day beyond\n" +
-			"three days). At most the latest 50000 of either are counted.",
-		Example: "  attune-executor dlq stats --since 7d --by worker\n  attune-executor dlq stats -o json | jq .by_cause",
+		Short: "Count dead letters and lost work over time",
+		Long: "Count the dead letters, and the executions that their workers lost, over the last day or --since: by\n" +
+			"reason of the dead letters, action, worker, cause of the loss, or hour (day beyond three days). At\n" +
+			"most the latest 50000 of either count.",
+		Example: "  attune-executor dlq stats --since 7d --by worker\n" +
+			"  attune-executor dlq stats -o json | jq .by_cause",
 	}, func() error {
 		if _, err := (&monitor.LedgerStats{}).Tallies(by); err != nil {
 			return usageErrorf("--by %s: %w", by, err)
@@ -113,7 +115,7 @@ func newDLQStatsCommand(a *app) *cobra.Command {
 
 func (c *client) letterStats(since time.Duration) (*monitor.LedgerStats, error) {
 	deps := monitor.Deps{Store: c.store}
-	management, vhost, err := openManagement(c.cfg, doctorPatience)
+	management, vhost, err := openManagement(c.cfg, doctorTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +152,8 @@ func statsPage(w *page, s *monitor.LedgerStats, by string) {
 	tallyTable(w, s, by, tallies)
 }
 
-// tallyTable leaves out what a grouping does not have: a reason is of letters only, a cause of lost work only.
+// tallyTable omits the columns that a grouping lacks: reasons belong to dead letters only, causes
+// to lost work only.
 func tallyTable(w *page, s *monitor.LedgerStats, by string, tallies []monitor.LedgerTally) {
 	type tally = monitor.LedgerTally
 	none := map[string]string{"reason": "nothing died", "cause": "no work was lost"}[by]

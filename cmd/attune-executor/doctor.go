@@ -17,14 +17,17 @@ func newDoctorCommand(a *app) *cobra.Command {
 	options := checkup.Options{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Examine the installation and say what is wrong and what to do",
-		Long: "Examine the whole installation: servers and their versions, schema, topology, routes of dead letters, workers, replicas,\n" +
-			"clocks, and whether the tables agree with each other. ✓ passed, ✗ failed, ? could not be looked at, - optional and not there.\n" +
-			"Nothing is changed. Dead-letter routes are tried with probes that vanish by themselves; --no-probe reads the bindings.\n" +
-			"Exit codes: 0 all is well, 1 a check failed or could not be made, 4 the database or the broker does not answer.",
-		Example: "  attune-executor doctor\n  attune-executor doctor -o json | jq '.checks[] | select(.status == \"failed\")'",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, options) },
+		Short: "Check the installation: what is wrong, and what to do",
+		Long: "Check the whole installation: servers and their versions, schema, topology, routes of dead letters,\n" +
+			"workers, replicas, clocks, and the consistency of the tables. ✓ passed, ✗ failed, ? not checked,\n" +
+			"- optional and absent. Nothing is changed. Probes that vanish by themselves test the routes of dead\n" +
+			"letters; --no-probe reads the bindings instead.\n" +
+			"Exit codes: 0 all is well, 1 a check failed or could not be made, 4 the database or the broker does\n" +
+			"not answer.",
+		Example: "  attune-executor doctor\n" +
+			"  attune-executor doctor -o json | jq '.checks[] | select(.status == \"failed\")'",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, options) },
 	}
 	cmd.Flags().BoolVar(&options.NoProbe, "no-probe", false,
 		"publish nothing: read the routes of dead letters from the management API")
@@ -33,8 +36,8 @@ func newDoctorCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// doctorPatience is how long a server may take to accept a connection.
-const doctorPatience = 5 * time.Second
+// doctorTimeout bounds the connection to each server.
+const doctorTimeout = 5 * time.Second
 
 func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 	if options.Timeout < 0 {
@@ -46,24 +49,23 @@ func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 		return err
 	}
 	quiet := slog.New(slog.DiscardHandler) // a server that is away is a line of the report
-	st, err := store.Open(ctx, store.Config{
-		URL: cfg.Database.URL, Schema: cfg.Database.Schema,
-		ConnectTimeout: min(cfg.Database.ConnectTimeout, doctorPatience),
-		MaxConnections: 6, ApplicationName: cmd.CommandPath(), ReadOnly: true,
+	st, err := prepareStore(ctx, cfg, store.Config{
+		ConnectTimeout: min(cfg.Database.ConnectTimeout, doctorTimeout), MaxConnections: 6,
+		ApplicationName: cmd.CommandPath(), ReadOnly: true,
 	}, quiet)
 	if err != nil {
-		return usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
+		return err
 	}
 	defer st.Close()
 	wire := brokerConfig(cfg, cmd.CommandPath())
-	wire.DialTimeout, wire.ConnectTimeout, wire.ConfirmTimeout = doctorPatience, doctorPatience, doctorPatience
+	wire.DialTimeout, wire.ConnectTimeout, wire.ConfirmTimeout = doctorTimeout, doctorTimeout, doctorTimeout
 	link := broker.New(wire, quiet, nil)
 	if err := link.Start(ctx); err != nil {
 		return fmt.Errorf("connect to the broker: %w", err)
 	}
 	defer link.Stop()
 	deps := checkup.Deps{Config: cfg, Store: st, Broker: link, Version: readBuildInfo().Version}
-	management, _, err := openManagement(cfg, doctorPatience)
+	management, _, err := openManagement(cfg, doctorTimeout)
 	if err != nil {
 		return err
 	}
@@ -74,7 +76,7 @@ func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
 	return a.printReport(cmd, checkup.Run(ctx, deps, options))
 }
 
-// doctorReport is what -o json prints.
+// doctorReport is the output of -o json.
 type doctorReport struct {
 	Well bool `json:"well"`
 	*checkup.Report

@@ -38,13 +38,13 @@ func newEventCommand(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "event",
 		Aliases: []string{"events"},
-		Short:   "Look at events, and at why they fired which rules",
+		Short:   "Show events and the rules that they fired",
 		Example: "  attune-executor event list --trigger shop.order_placed\n  attune-executor event show 42",
 	}, list, showing(a, &cobra.Command{
 		Use:   "show ID",
 		Short: "Show an event, and for every rule of its trigger whether it fired and why not",
-		Long: "Show an event, and for every rule of its trigger whether it fired and why not. What has fired is on record; why the\n" +
-			"others have not is judged by the rules as they are now.",
+		Long: "Show an event, and for every rule of its trigger whether it fired and why not. Firings are on\n" +
+			"record; for the other rules the command evaluates their present conditions.",
 		Example: "  attune-executor event show 42",
 	}, anEvent, reader((*monitor.Monitor).EventDetail), eventPage))
 }
@@ -129,8 +129,7 @@ type emitOptions struct {
 	payload     string
 	payloadFile string
 	rule        string
-	wait        bool
-	timeout     time.Duration
+	waitFlags
 }
 
 func newEmitCommand(a *app) *cobra.Command {
@@ -138,9 +137,9 @@ func newEmitCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "emit TRIGGER",
 		Short: "Emit an event of a trigger",
-		Long: "Emit an event of a trigger, which fires the rules whose conditions its payload meets. The payload must fit what the\n" +
-			"trigger promises (its out_schema). With --wait the rules that it fires are listed once their executions have ended;\n" +
-			"the exit code is 0 only if all of them completed.",
+		Long: "Emit an event of a trigger. It fires the rules whose conditions match its payload. The payload must\n" +
+			"fit the out_schema of the trigger. With --wait the command lists the fired rules after their\n" +
+			"executions have ended, and exits with 0 only if all of them completed.",
 		Example: "  attune-executor emit shop.order_placed --payload '{\"order\": 7}' --wait\n" +
 			"  attune-executor emit shop.order_placed --payload-file order.yaml --rule shop.deliver",
 		Args: oneArg("the ref of a trigger, such as shop.order_placed"),
@@ -152,12 +151,10 @@ func newEmitCommand(a *app) *cobra.Command {
 	flags.StringVar(&options.payloadFile, "payload-file", "",
 		"a YAML or JSON file with the payload, - for the standard input")
 	flags.StringVar(&options.rule, "rule", "", "the only rule that it may fire")
-	flags.BoolVar(&options.wait, "wait", false, "wait until what it fires has ended")
-	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
+	options.waitFlags.add(flags, "wait until the executions of the fired rules have ended")
 	return cmd
 }
 
-// readPayload takes the payload from the flag or the file.
 func (o *emitOptions) readPayload(stdin io.Reader) (json.RawMessage, error) {
 	name, isFile := strings.CutPrefix(o.payload, "@")
 	switch {
@@ -197,19 +194,19 @@ func readPayloadFile(name string, stdin io.Reader) (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// emitResult is what `emit` prints.
+// emitResult is the output of `emit`.
 type emitResult struct {
 	ID      int64  `json:"id"`
 	Trigger string `json:"trigger"`
-	// Matches counts the rules that it fires, as they are now.
+	// Matches counts the rules that it fires in their present state.
 	Matches int                   `json:"matches"`
 	Note    string                `json:"note,omitempty"`
 	Rules   []monitor.RuleVerdict `json:"rules"`
 }
 
 func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) error {
-	if options.timeout != 0 && !options.wait {
-		return usageErrorf("--timeout needs --wait")
+	if err := options.check(); err != nil {
+		return err
 	}
 	payload, err := options.readPayload(cmd.InOrStdin())
 	if err != nil {
@@ -220,9 +217,11 @@ func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) err
 		return err
 	}
 	defer c.store.Close()
-	done, err := c.emitEvent(cmd.Context(), submit.Event{
-		TriggerRef: trigger, Payload: payload, RuleRef: options.rule, Execution: emittingExecution(),
-	})
+	event := submit.Event{TriggerRef: trigger, Payload: payload, RuleRef: options.rule}
+	if id, err := strconv.ParseInt(os.Getenv("ATTUNE_EXEC_ID"), 10, 64); err == nil {
+		event.Execution = id // an action runs this command
+	}
+	done, err := c.emitEvent(cmd.Context(), event)
 	if err != nil {
 		return err
 	}
@@ -239,21 +238,12 @@ func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) err
 	})
 }
 
-// emittingExecution is the execution whose action runs this command, 0 if none does.
-func emittingExecution() int64 {
-	id, err := strconv.ParseInt(os.Getenv("ATTUNE_EXEC_ID"), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return id
-}
-
 func emitted(done submit.Emitted, detail *monitor.EventDetail) emitResult {
 	return emitResult{ID: done.ID, Trigger: done.TriggerRef, Matches: len(firing(detail)), Note: detail.Note,
 		Rules: detail.Rules}
 }
 
-// firing are the rules that an event fires or has fired.
+// firing returns the rules that an event fires or has fired.
 func firing(detail *monitor.EventDetail) []monitor.RuleVerdict {
 	var list []monitor.RuleVerdict
 	for _, one := range detail.Rules {
@@ -276,7 +266,7 @@ func matchWords(done submit.Emitted, detail *monitor.EventDetail) string {
 	}
 }
 
-// emitEvent stores the event, with a publisher of its own.
+// emitEvent stores the event and publishes it.
 func (c *client) emitEvent(ctx context.Context, event submit.Event) (submit.Emitted, error) {
 	publisher, err := c.openPublisher(ctx, "attune-executor emit")
 	if err != nil {
@@ -291,19 +281,19 @@ func (c *client) emitEvent(ctx context.Context, event submit.Event) (submit.Emit
 	if err != nil {
 		return done, emitError(err)
 	}
-	c.tellStored(ctx, publisher, c.awaitPublished(ctx, done.OutboxID), fmt.Sprintf("event %d", done.ID),
+	c.noteStored(ctx, publisher, c.awaitPublished(ctx, done.OutboxID), fmt.Sprintf("event %d", done.ID),
 		"fires its rules")
 	return done, nil
 }
 
-// emitError gives errors of an event their exit codes and what to do.
+// emitError explains an error of an event, with its exit code.
 func emitError(err error) error {
 	unknown, isUnknown := errors.AsType[*submit.UnknownTriggerError](err)
 	_, isInvalid := errors.AsType[*submit.InvalidPayloadError](err)
 	_, isMismatch := errors.AsType[*submit.RuleMismatchError](err)
 	switch {
 	case isUnknown && unknown.Nearest == "":
-		return failedErrorf("%w: a trigger is there once its pack is applied", err)
+		return failedErrorf("%w: apply the pack that has it", err)
 	case isUnknown:
 		return failedErrorf("%w", err)
 	case isInvalid, errors.Is(err, submit.ErrPayload):
@@ -316,7 +306,7 @@ func emitError(err error) error {
 	return err
 }
 
-// awaitEvent waits until what the event has fired has ended, and prints it.
+// awaitEvent waits for the ends of the fired executions, and prints the event.
 func (a *app) awaitEvent(cmd *cobra.Command, c *client, done submit.Emitted, timeout time.Duration) error {
 	ctx, cancel := within(cmd.Context(), timeout)
 	defer cancel()
@@ -334,8 +324,8 @@ func (a *app) awaitEvent(cmd *cobra.Command, c *client, done submit.Emitted, tim
 		}
 		if ctx.Err() != nil || !supervise.Sleep(ctx, 100*time.Millisecond) {
 			return failedErrorf(
-				"what event %d fires has not ended yet: it goes on, look with `attune-executor event show %d`", done.ID,
-				done.ID)
+				"the executions of event %d have not ended yet: they go on, look with `attune-executor event show %d`",
+				done.ID, done.ID)
 		}
 	}
 }
@@ -353,7 +343,7 @@ func allEnded(detail *monitor.EventDetail) bool {
 	return true
 }
 
-// failures is an error if something that the event fired did not complete.
+// failures returns an error if a fired execution did not complete.
 func failures(detail *monitor.EventDetail) error {
 	for _, one := range detail.Rules {
 		switch {
@@ -378,15 +368,15 @@ func newEnforcementCommand(a *app) *cobra.Command {
 			return c.monitor().Enforcements(c.cmd.Context(), filter, cursor)
 		}, enforcementsPage)
 	flags := list.Flags()
-	flags.StringVar(&filter.Rule, "rule", "", "only those of this rule")
+	flags.StringVar(&filter.Rule, "rule", "", "only enforcements of this rule")
 	flags.StringVar(&filter.Status, "status", "", "only enforcements with this status: created, processed or disabled")
-	flags.Int64Var(&filter.Event, "event", 0, "only those of this event")
+	flags.Int64Var(&filter.Event, "event", 0, "only enforcements of this event")
 	pageFlags(flags, &filter.Limit, &cursor)
 	words(list, "status", monitor.EnforcementStatuses...)
 	return group(&cobra.Command{
 		Use:     "enforcement",
 		Aliases: []string{"enforcements"},
-		Short:   "Look at enforcements: the rules that events have fired",
+		Short:   "Show enforcements: the rules that events have fired",
 		Example: "  attune-executor enforcement list --status disabled\n  attune-executor enforcement show 42",
 	}, list, showing(a, &cobra.Command{
 		Use:     "show ID",
@@ -437,25 +427,26 @@ func newRuleCommand(a *app) *cobra.Command {
 	var trigger, cursor string
 	list := reading(a, &cobra.Command{
 		Use:   "list",
-		Short: "List rules, with how often they fired lately and how often they could not be carried out",
-		Long: "List rules, with how often they fired lately and how often they could not be carried out, each among their newest\n" +
-			strconv.Itoa(monitor.RecentFirings) + " firings.",
+		Short: "List rules, with the numbers of their recent and failed firings",
+		Long: "List rules, with the numbers of their recent and failed firings, among the newest " +
+			strconv.Itoa(monitor.RecentFirings) + " of each rule.",
 		Example: "  attune-executor rule list --trigger shop.order_placed -o json",
 	}, unchecked, func(c *client, _ []string) (*monitor.RulePage, error) {
 		return c.monitor().Rules(c.cmd.Context(), trigger, cursor)
 	}, func(w *page, list *monitor.RulePage) {
 		none := "no rule matches"
 		if trigger == "" && cursor == "" {
-			none = "there is no rule yet: write one below rules/ of a pack, and apply the pack: `attune-executor apply FOLDER`"
+			none = "there is no rule yet: write one below rules/ of a pack, and apply the pack: " +
+				"`attune-executor apply FOLDER`"
 		}
 		rulesPage(w, list, none)
 	})
 	list.Flags().StringVar(&trigger, "trigger", "", "only rules of this trigger")
-	list.Flags().StringVar(&cursor, "cursor", "", "go on behind this ref")
+	list.Flags().StringVar(&cursor, "cursor", "", "continue after this ref")
 	return group(&cobra.Command{
 		Use:     "rule",
 		Aliases: []string{"rules"},
-		Short:   "Look at rules, and at what their firings came to",
+		Short:   "Show rules and the outcome of their firings",
 		Example: "  attune-executor rule list --trigger shop.order_placed\n  attune-executor rule show shop.deliver",
 	}, list, showingRef(a, &cobra.Command{
 		Use:     "show REF",

@@ -22,13 +22,13 @@ func newExecutionCommand(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "execution",
 		Aliases: []string{"executions"},
-		Short:   "Look at executions, and act on them",
+		Short:   "Show executions, and act on them",
 		Example: "  attune-executor execution list --status failed\n  attune-executor execution show 42",
 	}, newExecutionListCommand(a), showing(a, &cobra.Command{
 		Use:   "why ID",
-		Short: "Say why an execution waits, for whom, and until when",
-		Long: "Says in sentences why an execution waits: its place, the limit and who set it, who holds the slots, what else\n" +
-			"keeps it, and when it will probably start. Of one that does not wait it says what it does instead.",
+		Short: "Explain why an execution waits, and until when",
+		Long: "Explain in sentences why an execution waits: its place, the limit and its author, the holders of the\n" +
+			"slots, other causes and its probable start. If it does not wait, explain its state.",
 		Example: "  attune-executor execution why 42\n  attune-executor execution why 42 -o json",
 	}, anExecution, func(c *client, ctx context.Context, id int64) (*explain.Why, error) {
 		return c.monitor().Why(ctx, id)
@@ -38,7 +38,7 @@ func newExecutionCommand(a *app) *cobra.Command {
 		}
 	}), newExecutionRetryCommand(a), newExecutionCancelCommand(a), showing(a, &cobra.Command{
 		Use:     "show ID",
-		Short:   "Show one execution: where it stands, its attempts, its timeline and its result",
+		Short:   "Show one execution: its state, attempts, timeline and result",
 		Example: "  attune-executor execution show 42 -o json",
 	}, anExecution, (*client).execution, executionPage))
 }
@@ -68,7 +68,7 @@ func newExecutionListCommand(a *app) *cobra.Command {
 	}, executionsPage)
 	chosen.flags(cmd)
 	flags := cmd.Flags()
-	flags.Int64Var(&chosen.filter.Parent, "parent", 0, "only what this execution has started: the tasks of a workflow")
+	flags.Int64Var(&chosen.filter.Parent, "parent", 0, "only the children of this execution: the tasks of a workflow")
 	pageFlags(flags, &chosen.filter.Limit, &cursor)
 	return cmd
 }
@@ -85,7 +85,7 @@ func executionsPage(w *page, list *monitor.Executions) {
 		col("REASON", func(e *monitor.Execution) any { return e.Reason }))
 	switch {
 	case list.Bounded && list.Looked > 0:
-		w.rowf("%d were looked at, older ones are not in this list: --cursor %d goes on", list.Looked, list.Next)
+		w.rowf("only %d were searched: --cursor %d goes on", list.Looked, list.Next)
 	case list.Bounded && list.Next == 0:
 		w.row("the search stopped at its bound; older matches may exist: narrow it with --since")
 	default:
@@ -95,7 +95,6 @@ func executionsPage(w *page, list *monitor.Executions) {
 
 func workerText(e monitor.Execution) string { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }
 
-// spanText is how long something took.
 func spanText(from, to *time.Time) string {
 	if from == nil || to == nil {
 		return "-"
@@ -103,8 +102,7 @@ func spanText(from, to *time.Time) string {
 	return short(to.Sub(*from))
 }
 
-// executionView is an execution whose documents are JSON, not text that holds
-// JSON.
+// executionView is an execution with its documents as JSON, not as text that holds JSON.
 type executionView struct {
 	*monitor.ExecutionDetail
 	history
@@ -113,7 +111,7 @@ type executionView struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// document returns a JSON text as it is, and one that was cut as a string.
+// document returns a JSON text as it is, and a cut one as a string.
 func document(text string) json.RawMessage {
 	if text == "" || json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -174,8 +172,7 @@ func waitingText(waiting *monitor.Waiting, now time.Time) string {
 	return text
 }
 
-// retryPolicy is the policy by which a running engine with this configuration
-// repeats.
+// retryPolicy is the retry policy of an engine with this configuration.
 func retryPolicy(cfg *config.Config) retrypolicy.Config {
 	r := cfg.Executor.Retry
 	return retrypolicy.Config{
@@ -184,16 +181,16 @@ func retryPolicy(cfg *config.Config) retrypolicy.Config {
 	}
 }
 
-// unsuccessful reports whether an engine may repeat what ended like this.
+// unsuccessful reports whether an engine may repeat an execution with this status.
 func unsuccessful(status attune.Status) bool {
 	return status.Terminal() && !status.Succeeded() && status != attune.StatusCancelled
 }
 
-// history is what is known of an execution's attempts.
+// history has the attempts of an execution.
 type history struct {
 	// Attempts are all attempts of the chain, the first one first.
 	Attempts []monitor.Attempt `json:"attempts"`
-	// NotRepeated says why an execution that did not succeed is not repeated.
+	// NotRepeated is the reason why an unsuccessful execution is not repeated.
 	NotRepeated string `json:"not_repeated,omitempty"`
 
 	expected bool
@@ -225,7 +222,7 @@ func (c *client) execution(ctx context.Context, id int64) (view executionView, e
 	return view, err
 }
 
-// lines are the facts of one execution's place among its attempts.
+// lines are the facts about the place of an execution among its attempts.
 func (h history) lines(now time.Time) [][2]string {
 	var lines [][2]string
 	add := func(name, value string) { lines = append(lines, [2]string{name, value}) }
@@ -246,7 +243,7 @@ func (h history) lines(now time.Time) [][2]string {
 	case h.self.RepeatedBy != nil:
 		add("repeated by", strconv.FormatInt(*h.self.RepeatedBy, 10))
 	case h.expected:
-		add("repeated by", "none yet: an engine repeats it once it has heard of its end")
+		add("repeated by", "none yet: an engine will repeat it")
 	case h.NotRepeated != "":
 		add("repeated by", "none: "+h.NotRepeated)
 	}

@@ -13,22 +13,20 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/triage"
 )
 
 // cancelOptions are the flags of `execution cancel`.
 type cancelOptions struct {
-	tree    bool
-	reason  string
-	flags   planFlags
-	wait    bool
-	timeout time.Duration
-	chosen  selection
+	tree   bool
+	reason string
+	flags  planFlags
+	chosen selection
+	waitFlags
 }
 
-// stoppable are the statuses of executions that can be cancelled and were not.
+// stoppable are the statuses of unfinished executions without a cancel request.
 var stoppable = []attune.Status{attune.StatusRequested, attune.StatusScheduling, attune.StatusScheduled,
 	attune.StatusRunning}
 
@@ -36,12 +34,13 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 	options := &cancelOptions{}
 	cmd := &cobra.Command{
 		Use:   "cancel ID... | cancel --param NAME=VALUE...",
-		Short: "Stop executions, whether they wait or run",
-		Long: "Stop executions. Waiting executions, and dispatched ones that cannot start any more, are cancelled at once. For a\n" +
-			"running execution the worker is asked to stop it, and the worker writes how it ended. For a failed execution the\n" +
-			"pending repetition is stopped. An execution that was asked to stop is not repeated, however it ends.\n\n" +
-			"Without ids the flags choose: all executions that have not ended and match, at most 10000 at once, of the newest 50000.\n" +
-			"You are asked first; --dry-run shows how many there are of which action and status.",
+		Short: "Stop waiting and running executions",
+		Long: "Stop executions. Waiting executions, and dispatched ones that cannot start any more, are cancelled\n" +
+			"at once. For a running execution the worker is asked to stop it, and the worker writes how it ended.\n" +
+			"For a failed execution the pending repetition is stopped. An execution that was asked to stop is not\n" +
+			"repeated, however it ends.\n\n" +
+			"Without ids the flags choose: all unfinished executions that match, at most 10000 at once, of the\n" +
+			"newest 50000. The command asks first; --dry-run counts them by action and status.",
 		Example: "  attune-executor execution cancel 42 --reason 'wrong host' --wait --timeout 30s\n" +
 			"  attune-executor execution cancel 42 --tree --dry-run\n" +
 			"  attune-executor execution cancel --action shop.bill --status requested -p tenant=t7 --yes",
@@ -55,36 +54,33 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&options.tree, "tree", false, "everything that they have started, too")
-	flags.StringVar(&options.reason, "reason", "", "why, for those who look at the result")
-	flags.BoolVar(&options.wait, "wait", false, "wait until they have ended")
-	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
-	options.flags.add(flags, "show what would become of them and do nothing",
-		"do not ask, of executions that flags choose")
+	flags.BoolVar(&options.tree, "tree", false, "their descendants too")
+	flags.StringVar(&options.reason, "reason", "", "the reason, shown in the result")
+	options.waitFlags.add(flags, "wait until they have ended")
+	options.flags.add(flags, "show what would happen and do nothing",
+		"do not ask about executions that the flags choose")
 	options.chosen.flags(cmd)
 	return cmd
 }
 
 func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelOptions) error {
-	switch {
-	case options.timeout != 0 && !options.wait:
-		return usageErrorf("--timeout needs --wait")
-	case options.timeout < 0:
-		return usageErrorf("--timeout must not be negative")
+	if err := options.check(); err != nil {
+		return err
 	}
 	filter, err := options.chosen.read(stoppable...)
 	if err != nil {
 		return err
 	}
-	t, err := a.openTriage(cmd, !options.flags.dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	ctx, stop := interruptible(cmd.Context())
-	defer stop()
+	return a.withTriage(cmd, !options.flags.dryRun, func(t *triageClient) error {
+		return t.cancelExecutions(ids, filter, options)
+	})
+}
+
+func (t *triageClient) cancelExecutions(
+	ids []int64, filter monitor.ExecutionFilter, options *cancelOptions,
+) error {
 	if options.chosen.given() {
-		chosen, err := t.monitor().Choose(ctx, filter, maxChosen)
+		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, maxChosen)
 		if err != nil {
 			return err
 		}
@@ -96,34 +92,29 @@ func (a *app) cancelExecutions(cmd *cobra.Command, ids []int64, options *cancelO
 	}
 	order := triage.CancelOrder{IDs: ids, Tree: options.tree, Reason: options.reason}
 	if options.flags.dryRun {
-		plan, err := t.PlanCancel(ctx, order)
+		plan, err := t.PlanCancel(t.cmd.Context(), order)
 		if err != nil {
-			return cancelError(ctx, err)
+			return unknownOutcome(err)
 		}
 		_, err = t.settle(options.flags, plan, func(w *page) { cancelPlanPage(w, plan) }, nil)
 		return err
 	}
+	ctx, stop := t.start("execution")
+	defer stop()
 	receipt, err := t.Cancel(ctx, &triage.CancelPlan{CancelOrder: order})
 	delivery := t.deliver(ctx, receipt.Sent,
-		"the broker does not answer: it is stored that they shall stop, and a running engine passes it on",
-		"a message reached no queue: it is stored that they shall stop, and a running engine passes it on")
+		"the broker does not answer: the cancel requests are stored, and a running engine publishes them",
+		"a message reached no queue: the cancel requests are stored, and a running engine publishes them")
 	view := cancelView{CancelReceipt: receipt, Delivery: delivery}
 	if err != nil {
-		_ = t.show(view, func(w *page) { cancelPage(w, receipt) }) // what follows says more
-		return cancelError(ctx, err)
+		return t.finish(ctx, view, func(w *page) { cancelPage(w, receipt) }, err,
+			failedErrorf("interrupted: run the same command again"), unknownOutcome)
 	}
 	return t.reportCancel(ctx, view, options)
 }
 
-func cancelError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return failedErrorf("interrupted: the same command goes on")
-	}
-	return unknownOutcome(err)
-}
-
-// cancelView is a receipt with the way of its messages and, after a wait, the
-// ends of what was asked to stop.
+// cancelView is a receipt with the delivery of its messages and, after a wait, the ends of the
+// stopped executions.
 type cancelView struct {
 	*triage.CancelReceipt
 
@@ -131,14 +122,13 @@ type cancelView struct {
 	Ends     []cancelEnd `json:"ends,omitempty"`
 }
 
-// cancelEnd is how an execution ended that was asked to stop.
+// cancelEnd is the end of an execution that was asked to stop.
 type cancelEnd struct {
 	ID     int64         `json:"id"`
 	Status attune.Status `json:"status"`
 }
 
-// reportCancel prints the receipt, waits for the ends if that is asked for, and
-// gives the whole its exit code.
+// reportCancel prints the receipt, and with --wait waits for the ends.
 func (t *triageClient) reportCancel(ctx context.Context, view cancelView, options *cancelOptions) error {
 	people, verdict := t.output != "json" && t.output != "yaml", cancelVerdict(view.CancelReceipt)
 	if people && (verdict == nil || len(view.Executions) > 1) { // of one that was refused the error says it all
@@ -166,7 +156,7 @@ func (t *triageClient) reportCancel(ctx context.Context, view cancelView, option
 	return cmp.Or(waited, verdict)
 }
 
-// cancelVerdict is the error of a cancellation that could cancel nothing.
+// cancelVerdict is the error of a cancellation without effect.
 func cancelVerdict(r *triage.CancelReceipt) error {
 	switch {
 	case r.Acted() > 0:
@@ -181,7 +171,7 @@ func cancelVerdict(r *triage.CancelReceipt) error {
 	return refusedErrorf("nothing was cancelled")
 }
 
-// awaitStops waits for the ends of what was asked to stop.
+// awaitStops waits for the ends of the executions that were asked to stop.
 func (t *triageClient) awaitStops(
 	ctx context.Context, results []triage.CancelResult, timeout time.Duration,
 ) ([]cancelEnd, error) {
@@ -196,13 +186,11 @@ func (t *triageClient) awaitStops(
 		row, err := submitter.Wait(ctx, r.Acting())
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			return ends, failedErrorf("execution %d has not ended within %s: it was asked to stop, look with `attune-executor execution show %d`",
-				r.Acting(), timeout, r.Acting())
+			return ends, failedErrorf("execution %d has not ended within %s: it was asked to stop, "+
+				"look with `attune-executor execution show %d`", r.Acting(), timeout, r.Acting())
 		case errors.Is(err, context.Canceled):
-			return ends,
-				failedErrorf(
-					"interrupted: execution %d was asked to stop, look with `attune-executor execution show %d`",
-					r.Acting(), r.Acting())
+			return ends, failedErrorf("interrupted: execution %d was asked to stop, "+
+				"look with `attune-executor execution show %d`", r.Acting(), r.Acting())
 		case err != nil:
 			return ends, err
 		}
@@ -211,7 +199,6 @@ func (t *triageClient) awaitStops(
 	return ends, nil
 }
 
-// cancelLine says what became of one execution.
 func cancelLine(r triage.CancelResult) string {
 	name := fmt.Sprintf("execution %d: ", r.ID)
 	if r.Repetition != 0 {
@@ -226,7 +213,7 @@ func cancelLine(r triage.CancelResult) string {
 		return name + "cancelled"
 	case triage.CancelAsked:
 		if r.WorkerGone {
-			return name + "shall stop, but " + worker + " is gone: the engine decides"
+			return name + "should stop, but " + worker + " is gone: the engine decides"
 		}
 		if r.WorkerID == 0 {
 			return name + "ends when the last of its tasks has ended"
@@ -237,11 +224,10 @@ func cancelLine(r triage.CancelResult) string {
 	case triage.CancelMissing:
 		return name + "there is no such execution"
 	default:
-		return name + "changed under every try: the same again goes on"
+		return name + "changed during every try: run the same command again"
 	}
 }
 
-// countsText says how many executions came to what.
 func countsText(c triage.CancelCounts) string {
 	var parts []string
 	for _, part := range []struct {
@@ -284,12 +270,14 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 	reason, flags := "", planFlags{}
 	cmd := &cobra.Command{
 		Use:   "retry ID... | retry --param NAME=VALUE...",
-		Short: "Repeat executions that have ended, each as a new execution that is due at once",
-		Long: "Repeat executions that have ended, whatever their status and however often they were repeated before. Each\n" +
-			"repetition is a new execution with the same parameters; the old one stays as it is and can be repeated once: repeat\n" +
-			"the newest attempt instead. With several ids, all possible ones are repeated; the exit code reports refusals.\n\n" +
-			"Without ids the flags choose: all executions that match, of the statuses failed, timeout and abandoned unless --status says\n" +
-			"otherwise, at most 10000 at once, of the newest 50000. You are asked first; --dry-run shows which there are.",
+		Short: "Repeat ended executions, each as a new execution",
+		Long: "Repeat ended executions, whatever their status and however often they were repeated before. Each\n" +
+			"repetition is a new execution with the same parameters; the old one stays as it is and can be repeated\n" +
+			"once: repeat the newest attempt instead. With several ids, all possible ones are repeated; the exit\n" +
+			"code reports refusals.\n\n" +
+			"Without ids the flags choose: all executions that match, of the statuses failed, timeout and abandoned\n" +
+			"unless --status says otherwise, at most 10000 at once, of the newest 50000. The command asks first;\n" +
+			"--dry-run counts them.",
 		Example: "  attune-executor execution retry 42 --reason 'the disk is free again'\n" +
 			"  attune-executor execution retry 42 43 44 -o json\n" +
 			"  attune-executor execution retry --action shop.bill --since 1h -p tenant=t7 --dry-run",
@@ -302,30 +290,27 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 			if !chosen.given() && flags.dryRun {
 				return usageErrorf("--dry-run goes with flags that choose executions")
 			}
-			return a.retryExecutions(cmd, ids, &chosen, reason, flags)
+			filter, err := chosen.read(attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned)
+			if err != nil {
+				return err
+			}
+			return a.withTriage(cmd, !flags.dryRun, func(t *triageClient) error {
+				return t.retryExecutions(ids, &chosen, filter, reason, flags)
+			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at what was done")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the audit")
 	flags.add(cmd.Flags(), "show which executions the flags choose and do nothing",
-		"do not ask, of executions that flags choose")
+		"do not ask about executions that the flags choose")
 	chosen.flags(cmd)
 	return cmd
 }
 
-func (a *app) retryExecutions(
-	cmd *cobra.Command, ids []int64, selected *selection, reason string, flags planFlags,
+func (t *triageClient) retryExecutions(
+	ids []int64, selected *selection, filter monitor.ExecutionFilter, reason string, flags planFlags,
 ) error {
-	filter, err := selected.read(attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned)
-	if err != nil {
-		return err
-	}
-	t, err := a.openTriage(cmd, !flags.dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
 	if selected.given() {
-		chosen, err := t.monitor().Choose(cmd.Context(), filter, maxChosen)
+		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, maxChosen)
 		if err != nil {
 			return err
 		}
@@ -337,7 +322,9 @@ func (a *app) retryExecutions(
 	}
 	return runEach(t, ids, eachAction[*triage.RetryReceipt]{
 		what: "execution", done: "repeated", field: "retried", problem: retryProblem,
-		run: func(id int64) (*triage.RetryReceipt, error) { return t.RetryExecution(cmd.Context(), id, reason) },
+		run: func(ctx context.Context, id int64) (*triage.RetryReceipt, error) {
+			return t.RetryExecution(ctx, id, reason)
+		},
 		line: func(r *triage.RetryReceipt) string {
 			return fmt.Sprintf("execution %d repeats execution %d of %s, attempt %d (audit %d)", r.Execution, r.Failed,
 				r.ActionRef, r.Attempt, r.Audit)
@@ -346,8 +333,7 @@ func (a *app) retryExecutions(
 	})
 }
 
-// retryProblem says why an execution was not repeated, what to do, and by its
-// code what kind of problem it is.
+// retryProblem explains an error of a repetition, with advice and its exit code.
 func retryProblem(id int64, err error) error {
 	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
 	switch {
@@ -358,16 +344,14 @@ func retryProblem(id int64, err error) error {
 		return refusedErrorf("%w: wait for its end, or end it with `attune-executor execution cancel %d`", err, id)
 	case errors.Is(err, triage.ErrNoExecution):
 		return anExecution.missing(id)
-	case errors.Is(err, context.Canceled) && store.ClassOf(err) != store.ClassUnknown:
-		return failedErrorf("interrupted before execution %d: the same again is safe", id)
 	}
 	return unknownOutcome(err)
 }
 
-// maxChosen is how many executions one command acts upon.
+// maxChosen bounds the executions of one command.
 const maxChosen = 10_000
 
-// selection are the flags that choose executions.
+// selection has the flags that choose executions.
 type selection struct {
 	filter   monitor.ExecutionFilter
 	statuses []string
@@ -375,13 +359,12 @@ type selection struct {
 	ids      string
 }
 
-// flags adds the flags that choose executions.
 func (s *selection) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&s.statuses, "status", nil, "only these statuses, separated by commas")
 	flags.StringVar(&s.filter.Action, "action", "", "only actions whose ref matches; * stands for anything")
 	flags.StringVar(&s.filter.Worker, "worker", "", "only this worker, by id or name")
-	flags.DurationVar(&s.filter.MaxAge, "since", 0, "only those requested within this long, such as 1h")
+	flags.DurationVar(&s.filter.MaxAge, "since", 0, "only executions requested within this time, such as 1h")
 	s.paramFlags(cmd)
 	words(cmd, "status", statusWords()...)
 }
@@ -393,13 +376,13 @@ func (s *selection) paramFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.ids, "id", "", "only these ids, such as 1468..1767")
 }
 
-// given reports whether any of the flags was used.
+// given reports whether any of the flags is set.
 func (s *selection) given() bool {
 	return len(s.statuses) > 0 || len(s.params) > 0 || s.ids != "" || s.filter.Action+s.filter.Worker != "" ||
 		s.filter.MaxAge != 0
 }
 
-// read makes the filter of the flags, of these statuses unless --status names some.
+// read makes the filter of the flags, with default statuses.
 func (s *selection) read(statuses ...attune.Status) (monitor.ExecutionFilter, error) {
 	filter := s.filter
 	for _, word := range s.statuses {
@@ -431,32 +414,33 @@ func (s *selection) read(statuses ...attune.Status) (monitor.ExecutionFilter, er
 	return filter, err
 }
 
-// someExecutions asks for ids of executions, or for flags that choose them.
+// someExecutions requires ids of executions, or flags that choose them.
 func (s *selection) someExecutions(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && !s.given():
 		return fmt.Errorf(
-			"%s needs the id of an execution, or several, or what chooses them, such as --param tenant=t7", cmd.Name())
+			"%s needs the id of an execution, or several, or flags that choose them, such as --param tenant=t7",
+			cmd.Name())
 	case len(args) > 0 && s.given():
 		return fmt.Errorf("%s takes ids or flags that choose executions, not both", cmd.Name())
 	}
 	return nil
 }
 
-// cutText says what a choice has left out; empty when nothing.
+// cutText says that a choice is incomplete; empty if it is not.
 func cutText(chosen *monitor.Chosen) string {
 	switch {
 	case chosen.More:
-		return fmt.Sprintf("the newest %d were taken, and more match: the same again goes on", len(chosen.IDs))
+		return fmt.Sprintf("the newest %d were chosen, and more match: run the same command again", len(chosen.IDs))
 	case chosen.Bounded:
 		return fmt.Sprintf(
-			"the newest %d were looked at; older ones are not among them: narrow it with --status, --since or --id",
+			"only the newest %d were searched: narrow the choice with --status, --since or --id",
 			chosen.Looked)
 	}
 	return ""
 }
 
-// chosenGroup are chosen executions of one action and status.
+// chosenGroup counts chosen executions of one action and status.
 type chosenGroup struct {
 	Action string `json:"action"`
 	Status string `json:"status"`
@@ -465,7 +449,6 @@ type chosenGroup struct {
 	Last   int64  `json:"last_id"`
 }
 
-// groups counts the chosen executions by action and status.
 func (c *client) groups(ctx context.Context, ids []int64) ([]chosenGroup, error) {
 	groups := []chosenGroup{}
 	page, err := c.monitor().Executions(ctx, monitor.ExecutionFilter{IDs: ids, Limit: len(ids), Oldest: true}, 0)
@@ -484,8 +467,7 @@ func (c *client) groups(ctx context.Context, ids []int64) ([]chosenGroup, error)
 	return groups, nil
 }
 
-// settleChosen shows what was chosen, and asks unless it is only to be shown. It reports whether the action on them
-// goes on.
+// settleChosen shows the chosen executions and asks. It reports whether the action is to be run.
 func (c *client) settleChosen(chosen *monitor.Chosen, verb string, flags planFlags) (run bool, err error) {
 	slices.Sort(chosen.IDs)
 	groups, err := c.groups(c.cmd.Context(), chosen.IDs)
@@ -525,7 +507,6 @@ func groupTable(w *page, groups []chosenGroup) {
 		col("LAST", func(g *chosenGroup) any { return g.Last }))
 }
 
-// statusWords are the statuses of executions.
 func statusWords() []string {
 	list := make([]string, len(attune.Statuses))
 	for i, status := range attune.Statuses {

@@ -107,15 +107,15 @@ func TestWhatChoosesExecutionsIsChecked(t *testing.T) {
 	t.Parallel()
 	c := &crowded{t: t}
 	for line, why := range map[string]string{
-		"execution cancel":                         "cancel needs the id of an execution, or several, or what chooses them, such as --param tenant=t7",
+		"execution cancel":                         "cancel needs the id of an execution, or several, or flags that choose them, such as --param tenant=t7",
 		"execution cancel 7 -p tenant=t7":          "takes ids or flags that choose executions, not both",
 		"execution cancel -p tenant":               `parameter "tenant" has no name: write -p name=value`,
 		"execution list -p a..b=1":                 "has no name",
-		"execution retry --id 9..3":                `"9..3" is no range of ids`,
+		"execution retry --id 9..3":                `"9..3" is not a range of ids`,
 		"execution retry -p db_password=x":         "may hold a secret, which is not searched",
 		"execution retry 7 --dry-run":              "--dry-run goes with flags that choose executions",
 		"execution cancel --status nonsense --yes": "use one of",
-		"queue clear shop.bill --id x":             "no range of ids",
+		"queue clear shop.bill --id x":             "not a range of ids",
 	} {
 		code, _, errs := c.run(strings.Fields(line)...)
 		require.Equal(t, exitUsage, code, line)

@@ -28,7 +28,7 @@ func TestRetryProblemsHaveTheirExitCodes(t *testing.T) {
 			"execution cancel 7"},
 		"Already":  {&triage.AlreadyRetriedError{ID: 7, By: 9}, exitRefused, "execution retry 9"},
 		"Unknown":  {triage.ErrNoExecution, exitFailed, "there is no execution 7"},
-		"Canceled": {context.Canceled, exitFailed, "interrupted before execution 7"},
+		"Canceled": {context.Canceled, exitFailed, "interrupted: run the same command again"},
 		"Others":   {errors.New("it broke"), exitFailed, "it broke"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,15 +58,31 @@ func TestTheWorstOfSeveralProblemsDecides(t *testing.T) {
 			t.Parallel()
 			var stderr bytes.Buffer
 			a := &app{running: true, stderr: &stderr}
-			err := a.verdict(5, "execution", "repeated", c.problems)
+			err := a.verdict(7, 2, "execution", "repeated", c.problems)
 			require.Equal(t, c.code, a.exitCode(err))
-			require.EqualError(t, err, fmt.Sprintf("%d of 5 executions not repeated", len(c.problems)))
+			require.EqualError(t, err, fmt.Sprintf("%d of 7 executions not repeated", len(c.problems)+2))
 			require.Equal(t, len(c.problems), bytes.Count(stderr.Bytes(), []byte("error: ")))
 		})
 	}
 	a := &app{running: true}
-	require.NoError(t, a.verdict(1, "execution", "repeated", nil))
-	require.Equal(t, refused, a.verdict(1, "execution", "repeated", []error{refused}), "one alone is told once")
+	require.NoError(t, a.verdict(1, 0, "execution", "repeated", nil))
+	require.Equal(t, refused, a.verdict(1, 0, "execution", "repeated", []error{refused}), "one alone is told once")
+}
+
+func TestARunReportsItsProgress(t *testing.T) {
+	t.Parallel()
+	var stderr bytes.Buffer
+	a := &app{stderr: &stderr}
+	report := a.progress("execution", time.Now().Add(-time.Minute))
+	report(3, 9)
+	report(4, 9)
+	require.Equal(t, "3 of 9 executions (1m0s)\n", stderr.String(), "one note in two seconds")
+	stderr.Reset()
+	report = a.progress("execution", time.Now().Add(-time.Minute))
+	report(9, 9)
+	require.Empty(t, stderr.String(), "the receipt reports the end")
+	report(1, 0)
+	require.Equal(t, "1 execution (1m0s)\n", stderr.String(), "the total is unknown")
 }
 
 func TestHistoryTellsItsPlace(t *testing.T) {
@@ -86,7 +102,7 @@ func TestHistoryTellsItsPlace(t *testing.T) {
 		"Alone": {history{self: monitor.Attempt{ID: 1, Number: 1}}, nil},
 		"First": {history{self: first}, [][2]string{{"repeated by", "2"}}},
 		"Expected": {history{expected: true},
-			[][2]string{{"repeated by", "none yet: an engine repeats it once it has heard of its end"}}},
+			[][2]string{{"repeated by", "none yet: an engine will repeat it"}}},
 		"NotRepeated": {history{NotRepeated: "it was cancelled"},
 			[][2]string{{"repeated by", "none: it was cancelled"}}},
 		"Second": {history{self: second}, [][2]string{
@@ -108,7 +124,7 @@ func TestHistoryTellsItsPlace(t *testing.T) {
 	require.Contains(t, out.String(), "  2\t2\tdue in 1m30s\tmanual_retry\t")
 }
 
-// Every key of the section reaches the policy that is asked what follows.
+// Every key of the section reaches the policy.
 func TestRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, retrypolicy.Config{

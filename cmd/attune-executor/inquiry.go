@@ -29,13 +29,14 @@ func newInquiryCommand(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "inquiry",
 		Aliases: []string{"inquiries"},
-		Short:   "Look at questions to people, and answer them",
-		Long: "Look at inquiries, the questions that workflows and actions ask people, and answer them. While a question is open\n" +
-			"nothing runs and no slot is held; the workflow goes on from the answer, or when the time to answer is over.",
-		Example: "  attune-executor inquiry list\n  attune-executor inquiry show 7\n  attune-executor inquiry respond 7 -p approved=true",
+		Short:   "Show the questions to people, and answer them",
+		Long: "Show inquiries, the questions of workflows and actions to people, and answer them. An open question\n" +
+			"holds no slot; the workflow goes on with the answer, or when the time to answer is over.",
+		Example: "  attune-executor inquiry list\n  attune-executor inquiry show 7\n" +
+			"  attune-executor inquiry respond 7 -p approved=true",
 	}, newInquiryListCommand(a), showing(a, &cobra.Command{
 		Use:     "show ID",
-		Short:   "Show one inquiry: what is asked, by whom, what the response must look like, and what was answered",
+		Short:   "Show one inquiry: its question and author, the schema of the response, and the response",
 		Example: "  attune-executor inquiry show 7\n  attune-executor inquiry show 7 -o json | jq .response_schema",
 	}, anInquiry, reader((*monitor.Monitor).Inquiry), inquiryPage), newInquiryRespondCommand(a))
 }
@@ -44,10 +45,11 @@ func newInquiryListCommand(a *app) *cobra.Command {
 	filter, cursor, all, refused := monitor.InquiryFilter{}, "", false, false
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the open inquiries, those that have waited for longest first",
-		Long: "List the open inquiries, those that have waited for longest first; with --all the ended ones behind them, the newest\n" +
-			"first. --refused lists the newest questions that could not be asked instead, and why.",
-		Example: "  attune-executor inquiry list\n  attune-executor inquiry list --assigned-to ada --action 'deploy.*'\n" +
+		Short: "List the open inquiries, the oldest first",
+		Long: "List the open inquiries, the oldest first; --all adds the ended ones, the newest first. --refused\n" +
+			"lists the newest questions that could not be asked instead, and why.",
+		Example: "  attune-executor inquiry list\n" +
+			"  attune-executor inquiry list --assigned-to ada --action 'deploy.*'\n" +
 			"  attune-executor inquiry list --status timeout",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,15 +73,17 @@ func newInquiryListCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&all, "all", false, "also those that have ended")
-	flags.StringSliceVar(&filter.Statuses, "status", nil, "only these: "+strings.Join(monitor.InquiryStatuses, ", "))
+	flags.BoolVar(&all, "all", false, "also ended inquiries")
+	flags.StringSliceVar(&filter.Statuses, "status", nil,
+		"only these statuses: "+strings.Join(monitor.InquiryStatuses, ", "))
 	flags.BoolVar(&refused, "refused", false, "the newest questions that could not be asked, and why")
-	flags.Int64Var(&filter.Execution, "execution", 0, "only what this execution asks, or the tasks of this workflow")
-	flags.StringVar(&filter.AssignedTo, "assigned-to", "", "only what is for this identity, by login or id")
+	flags.Int64Var(&filter.Execution, "execution", 0,
+		"only inquiries of this execution, or of the tasks of this workflow")
+	flags.StringVar(&filter.AssignedTo, "assigned-to", "", "only inquiries for this identity, by login or id")
 	flags.StringVar(&filter.Action, "action", "",
-		"only what is asked by actions, or in workflows, whose ref matches; * stands for anything")
+		"only inquiries of actions or workflows whose ref matches; * stands for anything")
 	flags.IntVar(&filter.Limit, "limit", 20, "how many to list")
-	flags.StringVar(&cursor, "cursor", "", "go on where a list ended that gave this cursor")
+	flags.StringVar(&cursor, "cursor", "", "continue after the list that gave this cursor")
 	return cmd
 }
 
@@ -129,7 +133,7 @@ func inquiriesPage(w *page, list *monitor.InquiryPage) {
 	case list.From != "":
 		none = "no more inquiries match"
 	case open && list.Filter.Execution == 0 && list.Filter.AssignedTo+list.Filter.Action == "":
-		none = "nothing waits for an answer"
+		none = "no inquiry waits for an answer"
 	}
 	columns := []column[monitor.Inquiry]{
 		col("ID", func(one *monitor.Inquiry) any { return one.ID }),
@@ -146,7 +150,7 @@ func inquiriesPage(w *page, list *monitor.InquiryPage) {
 	table(w, none, list.List, columns...)
 }
 
-// leftText is for how long an inquiry can be answered.
+// leftText is the time left for an answer.
 func leftText(one *monitor.Inquiry) any {
 	switch {
 	case !one.Open():
@@ -169,7 +173,7 @@ func assigneeText(one *monitor.Inquiry) string {
 	return one.Assignee
 }
 
-// askedBy is the task and its workflow, or the action.
+// askedBy is the task with its workflow, or the action.
 func askedBy(one *monitor.Inquiry) string {
 	switch {
 	case one.Task != "" && one.WorkflowRef != "":
@@ -221,13 +225,16 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "respond ID",
 		Short: "Answer an inquiry, at most once and in time",
-		Long: "Answer an inquiry. The consequences are written with the answer: an execution that only asked ends, and the workflow\n" +
-			"continues. An answer is refused if it is too late, if the inquiry was answered or cancelled before, if it does not\n" +
-			"fit the schema, or if the inquiry is assigned to another login. Answer an assigned inquiry with --as LOGIN, which the\n" +
-			"audit keeps beside your account. Without --answer or -p the command asks for each field, at a terminal; it does not\n" +
-			"show secret fields while you type.",
-		Example: "  attune-executor inquiry respond 7\n  attune-executor inquiry respond 7 -p approved=true -p note='after lunch'\n" +
-			"  attune-executor inquiry respond 7 --answer '{\"approved\": false}' --as ada\n  attune-executor inquiry respond 7 --answer @answer.json",
+		Long: "Answer an inquiry. The consequences are written with the answer: an execution that only asked ends,\n" +
+			"and the workflow continues. An answer is refused if it is too late, if the inquiry was answered or\n" +
+			"cancelled before, if it does not fit the schema, or if the inquiry is assigned to another login.\n" +
+			"Answer an assigned inquiry with --as LOGIN, which the audit keeps beside your account. Without\n" +
+			"--answer or -p the command asks for each field, at a terminal; it does not show secret fields while\n" +
+			"you type.",
+		Example: "  attune-executor inquiry respond 7\n" +
+			"  attune-executor inquiry respond 7 -p approved=true -p note='after lunch'\n" +
+			"  attune-executor inquiry respond 7 --answer '{\"approved\": false}' --as ada\n" +
+			"  attune-executor inquiry respond 7 --answer @answer.json",
 		Args: oneArg("the id of an inquiry"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := anInquiry.id(args[0])
@@ -237,15 +244,15 @@ func newInquiryRespondCommand(a *app) *cobra.Command {
 			if o.answer != "" && len(o.params) > 0 {
 				return usageErrorf("--answer and -p exclude each other")
 			}
-			return a.respond(cmd, id, &o)
+			return a.withTriage(cmd, !o.dryRun, func(t *triageClient) error { return t.respond(id, &o) })
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.answer, "answer", "", "the response as JSON; @FILE reads it from a file, @- from standard input")
 	flags.StringArrayVarP(&o.params, "param", "p", nil,
 		"one key=value of the response; key:=value is JSON; may be repeated")
-	flags.StringVar(&o.as, "as", "", "the login of the identity in whose name it is answered")
-	flags.StringVar(&o.note, "note", "", "why, for those who look at what was done")
+	flags.StringVar(&o.as, "as", "", "the login of the identity that answers")
+	flags.StringVar(&o.note, "note", "", "the reason, for the audit")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what it would do and do nothing")
 	return cmd
 }
@@ -258,8 +265,7 @@ func answerText(p *triage.AnswerPlan, verb string) string {
 	return fmt.Sprintf("inquiry %d: %s with %s; %s", p.Inquiry, verb, p.Public, what)
 }
 
-// answerProblem says why an answer was not taken, what to do, and by its code what
-// kind of problem it is.
+// answerProblem explains an error of an answer, with advice and its exit code.
 func answerProblem(id int64, err error) error {
 	refused, isRefused := errors.AsType[*triage.AnswerRefusedError](err)
 	switch {
@@ -279,7 +285,7 @@ func answerProblem(id int64, err error) error {
 	return err
 }
 
-// responseOf makes the response of what was given, or asks a person for it.
+// responseOf returns the given response, or asks for one at the terminal.
 func (t *triageClient) responseOf(id int64, o *respondOptions) (json.RawMessage, error) {
 	if o.answer != "" {
 		return readAnswer(o.answer, t.cmd.InOrStdin())
@@ -314,22 +320,16 @@ func (t *triageClient) responseOf(id int64, o *respondOptions) (json.RawMessage,
 
 // pairsAnswer is the object of the -p pairs.
 func pairsAnswer(pairs []string, form json.RawMessage) (json.RawMessage, error) {
-	for _, pair := range pairs {
-		if key, _, ok := strings.Cut(pair, "="); !ok || strings.TrimSuffix(key, ":") == "" {
-			return nil, usageErrorf("%q has no key: write -p key=value", pair)
-		}
-	}
 	fields := map[string]any{}
-	if err := addPairs(fields, pairs, form); err != nil {
+	if err := cmp.Or(checkPairs(pairs), addPairs(fields, pairs, form)); err != nil {
 		return nil, err
 	}
 	return json.Marshal(fields)
 }
 
-// maxAnswerFile bounds a response that is read.
+// maxAnswerFile bounds a response in a file.
 const maxAnswerFile = 1 << 20
 
-// readAnswer reads the response of --answer.
 func readAnswer(text string, stdin io.Reader) (json.RawMessage, error) {
 	raw := []byte(text)
 	if name, isFile := strings.CutPrefix(text, "@"); isFile {
@@ -344,12 +344,7 @@ func readAnswer(text string, stdin io.Reader) (json.RawMessage, error) {
 	return raw, nil
 }
 
-func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
-	t, err := a.openTriage(cmd, !o.dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
+func (t *triageClient) respond(id int64, o *respondOptions) error {
 	keys, err := secret.NewKeyring(t.cfg.Security.EncryptionKey)
 	if err != nil {
 		return &exitError{exitUsage, err}
@@ -360,7 +355,7 @@ func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
 		return err
 	}
 	if o.dryRun {
-		plan, err := operator.PlanAnswer(cmd.Context(), order)
+		plan, err := operator.PlanAnswer(t.cmd.Context(), order)
 		if err != nil {
 			return answerProblem(id, err)
 		}
@@ -368,27 +363,28 @@ func (a *app) respond(cmd *cobra.Command, id int64, o *respondOptions) error {
 			func(w *page) { w.row(answerText(plan, "would be answered")) }, nil)
 		return err
 	}
-	receipt, err := operator.Answer(cmd.Context(), order)
+	ctx, stop := t.start("inquiry")
+	defer stop()
+	receipt, err := operator.Answer(ctx, order)
 	if err != nil {
 		return answerProblem(id, err)
 	}
-	return t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)), func(w *page) {
+	return t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)), func(w *page) {
 		w.rowf("%s (audit %d)", answerText(&receipt.AnswerPlan, "answered"), receipt.Audit)
 	})
 }
 
-// prompter asks a person for a response, field by field.
+// prompter asks for a response at the terminal, field by field.
 type prompter struct {
 	in     *bufio.Reader
 	out    io.Writer
 	hidden func() (string, error) // reads what shall not be shown; nil reads it openly
 }
 
-// maxTries is how often a person may write what does not fit.
+// maxTries bounds the invalid texts for one field.
 const maxTries = 5
 
-// ask asks for everything that the schema names, or for any JSON, and has it
-// confirmed.
+// ask asks for every field of the schema, or for any JSON, and for a confirmation.
 func (p *prompter) ask(prompt string, schema json.RawMessage) (json.RawMessage, error) {
 	p.printf("%s\n", clean(prompt))
 	form := inquiry.NewAnswerForm(schema)
@@ -416,7 +412,7 @@ func (p *prompter) ask(prompt string, schema json.RawMessage) (json.RawMessage, 
 	return response, nil
 }
 
-// problemsText says what no single field could be blamed for while it was asked.
+// problemsText names the problems that no single field has.
 func problemsText(problems map[string]string) string {
 	words := make([]string, 0, len(problems))
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
@@ -425,8 +421,7 @@ func problemsText(problems map[string]string) string {
 	return strings.Join(words, "; ")
 }
 
-// field asks for one value until it fits. An empty line takes the default, or leaves
-// out what is not required.
+// field asks for one value until it fits. An empty line is the default, or omits an optional field.
 func (p *prompter) field(f *inquiry.AnswerField) (string, error) {
 	for range maxTries {
 		p.printf("%s: ", label(f))
@@ -449,7 +444,6 @@ func (p *prompter) field(f *inquiry.AnswerField) (string, error) {
 	return "", refusedErrorf("nothing was answered: %s did not fit %d times", clean(f.Name), maxTries)
 }
 
-// label is the name of a field and what it takes.
 func label(f *inquiry.AnswerField) string {
 	takes := f.Words
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// typed asks with a person who types these lines, and returns what was asked too.
+// typed asks at a terminal with these lines, and returns the questions too.
 func typed(form, lines string, hidden ...string) (response, asked string, err error) {
 	var out bytes.Buffer
 	p := &prompter{in: bufio.NewReader(strings.NewReader(lines)), out: &out}

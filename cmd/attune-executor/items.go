@@ -15,11 +15,11 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// itemKind is a kind of item with its list and its details; T is the item, D the details.
+// itemKind is a kind of item with its list and its details.
 type itemKind[T, D any] struct {
 	name, plural, example string
-	short                 string // "Look at " the plural if empty
-	// make says how to make the first one, where there is none.
+	short                 string // default "Show " and the plural
+	// make says how to create the first item.
 	make    string
 	read    func(m *monitor.Monitor, ctx context.Context, pack, cursor string) (*monitor.ItemPage[T], error)
 	columns []column[T]
@@ -45,16 +45,16 @@ func newItemCommand[T, D any](a *app, kind itemKind[T, D], more ...*cobra.Comman
 			w.row("more: --cursor " + list.Next)
 		}
 	})
-	only := "only this pack's"
+	only := "only items of this pack"
 	if kind.name == "pack" {
 		only = "only this pack"
 	}
 	list.Flags().StringVar(&pack, "pack", "", only)
-	list.Flags().StringVar(&cursor, "cursor", "", "go on behind this ref")
+	list.Flags().StringVar(&cursor, "cursor", "", "continue after this ref")
 	return group(&cobra.Command{
 		Use:     kind.name,
 		Aliases: []string{kind.plural},
-		Short:   cmp.Or(kind.short, "Look at "+kind.plural),
+		Short:   cmp.Or(kind.short, "Show "+kind.plural),
 		Example: fmt.Sprintf("  attune-executor %s list\n  attune-executor %s show %s", kind.name, kind.name,
 			kind.example),
 	}, append([]*cobra.Command{list, showingRef(a, &cobra.Command{
@@ -65,7 +65,7 @@ func newItemCommand[T, D any](a *app, kind itemKind[T, D], more ...*cobra.Comman
 	}, kind.name, kind.show, kind.detail)}, more...)...)
 }
 
-// from says where an item comes from: its file without line and column, if that is known.
+// from is the file of an item without line and column, if known.
 func from(one *monitor.Item) string {
 	file := one.File
 	for range 2 {
@@ -144,7 +144,7 @@ func newTriggerCommand(a *app) *cobra.Command {
 	})
 }
 
-// about are the facts that every item begins with; source those that it ends with.
+// about writes the facts at the beginning of every item, source the ones at its end.
 func about(w *page, name string, one *monitor.Item) {
 	w.row(name, one.Ref)
 	if one.Label != one.Ref {
@@ -238,7 +238,7 @@ func actionPage(w *page, one *monitor.ActionDetail) {
 	w.details(nil, "parameters", schemaText(one.ParamSchema), "output", schemaText(one.OutSchema))
 }
 
-// schemaText leaves out a schema that is not there.
+// schemaText returns nil for a missing schema.
 func schemaText(raw []byte) []byte {
 	if string(raw) == "null" {
 		return nil
@@ -259,9 +259,10 @@ func triggerPage(w *page, one *monitor.TriggerDetail) {
 func newPolicyCommand(a *app) *cobra.Command {
 	return newItemCommand(a, itemKind[monitor.PolicyItem, monitor.PolicyDetail]{
 		name: "policy", plural: "policies", example: "core.limit",
-		short: "Look at policies, the limits of executions, and delete them",
-		make:  "describe one in a file, `ref: core.limit`, `action: core.sleep`, `threshold: 2`, and run `attune-executor apply FILE`",
-		read:  (*monitor.Monitor).Policies, show: (*monitor.Monitor).Policy, detail: policyPage,
+		short: "Show and delete policies, the limits of executions",
+		make: "describe one in a file, `ref: core.limit`, `action: core.sleep`, `threshold: 2`, " +
+			"and run `attune-executor apply FILE`",
+		read: (*monitor.Monitor).Policies, show: (*monitor.Monitor).Policy, detail: policyPage,
 		columns: []column[monitor.PolicyItem]{
 			col("POLICY", func(p *monitor.PolicyItem) any { return p.Ref }),
 			col("PACK", func(p *monitor.PolicyItem) any { return dash(p.PackRef) }),
@@ -348,18 +349,19 @@ func newPolicyDeleteCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete REF",
 		Short: "Delete a policy: its limit no longer holds",
-		Long: "Delete a policy: its limit no longer holds. Running executions go on; executions that waited only for this limit start\n" +
-			"at once. If a file still describes the policy, the next `apply` of that file makes it again. Asks first, unless --yes\n" +
-			"is given.",
-		Example: "  attune-executor policy delete core.limit\n  attune-executor policy delete core.limit --yes --reason 'the disk is replaced'",
-		Args:    oneArg("the ref of a policy, such as core.limit"),
+		Long: "Delete a policy: its limit no longer holds. Running executions go on; executions that waited only\n" +
+			"for this limit start at once. If a file still describes the policy, the next `apply` of that file\n" +
+			"makes it again. Asks first, unless --yes is given.",
+		Example: "  attune-executor policy delete core.limit\n" +
+			"  attune-executor policy delete core.limit --yes --reason 'the disk is replaced'",
+		Args: oneArg("the ref of a policy, such as core.limit"),
 		RunE: a.connected(func(c *client, args []string) error {
 			order := catalog.PolicyDeletion{Ref: args[0], Reason: reason, Actor: triage.LocalActor(),
 				Source: "attune-executor"}
 			return c.deletePolicy(order, flags)
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the audit")
 	flags.add(cmd.Flags(), "show the policy and its queues, and delete nothing", "do not ask")
 	return cmd
 }

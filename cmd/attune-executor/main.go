@@ -1,6 +1,5 @@
-// Command attune-executor is the engine, its reference worker and the
-// operator's command line. This package parses flags and prints; what is done
-// lives in core.
+// Command attune-executor is the engine, its reference worker and the operator's command line. This
+// package parses flags and prints; the work is done by core.
 package main
 
 import (
@@ -34,7 +33,7 @@ const (
 	exitUnreachable = 4
 )
 
-// exitError is an error with the exit code it stands for.
+// exitError is an error with its exit code.
 type exitError struct {
 	code int
 	err  error
@@ -55,7 +54,7 @@ func failedErrorf(format string, args ...any) error {
 	return &exitError{exitFailed, fmt.Errorf(format, args...)}
 }
 
-// app is what all commands share: the global flags and the streams.
+// app has the global flags and the streams of all commands.
 type app struct {
 	configPath string
 	logLevel   string
@@ -80,24 +79,24 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 		return exitDone
 	}
 	code := a.exitCode(err)
+	state, _ := sqlState(err)
 	text := oneLine(err.Error())
 	switch {
 	case code == exitUsage && !a.running:
 		text += fmt.Sprintf(": see `%s -h`", cmd.CommandPath())
-	case schemaMissing(err):
+	case slices.Contains(schemaMissing, state):
 		text += ": the schema is missing or older than this program, run `attune-executor migrate up`"
 	}
 	a.notef("error: %s", text)
 	return code
 }
 
-// notef tells a person something beside the data, on standard error. That it
-// cannot be written is no reason to fail.
+// notef writes a note to standard error.
 func (a *app) notef(format string, args ...any) {
 	_, _ = fmt.Fprintln(a.stderr, terminal.Visible(fmt.Sprintf(format, args...)))
 }
 
-// exitCode maps an error to the code that scripts rely on.
+// exitCode maps an error to its exit code.
 func (a *app) exitCode(err error) int {
 	var coded *exitError
 	switch {
@@ -118,8 +117,7 @@ func (a *app) exitCode(err error) int {
 	}
 }
 
-// sqlState returns the code of the error that the database answered with, and
-// the error.
+// sqlState returns the SQLSTATE of an error, and the error that carries it.
 func sqlState(err error) (state string, answer error) {
 	var coded interface {
 		error
@@ -131,12 +129,8 @@ func sqlState(err error) (state string, answer error) {
 	return coded.SQLState(), coded
 }
 
-// schemaMissing reports whether a table, a column, a function or the schema
-// itself was not there.
-func schemaMissing(err error) bool {
-	state, _ := sqlState(err)
-	return slices.Contains([]string{"42P01", "42703", "42883", "3F000"}, state)
-}
+// schemaMissing are the SQLSTATEs of a missing table, column, function or schema.
+var schemaMissing = []string{"42P01", "42703", "42883", "3F000"}
 
 func oneLine(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
@@ -146,16 +140,18 @@ func oneLine(text string) string {
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "; ")
 }
 
-// furtherOutputs annotates a command that knows one more output format.
+// furtherOutputs annotates a command with an additional output format.
 const furtherOutputs = "outputs"
 
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "attune-executor",
-		Short: "Run Attune executions and look after them",
-		Long: "attune-executor is the engine that runs Attune executions, its reference worker, and the commands to look after both.\n\n" +
+		Short: "Run and operate Attune executions",
+		Long: "attune-executor is the engine that runs Attune executions, its reference worker, and the commands\n" +
+			"that operate both.\n\n" +
 			"Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused, 4 a server is unreachable.",
-		Example:       "  attune-executor stack up && attune-executor migrate up\n  attune-executor serve\n  attune-executor run core.echo -p message=hi --wait",
+		Example: "  attune-executor stack up && attune-executor migrate up\n  attune-executor serve\n" +
+			"  attune-executor run core.echo -p message=hi --wait",
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -191,7 +187,6 @@ func newRootCommand(a *app) *cobra.Command {
 	return root
 }
 
-// logger makes the process's logger on standard error.
 func (a *app) logger(level string) (*slog.Logger, error) {
 	if a.logLevel != "" {
 		level = a.logLevel

@@ -29,15 +29,15 @@ func newMigrateCommand(a *app) *cobra.Command {
 	var accept bool
 	cmd := group(&cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database schema to this version, or look at it",
-		Long: "Bring the database schema to this version, or look at it. An existing Attune schema is checked and adopted:\n" +
-			"what is there stays as it is, and only what the engine needs is added.",
+		Short: "Migrate the database schema to this version, or check it",
+		Long: "Migrate the database schema to this version, or check it. An existing Attune schema is checked and\n" +
+			"adopted: its tables and data stay as they are, and only the engine's own objects are added.",
 		Example: "  attune-executor migrate check\n  attune-executor migrate up",
 	},
 		withoutQueues(&cobra.Command{
-			Use: "up", Short: "Apply what is missing", Args: cobra.NoArgs,
-			Long: "Apply what is missing. An existing schema whose work queues are enabled or have leased items is refused, because\n" +
-				"this engine does not dispatch them; --" + withoutWorkQueues + " adopts it all the same.",
+			Use: "up", Short: "Apply the missing migrations", Args: cobra.NoArgs,
+			Long: "Apply the missing migrations. An existing schema with enabled work queues or leased items is\n" +
+				"refused, because this engine does not dispatch work queues; --" + withoutWorkQueues + " adopts it anyway.",
 			Example: "  attune-executor migrate up --config attune.yaml",
 			RunE: a.migrating(func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
 				opts.WithoutWorkQueues = accept
@@ -54,16 +54,17 @@ func newMigrateCommand(a *app) *cobra.Command {
 		withoutQueues(newMigrateCheckCommand(a, &accept), &accept),
 		newMigrateRehearseCommand(a),
 	)
-	cmd.PersistentFlags().Duration("wait", 0, "how long to go on trying to get the locks of one migration; 0 is 5m")
+	cmd.PersistentFlags().Duration("wait", 0, "how long to try to get the locks of one migration, 0 for 5m")
 	return cmd
 }
 
 func newMigrateCheckCommand(a *app, accept *bool) *cobra.Command {
 	var down bool
 	cmd := &cobra.Command{
-		Use: "check", Short: "Say what `up` would change and whether that is safe under load", Args: cobra.NoArgs,
-		Long: "Say what `up` would change and whether that is safe under load. With --down: what `down` would hand back to the\n" +
-			"executor of the installation, and what that executor would not understand. Nothing is changed.",
+		Use: "check", Short: "Show what `up` would change, and whether that is safe under load", Args: cobra.NoArgs,
+		Long: "Show what `up` would change, and whether that is safe under load. With --down, show what `down`\n" +
+			"would hand back to the executor of the installation, and what that executor would not understand.\n" +
+			"Nothing is changed.",
 		Example: "  attune-executor migrate check\n  attune-executor migrate check --down -o json",
 		RunE: a.migrating(func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
 			if down {
@@ -72,11 +73,11 @@ func newMigrateCheckCommand(a *app, accept *bool) *cobra.Command {
 			return a.migrateCheck(cmd, opts, cfg, *accept)
 		}),
 	}
-	cmd.Flags().BoolVar(&down, "down", false, "say what `down` would do to an adopted schema")
+	cmd.Flags().BoolVar(&down, "down", false, "show what `down` would do to an adopted schema")
 	return cmd
 }
 
-// migrating makes a RunE of what a command does with the options of migrations.
+// migrating makes the RunE of a command with the options of migrations.
 func (a *app) migrating(
 	run func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error,
 ) func(*cobra.Command, []string) error {
@@ -95,7 +96,6 @@ func (a *app) migrating(
 	}
 }
 
-// migrationError gives an error of a migration its exit code.
 func migrationError(cfg *config.Config, err error) error {
 	var incompatible *migrations.IncompatibleError
 	var queues *migrations.WorkQueuesError
@@ -120,7 +120,7 @@ type migrated struct {
 	Adopted bool             `json:"adopted"`
 	Version int64            `json:"version"`
 	Changed []migrationState `json:"changed"`
-	// WorkQueues wait since this call has adopted the schema, or are why it refused.
+	// WorkQueues of an adopted schema wait from now on, or are the reason of a refusal.
 	WorkQueues []migrations.WorkQueue `json:"work_queues,omitempty"`
 	Ignored    migrations.Ignored     `json:"ignored_by_published_executor,omitzero"`
 
@@ -265,21 +265,22 @@ func migrationPage(w *page, out migrationReport) {
 
 const withoutWorkQueues = "without-work-queues"
 
-// withoutQueues adds the flag by which a person accepts that work queues wait.
+// withoutQueues adds the flag that accepts waiting work queues.
 func withoutQueues(cmd *cobra.Command, accept *bool) *cobra.Command {
 	cmd.Flags().BoolVar(accept, withoutWorkQueues, false,
 		"adopt a schema although this engine does not dispatch its work queues: their items wait")
 	return cmd
 }
 
-// workQueuesWait is what adoption means for work queues.
-const workQueuesWait = "this engine does not dispatch work queues: their items stay as they are, and wait for an engine that does"
+// workQueuesWait is the effect of an adoption on work queues.
+const workQueuesWait = "this engine does not dispatch work queues: " +
+	"their items stay as they are, and wait for an engine that does"
 
-// acceptWorkQueues says how to adopt a schema with work queues nevertheless.
+// acceptWorkQueues says how to adopt a schema with work queues.
 const acceptWorkQueues = workQueuesWait + "; repeat it with --" + withoutWorkQueues +
-	" to adopt the schema all the same"
+	" to adopt the schema anyway"
 
-// adoptionLines say what an installation has that goes differently after adoption.
+// adoptionLines report the differences of an installation after its adoption.
 func adoptionLines(w *page, queues []migrations.WorkQueue, ignored migrations.Ignored) {
 	if line := ignored.String(); line != "" {
 		w.row(line)
@@ -292,8 +293,8 @@ func adoptionLines(w *page, queues []migrations.WorkQueue, ignored migrations.Ig
 	}
 }
 
-// handBackPatience bounds each of the connections of a hand-back.
-const handBackPatience = 10 * time.Second
+// handBackTimeout bounds each connection of a hand-back.
+const handBackTimeout = 10 * time.Second
 
 func newMigrateDownCommand(a *app) *cobra.Command {
 	var (
@@ -301,22 +302,22 @@ func newMigrateDownCommand(a *app) *cobra.Command {
 		yes bool
 	)
 	cmd := &cobra.Command{
-		Use: "down", Short: "Remove what newer migrations added", Args: cobra.NoArgs,
-		Long: "Remove what the migrations after --to added, with the data in it. On an adopted schema nothing but the engine's\n" +
-			"own additions is removed, whatever --to says, and before that what runs and waits is handed back to the executor of\n" +
-			"the installation: its admission tables are written and the messages that wake it are published. Stop every replica\n" +
-			"first. `migrate check --down` says what that executor will not understand.",
+		Use: "down", Short: "Remove the additions of newer migrations", Args: cobra.NoArgs,
+		Long: "Remove the additions of the migrations after --to, with their data. On an adopted schema only the\n" +
+			"engine's own additions are removed, whatever --to says. Before that, running and waiting executions\n" +
+			"are handed back to the executor of the installation: its admission tables are written, and the\n" +
+			"messages that wake it are published. Stop every replica first. `migrate check --down` shows what that\n" +
+			"executor will not understand.",
 		Example: "  attune-executor migrate check --down\n  attune-executor migrate down --yes",
 		RunE: a.migrating(func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
 			return a.migrateDown(cmd, opts, cfg, to, yes)
 		}),
 	}
 	cmd.Flags().Int64Var(&to, "to", 0, "the version to go back to; 0 removes everything")
-	cmd.Flags().BoolVar(&yes, "yes", false, "really do it")
+	cmd.Flags().BoolVar(&yes, "yes", false, "confirm the removal")
 	return cmd
 }
 
-// handBackReport is what is printed of a hand-back.
 type handBackReport struct {
 	*handback.Survey
 
@@ -351,7 +352,7 @@ func (a *app) migrateDown(cmd *cobra.Command, opts migrations.Options, cfg *conf
 	}
 	var back *handBackReport
 	if state.HandsBack(to) {
-		st, err := a.migrationStore(cmd, cfg)
+		st, err := migrationStore(cmd, cfg)
 		if err != nil {
 			return err
 		}
@@ -381,8 +382,8 @@ func (a *app) migrateDown(cmd *cobra.Command, opts migrations.Options, cfg *conf
 	return a.migrated(cmd, cfg, "removed", result, back, err)
 }
 
-// survey reads what a hand-back would meet and prints it: as a table
-// always, as a document only if nothing is printed later.
+// survey reads and prints what a hand-back would change: a table always, a document only if nothing
+// is printed later.
 func (a *app) survey(cmd *cobra.Command, cfg *config.Config, st *store.Store, last bool) (*handBackReport, error) {
 	survey, err := handback.Read(cmd.Context(), st)
 	if err != nil {
@@ -398,16 +399,16 @@ func (a *app) survey(cmd *cobra.Command, cfg *config.Config, st *store.Store, la
 func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Config, st *store.Store,
 	back *handBackReport) error {
 	wire := brokerConfig(cfg, cmd.CommandPath())
-	wire.NoDeadLetters, wire.ConnectTimeout = true, handBackPatience
+	wire.NoDeadLetters, wire.ConnectTimeout = true, handBackTimeout
 	link := broker.New(wire, slog.New(slog.DiscardHandler), nil) // a broker that is away is one line of the error
-	bounded, cancel := context.WithTimeout(ctx, handBackPatience)
+	bounded, cancel := context.WithTimeout(ctx, handBackTimeout)
 	defer cancel()
 	if err := link.Start(bounded); err != nil {
 		return fmt.Errorf("connect to the broker: %w", err)
 	}
 	defer link.Stop()
 	deps := handback.Deps{Store: st, Broker: link}
-	management, _, err := openManagement(cfg, handBackPatience)
+	management, _, err := openManagement(cfg, handBackTimeout)
 	if err != nil {
 		return err
 	}
@@ -426,15 +427,9 @@ func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Conf
 	return nil
 }
 
-func (a *app) migrationStore(cmd *cobra.Command, cfg *config.Config) (*store.Store, error) {
-	st, err := store.Open(cmd.Context(), store.Config{
-		URL: cfg.Database.URL, Schema: cfg.Database.Schema, ConnectTimeout: cfg.Database.ConnectTimeout,
-		MaxConnections: 2, ApplicationName: cmd.CommandPath(),
-	}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, usageErrorf("%w: correct database.url (%s)", err, cfg.Source("database.url"))
-	}
-	return st, nil
+func migrationStore(cmd *cobra.Command, cfg *config.Config) (*store.Store, error) {
+	return prepareStore(cmd.Context(), cfg, store.Config{MaxConnections: 2, ApplicationName: cmd.CommandPath()},
+		slog.New(slog.DiscardHandler))
 }
 
 // migrateCheckDown exits 0 when down would succeed and 3 when it would be refused.
@@ -452,7 +447,7 @@ func (a *app) migrateCheckDown(cmd *cobra.Command, opts migrations.Options, cfg 
 	if !state.Current() {
 		return &exitError{exitRefused, migrations.ErrHalfWay}
 	}
-	st, err := a.migrationStore(cmd, cfg)
+	st, err := migrationStore(cmd, cfg)
 	if err != nil {
 		return err
 	}
@@ -497,10 +492,11 @@ func newMigrateRehearseCommand(a *app) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "rehearse",
-		Short: "Adopt an example installation on private servers, and say what became of each thing in it",
-		Long: "Start a private PostgreSQL and RabbitMQ, build an existing installation in the state in which installations are\n" +
-			"found, adopt it, serve, hand it back, and say of each execution, workflow, question, event and message how it ended.\n" +
-			"Nothing outside --dir is touched. It succeeds only if everything ended as it should, and takes about two minutes.",
+		Short: "Rehearse the adoption of an example installation on private servers",
+		Long: "Start a private PostgreSQL and RabbitMQ, build an example installation in a realistic state, adopt\n" +
+			"it, serve, hand it back, and report the end of each execution, workflow, inquiry, event and message.\n" +
+			"Nothing outside --dir is touched. It succeeds only if everything ended as expected, and takes about\n" +
+			"two minutes.",
 		Example: "  attune-executor migrate rehearse",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.rehearse(cmd, dir) },
@@ -548,14 +544,14 @@ func (a *app) rehearse(cmd *cobra.Command, dir string) (err error) {
 			}
 			w.row(name, o.What, o.Got, mark)
 		}
-		w.rowf("adopted in %.1f s, handed back in %.1f s; %d of %d as they should be",
+		w.rowf("adopted in %.1f s, handed back in %.1f s; %d of %d as expected",
 			out.AdoptedSeconds, out.HandedBackSeconds, len(out.Outcomes)-failed, len(out.Outcomes))
 	})
 	if err := errors.Join(err, printed); err != nil {
 		return err
 	}
 	if failed > 0 {
-		return failedErrorf("%d of %d did not become what they should", failed, len(out.Outcomes))
+		return failedErrorf("%d of %d did not end as expected", failed, len(out.Outcomes))
 	}
 	return nil
 }

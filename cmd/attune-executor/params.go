@@ -14,12 +14,9 @@ import (
 	"github.com/attune-go/attune/core/schema"
 )
 
-// readParams reads the parameter file, if there is one.
 func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
-	for _, pair := range options.params {
-		if key, _, ok := strings.Cut(pair, "="); !ok || strings.TrimSuffix(key, ":") == "" {
-			return nil, usageErrorf("parameter %q has no key: write -p key=value", pair)
-		}
+	if err := checkPairs(options.params); err != nil {
+		return nil, err
 	}
 	params := map[string]any{}
 	if options.paramsFile == "" {
@@ -39,8 +36,17 @@ func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
 	return params, nil
 }
 
-// addPairs adds the -p parameters. What a value means depends on the type that
-// the action's schema gives the parameter.
+// checkPairs checks the -p parameters before the command connects.
+func checkPairs(pairs []string) error {
+	for _, pair := range pairs {
+		if key, _, ok := strings.Cut(pair, "="); !ok || strings.TrimSuffix(key, ":") == "" {
+			return usageErrorf("parameter %q has no key: write -p key=value", pair)
+		}
+	}
+	return nil
+}
+
+// addPairs adds the -p parameters. The type in the action's schema decides how a value is read.
 func addPairs(params map[string]any, pairs []string, paramSchema []byte) error {
 	declared, err := schema.Parse(paramSchema)
 	if err != nil {
@@ -78,7 +84,7 @@ func parseJSON(text string) (any, bool) {
 	return value, errors.Is(err, io.EOF)
 }
 
-// readFile reads a file, - is the standard input, that is no larger than most bytes.
+// readFile reads a file of at most most bytes; - is the standard input.
 func readFile(what, name string, stdin io.Reader, most int64) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name)

@@ -17,8 +17,7 @@ import (
 	"github.com/attune-go/attune/core/terminal"
 )
 
-// print writes a value in the format that -o asks for; table writes it for
-// people.
+// print writes a value in the format of -o; table writes the text format.
 func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error) error {
 	out := cmd.OutOrStdout()
 	switch a.output {
@@ -40,7 +39,7 @@ func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error
 	}
 }
 
-// writeYAML writes what JSON would, with the same names in the same order.
+// writeYAML writes the names and the order of JSON.
 func writeYAML(out io.Writer, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -70,7 +69,7 @@ func writeYAML(out io.Writer, value any) error {
 	return err
 }
 
-// plain drops the styles that came from JSON.
+// plain drops the styles of JSON.
 func plain(node *yaml.Node) {
 	if node.Kind != yaml.ScalarNode && len(node.Content) > 0 {
 		node.Style = 0
@@ -88,18 +87,17 @@ func plain(node *yaml.Node) {
 
 func steers(r rune) bool { return terminal.Steers(r) && r != '\n' && r != '\t' }
 
-// needsQuotes reports whether some parser would take the text for something
-// else, such as yes for true.
+// needsQuotes reports whether a parser would read the text as another type, such as yes for true.
 func needsQuotes(text string) bool {
 	out, err := yaml.Marshal(text)
 	return err != nil || strings.HasPrefix(string(out), `"`) || strings.HasPrefix(string(out), "'")
 }
 
-// page is the text that a command writes for people. It only collects, so that nothing that adds
-// to it fails; app.write aligns the cells of its rows and writes it.
+// page is the text of a command. It only collects, so adding to it never fails; app.write aligns
+// the cells of its rows.
 type page struct{ strings.Builder }
 
-// row adds a line of cells. Text from the database is stripped of what could steer the terminal.
+// row adds a line of cells, without terminal control characters.
 func (p *page) row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, cell := range cells {
@@ -108,37 +106,34 @@ func (p *page) row(cells ...any) {
 	p.text(strings.Join(texts, "\t"))
 }
 
-// rowf adds a line of one cell.
 func (p *page) rowf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	p.row(text)
 }
 
-// text adds a text that was cleaned before.
+// text adds a clean text.
 func (p *page) text(text string) { p.WriteString(text + "\n") }
 
-// lines adds a text of many lines, without what could steer the terminal.
+// lines adds a text of many lines, without terminal control characters.
 func (p *page) lines(text string) {
 	for line := range strings.Lines(text) {
 		p.text(clean(strings.TrimSuffix(line, "\n")))
 	}
 }
 
-// document adds a title and the JSON below it, if there is any.
 func (p *page) document(title string, raw []byte) {
 	if len(raw) > 0 {
 		p.text("\n" + title + "\n" + pretty(raw))
 	}
 }
 
-// fact adds a line with a name and its value, if it has one.
+// fact adds a name and its value, if the value is not empty.
 func (p *page) fact(name, value string) {
 	if value != "" {
 		p.row(name, value)
 	}
 }
 
-// facts adds a line for each name that has a value.
 func (p *page) facts(facts [][2]string) {
 	for _, fact := range facts {
 		p.fact(fact[0], fact[1])
@@ -155,7 +150,7 @@ func (p *page) more(next int64, bounded bool) {
 	}
 }
 
-// write prints a value in the format that -o asks for; text writes it for people.
+// write prints a value in the format of -o; text writes the text format.
 func (a *app) write(cmd *cobra.Command, value any, text func(w *page)) error {
 	return a.print(cmd, value, func(w io.Writer) error {
 		var p page
@@ -165,7 +160,7 @@ func (a *app) write(cmd *cobra.Command, value any, text func(w *page)) error {
 	})
 }
 
-// column is one column of a table: its title, and what it shows of one T.
+// column is one column of a table.
 type column[T any] struct {
 	title    string
 	value    func(one *T) any
@@ -176,13 +171,13 @@ func col[T any](title string, value func(one *T) any) column[T] {
 	return column[T]{title: title, value: value}
 }
 
-// flexible makes a column whose texts are cut where the table would be wider than tableWidth.
-// Flexible columns come last.
+// flexible makes a column whose texts are cut if the table is wider than tableWidth. Flexible
+// columns come last.
 func flexible[T any](title string, value func(one *T) any) column[T] {
 	return column[T]{title: title, value: value, flexible: true}
 }
 
-// table writes a list with a line for each; none, if it is not empty, stands for an empty list.
+// table writes a list with a line for each item; none is the text of an empty list.
 func table[T any](p *page, none string, list []T, columns ...column[T]) {
 	if len(list) == 0 && none != "" {
 		p.row(none)
@@ -201,10 +196,10 @@ func table[T any](p *page, none string, list []T, columns ...column[T]) {
 	}
 }
 
-// tableWidth is what a table with flexible columns fits into.
+// tableWidth is the width of a table with flexible columns.
 const tableWidth = 80
 
-// fit cuts the flexible columns, so that a line of the table is no wider than tableWidth.
+// fit cuts the flexible columns to tableWidth.
 func fit[T any](lines [][]string, columns []column[T]) {
 	widest, left, flexible := make([]int, len(columns)), tableWidth-2*(len(columns)-1), []int(nil)
 	for i, c := range columns {
@@ -230,7 +225,7 @@ func fit[T any](lines [][]string, columns []column[T]) {
 	}
 }
 
-// cut shortens a text in its middle, since names differ at their ends.
+// cut shortens a text in its middle, because names differ at their ends.
 func cut(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width || width < 3 {
@@ -240,7 +235,7 @@ func cut(text string, width int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }
 
-// details adds lines that are not empty, and then pieces of JSON by name.
+// details adds facts, and then pieces of JSON by name.
 func (p *page) details(lines [][2]string, pieces ...any) {
 	p.facts(lines)
 	for i := 0; i+1 < len(pieces); i += 2 {
@@ -251,7 +246,7 @@ func (p *page) details(lines [][2]string, pieces ...any) {
 	}
 }
 
-// encodeJSON is a value as JSON for people, who read no HTML.
+// encodeJSON encodes a value without HTML escapes.
 func encodeJSON(value any, indent string) (string, error) {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)

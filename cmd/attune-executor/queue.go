@@ -21,7 +21,7 @@ func newQueueCommand(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "queue",
 		Aliases: []string{"queues"},
-		Short:   "Look at the queues of actions and act on them",
+		Short:   "Show the queues of actions, and act on them",
 		Example: "  attune-executor queue list --blocked\n  attune-executor queue show core.echo",
 	}, newQueueListCommand(a), newQueueShowCommand(a),
 		newQueuePauseCommand(a), newQueueResumeCommand(a), newQueueLimitCommand(a), newQueueClearCommand(a),
@@ -49,8 +49,8 @@ func newQueueListCommand(a *app) *cobra.Command {
 	flags.StringVar(&filter.Text, "action", "", "only queues whose action or group contains this text")
 	flags.BoolVar(&filter.Paused, "paused", false, "only queues that are paused")
 	flags.BoolVar(&filter.Blocked, "blocked", false,
-		"only queues that have room but wait for something wider, such as a worker")
-	flags.BoolVar(&filter.All, "all", false, "also idle queues of groups that no policy makes any more")
+		"only queues with room that wait for something else, such as a worker")
+	flags.BoolVar(&filter.All, "all", false, "also idle queues of groups that no policy has any more")
 	flags.IntVar(&filter.Limit, "limit", 50, "how many to list")
 	return cmd
 }
@@ -59,25 +59,26 @@ func newQueueShowCommand(a *app) *cobra.Command {
 	group := ""
 	cmd := &cobra.Command{
 		Use:   "show ACTION",
-		Short: "Show one queue: its limits, who holds its slots, who waits and for how long",
-		Long: "Shows the queue of an action, by the action's ref or by the queue's id. Where a policy has parameters, every\n" +
-			"combination of their values has a queue of its own: name it with --group.",
-		Example: "  attune-executor queue show core.echo\n  attune-executor queue show demo.deploy --group '{\"environment\":\"prod\"}'",
-		Args:    oneArg("the ref of an action or the id of a queue"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.showQueue(cmd, args[0], group) },
+		Short: "Show one queue: its limits, the holders of its slots, the waiting executions",
+		Long: "Show the queue of an action, by the action's ref or the queue's id. If a policy has parameters,\n" +
+			"every combination of their values has its own queue: name it with --group.",
+		Example: "  attune-executor queue show core.echo\n" +
+			"  attune-executor queue show demo.deploy --group '{\"environment\":\"prod\"}'",
+		Args: oneArg("the ref of an action or the id of a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.showQueue(cmd, args[0], group) },
 	}
 	cmd.Flags().StringVar(&group, "group", "", "the values of the group, as a JSON object")
 	return cmd
 }
 
-// queueList is what queue list prints as data.
+// queueList is the data of `queue list`.
 type queueList struct {
 	*monitor.Queues
 
 	Scopes []monitor.Scope `json:"shared_limits"`
 }
 
-// notNil is a list that is written as [] when it is empty.
+// notNil makes a list that is written as [] if it is empty.
 func notNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -133,7 +134,7 @@ func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 			return usageErrorf("the id of a queue names its group already: leave out --group")
 		}
 		ref = explain.QueueRef{ID: id}
-		if id < 1 { // to be told from a queue that is not named by its id
+		if id < 1 { // a zero id would select by action
 			return aQueue.missing(id)
 		}
 	}
@@ -149,7 +150,6 @@ func (a *app) showQueue(cmd *cobra.Command, which, group string) error {
 	return c.show(d, func(w *page) { queuePage(w, d) })
 }
 
-// queueError says in one line what was not found.
 func queueError(err error, ref explain.QueueRef) error {
 	if unknown, ok := errors.AsType[*monitor.UnknownActionError](err); ok {
 		return failedErrorf("%s", unknown.Error())
@@ -158,7 +158,7 @@ func queueError(err error, ref explain.QueueRef) error {
 		if errors.Is(target, triage.ErrGroup) {
 			return usageErrorf("%w", target)
 		}
-		return failedErrorf("%w: `attune-executor queue list` shows those that are there", target)
+		return failedErrorf("%w: `attune-executor queue list` shows the queues", target)
 	}
 	if errors.Is(err, monitor.ErrUnmigrated) {
 		return failedErrorf("%s", monitor.ErrUnmigrated.Error())
@@ -188,50 +188,50 @@ func queuePage(w *page, d *explain.QueueDetail) {
 	}
 }
 
-// groupFlag adds --group.
 func groupFlag(cmd *cobra.Command, group *string) {
 	cmd.Flags().StringVar(group, "group", "",
 		`only the queue of this group, such as '{"tenant":"a"}'; default all queues of the action`)
 }
 
 func newQueuePauseCommand(a *app) *cobra.Command {
-	order := triage.Order{Act: triage.Pause}
-	cmd := &cobra.Command{
+	order := &triage.Override{Act: triage.Pause}
+	cmd := a.overrideCommand(&cobra.Command{
 		Use:   "pause ACTION",
-		Short: "Admit nothing from an action's queues until they are resumed",
-		Long: "Admit nothing from an action's queues until they are resumed. What runs goes on, who waits keeps its place, and\n" +
-			"who comes waits behind them. Of what is paused already only the reason changes.",
+		Short: "Pause an action's queues: they admit nothing until they are resumed",
+		Long: "Pause an action's queues: they admit nothing until they are resumed. Running executions go on, waiting\n" +
+			"executions keep their places, and new ones wait behind them. If a queue is paused already, only the\n" +
+			"reason changes.",
 		Example: "  attune-executor queue pause core.echo --reason 'the service behind it is down'\n" +
 			"  attune-executor queue pause deploy.rollout --group '{\"region\":\"eu\"}'",
-		Args: oneArg("the ref of an action, such as core.echo"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], order) },
-	}
-	groupFlag(cmd, &order.Group)
-	cmd.Flags().StringVar(&order.Reason, "reason", "", "why, for those who look at the queue")
+	}, order)
+	cmd.Flags().StringVar(&order.Reason, "reason", "", "the reason, shown with the queue")
 	return cmd
 }
 
 func newQueueResumeCommand(a *app) *cobra.Command {
-	order := triage.Order{Act: triage.Resume}
-	cmd := &cobra.Command{
+	return a.overrideCommand(&cobra.Command{
 		Use:     "resume ACTION",
-		Short:   "Admit again from an action's queues, in the order in which they wait",
+		Short:   "Resume an action's queues, which keep the order of their executions",
 		Example: "  attune-executor queue resume core.echo",
-		Args:    oneArg("the ref of an action, such as core.echo"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], order) },
-	}
+	}, &triage.Override{Act: triage.Resume})
+}
+
+// overrideCommand makes a command that overrides the queues of an action.
+func (a *app) overrideCommand(cmd *cobra.Command, order *triage.Override) *cobra.Command {
+	cmd.Args = oneArg("the ref of an action, such as core.echo")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.changeQueues(cmd, args[0], *order) }
 	groupFlag(cmd, &order.Group)
 	return cmd
 }
 
 func newQueueLimitCommand(a *app) *cobra.Command {
-	order := triage.Order{Act: triage.Limit}
+	order := triage.Override{Act: triage.Limit}
 	reset := false
 	cmd := &cobra.Command{
 		Use:   "limit ACTION N | limit ACTION --reset",
-		Short: "Let another number run at once than the action's policy says",
-		Long: "Let another number of executions run at once than the action's policy says, in each of its queues, until --reset.\n" +
-			"A lower limit ends nothing that runs; a higher one is filled at once.",
+		Short: "Override the limit of an action's policy",
+		Long: "Override how many executions of an action may run at once, in each of its queues, until --reset. A\n" +
+			"lower limit ends no running execution; a higher one is filled at once.",
 		Example: "  attune-executor queue limit core.echo 2\n  attune-executor queue limit core.echo --reset",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -258,7 +258,7 @@ func newQueueLimitCommand(a *app) *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(negativeLimit)
 	groupFlag(cmd, &order.Group)
-	cmd.Flags().BoolVar(&reset, "reset", false, "the policy's limit again")
+	cmd.Flags().BoolVar(&reset, "reset", false, "return to the policy's limit")
 	return cmd
 }
 
@@ -277,8 +277,7 @@ func parseLimit(text string) (int, error) {
 	return int(limit), nil
 }
 
-// negativeLimit gives a limit below 0, which is taken for a flag, the sentence
-// of other limits.
+// negativeLimit reports a negative limit, which cobra takes for a flag, like other invalid limits.
 func negativeLimit(_ *cobra.Command, err error) error {
 	for text := range strings.FieldsSeq(err.Error()) {
 		if number, parseErr := strconv.ParseInt(text, 10, 64); parseErr == nil && number < 0 {
@@ -292,9 +291,10 @@ func newQueueRepairCommand(a *app) *cobra.Command {
 	dryRun := false
 	cmd := &cobra.Command{
 		Use:   "repair [ACTION]",
-		Short: "Compare the counters of queues with the facts, and put right what differs",
-		Long: "Compare the counters of queues, workers and shared limits with the executions that hold and wait, put right what\n" +
-			"differs, and give back what ended or deleted executions still hold. Exits with 0 only if nothing is wrong any more.",
+		Short: "Compare the counters of queues with the facts, and correct them",
+		Long: "Compare the counters of queues, workers and shared limits with the executions that hold slots or\n" +
+			"wait, and correct them. Release the slots of ended and deleted executions. Exits with 0 only if\n" +
+			"nothing is wrong any more.",
 		Example: "  attune-executor queue repair --dry-run\n  attune-executor queue repair core.echo",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -303,39 +303,40 @@ func newQueueRepairCommand(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.repairQueues(cmd, strings.Join(args, ""), dryRun)
+			return a.withTriage(cmd, !dryRun, func(t *triageClient) error {
+				return t.repairQueues(strings.Join(args, ""), dryRun)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what is wrong and do nothing")
 	return cmd
 }
 
-func (a *app) changeQueues(cmd *cobra.Command, ref string, order triage.Order) error {
-	t, err := a.openTriage(cmd, order.Act != triage.Pause)
-	if err != nil {
-		return err
-	}
-	defer t.close()
+func (a *app) changeQueues(cmd *cobra.Command, ref string, order triage.Override) error {
 	order.Action = ref
-	receipt, err := t.Say(cmd.Context(), order)
-	if err != nil {
-		return t.actionError(cmd.Context(), ref, err)
-	}
-	return t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)),
-		func(w *page) { queueReceiptPage(w, receipt) })
+	return a.withTriage(cmd, order.Act != triage.Pause, func(t *triageClient) error {
+		ctx, stop := t.start("queue")
+		defer stop()
+		receipt, err := t.Override(ctx, order)
+		if err != nil {
+			return t.actionError(ref, err)
+		}
+		return t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)),
+			func(w *page) { queueReceiptPage(w, receipt) })
+	})
 }
 
-// nothingSaid is what there is to tell of an action without a queue.
+// nothingSaid is the text about an action without a queue.
 var nothingSaid = map[triage.Act]string{
 	triage.Resume: "nothing is paused in", triage.Reset: "no queue has another limit in",
 }
 
-func queueReceiptPage(w *page, receipt *triage.WordReceipt) {
+func queueReceiptPage(w *page, receipt *triage.OverrideReceipt) {
 	if len(receipt.Queues) == 0 {
 		w.rowf("%s %s: there is no queue yet (audit %d)", nothingSaid[receipt.Act], receipt.Target, receipt.Audit)
 		return
 	}
-	type change = triage.QueueWord
+	type change = triage.QueueChange
 	table(w, "", receipt.Queues,
 		col("QUEUE", func(q *change) any { return q.ID }),
 		col("GROUP", func(q *change) any { return dash(q.Group) }),
@@ -376,35 +377,29 @@ func queueReceiptPage(w *page, receipt *triage.WordReceipt) {
 	w.rowf("%s (audit %d)", line, receipt.Audit)
 }
 
-func (a *app) repairQueues(cmd *cobra.Command, ref string, dryRun bool) error {
-	t, err := a.openTriage(cmd, !dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
+func (t *triageClient) repairQueues(ref string, dryRun bool) error {
 	act := t.Repair
 	if dryRun {
 		act = t.PlanRepair
 	}
-	receipt, err := act(cmd.Context(), ref)
+	ctx, stop := t.start("difference")
+	defer stop()
+	receipt, err := act(ctx, ref)
 	if receipt == nil {
-		return t.actionError(cmd.Context(), ref, err)
+		return t.actionError(ref, err)
 	}
-	printErr := t.show(delivered(receipt, t.delivery(cmd.Context(), receipt.Sent)),
-		func(w *page) { repairPage(w, receipt) })
-	switch {
-	case err != nil:
-		return t.actionError(cmd.Context(), ref, err)
-	case printErr != nil:
-		return printErr
-	case dryRun && len(receipt.Remains) > 0:
-		return failedErrorf("%s: `attune-executor queue repair` puts right what differs",
-			count(len(receipt.Remains), "difference"))
-	case len(receipt.Remains) > 0:
-		return failedErrorf("repaired, but for %s: run it again, and look at the log of the engine if it stays",
-			count(len(receipt.Remains), "difference"))
+	switch remain := count(len(receipt.Remains), "difference"); {
+	case err != nil || len(receipt.Remains) == 0:
+	case dryRun:
+		err = failedErrorf("%s: `attune-executor queue repair` corrects the counters", remain)
+	default:
+		err = failedErrorf("repaired, except %s: run it again, and look at the log of the engine if this persists",
+			remain)
 	}
-	return nil
+	view := delivered(receipt, t.delivery(ctx, receipt.Sent))
+	return t.finish(ctx, view, func(w *page) { repairPage(w, receipt) }, err,
+		interruptedError(len(receipt.Found)-len(receipt.Repaired), len(receipt.Found), "difference"),
+		func(err error) error { return t.actionError(ref, err) })
 }
 
 func repairPage(w *page, r *triage.RepairReceipt) {
@@ -428,17 +423,18 @@ func newQueueClearCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clear ACTION",
 		Short: "Cancel the executions that wait in an action's queues",
-		Long: "Cancel the executions that wait in an action's queues when the command begins. What runs goes on, and who comes\n" +
-			"meanwhile stays. Interrupted, it has cancelled some and not others; the same command goes on.",
-		Example: "  attune-executor queue clear core.echo --dry-run\n  attune-executor queue clear core.echo --older-than 1h --yes\n" +
+		Long: "Cancel the executions that wait in an action's queues when the command begins. Running and later\n" +
+			"executions are not touched. If you interrupt it, run the same command again.",
+		Example: "  attune-executor queue clear core.echo --dry-run\n" +
+			"  attune-executor queue clear core.echo --older-than 1h --yes\n" +
 			"  attune-executor queue clear shop.bill -p tenant=t7 --dry-run",
 		Args: oneArg("the ref of an action, such as core.echo"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.clearQueue(cmd, args[0], options) },
 	}
 	groupFlag(cmd, &options.group)
 	flags := cmd.Flags()
-	flags.DurationVar(&options.olderThan, "older-than", 0, "only who has waited for this long, such as 1h")
-	options.plan.add(flags, "show who would be cancelled and do nothing", "do not ask")
+	flags.DurationVar(&options.olderThan, "older-than", 0, "only executions that have waited for this time, such as 1h")
+	options.plan.add(flags, "show how many would be cancelled and do nothing", "do not ask")
 	options.chosen.paramFlags(cmd)
 	return cmd
 }
@@ -451,46 +447,42 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 	if err != nil {
 		return err
 	}
-	t, err := a.openTriage(cmd, !options.plan.dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	ctx, stop := interruptible(cmd.Context())
-	defer stop()
+	return a.withTriage(cmd, !options.plan.dryRun, func(t *triageClient) error {
+		return t.clearQueue(ref, filter, options)
+	})
+}
+
+func (t *triageClient) clearQueue(ref string, filter monitor.ExecutionFilter, options *clearOptions) error {
 	order := triage.ClearOrder{Target: triage.Target{Action: ref, Group: options.group}, OlderThan: options.olderThan}
 	if options.chosen.given() {
 		filter.Action, filter.Statuses = ref, []attune.Status{attune.StatusRequested}
-		chosen, err := t.monitor().Choose(ctx, filter, monitor.ChoiceBound)
+		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, monitor.ChoiceBound)
 		if err != nil {
 			return err
 		}
 		if text := cutText(chosen); text != "" {
-			a.notef("%s", text)
+			t.notef("%s", text)
 		}
 		order.Only = chosen.IDs
 	}
-	plan, err := t.PlanClear(ctx, order)
+	problem := func(err error) error { return t.actionError(ref, err) }
+	plan, err := t.PlanClear(t.cmd.Context(), order)
 	if err != nil {
-		return t.actionError(ctx, ref, err)
+		return problem(err)
 	}
 	run, err := t.settle(options.plan, plan, func(w *page) { clearPlanPage(w, plan) }, clearQuestion(plan))
 	if !run || err != nil {
 		return err
 	}
+	ctx, stop := t.start("execution")
+	defer stop()
 	receipt, err := t.Clear(ctx, plan)
-	printErr := t.show(delivered(receipt, t.delivery(ctx, receipt.Sent)), func(w *page) { clearPage(w, receipt) })
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return failedErrorf("interrupted with %d of %s left: the same command goes on", receipt.Left,
-			count(receipt.Planned, "execution"))
-	case err != nil:
-		return t.actionError(ctx, ref, err)
-	}
-	return printErr
+	view := delivered(receipt, t.delivery(ctx, receipt.Sent))
+	return t.finish(ctx, view, func(w *page) { clearPage(w, receipt) }, err,
+		interruptedError(receipt.Left, receipt.Planned, "execution"), problem)
 }
 
-// clearQuestion asks for the action's name; nil: nothing waits.
+// clearQuestion asks for the action's name; nil if nothing waits.
 func clearQuestion(plan *triage.ClearPlan) *question {
 	if plan.Waiting == 0 {
 		return nil
@@ -500,7 +492,7 @@ func clearQuestion(plan *triage.ClearPlan) *question {
 		where += " " + clean(plan.Group)
 	}
 	return &question{
-		unasked: fmt.Sprintf("%s in the queues of %s: --yes cancels, --dry-run shows who", waiting(plan.Waiting),
+		unasked: fmt.Sprintf("%s in the queues of %s: --yes cancels them, --dry-run shows more", waiting(plan.Waiting),
 			plan.Action),
 		text: fmt.Sprintf("clear %s waiting in %s? type the action's name: ", count(plan.Waiting, "execution"),
 			where),
@@ -513,7 +505,7 @@ func clearPlanPage(w *page, plan *triage.ClearPlan) {
 		w.row("nothing waits in " + triage.Target{Action: plan.Action, Group: plan.Group}.String())
 		return
 	}
-	type cleared = triage.Line
+	type cleared = triage.ClearingQueue
 	table(w, "", plan.Queues,
 		col("QUEUE", func(q *cleared) any { return q.ID }),
 		col("GROUP", func(q *cleared) any { return dash(q.Group) }),

@@ -40,7 +40,7 @@ func TestClearAsksForTheActionsName(t *testing.T) {
 	require.False(t, interactive(strings.NewReader("")))
 }
 
-// Without a broker an act is done all the same, and says who publishes.
+// Without a broker the action is done, and the note says that an engine publishes its messages.
 func TestQueueActsWithoutABroker(t *testing.T) {
 	t.Parallel()
 	database := testkit.Database(t)
@@ -64,7 +64,7 @@ func TestQueueActsWithoutABroker(t *testing.T) {
 	require.Equal(t, exitDone, code, stderr)
 	require.Contains(t, stdout, "resume pk.alone: 1 changed, 0 so already, 1 queue has room now (audit 1)")
 	require.Contains(t, stderr,
-		"does not answer: what follows from this is stored and will be published by a running engine")
+		"does not answer: the messages are stored, and a running engine will publish them")
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from outbox`))
 
 	// repair exits with 0 only if nothing is wrong any more.
@@ -72,7 +72,7 @@ func TestQueueActsWithoutABroker(t *testing.T) {
 	code, stdout, stderr = run("repair", "--dry-run")
 	require.Equal(t, exitFailed, code)
 	require.Regexp(t, `(?m)^found +queue \d+ \(pk.alone\): queued_count is 9, counted 1$`, stdout)
-	require.Equal(t, "error: 1 difference: `attune-executor queue repair` puts right what differs\n", stderr)
+	require.Equal(t, "error: 1 difference: `attune-executor queue repair` corrects the counters\n", stderr)
 	code, stdout, stderr = run("repair", "pk.alone", "-o", "json")
 	require.Equal(t, exitDone, code, stderr)
 	require.Contains(t, stdout, `"remains": []`)

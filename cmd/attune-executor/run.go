@@ -31,8 +31,7 @@ type runOptions struct {
 	params     []string
 	paramsFile string
 	priority   string
-	wait       bool
-	timeout    time.Duration
+	waitFlags
 }
 
 func newRunCommand(a *app) *cobra.Command {
@@ -40,10 +39,11 @@ func newRunCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run ACTION",
 		Short: "Request an execution of an action",
-		Long: "Request an execution of an action. With --wait the result is printed and the exit code is 0 only if it completed;\n" +
-			"what is repeated is followed to its last attempt.\n\n" +
-			"-p key=value gives one parameter: a text if the action says so or if it is not JSON, else the JSON value.\n" +
-			"-p key:=json is always JSON. --params-file names a YAML or JSON file, - is the standard input; -p wins over it.",
+		Long: "Request an execution of an action. With --wait the command prints the result of the last attempt,\n" +
+			"and exits with 0 only if that completed.\n\n" +
+			"-p key=value gives one parameter: a text if the action declares a string or if it is not JSON,\n" +
+			"otherwise JSON. -p key:=json is always JSON.\n" +
+			"--params-file names a YAML or JSON file, - is the standard input; -p wins over it.",
 		Example: "  attune-executor run core.echo -p message=hi --wait\n" +
 			"  attune-executor run deploy.rollout --params-file rollout.yaml -p 'targets:=[\"a\",\"b\"]'",
 		Args: oneArg("the ref of an action, such as core.echo"),
@@ -54,16 +54,15 @@ func newRunCommand(a *app) *cobra.Command {
 	flags.StringVar(&options.paramsFile, "params-file", "",
 		"a YAML or JSON file with parameters, - for the standard input")
 	flags.StringVar(&options.priority, "priority", "normal",
-		"the lane it waits in if it has to wait: high, normal or low")
+		"the lane of its queue: high, normal or low")
 	words(cmd, "priority", "high", "normal", "low")
-	flags.BoolVar(&options.wait, "wait", false, "wait for the end and print the result")
-	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
+	options.waitFlags.add(flags, "wait for the end and print the result")
 	return cmd
 }
 
 func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
-	if options.timeout != 0 && !options.wait {
-		return usageErrorf("--timeout needs --wait")
+	if err := options.check(); err != nil {
+		return err
 	}
 	priority, err := submit.ParsePriority(options.priority)
 	if err != nil {
@@ -89,8 +88,8 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 			return err
 		}
 	}
-	// Whoever interrupts from here on is told what was requested.
-	asking, answered := lingering(ctx, requestPatience)
+	// An interrupted command still reports its request.
+	asking, answered := lingering(ctx, requestTimeout)
 	defer answered()
 	publisher, err := c.openPublisher(asking, "attune-executor run")
 	if err != nil {
@@ -105,10 +104,10 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	if err != nil {
 		return runError(err)
 	}
-	c.tellStored(asking, publisher, c.awaitPublished(asking, done.OutboxID), fmt.Sprintf("execution %d", done.ID),
+	c.noteStored(asking, publisher, c.awaitPublished(asking, done.OutboxID), fmt.Sprintf("execution %d", done.ID),
 		"begins")
 	if ref == inquiry.Action {
-		a.tellHowToAnswer(ctx, c, done.ID)
+		a.noteInquiry(ctx, c, done.ID)
 	}
 	if !options.wait {
 		out := runResult{ID: done.ID, Action: done.ActionRef, Status: "requested"}
@@ -119,11 +118,10 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 	return c.awaitEnd(ctx, submitter, done, options.timeout)
 }
 
-// requestPatience is how long a request that is under way may still take once
-// somebody has interrupted the command.
-const requestPatience = 5 * time.Second
+// requestTimeout bounds a request after the command was interrupted.
+const requestTimeout = 5 * time.Second
 
-// lingering is a context that ends a while after another one has.
+// lingering returns a context that ends a while after ctx.
 func lingering(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, cancel) })
@@ -133,9 +131,9 @@ func lingering(ctx context.Context, patience time.Duration) (context.Context, co
 	}
 }
 
-// tellHowToAnswer says how the question of an execution of core.ask is answered, once an
-// engine has put it.
-func (a *app) tellHowToAnswer(ctx context.Context, c *client, execution int64) {
+// noteInquiry says how to answer the question of an execution of core.ask, after an engine has
+// asked it.
+func (a *app) noteInquiry(ctx context.Context, c *client, execution int64) {
 	waiting, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	for {
@@ -149,23 +147,24 @@ func (a *app) tellHowToAnswer(ctx context.Context, c *client, execution int64) {
 			return // it could not be asked; its end says why
 		}
 		if !supervise.Sleep(waiting, 100*time.Millisecond) {
-			a.notef("no engine has asked yet: `attune-executor inquiry list --execution %d` shows the question when one has", execution)
+			a.notef("no engine has asked yet: `attune-executor inquiry list --execution %d` shows the question "+
+				"when one has", execution)
 			return
 		}
 	}
 }
 
-// workerPatience is how long `run` waits for a worker to register. An engine
-// fails what no worker can take, and a first worker may just be starting.
-const workerPatience = 10 * time.Second
+// workerTimeout is how long `run` waits for a worker to register: an engine fails executions
+// without a worker, and the first worker may be starting.
+const workerTimeout = 10 * time.Second
 
-// awaitWorker waits until a worker is alive, for workerPatience at most, within
-// the timeout if there is one. That none came is for the engine to judge.
+// awaitWorker waits for a live worker, at most for workerTimeout or the timeout. Without one the
+// engine decides.
 func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration) error {
 	if c.cfg.Executor.NoWorkers == "wait" {
 		return nil
 	}
-	patience := workerPatience
+	patience := workerTimeout
 	if timeout > 0 {
 		patience = min(patience, timeout)
 	}
@@ -179,7 +178,7 @@ func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration)
 		var kept []string
 		for _, worker := range workers.List {
 			switch worker.Health(workers.At, workers.StaleAfter) {
-			// the engine waits for those that get nothing now too
+			// the engine waits for these workers too
 			case monitor.WorkerActive, monitor.WorkerBusy, monitor.WorkerDegraded,
 				monitor.WorkerSuspect, monitor.WorkerUnhealthy, monitor.WorkerDeaf:
 				return nil
@@ -200,8 +199,8 @@ func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration)
 	}
 }
 
-// noteUnknown warns of parameters that the action does not declare, with the nearest name or
-// all names. They are delivered all the same.
+// noteUnknown warns of undeclared parameters, with the nearest name or all names. They are
+// delivered anyway.
 func (a *app) noteUnknown(ref string, params map[string]any, described []byte) {
 	parsed, err := schema.Parse(described)
 	if err != nil {
@@ -218,7 +217,7 @@ func (a *app) noteUnknown(ref string, params map[string]any, described []byte) {
 	}
 }
 
-// encodeParams makes the parameters what the action asks for.
+// encodeParams encodes the parameters by the action's schema.
 func (c *client) encodeParams(
 	ctx context.Context, ref string, params map[string]any, pairs []string,
 ) (json.RawMessage, error) {
@@ -244,7 +243,7 @@ func (c *client) encodeParams(
 	return encoded, nil
 }
 
-// runError gives errors of a request their exit codes and what to do.
+// runError explains an error of a request, with its exit code.
 func runError(err error) error {
 	var unknown *submit.UnknownActionError
 	var invalid *submit.InvalidParamsError
@@ -264,7 +263,7 @@ func runError(err error) error {
 	return err
 }
 
-// runResult is what `run` prints.
+// runResult is the output of `run`.
 type runResult struct {
 	ID      int64           `json:"id"`
 	Action  string          `json:"action"`
@@ -272,14 +271,13 @@ type runResult struct {
 	Worker  *int64          `json:"worker,omitempty"`
 	Seconds float64         `json:"seconds,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
-	// Attempts counts the executions that ended, of which this is the last;
-	// Original is the first of several.
+	// Attempts counts the executions; this is the last one, Original the first.
 	Attempts int   `json:"attempts,omitempty"`
 	Original int64 `json:"original_execution,omitempty"`
 }
 
-// awaitEnd prints the end of the last attempt and fails unless it completed. An
-// interrupt, which ends the context, ends no more than the wait.
+// awaitEnd prints the end of the last attempt, and fails unless it completed. An interrupt ends
+// only the wait.
 func (c *client) awaitEnd(
 	ctx context.Context, submitter *submit.Submitter, done submit.Requested, timeout time.Duration,
 ) error {
@@ -292,7 +290,8 @@ func (c *client) awaitEnd(
 			end.ID, timeout, end.ID)
 	}
 	if errors.Is(err, context.Canceled) && c.cmd.Context().Err() == nil {
-		return failedErrorf("no longer waiting: execution %d goes on, look with `attune-executor execution show %d`, stop it with `attune-executor execution cancel %d`",
+		return failedErrorf("no longer waiting: execution %d goes on, look with `attune-executor execution show %d`, "+
+			"stop it with `attune-executor execution cancel %d`",
 			end.ID, end.ID, end.ID)
 	}
 	if err != nil {
@@ -328,14 +327,13 @@ func (c *client) awaitEnd(
 	return err
 }
 
-// noWorkers is the error that the engine writes when it cannot place an
-// execution.
+// noWorkers is the error of an execution that the engine could not place.
 const noWorkers = "no workers available"
 
-// adviceAfter says what to do about an execution that did not succeed.
 func adviceAfter(end store.Execution) string {
 	if strings.Contains(because(end.Result), noWorkers) {
-		return "start a worker that can run it (`attune-executor workers list` shows those that are there), or set executor.no_workers to wait"
+		return "start a worker that can run it (`attune-executor workers list` shows the workers), " +
+			"or set executor.no_workers to wait"
 	}
 	return fmt.Sprintf("look with `attune-executor execution show %d`", end.ID)
 }
@@ -357,13 +355,11 @@ func because(result []byte) string {
 	return ""
 }
 
-// repeatPatience is how long `run --wait` waits for an engine to repeat what has
-// ended, if by this configuration it should.
-const repeatPatience = 10 * time.Second
+// repeatTimeout is how long `run --wait` waits for an engine to repeat an execution.
+const repeatTimeout = 10 * time.Second
 
-// followEnd waits for the end of an execution and of whatever repeats it, and
-// returns the last one with the number of attempts. With an error, the
-// execution that was being waited for is returned.
+// followEnd waits for the ends of an execution and of its repetitions, and returns the last one
+// with the number of attempts. With an error it returns the awaited execution.
 func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submitter,
 	id int64) (end store.Execution, attempts int, err error) {
 	for attempts = 1; ; attempts++ {
@@ -384,10 +380,9 @@ func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submit
 	}
 }
 
-// awaitRepetition returns the attempt that repeats an execution, nil if there
-// will be none.
+// awaitRepetition returns the attempt that repeats an execution; nil without one.
 func (a *app) awaitRepetition(ctx context.Context, c *client, id int64) (*monitor.Attempt, error) {
-	waiting, cancel := context.WithTimeout(ctx, repeatPatience)
+	waiting, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()
 	mon, policy := c.monitor(), retryPolicy(c.cfg)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -404,14 +399,14 @@ func (a *app) awaitRepetition(ctx context.Context, c *client, id int64) (*monito
 		}
 		if !supervise.Sleep(waiting, pause) {
 			if ctx.Err() == nil {
-				a.notef("execution %d may be repeated, but no engine has done so within %s", id, short(repeatPatience))
+				a.notef("execution %d may be repeated, but no engine has done so within %s", id, short(repeatTimeout))
 			}
 			return nil, nil //nolint:nilnil // no repetition is an answer
 		}
 	}
 }
 
-// attemptOf reads one attempt; if that fails, all that is known of it is its id.
+// attemptOf reads one attempt; if that fails, only its id is known.
 func attemptOf(ctx context.Context, mon *alerting.Reader, id int64) *monitor.Attempt {
 	attempts, _ := mon.Attempts(ctx, id) // the id is enough to go on
 	for i := range attempts {
@@ -422,7 +417,6 @@ func attemptOf(ctx context.Context, mon *alerting.Reader, id int64) *monitor.Att
 	return &monitor.Attempt{ID: id}
 }
 
-// pauseText says when an attempt begins that waits for its time.
 func pauseText(attempt monitor.Attempt) string {
 	if attempt.Due == nil {
 		return ""

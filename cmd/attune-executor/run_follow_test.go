@@ -69,7 +69,7 @@ func TestAnEndWithoutRepetitionIsTheLast(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, status, end.Status)
 		require.Equal(t, 1, attempts)
-		require.Less(t, time.Since(begin), repeatPatience/2)
+		require.Less(t, time.Since(begin), repeatTimeout/2)
 	}
 	require.Empty(t, f.stderr.String())
 }

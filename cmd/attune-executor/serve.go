@@ -18,22 +18,24 @@ func newServeCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run one replica of the engine until SIGTERM or SIGINT",
-		Long: "Run one replica of the engine until SIGTERM or SIGINT. Any number of replicas may run at the same time.\n" +
-			"The first signal drains: consuming stops, batches under way are finished, what was committed is published.\n" +
-			"A second signal, or executor.shutdown_timeout, ends it at once; nothing is lost either way.\n\n" +
+		Long: "Run one replica of the engine until SIGTERM or SIGINT. Any number of replicas may run at the same\n" +
+			"time.\n" +
+			"The first signal drains: the replica stops consuming, finishes its batches and publishes committed\n" +
+			"messages. A second signal, or executor.shutdown_timeout, ends it at once; nothing is lost either\n" +
+			"way.\n\n" +
 			"It does not start while another executor consumes from the same queues.",
-		Example: "  attune-executor serve --config attune.yaml\n  ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0 attune-executor serve",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, beside) },
+		Example: "  attune-executor serve --config attune.yaml\n" +
+			"  ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0 attune-executor serve",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, beside) },
 	}
 	cmd.Flags().BoolVar(&beside, "beside", false, "start although another executor consumes from the same queues")
 	return cmd
 }
 
-// collectRarely trades memory, of which these programs use little, for time: a
-// live heap of a few megabytes is collected at five times its size instead of
-// twice, which saved a quarter of the processor time of a busy replica. Who sets
-// GOGC has his way.
+// collectRarely trades memory for time: a heap of a few megabytes is collected at five times its
+// size instead of twice, which saves a quarter of the CPU time of a busy replica. GOGC in the
+// environment wins.
 func collectRarely() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

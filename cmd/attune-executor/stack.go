@@ -25,7 +25,6 @@ type stackOptions struct {
 	wipe  bool
 }
 
-// newStackCommand is `stack`: private servers for development.
 func newStackCommand() *cobra.Command {
 	o := &stackOptions{}
 	up := stackCommand("up", "Start the servers and leave them running",
@@ -37,7 +36,7 @@ func newStackCommand() *cobra.Command {
 			}
 			return printStack(cmd, stack)
 		})
-	up.Flags().BoolVar(&o.fast, "fast", false, "never wait for the disk; what is stored is lost when the machine stops")
+	up.Flags().BoolVar(&o.fast, "fast", false, "never wait for the disk; the data is lost when the machine stops")
 	up.Flags().DurationVar(&o.stats, "stats-interval", 0, "how often the broker refreshes its statistics (0: every 5s)")
 	down := stackCommand("down", "Stop the servers; the data stays", "attune-executor stack down --dir .attune/stack",
 		func(cmd *cobra.Command) error {
@@ -53,11 +52,12 @@ func newStackCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "stack",
 		Short: "Run a private PostgreSQL and RabbitMQ for development",
-		Long: "Run a private PostgreSQL and RabbitMQ for development: on 127.0.0.1, on free ports, with all data in one folder.\n" +
-			"It works as root or not and touches no server of the machine. One folder is one stack, however often it is started.",
+		Long: "Run a private PostgreSQL and RabbitMQ for development: on 127.0.0.1, on free ports, with all data in\n" +
+			"one folder. It works with and without root, and touches no other server of the machine. Each folder\n" +
+			"holds one stack.",
 		Example: "  attune-executor stack up\n  eval \"$(attune-executor stack env)\"\n  attune-executor serve",
 	}, up, down,
-		stackCommand("status", "Show what runs, where, and its logs; fails unless both servers run",
+		stackCommand("status", "Show the servers, their addresses and logs; fails unless both run",
 			"attune-executor stack status -o json", o.status),
 		stackCommand("env", "Print export lines that point the other commands to the stack",
 			"eval \"$(attune-executor stack env)\"", func(cmd *cobra.Command) error {
@@ -68,7 +68,7 @@ func newStackCommand() *cobra.Command {
 				_, err = io.WriteString(cmd.OutOrStdout(), stack.Env())
 				return err
 			}),
-		stackCommand("reset", "Stop the servers at once and remove everything they stored",
+		stackCommand("reset", "Stop the servers at once and remove their data",
 			"attune-executor stack reset --dir .attune/stack", func(cmd *cobra.Command) error {
 				return o.end(cmd, "reset", "removed",
 					func(stack *devstack.Stack) error { return stack.Reset(cmd.Context()) })
@@ -84,7 +84,6 @@ func stackCommand(use, short, example string, run func(cmd *cobra.Command) error
 	}
 }
 
-// end ends a stack, if there is one.
 func (o *stackOptions) end(cmd *cobra.Command, verb, done string, end func(stack *devstack.Stack) error) error {
 	stack, err := devstack.Attach(cmd.Context(), devstack.Config{Dir: o.dir})
 	if errors.Is(err, devstack.ErrNoStack) {
@@ -99,7 +98,7 @@ func (o *stackOptions) end(cmd *cobra.Command, verb, done string, end func(stack
 	return printLine(cmd, "%s the stack in %s", done, stack.Dir())
 }
 
-// started attaches to a stack that must have been started.
+// started attaches to a stack, which must exist.
 func (o *stackOptions) started(cmd *cobra.Command) (*devstack.Stack, error) {
 	stack, err := devstack.Attach(cmd.Context(), devstack.Config{Dir: o.dir})
 	if errors.Is(err, devstack.ErrNoStack) {
@@ -127,7 +126,7 @@ func printLine(cmd *cobra.Command, format string, args ...any) error {
 	return err
 }
 
-// printStack prints the status in the format of the global -o flag.
+// printStack prints the status in the format of -o.
 func printStack(cmd *cobra.Command, stack *devstack.Stack) error {
 	status, out := stack.Status(), cmd.OutOrStdout()
 	format := "table"

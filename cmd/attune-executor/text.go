@@ -21,7 +21,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// pretty indents a JSON text for people, one line per value.
+// pretty indents a JSON text.
 func pretty(text []byte) string {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -43,7 +43,7 @@ func dash(text string) string {
 	return text
 }
 
-// short renders a duration with as many digits as people read.
+// short formats a duration with few digits.
 func short(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -57,7 +57,7 @@ func short(d time.Duration) string {
 	}
 }
 
-// age writes how long ago something was in few digits.
+// age formats the time since a moment with few digits.
 func age(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -108,19 +108,18 @@ func waiting(n int) string {
 	return fmt.Sprintf("%d executions wait", n)
 }
 
-// at writes a time, and how long ago that was.
+// at formats a time and its age.
 func at(moment, now time.Time) string {
 	return moment.Format(time.RFC3339) + ", " + short(now.Sub(moment)) + " ago"
 }
 
-// indent sets a text off from what stands before it.
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 func agoText(at, now time.Time) string {
 	return at.UTC().Format(time.RFC3339) + ", " + age(now.Sub(at)) + " ago"
 }
 
-// opt is the value that a pointer points to, empty without one.
+// opt formats the target of a pointer, empty for nil.
 func opt[T any](value *T) string {
 	if value == nil {
 		return ""
@@ -128,7 +127,7 @@ func opt[T any](value *T) string {
 	return fmt.Sprint(*value)
 }
 
-// optTime is a time, empty without one.
+// optTime formats a time, empty for nil.
 func optTime(at *time.Time) string {
 	if at == nil {
 		return ""
@@ -136,7 +135,6 @@ func optTime(at *time.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// withReason adds a reason to a text, if there is one.
 func withReason(text, reason string) string {
 	if reason == "" {
 		return text

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,6 +23,9 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
+// commandPace is the time between two steps of a command: at most 200 a second.
+const commandPace = 5 * time.Millisecond
+
 // triageClient is a client that acts for an operator.
 type triageClient struct {
 	*client
@@ -30,35 +34,44 @@ type triageClient struct {
 	publisher *publisher // nil: nothing is published
 }
 
-// openTriage connects; the caller closes it. Publishing takes a publisher, whose broker may be away.
-func (a *app) openTriage(cmd *cobra.Command, publishing bool) (*triageClient, error) {
+// withTriage connects and runs an action. Publishing takes a publisher, which works without its broker too.
+func (a *app) withTriage(cmd *cobra.Command, publishing bool, act func(t *triageClient) error) error {
 	c, err := a.connect(cmd)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer c.store.Close()
 	cfg := triage.Config{
-		Actor: triage.LocalActor(), Source: "attune-executor",
+		Actor: triage.LocalActor(), Source: "attune-executor", Pace: commandPace,
 		HeartbeatStaleAfter: c.cfg.Executor.StaleAfter(), WithoutStats: !c.cfg.Executor.Queue.EnableMetrics,
 	}
 	if !publishing {
-		return &triageClient{client: c, Triage: triage.New(cfg, c.store, nil)}, nil
+		return act(&triageClient{client: c, Triage: triage.New(cfg, c.store, nil)})
 	}
 	p, err := c.openPublisher(cmd.Context(), cmd.CommandPath())
 	if err != nil {
-		c.store.Close()
-		return nil, err
+		return err
 	}
-	return &triageClient{client: c, Triage: triage.New(cfg, c.store, p.relay), publisher: p}, nil
+	defer p.close()
+	return act(&triageClient{client: c, Triage: triage.New(cfg, c.store, p.relay), publisher: p})
 }
 
-func (t *triageClient) close() {
-	if t.publisher != nil {
-		t.publisher.close()
+// actingOn makes the RunE of a command that acts on things by their ids.
+func (a *app) actingOn(
+	k kind, publishing bool, act func(t *triageClient, ids []int64) error,
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ids, err := k.ids(args)
+		if err != nil {
+			return err
+		}
+		return a.withTriage(cmd, publishing, func(t *triageClient) error { return act(t, ids) })
 	}
-	t.store.Close()
 }
 
-// planFlags are the flags of a command that has a plan.
+// Every command that changes something goes through settle, start and finish: the plan and its confirmation, the run
+// with its progress, and the receipt.
+
 type planFlags struct{ dryRun, yes bool }
 
 func (f *planFlags) add(flags *pflag.FlagSet, dryRun, yes string) {
@@ -66,8 +79,8 @@ func (f *planFlags) add(flags *pflag.FlagSet, dryRun, yes string) {
 	flags.BoolVar(&f.yes, "yes", false, yes)
 }
 
-// settle prints the plan if it is not to be run, and else asks the question, if there is one. It reports whether
-// the plan is to be run.
+// settle prints the plan of a dry run, and otherwise asks the question, if there is one. It reports whether the plan is
+// to be run.
 func (c *client) settle(flags planFlags, plan any, text func(w *page), ask *question) (run bool, err error) {
 	if flags.dryRun {
 		return false, c.show(with(plan, "dry_run", true), text)
@@ -79,18 +92,65 @@ func (c *client) settle(flags planFlags, plan any, text func(w *page), ask *ques
 	return true, ask.confirm(in, c.stderr, interactive(in))
 }
 
-// question is what an operator has to answer before something is changed.
+// start is the context of a run. The first signal stops the run after its step, a second one ends the process. Notes
+// report the progress of a run that takes longer.
+func (c *client) start(what string) (context.Context, context.CancelFunc) {
+	ctx, stop := interruptible(c.cmd.Context())
+	return triage.WithProgress(ctx, c.progress(what, time.Now())), stop
+}
+
+// progressEvery is the time between two notes about the progress of a run.
+const progressEvery = 2 * time.Second
+
+// progress makes notes about the progress of a run.
+func (a *app) progress(what string, began time.Time) func(done, total int64) {
+	last := began
+	return func(done, total int64) {
+		now := time.Now()
+		if now.Sub(last) < progressEvery || done == total {
+			return
+		}
+		last = now
+		text := count(int(done), what)
+		if total > 0 {
+			text = fmt.Sprintf("%d of %s", done, count(int(total), what))
+		}
+		a.notef("%s (%s)", text, short(now.Sub(began)))
+	}
+}
+
+// finish prints the receipt of a run, also that of a part. It returns the error of the command: interrupted if a
+// signal stopped the run, or else that of the run as problem explains it.
+func (c *client) finish(
+	ctx context.Context, receipt any, text func(w *page), err, interrupted error, problem func(error) error,
+) error {
+	printErr := c.show(receipt, text)
+	switch {
+	case err == nil:
+		return printErr
+	case ctx.Err() != nil:
+		return interrupted
+	}
+	return problem(err)
+}
+
+// interruptedError is the error of a run that a signal stopped.
+func interruptedError(left, planned int, what string) error {
+	return failedErrorf("interrupted with %d of %s left: run the same command again", left, count(planned, what))
+}
+
+// question is a confirmation by the operator.
 type question struct {
-	unasked string // the refusal where nobody can be asked: what would happen, and which flags help
-	text    string // what is shown and asked
+	unasked string // the refusal without a terminal: what would happen, and which flags help
+	text    string // the text at the terminal
 	want    string // the answer that confirms it
 	nothing string // what another answer means, such as "nothing was taken"
 }
 
-// few is how many things a plain yes is enough for.
+// few is the number of things that a plain yes confirms.
 const few = 50
 
-// howMany is the answer that confirms so many things, and how it is asked for.
+// howMany returns the answer that confirms n things, and how to ask for it.
 func howMany(n int) (want, ask string) {
 	if n > few {
 		return strconv.Itoa(n), "type the number"
@@ -98,13 +158,13 @@ func howMany(n int) (want, ask string) {
 	return "y", "y or n"
 }
 
-// interactive reports whether a person can be asked.
+// interactive reports whether the input is a terminal.
 func interactive(in io.Reader) bool {
 	file, ok := in.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// confirm asks a person. Without one it refuses.
+// confirm asks at the terminal; elsewhere it refuses.
 func (q *question) confirm(in io.Reader, out io.Writer, person bool) error {
 	if !person {
 		return refusedErrorf("%s", q.unasked)
@@ -142,24 +202,25 @@ func (e extended) MarshalJSON() ([]byte, error) {
 	return []byte(strings.TrimSuffix(object, "}") + "," + field[1:]), nil
 }
 
-// delivered is a receipt with the way of its messages.
+// delivered is a receipt with the delivery of its messages.
 func delivered(receipt any, delivery string) extended { return with(receipt, "delivery", delivery) }
 
-// The ways of messages, as receipts say.
+// The deliveries in receipts.
 const (
 	deliveryNone      = "none"      // there were none
 	deliveryPublished = "published" // the broker has them
 	deliveryStored    = "stored"    // a running engine publishes them
 )
 
-// delivery waits until the broker has confirmed the messages of a receipt, for publishTimeout at most.
+// delivery waits until the broker has confirmed the messages of a receipt, at most for
+// publishTimeout.
 func (t *triageClient) delivery(ctx context.Context, sent triage.Sent) string {
-	away := "the broker %s does not answer: what follows from this is stored and will be published by a running engine"
+	away := "the broker %s does not answer: the messages are stored, and a running engine will publish them"
 	return t.deliver(ctx, sent, fmt.Sprintf(away, config.MaskURL(t.cfg.MessageQueue.URL)),
-		"no engine has run on this broker yet: what follows from this is stored until one does")
+		"no engine has run on this broker yet: the messages are stored until one does")
 }
 
-// deliver says away where the broker does not answer, and unrouted where a message reached no queue.
+// deliver notes away if the broker does not answer, and unrouted if a message reached no queue.
 func (t *triageClient) deliver(ctx context.Context, sent triage.Sent, away, unrouted string) string {
 	if len(sent.Rows) == 0 {
 		return deliveryNone
@@ -176,15 +237,15 @@ func (t *triageClient) deliver(ctx context.Context, sent triage.Sent, away, unro
 	return deliveryPublished
 }
 
-// refusal is a thing that was left alone, and why.
+// refusal is a thing without a change, and the reason.
 type refusal struct {
 	ID    int64  `json:"id"`
 	Error string `json:"error"`
 }
 
-// verdict is the error of a command about several things: the one there was, or how many there were once each has
-// been told.
-func (a *app) verdict(asked int, what, done string, problems []error) error {
+// verdict is the error of a command about several things: the only problem, or their number after a note about each.
+// Things that a run left were not done either.
+func (a *app) verdict(asked, left int, what, done string, problems []error) error {
 	switch {
 	case len(problems) == 0:
 		return nil
@@ -198,32 +259,35 @@ func (a *app) verdict(asked int, what, done string, problems []error) error {
 			worst = code
 		}
 	}
-	return &exitError{worst, fmt.Errorf("%d of %s not %s", len(problems), count(asked, what), done)}
+	return &exitError{worst, fmt.Errorf("%d of %s not %s", len(problems)+left, count(asked, what), done)}
 }
 
-// actionError gives errors about an action and its queues their exit codes and what to do.
-func (t *triageClient) actionError(ctx context.Context, ref string, err error) error {
+// actionError explains an error about an action and its queues, with its exit code.
+func (t *triageClient) actionError(ref string, err error) error {
 	if target, ok := errors.AsType[*triage.TargetError](err); ok {
-		err = target // what was being done when it was found says nothing more
+		err = target // without the context that the transaction added
 	}
 	switch {
 	case errors.Is(err, triage.ErrNoAction):
-		if _, hint := submit.New(t.store, nil).Action(ctx, ref); hint != nil {
+		if _, hint := submit.New(t.store, nil).Action(t.cmd.Context(), ref); hint != nil {
 			return runError(hint)
 		}
 		return err // made just now: the same again succeeds
 	case errors.Is(err, triage.ErrGroup), errors.Is(err, triage.ErrLimit):
 		return usageErrorf("%w", err)
 	case errors.Is(err, triage.ErrNoQueue):
-		return failedErrorf("%w: `attune-executor queue list` shows those that are there", err)
+		return failedErrorf("%w: `attune-executor queue list` shows the queues", err)
 	}
 	return unknownOutcome(err)
 }
 
-// unknownOutcome says what to do where nobody knows whether something was done.
+// unknownOutcome advises to repeat a command if it is unknown whether it was done, or if a signal stopped it.
 func unknownOutcome(err error) error {
-	if store.ClassOf(err) == store.ClassUnknown {
-		return failedErrorf("%w: whether it was done is unknown, the same again is safe", err)
+	switch {
+	case store.ClassOf(err) == store.ClassUnknown:
+		return failedErrorf("%w: whether it was done is unknown: the same command again is safe", err)
+	case errors.Is(err, context.Canceled):
+		return failedErrorf("interrupted: run the same command again")
 	}
 	return err
 }
@@ -232,35 +296,52 @@ func unknownOutcome(err error) error {
 type eachAction[R any] struct {
 	what, done string // such as "dead letter" and "requeued"
 	field      string // the name of the receipts in JSON
-	run        func(id int64) (R, error)
-	problem    func(id int64, err error) error // says why one was refused
+	run        func(ctx context.Context, id int64) (R, error)
+	problem    func(id int64, err error) error // explains a failure
 	line       func(receipt R) string
 	sent       func(receipt R) triage.Sent // nil: nothing is sent
 }
 
-// runEach acts until the database is away, and prints the receipts and what was refused.
+// runEach acts on one thing after the other, and prints the receipts and the refusals. It stops when the database is
+// away.
 func runEach[R any](t *triageClient, ids []int64, e eachAction[R]) error {
-	ctx, receipts, refused, problems, sent := t.cmd.Context(), []R{}, []refusal{}, []error(nil), triage.Sent{}
+	receipts, refused, problems, sent := []R{}, []refusal{}, []error(nil), triage.Sent{}
+	ctx, stop := t.start(e.what)
+	defer stop()
+	running, away := context.WithCancel(ctx)
+	defer away()
+	var run triage.Run
 	for _, id := range ids {
-		receipt, err := e.run(id)
-		if err == nil {
-			receipts = append(receipts, receipt)
-			if e.sent != nil {
-				sent.Rows = append(sent.Rows, e.sent(receipt).Rows...)
-			}
-			continue
-		}
-		err = e.problem(id, err)
-		refused, problems = append(refused, refusal{id, err.Error()}), append(problems, err)
-		if store.IsAway(err) || ctx.Err() != nil {
-			break // the others would say the same
-		}
+		run.Steps = append(run.Steps, triage.Step{Rows: []int64{id},
+			Do: func(ctx context.Context, _ string) (triage.Outcome, error) {
+				receipt, err := e.run(ctx, id)
+				if err != nil {
+					problem := e.problem(id, err)
+					refused, problems = append(refused, refusal{id, problem.Error()}), append(problems, problem)
+					if store.IsAway(err) {
+						away() // the other steps would fail too
+					}
+					return triage.Outcome{}, err
+				}
+				receipts = append(receipts, receipt)
+				if e.sent != nil {
+					sent.Rows = append(sent.Rows, e.sent(receipt).Rows...)
+				}
+				return triage.Outcome{Done: 1}, nil
+			}})
+	}
+	done, err := t.Run(running, run, "")
+	if err != nil {
+		return err
 	}
 	var view any = with(map[string]any{e.field: receipts}, "refused", refused)
+	if len(done.Left) > 0 {
+		view = with(view, "left", done.Left)
+	}
 	if e.sent != nil {
 		view = delivered(view, t.delivery(ctx, sent))
 	}
-	err := t.show(view, func(w *page) {
+	err = t.show(view, func(w *page) {
 		for _, receipt := range receipts {
 			w.row(e.line(receipt))
 		}
@@ -268,5 +349,9 @@ func runEach[R any](t *triageClient, ids []int64, e eachAction[R]) error {
 	if err != nil {
 		return err
 	}
-	return t.verdict(len(ids), e.what, e.done, problems)
+	err = t.verdict(len(ids), len(done.Left), e.what, e.done, problems)
+	if ctx.Err() != nil && len(done.Left) > 0 {
+		return interruptedError(len(done.Left), len(ids), e.what)
+	}
+	return err
 }

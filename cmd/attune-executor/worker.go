@@ -20,8 +20,7 @@ import (
 	"github.com/attune-go/attune/core/worker/setup"
 )
 
-// workerGoodbye is what a worker may take beyond its shutdown timeout to write
-// and announce the ends it knows.
+// workerGoodbye is how long a worker may write and announce its ends after its shutdown timeout.
 const workerGoodbye = 15 * time.Second
 
 func newWorkerCommand(a *app) *cobra.Command {
@@ -34,10 +33,13 @@ func newWorkerCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run a worker until SIGTERM or SIGINT",
-		Long: "Run a worker until SIGTERM or SIGINT: it registers, sends heartbeats and runs actions: the files of packs from --packs,\n" +
-			"PACKS/PACK/actions/ENTRY_POINT, shell code, and core.echo, core.noop, core.sleep and core.fail also without files. A name is one worker: who starts with it replaces who had it, so give each worker of a host its own --name.\n" +
-			"The first signal drains: no new work is taken, and what runs may end within worker.shutdown_timeout.",
-		Example: "  attune-executor worker --name worker-1 --concurrency 20\n  attune-executor worker --packs ./packs\n" +
+		Long: "Run a worker until SIGTERM or SIGINT: it registers, sends heartbeats and runs actions. These are the\n" +
+			"files of packs from --packs (PACKS/PACK/actions/ENTRY_POINT), shell code, and without files core.echo,\n" +
+			"core.noop, core.sleep and core.fail. A worker that starts with the name of another one replaces it:\n" +
+			"give each worker of a host its own --name. The first signal drains: the worker takes no new work, and\n" +
+			"running executions may end within worker.shutdown_timeout.",
+		Example: "  attune-executor worker --name worker-1 --concurrency 20\n" +
+			"  attune-executor worker --packs ./packs\n" +
 			"  ATTUNE__WORKER__LABELS__ZONE=a attune-executor worker --metrics 127.0.0.1:9102",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +57,7 @@ func newWorkerCommand(a *app) *cobra.Command {
 					return nil
 				}
 				if info, err := os.Stat(packs); err != nil || !info.IsDir() {
-					return usageErrorf("--packs %s is no folder", packs)
+					return usageErrorf("--packs %s is not a folder", packs)
 				}
 				cfg.PacksDir = packs
 				return nil
@@ -68,7 +70,7 @@ func newWorkerCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&packs, "packs", "",
 		"the folder that holds the packs (default worker.packs_dir, else packs_base_dir)")
 	cmd.Flags().StringVar(&metrics, "metrics", "",
-		"serve /healthz, /readyz and /metrics on this address; nowhere if empty")
+		"serve /healthz, /readyz and /metrics on this address; empty for none")
 	return cmd
 }
 
@@ -145,8 +147,8 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 		})
 }
 
-// limitMemory collects garbage earlier once the outputs of all places, and the results
-// made from them, fill their bounds. A GOMEMLIMIT in the environment wins.
+// limitMemory collects garbage earlier when the outputs of all executions, and their results, fill
+// their bounds. GOMEMLIMIT in the environment wins.
 func limitMemory(cfg worker.Config) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -155,7 +157,6 @@ func limitMemory(cfg worker.Config) {
 	debug.SetMemoryLimit(max(384<<20, outputs+6*cfg.MaxResultBytes))
 }
 
-// workerHTTP serves whether the worker is ready, and its metrics.
 func workerHTTP(address string, deps api.Deps, st *store.Store, link *broker.Broker) *api.Server {
 	deps.Setting = "--metrics"
 	deps.Ready = func(ctx context.Context) []api.Check {

@@ -14,8 +14,7 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// TestAWorkerServesItsMetricsAndReadiness: what is wrong is named, and the
-// metrics are there either way.
+// TestAWorkerServesItsMetricsAndReadiness: it names failed checks, and serves metrics in any state.
 func TestAWorkerServesItsMetricsAndReadiness(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,9 +20,10 @@ import (
 
 func newWorkersCommand(a *app) *cobra.Command {
 	return group(&cobra.Command{
-		Use:     "workers",
-		Short:   "Look at the workers, and take them out of service",
-		Example: "  attune-executor workers list\n  attune-executor workers show worker-node-01\n  attune-executor workers drain worker-node-01 --yes --wait",
+		Use:   "workers",
+		Short: "Show the workers, and take them out of service",
+		Example: "  attune-executor workers list\n  attune-executor workers show worker-node-01\n" +
+			"  attune-executor workers drain worker-node-01 --yes --wait",
 	},
 		reading(a, &cobra.Command{
 			Use:     "list",
@@ -38,27 +36,29 @@ func newWorkersCommand(a *app) *cobra.Command {
 			Example: "  attune-executor workers show worker-node-01",
 			Args:    oneArg("the id or name of a worker"),
 		}, unchecked, (*client).worker, workerPage),
-		a.workerAction(triage.CordonWorker, "Hand nothing more to a worker; what it has goes on",
-			"Hand nothing more to a worker until it is uncordoned. What it has goes on, begun or not. A restart of the worker does\n"+
-				"not end it. When the command has ended with 0, no execution is handed to the worker any more.",
+		a.workerAction(triage.CordonWorker, "Cordon a worker: it gets no new executions, and keeps the ones it has",
+			"Cordon a worker: until it is uncordoned, it gets no new executions. It keeps the executions that it\n"+
+				"has, started or not. A restart of the worker does not end the cordon. After exit code 0, no\n"+
+				"execution is dispatched to the worker.",
 			"  attune-executor workers cordon worker-node-01 --reason 'its disk is full'"),
-		a.workerAction(triage.UncordonWorker, "Hand work to a worker again, after a cordon or a drain", "",
+		a.workerAction(triage.UncordonWorker, "Dispatch to a worker again, after a cordon or a drain", "",
 			"  attune-executor workers uncordon worker-node-01"),
-		a.workerAction(triage.DrainWorker, "Empty a worker: nothing new, what runs ends, the rest goes to others",
-			"Hand nothing more to a worker, and give what it has not begun to other workers; what runs there goes on to its end.\n"+
-				"Of workers that do not refuse outdated hand-overs nothing is taken away: they end what they have. Asks first, unless\n"+
-				"--yes is given.",
+		a.workerAction(triage.DrainWorker,
+			"Drain a worker: it gets no new executions, and unstarted ones move to others",
+			"Drain a worker: it gets no new executions, its unstarted executions move to other workers, and running\n"+
+				"ones go on to their ends. Nothing moves away from a worker that does not refuse outdated\n"+
+				"dispatches. Asks first, unless --yes is given.",
 			"  attune-executor workers drain worker-node-01 --yes --wait --timeout 10m\n"+
 				"  attune-executor workers drain worker-node-01 --dry-run"),
-		a.workerAction(triage.ForgetWorker, "Remove a worker that is gone, with its queues",
-			"Remove the row of a worker that is inactive or sends no heartbeats, its queues and the routes of its dead letters. It is\n"+
-				"refused while anything runs there, was handed to it, or lies in its queue of hand-overs. A worker that starts again\n"+
-				"later under its name is a new one. Asks first, unless --yes is given.",
+		a.workerAction(triage.ForgetWorker, "Remove a lost worker, with its queues",
+			"Remove the row of a worker that is inactive or sends no heartbeats, its queues and the routes of its\n"+
+				"dead letters. It is refused while the worker has executions, or messages in its queue of\n"+
+				"dispatches. A worker that starts again later under its name is a new one. Asks first, unless --yes\n"+
+				"is given.",
 			"  attune-executor workers forget worker-node-01 --yes"),
 	)
 }
 
-// workersView are the workers that there are.
 type workersView struct {
 	*monitor.Workers
 
@@ -108,11 +108,11 @@ func workersPage(w *page, all workersView) {
 		col("RUNTIMES", func(v *workerView) any { return dash(strings.Join(v.Runtimes, ",")) }),
 		col("NOTE", func(v *workerView) any { return v.note(all.At) }))
 	if all.More {
-		w.row("there are more than can be listed")
+		w.row("there are more workers than this list holds")
 	}
 }
 
-// workerView is a worker with the verdict on it.
+// workerView is a worker with its health.
 type workerView struct {
 	monitor.Worker
 	Health       monitor.WorkerHealth `json:"health"`
@@ -139,7 +139,7 @@ func (v workerView) load() string {
 	return cmp.Or(opt(v.Assigned), "?") + "/" + cmp.Or(opt(v.Capacity), "?")
 }
 
-// note says why a worker that is there is given nothing.
+// note is the reason why a worker gets no executions.
 func (v workerView) note(at time.Time) string {
 	switch v.Health {
 	case monitor.WorkerSuspect:
@@ -149,18 +149,18 @@ func (v workerView) note(at time.Time) string {
 	case monitor.WorkerUnhealthy, monitor.WorkerDegraded:
 		return dash(v.Probe.HealthReason)
 	case monitor.WorkerDeaf:
-		return "nobody consumes its queue"
+		return "its queue has no consumer"
 	case monitor.WorkerDraining:
 		return "takes no more work"
 	}
-	if v.Probe == nil || v.Probe.Skew == nil || v.Probe.Skew.Abs() <= skewTold {
+	if v.Probe == nil || v.Probe.Skew == nil || v.Probe.Skew.Abs() <= notedSkew {
 		return "-"
 	}
 	return "clock " + ahead(*v.Probe.Skew)
 }
 
-// skewTold is how far a worker's clock may be off before the list says so.
-const skewTold = 5 * time.Second
+// notedSkew is the clock skew from which the list notes it.
+const notedSkew = 5 * time.Second
 
 func ahead(d time.Duration) string {
 	if d < 0 {
@@ -169,7 +169,7 @@ func ahead(d time.Duration) string {
 	return short(d) + " ahead"
 }
 
-// queue is how much waits in the worker's queue, and whether that is consumed.
+// queue is the depth of the worker's queue, with its state.
 func (v workerView) queue() string {
 	switch {
 	case v.Probe == nil || v.Probe.QueueExists == nil || v.Probe.Ready == nil || v.Probe.Consumers == nil:
@@ -183,17 +183,17 @@ func (v workerView) queue() string {
 	}
 }
 
-// probePage says what the engine saw when it last looked.
+// probePage shows the last probe by the engine.
 func probePage(w *page, p *monitor.WorkerProbe) {
 	if p == nil {
-		w.fact("looked at", "never")
+		w.fact("probed", "never")
 		return
 	}
-	looked := p.At.Format(time.RFC3339)
+	probed := p.At.Format(time.RFC3339)
 	if !p.Valid {
-		looked += ", too long ago to count"
+		probed += ", too long ago to count"
 	}
-	w.fact("looked at", looked)
+	w.fact("probed", probed)
 	w.fact("verdict", withReason(p.Verdict+" since "+p.Since.Format(time.RFC3339), p.Reason))
 	w.fact("state", withReason(p.Health, p.HealthReason))
 	if p.QueueExists != nil {
@@ -202,7 +202,7 @@ func probePage(w *page, p *monitor.WorkerProbe) {
 			queue = fmt.Sprintf("%d waiting, %s", *p.Ready, phrase.Plural(*p.Consumers, "consumer", "consumers"))
 		}
 		if p.RTT != nil {
-			queue += ", told in " + p.RTT.Round(100*time.Microsecond).String()
+			queue += ", read in " + p.RTT.Round(100*time.Microsecond).String()
 		}
 		w.fact("queue", queue)
 	}
@@ -246,10 +246,9 @@ func workerPage(w *page, v workerView) {
 
 // workerOptions are the flags of the commands that change workers.
 type workerOptions struct {
-	reason  string
-	plan    planFlags
-	wait    bool
-	timeout time.Duration
+	reason string
+	plan   planFlags
+	waitFlags
 }
 
 func (a *app) workerAction(act triage.WorkerAct, short, long, example string) *cobra.Command {
@@ -259,33 +258,27 @@ func (a *app) workerAction(act triage.WorkerAct, short, long, example string) *c
 		Args: oneArg("the id or name of a worker"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			order := triage.WorkerOrder{Act: act, Worker: args[0], Reason: options.reason}
-			return a.actOnWorker(cmd, order, options)
+			if err := options.check(); err != nil {
+				return err
+			}
+			forgets := act == triage.ForgetWorker && !options.plan.dryRun
+			return a.withTriage(cmd, forgets, func(t *triageClient) error { return t.actOnWorker(order, options) })
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&options.reason, "reason", "", "why, for those who look at the worker")
+	flags.StringVar(&options.reason, "reason", "", "the reason, shown with the worker")
 	flags.BoolVar(&options.plan.dryRun, "dry-run", false, "show what would happen and do nothing")
 	if act == triage.DrainWorker || act == triage.ForgetWorker {
 		flags.BoolVar(&options.plan.yes, "yes", false, "do not ask")
 	}
 	if act == triage.DrainWorker {
-		flags.BoolVar(&options.wait, "wait", false, "wait until nothing is there any more")
-		flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait at most, such as 10m; 0 is without end")
+		options.waitFlags.add(flags, "wait until the worker has no executions")
 	}
 	return cmd
 }
 
-func (a *app) actOnWorker(cmd *cobra.Command, order triage.WorkerOrder, options *workerOptions) error {
-	if options.timeout < 0 || options.timeout > 0 && !options.wait {
-		return usageErrorf("--timeout goes with --wait and must not be negative")
-	}
-	forgets := order.Act == triage.ForgetWorker
-	t, err := a.openTriage(cmd, forgets && !options.plan.dryRun)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	plan, err := t.PlanWorker(cmd.Context(), order)
+func (t *triageClient) actOnWorker(order triage.WorkerOrder, options *workerOptions) error {
+	plan, err := t.PlanWorker(t.cmd.Context(), order)
 	if err != nil {
 		return t.workerError(order.Worker, err)
 	}
@@ -297,24 +290,26 @@ func (a *app) actOnWorker(cmd *cobra.Command, order triage.WorkerOrder, options 
 		return err
 	}
 	operator := t.Triage
-	if forgets {
+	if t.publisher != nil {
 		operator = operator.With(t.publisher.link)
 	}
-	receipt, err := operator.ActOnWorker(cmd.Context(), order)
+	ctx, stop := t.start("worker")
+	defer stop()
+	receipt, err := operator.ActOnWorker(ctx, order)
 	if err != nil {
 		return t.workerError(order.Worker, err)
 	}
 	if !receipt.Settled {
-		a.notef("a hand-over to worker %s that was being decided may still follow, within seconds", receipt.After.Name)
+		t.notef("one more dispatch to worker %s may follow within seconds", receipt.After.Name)
 	}
 	if !options.wait {
 		return t.show(receipt, func(w *page) { workerReceiptPage(w, receipt) })
 	}
-	a.notef("worker %s %s (audit %d)", receipt.After.Name, receipt.Says, receipt.Audit)
-	return t.awaitDrained(receipt, options.timeout)
+	t.notef("worker %s %s (audit %d)", receipt.After.Name, receipt.Says, receipt.Audit)
+	return t.awaitDrained(ctx, receipt, options.timeout)
 }
 
-// workerQuestion asks for the worker's name before a drain or a removal; nil: nothing is asked.
+// workerQuestion asks for the worker's name before a drain or a removal; otherwise it is nil.
 func workerQuestion(plan *triage.WorkerPlan) *question {
 	if plan.Act != triage.DrainWorker && plan.Act != triage.ForgetWorker || !plan.Changes {
 		return nil
@@ -331,7 +326,7 @@ func workerQuestion(plan *triage.WorkerPlan) *question {
 	}
 }
 
-// workerError gives errors of acts on workers their exit codes and what to do.
+// workerError explains an error about a worker, with its exit code.
 func (t *triageClient) workerError(which string, err error) error {
 	refused, isRefused := errors.AsType[*triage.WorkerRefusedError](err)
 	switch {
@@ -340,10 +335,11 @@ func (t *triageClient) workerError(which string, err error) error {
 	case errors.Is(err, triage.ErrNoWorker):
 		return noWorker(which)
 	case errors.Is(err, broker.ErrNotConnected):
-		return &exitError{exitUnreachable, fmt.Errorf("the broker %s does not answer, and it has the queues of worker %s: start it, or correct message_queue.url (%s)",
+		return &exitError{exitUnreachable, fmt.Errorf("the broker %s does not answer, and it has the queues "+
+			"of worker %s: start it, or correct message_queue.url (%s)",
 			config.MaskURL(t.cfg.MessageQueue.URL), which, t.cfg.Source("message_queue.url"))}
 	}
-	return err
+	return unknownOutcome(err)
 }
 
 func workerPlanPage(w *page, plan *triage.WorkerPlan) {
@@ -373,17 +369,17 @@ func workerReceiptPage(w *page, r *triage.WorkerReceipt) {
 	w.rowf("%d running there, %d handed to it and not begun", r.After.Running, r.After.Unstarted)
 }
 
-// drainLook is the pause between two looks at a draining worker, and drainTell
-// the longest silence of its progress.
+// drainPoll is the pause between two reads of a draining worker, and drainNote the longest pause
+// between two notes.
 const (
-	drainLook = 500 * time.Millisecond
-	drainTell = 15 * time.Second
+	drainPoll = 500 * time.Millisecond
+	drainNote = 15 * time.Second
 )
 
-// awaitDrained waits until nothing is at a worker, and says how it goes.
-func (t *triageClient) awaitDrained(receipt *triage.WorkerReceipt, timeout time.Duration) error {
-	ctx, stop := signal.NotifyContext(t.cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+// awaitDrained waits until a worker has no executions, with notes on its progress.
+func (t *triageClient) awaitDrained(
+	ctx context.Context, receipt *triage.WorkerReceipt, timeout time.Duration,
+) error {
 	ctx, cancel := within(ctx, timeout)
 	defer cancel()
 	begin := time.Now()
@@ -394,7 +390,7 @@ func (t *triageClient) awaitDrained(receipt *triage.WorkerReceipt, timeout time.
 		case ctx.Err() != nil:
 			return drainGivenUp(ctx, receipt, timeout)
 		case errors.Is(err, triage.ErrNoWorker):
-			return failedErrorf("worker %s was forgotten by somebody while it drained", receipt.After.Name)
+			return failedErrorf("another operator has forgotten worker %s while it drained", receipt.After.Name)
 		case err != nil:
 			return err
 		}
@@ -405,13 +401,13 @@ func (t *triageClient) awaitDrained(receipt *triage.WorkerReceipt, timeout time.
 			})
 		}
 		if !now.Cordoned {
-			return failedErrorf("worker %s no longer drains: somebody has uncordoned it", now.Name)
+			return failedErrorf("worker %s no longer drains: another operator has uncordoned it", now.Name)
 		}
 		progress.tell(now)
 		select {
 		case <-ctx.Done():
 			return drainGivenUp(ctx, receipt, timeout)
-		case <-time.After(drainLook):
+		case <-time.After(drainPoll):
 		}
 	}
 }
@@ -421,11 +417,11 @@ func drainGivenUp(ctx context.Context, receipt *triage.WorkerReceipt, timeout ti
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		why = "after " + short(timeout)
 	}
-	return failedErrorf("%s, %d run at worker %s and %d have not begun: it drains on, the same command waits on",
-		why, receipt.After.Running, receipt.After.Name, receipt.After.Unstarted)
+	return failedErrorf("%s, %d run at worker %s and %d have not begun: the drain goes on, and the same command "+
+		"waits for it", why, receipt.After.Running, receipt.After.Name, receipt.After.Unstarted)
 }
 
-// drainProgress tells how a drain goes, when something changes or now and then.
+// drainProgress notes the progress of a drain when it changes, and at least every drainNote.
 type drainProgress struct {
 	app   *app
 	begin time.Time
@@ -441,7 +437,7 @@ func (p *drainProgress) tell(now *triage.WorkerNow) {
 	case now.Running == 0 && now.Fences:
 		text += ", which wait for another worker that can take them"
 	}
-	if text == p.said && time.Since(p.at) < drainTell {
+	if text == p.said && time.Since(p.at) < drainNote {
 		return
 	}
 	p.said, p.at = text, time.Now()

@@ -56,7 +56,7 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	workerPage(&text, v)
 	for _, want := range []string{
 		`verdict\s+fresh since 2026-03-01T09:57:00Z`, `state\s+unhealthy: 12 failures in a row`,
-		`queue\s+7 waiting, 1 consumer, told in 1.3ms`,
+		`queue\s+7 waiting, 1 consumer, read in 1.3ms`,
 		`unstarted\s+since 2026-03-01T09:57:00Z`, `endpoint\s+answers in 1.3ms`, `clock\s+1h0m0s behind the database's`,
 	} {
 		require.Regexp(t, want, text.String())
@@ -81,7 +81,7 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	require.Equal(t, "none", v.queue())
 	text.Reset()
 	workerPage(&text, v)
-	require.Regexp(t, `looked at\s+.*, too long ago to count`, text.String())
+	require.Regexp(t, `probed\s+.*, too long ago to count`, text.String())
 	require.Regexp(t, `queue\s+does not exist`, text.String())
 	require.Regexp(t, `clock\s+as the database's`, text.String())
 	require.NotContains(t, text.String(), "endpoint")
@@ -90,5 +90,5 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	require.Equal(t, "?", v.queue())
 	text.Reset()
 	workerPage(&text, v)
-	require.Regexp(t, `looked at\s+never`, text.String())
+	require.Regexp(t, `probed\s+never`, text.String())
 }

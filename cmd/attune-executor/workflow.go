@@ -20,13 +20,21 @@ func newWorkflowCommand(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "workflow",
 		Aliases: []string{"workflows"},
-		Short:   "Look at workflows, pause them, resume them, cancel them",
-		Long: "Look at workflows that were begun, and act on them. A workflow is known by the id of the execution that it runs for,\n" +
-			"the one that `run` prints.",
+		Short:   "Show, pause, resume and cancel workflows",
+		Long:    "Show workflows, and act on them. The id of a workflow is that of its execution, which `run` prints.",
 		Example: "  attune-executor workflow list --paused\n  attune-executor workflow show 42 --graph\n" +
 			"  attune-executor workflow pause 42 --reason 'prices change'",
-	}, newWorkflowListCommand(a), newWorkflowShowCommand(a), newWorkflowPauseCommand(a), newWorkflowResumeCommand(a),
-		newWorkflowCancelCommand(a))
+	}, newWorkflowListCommand(a), newWorkflowShowCommand(a), newWorkflowChangeCommand(a, &cobra.Command{
+		Use:   "pause ID",
+		Short: "Pause a workflow, with its nested workflows, until it is resumed",
+		Long: "Pause a workflow and its nested workflows: they start no tasks, items of lists or repetitions until it\n" +
+			"is resumed. Running executions go on to their ends. A running engine notices within seconds.",
+		Example: "  attune-executor workflow pause 42 --reason 'prices change'",
+	}, (*triage.Triage).PauseWorkflow), newWorkflowChangeCommand(a, &cobra.Command{
+		Use:     "resume ID",
+		Short:   "Resume a paused workflow, with its nested workflows that were not paused themselves",
+		Example: "  attune-executor workflow resume 42",
+	}, (*triage.Triage).ResumeWorkflow), newWorkflowCancelCommand(a))
 }
 
 func newWorkflowListCommand(a *app) *cobra.Command {
@@ -43,7 +51,7 @@ func newWorkflowListCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&filter.Statuses, "status", nil, "only these statuses, such as running or failed")
 	flags.StringVar(&filter.Action, "action", "", "only actions whose ref matches; * stands for anything")
-	flags.BoolVar(&filter.Paused, "paused", false, "only those that are paused")
+	flags.BoolVar(&filter.Paused, "paused", false, "only paused workflows")
 	pageFlags(flags, &filter.Limit, &cursor)
 	return cmd
 }
@@ -78,7 +86,7 @@ func workflowStatus(one *monitor.Workflow) string {
 	return one.Status
 }
 
-// tasksText is how many tasks have ended, of how many.
+// tasksText counts the ended tasks.
 func tasksText(one *monitor.Workflow) string {
 	n := one.Tasks
 	text := fmt.Sprintf("%d/%d", n.Completed+n.Failed+n.Skipped, n.Total)
@@ -88,7 +96,7 @@ func tasksText(one *monitor.Workflow) string {
 	return text
 }
 
-// workflowError turns what is wrong with a workflow into an error with advice.
+// workflowError explains an error about a workflow, with its exit code.
 func workflowError(id int64, err error) error {
 	none, isNone := errors.AsType[*monitor.NoWorkflowError](err)
 	ended, hasEnded := errors.AsType[*triage.WorkflowEndedError](err)
@@ -100,7 +108,7 @@ func workflowError(id int64, err error) error {
 	case isNone:
 		return failedErrorf("%w: look with `attune-executor execution show %d`", none, id)
 	case hasEnded:
-		return refusedErrorf("%w: nothing is to be changed", ended)
+		return refusedErrorf("%w: there is nothing to change", ended)
 	}
 	return unknownOutcome(err)
 }
@@ -116,9 +124,9 @@ func newWorkflowShowCommand(a *app) *cobra.Command {
 	var id int64
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show one workflow: where its tasks are and why, its variables, what was decided",
-		Long: "Show one workflow, known by the id of its execution. --graph draws its tasks, --dot writes them in the language of\n" +
-			"Graphviz; both show where the tasks are now.",
+		Short: "Show one workflow: its tasks with their states and reasons, its variables, its decisions",
+		Long: "Show one workflow, by the id of its execution. --graph draws its tasks, --dot writes them in the\n" +
+			"language of Graphviz; both show the state of each task.",
 		Example: "  attune-executor workflow show 42\n  attune-executor workflow show 42 --graph --log\n" +
 			"  attune-executor workflow show 42 --dot | dot -Tsvg > 42.svg",
 		Args: oneArg("the id of a workflow"),
@@ -139,9 +147,9 @@ func newWorkflowShowCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&options.graph, "graph", false, "draw the tasks")
 	flags.BoolVar(&options.dot, "dot", false, "write the tasks in the language of Graphviz, and nothing else")
-	flags.BoolVar(&options.log, "log", false, "what was decided, and why")
-	flags.BoolVar(&options.ascii, "ascii", false, "draw without the signs that not every terminal has")
-	flags.IntVar(&options.width, "width", 0, "how many columns the drawing may have (default $COLUMNS, else 80)")
+	flags.BoolVar(&options.log, "log", false, "also the decisions and their reasons")
+	flags.BoolVar(&options.ascii, "ascii", false, "draw with ASCII characters only")
+	flags.IntVar(&options.width, "width", 0, "the greatest width of the drawing in columns (default $COLUMNS, else 80)")
 	return cmd
 }
 
@@ -153,11 +161,11 @@ type workflowView struct {
 	DOT     string `json:"dot,omitempty"`
 }
 
-// columns is how wide the terminal is.
+// columns is the width of the terminal.
 func (a *app) columns(wanted int) int {
 	for _, setting := range a.environ {
 		if text, ok := strings.CutPrefix(setting, "COLUMNS="); ok && wanted == 0 {
-			wanted, _ = strconv.Atoi(text) // what is no number leaves it to the default
+			wanted, _ = strconv.Atoi(text) // an invalid number leaves the default
 		}
 	}
 	return max(wanted, 0)
@@ -196,7 +204,7 @@ func workflowFacts(w *page, d *monitor.WorkflowDetail) {
 	}
 	if d.PausedAbove != 0 {
 		w.row("paused with",
-			fmt.Sprintf("workflow %d above it: `attune-executor workflow resume %d` has both go on", d.PausedAbove,
+			fmt.Sprintf("workflow %d above it: `attune-executor workflow resume %d` resumes both", d.PausedAbove,
 				d.PausedAbove))
 	}
 	if d.Unreadable == "" {
@@ -219,8 +227,7 @@ func workflowFacts(w *page, d *monitor.WorkflowDetail) {
 	w.fact("error", d.Error)
 }
 
-// workflowTasks lists the tasks; below one over a list, the items that have not
-// ended or not succeeded.
+// workflowTasks lists the tasks, with the unfinished and unsuccessful items of each list.
 func workflowTasks(w *page, d *monitor.WorkflowDetail) {
 	w.row("  TASK", "STATUS", "EXECUTION", "ATTEMPTS", "TOOK", "WHY")
 	for i := range d.List {
@@ -246,7 +253,7 @@ func workflowTasks(w *page, d *monitor.WorkflowDetail) {
 	}
 }
 
-// taskStatus is where a task is, with the statuses of its only child while it runs.
+// taskStatus is the state of a task, with that of its only child while it runs.
 func taskStatus(task *monitor.WorkflowTask) string {
 	if task.Status == "running" && len(task.Children) == 1 && task.Children[0].Index == nil &&
 		task.Children[0].Status != "running" {
@@ -298,25 +305,6 @@ func (c *client) showWorkflow(id int64, options workflowShow) error {
 	})
 }
 
-func newWorkflowPauseCommand(a *app) *cobra.Command {
-	return newWorkflowChangeCommand(a, &cobra.Command{
-		Use:   "pause ID",
-		Short: "Have a workflow, and those within it, start nothing more until it is resumed",
-		Long: "Have a workflow, and the workflows within it, start nothing more, neither tasks nor items of lists nor repetitions, until\n" +
-			"it is resumed. What runs goes on to its end. A running engine notices within seconds.",
-		Example: "  attune-executor workflow pause 42 --reason 'prices change'",
-	}, (*triage.Triage).PauseWorkflow)
-}
-
-func newWorkflowResumeCommand(a *app) *cobra.Command {
-	return newWorkflowChangeCommand(a, &cobra.Command{
-		Use:     "resume ID",
-		Short:   "Have a paused workflow go on, and those within it that were not paused by themselves",
-		Example: "  attune-executor workflow resume 42",
-	}, (*triage.Triage).ResumeWorkflow)
-}
-
-// newWorkflowChangeCommand makes a command that changes a workflow at once.
 func newWorkflowChangeCommand(a *app, cmd *cobra.Command,
 	change func(t *triage.Triage, ctx context.Context, execution int64, reason string) (*triage.WorkflowReceipt, error),
 ) *cobra.Command {
@@ -327,30 +315,26 @@ func newWorkflowChangeCommand(a *app, cmd *cobra.Command,
 		if err != nil {
 			return err
 		}
-		t, err := a.openTriage(cmd, false)
-		if err != nil {
-			return err
-		}
-		defer t.close()
-		receipt, err := change(t.Triage, cmd.Context(), id, reason)
-		if errors.Is(err, triage.ErrNoWorkflow) {
-			if _, looked := t.monitor().Workflow(cmd.Context(), id); looked != nil {
-				return workflowError(id, looked)
+		return a.withTriage(cmd, false, func(t *triageClient) error {
+			ctx, stop := t.start("workflow")
+			defer stop()
+			receipt, err := change(t.Triage, ctx, id, reason)
+			if errors.Is(err, triage.ErrNoWorkflow) {
+				if _, readErr := t.monitor().Workflow(cmd.Context(), id); readErr != nil {
+					return workflowError(id, readErr)
+				}
+				return err // it has started just now
 			}
-			return err // it was begun just now
-		}
-		if err != nil {
-			return workflowError(id, err)
-		}
-		return t.show(receipt, func(w *page) {
-			text := fmt.Sprintf("workflow %d (%s) %s", receipt.Execution, receipt.Action, receipt.Says)
-			if receipt.PauseReason != "" {
-				text += ": " + receipt.PauseReason
+			if err != nil {
+				return workflowError(id, err)
 			}
-			w.row(text + fmt.Sprintf(" (audit %d)", receipt.Audit))
+			return t.show(receipt, func(w *page) {
+				text := fmt.Sprintf("workflow %d (%s) %s", receipt.Execution, receipt.Action, receipt.Says)
+				w.rowf("%s (audit %d)", withReason(text, receipt.PauseReason), receipt.Audit)
+			})
 		})
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who look at the workflow")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, shown with the workflow")
 	return cmd
 }
 
@@ -358,9 +342,10 @@ func newWorkflowCancelCommand(a *app) *cobra.Command {
 	options := &cancelOptions{}
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
-		Short: "Stop a workflow; its definition says what becomes of its tasks that run",
-		Long: "Stop a workflow: nothing more is started, and what waits is cancelled. What runs is stopped too if its definition says\n" +
-			"cancellation_policy: cancel_running, and else goes on to its end.",
+		Short: "Stop a workflow; its definition decides about its running tasks",
+		Long: "Stop a workflow: it starts nothing more, and its waiting executions are cancelled. Running\n" +
+			"executions are stopped too if the definition says cancellation_policy: cancel_running; otherwise they\n" +
+			"go on to their ends.",
 		Example: "  attune-executor workflow cancel 42 --reason 'wrong cart' --wait --timeout 30s",
 		Args:    oneArg("the id of a workflow"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -372,21 +357,25 @@ func newWorkflowCancelCommand(a *app) *cobra.Command {
 				return err
 			}
 			if options.flags.dryRun {
-				return a.planWorkflowCancel(cmd, id, options)
+				if options.wait || options.timeout != 0 {
+					return usageErrorf("--dry-run waits for nothing: leave --wait and --timeout out")
+				}
+				return a.withTriage(cmd, false, func(t *triageClient) error {
+					return t.planWorkflowCancel(id, options)
+				})
 			}
 			return a.cancelExecutions(cmd, []int64{id}, options)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&options.reason, "reason", "", "why, for those who look at the result")
+	flags.StringVar(&options.reason, "reason", "", "the reason, shown in the result")
 	flags.BoolVar(&options.flags.dryRun, "dry-run", false,
-		"show what would become of it and of each task, and do nothing")
-	flags.BoolVar(&options.wait, "wait", false, "wait until it has ended")
-	flags.DurationVar(&options.timeout, "timeout", 0, "how long to wait, 0 for ever")
+		"show what would happen to it and to each task, and do nothing")
+	options.waitFlags.add(flags, "wait until it has ended")
 	return cmd
 }
 
-// mustBeWorkflow refuses to cancel by mistake what is no workflow.
+// mustBeWorkflow refuses other executions.
 func (a *app) mustBeWorkflow(cmd *cobra.Command, id int64) error {
 	c, err := a.connect(cmd)
 	if err != nil {
@@ -403,31 +392,23 @@ func (a *app) mustBeWorkflow(cmd *cobra.Command, id int64) error {
 	return nil
 }
 
-// taskFate is what would become of one task of a workflow that is cancelled.
+// taskFate is the effect of a cancellation on one task.
 type taskFate struct {
 	Task   string `json:"task"`
 	Status string `json:"status"`
 	Would  string `json:"would_be"`
 }
 
-// planWorkflowCancel shows what would become of a workflow, of its tasks, and of what
-// runs below them, and does nothing.
-func (a *app) planWorkflowCancel(cmd *cobra.Command, id int64, options *cancelOptions) error {
-	if options.wait || options.timeout != 0 {
-		return usageErrorf("--dry-run waits for nothing: leave --wait and --timeout out")
-	}
-	t, err := a.openTriage(cmd, false)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	plan, err := t.PlanCancel(cmd.Context(),
+// planWorkflowCancel shows the effect of a cancellation on a workflow, its tasks and their
+// descendants.
+func (t *triageClient) planWorkflowCancel(id int64, options *cancelOptions) error {
+	plan, err := t.PlanCancel(t.cmd.Context(),
 		triage.CancelOrder{IDs: []int64{id}, Tree: true, AsDefined: true, Reason: options.reason})
 	if err != nil {
-		return cancelError(cmd.Context(), err)
+		return unknownOutcome(err)
 	}
 	tasks := []taskFate{}
-	if detail, err := t.monitor().Workflow(cmd.Context(), id); err == nil { // one that was not begun has no tasks
+	if detail, err := t.monitor().Workflow(t.cmd.Context(), id); err == nil { // one that was not begun has no tasks
 		tasks = fates(detail, plan)
 	}
 	_, err = t.settle(options.flags, with(plan, "tasks", tasks), func(w *page) {
@@ -444,7 +425,6 @@ func (a *app) planWorkflowCancel(cmd *cobra.Command, id int64, options *cancelOp
 	return err
 }
 
-// fates says of every task what would become of it.
 func fates(d *monitor.WorkflowDetail, plan *triage.CancelPlan) []taskFate {
 	outcomes := make(map[int64]triage.CancelOutcome, len(plan.Executions))
 	for _, one := range plan.Executions {

@@ -11,19 +11,32 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
 
 	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/triage"
 )
 
-// maxActBody bounds the body of an act, and maxReason the reason in it.
+// maxActBody bounds the body of an action, and maxReason its reason.
 const (
 	maxActBody = 64 << 10
 	maxReason  = 2000
 )
 
-// acts adds what may be done.
+// reasonedAct is an action on one thing, whose body holds only a reason.
+type reasonedAct func(ctx context.Context, operator *triage.Triage, id int64, reason string) (any, error)
+
+// refusing makes an action whose refusals get their status by of.
+func refusing[R any](
+	do func(operator *triage.Triage, ctx context.Context, id int64, reason string) (*R, error),
+	of func(id int64, err error) error,
+) reasonedAct {
+	return func(ctx context.Context, operator *triage.Triage, id int64, reason string) (any, error) {
+		receipt, err := do(operator, ctx, id, reason)
+		return receipt, of(id, err)
+	}
+}
+
+// acts adds the actions.
 func (s *Server) acts(mux *http.ServeMux) {
 	act := func(path string, handle func(r *http.Request, operator *triage.Triage, id int64) (any, error)) {
 		guarded := func(next http.Handler) http.Handler { return s.guarded(ScopeOperate, next) }
@@ -37,30 +50,39 @@ func (s *Server) acts(mux *http.ServeMux) {
 			}
 			return handle(r, s.deps.Acts.As(actorOf(r)), id)
 		}))))
-		mux.Handle(path, guarded(http.HandlerFunc(s.onlyPost)))
+		mux.Handle(path, guarded(s.only(writeOnly)))
 	}
-	act("/api/v1/executions/{id}/retry", s.retry)
+	reasoned := func(path string, do reasonedAct) {
+		act(path, func(r *http.Request, operator *triage.Triage, id int64) (any, error) {
+			var body reasonBody
+			if err := readAct(r, &body, &body.Reason); err != nil {
+				return nil, err
+			}
+			return do(r.Context(), operator, id, body.Reason)
+		})
+	}
 	act("/api/v1/dead-letters/{id}/requeue", s.requeueLetter)
-	act("/api/v1/dead-letters/{id}/discard", s.discardLetter)
 	act("/api/v1/inquiries/{id}/respond", s.respond)
-	act("/api/v1/workflows/{id}/pause", s.pauseWorkflow)
-	act("/api/v1/workflows/{id}/resume", s.resumeWorkflow)
-	act("/api/v1/workflows/{id}/cancel", s.cancelWorkflow)
+	reasoned("/api/v1/executions/{id}/retry", refusing((*triage.Triage).RetryExecution, ofExecution))
+	reasoned("/api/v1/dead-letters/{id}/discard", refusing((*triage.Triage).Discard, ofLetter))
+	reasoned("/api/v1/workflows/{id}/pause", refusing((*triage.Triage).PauseWorkflow, ofWorkflow))
+	reasoned("/api/v1/workflows/{id}/resume", refusing((*triage.Triage).ResumeWorkflow, ofWorkflow))
+	reasoned("/api/v1/workflows/{id}/cancel", s.cancelWorkflow)
 	for _, one := range workerActs {
-		act("/api/v1/workers/{id}/"+string(one), s.actOnWorker(one))
+		reasoned("/api/v1/workers/{id}/"+string(one), s.actOnWorker(one))
 	}
 	readers := func(next http.Handler) http.Handler { return s.guarded(ScopeRead, next) }
-	mux.Handle("GET /api/v1/workers/{id}", readers(s.answer(s.worker)))
-	mux.Handle("/api/v1/workers/{id}", readers(http.HandlerFunc(s.onlyGet)))
+	worker := byID(s.worker)
+	mux.Handle("GET /api/v1/workers/{id}", readers(s.answer(func(r *http.Request) (any, error) {
+		if err := onlyParameters(r, nil); err != nil {
+			return nil, err
+		}
+		return worker(r)
+	})))
+	mux.Handle("/api/v1/workers/{id}", readers(s.only(readOnly)))
 }
 
-// onlyPost answers every other method on a path that only acts.
-func (s *Server) onlyPost(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", http.MethodPost)
-	s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
-}
-
-// sameSite refuses what a page of another site has a browser send.
+// sameSite refuses requests that a page of another site sends through a browser.
 func (s *Server) sameSite(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +102,7 @@ func namesThisMachine(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// actorKey is under which the context of a request says whose token it brought.
+// actorKey is the context key of the name of a request's token.
 type actorKey struct{}
 
 // actorOf is the name of the client in audits.
@@ -95,38 +117,43 @@ func withActor(r *http.Request, name string) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), actorKey{}, name))
 }
 
-// statusError is an answer other than the usual ones.
+// statusError is an error with its status.
 type statusError struct {
 	code   int
 	detail string
 }
 
-// Error says why.
+// Error returns the detail.
 func (e *statusError) Error() string { return e.detail }
 
 func conflictf(format string, args ...any) error {
 	return &statusError{http.StatusConflict, fmt.Sprintf(format, args...)}
 }
 
-func noExecution(id int64) error {
-	return &statusError{http.StatusNotFound, "there is no execution " + strconv.FormatInt(id, 10)}
+func missing(what string, id int64) error {
+	return &statusError{http.StatusNotFound, fmt.Sprintf("there is no %s %d", what, id)}
 }
 
-// readBody decodes the JSON object of an act. No body at all is an empty object.
-func readBody(r *http.Request, into any) error { return readBodyUpTo(r, into, maxActBody) }
-
-func readBodyUpTo(r *http.Request, into any, most int64) error {
+// readBody decodes the JSON object of a body, and refuses unknown members and text after it. A missing body is an
+// empty object.
+func readBody(r *http.Request, into any, most int64) error {
 	raw, err := readRaw(r, most)
 	if err != nil || len(raw) == 0 {
 		return err
 	}
-	if err := decodeObject(raw, into); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(into)
+	if _, end := decoder.Token(); err == nil && !errors.Is(end, io.EOF) {
+		err = errors.New("there is text after the object")
+	}
+	if err != nil {
 		return requestError("the body is not what this path takes: " + err.Error())
 	}
 	return nil
 }
 
-// readRaw reads a body, which must be JSON unless it is empty.
+// readRaw reads a body: JSON, or empty.
 func readRaw(r *http.Request, most int64) ([]byte, error) {
 	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
@@ -145,50 +172,32 @@ func readRaw(r *http.Request, most int64) ([]byte, error) {
 	return raw, nil
 }
 
-// retryBody is what a repetition takes.
-type retryBody struct {
-	Reason string `json:"reason"`
-}
-
-func (s *Server) retry(r *http.Request, operator *triage.Triage, id int64) (any, error) {
-	var body retryBody
-	if err := readAct(r, &body, &body.Reason); err != nil {
-		return nil, err
-	}
-	receipt, err := operator.RetryExecution(r.Context(), id, body.Reason)
+// ofExecution returns the status of a refused action on an execution.
+func ofExecution(id int64, err error) error {
 	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
 	switch {
 	case isAlready:
-		return nil, conflictf("%s", already.Error())
+		return conflictf("%s", already.Error())
 	case errors.Is(err, triage.ErrNotEnded):
-		return nil, conflictf("execution %d has not ended", id)
+		return conflictf("execution %d has not ended", id)
 	case errors.Is(err, triage.ErrNoExecution):
-		return nil, noExecution(id)
+		return missing("execution", id)
 	}
-	return receipt, err
+	return err
+}
+
+// reasonBody is the body of an action.
+type reasonBody struct {
+	Reason string `json:"reason"`
 }
 
 // readAct reads a body with a reason in it.
 func readAct(r *http.Request, into any, reason *string) error {
-	if err := readBody(r, into); err != nil {
+	if err := readBody(r, into, maxActBody); err != nil {
 		return err
 	}
 	if len(*reason) > maxReason {
 		return requestError(fmt.Sprintf("the reason exceeds %d bytes", maxReason))
-	}
-	return nil
-}
-
-// decodeObject decodes one JSON object without members that are not known and
-// without anything behind it.
-func decodeObject(raw []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something behind the object")
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func TestEveryActAnswersAsDescribed(t *testing.T) {
 		{"cancel", "x", "", 400, "not a positive number"},
 		{"cancel", "7?tree=true", "", 400, `there is no query parameter "tree"`},
 		{"cancel", runs, `{"tre": true}`, 400, `unknown field "tre"`},
-		{"cancel", runs, `{} {}`, 400, "something behind the object"},
+		{"cancel", runs, `{} {}`, 400, "text after the object"},
 		{"cancel", runs, `{`, 400, "the body is not what this path takes"},
 		{"cancel", runs, `{"reason": "` + strings.Repeat("x", 2001) + `"}`, 400, "the reason exceeds 2000 bytes"},
 		{"cancel", runs, strings.Repeat(" ", 70_000), 413, "the body exceeds 65536 bytes"},

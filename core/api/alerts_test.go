@@ -10,8 +10,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestAlertsAreServed: the open ones, those of late when they are asked for, and
-// that nobody evaluates them here.
+// TestAlertsAreServed: the open alerts, recent ones on request, and that no replica evaluates them.
 func TestAlertsAreServed(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

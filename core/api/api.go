@@ -31,6 +31,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,24 +65,22 @@ type Deps struct {
 	View View
 	// Acts performs the actions below /api/v1, in the name of the client; nil disables them.
 	Acts *triage.Triage
-	// Published is what the published routes for executions need; without a store
-	// they are left out.
+	// Published serves the published routes for executions; without a store they do not exist.
 	Published Published
-	// TokensFile names the file of bearer tokens; empty means that there are none.
+	// TokensFile names the file of bearer tokens; empty without tokens.
 	TokensFile string
 	// CertFile and KeyFile are the PEM files of the certificate; empty is HTTP without TLS.
-	// They are read again when they change.
+	// The server reads them again when they change.
 	CertFile, KeyFile string
 	// AnyPort takes a free port when that of the address is taken.
 	AnyPort bool
 	// About returns additional fields of /healthz; nil adds none.
 	About func() map[string]any
-	// Setting names what the address comes from; executor.http.listen if empty.
+	// Setting names the setting of the address; default executor.http.listen.
 	Setting string
 }
 
-// Server is the HTTP listener, a supervise.Service. With an empty address it
-// listens nowhere.
+// Server is the HTTP listener, a supervise.Service. With an empty address it does not listen.
 type Server struct {
 	supervise.Base
 
@@ -94,8 +93,7 @@ type Server struct {
 	failures quiet // of the log
 }
 
-// New makes a server for an address like 127.0.0.1:8080; port 0 takes any
-// free one.
+// New makes a server for an address like 127.0.0.1:8080; port 0 is any free port.
 func New(address string, deps Deps) *Server { return &Server{address: address, deps: deps} }
 
 const (
@@ -103,11 +101,10 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// ErrAddressTaken says that another process listens on the address.
+// ErrAddressTaken reports that another process listens on the address.
 var ErrAddressTaken = errors.New("another process listens there: choose another port, port 0 takes any free one")
 
-// Start implements supervise.Service. It fails when the address is taken,
-// unless any port will do.
+// Start implements supervise.Service. It fails if the address is taken, unless AnyPort is set.
 func (s *Server) Start(ctx context.Context) error {
 	return s.Launch(ctx, s.listen, s.serve)
 }
@@ -123,7 +120,7 @@ func (s *Server) listen(ctx context.Context) error {
 		}
 		s.tokens = tokens
 	}
-	var certs *certificates
+	var certs *tls.Config
 	if s.deps.CertFile != "" || s.deps.KeyFile != "" {
 		var err error
 		if certs, err = loadCertificates(s.deps.CertFile, s.deps.KeyFile, s.deps.Logger); err != nil {
@@ -135,7 +132,7 @@ func (s *Server) listen(ctx context.Context) error {
 	if taken := errors.Is(err, syscall.EADDRINUSE); taken && s.deps.AnyPort {
 		listener, err = s.listenAnywhere(ctx)
 	} else if taken {
-		err = ErrAddressTaken // the port's number is all that the system's error adds
+		err = ErrAddressTaken // the system's error adds only the port's number
 	}
 	if err != nil {
 		return fmt.Errorf("listen for HTTP on %s (%s): %w", s.address, cmp.Or(s.deps.Setting, "executor.http.listen"),
@@ -143,11 +140,8 @@ func (s *Server) listen(ctx context.Context) error {
 	}
 	s.listener = listener
 	s.server = &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout,
+		Handler: s.Handler(), TLSConfig: certs, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout,
 		WriteTimeout: 2 * requestTimeout, ErrorLog: slog.NewLogLogger(s.deps.Logger.Handler(), slog.LevelDebug),
-	}
-	if certs != nil {
-		s.server.TLSConfig = certs.config()
 	}
 	return nil
 }
@@ -163,7 +157,7 @@ func (s *Server) listenAnywhere(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.deps.Logger.WarnContext(ctx, "The default port for HTTP is taken, listening on a free one",
+	s.deps.Logger.WarnContext(ctx, "Default HTTP port taken, listening on a free one",
 		"default", s.address, "http", listener.Addr().String())
 	return listener, nil
 }
@@ -180,8 +174,8 @@ func (s *Server) serve(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), headerTimeout)
 		defer cancel()
 		if err := s.server.Shutdown(ctx); err != nil {
-			s.deps.Logger.DebugContext(ctx, "HTTP requests were cut off", "error", err)
-			s.server.Close() //nolint:errcheck // nothing is left to do with it
+			s.deps.Logger.DebugContext(ctx, "HTTP requests cut off at shutdown", "error", err)
+			s.server.Close() //nolint:errcheck // the server is done
 		}
 	}()
 	serve := s.server.Serve
@@ -194,7 +188,7 @@ func (s *Server) serve(ctx context.Context) {
 	<-stopped
 }
 
-// Addr is the address the server listens on, empty when it does not.
+// Addr is the address on which the server listens, empty if it does not.
 func (s *Server) Addr() string {
 	if s.listener == nil {
 		return ""
@@ -202,7 +196,7 @@ func (s *Server) Addr() string {
 	return s.listener.Addr().String()
 }
 
-// Handler is the server's routing, guarded for where it listens.
+// Handler is the server's routing, with the access rules of its address.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
@@ -216,9 +210,9 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", s.remote(ScopeRead, promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{})))
 	for _, open := range []string{"/healthz", "/readyz"} {
-		mux.HandleFunc(open, s.onlyGet)
+		mux.HandleFunc(open, s.only(readOnly))
 	}
-	mux.Handle("/metrics", s.remote(ScopeRead, http.HandlerFunc(s.onlyGet)))
+	mux.Handle("/metrics", s.remote(ScopeRead, s.only(readOnly)))
 	if s.deps.View != nil {
 		s.routes(mux)
 	}
@@ -262,7 +256,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, code int, kind str
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(code)
 	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false) // it is no HTML, and people read it
+	encoder.SetEscapeHTML(false) // people read the JSON
 	if err := encoder.Encode(body); err != nil {
 		s.deps.Logger.DebugContext(r.Context(), "Answer could not be written", "path", r.URL.Path, "error", err)
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 
@@ -9,15 +10,9 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// cancelBody is what a cancellation takes.
-type cancelBody struct {
-	Reason string `json:"reason"`
-	Tree   bool   `json:"tree"`
-}
-
-// cancel stops an execution and answers as published: the execution as it is then, and
-// beside it what was done. Query parameters and members of the body that are not known are
-// refused, because a misspelt one would stop too much or too little.
+// cancel stops an execution and answers in the published format, with the receipt beside the
+// execution. Unknown query parameters and members of the body are refused, because a misspelt one
+// would stop too much or too little.
 func (s *Server) cancel(r *http.Request, by *caller) (int, any, error) {
 	if err := onlyParameters(r, nil); err != nil {
 		return 0, nil, err
@@ -26,7 +21,10 @@ func (s *Server) cancel(r *http.Request, by *caller) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	var body cancelBody
+	var body struct {
+		reasonBody
+		Tree bool `json:"tree"`
+	}
 	if err := readAct(r, &body, &body.Reason); err != nil {
 		return 0, nil, err
 	}
@@ -37,7 +35,7 @@ func (s *Server) cancel(r *http.Request, by *caller) (int, any, error) {
 	receipt, err := s.deps.Acts.As(by.actor()).Cancel(r.Context(), &triage.CancelPlan{CancelOrder: order})
 	switch {
 	case err != nil || receipt.Acted() > 0 || receipt.Moving > 0:
-		_, err = s.cancelled(r, id, receipt, err)
+		_, err = s.cancelled(r.Context(), id, receipt, err)
 	case receipt.Missing > 0:
 		err = &statusError{http.StatusNotFound, fmt.Sprintf("Execution with ID %d not found", id)}
 	default:
@@ -84,24 +82,26 @@ func (c *caller) actor() string {
 	return fmt.Sprintf("%s (identity %s)", cmp.Or(c.claims.Login, "access token"), c.claims.Subject)
 }
 
-// cancelled answers a cancellation by what it has come to.
-func (s *Server) cancelled(r *http.Request, id int64, receipt *triage.CancelReceipt, err error) (any, error) {
+// cancelled answers a cancellation by its outcome.
+func (s *Server) cancelled(
+	ctx context.Context, id int64, receipt *triage.CancelReceipt, err error,
+) (any, error) {
 	switch {
 	case err != nil && receipt.Acted() > 0:
-		s.deps.Logger.WarnContext(r.Context(), "A cancellation was interrupted", "execution_id", id, "done",
+		s.deps.Logger.WarnContext(ctx, "Cancellation interrupted", "execution_id", id, "done",
 			receipt.Acted(), "error", err)
 		return nil, &statusError{
 			http.StatusServiceUnavailable,
-			fmt.Sprintf("interrupted after %d executions; the same request goes on", receipt.Acted()),
+			fmt.Sprintf("interrupted after %d executions: send the same request again", receipt.Acted()),
 		}
 	case err != nil:
 		return nil, err
 	case receipt.Acted() > 0:
 		return receipt, nil
 	case receipt.Missing > 0:
-		return nil, noExecution(id)
+		return nil, missing("execution", id)
 	case receipt.Moving > 0:
-		return nil, conflictf("execution %d was changed under every try; the same request goes on", id)
+		return nil, conflictf("execution %d changed during every try: send the same request again", id)
 	}
 	return nil, conflictf("execution %d has ended (%s)", id, receipt.Executions[0].Status)
 }

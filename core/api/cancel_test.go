@@ -17,8 +17,8 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// POST …/executions/{id}/cancel answers as published: 200 with the execution as it is then,
-// 404, 409, and both shapes of errors; what is being cancelled stays so.
+// POST …/executions/{id}/cancel answers as published: 200 with the execution, 404, 409, and both
+// formats of errors. An execution with a cancel request keeps it.
 func TestCancelAnswersAsPublished(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

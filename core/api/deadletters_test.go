@@ -17,7 +17,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// letterOf stores a letter; an execution of 0 makes it an event.
+// letterOf stores a dead letter; without an execution it is an event.
 func letterOf(t *testing.T, st *store.Store, execution int64, decision string) int64 {
 	t.Helper()
 	var id int64

@@ -92,7 +92,7 @@ func TestEventsAreEmitted(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, st, `select count(*) from event`))
 }
 
-// checkAnswer holds an answer against what is described for its status.
+// checkAnswer compares an answer with the description of its status.
 func (s *spec) checkAnswer(t *testing.T, path, method string, code int, answer any) {
 	t.Helper()
 	described, ok := s.Paths[path][method].Responses[fmt.Sprint(code)]

@@ -20,14 +20,14 @@ const (
 	pageSize    = 20
 	maxPageSize = 100
 	largePage   = 50 // of the executions of a status or an enforcement
-	// searched is how many executions one list reads: the newest that its leading filter finds.
-	// Totals end there, too.
+	// searched bounds the executions that one list reads: the newest ones of its leading filter.
+	// It bounds totals too.
 	searched = 20_000
-	// maxPackActions is up to how many actions of a pack are looked up one by one.
+	// maxPackActions bounds the actions of a pack that lead a list.
 	maxPackActions = 100
 )
 
-// executionBody is an execution as the published API shows it.
+// executionBody is an execution in the published format.
 type executionBody struct {
 	ID          int64           `json:"id"`
 	Action      *int64          `json:"action"`
@@ -70,7 +70,7 @@ type summaryBody struct {
 	OriginalExecution *int64          `json:"original_execution,omitempty"`
 }
 
-// pagination says where a page is. Totals are there only when they were asked for.
+// pagination is the position of a page. Totals are optional.
 type pagination struct {
 	Page        int64  `json:"page"`
 	PageSize    int64  `json:"page_size"`
@@ -129,14 +129,14 @@ func inUTC(at *time.Time) *time.Time {
 	return &utc
 }
 
-// listExecutions answers a page of executions, the newest first. As published, query
-// parameters that do not exist are ignored.
+// listExecutions answers a page of executions, the newest first. As published, it ignores unknown
+// query parameters.
 func (s *Server) listExecutions(r *http.Request, _ *caller) (int, any, error) {
 	return s.list(r, r.URL.Query())
 }
 
 // listBy answers a page of the executions that match a filter, whose value is in the path. As
-// published, its pages are larger than those of other lists, and counted.
+// published, its pages are larger than in other lists, and have totals.
 func (s *Server) listBy(filter string,
 	value func(r *http.Request) string) func(*http.Request, *caller) (int, any, error) {
 	return func(r *http.Request, _ *caller) (int, any, error) {
@@ -177,7 +177,7 @@ func (s *Server) list(r *http.Request, query url.Values) (int, any, error) {
 	return http.StatusOK, map[string]any{"items": items, "pagination": at}, nil
 }
 
-// executionStats answers how many executions there are, by groups of statuses.
+// executionStats answers the number of executions by group of statuses.
 func (s *Server) executionStats(r *http.Request, _ *caller) (int, any, error) {
 	rows, err := s.deps.Published.Store.PublishedStats(r.Context())
 	if err != nil {
@@ -201,7 +201,7 @@ func (s *Server) executionStats(r *http.Request, _ *caller) (int, any, error) {
 	return http.StatusOK, map[string]any{"data": counts}, nil
 }
 
-// count adds the totals. A page beyond the end has no row that says how many match.
+// count adds the totals. A page beyond the end has no row with the number of matches.
 func (s *Server) count(r *http.Request, f *executionFilter, rows []store.PublishedExecutionsRow, at *pagination) error {
 	if len(rows) == 0 && f.Skip > 0 {
 		first := f.PublishedExecutionsParams
@@ -271,7 +271,7 @@ func readExecutionFilter(query url.Values) (*executionFilter, error) {
 // literal escapes a text for LIKE.
 var literal = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// likeRef is the pattern for a ref, or for all of a pack if it ends in a star.
+// likeRef is the pattern of a ref, or of a whole pack if the ref ends in a star.
 func likeRef(ref string) string {
 	if pack, ok := strings.CutSuffix(ref, ".*"); ok {
 		return literal.Replace(pack) + ".%"
@@ -279,11 +279,11 @@ func likeRef(ref string) string {
 	return literal.Replace(ref)
 }
 
-// lead chooses the index that finds candidates, the most selective one first: most
-// executions of an action have completed. If other filters look at what it finds, or a
-// total is asked for, it finds a bounded number; else no more than the page takes.
+// lead chooses the index that finds candidates, the most selective one first: most executions of
+// an action have completed. With other filters or a total the candidates are bounded by searched,
+// otherwise by the page.
 func (s *Server) lead(r *http.Request, f *executionFilter) error {
-	rest := *f // what the leading filter leaves to do
+	rest := *f // the filters beside the leading one
 	status := attune.Status(f.Status)
 	switch {
 	case f.Parent != 0:
@@ -306,8 +306,7 @@ func (s *Server) lead(r *http.Request, f *executionFilter) error {
 	return nil
 }
 
-// leadByAction leads by the actions of a ref or a pack, unless there are none or too
-// many of them.
+// leadByAction leads by the actions of a ref or a pack, unless there are none or too many.
 func (s *Server) leadByAction(r *http.Request, f, rest *executionFilter) error {
 	if actions := cmp.Or(f.Action, f.Pack); actions != "" {
 		ids, err := s.deps.Published.Store.ActionIDsLike(r.Context(), actions, maxPackActions+1)
@@ -329,7 +328,7 @@ func (s *Server) leadByAction(r *http.Request, f, rest *executionFilter) error {
 	return nil
 }
 
-// filters reports whether rows have to be looked at.
+// filters reports whether candidates must be checked.
 func (f *executionFilter) filters() bool {
 	return f.Status != "" || f.Action != "" || f.Pack != "" || f.Rule != "" || f.Trigger != "" || f.Result != "" ||
 		f.Executor != 0 || f.Enforcement != 0 || f.Parent != 0 || f.TopLevel

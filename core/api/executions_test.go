@@ -351,7 +351,7 @@ func TestPagesSayWhereTheyAre(t *testing.T) {
 	}
 }
 
-// What is null stays, what was added later is left out.
+// Null members stay, and members of later versions are left out.
 func TestExecutionsHaveThePublishedMembers(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -10,8 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// fence stands before all routes: it refuses paths and queries that are no text, and adds
-// what every answer has.
+// fence wraps all routes: it refuses paths and queries that are not text, and adds the common headers.
 func (s *Server) fence(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -43,22 +42,21 @@ func (s *Server) thisMachine(next http.Handler) http.Handler {
 var errOtherName = errors.New(
 	"without tokens, requests are only taken under the name of this machine, such as 127.0.0.1")
 
-// invalidValue reports whether the database has refused a value of the request: class 22,
-// such as a text that it cannot store or a number out of range.
+// invalidValue reports whether the database refused a value of the request (class 22), such as a
+// text that it cannot store or a number out of range.
 func invalidValue(err error) bool {
 	var server interface{ SQLState() string }
 	return errors.As(err, &server) && strings.HasPrefix(server.SQLState(), "22")
 }
 
-// quiet lets one line of a log through in a second, so that no sender of requests can fill
-// the log.
+// quiet allows one log line a second, so that no client can fill the log.
 type quiet struct {
 	mu      sync.Mutex
 	last    time.Time
 	skipped int
 }
 
-// next reports whether a line may be written, and how many were left out before it.
+// next reports whether a line may be written, and how many were skipped before it.
 func (q *quiet) next(now time.Time) (skipped int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,19 +13,19 @@ type grant struct {
 	Constraints map[string]any `json:"constraints"`
 }
 
-// grantedAction is the action that a grant is asked about.
+// grantedAction is an action that needs a grant.
 type grantedAction struct {
 	id        int64
 	ref, pack string
 }
 
-// permissions is what an identity holds.
+// permissions are the permission sets and grants of an identity.
 type permissions struct {
 	refs   []string
 	grants []grant
 }
 
-// readGrants reads the grants of a permission set. What cannot be read grants nothing.
+// readGrants reads the grants of a permission set. Unreadable grants permit nothing.
 func readGrants(raw []byte) []grant {
 	var list []grant
 	if json.Unmarshal(raw, &list) != nil {
@@ -41,15 +41,14 @@ func readGrants(raw []byte) []grant {
 	return list
 }
 
-// execute reports whether a grant permits to execute the action.
+// execute reports whether a grant permits the execution of the action.
 func (p permissions) execute(action grantedAction) bool {
 	return slices.ContainsFunc(p.grants, func(g grant) bool {
 		return g.Resource == "actions" && slices.Contains(g.Actions, "execute") && g.meets(action)
 	})
 }
 
-// meets reports whether the action meets every constraint. One that says nothing about
-// actions is not met.
+// meets reports whether the action meets every constraint. It does not meet unknown constraints.
 func (g grant) meets(action grantedAction) bool {
 	for name, value := range g.Constraints {
 		var met bool
@@ -75,7 +74,7 @@ func holds(list, value any) bool {
 	return ok && slices.Contains(values, value)
 }
 
-// cover reports whether the own grants permit all that the others do.
+// cover reports whether the grants permit everything that the others permit.
 func (p permissions) cover(others []grant) bool {
 	for _, other := range others {
 		if !slices.ContainsFunc(p.grants, func(own grant) bool { return own.covers(other) }) {
@@ -85,8 +84,8 @@ func (p permissions) cover(others []grant) bool {
 	return true
 }
 
-// covers reports whether one grant permits all that another does: on the same resource
-// at least its actions, under no constraint or the same ones.
+// covers reports whether a grant permits everything that another one permits: at least the same
+// actions on the same resource, with the same constraints or none.
 func (g grant) covers(other grant) bool {
 	if g.Resource != other.Resource || len(g.Constraints) > 0 && !reflect.DeepEqual(g.Constraints, other.Constraints) {
 		return false

@@ -4,55 +4,35 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 )
-
-// maxInquiries bounds a page of inquiries.
-const maxInquiries = 500
 
 // inquiryParameters are the filters of the list of inquiries.
 var inquiryParameters = []string{"status", "execution", "assigned_to", "action", "limit", "cursor"}
 
 // inquiries answers a page of inquiries, the open ones first.
 func (s *Server) inquiries(r *http.Request) (any, error) {
-	query := r.URL.Query()
-	f := monitor.InquiryFilter{AssignedTo: query.Get("assigned_to"), Action: query.Get("action")}
-	if words := query.Get("status"); words != "" {
-		f.Statuses = strings.Split(words, ",")
+	q := queryOf(r)
+	filter := monitor.InquiryFilter{
+		Statuses: q.words("status"), Execution: q.number("execution", maxID), AssignedTo: q.Get("assigned_to"),
+		Action: q.Get("action"), Limit: int(q.number("limit", maxPage)),
 	}
-	var err error
-	if f.Execution, err = numberOf(r, "execution", 1<<62); err != nil {
-		return nil, err
+	if q.err != nil {
+		return nil, q.err
 	}
-	limit, err := numberOf(r, "limit", maxInquiries)
-	if err != nil {
-		return nil, err
-	}
-	f.Limit = int(limit)
-	page, err := s.deps.View.Inquiries(r.Context(), f, query.Get("cursor"))
+	page, err := s.deps.View.Inquiries(r.Context(), filter, q.Get("cursor"))
 	if errors.Is(err, monitor.ErrFilter) {
 		return nil, requestError(err.Error())
 	}
 	return page, err
 }
 
-// inquiry answers one inquiry.
-func (s *Server) inquiry(r *http.Request) (any, error) {
-	id, err := idOf(r)
-	if err != nil {
-		return nil, err
-	}
-	return s.deps.View.Inquiry(r.Context(), id)
-}
-
-// respondBody is what an answer takes.
+// respondBody is the body of an answer.
 type respondBody struct {
 	Response json.RawMessage `json:"response"`
-	// As is the login of the identity in whose name it is given.
+	// As is the login of the answering identity.
 	As     string `json:"as"`
 	Reason string `json:"reason"`
 }
@@ -70,7 +50,7 @@ func (s *Server) respond(r *http.Request, operator *triage.Triage, id int64) (an
 	refused, isRefused := errors.AsType[*triage.AnswerRefusedError](err)
 	switch {
 	case errors.Is(err, triage.ErrNoInquiry):
-		return nil, &statusError{http.StatusNotFound, "there is no inquiry " + strconv.FormatInt(id, 10)}
+		return nil, missing("inquiry", id)
 	case isRefused && refused.Reason == triage.AnswerUnfit:
 		return nil, &statusError{http.StatusUnprocessableEntity, refused.Error()}
 	case isRefused && (refused.Reason == triage.AnswerNotYours || refused.Reason == triage.AnswerUnknown):

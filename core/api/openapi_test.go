@@ -92,7 +92,7 @@ func (s *spec) whole(t *testing.T, of schema) schema {
 	return all
 }
 
-// check holds a value against a schema: its type, what is required, and that
+// check compares a value with a schema: its type, its required members, and that
 // nothing is served that the schema does not name.
 func (s *spec) check(t *testing.T, at string, value any, of schema) {
 	t.Helper()

@@ -17,13 +17,13 @@ import (
 	"github.com/attune-go/attune/core/token"
 )
 
-// Requester requests executions; *submit.Submitter is one.
+// Requester requests executions; *submit.Submitter implements it.
 type Requester interface {
 	Request(ctx context.Context, request submit.Request) (submit.Requested, error)
 }
 
-// Published is what the published routes for executions need. Without a store there
-// are none.
+// Published has the dependencies of the published routes for executions. Without a store the routes
+// do not exist.
 type Published struct {
 	Store     *store.Store
 	Requester Requester
@@ -31,8 +31,8 @@ type Published struct {
 	Signer *token.Signer
 }
 
-// publishes adds the routes for executions as the published documents have them:
-// their paths, bodies, codes and both of their shapes of errors.
+// publishes adds the published routes for executions, with the paths, bodies, codes and both error
+// formats of the published documents.
 func (s *Server) publishes(mux *http.ServeMux) {
 	mux.Handle("GET /api/v1/executions", s.published(ScopeRead, s.listExecutions))
 	mux.Handle("GET /api/v1/executions/{id}", s.published(ScopeRead, s.getExecution))
@@ -51,16 +51,10 @@ func (s *Server) publishes(mux *http.ServeMux) {
 		s.listBy("enforcement", func(r *http.Request) string { return r.PathValue("id") }))
 	if s.deps.Acts != nil {
 		mux.Handle("POST /api/v1/executions/{id}/cancel", s.published(ScopeOperate, s.cancel))
-		mux.Handle("/api/v1/executions/{id}/cancel", s.guarded(ScopeOperate, http.HandlerFunc(s.onlyPost)))
+		mux.Handle("/api/v1/executions/{id}/cancel", s.guarded(ScopeOperate, s.only(writeOnly)))
 	}
-	mux.Handle("/api/v1/executions", readers(http.HandlerFunc(s.getOrPost)))
-	mux.Handle("/api/v1/executions/{id}", readers(http.HandlerFunc(s.onlyGet)))
-}
-
-// getOrPost answers every other method on a path that is read and written.
-func (s *Server) getOrPost(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", "GET, HEAD, POST")
-	s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
+	mux.Handle("/api/v1/executions", readers(s.only(readWrite)))
+	mux.Handle("/api/v1/executions/{id}", readers(s.only(readOnly)))
 }
 
 // caller is the client of a published route. The zero caller came over loopback without a required
@@ -70,7 +64,7 @@ type caller struct {
 	claims *token.Claims
 	// executor is the identity that executions of this caller act for, nil for none.
 	executor *int64
-	// name is that of a token of ours.
+	// name is the name of a token of ours.
 	name string
 }
 
@@ -149,7 +143,7 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(text)
 }
 
-// accessCookie holds the access token of a user who has logged in with a browser.
+// accessCookie holds the access token of a browser login.
 const accessCookie = "attune_access_token"
 
 // loginCookie returns the token of a login, empty without one. Browsers also send cookies with
@@ -165,8 +159,8 @@ func loginCookie(r *http.Request) string {
 	return cookie.Value
 }
 
-// recognise checks what a valid token stands for: a token of an ended execution, or of
-// an identity that is gone or frozen, is refused although it has not expired.
+// recognise checks the subject of a valid token. It refuses the tokens of ended executions, and of
+// deleted or frozen identities, before they expire.
 func (s *Server) recognise(r *http.Request, claims *token.Claims, scope Scope) (*caller, error) {
 	by := &caller{claims: claims}
 	switch claims.Type {
@@ -219,15 +213,15 @@ func (s *Server) orPublished(next http.Handler) http.Handler {
 	})
 }
 
-// authError is a 401, which has a shape of its own.
+// authError is a 401, which has its own format.
 type authError string
 
-// Error says why the token was refused.
+// Error returns the reason of the refusal.
 func (e authError) Error() string { return string(e) }
 
 func unauthorized(why string) error { return authError(why) }
 
-// codedError is an error whose code is not that of its status.
+// codedError is an error whose code differs from that of its status.
 type codedError struct {
 	status int
 	code   string
@@ -237,7 +231,7 @@ type codedError struct {
 // Error returns the message.
 func (e *codedError) Error() string { return e.text }
 
-// refusePublished writes an error in the published shape.
+// refusePublished writes an error in the published format.
 func (s *Server) refusePublished(w http.ResponseWriter, r *http.Request, err error) {
 	if refused, ok := errors.AsType[authError](err); ok {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="attune"`)
@@ -250,7 +244,7 @@ func (s *Server) refusePublished(w http.ResponseWriter, r *http.Request, err err
 		s.write(w, r, coded.status, map[string]any{"error": coded.text, "code": coded.code})
 		return
 	}
-	status, detail := s.judge(r, err)
+	status, detail := s.statusOf(r, err)
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}

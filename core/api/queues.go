@@ -6,9 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
@@ -18,7 +15,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// View is what the server reads for people; *alerting.Reader is one.
+// View reads the state of the system; *alerting.Reader implements it.
 type View interface {
 	Why(ctx context.Context, id int64) (*explain.Why, error)
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
@@ -46,7 +43,7 @@ const maxQueues = 1_000
 //go:embed openapi.yaml
 var openAPI []byte
 
-// OpenAPI is the description of everything that is served, as YAML.
+// OpenAPI is the description of the whole API, as YAML.
 func OpenAPI() []byte { return openAPI }
 
 // routes adds the reads of queues and executions.
@@ -59,32 +56,39 @@ func (s *Server) routes(mux *http.ServeMux) {
 			}
 			return handle(r)
 		})))
-		mux.Handle(path, guarded(http.HandlerFunc(s.onlyGet)))
+		mux.Handle(path, guarded(s.only(readOnly)))
 	}
-	read("/api/v1/executions/{id}/why", s.why)
+	view := s.deps.View
+	read("/api/v1/executions/{id}/why", byID(view.Why))
 	read("/api/v1/queues", s.queues, "action", "paused", "blocked", "all", "limit")
-	read("/api/v1/queues/{id}", s.queue)
+	read("/api/v1/queues/{id}", byID(func(ctx context.Context, id int64) (*explain.QueueDetail, error) {
+		return view.QueueDetail(ctx, explain.QueueRef{ID: id})
+	}))
 	mux.Handle("GET /api/v1/actions/{ref}/queue-stats", s.orPublished(s.answer(func(r *http.Request) (any, error) {
 		if err := onlyParameters(r, nil); err != nil {
 			return nil, err
 		}
-		return s.queueStats(r)
+		return view.QueueStats(r.Context(), r.PathValue("ref"))
 	})))
-	mux.Handle("/api/v1/actions/{ref}/queue-stats", guarded(http.HandlerFunc(s.onlyGet)))
-	read("/api/v1/replicas", s.replicas)
+	mux.Handle("/api/v1/actions/{ref}/queue-stats", guarded(s.only(readOnly)))
+	read("/api/v1/replicas", func(r *http.Request) (any, error) { return view.Replicas(r.Context()) })
 	read("/api/v1/alerts", s.alerts, "history")
 	read("/api/v1/dead-letters", s.letters, letterParameters...)
-	read("/api/v1/dead-letters/{id}", s.letter)
+	read("/api/v1/dead-letters/{id}", byID(view.Letter))
 	read("/api/v1/workflows", s.workflows, "status", "action", "paused", "limit", "cursor")
-	read("/api/v1/workflows/{id}", s.workflow)
+	read("/api/v1/workflows/{id}", byID(s.workflow))
 	read("/api/v1/inquiries", s.inquiries, inquiryParameters...)
-	read("/api/v1/inquiries/{id}", s.inquiry)
+	read("/api/v1/inquiries/{id}", byID(view.Inquiry))
 	read("/api/v1/events", s.events, "trigger", "limit", "cursor")
-	read("/api/v1/events/{id}", s.event)
+	read("/api/v1/events/{id}", byID(view.EventDetail))
 	read("/api/v1/enforcements", s.enforcements, "rule", "status", "event", "limit", "cursor")
-	read("/api/v1/rules", s.rules, "trigger", "cursor")
-	read("/api/v1/rules/{ref}", s.rule)
-	mux.Handle("/api/v1/openapi.yaml", guarded(http.HandlerFunc(s.onlyGet)))
+	read("/api/v1/rules", func(r *http.Request) (any, error) {
+		return view.Rules(r.Context(), r.URL.Query().Get("trigger"), r.URL.Query().Get("cursor"))
+	}, "trigger", "cursor")
+	read("/api/v1/rules/{ref}", func(r *http.Request) (any, error) {
+		return view.Rule(r.Context(), r.PathValue("ref"))
+	})
+	mux.Handle("/api/v1/openapi.yaml", guarded(s.only(readOnly)))
 	mux.Handle("GET /api/v1/openapi.yaml", guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
 		if _, err := w.Write(openAPI); err != nil {
@@ -93,39 +97,28 @@ func (s *Server) routes(mux *http.ServeMux) {
 	})))
 }
 
-// onlyGet answers every other method on a path that can be read.
-func (s *Server) onlyGet(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", "GET, HEAD")
-	s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
+// Values of the header Allow.
+const (
+	readOnly  = "GET, HEAD"
+	writeOnly = "POST"
+	readWrite = "GET, HEAD, POST"
+)
+
+// only answers every other method on a path with the allowed ones.
+func (s *Server) only(allowed string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allowed)
+		s.problem(w, r, http.StatusMethodNotAllowed, "there is no "+r.Method+" on this path")
+	}
 }
 
-// onlyParameters refuses a query with parameters that do not exist, so that a
-// mistyped filter is never applied as something wider.
-func onlyParameters(r *http.Request, known []string) error {
-	var unknown []string
-	for name := range r.URL.Query() {
-		if !slices.Contains(known, name) {
-			unknown = append(unknown, strconv.Quote(name))
-		}
-	}
-	if len(unknown) == 0 {
-		return nil
-	}
-	slices.Sort(unknown)
-	text := "there is no query parameter " + strings.Join(unknown, ", ")
-	if len(known) > 0 {
-		text += "; there are " + strings.Join(known, ", ")
-	}
-	return requestError(text)
-}
-
-// requestError is about a request that cannot be understood.
+// requestError reports an invalid request.
 type requestError string
 
 // Error returns the message.
 func (b requestError) Error() string { return string(b) }
 
-// answer writes what a read found as the member data, or the problem.
+// answer writes the result of a handler as the member data, or the problem.
 func (s *Server) answer(handle func(r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
@@ -135,7 +128,7 @@ func (s *Server) answer(handle func(r *http.Request) (any, error)) http.Handler 
 			s.write(w, r, http.StatusOK, map[string]any{"data": data})
 			return
 		}
-		code, detail := s.judge(r, err)
+		code, detail := s.statusOf(r, err)
 		if code == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "5")
 		}
@@ -143,9 +136,8 @@ func (s *Server) answer(handle func(r *http.Request) (any, error)) http.Handler 
 	})
 }
 
-// judge turns an error into a status and what may be said of it. What only the
-// operator should see goes to the log.
-func (s *Server) judge(r *http.Request, err error) (code int, detail string) {
+// statusOf returns the status of an error and the text that the client may read. Internal errors go to the log.
+func (s *Server) statusOf(r *http.Request, err error) (code int, detail string) {
 	var bad requestError
 	var plain *statusError
 	var unknown *monitor.UnknownActionError
@@ -183,27 +175,11 @@ func (s *Server) judge(r *http.Request, err error) (code int, detail string) {
 	return code, detail
 }
 
-// problem writes an error as RFC 9457 has it.
+// problem writes an error in the format of RFC 9457.
 func (s *Server) problem(w http.ResponseWriter, r *http.Request, code int, detail string) {
 	s.send(w, r, code, "application/problem+json", map[string]any{
 		"type": "about:blank", "title": http.StatusText(code), "status": code, "detail": detail, "instance": r.URL.Path,
 	})
-}
-
-func (s *Server) why(r *http.Request) (any, error) {
-	id, err := idOf(r)
-	if err != nil {
-		return nil, err
-	}
-	return s.deps.View.Why(r.Context(), id)
-}
-
-func idOf(r *http.Request) (int64, error) {
-	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
-	if err != nil || id < 1 {
-		return 0, requestError("the id in the path is not a positive number")
-	}
-	return id, nil
 }
 
 // queueList is the list of queues with the limits that they share.
@@ -214,21 +190,13 @@ type queueList struct {
 }
 
 func (s *Server) queues(r *http.Request) (any, error) {
-	filter := monitor.QueueFilter{Text: r.URL.Query().Get("action")}
-	var err error
-	if filter.Paused, err = flag(r, "paused"); err != nil {
-		return nil, err
+	q := queryOf(r)
+	filter := monitor.QueueFilter{
+		Text: q.Get("action"), Paused: q.flag("paused"), Blocked: q.flag("blocked"), All: q.flag("all"),
+		Limit: int(q.number("limit", maxQueues)),
 	}
-	if filter.Blocked, err = flag(r, "blocked"); err != nil {
-		return nil, err
-	}
-	if filter.All, err = flag(r, "all"); err != nil {
-		return nil, err
-	}
-	if text := r.URL.Query().Get("limit"); text != "" {
-		if filter.Limit, err = strconv.Atoi(text); err != nil || filter.Limit < 1 || filter.Limit > maxQueues {
-			return nil, requestError("limit must be a number from 1 to " + strconv.Itoa(maxQueues))
-		}
+	if q.err != nil {
+		return nil, q.err
 	}
 	queues, err := s.deps.View.Queues(r.Context(), filter)
 	if err != nil {
@@ -248,27 +216,19 @@ func (s *Server) queues(r *http.Request) (any, error) {
 	return list, nil
 }
 
-// flag reads a yes or no of the query.
-func flag(r *http.Request, name string) (bool, error) {
-	text := r.URL.Query().Get(name)
-	if text == "" {
-		return false, nil
+// alerts lists the open alerts, recent ones, and the rules.
+func (s *Server) alerts(r *http.Request) (any, error) {
+	q := queryOf(r)
+	history := q.flag("history")
+	if q.err != nil {
+		return nil, q.err
 	}
-	yes, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, requestError(name + " must be true or false")
-	}
-	return yes, nil
-}
-
-func (s *Server) queue(r *http.Request) (any, error) {
-	id, err := idOf(r)
+	all, err := s.deps.View.Alerts(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	return s.deps.View.QueueDetail(r.Context(), explain.QueueRef{ID: id})
-}
-
-func (s *Server) queueStats(r *http.Request) (any, error) {
-	return s.deps.View.QueueStats(r.Context(), r.PathValue("ref"))
+	if !history {
+		all.Recent = []alerting.Alert{}
+	}
+	return all, nil
 }

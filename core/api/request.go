@@ -19,7 +19,7 @@ const maxRequestBody = 2 << 20
 // standardAccess is the permission set that permits the own action and pack.
 const standardAccess = "standard"
 
-// requestBody is what a request for an execution takes.
+// requestBody is the body of a request for an execution.
 type requestBody struct {
 	ActionRef               string          `json:"action_ref"`
 	Parameters              json.RawMessage `json:"parameters"`
@@ -32,7 +32,7 @@ type requestBody struct {
 	WorkerAffinity          json.RawMessage `json:"worker_affinity"`
 }
 
-// requestExecution requests an execution, as the command run does, and answers it.
+// requestExecution requests an execution and answers it.
 func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error) {
 	body, err := readRequest(r)
 	if err != nil {
@@ -41,8 +41,8 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 	options := &submit.Options{
 		Executor: by.executor, PermissionSetRefs: body.PermissionSetRefs, EnvVars: body.EnvVars,
 		ArtifactRetentionPolicy: body.ArtifactRetentionPolicy,
-		WorkerSelector:          said(body.WorkerSelector), WorkerTolerations: said(body.WorkerTolerations),
-		WorkerAffinity: said(body.WorkerAffinity),
+		WorkerSelector:          present(body.WorkerSelector), WorkerTolerations: present(body.WorkerTolerations),
+		WorkerAffinity: present(body.WorkerAffinity),
 	}
 	if body.ArtifactRetentionLimit != nil {
 		options.ArtifactRetentionLimit = *body.ArtifactRetentionLimit
@@ -63,16 +63,15 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 	return http.StatusCreated, answer, err
 }
 
-// said takes null for nothing.
-func said(raw json.RawMessage) json.RawMessage {
+// present returns nil for null.
+func present(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil
 	}
 	return raw
 }
 
-// readRequest reads and checks a body. As published, members that are not known are
-// ignored.
+// readRequest reads and checks a body. As published, it ignores unknown members.
 func readRequest(r *http.Request) (*requestBody, error) {
 	raw, err := readRaw(r, maxRequestBody)
 	if err != nil {
@@ -120,8 +119,7 @@ func requestProblem(err error) error {
 	return err
 }
 
-// permit refuses a request that the caller may not make: for the action, or with
-// permission sets that the caller does not have.
+// permit refuses a request if the caller may not execute the action, or lacks a wanted permission set.
 func (s *Server) permit(r *http.Request, by *caller, body *requestBody) error {
 	row, err := s.deps.Published.Store.PublishedAction(r.Context(), body.ActionRef)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -165,14 +163,15 @@ func permitExecution(own *token.ExecutionMetadata, action grantedAction, wanted 
 			slices.Contains(own.StandardAccessPackRefs, action.pack))
 	if !standard {
 		return &statusError{
-			http.StatusForbidden, "an execution token may request only actions of its own pack, and only with the permission set standard",
+			http.StatusForbidden,
+			"an execution token may request only actions of its own pack, and only with the permission set standard",
 		}
 	}
 	return within(wanted, own.PermissionSetRefs)
 }
 
-// permitIdentity checks the permission sets of an identity. A schema without them has no
-// permissions: there the identity may request everything, as our own tokens may.
+// permitIdentity checks the permission sets of an identity. In a schema without permission sets the
+// identity may request everything, like our own tokens.
 func (s *Server) permitIdentity(r *http.Request, identity int64, action grantedAction, wanted,
 	defaults []string) error {
 	st, ctx := s.deps.Published.Store, r.Context()

@@ -12,7 +12,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -21,61 +20,47 @@ type Scope string
 
 // The scopes.
 const (
-	ScopeRead    Scope = "read"    // look
+	ScopeRead    Scope = "read"    // read everything
 	ScopeOperate Scope = "operate" // act on queues, executions and workers
 	ScopeSubmit  Scope = "submit"  // request executions and emit events
 )
 
 var allScopes = []Scope{ScopeRead, ScopeOperate, ScopeSubmit}
 
-// ownToken is one line of the file: who, what for, and the hash of the secret.
+// ownToken is one line of the file.
 type ownToken struct {
 	name   string
 	scopes []Scope
-	hash   [sha256.Size]byte
+	hash   [sha256.Size]byte // of the secret
 }
 
-// lookEvery is how often the file is asked whether it has changed.
-const lookEvery = time.Second
+// statEvery is the time between two checks whether the file has changed.
+const statEvery = time.Second
 
-// Tokens holds the bearer tokens of a file, which is read again when it
-// changes. A file that has become unreadable or wrong leaves the tokens in
-// force that were read last, and says so in the log.
-type Tokens struct {
-	path   string
-	logger *slog.Logger
-
-	mu sync.Mutex
-	// list is what was read last, of the file as stamp describes it; looked is
-	// when the file was asked last. Guarded by mu.
-	list   []ownToken
-	stamp  string
-	looked time.Time
-}
+// Tokens holds the bearer tokens of a file, and reads it again when it changes. If the file is
+// unreadable or wrong, the last tokens stay in force.
+type Tokens struct{ *reloaded[[]ownToken] }
 
 // LoadTokens reads a file of tokens. Each line holds a name, the scopes
 // separated by commas, and the SHA-256 of the token in hexadecimal, separated
-// by spaces; empty lines and lines that begin with # are left out.
+// by spaces; empty lines and lines that begin with # are ignored.
 func LoadTokens(path string, logger *slog.Logger) (*Tokens, error) {
-	t := &Tokens{path: path, logger: logger, looked: time.Now()}
-	stamp, err := stampOf(path)
-	if err != nil {
+	t := &Tokens{&reloaded[[]ownToken]{
+		files: []string{path}, every: statEvery,
+		read: func() ([]ownToken, error) { return readTokens(path) },
+		report: func(ctx context.Context, list []ownToken, err error) {
+			if err != nil {
+				logger.ErrorContext(ctx, "Tokens cannot be read again, the last ones stay in force", "file", path,
+					"error", err)
+				return
+			}
+			logger.InfoContext(ctx, "Tokens read again", "file", path, "tokens", len(list))
+		},
+	}}
+	if err := t.load(); err != nil {
 		return nil, fmt.Errorf("read the tokens (executor.http.tokens_file): %w", err)
 	}
-	if t.list, err = readTokens(path); err != nil {
-		return nil, fmt.Errorf("read the tokens (executor.http.tokens_file): %w", err)
-	}
-	t.stamp = stamp
 	return t, nil
-}
-
-// stampOf tells one state of the file from another.
-func stampOf(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%d %d %s", info.Size(), info.ModTime().UnixNano(), info.Mode()), nil
 }
 
 func readTokens(path string) ([]ownToken, error) {
@@ -121,45 +106,15 @@ func parseToken(line string) (ownToken, error) {
 	return one, nil
 }
 
-// find returns the token that the secret belongs to. It takes the same time
-// whichever it is, and if there is none.
+// find returns the token of a secret. It takes the same time for every secret.
 func (t *Tokens) find(ctx context.Context, secret string) (ownToken, bool) {
 	hash := sha256.Sum256([]byte(secret))
 	var match ownToken
 	found := false
-	for _, one := range t.current(ctx) {
+	for _, one := range t.get(ctx) {
 		if subtle.ConstantTimeCompare(one.hash[:], hash[:]) == 1 {
 			match, found = one, true
 		}
 	}
 	return match, found
-}
-
-// current reads the file again if it has changed.
-func (t *Tokens) current(ctx context.Context) []ownToken {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if time.Since(t.looked) < lookEvery {
-		return t.list
-	}
-	t.looked = time.Now()
-	stamp, err := stampOf(t.path)
-	if err == nil && stamp == t.stamp {
-		return t.list
-	}
-	var list []ownToken
-	if err == nil {
-		list, err = readTokens(t.path)
-	}
-	if err != nil {
-		if t.stamp != "" { // once, not with every request
-			t.logger.ErrorContext(ctx, "The tokens could not be read again, those read last stay in force", "file",
-				t.path, "error", err)
-		}
-		t.stamp = ""
-		return t.list
-	}
-	t.list, t.stamp = list, stamp
-	t.logger.InfoContext(ctx, "Tokens were read again", "file", t.path, "tokens", len(list))
-	return t.list
 }

@@ -20,7 +20,7 @@ import (
 
 func readyNow(context.Context) []api.Check { return []api.Check{{Name: "all", OK: true}} }
 
-// failing is a check whose detail tells where the database is.
+// failing is a check with an address in its detail.
 func failing(context.Context) []api.Check {
 	return []api.Check{{Name: "database", Detail: "10.0.0.7:5432 refused"}}
 }

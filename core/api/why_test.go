@@ -12,8 +12,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What is told of workers and of a repetition that waits for its time is as
-// described.
+// The reasons about workers and pending repetitions match the description.
 func TestWhyOfWorkersAndRepetitionsIsAsDescribed(t *testing.T) {
 	t.Parallel()
 	s := readSpec(t)

@@ -38,8 +38,8 @@ func (h *Handler) Absent(ctx context.Context, letters []*Letter) (exist []*Lette
 				first = append(first, l)
 			}
 		}
-		written, rounds, err := record(ctx, tx, first, (*Letter).decide)
-		stored, exist = slices.Concat(counted, written), append(exist, rounds...)
+		written, undecided, err := record(ctx, tx, first, (*Letter).decide)
+		stored, exist = slices.Concat(counted, written), append(exist, undecided...)
 		return err
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func group(ctx context.Context, tx *store.Tx, letters []*Letter) (others, counte
 	if candidates == 0 {
 		return letters, nil, nil
 	}
-	if err := look(ctx, tx, letters); err != nil {
+	if err := readSeen(ctx, tx, letters); err != nil {
 		return nil, nil, err
 	}
 	groups := map[string][]*Letter{}

@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an error means for letters: only what they contain, or what nobody can
-// explain for a minute, parts a batch; a server that is away or full, and a schema or
-// a privilege that is wrong, is awaited for as long as it takes.
+// An error of the content, or one without a reason for a minute, bisects a batch. An unreachable or
+// full server, a wrong schema or a missing privilege is awaited.
 func TestWhatAnErrorOfTheLedgerMeans(t *testing.T) {
 	t.Parallel()
 	answer := func(code string) error { return fmt.Errorf("store: %w", &pgconn.PgError{Code: code}) }

@@ -31,8 +31,8 @@ type seen struct {
 
 // verdict is the decision about a dead letter.
 type verdict struct {
-	// round says that the scheduler must decide, under its locks.
-	round bool
+	// needsBatch says that a batch of the scheduler must decide, under its locks.
+	needsBatch bool
 	// released says that the batches must release the ended execution.
 	released bool
 	decision string // empty: it waits for an operator
@@ -43,16 +43,18 @@ func stale(format string, args ...any) verdict {
 	return verdict{decision: Stale, detail: fmt.Sprintf(format, args...)}
 }
 
-func person(format string, args ...any) verdict { return verdict{detail: fmt.Sprintf(format, args...)} }
+func waiting(format string, args ...any) verdict {
+	return verdict{detail: fmt.Sprintf(format, args...)}
+}
 
 // decide decides about a dead letter from reads without locks. A stale verdict stays valid: a
 // finished attempt never returns.
 func (l *Letter) decide() verdict {
 	if l.failure != "" {
-		if v := l.decideDispatch(l.seen.execution); !v.round {
+		if v := l.decideDispatch(l.seen.execution); !v.needsBatch {
 			return v // the message became stale without a decision
 		}
-		return person("the engine could not decide it: %s", l.failure)
+		return waiting("the engine could not decide it: %s", l.failure)
 	}
 	switch l.kind {
 	case kindDispatch:
@@ -61,7 +63,7 @@ func (l *Letter) decide() verdict {
 		if l.seen.execution == nil {
 			return stale("no such execution")
 		}
-		return stale("execution %d is %s; whoever asked for its stop is asked for again by a loop", l.Execution,
+		return stale("execution %d is %s; a loop of the engine repeats cancel requests", l.Execution,
 			l.seen.execution.Status)
 	case kindStatus:
 		if l.seen.execution == nil {
@@ -73,9 +75,9 @@ func (l *Letter) decide() verdict {
 	case kindCompleted:
 		return l.decideReport()
 	case kindOther:
-		return person("%sno part of this engine decides about %s", l.because(), l.typed())
+		return waiting("%sno part of this engine decides about %s", l.because(), l.typed())
 	default:
-		return person("%s%s", l.because(), l.trouble)
+		return waiting("%s%s", l.because(), l.trouble)
 	}
 }
 
@@ -100,13 +102,13 @@ func (l *Letter) decideDispatch(e *execution) verdict {
 	case e.Worker != l.worker:
 		return stale("execution %d was handed to worker %d since", e.ID, e.Worker)
 	case l.attempt != 0 && e.Attempt != l.attempt:
-		return stale("execution %d is at attempt %d, the letter at %d", e.ID, e.Attempt, l.attempt)
+		return stale("execution %d is at attempt %d, the dead letter at %d", e.ID, e.Attempt, l.attempt)
 	case l.unreadable && l.attempt == 0 && e.Attempt > 1:
-		return person("it does not say which of the %d attempts of execution %d it is about", e.Attempt, e.ID)
+		return waiting("it does not say which of the %d attempts of execution %d it is about", e.Attempt, e.ID)
 	case l.attempt == 0 && !l.handed.IsZero() && !sameMoment(e.Updated, l.handed):
 		return stale("execution %d was handed over again at %s", e.ID, moment(e.Updated))
 	}
-	return verdict{round: true}
+	return verdict{needsBatch: true}
 }
 
 // sameMoment compares times in the database's resolution, microseconds.
@@ -119,22 +121,22 @@ func moment(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.0
 func (l *Letter) decideRequest() verdict {
 	switch e := l.seen.execution; {
 	case e == nil:
-		return person("%sno such execution", l.because())
+		return waiting("%sno such execution", l.because())
 	case e.Status != attune.StatusRequested:
 		return stale("execution %d has moved on: %s", e.ID, e.Status)
 	default:
-		return person("%sexecution %d is still requested", l.because(), e.ID)
+		return waiting("%sexecution %d is still requested", l.because(), e.ID)
 	}
 }
 
 func (l *Letter) decideReport() verdict {
 	switch e := l.seen.execution; {
 	case e == nil:
-		return person("%sno such execution", l.because())
+		return waiting("%sno such execution", l.because())
 	case e.Status.Terminal():
 		return verdict{released: true, decision: Released,
 			detail: fmt.Sprintf("execution %d has ended: %s", e.ID, e.Status)}
 	default:
-		return person("%sa report of its end came, but execution %d is %s", l.because(), e.ID, e.Status)
+		return waiting("%sa report of its end came, but execution %d is %s", l.because(), e.ID, e.Status)
 	}
 }

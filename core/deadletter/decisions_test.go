@@ -33,11 +33,11 @@ func poisoned(m broker.Message) broker.Message {
 	return m
 }
 
-// Each kind of letter is decided as the table in docs/dead-letters.md says, and
-// whatever is not known to be over waits for a person.
+// Each kind of dead letter is decided as in the table of docs/dead-letters.md, and the unknown ones
+// wait for an operator.
 func TestEveryKindOfLetterIsDecided(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	d.open(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "w1")
@@ -101,7 +101,7 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 		{
 			"cancel", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,
 				message.ExecutionCancelRequested{ExecutionID: running.ID, WorkerID: w.ID}),
-			want{"stale", "asked for again"},
+			want{"stale", "repeats cancel requests"},
 		},
 		{
 			"cancel, no row", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,
@@ -182,7 +182,7 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 // far as the bounds go.
 func TestOddLettersAreKept(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	d.open(t)
 	big := bytes.Repeat([]byte("x"), 5<<20)
 	odd := broker.Message{
@@ -228,12 +228,11 @@ func TestOddLettersAreKept(t *testing.T) {
 	require.Empty(t, rows[0].Decision)
 }
 
-// A letter that the database does not take as it is goes in reduced; one that it
-// takes in no form stays with the broker, holds up nobody, and is stored as soon
-// as it can be.
+// A dead letter that the database refuses is stored in a reduced form. If the database refuses that
+// too, it stays with the broker, delays no other, and is stored as soon as possible.
 func TestALetterThatTheDatabaseDoesNotTakeIsReducedAndNeverDropped(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	testkit.Exec(t, d.store,
 		`ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (message_id <> 'picky' OR headers IS NULL)`)
 	testkit.Exec(t, d.store, `ALTER TABLE dead_letter ADD CONSTRAINT never CHECK (message_id <> 'never')`)
@@ -260,7 +259,7 @@ func TestALetterThatTheDatabaseDoesNotTakeIsReducedAndNeverDropped(t *testing.T)
 // Probes are dropped; nothing of them is stored, and their neighbours are.
 func TestProbesAreDropped(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	d.open(t)
 	for _, probe := range d.wire.ProbeDeadLetters(testkit.Context(t), message.DeadLetterKeys()) {
 		require.True(t, probe.Routed, "%s: %v", probe.Key, probe.Err)
@@ -277,7 +276,7 @@ func TestProbesAreDropped(t *testing.T) {
 // given up has a row of its own.
 func TestLettersWithoutARowAreCounted(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	h := d.open(t)
 	sent := 0
 	about := func(id int64) broker.Message {

@@ -28,7 +28,7 @@ const (
 // maxLetters bounds the dead letters of one transaction: one message may hold many.
 const maxLetters = 100
 
-// Consumer delivers dead letters; *broker.Consumer is one.
+// Consumer delivers dead letters; *broker.Consumer implements it.
 type Consumer interface {
 	Batches() <-chan *broker.Batch
 }
@@ -326,7 +326,7 @@ func (h *Handler) ack(ctx context.Context, l *Letter) {
 // Settle records a dead letter that a committed batch decided, and acknowledges it.
 func (h *Handler) Settle(ctx context.Context, l *Letter) {
 	crashpoint.Reach("letter:decided")
-	h.note(ctx, l)
+	h.report(ctx, l)
 	h.ack(ctx, l)
 }
 
@@ -346,8 +346,8 @@ func (h *Handler) GiveUp(ctx context.Context, l *Letter, cause error) error {
 	return nil
 }
 
-// note counts and logs a decided dead letter.
-func (h *Handler) note(ctx context.Context, l *Letter) {
+// report counts and logs a decided dead letter.
+func (h *Handler) report(ctx context.Context, l *Letter) {
 	h.deps.Metrics.decided(l, time.Now())
 	line, level, decision := "Received dead letter", slog.LevelInfo, l.decision
 	if l.Execution != 0 {

@@ -21,7 +21,7 @@ import (
 // same transaction.
 func TestAnExpiredHandOverGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	old := testkit.Worker(t, d.store, "old", fenced, func(w *testkit.WorkerRow) { w.Status = "inactive" })
 	other := testkit.Worker(t, d.store, "other", fenced)
@@ -62,7 +62,7 @@ func TestAnExpiredHandOverGoesOnElsewhere(t *testing.T) {
 // follow.
 func TestAnExpiredHandOverEndsWithThePublishedResult(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "stranger")
 	e := d.scheduled(t, action, w.ID)
@@ -82,11 +82,11 @@ func TestAnExpiredHandOverEndsWithThePublishedResult(t *testing.T) {
 		testkit.Count(t, d.store, `SELECT count(*) FROM outbox WHERE 'execution.completed' = ANY (routing_keys)`))
 }
 
-// S9: the worker starts the execution at the moment at which its letter is
-// decided: whoever writes first wins, the other changes nothing.
+// S9: the worker starts the execution while its dead letter is decided: the first write wins, and
+// the other changes nothing.
 func TestAStartAtTheSameMomentWins(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "stranger")
 	const n = 40
@@ -124,11 +124,11 @@ func TestAStartAtTheSameMomentWins(t *testing.T) {
 	require.Zero(t, testkit.Count(t, d.store, `SELECT count(*) FROM late_write`))
 }
 
-// S13: the same letter several times, at two handlers at once, is one row and has
-// one effect; so do two letters of one hand-over that was published twice.
+// S13: the same dead letter several times, at two handlers at once, is one row with one effect; so
+// are two dead letters of a dispatch that was published twice.
 func TestALetterThatComesAgainChangesNothing(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "old", fenced, func(w *testkit.WorkerRow) { w.Status = "inactive" })
 	testkit.Worker(t, d.store, "other", fenced,
@@ -156,7 +156,7 @@ func TestALetterThatComesAgainChangesNothing(t *testing.T) {
 // by another, which finds the row and changes nothing.
 func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "stranger")
 	e := d.scheduled(t, action, w.ID)
@@ -218,7 +218,7 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 // by itself.
 func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	gate := testkit.OpenStore(t, d.store.Pool().Config().ConnString())
 	d.open(t)
 	testkit.Exec(t, gate, `ALTER TABLE dead_letter RENAME TO away`)
@@ -240,7 +240,7 @@ func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
 // to see to, and says why.
 func TestAHandOverThatNoBatchCanDecideWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	testkit.Exec(t, d.store, `ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (headers IS NULL)`)
 	w := testkit.Worker(t, d.store, "stranger")
 	e := d.scheduled(t, testkit.Action(t, d.store, "pk.do"), w.ID)

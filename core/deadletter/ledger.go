@@ -43,7 +43,7 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 		return outcome{}, fmt.Errorf("store %d dead letters: %w", len(letters), err)
 	}
 	for _, l := range stored {
-		h.note(ctx, l)
+		h.report(ctx, l)
 	}
 	return out, nil
 }
@@ -52,12 +52,12 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 // returns them. It returns the ones that a batch must decide without writing them.
 func record(
 	ctx context.Context, tx *store.Tx, letters []*Letter, decide func(*Letter) verdict,
-) (written, rounds []*Letter, err error) {
+) (written, undecided []*Letter, err error) {
 	known, err := known(ctx, tx, letters)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := look(ctx, tx, letters); err != nil {
+	if err := readSeen(ctx, tx, letters); err != nil {
 		return nil, nil, err
 	}
 	p := tx.Pipeline()
@@ -68,8 +68,8 @@ func record(
 			continue
 		}
 		v := decide(l)
-		if v.round {
-			rounds = append(rounds, l)
+		if v.needsBatch {
+			undecided = append(undecided, l)
 			continue
 		}
 		l.decision, l.detail = v.decision, v.detail
@@ -78,7 +78,7 @@ func record(
 		known = append(known, l.fingerprint)
 	}
 	if p.Len() == 0 {
-		return nil, rounds, nil
+		return nil, undecided, nil
 	}
 	if err := p.Send(ctx); err != nil {
 		return nil, nil, err
@@ -89,7 +89,7 @@ func record(
 			written = append(written, l)
 		}
 	}
-	return written, rounds, nil
+	return written, undecided, nil
 }
 
 // known lists the fingerprints that are in the ledger.
@@ -100,13 +100,13 @@ func known(ctx context.Context, tx *store.Tx, letters []*Letter) ([]string, erro
 	}
 	known, err := tx.KnownDeadLetters(ctx, prints)
 	if err != nil {
-		return nil, fmt.Errorf("look for letters in the ledger: %w", err)
+		return nil, fmt.Errorf("find dead letters in the ledger: %w", err)
 	}
 	return known, nil
 }
 
-// look reads the executions and workers of dead letters.
-func look(ctx context.Context, tx *store.Tx, letters []*Letter) error {
+// readSeen reads the executions and workers of dead letters.
+func readSeen(ctx context.Context, tx *store.Tx, letters []*Letter) error {
 	var ids, workers []int64
 	for _, l := range letters {
 		l.seen = seen{}

@@ -71,18 +71,18 @@ type Letter struct {
 	attempt int32     // of a dispatch; 0 if its engine does not number attempts
 	handed  time.Time // of a dispatch; zero if unknown
 
-	seen     seen
-	failure  string    // why the batches could not decide it
-	reduced  bool      // the database refuses its full form
-	tries    int       // how often storing it alone failed
-	open     bool      // no worker had capacity
-	sighted  time.Time // when a batch first read it, by the database's clock
-	detail   string    // the reason of the decision
-	decision string    // empty: it waits for an operator
-	taking   *Taking   // how an operator took it; nil for the handler's dead letters
-	row      int64     // its id in the ledger, once written
-	count    int64     // how often it died for the same cause
-	others   []int64   // executions of other dead letters that its row represents
+	seen      seen
+	failure   string    // why the batches could not decide it
+	reduced   bool      // the database refuses its full form
+	tries     int       // how often storing it alone failed
+	open      bool      // no worker had capacity
+	firstRead time.Time // when a batch first read it, by the database's clock
+	detail    string    // the reason of the decision
+	decision  string    // empty: it waits for an operator
+	taking    *TakeInfo // how an operator took it; nil for the handler's dead letters
+	row       int64     // its id in the ledger, once written
+	count     int64     // how often it died for the same cause
+	others    []int64   // executions of other dead letters that its row represents
 }
 
 // Read makes a dead letter of a delivery. It never fails: an unreadable delivery becomes a dead

@@ -66,9 +66,8 @@ func TestAFingerprintIsOneDeathOfOneMessage(t *testing.T) {
 	require.Len(t, prints, 11)
 }
 
-// A policy may give dead letters another key; what the broker wrote down says
-// which it was. What the engine says of its own letters comes before an older
-// death.
+// A policy may give dead letters another key; the headers of the broker have the original one. The
+// headers of the engine come before an older death.
 func TestWhereALetterCameFrom(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 0)
@@ -98,8 +97,8 @@ func TestWhereALetterCameFrom(t *testing.T) {
 		"it does not say, but there is one place for it")
 }
 
-// Only what is still scheduled at that worker, with that attempt, is decided by a
-// batch; existing engines say when they handed it over instead.
+// A batch decides only about executions that are still scheduled at that worker, with that attempt;
+// existing engines give the time of the dispatch instead.
 func TestWhatARoundIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 123_456_000)
@@ -127,7 +126,7 @@ func TestWhatARoundIsAskedAbout(t *testing.T) {
 		l := Read(&broker.Delivery{RoutingKey: "execution.dispatch.worker.7", Body: dispatch(t, 5, 7, c.attempt)})
 		l.seen.execution = &e
 		v := l.decide()
-		require.Equal(t, c.round, v.round, "%s: %s", name, v.detail)
+		require.Equal(t, c.round, v.needsBatch, "%s: %s", name, v.detail)
 		if !c.round {
 			require.Equal(t, Stale, v.decision, name)
 		}
@@ -147,8 +146,8 @@ func TestARowHasAValueForEveryColumn(t *testing.T) {
 	require.NotContains(t, store.RecordDeadLetter, "$22")
 }
 
-// FuzzRead: whatever a message contains, it is a letter whose row the database
-// takes, and nothing but a readable hand-over reaches a batch.
+// FuzzRead: every message becomes a dead letter whose row the database accepts, and only a readable
+// dispatch reaches a batch.
 func FuzzRead(f *testing.F) {
 	f.Add("execution.dispatch.worker.7", "ExecutionRequested", "expired", "m", []byte(`{"message_type":"ExecutionRequested","timestamp":"2026-01-01T00:00:00Z","payload":{"execution_id":5,"worker_id":7,"attempt":1}}`), int64(1))
 	f.Add("execution.completed", "", "", "", []byte("\x00"), int64(0))
@@ -170,8 +169,8 @@ func FuzzRead(f *testing.F) {
 		for _, e := range []*execution{nil, {ID: l.Execution, Status: attune.StatusScheduled, Worker: 7, Attempt: 1}} {
 			l.seen.execution = e
 			v := l.decide()
-			require.False(t, v.round && (l.kind != kindDispatch || l.Execution <= 0), "only a hand-over is for a round")
-			require.False(t, v.round && v.decision != "")
+			require.False(t, v.needsBatch && (l.kind != kindDispatch || l.Execution <= 0), "only a hand-over is for a round")
+			require.False(t, v.needsBatch && v.decision != "")
 			require.True(t, v.decision == "" || v.decision == Stale || v.decision == Released, v.decision)
 			for i, value := range l.columns(v) {
 				switch value := value.(type) {
@@ -190,8 +189,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// However wrong the clock of the broker is, an execution waits for room until five
-// minutes after the first sight of its letter, by the clock of the database.
+// With any error of the broker's clock, an execution waits for capacity until five minutes after a
+// batch first read its dead letter, by the clock of the database.
 func TestPatienceIsCountedFromTheFirstSight(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -201,9 +200,9 @@ func TestPatienceIsCountedFromTheFirstSight(t *testing.T) {
 		l := &Letter{delivery: &broker.Delivery{}, died: died}
 		require.Equal(t, 9*time.Minute, l.wait(now, handed), died)
 		require.Equal(t, 9*time.Minute, l.wait(now.Add(4*time.Minute), handed), "later looks change nothing")
-		require.Equal(t, patience, (&Letter{delivery: &broker.Delivery{Redelivered: true}, died: died}).wait(now,
+		require.Equal(t, roomTimeout, (&Letter{delivery: &broker.Delivery{Redelivered: true}, died: died}).wait(now,
 			handed), "others may have seen it")
 	}
 	early := &Letter{delivery: &broker.Delivery{}}
-	require.Equal(t, patience, early.wait(now, now.Add(time.Second)), "handed over again meanwhile")
+	require.Equal(t, roomTimeout, early.wait(now, now.Add(time.Second)), "handed over again meanwhile")
 }

@@ -32,7 +32,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}),
 		routes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "attune_dead_letter_routes",
-			Help: "Routes of dead letters by what the newest probe found: they keep letters, lose them, or could not be probed.",
+			Help: "Routes of dead letters by what the newest probe found: they keep letters, lose them, " +
+				"or could not be probed.",
 		}, []string{"state"}),
 	}
 	// The expected series exist from the start: a rate misses the first value of a new series.

@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Wire is the broker as the probes use it; *broker.Broker is one.
+// Wire is the broker of the probes; *broker.Broker implements it.
 type Wire interface {
 	State() broker.State
 	Watch() <-chan broker.StateChange
@@ -37,15 +38,9 @@ type RoutesConfig struct {
 }
 
 func (c RoutesConfig) withDefaults() RoutesConfig {
-	if c.Interval <= 0 {
-		c.Interval = 30 * time.Second
-	}
-	if c.ProbeEvery <= 0 {
-		c.ProbeEvery = 3 * time.Minute
-	}
-	if c.DeathEvery <= 0 {
-		c.DeathEvery = time.Hour
-	}
+	c.Interval = cmp.Or(max(c.Interval, 0), 30*time.Second)
+	c.ProbeEvery = cmp.Or(max(c.ProbeEvery, 0), 3*time.Minute)
+	c.DeathEvery = cmp.Or(max(c.DeathEvery, 0), time.Hour)
 	return c
 }
 
@@ -66,7 +61,7 @@ type Routes struct {
 	probed   time.Time   // only the loop uses the following fields
 	died     time.Time
 	deathErr error
-	told     string
+	logged   string // the lost routes of the last log message
 }
 
 // NewRoutes makes the loop.
@@ -148,12 +143,12 @@ func (r *Routes) probe(ctx context.Context, now time.Time) error {
 	for _, id := range workers {
 		keys = append(keys, message.DispatchKey(id), message.CancelKey(id))
 	}
-	routed, lost, unknown := r.look(ctx, keys)
+	routed, lost, unknown := r.probeKeys(ctx, keys)
 	if len(lost) > 0 {
 		found := lost
 		r.repair(ctx, lost)
 		var again, unclear []string
-		again, lost, unclear = r.look(ctx, lost)
+		again, lost, unclear = r.probeKeys(ctx, lost)
 		routed, unknown = append(routed, again...), append(unknown, unclear...)
 		if len(again) > 0 {
 			r.logger.WarnContext(ctx, "Routes of dead letters were lost and have been made again", "lost", found,
@@ -170,15 +165,15 @@ func (r *Routes) probe(ctx context.Context, now time.Time) error {
 		unknown = append(unknown, dyingRoute)
 	}
 	r.metrics.routed(len(routed), len(lost), len(unknown))
-	r.tell(ctx, lost)
+	r.logLost(ctx, lost)
 	return err
 }
 
 // dyingRoute names the broker's own dead-lettering of expired and rejected messages.
 const dyingRoute = "expiry and rejection"
 
-// look probes keys and sorts them by result.
-func (r *Routes) look(ctx context.Context, keys []string) (routed, lost, unknown []string) {
+// probeKeys probes keys and sorts them by result.
+func (r *Routes) probeKeys(ctx context.Context, keys []string) (routed, lost, unknown []string) {
 	for _, probe := range r.wire.ProbeDeadLetters(ctx, keys) {
 		switch {
 		case probe.Err != nil:
@@ -224,14 +219,14 @@ func (r *Routes) probeDeath(ctx context.Context, now time.Time) {
 	}
 }
 
-// tell logs which routes lose dead letters, once until they change.
-func (r *Routes) tell(ctx context.Context, lost []string) {
+// logLost logs the routes that lose dead letters, once until they change.
+func (r *Routes) logLost(ctx context.Context, lost []string) {
 	slices.Sort(lost)
 	names := strings.Join(lost, " ")
-	if names == r.told {
+	if names == r.logged {
 		return
 	}
-	r.told = names
+	r.logged = names
 	if len(lost) == 0 {
 		r.logger.InfoContext(ctx, "All routes of dead letters lead to a queue again")
 		return

@@ -72,11 +72,11 @@ func (w *wire) ProbeDeath(ctx context.Context) error {
 	return w.Broker.ProbeDeath(ctx)
 }
 
-// Upstream 1: every route in use is proved all the while. A lost one is made again;
-// what stays lost is told once, with what to do, and so is its return.
+// Upstream 1: every route in use is probed again and again. A lost one is declared again; one that
+// stays lost is logged once, with advice, and so is its return.
 func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	// only bindings carry them
 	testkit.Manage(t, http.MethodDelete, "/api/policies/"+testkit.VHostName(t, d.amqp)+"/"+broker.PolicyUnrouted, nil,
 		nil)
@@ -154,7 +154,7 @@ func (w *watched) ProbeDeadLetters(ctx context.Context, keys []string) []broker.
 // waiting for their time: a broker may have lost them with it.
 func TestRoutesAreProbedAfterEveryReconnect(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	w := &watched{wire: wire{Broker: d.wire}, changes: make(chan broker.StateChange, 1), probes: make(chan int, 10)}
 	routes := deadletter.NewRoutes(deadletter.RoutesConfig{Interval: time.Hour, ProbeEvery: time.Hour}, d.store, w,
 		testkit.Logger(t), nil, nil)

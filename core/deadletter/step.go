@@ -69,7 +69,7 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 func (s *Step) Apply(batch *scheduler.Batch) {
 	moved, kept := map[int64]bool{}, 0
 	for _, l := range s.letters {
-		v, open := stale("decided with another letter of the same hand-over"), false
+		v, open := stale("decided with another dead letter of the same dispatch"), false
 		if !moved[l.Execution] {
 			v, open = l.resolve(batch, kept < s.room)
 			moved[l.Execution] = v.decision == Retried || v.decision == Failed
@@ -87,22 +87,22 @@ func (s *Step) Apply(batch *scheduler.Batch) {
 // next batch must try again. It is valid after the batch.
 func (l *Letter) Open() bool { return l.open }
 
-// patience is how long the execution of a dead letter keeps its slot while it waits for capacity at
+// roomTimeout is how long the execution of a dead letter keeps its slot while it waits for capacity at
 // another worker. Then it is ended, and its repetition waits in the queue like any other.
-const patience = 5 * time.Minute
+const roomTimeout = 5 * time.Minute
 
-// wait is how long after its dispatch an execution may wait for capacity: patience from the time
+// wait is how long after its dispatch an execution may wait for capacity: roomTimeout from the time
 // when a batch first read its dead letter, by the database's clock, because the broker's clock may
-// be wrong. Another replica may have read a redelivered dead letter before: its patience starts at
+// be wrong. Another replica may have read a redelivered dead letter before: its timeout starts at
 // the dispatch.
 func (l *Letter) wait(now, handed time.Time) time.Duration {
 	if l.delivery.Redelivered {
-		return patience
+		return roomTimeout
 	}
-	if l.sighted.IsZero() {
-		l.sighted = now
+	if l.firstRead.IsZero() {
+		l.firstRead = now
 	}
-	return patience + max(l.sighted.Sub(handed), 0)
+	return roomTimeout + max(l.firstRead.Sub(handed), 0)
 }
 
 // resolve decides under the locks. Only with mayWait it leaves a dead letter open if no worker has
@@ -114,7 +114,7 @@ func (l *Letter) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open 
 	}
 	row, planned := batch.Row(l.Execution)
 	e := l.locked(fact, row.ActionRef)
-	if v = l.decideDispatch(e); !v.round {
+	if v = l.decideDispatch(e); !v.needsBatch {
 		return v, false
 	}
 	if !planned { // it was written after the batch planned

@@ -9,12 +9,12 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Taking says which operator takes messages out of a queue into the ledger, for the evidence.
-type Taking struct {
+// TakeInfo is the evidence of a take: an operator moves messages from a queue into the ledger.
+type TakeInfo struct {
 	Queue string // their queue
 	By    string
 	Note  string
-	Op    string // the operation that includes the taking
+	Op    string // the id of the take
 }
 
 // LockName is the database lock that lets one operator at a time act on many dead letters of a
@@ -39,7 +39,7 @@ func (t *Taken) Add(other Taken) {
 // others are written in transactions of their own, and that message in a reduced form. After an
 // error some may be written; taking them again finds their rows.
 func Take(
-	ctx context.Context, st *store.Store, deliveries []broker.Delivery, t Taking,
+	ctx context.Context, st *store.Store, deliveries []broker.Delivery, t TakeInfo,
 	also func(context.Context, *store.Tx, Taken) error,
 ) (Taken, error) {
 	letters, probes := make([]*Letter, 0, len(deliveries)), 0
@@ -65,7 +65,7 @@ func take(
 	defer cancel()
 	err := st.Tx(bounded, "take dead letters", func(ctx context.Context, tx *store.Tx) error {
 		taken = Taken{Probes: probes}
-		written, _, err := record(ctx, tx, letters, (*Letter).awaitPerson)
+		written, _, err := record(ctx, tx, letters, (*Letter).awaitOperator)
 		if err != nil {
 			return err
 		}
@@ -104,9 +104,9 @@ func take(
 	return Taken{}, fmt.Errorf("write %d dead letters into the ledger: %w", len(letters), err)
 }
 
-// awaitPerson leaves the decision to an operator.
-func (l *Letter) awaitPerson() verdict {
-	v := person("%staken from %s by %s", l.because(), l.taking.Queue, l.taking.By)
+// awaitOperator leaves the decision to an operator.
+func (l *Letter) awaitOperator() verdict {
+	v := waiting("%staken from %s by %s", l.because(), l.taking.Queue, l.taking.By)
 	if l.trouble != "" {
 		v.detail += "; " + l.trouble
 	}

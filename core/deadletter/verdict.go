@@ -15,10 +15,10 @@ import (
 // Entry is one dead letter of the ledger.
 type Entry struct {
 	ID int64 `json:"id"`
-	// At is when it was stored, Died when the message died, as far as it says so.
+	// At is when it was stored, Died when the message died, nil if unknown.
 	At   time.Time  `json:"stored"`
 	Died *time.Time `json:"died"`
-	// What is the kind of message in one word, as monitor.LetterKind says it.
+	// What is the kind of the message, as of monitor.LetterKind.
 	What       string `json:"what"`
 	Type       string `json:"type"`
 	MessageID  string `json:"message_id,omitempty"`
@@ -26,31 +26,30 @@ type Entry struct {
 	RoutingKey string `json:"routing_key,omitempty"`
 	Queue      string `json:"queue,omitempty"`
 	Reason     string `json:"reason"`
-	// Detail says in a sentence why it was decided as it was, or was not; lists cut
-	// it short.
+	// Detail is the reason of the decision, or of its absence; lists cut it.
 	Detail     string `json:"detail,omitempty"`
 	ActionRef  string `json:"action_ref,omitempty"`
 	Execution  *int64 `json:"execution"`
 	Attempt    *int64 `json:"attempt"`
 	WorkerID   *int64 `json:"worker_id"`
 	WorkerName string `json:"worker_name,omitempty"`
-	// StatusThen is the execution's status when the letter was decided, StatusNow
-	// what it is now; empty without an execution.
+	// StatusThen is the execution's status at the decision, StatusNow the present one; empty without
+	// an execution.
 	StatusThen string `json:"status_then,omitempty"`
 	StatusNow  string `json:"status_now,omitempty"`
-	// Decision is Waiting while the letter waits for a person.
+	// Decision is Waiting while the dead letter waits for an operator.
 	Decision  string     `json:"decision"`
 	DecidedAt *time.Time `json:"decided_at"`
 	DecidedBy string     `json:"decided_by,omitempty"`
-	// Size is the length of the body that is kept, in bytes.
+	// Size is the length of the stored body in bytes.
 	Size int64 `json:"size"`
-	// TakenFrom is the queue that an operator took it from; empty if an engine did.
+	// TakenFrom is the queue from which an operator took it; empty if the engine did.
 	TakenFrom string `json:"taken_from,omitempty"`
 	// Tries and MaxTries are those of the execution now.
 	Tries         int64  `json:"tries"`
 	MaxTries      *int64 `json:"max_tries"`
 	CorrelationID string `json:"correlation_id,omitempty"`
-	// Verdict is what a requeue would do, and what is best done.
+	// Verdict is the effect of a requeue, with advice.
 	Verdict Verdict `json:"verdict"`
 }
 
@@ -60,7 +59,7 @@ func (e *Entry) Open() bool { return e.Decision == Waiting }
 // IsDiscarded reports whether an operator discarded it, alone or with others.
 func (e *Entry) IsDiscarded() bool { return e.Decision == Discarded || e.Decision == Purged }
 
-// Execution is the execution of a letter as it is now.
+// Execution is the present state of a dead letter's execution.
 type Execution struct {
 	ID         int64      `json:"id"`
 	Status     string     `json:"status"`
@@ -70,15 +69,15 @@ type Execution struct {
 	Updated    time.Time  `json:"updated"`
 	FinishedAt *time.Time `json:"finished_at"`
 	Reason     string     `json:"reason,omitempty"`
-	// RepeatedBy is the newest execution that repeats it; zero if none does.
+	// RepeatedBy is the newest repetition; 0 without one.
 	RepeatedBy int64 `json:"repeated_by,omitempty"`
-	// ActionGone says that its action was deleted.
+	// ActionGone reports that its action was deleted.
 	ActionGone   bool   `json:"action_gone,omitempty"`
 	Parent       *int64 `json:"parent"`
 	ParentStatus string `json:"parent_status,omitempty"`
 }
 
-// ReadExecution reads the execution of a letter as it is now; nil where there is none.
+// ReadExecution reads the present state of an execution; nil if it does not exist.
 func ReadExecution(ctx context.Context, tx *store.Tx, id int64) (*Execution, error) {
 	r, err := tx.ViewLetterExecution(ctx, id)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -103,45 +102,44 @@ func ReadExecution(ctx context.Context, tx *store.Tx, id int64) (*Execution, err
 	return x, nil
 }
 
-// What a requeue of a letter does.
+// The effects of a requeue.
 const (
-	RequeueRepeats = "repeat"  // the execution is repeated as a new attempt
-	RequeueSends   = "send"    // the original message is sent again
-	RequeueRefused = "refused" // nothing: it cannot be done, or not any more
+	RequeueRepeats = "repeat"  // repeats the execution as a new attempt
+	RequeueSends   = "send"    // sends the original message again
+	RequeueRefused = "refused" // impossible
 )
 
-// What a person had best do with a letter.
+// The advice about a dead letter.
 const (
 	AdviseRequeue = "requeue"
-	AdviseDiscard = "discard" // what it asked for is over
-	AdviseExport  = "export"  // it cannot be read: keep a copy, then discard
-	AdviseWait    = "wait"    // the engine is about to decide
+	AdviseDiscard = "discard" // a requeue would be useless
+	AdviseExport  = "export"  // it is unreadable: keep a copy, then discard it
+	AdviseWait    = "wait"    // the engine decides soon
 	AdviseRetry   = "retry"   // repeat a later attempt instead
 	AdviseNothing = "nothing" // it is decided
 )
 
-// Verdict says what requeueing a letter would do, what is best done, and
-// why.
+// Verdict is the effect of a requeue of a dead letter, with advice and reason.
 type Verdict struct {
 	Requeue string `json:"requeue"`
 	Advice  string `json:"advice"`
 	Why     string `json:"why"`
 }
 
-// Facts is what the verdict on a letter depends on.
+// Facts are the facts for a verdict.
 type Facts struct {
 	Entry *Entry
-	// Unreadable says why the body is no message; empty when it is one.
+	// Unreadable is the reason why the body is not a message; empty if it is.
 	Unreadable string
-	// Cut says that the ledger does not have the whole body.
+	// Cut reports that the ledger does not have the whole body.
 	Cut bool
-	// Execution is the execution as it is now; nil when there is none.
+	// Execution is the present state of the execution; nil without one.
 	Execution *Execution
 }
 
-// Judge judges a dead letter by its facts and the present state of its execution. It does no I/O.
+// Evaluate returns the verdict on a dead letter from its facts and the present state of its execution. It does no I/O.
 // A requeue checks the verdict again, under locks.
-func Judge(f Facts) Verdict {
+func Evaluate(f Facts) Verdict {
 	e := f.Entry
 	dispatch := isDispatch(e.RoutingKey)
 	if !e.Open() && (!dispatch || e.Decision != Failed && e.Decision != Stale) {
@@ -157,7 +155,7 @@ func Judge(f Facts) Verdict {
 	case e.Exchange == "" || e.RoutingKey == "":
 		return Verdict{RequeueRefused, AdviseExport, "it does not say where it was sent to"}
 	case f.Unreadable != "":
-		return Verdict{RequeueSends, AdviseExport, "nobody can read it (" + f.Unreadable +
+		return Verdict{RequeueSends, AdviseExport, "it is unreadable (" + f.Unreadable +
 			"): sent again it dies again"}
 	}
 	if over := overVerdict(e, f.Execution); over != "" {
@@ -175,8 +173,8 @@ func decidedText(e *Entry) string {
 	return text
 }
 
-// dispatchVerdict is about a hand-over. That is never sent again, since it could
-// start the execution twice; the execution is repeated instead once it has ended.
+// dispatchVerdict returns the verdict on a dispatch. It is never sent again, because it could start the
+// execution twice; the execution is repeated after it has ended.
 func dispatchVerdict(e *Entry, x *Execution) Verdict {
 	switch {
 	case e.Execution == nil:
@@ -187,8 +185,8 @@ func dispatchVerdict(e *Entry, x *Execution) Verdict {
 		return Verdict{RequeueRefused, AdviseRetry,
 			fmt.Sprintf("execution %d has been repeated already, by execution %d", x.ID, x.RepeatedBy)}
 	case x.Status == string(attune.StatusScheduled) && e.Attempt != nil && *e.Attempt == x.Attempt:
-		return Verdict{RequeueRefused, AdviseWait, fmt.Sprintf(
-			"execution %d is still scheduled with this hand-over: it is moved or ended when scheduled_timeout has passed", x.ID)}
+		return Verdict{RequeueRefused, AdviseWait, fmt.Sprintf("execution %d is still scheduled "+
+			"with this hand-over: it is moved or ended when scheduled_timeout has passed", x.ID)}
 	case !attune.Status(x.Status).Terminal():
 		return Verdict{RequeueRefused, AdviseDiscard,
 			fmt.Sprintf("execution %d has moved on since, it is %s", x.ID, x.Status)}
@@ -200,7 +198,7 @@ func dispatchVerdict(e *Entry, x *Execution) Verdict {
 		fmt.Sprintf("execution %d ended as %s: it is repeated as a new execution", x.ID, x.Status)}
 }
 
-// Useless says why a repetition of an execution that has ended would be of no use; empty where it would be.
+// Useless returns the reason why a repetition of an ended execution is useless; empty if it is not.
 func (x *Execution) Useless() string {
 	switch {
 	case x.Status == string(attune.StatusCompleted):
@@ -214,7 +212,7 @@ func (x *Execution) Useless() string {
 	return ""
 }
 
-// overVerdict says that what a message asked for is over, or nothing.
+// overVerdict returns the reason why a message asks for something that is over; empty if it does not.
 func overVerdict(e *Entry, x *Execution) string {
 	if e.Execution == nil {
 		return ""

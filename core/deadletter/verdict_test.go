@@ -104,7 +104,7 @@ func TestVerdicts(t *testing.T) {
 		"placeless": {deadletter.Facts{Entry: &sent}, deadletter.RequeueRefused, deadletter.AdviseExport,
 			"where it was sent to"},
 	} {
-		v := deadletter.Judge(c.facts)
+		v := deadletter.Evaluate(c.facts)
 		require.Equal(t, c.requeue, v.Requeue, name)
 		require.Equal(t, c.advice, v.Advice, name)
 		require.Contains(t, v.Why, c.why, name)

@@ -18,7 +18,7 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 	if length <= 0 {
 		length = 2 * time.Minute
 	}
-	resume := d.apply("demo", triage.Order{Act: triage.Resume, Target: reports})
+	resume := d.apply("demo", triage.Override{Act: triage.Resume, Target: reports})
 	script := []struct {
 		name string
 		do   func(context.Context) error
@@ -26,9 +26,9 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 		{"kill -9 " + replicaName(0), func(context.Context) error { d.fleet.kill(replicaName(0)); return nil }},
 		{replicaName(0) + " starts again", func(context.Context) error { return d.fleet.restart(replicaName(0)) }},
 		{"demo.report is paused",
-			d.apply("demo", triage.Order{Act: triage.Pause, Target: reports, Reason: "the demo"})},
+			d.apply("demo", triage.Override{Act: triage.Pause, Target: reports, Reason: "the demo"})},
 		{"demo.report is resumed, with a limit of six", func(ctx context.Context) error {
-			return errors.Join(d.apply("demo", triage.Order{Act: triage.Limit, Target: reports, Limit: 6})(ctx),
+			return errors.Join(d.apply("demo", triage.Override{Act: triage.Limit, Target: reports, Limit: 6})(ctx),
 				resume(ctx))
 		}},
 		{"queued and running executions of demo.sync are cancelled", d.cancelSyncs},
@@ -108,9 +108,9 @@ func retry(ctx context.Context, do func(context.Context) (bool, error)) error {
 var reports = triage.Target{Action: "demo.report"}
 
 // apply returns a function that applies an override as the given operator.
-func (d *Demo) apply(actor string, order triage.Order) func(context.Context) error {
+func (d *Demo) apply(actor string, order triage.Override) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := d.operator(actor).Say(ctx, order)
+		_, err := d.operator(actor).Override(ctx, order)
 		return err
 	}
 }

@@ -96,7 +96,7 @@ var practices = map[string]practice{
 	"forgotten-pause": {
 		steps: func(i *incident) []step {
 			return []step{{"incident: ops.invoice is paused",
-				i.override(triage.Order{Act: triage.Pause, Target: invoiceQueue})}, {"", i.requestInvoices}}
+				i.override(triage.Override{Act: triage.Pause, Target: invoiceQueue})}, {"", i.requestInvoices}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
 			paused, _, err := i.overrides(ctx, invoiceQueue.Action)
@@ -104,14 +104,14 @@ var practices = map[string]practice{
 			return errors.Join(err, i.ran(ctx, v, "ops.invoice", i.invoices))
 		},
 		end: func(ctx context.Context, i *incident) error {
-			return i.override(triage.Order{Act: triage.Resume, Target: invoiceQueue})(ctx)
+			return i.override(triage.Override{Act: triage.Resume, Target: invoiceQueue})(ctx)
 		},
 	},
 	"lowered-limit": {
 		steps: func(i *incident) []step {
 			return []step{{
 				"incident: the limit of demo.report is one",
-				i.override(triage.Order{Act: triage.Limit, Limit: 1, Target: reports}),
+				i.override(triage.Override{Act: triage.Limit, Limit: 1, Target: reports}),
 			}}
 		},
 		judge: func(ctx context.Context, i *incident, v *verdict) error {
@@ -121,7 +121,7 @@ var practices = map[string]practice{
 			return err
 		},
 		end: func(ctx context.Context, i *incident) error {
-			return i.override(triage.Order{Act: triage.Reset, Target: reports})(ctx)
+			return i.override(triage.Override{Act: triage.Reset, Target: reports})(ctx)
 		},
 	},
 	"stuck-slot": {
@@ -239,7 +239,7 @@ func (i *incident) deadLetterVerdict(ctx context.Context, v *verdict, want map[s
 var invoiceQueue = triage.Target{Action: "ops.invoice"}
 
 // override returns a function that applies an override as another operator.
-func (i *incident) override(order triage.Order) func(context.Context) error {
+func (i *incident) override(order triage.Override) func(context.Context) error {
 	order.Reason = "maintenance"
 	return i.demo.apply("night shift", order)
 }

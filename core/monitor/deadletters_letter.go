@@ -76,7 +76,7 @@ func (d *LedgerDetail) judge(body []byte) {
 			facts.Unreadable = fmt.Sprintf("the message type %.100q is unknown", envelope.MessageType)
 		}
 	}
-	d.Verdict = deadletter.Judge(facts)
+	d.Verdict = deadletter.Evaluate(facts)
 }
 
 // keptInPart reports whether the ledger says that it has not the whole body.

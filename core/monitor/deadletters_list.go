@@ -201,7 +201,7 @@ func listVerdict(e *LedgerEntry, r *store.ViewLettersRow) LetterVerdict {
 			Parent:     r.Parent, ParentStatus: r.ParentStatus, RepeatedBy: r.RepeatedBy,
 		}
 	}
-	return deadletter.Judge(facts)
+	return deadletter.Evaluate(facts)
 }
 
 func readLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry, error) {

@@ -159,7 +159,7 @@ func (m *machine) expire(*rapid.T) {
 // word sets an operator's state of an action's queues.
 func (m *machine) word(*rapid.T) {
 	ref := rapid.SampledFrom(slices.Sorted(maps.Keys(m.model.actions))).Draw(m.t, "action")
-	order := triage.Order{Target: triage.Target{Action: ref}}
+	order := triage.Override{Target: triage.Target{Action: ref}}
 	order.Act = rapid.SampledFrom([]triage.Act{triage.Pause, triage.Resume, triage.Resume, triage.Limit,
 		triage.Reset}).Draw(m.t, "act")
 	if order.Act == triage.Limit {
@@ -169,7 +169,7 @@ func (m *machine) word(*rapid.T) {
 	if !known && order.Act != triage.Pause && order.Act != triage.Limit {
 		m.t.Skip("there is no queue yet")
 	}
-	_, err := m.operator.Say(testkit.Context(m.tb.TB), order)
+	_, err := m.operator.Override(testkit.Context(m.tb.TB), order)
 	require.NoError(m.t, err)
 	for _, q := range m.model.ofAction(ref) {
 		switch order.Act {

@@ -198,21 +198,21 @@ func (s *chaosRun) rule(ctx context.Context, rng *rand.Rand) {
 				testkit.Exec(s.t, s.store, `UPDATE policy SET threshold = $1 WHERE id = $2`, limit, s.policies[keyPack])
 			})
 		case rng.IntN(2) == 0:
-			s.word(ref, triage.Order{Act: triage.Limit, Limit: limit}, act{Kind: "limit", Limit: limit})
+			s.word(ref, triage.Override{Act: triage.Limit, Limit: limit}, act{Kind: "limit", Limit: limit})
 		default:
-			s.word(ref, triage.Order{Act: triage.Pause}, act{Kind: "pause"})
+			s.word(ref, triage.Override{Act: triage.Pause}, act{Kind: "pause"})
 			pause(ctx, rng, 300)
-			s.word(ref, triage.Order{Act: triage.Resume}, act{Kind: "resume"})
+			s.word(ref, triage.Override{Act: triage.Resume}, act{Kind: "resume"})
 		}
 		pause(ctx, rng, 200)
 	}
 }
 
 // word sets an operator's state of all queues of an action.
-func (s *chaosRun) word(ref string, order triage.Order, a act) {
+func (s *chaosRun) word(ref string, order triage.Override, a act) {
 	order.Action = ref
 	a.From = time.Now()
-	if _, err := s.operator.Say(testkit.Context(s.t), order); err != nil {
+	if _, err := s.operator.Override(testkit.Context(s.t), order); err != nil {
 		s.t.Errorf("%s %s: %v", order.Act, ref, err)
 	}
 	a.Until = time.Now()

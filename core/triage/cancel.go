@@ -11,27 +11,27 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// CancelResult is what became, or would become, of one execution.
+// CancelResult is the result of a cancellation for one execution.
 type CancelResult = cancellation.Result
 
-// CancelOutcome says it in a word.
+// CancelOutcome is the kind of a result.
 type CancelOutcome = cancellation.Outcome
 
-// What becomes of executions that shall stop.
+// The outcomes of a cancellation.
 const (
-	CancelDone    = cancellation.Cancelled // it has ended
+	CancelDone    = cancellation.Cancelled // the execution has ended
 	CancelAsked   = cancellation.Asked     // its worker was asked to stop it
 	CancelEnded   = cancellation.Ended     // it had ended before
-	CancelMissing = cancellation.Missing   // there is no such execution
-	CancelMoving  = cancellation.Moving    // it was changed under every try
+	CancelMissing = cancellation.Missing   // it does not exist
+	CancelMoving  = cancellation.Moving    // it changed during every try
 )
 
-// CancelOrder says what is to be stopped.
+// CancelOrder selects the executions that are to be stopped.
 type CancelOrder struct {
 	IDs  []int64 `json:"ids"`
-	Tree bool    `json:"tree,omitempty"` // and everything that they have started
-	// AsDefined leaves out of a tree what goes on to its end when the workflow that has
-	// started it is cancelled, as its cancellation_policy says.
+	Tree bool    `json:"tree,omitempty"` // with all descendants
+	// AsDefined leaves out the descendants that the cancellation_policy of their workflow lets
+	// run to their ends.
 	AsDefined bool   `json:"-"`
 	Reason    string `json:"reason,omitempty"`
 }
@@ -60,15 +60,14 @@ func (c *CancelCounts) add(outcome CancelOutcome) {
 	}
 }
 
-// Acted is how many executions are stopped or shall stop.
+// Acted counts the executions that are stopped or were asked to stop.
 func (c *CancelCounts) Acted() int { return c.Cancelled + c.Asked }
 
-// cancelled are results on the way into a plan or a receipt.
+// cancelled has the results of a plan or a receipt.
 type cancelled struct {
 	CancelCounts
 
-	// Executions lists those that were named, and of a tree what was acted upon,
-	// the first thousand of them.
+	// Executions lists the named executions, and of a tree the first thousand that are stopped.
 	Executions []CancelResult `json:"executions"`
 }
 
@@ -76,7 +75,7 @@ func (c *cancelled) take(order CancelOrder, results []CancelResult) {
 	for _, r := range results {
 		named := slices.Contains(order.IDs, r.ID)
 		if !named && r.Outcome == CancelMissing {
-			continue // a child that was deleted meanwhile
+			continue // a deleted child
 		}
 		c.add(r.Outcome)
 		if named || len(c.Executions) < maxListed && r.Outcome != CancelEnded {
@@ -91,7 +90,7 @@ type CancelPlan struct {
 	cancelled
 }
 
-// PlanCancel reads what a cancellation would do. Nothing is locked or written.
+// PlanCancel reads what a cancellation would do, without locks or writes.
 func (t *Triage) PlanCancel(ctx context.Context, order CancelOrder) (*CancelPlan, error) {
 	return snapshot(ctx, t, "plan a cancellation", func(ctx context.Context, tx *store.Tx) (*CancelPlan, error) {
 		planned := &CancelPlan{CancelOrder: order, cancelled: cancelled{Executions: []CancelResult{}}}
@@ -104,24 +103,25 @@ func (t *Triage) PlanCancel(ctx context.Context, order CancelOrder) (*CancelPlan
 	})
 }
 
-// walk does something to the executions of an order, a page at a time, parents before their children. It returns
-// those that were changed under every try.
+// walk calls do for the executions of an order, a page at a time, parents before their children. It returns the
+// executions that changed during every try.
 func (o CancelOrder) walk(
 	ctx context.Context, queries *store.Queries, do func(ids []int64) (*cancellation.Page, error),
 ) (stuck []int64, err error) {
 	walk := cancellation.NewWalk(o.IDs, o.Tree)
 	walk.AsDefined = o.AsDefined
-	for {
+	err = loop{}.run(ctx, func(ctx context.Context) (more bool, err error) {
 		ids, err := walk.Next(ctx, queries)
 		if err != nil || len(ids) == 0 {
-			return walk.Stuck, err
+			return false, err
 		}
 		page, err := do(ids)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			walk.Again(page)
 		}
-		walk.Again(page)
-	}
+		return true, err
+	})
+	return walk.Stuck, err
 }
 
 func (t *Triage) cancelOrder(order CancelOrder) cancellation.Order {
@@ -131,7 +131,7 @@ func (t *Triage) cancelOrder(order CancelOrder) cancellation.Order {
 	}
 }
 
-// CancelReceipt is what a cancellation has done.
+// CancelReceipt is the result of a cancellation.
 type CancelReceipt struct {
 	CancelOrder
 	cancelled
@@ -142,10 +142,9 @@ type CancelReceipt struct {
 	Audit   int64   `json:"audit_id,omitempty"`
 }
 
-// Cancel stops what the plan is about as it is now, a page a transaction; of a
-// tree, parents before their children, and children that are born meanwhile too.
-// It always returns a receipt; with an error too it says what had been done by
-// then, and the same again goes on.
+// Cancel stops the executions of a plan in their present state, a page in each transaction. In a
+// tree it stops parents before their children, and also children that start meanwhile. It always
+// returns a receipt, with an error that of a part; the same plan again continues.
 func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, error) {
 	began := time.Now()
 	receipt := &CancelReceipt{
@@ -179,8 +178,8 @@ func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error 
 	return nil
 }
 
-// cancelExecutions runs one page. A row that somebody else changed between its
-// lock and its write takes the page back, and it is decided anew.
+// cancelExecutions runs one page. If a row changes between its lock and its write, the page is
+// decided again.
 func (t *Triage) cancelExecutions(
 	ctx context.Context, ids []int64, receipt *CancelReceipt,
 ) (page *cancellation.Page, err error) {
@@ -200,7 +199,6 @@ func (t *Triage) cancelExecutions(
 	return page, err
 }
 
-// audit says how far it has come.
 func (r *CancelReceipt) audit(failure error) audit {
 	of := subject{kind: "execution", name: r.target()}
 	if len(r.IDs) == 1 {
@@ -212,10 +210,9 @@ func (r *CancelReceipt) audit(failure error) audit {
 	}
 }
 
-// maxNamed bounds the executions that an audit names in a line.
+// maxNamed bounds the executions that an audit names.
 const maxNamed = 10
 
-// target names what it is about.
 func (o CancelOrder) target() string {
 	if len(o.IDs) > maxNamed {
 		return fmt.Sprintf("%d executions", len(o.IDs))

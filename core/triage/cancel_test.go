@@ -54,8 +54,8 @@ func (b *bundle) deliver(t testing.TB) {
 	}
 }
 
-// Upstream 19: who waits leaves the line, in order, and nothing of him is left;
-// who waits behind him goes on, and a receipt and an audit say it.
+// Upstream 19: a cancelled execution leaves its queue in order and without a trace. The next ones
+// move up, and the receipt and the audit report it.
 func TestWhoWaitsIsTakenOutOfTheLine(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -175,8 +175,8 @@ func TestATreeIsOneAct(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// S15: what failed and is about to be repeated is not: whoever has the lock of its
-// slot's queue first decides, and in neither order is a repetition left.
+// S15: the pending repetition of a failed execution is stopped. The first holder of the lock of its
+// queue decides, and in neither order is a repetition left.
 func TestACancelAgainstTheRepetitionOfWhatHasFailed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

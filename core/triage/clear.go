@@ -12,35 +12,34 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Line is a queue of which a clearing takes those who wait.
-type Line = admission.ClearingQueue
+// ClearingQueue is a queue whose executions a clearing cancels.
+type ClearingQueue = admission.ClearingQueue
 
-// ClearOrder says which waiters are to be cancelled.
+// ClearOrder selects the queued executions that are to be cancelled.
 type ClearOrder struct {
 	Target
 
-	// OlderThan spares who has waited for less; 0 spares nobody.
+	// OlderThan selects executions that have waited at least as long; 0 selects all.
 	OlderThan time.Duration `json:"-"`
-	// Only leaves all other executions alone; nil leaves none alone.
+	// Only selects executions by id; nil selects all.
 	Only []int64 `json:"-"`
 }
 
-// ClearPlan is who would be cancelled. It can be run once.
+// ClearPlan has the executions that would be cancelled. It can be run once.
 type ClearPlan struct {
 	Target
 
-	At        time.Time `json:"at"`
-	OlderThan float64   `json:"older_than_seconds,omitempty"`
-	Waiting   int       `json:"waiting"`
-	Queues    []Line    `json:"queues"`
-	// Reason is why it is run, for the audit. Whoever runs the plan may set it.
+	At        time.Time       `json:"at"`
+	OlderThan float64         `json:"older_than_seconds,omitempty"`
+	Waiting   int             `json:"waiting"`
+	Queues    []ClearingQueue `json:"queues"`
+	// Reason is the reason in the audit. The caller may set it before the run.
 	Reason string `json:"reason,omitempty"`
 
 	clearing *admission.Clearing
 }
 
-// PlanClear counts who waits. Nothing is locked or written; who comes after it
-// is not in the plan.
+// PlanClear counts the queued executions, without locks or writes. Later ones are not in the plan.
 func (t *Triage) PlanClear(ctx context.Context, order ClearOrder) (*ClearPlan, error) {
 	return snapshot(ctx, t, "plan a clearing", func(ctx context.Context, tx *store.Tx) (*ClearPlan, error) {
 		target, err := t.target(ctx, tx.Queries, order.Target)
@@ -54,22 +53,21 @@ func (t *Triage) PlanClear(ctx context.Context, order ClearOrder) (*ClearPlan, e
 		return &ClearPlan{
 			Target: Target{Action: clearing.Target.ActionRef, Group: clearing.Target.Group}, At: clearing.At,
 			OlderThan: order.OlderThan.Seconds(), Waiting: clearing.Waiting,
-			Queues:   append([]Line{}, clearing.Queues...),
+			Queues:   append([]ClearingQueue{}, clearing.Queues...),
 			clearing: clearing,
 		}, nil
 	})
 }
 
-// ClearReceipt is what a clearing has done. Planned is Cancelled, AlreadyGone
-// and what is left together.
+// ClearReceipt is the result of a clearing. Planned is the sum of Cancelled, AlreadyGone and Left.
 type ClearReceipt struct {
 	Target
 	Sent
 
 	Planned     int     `json:"planned"`
 	Cancelled   int     `json:"cancelled"`
-	AlreadyGone int     `json:"already_gone"` // promoted, or ended by somebody else
-	Left        int     `json:"left"`         // still waiting: the clearing was interrupted
+	AlreadyGone int     `json:"already_gone"` // promoted or ended meanwhile
+	Left        int     `json:"left"`         // still queued: the clearing was interrupted
 	First       int64   `json:"first_execution_id,omitempty"`
 	Last        int64   `json:"last_execution_id,omitempty"`
 	Seconds     float64 `json:"seconds"`
@@ -77,8 +75,8 @@ type ClearReceipt struct {
 	Audit       int64   `json:"audit_id,omitempty"`
 }
 
-// Clear cancels who is in the plan, a page a transaction. It always returns a
-// receipt; with an error too it says what had been done by then.
+// Clear cancels the executions of a plan, a page in each transaction. It always returns a receipt,
+// with an error that of a part.
 func (t *Triage) Clear(ctx context.Context, plan *ClearPlan) (*ClearReceipt, error) {
 	began := time.Now()
 	receipt := &ClearReceipt{Target: plan.Target, Planned: plan.Waiting, Outcome: outcomeRunning}
@@ -88,7 +86,7 @@ func (t *Triage) Clear(ctx context.Context, plan *ClearPlan) (*ClearReceipt, err
 	if receipt.Outcome = outcomeOf(ctx, err, receipt.Planned, receipt.Cancelled); err != nil {
 		receipt.Left = rest
 	} else {
-		receipt.AlreadyGone += rest // those that had left a queue before their page was read are known only now
+		receipt.AlreadyGone += rest // they had left their queues before their pages were read
 	}
 	return receipt, t.finish(ctx, "end a clearing", err, func(ctx context.Context, tx *store.Tx) error {
 		return t.closeClear(ctx, tx, plan, receipt, err)
@@ -96,29 +94,25 @@ func (t *Triage) Clear(ctx context.Context, plan *ClearPlan) (*ClearReceipt, err
 }
 
 func (t *Triage) clearPages(ctx context.Context, plan *ClearPlan, receipt *ClearReceipt) error {
-	for {
+	err := loop{}.run(ctx, func(ctx context.Context) (more bool, err error) {
 		page, err := plan.clearing.Next(ctx, t.store.Queries)
 		if err != nil || page.Len() == 0 {
-			return err
+			return false, err
 		}
-		if err := t.clearPage(ctx, plan, page, receipt); err != nil {
-			return fmt.Errorf("clear %s after %d cancelled: %w", plan.clearing.Target, receipt.Cancelled, err)
-		}
+		// If a row changes between its lock and its write, the page is decided again.
+		err = t.decide(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
+			after := *receipt
+			after.Rows = slices.Clone(receipt.Rows)
+			tx.AfterCommit(func() { *receipt = after })
+			return t.cancel(ctx, tx, plan, page, &after)
+		})
 		progress(ctx, receipt.Cancelled+receipt.AlreadyGone, plan.Waiting)
-	}
-}
-
-// clearPage runs one page. A row that somebody else changed between its lock
-// and its write takes the page back, and it is decided anew.
-func (t *Triage) clearPage(
-	ctx context.Context, plan *ClearPlan, page admission.ClearingPage, receipt *ClearReceipt,
-) error {
-	return t.decide(ctx, "clear a queue", func(ctx context.Context, tx *store.Tx) error {
-		after := *receipt
-		after.Rows = slices.Clone(receipt.Rows)
-		tx.AfterCommit(func() { *receipt = after })
-		return t.cancel(ctx, tx, plan, page, &after)
+		return true, err
 	})
+	if err != nil {
+		return fmt.Errorf("clear %s after %d cancelled: %w", plan.clearing.Target, receipt.Cancelled, err)
+	}
+	return nil
 }
 
 func (t *Triage) cancel(
@@ -155,14 +149,14 @@ func (t *Triage) cancel(
 	return t.record(ctx, tx.Queries, &receipt.Audit, clearAudit(plan, receipt, nil))
 }
 
-// cancelledResult is the result of an execution that was cleared away.
+// cancelledResult is the result of a cleared execution.
 func (t *Triage) cancelledResult(at time.Time) json.RawMessage {
 	raw, err := json.Marshal(map[string]any{
 		"error": "Cancelled", "message": "cleared from its queue by " + t.cfg.Actor,
 		"cancelled_by": t.cfg.Actor, "cancelled_at": at,
 	})
 	if err != nil {
-		return json.RawMessage(`{}`) // cannot happen: strings and a time
+		return json.RawMessage(`{}`) // impossible: strings and a time
 	}
 	return raw
 }
@@ -174,8 +168,7 @@ func clearAudit(plan *ClearPlan, receipt *ClearReceipt, failure error) audit {
 	}
 }
 
-// closeClear writes the end into the audit, and nudges what waits on behind
-// those who were cleared away: it may be somebody else's turn now.
+// closeClear writes the end into the audit, and nudges the queues: the next executions may be due.
 func (t *Triage) closeClear(
 	ctx context.Context, tx *store.Tx, plan *ClearPlan, receipt *ClearReceipt, failure error,
 ) error {

@@ -132,8 +132,8 @@ func TestClearTakesSomeAndLeavesTheOthers(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// Replicas promote while the queue is cleared: whoever has the lock first
-// wins, no slot is lost, and every execution ends exactly once.
+// Replicas promote while the queue is cleared: the first holder of the lock wins, no slot is lost,
+// and every execution ends exactly once.
 func TestClearAgainstConcurrentPromotionAndCompletion(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -278,7 +278,7 @@ func TestClearOfGroupsAndLanes(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// An answer in one form, whether somebody waits or there is not even a queue.
+// The answer has one format, also for an empty or missing queue.
 func TestClearWhereNobodyWaits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -288,7 +288,7 @@ func TestClearWhereNobodyWaits(t *testing.T) {
 		plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: target})
 		require.NoError(t, err)
 		require.Zero(t, plan.Waiting)
-		require.Equal(t, []triage.Line{}, plan.Queues)
+		require.Equal(t, []triage.ClearingQueue{}, plan.Queues)
 		receipt, err := b.operator.Clear(testkit.Context(t), plan)
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 0, 0, 0},

@@ -12,49 +12,46 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// DecidedError says that a letter was decided before, how, by whom and when.
+// DecidedError reports the existing decision about a dead letter.
 type DecidedError = deadletter.DecidedError
 
-// Errors of acts on dead letters, to be told apart by errors.Is.
+// Errors of actions on dead letters, for errors.Is.
 var (
 	ErrNoLetter  = deadletter.ErrNotFound  // there is no such dead letter
 	ErrDecided   = deadletter.ErrDecided   // it is decided; the error is a *DecidedError
 	ErrNoMessage = deadletter.ErrNoMessage // it cannot be sent again
-	// ErrUseless says that a repetition could be made and would be of no use, or do
-	// what is done already.
+	// ErrUseless reports that a repetition is possible but useless.
 	ErrUseless = errors.New("a repetition is of no use")
 )
 
-// RequeueReceipt is what requeueing a dead letter did.
+// RequeueReceipt is the result of a requeue.
 type RequeueReceipt struct {
 	Sent
 
 	Audit  int64  `json:"audit_id,omitempty"`
 	Letter int64  `json:"dead_letter"`
-	Reason string `json:"reason,omitempty"` // as it was given
-	// Repeated is set for a hand-over: the execution was repeated. Otherwise the
-	// original message was sent again, to this exchange with this key.
+	Reason string `json:"reason,omitempty"`
+	// Repeated is set for a dispatch: its execution was repeated. Otherwise the original message was
+	// sent again, to this exchange with this key.
 	Repeated   *RetryReceipt `json:"repeated,omitempty"`
 	Exchange   string        `json:"exchange,omitempty"`
 	RoutingKey string        `json:"routing_key,omitempty"`
 }
 
-// Requeue tries again what a dead letter was about, once, whoever else tries. A
-// hand-over to a worker is never sent again, since it could start the execution
-// twice: its execution is repeated as a new one, as RetryExecution does, if it has
-// ended. Any other message goes back to where it was sent to. The decision, the
-// repetition or message, and the audit are of one commit.
+// Requeue tries a dead letter again, at most once. A dispatch to a worker is never sent again,
+// because it could start the execution twice: its execution is repeated, as by RetryExecution. Any
+// other message goes to its destination again. One commit writes the decision, the repetition or
+// message, and the audit.
 //
-// A letter that waits may be requeued; a hand-over also after the handler has
-// decided it. Errors besides those of the database: ErrNoLetter, a *DecidedError,
-// ErrNoMessage, and those of RetryExecution.
+// A waiting dead letter can be requeued; a dispatch also after a decision of the handler. Errors
+// other than those of the database: ErrNoLetter, a *DecidedError, ErrNoMessage, and those of
+// RetryExecution.
 func (t *Triage) Requeue(ctx context.Context, id int64, reason string) (*RequeueReceipt, error) {
 	return t.requeue(ctx, id, reason, true)
 }
 
-// RequeueIfUseful is Requeue for whoever has not been told what it would do: what
-// has completed, what no action is left for, and what nobody waits for any more is
-// not repeated, which is ErrUseless.
+// RequeueIfUseful is Requeue without useless repetitions, which fail with ErrUseless: of completed
+// executions, of deleted actions, and below ended parents.
 func (t *Triage) RequeueIfUseful(ctx context.Context, id int64, reason string) (*RequeueReceipt, error) {
 	return t.requeue(ctx, id, reason, false)
 }
@@ -91,8 +88,7 @@ func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bo
 		})
 }
 
-// useful refuses a repetition that would be of no use by the verdict on dead letters. Whether it can be made at
-// all is for others to say.
+// useful refuses a useless repetition. It does not check whether the repetition is possible.
 func useful(ctx context.Context, tx *store.Tx, id int64) error {
 	x, err := deadletter.ReadExecution(ctx, tx, id)
 	if err != nil || x == nil {
@@ -104,16 +100,15 @@ func useful(ctx context.Context, tx *store.Tx, id int64) error {
 	return nil
 }
 
-// DiscardReceipt is what discarding a dead letter did.
+// DiscardReceipt is the result of a discard.
 type DiscardReceipt struct {
 	Audit  int64  `json:"audit_id,omitempty"`
 	Letter int64  `json:"dead_letter"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// Discard decides that nothing is done about a dead letter that waits. The row
-// keeps everything. Errors besides those of the database: ErrNoLetter and a
-// *DecidedError.
+// Discard decides that nothing is done about a waiting dead letter. The row keeps everything. Errors
+// other than those of the database: ErrNoLetter and a *DecidedError.
 func (t *Triage) Discard(ctx context.Context, id int64, reason string) (*DiscardReceipt, error) {
 	return commit(ctx, t, fmt.Sprintf("discard dead letter %d", id),
 		func(ctx context.Context, tx *store.Tx) (*DiscardReceipt, error) {
@@ -131,14 +126,14 @@ func letterOf(id int64) subject {
 	return subject{kind: "dead_letter", id: id, name: fmt.Sprintf("dead letter %d", id)}
 }
 
-// manyLetters is the subject of an action on several dead letters.
+// manyLetters is the target of an action on several dead letters.
 var manyLetters = subject{kind: "dead_letters", name: "dead letters"}
 
-// lettersLock is the lock under which one operator at a time acts on many dead letters.
+// lettersLock allows one operator at a time to act on many dead letters.
 var lettersLock = deadletter.LockName(message.QueueDeadLetter)
 
-// RequeueMany requeues letters that were chosen one by one as a run, in their order. Ids in anyway are
-// requeued although that is of no use.
+// RequeueMany requeues dead letters as a run, in their order. The ids in anyway are requeued even if that is
+// useless.
 func (t *Triage) RequeueMany(ctx context.Context, ids, anyway []int64, reason string) (*RunReceipt, error) {
 	return t.eachLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
 		r, err := t.requeue(ctx, id, reason, slices.Contains(anyway, id))
@@ -149,9 +144,9 @@ func (t *Triage) RequeueMany(ctx context.Context, ids, anyway []int64, reason st
 	})
 }
 
-// SendLetters has the messages of letters that wait published to an exchange with a
-// routing key, or without an exchange to the queue of that name, as a run. A hand-over
-// is not sent to a worker, which is ErrNoMessage.
+// SendLetters publishes the messages of waiting dead letters to an exchange with a routing key, or
+// without an exchange to the queue of that name, as a run. A dispatch is not sent to a worker, which
+// is ErrNoMessage.
 func (t *Triage) SendLetters(ctx context.Context, ids []int64, exchange, key, reason string) (*RunReceipt, error) {
 	return t.eachLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
 		to := map[string]any{"exchange": exchange, "routing_key": key}
@@ -162,8 +157,8 @@ func (t *Triage) SendLetters(ctx context.Context, ids []int64, exchange, key, re
 	})
 }
 
-// ReturnLetters undoes the taking of letters that wait as a run: their messages go back to the queues that an
-// operator took them from.
+// ReturnLetters returns the messages of waiting dead letters to the queues that an operator took them from, as a
+// run.
 func (t *Triage) ReturnLetters(ctx context.Context, ids []int64, reason string) (*RunReceipt, error) {
 	return t.eachLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
 		return t.publishLetter(ctx, audit{action: "dead_letter.return", of: letterOf(id), reason: reason},
@@ -173,7 +168,7 @@ func (t *Triage) ReturnLetters(ctx context.Context, ids []int64, reason string) 
 	})
 }
 
-// eachLetter runs an act, which returns its audit, on one letter after the other.
+// eachLetter runs an action, which returns its audit, on one dead letter after the other.
 func (t *Triage) eachLetter(
 	ctx context.Context, ids []int64, reason string, act func(ctx context.Context, id int64) (int64, error),
 ) (*RunReceipt, error) {
@@ -187,8 +182,7 @@ func (t *Triage) eachLetter(
 	return t.Run(ctx, run, reason)
 }
 
-// publishLetter decides about one letter, appends its message and records both, in one
-// transaction.
+// publishLetter decides about one dead letter, appends its message and records both, in one transaction.
 func (t *Triage) publishLetter(
 	ctx context.Context, a audit, decide func(context.Context, *store.Tx) (deadletter.Resent, error),
 ) (row int64, err error) {
@@ -207,8 +201,8 @@ func (t *Triage) publishLetter(
 	return row, err
 }
 
-// Reopen has letters that were discarded wait again, as a run of pages; others are left as
-// they are. What had been decided stays written down.
+// Reopen makes discarded dead letters wait again, as a run of pages; others stay as they are. The rows keep the
+// former decisions.
 func (t *Triage) Reopen(ctx context.Context, ids []int64, reason string) (*RunReceipt, error) {
 	run := Run{Lock: lettersLock}
 	for page := range slices.Chunk(ids, discardPage) {

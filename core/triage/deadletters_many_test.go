@@ -71,7 +71,8 @@ func TestPurgedLettersWaitAgain(t *testing.T) {
 	require.Equal(t, "dead_letter.reopen", b.audit(t, r.Audits[0]).Action)
 }
 
-// A stop ends a run after the row under way: what was not reached is named, and the same again goes on with it.
+// A stop ends a run after the running step. The receipt names the rows that are left, and the same
+// run again continues with them.
 func TestAStoppedRunNamesWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -17,9 +17,9 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// TestPeopleRequeueWhileTheHandlerStoresTheSameLetter: on real servers the same
-// letter arrives again and again while several requeue it. It stays one row that
-// was decided once, and one message goes out (invariant S20).
+// TestPeopleRequeueWhileTheHandlerStoresTheSameLetter: on real servers the same dead letter arrives
+// again and again while several operators requeue it. It stays one row with one decision, and one
+// message is sent (invariant S20).
 func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -93,7 +93,7 @@ func TestARequeuedHandOverIsANewAttempt(t *testing.T) {
 	require.Equal(t, 3, testkit.Count(t, b.store, `select count(*) from operator_audit`), "refusals are not acts")
 }
 
-// TestARequeueThatIsRefusedChangesNothing: the letter still waits.
+// TestARequeueThatIsRefusedChangesNothing: the dead letter still waits.
 func TestARequeueThatIsRefusedChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -148,8 +148,8 @@ func TestAnotherMessageGoesBackToWhereItWasSentTo(t *testing.T) {
 	b.keeps(t, id, "requeued")
 }
 
-// TestOneOfManyWhoRequeueDoes: of ten at the same time one does it, the others are
-// told who.
+// TestOneOfManyWhoRequeueDoes: of ten concurrent requeues one succeeds, and the others fail with
+// its author.
 func TestOneOfManyWhoRequeueDoes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -179,9 +179,8 @@ func TestOneOfManyWhoRequeueDoes(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from operator_audit`))
 }
 
-// TestARequeueAgainstTheHandler: while somebody requeues a letter, the same letter
-// is delivered to the handler again; it finds the row and changes nothing, and
-// whichever comes first, one thing happens once.
+// TestARequeueAgainstTheHandler: during a requeue the same dead letter is delivered to the handler
+// again. The handler finds the row and changes nothing; in either order one effect happens once.
 func TestARequeueAgainstTheHandler(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -323,8 +322,8 @@ func TestAPurgeIsBounded(t *testing.T) {
 	require.False(t, plan.More)
 }
 
-// TestTheVerdictIsWhatHappens: what is said of a requeue beforehand is what the
-// requeue does, for every kind of letter and every state of its execution.
+// TestTheVerdictIsWhatHappens: the verdict predicts the requeue, for every kind of dead letter and
+// every state of its execution.
 func TestTheVerdictIsWhatHappens(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

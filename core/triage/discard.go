@@ -13,30 +13,27 @@ import (
 )
 
 const (
-	// MaxDiscard bounds the dead letters of one act; the same again goes on.
+	// MaxDiscard bounds the dead letters of one action; the same action again continues.
 	MaxDiscard = 10_000
-	// discardPage is how many letters one transaction decides.
+	// discardPage is how many dead letters one transaction decides.
 	discardPage = 500
 )
 
-// DiscardOrder says which of the dead letters that wait for a person are discarded. The
-// zero value is all of them.
+// DiscardOrder selects waiting dead letters. The zero value selects all of them.
 type DiscardOrder struct {
-	Reason    string `json:"reason,omitempty"`    // why they died
-	Action    string `json:"action,omitempty"`    // a star stands for anything
-	Worker    string `json:"worker,omitempty"`    // by id or name
-	Type      string `json:"type,omitempty"`      // of message
-	Execution int64  `json:"execution,omitempty"` // what they are about
-	// MaxAge takes only what was stored within it, MinAge only what was stored
-	// before.
+	Reason    string `json:"reason,omitempty"` // of the dead letter
+	Action    string `json:"action,omitempty"` // a star stands for any text
+	Worker    string `json:"worker,omitempty"` // by id or name
+	Type      string `json:"type,omitempty"`   // of the message
+	Execution int64  `json:"execution,omitempty"`
+	// MaxAge and MinAge bound the time since a dead letter was stored; 0 is no bound.
 	MaxAge time.Duration `json:"max_age_ns,omitempty"`
 	MinAge time.Duration `json:"min_age_ns,omitempty"`
-	// Note says why, for those who look at what was done.
+	// Note is the reason in the audit.
 	Note string `json:"note,omitempty"`
 }
 
-// DiscardGroup counts letters of a plan that died for one reason and are of one
-// type.
+// DiscardGroup counts the dead letters of a plan by reason and type.
 type DiscardGroup struct {
 	Reason string    `json:"reason"`
 	Type   string    `json:"type"`
@@ -44,7 +41,7 @@ type DiscardGroup struct {
 	Oldest time.Time `json:"oldest"`
 }
 
-// DiscardPlan is which letters would be discarded: those that waited when it was made.
+// DiscardPlan has the dead letters that would be discarded: the ones that waited at its time.
 type DiscardPlan struct {
 	DiscardOrder
 
@@ -53,13 +50,13 @@ type DiscardPlan struct {
 	Groups  []DiscardGroup `json:"groups"`
 	First   int64          `json:"first_id,omitempty"`
 	Last    int64          `json:"last_id,omitempty"`
-	// More says that more match than one act takes: the oldest are in the plan.
+	// More reports that more match than one action takes; the plan has the oldest.
 	More bool `json:"more"`
 
 	ids []int64
 }
 
-// PlanDiscard freezes which letters wait and match. Nothing is locked or written.
+// PlanDiscard lists the waiting dead letters that match, without locks or writes.
 func (t *Triage) PlanDiscard(ctx context.Context, order DiscardOrder) (*DiscardPlan, error) {
 	return t.planDiscard(ctx, order,
 		func(ctx context.Context, tx *store.Tx) (rows []store.PlanLetterDiscardRow, err error) {
@@ -77,8 +74,7 @@ func (t *Triage) PlanDiscard(ctx context.Context, order DiscardOrder) (*DiscardP
 		})
 }
 
-// PlanDiscardOf freezes the letters with these ids, as far as they wait, for DiscardMany,
-// which takes MaxDiscard of them at most.
+// PlanDiscardOf lists the waiting ones of these dead letters, at most MaxDiscard.
 func (t *Triage) PlanDiscardOf(ctx context.Context, ids []int64) (*DiscardPlan, error) {
 	return t.planDiscard(ctx, DiscardOrder{},
 		func(ctx context.Context, tx *store.Tx) ([]store.PlanLetterDiscardRow, error) {
@@ -110,7 +106,7 @@ func (t *Triage) planDiscard(
 	})
 }
 
-// IDs are the letters of a plan, the oldest first.
+// IDs returns the dead letters of a plan, the oldest first.
 func (p *DiscardPlan) IDs() []int64 { return slices.Clone(p.ids) }
 
 func (p *DiscardPlan) fill(rows []store.PlanLetterDiscardRow) {
@@ -133,56 +129,56 @@ func (p *DiscardPlan) fill(rows []store.PlanLetterDiscardRow) {
 	}
 }
 
-// DiscardManyReceipt is what an act on many has done. Planned is Discarded, AlreadyDecided and
-// Left together.
+// DiscardManyReceipt is the result of DiscardMany. Planned is the sum of Discarded, AlreadyDecided
+// and Left.
 type DiscardManyReceipt struct {
 	Planned        int     `json:"planned"`
 	Discarded      int     `json:"discarded"`
-	AlreadyDecided int     `json:"already_decided"` // by somebody else, since the plan
+	AlreadyDecided int     `json:"already_decided"` // by others, since the plan
 	Left           int     `json:"left"`            // still waiting: it was interrupted
 	Seconds        float64 `json:"seconds"`
 	Outcome        string  `json:"outcome"` // done, nothing to do, unchanged, interrupted or failed
 	Audit          int64   `json:"audit_id,omitempty"`
 }
 
-// DiscardMany decides that nothing is done about the letters of a plan, a page a
-// transaction, while no other operator acts on many: otherwise it fails with a *LockedError.
-// Letters that somebody has decided since are passed over, and what came later is not
-// touched; the rows keep everything. It always returns a receipt; with an error too it
-// says what had been done by then.
+// DiscardMany discards the dead letters of a plan, a page in each transaction. No other operator may act on many
+// dead letters meanwhile: otherwise it fails with a *LockedError. It leaves dead letters alone that were decided
+// since, or arrived later; the rows keep everything. It always returns a receipt, with an error that of a part.
 func (t *Triage) DiscardMany(ctx context.Context, plan *DiscardPlan) (*DiscardManyReceipt, error) {
 	began := time.Now()
 	receipt := &DiscardManyReceipt{Planned: plan.Letters, Outcome: outcomeRunning}
-	var lock *store.SessionLock
-	var err error
-	if plan.Letters > 0 {
-		lock, err = t.store.LockSession(ctx, lettersLock, t.holder())
-		if locked, ok := errors.AsType[*LockedError](err); ok {
-			receipt.Outcome, receipt.Left = outcomeFailed, plan.Letters
-			return receipt, locked
-		}
+	err := t.discardPages(ctx, plan, receipt)
+	if locked, ok := errors.AsType[*LockedError](err); ok {
+		receipt.Outcome, receipt.Left = outcomeFailed, plan.Letters
+		return receipt, locked
 	}
-	if lock != nil {
-		defer lock.Release(ctx)
-	}
-	for page := range slices.Chunk(plan.ids, discardPage) {
-		if err == nil {
-			err = lock.Check(ctx)
-		}
-		if err == nil {
-			err = t.discardPage(ctx, plan, page, receipt)
-		}
-		if err != nil {
-			err = fmt.Errorf("discard dead letters after %d: %w", receipt.Discarded, err)
-			break
-		}
-		progress(ctx, receipt.Discarded+receipt.AlreadyDecided, plan.Letters)
+	if err != nil {
+		err = fmt.Errorf("discard dead letters after %d: %w", receipt.Discarded, err)
 	}
 	receipt.Seconds = time.Since(began).Seconds()
 	receipt.Left = max(receipt.Planned-receipt.Discarded-receipt.AlreadyDecided, 0)
 	receipt.Outcome = outcomeOf(ctx, err, receipt.Planned, receipt.Discarded)
 	return receipt, t.finish(ctx, "end a discard", err, func(ctx context.Context, tx *store.Tx) error {
 		return t.auditDiscard(ctx, tx, plan, receipt, err)
+	})
+}
+
+func (t *Triage) discardPages(ctx context.Context, plan *DiscardPlan, receipt *DiscardManyReceipt) error {
+	if plan.Letters == 0 {
+		return nil
+	}
+	lock, err := t.store.LockSession(ctx, lettersLock, t.holder())
+	if err != nil {
+		return err
+	}
+	defer lock.Release(ctx)
+	left := plan.ids
+	return loop{lock: lock}.run(ctx, func(ctx context.Context) (more bool, err error) {
+		page := left[:min(len(left), discardPage)]
+		left = left[len(page):]
+		err = t.discardPage(ctx, plan, page, receipt)
+		progress(ctx, receipt.Discarded+receipt.AlreadyDecided, plan.Letters)
+		return len(left) > 0, err
 	})
 }
 
@@ -200,7 +196,7 @@ func (t *Triage) discardPage(ctx context.Context, plan *DiscardPlan, page []int6
 	})
 }
 
-// auditDiscard writes down how far it has come, in the row of the first page.
+// auditDiscard writes the progress into the row of the first page.
 func (t *Triage) auditDiscard(
 	ctx context.Context, tx *store.Tx, plan *DiscardPlan, receipt *DiscardManyReceipt, failure error,
 ) error {

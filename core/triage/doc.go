@@ -1,45 +1,39 @@
-// Package triage is what an operator may do. An act on admission queues is
-// planned, confirmed, run and answered with a receipt: plans only read; every
-// act that was run has one row in operator_audit, written in the transaction
-// that did it, and the receipt names that row.
+// Package triage has the actions of operators. An action is planned, confirmed, run, and answered
+// with a receipt. A plan only reads. Every action has one row in operator_audit, written in the
+// transaction of the action, and the receipt names that row.
 //
-// # Acts
+// # Actions
 //
-// Say puts an operator's word on queues: pause, resume, another limit, the
-// policy's limit again. It takes effect with its commit: a batch that holds a
-// queue's lock ends first, afterwards a paused queue admits nothing, and its
-// order is the same when it is resumed (invariant S21). Lowering a limit evicts
-// nobody. Saying what is so already changes nothing.
+// Override pauses queues, resumes them, sets their limits, or returns to the policy's limit. It
+// takes effect with its commit: a batch that holds a queue's lock ends first. Afterwards a paused
+// queue admits nothing, and keeps its order until it is resumed (invariant S21). A lower limit
+// evicts no running execution. An override that changes nothing is harmless.
 //
-// Clear cancels those who wait, a page a transaction, through the locks of
-// admission: whoever was promoted before a page had its lock keeps its slot,
-// and who comes after the plan is not touched. Every cancelled execution has
-// its execution.completed message from the same commit.
+// Clear cancels queued executions, a page in each transaction, under the locks of admission. An
+// execution that was promoted before its page was locked keeps its slot, and executions that
+// arrive after the plan are not touched. The commit of a cancellation includes its
+// execution.completed message.
 //
-// Repair counts what the counters claim, puts right what differs under the same
-// locks, and releases what ended executions still hold.
+// Repair counts the counters again, corrects them under the same locks, and releases the slots of
+// ended executions.
 //
-// RetryExecution repeats what has ended as a new execution, once, whoever else
-// tries: the record of the repetition, its row, its request and its audit are of
-// one commit.
+// RetryExecution repeats an ended execution as a new one, at most once. One commit writes the
+// record of the repetition, its row, its request and its audit.
 //
-// Run carries out an act on many rows, one after the other: the dashboard's acts on marked
-// executions, queues, workers, workflows and inquiries, and RequeueMany, SendLetters,
-// ReturnLetters and Reopen.
+// Requeue and Discard decide about one dead letter, DiscardMany about all waiting ones that match,
+// a page in each transaction. A dead letter is decided once; a second decision fails with the
+// author of the first. A dispatch is never sent again, its execution is repeated. No decision
+// removes a row of the ledger.
 //
-// Requeue and Discard decide about one dead letter, DiscardMany about all that wait and
-// match, a page a transaction, of those that waited when it was planned. A letter
-// is decided once: who comes second is told who did. A hand-over is never sent
-// again, its execution is repeated; no decision removes anything from the ledger.
+// ActOnWorker takes workers out of service and back, and removes lost workers. A cordon and a
+// drain hold for every dispatch that commits after the receipt: the action waits for the batches
+// that had read the workers before.
 //
-// ActOnWorker takes workers out of service and back, and removes those that are
-// gone. A cordon and a drain hold for every hand-over that commits after the
-// receipt: it waits for the batches that had looked at the workers before.
+// Run runs an action on many rows, one after the other.
 //
 // # On failure
 //
-// What was committed is done, nothing is half done, and the same again goes on
-// where it stopped. Messages are in the outbox with the act; without a relay,
-// or without a broker, the sweep of a running engine publishes them, and the
-// receipt says how many that are.
+// Committed steps stay done, no step is half done, and the same action again continues with the
+// rest. Messages are in the outbox in the same commit. Without a relay or a broker, the sweep of a
+// running engine publishes them, and the receipt has their number.
 package triage

@@ -12,8 +12,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// AnswerRefusedError says why an answer was not taken: by its Reason what kind of
-// refusal it is, and in Mistakes all that is wrong with a response that does not fit.
+// AnswerRefusedError is the reason why an answer is refused: the kind of refusal, and all mistakes of
+// a response that does not fit.
 type AnswerRefusedError = inquiry.RefusedError
 
 // Why answers are refused.
@@ -24,18 +24,17 @@ const (
 	AnswerUnfit    = inquiry.DoesNotFit
 )
 
-// ErrNoInquiry says that there is no inquiry with the id.
+// ErrNoInquiry reports that there is no inquiry with the id.
 var ErrNoInquiry = inquiry.ErrNotFound
 
-// AnswerOrder is an answer to be given.
+// AnswerOrder is an answer to an inquiry.
 type AnswerOrder struct {
 	Inquiry int64 `json:"inquiry"`
-	// Response is any JSON. It is nowhere shown as it was given, since it may be secret.
+	// Response is any JSON. It may hold secrets, so only Public is shown.
 	Response json.RawMessage `json:"-"`
-	// As is the login of the identity in whose name it is given; one that is assigned
-	// needs that of its assignee.
+	// As is the login of the answering identity; an assigned inquiry needs that of its assignee.
 	As string `json:"as,omitempty"`
-	// Note is why, for those who look at what was done.
+	// Note is the reason in the audit.
 	Note string `json:"note,omitempty"`
 }
 
@@ -46,14 +45,14 @@ type AnswerPlan struct {
 	Execution int64  `json:"execution"`
 	ActionRef string `json:"action_ref"`
 	Prompt    string `json:"prompt"`
-	// Public is the response with markers in place of what is secret.
+	// Public is the response with markers in place of secrets.
 	Public json.RawMessage `json:"response"`
-	// Completes says that the execution, which only asks, ends with it. Otherwise it
-	// has completed, and the workflow goes on.
+	// Completes reports that the answer completes the execution. Otherwise the execution has completed
+	// before, and its workflow goes on.
 	Completes bool `json:"completes_execution"`
 }
 
-// AnswerReceipt is what an answer did.
+// AnswerReceipt is the result of an answer.
 type AnswerReceipt struct {
 	AnswerPlan
 	Sent
@@ -62,19 +61,18 @@ type AnswerReceipt struct {
 	Audit int64     `json:"audit_id,omitempty"`
 }
 
-// WithKeyring returns the same desk with keys, for answers that hold secrets.
+// WithKeyring returns the same Triage with keys, for answers with secrets.
 func (t *Triage) WithKeyring(keys secret.Keyring) *Triage {
 	other := *t
 	other.keys = keys
 	return &other
 }
 
-// errOnlyAPlan takes back what was only to be tried.
+// errOnlyAPlan rolls the transaction of a plan back.
 var errOnlyAPlan = errors.New("it is only a plan")
 
-// PlanAnswer tries an answer and takes it back: what it returns, or refuses, is what
-// Answer would do now. Errors besides those of the database: ErrNoInquiry and
-// *AnswerRefusedError.
+// PlanAnswer tries an answer and rolls it back: it returns or refuses what Answer would now. Errors
+// other than those of the database: ErrNoInquiry and *AnswerRefusedError.
 func (t *Triage) PlanAnswer(ctx context.Context, order AnswerOrder) (*AnswerPlan, error) {
 	var plan *AnswerPlan
 	err := t.act(ctx, "plan an answer", func(ctx context.Context, tx *store.Tx) error {
@@ -91,10 +89,9 @@ func (t *Triage) PlanAnswer(ctx context.Context, order AnswerOrder) (*AnswerPlan
 	return nil, err
 }
 
-// Answer answers an inquiry, at most once and in time, whoever else does or whatever
-// ends it meanwhile. The answer, what follows from it, the messages and the audit are
-// of one commit. Errors besides those of the database: ErrNoInquiry and
-// *AnswerRefusedError.
+// Answer answers an inquiry, at most once and in time. One commit writes the answer, its
+// consequences, the messages and the audit. Errors other than those of the database: ErrNoInquiry
+// and *AnswerRefusedError.
 func (t *Triage) Answer(ctx context.Context, order AnswerOrder) (*AnswerReceipt, error) {
 	name := fmt.Sprintf("answer inquiry %d", order.Inquiry)
 	return commit(ctx, t, name, func(ctx context.Context, tx *store.Tx) (*AnswerReceipt, error) {

@@ -50,7 +50,7 @@ func TestAPlannedAnswerChangesNothing(t *testing.T) {
 		AND target_type = 'inquiry' AND target_id = $2 AND reason = 'it is Friday' AND request->'response' = '{"ok": true}'`, receipt.Audit, id))
 }
 
-// S16: of twenty who answer at once, one is heard, and the others learn of whom.
+// S16: of twenty concurrent answers one is accepted, and the others fail with its author.
 func TestOneOfManyAnswersIsTaken(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

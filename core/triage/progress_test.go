@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-func TestActsTellHowFarTheyHaveCome(t *testing.T) {
+func TestActionsReportTheirProgress(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.progress", 1)
@@ -32,4 +32,12 @@ func TestActsTellHowFarTheyHaveCome(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, told)
 	require.Equal(t, [2]int64{4, 0}, told[len(told)-1], "how many there will be is not known")
+
+	told = nil
+	testkit.Exec(t, b.store, `update execution_admission_state set queued_count = queued_count + 5`)
+	repaired, err := b.operator.Repair(ctx, "")
+	require.NoError(t, err)
+	require.Empty(t, repaired.Remains)
+	require.NotEmpty(t, told)
+	require.Equal(t, [2]int64{int64(len(repaired.Repaired)), int64(len(repaired.Found))}, told[len(told)-1])
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Drift is one thing that is not what the facts say.
+// Drift is one difference from the facts.
 type Drift = admission.Drift
 
-// RepairReceipt is what a repair found and did.
+// RepairReceipt is the result of a repair.
 type RepairReceipt struct {
 	Sent
 
@@ -20,13 +20,13 @@ type RepairReceipt struct {
 	DryRun   bool    `json:"dry_run,omitempty"`
 	Found    []Drift `json:"found"`
 	Repaired []Drift `json:"repaired"`
-	Remains  []Drift `json:"remains"` // also what went wrong anew meanwhile
+	Remains  []Drift `json:"remains"` // also new differences
 	Seconds  float64 `json:"seconds"`
 	Audits   []int64 `json:"audit_ids"`
 }
 
-// PlanRepair finds what is not as it should be. Nothing is locked or written.
-// action limits it to the queues of one; empty: everything.
+// PlanRepair finds differences, without locks or writes: in the queues of an action, or without one
+// in everything.
 func (t *Triage) PlanRepair(ctx context.Context, action string) (*RepairReceipt, error) {
 	began := time.Now()
 	receipt := &RepairReceipt{Action: action, DryRun: true, Repaired: []Drift{}, Audits: []int64{}}
@@ -61,11 +61,9 @@ func (t *Triage) find(
 	return target, found, plain(err)
 }
 
-// Repair puts right what PlanRepair would find: counters are counted again and
-// set under the locks of a batch, ended executions give back what they hold,
-// and queues that may admit somebody are nudged, also those that waited for a
-// shared limit or a worker that has room now. It looks again at the end.
-// With an error it returns what had been done by then.
+// Repair puts right what PlanRepair finds. It counts the counters again and sets them under the locks of a batch,
+// releases the slots of ended executions, and nudges the queues that may admit an execution now. At the end it
+// compares again. With an error it returns the receipt of a part.
 func (t *Triage) Repair(ctx context.Context, action string) (*RepairReceipt, error) {
 	began := time.Now()
 	receipt := &RepairReceipt{Action: action, Repaired: []Drift{}, Remains: []Drift{}, Audits: []int64{}}
@@ -73,33 +71,32 @@ func (t *Triage) Repair(ctx context.Context, action string) (*RepairReceipt, err
 	if err != nil {
 		return nil, err
 	}
-	receipt.Found = found.Drifts
-	if !found.Empty() {
-		// Counters first, so that what is released is taken from true ones.
-		for _, release := range []bool{false, true} {
-			if err := t.repair(ctx, release, target, found, receipt); err != nil {
-				receipt.Remains = receipt.Found
-				return receipt, err
-			}
-		}
-		_, remains, err := t.find(ctx, action)
-		if err != nil {
+	defer func() { receipt.Seconds = time.Since(began).Seconds() }()
+	receipt.Found, receipt.Remains = found.Drifts, found.Drifts
+	if found.Empty() {
+		return receipt, nil
+	}
+	// Counters come first: a release decrements them.
+	for _, release := range []bool{false, true} {
+		if err := t.repair(ctx, release, target, found, receipt); err != nil {
 			return receipt, err
 		}
-		receipt.Remains = remains.Drifts
 	}
-	receipt.Seconds = time.Since(began).Seconds()
-	return receipt, nil
+	if _, found, err = t.find(ctx, action); err == nil {
+		receipt.Remains = found.Drifts
+	}
+	return receipt, err
 }
 
-// repair runs one kind of repair page by page, each a transaction with its audit and its
-// nudges: it corrects counters, or releases what ended executions hold.
+// repair corrects counters, or with release it releases what ended executions hold. Each page is a transaction with
+// its audit and its nudges.
 func (t *Triage) repair(
 	ctx context.Context, release bool, target admission.Target, found *admission.Findings, receipt *RepairReceipt,
 ) error {
-	more := true
-	for page := 0; more; page++ {
-		err := t.decide(ctx, "repair queues", func(ctx context.Context, tx *store.Tx) (err error) {
+	page := -1
+	err := loop{}.run(ctx, func(ctx context.Context) (more bool, err error) {
+		page++
+		err = t.decide(ctx, "repair queues", func(ctx context.Context, tx *store.Tx) (err error) {
 			var done *admission.Corrected
 			if release {
 				var writes *store.Pipeline
@@ -116,9 +113,11 @@ func (t *Triage) repair(
 			tx.AfterCommit(func() { *receipt = after })
 			return t.repaired(ctx, tx, target, done, &after)
 		})
-		if err != nil {
-			return fmt.Errorf("after %d repairs: %w", len(receipt.Repaired), err)
-		}
+		progress(ctx, len(receipt.Repaired), len(receipt.Found))
+		return more, err
+	})
+	if err != nil {
+		return fmt.Errorf("after %d repairs: %w", len(receipt.Repaired), err)
 	}
 	return nil
 }
@@ -133,7 +132,7 @@ func (t *Triage) repaired(
 	if err != nil {
 		return err
 	}
-	// Lists of an attempt that is taken back must not share memory with these.
+	// A transaction that is rolled back must not share these lists.
 	receipt.Rows = append([]int64(nil), receipt.Rows...)
 	receipt.Repaired = append(append([]Drift{}, receipt.Repaired...), done.Drifts...)
 	if err := t.nudge(ctx, tx, heads, &receipt.Sent); err != nil {

@@ -174,8 +174,7 @@ func TestRepairOfOneAction(t *testing.T) {
 	require.ErrorIs(t, err, triage.ErrNoAction)
 }
 
-// Repairs beside running replicas break nothing, and find nothing that is not
-// there: what is in flight is no drift.
+// Repairs beside running replicas break nothing, and report no slot in use as drift.
 func TestRepairBesideRunningReplicas(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

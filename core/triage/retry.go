@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,46 +13,45 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Errors of acts on executions, to be told apart by errors.Is.
+// Errors of actions on executions, for errors.Is.
 var (
 	ErrNoExecution = errors.New("there is no such execution")
 	ErrNotEnded    = errors.New("the execution has not ended")
 )
 
-// AlreadyRetriedError says that an execution has been repeated before, by the
-// engine or by somebody. What ended and has been repeated stays closed; the
-// newest attempt may be repeated once it has ended.
+// AlreadyRetriedError reports that an execution has been repeated before. Only the newest attempt
+// can be repeated, after it has ended.
 type AlreadyRetriedError struct {
-	ID int64 // what was to be repeated
+	ID int64
 	By int64 // the newest attempt
 }
 
-// Error names both.
+// Error names both executions.
 func (e *AlreadyRetriedError) Error() string {
 	return fmt.Sprintf("execution %d has been repeated already: the newest attempt is execution %d", e.ID, e.By)
 }
 
-// RetryReceipt is what a repetition by hand has made.
+// RetryReceipt is the result of a repetition by hand.
 type RetryReceipt struct {
 	Sent
 
 	Audit     int64  `json:"audit_id,omitempty"`
-	Failed    int64  `json:"repeats"`            // what had ended
+	Failed    int64  `json:"repeats"`            // the ended execution
 	Execution int64  `json:"execution"`          // its repetition
 	Original  int64  `json:"original_execution"` // the first attempt
 	Attempt   int    `json:"attempt"`            // 2 for the first repetition
 	ActionRef string `json:"action"`
-	Reason    string `json:"reason,omitempty"` // as it was given
+	Reason    string `json:"reason,omitempty"`
 }
 
-// RetryExecution repeats an execution that has ended, whatever its end was and
-// however often that has happened: max_retries binds the engine, not people. The
-// repetition is a new execution that is due at once; it joins its line like any
-// other. An execution is repeated once: who comes second, also at the same time,
-// gets an AlreadyRetriedError.
+// RetryExecution repeats an ended execution, whatever its status and its number of attempts:
+// max_retries binds the engine, not operators. The repetition is a new execution that is due at
+// once and enters its queue like any other. An execution is repeated once: a second call, also a
+// concurrent one, fails with an AlreadyRetriedError.
 func (t *Triage) RetryExecution(ctx context.Context, id int64, reason string) (*RetryReceipt, error) {
+	name := fmt.Sprintf("repeat execution %d", id)
 	var receipt *RetryReceipt
-	err := t.store.Tx(ctx, fmt.Sprintf("repeat execution %d", id), func(ctx context.Context, tx *store.Tx) (err error) {
+	err := t.store.Tx(ctx, name, func(ctx context.Context, tx *store.Tx) (err error) {
 		if receipt, err = t.repeat(ctx, tx, id, reason); err != nil {
 			return err
 		}
@@ -60,16 +60,13 @@ func (t *Triage) RetryExecution(ctx context.Context, id int64, reason string) (*
 			reason: reason, request: receipt, outcome: outcomeDone,
 		})
 	})
-	if typed := refusal(err); typed != nil {
-		return nil, typed
-	}
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(refusal(err), err)
 	}
 	return receipt, nil
 }
 
-// repeat makes the repetition of an execution and its request.
+// repeat creates the repetition of an execution and its request.
 func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason string) (*RetryReceipt, error) {
 	if err := retriable(ctx, tx, id); err != nil {
 		return nil, err
@@ -81,17 +78,16 @@ func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason stri
 	if err != nil {
 		return nil, fmt.Errorf("make the repetition: %w", err)
 	}
-	if len(rows) == 0 { // somebody was quicker; what they made is visible now
+	if len(rows) == 0 { // a concurrent repetition was first, and is visible now
 		return nil, errors.Join(retriable(ctx, tx, id), errNothingMade)
 	}
-	receipt := &RetryReceipt{
-		Failed: id, Execution: rows[0].ID, Attempt: int(rows[0].RetryCount) + 1, ActionRef: rows[0].ActionRef,
-		Reason: reason,
-	}
-	if rows[0].OriginalExecution != nil {
-		receipt.Original = *rows[0].OriginalExecution
-	}
 	row := rows[0]
+	receipt := &RetryReceipt{
+		Failed: id, Execution: row.ID, Attempt: int(row.RetryCount) + 1, ActionRef: row.ActionRef, Reason: reason,
+	}
+	if row.OriginalExecution != nil {
+		receipt.Original = *row.OriginalExecution
+	}
 	request, err := admission.NudgeMessage(admission.Head{
 		ExecutionID: row.ID, ActionID: row.Action, ActionRef: row.ActionRef, Parent: row.Parent, Config: row.Config,
 	}, row.Created, t.cfg.Source)
@@ -101,10 +97,10 @@ func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason stri
 	return receipt, t.send(ctx, tx, []outbox.Message{request}, &receipt.Sent)
 }
 
-// errNothingMade goes with the reason why nothing was made.
+// errNothingMade is joined with the reason.
 var errNothingMade = errors.New("nothing was repeated")
 
-// retriable says why an execution cannot be repeated, or nothing.
+// retriable returns an error if an execution cannot be repeated.
 func retriable(ctx context.Context, tx *store.Tx, id int64) error {
 	row, err := tx.FindNewestAttempt(ctx, id)
 	switch {

@@ -126,7 +126,7 @@ func TestWhatCannotBeRepeated(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`))
 }
 
-// TestTwoPeopleMakeOneRepetition: whoever comes second is told of the first.
+// TestTwoPeopleMakeOneRepetition: the second operator learns of the first repetition.
 func TestTwoPeopleMakeOneRepetition(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 )
 
-// LockedError says that another operator acts on the dead letters of a queue, and who.
+// LockedError reports that another operator acts on the dead letters of a queue, and names them.
 type LockedError = store.LockedError
 
-// Run is a plan for many rows: steps that are carried out one after the other.
+// Run is a plan for many rows: steps that run one after the other.
 type Run struct {
 	Steps []Step
-	// Lock names what no other operator may act on meanwhile; empty for nothing.
+	// Lock names what no other operator may act on meanwhile; empty for none.
 	Lock string
 }
 
-// Step acts on one row, or on a page of rows that one transaction decides.
+// Step acts on one row, or on a page of rows in one transaction.
 type Step struct {
 	Rows []int64
 	// Name is the row for people; empty where the errors name it.
@@ -28,29 +29,29 @@ type Step struct {
 	Do   func(ctx context.Context, reason string) (Outcome, error)
 }
 
-// Outcome is what a step without an error did: it changed so many of its rows; the others were so already.
+// Outcome is the result of a step without an error: how many of its rows it changed. The others needed no change.
 type Outcome struct {
 	Done   int
 	Audits []int64
 }
 
-// RunReceipt is what a run has done. Planned is Done, Changed, Failed and those in Left together.
+// RunReceipt is the result of a run. Planned is the sum of Done, Changed, Failed and the rows in Left.
 type RunReceipt struct {
 	Planned int `json:"planned"`
 	Done    int `json:"done"`
-	// Changed are no longer what they were when the plan was made, or are gone.
+	// Changed rows are no longer as they were planned, or no longer exist.
 	Changed int `json:"changed"`
-	// Failed could not be done, or it is unknown whether they were.
+	// Failed rows could not be changed, or it is unknown whether they were.
 	Failed int     `json:"failed"`
 	Left   []int64 `json:"left,omitempty"`
-	// Notes are about the first of the rows that were not done.
+	// Notes are about the first rows that were not done.
 	Notes []Note `json:"-"`
-	// Stopped says why it ended early; empty if it did not.
+	// Stopped is the reason of an early end; empty without one.
 	Stopped string  `json:"stopped,omitempty"`
 	Audits  []int64 `json:"audit_ids"`
 }
 
-// Note says of a row why it was not done.
+// Note is the reason why a row was not done.
 type Note struct {
 	Name   string
 	Err    error
@@ -62,127 +63,153 @@ const (
 	MaxFailures = 3
 	// DefaultPace is the time between two steps: 20 a second.
 	DefaultPace = 50 * time.Millisecond
-	// stepTimeout ends a step that hangs.
+	// stepTimeout bounds a step.
 	stepTimeout = 30 * time.Second
-	// maxNotes bounds the rows that a receipt says more of.
+	// maxNotes bounds the notes of a receipt.
 	maxNotes = 8
+	// stoppedByHand is the reason of a run that its operator stopped.
+	stoppedByHand = "stopped by hand"
 )
 
-// errUnchanged is the note of a row that nothing was to be done to.
+// errUnchanged is the note of a row that needed no change.
 var errUnchanged = errors.New("it was so already")
 
-// Run carries out the steps of a run at a pace. It ends after MaxFailures failures in a row, when its lock is
-// lost and, after the step under way, when the context ends: what was not reached is left, and the same again
-// goes on. It returns an error only if it could not begin, such as a *LockedError.
+// Run carries out the steps of a run at the pace of Config.Pace. It ends after MaxFailures failures in a row, when
+// its lock is lost and, after the running step, when the context ends: the other rows are left, and the same run
+// again continues with them. It returns an error only if it could not begin, such as a *LockedError.
 func (t *Triage) Run(ctx context.Context, run Run, reason string) (*RunReceipt, error) {
-	check := func() error { return nil }
-	if run.Lock != "" {
-		lock, err := t.store.LockSession(ctx, run.Lock, t.holder())
-		if err != nil {
-			return nil, err
-		}
-		defer lock.Release(ctx)
-		check = func() error { return lock.Check(ctx) }
-	}
 	receipt := &RunReceipt{Audits: []int64{}}
 	for _, step := range run.Steps {
 		receipt.Planned += len(step.Rows)
 	}
-	pace := time.NewTicker(t.cfg.Pace)
-	defer pace.Stop()
-	failures := 0
-	for i, step := range run.Steps {
-		if i > 0 {
-			select {
-			case <-pace.C:
-			case <-ctx.Done():
-			}
+	work := loop{pause: t.cfg.Pace}
+	if run.Lock != "" {
+		var err error
+		if work.lock, err = t.store.LockSession(ctx, run.Lock, t.holder()); err != nil {
+			return nil, err
 		}
-		lost := check()
-		switch {
-		case ctx.Err() != nil:
-			receipt.Stopped = "stopped by hand"
-		case lost != nil:
-			receipt.Stopped = "stopped: " + lost.Error()
-		case failures == MaxFailures:
-			receipt.Stopped = fmt.Sprintf("stopped after %d failures in a row", failures)
+		defer work.lock.Release(ctx)
+	}
+	left, failures := run.Steps, 0
+	err := work.run(ctx, func(ctx context.Context) (more bool, err error) {
+		if len(left) == 0 {
+			return false, nil
 		}
-		if receipt.Stopped != "" {
-			for _, rest := range run.Steps[i:] {
-				receipt.Left = append(receipt.Left, rest.Rows...)
-			}
-			break
-		}
-		if failures++; receipt.take(ctx, step, reason) {
+		failures++
+		if receipt.step(ctx, left[0], reason) {
 			failures = 0
 		}
+		left = left[1:]
 		progress(ctx, receipt.Done+receipt.Changed+receipt.Failed, receipt.Planned)
+		return len(left) > 0 && failures < MaxFailures, nil
+	})
+	switch {
+	case len(left) == 0:
+		return receipt, nil
+	case ctx.Err() != nil:
+		receipt.Stopped = stoppedByHand
+	case err != nil:
+		receipt.Stopped = "stopped: " + err.Error()
+	default:
+		receipt.Stopped = fmt.Sprintf("stopped after %d failures in a row", failures)
+	}
+	for _, step := range left {
+		receipt.Left = append(receipt.Left, step.Rows...)
 	}
 	return receipt, nil
 }
 
-// take carries out one step, which a stop does not cut, and counts what became of its rows. It reports false
-// when the step failed.
-func (r *RunReceipt) take(ctx context.Context, step Step, reason string) bool {
+// loop is the loop of every action on many rows.
+type loop struct {
+	lock  *store.SessionLock // checked before each step; nil without one
+	pause time.Duration      // between the beginnings of two steps
+}
+
+// run calls step until it reports that there are no more rows, or fails. Between two steps it ends with the error of
+// the context or of a lost lock.
+func (l loop) run(ctx context.Context, step func(ctx context.Context) (more bool, err error)) error {
+	for more := true; more; {
+		began := time.Now()
+		err := ctx.Err()
+		if err == nil && l.lock != nil {
+			// A check that the context cuts would lose the connection, and the lock with it.
+			uncut, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
+			err = l.lock.Check(uncut)
+			cancel()
+		}
+		if err == nil {
+			more, err = step(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if more {
+			supervise.Sleep(ctx, time.Until(began.Add(l.pause)))
+		}
+	}
+	return nil
+}
+
+// step carries out one step and counts the results of its rows. The end of ctx does not cut the step. It reports
+// false when the step failed.
+func (r *RunReceipt) step(ctx context.Context, one Step, reason string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
 	defer cancel()
-	// The rows are counted, not what a step does for each.
-	outcome, err := step.Do(WithProgress(ctx, func(int64, int64) {}), reason)
+	// A run counts rows, so the progress within a step is dropped.
+	outcome, err := one.Do(WithProgress(ctx, func(int64, int64) {}), reason)
+	note := Note{Name: one.Name, Err: err}
 	switch {
 	case err == nil:
 		r.Done, r.Audits = r.Done+outcome.Done, append(r.Audits, outcome.Audits...)
-		if changed := len(step.Rows) - outcome.Done; changed > 0 {
-			r.Changed += changed
-			r.note(Note{Name: step.Name, Err: errUnchanged})
+		changed := len(one.Rows) - outcome.Done
+		if changed <= 0 {
+			return true
 		}
+		r.Changed += changed
+		note.Err = errUnchanged
 	case Refused(err):
-		r.Changed += len(step.Rows)
-		r.note(Note{Name: step.Name, Err: err})
+		r.Changed += len(one.Rows)
 	default:
-		r.Failed += len(step.Rows)
-		r.note(Note{Name: step.Name, Err: err, Failed: true})
-		return false
+		r.Failed += len(one.Rows)
+		note.Failed = true
 	}
-	return true
-}
-
-func (r *RunReceipt) note(n Note) {
 	if len(r.Notes) < maxNotes {
-		r.Notes = append(r.Notes, n)
+		r.Notes = append(r.Notes, note)
 	}
+	return !note.Failed
 }
 
-// holder is who holds a lock, for others.
+// holder is the name of a lock's holder, shown to other operators.
 func (t *Triage) holder() string { return t.cfg.Source + " " + t.cfg.Actor }
 
-// refusals are the errors that refuse an act for what its target is by now.
+// refusals are the errors that refuse an action because of the present state of its target.
 var refusals = []error{
 	ErrNoLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded, ErrNoWorker, ErrNoWorkflow,
 	ErrNoInquiry,
 }
 
-// Refused reports whether an error refuses an act for what its target is by now: it was changed meanwhile, or
-// is not there.
+// Refused reports whether an error refuses an action because of the present state of its target: it has changed, or
+// does not exist.
 func Refused(err error) bool {
 	return refusal(err) != nil || slices.ContainsFunc(refusals, func(kind error) bool { return errors.Is(err, kind) })
 }
 
-// refusal finds the refusal in an error that says more than its kind; nil if there is none.
+// refusal finds the typed refusal in an error; nil if there is none.
 func refusal(err error) error {
-	if e, ok := errors.AsType[*TargetError](err); ok {
-		return e
+	for _, find := range []func(error) error{
+		as[*TargetError], as[*AlreadyRetriedError], as[*WorkerRefusedError], as[*AnswerRefusedError],
+		as[*WorkflowEndedError],
+	} {
+		if typed := find(err); typed != nil {
+			return typed
+		}
 	}
-	if e, ok := errors.AsType[*AlreadyRetriedError](err); ok {
-		return e
-	}
-	if e, ok := errors.AsType[*WorkerRefusedError](err); ok {
-		return e
-	}
-	if e, ok := errors.AsType[*AnswerRefusedError](err); ok {
-		return e
-	}
-	if e, ok := errors.AsType[*WorkflowEndedError](err); ok {
-		return e
+	return nil
+}
+
+func as[E error](err error) error {
+	if typed, ok := errors.AsType[E](err); ok {
+		return typed
 	}
 	return nil
 }

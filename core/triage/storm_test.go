@@ -69,11 +69,11 @@ func TestOperatorsBesideReplicas(t *testing.T) {
 func (b *bundle) actAtRandom(ctx context.Context, target triage.Target, operator, round int) (err error) {
 	switch (operator + round) % 5 {
 	case 0:
-		_, err = b.operator.Say(ctx, triage.Order{Target: target, Act: triage.Pause})
+		_, err = b.operator.Override(ctx, triage.Override{Target: target, Act: triage.Pause})
 	case 1:
-		_, err = b.operator.Say(ctx, triage.Order{Target: target, Act: triage.Resume})
+		_, err = b.operator.Override(ctx, triage.Override{Target: target, Act: triage.Resume})
 	case 2:
-		_, err = b.operator.Say(ctx, triage.Order{Target: target, Act: triage.Limit, Limit: 1 + round%4})
+		_, err = b.operator.Override(ctx, triage.Override{Target: target, Act: triage.Limit, Limit: 1 + round%4})
 	case 3:
 		var plan *triage.ClearPlan
 		if plan, err = b.operator.PlanClear(ctx, triage.ClearOrder{Target: target}); err == nil {
@@ -89,8 +89,7 @@ func (b *bundle) actAtRandom(ctx context.Context, target triage.Target, operator
 	return err
 }
 
-// Repairs and replicas share the notes of deleted executions: what was held is
-// given back once, whoever takes the note.
+// Repairs and replicas share the notes of deleted executions: one of them releases each slot, once.
 func TestRepairAndRecoveryShareTheNotes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -145,8 +144,8 @@ func TestRepairAndRecoveryShareTheNotes(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// A waiter that somebody else ends between the lock and the write of a page
-// takes the page back; it is decided anew and counts as gone.
+// An execution that ends between the lock and the write of a page rolls the page back. The page is
+// decided again, and the execution counts as gone.
 func TestClearDecidesAnewWhenAWaiterIsEndedByOthers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -16,49 +16,48 @@ import (
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 const (
-	// TakeRate is how many dead letters a take writes in a second, unless it says otherwise.
+	// TakeRate is the default number of dead letters that a take writes in a second.
 	TakeRate = 1000
-	// TakePrefetch bounds the messages that a take has in hand: what is in hand when it
-	// is cut returns to the queue.
+	// TakePrefetch bounds the unacknowledged messages of a take: they return to the queue if it
+	// crashes.
 	TakePrefetch = 50
-	// PurgeOffered is how many messages must lie in a queue for the broker to purge it.
+	// PurgeOffered is the number of messages above which the broker may purge a queue.
 	PurgeOffered = 50_000
-	// takeWait is how long a take waits for a message that should be there.
+	// takeWait is how long a take waits for the next message.
 	takeWait = 2 * time.Second
-	// maxMatched bounds the matching rows that a receipt names.
+	// maxMatched bounds the matching rows in a receipt.
 	maxMatched = 1000
 )
 
-// ErrQueueMissing says that the broker has no such queue.
+// ErrQueueMissing reports that the broker has no such queue.
 var ErrQueueMissing = errors.New("the broker has no such queue")
 
-// LetterQueues is what acts on the broker's queues of dead letters need; *broker.Broker is
-// one.
+// LetterQueues acts on the broker's queues of dead letters; *broker.Broker implements it.
 type LetterQueues interface {
 	QueueState(ctx context.Context, name string) (broker.QueueState, error)
 	Drain(ctx context.Context, queue string, bound, prefetch int) (*broker.Drain, error)
 	PurgeQueue(ctx context.Context, name string) (int, error)
 }
 
-// TakeOrder says what is taken from the broker into the ledger. What matches never
-// decides what is taken, since nothing goes back to the queue: the receipt names the
-// matching rows.
+// TakeOrder asks to move messages from the broker into the ledger. Match does not select messages,
+// because none returns to the queue: the receipt names the matching rows.
 type TakeOrder struct {
 	Queue string `json:"queue"`           // attune.dlx.queue if empty
-	First int    `json:"first,omitempty"` // at most so many; 0: all that are ready
-	// Rate is how many are taken in a second. TakeRate if zero.
+	First int    `json:"first,omitempty"` // the greatest number; 0 for all ready messages
+	// Rate is how many are taken in a second. Default TakeRate.
 	Rate  float64     `json:"rate,omitempty"`
 	Match LetterMatch `json:"match,omitzero"`
 	Note  string      `json:"note,omitempty"`
 }
 
-// LetterMatch selects dead letters; what is empty matches all.
+// LetterMatch selects dead letters; empty fields match all.
 type LetterMatch struct {
 	Reason    string `json:"reason,omitempty"`
-	Action    string `json:"action,omitempty"` // a star stands for anything
+	Action    string `json:"action,omitempty"` // a star stands for any text
 	Worker    string `json:"worker,omitempty"` // by id
 	Type      string `json:"type,omitempty"`
 	Execution int64  `json:"execution,omitempty"`
@@ -75,7 +74,7 @@ func (m LetterMatch) Matches(e *deadletter.Entry) bool {
 		(m.Execution == 0 || e.Execution != nil && m.Execution == *e.Execution)
 }
 
-// TakePlan is what a take would do. Its bound is fixed: what arrives later stays.
+// TakePlan is what a take would do. Its bound is fixed: later messages stay.
 type TakePlan struct {
 	TakeOrder
 
@@ -85,8 +84,8 @@ type TakePlan struct {
 	Bound     int    `json:"bound"`
 }
 
-// PlanTake reads how many messages lie in the queue. Nothing is taken. Errors besides
-// those of the broker: ErrNoBroker and ErrQueueMissing.
+// PlanTake reads the number of messages in the queue. Errors other than those of the broker:
+// ErrNoBroker and ErrQueueMissing.
 func (t *Triage) PlanTake(ctx context.Context, order TakeOrder) (*TakePlan, error) {
 	order.Queue, order.Rate = cmp.Or(order.Queue, message.QueueDeadLetter), cmp.Or(order.Rate, TakeRate)
 	if t.wires == nil {
@@ -109,38 +108,38 @@ func (t *Triage) PlanTake(ctx context.Context, order TakeOrder) (*TakePlan, erro
 	return plan, nil
 }
 
-// TakeReceipt is what a take has done. Taken is New, Known and Probes together; a message
-// that stands for several executions counts once for each.
+// TakeReceipt is the result of a take. Taken is the sum of New, Known and Probes; a batch message
+// counts once for each of its executions.
 type TakeReceipt struct {
 	Op      string `json:"op"`
 	Queue   string `json:"queue"`
 	Planned int    `json:"planned"`
 	Taken   int    `json:"taken"`
-	New     int    `json:"new"`    // rows that wait for a person now
-	Known   int    `json:"known"`  // the ledger had them
+	New     int    `json:"new"`    // new rows, which wait for an operator
+	Known   int    `json:"known"`  // already in the ledger
 	Probes  int    `json:"probes"` // probes of routes, which are dropped
-	// Absent were planned and had left the queue.
+	// Absent counts planned messages that had left the queue.
 	Absent int `json:"absent"`
-	Left   int `json:"left"` // were not come to
+	Left   int `json:"left"` // planned messages that were not reached
 	Before int `json:"before"`
-	After  int `json:"after"` // ready when it ended; -1 if unknown
-	// Matching counts the new rows that match, Matched names the first of them.
+	After  int `json:"after"` // ready messages at the end; -1 if unknown
+	// Matching counts the matching new rows, Matched names the first ones.
 	Matching int     `json:"matching"`
 	Matched  []int64 `json:"matched,omitempty"`
 	Seconds  float64 `json:"seconds"`
 	Outcome  string  `json:"outcome"`
-	// Stopped says why it ended early; empty if it did not.
+	// Stopped is the reason of an early end; empty without one.
 	Stopped string `json:"stopped,omitempty"`
 	Audit   int64  `json:"audit_id,omitempty"`
 
 	messages int // that left the queue
 }
 
-// Take takes what was planned, in the order of the queue: a page of messages is written
-// into the ledger with the counts of the audit, in one transaction, and acknowledged
-// after it. It stops in order when the context ends: what is in hand is written. It
-// returns a receipt unless it could not begin, also with an error; the same again goes
-// on. Errors besides those of the servers: ErrNoBroker and a *LockedError.
+// Take moves the planned messages into the ledger, in the order of the queue. One transaction writes a page of
+// messages with the counts of the audit; after it the messages are acknowledged. When the context ends, Take still
+// writes the messages that were delivered, so that none returns to the queue. It returns a receipt unless it could
+// not begin, also with an error; the same take again continues. Errors other than those of the servers: ErrNoBroker
+// and a *LockedError.
 func (t *Triage) Take(ctx context.Context, plan *TakePlan) (receipt *TakeReceipt, err error) {
 	if t.wires == nil {
 		return nil, ErrNoBroker
@@ -155,84 +154,71 @@ func (t *Triage) Take(ctx context.Context, plan *TakePlan) (receipt *TakeReceipt
 		return nil, err
 	}
 	began := time.Now()
-	run := &take{Triage: t, plan: plan, drain: drain, lock: lock, began: began, receipt: &TakeReceipt{
+	run := &take{Triage: t, plan: plan, drain: drain, began: began, receipt: &TakeReceipt{
 		Op: plan.Op, Queue: plan.Queue, Planned: plan.Bound, Before: plan.Ready, After: -1, Outcome: outcomeRunning,
 	}}
-	err = run.run(ctx)
+	err = run.run(ctx, lock)
 	ending, cancel := ending(ctx)
 	defer cancel()
 	err = errors.Join(err, drain.Close(ending))
-	receipt = run.receipt
-	receipt.Seconds = time.Since(began).Seconds()
+	run.receipt.Seconds = time.Since(began).Seconds()
 	run.finish(ending, err, ctx.Err() != nil)
-	return receipt, err
+	return run.receipt, err
 }
 
-// take is a take under way.
+// take is a running Take.
 type take struct {
 	*Triage
 
 	plan    *TakePlan
 	drain   *broker.Drain
-	lock    *store.SessionLock
 	receipt *TakeReceipt
 	began   time.Time
-	empty   bool // the queue had nothing more
+	empty   bool // the queue had no more messages
 }
 
-func (r *take) run(ctx context.Context) error {
-	stopping := false
+func (r *take) run(ctx context.Context, lock *store.SessionLock) error {
 	whole := context.WithoutCancel(ctx) // a page that has begun is finished
-	for {
-		if err := r.lock.Check(whole); err != nil {
-			return err
+	pages := loop{lock: lock}
+	err := pages.run(ctx, func(ctx context.Context) (more bool, err error) {
+		if more, err = r.next(ctx, whole); more { // the rate decides when the next page is due
+			due := time.Duration(float64(r.receipt.Taken) / r.plan.Rate * float64(time.Second))
+			supervise.Sleep(ctx, time.Until(r.began.Add(due)))
 		}
-		if ctx.Err() != nil && !stopping {
-			stopping = true
-			if err := r.drain.Stop(whole); err != nil {
-				return err
-			}
-		}
-		wait := ctx
-		if stopping {
-			wait = whole
-		}
-		page, err := r.drain.Next(wait, takeWait)
-		switch {
-		case err != nil && ctx.Err() != nil && !stopping:
-			continue
-		case errors.Is(err, broker.ErrNotFound):
-			return fmt.Errorf("%w: %s", ErrQueueMissing, r.plan.Queue)
-		case err != nil:
-			return err
-		case page == nil:
-			r.empty = !stopping
-			return nil
-		}
-		if err := r.page(whole, page); err != nil {
-			return err
-		}
-		progress(ctx, r.receipt.messages, r.receipt.Planned)
-		if !stopping {
-			r.pace(ctx)
-		}
+		r.empty = !more && err == nil
+		return more, err
+	})
+	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
 	}
+	if err := r.drain.Stop(whole); err != nil {
+		return err
+	}
+	return pages.run(whole, func(context.Context) (more bool, err error) { return r.next(whole, whole) })
 }
 
-// pace waits until the rate allows what was taken.
-func (r *take) pace(ctx context.Context) {
-	due := r.began.Add(time.Duration(float64(r.receipt.Taken) / r.plan.Rate * float64(time.Second)))
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+// next writes the next page into the ledger. The end of ctx ends the wait for the page with its error. more is false
+// without a page.
+func (r *take) next(ctx, whole context.Context) (more bool, err error) {
+	page, err := r.drain.Next(ctx, takeWait)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return false, ctx.Err()
+	case errors.Is(err, broker.ErrNotFound):
+		return false, fmt.Errorf("%w: %s", ErrQueueMissing, r.plan.Queue)
+	case err != nil || page == nil:
+		return false, err
 	}
+	if err := r.page(whole, page); err != nil {
+		return false, err
+	}
+	progress(ctx, r.receipt.messages, r.receipt.Planned)
+	return true, nil
 }
 
 // page writes messages and their counts, and acknowledges them.
 func (r *take) page(ctx context.Context, page []broker.Delivery) error {
-	taking := deadletter.Taking{Queue: r.plan.Queue, By: r.cfg.Actor, Note: r.plan.Note, Op: r.plan.Op}
+	taking := deadletter.TakeInfo{Queue: r.plan.Queue, By: r.cfg.Actor, Note: r.plan.Note, Op: r.plan.Op}
 	_, err := deadletter.Take(ctx, r.store, page, taking,
 		func(ctx context.Context, tx *store.Tx, taken deadletter.Taken) error {
 			after := *r.receipt
@@ -269,7 +255,7 @@ func (r *TakeReceipt) add(taken deadletter.Taken, match LetterMatch) {
 	}
 }
 
-// audit writes down how far the take has come, in the row of its first page.
+// audit writes the progress into the row of the first page.
 func (r *take) audit(ctx context.Context, tx *store.Tx, receipt *TakeReceipt, failure error) error {
 	counts := *receipt
 	counts.Matched = nil
@@ -279,7 +265,7 @@ func (r *take) audit(ctx context.Context, tx *store.Tx, receipt *TakeReceipt, fa
 	})
 }
 
-// finish judges how it ended, and writes that down as far as the database answers.
+// finish sets the outcome, and writes it if the database answers.
 func (r *take) finish(ctx context.Context, err error, stopped bool) {
 	receipt := r.receipt
 	missing := max(receipt.Planned-receipt.messages, 0)
@@ -292,7 +278,7 @@ func (r *take) finish(ctx context.Context, err error, stopped bool) {
 	case err != nil:
 		receipt.Outcome, receipt.Stopped = outcomeFailed, err.Error()
 	case stopped && missing > 0:
-		receipt.Outcome, receipt.Stopped = outcomeInterrupted, "stopped by hand"
+		receipt.Outcome, receipt.Stopped = outcomeInterrupted, stoppedByHand
 	case receipt.Taken == 0:
 		receipt.Outcome = outcomeNothing
 	default:
@@ -301,13 +287,12 @@ func (r *take) finish(ctx context.Context, err error, stopped bool) {
 	if state, stateErr := r.wires.QueueState(ctx, r.plan.Queue); stateErr == nil && state.Exists {
 		receipt.After = state.Ready
 	}
-	// What is not written here is written as running, with the counts of the last page.
+	// If this fails, the audit stays running, with the counts of the last page.
 	_ = r.store.Tx(ctx, "end a take",
 		func(ctx context.Context, tx *store.Tx) error { return r.audit(ctx, tx, receipt, err) })
 }
 
-// BrokerPurge is what purging a queue by the broker would remove, and after it has
-// removed.
+// BrokerPurge is the result of PurgeBroker.
 type BrokerPurge struct {
 	Queue   string `json:"queue"`
 	Before  int    `json:"before"`
@@ -316,10 +301,9 @@ type BrokerPurge struct {
 	Audit   int64  `json:"audit_id,omitempty"`
 }
 
-// PurgeBroker has the broker delete all that is ready in a queue, also what arrives
-// meanwhile. Nothing brings it back, and no row is written. That it was asked for is
-// written down before, with the outcome running, and the counts after. It refuses queues
-// of PurgeOffered messages and less, which are to be taken.
+// PurgeBroker makes the broker delete all ready messages of a queue, also ones that arrive meanwhile.
+// They are lost, without rows in the ledger. The audit is written before, with the outcome running,
+// and again with the counts. It refuses queues of at most PurgeOffered messages.
 func (t *Triage) PurgeBroker(ctx context.Context, queue, reason string) (*BrokerPurge, error) {
 	plan, err := t.PlanTake(ctx, TakeOrder{Queue: queue})
 	if err != nil {

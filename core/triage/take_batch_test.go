@@ -17,7 +17,7 @@ import (
 // single message, with which everything can be done that can be done with others.
 func TestABatchIsTakenAsItsSingleMessages(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newBrokered(t)
 	var payloads []message.Dispatch
 	for i := range 3 {
 		payloads = append(payloads,

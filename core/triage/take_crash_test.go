@@ -80,7 +80,7 @@ func main() {
 }
 `
 
-// operators builds the program in the way in which it can be told where to die.
+// operators builds the program with crash points.
 func operators(t *testing.T) (program string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,7 +94,7 @@ func operators(t *testing.T) (program string) {
 }
 
 // dies runs the program until it dies at the nth reach of the point.
-func (m *mailroom) dies(program, point string, nth int, do string, ids ...int64) {
+func (m *brokered) dies(program, point string, nth int, do string, ids ...int64) {
 	m.t.Helper()
 	args := []string{m.store.Pool().Config().ConnString(), testkit.Schema, m.amqp, do}
 	for _, id := range ids {
@@ -126,7 +126,7 @@ func TestATakeThatIsKilledLosesNothing(t *testing.T) {
 	for _, point := range crashpoint.Takes() {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			m := newMailroom(t)
+			m := newBrokered(t)
 			m.fill(message.QueueDeadLetter, letters)
 			m.dies(program, point, 2, "take")
 			rows := testkit.Count(t, m.store, `select count(*) from dead_letter`)
@@ -165,7 +165,7 @@ func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 		for _, point := range crashpoint.Triage() {
 			t.Run(do+" "+strings.TrimPrefix(point, "triage:"), func(t *testing.T) {
 				t.Parallel()
-				m := newMailroom(t)
+				m := newBrokered(t)
 				action := testkit.Action(t, m.store, "pk.do")
 				for i := range 3 {
 					e := testkit.Execution(t, m.store, action)

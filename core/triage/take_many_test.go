@@ -14,14 +14,14 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// 200,000 letters in the queue, taken while the take is stopped again and again: every
-// time the letters that came in are the rows and those that are left. With as many in the
-// ledger a poll of the dashboard costs no more than with a few.
+// A take of 200,000 dead letters is stopped again and again: each time the rows and the messages in
+// the queue add up. With as many rows in the ledger a poll of the dashboard costs no more than with
+// a few.
 func TestTwoHundredThousandLetters(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "take 200,000 dead letters")
 	const letters = 200_000
-	m := newMailroom(t)
+	m := newBrokered(t)
 	for i := range letters {
 		require.NoError(t,
 			m.plain.Publish("", message.QueueDeadLetter, false, false, handOver(t, int64(i+1), "m"+strconv.Itoa(i))))

@@ -19,8 +19,8 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// mailroom is a bundle whose operator has a broker.
-type mailroom struct {
+// brokered is a bundle whose operator has a broker.
+type brokered struct {
 	*bundle
 	t     testing.TB
 	amqp  string
@@ -29,9 +29,9 @@ type mailroom struct {
 	relay *outbox.Relay
 }
 
-func newMailroom(t *testing.T) *mailroom {
+func newBrokered(t *testing.T) *brokered {
 	t.Helper()
-	m := &mailroom{bundle: setup(t), t: t, amqp: testkit.VHost(t)}
+	m := &brokered{bundle: setup(t), t: t, amqp: testkit.VHost(t)}
 	m.link, m.plain = linkTo(t, m.amqp)
 	require.NoError(t, m.link.DeclareExecutor(testkit.Context(t)))
 	m.relay = outbox.New(outbox.Config{}, m.store, m.link.Publisher(), testkit.Logger(t), nil)
@@ -55,7 +55,7 @@ func linkTo(t testing.TB, address string) (*broker.Broker, *amqp.Channel) {
 }
 
 // queue declares a queue.
-func (m *mailroom) queue(name string, arguments amqp.Table) {
+func (m *brokered) queue(name string, arguments amqp.Table) {
 	m.t.Helper()
 	_, err := m.plain.QueueDeclare(name, true, false, false, false, arguments)
 	require.NoError(m.t, err)
@@ -79,7 +79,7 @@ func handOver(t testing.TB, execution int64, id string) amqp.Publishing {
 }
 
 // fill puts so many dead letters into a queue.
-func (m *mailroom) fill(queue string, n int) {
+func (m *brokered) fill(queue string, n int) {
 	m.t.Helper()
 	for i := range n {
 		require.NoError(m.t, m.plain.Publish("", queue, false, false, handOver(m.t, int64(i+1), fmt.Sprintf("m%d", i))))
@@ -88,7 +88,7 @@ func (m *mailroom) fill(queue string, n int) {
 }
 
 // holds waits until a queue has as many messages.
-func (m *mailroom) holds(queue string, n int) {
+func (m *brokered) holds(queue string, n int) {
 	m.t.Helper()
 	testkit.Eventually(m.t, func() bool {
 		q, err := m.plain.QueueDeclarePassive(queue, true, false, false, false, nil)
@@ -97,7 +97,7 @@ func (m *mailroom) holds(queue string, n int) {
 	}, 20*time.Second, "%s holds %d messages", queue, n)
 }
 
-func (m *mailroom) take(order triage.TakeOrder) *triage.TakeReceipt {
+func (m *brokered) take(order triage.TakeOrder) *triage.TakeReceipt {
 	m.t.Helper()
 	plan, err := m.operator.PlanTake(m.t.Context(), order)
 	require.NoError(m.t, err)
@@ -106,7 +106,7 @@ func (m *mailroom) take(order triage.TakeOrder) *triage.TakeReceipt {
 	return receipt
 }
 
-func (m *mailroom) waiting() int {
+func (m *brokered) waiting() int {
 	m.t.Helper()
 	return testkit.Count(m.t, m.store, `select count(*) from dead_letter where decision is null`)
 }
@@ -115,7 +115,7 @@ func (m *mailroom) waiting() int {
 // evidence and one audit row.
 func TestDeadLettersAreTakenIntoTheLedger(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newBrokered(t)
 	m.fill(message.QueueDeadLetter, 50)
 	plan, err := m.operator.PlanTake(t.Context(),
 		triage.TakeOrder{First: 30, Note: "the worker is gone", Match: triage.LetterMatch{Execution: 7}})
@@ -141,11 +141,11 @@ func TestDeadLettersAreTakenIntoTheLedger(t *testing.T) {
 	require.Equal(t, []any{0, "nothing to do"}, []any{nothing.Taken, nothing.Outcome})
 }
 
-// A letter that comes twice finds its row, and what lies in the queue of a worker is
+// A dead letter that is delivered twice finds its row. A live message in the queue of a worker is
 // taken as it is.
 func TestATakenLetterThatComesAgainFindsItsRow(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newBrokered(t)
 	one := handOver(t, 5, "twice")
 	require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, one))
 	require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, one))
@@ -172,7 +172,7 @@ func TestATakenLetterThatComesAgainFindsItsRow(t *testing.T) {
 // stopped; nothing that was taken goes back.
 func TestATakeThatIsStoppedLosesNothing(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newBrokered(t)
 	m.queue("limited", amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": int32(3)})
 	m.fill("limited", 900)
 	taken := 0
@@ -194,11 +194,11 @@ func TestATakeThatIsStoppedLosesNothing(t *testing.T) {
 	require.Equal(t, 900, m.waiting())
 }
 
-// Two operators take one queue: the second is told who has it, and whoever reads beside
-// them takes nothing twice.
+// Of two operators who take one queue, the second learns the name of the first. A concurrent
+// consumer takes nothing twice.
 func TestTwoOperatorsTakeOneQueue(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newBrokered(t)
 	m.fill(message.QueueDeadLetter, 100)
 	link, _ := linkTo(t, m.amqp)
 	other := triage.New(triage.Config{Actor: "bob@desk"}, m.store, nil).With(link)
@@ -230,10 +230,10 @@ func TestTwoOperatorsTakeOneQueue(t *testing.T) {
 	m.holds(message.QueueDeadLetter, 0)
 }
 
-// One letter that the database refuses does not hold up the others.
+// A dead letter that the database refuses does not delay the others.
 func TestALetterThatTheDatabaseRefusesIsTakenReduced(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newBrokered(t)
 	testkit.Exec(t, m.store,
 		`alter table dead_letter add constraint picky check (headers is null or not headers ? 'bad')`)
 	for i := range 10 {
@@ -255,7 +255,7 @@ func TestALetterThatTheDatabaseRefusesIsTakenReduced(t *testing.T) {
 // queue that they were taken from, where they are as dead as before.
 func TestTakenLettersAreSentAndPutBack(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newBrokered(t)
 	m.queue("parked", nil)
 	m.fill(message.QueueDeadLetter, 3)
 	m.take(triage.TakeOrder{})
@@ -292,7 +292,7 @@ func TestTakenLettersAreSentAndPutBack(t *testing.T) {
 // A hand-over goes back to its worker only while its execution is still scheduled by it.
 func TestAHandOverThatIsOverIsNotPutBack(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newBrokered(t)
 	action := testkit.Action(t, m.store, "pk.do")
 	queue := message.WorkerExecutionsQueue(7)
 	m.queue(queue, nil)
@@ -324,7 +324,7 @@ func TestAHandOverThatIsOverIsNotPutBack(t *testing.T) {
 // The broker purges only many, and what it removed is written down.
 func TestTheBrokerPurgesOnlyMany(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newBrokered(t)
 	m.fill(message.QueueDeadLetter, 3)
 	_, err := m.operator.PurgeBroker(t.Context(), "", "")
 	require.ErrorContains(t, err, "take them")
@@ -353,7 +353,7 @@ func (m *manyReady) QueueState(context.Context, string) (broker.QueueState, erro
 	return broker.QueueState{Exists: true, Ready: triage.PurgeOffered + 1}, nil
 }
 
-func (m *mailroom) ids() (ids []int64) {
+func (m *brokered) ids() (ids []int64) {
 	m.t.Helper()
 	require.NoError(m.t,
 		m.store.Pool().QueryRow(m.t.Context(), `select array_agg(id order by id) from dead_letter`).Scan(&ids))

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/user"
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
@@ -15,57 +17,59 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// TargetError says in one sentence why there is nothing to act on.
+// TargetError is the reason why a target does not exist.
 type TargetError = admission.TargetError
 
-// Kinds of target errors, to be told apart by errors.Is.
+// Kinds of target errors, for errors.Is.
 var (
-	ErrNoAction = admission.ErrNoAction // no action has the reference
-	ErrNoQueue  = admission.ErrNoQueue  // there is no queue to act on
+	ErrNoAction = admission.ErrNoAction // no action has the ref
+	ErrNoQueue  = admission.ErrNoQueue  // the action has no such queue
 	ErrGroup    = admission.ErrGroup    // a text is not a group of parameter values
 )
 
-// ErrLimit says that a limit is not a number of executions.
+// ErrLimit reports that a limit is not a number of executions.
 var ErrLimit = errors.New("a limit is at least 1")
 
-// Config is what acts depend on.
+// Config configures a Triage.
 type Config struct {
-	// Actor is who acts, as the audit names them. Default "unknown".
+	// Actor is the operator's name in the audit. Default "unknown".
 	Actor string
-	// Source is the program through which they act. Default "attune-executor".
+	// Source is the operator's program in the audit. Default "attune-executor".
 	Source string
-	// HeartbeatStaleAfter is the age of a heartbeat from which a worker is not
-	// live. Default 90 s.
+	// HeartbeatStaleAfter is the age from which a heartbeat is stale. Default 90 s.
 	HeartbeatStaleAfter time.Duration
-	// ReportGrace is how long an execution may have ended without its slot being
-	// given back before a repair does: its report may be on its way. Default 10 s.
+	// ReportGrace is how long an ended execution may hold its slot before a repair releases it,
+	// because its report may still arrive. Default 10 s.
 	ReportGrace time.Duration
-	// WithoutStats leaves queue_stats alone.
+	// WithoutStats leaves queue_stats unchanged.
 	WithoutStats bool
-	// Pace is the time between two steps of a run. Default 50 ms: 20 a second.
+	// Pace is the time between the beginnings of two steps of a run. Default 50 ms: 20 a second.
 	Pace time.Duration
 }
 
 func (c Config) withDefaults() Config {
-	if c.Actor == "" {
-		c.Actor = "unknown"
-	}
-	if c.Source == "" {
-		c.Source = "attune-executor"
-	}
-	if c.HeartbeatStaleAfter <= 0 {
-		c.HeartbeatStaleAfter = 90 * time.Second
-	}
-	if c.ReportGrace <= 0 {
-		c.ReportGrace = 10 * time.Second
-	}
-	if c.Pace <= 0 {
-		c.Pace = DefaultPace
-	}
+	c.Actor, c.Source = cmp.Or(c.Actor, "unknown"), cmp.Or(c.Source, "attune-executor")
+	c.HeartbeatStaleAfter = cmp.Or(max(c.HeartbeatStaleAfter, 0), 90*time.Second)
+	c.ReportGrace = cmp.Or(max(c.ReportGrace, 0), 10*time.Second)
+	c.Pace = cmp.Or(max(c.Pace, 0), DefaultPace)
 	return c
 }
 
-// Relay publishes what was committed; *outbox.Relay is one.
+// LocalActor returns the account and the host of the program for audits, such as ada@ops-1. It omits
+// an unknown host, and returns "unknown" for an unknown account.
+func LocalActor() string {
+	name := "unknown"
+	if account, err := user.Current(); err == nil {
+		name = account.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
+}
+
+// Relay publishes committed messages; *outbox.Relay implements it.
 type Relay = outbox.Publishing
 
 // Triage acts for one operator. It is safe for concurrent use.
@@ -73,28 +77,28 @@ type Triage struct {
 	cfg   Config
 	store *store.Store
 	relay Relay
-	wires WorkerQueues   // nil: what needs the broker is refused
-	keys  secret.Keyring // without a key what holds secrets is refused
+	wires WorkerQueues   // nil: actions that need the broker are refused
+	keys  secret.Keyring // without a key, answers with secrets are refused
 }
 
-// New makes a Triage. Without a relay the messages are left to the sweep of a
-// running engine, which takes them within seconds.
+// New makes a Triage. Without a relay the sweep of a running engine publishes the messages, within
+// seconds.
 func New(cfg Config, st *store.Store, relay Relay) *Triage {
 	return &Triage{cfg: cfg.withDefaults(), store: st, relay: relay}
 }
 
-// As is the same triage for another operator, such as the one behind a request.
+// As returns the same Triage for another operator, such as the client of a request.
 func (t *Triage) As(actor string) *Triage {
 	other := *t
 	other.cfg.Actor = actor
 	return &other
 }
 
-// Target names what an act is about.
+// Target names the queues of an action.
 type Target struct {
 	Action string `json:"action"`
-	// Group is the group's key, a JSON object of paths and values; empty: all
-	// queues of the action.
+	// Group is the group's key, a JSON object of paths and values; empty for all queues of the
+	// action.
 	Group string `json:"group,omitempty"`
 }
 
@@ -110,17 +114,16 @@ func (t *Triage) target(ctx context.Context, queries *store.Queries, target Targ
 	return admission.FindTarget(ctx, queries, target.Action, target.Group)
 }
 
-// Sent is the messages of an act.
+// Sent counts the messages of an action.
 type Sent struct {
 	Messages int     `json:"messages"`
 	Rows     []int64 `json:"-"` // of the outbox
 }
 
-// maxMessages bounds one outbox row, so that a relay publishes in pieces.
+// maxMessages bounds the messages of one outbox row.
 const maxMessages = 500
 
-// send appends messages to the outbox and hands them to the relay after the
-// commit.
+// send appends messages to the outbox and passes them to the relay after the commit.
 func (t *Triage) send(ctx context.Context, tx *store.Tx, messages []outbox.Message, sent *Sent) error {
 	for begin := 0; begin < len(messages); begin += maxMessages {
 		part := messages[begin:min(begin+maxMessages, len(messages))]
@@ -134,8 +137,7 @@ func (t *Triage) send(ctx context.Context, tx *store.Tx, messages []outbox.Messa
 	return nil
 }
 
-// nudge sends the requests for the heads of queues again, so that a batch
-// fills them.
+// nudge sends the requests of the heads of queues again, so that a batch fills the queues.
 func (t *Triage) nudge(ctx context.Context, tx *store.Tx, heads []admission.Head, sent *Sent) error {
 	if len(heads) == 0 {
 		return nil
@@ -153,17 +155,17 @@ func (t *Triage) nudge(ctx context.Context, tx *store.Tx, heads []admission.Head
 	return t.send(ctx, tx, messages, sent)
 }
 
-// audit is what operator_audit keeps of one action.
+// audit is the row of one action in operator_audit.
 type audit struct {
 	action  string // queue.pause and so on
 	of      subject
 	reason  string
-	request any // what was asked, and how far it has come
+	request any // the order and its progress
 	outcome string
 	failure string
 }
 
-// subject is what an action was about; without an id, several things or none.
+// subject is the target of an action; the id is 0 for several things or none.
 type subject struct {
 	kind, name string
 	id         int64
@@ -176,46 +178,37 @@ func queuesOf(target admission.Target) subject {
 	return subject{kind: "action", id: target.ActionID, name: target.String()}
 }
 
-// The outcomes of an act.
+// The outcomes of an action.
 const (
 	outcomeDone        = "done"
-	outcomeUnchanged   = "unchanged" // it was so already
+	outcomeUnchanged   = "unchanged" // no change was needed
 	outcomeNothing     = "nothing to do"
-	outcomeRunning     = "running"     // pages are done, more follow; also after a crash
-	outcomeInterrupted = "interrupted" // pages are done, the caller gave up
-	outcomeFailed      = "failed"      // pages are done, then an error came
+	outcomeRunning     = "running"     // more pages follow; it stays so after a crash
+	outcomeInterrupted = "interrupted" // the operator stopped it after some pages
+	outcomeFailed      = "failed"      // an error ended it after some pages
 )
 
-// record writes the audit of an action: a new row whose id it sets, or, where the id is set already, how far
-// the action has come since.
+// record writes the audit of an action: a new row, whose id it sets, or with an id the progress of the action into
+// its row.
 func (t *Triage) record(ctx context.Context, queries *store.Queries, id *int64, a audit) error {
+	request, err := json.Marshal(a.request)
+	if err != nil {
+		return fmt.Errorf("encode the audit of %s: %w", a.action, err)
+	}
 	if *id != 0 {
-		return t.amend(ctx, queries, *id, a)
+		err = queries.UpdateAudit(ctx,
+			store.UpdateAuditParams{ID: *id, Request: request, Outcome: a.outcome, Error: a.failure})
+	} else {
+		row := store.InsertAuditParams{
+			Actor: t.cfg.Actor, Source: t.cfg.Source, Action: a.action, TargetType: a.of.kind, Target: a.of.name,
+			Reason: a.reason, Request: request, Outcome: a.outcome, Error: a.failure,
+		}
+		if a.of.id != 0 {
+			row.TargetID = &a.of.id
+		}
+		*id, err = queries.InsertAudit(ctx, row)
 	}
-	request, err := json.Marshal(a.request)
 	if err != nil {
-		return fmt.Errorf("encode the audit of %s: %w", a.action, err)
-	}
-	row := store.InsertAuditParams{
-		Actor: t.cfg.Actor, Source: t.cfg.Source, Action: a.action, TargetType: a.of.kind, Target: a.of.name,
-		Reason: a.reason, Request: request, Outcome: a.outcome, Error: a.failure,
-	}
-	if a.of.id != 0 {
-		row.TargetID = &a.of.id
-	}
-	if *id, err = queries.InsertAudit(ctx, row); err != nil {
-		return fmt.Errorf("audit %s: %w", a.action, err)
-	}
-	return nil
-}
-
-func (t *Triage) amend(ctx context.Context, queries *store.Queries, id int64, a audit) error {
-	request, err := json.Marshal(a.request)
-	if err != nil {
-		return fmt.Errorf("encode the audit of %s: %w", a.action, err)
-	}
-	arg := store.UpdateAuditParams{ID: id, Request: request, Outcome: a.outcome, Error: a.failure}
-	if err := queries.UpdateAudit(ctx, arg); err != nil {
 		return fmt.Errorf("audit %s: %w", a.action, err)
 	}
 	return nil
@@ -224,8 +217,8 @@ func (t *Triage) amend(ctx context.Context, queries *store.Queries, id int64, a 
 // txFunc runs in a transaction.
 type txFunc = func(ctx context.Context, tx *store.Tx) error
 
-// act is the one transaction of an act, with its audit and its messages. An error that refuses the act comes as
-// it is: what was being done when it was found says nothing more.
+// act runs the one transaction of an action, with its audit and its messages. A refusal is returned without the
+// context that the transaction added.
 func (t *Triage) act(ctx context.Context, name string, fn txFunc) error {
 	err := t.store.Tx(ctx, name, func(ctx context.Context, tx *store.Tx) error {
 		if err := fn(ctx, tx); err != nil {
@@ -240,7 +233,7 @@ func (t *Triage) act(ctx context.Context, name string, fn txFunc) error {
 	return plain(err)
 }
 
-// commit is act for what returns a receipt.
+// commit is act with a receipt.
 func commit[R any](
 	ctx context.Context, t *Triage, name string, fn func(ctx context.Context, tx *store.Tx) (*R, error),
 ) (done *R, err error) {
@@ -254,7 +247,7 @@ func commit[R any](
 	return done, nil
 }
 
-// snapshot reads a plan, which changes nothing. Its errors are as those of act.
+// snapshot reads a plan, with the errors of act.
 func snapshot[P any](
 	ctx context.Context, t *Triage, name string, fn func(ctx context.Context, tx *store.Tx) (*P, error),
 ) (planned *P, err error) {
@@ -268,7 +261,7 @@ func snapshot[P any](
 	return planned, nil
 }
 
-// plain is an error of a transaction, without what was being done where it is a refusal.
+// plain returns the error of a transaction; a refusal without the context that the transaction added.
 func plain(err error) error {
 	if typed := refusal(err); typed != nil {
 		return typed
@@ -279,23 +272,23 @@ func plain(err error) error {
 	return err
 }
 
-// auditPatience bounds how long an interrupted action is still written down.
-const auditPatience = 5 * time.Second
+// endTimeout bounds the end of an interrupted action.
+const endTimeout = 5 * time.Second
 
-// ending is the context for what is due also after the caller gave up.
+// ending returns the context for the end of an action, also of an interrupted one.
 func ending(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	return context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 }
 
-// finish writes down how an act of several pages ended, also after the caller gave up. It returns the error with
-// which the act has failed, or its own.
+// finish writes the end of an action of several pages, also of an interrupted one. It returns the failure of the
+// action, or its own.
 func (t *Triage) finish(ctx context.Context, name string, failure error, fn txFunc) error {
 	ctx, cancel := ending(ctx)
 	defer cancel()
 	return cmp.Or(failure, t.store.Tx(ctx, name, fn))
 }
 
-// outcomeOf judges how an action of several pages ended: of what was planned so much was done.
+// outcomeOf returns the outcome of an action of several pages.
 func outcomeOf(ctx context.Context, err error, planned, done int) string {
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -319,8 +312,7 @@ func failureOf(err error) string {
 	return err.Error()
 }
 
-// decide runs a transaction that is decided anew on newer facts when rows changed between its locks and its
-// writes, up to maxAttempts times.
+// decide runs a transaction again, up to maxAttempts times, if rows changed between its locks and its writes.
 func (t *Triage) decide(ctx context.Context, name string, fn func(ctx context.Context, tx *store.Tx) error) error {
 	for attempt := 1; ; attempt++ {
 		err := t.store.Tx(ctx, name, fn)
@@ -336,19 +328,16 @@ func (t *Triage) decide(ctx context.Context, name string, fn func(ctx context.Co
 // maxAttempts bounds how often decide runs a transaction.
 const maxAttempts = 5
 
-// progressKey is where a context carries who is told.
 type progressKey struct{}
 
-// WithProgress has acts of many steps tell after each of them how many rows are
-// done, of how many; a total of 0 is unknown. tell is called by the goroutine that
-// acts and must be quick.
-func WithProgress(ctx context.Context, tell func(done, total int64)) context.Context {
-	return context.WithValue(ctx, progressKey{}, tell)
+// WithProgress makes actions of many steps report after each step how many rows are done, of how
+// many; a total of 0 is unknown. The acting goroutine calls report, which must be quick.
+func WithProgress(ctx context.Context, report func(done, total int64)) context.Context {
+	return context.WithValue(ctx, progressKey{}, report)
 }
 
-// progress tells how far an act has come, if anybody wants to know.
 func progress(ctx context.Context, done, total int) {
-	if tell, ok := ctx.Value(progressKey{}).(func(done, total int64)); ok {
-		tell(int64(done), int64(total))
+	if report, ok := ctx.Value(progressKey{}).(func(done, total int64)); ok {
+		report(int64(done), int64(total))
 	}
 }

@@ -142,26 +142,26 @@ func (b *bundle) ids(t testing.TB, sql string, args ...any) (ids []int64) {
 	return ids
 }
 
-func (b *bundle) say(t *testing.T, order triage.Order) *triage.WordReceipt {
+func (b *bundle) say(t *testing.T, order triage.Override) *triage.OverrideReceipt {
 	t.Helper()
-	receipt, err := b.operator.Say(testkit.Context(t), order)
+	receipt, err := b.operator.Override(testkit.Context(t), order)
 	require.NoError(t, err)
 	return receipt
 }
 
-func (b *bundle) pause(t *testing.T, action testkit.ActionRow) *triage.WordReceipt {
+func (b *bundle) pause(t *testing.T, action testkit.ActionRow) *triage.OverrideReceipt {
 	t.Helper()
-	return b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Pause})
+	return b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Pause})
 }
 
-func (b *bundle) resume(t *testing.T, action testkit.ActionRow) *triage.WordReceipt {
+func (b *bundle) resume(t *testing.T, action testkit.ActionRow) *triage.OverrideReceipt {
 	t.Helper()
-	return b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Resume})
+	return b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Resume})
 }
 
-func (b *bundle) limit(t *testing.T, action testkit.ActionRow, n int) *triage.WordReceipt {
+func (b *bundle) limit(t *testing.T, action testkit.ActionRow, n int) *triage.OverrideReceipt {
 	t.Helper()
-	return b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Limit, Limit: n})
+	return b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Limit, Limit: n})
 }
 
 func (b *bundle) planClear(t *testing.T, action testkit.ActionRow) *triage.ClearPlan {

@@ -13,25 +13,24 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// WorkerQueues is what acts need of the broker; *broker.Broker is one.
+// WorkerQueues acts on the broker's queues; *broker.Broker implements it.
 type WorkerQueues interface {
 	retention.Broker
 	LetterQueues
 }
 
-// With returns the same desk with a broker, for acts that need one.
+// With returns the same Triage with a broker.
 func (t *Triage) With(queues WorkerQueues) *Triage {
 	other := *t
 	other.wires = queues
 	return &other
 }
 
-// refuse makes the error of something that is not done to a worker.
 func (w *WorkerNow) refuse(reason, advice string) error {
 	return &WorkerRefusedError{Name: w.Name, Reason: reason, Advice: advice}
 }
 
-// forgettable says why a worker must stay, or nothing.
+// forgettable returns an error if a worker cannot be removed.
 func (w *WorkerNow) forgettable() error {
 	switch {
 	case w.leavesByItself():
@@ -56,7 +55,7 @@ func (w *WorkerNow) has() string {
 		phrase.Plural(w.Unstarted, "was handed to it and has not begun", "were handed to it and have not begun")
 }
 
-// forget removes a worker. What is refused before anything was done has no audit.
+// forget removes a worker. A refusal before the first change has no audit.
 func (t *Triage) forget(ctx context.Context, order WorkerOrder) (*WorkerReceipt, error) {
 	if t.wires == nil {
 		return nil, ErrNoBroker
@@ -93,7 +92,7 @@ func (t *Triage) forget(ctx context.Context, order WorkerOrder) (*WorkerReceipt,
 	return receipt, nil
 }
 
-// remove deletes the queues and the row, as the pruning of inactive workers does.
+// remove deletes the queues and the row, like the pruning of inactive workers.
 func (t *Triage) remove(ctx context.Context, receipt *WorkerReceipt) error {
 	now := &receipt.Before
 	done, err := retention.ForgetWorkers(ctx, t.store, t.wires, retention.ForgetOrder{
@@ -111,7 +110,7 @@ func (t *Triage) remove(ctx context.Context, receipt *WorkerReceipt) error {
 	return nil
 }
 
-// stays says why a worker was not removed after all, and what to do.
+// stays returns the reason why a worker was not removed, with advice.
 func (t *Triage) stays(ctx context.Context, now *WorkerNow, reason string) error {
 	switch {
 	case strings.Contains(reason, "not empty"):

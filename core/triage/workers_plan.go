@@ -15,38 +15,37 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Taker is another worker that could take what this one has not begun.
+// Taker is another worker that could take unstarted executions.
 type Taker struct {
 	ID         int64  `json:"id"`
 	Name       string `json:"name"`
-	Room       int    `json:"room"`       // how many more may be handed to it now
-	Executions int64  `json:"executions"` // how many of them it could run
+	Room       int    `json:"room"`       // its free capacity
+	Executions int64  `json:"executions"` // how many of the executions it could run
 }
 
-// WorkerPlan is what an act on a worker would do.
+// WorkerPlan is what an action on a worker would do.
 type WorkerPlan struct {
 	WorkerOrder
 
 	At  time.Time `json:"at"`
 	Now WorkerNow `json:"now"`
-	// Changes is false when the worker is so already, or the act is refused; Says
-	// is what happens, or why nothing does.
+	// Changes is false if the action changes nothing or is refused; Says is the effect, or the reason.
 	Changes bool     `json:"changes"`
 	Refused bool     `json:"refused"`
 	Says    string   `json:"says"`
-	Effects []string `json:"effects"` // what follows, a sentence each
-	// Takers are the other workers that could take what this one has not begun.
+	Effects []string `json:"effects"` // sentences about the consequences
+	// Takers are the other workers that could take its unstarted executions.
 	Takers []Taker `json:"takers"`
-	// Alone is how much of that no other worker can take now.
+	// Alone counts the unstarted executions that no other worker can take now.
 	Alone int64 `json:"unstarted_without_taker"`
-	// Last are the runtimes that no other worker which is given work has.
+	// Last are the runtimes that no other live worker has.
 	Last []string `json:"last_worker_for"`
 }
 
-// maxGroups bounds the kinds of work that a plan looks at.
+// maxGroups bounds the groups of unstarted executions that a plan reads.
 const maxGroups = 200
 
-// PlanWorker reads what an act on a worker would do. Nothing is locked or written.
+// PlanWorker reads what an action on a worker would do, without locks or writes.
 func (t *Triage) PlanWorker(ctx context.Context, order WorkerOrder) (*WorkerPlan, error) {
 	return snapshot(ctx, t, "plan an act on a worker", func(ctx context.Context, tx *store.Tx) (*WorkerPlan, error) {
 		now, err := t.worker(ctx, tx, order, false)
@@ -67,7 +66,7 @@ func (t *Triage) PlanWorker(ctx context.Context, order WorkerOrder) (*WorkerPlan
 	})
 }
 
-// foresee says what the act would do.
+// foresee sets the effect of the action.
 func (p *WorkerPlan) foresee(t *Triage) {
 	if p.Act == ForgetWorker {
 		p.Says = "is forgotten: its row, its queues and the routes of its dead letters go"
@@ -78,12 +77,11 @@ func (p *WorkerPlan) foresee(t *Triage) {
 		}
 		return
 	}
-	word, says := t.wordOn(&p.Now, p.WorkerOrder)
-	p.Changes, p.Says = word != nil, says
-	if word == nil {
-		return
+	state, says := t.change(&p.Now, p.WorkerOrder)
+	p.Changes, p.Says = state != nil, says
+	if state != nil {
+		p.effects()
 	}
-	p.effects()
 }
 
 func (p *WorkerPlan) effects() {
@@ -105,11 +103,13 @@ func (p *WorkerPlan) effects() {
 			phrase.Plural(now.Unstarted, "waiting execution moves to another worker",
 				"waiting executions move to other workers"))
 		if p.Alone > 0 {
-			add("No other worker can take %d of them now: they stay until one can, or until executor.scheduled_timeout.", p.Alone)
+			add("No other worker can take %d of them now: they stay until one can, or until executor.scheduled_timeout.",
+				p.Alone)
 		}
 	}
 	if len(p.Last) > 0 {
-		add("It is the last worker that is given work for %s: what needs that waits or fails, as executor.no_workers says.", joined(p.Last))
+		add("It is the last worker that is given work for %s: what needs that waits or fails, "+
+			"as executor.no_workers says.", joined(p.Last))
 	}
 	if now.Stale && now.Status != "inactive" {
 		add("Its heartbeat is stale: what it has is taken away from it anyway.")
@@ -124,8 +124,7 @@ func joined(list []string) string {
 	return strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
-// others finds who could take what the worker has not begun, and what only it can
-// run.
+// others finds the takers of the worker's unstarted executions, and the runtimes that only it has.
 func (t *Triage) others(ctx context.Context, tx *store.Tx, plan *WorkerPlan) error {
 	rows, err := tx.ViewFleet(ctx)
 	if err != nil {
@@ -167,14 +166,18 @@ func (t *Triage) takers(ctx context.Context, tx *store.Tx, plan *WorkerPlan, fle
 	for i, g := range groups {
 		actions[i] = g.Action
 	}
-	needs, err := actionNeeds(ctx, tx, actions)
+	rows, err := tx.ReadActionRules(ctx, actions, []string{})
 	if err != nil {
-		return err
+		return fmt.Errorf("read the placement needs of %d actions: %w", len(actions), err)
+	}
+	needs := make(map[int64]placement.Need, len(rows))
+	for _, row := range rows {
+		needs[row.ID] = scheduler.NeedOf(row)
 	}
 	found := map[int64]*Taker{}
 	for _, g := range groups {
 		need, err := needs[g.Action].Override(g.WorkerSelector, g.WorkerTolerations, g.WorkerAffinity)
-		need.Fence = true // only such a worker is given in place what another has
+		need.Fence = true // executions move only to workers that refuse outdated dispatches
 		taken := false
 		if err == nil {
 			for _, e := range fleet.Explain(need) {
@@ -198,17 +201,4 @@ func (t *Triage) takers(ctx context.Context, tx *store.Tx, plan *WorkerPlan, fle
 	slices.SortFunc(plan.Takers,
 		func(a, b Taker) int { return cmp.Or(cmp.Compare(b.Room, a.Room), cmp.Compare(a.ID, b.ID)) })
 	return nil
-}
-
-// actionNeeds reads what actions ask of their workers.
-func actionNeeds(ctx context.Context, tx *store.Tx, ids []int64) (map[int64]placement.Need, error) {
-	rows, err := tx.ReadActionRules(ctx, ids, []string{})
-	if err != nil {
-		return nil, fmt.Errorf("read what %d actions ask of their workers: %w", len(ids), err)
-	}
-	needs := make(map[int64]placement.Need, len(rows))
-	for _, row := range rows {
-		needs[row.ID] = scheduler.NeedOf(row)
-	}
-	return needs, nil
 }

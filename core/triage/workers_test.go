@@ -34,8 +34,8 @@ func (b *bundle) act(t testing.TB, act triage.WorkerAct, worker, reason string) 
 	return receipt
 }
 
-// Each act at each state of a worker: what it leaves and what it says; what is so
-// already changes nothing, and all of it is in the audit.
+// Each action in each state of a worker changes what it should, says so, and is audited. A repeated
+// one changes nothing.
 func TestActsOnWorkersInEachState(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -104,7 +104,7 @@ func TestActsOnWorkersInEachState(t *testing.T) {
 	require.ErrorIs(t, err, triage.ErrNoWorker)
 }
 
-// Who, since when and why is kept where people look, and told to the next.
+// The author, time and reason of a cordon are kept, and shown to the next operator.
 func TestAWorkerTellsWhoCordonedIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -131,7 +131,7 @@ func TestAWorkerTellsWhoCordonedIt(t *testing.T) {
 		AND cordon_reason IS NULL AND cordoned_at IS NULL AND cordoned_by IS NULL`, id))
 }
 
-// Of two operators at once one does it and the other is told that it is so.
+// Of two concurrent operators one changes the worker, and the other learns that it is changed.
 func TestOfTwoOperatorsOneActs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -204,7 +204,8 @@ func TestNothingIsHandedToAWorkerAfterTheReceipt(t *testing.T) {
 	group.Wait()
 }
 
-// A plan says what is there, who could take it, and what only this worker runs.
+// A plan names the executions of a worker, their takers, and the runtimes that only this worker
+// has.
 func TestAPlanOfADrainSaysWhoCanTakeOver(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -252,8 +253,8 @@ func TestAPlanOfADrainSaysWhoCanTakeOver(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM operator_audit`), "a plan only reads")
 }
 
-// Who is needed is not forgotten, and is told why; who is not goes with queues,
-// routes and row, and what lies in its queue is never deleted.
+// A worker with executions is not forgotten, with the reason. Another one goes with its queues,
+// routes and row; messages in its queue are never deleted.
 func TestForgetting(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -262,7 +263,7 @@ func TestForgetting(t *testing.T) {
 	require.NoError(t, link.Start(ctx))
 	t.Cleanup(link.Stop)
 	require.NoError(t, link.DeclareCommon(ctx))
-	desk := b.operator.With(link)
+	forgetter := b.operator.With(link)
 	action := testkit.Action(t, b.store, "pk.a")
 	worker := func(name string, change func(*testkit.WorkerRow)) int64 {
 		id := testkit.Worker(t, b.store, name, fenced, change).ID
@@ -305,7 +306,7 @@ func TestForgetting(t *testing.T) {
 		"full":    "2 messages lie in its queue of hand-overs: none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms",
 		"read":    "its queue is still being consumed: stop the process",
 	} {
-		_, err := desk.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: name})
+		_, err := forgetter.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: name})
 		var refused *triage.WorkerRefusedError
 		require.ErrorAs(t, err, &refused, name)
 		require.Contains(t, refused.Error(), why, name)
@@ -320,7 +321,7 @@ func TestForgetting(t *testing.T) {
 	has(drained, attune.StatusCompleted)
 	_, err = b.operator.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained"})
 	require.ErrorIs(t, err, triage.ErrNoBroker)
-	receipt, err := desk.ActOnWorker(ctx,
+	receipt, err := forgetter.ActOnWorker(ctx,
 		triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained", Reason: "sold"})
 	require.NoError(t, err)
 	require.True(t, receipt.Changed)
@@ -333,7 +334,7 @@ func TestForgetting(t *testing.T) {
 	require.Equal(t, []string{"worker.forget", "drained", "sold", "done"},
 		[]string{row.Action, row.Target, row.Reason, row.Outcome})
 	require.True(t, json.Valid(row.Request))
-	_, err = desk.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained"})
+	_, err = forgetter.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained"})
 	require.ErrorIs(t, err, triage.ErrNoWorker)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM operator_audit WHERE outcome = 'failed' AND target = 'full' AND error LIKE '%2 messages lie%'`))
 }

@@ -10,33 +10,30 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// ErrNoWorkflow says that an execution is no workflow, or is not there, or is to be
-// paused and was not begun.
+// ErrNoWorkflow reports that an execution is not a workflow, does not exist, or has not started.
 var ErrNoWorkflow = errors.New("it is no workflow")
 
-// WorkflowEndedError says that a workflow has ended, so that nothing is to be paused.
+// WorkflowEndedError reports that a workflow has ended.
 type WorkflowEndedError struct {
 	Execution int64
 	Status    attune.Status
 }
 
-// Error says so.
+// Error names the workflow and its status.
 func (e *WorkflowEndedError) Error() string {
 	return fmt.Sprintf("workflow %d has ended (%s)", e.Execution, e.Status)
 }
 
-// WorkflowReceipt is what was done to a workflow.
+// WorkflowReceipt is the result of an action on a workflow.
 type WorkflowReceipt struct {
-	Execution int64  `json:"execution"`
-	Action    string `json:"action"`
-	// Paused is whether it starts nothing more, and why somebody wanted that.
+	Execution   int64  `json:"execution"`
+	Action      string `json:"action"`
 	Paused      bool   `json:"paused"`
 	PauseReason string `json:"pause_reason,omitempty"`
-	// PausedAbove is the nearest workflow above it that is paused, so that this one
-	// starts nothing either; 0 if there is none.
+	// PausedAbove is the nearest paused workflow above it, which pauses it too; 0 without one.
 	PausedAbove int64 `json:"paused_above,omitempty"`
 	Changed     bool  `json:"changed"`
-	// Running are the tasks that are on their way; a pause lets them come to their end.
+	// Running are the running tasks, which a pause does not stop.
 	Running []string `json:"running"`
 	Reason  string   `json:"reason,omitempty"`
 	Says    string   `json:"says"` // in a sentence
@@ -44,15 +41,14 @@ type WorkflowReceipt struct {
 	Audit   int64    `json:"audit_id,omitempty"`
 }
 
-// PauseWorkflow has a workflow, and those nested in it, start nothing more until it is
-// resumed. What runs goes on to its end. An engine notices within seconds. The workflow
-// is known by the execution that it runs for.
+// PauseWorkflow pauses the workflow of an execution and its nested workflows: they start nothing more
+// until it is resumed. Running tasks go on to their ends. An engine notices within seconds.
 func (t *Triage) PauseWorkflow(ctx context.Context, execution int64, reason string) (*WorkflowReceipt, error) {
 	return t.setPaused(ctx, execution, true, reason)
 }
 
-// ResumeWorkflow has a paused workflow go on, and those nested in it that were not
-// paused by themselves. One above which another is paused goes on with that.
+// ResumeWorkflow resumes a paused workflow and its nested workflows that were not paused themselves.
+// Below another paused workflow it stays paused until that is resumed.
 func (t *Triage) ResumeWorkflow(ctx context.Context, execution int64, reason string) (*WorkflowReceipt, error) {
 	return t.setPaused(ctx, execution, false, reason)
 }
@@ -95,8 +91,7 @@ func (t *Triage) setPaused(ctx context.Context, execution int64, paused bool, re
 	})
 }
 
-// pauseWord is what shall stand as the reason of the pause; it puts into words what
-// becomes of the workflow.
+// pauseWord returns the reason of the pause, and sets the sentence of the receipt.
 func (t *Triage) pauseWord(receipt *WorkflowReceipt, paused bool) string {
 	was, word := receipt.Paused, ""
 	if paused {
@@ -131,15 +126,15 @@ func (t *Triage) pauseWord(receipt *WorkflowReceipt, paused bool) string {
 	return word
 }
 
-// CancelWorkflow stops a workflow as Cancel does, and refuses with ErrNoWorkflow what
-// is none. One that was not begun is stopped before it begins.
+// CancelWorkflow stops a workflow like Cancel, also before it has started. Other executions fail with
+// ErrNoWorkflow.
 func (t *Triage) CancelWorkflow(ctx context.Context, execution int64, reason string) (*CancelReceipt, error) {
 	row, err := t.store.ViewWorkflowOf(ctx, execution)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && !row.Workflow {
 		return nil, ErrNoWorkflow
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at workflow %d: %w", execution, err)
+		return nil, fmt.Errorf("read workflow %d: %w", execution, err)
 	}
 	return t.Cancel(ctx, &CancelPlan{CancelOrder: CancelOrder{IDs: []int64{execution}, Reason: reason}})
 }

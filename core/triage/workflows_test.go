@@ -25,8 +25,8 @@ func (b *bundle) workflow(t *testing.T, ref string) int64 {
 	return e.ID
 }
 
-// A pause and its end change the published columns once, with the reason and who it
-// was, and are audited whether they changed something or not.
+// A pause and a resume change the published columns once, with the reason and the author. Each is
+// audited, also without a change.
 func TestPauseAndResumeAWorkflow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -73,7 +73,7 @@ func TestPauseAndResumeAWorkflow(t *testing.T) {
 		`select from operator_audit where target_type = 'workflow' and target_id = $1 and actor = 'ada' and outcome = 'done' and action in ('workflow.pause', 'workflow.resume')`, id))
 }
 
-// Resuming what is paused with the workflow above it says what has to be resumed.
+// A resume below a paused workflow names the workflow that must be resumed.
 func TestAWorkflowIsPausedWithTheOneAboveIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -117,7 +117,7 @@ func TestAWorkflowThatIsNotThereIsNotPaused(t *testing.T) {
 	require.Equal(t, attune.StatusCompleted, ended.Status)
 }
 
-// Workflows have no queue: what is said to one would be believed and have no effect.
+// Workflows have no queue: an override would have no effect, so it is refused.
 func TestAWorkflowHasNoQueueToPause(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -126,7 +126,7 @@ func TestAWorkflowHasNoQueueToPause(t *testing.T) {
 			insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
 			select 'shop.flow', a.pack, a.pack_ref, 'w', '1', '{}' from action a where a.id = $1 returning id)
 		update action set workflow_def = d.id from d where action.id = $1`, action.ID)
-	_, err := b.operator.Say(t.Context(), triage.Order{Target: triage.Target{Action: "shop.flow"}, Act: triage.Pause})
+	_, err := b.operator.Override(t.Context(), triage.Override{Target: triage.Target{Action: "shop.flow"}, Act: triage.Pause})
 	require.ErrorIs(t, err, triage.ErrNoQueue)
 	require.ErrorContains(t, err, "workflow pause")
 }

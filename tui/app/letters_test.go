@@ -45,7 +45,7 @@ func sampleLetters() []monitor.LedgerEntry {
 		if e.Type == "-" {
 			facts.Unreadable = "not JSON"
 		}
-		e.Verdict = deadletter.Judge(facts)
+		e.Verdict = deadletter.Evaluate(facts)
 	}
 	return list
 }

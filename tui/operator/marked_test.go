@@ -108,8 +108,8 @@ func TestAPlanOfRepetitionsNamesPausedQueues(t *testing.T) {
 	require.NotContains(t, one()+many(), "paused")
 	require.Contains(t, many(), "One after the other, 20 a second, est. 2s;")
 	for _, ref := range []string{"demo.job", "demo.unrelated"} {
-		_, err := triage.New(triage.Config{Actor: "ann@ops"}, b.store, nil).Say(t.Context(),
-			triage.Order{Target: triage.Target{Action: ref}, Act: triage.Pause, Reason: "db maintenance"})
+		_, err := triage.New(triage.Config{Actor: "ann@ops"}, b.store, nil).Override(t.Context(),
+			triage.Override{Target: triage.Target{Action: ref}, Act: triage.Pause, Reason: "db maintenance"})
 		if ref == "demo.job" {
 			require.NoError(t, err)
 		}
@@ -189,7 +189,7 @@ func TestManyWorkersAndQueues(t *testing.T) {
 	plan = b.planMany(act.PauseQueue, queues)
 	require.Contains(t, words(plan.Lines), "3 marked: 2 to pause, 1 skipped.")
 	require.Contains(t, words(plan.Lines), "skipped, it is no longer in the list: left")
-	_, err = desk.Say(t.Context(), triage.Order{Target: triage.Target{Action: two.Ref}, Act: triage.Pause})
+	_, err = desk.Override(t.Context(), triage.Override{Target: triage.Target{Action: two.Ref}, Act: triage.Pause})
 	require.NoError(t, err)
 	receipt, err = b.Run(t.Context(), plan, "", &act.Progress{})
 	require.NoError(t, err)

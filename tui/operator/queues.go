@@ -30,7 +30,7 @@ var overrides = map[act.Kind]struct {
 // planWord plans to pause or resume queues, or to set their limit.
 func (o *Operator) planWord(ctx context.Context, order act.Order, plan *act.Plan) error {
 	of := overrides[order.Kind]
-	asked, title := triage.Order{Target: target(order), Act: of.act}, of.title
+	asked, title := triage.Override{Target: target(order), Act: of.act}, of.title
 	if order.Kind == act.LimitQueue {
 		limit, err := strconv.Atoi(strings.TrimSpace(order.Values[act.FieldLimit]))
 		if err != nil {
@@ -38,7 +38,7 @@ func (o *Operator) planWord(ctx context.Context, order act.Order, plan *act.Plan
 		}
 		asked.Limit, title = limit, fmt.Sprintf(title, limit)
 	}
-	planned, err := o.triage.PlanWord(ctx, asked)
+	planned, err := o.triage.PlanOverride(ctx, asked)
 	if err != nil {
 		return err
 	}
@@ -54,10 +54,10 @@ func (o *Operator) planWord(ctx context.Context, order act.Order, plan *act.Plan
 		return nothing("it is so already")
 	}
 	plan.Word = wordFor(changed, "%s", asked.Action)
-	plan.Run = does(func(ctx context.Context, reason string) (*triage.WordReceipt, error) {
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.OverrideReceipt, error) {
 		asked.Reason = reason
-		return o.triage.Say(ctx, asked)
-	}, func(r *triage.WordReceipt) *act.Receipt {
+		return o.triage.Override(ctx, asked)
+	}, func(r *triage.OverrideReceipt) *act.Receipt {
 		receipt := &act.Receipt{Audits: audits(r.Audit)}
 		if r.Changed == 0 {
 			receipt.Text, receipt.Unchanged = "Nothing changed: it was so already.", true
@@ -79,11 +79,11 @@ func (o *Operator) planWord(ctx context.Context, order act.Order, plan *act.Plan
 
 // sayWord says what changes, of which queue and for whom. It returns how many queues
 // change.
-func sayWord(lines *act.Lines, order triage.Order, queues []triage.QueueWord) (changed int) {
+func sayWord(lines *act.Lines, order triage.Override, queues []triage.QueueChange) (changed int) {
 	if len(queues) > 1 {
 		lines.Say(act.Plain, "All %d queues of %s:", len(queues), order.Action)
 	}
-	sayFirst(lines, queues, "… and %d more", func(q triage.QueueWord) act.Line { return wordLine(order, q) })
+	sayFirst(lines, queues, "… and %d more", func(q triage.QueueChange) act.Line { return wordLine(order, q) })
 	waiting, over, unlimited := 0, 0, 0
 	for _, q := range queues {
 		waiting += q.Waiting
@@ -122,7 +122,7 @@ func sayWord(lines *act.Lines, order triage.Order, queues []triage.QueueWord) (c
 	return changed
 }
 
-func wordLine(order triage.Order, q triage.QueueWord) act.Line {
+func wordLine(order triage.Override, q triage.QueueChange) act.Line {
 	name := order.Action
 	if q.Group != "" {
 		name = q.Group
@@ -164,7 +164,7 @@ func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Pla
 	plan.Lines.Say(act.Plain, "%s now are cancelled: %s in %s.", which,
 		phrase.Plural(planned.Waiting, "execution", "executions"),
 		phrase.Plural(len(planned.Queues), "queue", "queues"))
-	sayFirst(&plan.Lines, planned.Queues, "… and %d more", func(q triage.Line) act.Line {
+	sayFirst(&plan.Lines, planned.Queues, "… and %d more", func(q triage.ClearingQueue) act.Line {
 		name := planned.Action
 		if q.Group != "" {
 			name = q.Group

@@ -14,8 +14,8 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// S21: from the commit of the pause on nobody is admitted, however many
-// replicas run, and the order is the same after the resume.
+// S21: after the commit of a pause no execution is admitted, on any number of replicas, and the
+// order is the same after the resume.
 func TestS21APausedQueueAdmitsNothingAndKeepsItsOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -65,7 +65,7 @@ func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.same", 1)
-	order := triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Pause, Reason: "the service is down"}
+	order := triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Pause, Reason: "the service is down"}
 	first := b.say(t, order)
 	require.Equal(t, []int{1, 0}, []int{first.Changed, first.Already})
 	require.Len(t, first.Queues, 1)
@@ -97,12 +97,12 @@ func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
 	require.Equal(t, 6, testkit.Count(t, b.store, `select count(*) from operator_audit`), "one row an act")
 }
 
-// Who paused, and since when, stays; why is what was said last.
+// The author and the time of a pause stay; the reason is the last one.
 func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.why", 1, byTenant)
-	order := triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Pause, Reason: "the service is down"}
+	order := triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Pause, Reason: "the service is down"}
 	first := b.say(t, order)
 	require.Zero(t, first.ReasonChanged)
 	b.dispatch(t, b.requestIn(t, action, "a")) // a group, which begins with the word of its action
@@ -117,7 +117,7 @@ func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
 
 	order.Reason = "the service is being replaced"
 	bob := triage.New(triage.Config{Actor: "bob@desk"}, b.store, b.sent)
-	second, err := bob.Say(testkit.Context(t), order)
+	second, err := bob.Override(testkit.Context(t), order)
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 0, 2}, []int{second.Changed, second.Already, second.ReasonChanged})
 	require.Equal(t, "the service is down", second.Queues[0].Before.PauseReason)
@@ -129,7 +129,7 @@ func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
 	require.Equal(t, []string{"bob@desk", "queue.pause", order.Reason, "done"},
 		[]string{a.Actor, a.Action, a.Reason, a.Outcome})
 
-	third, err := bob.Say(testkit.Context(t), order)
+	third, err := bob.Override(testkit.Context(t), order)
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 2, 0}, []int{third.Changed, third.Already, third.ReasonChanged}, "it is so already")
 	require.Empty(t, b.sent.take(), "nobody may go on")
@@ -151,17 +151,17 @@ func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
 	b.finish(t, ids[0])
 	require.Equal(t, ids[1:7], b.holders(t, action), "the operator's limit stays in force")
 
-	receipt = b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
+	receipt = b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
 	require.Equal(t, []int{1, 0}, []int{receipt.Changed, receipt.WithRoom})
 	require.Equal(t, 1, testkit.Count(t, b.store,
 		`select count(*) from execution_admission_state where max_concurrent = 2 and limit_override is null and not unlimited`))
 	require.Zero(t, b.finish(t, ids[1:5]...).Granted)
 	require.Equal(t, 1, b.finish(t, ids[5]).Granted, "the policy's limit is in force again")
-	require.Equal(t, 1, b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Reset}).Already)
+	require.Equal(t, 1, b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset}).Already)
 	testkit.Invariants(t, b.store)
 }
 
-// upstream 22: a lowered limit drains and evicts nobody.
+// Upstream 22: a lower limit evicts no running execution.
 func TestALoweredLimitDrainsWithoutEvicting(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -187,7 +187,7 @@ func TestAnActionWithoutPolicyCanBeLimitedAndUnlimited(t *testing.T) {
 	require.Nil(t, receipt.Queues[0].Before.Limit)
 	ids := b.request(t, action, 5)
 	require.Equal(t, 1, b.dispatch(t, ids...).Granted)
-	receipt = b.say(t, triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
+	receipt = b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
 	require.Nil(t, receipt.Queues[0].After.Limit)
 	require.Equal(t, 4, b.dispatch(t, b.nudged(t)...).Granted)
 	testkit.Invariants(t, b.store)
@@ -218,9 +218,9 @@ func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
 	b := setup(t)
 	action := b.limited(t, "pk.groups", 1, byTenant)
 	one, two := b.requestIn(t, action, "a"), b.requestIn(t, action, "b")
-	on := func(group string, act triage.Act) (*triage.WordReceipt, error) {
-		return b.operator.Say(testkit.Context(t),
-			triage.Order{Target: triage.Target{Action: action.Ref, Group: group}, Act: act})
+	on := func(group string, act triage.Act) (*triage.OverrideReceipt, error) {
+		return b.operator.Override(testkit.Context(t),
+			triage.Override{Target: triage.Target{Action: action.Ref, Group: group}, Act: act})
 	}
 	receipt, err := on(` { "tenant" : "a" } `, triage.Pause)
 	require.NoError(t, err, "a group that nobody has used yet is made")
@@ -246,20 +246,20 @@ func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
 	require.ErrorIs(t, err, triage.ErrGroup, "the policy groups by tenant")
 	require.ErrorContains(t, err, "tenant")
 	free := testkit.Action(t, b.store, "pk.plain")
-	_, err = b.operator.Say(testkit.Context(t),
-		triage.Order{Target: triage.Target{Action: free.Ref, Group: `{"tenant":"a"}`}, Act: triage.Pause})
+	_, err = b.operator.Override(testkit.Context(t),
+		triage.Override{Target: triage.Target{Action: free.Ref, Group: `{"tenant":"a"}`}, Act: triage.Pause})
 	require.ErrorIs(t, err, triage.ErrNoQueue)
-	_, err = b.operator.Say(testkit.Context(t),
-		triage.Order{Target: triage.Target{Action: "pk.none"}, Act: triage.Pause})
+	_, err = b.operator.Override(testkit.Context(t),
+		triage.Override{Target: triage.Target{Action: "pk.none"}, Act: triage.Pause})
 	require.ErrorIs(t, err, triage.ErrNoAction)
-	_, err = b.operator.Say(testkit.Context(t),
-		triage.Order{Target: triage.Target{Action: free.Ref}, Act: triage.Limit})
+	_, err = b.operator.Override(testkit.Context(t),
+		triage.Override{Target: triage.Target{Action: free.Ref}, Act: triage.Limit})
 	require.ErrorIs(t, err, triage.ErrLimit)
 	queues := testkit.Count(t, b.store, `select count(*) from execution_admission_state`)
 	for _, target := range []triage.Target{{Action: free.Ref}, {Action: action.Ref, Group: `{"tenant":"zz"}`}} {
 		for _, act := range []triage.Act{triage.Resume, triage.Reset} {
-			order := triage.Order{Target: target, Act: act}
-			plan, err := b.operator.PlanWord(testkit.Context(t), order)
+			order := triage.Override{Target: target, Act: act}
+			plan, err := b.operator.PlanOverride(testkit.Context(t), order)
 			require.NoError(t, err)
 			require.Empty(t, plan.Queues)
 			said := b.say(t, order)
@@ -325,12 +325,12 @@ func TestAPlanSaysWhatAWordWouldChangeAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.plan", 2)
-	order := triage.Order{Target: triage.Target{Action: action.Ref}, Act: triage.Limit, Limit: 9}
-	plan, err := b.operator.PlanWord(testkit.Context(t), order)
+	order := triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Limit, Limit: 9}
+	plan, err := b.operator.PlanOverride(testkit.Context(t), order)
 	require.NoError(t, err)
 	require.Empty(t, plan.Queues, "it would be made")
 	b.dispatch(t, b.request(t, action, 3)...)
-	plan, err = b.operator.PlanWord(testkit.Context(t), order)
+	plan, err = b.operator.PlanOverride(testkit.Context(t), order)
 	require.NoError(t, err)
 	require.Len(t, plan.Queues, 1)
 	require.True(t, plan.Queues[0].Changed)

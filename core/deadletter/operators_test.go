@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func (d *desk) requeue(t *testing.T, id int64) (resent deadletter.Resent, err error) {
+func (d *service) requeue(t *testing.T, id int64) (resent deadletter.Resent, err error) {
 	t.Helper()
 	err = d.store.Tx(testkit.Context(t), "requeue", func(ctx context.Context, tx *store.Tx) (err error) {
 		resent, err = deadletter.Requeue(ctx, tx, id, "ann", "try again")
@@ -28,18 +28,18 @@ func (d *desk) requeue(t *testing.T, id int64) (resent deadletter.Resent, err er
 	return resent, err
 }
 
-func (d *desk) discard(t *testing.T, id int64) error {
+func (d *service) discard(t *testing.T, id int64) error {
 	t.Helper()
 	return d.store.Tx(testkit.Context(t), "discard", func(ctx context.Context, tx *store.Tx) error {
 		return deadletter.Discard(ctx, tx, id, "ann", "not needed")
 	})
 }
 
-// A letter that waits is sent again as it was, once, however many ask for it; what
-// the broker wrote into it when it died stays behind.
+// A waiting dead letter is sent again unchanged, once, for any number of requests; the headers of
+// its death are removed.
 func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	h := d.open(t)
 	requested := testkit.Execution(t, d.store, testkit.Action(t, d.store, "pk.do"))
 	m := poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
@@ -94,11 +94,11 @@ func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
 	require.Equal(t, "try again", at(t, row.Evidence, "decisions", 0, "note"))
 }
 
-// S2: a hand-over is never sent again. What was handled may be asked for again,
-// which is a new attempt; what was decided otherwise is refused.
+// S2: a dispatch is never sent again. A handled one can be requeued, as a new attempt; other
+// decisions refuse it.
 func TestRequeueingAHandOverAsksForANewAttempt(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	d.open(t)
 	w := testkit.Worker(t, d.store, "stranger")
 	e := d.scheduled(t, testkit.Action(t, d.store, "pk.do"), w.ID)
@@ -122,7 +122,7 @@ func TestRequeueingAHandOverAsksForANewAttempt(t *testing.T) {
 
 func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newService(t)
 	d.open(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))

@@ -26,8 +26,8 @@ type nobody struct{}
 
 func (nobody) Published(int64, []outbox.Message) {}
 
-// desk is a handler with its batches on real servers.
-type desk struct {
+// service is a handler with its batches on real servers.
+type service struct {
 	store    *store.Store
 	wire     *broker.Broker
 	amqp     string
@@ -36,16 +36,16 @@ type desk struct {
 	ended    chan []int64
 }
 
-func newDesk(t *testing.T) *desk {
+func newService(t *testing.T) *service {
 	t.Helper()
-	d := &desk{store: testkit.Store(t), amqp: testkit.VHost(t), registry: prometheus.NewRegistry(),
+	d := &service{store: testkit.Store(t), amqp: testkit.VHost(t), registry: prometheus.NewRegistry(),
 		ended: make(chan []int64, 100)}
 	d.metrics, d.wire = deadletter.NewMetrics(d.registry), d.connect(t)
 	require.NoError(t, d.wire.DeclareExecutor(testkit.Context(t)))
 	return d
 }
 
-func (d *desk) connect(t *testing.T) *broker.Broker {
+func (d *service) connect(t *testing.T) *broker.Broker {
 	t.Helper()
 	wire := broker.New(broker.Config{URL: d.amqp, ManagementURL: testkit.ManagementURL(t)}, testkit.Logger(t), nil)
 	require.NoError(t, wire.Start(testkit.Context(t)))
@@ -53,8 +53,8 @@ func (d *desk) connect(t *testing.T) *broker.Broker {
 	return wire
 }
 
-// open starts a handler as a replica has one. Batches that fail give the letter up.
-func (d *desk) open(t *testing.T) *deadletter.Handler {
+// open starts a handler like that of a replica. Failed batches give the dead letter up.
+func (d *service) open(t *testing.T) *deadletter.Handler {
 	t.Helper()
 	ctx := testkit.Context(t)
 	consumer := d.connect(t).Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter,
@@ -97,7 +97,7 @@ func (d *desk) open(t *testing.T) *deadletter.Handler {
 	return h
 }
 
-// death is how a letter says that it died in a queue.
+// death is the header of a death in a queue.
 func death(queue, reason, exchange, key string, at time.Time) broker.Table {
 	return broker.Table{"x-death": []any{broker.Table{
 		"count": int64(1), "reason": reason, "queue": queue, "exchange": exchange, "time": at,
@@ -115,7 +115,7 @@ func expired(t *testing.T, worker int64, payload message.Dispatch) broker.Messag
 	return m
 }
 
-// letter is a message as it stands in the dead-letter queue.
+// letter is a message in the dead-letter queue.
 func letter[P any](t *testing.T, key, kind string, payload P) broker.Message {
 	t.Helper()
 	envelope := message.New(kind, payload, time.Now(), "test")
@@ -125,7 +125,7 @@ func letter[P any](t *testing.T, key, kind string, payload P) broker.Message {
 		Body: body}
 }
 
-func (d *desk) send(t *testing.T, letters ...broker.Message) {
+func (d *service) send(t *testing.T, letters ...broker.Message) {
 	t.Helper()
 	for i := range letters {
 		if worker, ok := message.WorkerOfKey(letters[i].RoutingKey); ok {
@@ -165,7 +165,7 @@ type row struct {
 	Body      json.RawMessage `json:"-"`
 }
 
-func (d *desk) rows(t *testing.T) []row {
+func (d *service) rows(t *testing.T) []row {
 	t.Helper()
 	var raw []byte
 	require.NoError(t, d.store.Pool().QueryRow(testkit.Context(t),
@@ -177,7 +177,7 @@ func (d *desk) rows(t *testing.T) []row {
 
 // settled waits until the ledger has n rows and the queue nothing, and returns the
 // rows.
-func (d *desk) settled(t *testing.T, n int) []row {
+func (d *service) settled(t *testing.T, n int) []row {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
 		state, err := d.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
@@ -189,7 +189,7 @@ func (d *desk) settled(t *testing.T, n int) []row {
 }
 
 // scheduled is an execution that was handed to a worker and holds its slot.
-func (d *desk) scheduled(t *testing.T, action testkit.ActionRow, worker int64) testkit.ExecutionRow {
+func (d *service) scheduled(t *testing.T, action testkit.ActionRow, worker int64) testkit.ExecutionRow {
 	t.Helper()
 	state := testkit.Count(t, d.store,
 		`SELECT coalesce(max(id), 0) FROM execution_admission_state WHERE action_id = $1`, action.ID)

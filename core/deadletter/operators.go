@@ -111,11 +111,8 @@ func Requeue(ctx context.Context, tx *store.Tx, id int64, by, note string) (Rese
 // refuses to send a dispatch to a worker, which could start the execution twice. It returns
 // ErrNotFound, ErrDecided or ErrNoMessage if it cannot send.
 func Send(ctx context.Context, tx *store.Tx, id int64, exchange, key, by, note string) (Resent, error) {
-	row, err := lock(ctx, tx, id)
+	row, err := lockUndecided(ctx, tx, id)
 	if err != nil {
-		return Resent{}, err
-	}
-	if err := undecided(row); err != nil {
 		return Resent{}, err
 	}
 	_, toWorker := message.WorkerOfKey(key)
@@ -136,11 +133,8 @@ func Send(ctx context.Context, tx *store.Tx, id int64, exchange, key, by, note s
 // still scheduled there. Return returns ErrNotFound, ErrDecided or ErrNoMessage if it cannot return
 // the message.
 func Return(ctx context.Context, tx *store.Tx, id int64, by, note string) (Resent, error) {
-	row, err := lock(ctx, tx, id)
+	row, err := lockUndecided(ctx, tx, id)
 	if err != nil {
-		return Resent{}, err
-	}
-	if err := undecided(row); err != nil {
 		return Resent{}, err
 	}
 	if row.TakenFrom == "" {
@@ -182,7 +176,7 @@ func stillScheduled(ctx context.Context, tx *store.Tx, row store.LockDeadLetterR
 		e := execution(found[0])
 		now = &e
 	}
-	if v := l.decideDispatch(now); !v.round {
+	if v := l.decideDispatch(now); !v.needsBatch {
 		return fmt.Errorf("%w: dead letter %d is a hand-over that is over: %s", ErrNoMessage, row.ID, v.detail)
 	}
 	return nil
@@ -225,11 +219,7 @@ func requeueDispatch(ctx context.Context, tx *store.Tx, row store.LockDeadLetter
 // Discard decides to ignore a waiting dead letter, in the caller's transaction. It returns
 // ErrNotFound or ErrDecided if it cannot.
 func Discard(ctx context.Context, tx *store.Tx, id int64, by, note string) error {
-	row, err := lock(ctx, tx, id)
-	if err != nil {
-		return err
-	}
-	if err := undecided(row); err != nil {
+	if _, err := lockUndecided(ctx, tx, id); err != nil {
 		return err
 	}
 	return decidedBy(ctx, tx, id, Discarded, by, note)
@@ -263,6 +253,14 @@ func lock(ctx context.Context, tx *store.Tx, id int64) (store.LockDeadLetterRow,
 		return row, fmt.Errorf("read dead letter %d: %w", id, err)
 	}
 	return row, nil
+}
+
+func lockUndecided(ctx context.Context, tx *store.Tx, id int64) (store.LockDeadLetterRow, error) {
+	row, err := lock(ctx, tx, id)
+	if err == nil {
+		err = undecided(row)
+	}
+	return row, err
 }
 
 func undecided(row store.LockDeadLetterRow) error {
