@@ -98,17 +98,13 @@ func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 		if !d.rule.Tell || d.Gone {
 			continue
 		}
-		envelope := message.New(message.TypeExecutionCancelRequested, message.ExecutionCancelRequested{
-			ExecutionID: d.ID, WorkerID: d.Worker,
-		}, p.At, p.order.Source)
-		body, err := envelope.Encode()
+		route := message.Route{Exchange: message.ExchangeExecutions, Key: message.CancelKey(d.Worker)}
+		m, err := outbox.EncodeTo(route, message.TypeExecutionCancelRequested,
+			message.ExecutionCancelRequested{ExecutionID: d.ID, WorkerID: d.Worker}, p.At, p.order.Source)
 		if err != nil {
-			return fmt.Errorf("encode the cancel request of execution %d: %w", d.ID, err)
+			return err
 		}
-		p.Messages = append(p.Messages, outbox.Message{
-			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.CancelKey(d.Worker),
-			Type: message.TypeExecutionCancelRequested, Body: body,
-		})
+		p.Messages = append(p.Messages, m)
 	}
 	slices.Sort(p.left)
 	heads, err := admission.Heads(ctx, tx.Queries, slices.Compact(p.left))

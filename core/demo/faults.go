@@ -144,15 +144,11 @@ func (d *Demo) duplicate(ctx context.Context) error {
 	}
 	messages := make([]broker.Message, 0, len(ended))
 	for _, e := range ended {
-		envelope := message.New(message.TypeExecutionCompleted, e, time.Now(), "attune-demo")
-		body, err := envelope.Encode()
+		m, err := encode(message.TypeExecutionCompleted, e, "attune-demo")
 		if err != nil {
-			return fmt.Errorf("encode a duplicate: %w", err)
+			return err
 		}
-		messages = append(messages, broker.Message{
-			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionCompleted,
-			Type: message.TypeExecutionCompleted, Body: body,
-		})
+		messages = append(messages, m)
 	}
 	for _, outcome := range d.broker.Publisher().Publish(ctx, messages) {
 		if err := outcome.Err; err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/catalog"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
 )
@@ -209,6 +210,12 @@ func (i *incident) openMirror(ctx context.Context) error {
 		return err == nil && waiting(list)[groupMirror] >= i.size(), err
 	})
 	return errors.Join(err, i.demo.bringMirrorBack(ctx))
+}
+
+// encode makes a message for a publication without the outbox.
+func encode[P any](kind string, payload P, source string) (broker.Message, error) {
+	m, err := outbox.Encode(kind, payload, time.Now(), source)
+	return broker.Message{ID: m.ID, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Type: m.Type, Body: m.Body}, err
 }
 
 // sendBroken publishes unreadable requests.
@@ -407,16 +414,12 @@ func (i *incident) deleteFax(ctx context.Context) error {
 			return err
 		}
 		i.strays = append(i.strays, id)
-		envelope := message.New(message.TypeExecutionRequested,
-			message.ExecutionRequested{ExecutionID: id, ActionRef: "ops.fax"}, time.Now(), "sensor")
-		body, err := envelope.Encode()
+		m, err := encode(message.TypeExecutionRequested,
+			message.ExecutionRequested{ExecutionID: id, ActionRef: "ops.fax"}, "sensor")
 		if err != nil {
-			return fmt.Errorf("encode a request: %w", err)
+			return err
 		}
-		messages = append(messages, broker.Message{
-			ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested,
-			Type: message.TypeExecutionRequested, Body: body,
-		})
+		messages = append(messages, m)
 	}
 	return i.publish(ctx, messages)
 }

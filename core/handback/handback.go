@@ -338,10 +338,10 @@ func appendMessages(ctx context.Context, tx *store.Tx, wake []int64, result *Res
 	for part := range slices.Chunk(ends, page) {
 		messages := make([]outbox.Message, len(part))
 		for i, e := range part {
-			messages[i], err = encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
+			messages[i], err = outbox.Encode(message.TypeExecutionCompleted, message.ExecutionCompleted{
 				ExecutionID: e.ID, ActionID: e.Action, ActionRef: e.ActionRef, Status: e.Status,
 				Result: small(e.Result), CompletedAt: at.UTC(),
-			}, at)
+			}, at, source)
 			if err != nil {
 				return err
 			}
@@ -363,10 +363,10 @@ func appendMessages(ctx context.Context, tx *store.Tx, wake []int64, result *Res
 		slices.SortFunc(rows, func(a, b store.ReadRequestsRow) int { return cmp.Compare(order[a.ID], order[b.ID]) })
 		messages := make([]outbox.Message, len(rows))
 		for i, e := range rows {
-			messages[i], err = encode(message.TypeExecutionRequested, message.ExecutionRequested{
+			messages[i], err = outbox.Encode(message.TypeExecutionRequested, message.ExecutionRequested{
 				ExecutionID: e.ID, ActionID: e.Action, ActionRef: e.ActionRef, ParentID: e.Parent,
 				EnforcementID: e.Enforcement, Config: small(e.Config),
-			}, at)
+			}, at, source)
 			if err != nil {
 				return err
 			}
@@ -384,17 +384,6 @@ func small(document []byte) json.RawMessage {
 		return nil
 	}
 	return document
-}
-
-func encode[P any](kind string, payload P, at time.Time) (outbox.Message, error) {
-	envelope := message.New(kind, payload, at, source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, err
-	}
-	route, _ := message.RouteOf(kind)
-	return outbox.Message{ID: envelope.MessageID, Exchange: route.Exchange, RoutingKey: route.Key, Type: kind,
-		Body: body}, nil
 }
 
 // dropRoutes deletes the routes to the dead-letter queue: the other executor ends the executions of its messages

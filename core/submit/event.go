@@ -276,17 +276,12 @@ func (s *Submitter) insertEvents(ctx context.Context, tx *store.Tx, rows store.I
 	messages := make([]outbox.Message, len(inserted))
 	for i, row := range inserted {
 		done[i].ID, done[i].Created = row.ID, row.Created
-		envelope := message.New(message.TypeEventCreated, message.EventCreated{
+		messages[i], err = outbox.Encode(message.TypeEventCreated, message.EventCreated{
 			EventID: row.ID, TriggerID: &rows.Triggers[i], TriggerRef: done[i].TriggerRef,
 			Payload: json.RawMessage(cmp.Or(rows.Payloads[i], "null")),
 		}, row.Created, source)
-		body, err := envelope.Encode()
 		if err != nil {
-			return fmt.Errorf("encode the message of event %d: %w", row.ID, err)
-		}
-		messages[i] = outbox.Message{
-			ID: envelope.MessageID, Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated,
-			Type: message.TypeEventCreated, Body: body,
+			return err
 		}
 	}
 	return s.appendMessages(ctx, tx, messages, func(i int, row int64) { done[i].OutboxID = row })

@@ -311,15 +311,7 @@ func requestedMessage(row store.InsertRequestedExecutionsRow, action int64, requ
 	if config != "" {
 		payload.Config = bounds.Copy(json.RawMessage(config), maxConfigInMessage)
 	}
-	envelope := message.New(message.TypeExecutionRequested, payload, row.Created, source)
-	body, err := envelope.Encode()
-	if err != nil {
-		return outbox.Message{}, fmt.Errorf("encode the request of execution %d: %w", row.ID, err)
-	}
-	return outbox.Message{
-		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionRequested,
-		Type: message.TypeExecutionRequested, Body: body,
-	}, nil
+	return outbox.Encode(message.TypeExecutionRequested, payload, row.Created, source)
 }
 
 // configsOf returns the parameters in compact form, empty for none.
