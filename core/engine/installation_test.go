@@ -145,7 +145,7 @@ func (a *atFault) mended(t *testing.T) {
 		testkit.Count(t, a.store, `SELECT count(*) FROM execution WHERE parent = ANY ($1)`, a.flows))
 	require.Zero(t, testkit.Count(t, a.store, `SELECT count(*) FROM (
 		SELECT entity_id FROM execution_history WHERE new_values->>'status' = 'running' GROUP BY entity_id HAVING count(*) > 1) twice`))
-	require.Equal(t, a.log.count("Installation is at fault"), a.log.count("Installation is mended"))
+	require.Equal(t, a.log.count("Installation is at fault"), a.log.count("Installation is repaired"))
 }
 
 // A column that the batches need is dropped under load, and added again.

@@ -309,7 +309,7 @@ func (g *Gate) clear(ctx context.Context, source string, err error) {
 		g.opened, g.released = nil, time.Now()
 	}
 	if len(g.faults) == 0 {
-		g.cfg.Logger.InfoContext(ctx, "Installation is mended, work goes on", "after",
+		g.cfg.Logger.InfoContext(ctx, "Installation is repaired, work continues", "after",
 			time.Since(g.began).Round(time.Millisecond))
 	}
 }

@@ -83,7 +83,7 @@ func TestAConsumerTriesAgainUntilTheInstallationIsMended(t *testing.T) {
 
 		require.False(t, gate.Retry(t.Context(), "rounds", nil))
 		require.Empty(t, gate.Faults())
-		require.Equal(t, 1, log.count("Installation is mended"))
+		require.Equal(t, 1, log.count("Installation is repaired"))
 		require.True(t, gate.Unsure(time.Minute), "for a while afterwards no loop can have reported")
 		time.Sleep(time.Minute)
 		require.False(t, gate.Unsure(time.Minute))
@@ -114,7 +114,7 @@ func TestTheOtherConsumersWaitAtTheGate(t *testing.T) {
 		require.True(t, entered.Load())
 		require.False(t, gate.Holding())
 		require.Equal(t, 1, log.count("Installation is at fault"), "one line, however many meet it")
-		require.Equal(t, 1, log.count("Installation is mended"))
+		require.Equal(t, 1, log.count("Installation is repaired"))
 	})
 }
 
@@ -163,7 +163,7 @@ func TestALoopHoldsNoEnforcement(t *testing.T) {
 		require.Zero(t, gate.Tick("loop recovery", nil))
 		require.Empty(t, gate.Faults())
 		require.Equal(t, 1, log.count("Installation is at fault"))
-		require.Equal(t, 1, log.count("Installation is mended"))
+		require.Equal(t, 1, log.count("Installation is repaired"))
 	})
 }
 
