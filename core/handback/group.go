@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/policy"
 )
 
@@ -30,13 +31,11 @@ func groupKey(paths []string, params map[string]any, fallback string) string {
 }
 
 func compact(value any) string {
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	text, err := exactjson.Encode(value)
+	if err != nil {
 		return "null" // impossible for decoded JSON
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return string(text)
 }
 
 // written gives numbers the other executor's text.

@@ -1,7 +1,6 @@
 package secret
 
 import (
-	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -13,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/expr"
 )
 
@@ -140,11 +140,9 @@ func (k Keyring) Open(sealed Sealed) (any, error) {
 }
 
 func compact(value any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	text, err := exactjson.Encode(value)
+	if err != nil {
 		return nil, errors.New("a secret value cannot be written as JSON") // the cause may repeat it
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return text, nil
 }

@@ -261,8 +261,8 @@ func TestWhatCannotBeFollowedIsRefused(t *testing.T) {
 		`{{ replace(string(p.pw), "true", "x") }}`: "x: a secret was changed by a function",
 		`{{ slice(string(p.pw), 1) }}`:             "x: a secret was changed by a function",
 		`{{ [string(p.pw)] }}!`:                    "x: a secret was changed by a function",
-		`{{ bare }}`:                               "x: it is not known which secret stands here",
-		`{{ bare }}!`:                              "x: it is not known which secret stands here",
+		`{{ bare }}`:                               "x: the origin of the secret in this place is unknown",
+		`{{ bare }}!`:                              "x: the origin of the secret in this place is unknown",
 	} {
 		rendered, err := expr.Render(map[string]any{"x": template}, scope)
 		require.NoError(t, err)

@@ -165,7 +165,7 @@ func Check(traced []Traced, own func(Source) bool) error {
 var ErrMangled = errors.New("a secret was changed by a function: pass it on as it is, or within a text")
 
 // ErrUntraced reports a marker without a source.
-var ErrUntraced = errors.New("it is not known which secret stands here")
+var ErrUntraced = errors.New("the origin of the secret in this place is unknown")
 
 // Collect replaces all traced markers, and the texts that contain any, by plain markers, and returns them by
 // path.

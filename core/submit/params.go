@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/attune-go/attune/core/exactjson"
 	"github.com/attune-go/attune/core/expr"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
@@ -83,9 +84,7 @@ func (s *Submitter) examine(requests []Request, configs []string, actions map[st
 func (s *Submitter) examineOne(ref, config string, rules *schema.Schema) (string, []secret.Sealed, error) {
 	params := map[string]any{}
 	if config != "" {
-		decoder := json.NewDecoder(strings.NewReader(config))
-		decoder.UseNumber() // stored numbers keep their digits
-		if err := decoder.Decode(&params); err != nil {
+		if err := exactjson.Decode([]byte(config), &params); err != nil {
 			return "", nil, fmt.Errorf("request %s: %w", ref, ErrParams)
 		}
 	}
