@@ -27,7 +27,7 @@ func (r *Report) before(ctx context.Context, options Options, round int) error {
 	if len(args) == asked {
 		return nil
 	}
-	options.Progress("round %d of %d: the program of before", round+1, options.Rounds)
+	options.Progress("round %d of %d: the earlier program", round+1, options.Rounds)
 	var out, failure bytes.Buffer
 	command := exec.CommandContext(ctx, options.Before, args...)
 	command.Stdout, command.Stderr = &out, &failure
