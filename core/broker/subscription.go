@@ -81,7 +81,7 @@ func (s *subscription) pump(ctx context.Context, batches chan<- *Batch, giveBack
 			}
 			size = len(batch.Deliveries)
 		case out <- batch:
-			s.metrics.handed(s.cfg.Queue, size, again)
+			s.metrics.countDelivered(s.cfg.Queue, size, again)
 			batch, size, again = nil, 0, 0
 		case reason, ok := <-s.closed:
 			if ok && reason != nil {

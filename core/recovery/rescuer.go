@@ -40,13 +40,14 @@ type RescuerConfig struct {
 	// ActionTimeouts says whether timeout_seconds of an action takes effect: true, false, or
 	// origin, which is true except on the schema of an existing installation. Empty means true.
 	ActionTimeouts string
-	// CancelTimeout is how long a live worker may take to stop a cancelled execution. Default 10 times
-	// Grace.
+	// CancelTimeout is how long a live worker may take to stop a cancelled execution. Default 10
+	// times Grace.
 	CancelTimeout time.Duration
 	// FailLost ends executions of dead workers as failed, not as abandoned.
 	FailLost bool
-	// DispatchesDelayed reports that dispatches may not have reached live workers, for example because the
-	// broker is away. The Rescuer then ends no execution for starting late. Nil means never.
+	// DispatchesDelayed reports that dispatches may not have reached live workers, for example
+	// because the broker is away. The Rescuer then ends no execution for starting late. Nil means
+	// never.
 	DispatchesDelayed func() bool
 	// Unsure reports that heartbeats and ages prove nothing, because the database was unreachable
 	// at times: workers could not record heartbeats, starts or ends. Nil means never.
