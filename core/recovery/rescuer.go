@@ -248,7 +248,7 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 		end    func(ids []int64) ([]outgoing, error)
 		ended  []outgoing
 	}{
-		{reason: "its worker is gone", ids: found.Ids,
+		{reason: "its worker is lost", ids: found.Ids,
 			end: func(ids []int64) ([]outgoing, error) { return o.endLost(ctx, tx, ids, staleAfter) }},
 		{reason: "it ran beyond its timeout", ids: found.Overrun,
 			end: func(ids []int64) ([]outgoing, error) { return o.endOverruns(ctx, tx, ids) }},
@@ -256,7 +256,7 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 			rows, err := tx.EndIgnoredCancels(ctx, ids, o.cfg.CancelTimeout.Seconds())
 			return completions(rows), err
 		}},
-		{reason: "its workflow or inquiry is gone", ids: found.Headless, end: func(ids []int64) ([]outgoing, error) {
+		{reason: "its workflow or inquiry was deleted", ids: found.Headless, end: func(ids []int64) ([]outgoing, error) {
 			rows, err := tx.EndHeadless(ctx, ids)
 			return completions(rows), err
 		}},
