@@ -93,10 +93,10 @@ func Preview(ctx context.Context, queries *store.Queries, target Target, overrid
 	return changes, nil
 }
 
-// Apply applies an override to the target's queues, in the caller's transaction. It takes effect with the
-// commit: a batch that holds a queue's lock finishes first, and every later batch reads the
-// override from the row. A repeated override changes nothing. An override that only removes an override
-// creates no queue.
+// Apply applies an override to the target's queues, in the caller's transaction. It takes effect
+// with the commit: a batch that holds a queue's lock finishes first, and every later batch reads
+// the override from the row. A repeated override changes nothing. An override that only removes an
+// override creates no queue.
 func Apply(ctx context.Context, tx *store.Tx, target Target, override Override) (*Applied, error) {
 	rows, err := lockQueues(ctx, tx, target, override)
 	if err != nil {

@@ -175,7 +175,7 @@ func drawWorld(t *rapid.T) *world {
 
 func (w *world) gate(l *Ledger, queueOf map[int64]int64, room int) Gate {
 	return Gate{
-		Scopes: func(waiter Candidate) ([]int64, bool) { return w.queues[queueOf[waiter.ExecutionID]].needs, true },
+		Scopes: func(c Candidate) ([]int64, bool) { return w.queues[queueOf[c.ExecutionID]].needs, true },
 		Place: func(Candidate) Answer {
 			for _, id := range []int64{1, 2} {
 				if l.Assigned(id) < room {
@@ -188,10 +188,10 @@ func (w *world) gate(l *Ledger, queueOf map[int64]int64, room int) Gate {
 }
 
 // The admission of a few queues that share limits and workers against the rules
-// themselves: FIFO within a lane (S4), nobody overtakes a waiter (S5), no more
+// themselves: FIFO within a lane (S4), nothing overtakes a queued execution (S5), no more
 // holders than the limit when the last was admitted, of the queue and of every
 // shared limit (S3), each holder released once (S7), a paused queue admits
-// nothing (S21), a lower lane has its turn (S23), and a free slot with a waiter
+// nothing (S21), a lower lane has its turn (S23), and a free slot with a queued execution
 // is filled as long as everything wider has room (L3).
 func TestLedgerKeepsItsPromises(t *testing.T) {
 	t.Parallel()
@@ -256,7 +256,7 @@ func TestLedgerKeepsItsPromises(t *testing.T) {
 	})
 }
 
-// finished ends some executions: holders and waiters alike, the latter as a
+// finished ends some executions: holders and queued executions alike, the latter as a
 // cancel by another service would.
 func finished(t *rapid.T, w *world) []int64 {
 	var live []int64
@@ -335,7 +335,7 @@ func requireLowerLanesServed(t *rapid.T, w *world, l *Ledger, waiting, counted m
 	}
 }
 
-// requireFilled checks L3: a queue with a free slot and waiters is paused,
+// requireFilled checks L3: a queue with a free slot and queued executions is paused,
 // kept by a full shared limit or busy workers, or asks for another batch.
 func requireFilled(t *rapid.T, w *world, l *Ledger, room int) {
 	again := l.Unfilled()
@@ -367,7 +367,7 @@ func requireSubsequence(t *rapid.T, got, order []int64) {
 		"S4: admitted %v, asked in order %v", got, order)
 }
 
-// waitingQueue makes a queue in which waiters with these tickets stand, in this order.
+// waitingQueue makes a queue in which executions with these tickets stand, in this order.
 func waitingQueue(id int64, limit int, tickets ...int64) *queue {
 	q := &queue{id: id, columns: columns{next: 100, head: [laneCount]int64{1, 1, 1}}}
 	q.limits.max = limit
@@ -582,14 +582,14 @@ func TestAdaptiveLimitsFollowHowTheActionDoes(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	q := waitingQueue(1, 8)
 	l := &Ledger{Now: now, queues: map[int64]*queue{1: q}, facts: map[int64]Fact{}}
-	terms := QueueConfig{Limit: policy.Limit{Max: 8, Adaptive: &policy.Adaptive{Min: 2, Latency: time.Second}}}
+	cfg := QueueConfig{Limit: policy.Limit{Max: 8, Adaptive: &policy.Adaptive{Min: 2, Latency: time.Second}}}
 	end := func(status attune.Status, took time.Duration) {
 		began, queueID := now.Add(-took), int64(1)
 		q.active++
 		l.facts[1] = Fact{ID: 1, Status: status, Holds: &queueID, Started: &began, Ended: &now}
 		require.True(t, l.Release(1))
 	}
-	l.Configure(1, terms)
+	l.Configure(1, cfg)
 	require.Equal(t, 8, q.limits.max)
 	end(attune.StatusCompleted, 2*time.Second)
 	require.Equal(t, 4, q.limits.max, "too slow")
@@ -601,7 +601,7 @@ func TestAdaptiveLimitsFollowHowTheActionDoes(t *testing.T) {
 	}
 	require.Equal(t, 5, q.limits.max, "one more after as many good ends as there are slots")
 	q.override = 3
-	l.Configure(1, terms)
+	l.Configure(1, cfg)
 	require.Equal(t, 3, q.limits.max, "never above an operator's limit")
 	l.Configure(1, QueueConfig{Limit: policy.None})
 	require.Equal(t, 3, q.limits.max)
@@ -624,7 +624,7 @@ func TestAMomentThatCameForManyIsServedWithoutWaiting(t *testing.T) {
 	require.Equal(t, time.Minute, after)
 }
 
-// S4 for a shared limit also where more waiters of one queue could start than
+// S4 for a shared limit also where more executions of one queue could start than
 // were read: those who came later elsewhere wait until the others are known.
 func TestS4NoExecutionPassesHeadsThatWereNotRead(t *testing.T) {
 	t.Parallel()

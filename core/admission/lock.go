@@ -12,7 +12,7 @@ import (
 
 // ErrQueueGone reports that the row of a resolved queue or shared limit no longer exists. The
 // caller repeats the batch after Forget.
-var ErrQueueGone = errors.New("admission queue is gone")
+var ErrQueueGone = errors.New("admission queue was deleted")
 
 // ErrNotOpen reports that an optimistic batch needs the locks of its queues: one of them is not
 // open, or the batch changes more of it than the holders of its slots.

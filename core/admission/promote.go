@@ -35,8 +35,8 @@ func (l *Ledger) Promote(gate Gate) {
 		if !q.unfilled() {
 			continue
 		}
-		// Not all heads of the queue were read. Its next head may have waited longer than all others,
-		// and another batch follows at once: until then its shared limits are closed.
+		// Not all heads of the queue were read. Its next head may have waited longer than all
+		// others, and another batch follows at once: until then its shared limits are closed.
 		scopes, _ := l.wanted(w, gate)
 		for _, s := range scopes {
 			s.awaited = true

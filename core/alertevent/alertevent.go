@@ -84,7 +84,7 @@ func Emit(ctx context.Context, tx *store.Tx, relay outbox.Publishing, alerts []A
 			Type: message.TypeEventCreated, Body: body,
 		}
 	}
-	if _, err := outbox.Hand(ctx, tx, relay, messages); err != nil {
+	if _, err := outbox.Send(ctx, tx, relay, messages); err != nil {
 		return fmt.Errorf("tell of %d %s events: %w", len(alerts), Trigger, err)
 	}
 	return nil

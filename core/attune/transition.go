@@ -27,7 +27,7 @@ var Transitions = []Transition{
 	{StatusRequested, StatusScheduled, WriterEngine, "admitted and handed to a worker"},
 	{StatusRequested, StatusScheduling, WriterEngine, "claimed; the start needs more than one transaction"},
 	{StatusRequested, StatusRunning, WriterEngine, "a workflow, or a question to a person: no worker runs it"},
-	{StatusRequested, StatusFailed, WriterEngine, "cannot be placed, or its action is gone"},
+	{StatusRequested, StatusFailed, WriterEngine, "cannot be placed, or its action was deleted"},
 	{StatusRequested, StatusCancelled, WriterOperator, "cancelled while waiting, or refused by policy"},
 	{StatusRequested, StatusTimeout, WriterEngine, "waited longer than its queue allows"},
 	{StatusRequested, StatusAbandoned, WriterEngine, "given up by maintenance"},
@@ -44,22 +44,22 @@ var Transitions = []Transition{
 	{StatusScheduled, StatusRunning, WriterWorker, "the worker starts it"},
 	{StatusScheduled, StatusCompleted, WriterWorker, "a worker that reports only the end"},
 	{StatusScheduled, StatusFailed, WriterEngine, "not picked up in time, or refused by the worker"},
-	{StatusScheduled, StatusCanceling, WriterOperator, "cancel asked for"},
+	{StatusScheduled, StatusCanceling, WriterOperator, "cancellation requested"},
 	{StatusScheduled, StatusCancelled, WriterOperator, "cancelled before it started"},
 	{StatusScheduled, StatusAbandoned, WriterEngine, "given up by maintenance"},
 
 	{StatusRunning, StatusCompleted, WriterWorker, "the action succeeded"},
 	{StatusRunning, StatusFailed, WriterWorker, "the action failed"},
 	{StatusRunning, StatusTimeout, WriterWorker, "the action ran longer than allowed"},
-	{StatusRunning, StatusCanceling, WriterOperator, "cancel asked for"},
+	{StatusRunning, StatusCanceling, WriterOperator, "cancellation requested"},
 	{StatusRunning, StatusCancelled, WriterWorker, "the action was stopped"},
-	{StatusRunning, StatusAbandoned, WriterEngine, "its worker is gone"},
+	{StatusRunning, StatusAbandoned, WriterEngine, "its worker is lost"},
 
 	{StatusCanceling, StatusCancelled, WriterWorker, "the action was stopped"},
 	{StatusCanceling, StatusCompleted, WriterWorker, "the action ended before the cancel reached it"},
 	{StatusCanceling, StatusFailed, WriterWorker, "the action ended before the cancel reached it"},
 	{StatusCanceling, StatusTimeout, WriterWorker, "the action ended before the cancel reached it"},
-	{StatusCanceling, StatusAbandoned, WriterEngine, "its worker is gone"},
+	{StatusCanceling, StatusAbandoned, WriterEngine, "its worker is lost"},
 }
 
 // CanMove reports whether some writer may move an execution from one status to the other.

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-const patience = 20 * time.Second
+const waitTimeout = 20 * time.Second
 
 // rig is a started Broker on a virtual host of its own, with a plain
 // channel beside it that the Broker knows nothing of.
@@ -95,7 +95,7 @@ func (b *rig) becomesReady(queue string, n int) {
 	testkit.Eventually(b.t, func() bool { // connections may just have been closed
 		state, err := b.QueueState(b.ctx, queue)
 		return err == nil && state.Ready == n
-	}, patience, "%d ready in %s", n, queue)
+	}, waitTimeout, "%d ready in %s", n, queue)
 }
 
 func (b *rig) consume(cfg broker.ConsumerConfig) *broker.Consumer {
@@ -111,7 +111,7 @@ func (b *rig) next(consumer *broker.Consumer) *broker.Batch {
 	select {
 	case batch := <-consumer.Batches():
 		return batch
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		require.Fail(b.t, "no batch arrived")
 		return nil
 	}
@@ -122,7 +122,7 @@ func (b *rig) next(consumer *broker.Consumer) *broker.Batch {
 func (b *rig) closeConnections() {
 	b.t.Helper()
 	changes := b.Watch()
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	for {
 		err := b.management.CloseConnections(b.ctx, "closed by a test") // fails for one that closes just now
 		select {
@@ -169,7 +169,7 @@ func TestStatesAreTold(t *testing.T) {
 	require.Equal(t, broker.StateConnected, b.State())
 	changes := b.Watch()
 	b.closeConnections()
-	testkit.Eventually(t, func() bool { return b.State() == broker.StateConnected }, patience)
+	testkit.Eventually(t, func() bool { return b.State() == broker.StateConnected }, waitTimeout)
 	b.Stop()
 	require.Equal(t, broker.StateStopped, b.State())
 	var seen []broker.State
@@ -186,7 +186,7 @@ func nextChange(t *testing.T, changes <-chan broker.StateChange) broker.StateCha
 	select {
 	case change := <-changes:
 		return change
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		require.FailNow(t, "the broker announced no change of its state")
 		return broker.StateChange{}
 	}
@@ -216,7 +216,7 @@ func TestSlowWatcherKeepsTheNewestChange(t *testing.T) {
 		changes := b.Watch()
 		proxy.cut()
 		require.Equal(t, broker.StateDisconnected, nextChange(t, changes).To)
-		testkit.Eventually(t, func() bool { return b.State() == broker.StateConnected }, patience)
+		testkit.Eventually(t, func() bool { return b.State() == broker.StateConnected }, waitTimeout)
 	}
 	b.Stop()
 	var last broker.StateChange

@@ -134,7 +134,7 @@ func (c *Consumer) restore(ctx context.Context, cause error) {
 	}
 	switch {
 	case err != nil:
-		c.logger.WarnContext(ctx, "Queue is gone and could not be declared", "queue", c.cfg.Queue, "error", err)
+		c.logger.WarnContext(ctx, "Queue is missing and could not be declared", "queue", c.cfg.Queue, "error", err)
 	case !before.Exists:
 		c.link.broker.recreated(ctx, c.cfg.Queue, cause)
 	}

@@ -28,7 +28,7 @@ func (b *rig) unacked(ready, consumers int) {
 	testkit.Eventually(b.t, func() bool {
 		state, err := b.QueueState(b.ctx, "q")
 		return err == nil && state.Ready == ready && state.Consumers == consumers
-	}, patience, "%d ready and %d consumers", ready, consumers)
+	}, waitTimeout, "%d ready and %d consumers", ready, consumers)
 }
 
 func TestBatchesAreNatural(t *testing.T) {
@@ -63,7 +63,7 @@ func TestBatchesAreNatural(t *testing.T) {
 		got = append(got, ids(batch)...)
 		require.NoError(t, batch.Ack())
 		return len(got) == 70
-	}, patience)
+	}, waitTimeout)
 	for i, id := range got {
 		require.Equal(t, fmt.Sprintf("m%05d", i), id)
 	}

@@ -76,18 +76,18 @@ func (d *Drain) Next(ctx context.Context, wait time.Duration) ([]Delivery, error
 			if len(page) == 0 {
 				return nil, nil
 			}
-			return d.hand(page), nil
+			return d.convert(page), nil
 		case <-ctx.Done():
 			if len(page) == 0 {
 				return nil, context.Cause(ctx)
 			}
-			return d.hand(page), nil
+			return d.convert(page), nil
 		}
 	}
-	return d.hand(page), nil
+	return d.convert(page), nil
 }
 
-func (d *Drain) hand(page []amqp.Delivery) []Delivery {
+func (d *Drain) convert(page []amqp.Delivery) []Delivery {
 	deliveries := make([]Delivery, len(page))
 	for i := range page {
 		deliveries[i] = deliveryOf(&page[i])

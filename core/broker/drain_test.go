@@ -102,11 +102,11 @@ func TestADrainThatIsCutReturnsAPrefetch(t *testing.T) {
 	d, err := b.Drain(b.ctx, "q", 50, 10)
 	require.NoError(t, err)
 	for range 2 {
-		_, err = d.Next(b.ctx, patience)
+		_, err = d.Next(b.ctx, waitTimeout)
 		require.NoError(t, err)
 		require.NoError(t, d.Ack(b.ctx))
 	}
-	page, err := d.Next(b.ctx, patience)
+	page, err := d.Next(b.ctx, waitTimeout)
 	require.NoError(t, err)
 	require.NotEmpty(t, page)
 	require.NoError(t, d.Close(b.ctx))
@@ -118,7 +118,7 @@ func TestADrainThatIsCutReturnsAPrefetch(t *testing.T) {
 			}
 		}
 		return again > 0
-	}, patience, "what was in hand is back")
+	}, waitTimeout, "what was in hand is back")
 	require.LessOrEqual(t, again, 10)
 }
 

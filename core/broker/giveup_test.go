@@ -175,7 +175,7 @@ func TestGivenUpDeliveriesWaitForTheirQueue(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		consumer.Stop()
 		return plainReady(t, b, "q") == 0
-	}, patience)
+	}, waitTimeout)
 }
 
 // A broker behind TLS is reached, and its headers are read in the same way.
@@ -223,7 +223,7 @@ func TestABrokerBehindTLS(t *testing.T) {
 	over := broker.New(broker.Config{URL: secure.String()}, testkit.Logger(t), nil)
 	require.NoError(t, over.Start(b.ctx))
 	t.Cleanup(over.Stop)
-	testkit.Eventually(t, func() bool { return over.State() == broker.StateConnected }, patience)
+	testkit.Eventually(t, func() bool { return over.State() == broker.StateConnected }, waitTimeout)
 	require.NoError(t, over.Publisher().Publish(b.ctx, to("q", "over TLS"))[0].Err)
 	require.Equal(t, 1, b.ready("q"))
 }

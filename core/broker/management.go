@@ -76,8 +76,8 @@ func NewManagement(rawURL, vhost string, timeout time.Duration) (*Management, er
 // Close ends idle connections; the client can still be used.
 func (m *Management) Close() { m.transport.CloseIdleConnections() }
 
-// contextTransport adds a context to the requests of a client that has none, and keeps their connections
-// alive, which that client forbids.
+// contextTransport adds a context to the requests of a client that has none, and keeps their
+// connections alive, which that client forbids.
 type contextTransport struct {
 	ctx       context.Context //nolint:containedctx // that is its purpose; it lives for one call
 	transport http.RoundTripper

@@ -42,7 +42,7 @@ func TestManagementReadsTheBroker(t *testing.T) {
 		require.Equal(t, "attune.dlx", queue.Arguments["x-dead-letter-exchange"])
 		return queue.Ready != nil && *queue.Ready == 1 && queue.Consumers != nil && *queue.Consumers == 0 &&
 			queue.Unacked != nil
-	}, patience)
+	}, waitTimeout)
 	queues, err := b.management.Queues(b.ctx)
 	require.NoError(t, err)
 	require.Len(t, queues, 7)

@@ -118,7 +118,7 @@ func (m *Metrics) subscribe(queue string, on bool) {
 	}
 }
 
-func (m *Metrics) handed(queue string, size, again int) {
+func (m *Metrics) countDelivered(queue string, size, again int) {
 	if m == nil {
 		return
 	}

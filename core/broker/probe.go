@@ -50,7 +50,7 @@ func (b *Broker) ProbeDeadLetters(ctx context.Context, keys []string) []RoutePro
 	return probes
 }
 
-// deathTTL is the time to live of the message in ProbeDeath, and deathPatience the timeout of its
+// deathTTL is the time to live of the message in ProbeDeath, and deathTimeout the timeout of its
 // arrival.
 const (
 	deathTTL     = 200 * time.Millisecond

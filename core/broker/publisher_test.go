@@ -209,7 +209,7 @@ func TestPublisherSurvivesItsConnection(t *testing.T) {
 	})
 	for range 3 {
 		b.closeConnections()
-		testkit.Eventually(t, func() bool { return b.State() == broker.StateConnected }, patience)
+		testkit.Eventually(t, func() bool { return b.State() == broker.StateConnected }, waitTimeout)
 	}
 	close(stop)
 	publishing.Wait()

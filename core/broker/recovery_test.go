@@ -36,7 +36,7 @@ func TestConsumerComesBack(t *testing.T) {
 		held := b.next(consumer)
 		_, err := b.plain.QueueDelete("q", false, false, false)
 		require.NoError(t, err)
-		testkit.Eventually(t, func() bool { return !consumer.Subscribed() }, patience)
+		testkit.Eventually(t, func() bool { return !consumer.Subscribed() }, waitTimeout)
 		require.ErrorIs(t, held.Ack(), broker.ErrStale)
 		b.queue("q", nil)
 		b.publishAll(messages("q", 1)...)
@@ -59,7 +59,7 @@ func TestConsumerComesBack(t *testing.T) {
 		b.publishAll(messages("q", 1)...)
 		testkit.Eventually(t, func() bool {
 			return b.next(consumer).Ack() == nil
-		}, patience)
+		}, waitTimeout)
 	})
 }
 
@@ -83,7 +83,7 @@ func TestFrozenServer(t *testing.T) {
 	proxy.freeze()
 	_, err := b.QueueState(behind.ctx, "q")
 	require.Error(t, err)
-	testkit.Eventually(t, func() bool { return b.State() == broker.StateDisconnected }, patience)
+	testkit.Eventually(t, func() bool { return b.State() == broker.StateDisconnected }, waitTimeout)
 	begin := time.Now()
 	consumer.Stop()
 	b.Stop()
@@ -131,14 +131,14 @@ func TestNothingIsLostWhenConnectionsClose(t *testing.T) {
 	})
 	for range 3 {
 		b.closeConnections()
-		testkit.Eventually(t, consumer.Subscribed, patience)
+		testkit.Eventually(t, consumer.Subscribed, waitTimeout)
 	}
 	close(pace)
 	testkit.Eventually(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(acked) == n
-	}, patience)
+	}, waitTimeout)
 	consumer.Stop()
 	b.becomesReady("q", 0)
 	close(done)

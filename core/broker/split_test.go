@@ -87,7 +87,7 @@ func TestASplitDeliveryIsSettledWithItsLastPart(t *testing.T) {
 			testkit.Eventually(t, func() bool {
 				state, err := connection.QueueState(testkit.Context(t), message.QueueExecutionBatches)
 				return err == nil && state.Consumers == 0 && (state.Ready == 1) == c.stays
-			}, patience)
+			}, waitTimeout)
 			_, err := connection.PurgeQueue(testkit.Context(t), message.QueueExecutionBatches)
 			require.NoError(t, err)
 		})

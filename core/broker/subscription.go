@@ -12,10 +12,10 @@ import (
 
 // ErrStale is the error of settling a delivery whose channel is lost. The message is back in its
 // queue and is delivered again.
-var ErrStale = errors.New("the delivery's channel is gone; the message comes again")
+var ErrStale = errors.New("the delivery's channel is closed; the message will be delivered again")
 
 // errCancelled ends a subscription whose queue was deleted, has crashed or has moved.
-var errCancelled = errors.New("the broker cancelled the consumer: the queue is gone or has moved")
+var errCancelled = errors.New("the broker cancelled the consumer: the queue was deleted or has moved")
 
 // subscription is one consumer on one channel, until the channel is lost.
 type subscription struct {
@@ -81,7 +81,7 @@ func (s *subscription) pump(ctx context.Context, batches chan<- *Batch, giveBack
 			}
 			size = len(batch.Deliveries)
 		case out <- batch:
-			s.metrics.handed(s.cfg.Queue, size, again)
+			s.metrics.countDelivered(s.cfg.Queue, size, again)
 			batch, size, again = nil, 0, 0
 		case reason, ok := <-s.closed:
 			if ok && reason != nil {

@@ -92,7 +92,8 @@ func (b *Broker) DeclareWorker(ctx context.Context, id int64, ttl time.Duration)
 	}
 	err := b.declare(ctx, func(d declarations) { declareWorker(d, id, ttl) })
 	if refused, ok := errors.AsType[*TopologyError](err); ok && strings.Contains(refused.Reason, "x-message-ttl") {
-		return fmt.Errorf("%w: this queue has another TTL than the configured %s; drain the worker, stop it, delete the queue and start the worker, which declares it anew", err, ttl)
+		return fmt.Errorf("%w: this queue has another TTL than the configured %s; drain the worker, stop it, delete "+
+			"the queue and start the worker, which declares it anew", err, ttl)
 	}
 	return err
 }

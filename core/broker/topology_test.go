@@ -178,7 +178,7 @@ func TestProbeDeath(t *testing.T) {
 		queues, err := b.management.Queues(b.ctx)
 		require.NoError(t, err)
 		return len(queues) == 7
-	}, patience, "the private queues are gone")
+	}, waitTimeout, "the private queues are gone")
 }
 
 // What is listed as declared is what the broker has after the declaration.

@@ -84,7 +84,7 @@ func TestWiringAndSettingsOfARealBroker(t *testing.T) {
 		queue, err := b.management.Queue(b.ctx, message.WorkerExecutionsQueue(7))
 		require.NoError(t, err)
 		return queue.Policy == "short" && len(queue.InForce) > 0
-	}, patience)
+	}, waitTimeout)
 	w, err := b.management.Wiring(b.ctx)
 	require.NoError(t, err)
 	require.Empty(t, w.PoliciesUnknown)

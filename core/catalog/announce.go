@@ -50,7 +50,7 @@ func (c *Catalog) announce(ctx context.Context, tx *store.Tx, done []written, pr
 		messages = append(messages, one)
 	}
 	for some := range slices.Chunk(messages, maxMessages) {
-		if _, err := outbox.Hand(ctx, tx, c.relay, some); err != nil {
+		if _, err := outbox.Send(ctx, tx, c.relay, some); err != nil {
 			return err
 		}
 	}

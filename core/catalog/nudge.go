@@ -69,7 +69,7 @@ func (c *Catalog) nudge(ctx context.Context, tx *store.Tx, s scopes) (int, error
 			return 0, err
 		}
 	}
-	if _, err := outbox.Hand(ctx, tx, c.relay, messages); err != nil {
+	if _, err := outbox.Send(ctx, tx, c.relay, messages); err != nil {
 		return 0, err
 	}
 	return len(messages), nil

@@ -68,8 +68,8 @@ func setOf(ids []int64) map[int64]bool {
 // sideTimeout bounds the loop's work outside of batches.
 const sideTimeout = 5 * time.Second
 
-// reclaimStale requests executions with unfinished claims again. Without the database it leaves them to
-// the sweep.
+// reclaimStale requests executions with unfinished claims again. Without the database it leaves
+// them to the sweep.
 func (l *lane) reclaimStale(ctx context.Context, stale []int64) {
 	if len(stale) == 0 || l.reclaim == nil {
 		return

@@ -26,8 +26,8 @@ func newAlarm() *alarm {
 	return &alarm{C: timer.C, timer: timer}
 }
 
-// after requests a firing after a delay. Requests within one millisecond fire together, at the later
-// time.
+// after requests a firing after a delay. Requests within one millisecond fire together, at the
+// later time.
 func (a *alarm) after(after time.Duration, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -35,7 +35,7 @@ func TestTheProbeTellsWhatTheBrokerLacks(t *testing.T) {
 
 	require.NoError(t, wire.Start(testkit.Context(t)))
 	t.Cleanup(wire.Stop)
-	testkit.Eventually(t, func() bool { return wire.State() == broker.StateConnected }, connectPatience)
+	testkit.Eventually(t, func() bool { return wire.State() == broker.StateConnected }, connectTimeout)
 	missing, err := ask().Missing(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, missing, "exchange "+message.ExchangeDeadLetter)
@@ -87,4 +87,4 @@ func TestTheProbeTellsWhatTheBrokerLacks(t *testing.T) {
 	require.Empty(t, lost, "none are wanted")
 }
 
-const connectPatience = 10 * time.Second
+const connectTimeout = 10 * time.Second

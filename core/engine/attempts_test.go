@@ -338,7 +338,7 @@ func TestAStaleClaimIsPutBack(t *testing.T) {
 // S14, F24: an end that nobody reported is announced by the engine, with what the
 // row says; a report that contradicts the row is recorded and changes nothing
 // (F18).
-func TestWhatNobodyReportedIsAnnouncedAndLiesAreRecorded(t *testing.T) {
+func TestUnreportedEndsAreAnnouncedAndContradictingReportsRecorded(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "look for attempts that no message reported")
 	b := setup(t)

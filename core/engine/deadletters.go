@@ -41,8 +41,8 @@ type deadLetterHandler interface {
 	Absent(ctx context.Context, letters []*deadletter.Letter) (exist []*deadletter.Letter, err error)
 }
 
-// SubmitDeadLetters passes dead letters that a batch must decide to the loop. It blocks while the loop
-// is busy.
+// SubmitDeadLetters passes dead letters that a batch must decide to the loop. It blocks while the
+// loop is busy.
 func (h *hot) SubmitDeadLetters(ctx context.Context, letters []*deadletter.Letter) error {
 	return pass(ctx, h.deadLetterBatches, letters, "submit dead letters to the lanes")
 }
@@ -56,8 +56,8 @@ func deadLetterItems(letters []*deadletter.Letter) []item {
 	return items
 }
 
-// settleDeadLetter settles a dead letter after a committed batch, or postpones it because no worker had
-// capacity for its execution.
+// settleDeadLetter settles a dead letter after a committed batch, or postpones it because no worker
+// had capacity for its execution.
 func (l *lane) settleDeadLetter(ctx context.Context, it item) {
 	if !it.deadLetter.Open() {
 		l.handler.Settle(ctx, it.deadLetter)
@@ -67,8 +67,8 @@ func (l *lane) settleDeadLetter(ctx context.Context, it item) {
 	l.later.add(it, time.Now())
 }
 
-// roomForDeadLetters is how many more dead letters may wait for capacity: they must not block decidable
-// ones.
+// roomForDeadLetters is how many more dead letters may wait for capacity: they must not block
+// decidable ones.
 func (l *lane) roomForDeadLetters() int {
 	room := deadletter.MaxOpen
 	for i := range l.later.items {
@@ -79,8 +79,8 @@ func (l *lane) roomForDeadLetters() int {
 	return max(room, 0)
 }
 
-// postponeDeadLetter handles a dead letter whose batch failed alone. In the end an operator decides: a
-// dead letter must not be dead-lettered again.
+// postponeDeadLetter handles a dead letter whose batch failed alone. In the end an operator
+// decides: a dead letter must not be dead-lettered again.
 func (l *lane) postponeDeadLetter(ctx context.Context, it item, f batch.Failure) {
 	cause := f.Err
 	if f.Verdict == batch.Suspect && it.attempts+1 >= maxAttempts {

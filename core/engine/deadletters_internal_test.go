@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// shelf is a desk that remembers what comes back.
+// shelf is a handler that remembers what comes back.
 type shelf struct {
 	settled []*deadletter.Letter
 	givenUp map[int64]error
@@ -66,8 +66,8 @@ func TestALetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 	h := newHot(nil, nil, 1,
 		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
-	desk := &shelf{givenUp: map[int64]error{}}
-	h.handler = desk
+	handler := &shelf{givenUp: map[int64]error{}}
+	h.handler = handler
 	w := testkit.Worker(t, st, "stranger")
 	action := testkit.Action(t, st, "pk.do")
 	queue := testkit.State(t, st, action, 9, func(s *testkit.StateRow) { s.Active = 3 }).ID
@@ -83,16 +83,16 @@ func TestALetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 	items[1].attempts = maxAttempts - 1 // it has been tried
 	require.NoError(t, h.runBatch(testkit.Context(t), items, noChores))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, newcomer))
-	require.Len(t, desk.settled, 2)
-	require.Len(t, desk.givenUp, 1)
-	require.Contains(t, desk.givenUp, bad)
+	require.Len(t, handler.settled, 2)
+	require.Len(t, handler.givenUp, 1)
+	require.Contains(t, handler.givenUp, bad)
 	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`),
-		"its row is written by a person's desk, not by a round")
+		"its row is written by the handler for operators, not by a batch")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, bad))
 	require.Empty(t, h.later.items)
 
 	// While even that is refused, it stays in hand.
-	desk.refuses = true
+	handler.refuses = true
 	require.NoError(t, h.runBatch(testkit.Context(t), items[1:2], noChores))
 	require.Len(t, h.later.items, 1)
 }
@@ -105,8 +105,8 @@ func TestALetterWaitsForRoom(t *testing.T) {
 	h := newHot(nil, nil, 1,
 		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
-	desk := &shelf{givenUp: map[int64]error{}}
-	h.handler = desk
+	handler := &shelf{givenUp: map[int64]error{}}
+	h.handler = handler
 	fences := func(w *testkit.WorkerRow) {
 		w.Capabilities["attempt_fence"], w.Capabilities["max_concurrent_executions"], w.HeartbeatAge = true, 1,
 			-time.Hour
@@ -123,14 +123,14 @@ func TestALetterWaitsForRoom(t *testing.T) {
 		require.NoError(t, h.runBatch(testkit.Context(t), deadLetterItems([]*deadletter.Letter{letter}), noChores))
 	}
 	require.True(t, letter.Open())
-	require.Empty(t, desk.settled)
+	require.Empty(t, handler.settled)
 	require.Len(t, h.later.items, 3)
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM dead_letter`))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution_holder WHERE attempt = 1`))
 
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 0 WHERE worker = $1`, other.ID)
 	require.NoError(t, h.runBatch(testkit.Context(t), deadLetterItems([]*deadletter.Letter{letter}), noChores))
-	require.Len(t, desk.settled, 1)
+	require.Len(t, handler.settled, 1)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE decision = 'retried'`))
 	require.Equal(t, 1,
 		testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other.ID))
@@ -195,7 +195,7 @@ func TestOnlyAFewLettersWaitForRoom(t *testing.T) {
 	}
 	require.Equal(t, deadletter.MaxOpen, open)
 	require.Len(t, s.hot.later.items, deadletter.MaxOpen)
-	require.Len(t, s.desk.settled, deadletter.Prefetch-deadletter.MaxOpen)
+	require.Len(t, s.handler.settled, deadletter.Prefetch-deadletter.MaxOpen)
 	require.Equal(t, deadletter.Prefetch-deadletter.MaxOpen,
 		testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`))
 	require.Equal(t, deadletter.MaxOpen,
@@ -206,7 +206,7 @@ func TestOnlyAFewLettersWaitForRoom(t *testing.T) {
 type crowded struct {
 	store      *store.Store
 	hot        *lane
-	desk       *shelf
+	handler    *shelf
 	action     testkit.ActionRow
 	queue, old int64
 }
@@ -214,11 +214,11 @@ type crowded struct {
 func newCrowded(t *testing.T) *crowded {
 	t.Helper()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	s := &crowded{store: st, desk: &shelf{givenUp: map[int64]error{}}, action: testkit.Action(t, st, "pk.do")}
+	s := &crowded{store: st, handler: &shelf{givenUp: map[int64]error{}}, action: testkit.Action(t, st, "pk.do")}
 	s.hot = newHot(nil, nil, 1,
 		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
-	s.hot.handler = s.desk
+	s.hot.handler = s.handler
 	fences := func(w *testkit.WorkerRow) {
 		w.Capabilities["attempt_fence"], w.Capabilities["max_concurrent_executions"], w.HeartbeatAge = true, 1,
 			-time.Hour

@@ -346,8 +346,8 @@ func (e *Engine) unsure() bool {
 	return e.outages.Unsure() || e.gate.Unsure(e.cfg.Executor.StaleAfter())
 }
 
-// dispatchesDelayed reports that dispatches may not have reached workers yet: while the broker is away, and
-// afterwards for as long as the delivery of the backlog may take.
+// dispatchesDelayed reports that dispatches may not have reached workers yet: while the broker is
+// away, and afterwards for as long as the delivery of the backlog may take.
 func (e *Engine) dispatchesDelayed() bool {
 	return e.broker.ConnectedFor() < min(time.Minute, e.cfg.Executor.ScheduledTimeout/2)
 }

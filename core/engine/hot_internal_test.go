@@ -38,14 +38,14 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	ctx := testkit.Context(t)
-	var queues, waiters []int64
+	var queues, queued []int64
 	for _, ref := range []string{"pk.bad", "pk.good"} {
 		action := testkit.Action(t, st, ref)
-		waiter := testkit.Execution(t, st, action).ID
+		waiting := testkit.Execution(t, st, action).ID
 		state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued = 1 })
-		testkit.Exec(t, st, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order) VALUES ($1, $2, 'queued', 1)`, state.ID, waiter)
+		testkit.Exec(t, st, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order) VALUES ($1, $2, 'queued', 1)`, state.ID, waiting)
 		testkit.Exec(t, st, `UPDATE execution_admission_state SET next_queue_order = 2 WHERE id = $1`, state.ID)
-		queues, waiters = append(queues, state.ID), append(waiters, waiter)
+		queues, queued = append(queues, state.ID), append(queued, waiting)
 	}
 	testkit.Exec(t, st,
 		fmt.Sprintf(`ALTER TABLE execution_admission_state ADD CHECK (id <> %d OR active_count = 0)`, queues[0]))
@@ -53,8 +53,8 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 
 	require.NoError(t, h.runBatch(ctx, []item{{execution: newcomer}}, chores{queues: queues}))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, newcomer))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, waiters[1]))
-	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, waiters[0]))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, queued[1]))
+	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, queued[0]))
 }
 
 // A server that cannot write is awaited however long it takes; its messages
@@ -62,7 +62,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 func TestAServerThatCannotWriteIsAwaited(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"53100", "53200", "58030", "25006"} {
-		require.Equal(t, batch.Again, classify(fmt.Errorf("round: %w", &pgconn.PgError{Code: code}), 100), code)
+		require.Equal(t, batch.Again, classify(fmt.Errorf("batch: %w", &pgconn.PgError{Code: code}), 100), code)
 	}
 	require.Equal(t, batch.Suspect, classify(errors.New("something else"), 1))
 }
@@ -73,7 +73,7 @@ func TestAServerThatCannotWriteIsAwaited(t *testing.T) {
 // what keeps failing by itself is to blame.
 func TestWhatAnErrorMeans(t *testing.T) {
 	t.Parallel()
-	pg := func(code string) error { return fmt.Errorf("round: %w", &pgconn.PgError{Code: code}) }
+	pg := func(code string) error { return fmt.Errorf("batch: %w", &pgconn.PgError{Code: code}) }
 	for _, c := range []struct {
 		err   error
 		tries int
@@ -254,7 +254,7 @@ func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
 	h.later.items = nil
 	failures := testutil.ToFloat64(metrics.failures)
 	require.NoError(t, h.runBatch(scheduler.BriefLocks(ctx), again, noChores))
-	require.InDelta(t, failures+1, testutil.ToFloat64(metrics.failures), 0.1, "one round for all of them")
+	require.InDelta(t, failures+1, testutil.ToFloat64(metrics.failures), 0.1, "one batch for all of them")
 	require.Len(t, h.later.items, 6)
 	require.NoError(t, other.Rollback(ctx))
 	require.NoError(t, h.runBatch(scheduler.BriefLocks(ctx), again, noChores))

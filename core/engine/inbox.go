@@ -194,7 +194,7 @@ func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
 			}
 		case it.alone:
 			if err := it.delivery.Ack(); err != nil {
-				b.logger.DebugContext(ctx, "Message could not be acknowledged and comes again", "error", err)
+				b.logger.DebugContext(ctx, "Message could not be acknowledged and will be delivered again", "error", err)
 			}
 		}
 	}

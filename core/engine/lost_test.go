@@ -238,7 +238,7 @@ func TestWhatAnotherEngineLeftBehindIsTakenUp(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM enforcement WHERE status = 'created'`))
 	testkit.Eventually(t, func() bool {
 		return log.count("Forgotten enforcements found") > 0 &&
-			log.count("they are too old, or their rule has changed since") > 0
+			log.count("they are too old or their rule has changed since") > 0
 	}, 20*time.Second)
 	require.Equal(t, 1, log.count("Forgotten events found"))
 	require.Equal(t, 2, log.count("events=1 first="), "one is matched, and one is too late")

@@ -74,7 +74,7 @@ func (h *shared) recordAbsent(ctx context.Context, items []item, kind, what stri
 			continue
 		}
 		if err := it.delivery.Ack(); err != nil {
-			h.logger.DebugContext(ctx, "Message could not be acknowledged and comes again", "error", err)
+			h.logger.DebugContext(ctx, "Message could not be acknowledged and will be delivered again", "error", err)
 		}
 	}
 	h.logger.WarnContext(ctx, "Messages about missing rows recorded in the ledger",

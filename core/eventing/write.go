@@ -156,7 +156,7 @@ func (b *batch) request(ctx context.Context) error {
 		}
 	}
 	for part := range slices.Chunk(messages, messagesPerRow) {
-		if _, err := outbox.Hand(ctx, b.tx, b.relay, part); err != nil {
+		if _, err := outbox.Send(ctx, b.tx, b.relay, part); err != nil {
 			return err
 		}
 	}

@@ -122,6 +122,6 @@ func publish(ctx context.Context, tx *store.Tx, relay Relay, messages []outbox.M
 	if len(messages) == 0 {
 		return nil
 	}
-	_, err := outbox.Hand(ctx, tx, relay, messages)
+	_, err := outbox.Send(ctx, tx, relay, messages)
 	return err
 }

@@ -10,8 +10,8 @@
 // worker whose queue is missing or has no consumer becomes suspect and receives nothing. So does a
 // worker whose dispatch the broker returned.
 //
-// OutageDetector detects outages of the database. A missing heartbeat counts only after the database has
-// answered without a gap for as long as a worker may be silent.
+// OutageDetector detects outages of the database. A missing heartbeat counts only after the
+// database has answered without a gap for as long as a worker may be silent.
 //
 // Suspects clears a suspect worker when its queue has a consumer again.
 //

@@ -65,15 +65,15 @@ func (h *Heartbeats) Start(ctx context.Context) error {
 	if err := h.Loop.Start(ctx); err != nil {
 		return err
 	}
-	h.say(ctx, slog.LevelInfo,
+	h.log(ctx, slog.LevelInfo,
 		fmt.Sprintf("Worker heartbeat monitor started (check interval: %s, staleness threshold: %s)",
 			seconds(h.cfg.Interval), seconds(h.cfg.StaleAfter)), "interval", h.cfg.Interval, "stale_after",
 		h.cfg.StaleAfter)
 	return nil
 }
 
-// say logs a published line, with the names in its text.
-func (h *Heartbeats) say(ctx context.Context, level slog.Level, text string, args ...any) {
+// log logs a published line, with the names in its text.
+func (h *Heartbeats) log(ctx context.Context, level slog.Level, text string, args ...any) {
 	h.logger.Log(ctx, level, text, args...) //nolint:sloglint // users look for these lines
 }
 
@@ -139,7 +139,7 @@ func (h *Heartbeats) mark(ctx context.Context) error {
 		}
 	}
 	if total > 0 {
-		h.say(ctx, slog.LevelInfo, fmt.Sprintf("Deactivated %d worker(s) with stale heartbeats", total), "workers",
+		h.log(ctx, slog.LevelInfo, fmt.Sprintf("Deactivated %d worker(s) with stale heartbeats", total), "workers",
 			total)
 	}
 	return nil
@@ -186,7 +186,7 @@ func (h *Heartbeats) logDeactivated(ctx context.Context, gone []store.Deactivate
 			text = fmt.Sprintf("Worker %s (ID: %d) heartbeat is stale (%.0fs old), marking as inactive", w.Name, w.ID,
 				w.Silent)
 		}
-		h.say(ctx, slog.LevelWarn, text, "worker_id", w.ID, "worker", w.Name, "role", w.Role, "status", w.Previous,
+		h.log(ctx, slog.LevelWarn, text, "worker_id", w.ID, "worker", w.Name, "role", w.Role, "status", w.Previous,
 			"cordoned", w.Cordoned, "drained", w.Drained)
 	}
 }
@@ -202,6 +202,6 @@ func (h *Heartbeats) logReactivated(ctx context.Context, back []store.Reactivate
 		if w.Outage >= 0 {
 			args = append(args, "outage_seconds", math.Round(w.Outage))
 		}
-		h.say(ctx, slog.LevelInfo, fmt.Sprintf(text, w.Name, w.ID), args...)
+		h.log(ctx, slog.LevelInfo, fmt.Sprintf(text, w.Name, w.ID), args...)
 	}
 }

@@ -207,8 +207,8 @@ func (p *Probes) endings(ctx context.Context, rows []store.FindProbedRow) (map[i
 	return endings, nil
 }
 
-// observe reads the queue of a worker from the broker and, concurrently, the worker's health endpoint
-// if it has one.
+// observe reads the queue of a worker from the broker and, concurrently, the worker's health
+// endpoint if it has one.
 func (r *probeRun) observe(ctx context.Context, row store.FindProbedRow) observation {
 	s := observation{FindProbedRow: row, stale: r.probes.cfg.StaleAfter}
 	var group sync.WaitGroup

@@ -21,7 +21,7 @@ func TestATransactionDeletesPublishedRows(t *testing.T) {
 	hand := func(id string, failure error) (int64, error) {
 		var row int64
 		err := st.Tx(testkit.Context(t), "append", func(ctx context.Context, tx *store.Tx) (err error) {
-			if row, err = Hand(ctx, tx, relay,
+			if row, err = Send(ctx, tx, relay,
 				[]Message{{ID: id, RoutingKey: "k", Type: "T", Body: []byte(`{}`)}}); err != nil {
 				return err
 			}

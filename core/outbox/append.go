@@ -48,10 +48,10 @@ type Publishing interface {
 // schema's name and the row's id.
 const Channel = "attune_outbox"
 
-// Hand writes the messages in the caller's transaction and has them published right after its
+// Send writes the messages in the caller's transaction and has them published right after its
 // commit: by relay, or without one by an engine, which gets a notification. If no engine receives
 // it, a sweep publishes the messages within seconds.
-func Hand(ctx context.Context, tx *store.Tx, relay Publishing, messages []Message) (int64, error) {
+func Send(ctx context.Context, tx *store.Tx, relay Publishing, messages []Message) (int64, error) {
 	id, err := appendRow(ctx, tx, relay, messages)
 	if err != nil {
 		return 0, err
@@ -59,7 +59,7 @@ func Hand(ctx context.Context, tx *store.Tx, relay Publishing, messages []Messag
 	return id, Publish(ctx, tx, relay, id, messages)
 }
 
-// Publish has the messages of a row that the transaction wrote published after its commit, as Hand
+// Publish has the messages of a row that the transaction wrote published after its commit, as Send
 // does.
 func Publish(ctx context.Context, tx *store.Tx, relay Publishing, id int64, messages []Message) error {
 	if relay != nil {
@@ -80,19 +80,19 @@ func Append(ctx context.Context, tx *store.Tx, messages []Message) (int64, error
 
 func appendRow(ctx context.Context, tx *store.Tx, relay Publishing, messages []Message) (int64, error) {
 	p := tx.Pipeline()
-	ticket := AppendTo(tx, p, relay, messages)
+	handle := AppendTo(tx, p, relay, messages)
 	if err := p.Send(ctx); err != nil {
 		return 0, fmt.Errorf("append %d messages to the outbox: %w", len(messages), err)
 	}
-	return ticket.ID(), nil
+	return handle.ID(), nil
 }
 
 // Handle is the row of appended messages. Its id is known once the pipeline was sent.
 type Handle struct{ ids *store.Result[int64] }
 
 // ID is the row's id, 0 before the pipeline was sent.
-func (t *Handle) ID() int64 {
-	if rows := t.ids.Rows(); len(rows) == 1 {
+func (h *Handle) ID() int64 {
+	if rows := h.ids.Rows(); len(rows) == 1 {
 		return rows[0]
 	}
 	return 0

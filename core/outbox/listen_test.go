@@ -26,7 +26,7 @@ func listeners(t *testing.T, st *store.Store) int {
 func handOver(t *testing.T, st *store.Store, messages ...Message) {
 	t.Helper()
 	require.NoError(t, st.Tx(testkit.Context(t), "hand over", func(ctx context.Context, tx *store.Tx) error {
-		_, err := Hand(ctx, tx, nil, messages)
+		_, err := Send(ctx, tx, nil, messages)
 		return err
 	}))
 }

@@ -168,8 +168,8 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 // splitTimeout bounds the wait for locked rows: all publishing waits for it.
 const splitTimeout = 10 * time.Second
 
-// offerUndeliverable offers messages that no queue accepted to Undeliverable, and returns the messages to
-// retry.
+// offerUndeliverable offers messages that no queue accepted to Undeliverable, and returns the
+// messages to retry.
 func (r *Relay) offerUndeliverable(ctx context.Context, tx *store.Tx, left, returned []Message) ([]Message, error) {
 	if len(returned) == 0 || r.cfg.Undeliverable == nil {
 		return left, nil

@@ -34,7 +34,7 @@ func (s Standing) text() string {
 	case Deaf:
 		return "is cut off from the broker"
 	case Occupied:
-		return "says that it is busy"
+		return "reports that it is busy"
 	case Suspect:
 		return "is suspected"
 	case Unwell:
@@ -249,7 +249,7 @@ func (w *Worker) explain(need Need, s sieve) Explained {
 	default:
 		if w.Health == Degraded {
 			return say(AnswerRoom, "has room and is degraded",
-				"has room, "+w.load()+"; degraded: "+cmp.Or(w.HealthReason, "it does not say why"))
+				"has room, "+w.load()+"; degraded: "+cmp.Or(w.HealthReason, "no reason reported"))
 		}
 		return say(AnswerRoom, "has room", "has room, "+w.load())
 	}

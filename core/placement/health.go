@@ -111,8 +111,8 @@ type Signs struct {
 	Poor string
 }
 
-// Evaluate returns a worker's health and the reason, which is empty for a healthy one. The worst sign
-// counts.
+// Evaluate returns a worker's health and the reason, which is empty for a healthy one. The worst
+// sign counts.
 func (l Limits) Evaluate(s Signs) (Health, string) {
 	health, reason := l.byQueue(s)
 	if h, why := l.byFailures(s); h.Worse(health) {

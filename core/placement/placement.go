@@ -58,8 +58,8 @@ type fitting struct {
 	texts   map[Outcome]string // built on demand
 }
 
-// NewFleet makes a fleet of the registered workers. rotation must change between batches; it rotates
-// the choice among equally loaded workers.
+// NewFleet makes a fleet of the registered workers. rotation must change between batches; it
+// rotates the choice among equally loaded workers.
 func NewFleet(registered []Worker, rotation int) *Fleet {
 	f := &Fleet{workers: slices.Clone(registered), rotation: rotation & (1<<31 - 1), fits: make(map[fitKey]*fitting)}
 	sorted := true

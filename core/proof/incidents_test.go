@@ -69,7 +69,7 @@ import (
 //	F17  poison                             TestFaultsUnderLoad…/PoisonComesByBothHotQueues; message: the fuzz targets
 //	F18  a worker that never answers        engine: TestTheWorkOfADeadWorkerIsDecided…
 //	     that answers twice                 TestReplicasUnderChaosAreLinearizable; engine: TestAFailureIsRepeated…
-//	     that lies                          engine: TestWhatNobodyReportedIsAnnouncedAndLiesAreRecorded
+//	     that lies                          engine: TestUnreportedEndsAreAnnouncedAndContradictingReportsRecorded
 //	F24  a worker dies at every moment      TestWorkersThatDieAtAnyPointAreFollowedByAnother
 //	L7   no resource stays in use           TestFaultsUnderLoad…/L7NothingIsLeft
 //

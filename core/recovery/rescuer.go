@@ -40,13 +40,14 @@ type RescuerConfig struct {
 	// ActionTimeouts says whether timeout_seconds of an action takes effect: true, false, or
 	// origin, which is true except on the schema of an existing installation. Empty means true.
 	ActionTimeouts string
-	// CancelTimeout is how long a live worker may take to stop a cancelled execution. Default 10 times
-	// Grace.
+	// CancelTimeout is how long a live worker may take to stop a cancelled execution. Default 10
+	// times Grace.
 	CancelTimeout time.Duration
 	// FailLost ends executions of dead workers as failed, not as abandoned.
 	FailLost bool
-	// DispatchesDelayed reports that dispatches may not have reached live workers, for example because the
-	// broker is away. The Rescuer then ends no execution for starting late. Nil means never.
+	// DispatchesDelayed reports that dispatches may not have reached live workers, for example
+	// because the broker is away. The Rescuer then ends no execution for starting late. Nil means
+	// never.
 	DispatchesDelayed func() bool
 	// Unsure reports that heartbeats and ages prove nothing, because the database was unreachable
 	// at times: workers could not record heartbeats, starts or ends. Nil means never.
@@ -247,7 +248,7 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 		end    func(ids []int64) ([]outgoing, error)
 		ended  []outgoing
 	}{
-		{reason: "its worker is gone", ids: found.Ids,
+		{reason: "its worker is lost", ids: found.Ids,
 			end: func(ids []int64) ([]outgoing, error) { return o.endLost(ctx, tx, ids, staleAfter) }},
 		{reason: "it ran beyond its timeout", ids: found.Overrun,
 			end: func(ids []int64) ([]outgoing, error) { return o.endOverruns(ctx, tx, ids) }},
@@ -255,7 +256,7 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 			rows, err := tx.EndIgnoredCancels(ctx, ids, o.cfg.CancelTimeout.Seconds())
 			return completions(rows), err
 		}},
-		{reason: "its workflow or inquiry is gone", ids: found.Headless, end: func(ids []int64) ([]outgoing, error) {
+		{reason: "its workflow or inquiry was deleted", ids: found.Headless, end: func(ids []int64) ([]outgoing, error) {
 			rows, err := tx.EndHeadless(ctx, ids)
 			return completions(rows), err
 		}},

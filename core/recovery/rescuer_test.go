@@ -147,15 +147,15 @@ func TestWhatIsNotStartedInTimeIsFound(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE execution SET attempt = 2 WHERE id = $1`, soon)
 	aged(t, st, 6*time.Second, soon)
 
-	var blind atomic.Bool
-	blind.Store(true)
-	_, found := rescuer(t, st, func(c *recovery.RescuerConfig) { c.DispatchesDelayed = blind.Load })
+	var delayed atomic.Bool
+	delayed.Store(true)
+	_, found := rescuer(t, st, func(c *recovery.RescuerConfig) { c.DispatchesDelayed = delayed.Load })
 	select {
 	case f := <-found:
 		t.Fatalf("found while the broker was away: %v", f)
 	case <-time.After(200 * time.Millisecond):
 	}
-	blind.Store(false)
+	delayed.Store(false)
 	require.Equal(t, []scheduler.Unstarted{
 		{Execution: late, Worker: idle.ID, Attempt: 0, Late: &scheduler.Late{Allowed: 300 * time.Second}},
 		{Execution: soon, Worker: idle.ID, Attempt: 2, Late: &scheduler.Late{Allowed: 5 * time.Second}},

@@ -254,8 +254,8 @@ func (s *Sweep) unfilled(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	return queues.Ids, nil
 }
 
-// misqueued finds executions that wait too long or in the wrong queue, notes of deleted executions, and
-// statistics that batches maintain only in part.
+// misqueued finds executions that wait too long or in the wrong queue, notes of deleted executions,
+// and statistics that batches maintain only in part.
 func (s *Sweep) misqueued(ctx context.Context, tx *store.Tx, found *Found) error {
 	expired, err := tx.FindExpiredExecutions(ctx, store.FindExpiredExecutionsParams{
 		DefaultSeconds: int32(s.cfg.QueueTimeout / time.Second), After: s.afterQueued,

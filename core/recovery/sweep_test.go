@@ -107,11 +107,11 @@ func TestEndedQueuedExecutionsAndUnfilledQueuesAreFound(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued = 1 })
-	waiter := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusCancelled })
+	waiting := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusCancelled })
 	testkit.Exec(t, st, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order) VALUES ($1, $2, 'queued', 1)`,
-		state.ID, waiter.ID)
+		state.ID, waiting.ID)
 	f := next(t, sweep(t, st))
-	require.Equal(t, []int64{waiter.ID}, f.Ended)
+	require.Equal(t, []int64{waiting.ID}, f.Ended)
 	require.Equal(t, []int64{state.ID}, f.Queues)
 }
 
@@ -148,9 +148,9 @@ func TestAnExecutionExpiresOnlyAfterAnUndisturbedTimeInItsQueue(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued = 1 })
-	waiter := testkit.Execution(t, st, action)
+	waiting := testkit.Execution(t, st, action)
 	testkit.Exec(t, st, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order, enqueued_at)
-		VALUES ($1, $2, 'queued', 1, now() - interval '2 hours')`, state.ID, waiter.ID)
+		VALUES ($1, $2, 'queued', 1, now() - interval '2 hours')`, state.ID, waiting.ID)
 	within := func(undisturbed time.Duration) func(*recovery.Config) {
 		return func(c *recovery.Config) {
 			c.QueueTimeout, c.Undisturbed = time.Hour, func() time.Duration { return undisturbed }
@@ -162,7 +162,7 @@ func TestAnExecutionExpiresOnlyAfterAnUndisturbedTimeInItsQueue(t *testing.T) {
 			require.Empty(t, next(t, found).Expired)
 		}
 	}
-	require.Equal(t, []int64{waiter.ID}, next(t, sweep(t, st, within(61*time.Minute))).Expired)
-	require.Equal(t, []int64{waiter.ID},
+	require.Equal(t, []int64{waiting.ID}, next(t, sweep(t, st, within(61*time.Minute))).Expired)
+	require.Equal(t, []int64{waiting.ID},
 		next(t, sweep(t, st, func(c *recovery.Config) { c.QueueTimeout = time.Hour })).Expired)
 }

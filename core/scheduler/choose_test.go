@@ -14,9 +14,9 @@ import (
 
 // asking is a step that only asks where an execution could go.
 type asking struct {
-	waiter admission.Candidate
-	fence  bool
-	except int64
+	candidate admission.Candidate
+	fence     bool
+	except    int64
 
 	verdict *placement.Verdict
 }
@@ -24,10 +24,12 @@ type asking struct {
 func (asking) Executions() []int64 { return nil }
 
 func (a asking) Plan(ctx context.Context, plan *scheduler.Plan) error {
-	return plan.LoadRules(ctx, []int64{a.waiter.ActionID}, nil)
+	return plan.LoadRules(ctx, []int64{a.candidate.ActionID}, nil)
 }
 
-func (a asking) Apply(batch *scheduler.Batch) { *a.verdict = batch.Choose(a.waiter, a.fence, a.except) }
+func (a asking) Apply(batch *scheduler.Batch) {
+	*a.verdict = batch.Choose(a.candidate, a.fence, a.except)
+}
 
 // A batch finds another worker for what holds its slot already: one that
 // fences, if that is asked for, and not the one that it leaves. It ends nothing.
@@ -41,8 +43,8 @@ func TestABatchFindsAnotherWorker(t *testing.T) {
 	action := testkit.Action(t, b.store, "pk.a")
 	choose := func(a asking) placement.Verdict {
 		a.verdict = &placement.Verdict{}
-		if a.waiter.ActionID == 0 {
-			a.waiter.ActionID, a.waiter.ActionRef = action.ID, action.Ref
+		if a.candidate.ActionID == 0 {
+			a.candidate.ActionID, a.candidate.ActionRef = action.ID, action.Ref
 		}
 		_, err := b.replica(t).Run(testkit.Context(t), a)
 		require.NoError(t, err)
@@ -53,18 +55,18 @@ func TestABatchFindsAnotherWorker(t *testing.T) {
 	}
 	require.Equal(t, to(other.ID), choose(asking{fence: true, except: left.ID}))
 	require.Equal(t, to(plain.ID),
-		choose(asking{waiter: admission.Candidate{Avoid: []int64{left.ID}}, except: other.ID}))
+		choose(asking{candidate: admission.Candidate{Avoid: []int64{left.ID}}, except: other.ID}))
 	require.Equal(t, to(plain.ID),
-		choose(asking{waiter: admission.Candidate{Selector: []byte(`{"zone": "a"}`)}, except: left.ID}))
+		choose(asking{candidate: admission.Candidate{Selector: []byte(`{"zone": "a"}`)}, except: left.ID}))
 
-	none := choose(asking{waiter: admission.Candidate{Selector: []byte(`{"zone": "a"}`)}, fence: true, except: left.ID})
+	none := choose(asking{candidate: admission.Candidate{Selector: []byte(`{"zone": "a"}`)}, fence: true, except: left.ID})
 	require.Equal(t, placement.Incompatible, none.Outcome)
 	require.Equal(t, "no compatible worker: 1 live worker does not refuse dispatches of older attempts; "+
 		"1 lacks the label zone=a; 1 is where it is to be taken from", none.Reason)
-	bad := choose(asking{waiter: admission.Candidate{Selector: []byte(`[]`)}})
+	bad := choose(asking{candidate: admission.Candidate{Selector: []byte(`[]`)}})
 	require.Equal(t, placement.Incompatible, bad.Outcome)
 	require.Contains(t, bad.Reason, "no worker fits: execution.worker_selector: it must be an object")
-	gone := choose(asking{waiter: admission.Candidate{ActionID: 4711, ActionRef: "pk.gone"}})
+	gone := choose(asking{candidate: admission.Candidate{ActionID: 4711, ActionRef: "pk.gone"}})
 	require.Equal(t, placement.Verdict{Outcome: placement.Incompatible, Reason: "action not found"}, gone)
 
 	testkit.Exec(t, b.store, `UPDATE worker_load SET assigned = 3 WHERE worker = $1`, other.ID)

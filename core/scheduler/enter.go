@@ -56,7 +56,7 @@ func (b *Batch) refuse(w admission.Candidate, rule Rule, queue int64, why string
 	}
 	q, _ := b.Ledger.Queue(queue)
 	b.Refuse(w.ExecutionID, w.ActionID, w.ActionRef, "policy violation",
-		fmt.Sprintf("all %d slots of policy %s are taken or asked for, and it does not let executions wait",
+		fmt.Sprintf("all %d slots of policy %s are in use or reserved, and it does not let executions wait",
 			q.Max, rule.Limits.Queue.PolicyRef),
 		map[string]any{"policy": rule.Limits.Queue.PolicyRef, "limit": q.Max})
 }

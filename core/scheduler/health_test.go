@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func (b *bundle) judged(t *testing.T, worker int64, health, age string) {
+func (b *bundle) probed(t *testing.T, worker int64, health, age string) {
 	t.Helper()
 	testkit.Exec(t, b.store, `INSERT INTO worker_probe (worker, verdict, health, health_reason, at, details)
 		VALUES ($1, 'fresh', $2, '12 failures in a row', now() - $3::text::interval, '{"valid_seconds": 90}')
@@ -26,8 +26,8 @@ func TestHealthDecidesWhoIsGivenWork(t *testing.T) {
 	ill := testkit.Worker(t, b.store, "ill", announces(9, nil)).ID
 	poor := testkit.Worker(t, b.store, "poor", announces(9, nil)).ID
 	well := testkit.Worker(t, b.store, "well", announces(1, nil)).ID
-	b.judged(t, ill, "unhealthy", "1 second")
-	b.judged(t, poor, "degraded", "1 second")
+	b.probed(t, ill, "unhealthy", "1 second")
+	b.probed(t, poor, "degraded", "1 second")
 	ids := b.request(t, action, 5)
 	require.Equal(t, scheduler.Result{Granted: 5}, b.dispatch(t, ids...))
 	got := map[int64]int{}
@@ -47,7 +47,7 @@ func TestHealthDecidesWhoIsGivenWork(t *testing.T) {
 		"waiting for a worker: the fitting workers receive no work now: ill is unhealthy: 12 failures in a row",
 		b.text(t, `SELECT reason FROM admission_blocked`))
 
-	b.judged(t, ill, "unhealthy", "91 seconds")
+	b.probed(t, ill, "unhealthy", "91 seconds")
 	require.Equal(t, scheduler.Result{Granted: 2}, b.fill(t, b.replica(t)))
 	require.Equal(t, ill, b.workerOf(t, ids[0]))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)

@@ -18,7 +18,7 @@ import (
 func TestErrorsThatConcernTheInstallationAreAClassOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	of := func(code string) store.Class {
-		return store.ClassOf(fmt.Errorf("round: statement 2 of 5: %w", &pgconn.PgError{Severity: "ERROR", Code: code}))
+		return store.ClassOf(fmt.Errorf("batch: statement 2 of 5: %w", &pgconn.PgError{Severity: "ERROR", Code: code}))
 	}
 	for _, code := range []string{
 		"42703", "42P01", "42P02", "42883", "42704", "42501", "42804", "42P10", "42601", "42702", "42846",

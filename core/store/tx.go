@@ -18,8 +18,8 @@ const (
 	rollbackTimeout = 5 * time.Second
 )
 
-// Tx is one transaction, for one goroutine, with the generated queries. BEGIN is sent with the first
-// statement.
+// Tx is one transaction, for one goroutine, with the generated queries. BEGIN is sent with the
+// first statement.
 type Tx struct {
 	*session
 	*Queries

@@ -290,7 +290,7 @@ func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request
 func (s *Submitter) appendMessages(ctx context.Context, tx *store.Tx, messages []outbox.Message, set func(int, int64)) error {
 	i := 0
 	for part := range slices.Chunk(messages, messagesPerRow) {
-		row, err := outbox.Hand(ctx, tx, s.relay, part)
+		row, err := outbox.Send(ctx, tx, s.relay, part)
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func TestRunUntilSignal(t *testing.T) {
 			Start: func(context.Context) error { cancel(); return nil },
 			Stop: func(ctx context.Context) error {
 				<-ctx.Done()
-				return fmt.Errorf("stop rounds: %w", context.Cause(ctx))
+				return fmt.Errorf("stop batches: %w", context.Cause(ctx))
 			},
 		})
 		require.ErrorIs(t, err, context.DeadlineExceeded)

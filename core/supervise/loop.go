@@ -118,8 +118,8 @@ func (l *Loop) Wake() {
 	}
 }
 
-// TickTimeout is the longest gap between ticks of a working loop: the longest pause, a tick that uses
-// its whole timeout, and some slack.
+// TickTimeout is the longest gap between ticks of a working loop: the longest pause, a tick that
+// uses its whole timeout, and some slack.
 func (l *Loop) TickTimeout() time.Duration {
 	pause := max(l.cfg.Interval, l.cfg.MaxBackoff)
 	return pause + time.Duration(float64(pause)*l.cfg.Jitter) + l.cfg.Timeout + loopSlack

@@ -127,7 +127,7 @@ const maxMessages = 500
 func (t *Triage) send(ctx context.Context, tx *store.Tx, messages []outbox.Message, sent *Sent) error {
 	for begin := 0; begin < len(messages); begin += maxMessages {
 		part := messages[begin:min(begin+maxMessages, len(messages))]
-		row, err := outbox.Hand(ctx, tx, t.relay, part)
+		row, err := outbox.Send(ctx, tx, t.relay, part)
 		if err != nil {
 			return err
 		}
