@@ -50,10 +50,7 @@ var states = map[string]struct {
 var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Width: 1},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			look := e.Theme.Of(r.state)
-			return widget.Cell{Text: look.Glyph, Role: look.Role}
-		},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.SignCell(r.state) },
 	},
 	{
 		Column: widget.Column{Title: "QUEUE", Width: 24, Grow: true, Middle: true},
