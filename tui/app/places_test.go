@@ -286,7 +286,7 @@ func TestTheHeadOfAWorkersQueueIsForecast(t *testing.T) {
 	require.Contains(t,
 		frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Head, q.Consumers = ago(time.Minute), 1 }),
 		"unless it is taken before")
-	require.Contains(t, frame(func(*monitor.BrokerQueue, *monitor.Worker) {}), "since when the head waits is not known")
+	require.Contains(t, frame(func(*monitor.BrokerQueue, *monitor.Worker) {}), "the age of the head is unknown")
 	require.NotContains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.TTL = nil }), "expire")
 	require.NotContains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Ready = 0 }), "expires")
 }

@@ -108,6 +108,12 @@ func (e *Env) StateCell(name string) widget.Cell {
 	return widget.Cell{Text: s.Glyph + " " + name, Role: s.Role}
 }
 
+// SignCell is the sign of a state as the cell of a table.
+func (e *Env) SignCell(name string) widget.Cell {
+	s := e.Theme.Of(name)
+	return widget.Cell{Text: s.Glyph, Role: s.Role}
+}
+
 // AgeOf writes the age of a database time, or a dash for nil.
 func (e *Env) AgeOf(at *time.Time) string {
 	if at == nil {

@@ -87,7 +87,8 @@ var fields = []list.Field[row]{
 			}
 			return widget.Cell{Text: text}
 		},
-		Sort: list.Order[row]{Key: 2, Name: "since", Compare: list.OldestFirst(sinceOf)},
+		Sort: list.Order[row]{Key: 2, Name: "since",
+			Compare: list.OldestFirst(func(r *row) *time.Time { return r.since })},
 	},
 	{
 		Column: widget.Column{Title: "SEEN", Width: 4, Right: true},
@@ -160,10 +161,9 @@ var fields = []list.Field[row]{
 	},
 }
 
-func keyOf(r *row) string       { return r.key }
-func ruleOf(r *row) string      { return r.rule }
-func targetOf(r *row) string    { return r.target }
-func sinceOf(r *row) *time.Time { return r.since }
+func keyOf(r *row) string    { return r.key }
+func ruleOf(r *row) string   { return r.rule }
+func targetOf(r *row) string { return r.target }
 
 // New makes the view.
 func New(env *screen.Env) *Alerts {

@@ -50,10 +50,7 @@ var states = map[string]struct {
 var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Width: 1},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			look := e.Theme.Of(r.state)
-			return widget.Cell{Text: look.Glyph, Role: look.Role}
-		},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.SignCell(r.state) },
 	},
 	{
 		Column: widget.Column{Title: "QUEUE", Width: 24, Grow: true, Middle: true},
@@ -276,27 +273,19 @@ func New(env *screen.Env) *Broker {
 
 // rows are the queues of the broker with their states.
 func (v *Broker) rows() []row {
-	queues := v.env.Data.Broker.Queues
-	workers, known := v.workers()
-	wrong := v.wrong()
+	workers, all := map[int64]string{}, false
+	if w := v.env.Data.Workers; w != nil {
+		all = !w.More
+		for i := range w.List {
+			workers[w.List[i].ID] = w.List[i].Name
+		}
+	}
+	wrong, queues := v.wrong(), v.env.Data.Broker.Queues
 	rows := make([]row, len(queues))
 	for i := range queues {
-		rows[i] = judge(&queues[i], workers, known, wrong)
+		rows[i] = judge(&queues[i], workers, all, wrong)
 	}
 	return rows
-}
-
-// workers are the names of the workers by id; known is false if not all workers were read.
-func (v *Broker) workers() (names map[int64]string, known bool) {
-	w := v.env.Data.Workers
-	if w == nil {
-		return nil, false
-	}
-	names = make(map[int64]string, len(w.List))
-	for i := range w.List {
-		names[w.List[i].ID] = w.List[i].Name
-	}
-	return names, !w.More
 }
 
 // wrong is the worst failed check of each queue.
@@ -318,12 +307,13 @@ func (v *Broker) wrong() map[string]monitor.Check {
 	return found
 }
 
-// judge finds the worker of a queue and its worst problem.
-func judge(q *monitor.BrokerQueue, workers map[int64]string, known bool, wrong map[string]monitor.Check) row {
+// judge finds the worker of a queue and its worst problem. Workers are the known names by id, all of them if all is
+// true.
+func judge(q *monitor.BrokerQueue, workers map[int64]string, all bool, wrong map[string]monitor.Check) row {
 	r := row{BrokerQueue: *q, state: "active"}
 	if q.Worker != nil {
 		name, ok := workers[*q.Worker]
-		r.worker, r.orphan = name, known && !ok
+		r.worker, r.orphan = name, all && !ok
 	}
 	ours := q.Worker != nil || strings.HasPrefix(q.Name, "attune.")
 	check, checked := wrong[q.Name]

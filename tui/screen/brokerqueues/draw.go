@@ -29,7 +29,7 @@ func (v *Broker) head(w int) []string {
 	if uncounted > 0 {
 		second += e.Paint(theme.Warn, "  "+strconv.Itoa(uncounted)+" not counted yet")
 	}
-	// state says "none" unless there are names, or the broker did not tell.
+	// state lists names, or says that there are none or that they are unknown.
 	state := func(unknown string, names []string, none, found string) string {
 		switch {
 		case unknown != "":
@@ -116,7 +116,7 @@ func (v *Broker) preview(w, h int) []string {
 		title = named(r)
 		left = v.settings(r, w/2-2)
 	}
-	lines := []string{e.Rule("preview: "+title, "wiring looked at every 30s", w)}
+	lines := []string{e.Rule("preview: "+title, "wiring checked every 30s", w)}
 	right := append([]string{e.Head(screen.FeedChecks, "WIRING")}, e.CheckLines(w-w/2-2, h-2, "topology.")...)
 	return append(lines, widget.Beside(left, right, w/2, w-w/2-2, h-1, e.Dim("│")+" ")...)
 }

@@ -304,8 +304,7 @@ func (o *Overview) deadDepth() string {
 
 // number right-aligns a number of the overview feed with its mark.
 func (o *Overview) number(text string) string {
-	const width = 8
-	return widget.Right(text+o.env.Mark(screen.FeedOverview), width)
+	return widget.Right(text+o.env.Mark(screen.FeedOverview), 8)
 }
 
 func (o *Overview) queueBlock() []string {

@@ -271,15 +271,15 @@ func (o *Overview) finding(i int, f alerting.Finding, text string, w int) string
 	if f.Since != nil {
 		since = widget.Short(e.Since(*f.Since))
 	}
+	text = widget.Spread(widget.Cut(text, w-10), since, w-4)
 	look := e.Theme.Of(screen.LevelState(f.Level))
 	if f.Cause != "" { // it stands below its cause
 		look = theme.State{Glyph: "└", Role: theme.Dim}
 	}
 	if i == o.cursor && o.here() == findings {
-		line := e.Theme.Glyphs.Cursor + look.Glyph + " " + widget.Spread(widget.Cut(text, w-10), since, w-4) + " "
-		return e.Paint(theme.Cursor, widget.Left(line, w))
+		return e.Paint(theme.Cursor, widget.Left(e.Theme.Glyphs.Cursor+look.Glyph+" "+text+" ", w))
 	}
-	return " " + e.Paint(look.Role, look.Glyph) + " " + widget.Spread(widget.Cut(text, w-10), since, w-4)
+	return " " + e.Paint(look.Role, look.Glyph) + " " + text
 }
 
 // longFindings are all findings with their hints, each in so many lines.

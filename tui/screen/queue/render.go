@@ -72,12 +72,12 @@ func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, tops [2]
 		lines = append(lines, e.Missing(screen.FeedLine, "the waiting executions", w)[1:]...)
 	default:
 		tops[inWaiting] = len(lines) + 1
-		var foot []string
+		foot := []string{}
 		if room >= 5 {
-			foot = []string{q.foot(d, w)}
+			foot = append(foot, q.foot(d, w))
 		}
-		rows := q.waiting.Lines(w, min(room-1-len(foot), q.waiting.Len()+1), e.Theme)
-		lines = append(append(lines, rows...), foot...)
+		lines = append(lines, q.waiting.Lines(w, min(room-1-len(foot), q.waiting.Len()+1), e.Theme)...)
+		lines = append(lines, foot...)
 	}
 	return widget.Fit(lines, w, h), tops
 }

@@ -40,10 +40,7 @@ type row struct {
 var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Width: 1},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			look := e.Theme.Of(r.state)
-			return widget.Cell{Text: look.Glyph, Role: look.Role}
-		},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.SignCell(r.state) },
 	},
 	{
 		Column: widget.Column{Title: "ACTION / GROUP", Width: 22, Grow: true, Middle: true},

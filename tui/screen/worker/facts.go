@@ -86,7 +86,7 @@ func facts(e *screen.Env, j *Judged, brief bool) []string {
 
 // heartbeat says when the last one came, how often they come, and how many are missing.
 func heartbeat(e *screen.Env, j *Judged) string {
-	beat := "last never"
+	beat := "none yet"
 	if j.Heartbeat != nil {
 		beat = "last " + j.Heartbeat.UTC().Format("15:04:05Z") + " (" + e.AgeOf(j.Heartbeat) + " ago)"
 	}

@@ -258,7 +258,7 @@ func expiry(e *screen.Env, j *Judged) (string, theme.Role) {
 	}
 	head := headSince(j)
 	if head == nil {
-		return "since when the head waits is not known; after " + widget.Age(*q.TTL) + " " + fate, theme.Dim
+		return "the age of the head is unknown; after " + widget.Age(*q.TTL) + " " + fate, theme.Dim
 	}
 	left := *q.TTL - e.Since(*head)
 	text := "head expires in " + widget.Age(left) + " " + fate

@@ -48,10 +48,7 @@ var ranks = map[monitor.WorkerHealth]int{
 var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Width: 1},
-		Cell: func(e *screen.Env, r *row) widget.Cell {
-			look := e.Theme.Of(string(r.Seen.Health))
-			return widget.Cell{Text: look.Glyph, Role: look.Role}
-		},
+		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.SignCell(string(r.Seen.Health)) },
 	},
 	{
 		Column: widget.Column{Title: "WORKER", Width: 18, Grow: true, Middle: true},
