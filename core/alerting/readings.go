@@ -60,8 +60,12 @@ var readings = []struct {
 		return err
 	}},
 	{"look for slots of ended executions", func(ctx context.Context, tx *store.Tx, r *measuring) error {
-		leaks, err := tx.AlertLeaks(ctx)
-		r.set("leaked_slots", float64(leaks.N), fmt.Sprintf("execution %d", leaks.Execution))
+		leaks, err := tx.RepairEnded(ctx, store.RepairEndedParams{OlderThan: time.Minute.Seconds(), Page: measureRows})
+		execution := int64(0)
+		if len(leaks) > 0 {
+			execution = leaks[0].ID
+		}
+		r.set("leaked_slots", float64(len(leaks)), fmt.Sprintf("execution %d", execution))
 		return err
 	}},
 	{"count queues that wait for workers", func(ctx context.Context, tx *store.Tx, r *measuring) error {
