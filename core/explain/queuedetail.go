@@ -186,7 +186,7 @@ func (m *Reader) queueDetail(ctx context.Context, tx *store.Tx, p *monitor.Polic
 	}
 	d.Timing, d.Drain = monitor.TimingOf(list), f.drain()
 	if d.Queued > 0 {
-		d.Empties = f.start(d.Queued, false)
+		d.Empties = f.start(d.Queued)
 	}
 	d.Ages, err = monitor.ReadAges(ctx, tx, q)
 	return err

@@ -103,7 +103,7 @@ func (d *QueueDetail) head() [][]string {
 	}
 	rows = append(rows, []string{"patience", d.patience()})
 	if d.Drain.PerMinute != nil {
-		rows = append(rows, []string{"drains", pace(*d.Drain.PerMinute) + ": " + d.Drain.Basis})
+		rows = append(rows, []string{"drains", new(phrase.Text).Add("%s", pace(*d.Drain.PerMinute)).With(", ", d.Drain.Basis).String()})
 	} else {
 		rows = append(rows, []string{"drains", "unknown: " + d.Drain.Basis})
 	}

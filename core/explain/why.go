@@ -223,8 +223,8 @@ func (m *Reader) whyWaiting(ctx context.Context, tx *store.Tx, a store.ViewAdmis
 	if err != nil {
 		return err
 	}
-	place, about := w.Waiting.Position()
-	d, e := f.drain(), f.start(place, about)
+	place, _ := w.Waiting.Position()
+	d, e := f.drain(), f.start(place)
 	w.Drain, w.Expected = &d, &e
 	return nil
 }

@@ -268,8 +268,7 @@ func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 	require.InDelta(t, 1.5, *w.Drain.PerMinute, 0.001)
 	require.NotNil(t, w.Expected.At)
 	require.InDelta(t, 80, w.Expected.At.Sub(w.At).Seconds(), 0.1)
-	require.Equal(t, "place 2 at 1.5 a minute; 1 slot in this queue, each taken for 40s (median of the last 20 runs)",
-		w.Expected.Basis)
+	require.Empty(t, w.Expected.Basis)
 
 	d, err := b.QueueDetail(t.Context(), QueueRef{ID: state})
 	require.NoError(t, err)

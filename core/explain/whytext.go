@@ -184,7 +184,8 @@ func (w *Why) outlook() []string {
 	var lines []string
 	e := w.Expected
 	if e != nil && e.At != nil {
-		lines = append(lines, "Expected to start "+phrase.Clock(*e.At, w.At)+": "+e.Basis+".")
+		start := phrase.Say("Expected to start %s", phrase.Clock(*e.At, w.At)).With(", ", e.Basis)
+		lines = append(lines, start.String()+".")
 	} else if e != nil {
 		lines = append(lines, "When it starts is "+e.Basis+".")
 	}
