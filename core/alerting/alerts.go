@@ -317,9 +317,8 @@ func (m *Reader) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 	})
 	for _, v := range held {
 		one := Alert{
-			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary,
-			Hint: v.Hint, Value: v.Value,
-			Since: a.At, Seen: a.At,
+			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary, Hint: v.Hint,
+			Value: v.Value, Since: a.At, Seen: a.At,
 		}
 		m.measured(&one)
 		if before, ok := begun[key(v.Rule, v.Target)]; ok {
@@ -399,8 +398,7 @@ func describe(name string, rule *config.AlertRule) AlertRule {
 	}
 	return AlertRule{
 		Name: name, Measure: rule.Measure, Severity: Level(rule.Severity), Above: rule.Above, Below: rule.Below,
-		For:    rule.For,
-		Target: rule.Target, Limit: word + measure.Format(rule.Limit()), State: RuleQuiet,
+		For: rule.For, Target: rule.Target, Limit: word + measure.Format(rule.Limit()), State: RuleQuiet,
 		About: measure.About, Why: measure.Why, Expression: rule.PromQL(),
 	}
 }

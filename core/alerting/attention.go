@@ -264,16 +264,14 @@ func flowFindings(f *monitor.Flows, at time.Time) []Finding {
 	if f.Failed.Value > 0 {
 		found = append(found, Finding{
 			Level: LevelWarning, Text: f.Failed.Words("workflow has failed", "workflows have failed"),
-			Target: "workflows",
-			Hint:   "of what was requested in the last " + phrase.Span(f.Window),
+			Target: "workflows", Hint: "of what was requested in the last " + phrase.Span(f.Window),
 			Filter: "status:failed,timeout,abandoned",
 		})
 	}
 	if f.Inquiries.Value > 0 {
 		one := Finding{
 			Level: LevelInfo, Text: f.Inquiries.Words("question waits for a person", "questions wait for people"),
-			Target: "inquiries",
-			Hint:   "the oldest for " + phrase.Span(f.Oldest), Filter: "status:pending",
+			Target: "inquiries", Hint: "the oldest for " + phrase.Span(f.Oldest), Filter: "status:pending",
 		}
 		since := at.Add(-f.Oldest)
 		one.Since = &since

@@ -198,8 +198,7 @@ func readWorkers(ctx context.Context, tx *store.Tx, r *measuring) error {
 		w := worker{
 			name: row.Name, sensor: row.Role == "sensor", active: row.Active, kept: row.Cordoned || row.Draining,
 			suspectWhy: row.SuspectReason, health: row.Health, assigned: row.Assigned,
-			silence: monitor.Seconds(row.Silence),
-			never:   row.Silence < 0,
+			silence: monitor.Seconds(row.Silence), never: row.Silence < 0,
 		}
 		if w.never {
 			w.silence = monitor.Seconds(row.Age)

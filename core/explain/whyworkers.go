@@ -88,9 +88,8 @@ func (m *Reader) readFleet(ctx context.Context, tx *store.Tx) ([]placement.Worke
 		health, healthReason := monitor.Worker{Probe: probes[r.ID]}.HealthInForce()
 		w := placement.Row{
 			ID: r.ID, Name: r.Name, Host: r.Host, Status: string(r.Status), Cordoned: r.Cordoned, Draining: r.Draining,
-			Suspect: r.Suspect, SuspectReason: r.SuspectReason, HeartbeatAge: r.HeartbeatAge,
-			Health: health, HealthReason: healthReason,
-			Capabilities: r.Capabilities, Assigned: int(r.Assigned),
+			Suspect: r.Suspect, SuspectReason: r.SuspectReason, HeartbeatAge: r.HeartbeatAge, Health: health,
+			HealthReason: healthReason, Capabilities: r.Capabilities, Assigned: int(r.Assigned),
 		}.Worker(m.Config().StaleAfter)
 		switch {
 		case w.Standing == placement.Silent && math.IsInf(r.HeartbeatAge, 1):
