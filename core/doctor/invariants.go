@@ -11,13 +11,13 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// maxRows bounds what one query reports: the first few rows tell what is wrong.
+// maxRows bounds the reported rows of one query.
 const maxRows = 20
 
 //go:embed invariants.sql
 var invariantsSQL string
 
-// drifts are the queries by which a repair finds what to correct. Invariants name them as tables.
+// drifts are the queries by which a repair finds what to correct. Invariants use them as tables.
 var drifts = map[string]struct {
 	sql  string
 	args []any
@@ -26,16 +26,16 @@ var drifts = map[string]struct {
 	"worker_drift": {sql: store.RepairLoads, args: []any{nil}},
 	"scope_drift":  {sql: store.RepairScopes, args: []any{nil}},
 	"stats_drift":  {sql: store.RepairStats, args: []any{nil}},
-	// Held for two minutes after the end, entries not read.
+	// ended two minutes ago; entries not read
 	"ended_drift": {sql: store.RepairEnded, args: []any{false, 120.0, 0, maxRows}},
 }
 
 // Violation is one row that an invariant query returned.
 type Violation struct {
-	Check     string // the query's name
-	Invariant string // the promise it guards
-	Subject   string // what is wrong: a kind of row and its id
-	Detail    string // how it is wrong
+	Check     string // the name of the query
+	Invariant string // the promise
+	Subject   string // the kind and id of the broken row
+	Detail    string // the fault
 }
 
 // String describes the violation in one line.
@@ -51,7 +51,7 @@ type Check struct {
 	Args      []any
 }
 
-// Beginner opens a transaction; a pool and a connection both do.
+// Beginner opens a transaction, as a pool or a connection does.
 type Beginner interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
@@ -63,7 +63,7 @@ func Checks() []Check {
 		head, body, _ := strings.Cut(block, "\n")
 		guards, ok := strings.CutPrefix(body, "-- guards: ")
 		if !ok {
-			continue // the comment at the head of the file
+			continue // the head of the file
 		}
 		invariant, sql, _ := strings.Cut(guards, "\n")
 		check := Check{
@@ -90,7 +90,7 @@ func Invariants(ctx context.Context, db Beginner) ([]Violation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a snapshot for the invariants: %w", err)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it only read
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // read only
 	var found []Violation
 	for _, check := range Checks() {
 		violations, err := run(ctx, tx, check)

@@ -74,8 +74,8 @@ type Drain struct {
 	PerMinute *float64 `json:"per_minute"`
 	// Basis says why the rate is unknown, or that it holds at best.
 	Basis string `json:"basis"`
-	// Ended is how many ended executions the rate follows from. Period is the time in which they
-	// ended; zero where the rate follows from a limit.
+	// Ended is how many ended executions the rate follows from, Period the time in which they ended;
+	// 0 for a rate by a limit.
 	Ended  int64         `json:"ended"`
 	Period time.Duration `json:"period_ns"`
 }
@@ -88,7 +88,7 @@ type Expected struct {
 	Basis string `json:"basis"`
 }
 
-// atBest says that other queues share the limit of a forecast.
+// atBest marks a forecast by a limit that other queues share.
 const atBest = "at best"
 
 // bound is what one limit says of a place in a queue.

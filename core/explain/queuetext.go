@@ -11,15 +11,14 @@ import (
 	"github.com/attune-go/attune/core/phrase"
 )
 
-// Section is a part of a detail as tables show it: rows of cells below a title.
+// Section is a part of a detail: rows of cells below a title.
 type Section struct {
-	// Title is empty for the part that comes first.
+	// Title is empty for the first part.
 	Title string
 	Rows  [][]string
 }
 
-// Sections writes the detail for people. The command line and the dashboard
-// show the same.
+// Sections writes the detail for people, the same for commands and dashboard.
 func (d *QueueDetail) Sections() []Section {
 	switch {
 	case d.Together != nil && d.Queued+d.Active == 0:
@@ -49,7 +48,7 @@ func (d *QueueDetail) Sections() []Section {
 	return out
 }
 
-// groupsFirst describes an action whose queues are those of its groups.
+// groupsFirst describes an action with queues for its groups.
 func (d *QueueDetail) groupsFirst() []Section {
 	head := [][]string{
 		{"action", d.ActionRef},
@@ -74,7 +73,7 @@ func (d *QueueDetail) groupsFirst() []Section {
 	return d.without(list)
 }
 
-// without appends what is known also of an action without a queue.
+// without appends the parts that need no queue.
 func (d *QueueDetail) without(list []Section) []Section {
 	if len(d.Policies) == 0 {
 		return list

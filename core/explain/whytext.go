@@ -11,10 +11,10 @@ import (
 	"github.com/attune-go/attune/core/phrase"
 )
 
-// textHolders is how many holders the sentences name.
+// textHolders bounds the named holders.
 const textHolders = 5
 
-// NoEngine says that no replica of the engine is alive, and what to do.
+// NoEngine says that no replica is alive, and what to do.
 const NoEngine = "No replica of the engine is alive: start one with `attune-executor serve`."
 
 // tell writes the summary and the lines.
@@ -50,7 +50,7 @@ func (w *Why) tell(staleAfter time.Duration) {
 	w.Lines = append(w.Lines, w.outlook()...)
 }
 
-// cause says what keeps the queue.
+// cause says what blocks the queue.
 func (w *Why) cause() []string {
 	q := w.Queue
 	lines := []string{limitLine(q)}
@@ -65,7 +65,7 @@ func (w *Why) cause() []string {
 	return append(lines, w.engineLines()...)
 }
 
-// engineLines say that no replica of the engine is alive, or that none may be.
+// engineLines say that no replica is alive, or that none may be.
 func (w *Why) engineLines() []string {
 	switch {
 	case w.Replicas != nil && *w.Replicas == 0:
@@ -77,7 +77,7 @@ func (w *Why) engineLines() []string {
 	}
 }
 
-// limitLine says how full the queue is and who says so.
+// limitLine says how full the queue is and who set the limit.
 func limitLine(q *monitor.Queue) string {
 	waits := phrase.Plural(q.Queued, "waits", "wait")
 	if q.Limit == nil {
@@ -123,7 +123,7 @@ func blockLine(q *monitor.Queue, scope *monitor.Scope, at time.Time) string {
 	}
 	line.Since("has been kept for ", q.BlockedSince, at)
 	reason := strings.TrimSuffix(q.Blocked, ".")
-	if rest, one := strings.CutPrefix(reason, "all 1 slots of "); one { // it was written down for any number of slots
+	if rest, one := strings.CutPrefix(reason, "all 1 slots of "); one { // the reason is stored for any number of slots
 		reason = "the only slot of " + strings.Replace(rest, " are taken", " is taken", 1)
 	}
 	line.With(": ", reason)
@@ -179,7 +179,7 @@ func workerText(h *monitor.Holder) string {
 	}
 }
 
-// outlook says when the execution will start, or will be given up.
+// outlook says when the execution will start or time out.
 func (w *Why) outlook() []string {
 	var lines []string
 	e := w.Expected
@@ -202,7 +202,7 @@ func (w *Why) outlook() []string {
 	return lines
 }
 
-// extra are the further lines of an execution that does not wait.
+// extra are further lines about an execution outside a queue.
 func (w *Why) extra() []string {
 	ended := attune.Status(w.Status).Terminal()
 	var lines []string
@@ -233,7 +233,7 @@ func (w *Why) extra() []string {
 	return lines
 }
 
-// sentence says what an execution does that stands in no queue.
+// sentence says what an execution outside a queue does.
 func (w *Why) sentence(staleAfter time.Duration) string {
 	name := fmt.Sprintf("Execution %d of %s", w.ID, w.ActionRef)
 	on := "no worker"
@@ -269,7 +269,7 @@ func (w *Why) sentence(staleAfter time.Duration) string {
 	}
 }
 
-// requested says why a requested execution stands in no queue.
+// requested says why a requested execution is in no queue.
 func (w *Why) requested() string {
 	text := "was requested " + phrase.Since(w.Created, w.At) + " ago"
 	switch {
@@ -285,7 +285,7 @@ func (w *Why) requested() string {
 	}
 }
 
-// refusals are the errors by which the engine ends what it does not let run.
+// refusals are the errors of executions that the engine did not admit.
 var refusals = map[string]string{
 	"Queue full": "was refused", "policy violation": "was refused", "Queue timeout": "was given up",
 }
@@ -317,7 +317,7 @@ func (w *Why) ended(status attune.Status) string {
 	return text.With(": ", w.Reason).Sentence()
 }
 
-// given adds what becomes of work that its worker does not begin.
+// given says what happens if its worker does not start it.
 func (w *Why) given(staleAfter time.Duration) string {
 	every := ""
 	if w.checks > 0 {
@@ -341,7 +341,7 @@ func (w *Why) given(staleAfter time.Duration) string {
 	}
 }
 
-// unwell adds what is wrong with the worker, if anything is.
+// unwell says what is wrong with its worker.
 func (w *Why) unwell(staleAfter time.Duration) string {
 	h := w.worker
 	switch {

@@ -64,8 +64,7 @@ func differ(n int) string {
 	return fmt.Sprintf("%d things are not as declared", n)
 }
 
-// unbound lists the bindings that are missing between things that exist. A nil
-// receiver sees nothing.
+// unbound lists missing bindings between existing things. A nil receiver has no information.
 func (w *wires) unbound(want broker.Topology) (missing []string) {
 	if w == nil {
 		return nil
@@ -81,7 +80,7 @@ func (w *wires) unbound(want broker.Topology) (missing []string) {
 	return missing
 }
 
-// differences lists what exists with other properties.
+// differences lists existing things with other properties.
 func (w *wires) differences(want broker.Topology) (wrong []string) {
 	if w == nil {
 		return nil
@@ -111,7 +110,7 @@ func (w *wires) differences(want broker.Topology) (wrong []string) {
 	return wrong
 }
 
-// compare lists the arguments that differ. Numbers come in different types.
+// compare lists the arguments that differ. Numbers have different types.
 func compare(object string, is, want map[string]any) (wrong []string) {
 	text := func(value any) string {
 		if number, ok := value.(float64); ok {
@@ -135,7 +134,7 @@ func compare(object string, is, want map[string]any) (wrong []string) {
 	return wrong
 }
 
-// lookWorkers asks whether what is handed over finds a consumer.
+// lookWorkers checks whether dispatches have a consumer.
 func lookWorkers(ctx context.Context, v *visit) (Finding, error) {
 	workers, err := v.view.Workers(ctx)
 	if err != nil {
