@@ -215,7 +215,7 @@ func (m *Measures) instantLetters(o *Overview, b *monitor.Broker, growth *int64)
 
 func consumers(q monitor.BrokerQueue) string {
 	if q.Consumers == 0 {
-		return "nobody consumes " + q.Name
+		return q.Name + " has no consumer"
 	}
 	return phrase.Plural(q.Consumers, "consumer", "consumers") + " on " + q.Name
 }

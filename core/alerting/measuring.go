@@ -60,7 +60,7 @@ func (m *Measures) paused(q *monitor.Queue, s Sample, now time.Time) {
 
 // pausedBy says who paused the queue and when, if known.
 func pausedBy(q *monitor.Queue, now time.Time) string {
-	by := "by " + cmp.Or(q.PausedBy, "somebody")
+	by := "by " + cmp.Or(q.PausedBy, "an operator")
 	if q.PausedAt != nil {
 		by += " for " + phrase.Since(*q.PausedAt, now)
 	}

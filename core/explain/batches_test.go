@@ -68,14 +68,14 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 	require.Equal(t, "pack demo", w.Scope.Name)
 	require.True(t, w.Scope.Full())
 	require.Len(t, w.ScopeHolders.List, 3)
-	require.Contains(t, strings.Join(w.Lines, "\n"), "its head has been kept for")
+	require.Contains(t, strings.Join(w.Lines, "\n"), "its head has been blocked for")
 	require.Equal(t, "b", strings.Trim(strings.Split(b.ask(t, others[0]).Queue.Group, ":")[1], `"}`),
 		"a holder knows its queue")
 
 	// One ends: the head of the high lane takes its place.
 	testkit.Exec(t, st, `update execution set status = 'running', started_at = now() where id = $1`, first)
 	testkit.Exec(t, st, `update execution set status = 'completed' where id = $1`, first)
-	require.Contains(t, strings.Join(b.ask(t, first).Lines, "\n"), "Its slot has not been given back yet")
+	require.Contains(t, strings.Join(b.ask(t, first).Lines, "\n"), "Its slot is not released yet")
 	run(scheduler.NewReleaseStep([]int64{first}), scheduler.FillStep{})
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, high))
 	require.Contains(t, b.ask(t, high).Summary, "was handed to worker w-1")

@@ -102,12 +102,13 @@ func (d *QueueDetail) head() [][]string {
 	}
 	rows = append(rows, []string{"patience", d.patience()})
 	if d.Drain.PerMinute != nil {
-		rows = append(rows, []string{"drains", new(phrase.Text).Add("%s", pace(*d.Drain.PerMinute)).With(", ", d.Drain.Basis).String()})
+		rows = append(rows,
+			[]string{"drains", new(phrase.Text).Add("%s", pace(*d.Drain.PerMinute)).With(", ", d.Drain.Basis).String()})
 	} else {
 		rows = append(rows, []string{"drains", "unknown: " + d.Drain.Basis})
 	}
 	if d.Empties.At != nil {
-		rows = append(rows, []string{"empty", phrase.Clock(*d.Empties.At, d.At) + " if nobody joins"})
+		rows = append(rows, []string{"empty", phrase.Clock(*d.Empties.At, d.At) + " if no execution joins"})
 	}
 	return rows
 }
@@ -120,11 +121,11 @@ func (d *QueueDetail) StateLine() string {
 	case d.Blocked != "":
 		return blockLine(&d.Queue, d.Scope, d.At)
 	case d.Queued > 0 && d.Full():
-		return "Those who wait need a slot."
+		return "The waiting executions need a slot."
 	case d.Queued > 0:
-		return "There is room: the next batch of the engine fills it."
+		return "There is a free slot: the engine's next batch fills it."
 	case d.Active > 0:
-		return "Nobody waits."
+		return "No execution waits."
 	default:
 		return "Idle."
 	}
@@ -150,9 +151,9 @@ func (d *QueueDetail) patience() string {
 }
 
 func (d *QueueDetail) holderSections() []Section {
-	list := []Section{holderSection("who holds its slots", d.Holders, d.At)}
+	list := []Section{holderSection("holders of its slots", d.Holders, d.At)}
 	if d.Scope != nil && d.ScopeHolders != nil {
-		list = append(list, holderSection("who holds the slots of "+d.Scope.Name, d.ScopeHolders, d.At))
+		list = append(list, holderSection("holders of the slots of "+d.Scope.Name, d.ScopeHolders, d.At))
 	}
 	return list
 }
@@ -208,7 +209,7 @@ func (d *QueueDetail) agesSection() Section {
 	if d.Queued == 0 || d.Ages == nil {
 		return Section{}
 	}
-	s := Section{Title: "those who wait, by how long"}
+	s := Section{Title: "waiting executions by age"}
 	if d.Ages.Estimated {
 		s.Title += fmt.Sprintf(" (estimated from %d of them)", d.Ages.Probes)
 	}

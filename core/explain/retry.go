@@ -90,7 +90,7 @@ func (f *RetryFacts) waited() RetryCheck {
 		return RetryCheck{RetryUnknown, fmt.Sprintf("its parent, execution %d, has not been read", *f.Execution.Parent)}
 	case attune.Status(f.Parent.Status).Terminal():
 		return RetryCheck{RetryMinded,
-			fmt.Sprintf("its parent, execution %d, has ended (%s): nobody waits for a repetition", f.Parent.ID,
+			fmt.Sprintf("its parent, execution %d, has ended (%s): it does not wait for a retry", f.Parent.ID,
 				f.Parent.Status)}
 	default:
 		return RetryCheck{RetryMet, fmt.Sprintf("its parent, execution %d, is %s", f.Parent.ID, f.Parent.Status)}

@@ -62,7 +62,7 @@ func (r PendingRetry) sentence(at time.Time) string {
 	}
 	text.With(" after ", r.Reason).With(", asked for by ", r.RequestedBy)
 	if !r.Due.After(at) {
-		return text.String() + ", due now: the next batch of the engine lets it into its line."
+		return text.String() + ", due now: the engine's next batch lets it into its queue."
 	}
 	return text.String() + ", due in " + phrase.Span(r.Due.Sub(at).Round(time.Second)) + "."
 }

@@ -94,15 +94,15 @@ func (w *workflowWhy) tell() {
 	}
 	w.lines = append(w.lines, w.engine...)
 	if w.Paused {
-		w.sayf("%s. What runs goes on to its end, nothing more is started until it is resumed.",
+		w.sayf("%s. Running children continue; nothing more starts until it is resumed.",
 			phrase.Say("The workflow is paused").With(": ", w.PauseReason))
 	}
 	if w.PausedAbove != 0 {
-		w.sayf("Workflow %d above it is paused, and with that this one: nothing more is started until that is resumed.",
+		w.sayf("Workflow %d above it is paused, which pauses this one: nothing more starts until that is resumed.",
 			w.PausedAbove)
 	}
 	if w.Status == string(attune.StatusCanceling) {
-		w.sayf("The workflow is being cancelled; it ends when what runs has ended.")
+		w.sayf("The workflow is being cancelled; it ends when its running children have ended.")
 	}
 	for i := range w.List {
 		switch t := &w.List[i]; workflow.TaskStatus(t.Status) {
@@ -113,13 +113,13 @@ func (w *workflowWhy) tell() {
 		case workflow.TaskWaiting:
 			w.sayf("%s waits at its join: it %s.", t.Name, t.Why)
 		case workflow.TaskReady:
-			w.sayf("%s could be started, and is when the workflow is resumed.", t.Name)
+			w.sayf("%s is ready and starts when the workflow is resumed.", t.Name)
 		default:
 			w.failure(t)
 		}
 	}
 	if len(w.lines) == 0 {
-		w.sayf("Nothing keeps it: the engine decides next about what has ended.")
+		w.sayf("Nothing blocks it: the engine processes the latest ends next.")
 	}
 	if w.Deadline != nil {
 		w.sayf("If it has not ended %s, it is ended as timeout.", phrase.Clock(*w.Deadline, w.At))
@@ -188,7 +188,7 @@ func (w *workflowWhy) running(t *monitor.WorkflowTask) {
 		w.sayf("%s has %d of %d items begun: %d may run at once.", t.Name, items.Made, items.Total, t.Concurrency)
 	}
 	if len(w.lines) == before {
-		w.sayf("%s has ended its part; the engine decides next.", t.Name)
+		w.sayf("%s has ended; the engine processes that next.", t.Name)
 	}
 }
 

@@ -179,7 +179,7 @@ func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s Shape) ([]Check
 	ids := each(forgotten, func(r store.CheckForgottenRow) string { return strconv.FormatInt(r.ID, 10) })
 	list = append(list, verdict(checkForgotten, ids, Check{
 		Text: countOf(ids, "requested execution") + " wait in no queue for more than 10 minutes",
-		Fix:  "a replica takes them up again within minutes; look at its loop recovery, or requeue with A retry",
+		Fix:  "a replica requests them again within minutes; see its loop recovery, or requeue with A retry",
 		View: "executions", Filter: "status:requested",
 	}, "no request waits outside a queue"))
 	stale, err := tx.CheckStaleLoad(ctx, m.cfg.StaleAfter.Seconds())
@@ -194,8 +194,9 @@ func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s Shape) ([]Check
 	list = append(list, verdict(checkStaleWork, names, Check{
 		Text: phrase.Plural(work, "execution is", "executions are") + " at " + countOf(names, "worker") +
 			", silent for more than " + phrase.Span(m.cfg.StaleAfter),
-		Fix: "the engine ends or repeats them when it takes the worker for lost; a worker that comes back reports its own", View: "workers", Filter: first(names),
-	}, "no execution is at a worker that is silent"))
+		Fix:  "the engine ends or retries them when it counts the worker as lost; a worker that returns reports its own",
+		View: "workers", Filter: first(names),
+	}, "no silent worker has an execution"))
 	rows, err := tx.RepairStats(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("compare queue_stats: %w", err)
@@ -240,9 +241,9 @@ func checkSlotRows(ctx context.Context, tx *store.Tx) (slots, leaked Check, err 
 	}
 	leaked = verdict(checkLeaked, ids, Check{
 		Text: countOf(ids, "ended execution") + stillHold(ids) + ", one of " + action + ": its queue cannot use it",
-		Fix:  "a replica gives it back within a minute; A repair on the queue does it now", View: "queues",
+		Fix:  "a replica releases it within a minute; A repair on the queue does it now", View: "queues",
 		Filter: action,
-	}, "no execution that has ended holds a slot")
+	}, "no ended execution holds a slot")
 	return slots, leaked, nil
 }
 
@@ -255,7 +256,7 @@ func publishedRows(ctx context.Context, tx *store.Tx) ([]Check, error) {
 	leaked := verdict(checkLeaked, ids, Check{
 		Text: countOf(ids, "ended execution") + stillHold(ids) + ": the queue cannot use it",
 		Fix:  "`attune-executor migrate up` and a replica, which sweep them", View: "queues",
-	}, "no execution that has ended holds a slot")
+	}, "no ended execution holds a slot")
 	others := slices.DeleteFunc(slices.Clone(rowChecks), func(name string) bool { return name == checkLeaked })
 	return append([]Check{leaked}, unmade(others, "the schema has none of the engine's own columns")...), nil
 }

@@ -268,7 +268,7 @@ func noteOf(row store.ViewEventRow) string {
 	case !row.TriggerEnabled && row.RuleRef == "":
 		return fmt.Sprintf("trigger %s is disabled and fires no rule", row.TriggerRef)
 	case !row.Done:
-		return "it waits to be compared with the rules, or it is not known any more that it was: a running engine does so within seconds"
+		return "it waits to be compared with the rules, or that is no longer recorded: a running engine compares within seconds"
 	case row.RuleRef != "":
 		return fmt.Sprintf("it is for rule %s only", row.RuleRef)
 	}
@@ -341,6 +341,7 @@ func (d *EventDetail) verdict(row store.ViewEventRow, r store.ViewRulesRow, even
 	case row.At == nil:
 		return VerdictWaiting, "it matches: " + match.Why
 	}
-	return VerdictPassed, "it matches now and did not when the event was compared with the rules, or it was disabled then; it was changed last at " +
-		r.Updated.UTC().Format("2006-01-02 15:04:05") + " UTC"
+	return VerdictPassed,
+		"it matches now, but did not match or was disabled when the event was compared; it last changed at " +
+			r.Updated.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }

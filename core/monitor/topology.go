@@ -107,8 +107,8 @@ func (w *wiring) exchanges() Check {
 		queues := missing[name]
 		return Check{
 			Name: checkExchange, Status: CheckProblem, Objects: queues, View: "broker",
-			Text: "dead-letter exchange " + name + " does not exist: what " + someOf(queues, "expires or is rejected") +
-				" is deleted",
+			Text: "dead-letter exchange " + name + " does not exist: the broker deletes " +
+				someOf(queues, "expired and rejected messages"),
 			Fix: "restart a replica, which declares " + message.ExchangeDeadLetter + ", or declare " + name +
 				" as a durable direct exchange",
 		}
@@ -118,8 +118,8 @@ func (w *wiring) exchanges() Check {
 		return Check{
 			Name: checkExchange, Status: CheckWarning, Objects: []string{message.ExchangeDeadLetter}, View: "broker",
 			Text: message.ExchangeDeadLetter + " is of type " + kind +
-				"; everybody declares it as direct, and who does so is refused",
-			Fix: "delete it while nothing is dead-lettered, and restart a replica, which declares it anew",
+				"; Attune declares it as direct, which the broker refuses",
+			Fix: "delete it while no dead letter arrives, and restart a replica, which declares it anew",
 		}
 	}
 	return Check{Name: checkExchange, Status: CheckOK, Text: message.ExchangeDeadLetter + " exists, type " + kind}
@@ -258,7 +258,7 @@ func (w *wiring) expiry() Check {
 	return verdict(checkTTL, drops, Check{
 		View: "broker",
 		Text: countOf(drops, "queue") +
-			" with a time to live and no dead-letter exchange: the broker deletes what expires",
+			" with a time to live and no dead-letter exchange: the broker deletes expired messages",
 		Fix: "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops) +
 			" and its like",
 	},
@@ -280,18 +280,18 @@ func (w *wiring) letters() Check {
 	c := Check{Name: CheckDeadLetterQueue, Objects: []string{q.Name}, View: "dlq"}
 	switch {
 	case q.Type == "stream":
-		c.Status, c.Text = CheckProblem, q.Name+" is a stream, which no handler can take letters from"
-		c.Fix = "delete it and restart a replica, which declares it as everybody does"
+		c.Status, c.Text = CheckProblem, q.Name+" is a stream, from which the handler cannot consume"
+		c.Fix = "delete it and restart a replica, which declares it anew"
 	case q.Consumers == nil:
 		c.Status, c.Text = CheckUnknown, "the broker has not counted the consumers of "+q.Name+" yet"
 	case *q.Consumers == 0:
-		c.Status, c.Text = CheckProblem, "nobody consumes "+q.Name+
-			": dead letters pile up and nobody decides about them"
+		c.Status, c.Text = CheckProblem, q.Name+
+			" has no consumer: dead letters accumulate undecided"
 		c.Fix = "start a replica (attune-executor serve) with message_queue.rabbitmq.dead_letter.enabled: true"
 	case q.TTL != nil || q.MaxLength != nil || q.MaxBytes != nil:
 		c.Status, c.Text = CheckWarning, q.Name+
-			" has a time to live or a length: letters that nobody took in time are deleted"
-		c.Fix = "take the setting away; handled letters are in the ledger, and only the waiting ones are in the queue"
+			" has a time to live or a length: the broker deletes unconsumed dead letters"
+		c.Fix = "remove the setting: handled dead letters are in the ledger, only waiting ones in the queue"
 	default:
 		c.Status, c.Text = CheckOK, q.Name+": "+phrase.Plural(*q.Consumers, "consumer", "consumers")+
 			", no time to live, no length"
@@ -326,8 +326,8 @@ func (w *wiring) orphans(workers []int64) Check {
 	default:
 		return Check{
 			Name: checkOrphans, Status: CheckProblem, Objects: names, View: "broker", Filter: "orphan",
-			Text: countOf(names, "queue") + " of workers without a row, where " +
-				phrase.Plural(waiting, "message waits", "messages wait") + " for nobody",
+			Text: countOf(names, "queue") + " of workers without a row, with " +
+				phrase.Plural(waiting, "message", "messages") + " and no consumer",
 			Fix: "leave hand-overs to their time to live, which brings them back through the dead letters; then delete the queues",
 		}
 	}
@@ -340,8 +340,8 @@ func (w *wiring) kinds() Check {
 	if len(streams) > 0 {
 		return verdict(checkKind, streams, Check{
 			View: "broker",
-			Text: countOf(streams, "queue") + " of type stream: what is taken stays, and nothing is dead-lettered",
-			Fix:  "delete it and restart a replica, which declares it as everybody does",
+			Text: countOf(streams, "queue") + " of type stream: consumed messages stay, and none is dead-lettered",
+			Fix:  "delete it and restart a replica, which declares it anew",
 		}, "")
 	}
 	var parts []string
@@ -352,7 +352,7 @@ func (w *wiring) kinds() Check {
 	return verdict(checkKind, fleeting, Check{
 		View: "broker",
 		Text: countOf(fleeting, "queue") + " not durable: gone with its messages when the broker restarts",
-		Fix:  "delete it while nothing is in it, and restart who declares it",
+		Fix:  "delete it while it is empty, and restart the program that declares it",
 	}, "durable: "+strings.Join(parts, ", "))
 }
 
@@ -366,7 +366,7 @@ func (w *wiring) deliveries() Check {
 	return verdict(checkDelivery, drops, Check{
 		View: "broker",
 		Text: countOf(drops, "quorum queue") +
-			" with a delivery limit and no dead-letter exchange: what is returned too often is deleted",
+			" with a delivery limit and no dead-letter exchange: the broker deletes messages returned too often",
 		Fix: "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops),
 	}, "no delivery limit deletes anything")
 }
@@ -388,7 +388,7 @@ func (w *wiring) overflows() Check {
 	return verdict(checkOverflow, drops, Check{
 		View: "broker",
 		Text: countOf(drops, "queue") +
-			" with a length: when it is full the oldest are deleted while publishers are told that all is well",
+			" with a length: when full, the broker deletes the oldest messages and still confirms new ones",
 		Fix: "overflow reject-publish, or no length, for " + first(drops),
 	}, "no full queue deletes anything")
 }

@@ -302,13 +302,13 @@ func (w Worker) deaf(at time.Time, q *BrokerQueue) string {
 		if w.Outdated(at) {
 			return ""
 		}
-		return "sends heartbeats, but nobody consumes " + q.Name
+		return "sends heartbeats, but queue " + q.Name + " has no consumer"
 	case q != nil && !q.Uncounted, p == nil || !p.Valid || w.Outdated(p.At):
 		return ""
 	case p.QueueExists != nil && !*p.QueueExists:
 		return "sends heartbeats, but has no queue " + WorkerQueue(w.ID)
 	case p.Consumers != nil && *p.Consumers == 0:
-		return "sends heartbeats, but nobody consumes " + WorkerQueue(w.ID)
+		return "sends heartbeats, but queue " + WorkerQueue(w.ID) + " has no consumer"
 	default:
 		return ""
 	}

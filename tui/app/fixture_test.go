@@ -672,7 +672,7 @@ func waitingDetail(reading monitor.Reading) *monitor.ExecutionDetail {
 			"Policies in force:",
 			"  core.http (action concurrency): at most 4 at once; 4 of 4 in this queue (full)",
 			"Expected to start at 02:20:04Z (in 1m).",
-			"If it still waits at 03:05:04Z (in 46m), it is given up.",
+			"If it still waits at 03:05:04Z (in 46m), it times out.",
 		},
 		Timeline: []monitor.Step{{At: *ago(14 * time.Minute), Status: "requested"}}, TimelineKnown: true,
 	}

@@ -167,7 +167,7 @@ func lookRivals(ctx context.Context, v *visit) (Finding, error) {
 		return Finding{}, err
 	case len(others) > 0:
 		return failed("stop the other engine: two of different kinds must not run at once",
-			"somebody else consumes from the engine's queues").
+			"another program consumes from the engine's queues").
 			with(others...), nil
 	case v.wires == nil:
 		return passed("no more consumers than replicas").with("who they are is not seen without the management API"),

@@ -189,7 +189,7 @@ func lookAlarms(ctx context.Context, v *visit) (Finding, error) {
 			return v.alarmed(link.Reason, ""), nil
 		}
 	}
-	return passed("none that this program was told of, which a broker does only when somebody publishes"), nil
+	return passed("none reported to this program; a broker reports alarms only to publishers"), nil
 }
 
 func (v *visit) alarmed(what, none string) Finding {

@@ -128,7 +128,8 @@ func compare(object string, is, want map[string]any) (wrong []string) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(is)) {
 		if _, ok := want[key]; !ok && (key != "x-queue-type" || text(is[key]) != "classic") {
-			wrong = append(wrong, fmt.Sprintf("%s has %s %s, which nobody declares", object, key, text(is[key])))
+			wrong = append(wrong,
+				fmt.Sprintf("%s has %s %s, which Attune does not declare", object, key, text(is[key])))
 		}
 	}
 	return wrong
@@ -184,7 +185,7 @@ func (v *visit) queuesOf(ctx context.Context, w monitor.Worker,
 			wrong = append(wrong, fmt.Sprintf("worker %s: queue %s does not exist", w.Name, queue.Name))
 		case state.Consumers == 0 && queue.Name == message.WorkerExecutionsQueue(w.ID) &&
 			health != monitor.WorkerDraining:
-			wrong = append(wrong, fmt.Sprintf("worker %s: nobody consumes %s", w.Name, queue.Name))
+			wrong = append(wrong, fmt.Sprintf("worker %s: %s has no consumer", w.Name, queue.Name))
 		}
 	}
 	for _, text := range append(v.wires.unbound(want), v.wires.differences(want)...) {
