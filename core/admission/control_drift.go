@@ -75,7 +75,7 @@ func (f *Findings) Empty() bool { return len(f.Drifts) == 0 }
 // FindDrift compares the counters with the facts, in the snapshot of the caller's transaction.
 func FindDrift(ctx context.Context, tx *store.Tx, config RepairConfig) (*Findings, error) {
 	f := &Findings{Drifts: []Drift{}}
-	queues, err := tx.RepairQueues(ctx, nil, config.ActionID)
+	queues, err := tx.RepairQueues(ctx, nil, config.ActionID, true)
 	if err != nil {
 		return nil, fmt.Errorf("count queues: %w", err)
 	}
@@ -203,7 +203,9 @@ func appendKnown(list []int64, ids ...int64) []int64 {
 }
 
 func (f *Findings) findEnded(ctx context.Context, tx *store.Tx, config RepairConfig) error {
-	rows, err := tx.RepairEnded(ctx, config.Grace.Seconds(), config.ActionID, maxEnded)
+	rows, err := tx.RepairEnded(ctx, store.RepairEndedParams{
+		OlderThan: config.Grace.Seconds(), Action: config.ActionID, Page: maxEnded, Entries: true,
+	})
 	if err != nil {
 		return fmt.Errorf("find ended executions that hold or wait: %w", err)
 	}

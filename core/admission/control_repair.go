@@ -125,7 +125,7 @@ func (c *correction) correctQueues(ctx context.Context, tx *store.Tx, done *Corr
 	if len(c.queues) == 0 {
 		return nil
 	}
-	rows, err := tx.RepairQueues(ctx, c.queues, 0)
+	rows, err := tx.RepairQueues(ctx, c.queues, 0, true)
 	if err != nil || len(rows) == 0 {
 		return err
 	}

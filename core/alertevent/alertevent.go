@@ -1,8 +1,8 @@
-// Package alertevent writes the events that report problems of an installation: events of the
-// trigger core.alert, which rules handle like any other.
+// Package alertevent writes the events that report problems of an installation: events of the trigger
+// core.alert, which rules handle like any other.
 //
-// An event and its message are part of the transaction that decides, so each decision is reported
-// once, by the deciding replica, or not at all.
+// An event and its message are part of the deciding transaction. So the deciding replica reports each
+// decision once, or not at all.
 package alertevent
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Trigger is the trigger whose rules alerts fire.
+// Trigger is the trigger of alert events.
 const Trigger = "core.alert"
 
 // Source is the source_ref of the events, and the sensor that their messages name.
@@ -25,7 +25,7 @@ const Source = "attune.system"
 // messageSource is the source_service of the messages.
 const messageSource = "system-alert"
 
-// Alert is the payload of one event. All keys are always there, null included.
+// Alert is the payload of one event. Every key is present, possibly null.
 type Alert struct {
 	Severity      string    `json:"severity"`
 	Category      string    `json:"category"`
@@ -37,13 +37,13 @@ type Alert struct {
 	ObservedAt    time.Time `json:"observed_at"`
 	Summary       string    `json:"summary"`
 	Details       any       `json:"details"`
-	// CorrelationID identifies the incident, so that rules can recognise repetitions.
+	// CorrelationID identifies the incident, so that rules recognise repetitions.
 	CorrelationID *string `json:"correlation_id"`
 }
 
-// Emit inserts an event for each alert and appends their messages to the outbox, in
-// the caller's transaction; relay, which may be nil, publishes them after the commit.
-// Nothing is written in an installation without the trigger.
+// Emit inserts an event for each alert and appends the messages to the outbox, in the caller's
+// transaction. relay, which may be nil, publishes them after the commit. Without the trigger it
+// writes nothing.
 func Emit(ctx context.Context, tx *store.Tx, relay outbox.Publishing, alerts []Alert) error {
 	if len(alerts) == 0 {
 		return nil

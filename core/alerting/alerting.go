@@ -16,33 +16,33 @@ import (
 // Interval is how often the rules are evaluated.
 const Interval = 10 * time.Second
 
-// lock is the name of the lock that one replica at a time holds while it judges.
+// lock is the lock of the replica that judges.
 const lock = "alerts"
 
-// Measurer reads what rules watch; *Reader is one.
+// Measurer reads the measures of the rules; *Reader is one.
 type Measurer interface {
 	Measure(ctx context.Context) (*Measures, error)
 }
 
-// Config says what is evaluated and how often.
+// Config selects the rules and the interval.
 type Config struct {
 	Rules Rules
-	// Interval between two evaluations. Default Interval.
+	// Interval is the time between two evaluations; 0 means the constant Interval.
 	Interval time.Duration
 }
 
-// Deps is what a Loop works with.
+// Deps are the dependencies of a Loop.
 type Deps struct {
 	Store *store.Store
 	View  Measurer
-	// Logger receives a line when an alert fires and when it is cleared.
+	// Logger receives a record when an alert fires and when it clears.
 	Logger *slog.Logger
-	// Registry receives the metrics; nil leaves them out.
+	// Registry receives the metrics; nil for none.
 	Registry prometheus.Registerer
 	Metrics  *supervise.Metrics
 }
 
-// Loop evaluates the rules; it is a supervise.Service.
+// Loop evaluates the rules. It is a supervise.Service.
 type Loop struct {
 	*supervise.Loop
 
@@ -53,7 +53,7 @@ type Loop struct {
 	metrics *metrics
 }
 
-// New makes the loop.
+// New returns a Loop.
 func New(cfg Config, deps Deps) *Loop {
 	if cfg.Interval <= 0 {
 		cfg.Interval = Interval
@@ -70,10 +70,9 @@ func New(cfg Config, deps Deps) *Loop {
 	return l
 }
 
-// Tick measures for the metrics, and evaluates unless another replica does at the
-// same time.
+// Tick measures for the metrics, and evaluates the rules unless another replica does.
 func (l *Loop) Tick(ctx context.Context) error {
-	// Measuring asks the broker too and may take seconds: no transaction waits for it.
+	// Measuring also asks the broker and may take seconds, so no transaction waits for it.
 	measured, err := l.view.Measure(ctx)
 	if err != nil {
 		return fmt.Errorf("evaluate the alert rules: measure: %w", err)
@@ -85,8 +84,8 @@ func (l *Loop) Tick(ctx context.Context) error {
 		if err != nil || !won {
 			return err
 		}
-		// What another replica has written since may come from a newer snapshot, which
-		// an older one must not take back.
+		// Rows that another replica wrote since may follow a newer snapshot, which this older one
+		// must not overwrite.
 		since, err := tx.AlertsWrittenSince(ctx, measured.At)
 		if err != nil || since {
 			return err
@@ -101,20 +100,19 @@ func (l *Loop) Tick(ctx context.Context) error {
 	return l.metrics.read(ctx, l.store, measured)
 }
 
-// changes is what an evaluation changed that people should hear of.
+// changes are the reported changes of one evaluation.
 type changes struct {
 	fired   []store.RaiseAlertsRow
 	cleared []store.ClearAlertsRow
 }
 
-// keyOf names the alert of a condition.
+// keyOf is the key of a condition's alert.
 func keyOf(c Condition) string { return key(c.Rule, plain(c.Target)) }
 
-// openBound is how many open alerts are looked at in one evaluation; what is beyond
-// is ended by later ones.
+// openBound bounds the open alerts of one evaluation; later ones end the others.
 const openBound = 20_000
 
-// write brings the table in line with what holds.
+// write updates the table to the conditions that hold.
 func (l *Loop) write(ctx context.Context, tx *store.Tx, measured *Measures) (changed changes, err error) {
 	open, err := tx.OpenAlerts(ctx, openBound)
 	if err != nil {
@@ -125,7 +123,7 @@ func (l *Loop) write(ctx context.Context, tx *store.Tx, measured *Measures) (cha
 		opened[key(row.Rule, row.Target)] = true
 	}
 	all := JudgeAll(l.rules, measured)
-	holds := make(map[string]bool, len(all)) // also what is too much for its rule to raise
+	holds := make(map[string]bool, len(all)) // including conditions beyond the bound of their rule
 	for _, c := range all {
 		holds[keyOf(c)] = true
 	}
@@ -154,7 +152,7 @@ func raising(conditions []Condition) (p store.RaiseAlertsParams) {
 	for _, c := range conditions {
 		target, key := plain(c.Target), keyOf(c)
 		if raises[key] {
-			continue // two things of one name
+			continue // two conditions with one key
 		}
 		raises[key] = true
 		p.Rules, p.Targets, p.Keys = append(p.Rules, c.Rule), append(p.Targets, target), append(p.Keys, key)
@@ -165,7 +163,7 @@ func raising(conditions []Condition) (p store.RaiseAlertsParams) {
 	return p
 }
 
-// end clears what holds no more. What is not known to hold no more stays.
+// end clears alerts whose condition no longer holds. Alerts with an unknown measure stay.
 func (l *Loop) end(
 	ctx context.Context, tx *store.Tx, measured *Measures, holds map[string]bool, open []store.OpenAlertsRow,
 ) ([]store.ClearAlertsRow, error) {
@@ -197,10 +195,10 @@ func (l *Loop) end(
 	return cleared, nil
 }
 
-// plain takes out what the database does not take in texts.
+// plain removes characters that the database does not store.
 func plain(text string) string { return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "?") }
 
-// tell logs what has changed.
+// tell logs the changes.
 func (l *Loop) tell(ctx context.Context, changed changes) {
 	for _, row := range changed.fired {
 		level := slog.LevelWarn

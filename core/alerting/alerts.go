@@ -13,33 +13,32 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// AlertLoop is the name of the loop of the engine that evaluates the rules.
+// AlertLoop is the engine's loop that evaluates the rules.
 const AlertLoop = "alerts"
 
-// The bounds of what is read about alerts.
+// The bounds of a read of alerts.
 const (
 	alertRows     = 500
 	alertHistory  = 100
 	alertOverview = 50
-	// evaluatedWithin is how old the newest evaluation of a live replica may be.
+	// evaluatedWithin is the highest age of the newest evaluation by a live replica.
 	evaluatedWithin = time.Minute
-	// unevaluatedAfter is how long an alert has not been evaluated before that is
-	// said.
+	// unevaluatedAfter is how long an alert is not evaluated before the list says so.
 	unevaluatedAfter = time.Minute
 )
 
 // The states of an alert and of a rule.
 const (
 	AlertFiring   = "firing"
-	AlertPending  = "pending" // the condition holds, but not for as long as the rule asks
+	AlertPending  = "pending" // holds, but not for as long as the rule requires
 	AlertCleared  = "cleared"
 	RuleQuiet     = "quiet"
 	RuleDisabled  = "disabled"
-	RuleUnknown   = "unknown" // its measure cannot be read
+	RuleUnknown   = "unknown" // its measure is unknown
 	RuleUnwatched = "unwatched"
 )
 
-// Alert is a condition of a rule that holds for a target, or has held.
+// Alert is a condition of a rule for a target, present or past.
 type Alert struct {
 	ID       int64      `json:"id,omitempty"`
 	Rule     string     `json:"rule"`
@@ -52,50 +51,48 @@ type Alert struct {
 	Since    time.Time  `json:"since"`
 	Fired    *time.Time `json:"fired"`
 	Cleared  *time.Time `json:"cleared"`
-	// Seen is the newest evaluation of it. NotEvaluated is set while its measure
-	// cannot be read: it then neither goes on nor ends.
+	// Seen is its newest evaluation. NotEvaluated is set while its measure is unknown: it then
+	// neither continues nor ends.
 	Seen         time.Time `json:"seen"`
 	NotEvaluated bool      `json:"not_evaluated,omitempty"`
-	// Behind says that another alert about the same is worse.
+	// Behind says that another alert about the same target is worse.
 	Behind bool `json:"behind,omitempty"`
-	// Times is how often it has fired within the last day, this time included; zero
-	// where nobody has counted.
+	// Times counts its firings of the last day including this one; 0 if they were not counted.
 	Times int64 `json:"times,omitempty"`
-	// Measure is what is measured, Of what each value is of, such as queue or worker;
-	// empty for the installation as a whole. Shown is the value in its unit.
+	// Measure is the name of the measure, Of the kind of its targets, such as queue; empty for the
+	// whole installation. Shown is the value with its unit.
 	Measure string `json:"measure,omitempty"`
 	Of      string `json:"of,omitempty"`
 	Shown   string `json:"value_text,omitempty"`
-	// View is the view of the dashboard that shows more, and Filter what narrows it.
+	// View and Filter open the dashboard at the target.
 	View   string `json:"view"`
 	Filter string `json:"filter,omitempty"`
 }
 
-// Alerts is what is wrong and what was.
+// Alerts are the present and past alerts.
 type Alerts struct {
 	monitor.Reading
-	// Evaluated says whether a live replica of the engine evaluates the rules, and
-	// EvaluatedAt when the newest evaluation was; nil if none is known.
+	// Evaluated says whether a live replica evaluates the rules, EvaluatedAt when it last did.
 	Evaluated   bool       `json:"evaluated"`
 	EvaluatedAt *time.Time `json:"evaluated_at"`
-	// Judged says that this program evaluated the rules itself because no replica does.
+	// Judged says that this program evaluated the rules itself, because no replica does.
 	Judged bool `json:"judged,omitempty"`
-	// Note says what else must be known to read the rest rightly; empty if nothing.
+	// Note says what else a reader of the list must know.
 	Note string `json:"note,omitempty"`
-	// Open are the alerts whose condition holds, the worst first; Recent those that
-	// fired and have ended, the newest first.
+	// Open are the alerts whose condition holds, the worst first. Recent are cleared ones, the
+	// newest first.
 	Open   []Alert `json:"open"`
 	Recent []Alert `json:"recent"`
-	// Others is what the overview says needs attention besides, as no rule tells of it: unwell
-	// workers, failed and paused workflows, open questions.
+	// Others are findings of the overview without a rule: unwell workers, failed and paused
+	// workflows, open inquiries.
 	Others []Finding `json:"others,omitempty"`
-	// Rules are all rules and how they are.
+	// Rules are all rules with their states.
 	Rules []AlertRule `json:"rules"`
 
-	ruleOf Rules // what Open was judged by
+	ruleOf Rules // the rules by which Open was judged
 }
 
-// AlertRule is a rule and how it is.
+// AlertRule is a rule with its state.
 type AlertRule struct {
 	Name     string  `json:"name"`
 	Measure  string  `json:"measure"`
@@ -106,17 +103,17 @@ type AlertRule struct {
 	Limit  string        `json:"limit"`
 	For    time.Duration `json:"for_ns"`
 	Target string        `json:"target,omitempty"`
-	// State is the worst of its alerts: firing, pending, unknown, quiet; or disabled,
-	// or unwatched while nobody evaluates it.
+	// State is the worst state of its alerts: firing, pending, unknown or quiet; disabled, or
+	// unwatched while it is not evaluated.
 	State string `json:"state"`
-	// About and Why say what is measured and what it means, Expression is the PromQL.
+	// About and Why explain the measure, Expression is the PromQL.
 	About      string `json:"about"`
 	Why        string `json:"why"`
 	Expression string `json:"expression"`
 }
 
-// Alerts reads the alerts and how old they are. While no replica of the engine
-// evaluates the rules they are judged here, at once, by what can be read.
+// Alerts reads the alerts. While no replica evaluates the rules, it evaluates them itself by what it
+// can read.
 func (m *Reader) Alerts(ctx context.Context) (*Alerts, error) {
 	a := &Alerts{Open: []Alert{}, Recent: []Alert{}}
 	var o *Overview
@@ -158,7 +155,7 @@ func (m *Reader) Alerts(ctx context.Context) (*Alerts, error) {
 	return a, nil
 }
 
-// aside reads what the overview tells without a rule.
+// aside reads the findings of the overview without a rule.
 func (m *Reader) aside(ctx context.Context, tx *store.Tx, s monitor.Shape, at time.Time) (*Overview, error) {
 	o := &Overview{StaleAfter: m.Config().StaleAfter}
 	o.At = at
@@ -202,9 +199,8 @@ func (m *Reader) readAlerts(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 	return a, nil
 }
 
-// evaluation finds the newest evaluation. It counts only if its replica is alive: the
-// alerts that a dead replica stored say nothing about now. A replica that has just
-// started evaluates within seconds.
+// evaluation finds the newest evaluation. Only a live replica's counts: stored alerts of a dead one
+// say nothing about now. A replica evaluates within seconds of its start.
 func (a *Alerts) evaluation(replicas *monitor.Replicas, now time.Time) {
 	if replicas == nil {
 		return
@@ -239,7 +235,7 @@ func (m *Reader) alertOf(row *store.Alert) Alert {
 	return one
 }
 
-// measured takes over what the measure of its rule says of an alert.
+// measured copies the texts of the measure.
 func (m *Reader) measured(a *Alert) {
 	a.View = "overview"
 	if of, ok := m.rules.measure(a.Rule); ok {
@@ -248,12 +244,11 @@ func (m *Reader) measured(a *Alert) {
 	}
 }
 
-// alertTimes bounds the alerts that are counted, and the rules and targets they are
-// of.
+// alertTimes bounds the counted alerts and their rules and targets.
 const alertTimes = 2_000
 
-// count says of each alert how often it has fired within a day. What is open fires
-// for the first time at least, since when it began may be longer ago.
+// count counts the firings of each alert within a day. An open alert counts at least once, although
+// it may have begun earlier.
 func (a *Alerts) count(ctx context.Context, tx *store.Tx) error {
 	rows, err := tx.CountAlertTimes(ctx, alertTimes)
 	if err != nil {
@@ -275,8 +270,7 @@ func (a *Alerts) count(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// order puts the worst first and says which are behind others: about the same
-// measure and target, but less bad.
+// order sorts alerts, the worst first, and marks less severe ones about the same measure and target.
 func (a *Alerts) order(rules Rules) {
 	rank := func(one Alert) int {
 		if one.State == AlertFiring {
@@ -317,9 +311,8 @@ func (m *Reader) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 	})
 	for _, v := range held {
 		one := Alert{
-			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary,
-			Hint: v.Hint, Value: v.Value,
-			Since: a.At, Seen: a.At,
+			Rule: v.Rule, Target: v.Target, Severity: v.Severity, State: AlertFiring, Summary: v.Summary, Hint: v.Hint,
+			Value: v.Value, Since: a.At, Seen: a.At,
 		}
 		m.measured(&one)
 		if before, ok := begun[key(v.Rule, v.Target)]; ok {
@@ -335,8 +328,8 @@ func (m *Reader) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 	return measured, nil
 }
 
-// holdAlerts has alerts that nobody wrote down, and whose beginning no row tells, begin
-// when this program found them first.
+// holdAlerts sets the start of alerts that are not stored: the first time that this program found
+// them.
 func (m *Reader) holdAlerts(a *Alerts) {
 	var found []string
 	var which []int
@@ -350,10 +343,10 @@ func (m *Reader) holdAlerts(a *Alerts) {
 	}
 }
 
-// ruleStates says of every rule how it is.
+// ruleStates sets the state of every rule.
 func (m *Reader) ruleStates(a *Alerts, measured *Measures) []AlertRule {
 	states, unknown := map[string]string{}, map[string]bool{}
-	for _, one := range slices.Backward(a.Open) { // firing last, which stays
+	for _, one := range slices.Backward(a.Open) { // a firing alert comes last and wins
 		states[one.Rule] = one.State
 		if rule := m.rules[one.Rule]; rule != nil && rule.Measure == "unmeasured" {
 			unknown[one.Target] = true
@@ -378,7 +371,7 @@ func (m *Reader) ruleStates(a *Alerts, measured *Measures) []AlertRule {
 	return list
 }
 
-// DescribeRules lists rules by name as they are written, whatever their alerts are.
+// DescribeRules lists rules by name without their states.
 func DescribeRules(rules Rules) []AlertRule {
 	list := make([]AlertRule, 0, len(rules))
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
@@ -399,21 +392,19 @@ func describe(name string, rule *config.AlertRule) AlertRule {
 	}
 	return AlertRule{
 		Name: name, Measure: rule.Measure, Severity: Level(rule.Severity), Above: rule.Above, Below: rule.Below,
-		For:    rule.For,
-		Target: rule.Target, Limit: word + measure.Format(rule.Limit()), State: RuleQuiet,
+		For: rule.For, Target: rule.Target, Limit: word + measure.Format(rule.Limit()), State: RuleQuiet,
 		About: measure.About, Why: measure.Why, Expression: rule.PromQL(),
 	}
 }
 
-// verdicts are the open alerts as findings need them: those that do not fire yet
-// matter less.
+// verdicts are the open alerts as conditions. A pending alert matters less.
 func (a *Alerts) verdicts() []Condition {
 	var list []Condition
 	for _, one := range a.Open {
 		v := Condition{
 			Rule: one.Rule, Target: one.Target, Severity: one.Severity, Value: one.Value, Summary: one.Summary,
 			Hint: one.Hint,
-			// until the rule is known
+			// used if the rule is unknown
 			view: one.View, filter: one.Filter, since: &one.Since, subject: "rule " + one.Rule,
 		}
 		if of, ok := a.ruleOf.measure(one.Rule); ok {
@@ -433,7 +424,7 @@ func (a *Alerts) verdicts() []Condition {
 	return list
 }
 
-// knows says whether an open alert is about the measure.
+// knows reports whether an open alert is about the measure.
 func (a *Alerts) knows(measure string) bool {
 	return slices.ContainsFunc(a.Open, func(one Alert) bool {
 		of, ok := a.ruleOf.measure(one.Rule)

@@ -12,37 +12,33 @@ import (
 	"github.com/attune-go/attune/core/phrase"
 )
 
-// Finding is one thing that needs a person's attention.
+// Finding is one thing that needs an operator's attention.
 type Finding struct {
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
-	// Hint is what to look at or to do next.
+	// Hint is what to do next.
 	Hint string `json:"hint,omitempty"`
-	// Since is when it began, where that is known.
+	// Since is when it began, if known.
 	Since *time.Time `json:"since,omitempty"`
-	// Target is the view that shows more, by its name.
+	// Target names the view that shows more.
 	Target string `json:"target"`
-	// Filter narrows the target to what the finding is about.
+	// Filter narrows that view.
 	Filter string `json:"filter,omitempty"`
-	// Rule is the name of the alert rule that says so, and About the queue, worker or
-	// what else it says so of; empty for the installation as a whole.
+	// Rule is the alert rule, About its target; empty for the whole installation.
 	Rule  string `json:"rule,omitempty"`
 	About string `json:"about,omitempty"`
-	// Cause is the text of the finding that explains this one, which stands before it;
-	// empty if none does. Only causes are counted.
+	// Cause is the text of the earlier finding that explains this one, if any. Only causes are
+	// counted.
 	Cause string `json:"cause,omitempty"`
 }
 
-// brokerMeasures are those that the dashboard's own look at the broker adds to what
-// the engine has evaluated.
+// brokerMeasures are read by the dashboard from the broker in addition to the engine's evaluation.
 var brokerMeasures = []string{"broker_alarms"}
 
-// Attention is what needs attention, the worst first: the alerts, if a live replica
-// evaluates them or this program has; else the same rules, evaluated by what the
-// overview and the broker tell, without waiting for as long as they ask. It adds open
-// inquiries and paused and failed workflows, whatever the rules. It is a pure function:
-// either argument may be nil, and growth is the change of the dead-letter depth over
-// the last minutes, nil while that is unknown.
+// Attention lists findings, the worst first: the alerts if they were evaluated, else the same rules
+// evaluated by overview and broker, without their minimum time. Inquiries and paused or failed
+// workflows are added. It is a pure function. Either argument may be nil; growth is the change of
+// the dead-letter depth over minutes, nil if unknown.
 func Attention(o *Overview, b *monitor.Broker, growth *int64) []Finding {
 	instant := instantMeasures(o, b, growth)
 	rules := Rules(config.Default().Alerts)
@@ -61,7 +57,7 @@ func Attention(o *Overview, b *monitor.Broker, growth *int64) []Finding {
 	return complete(findings(worstFirst(append(o.Alerts.verdicts(), Judge(rules, only)...))), o, b)
 }
 
-// complete adds what no rule tells, the worst first.
+// complete adds the findings without a rule, the worst first.
 func complete(found []Finding, o *Overview, b *monitor.Broker) []Finding {
 	if o == nil {
 		return found
@@ -74,8 +70,7 @@ func complete(found []Finding, o *Overview, b *monitor.Broker) []Finding {
 	return found
 }
 
-// unwellWorkers are the workers that are shown as unwell before a rule, or without one,
-// tells of them: one finding for each state.
+// unwellWorkers adds one finding for each unwell state without an alert.
 func unwellWorkers(told []Finding, o *Overview, b *monitor.Broker) []Finding {
 	list := o.everyWorker
 	if list == nil {
@@ -108,7 +103,7 @@ func unwellWorkers(told []Finding, o *Overview, b *monitor.Broker) []Finding {
 	return found
 }
 
-// unwell are the states of workers that are shown in red.
+// unwell are the states of workers that need attention.
 var unwell = []monitor.WorkerHealth{monitor.WorkerStale, monitor.WorkerDeaf, monitor.WorkerSuspect,
 	monitor.WorkerUnhealthy}
 
@@ -125,11 +120,11 @@ func (o *Overview) CutOff() bool {
 	return m.cutOff
 }
 
-// hintCutOff is said of what follows from a broker that does not answer.
+// hintCutOff explains the consequences of a broker outage.
 const hintCutOff = "because the broker does not answer"
 
-// FoldBroker puts what follows from a broker that does not answer behind the finding
-// that says so: by its index, or else the first of a replica without a connection.
+// FoldBroker moves the consequences of a broker outage behind its finding: the one with the index,
+// or the first of a disconnected replica.
 func FoldBroker(found []Finding, cause int) []Finding {
 	lost := func(f Finding) bool {
 		return f.Rule == "replica_unwell" && strings.Contains(f.Text, "connection to the broker")
@@ -171,7 +166,7 @@ func findings(verdicts []Condition) []Finding {
 	return found
 }
 
-// instantMeasures is what an overview and a look at the broker measure.
+// instantMeasures are the measures of an overview and a read of the broker.
 func instantMeasures(o *Overview, b *monitor.Broker, growth *int64) *Measures {
 	m := newMeasures()
 	if o != nil {
@@ -183,7 +178,7 @@ func instantMeasures(o *Overview, b *monitor.Broker, growth *int64) *Measures {
 		}
 		m.instantWorkers(o)
 		if o.Live.Stuck.Value > 0 {
-			// At least as long; which is longest the overview does not read.
+			// The overview reads no maximum, so this is the minimum.
 			m.set("stuck_seconds", (o.Live.StuckAfter + time.Millisecond).Seconds(),
 				phrase.Plural(o.Live.Stuck.Value, "execution", "executions"))
 		}
@@ -220,13 +215,12 @@ func (m *Measures) instantLetters(o *Overview, b *monitor.Broker, growth *int64)
 
 func consumers(q monitor.BrokerQueue) string {
 	if q.Consumers == 0 {
-		return "nobody consumes " + q.Name
+		return q.Name + " has no consumer"
 	}
 	return phrase.Plural(q.Consumers, "consumer", "consumers") + " on " + q.Name
 }
 
-// instantWorkers takes over the workers of an overview, which are the unwell ones;
-// how many are well it says in its totals.
+// instantWorkers adds the unwell workers of an overview and the number of the others.
 func (m *Measures) instantWorkers(o *Overview) {
 	var list []worker
 	for i := range o.WorkerList {
@@ -255,7 +249,7 @@ func (m *Measures) instantWorkers(o *Overview) {
 	delete(m.Samples, "unhealthy_workers")
 }
 
-// findings says what of it needs attention.
+// flowFindings are the findings about workflows and inquiries.
 func flowFindings(f *monitor.Flows, at time.Time) []Finding {
 	if f == nil {
 		return nil
@@ -264,16 +258,14 @@ func flowFindings(f *monitor.Flows, at time.Time) []Finding {
 	if f.Failed.Value > 0 {
 		found = append(found, Finding{
 			Level: LevelWarning, Text: f.Failed.Words("workflow has failed", "workflows have failed"),
-			Target: "workflows",
-			Hint:   "of what was requested in the last " + phrase.Span(f.Window),
+			Target: "workflows", Hint: "of what was requested in the last " + phrase.Span(f.Window),
 			Filter: "status:failed,timeout,abandoned",
 		})
 	}
 	if f.Inquiries.Value > 0 {
 		one := Finding{
 			Level: LevelInfo, Text: f.Inquiries.Words("question waits for a person", "questions wait for people"),
-			Target: "inquiries",
-			Hint:   "the oldest for " + phrase.Span(f.Oldest), Filter: "status:pending",
+			Target: "inquiries", Hint: "the oldest for " + phrase.Span(f.Oldest), Filter: "status:pending",
 		}
 		since := at.Add(-f.Oldest)
 		one.Since = &since

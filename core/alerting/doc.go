@@ -1,20 +1,16 @@
-// Package alerting says what is wrong: it reads what the alert rules watch, judges it, and keeps the table of
-// alerts.
+// Package alerting evaluates the alert rules and keeps the table of alerts.
 //
-// A measure is declared once, in config.Measures: its name, unit, texts and metric, and the servers that it is
-// read from. This package reads the measures (readings.go), judges them by the rules (judge.go), and shows them
-// as metrics and as a rules file for Prometheus. The overview and its findings come from the same judgement.
+// config.Measures declares each measure once: its name, unit, texts, metric and source. This package reads
+// the measures (readings.go), judges them by the rules (judge.go), and exports them as metrics and as a
+// rules file for Prometheus. The overview and its findings use the same judgement.
 //
-// A loop on every replica measures. One replica at a time judges and writes: the row of an alert is opened when
-// its condition first holds, fires when it has held for as long as the rule asks, and is cleared when it holds
-// no more; a condition that never held for so long leaves nothing behind. All times are the database's, and
-// since is in the row, so neither a restart nor a hand-over to another replica begins anything anew. There is
-// one open row for a rule and a target, however many replicas there are. While no replica evaluates the rules,
-// a Reader judges them itself.
+// A loop on every replica measures; one replica at a time judges and writes. An alert's row is opened when
+// its condition first holds, fires when it has held for as long as the rule requires, and clears when it
+// no longer holds. A condition that ends earlier leaves no row. Times are the database's and the start is in the
+// row, so a restart or another replica continues the same alert. A rule and a target have one open row.
+// While no replica evaluates the rules, a Reader does.
 //
-// A measure that cannot be read neither fires nor clears. That it cannot is an alert itself, by the rule
-// unmeasured.
+// An unknown measure neither fires nor clears an alert. The rule unmeasured reports it.
 //
-// On failure of the database the tick fails, and the next ones try again; nothing is judged by half of a
-// snapshot.
+// If the database fails, the tick fails and the next one tries again. No alert is judged by half a snapshot.
 package alerting

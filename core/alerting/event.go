@@ -18,8 +18,7 @@ type details struct {
 	Since  time.Time `json:"since"`
 }
 
-// announce emits an event for each alert that fires, in the transaction that says
-// so, where the trigger exists.
+// announce emits an event for each alert that fires, in the same transaction, if the trigger exists.
 func (l *Loop) announce(ctx context.Context, tx *store.Tx, fired []store.RaiseAlertsRow) error {
 	alerts := make([]alertevent.Alert, len(fired))
 	for i, alert := range fired {

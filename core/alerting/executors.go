@@ -11,24 +11,22 @@ import (
 	"github.com/attune-go/attune/core/phrase"
 )
 
-// The names by which consumers are told apart: OwnConnection begins the names of
-// the connections of our replicas, executorTag the consumer tags of every
-// executor, ours included.
+// OwnConnection begins the names of our replicas' connections, executorTag the consumer tags of
+// every executor.
 const (
 	OwnConnection = "attune-executor"
 	executorTag   = "executor."
 )
 
-// queueStates asks the broker for the exact state of a queue; *broker.Broker does.
+// queueStates reads the exact state of a queue; *broker.Broker does.
 type queueStates interface {
 	QueueState(ctx context.Context, name string) (broker.QueueState, error)
 }
 
-// OtherExecutors names the consumers of the executor's queues that are none of
-// our replicas: two engines that do not know each other admit the same
-// executions. listed are the consumers as the management API shows them, nil
-// without it; then, and for those that it does not show yet, consumers beyond
-// the number of replicas that run are others.
+// OtherExecutors names consumers of the executor's queues that are no replica of ours: two engines
+// would both admit the same executions. listed are the consumers of the management API, nil without
+// it. Without a list, and for consumers not listed yet, those beyond the number of live replicas
+// count.
 func OtherExecutors(ctx context.Context, queues queueStates, listed []broker.QueueConsumer,
 	replicas int) ([]string, error) {
 	var others []string

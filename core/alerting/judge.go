@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 )
 
-// Level says how much a finding matters. It is the severity of its rule.
+// Level is how much a finding matters: the severity of its rule.
 type Level string
 
 // The levels, worst first.
@@ -27,7 +27,7 @@ func (l Level) rank() int { return slices.Index(levels, l) }
 // Rules are alert rules by name.
 type Rules map[string]*config.AlertRule
 
-// measure is what a rule watches; false for a rule or a measure that is not known.
+// measure is the measure of a rule; false if either is unknown.
 func (r Rules) measure(rule string) (config.Measure, bool) {
 	if r[rule] == nil {
 		return config.Measure{}, false
@@ -35,7 +35,7 @@ func (r Rules) measure(rule string) (config.Measure, bool) {
 	return config.MeasureNamed(r[rule].Measure)
 }
 
-// key names the alert of a rule about a target.
+// key identifies the alert of a rule about a target.
 func key(rule, target string) string { return rule + "\x1f" + target }
 
 // Condition is a rule's condition that holds for a target.
@@ -53,20 +53,17 @@ type Condition struct {
 	since                 *time.Time
 }
 
-// VerdictsPerRule bounds how many alerts one rule raises.
+// VerdictsPerRule bounds the alerts of one rule.
 const VerdictsPerRule = 100
 
-// Judge says which conditions hold, of each rule those with the worst values. It is
-// a pure function of a snapshot: a rule whose measure is not known holds for
-// nothing, and Known tells whether that means anything. Rules that are switched off
-// are left out.
+// Judge lists the conditions that hold, of each enabled rule the worst. It is a pure function of a
+// snapshot. A rule with an unknown measure holds for nothing; Known tells the difference.
 func Judge(rules Rules, m *Measures) []Condition {
 	return Cut(JudgeAll(rules, m), func(Condition) bool { return false })
 }
 
-// Cut leaves of each rule's conditions VerdictsPerRule, those with the worst values;
-// but those whose alert is open stay, so that alerts do not come and go by the order
-// of values.
+// Cut keeps the worst VerdictsPerRule conditions of each rule, and those with an open alert, so that
+// alerts do not alternate with the order of values.
 func Cut(all []Condition, open func(Condition) bool) []Condition {
 	stays, taken := make([]bool, len(all)), map[string]int{}
 	for i, one := range all {
@@ -88,7 +85,7 @@ func Cut(all []Condition, open func(Condition) bool) []Condition {
 	return left
 }
 
-// JudgeAll says which conditions hold, however many, by rule and the worst first.
+// JudgeAll lists all conditions that hold, by rule, the worst first.
 func JudgeAll(rules Rules, m *Measures) []Condition {
 	var found []Condition
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
@@ -130,8 +127,7 @@ func judgeRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 	return found
 }
 
-// worstFirst orders verdicts for people, and of several rules about one measure
-// and target leaves the worst.
+// worstFirst sorts conditions, and of several rules about one measure and target keeps the worst.
 func worstFirst(found []Condition) []Condition {
 	slices.SortStableFunc(found, func(a, b Condition) int { return a.Severity.rank() - b.Severity.rank() })
 	seen := map[string]bool{}

@@ -15,25 +15,24 @@ import (
 
 // Sample is one value of a measure.
 type Sample struct {
-	// Target is what it is about; empty for the installation as a whole.
+	// Target is what the value is of; empty for the whole installation.
 	Target string `json:"target,omitempty"`
 	Value  float64
-	// Detail is what a person wants to know besides.
+	// Detail is a remark for people.
 	Detail string
-	// Since is when it began, where that is known.
+	// Since is when it began, if known.
 	Since *time.Time
-	// Hint replaces the hint of the measure if it is set, but not that of a rule.
+	// Hint replaces the hint of the measure, but not that of a rule.
 	Hint string
 }
 
-// Measures is a snapshot of everything that alert rules watch. A measure that is in
-// neither map was not asked for.
+// Measures is a snapshot of all measures. A measure in neither map was not requested.
 type Measures struct {
 	monitor.Reading
-	// Samples has the values of the measures that are known. One without values is
-	// known and zero for every target.
+	// Samples has the values of known measures. A known measure without values is 0 for every
+	// target.
 	Samples map[string][]Sample
-	// Unknown says why a measure could not be read.
+	// Unknown has the reason of each unknown measure.
 	Unknown map[string]string
 
 	// cutOff says that no live replica has a connection to the broker.
@@ -50,7 +49,7 @@ func (m *Measures) Known(measure string) bool {
 	return known
 }
 
-// Value is the value of a measure of the whole, and false when it is not known.
+// Value is the value of a measure of the whole installation, and false when it is unknown.
 func (m *Measures) Value(measure string) (float64, bool) {
 	list, known := m.Samples[measure]
 	if !known || len(list) != 1 || list[0].Target != "" {
@@ -59,7 +58,7 @@ func (m *Measures) Value(measure string) (float64, bool) {
 	return list[0].Value, true
 }
 
-// set records the value of a measure of the whole.
+// set records the value of the whole installation.
 func (m *Measures) set(measure string, value float64, detail string) {
 	m.Samples[measure] = []Sample{{Value: value, Detail: detail}}
 }
@@ -67,7 +66,7 @@ func (m *Measures) set(measure string, value float64, detail string) {
 // add records the value of one target.
 func (m *Measures) add(measure string, s Sample) { m.Samples[measure] = append(m.Samples[measure], s) }
 
-// know says that a measure was read, whatever targets it has.
+// know records that measures were read, even without a target.
 func (m *Measures) know(measures ...string) {
 	for _, name := range measures {
 		if !m.Known(name) {
@@ -76,7 +75,7 @@ func (m *Measures) know(measures ...string) {
 	}
 }
 
-// lose says of measures that they could not be read.
+// lose records measures that could not be read.
 func (m *Measures) lose(err error, measures ...string) {
 	const most = 200
 	reason := err.Error()
@@ -90,7 +89,7 @@ func (m *Measures) lose(err error, measures ...string) {
 	}
 }
 
-// share records a part of a whole; of too small a whole it is zero.
+// share records a ratio; 0 of too few.
 func (m *Measures) share(measure string, part, whole int64, word string) {
 	if whole < fewEnds {
 		m.set(measure, 0, "")
@@ -99,19 +98,18 @@ func (m *Measures) share(measure string, part, whole int64, word string) {
 	m.set(measure, float64(part)/float64(whole), fmt.Sprintf("%d of %d %s in 15m", part, whole, word))
 }
 
-// Prober asks the broker what rules want to know. Each question is bounded by its
-// context, and an answer may be as old as a minute.
+// Prober reads measures from the broker. Each call is bounded by its context; an answer may be a
+// minute old.
 type Prober interface {
-	// QueueDepth is how many messages wait in a queue; one that does not exist has
-	// none.
+	// QueueDepth is the number of messages in a queue, 0 if it does not exist.
 	QueueDepth(ctx context.Context, queue string) (int64, error)
-	// LostRoutes names the routing keys whose dead letters would be lost, and Missing
-	// what is declared and not there. Nil and no error say that all is well.
+	// LostRoutes names the routing keys whose dead letters would be lost, Missing the declared
+	// things that do not exist. Nil means that all is well.
 	LostRoutes(ctx context.Context) ([]string, error)
 	Missing(ctx context.Context) ([]string, error)
 	// OtherExecutors describes consumers of the engine's queues that are no replica.
 	OtherExecutors(ctx context.Context) ([]string, error)
-	// Alarms lists the alarms of the broker; asked is false where nobody can tell.
+	// Alarms lists the alarms of the broker; asked is false when they cannot be read.
 	Alarms(ctx context.Context) (list []string, asked bool, err error)
 }
 
@@ -119,14 +117,13 @@ type Prober interface {
 type measuring struct {
 	*Measures
 	reader *Reader
-	// open is how many dead letters wait in the ledger, negative while that is not known.
+	// open is the number of undecided dead letters, negative while unknown.
 	open    int64
 	workers []store.AlertWorkersRow
 }
 
-// Measure reads everything that alert rules watch: the database in one read-only
-// transaction, then the broker. What could not be read is unknown, with the
-// reason; the error is set when the database was not there at all.
+// Measure reads all measures: from the database in one read-only transaction, then from the broker.
+// Failed measures are unknown, with the reason. It fails only without the database.
 func (m *Reader) Measure(ctx context.Context) (*Measures, error) {
 	all := newMeasures()
 	r := &measuring{Measures: all, reader: m}

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/phrase"
 )
 
-// queues takes over the waits and lengths of queues.
+// queues adds the waits and lengths of queues.
 func (m *Measures) queues(list []monitor.Queue, now time.Time) {
 	m.know("head_wait", "idle_slots", "paused_wait", "queue_fill", "queue_length", "queue_paused")
 	for i := range list {
@@ -41,8 +41,7 @@ func (m *Measures) queues(list []monitor.Queue, now time.Time) {
 	}
 }
 
-// paused takes over how many wait in a queue that is paused, and for how long they do
-// for that reason.
+// paused adds how many executions a pause blocks, and for how long.
 func (m *Measures) paused(q *monitor.Queue, s Sample, now time.Time) {
 	s.Detail = fmt.Sprintf("%s, %d wait", pausedBy(q, now), q.Queued)
 	if q.PauseReason != "" {
@@ -59,9 +58,9 @@ func (m *Measures) paused(q *monitor.Queue, s Sample, now time.Time) {
 	}
 }
 
-// pausedBy says who has paused the queue and how long ago, as far as that is known.
+// pausedBy says who paused the queue and when, if known.
 func pausedBy(q *monitor.Queue, now time.Time) string {
-	by := "by " + cmp.Or(q.PausedBy, "somebody")
+	by := "by " + cmp.Or(q.PausedBy, "an operator")
 	if q.PausedAt != nil {
 		by += " for " + phrase.Since(*q.PausedAt, now)
 	}
@@ -75,7 +74,7 @@ func slotsUsed(q *monitor.Queue) string {
 	return phrase.Plural(q.Active, "slot", "slots") + " used"
 }
 
-// replicas takes over how the replicas of the engine are.
+// replicas adds the state of the replicas.
 func (m *Measures) replicas(all *monitor.Replicas, waiting int64) {
 	m.know("replica_silence", "loop_silence", "replica_problems", "installation_faults")
 	alive, connected := 0, 0
@@ -119,12 +118,12 @@ func (m *Measures) replicas(all *monitor.Replicas, waiting int64) {
 	m.Samples["replicas"] = []Sample{sample}
 }
 
-// alarms takes over the alarms of the broker.
+// alarms adds the alarms of the broker.
 func (m *Measures) alarms(list []string) {
 	m.set("broker_alarms", float64(len(list)), strings.Join(list, ", "))
 }
 
-// worker is what the rules about workers look at.
+// worker is what the rules about workers need.
 type worker struct {
 	name               string
 	sensor             bool
@@ -137,7 +136,7 @@ type worker struct {
 	never              bool // it never sent a heartbeat
 }
 
-// workers takes over heartbeats and suspicions, and how many workers take work.
+// workers adds heartbeats and suspicions, and the number of workers that get work.
 func (m *Measures) workers(list []worker, now time.Time, staleAfter time.Duration) {
 	m.know("heartbeat_age", "suspect_seconds")
 	active, unhealthy, ill := int64(0), 0, []string{}
@@ -176,7 +175,7 @@ func (m *Measures) workers(list []worker, now time.Time, staleAfter time.Duratio
 	m.set("unhealthy_workers", share, strings.Join(ill[:min(len(ill), 5)], ", "))
 }
 
-// working takes over how many workers are given work.
+// working adds the number of workers that get work.
 func (m *Measures) working(n int64) {
 	s := Sample{Value: float64(n)}
 	if m.cutOff {
@@ -185,7 +184,7 @@ func (m *Measures) working(n int64) {
 	m.Samples["active_workers"] = []Sample{s}
 }
 
-// workQueues takes over the items that wait in work queues.
+// workQueues adds the waiting items of work queues.
 func (m *Measures) workQueues(list []monitor.WorkQueue) {
 	m.know("work_queue_items")
 	for i := range list {

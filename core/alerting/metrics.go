@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// shownFor is how long what was measured is shown when nothing newer comes.
+	// shownFor is how long a snapshot is shown when no newer one comes.
 	shownFor = time.Minute
-	// shownTargets bounds the series of one measure: those with the largest values.
+	// shownTargets bounds the series of one measure to the largest values.
 	shownTargets = 20
-	// countPage is how many rows one look at the decisions counts.
+	// countPage is how many decisions one tick counts.
 	countPage = 10_000
 )
 
@@ -42,17 +42,17 @@ var (
 // timeoutCauses are the causes that are timeouts.
 var timeoutCauses = []string{"scheduled_timeout", "action_timeout", "dead_letter"}
 
-// metrics shows the newest snapshot; a scrape touches no database.
+// metrics shows the newest snapshot. A scrape does not read the database.
 type metrics struct {
 	rules Rules
 
 	mu       sync.Mutex
-	measured *Measures // guarded by mu, as is what follows
+	measured *Measures // guarded by mu, as the following
 	at       time.Time
 	firing   map[[2]string]float64
 	lost     map[[2]string]float64
 
-	// mark is the newest decision that was counted; only the loop uses it.
+	// mark is the newest counted decision; only the loop uses it.
 	mark   int64
 	marked bool
 }
@@ -60,12 +60,12 @@ type metrics struct {
 func newMetrics(rules Rules) *metrics {
 	m := &metrics{rules: rules, lost: map[[2]string]float64{}}
 	for _, cause := range timeoutCauses {
-		m.lost[[2]string{cause, "failed"}] = 0 // a rate needs a beginning
+		m.lost[[2]string{cause, "failed"}] = 0 // a rate needs a first value
 	}
 	return m
 }
 
-// read takes over a snapshot, and counts what has happened since the last.
+// read stores a snapshot and counts the decisions since the last one.
 func (m *metrics) read(ctx context.Context, st *store.Store, measured *Measures) error {
 	rows, err := st.CountFiring(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(timeoutsDesc, prometheus.CounterValue, n, cause)
 	}
 	if m.measured == nil || time.Since(m.at) > shownFor {
-		return // what is not known is not zero
+		return // unknown is not 0
 	}
 	for key, n := range m.firing {
 		out <- prometheus.MustNewConstMetric(firingDesc, prometheus.GaugeValue, n, key[0], key[1])

@@ -8,8 +8,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Overview reads the state of the whole installation from the database. The
-// broker's half comes from Broker, so that neither waits for the other.
+// Overview reads the state of the whole installation from the database. Broker reads the other half,
+// so that neither waits for the other.
 func (m *Reader) Overview(ctx context.Context) (*Overview, error) {
 	o := &Overview{StaleAfter: m.Config().StaleAfter, rules: m.rules}
 	err := m.Read(ctx, "overview", &o.Reading, func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
@@ -59,31 +59,29 @@ type Overview struct {
 	// Recent counts executions requested within Window by how they ended.
 	Recent monitor.Recent      `json:"recent"`
 	Queues monitor.QueueTotals `json:"queues"`
-	// Top holds the queues with the most waiting executions.
-	Top     []monitor.Queue      `json:"top"`
-	Workers monitor.WorkerTotals `json:"workers"`
-	// StaleAfter is the heartbeat age beyond which a worker counts as stale.
-	StaleAfter time.Duration `json:"stale_after_ns"`
-	// WorkerList holds the workers, the unwell first.
+	// Top are the queues with the most waiting executions.
+	Top        []monitor.Queue      `json:"top"`
+	Workers    monitor.WorkerTotals `json:"workers"`
+	StaleAfter time.Duration        `json:"stale_after_ns"`
+	// WorkerList are the workers, unwell ones first.
 	WorkerList []monitor.Worker `json:"worker_list"`
-	// Replicas are the engine's; nil where the schema has none.
+	// Replicas are nil where the schema has none.
 	Replicas *monitor.Replicas `json:"replicas"`
-	// Alerts are the open alerts; nil where the schema has none.
+	// Alerts are nil where the schema has none.
 	Alerts *Alerts `json:"alerts,omitempty"`
-	// Flows is what of workflows and questions somebody has to look at; nil where the
-	// schema does not record it.
+	// Flows are nil where the schema does not record them.
 	Flows *monitor.Flows `json:"flows,omitempty"`
-	// WorkQueues are those in which items wait, which the engine does not dispatch.
+	// WorkQueues are those with waiting items, which the engine does not dispatch.
 	WorkQueues []monitor.WorkQueue `json:"work_queues,omitempty"`
 
-	rules Rules // what Attention judges by
-	floor int64 // the smallest id requested within the recent window
+	rules Rules // for Attention
+	floor int64 // the smallest id of the recent window
 
-	everyWorker []monitor.Worker // what Judged judges
+	everyWorker []monitor.Worker // for Judged
 }
 
-// Judged is the state of the workers by all that is known of them: what the database
-// says, and b, what the broker says of their queues; nil where it does not answer.
+// Judged evaluates the workers by the database and by the broker's view of their queues; b is nil
+// without an answer.
 func (o *Overview) Judged(b *monitor.Broker) (monitor.WorkerTotals, []monitor.Worker) {
 	all := o.everyWorker
 	if all == nil {

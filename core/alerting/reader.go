@@ -6,20 +6,20 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// Reader reads what an Explainer reads, and what is wrong: alerts, the overview and what rules watch.
-// Its methods may be used by many goroutines.
+// Reader reads alerts, the overview and measures, and what explain.Reader reads. It is safe for
+// concurrent use.
 type Reader struct {
 	*explain.Reader
 	rules Rules
 	probe Prober
-	// letterDepths and queueDepths are how many dead letters and executions waited in the last minutes.
+	// letterDepths and queueDepths are the depths of the last minutes.
 	letterDepths, queueDepths depths
 
 	memory monitor.Memory
 }
 
-// NewReader makes a Watcher that judges by these rules; nil means the built-in ones. The probe asks the
-// broker what rules watch; nil leaves that out.
+// NewReader returns a Reader that judges by these rules; nil means the built-in ones. Without a
+// probe nothing is read from the broker.
 func NewReader(m *monitor.Monitor, rules Rules, probe Prober) *Reader {
 	if rules == nil {
 		rules = config.Default().Alerts

@@ -17,25 +17,25 @@ import (
 
 // The bounds of measuring.
 const (
-	measureRows   = 5_000 // executions and dead letters looked at, from each end
-	measureEnds   = 1_000 // of each way to end the newest that are looked at
+	measureRows   = 5_000 // rows read from each end
+	measureEnds   = 1_000 // ended executions read of each status
 	measureQueues = 300   // the longest queues
-	// gapNear is how far ahead the first gap between partitions is at most when it
-	// is measured: those that are made for the day after are not late yet.
+	// gapNear is how near the first gap between partitions is before it is measured: partitions for
+	// the day after are not late yet.
 	gapNear = 3 * 24 * time.Hour
-	// fewEnds is how many executions make a ratio; of one action more than fewFailures
-	// must have failed.
+	// fewEnds is the minimum of a ratio. fewFailures is the number of failures above which an action
+	// counts.
 	fewEnds     = 20
 	fewFailures = 10
-	// measureProbes is how many queues of workers without a probe are asked for.
+	// measureProbes bounds the queues of workers without a probe.
 	measureProbes = 50
-	// probeValid is how long what the probe of a worker has found counts.
+	// probeValid is how long the probe of a worker counts.
 	probeValid = 5 * time.Minute
-	// probePatience bounds one question to the broker.
+	// probePatience bounds one call to the broker.
 	probePatience = 3 * time.Second
 )
 
-// readings are the measures that are read from the engine's own tables: what is read, for errors, and how.
+// readings read the measures from the engine's own tables. what names them in errors.
 var readings = []struct {
 	what string
 	read func(ctx context.Context, tx *store.Tx, r *measuring) error
@@ -60,8 +60,12 @@ var readings = []struct {
 		return err
 	}},
 	{"look for slots of ended executions", func(ctx context.Context, tx *store.Tx, r *measuring) error {
-		leaks, err := tx.AlertLeaks(ctx)
-		r.set("leaked_slots", float64(leaks.N), fmt.Sprintf("execution %d", leaks.Execution))
+		leaks, err := tx.RepairEnded(ctx, store.RepairEndedParams{OlderThan: time.Minute.Seconds(), Page: measureRows})
+		execution := int64(0)
+		if len(leaks) > 0 {
+			execution = leaks[0].ID
+		}
+		r.set("leaked_slots", float64(len(leaks)), fmt.Sprintf("execution %d", execution))
 		return err
 	}},
 	{"count queues that wait for workers", func(ctx context.Context, tx *store.Tx, r *measuring) error {
@@ -106,7 +110,7 @@ var readings = []struct {
 	{"count dead letters", func(ctx context.Context, tx *store.Tx, r *measuring) error {
 		letters, err := tx.AlertLetters(ctx, measureRows)
 		const minutes = 5
-		r.open = letters.Open // the depth is known when the broker has been asked
+		r.open = letters.Open // the depth follows from the broker
 		r.set("dead_letter_rate", float64(letters.Recent)/minutes, "")
 		return err
 	}},
@@ -132,7 +136,7 @@ func (r *measuring) readShared(ctx context.Context, tx *store.Tx, s monitor.Shap
 	return err
 }
 
-// readActions looks for actions whose executions fail, and for what most of these say.
+// readActions finds actions whose executions fail, with the most frequent reason.
 func readActions(ctx context.Context, tx *store.Tx, r *measuring) error {
 	rows, err := tx.AlertActionEnds(ctx, measureEnds, fewFailures)
 	r.know("action_failures")
@@ -162,8 +166,7 @@ func readActions(ctx context.Context, tx *store.Tx, r *measuring) error {
 	return nil
 }
 
-// commonest is what most of the failed executions of an action say: one of the reasons
-// that differ by numbers only.
+// commonest is the most frequent reason of an action's failures, ignoring numbers.
 func commonest(said []store.AlertActionReasonsRow, action string) string {
 	counts, example := map[string]int64{}, map[string]string{}
 	best := ""
@@ -194,8 +197,7 @@ func readWorkers(ctx context.Context, tx *store.Tx, r *measuring) error {
 		w := worker{
 			name: row.Name, sensor: row.Role == "sensor", active: row.Active, kept: row.Cordoned || row.Draining,
 			suspectWhy: row.SuspectReason, health: row.Health, assigned: row.Assigned,
-			silence: monitor.Seconds(row.Silence),
-			never:   row.Silence < 0,
+			silence: monitor.Seconds(row.Silence), never: row.Silence < 0,
 		}
 		if w.never {
 			w.silence = monitor.Seconds(row.Age)
@@ -211,9 +213,8 @@ func readWorkers(ctx context.Context, tx *store.Tx, r *measuring) error {
 	return nil
 }
 
-// readPartitions counts what is missing of the partitions of each table, by
-// their bounds and whatever their names, as soon as the first gap is near; and the
-// default partition. A table that is not natively partitioned has none to miss.
+// readPartitions counts missing partitions of each table by their bounds, once the first gap is
+// near, and the default partition. A table without native partitions misses none.
 func (r *measuring) readPartitions(ctx context.Context) {
 	tables, err := retention.ReadCoverage(ctx, r.reader.Deps().Store)
 	if err != nil {
@@ -242,7 +243,7 @@ func (r *measuring) readPartitions(ctx context.Context) {
 	}
 }
 
-// askBroker measures by the probe.
+// askBroker reads the measures of the probe.
 func (r *measuring) askBroker(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*probePatience)
 	defer cancel()
@@ -273,7 +274,7 @@ func (r *measuring) askBroker(ctx context.Context) {
 
 func (r *measuring) askDepth(ctx context.Context) {
 	if r.open < 0 {
-		return // unknown already, or nobody keeps a ledger
+		return // unknown already, or no ledger
 	}
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
@@ -315,8 +316,8 @@ func (r *measuring) askWorkerQueues(ctx context.Context) {
 	}
 }
 
-// askManagement takes what the management interface says, for who has no
-// connection to the broker.
+// askManagement reads measures from the management interface, for programs without a connection to
+// the broker.
 func (r *measuring) askManagement(ctx context.Context) {
 	b, err := r.reader.Broker(ctx)
 	r.Sources = append(r.Sources, b.Sources...)
@@ -332,9 +333,8 @@ func (r *measuring) askManagement(ctx context.Context) {
 	}
 }
 
-// measureGrowth says by how much each queue is longer than some minutes ago. A queue
-// beyond the longest that are read may have been there before without being counted:
-// where such a list was cut, its newcomers are left out.
+// measureGrowth measures how much longer each queue is than minutes ago. If the list of queues was
+// cut then, new queues in it are left out: they may have been longer before.
 func (m *Reader) measureGrowth(queues []monitor.Queue, all *Measures) {
 	now := map[string]int64{}
 	for i := range queues {
@@ -360,14 +360,13 @@ func (m *Reader) measureGrowth(queues []monitor.Queue, all *Measures) {
 	}
 }
 
-// depthMemory is how far back growth is measured, and depthSlack how much less will do.
+// depthMemory is how far back growth is measured, depthSlack the tolerance.
 const (
 	depthMemory = 5 * time.Minute
 	depthSlack  = 45 * time.Second
 )
 
-// depths remembers how many waited in the last minutes, by name. Its zero value is
-// ready for use.
+// depths remembers the depths of the last minutes by name. Its zero value is ready for use.
 type depths struct {
 	mu   sync.Mutex
 	list []depthsAt
@@ -378,8 +377,7 @@ type depthsAt struct {
 	of map[string]int64
 }
 
-// record remembers depths and returns those of some minutes ago; false while so much
-// time has not been seen.
+// record stores depths and returns those of some minutes ago; false until there are any.
 func (d *depths) record(now time.Time, of map[string]int64) (map[string]int64, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

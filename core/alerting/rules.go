@@ -13,8 +13,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 )
 
-// RulesFile is the rules as a rules file of Prometheus: enabled rules only, the
-// worst first.
+// RulesFile writes the enabled rules as a rules file of Prometheus, the worst first.
 func RulesFile(rules Rules) ([]byte, error) {
 	names := slices.Sorted(maps.Keys(rules))
 	slices.SortStableFunc(names, func(a, b string) int {

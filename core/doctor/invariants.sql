@@ -1,67 +1,54 @@
--- What must hold in a database at any moment. Every query returns no row unless
--- its promise is broken, and then names the row (subject) and the fault
--- (detail). A grace of two minutes is given where a sweep repairs what somebody
--- else wrote.
+-- What holds in a database at any moment. Each query returns no row unless its promise is broken.
+-- A row names the broken row (subject) and the fault (detail). A grace of two minutes is given where
+-- a sweep repairs the writes of other programs. queue_drift, worker_drift, scope_drift, stats_drift
+-- and ended_drift are the queries by which a repair finds what to correct (core/store/queries/control.sql).
 
 -- name: active_count
 -- guards: S3, S6: a queue's counter is the number of executions that hold its slots
-WITH holders AS (
-    SELECT state_id AS id, count(*) AS n FROM execution_holder GROUP BY 1
-)
-SELECT 'admission state ' || coalesce(s.id, h.id) AS subject,
-       CASE WHEN s.id IS NULL THEN format('%s executions hold slots of a state that does not exist', h.n)
-            ELSE format('active_count is %s, %s executions hold a slot', s.active_count, coalesce(h.n, 0)) END AS detail
-FROM execution_admission_state s FULL JOIN holders h ON h.id = s.id
-WHERE s.active_count IS DISTINCT FROM coalesce(h.n, 0);
+SELECT 'admission state ' || d.id AS subject,
+       format('active_count is %s, %s executions hold a slot', d.active_count, d.active) AS detail
+FROM queue_drift d WHERE d.active_count <> d.active;
+
+-- name: holder_place
+-- guards: S3, S6: a slot is held of a queue and at a worker whose counters exist
+SELECT 'execution ' || h.execution AS subject,
+       format('holds a slot of admission state %s at worker %s, and one of them does not exist', h.state_id, coalesce(h.worker::text, 'none')) AS detail
+FROM execution_holder h
+WHERE NOT EXISTS (SELECT FROM execution_admission_state s WHERE s.id = h.state_id)
+   OR h.worker IS NOT NULL AND NOT EXISTS (SELECT FROM worker_load l WHERE l.worker = h.worker);
 
 -- name: queued_count
 -- guards: S17: a queue's length is the number of its entries
-WITH entries AS (
-    SELECT state_id AS id, count(*) AS n FROM execution_admission_entry GROUP BY 1
-)
-SELECT 'admission state ' || s.id AS subject,
-       format('queued_count is %s, %s entries wait', s.queued_count, coalesce(e.n, 0)) AS detail
-FROM execution_admission_state s LEFT JOIN entries e ON e.id = s.id
-WHERE s.queued_count <> coalesce(e.n, 0);
+SELECT 'admission state ' || d.id AS subject,
+       format('queued_count is %s, %s entries wait', d.queued_count, d.queued) AS detail
+FROM queue_drift d WHERE d.queued_count <> d.queued;
 
 -- name: lane_count
 -- guards: S23: the counts of the lanes are the numbers of their entries, and no entry waits below its lane's head
-SELECT 'admission state ' || s.id AS subject,
-       format('lanes high %s and low %s of %s, entries %s and %s of %s; %s entries wait below a head',
-              s.queued_high, s.queued_low, s.queued_count, e.high, e.low, e.n, e.below) AS detail
-FROM execution_admission_state s
-CROSS JOIN LATERAL (
-    SELECT count(*) AS n, count(*) FILTER (WHERE q.lane = 1) AS high, count(*) FILTER (WHERE q.lane = -1) AS low,
-           count(*) FILTER (WHERE q.queue_order < CASE q.lane WHEN 1 THEN s.head_high WHEN 0 THEN s.head_order ELSE s.head_low END) AS below
-    FROM execution_admission_entry q WHERE q.state_id = s.id
-) e
-WHERE (s.queued_count > 0 OR s.queued_high <> 0 OR s.queued_low <> 0)
-  AND (s.queued_high <> e.high OR s.queued_low <> e.low OR e.below > 0);
+SELECT 'admission state ' || d.id AS subject,
+       format('lanes high %s and low %s, entries %s and %s; heads %s, %s and %s, first entries %s, %s and %s',
+              d.queued_high, d.queued_low, d.high, d.low, d.head_high, d.head_order, d.head_low, d.first_high, d.head, d.first_low) AS detail
+FROM queue_drift d
+WHERE (d.queued_high, d.queued_low, d.head_high, d.head_order, d.head_low)
+   <> (d.high, d.low, d.first_high, d.head, d.first_low);
 
 -- name: queue_order
 -- guards: S4: the next place in a queue is behind every place that was given
-SELECT 'admission state ' || s.id AS subject,
-       format('next_queue_order is %s, but entry %s has place %s', s.next_queue_order, e.id, e.queue_order) AS detail
-FROM execution_admission_state s JOIN execution_admission_entry e ON e.state_id = s.id
-WHERE e.queue_order >= s.next_queue_order;
+SELECT 'admission state ' || d.id AS subject,
+       format('next_queue_order is %s, the last entry needs %s', d.next_queue_order, d.next_order) AS detail
+FROM queue_drift d WHERE d.next_queue_order <> d.next_order;
 
 -- name: worker_load
 -- guards: S6: a worker's load is the number of slot holders handed to it
-WITH holders AS (
-    SELECT worker AS id, count(*) AS n FROM execution_holder WHERE worker IS NOT NULL GROUP BY 1
-)
-SELECT 'worker ' || coalesce(l.worker, h.id) AS subject,
-       format('assigned is %s, %s executions handed to it hold a slot', coalesce(l.assigned, 0), coalesce(h.n, 0)) AS detail
-FROM worker_load l FULL JOIN holders h ON h.id = l.worker
-WHERE coalesce(l.assigned, 0) <> coalesce(h.n, 0);
+SELECT 'worker ' || d.worker AS subject,
+       format('assigned is %s, %s executions handed to it hold a slot', d.assigned, d.held) AS detail
+FROM worker_drift d;
 
 -- name: scope_count
 -- guards: S3: a pack's or the global counter is the number of slots taken from it
-SELECT 'admission scope ' || s.id AS subject,
-       format('active_count is %s, %s slots are taken', s.active_count, coalesce(t.n, 0)) AS detail
-FROM admission_scope s
-LEFT JOIN (SELECT scope_id, count(*) AS n FROM execution_slot GROUP BY 1) t ON t.scope_id = s.id
-WHERE s.active_count <> coalesce(t.n, 0);
+SELECT 'admission scope ' || d.id AS subject,
+       format('active_count is %s, %s slots are taken', d.active_count, d.taken) AS detail
+FROM scope_drift d;
 
 -- name: scope_holder
 -- guards: S6: who holds a slot of a shared limit holds one of its queue, all or none
@@ -87,22 +74,15 @@ WHERE l.at < now() - interval '2 minutes';
 
 -- name: queue_stats
 -- guards: queue_stats can be derived: its counts are the sums over the queues of the action
-SELECT 'action ' || t.action_id AS subject,
-       format('queue_length %s and active_count %s, the queues say %s and %s', t.queue_length, t.active_count, s.queued, s.active) AS detail
-FROM queue_stats t
-JOIN (SELECT action_id, sum(queued_count) AS queued, sum(active_count) AS active, max(updated) AS changed
-      FROM execution_admission_state GROUP BY action_id) s ON s.action_id = t.action_id
-WHERE t.last_updated >= s.changed -- not where it is kept no longer
-  AND (t.queue_length, t.active_count) IS DISTINCT FROM (s.queued, s.active);
+SELECT 'action ' || d.action_id AS subject,
+       format('queue_length %s and active_count %s, the queues say %s and %s', d.queue_length, d.active_count, d.queued, d.active) AS detail
+FROM stats_drift d WHERE d.kept;
 
 -- name: terminal_holder
 -- guards: S6: a terminal execution gives its slot back within one sweep
-SELECT 'execution ' || e.id AS subject,
-       format('%s since %s and still holds a slot of admission state %s',
-              e.status, coalesce(e.finished_at, e.updated), h.state_id) AS detail
-FROM execution_holder h JOIN execution e ON e.id = h.execution
-WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-  AND coalesce(e.finished_at, e.updated) < now() - interval '2 minutes';
+SELECT 'execution ' || d.id AS subject,
+       format('%s for two minutes and still holds a slot of admission state %s', d.status, d.state_id) AS detail
+FROM ended_drift d WHERE d.state_id <> 0;
 
 -- name: holder_status
 -- guards: S6: who holds a slot was handed to a worker

@@ -58,6 +58,12 @@ var plants = map[string]func(t *testing.T, db database){
 	"active_count": func(t *testing.T, db database) {
 		testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Active = 1 })
 	},
+	"holder_place": func(t *testing.T, db database) {
+		worker := testkit.Worker(t, db, "w")
+		execution := lying(t, db, worker)
+		testkit.Exec(t, db, `update execution_admission_state set active_count = 0`)
+		testkit.Exec(t, db, `update execution_holder set state_id = state_id + 1 where execution = $1`, execution)
+	},
 	"queued_count": func(t *testing.T, db database) {
 		testkit.State(t, db, action(t, db), 5, func(s *testkit.StateRow) { s.Queued, s.Paused = 1, true })
 	},

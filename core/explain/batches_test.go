@@ -68,14 +68,14 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 	require.Equal(t, "pack demo", w.Scope.Name)
 	require.True(t, w.Scope.Full())
 	require.Len(t, w.ScopeHolders.List, 3)
-	require.Contains(t, strings.Join(w.Lines, "\n"), "its head has been kept for")
+	require.Contains(t, strings.Join(w.Lines, "\n"), "its head has been blocked for")
 	require.Equal(t, "b", strings.Trim(strings.Split(b.ask(t, others[0]).Queue.Group, ":")[1], `"}`),
 		"a holder knows its queue")
 
 	// One ends: the head of the high lane takes its place.
 	testkit.Exec(t, st, `update execution set status = 'running', started_at = now() where id = $1`, first)
 	testkit.Exec(t, st, `update execution set status = 'completed' where id = $1`, first)
-	require.Contains(t, strings.Join(b.ask(t, first).Lines, "\n"), "Its slot has not been given back yet")
+	require.Contains(t, strings.Join(b.ask(t, first).Lines, "\n"), "Its slot is not released yet")
 	run(scheduler.NewReleaseStep([]int64{first}), scheduler.FillStep{})
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, st, high))
 	require.Contains(t, b.ask(t, high).Summary, "was handed to worker w-1")
@@ -83,7 +83,8 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(2), d.Timing.Sample)
 	require.Equal(t, int64(1), d.Timing.Run.Count)
-	require.Contains(t, d.Drain.Basis, "9 starts per period of 365d, at best", "the slowest of all limits")
+	require.InDelta(t, 9.0/365/24/60, *d.Drain.PerMinute, 1e-6, "the quota is the slowest of all limits")
+	require.Equal(t, "at best", d.Drain.Basis)
 	require.Equal(t, high, d.Holders.List[0].ID)
 	require.Equal(t, int64(2), d.Queued)
 	require.Equal(t, int64(1), d.QueuedLow)

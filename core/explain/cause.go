@@ -13,9 +13,8 @@ import (
 	"github.com/attune-go/attune/core/broker"
 )
 
-// Cause says in a few words what an error of a server means, such as "refuses the
-// login", to stand behind the server's name; empty where that is not known. What the
-// error says stands behind it, since a narrow line is cut there.
+// Cause says in a few words what a server's error means, such as "refuses the login"; empty if
+// unknown. It stands before the error itself, because a narrow line is cut behind it.
 func Cause(err error) string {
 	if err == nil {
 		return ""
@@ -36,7 +35,7 @@ func Cause(err error) string {
 	}
 }
 
-// causesByState are what codes of PostgreSQL mean, by as much of them as says it.
+// causesByState are causes by SQLSTATE or its class.
 var causesByState = map[string]string{
 	"28": "refuses the login", "3D000": "has no such database", "42501": "does not let this login read everything",
 	"42P01": "lacks a table of Attune", "42703": "lacks a column of Attune", "53300": "has no connection left",

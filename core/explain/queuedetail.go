@@ -12,52 +12,46 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// siblingQueues is how many other queues of the same action a detail lists.
+// siblingQueues bounds the listed queues of the same action.
 const siblingQueues = 20
 
-// QueueRef names a queue: by its id, or by an action and a group.
+// QueueRef names a queue by id, or by action and group.
 type QueueRef struct {
 	ID     int64
 	Action string
-	// Group is the JSON object of a group's values, in any spelling; empty means
-	// the action's plain queue.
+	// Group is the JSON object of the group's values; empty is the action's plain queue.
 	Group string
 }
 
-// QueueDetail is everything about one queue that people ask for.
+// QueueDetail is everything about one queue.
 type QueueDetail struct {
 	monitor.Reading
 	monitor.Queue
-	// Exists is false while no execution of the action has made the queue; the
-	// policies are known all the same.
+	// Exists is false until the first execution creates the queue. Its policies are known before.
 	Exists bool `json:"exists"`
-	// Groups lists the busiest other queues of the same action, and MoreGroups
-	// says that there are further ones.
+	// Groups lists the busiest other queues of the action.
 	Groups     []monitor.Queue `json:"groups"`
 	MoreGroups bool            `json:"more_groups,omitempty"`
-	// GroupedBy names the parameters by whose values the action has queues of
-	// their own, and Together what all of them hold; set when the action was asked
-	// for and not one queue.
+	// GroupedBy names the parameters that make groups, Together sums up all queues; set when an
+	// action was requested instead of a queue.
 	GroupedBy []string              `json:"grouped_by,omitempty"`
 	Together  *monitor.ActionTotals `json:"together,omitempty"`
-	// Holders hold the slots, Scope is the shared limit that keeps the head.
+	// Scope is the shared limit that blocks the head.
 	Holders      *monitor.Holders     `json:"holders"`
 	Scope        *monitor.Scope       `json:"scope"`
 	ScopeHolders *monitor.Holders     `json:"scope_holders"`
 	Policies     []monitor.PolicyLine `json:"policies"`
-	// Timing covers the executions that were admitted last.
+	// Timing covers the latest admissions.
 	Timing monitor.Timing `json:"timing"`
 	Ages   *monitor.Ages  `json:"ages"`
 	Drain  Drain          `json:"drain"`
-	// Empties is when the queue will have drained at that rate.
+	// Empties is when the queue will be empty at that rate.
 	Empties Expected `json:"empties"`
 }
 
-// QueueDetail reads everything about one queue, at a cost that does not depend
-// on how many wait. A queue id that does not exist is ErrNotFound; a group that
-// the action's policies cannot make is an *admission.TargetError, as it is for
-// acts on queues; an action that does not exist is an *UnknownActionError, and
-// ErrUnmigrated says that nobody records queues here.
+// QueueDetail reads everything about one queue. Its cost does not depend on the length of the queue.
+// A missing id is ErrNotFound, an impossible group an *admission.TargetError, an unknown action an
+// *UnknownActionError. ErrUnmigrated says that the schema records no queues.
 func (m *Reader) QueueDetail(ctx context.Context, ref QueueRef) (*QueueDetail, error) {
 	d := &QueueDetail{}
 	err := m.Read(ctx, "queue "+ref.String(), &d.Reading,
@@ -88,7 +82,7 @@ func (m *Reader) QueueDetail(ctx context.Context, ref QueueRef) (*QueueDetail, e
 	return d, err
 }
 
-// String is the name by which the queue was asked for.
+// String names the queue as requested.
 func (r QueueRef) String() string {
 	if r.ID != 0 {
 		return strconv.FormatInt(r.ID, 10)
@@ -96,8 +90,8 @@ func (r QueueRef) String() string {
 	return strings.TrimSpace(r.Action + " " + r.Group)
 }
 
-// findQueue finds the queue and its action. That a queue does not exist yet is no error if the policies in
-// force would make it.
+// findQueue finds the queue and its action. A missing queue is no error if the policies would make
+// it.
 func (m *Reader) findQueue(ctx context.Context, tx *store.Tx, ref QueueRef,
 	d *QueueDetail) (a store.ViewActionRow, err error) {
 	var target admission.Target
@@ -134,7 +128,7 @@ func (m *Reader) findQueue(ctx context.Context, tx *store.Tx, ref QueueRef,
 	return a, nil
 }
 
-// together adds what all queues of an action with groups hold.
+// together sums up all queues of an action with groups.
 func together(ctx context.Context, tx *store.Tx, p *monitor.Policies, d *QueueDetail) error {
 	if len(p.Limits.Queue.Parameters) == 0 {
 		return nil
@@ -186,15 +180,13 @@ func (m *Reader) queueDetail(ctx context.Context, tx *store.Tx, p *monitor.Polic
 	}
 	d.Timing, d.Drain = monitor.TimingOf(list), f.drain()
 	if d.Queued > 0 {
-		d.Empties = f.start(d.Queued, false)
+		d.Empties = f.start(d.Queued)
 	}
 	d.Ages, err = monitor.ReadAges(ctx, tx, q)
 	return err
 }
 
-// paramsOf rebuilds, from the group of a queue, as much of the parameters as
-// shared limits with the same groups need. Where they group by anything else
-// their use is not known, and it is nil.
+// paramsOf rebuilds parameters from a group; nil if a shared limit groups by others.
 func paramsOf(p *monitor.Policies, group string) map[string]any {
 	var values map[string]any
 	decoder := json.NewDecoder(strings.NewReader(group))

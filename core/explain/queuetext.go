@@ -11,15 +11,14 @@ import (
 	"github.com/attune-go/attune/core/phrase"
 )
 
-// Section is a part of a detail as tables show it: rows of cells below a title.
+// Section is a part of a detail: rows of cells below a title.
 type Section struct {
-	// Title is empty for the part that comes first.
+	// Title is empty for the first part.
 	Title string
 	Rows  [][]string
 }
 
-// Sections writes the detail for people. The command line and the dashboard
-// show the same.
+// Sections writes the detail for people, the same for commands and dashboard.
 func (d *QueueDetail) Sections() []Section {
 	switch {
 	case d.Together != nil && d.Queued+d.Active == 0:
@@ -49,7 +48,7 @@ func (d *QueueDetail) Sections() []Section {
 	return out
 }
 
-// groupsFirst describes an action whose queues are those of its groups.
+// groupsFirst describes an action with queues for its groups.
 func (d *QueueDetail) groupsFirst() []Section {
 	head := [][]string{
 		{"action", d.ActionRef},
@@ -74,7 +73,7 @@ func (d *QueueDetail) groupsFirst() []Section {
 	return d.without(list)
 }
 
-// without appends what is known also of an action without a queue.
+// without appends the parts that need no queue.
 func (d *QueueDetail) without(list []Section) []Section {
 	if len(d.Policies) == 0 {
 		return list
@@ -103,12 +102,13 @@ func (d *QueueDetail) head() [][]string {
 	}
 	rows = append(rows, []string{"patience", d.patience()})
 	if d.Drain.PerMinute != nil {
-		rows = append(rows, []string{"drains", pace(*d.Drain.PerMinute) + ": " + d.Drain.Basis})
+		rows = append(rows,
+			[]string{"drains", new(phrase.Text).Add("%s", pace(*d.Drain.PerMinute)).With(", ", d.Drain.Basis).String()})
 	} else {
 		rows = append(rows, []string{"drains", "unknown: " + d.Drain.Basis})
 	}
 	if d.Empties.At != nil {
-		rows = append(rows, []string{"empty", phrase.Clock(*d.Empties.At, d.At) + " if nobody joins"})
+		rows = append(rows, []string{"empty", phrase.Clock(*d.Empties.At, d.At) + " if no execution joins"})
 	}
 	return rows
 }
@@ -121,11 +121,11 @@ func (d *QueueDetail) StateLine() string {
 	case d.Blocked != "":
 		return blockLine(&d.Queue, d.Scope, d.At)
 	case d.Queued > 0 && d.Full():
-		return "Those who wait need a slot."
+		return "The waiting executions need a slot."
 	case d.Queued > 0:
-		return "There is room: the next batch of the engine fills it."
+		return "There is a free slot: the engine's next batch fills it."
 	case d.Active > 0:
-		return "Nobody waits."
+		return "No execution waits."
 	default:
 		return "Idle."
 	}
@@ -151,9 +151,9 @@ func (d *QueueDetail) patience() string {
 }
 
 func (d *QueueDetail) holderSections() []Section {
-	list := []Section{holderSection("who holds its slots", d.Holders, d.At)}
+	list := []Section{holderSection("holders of its slots", d.Holders, d.At)}
 	if d.Scope != nil && d.ScopeHolders != nil {
-		list = append(list, holderSection("who holds the slots of "+d.Scope.Name, d.ScopeHolders, d.At))
+		list = append(list, holderSection("holders of the slots of "+d.Scope.Name, d.ScopeHolders, d.At))
 	}
 	return list
 }
@@ -209,7 +209,7 @@ func (d *QueueDetail) agesSection() Section {
 	if d.Queued == 0 || d.Ages == nil {
 		return Section{}
 	}
-	s := Section{Title: "those who wait, by how long"}
+	s := Section{Title: "waiting executions by age"}
 	if d.Ages.Estimated {
 		s.Title += fmt.Sprintf(" (estimated from %d of them)", d.Ages.Probes)
 	}

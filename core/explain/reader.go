@@ -9,16 +9,15 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Reader reads what a Monitor reads, and why it is so. Its methods may be used by many goroutines.
+// Reader adds reasons and forecasts to a Monitor. It is safe for concurrent use.
 type Reader struct {
 	*monitor.Monitor
 }
 
-// New makes an Explainer of a monitor.
+// New returns a Reader.
 func New(m *monitor.Monitor) *Reader { return &Reader{Monitor: m} }
 
-// Execution reads everything about one execution, and why it waits. One that does not exist is
-// ErrNotFound.
+// Execution reads everything about one execution, and why it waits. A missing one is ErrNotFound.
 func (m *Reader) Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error) {
 	d := &monitor.ExecutionDetail{}
 	err := m.Read(ctx, "execution "+strconv.FormatInt(id, 10), &d.Reading,
@@ -31,7 +30,7 @@ func (m *Reader) Execution(ctx context.Context, id int64) (*monitor.ExecutionDet
 	return d, err
 }
 
-// waiting reads the place in line, with all that Why says of it.
+// waiting reads the place in the queue with the lines of Why.
 func (m *Reader) waiting(ctx context.Context, tx *store.Tx, s monitor.Shape, d *monitor.ExecutionDetail) error {
 	if !s.Shared || d.Status != string(attune.StatusRequested) {
 		return nil
@@ -44,8 +43,8 @@ func (m *Reader) waiting(ctx context.Context, tx *store.Tx, s monitor.Shape, d *
 	return nil
 }
 
-// WorkflowTree reads what Workflow does, of one task more children if that is asked for, and says besides
-// what the workflow waits for.
+// WorkflowTree reads what Workflow does, of one task more children if requested, and what the
+// workflow waits for.
 func (m *Reader) WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) (*monitor.WorkflowDetail, error) {
 	return m.ReadWorkflow(ctx, ask, m.whyWorkflow)
 }

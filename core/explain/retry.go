@@ -7,37 +7,36 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// Standing is how a condition stands.
+// Standing is the result of a condition.
 type Standing string
 
-// The standings.
+// The results of conditions.
 const (
 	RetryMet     Standing = "met"
-	RetryMinded  Standing = "minded"  // it may be of no use
-	RetryRefused Standing = "refused" // it cannot be done
-	RetryUnknown Standing = "open"    // it is not known
+	RetryMinded  Standing = "minded"  // it may be useless
+	RetryRefused Standing = "refused" // it is impossible
+	RetryUnknown Standing = "open"    // it is unknown
 )
 
-// RetryCheck is one of the conditions of a repetition.
+// RetryCheck is one condition of a retry.
 type RetryCheck struct {
 	Standing Standing `json:"standing"`
 	Text     string   `json:"text"`
 }
 
-// RetryFacts is what the verdict on a repetition by hand depends on.
+// RetryFacts are the facts about a retry by hand.
 type RetryFacts struct {
 	Execution *monitor.Execution
-	// Attempts are those of its chain, the first one first; nil when they were not
-	// read.
+	// Attempts are its chain, the first one first; nil if they were not read.
 	Attempts []monitor.Attempt
-	// Parent is who started it; nil when nobody did, or when it is not known.
+	// Parent is its parent; nil if there is none, or if it is unknown.
 	Parent *monitor.Execution
-	// Worker is how its worker is; empty when that is not known.
+	// Worker is the health of its worker; empty if unknown.
 	Worker monitor.WorkerHealth
 }
 
-// JudgeRetry is the verdict on repeating an execution by hand, condition by
-// condition. It is pure; whoever repeats decides again under locks.
+// JudgeRetry checks the conditions of a retry by hand. It is pure; the retry itself decides again
+// under locks.
 func JudgeRetry(f RetryFacts) []RetryCheck {
 	list := []RetryCheck{f.ended(), f.newest(), f.waited(), f.tries()}
 	if f.Execution.WorkerID != nil && f.Worker != "" {
@@ -46,7 +45,7 @@ func JudgeRetry(f RetryFacts) []RetryCheck {
 	return append(list, RetryCheck{RetryMet, "a new request is made; none of its messages is sent again"})
 }
 
-// Refusal is the first condition that refuses an act; empty when none does.
+// Refusal is the first condition that refuses; empty if none does.
 func Refusal(list []RetryCheck) string {
 	for _, c := range list {
 		if c.Standing == RetryRefused {
@@ -91,7 +90,7 @@ func (f *RetryFacts) waited() RetryCheck {
 		return RetryCheck{RetryUnknown, fmt.Sprintf("its parent, execution %d, has not been read", *f.Execution.Parent)}
 	case attune.Status(f.Parent.Status).Terminal():
 		return RetryCheck{RetryMinded,
-			fmt.Sprintf("its parent, execution %d, has ended (%s): nobody waits for a repetition", f.Parent.ID,
+			fmt.Sprintf("its parent, execution %d, has ended (%s): it does not wait for a retry", f.Parent.ID,
 				f.Parent.Status)}
 	default:
 		return RetryCheck{RetryMet, fmt.Sprintf("its parent, execution %d, is %s", f.Parent.ID, f.Parent.Status)}

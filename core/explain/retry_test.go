@@ -52,7 +52,7 @@ func TestTheVerdictOnARepetitionNamesEachCondition(t *testing.T) {
 			RetryCheck{RetryMet, "its parent, execution 7, is running"}},
 		"a parent is over": {RetryFacts{Execution: with(func(x *monitor.Execution) { x.Parent = id(7) }),
 			Parent: &monitor.Execution{ID: 7, Status: "failed"}}, "",
-			RetryCheck{RetryMinded, "its parent, execution 7, has ended (failed): nobody waits for a repetition"}},
+			RetryCheck{RetryMinded, "its parent, execution 7, has ended (failed): it does not wait for a retry"}},
 		"a worker is stale": {RetryFacts{Execution: with(func(x *monitor.Execution) { x.WorkerID = id(7) }),
 			Worker: monitor.WorkerStale}, "", RetryCheck{RetryMinded, "its worker is stale; one is chosen anew"}},
 		"a worker is well": {RetryFacts{Execution: with(func(x *monitor.Execution) { x.WorkerID = id(7) }),

@@ -19,33 +19,31 @@ type Why struct {
 	monitor.Reading
 	monitor.Execution
 	Priority int `json:"priority"`
-	// Summary is one plain sentence; Lines are all of it in sentences.
+	// Summary is one sentence; Lines are all sentences.
 	Summary string   `json:"summary"`
 	Lines   []string `json:"lines"`
-	// Unknown says why nothing is known beyond the row; empty where it is.
+	// Unknown says why only the row is known.
 	Unknown string `json:"unknown,omitempty"`
-	// Replicas is how many replicas of the engine are alive; nil when not asked.
+	// Replicas counts live replicas; nil if unknown.
 	Replicas *int64 `json:"engine_replicas"`
 
-	// What follows is set for one that waits in a queue. Queue is also set while
-	// an execution holds a slot of it.
+	// These are set while it waits in a queue; Queue also while it holds a slot.
 	Waiting *monitor.Waiting `json:"waiting"`
 	Queue   *monitor.Queue   `json:"queue"`
 	Holders *monitor.Holders `json:"holders"`
-	// Scope is the shared limit that keeps the head of the queue, and
-	// ScopeHolders who holds its slots; nil when nothing or a worker does.
+	// Scope is the shared limit that blocks the head of the queue, with its holders; nil for none or
+	// a worker.
 	Scope        *monitor.Scope       `json:"scope"`
 	ScopeHolders *monitor.Holders     `json:"scope_holders"`
 	Policies     []monitor.PolicyLine `json:"policies"`
 	Drain        *Drain               `json:"drain"`
 	Expected     *Expected            `json:"expected"`
 
-	// Workers are the first of the workers, those that could take it before the
-	// others, of one that waits for a worker or failed for want of one, as they
-	// are now. WorkerReasons counts what all of them are to it.
+	// Workers are the best candidates for an execution that waits for a worker or failed without
+	// one, as they are now. WorkerReasons counts all of them.
 	Workers       []WorkerVerdict `json:"workers"`
 	WorkerReasons []ReasonCount   `json:"worker_reasons"`
-	// Retry is set for a repetition that waits for its time.
+	// Retry is set for a retry that waits for its time.
 	Retry *PendingRetry `json:"retry"`
 
 	admittedAt *time.Time
@@ -53,15 +51,14 @@ type Why struct {
 	inLine     bool
 	refusal    string // the error of the result
 	workflow   bool
-	silent     time.Duration   // since any replica of the engine was seen
+	silent     time.Duration   // since the last report of a replica
 	checks     time.Duration   // Config.OrphanInterval
-	allowed    time.Duration   // how long its worker may take to begin it; 0 when that is not known
-	worker     *monitor.Holder // the worker that has it, as far as holders tell
+	allowed    time.Duration   // how long its worker may take to start it; 0 if unknown
+	worker     *monitor.Holder // its worker, as holders show it
 }
 
-// Why reads why an execution waits and for what, or says in a sentence what it
-// does instead. An execution that does not exist is ErrNotFound. Where the
-// schema does not record admission, the answer says so.
+// Why reads why an execution waits, or what it does instead. A missing one is ErrNotFound. Where the
+// schema records no admission, the answer says so.
 func (m *Reader) Why(ctx context.Context, id int64) (*Why, error) {
 	w := &Why{}
 	err := m.Read(ctx, "why execution "+strconv.FormatInt(id, 10), &w.Reading,
@@ -126,10 +123,10 @@ func (m *Reader) why(ctx context.Context, tx *store.Tx, s monitor.Shape, id int6
 	return nil
 }
 
-// falseConditions bounds how many conditions are told of.
+// falseConditions bounds the listed conditions.
 const falseConditions = 5
 
-// conditions adds what the log of a workflow says of conditions that were false.
+// conditions adds the conditions that the log of a workflow records as false.
 func (w *Why) conditions(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
 	if !w.workflow {
 		return nil
@@ -153,7 +150,7 @@ func (w *Why) conditions(ctx context.Context, tx *store.Tx, s monitor.Shape) err
 	return nil
 }
 
-// whyNot reads what there is to say of an execution that stands in no queue.
+// whyNot reads about an execution outside a queue.
 func (m *Reader) whyNot(ctx context.Context, tx *store.Tx, a store.ViewAdmissionRow, w *Why) error {
 	if err := w.readReplicas(ctx, tx); err != nil {
 		return err
@@ -189,7 +186,7 @@ func (w *Why) readReplicas(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// whyWaiting reads everything about the queue that an execution waits in.
+// whyWaiting reads everything about the queue of an execution.
 func (m *Reader) whyWaiting(ctx context.Context, tx *store.Tx, a store.ViewAdmissionRow, w *Why) error {
 	if err := w.readReplicas(ctx, tx); err != nil {
 		return err
@@ -223,8 +220,8 @@ func (m *Reader) whyWaiting(ctx context.Context, tx *store.Tx, a store.ViewAdmis
 	if err != nil {
 		return err
 	}
-	place, about := w.Waiting.Position()
-	d, e := f.drain(), f.start(place, about)
+	place, _ := w.Waiting.Position()
+	d, e := f.drain(), f.start(place)
 	w.Drain, w.Expected = &d, &e
 	return nil
 }

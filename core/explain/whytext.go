@@ -11,10 +11,10 @@ import (
 	"github.com/attune-go/attune/core/phrase"
 )
 
-// textHolders is how many holders the sentences name.
+// textHolders bounds the named holders.
 const textHolders = 5
 
-// NoEngine says that no replica of the engine is alive, and what to do.
+// NoEngine says that no replica is alive, and what to do.
 const NoEngine = "No replica of the engine is alive: start one with `attune-executor serve`."
 
 // tell writes the summary and the lines.
@@ -50,7 +50,7 @@ func (w *Why) tell(staleAfter time.Duration) {
 	w.Lines = append(w.Lines, w.outlook()...)
 }
 
-// cause says what keeps the queue.
+// cause says what blocks the queue.
 func (w *Why) cause() []string {
 	q := w.Queue
 	lines := []string{limitLine(q)}
@@ -60,12 +60,12 @@ func (w *Why) cause() []string {
 	case q.Blocked != "":
 		lines = append(lines, blockLine(q, w.Scope, w.At))
 	case !q.Full():
-		lines = append(lines, "There is room: the next batch of the engine fills it.")
+		lines = append(lines, "There is a free slot: the engine's next batch fills it.")
 	}
 	return append(lines, w.engineLines()...)
 }
 
-// engineLines say that no replica of the engine is alive, or that none may be.
+// engineLines say that no replica is alive, or that none may be.
 func (w *Why) engineLines() []string {
 	switch {
 	case w.Replicas != nil && *w.Replicas == 0:
@@ -77,7 +77,7 @@ func (w *Why) engineLines() []string {
 	}
 }
 
-// limitLine says how full the queue is and who says so.
+// limitLine says how full the queue is and who set the limit.
 func limitLine(q *monitor.Queue) string {
 	waits := phrase.Plural(q.Queued, "waits", "wait")
 	if q.Limit == nil {
@@ -114,16 +114,16 @@ func pauseLine(q *monitor.Queue, at time.Time) string {
 }
 
 func blockLine(q *monitor.Queue, scope *monitor.Scope, at time.Time) string {
-	line := phrase.Say("The queue has room of its own, but its head ")
+	line := phrase.Say("The queue has free slots, but its head ")
 	if q.Full() {
-		line = phrase.Say("Besides, its head ")
+		line = phrase.Say("Its head ")
 	}
 	if q.BlockedSince == nil {
-		line.Add("is kept")
+		line.Add("is blocked")
 	}
-	line.Since("has been kept for ", q.BlockedSince, at)
+	line.Since("has been blocked for ", q.BlockedSince, at)
 	reason := strings.TrimSuffix(q.Blocked, ".")
-	if rest, one := strings.CutPrefix(reason, "all 1 slots of "); one { // it was written down for any number of slots
+	if rest, one := strings.CutPrefix(reason, "all 1 slots of "); one { // the reason is stored for any number of slots
 		reason = "the only slot of " + strings.Replace(rest, " are taken", " is taken", 1)
 	}
 	line.With(": ", reason)
@@ -179,29 +179,31 @@ func workerText(h *monitor.Holder) string {
 	}
 }
 
-// outlook says when the execution will start, or will be given up.
+// outlook says when the execution will start or time out.
 func (w *Why) outlook() []string {
 	var lines []string
 	e := w.Expected
 	if e != nil && e.At != nil {
-		lines = append(lines, "Expected to start "+phrase.Clock(*e.At, w.At)+": "+e.Basis+".")
+		start := phrase.Say("Expected to start %s", phrase.Clock(*e.At, w.At)).With(", ", e.Basis)
+		lines = append(lines, start.String()+".")
 	} else if e != nil {
 		lines = append(lines, "When it starts is "+e.Basis+".")
 	}
 	switch expires := w.Waiting.Expires; {
 	case expires != nil && e != nil && e.At != nil && e.At.After(*expires):
 		lines = append(lines,
-			"Before that, "+phrase.Clock(*expires, w.At)+", it is given up as having waited too long.")
+			"Before that, "+phrase.Clock(*expires, w.At)+", it times out.")
 	case expires != nil:
-		lines = append(lines, "If it still waits "+phrase.Clock(*expires, w.At)+", it is given up.")
+		lines = append(lines, "If it still waits "+phrase.Clock(*expires, w.At)+", it times out.")
 	case w.Queue.QueueTimeout > 0 && w.Queue.Paused:
 		lines = append(lines,
-			"It is not given up while the queue is paused; then it may wait for "+phrase.Span(w.Queue.QueueTimeout)+".")
+			"While the queue is paused it does not time out; then it may wait for "+phrase.Span(w.Queue.QueueTimeout)+
+				".")
 	}
 	return lines
 }
 
-// extra are the further lines of an execution that does not wait.
+// extra are further lines about an execution outside a queue.
 func (w *Why) extra() []string {
 	ended := attune.Status(w.Status).Terminal()
 	var lines []string
@@ -210,16 +212,16 @@ func (w *Why) extra() []string {
 			lines = append(lines, more...)
 		}
 	}
-	add(w.Unknown != "", "Nothing is known of queues: "+w.Unknown+".")
-	add(w.holds && ended, "Its slot has not been given back yet; the engine does that when it hears of the end.")
-	add(w.inLine, "It still has a place in line, which the engine takes away with its next batch for that queue.")
+	add(w.Unknown != "", "The queue is unknown: "+w.Unknown+".")
+	add(w.holds && ended, "Its slot is not released yet: the engine releases it when it processes the end.")
+	add(w.inLine, "It still has a place in the queue, which the engine's next batch removes.")
 	add(w.Status == string(attune.StatusRequested) && w.Replicas != nil && *w.Replicas > 0, w.engineLines()...)
 	if w.Status == string(attune.StatusAbandoned) && w.WorkerID != nil {
 		killed := strings.Contains(w.Reason+w.refusal, "the worker's process ended")
 		add(killed,
 			"The action was killed with the worker, but a process that it started in a session of its own (setsid) "+
 				"may still run there.")
-		add(!killed, "The action may still run there: nothing has been heard of its worker since.")
+		add(!killed, "The action may still run there: its worker has sent nothing since.")
 	}
 	add(true, w.workerLines()...)
 	if w.Queue != nil && w.holds && !ended {
@@ -232,7 +234,7 @@ func (w *Why) extra() []string {
 	return lines
 }
 
-// sentence says what an execution does that stands in no queue.
+// sentence says what an execution outside a queue does.
 func (w *Why) sentence(staleAfter time.Duration) string {
 	name := fmt.Sprintf("Execution %d of %s", w.ID, w.ActionRef)
 	on := "no worker"
@@ -268,23 +270,23 @@ func (w *Why) sentence(staleAfter time.Duration) string {
 	}
 }
 
-// requested says why a requested execution stands in no queue.
+// requested says why a requested execution is in no queue.
 func (w *Why) requested() string {
 	text := "was requested " + phrase.Since(w.Created, w.At) + " ago"
 	switch {
 	case w.Unknown != "":
 		return text + "; where it waits is not known."
 	case w.workflow:
-		return text + ", and workflows have no queue: the engine has not got to its message."
+		return text + ", and workflows have no queue: the engine has not processed its message."
 	case w.Replicas != nil && *w.Replicas == 0:
-		return text + " and stands in no queue yet: " + strings.ToLower(NoEngine[:1]) + NoEngine[1:]
+		return text + " and is in no queue yet: " + strings.ToLower(NoEngine[:1]) + NoEngine[1:]
 	default:
-		return text + " and stands in no queue yet: the engine has not got to its message; lost messages are looked for every few seconds and " +
-			"found about half a minute after the request."
+		return text + " and is in no queue yet: the engine has not processed its message; it finds lost messages about " +
+			"half a minute after the request."
 	}
 }
 
-// refusals are the errors by which the engine ends what it does not let run.
+// refusals are the errors of executions that the engine did not admit.
 var refusals = map[string]string{
 	"Queue full": "was refused", "policy violation": "was refused", "Queue timeout": "was given up",
 }
@@ -316,7 +318,7 @@ func (w *Why) ended(status attune.Status) string {
 	return text.With(": ", w.Reason).Sentence()
 }
 
-// given adds what becomes of work that its worker does not begin.
+// given says what happens if its worker does not start it.
 func (w *Why) given(staleAfter time.Duration) string {
 	every := ""
 	if w.checks > 0 {
@@ -327,7 +329,7 @@ func (w *Why) given(staleAfter time.Duration) string {
 	case h == nil:
 		return ""
 	case w.checks < 0:
-		return " It stays there: executor.enable_timeout_monitor is off, so nobody looks for work that is not begun."
+		return " It stays there: executor.enable_timeout_monitor is off, so the engine does not look for work that has not begun."
 	case h.HeartbeatAge == nil || *h.HeartbeatAge > staleAfter:
 		return " Unless it comes back, " + next
 	case w.allowed > 0:
@@ -340,14 +342,14 @@ func (w *Why) given(staleAfter time.Duration) string {
 	}
 }
 
-// unwell adds what is wrong with the worker, if anything is.
+// unwell says what is wrong with its worker.
 func (w *Why) unwell(staleAfter time.Duration) string {
 	h := w.worker
 	switch {
 	case h == nil, h.Health == monitor.WorkerActive, h.Health == monitor.WorkerBusy:
 		return ""
 	case h.Health == monitor.WorkerStale && h.HeartbeatAge != nil:
-		return fmt.Sprintf(" The worker's last heartbeat was %s ago, later than the %s it may take.",
+		return fmt.Sprintf(" The worker's last heartbeat was %s ago (limit %s).",
 			phrase.Span(*h.HeartbeatAge), phrase.Span(staleAfter))
 	default:
 		return " The worker is " + string(cmp.Or(h.Health, "not registered any more")) + "."

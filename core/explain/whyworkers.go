@@ -17,13 +17,13 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// The bounds of what is told of workers.
+// The bounds of the lines about workers.
 const (
 	workerRows    = 8
 	workerReasons = 8
 )
 
-// WorkerVerdict says of one worker whether it could take an execution.
+// WorkerVerdict says whether one worker could take an execution.
 type WorkerVerdict struct {
 	ID   int64  `json:"id"`
 	Name string `json:"name"`
@@ -32,31 +32,29 @@ type WorkerVerdict struct {
 	Reason   string           `json:"reason"`
 	Assigned int              `json:"assigned"`
 	Capacity int              `json:"capacity"`
-	// Weight is the sum of the preferences that the worker meets.
+	// Weight is the sum of the preferences that it meets.
 	Weight int `json:"weight"`
 }
 
-// ReasonCount is how many workers are the same to an execution.
+// ReasonCount counts the workers with the same reason.
 type ReasonCount struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
 }
 
-// PendingRetry is what is known of an execution that repeats another and waits
-// for its time.
+// PendingRetry is a retry that waits for its time.
 type PendingRetry struct {
-	// Number counts the repetitions, this one being the last. Of is how many
-	// there may be; 0 when that is not known, or the number of its action has no
-	// effect.
+	// Number counts the retries including this one. Of is their maximum; 0 if it is unknown or has
+	// no effect.
 	Number int64 `json:"number"`
 	Of     int64 `json:"of,omitempty"`
-	// Reason is what made it, and RequestedBy who asked for it by hand.
+	// RequestedBy is the operator who retried.
 	Reason      string    `json:"reason"`
 	RequestedBy string    `json:"requested_by,omitempty"`
 	Due         time.Time `json:"due"`
 }
 
-// sentence goes on after the name of the execution.
+// sentence continues after the name of the execution.
 func (r PendingRetry) sentence(at time.Time) string {
 	text := phrase.Say("waits for its time: repetition %d", r.Number)
 	if r.Of >= r.Number {
@@ -64,7 +62,7 @@ func (r PendingRetry) sentence(at time.Time) string {
 	}
 	text.With(" after ", r.Reason).With(", asked for by ", r.RequestedBy)
 	if !r.Due.After(at) {
-		return text.String() + ", due now: the next batch of the engine lets it into its line."
+		return text.String() + ", due now: the engine's next batch lets it into its queue."
 	}
 	return text.String() + ", due in " + phrase.Span(r.Due.Sub(at).Round(time.Second)) + "."
 }
@@ -88,9 +86,8 @@ func (m *Reader) readFleet(ctx context.Context, tx *store.Tx) ([]placement.Worke
 		health, healthReason := monitor.Worker{Probe: probes[r.ID]}.HealthInForce()
 		w := placement.Row{
 			ID: r.ID, Name: r.Name, Host: r.Host, Status: string(r.Status), Cordoned: r.Cordoned, Draining: r.Draining,
-			Suspect: r.Suspect, SuspectReason: r.SuspectReason, HeartbeatAge: r.HeartbeatAge,
-			Health: health, HealthReason: healthReason,
-			Capabilities: r.Capabilities, Assigned: int(r.Assigned),
+			Suspect: r.Suspect, SuspectReason: r.SuspectReason, HeartbeatAge: r.HeartbeatAge, Health: health,
+			HealthReason: healthReason, Capabilities: r.Capabilities, Assigned: int(r.Assigned),
 		}.Worker(m.Config().StaleAfter)
 		switch {
 		case w.Standing == placement.Silent && math.IsInf(r.HeartbeatAge, 1):
@@ -109,8 +106,8 @@ func (m *Reader) readFleet(ctx context.Context, tx *store.Tx) ([]placement.Worke
 	return list, nil
 }
 
-// actionNeed reads what an action asks of its workers, and how often it lets an execution be repeated. One
-// that is gone asks for nothing.
+// actionNeed reads what an action requires of workers, and how often it allows a retry. A deleted
+// one requires nothing.
 func actionNeed(ctx context.Context, tx *store.Tx, id int64) (need placement.Need, retries int64, err error) {
 	rows, err := tx.ReadActionRules(ctx, []int64{id}, []string{})
 	if err != nil {
@@ -122,8 +119,7 @@ func actionNeed(ctx context.Context, tx *store.Tx, id int64) (need placement.Nee
 	return scheduler.NeedOf(rows[0]), int64(rows[0].MaxRetries), nil
 }
 
-// forWorker reports whether the execution waits for a worker, or failed for
-// want of one.
+// forWorker reports whether the execution waits for a worker, or failed without one.
 func (w *Why) forWorker() bool {
 	if w.Waiting != nil && w.Queue != nil {
 		return w.Queue.Blocked != "" && w.Queue.BlockedScope == nil && !w.Queue.Paused
@@ -132,8 +128,7 @@ func (w *Why) forWorker() bool {
 		(strings.HasPrefix(w.refusal, "no workers available") || strings.HasPrefix(w.refusal, "no compatible worker"))
 }
 
-// whyWorkers reads when a repetition is due, and what the workers are to an
-// execution that there is none for.
+// whyWorkers reads when a retry is due, or why no worker takes the execution.
 func (m *Reader) whyWorkers(ctx context.Context, tx *store.Tx, s monitor.Shape, action *int64, w *Why) error {
 	fresh := w.Status == string(attune.StatusRequested) && w.Waiting == nil && w.RetryCount > 0
 	if !fresh && !w.forWorker() {
@@ -172,7 +167,7 @@ func (m *Reader) whyWorkers(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 	return nil
 }
 
-// whyRetry says which repetition an execution is that waits for its time.
+// whyRetry describes a retry that waits for its time.
 func (m *Reader) whyRetry(ctx context.Context, tx *store.Tx, row store.ViewPlacementRow, retries int64, w *Why) error {
 	if !row.Waiting || row.Due == nil {
 		return nil
@@ -190,7 +185,7 @@ func (m *Reader) whyRetry(ctx context.Context, tx *store.Tx, row store.ViewPlace
 	return nil
 }
 
-// answerOrder is which answers are told first.
+// answerOrder is the order of the workers.
 var answerOrder = []placement.Answer{
 	placement.AnswerRoom, placement.AnswerFull, placement.AnswerAvoided, placement.AnswerWaited, placement.AnswerAbsent,
 	placement.AnswerRejected,
@@ -216,7 +211,7 @@ func (w *Why) judge(list []placement.Explained) {
 	}
 	rank := func(e placement.Explained) int {
 		at := slices.Index(answerOrder, e.Answer)
-		if !e.Fits { // those that could never take it come last
+		if !e.Fits { // unsuitable ones come last
 			at += len(answerOrder)
 		}
 		return at
@@ -231,7 +226,7 @@ func (w *Why) judge(list []placement.Explained) {
 	}
 }
 
-// workerLines say of every worker why it does not take the execution.
+// workerLines say of each worker why it does not take the execution.
 func (w *Why) workerLines() []string {
 	if w.Workers == nil {
 		return nil

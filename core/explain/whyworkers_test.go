@@ -62,7 +62,7 @@ func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 	require.Equal(t, "ahead", w.Workers[0].Name, "who could take it comes first")
 	require.Equal(t, "silent", w.Workers[5].Name, "and who could never take it last")
 	text := strings.Join(w.Lines, "\n")
-	require.Contains(t, text, "but its head has been kept for 1m30s: waiting for a worker")
+	require.Contains(t, text, "but its head has been blocked for 1m30s: waiting for a worker")
 	require.Contains(t, text,
 		"The workers, as they are now:\n  ahead: has room, 0 of 10\n  full: busy 10 of 10 (+2 waiting)\n")
 	require.NotContains(t, text, "more; of all")
@@ -174,7 +174,7 @@ func TestWhyTellsWhenARepetitionIsDue(t *testing.T) {
 
 	testkit.Exec(t, b.Store, `update execution_retry set waiting = false`)
 	require.Nil(t, b.ask(t, again.ID).Retry)
-	require.Contains(t, b.ask(t, again.ID).Summary, "stands in no queue yet")
+	require.Contains(t, b.ask(t, again.ID).Summary, "is in no queue yet")
 }
 
 func TestAnswersHaveAnOrder(t *testing.T) {

@@ -43,7 +43,7 @@ func TestAWorkflowSaysWhyItWaits(t *testing.T) {
 	require.Regexp(t, `(?m)^pay waits for the answer to inquiry \d+\.$`, why)
 	require.Regexp(t, `(?m)^label runs on lost, for .*\. The worker's last heartbeat was 1h`, why)
 	require.Regexp(t, `(?m)^ship waits at its join: it has 1 of 2 \(reserve\), may come: pay, label\.$`, why)
-	require.Regexp(t, `(?m)^tell was requested .* ago and stands in no queue yet`, why)
+	require.Regexp(t, `(?m)^tell was requested .* ago and is in no queue yet`, why)
 	require.NotContains(t, why, NoEngine)
 	require.Equal(t, "allow_finish", d.Cancellation)
 	tasks := map[string]monitor.WorkflowTask{}

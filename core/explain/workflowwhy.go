@@ -16,29 +16,29 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// The bounds of what is said of why a workflow waits.
+// The bounds of the sentences about a workflow.
 const (
-	// whyChildren is of how many children that run the worker is looked at.
+	// whyChildren bounds the running children whose workers are read.
 	whyChildren = 8
-	// whyNamed is how many children of a kind one task names.
+	// whyNamed bounds the named children of a kind and task.
 	whyNamed = 2
 )
 
-// workflowWhy gathers what the sentences are made of.
+// workflowWhy collects the facts of the sentences.
 type workflowWhy struct {
 	*monitor.WorkflowDetail
 	staleAfter time.Duration
 	lines      []string
-	// holders are the children that run, with their workers, by execution.
+	// holders are running children with their workers, by execution.
 	holders map[int64]*monitor.Holder
-	// waits is all that is known of the first child that waits in a queue.
+	// waits is the Why of the first child in a queue.
 	waits *Why
-	// engine says that no replica of the engine is alive; empty if one is.
+	// engine says that no replica is alive; empty if one is.
 	engine []string
 }
 
-// whyWorkflow says what a workflow waits for. Besides what was read already it looks
-// at the workers of a few children and at the queue of one.
+// whyWorkflow says what a workflow waits for. It also reads the workers of a few children and the
+// queue of one.
 func (m *Reader) whyWorkflow(ctx context.Context, tx *store.Tx, s monitor.Shape, d *monitor.WorkflowDetail) error {
 	w := &workflowWhy{WorkflowDetail: d, holders: map[int64]*monitor.Holder{}, staleAfter: m.Config().StaleAfter}
 	if !attune.Status(d.Status).Terminal() && s.Shared {
@@ -51,7 +51,7 @@ func (m *Reader) whyWorkflow(ctx context.Context, tx *store.Tx, s monitor.Shape,
 	return nil
 }
 
-// look reads what is said of children that run, and of the first that waits.
+// look reads the running children and the first waiting one.
 func (w *workflowWhy) look(ctx context.Context, tx *store.Tx, s monitor.Shape, m *Reader) error {
 	var running []store.ViewQueueHoldersRow
 	var waiting int64
@@ -86,7 +86,7 @@ func (w *workflowWhy) look(ctx context.Context, tx *store.Tx, s monitor.Shape, m
 	return nil
 }
 
-// tell writes the sentences: what concerns the workflow, then its tasks in order.
+// tell writes the sentences: about the workflow, then about its tasks in order.
 func (w *workflowWhy) tell() {
 	if attune.Status(w.Status).Terminal() {
 		w.ended()
@@ -94,15 +94,15 @@ func (w *workflowWhy) tell() {
 	}
 	w.lines = append(w.lines, w.engine...)
 	if w.Paused {
-		w.sayf("%s. What runs goes on to its end, nothing more is started until it is resumed.",
+		w.sayf("%s. Running children continue; nothing more starts until it is resumed.",
 			phrase.Say("The workflow is paused").With(": ", w.PauseReason))
 	}
 	if w.PausedAbove != 0 {
-		w.sayf("Workflow %d above it is paused, and with that this one: nothing more is started until that is resumed.",
+		w.sayf("Workflow %d above it is paused, which pauses this one: nothing more starts until that is resumed.",
 			w.PausedAbove)
 	}
 	if w.Status == string(attune.StatusCanceling) {
-		w.sayf("The workflow is being cancelled; it ends when what runs has ended.")
+		w.sayf("The workflow is being cancelled; it ends when its running children have ended.")
 	}
 	for i := range w.List {
 		switch t := &w.List[i]; workflow.TaskStatus(t.Status) {
@@ -113,13 +113,13 @@ func (w *workflowWhy) tell() {
 		case workflow.TaskWaiting:
 			w.sayf("%s waits at its join: it %s.", t.Name, t.Why)
 		case workflow.TaskReady:
-			w.sayf("%s could be started, and is when the workflow is resumed.", t.Name)
+			w.sayf("%s is ready and starts when the workflow is resumed.", t.Name)
 		default:
 			w.failure(t)
 		}
 	}
 	if len(w.lines) == 0 {
-		w.sayf("Nothing keeps it: the engine decides next about what has ended.")
+		w.sayf("Nothing blocks it: the engine processes the latest ends next.")
 	}
 	if w.Deadline != nil {
 		w.sayf("If it has not ended %s, it is ended as timeout.", phrase.Clock(*w.Deadline, w.At))
@@ -130,7 +130,7 @@ func (w *workflowWhy) sayf(format string, args ...any) {
 	w.lines = append(w.lines, fmt.Sprintf(format, args...))
 }
 
-// ended says how it ended and which tasks led to that.
+// ended says how it ended and which tasks caused that.
 func (w *workflowWhy) ended() {
 	text := phrase.Say("It ended as %s", w.Status)
 	if w.FinishedAt != nil {
@@ -146,7 +146,7 @@ func (w *workflowWhy) ended() {
 	}
 }
 
-// failure names a task that failed, if nothing answered that, and what cannot be reached because of it.
+// failure names a failed task without a handler, and the tasks that it makes unreachable.
 func (w *workflowWhy) failure(t *monitor.WorkflowTask) {
 	verb := map[workflow.TaskStatus]string{
 		workflow.TaskFailed: " failed", workflow.TaskTimeout: " took too long",
@@ -165,8 +165,7 @@ func (w *workflowWhy) failure(t *monitor.WorkflowTask) {
 	w.sayf("%s.", text)
 }
 
-// running says what the children of a task do that have not ended. Of those of which
-// the same is to be said only the first are named.
+// running describes the unfinished children of a task. Of equal ones only the first are named.
 func (w *workflowWhy) running(t *monitor.WorkflowTask) {
 	counts := map[string]int{}
 	before, more := len(w.lines), 0
@@ -189,11 +188,11 @@ func (w *workflowWhy) running(t *monitor.WorkflowTask) {
 		w.sayf("%s has %d of %d items begun: %d may run at once.", t.Name, items.Made, items.Total, t.Concurrency)
 	}
 	if len(w.lines) == before {
-		w.sayf("%s has ended its part; the engine decides next.", t.Name)
+		w.sayf("%s has ended; the engine processes that next.", t.Name)
 	}
 }
 
-// child says what one child waits for, and of which kind that is.
+// child says what one child waits for, and the kind of that.
 func (w *workflowWhy) child(t *monitor.WorkflowTask, c *monitor.WorkflowChild) (kind, text string) {
 	name := ChildName(t, c)
 	begun := c.Created
@@ -227,8 +226,7 @@ func (w *workflowWhy) child(t *monitor.WorkflowTask, c *monitor.WorkflowChild) (
 		cmp.Or(h.WorkerName, "a worker"), lasts, unwell)
 }
 
-// queued says of a child that was requested what is known: of the first all, of the
-// others that they wait.
+// queued describes a requested child: the first in full, the others briefly.
 func (w *workflowWhy) queued(name string, c *monitor.WorkflowChild) string {
 	if w.waits == nil || w.waits.ID != c.Execution {
 		return fmt.Sprintf("%s waits to be admitted, for %s.", name, phrase.Since(c.Created, w.At))
@@ -241,8 +239,7 @@ func (w *workflowWhy) queued(name string, c *monitor.WorkflowChild) string {
 	return text + w.held()
 }
 
-// held names the children of the workflow itself that hold the slots which the first
-// child in line waits for.
+// held names the children of the workflow that hold the slots which its first queued child needs.
 func (w *workflowWhy) held() string {
 	if w.waits.Holders == nil {
 		return ""
@@ -269,7 +266,7 @@ func (w *workflowWhy) held() string {
 	}
 }
 
-// ChildName is what people call a child: its task, with the index of its item.
+// ChildName is the task with the index of the item.
 func ChildName(t *monitor.WorkflowTask, c *monitor.WorkflowChild) string {
 	if c.Index == nil {
 		return t.Name

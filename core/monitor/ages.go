@@ -13,31 +13,30 @@ import (
 )
 
 const (
-	// agesExact is up to how many waiters are looked at one by one.
+	// agesExact is the length up to which all queued executions are read.
 	agesExact = 5_000
-	// ageProbes is how many are looked at in a longer queue.
+	// ageProbes is how many are read of a longer queue.
 	ageProbes = 250
 )
 
-// AgeBounds are the upper bounds of the classes of Ages; the last class has none.
+// AgeBounds are the upper bounds of all classes of Ages but the last.
 var AgeBounds = []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
 
-// Ages counts those who wait in a queue by how long they have waited.
+// Ages is a histogram of the waits in a queue.
 type Ages struct {
-	// Classes counts those who have waited for less than the bound of the same
-	// index in AgeBounds, and not less than the one before; the last counts the
-	// rest.
+	// Classes counts the executions that have waited less than the bound of the same index and not
+	// less than the one before.
 	Classes []int64 `json:"classes"`
-	// Bounds repeats AgeBounds, in nanoseconds.
+	// Bounds is AgeBounds.
 	Bounds []time.Duration `json:"bounds_ns"`
-	// Estimated is true when only Probes of the waiters were looked at.
+	// Estimated is true when only Probes executions were read.
 	Estimated bool  `json:"estimated,omitempty"`
 	Probes    int64 `json:"probes,omitempty"`
-	// Waited is how long they have waited by now; nil when nobody waits.
+	// Waited is nil when no execution waits.
 	Waited *Percentiles `json:"waited"`
 }
 
-// waitedSoFar is how long a waiter has waited, who stands for so many.
+// waitedSoFar is the wait of an execution that stands for weight executions.
 type waitedSoFar struct {
 	lane   int16
 	since  time.Duration
@@ -55,8 +54,8 @@ func ageClass(age time.Duration) int {
 	return len(AgeBounds)
 }
 
-// readWaits reads how long those in a queue have waited: all of them, or a few
-// hundred spread evenly over the places of each lane, who then stand for the others.
+// readWaits reads the waits in a queue: all of them, or a few hundred spread evenly over the places
+// of each lane, which stand for the others.
 func readWaits(ctx context.Context, tx *store.Tx, q *Queue) (list []waitedSoFar, estimated bool, err error) {
 	switch {
 	case q.Queued == 0:
@@ -100,7 +99,7 @@ func probeWaits(ctx context.Context, tx *store.Tx, q *Queue) ([]waitedSoFar, err
 	return list, nil
 }
 
-// ReadAges makes the histogram of a queue's waiters.
+// ReadAges makes the histogram of a queue.
 func ReadAges(ctx context.Context, tx *store.Tx, q *Queue) (*Ages, error) {
 	ages := newAges()
 	list, estimated, err := readWaits(ctx, tx, q)
@@ -129,7 +128,7 @@ func ReadAges(ctx context.Context, tx *store.Tx, q *Queue) (*Ages, error) {
 	return ages, nil
 }
 
-// weigh takes percentiles of waits of which each stands for some.
+// weigh takes percentiles of weighted waits.
 func weigh(list []waitedSoFar) *Percentiles {
 	slices.SortFunc(list, func(a, b waitedSoFar) int { return cmp.Compare(a.since, b.since) })
 	total := 0.0
@@ -148,8 +147,7 @@ func weigh(list []waitedSoFar) *Percentiles {
 	return &Percentiles{P50: at(0.5), P90: at(0.9), P95: at(0.95), P99: at(0.99), Max: list[len(list)-1].since}
 }
 
-// probes spreads the probes over the lanes by their length, and over the places
-// of each lane evenly.
+// probes spreads the probes over the lanes by length, and evenly over the places of each lane.
 func probes(q *Queue) (lanes []int16, places []int64) {
 	for _, l := range q.lanes {
 		if l.queued <= 0 || l.next <= l.head {
@@ -165,7 +163,7 @@ func probes(q *Queue) (lanes []int16, places []int64) {
 	return lanes, places
 }
 
-// spread adds n to the classes in the proportion of the hits, losing none.
+// spread adds n to the classes in proportion to the hits, without rounding losses.
 func spread(classes, hits []int64, n int64) {
 	total := int64(0)
 	for _, h := range hits {
@@ -183,18 +181,17 @@ func spread(classes, hits []int64, n int64) {
 	}
 }
 
-// The bounds of looking at what a queue did lately.
+// The bounds of a read of a queue's latest admissions.
 const (
-	// sampleScan is how many rows are looked at from each starting point, and
-	// sampleRows how many admitted executions are taken from them.
+	// sampleScan is how many rows are read from each anchor, sampleRows how many admitted executions
+	// are used.
 	sampleScan = 1_000
 	sampleRows = 1_000
-	// ConfigCut is the size in bytes above which parameters are not opened to
-	// tell an execution's group.
+	// ConfigCut is the size in bytes up to which parameters are read to find the group.
 	ConfigCut = 16 << 10
 )
 
-// Admitted is an execution that took a slot of a queue.
+// Admitted is an execution that got a slot of a queue.
 type Admitted struct {
 	id                    int64
 	created, At           time.Time
@@ -202,9 +199,8 @@ type Admitted struct {
 	holds                 bool
 }
 
-// ReadSample reads the executions that were admitted last by a queue, the newest
-// first, and those of all queues of the action. In a queue of groups the group
-// of each is told from its parameters.
+// ReadSample reads the latest admissions of a queue, the newest first, and those of all queues of
+// the action. Parameters tell the group of each.
 func ReadSample(ctx context.Context, tx *store.Tx, q *Queue, p *Policies) (own, all []Admitted, err error) {
 	rows, err := tx.ViewSample(ctx, store.ViewSampleParams{
 		Belows: anchors(q, true), WithConfig: q.Group != "", Cut: ConfigCut, ActionID: q.ActionID, Scan: sampleScan,
@@ -235,8 +231,8 @@ func newest(list []Admitted) []Admitted {
 	return list[:min(len(list), sampleRows)]
 }
 
-// belongs tells whether an execution was one of the queue. A holder names its
-// queue; what has ended is told by the group that its parameters make.
+// belongs reports whether an execution was one of the queue. A holder names its queue, an ended
+// execution is found by the group of its parameters.
 func belongs(r store.ViewSampleRow, q *Queue, p *Policies) bool {
 	if r.HeldState != 0 {
 		return r.HeldState == q.ID
@@ -259,8 +255,8 @@ type Percentiles struct {
 	Max   time.Duration `json:"max_ns"`
 }
 
-// percentiles takes, for each share, the smallest value that so many do not
-// exceed. Of nothing there are none.
+// percentiles takes for each share the smallest value that this share does not exceed; nil for an
+// empty list.
 func percentiles(list []time.Duration) *Percentiles {
 	if len(list) == 0 {
 		return nil
@@ -274,20 +270,18 @@ func percentiles(list []time.Duration) *Percentiles {
 	}
 }
 
-// Timing is how long executions of a queue waited and ran lately.
+// Timing is how long the latest executions of a queue waited and ran.
 type Timing struct {
-	// Wait is from request to slot, Run from start to end; nil when no execution
-	// has got that far.
+	// Wait is from request to slot, Run from start to end; nil without such executions.
 	Wait *Percentiles `json:"wait"`
 	Run  *Percentiles `json:"run"`
-	// Sample is how many admitted executions were looked at, at most a thousand,
-	// which took their slots between From and To.
+	// Sample is how many admitted executions were read, admitted between From and To.
 	Sample int64      `json:"sample"`
 	From   *time.Time `json:"from"`
 	To     *time.Time `json:"to"`
 }
 
-// TimingOf says how long the executions of a sample waited and ran.
+// TimingOf measures a sample.
 func TimingOf(list []Admitted) Timing {
 	t := Timing{Sample: int64(len(list))}
 	var waits, runs []time.Duration

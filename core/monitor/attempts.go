@@ -14,38 +14,36 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// maxAttempts bounds how many attempts are read of one chain, the newest ones.
+// maxAttempts bounds the attempts of one chain, the newest first.
 const maxAttempts = 500
 
-// Attempt is one execution of a chain of repetitions.
+// Attempt is one execution of a chain of retries.
 type Attempt struct {
 	ID int64 `json:"id"`
-	// Number counts from 1, the execution that was requested first.
+	// Number counts from 1.
 	Number int64  `json:"attempt"`
 	Status string `json:"status"`
-	// Repeats is the attempt before it; nil for the first.
+	// Repeats is the previous attempt; nil for the first.
 	Repeats *int64 `json:"repeats"`
-	// RepeatedBy is the attempt after it; nil for the last.
+	// RepeatedBy is the next attempt; nil for the last.
 	RepeatedBy *int64 `json:"repeated_by"`
-	// Reason is why it was made; empty for the first.
-	Reason string `json:"reason,omitempty"`
-	// RequestedBy is who made it by hand; empty when the engine did.
+	Reason     string `json:"reason,omitempty"`
+	// RequestedBy is the operator who retried; empty for the engine.
 	RequestedBy string    `json:"requested_by,omitempty"`
 	WorkerID    *int64    `json:"worker_id"`
 	WorkerName  string    `json:"worker_name,omitempty"`
 	Created     time.Time `json:"created"`
-	// Due is set while it waits for its time, in no line and with no slot.
+	// Due is set while a retry waits for its time, in no queue and without a slot.
 	Due        *time.Time `json:"due"`
 	StartedAt  *time.Time `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at"`
-	// Error is what it ended with, cut short; empty when there is none.
+	// Error is the error of the result, cut short.
 	Error string `json:"error,omitempty"`
 }
 
-// Attempts lists all attempts of the chain that the execution is in, the first
-// one first, whichever of them is asked for. One that was never repeated is a
-// chain of itself; one that does not exist is ErrNotFound. Of a very long chain
-// the newest 500 are listed.
+// Attempts lists all attempts of the chain of any of them, the first one first. An execution without
+// retries is a chain of one; a missing one is ErrNotFound. Of a long chain the newest 500 are
+// listed.
 func (m *Monitor) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 	var list []Attempt
 	err := m.Read(ctx, "attempts of execution "+strconv.FormatInt(id, 10), &Reading{},
@@ -82,10 +80,8 @@ func readAttempts(ctx context.Context, tx *store.Tx, s Shape, id int64) ([]Attem
 func attemptOf(r store.ViewAttemptsRow) Attempt {
 	one := Attempt{
 		ID: r.ID, Number: int64(r.RetryCount) + 1, Status: string(r.Status), Reason: r.Reason,
-		RequestedBy: r.RequestedBy,
-		WorkerID:    r.Worker, WorkerName: r.WorkerName, Created: r.Created, StartedAt: r.StartedAt,
-		FinishedAt: r.FinishedAt,
-		Error:      r.Error,
+		RequestedBy: r.RequestedBy, WorkerID: r.Worker, WorkerName: r.WorkerName, Created: r.Created,
+		StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Error: r.Error,
 	}
 	if r.Repeats != 0 {
 		one.Repeats = &r.Repeats
@@ -96,7 +92,7 @@ func attemptOf(r store.ViewAttemptsRow) Attempt {
 	return one
 }
 
-// RecordsRepetitions reports whether the schema records which execution repeats which.
+// RecordsRepetitions reports whether the schema records retries.
 func RecordsRepetitions(ctx context.Context, tx *store.Tx, s Shape) (bool, error) {
 	if !s.Ours {
 		return false, nil
@@ -108,9 +104,8 @@ func RecordsRepetitions(ctx context.Context, tx *store.Tx, s Shape) (bool, error
 	return recorded, nil
 }
 
-// link puts attempts in order and says which repeats which. Where nobody
-// recorded it, each repeats the one before it, and numbers that do not grow, of
-// programs that do not count, are made to.
+// link orders attempts and links each to the next. Where retries are not recorded, each repeats the
+// one before, and the numbers are made to grow.
 func link(list []Attempt) []Attempt {
 	slices.SortFunc(list,
 		func(a, b Attempt) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID, b.ID)) })
@@ -135,20 +130,19 @@ func link(list []Attempt) []Attempt {
 	return list
 }
 
-// Repetition says what follows from the end of an execution.
+// Repetition says whether an ended execution is retried.
 type Repetition struct {
 	Reading
-	// By is the attempt that repeats it; nil when there is none yet.
+	// By is the attempt that repeats it; nil if there is none yet.
 	By *int64 `json:"repeated_by"`
-	// Expected is true when there is none and an engine with the given policy will
-	// make one as soon as it has heard of the end.
+	// Expected is true when the engine will make one after it processes the end.
 	Expected bool `json:"expected"`
-	// Why says why there will be none; empty otherwise.
+	// Why says why there will be none.
 	Why string `json:"why,omitempty"`
 }
 
-// Repetition says whether an execution has been repeated, or will be by an
-// engine with this policy. One that does not exist is ErrNotFound.
+// Repetition says whether an execution was retried, or will be by an engine with this policy. A
+// missing one is ErrNotFound.
 func (m *Monitor) Repetition(ctx context.Context, id int64, policy retrypolicy.Config) (*Repetition, error) {
 	answer := &Repetition{}
 	err := m.Read(ctx, "repetition of execution "+strconv.FormatInt(id, 10), &answer.Reading,
@@ -180,9 +174,8 @@ func (r *Repetition) judge(row store.ViewRepetitionRow, policy retrypolicy.Confi
 		return
 	}
 	verdict := policy.Decide(retrypolicy.Ended{
-		Status: row.Status, Error: row.Error, EndedBy: row.EndedBy, Started: row.Started,
-		Retries: int(row.RetryCount), MaxRetries: int(row.Allowed), ByAction: row.ActionAllows, Adopted: row.Adopted,
-		CancelAsked: row.CancelAsked,
+		Status: row.Status, Error: row.Error, EndedBy: row.EndedBy, Started: row.Started, Retries: int(row.RetryCount),
+		MaxRetries: int(row.Allowed), ByAction: row.ActionAllows, Adopted: row.Adopted, CancelAsked: row.CancelAsked,
 	}, 0)
 	r.Expected, r.Why = verdict.Retry, verdict.Why
 	if row.WorkflowTask && verdict.Retry {

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,36 +11,34 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// AuditBound is how many acts are read at once.
+// AuditBound is the length of a page of operator actions.
 const AuditBound = 200
 
-// maxAuditRequest bounds the document of one act that is read.
+// maxAuditRequest bounds the request of one entry in bytes.
 const maxAuditRequest = 16 << 10
 
-// Audit is what operators did last, the newest first, and whether they may act
-// on this database.
+// Audit lists operator actions, the newest first, and says whether this login may act on the
+// database.
 type Audit struct {
 	Reading
-	// Recorded is true where acts are written down. Nobody acts where they are not.
+	// Recorded is true where actions are recorded. Without that, acting is disabled.
 	Recorded bool `json:"recorded"`
-	// Current is true where the schema has what the acts of this version need.
+	// Current is true when the schema suits the actions of this version.
 	Current bool `json:"current"`
-	// Adopted is true where the schema is that of an installation that was there
-	// before the engine.
+	// Adopted is true for the schema of an installation older than the engine.
 	Adopted bool `json:"adopted"`
-	// ReadOnly says why this login cannot act on the database; empty where it can.
+	// ReadOnly says why this login cannot act.
 	ReadOnly string `json:"read_only,omitempty"`
-	// Replicas counts the replicas of the engine that have reported lately.
+	// Replicas counts live replicas.
 	Replicas int64 `json:"replicas"`
-	// From is the id that the acts were read from: theirs are smaller. Zero means from
-	// the newest.
+	// From is the cursor of this page: ids are smaller; 0 is the newest.
 	From int64        `json:"from,omitempty"`
 	List []AuditEntry `json:"list"`
-	// Next continues the list; it is zero at its end.
+	// Next is the cursor of the next page; 0 at the end.
 	Next int64 `json:"next,omitempty"`
 }
 
-// AuditEntry is one act as it was recorded.
+// AuditEntry is one recorded operator action.
 type AuditEntry struct {
 	ID         int64     `json:"id"`
 	At         time.Time `json:"at"`
@@ -52,13 +51,12 @@ type AuditEntry struct {
 	Reason     string    `json:"reason,omitempty"`
 	Outcome    string    `json:"outcome"`
 	Error      string    `json:"error,omitempty"`
-	// Request is what was asked for and what came of it; empty when it is too long
-	// to be read along.
+	// Request is the request and its result; empty when it is too long.
 	Request json.RawMessage `json:"request,omitempty"`
 }
 
-// Audit reads a page of acts, the newest first, below an id; zero begins with the
-// newest. On a schema that records none the list is empty and Recorded is false.
+// Audit reads a page of operator actions below an id, the newest first; 0 is the newest. Where they
+// are not recorded, the list is empty.
 func (m *Monitor) Audit(ctx context.Context, below int64) (*Audit, error) {
 	a := &Audit{From: below, List: []AuditEntry{}}
 	err := m.Read(ctx, "the acts of operators", &a.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
@@ -90,10 +88,7 @@ func (m *Monitor) Audit(ctx context.Context, below int64) (*Audit, error) {
 }
 
 func (a *Audit) read(ctx context.Context, tx *store.Tx) error {
-	before := a.From
-	if before <= 0 {
-		before = math.MaxInt64
-	}
+	before := cmp.Or(max(a.From, 0), math.MaxInt64)
 	rows, err := tx.AuditRecent(ctx, maxAuditRequest, before, AuditBound+1)
 	if err != nil {
 		return fmt.Errorf("list acts: %w", err)

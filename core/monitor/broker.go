@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,8 +22,7 @@ type BrokerQueue struct {
 	Unacked   int64  `json:"unacked"`
 	Consumers int64  `json:"consumers"`
 	State     string `json:"state,omitempty"`
-	// Uncounted is true while the broker has not counted yet; the numbers are
-	// then unknown, not zero.
+	// Uncounted is true until the broker has counted: the numbers are then unknown, not zero.
 	Uncounted bool `json:"uncounted,omitempty"`
 	// Type is classic, quorum or stream.
 	Type           string `json:"type,omitempty"`
@@ -32,28 +30,27 @@ type BrokerQueue struct {
 	Exclusive      bool   `json:"exclusive,omitempty"`
 	Policy         string `json:"policy,omitempty"`
 	OperatorPolicy string `json:"operator_policy,omitempty"`
-	// What is in force, by the queue's own arguments and by policies; nil is not set.
+	// These are in force, from the queue's arguments or policies; nil is unset.
 	TTL     *time.Duration `json:"ttl_ns"`
 	Expires *time.Duration `json:"expires_ns"`
-	// DeadLetterExchange may be the empty default exchange, which is not none.
+	// DeadLetterExchange may be the default exchange, whose name is empty.
 	DeadLetterExchange *string `json:"dead_letter_exchange"`
 	DeadLetterKey      string  `json:"dead_letter_key,omitempty"`
 	MaxLength          *int64  `json:"max_length"`
 	MaxBytes           *int64  `json:"max_bytes"`
 	Overflow           string  `json:"overflow,omitempty"`
 	DeliveryLimit      *int64  `json:"delivery_limit"`
-	// Rates in messages a second; nil until the broker has two samples.
+	// Rates are in messages a second; nil until the broker has two samples.
 	Published *float64 `json:"published_per_second"`
 	Delivered *float64 `json:"delivered_per_second"`
 	Acked     *float64 `json:"acked_per_second"`
-	// Head is when the message at the head was published, where messages say so.
+	// Head is the time of publishing of the first message, if the message has it.
 	Head *time.Time `json:"head"`
-	// Worker is the worker that the queue is called after; nil for other queues.
+	// Worker is the worker that the queue is named after, if any.
 	Worker *int64 `json:"worker"`
 }
 
-// BrokerNode is one node of the message broker. Numbers are nil where it does not
-// say them.
+// BrokerNode is one node of the message broker. Unknown numbers are nil.
 type BrokerNode struct {
 	Name        string         `json:"name"`
 	Running     bool           `json:"running"`
@@ -68,7 +65,7 @@ type BrokerNode struct {
 	Uptime      *time.Duration `json:"uptime_ns"`
 }
 
-// Broker is what the message broker's management interface says.
+// Broker is the answer of the message broker's management interface.
 type Broker struct {
 	Reading
 	Node    string        `json:"node"`
@@ -77,13 +74,13 @@ type Broker struct {
 	Queues  []BrokerQueue `json:"queues"`
 	// Alarms lists raised resource alarms.
 	Alarms []string `json:"alarms"`
-	// AlarmsUnknown says why the alarms could not be read; empty when they were.
+	// AlarmsUnknown says why the alarms could not be read.
 	AlarmsUnknown string `json:"alarms_unknown,omitempty"`
-	// Nodes are the nodes of the broker, NodesUnknown why they could not be read.
+	// NodesUnknown says why the nodes could not be read.
 	Nodes        []BrokerNode `json:"nodes"`
 	NodesUnknown string       `json:"nodes_unknown,omitempty"`
-	// Blocked names the clients that the broker keeps from publishing, BlockedUnknown
-	// says why that could not be read.
+	// Blocked names the clients that the broker blocks from publishing, BlockedUnknown why they
+	// could not be read.
 	Blocked        []string `json:"blocked"`
 	BlockedUnknown string   `json:"blocked_unknown,omitempty"`
 }
@@ -101,22 +98,13 @@ func (b *Broker) Queue(name string) (BrokerQueue, bool) {
 	return BrokerQueue{}, false
 }
 
-// WorkerQueue names the broker queue that a worker takes executions from.
-func WorkerQueue(id int64) string { return "worker." + strconv.FormatInt(id, 10) + ".executions" }
+// WorkerQueue names the queue of a worker's dispatches.
+func WorkerQueue(id int64) string { return message.WorkerExecutionsQueue(id) }
 
-// WorkerOfQueue returns the worker that a queue name belongs to, and false for
-// a queue of another kind.
+// WorkerOfQueue returns the worker whose dispatches the queue holds, and false for other queues.
 func WorkerOfQueue(name string) (int64, bool) {
-	rest, ok := strings.CutPrefix(name, "worker.")
-	if !ok {
-		return 0, false
-	}
-	digits, ok := strings.CutSuffix(rest, ".executions")
-	if !ok {
-		return 0, false
-	}
-	id, err := strconv.ParseInt(digits, 10, 64)
-	return id, err == nil
+	id, ok := message.WorkerOfQueue(name)
+	return id, ok && name == WorkerQueue(id)
 }
 
 var (
@@ -124,9 +112,8 @@ var (
 	likeEscape  = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`)
 )
 
-// BrokerReader reads the state of the message broker in one go. It fills
-// everything but the Reading. ReadWiring reads what Checks judges, ReadDepth what
-// the broker keeps of a queue's length.
+// BrokerReader reads the message broker. It fills everything but the Reading. ReadWiring reads what
+// Checks needs, ReadDepth the recorded length of a queue.
 type BrokerReader interface {
 	ReadBroker(ctx context.Context) (*Broker, error)
 	ReadWiring(ctx context.Context) (*broker.Wiring, error)
@@ -147,7 +134,7 @@ func (m *Monitor) Broker(ctx context.Context) (*Broker, error) {
 	return result, err
 }
 
-// askBroker reads from the broker, and says how it behaved.
+// askBroker reads from the broker and records how it behaved.
 func (m *Monitor) askBroker(ask func(BrokerReader) error) (Source, error) {
 	return timed(SourceBroker, func() error {
 		if m.deps.Broker == nil {
@@ -157,8 +144,7 @@ func (m *Monitor) askBroker(ask func(BrokerReader) error) (Source, error) {
 	})
 }
 
-// both reads from the broker and from the database at the same time, and returns both errors. It adds to the
-// reading how each behaved.
+// both reads from broker and database at the same time, and records how each behaved.
 func (m *Monitor) both(
 	ctx context.Context, name string, r *Reading, ask func(BrokerReader) error,
 	read func(ctx context.Context, tx *store.Tx, s Shape) error,
@@ -172,23 +158,23 @@ func (m *Monitor) both(
 	return brokerErr, databaseErr
 }
 
-// Route is where a message would go.
+// Route says where a message would go.
 type Route struct {
 	Reading
 
 	Exchange string `json:"exchange"`
 	Key      string `json:"key"`
-	// Exists says whether there is such an exchange, Kind of which kind it is.
+	// Exists says whether the exchange exists, Kind is its type.
 	Exists bool   `json:"exists"`
 	Kind   string `json:"kind,omitempty"`
-	// Queues are those that the key leads to. Lost says that it leads to none, and
-	// Unsure that it may lead to some by a way that is not judged.
+	// Queues are the queues for the key. Lost says that there is none, Unsure that an exchange on
+	// the way cannot be evaluated.
 	Queues []string `json:"queues"`
 	Lost   bool     `json:"lost,omitempty"`
 	Unsure bool     `json:"unsure,omitempty"`
 }
 
-// Route asks the broker where a message would go. Nothing is sent for it.
+// Route finds where a message would go. It sends nothing.
 func (m *Monitor) Route(ctx context.Context, exchange, key string) (*Route, error) {
 	r := &Route{Exchange: exchange, Key: key}
 	var wiring *broker.Wiring
@@ -207,8 +193,7 @@ func (m *Monitor) Route(ctx context.Context, exchange, key string) (*Route, erro
 	return r, nil
 }
 
-// Answers asks one of the sources whether it is there, for as little as that costs. A
-// source that is not configured is an error, as it is where it is read.
+// Answers asks one source for as little as possible. A source that is not configured is an error.
 func (m *Monitor) Answers(ctx context.Context, source string) error {
 	if source == SourceDatabase {
 		var r Reading
@@ -224,20 +209,19 @@ func (m *Monitor) Answers(ctx context.Context, source string) error {
 	return err
 }
 
-// queueDown are the states of a broker queue in which it does not work.
+// queueDown are the states of broken queues.
 var queueDown = []string{"down", "crashed", "stopped", "terminated", "minority", "nodeleader"}
 
 // Down reports that the queue does not work.
 func (q *BrokerQueue) Down() bool { return slices.Contains(queueDown, q.State) }
 
-// Idle reports that nothing is in the queue and nobody waits for anything from it,
-// which is how queues of packs and of services look that nobody uses.
+// Idle reports an empty queue without consumers, such as an unused queue of a pack or service.
 func (q *BrokerQueue) Idle() bool {
 	return !q.Uncounted && q.Ready == 0 && q.Unacked == 0 && q.Consumers == 0
 }
 
-// Unheard reports that what is in the queue is taken by nobody; with nothing in it,
-// that it is one the engine always consumes.
+// Unheard reports that the queue has messages and no consumer, or that the engine should consume it
+// and does not.
 func (q *BrokerQueue) Unheard() bool {
 	if q.Uncounted || q.Consumers > 0 || q.Notices() {
 		return false
@@ -245,8 +229,7 @@ func (q *BrokerQueue) Unheard() bool {
 	return q.Ready > 0 || slices.Contains(alwaysConsumed, q.Name)
 }
 
-// Notices reports that the queue holds notices about packs for a worker, which reads them
-// when it runs: nothing waits for that.
+// Notices reports a queue of pack notices, which its worker reads when it runs.
 func (q *BrokerQueue) Notices() bool {
 	worker, ok := message.WorkerOfQueue(q.Name)
 	return ok && q.Name == message.WorkerPacksQueue(worker)
@@ -255,8 +238,8 @@ func (q *BrokerQueue) Notices() bool {
 // alwaysConsumed are the queues that a running engine consumes.
 var alwaysConsumed = []string{message.QueueExecutionRequests, message.QueueExecutionCompleted, message.QueueDeadLetter}
 
-// pressing orders queues by how much they ask for somebody: what does not work, dead
-// letters, what nobody takes, then what is at work, and last what is idle.
+// pressing ranks queues: broken ones, dead letters, messages without a consumer, queues in use, idle
+// ones.
 func (q *BrokerQueue) pressing() int {
 	switch {
 	case q.Down():
@@ -274,8 +257,7 @@ func (q *BrokerQueue) pressing() int {
 	}
 }
 
-// ComparePressing orders the queue that asks for somebody the most first, and among
-// equals the one that holds the most.
+// ComparePressing orders queues by urgency, then by their number of messages.
 func ComparePressing(a, b *BrokerQueue) int {
 	return cmp.Or(cmp.Compare(a.pressing(), b.pressing()), cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked))
 }
@@ -286,16 +268,13 @@ type management struct {
 	vhost  string
 }
 
-// NewManagementReader makes a BrokerReader of a management client for one
-// virtual host.
+// NewManagementReader returns a BrokerReader for one virtual host.
 func NewManagementReader(client *broker.Management, vhost string) BrokerReader {
 	return &management{client: client, vhost: vhost}
 }
 
-// ReadBroker reads the queues, the nodes and what keeps publishers waiting. The
-// questions are asked at the same time, so that a slow one costs no other. What
-// the login may not see, or what does not come in time, is reported as unknown;
-// without the queues and the overview there is no answer.
+// ReadBroker sends all requests at the same time. What the login may not see or what times out is
+// unknown; without queues and overview it fails.
 func (m *management) ReadBroker(ctx context.Context) (*Broker, error) {
 	b := &Broker{VHost: m.vhost}
 	var queues []broker.QueueInfo
@@ -328,13 +307,12 @@ func (m *management) ReadBroker(ctx context.Context) (*Broker, error) {
 	return b, nil
 }
 
-// ReadWiring reads how exchanges and queues hang together.
+// ReadWiring reads exchanges, queues and bindings.
 func (m *management) ReadWiring(ctx context.Context) (*broker.Wiring, error) {
 	return m.client.Wiring(ctx)
 }
 
-// ReadDepth reads how long a queue was over the last hour. One that does not exist
-// has no past.
+// ReadDepth reads the length of a queue over the last hour; none if it does not exist.
 func (m *management) ReadDepth(ctx context.Context, queue string) ([]PastDepth, error) {
 	samples, err := m.client.Lengths(ctx, queue)
 	if errors.Is(err, broker.ErrNotFound) {
@@ -355,11 +333,10 @@ func brokerQueue(q *broker.QueueInfo) BrokerQueue {
 	out := BrokerQueue{
 		Name: q.Name, State: q.State, Ready: count(q.Ready), Unacked: count(q.Unacked), Consumers: count(q.Consumers),
 		Uncounted: q.Ready == nil, Type: q.Type, Durable: q.Durable, Exclusive: q.Exclusive, Policy: q.Policy,
-		OperatorPolicy: q.OperatorPolicy,
-		TTL:            s.TTL, Expires: s.Expires, DeadLetterExchange: s.DeadLetterExchange,
-		DeadLetterKey: s.DeadLetterKey,
-		MaxLength:     s.MaxLength, MaxBytes: s.MaxBytes, Overflow: s.Overflow, DeliveryLimit: s.DeliveryLimit,
-		Published: q.Rates.Publish.PerSecond, Delivered: q.Rates.Deliver.PerSecond, Acked: q.Rates.Ack.PerSecond,
+		OperatorPolicy: q.OperatorPolicy, TTL: s.TTL, Expires: s.Expires, DeadLetterExchange: s.DeadLetterExchange,
+		DeadLetterKey: s.DeadLetterKey, MaxLength: s.MaxLength, MaxBytes: s.MaxBytes, Overflow: s.Overflow,
+		DeliveryLimit: s.DeliveryLimit, Published: q.Rates.Publish.PerSecond, Delivered: q.Rates.Deliver.PerSecond,
+		Acked: q.Rates.Ack.PerSecond,
 	}
 	if q.Head != nil && *q.Head > 0 {
 		at := time.Unix(*q.Head, 0)

@@ -10,37 +10,33 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// The bounds of what is read about the busiest actions.
+// The bounds of a read of the busiest actions.
 const (
-	// BusiestActions is how many actions are told of.
+	// BusiestActions bounds the list of actions.
 	BusiestActions = 200
-	// AgedQueues is how many queues, the longest, have their waiters' ages read.
+	// AgedQueues is how many of the longest queues have their ages read.
 	AgedQueues = 20
-	// SharedLimits is how many limits of packs and of everything are told of.
+	// SharedLimits bounds the list of pack and global limits.
 	SharedLimits = 200
-	// headQueues is how many queues, the busiest, have their heads read.
+	// headQueues is how many of the busiest queues have their heads read.
 	headQueues = 2_000
 )
 
-// ActionLoad is what all queues of one action hold together.
+// ActionLoad sums up all queues of one action.
 type ActionLoad struct {
 	ActionRef string `json:"action_ref"`
 	Queued    int64  `json:"queued"`
 	Active    int64  `json:"active"`
-	// Limit is the limit in force for each queue of the action, which is one for
-	// each group where its policy has parameters; nil without a limit.
+	// Limit is the limit of each queue of the action; nil without one.
 	Limit *int64 `json:"limit"`
-	// Paused is true when one of the queues is, Blocked counts those whose head
-	// waits for something wider than the queue.
+	// Paused is true if one queue is. Blocked counts queues with a blocked head.
 	Paused    bool  `json:"paused"`
 	Blocked   int64 `json:"blocked"`
 	Enqueued  int64 `json:"enqueued"`
 	Completed int64 `json:"completed"`
-	// Oldest is since when the longest waiting head waits; nil when nobody does,
-	// or no queue of the action is among the busiest.
+	// Oldest is since when the longest waiting head waits; nil if none of the busiest queues waits.
 	Oldest *time.Time `json:"oldest"`
-	// Ages covers those queues of the action that are among the longest; nil
-	// when none is.
+	// Ages covers the queues of the action among the longest; nil if none is.
 	Ages *Ages `json:"ages"`
 }
 
@@ -48,12 +44,12 @@ type ActionLoad struct {
 type Busiest struct {
 	Reading
 	List []ActionLoad `json:"list"`
-	// Shared holds the limits of packs and of everything that are in force.
+	// Shared lists the pack and global limits in force.
 	Shared []Scope `json:"shared"`
 }
 
-// Busiest reads the load of the busiest actions, the longest lines first. Where
-// the schema does not record queues the list is empty.
+// Busiest reads the busiest actions, the longest queues first. The list is empty where the schema
+// records no queues.
 func (m *Monitor) Busiest(ctx context.Context) (*Busiest, error) {
 	out := &Busiest{}
 	err := m.Read(ctx, "the busiest actions", &out.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
@@ -92,7 +88,7 @@ func (m *Monitor) Busiest(ctx context.Context) (*Busiest, error) {
 
 // sharedLimits reads the shared limits that count slots and have a policy.
 func sharedLimits(ctx context.Context, tx *store.Tx, at time.Time) ([]Scope, error) {
-	ids, err := tx.ViewScopeIDs(ctx, "", SharedLimits) // those that count slots come first
+	ids, err := tx.ViewScopeIDs(ctx, "", SharedLimits) // limits that count slots come first
 	if err != nil {
 		return nil, fmt.Errorf("list shared limits: %w", err)
 	}
@@ -101,7 +97,7 @@ func sharedLimits(ctx context.Context, tx *store.Tx, at time.Time) ([]Scope, err
 		func(s Scope) bool { return s.PolicyID == nil || !policy.SharedKind(s.Kind).Slots() }), err
 }
 
-// readLoads adds the oldest heads and the ages of those who wait.
+// readLoads adds the oldest heads and the ages.
 func readLoads(ctx context.Context, tx *store.Tx, queues []Queue, at map[int64]*ActionLoad) error {
 	for i := range queues {
 		q := &queues[i]

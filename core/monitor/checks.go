@@ -16,11 +16,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// CheckStatus is what came of a check.
+// CheckStatus is the result of a check.
 type CheckStatus string
 
-// What can come of a check, from good to bad. A check that could not be made says
-// nothing about what it is called after.
+// The results, from good to bad. An unknown check says nothing about its subject.
 const (
 	CheckOK      CheckStatus = "ok"
 	CheckUnknown CheckStatus = "unknown"
@@ -28,32 +27,31 @@ const (
 	CheckProblem CheckStatus = "problem"
 )
 
-// Check is one thing that was looked at, read only.
+// Check is the result of one check. Checks only read.
 type Check struct {
-	// Name is what was looked at, such as topology.route.
+	// Name is the subject, such as topology.route.
 	Name   string      `json:"name"`
 	Status CheckStatus `json:"status"`
-	// Text is what was found, in one line, and Fix what to do; empty for nothing.
+	// Text is the finding in one line, Fix what to do about it.
 	Text string `json:"text"`
 	Fix  string `json:"fix,omitempty"`
-	// Seen is since when this program has found it wrong, every time that it looked; it
-	// may be so for longer. Nil for what is not wrong.
+	// Seen is since when this program has found the problem without a break. It may be older.
 	Seen *time.Time `json:"seen,omitempty"`
-	// Objects names what it is about, such as queues.
+	// Objects names the affected things, such as queues.
 	Objects []string `json:"objects,omitempty"`
-	// View is the view of the dashboard that shows more, and Filter what narrows it.
+	// View and Filter open the dashboard at the affected things.
 	View   string `json:"view,omitempty"`
 	Filter string `json:"filter,omitempty"`
 }
 
-// Checks is what was looked at beyond the alerts: how the broker is wired, and
-// whether the rows of the database agree with each other.
+// Checks are findings beyond the alerts: how the broker is wired, and whether the rows of the
+// database agree.
 type Checks struct {
 	Reading
 	List []Check `json:"list"`
 }
 
-// Count is how many checks came out so.
+// Count counts the checks with this result.
 func (c *Checks) Count(status CheckStatus) (n int) {
 	if c == nil {
 		return 0
@@ -66,22 +64,13 @@ func (c *Checks) Count(status CheckStatus) (n int) {
 	return n
 }
 
-// Worst orders the checks, the worst first and otherwise as they stand.
+// Worst ranks results, the worst first.
 func (s CheckStatus) Worst() int {
-	switch s {
-	case CheckProblem:
-		return 0
-	case CheckWarning:
-		return 1
-	case CheckUnknown:
-		return 2
-	default:
-		return 3
-	}
+	return slices.Index([]CheckStatus{CheckProblem, CheckWarning, CheckUnknown, CheckOK}, s)
 }
 
-// Checks makes every check. Both sources are asked at the same time; of one that
-// does not answer the checks are unknown, and only without both it is an error.
+// Checks runs every check. The checks of a source without an answer are unknown; without both
+// sources it fails.
 func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 	c := &Checks{}
 	var wiring *broker.Wiring
@@ -121,14 +110,14 @@ func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 	c.List = append(c.List, rows...)
 	at := c.At
 	if at.IsZero() {
-		at = time.Now() // the database's time is not to be had
+		at = time.Now() // the database's time is unknown
 	}
 	m.holdChecks(c.List, at)
 	return c, nil
 }
 
-// uncounted takes back that dead letters have no consumer, which the broker counts
-// every few seconds only.
+// uncounted withdraws the finding that dead letters have no consumer, because the broker counts
+// consumers only every few seconds.
 func uncounted(list []Check, w *broker.Wiring) {
 	alone := slices.ContainsFunc(w.Queues, func(q broker.QueueInfo) bool {
 		return q.Name == message.QueueDeadLetter && q.Consumers != nil && *q.Consumers == 0
@@ -141,16 +130,12 @@ func uncounted(list []Check, w *broker.Wiring) {
 	}
 }
 
-// unmade says why none of these checks could be made.
+// unmade reports why none of these checks ran.
 func unmade(names []string, why string) []Check {
-	list := make([]Check, 0, len(names))
-	for _, name := range names {
-		list = append(list, Check{Name: name, Status: CheckUnknown, Text: why})
-	}
-	return list
+	return each(names, func(name string) Check { return Check{Name: name, Status: CheckUnknown, Text: why} })
 }
 
-// verdict is a problem with these objects, or well if there are none.
+// verdict is a problem if there are objects, else ok.
 func verdict(name string, objects []string, problem Check, well string) Check {
 	if len(objects) == 0 {
 		return Check{Name: name, Status: CheckOK, Text: well}
@@ -170,13 +155,14 @@ const (
 
 var rowChecks = []string{checkSlots, checkLeaked, checkForgotten, checkStaleWork, checkStats}
 
-// The bounds of the checks of rows.
 const (
 	checkLeakedBound = 1_000
 	checkOldBound    = 5_000
+	// leakedAfter is how long an ended execution may hold its slot: a sweep releases it sooner.
+	leakedAfter = 2 * time.Minute
 )
 
-// checkRows looks whether rows agree. The numbers are those of one transaction.
+// checkRows checks whether rows agree, in one transaction.
 func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s Shape) ([]Check, error) {
 	if !s.Ours {
 		return publishedRows(ctx, tx)
@@ -190,13 +176,10 @@ func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s Shape) ([]Check
 	if err != nil {
 		return nil, fmt.Errorf("look for forgotten requests: %w", err)
 	}
-	var ids []string
-	for _, row := range forgotten {
-		ids = append(ids, strconv.FormatInt(row.ID, 10))
-	}
+	ids := each(forgotten, func(r store.CheckForgottenRow) string { return strconv.FormatInt(r.ID, 10) })
 	list = append(list, verdict(checkForgotten, ids, Check{
 		Text: countOf(ids, "requested execution") + " wait in no queue for more than 10 minutes",
-		Fix:  "a replica takes them up again within minutes; look at its loop recovery, or requeue with A retry",
+		Fix:  "a replica requests them again within minutes; see its loop recovery, or requeue with A retry",
 		View: "executions", Filter: "status:requested",
 	}, "no request waits outside a queue"))
 	stale, err := tx.CheckStaleLoad(ctx, m.cfg.StaleAfter.Seconds())
@@ -211,11 +194,18 @@ func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s Shape) ([]Check
 	list = append(list, verdict(checkStaleWork, names, Check{
 		Text: phrase.Plural(work, "execution is", "executions are") + " at " + countOf(names, "worker") +
 			", silent for more than " + phrase.Span(m.cfg.StaleAfter),
-		Fix: "the engine ends or repeats them when it takes the worker for lost; a worker that comes back reports its own", View: "workers", Filter: first(names),
-	}, "no execution is at a worker that is silent"))
-	stats, err := tx.CheckQueueStats(ctx)
+		Fix:  "the engine ends or retries them when it counts the worker as lost; a worker that returns reports its own",
+		View: "workers", Filter: first(names),
+	}, "no silent worker has an execution"))
+	rows, err := tx.RepairStats(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("compare queue_stats: %w", err)
+	}
+	var stats []string
+	for _, row := range rows {
+		if row.Kept {
+			stats = append(stats, row.Ref)
+		}
 	}
 	return append(list, verdict(checkStats, stats, Check{
 		Text: "queue_stats of " + countOf(stats, "action") + " differ from its queues",
@@ -223,36 +213,37 @@ func (m *Monitor) checkRows(ctx context.Context, tx *store.Tx, s Shape) ([]Check
 	}, "queue_stats agree with the queues")), nil
 }
 
-// checkSlotRows compares the counters of slots with the rows of the holders.
+// checkSlotRows compares the slot counters of queues with the holders, as the repair does.
 func checkSlotRows(ctx context.Context, tx *store.Tx) (slots, leaked Check, err error) {
-	row, err := tx.CheckSlots(ctx)
+	queues, err := tx.RepairQueues(ctx, nil, 0, false)
 	if err != nil {
 		return slots, leaked, fmt.Errorf("count slots: %w", err)
 	}
-	ended, err := tx.CheckLeaked(ctx, checkLeakedBound)
+	ended, err := tx.RepairEnded(ctx, store.RepairEndedParams{OlderThan: leakedAfter.Seconds(), Page: checkLeakedBound})
 	if err != nil {
 		return slots, leaked, fmt.Errorf("look for leaked slots: %w", err)
 	}
-	var ids []string
+	var names []string
+	var counted, held int64
+	for _, q := range queues {
+		names, counted, held = append(names, q.Ref), counted+int64(q.ActiveCount), held+int64(q.Active)
+	}
+	slots = verdict(checkSlots, names, Check{
+		Text: "the queues count " + phrase.Plural(counted, "slot", "slots") + ", " +
+			phrase.Plural(held, "execution holds", "executions hold") + " one",
+		Fix: "`attune-executor doctor` names the queues; A repair counts one again", View: "queues",
+		Filter: first(names),
+	}, "each queue counts the slots that executions hold")
+	ids := each(ended, func(r store.RepairEndedRow) string { return strconv.FormatInt(r.ID, 10) })
 	action := ""
-	for _, h := range ended {
-		ids, action = append(ids, strconv.FormatInt(h.ID, 10)), h.ActionRef
+	if len(ended) > 0 {
+		action = ended[len(ended)-1].ActionRef
 	}
 	leaked = verdict(checkLeaked, ids, Check{
 		Text: countOf(ids, "ended execution") + stillHold(ids) + ", one of " + action + ": its queue cannot use it",
-		Fix:  "a replica gives it back within a minute; A repair on the queue does it now", View: "queues",
+		Fix:  "a replica releases it within a minute; A repair on the queue does it now", View: "queues",
 		Filter: action,
-	}, "no execution that has ended holds a slot")
-	if row.Counted == row.Held {
-		slots = Check{Name: checkSlots, Status: CheckOK,
-			Text: phrase.Plural(row.Counted, "slot", "slots") + " counted, as many held"}
-		return slots, leaked, nil
-	}
-	slots = verdict(checkSlots, []string{"slots"}, Check{
-		Text: "the queues count " + phrase.Plural(row.Counted, "slot", "slots") + ", " +
-			phrase.Plural(row.Held, "execution holds", "executions hold") + " one",
-		Fix: "`attune-executor doctor` names the queues; A repair counts one again", View: "queues",
-	}, "")
+	}, "no ended execution holds a slot")
 	return slots, leaked, nil
 }
 
@@ -261,22 +252,13 @@ func publishedRows(ctx context.Context, tx *store.Tx) ([]Check, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for leaked slots: %w", err)
 	}
-	var ids []string
-	for _, row := range rows {
-		ids = append(ids, strconv.FormatInt(row.ID, 10))
-	}
+	ids := each(rows, func(r store.CheckPublishedLeaksRow) string { return strconv.FormatInt(r.ID, 10) })
 	leaked := verdict(checkLeaked, ids, Check{
 		Text: countOf(ids, "ended execution") + stillHold(ids) + ": the queue cannot use it",
 		Fix:  "`attune-executor migrate up` and a replica, which sweep them", View: "queues",
-	}, "no execution that has ended holds a slot")
-	list := []Check{leaked}
-	for _, name := range rowChecks {
-		if name != checkLeaked {
-			list = append(list,
-				Check{Name: name, Status: CheckUnknown, Text: "the schema has none of the engine's own columns"})
-		}
-	}
-	return list, nil
+	}, "no ended execution holds a slot")
+	others := slices.DeleteFunc(slices.Clone(rowChecks), func(name string) bool { return name == checkLeaked })
+	return append([]Check{leaked}, unmade(others, "the schema has none of the engine's own columns")...), nil
 }
 
 func first(names []string) string {
@@ -293,15 +275,14 @@ func stillHold(ids []string) string {
 	return " still hold a slot each"
 }
 
-// Memory is since when this program has found what nobody writes down the beginning
-// of. What is no longer found is forgotten.
+// Memory keeps since when this program has found a condition whose start is not recorded. It forgets
+// conditions that ended.
 type Memory struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// Hold remembers what was found at a time, of all whose key begins so, and says since
-// when each was.
+// Hold records the found conditions of a prefix and returns since when each holds.
 func (m *Memory) Hold(prefix string, found []string, at time.Time) []time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -322,7 +303,7 @@ func (m *Memory) Hold(prefix string, found []string, at time.Time) []time.Time {
 	return begun
 }
 
-// holdChecks says of what is wrong since when this program has seen it.
+// holdChecks sets since when this program has seen each problem.
 func (m *Monitor) holdChecks(list []Check, at time.Time) {
 	var found []string
 	for i := range list {

@@ -15,14 +15,14 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Counts is how many executions there are by status.
+// Counts counts executions by status.
 type Counts struct {
 	Live   Live
 	Recent Recent
-	Floor  int64 // the smallest id requested within the recent window
+	Floor  int64 // the smallest id of the recent window
 }
 
-// ReadCounts counts unfinished executions and those that ended lately.
+// ReadCounts counts unfinished and recently ended executions.
 func ReadCounts(ctx context.Context, tx *store.Tx, s Shape) (*Counts, error) {
 	o := &Counts{Live: Live{StuckAfter: StuckAfter}, Recent: Recent{Window: RecentWindow}}
 
@@ -48,9 +48,7 @@ func ReadCounts(ctx context.Context, tx *store.Tx, s Shape) (*Counts, error) {
 		o.Live.Stuck.Value += row.Stuck
 	}
 	o.Live.Stuck.AtLeast = cut && o.Live.Stuck.Value > 0
-	if cut {
-		o.Live.Requested.AtLeast = true
-	}
+	o.Live.Requested.AtLeast = cut
 	return o, recentEnds(ctx, tx, floor, o)
 }
 
@@ -60,16 +58,20 @@ func recentEnds(ctx context.Context, tx *store.Tx, floor int64, o *Counts) error
 		return fmt.Errorf("count recently ended executions: %w", err)
 	}
 	for _, row := range ends {
-		o.set(row.Status, Count{Value: row.N, AtLeast: row.N >= countBound})
+		o.set(row.Status, upTo(row.N, countBound))
 	}
 	const lookBack = 500
 	failed, err := tx.MonitorFailedLastMinute(ctx, lookBack)
 	if err != nil {
 		return fmt.Errorf("count the failures of the last minute: %w", err)
 	}
-	o.Recent.FailedLastMinute = &Count{Value: failed, AtLeast: failed >= lookBack}
-	o.Recent.Reasons, err = readFailReasons(ctx, tx, floor)
-	return err
+	o.Recent.FailedLastMinute = new(upTo(failed, lookBack))
+	reasons, err := tx.MonitorFailReasons(ctx, ReasonScan, floor)
+	if err != nil {
+		return fmt.Errorf("read why executions failed: %w", err)
+	}
+	o.Recent.Reasons = failReasons(reasons)
+	return nil
 }
 
 func publishedCounts(ctx context.Context, tx *store.Tx, floor int64, o *Counts) error {
@@ -78,17 +80,17 @@ func publishedCounts(ctx context.Context, tx *store.Tx, floor int64, o *Counts) 
 		return fmt.Errorf("count executions by status: %w", err)
 	}
 	for _, row := range counts {
-		o.set(row.Status, Count{Value: row.N, AtLeast: row.N >= countBound})
+		o.set(row.Status, upTo(row.N, countBound))
 	}
 	stuck, err := tx.MonitorPublishedStuck(ctx, StuckAfter.Seconds(), countBound)
 	if err != nil {
 		return fmt.Errorf("count stuck executions: %w", err)
 	}
-	o.Live.Stuck = Count{Value: stuck, AtLeast: stuck >= countBound}
+	o.Live.Stuck = upTo(stuck, countBound)
 	return nil
 }
 
-// set puts the count of a status where it belongs.
+// set stores the count of a status.
 func (o *Counts) set(status string, c Count) {
 	field := map[attune.Status]*Count{
 		attune.StatusRequested: &o.Live.Requested, attune.StatusScheduling: &o.Live.Scheduling,
@@ -102,31 +104,21 @@ func (o *Counts) set(status string, c Count) {
 	}
 }
 
-// reasonScan is how many of the newest that failed, timed out and were abandoned are
-// asked why, and reasonRows how many reasons are told apart.
+// ReasonScan is how many of the newest failures of each status are read, reasonRows how many reasons
+// are listed.
 const (
 	ReasonScan = 200
 	reasonRows = 8
 )
 
-// FailReason is why some of the executions that ended badly did.
+// FailReason counts failures with the same reason.
 type FailReason struct {
-	// Reason is what they say alike, with every number as a hash; or how they ended,
-	// where they say nothing.
+	// Reason is the common text with numbers as #, or the status.
 	Reason string `json:"reason"`
 	Count  int64  `json:"count"`
 }
 
-func readFailReasons(ctx context.Context, tx *store.Tx, floor int64) ([]FailReason, error) {
-	rows, err := tx.MonitorFailReasons(ctx, ReasonScan, floor)
-	if err != nil {
-		return nil, fmt.Errorf("ask why executions failed: %w", err)
-	}
-	return failReasons(rows), nil
-}
-
-// failReasons puts together what differs by numbers only, the most frequent first; the
-// rest is one.
+// failReasons merges reasons that differ only in numbers, the most frequent first; the rest is one.
 func failReasons(rows []store.MonitorFailReasonsRow) []FailReason {
 	counts := map[string]int64{}
 	for _, r := range rows {
@@ -151,31 +143,28 @@ func failReasons(rows []store.MonitorFailReasonsRow) []FailReason {
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// Alike is what reasons have in common that name an id, a time or an exit code: their
-// first line, without numbers.
+// Alike is the first line of a reason without its numbers, such as ids and exit codes.
 func Alike(reason string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(reason), "\n")
 	return numbers.ReplaceAllString(line, "#")
 }
 
-// Flows is what of workflows and questions somebody has to look at.
+// Flows counts workflows and inquiries that need an operator.
 type Flows struct {
-	// Inquiries counts the questions that wait for an answer, Late those of them that
-	// have used up most of their time, Oldest is how long the oldest has waited.
+	// Late counts inquiries that have used most of their time, Oldest is the longest wait.
 	Inquiries Count         `json:"inquiries"`
 	Late      Count         `json:"inquiries_late"`
 	Oldest    time.Duration `json:"inquiries_oldest_ns"`
-	// Paused counts the workflows that are paused, Failed those that ended badly of
-	// what was requested within Window.
+	// Failed counts the failed workflows that were requested within Window.
 	Paused Count         `json:"workflows_paused"`
 	Failed Count         `json:"workflows_failed"`
 	Window time.Duration `json:"window_ns"`
 }
 
-// flowBound is where counting paused and failed workflows and questions stops.
+// flowBound is where counting stops.
 const flowBound = 500
 
-// ReadFlows counts what waits for somebody; nil where the schema does not record it.
+// ReadFlows counts workflows and inquiries that need an operator; nil where they are not recorded.
 func ReadFlows(ctx context.Context, tx *store.Tx, s Shape, floor int64) (*Flows, error) {
 	err := RecordsWorkflows(ctx, tx, s)
 	if err == nil {
@@ -195,15 +184,13 @@ func ReadFlows(ctx context.Context, tx *store.Tx, s Shape, floor int64) (*Flows,
 	if err != nil {
 		return nil, fmt.Errorf("count paused and failed workflows: %w", err)
 	}
-	count := func(n int64) Count { return Count{Value: n, AtLeast: n >= flowBound} }
 	return &Flows{
-		Inquiries: count(asked.Open), Late: count(asked.Late),
-		Oldest: time.Duration(asked.OldestSeconds * float64(time.Second)),
-		Paused: count(trouble.Paused), Failed: count(trouble.Failed), Window: RecentWindow,
+		Inquiries: upTo(asked.Open, flowBound), Late: upTo(asked.Late, flowBound), Oldest: Seconds(asked.OldestSeconds),
+		Paused: upTo(trouble.Paused, flowBound), Failed: upTo(trouble.Failed, flowBound), Window: RecentWindow,
 	}, nil
 }
 
-// Words writes the count before a word.
+// Words writes the count with its noun.
 func (c Count) Words(one, many string) string {
 	text := phrase.Plural(c.Value, one, many)
 	if c.AtLeast {

@@ -15,14 +15,14 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// The dead letter and the verdict on it are those of the engine.
+// Dead letters and verdicts are those of the engine.
 type (
 	LedgerEntry     = deadletter.Entry
 	LetterVerdict   = deadletter.Verdict
 	LetterExecution = deadletter.Execution
 )
 
-// What a requeue of a letter does, and what is best done with it.
+// The effects of a requeue, and the advice on a dead letter.
 const (
 	RequeueRepeats = deadletter.RequeueRepeats
 	RequeueSends   = deadletter.RequeueSends
@@ -36,11 +36,11 @@ const (
 	AdviseNothing = deadletter.AdviseNothing
 )
 
-// DecisionOpen stands for a decision nobody has taken yet.
+// DecisionOpen stands for a missing decision.
 const DecisionOpen = deadletter.Waiting
 
-// LetterKind names what a message is about in one word of at most nine letters:
-// dispatch and cancel for what is sent to a worker, else by its type.
+// LetterKind names the message in one word of at most nine letters: dispatch or cancel for a
+// worker's message, else by its type.
 func LetterKind(kind, routingKey string) string {
 	if _, ok := message.WorkerOfKey(routingKey); ok {
 		if kind == message.TypeExecutionCancelRequested {
@@ -68,27 +68,25 @@ var letterKinds = map[string]string{
 type LedgerPage struct {
 	Reading
 	Filter DeadLetterFilter `json:"filter"`
-	// From is the key that the page was read from: rows have smaller ids. Zero
-	// means from the newest.
+	// From is the cursor of this page: ids are smaller; 0 is the newest.
 	From int64         `json:"from,omitempty"`
 	List []LedgerEntry `json:"list"`
-	// Next continues the list, also of a page without rows; zero at its end.
+	// Next is the cursor of the next page, which an empty page can have too; 0 at the end.
 	Next int64 `json:"next,omitempty"`
-	// Bounded is true when the search stopped at its bound before the page was
-	// full: older matches may exist beyond Next.
+	// Bounded is true when the search stopped at its bound, so that older matches may exist.
 	Bounded bool `json:"bounded,omitempty"`
-	// Open counts what waits for a person, whatever the filter.
+	// Open counts undecided dead letters, whatever the filter.
 	Open Count `json:"open"`
 }
 
-// LetterBody is the body of a letter in the form in which people can read it.
+// LetterBody is the body of a dead letter in a readable form.
 type LetterBody struct {
 	// Format is json, text, binary or empty.
 	Format string          `json:"format"`
 	JSON   json.RawMessage `json:"json,omitempty"`
 	Text   string          `json:"text,omitempty"`
 	Base64 []byte          `json:"base64,omitempty"`
-	// Size is the length of what is kept; Cut says that only its beginning is here.
+	// Size is the length of the stored body. Cut says that only its beginning is here.
 	Size int64 `json:"size"`
 	Cut  bool  `json:"cut,omitempty"`
 }
@@ -100,32 +98,28 @@ type LedgerDetail struct {
 	Fingerprint string          `json:"fingerprint,omitempty"`
 	XDeath      json.RawMessage `json:"x_death"`
 	Headers     json.RawMessage `json:"headers"`
-	// Evidence is what was known when the letter was decided.
+	// Evidence is what was known at the decision.
 	Evidence json.RawMessage `json:"evidence"`
 	Body     LetterBody      `json:"body"`
-	// ExecutionNow is the execution as it is now; nil if there is none.
+	// ExecutionNow is the present state of the execution, if it exists.
 	ExecutionNow *LetterExecution `json:"execution_now"`
 	Updated      time.Time        `json:"updated"`
 }
 
-// LedgerStats says how many messages died and how much work was lost over a
-// time, in groups.
+// LedgerStats groups dead letters and lost work of a time.
 type LedgerStats struct {
 	Reading
-	// Window is the time that is looked back, Unit the length of one entry of
-	// ByTime: hour or day.
+	// Window is the time covered, Unit the length of an entry of ByTime: hour or day.
 	Window time.Duration `json:"window_ns"`
 	Unit   string        `json:"unit"`
-	// Queue is the dead-letter queue on the broker; nil where it was not asked or
-	// did not answer.
+	// Queue is the dead-letter queue on the broker; nil without an answer.
 	Queue *BrokerQueue `json:"queue"`
-	// Open counts letters that wait for a person, Oldest since when.
+	// Open counts undecided dead letters, Oldest is when the first of them arrived.
 	Open   Count      `json:"open"`
 	Oldest *time.Time `json:"oldest"`
-	// PerMinute is the pace of the last RatePace.
+	// PerMinute is the rate of the last RatePace.
 	PerMinute float64 `json:"per_minute"`
-	// Latency is how long the latest letters took from death to ledger; nil when
-	// none says when it died.
+	// Latency is how long the latest dead letters took from death to ledger; nil if unknown.
 	Latency *time.Duration `json:"latency_ns"`
 	Letters Count          `json:"letters"`
 	Lost    Count          `json:"lost_work"`
@@ -137,34 +131,32 @@ type LedgerStats struct {
 	ByTime   []LedgerTally `json:"by_time"`
 }
 
-// LedgerTally is one group of a statistic: the letters by what was decided, and
-// the work that was lost by what came of it.
+// LedgerTally is one group: its dead letters by decision, its lost work by outcome.
 type LedgerTally struct {
 	Name string `json:"name"`
-	// WorkerName is the name behind the id of a worker that still exists.
+	// WorkerName is the name of an existing worker.
 	WorkerName string           `json:"worker_name,omitempty"`
 	Letters    int64            `json:"letters"`
 	Open       int64            `json:"open"`
 	Decisions  map[string]int64 `json:"decisions"`
 	Lost       int64            `json:"lost_work"`
 	Outcomes   map[string]int64 `json:"outcomes"`
-	// MeanAge is how old the lost work was on average when it was decided about.
+	// MeanAge is the mean age of lost work at its decision.
 	MeanAge *time.Duration `json:"mean_age_ns"`
 	Newest  time.Time      `json:"newest"`
 }
 
 const (
-	// LedgerRecent is how many dead letters at most are listed beside the counts.
+	// LedgerRecent bounds the dead letters listed beside the counts.
 	LedgerRecent = 200
-	// ledgerBound is where counting the letters of a day stops.
+	// ledgerBound is where counting the dead letters of a day stops.
 	ledgerBound = 2_000
-	// RatePace is the time over which the pace of dead letters is measured.
+	// RatePace is the time over which the rate of dead letters is measured.
 	RatePace = 5 * time.Minute
 )
 
-// DeadLetters reads the depth of the dead-letter queue from the broker and what
-// became of handled ones from the ledger. The two sources are read side by side
-// and neither hides the other's answer; the error is set only when both fail.
+// DeadLetters reads the dead-letter queue from the broker and the ledger from the database, side by
+// side. It fails only when both fail.
 func (m *Monitor) DeadLetters(ctx context.Context) (*DeadLetters, error) {
 	d := &DeadLetters{}
 	var b *Broker
@@ -197,15 +189,13 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s Shape) (err er
 	if err != nil {
 		return err
 	}
-	l := &Ledger{
-		Open: numbers.open, Oldest: numbers.oldest, PerMinute: numbers.perMinute,
-	}
+	l := &Ledger{Open: numbers.open, Oldest: numbers.oldest, PerMinute: numbers.perMinute}
 	groups, err := tx.MonitorLedgerGroups(ctx, ledgerBound)
 	if err != nil {
 		return fmt.Errorf("group the dead-letter ledger: %w", err)
 	}
 	for _, g := range groups {
-		l.LastDay = Count{Value: g.Total, AtLeast: g.Total >= ledgerBound}
+		l.LastDay = upTo(g.Total, ledgerBound)
 		l.ByReason = append(l.ByReason,
 			LedgerGroup{Reason: g.Reason, Decision: decision(g.Decision), Count: g.N, Newest: g.Newest})
 	}
@@ -219,7 +209,7 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s Shape) (err er
 	return nil
 }
 
-// recentLetters lists who waits for a person, then the newest of the others.
+// recentLetters lists undecided dead letters, then the newest of the others.
 func recentLetters(ctx context.Context, tx *store.Tx) ([]LedgerEntry, error) {
 	search := letterSearch{ViewLetterIDsParams: store.ViewLetterIDsParams{
 		OnlyOpen: true, Before: math.MaxInt64, Scan: LedgerRecent, Page: LedgerRecent, Decisions: []string{},
@@ -242,7 +232,7 @@ func recentLetters(ctx context.Context, tx *store.Tx) ([]LedgerEntry, error) {
 	return append(list, rest...), err
 }
 
-// ledgerNumbers are depth, age and pace of the ledger.
+// ledgerNumbers are depth, age and rate of the ledger.
 type ledgerNumbers struct {
 	open      Count
 	oldest    *time.Time
@@ -256,24 +246,16 @@ func readLedgerNumbers(ctx context.Context, tx *store.Tx) (ledgerNumbers, error)
 		return ledgerNumbers{}, fmt.Errorf("measure the dead-letter ledger: %w", err)
 	}
 	n := ledgerNumbers{
-		open:      Count{Value: row.Waiting, AtLeast: row.Waiting >= ledgerBound},
-		perMinute: float64(row.Lately) / RatePace.Minutes(),
+		open: upTo(row.Waiting, ledgerBound), perMinute: float64(row.Lately) / RatePace.Minutes(),
 	}
 	if row.Waiting > 0 {
 		n.oldest = &row.Oldest
 	}
 	if row.LatencySeconds >= 0 {
-		n.latency = new(inSeconds(row.LatencySeconds))
+		n.latency = new(Seconds(row.LatencySeconds))
 	}
 	return n, nil
 }
 
-func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-// decision names a decision for people; none means that a person has to decide.
-func decision(taken string) string {
-	if taken == "" {
-		return DecisionOpen
-	}
-	return taken
-}
+// decision names a decision; an empty one is DecisionOpen.
+func decision(taken string) string { return cmp.Or(taken, DecisionOpen) }

@@ -14,11 +14,11 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// maxLetterBody bounds the body of a letter that is shown, in bytes.
+// maxLetterBody bounds the shown body in bytes.
 const maxLetterBody = 256 << 10
 
-// Letter reads everything about one dead letter, with its execution as it is now
-// and the verdict on it. One that does not exist is ErrNotFound.
+// Letter reads everything about one dead letter, with its execution and the verdict. A missing one
+// is ErrNotFound.
 func (m *Monitor) Letter(ctx context.Context, id int64) (*LedgerDetail, error) {
 	d := &LedgerDetail{}
 	err := m.Read(ctx, "dead letter "+strconv.FormatInt(id, 10), &d.Reading,
@@ -52,7 +52,7 @@ func (m *Monitor) Letter(ctx context.Context, id int64) (*LedgerDetail, error) {
 	return d, err
 }
 
-// Letters reads the letters with these ids, the newest first, as lists show them.
+// Letters reads the dead letters with these ids as lists show them, the newest first.
 func (m *Monitor) Letters(ctx context.Context, ids []int64) (list []LedgerEntry, err error) {
 	err = m.Read(ctx, "dead letters", &Reading{}, func(ctx context.Context, tx *store.Tx, s Shape) (err error) {
 		if !s.ledger {
@@ -66,10 +66,10 @@ func (m *Monitor) Letters(ctx context.Context, ids []int64) (list []LedgerEntry,
 	return list, err
 }
 
-// judge asks for the verdict.
+// judge sets the verdict.
 func (d *LedgerDetail) judge(body []byte) {
 	facts := deadletter.Facts{Entry: &d.LedgerEntry, Execution: d.ExecutionNow, Cut: keptInPart(d.Evidence)}
-	if !d.Body.Cut { // of a long one the whole is not here to be read
+	if !d.Body.Cut { // a cut body cannot be decoded
 		if envelope, err := message.DecodeRaw(body); err != nil {
 			facts.Unreadable = err.Error()
 		} else if _, known := message.RouteOf(envelope.MessageType); !known {
@@ -79,7 +79,7 @@ func (d *LedgerDetail) judge(body []byte) {
 	d.Verdict = deadletter.Evaluate(facts)
 }
 
-// keptInPart reports whether the ledger says that it has not the whole body.
+// keptInPart reports whether the ledger holds only a part of the body.
 func keptInPart(evidence json.RawMessage) bool {
 	var says struct {
 		Body struct {
@@ -89,7 +89,7 @@ func keptInPart(evidence json.RawMessage) bool {
 	return json.Unmarshal(evidence, &says) == nil && says.Body.Cut
 }
 
-// bodyOf is the form in which people can read a body.
+// bodyOf is the readable form of a body.
 func bodyOf(body []byte, size int64) LetterBody {
 	b := LetterBody{Size: size, Cut: int64(len(body)) < size}
 	whole := body
@@ -109,7 +109,7 @@ func bodyOf(body []byte, size int64) LetterBody {
 	return b
 }
 
-// completeRunes leaves out a character that a cut has divided.
+// completeRunes drops a character that the cut divided.
 func completeRunes(text []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
 		if last := text[len(text)-i:]; utf8.RuneStart(last[0]) {
@@ -122,7 +122,7 @@ func completeRunes(text []byte) []byte {
 	return text
 }
 
-// wholeLetter is a letter with its documents.
+// wholeLetter is a dead letter with its documents.
 type wholeLetter struct {
 	LedgerEntry
 	rest store.ViewLetterRestRow
@@ -138,14 +138,13 @@ func readWholeLetters(ctx context.Context, tx *store.Tx, ids []int64, cut int32)
 		return nil, fmt.Errorf("read the documents of %d dead letters: %w", len(ids), err)
 	}
 	whole := make([]wholeLetter, len(list))
-	for i := range list { // both are in order of id, of one snapshot
+	for i := range list { // both are ordered by id, in one snapshot
 		whole[i] = wholeLetter{list[i], rests[i]}
 	}
 	return whole, nil
 }
 
-// ExportedLetter is one dead letter as an export holds it: everything that the
-// ledger has.
+// ExportedLetter is everything that the ledger has of one dead letter.
 type ExportedLetter struct {
 	LedgerEntry
 	Fingerprint string          `json:"fingerprint,omitempty"`
@@ -153,22 +152,21 @@ type ExportedLetter struct {
 	Headers     json.RawMessage `json:"headers"`
 	Evidence    json.RawMessage `json:"evidence"`
 	Updated     time.Time       `json:"updated"`
-	// Body is the body if it is UTF-8, else BodyBase64 is.
+	// Body is set for UTF-8, BodyBase64 for other bodies.
 	Body       *string `json:"body,omitempty"`
 	BodyBase64 []byte  `json:"body_base64,omitempty"`
 }
 
-// exportPage is how many letters are looked up at once, exportBytes how many bytes
-// of bodies are read at once, unless one is longer.
+// exportPage and exportBytes bound how many dead letters and how many bytes of bodies are read at
+// once; a longer body is read alone.
 const (
 	exportPage  = 200
 	exportBytes = 8 << 20
 )
 
-// ExportLetters gives every letter that matches the filter to each, the newest
-// first, and at most limit of them if that is above zero. It reads page by page,
-// so that its memory does not grow with the ledger; what is stored meanwhile is
-// not part of it.
+// ExportLetters calls each for every matching dead letter, the newest first, at most limit times if
+// limit is above 0. It reads pages, so that its memory does not grow with the ledger. Later arrivals
+// are not included.
 func (m *Monitor) ExportLetters(ctx context.Context, filter DeadLetterFilter, limit int,
 	each func(*ExportedLetter) error) (int, error) {
 	filter.Limit = exportPage
@@ -197,7 +195,7 @@ func (m *Monitor) ExportLetters(ctx context.Context, filter DeadLetterFilter, li
 	}
 }
 
-// exportSome reads and gives away as many of the first letters as fit in memory.
+// exportSome exports as many of the first dead letters as fit in memory.
 func (m *Monitor) exportSome(ctx context.Context, list []LedgerEntry, each func(*ExportedLetter) error) (int, error) {
 	ids, bytes := []int64{list[0].ID}, list[0].Size
 	for _, next := range list[1:] {
@@ -214,7 +212,7 @@ func (m *Monitor) exportSome(ctx context.Context, list []LedgerEntry, each func(
 	if err != nil {
 		return 0, err
 	}
-	for _, letter := range letters { // what was pruned since it was listed is missing
+	for _, letter := range letters { // letters pruned since the listing are missing
 		if err := each(letter.exported()); err != nil {
 			return 0, err
 		}

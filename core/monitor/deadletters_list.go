@@ -17,36 +17,35 @@ import (
 
 // DeadLetterFilter selects dead letters. The zero value selects all.
 type DeadLetterFilter struct {
-	// Open keeps those that wait for a person, Decided the others.
+	// Open keeps undecided dead letters, Decided the others.
 	Open    bool `json:"open,omitempty"`
 	Decided bool `json:"decided,omitempty"`
-	// Decisions keeps these; DecisionOpen means the same as Open.
+	// Decisions keeps these; DecisionOpen is the same as Open.
 	Decisions []string `json:"decisions,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
-	// Action keeps actions whose ref matches; a star stands for anything.
+	// Action keeps actions whose ref matches; a star matches anything.
 	Action string `json:"action,omitempty"`
-	// Worker keeps what was on its way to one worker, given by id or by name.
+	// Worker keeps the messages to one worker, by id or name.
 	Worker string `json:"worker,omitempty"`
-	// Type keeps one type of message, such as ExecutionRequested.
-	Type string `json:"type,omitempty"`
-	// Execution keeps the letters of one execution.
-	Execution int64 `json:"execution,omitempty"`
-	// MaxAge keeps what was stored within it, MinAge what was stored before.
+	// Type keeps one message type, such as ExecutionRequested.
+	Type      string `json:"type,omitempty"`
+	Execution int64  `json:"execution,omitempty"`
+	// MaxAge keeps letters stored within it, MinAge letters stored before.
 	MaxAge time.Duration `json:"max_age_ns,omitempty"`
 	MinAge time.Duration `json:"min_age_ns,omitempty"`
-	// IDs asks for these letters and no others, whatever else the filter says.
+	// IDs selects these and ignores the rest of the filter.
 	IDs []int64 `json:"ids,omitempty"`
-	// Limit bounds a page; zero means DefaultPage.
+	// Limit bounds a page; 0 means DefaultPage.
 	Limit int `json:"limit,omitempty"`
 }
 
-// LetterDecisions lists the decisions of the ledger, of the handler and of people.
+// LetterDecisions lists the decisions of the handler and of operators.
 var LetterDecisions = deadletter.Decisions
 
-// ErrFilter is matched by errors about a filter that means nothing.
+// ErrFilter matches errors about an invalid filter.
 var ErrFilter = errors.New("the filter")
 
-// checkWords refuses words that are not allowed, so that a mistyped one is never applied as something else.
+// checkWords refuses unknown words, so that a mistyped one is never applied.
 func checkWords(what string, words, allowed []string) error {
 	for _, word := range words {
 		if !slices.Contains(allowed, word) {
@@ -57,8 +56,7 @@ func checkWords(what string, words, allowed []string) error {
 	return nil
 }
 
-// Check says what is wrong with a filter, so that a mistyped one is never applied
-// as something else.
+// Check refuses an invalid filter, so that a mistyped one is never applied.
 func (f *DeadLetterFilter) Check() error {
 	if f.Open && f.Decided {
 		return fmt.Errorf("%w keeps nothing: open and decided exclude each other", ErrFilter)
@@ -72,9 +70,8 @@ func (f *DeadLetterFilter) Check() error {
 	return nil
 }
 
-// LedgerList reads one page of the dead letters that match the filter, the newest
-// first, below the cursor; a cursor of zero begins at the newest. A filtered
-// search looks at a bounded number of rows and says when it stopped there.
+// LedgerList reads one page of matching dead letters below the cursor, the newest first; 0 is the
+// newest. A filtered search reads a bounded number of rows and says so.
 func (m *Monitor) LedgerList(ctx context.Context, filter DeadLetterFilter, cursor int64) (*LedgerPage, error) {
 	page := &LedgerPage{Filter: filter, From: cursor, List: []LedgerEntry{}}
 	if err := filter.Check(); err != nil {
@@ -113,10 +110,10 @@ func (m *Monitor) LedgerList(ctx context.Context, filter DeadLetterFilter, curso
 	return page, err
 }
 
-// letterSearch is a filter made ready for the database.
+// letterSearch is a filter prepared for the database.
 type letterSearch struct{ store.ViewLetterIDsParams }
 
-// newLetterSearch resolves names. It is nil when nothing can match.
+// newLetterSearch resolves names; nil when no row can match.
 func newLetterSearch(ctx context.Context, tx *store.Tx, f DeadLetterFilter, cursor int64) (*letterSearch, error) {
 	q := &letterSearch{store.ViewLetterIDsParams{
 		OnlyOpen: f.Open, OnlyDecided: f.Decided, Decisions: []string{}, Reason: f.Reason,
@@ -141,8 +138,8 @@ func newLetterSearch(ctx context.Context, tx *store.Tx, f DeadLetterFilter, curs
 	return q, nil
 }
 
-// decisions narrows to decisions. What waits has none in the database, so it is
-// only searched for by itself.
+// decisions sets the decisions. An undecided letter has none in the database: alone it uses its own
+// index.
 func (q *letterSearch) decisions(words []string) {
 	taken := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == DecisionOpen })
 	switch {
@@ -152,12 +149,12 @@ func (q *letterSearch) decisions(words []string) {
 	case len(taken) == len(words):
 		q.Decisions = taken
 	default:
-		taken = append(taken, "") // the empty word stands for no decision
+		taken = append(taken, "") // the empty word is no decision
 		q.Decisions = taken
 	}
 }
 
-// plain reports whether every row that is looked at matches.
+// plain reports whether every row matches.
 func (q *letterSearch) plain() bool {
 	return !q.OnlyDecided && len(q.Decisions) == 0 && q.Reason == "" && q.Pattern == "" && q.Worker == 0 &&
 		q.MessageType == "" &&
@@ -172,7 +169,7 @@ func (q *letterSearch) ids(ctx context.Context, tx *store.Tx) (store.ViewLetterI
 	return row, nil
 }
 
-// finish says where the next page begins and whether the search was cut short.
+// finish sets the cursor of the next page and whether the search was cut short.
 func (q *letterSearch) finish(page *LedgerPage, row store.ViewLetterIDsRow) {
 	full := int64(len(row.Ids)) >= q.Page
 	more := row.LookedAt >= q.Scan
@@ -183,12 +180,11 @@ func (q *letterSearch) finish(page *LedgerPage, row store.ViewLetterIDsRow) {
 		page.Next, page.Bounded = row.Last, true
 	}
 	if full && row.LookedAt <= q.Page && !more {
-		page.Next = 0 // everything that there is was looked at, and is on this page
+		page.Next = 0 // all rows were read and are on this page
 	}
 }
 
-// listVerdict is the verdict by what a list reads: of the body it knows only whether
-// it has a type.
+// listVerdict is the verdict without the body.
 func listVerdict(e *LedgerEntry, r *store.ViewLettersRow) LetterVerdict {
 	facts := deadletter.Facts{Entry: e, Cut: r.Cut}
 	if _, known := message.RouteOf(e.Type); !known {
@@ -197,8 +193,7 @@ func listVerdict(e *LedgerEntry, r *store.ViewLettersRow) LetterVerdict {
 	if r.ExistsNow {
 		facts.Execution = &LetterExecution{
 			ID: *r.Execution, Status: r.StatusNow, ActionRef: r.ActionRef, Attempt: int64(r.AttemptNow),
-			ActionGone: r.ActionGone,
-			Parent:     r.Parent, ParentStatus: r.ParentStatus, RepeatedBy: r.RepeatedBy,
+			ActionGone: r.ActionGone, Parent: r.Parent, ParentStatus: r.ParentStatus, RepeatedBy: r.RepeatedBy,
 		}
 	}
 	return deadletter.Evaluate(facts)
@@ -216,23 +211,19 @@ func readLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry,
 	for i, r := range rows {
 		list[i] = LedgerEntry{
 			ID: r.ID, At: r.Created, Died: r.Died, What: LetterKind(r.MessageType, r.RoutingKey),
-			Type:      cmp.Or(r.MessageType, "-"),
-			MessageID: r.MessageID, Exchange: r.Exchange, RoutingKey: r.RoutingKey, Queue: r.Queue,
-			Reason: cmp.Or(r.Reason, "-"),
-			Detail: r.Detail, ActionRef: r.ActionRef, Execution: r.Execution, Attempt: wide(r.Attempt),
-			WorkerID:   r.Worker,
-			WorkerName: r.WorkerName, StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow,
-			Decision:  decision(r.Decision),
+			Type: cmp.Or(r.MessageType, "-"), MessageID: r.MessageID, Exchange: r.Exchange, RoutingKey: r.RoutingKey,
+			Queue: r.Queue, Reason: cmp.Or(r.Reason, "-"), Detail: r.Detail, ActionRef: r.ActionRef,
+			Execution: r.Execution, Attempt: wide(r.Attempt), WorkerID: r.Worker, WorkerName: r.WorkerName,
+			StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow, Decision: decision(r.Decision),
 			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size, Tries: int64(r.Tries),
-			MaxTries:      wide(r.MaxTries),
-			CorrelationID: r.CorrelationID, TakenFrom: r.TakenFrom,
+			MaxTries: wide(r.MaxTries), CorrelationID: r.CorrelationID, TakenFrom: r.TakenFrom,
 		}
 		list[i].Verdict = listVerdict(&list[i], &rows[i])
 	}
 	return list, nil
 }
 
-// judgeLeases advises against repeating executions whose item of work another has by now.
+// judgeLeases advises against a retry if another execution leases the work item.
 func judgeLeases(ctx context.Context, tx *store.Tx, s Shape, list []LedgerEntry) error {
 	var ids []int64
 	for i := range list {

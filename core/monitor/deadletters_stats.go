@@ -13,21 +13,19 @@ import (
 )
 
 const (
-	// statsBound is how many rows of either table a statistic looks at.
+	// statsBound bounds the rows of each table.
 	statsBound = 50_000
 	// statsTop bounds the groups of one statistic, by name and decision.
-	statsTop = 400
-	// DefaultStatsWindow is how far a statistic looks back.
+	statsTop           = 400
 	DefaultStatsWindow = 24 * time.Hour
-	// MaxStatsWindow is how far it may.
+	// MaxStatsWindow is the longest window.
 	MaxStatsWindow = 366 * 24 * time.Hour
-	// hourly is the longest window that is told by the hour.
+	// hourly is the longest window with a group for each hour.
 	hourly = 72 * time.Hour
 )
 
-// LedgerStats reads how many messages died and how much work was lost within the
-// window, in groups, with the depth of the broker's queue where a broker is read.
-// A window of zero is DefaultStatsWindow.
+// LedgerStats groups the dead letters and the lost work of a window, with the depth of the broker's
+// queue if there is a broker. 0 is DefaultStatsWindow.
 func (m *Monitor) LedgerStats(ctx context.Context, window time.Duration) (*LedgerStats, error) {
 	if window < 0 || window > MaxStatsWindow {
 		return nil, fmt.Errorf("%w looks back further than %d days, or into the future", ErrFilter,
@@ -37,7 +35,7 @@ func (m *Monitor) LedgerStats(ctx context.Context, window time.Duration) (*Ledge
 	if l.Window > hourly {
 		l.Unit = "day"
 	}
-	if m.deps.Broker == nil { // then it is no source that does not answer
+	if m.deps.Broker == nil { // a monitor without a broker lacks no source
 		return l, m.Read(ctx, "dead letters", &l.Reading, l.read)
 	}
 	_, err := m.both(ctx, "dead letters", &l.Reading, func(reader BrokerReader) error {
@@ -63,8 +61,7 @@ func (l *LedgerStats) read(ctx context.Context, tx *store.Tx, s Shape) error {
 	if err != nil {
 		return fmt.Errorf("count dead letters and lost work: %w", err)
 	}
-	l.Letters = Count{Value: totals.Letters, AtLeast: totals.Letters >= statsBound}
-	l.Lost = Count{Value: totals.Lost, AtLeast: totals.Lost >= statsBound}
+	l.Letters, l.Lost = upTo(totals.Letters, statsBound), upTo(totals.Lost, statsBound)
 	for by, into := range map[string]*[]LedgerTally{
 		"reason": &l.ByReason, "action": &l.ByAction, "worker": &l.ByWorker, "cause": &l.ByCause, "time": &l.ByTime,
 	} {
@@ -78,8 +75,7 @@ func (l *LedgerStats) read(ctx context.Context, tx *store.Tx, s Shape) error {
 	return nameWorkers(ctx, tx, l.ByWorker)
 }
 
-// tally groups both tables by one of their columns. A reason belongs to letters
-// and a cause to lost work, so that each of these has only its own.
+// tally groups both tables by a column. Only dead letters have a reason, only lost work has a cause.
 func (l *LedgerStats) tally(ctx context.Context, tx *store.Tx, by string) ([]LedgerTally, error) {
 	tallies := map[string]*LedgerTally{}
 	if by != "cause" {
@@ -91,7 +87,10 @@ func (l *LedgerStats) tally(ctx context.Context, tx *store.Tx, by string) ([]Led
 		}
 		for _, r := range rows {
 			t := tallyOf(tallies, r.Name)
-			t.addLetters(decision(r.Decision), r.N, r.Newest)
+			t.Letters += r.N
+			t.Decisions[decision(r.Decision)] += r.N
+			t.Open = t.Decisions[DecisionOpen]
+			t.seen(r.Newest)
 		}
 	}
 	if by != "reason" {
@@ -124,19 +123,10 @@ func tallyOf(tallies map[string]*LedgerTally, name string) *LedgerTally {
 	return t
 }
 
-func (t *LedgerTally) addLetters(decided string, n int64, newest time.Time) {
-	t.Letters += n
-	t.Decisions[decided] += n
-	if decided == DecisionOpen {
-		t.Open += n
-	}
-	t.seen(newest)
-}
-
 func (t *LedgerTally) addLost(r store.ViewLostGroupsRow) {
 	if r.AgeSeconds >= 0 {
-		mean := inSeconds(r.AgeSeconds)
-		if t.MeanAge != nil { // weighted by how many each mean stands for
+		mean := Seconds(r.AgeSeconds)
+		if t.MeanAge != nil { // weighted by the number of each mean
 			mean = (*t.MeanAge*time.Duration(t.Lost) + mean*time.Duration(r.N)) / time.Duration(t.Lost+r.N)
 		}
 		t.MeanAge = &mean
@@ -152,7 +142,7 @@ func (t *LedgerTally) seen(at time.Time) {
 	}
 }
 
-// nameWorkers adds the names of workers that still exist.
+// nameWorkers adds the names of existing workers.
 func nameWorkers(ctx context.Context, tx *store.Tx, list []LedgerTally) error {
 	at := map[int64]int{}
 	ids := make([]int64, 0, len(list))
@@ -171,8 +161,7 @@ func nameWorkers(ctx context.Context, tx *store.Tx, list []LedgerTally) error {
 	return nil
 }
 
-// Tallies returns the groups by reason, action, worker, cause or time, and an
-// error for anything else.
+// Tallies returns the groups by reason, action, worker, cause or time.
 func (l *LedgerStats) Tallies(by string) ([]LedgerTally, error) {
 	switch by {
 	case "reason":

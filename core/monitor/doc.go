@@ -1,21 +1,16 @@
-// Package monitor is the read side for people: what the queues, executions,
-// workers and dead letters look like right now, as one struct and one function
-// each.
+// Package monitor reads the present state of queues, executions, workers and dead letters for people,
+// with one struct and one function each.
 //
-// Promises:
+// It promises:
 //
-//   - Reading is cheap at any size. Lists are bounded and paged by key, recent
-//     windows are found through the primary key, live rows through the partial
-//     index on unfinished rows. A count that would be expensive stops at a bound
-//     and says "at least".
-//   - Every result carries the time of the database (At), which is the clock
-//     that ages are measured against, and the state of each source it was read
-//     from: how long it took and, if it failed, why.
-//   - Unknown is never zero. What could not be read is a nil pointer.
-//   - Nothing here writes, locks or waits for anybody.
+//   - Reading is cheap at any size. Lists are bounded and paged by key. Recent windows use the primary
+//     key, unfinished rows their partial index. An expensive count stops at a bound and says "at least".
+//   - Every result carries the database's time (At), against which ages are measured, and how each
+//     source behaved: its latency, and its error if it failed.
+//   - Unknown is never zero: an unread value is a nil pointer.
+//   - Nothing writes or locks.
 //
-// On failure a function returns what the other source still gave. The error is
-// set only when no source answered, so a caller that draws may ignore it and
-// look at Sources alone. On an installation that lacks the engine's own columns
-// and tables the same functions read what the published schema has.
+// On failure a function returns what the other source gave. The error is set only when no source
+// answered, so a dashboard may ignore it and show Sources. On a schema without the engine's own tables
+// the same functions read the published ones.
 package monitor

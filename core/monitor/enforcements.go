@@ -15,7 +15,7 @@ import (
 // EnforcementStatuses lists the statuses of enforcements.
 var EnforcementStatuses = []string{"created", "processed", "disabled"}
 
-// Check reports what a filter says that means nothing.
+// Check refuses an unknown status, so that a mistyped one is never applied.
 func (f EnforcementFilter) Check() error {
 	if f.Status == "" {
 		return nil
@@ -26,15 +26,13 @@ func (f EnforcementFilter) Check() error {
 func enforcementOf(r store.ViewEnforcementsRow) Enforcement {
 	return Enforcement{
 		ID: r.ID, RuleRef: r.RuleRef, TriggerRef: r.TriggerRef, Event: r.Event, Status: r.Status, Error: r.Error,
-		Note: r.Note, Created: r.Created,
-		ResolvedAt: r.ResolvedAt, Config: r.Config, Condition: r.Condition, Conditions: r.Conditions,
-		Execution: r.Execution, ExecutionStatus: r.ExecutionStatus, ActionRef: r.ActionRef,
+		Note: r.Note, Created: r.Created, ResolvedAt: r.ResolvedAt, Config: r.Config, Condition: r.Condition,
+		Conditions: r.Conditions, Execution: r.Execution, ExecutionStatus: r.ExecutionStatus, ActionRef: r.ActionRef,
 	}
 }
 
-// Enforcements reads one page of enforcements below a cursor that a page before
-// gave; 0 begins. It looks at a bounded number of rows and says when it stopped
-// there.
+// Enforcements reads one page of enforcements below the cursor; 0 is the newest. It reads a bounded
+// number of rows and says so.
 func (m *Monitor) Enforcements(ctx context.Context, filter EnforcementFilter, cursor int64) (*EnforcementPage, error) {
 	page := &EnforcementPage{List: []Enforcement{}}
 	if err := filter.Check(); err != nil {
@@ -72,9 +70,7 @@ func (p *EnforcementPage) fill(ctx context.Context, tx *store.Tx, f EnforcementF
 	if err != nil {
 		return fmt.Errorf("read a page of enforcements: %w", err)
 	}
-	for _, r := range rows {
-		p.List = append(p.List, enforcementOf(r))
-	}
+	p.List = each(rows, enforcementOf)
 	if len(rows) == limit {
 		p.Next = rows[len(rows)-1].ID
 		return nil
@@ -89,17 +85,17 @@ func (p *EnforcementPage) fill(ctx context.Context, tx *store.Tx, f EnforcementF
 	return nil
 }
 
-// EnforcementDetail is one enforcement, with when it was read.
+// EnforcementDetail is one enforcement with its evaluation.
 type EnforcementDetail struct {
 	Reading
 	Enforcement
-	// Matched says by which values the event met the conditions, Now why it does not meet
-	// the present conditions of the rule; empty if that is unknown, or if it meets them.
+	// Matched says how the event met the conditions, Now why it does not meet the present ones;
+	// empty if unknown, or if it does.
 	Matched string `json:"matched,omitempty"`
 	Now     string `json:"now,omitempty"`
 }
 
-// Enforcement reads one enforcement, ErrNotFound if there is none.
+// Enforcement reads one enforcement; ErrNotFound if there is none.
 func (m *Monitor) Enforcement(ctx context.Context, id int64) (*EnforcementDetail, error) {
 	d := &EnforcementDetail{}
 	err := m.Read(ctx, "an enforcement", &d.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
@@ -114,12 +110,17 @@ func (m *Monitor) Enforcement(ctx context.Context, id int64) (*EnforcementDetail
 			return ErrNotFound
 		}
 		d.Enforcement = *one
-		return d.compare(ctx, tx)
+		row, err := tx.ViewEnforcementPayload(ctx, id)
+		if err != nil {
+			return fmt.Errorf("read the payload of enforcement %d: %w", id, err)
+		}
+		d.Matched, d.Now = d.verdicts(row)
+		return nil
 	})
 	return d, err
 }
 
-// readEnforcement reads an enforcement, nil if there is none.
+// readEnforcement reads an enforcement; nil if there is none.
 func readEnforcement(ctx context.Context, tx *store.Tx, id int64) (*Enforcement, error) {
 	rows, err := tx.ViewEnforcements(ctx, store.ViewEnforcementsParams{Before: id + 1, Scan: 1, Page: 1})
 	if err != nil {
@@ -131,17 +132,7 @@ func readEnforcement(ctx context.Context, tx *store.Tx, id int64) (*Enforcement,
 	return new(enforcementOf(rows[0])), nil
 }
 
-// compare compares the event with the conditions once more, those of then and of now.
-func (d *EnforcementDetail) compare(ctx context.Context, tx *store.Tx) error {
-	row, err := tx.ViewEnforcementPayload(ctx, d.ID)
-	if err != nil {
-		return fmt.Errorf("read the payload of enforcement %d: %w", d.ID, err)
-	}
-	d.Matched, d.Now = d.verdicts(row)
-	return nil
-}
-
-// verdicts are what the conditions of then and of now say of the event.
+// verdicts evaluates the event by the stored and the present conditions.
 func (d *EnforcementDetail) verdicts(row store.ViewEnforcementPayloadRow) (matched, now string) {
 	event, err := rule.NewEvent(d.Event, d.TriggerRef, row.Payload, d.Created)
 	if err != nil {
@@ -163,8 +154,7 @@ func (d *EnforcementDetail) verdicts(row store.ViewEnforcementPayloadRow) (match
 	return matched, now
 }
 
-// Rules reads one page of rules by reference behind a cursor that a page before
-// gave, of one trigger if it is named.
+// Rules reads one page of rules by ref behind the cursor, of one trigger if named.
 func (m *Monitor) Rules(ctx context.Context, trigger, cursor string) (*RulePage, error) {
 	page := &RulePage{List: []Rule{}}
 	err := m.Read(ctx, "rules", &page.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
@@ -173,9 +163,7 @@ func (m *Monitor) Rules(ctx context.Context, trigger, cursor string) (*RulePage,
 		if err != nil {
 			return fmt.Errorf("read a page of rules: %w", err)
 		}
-		for _, r := range rows {
-			page.List = append(page.List, ruleOf(r))
-		}
+		page.List = each(rows, ruleOf)
 		if len(rows) == pageOfRules {
 			page.Next = rows[len(rows)-1].Ref
 		}
@@ -184,7 +172,7 @@ func (m *Monitor) Rules(ctx context.Context, trigger, cursor string) (*RulePage,
 	return page, err
 }
 
-// Rule reads everything about one rule, ErrNotFound if there is none.
+// Rule reads everything about one rule; ErrNotFound if there is none.
 func (m *Monitor) Rule(ctx context.Context, ref string) (*RuleDetail, error) {
 	d := &RuleDetail{}
 	if ref == "" {
@@ -209,10 +197,7 @@ func (m *Monitor) Rule(ctx context.Context, ref string) (*RuleDetail, error) {
 func ruleOf(r store.ViewRulesRow) Rule {
 	one := Rule{
 		ID: r.ID, Ref: r.Ref, Label: r.Label, TriggerRef: r.TriggerRef, ActionRef: r.ActionRef, Enabled: r.Enabled,
-		Fired: int(r.Fired), Disabled: int(r.Disabled),
-	}
-	if last := r.Last; last.Unix() != 0 {
-		one.LastFired = &last
+		Fired: int(r.Fired), Disabled: int(r.Disabled), LastFired: moment(r.Last),
 	}
 	switch {
 	case !r.HasTrigger:

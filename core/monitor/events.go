@@ -14,30 +14,29 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// EventFilter says which events to list.
+// EventFilter selects events.
 type EventFilter struct {
-	// Trigger is the ref of a trigger; empty is any.
+	// Trigger is the ref of a trigger; empty keeps all.
 	Trigger string
-	// Limit bounds a page; zero means DefaultPage.
+	// Limit bounds a page; 0 means DefaultPage.
 	Limit int
 }
 
-// Event is one event in a list.
+// Event is one event of a list.
 type Event struct {
 	ID         int64     `json:"id"`
 	TriggerRef string    `json:"trigger_ref"`
-	RuleRef    string    `json:"rule_ref,omitempty"` // the only rule that it is for
+	RuleRef    string    `json:"rule_ref,omitempty"` // the only rule that it may fire
 	Source     string    `json:"source,omitempty"`
 	Created    time.Time `json:"created"`
-	// Matched is when it was compared with the rules; nil if it was not, or nobody
-	// remembers.
+	// Matched is when it was compared with the rules; nil if it was not, or if that is no longer
+	// recorded.
 	Matched *time.Time `json:"matched"`
-	// Compared is with how many rules it was compared, Fired how many it fired, and
-	// Disabled how many of these could not be carried out.
+	// Compared counts rules, Fired the matching ones, Disabled fired ones without an execution.
 	Compared int `json:"compared"`
 	Fired    int `json:"fired"`
 	Disabled int `json:"disabled"`
-	// Failures are rules whose expression could not be evaluated, with the reason.
+	// Failures are the rules whose conditions failed, with the error.
 	Failures []string `json:"failures"`
 }
 
@@ -45,24 +44,23 @@ type Event struct {
 type EventPage struct {
 	Reading
 	List []Event `json:"events"`
-	// Next is the cursor of the next page, 0 at the end. Bounded says that the search
-	// stopped before it had a full page.
+	// Next is the cursor of the next page; 0 at the end. Bounded says that the search stopped early.
 	Next    int64 `json:"next,omitempty"`
 	Bounded bool  `json:"bounded,omitempty"`
 }
 
-// What came of a rule for an event.
+// The results of a rule for an event.
 const (
-	VerdictFired    = "fired"    // it has an enforcement, and an execution once that is made
-	VerdictDisabled = "disabled" // it fired, and could not be carried out
+	VerdictFired    = "fired"    // with an enforcement and soon an execution
+	VerdictDisabled = "disabled" // it fired but gets no execution
 	VerdictNoMatch  = "no match"
-	VerdictFailed   = "failed" // its conditions could not be evaluated
+	VerdictFailed   = "failed" // its conditions failed
 	VerdictOff      = "off"    // the rule or its trigger is disabled
 	VerdictWaiting  = "waiting"
-	VerdictPassed   = "passed" // it was not asked, or did not match as it was then
+	VerdictPassed   = "passed" // not compared, or it did not match then
 )
 
-// RuleVerdict is what came of one rule for an event, and why.
+// RuleVerdict is the result of one rule for an event.
 type RuleVerdict struct {
 	RuleRef     string       `json:"rule_ref"`
 	Verdict     string       `json:"verdict"`
@@ -70,30 +68,29 @@ type RuleVerdict struct {
 	Enforcement *Enforcement `json:"enforcement,omitempty"`
 }
 
-// EventDetail is everything about one event: for every rule of its trigger, whether
-// it fired and why not.
+// EventDetail is everything about one event, with the result of every rule of its trigger.
 type EventDetail struct {
 	Reading
 	Event
 	Payload json.RawMessage `json:"payload"`
-	// Note says what holds for all rules, such as that the trigger is disabled.
+	// Note holds for all rules, such as a disabled trigger.
 	Note  string        `json:"note,omitempty"`
 	Rules []RuleVerdict `json:"rules"`
-	// More says that the trigger has more rules than are listed.
+	// More says that the trigger has further rules.
 	More bool `json:"more,omitempty"`
 }
 
-// EnforcementFilter says which enforcements to list.
+// EnforcementFilter selects enforcements.
 type EnforcementFilter struct {
-	// Rule is the ref of a rule, Status created, processed or disabled; empty is any.
+	// Rule is a ref, Status is created, processed or disabled; empty keeps all.
 	Rule, Status string
-	// Event is the event that they are of; 0 is any.
+	// Event is the id of an event; 0 keeps all.
 	Event int64
-	// Limit bounds a page; zero means DefaultPage.
+	// Limit bounds a page; 0 means DefaultPage.
 	Limit int
 }
 
-// Enforcement is a rule that an event has fired.
+// Enforcement is a rule fired by an event.
 type Enforcement struct {
 	ID         int64  `json:"id"`
 	RuleRef    string `json:"rule_ref"`
@@ -101,15 +98,15 @@ type Enforcement struct {
 	Event      int64  `json:"event,omitempty"`
 	Status     string `json:"status"`
 	Error      string `json:"error,omitempty"`
-	// Note is what was odd about one that could be carried out.
+	// Note is a remark on one that got an execution.
 	Note       string     `json:"note,omitempty"`
 	Created    time.Time  `json:"created"`
 	ResolvedAt *time.Time `json:"resolved_at"`
-	// Config is the parameters; what is secret is not in them.
+	// Config are the parameters without secrets.
 	Config     json.RawMessage `json:"config,omitempty"`
 	Condition  string          `json:"condition"`
 	Conditions json.RawMessage `json:"conditions,omitempty"`
-	// Execution is what it led to, 0 for nothing.
+	// Execution is the requested execution; 0 for none.
 	Execution       int64  `json:"execution,omitempty"`
 	ExecutionStatus string `json:"execution_status,omitempty"`
 	ActionRef       string `json:"action_ref,omitempty"`
@@ -123,7 +120,7 @@ type EnforcementPage struct {
 	Bounded bool          `json:"bounded,omitempty"`
 }
 
-// Rule is a rule with what its newest firings came to.
+// Rule is a rule with its newest firings.
 type Rule struct {
 	ID         int64  `json:"id"`
 	Ref        string `json:"ref"`
@@ -131,23 +128,22 @@ type Rule struct {
 	TriggerRef string `json:"trigger_ref"`
 	ActionRef  string `json:"action_ref"`
 	Enabled    bool   `json:"enabled"`
-	// Note says why it cannot fire or not be carried out, besides being disabled.
+	// Note says why an enabled rule cannot fire or gets no execution.
 	Note string `json:"note,omitempty"`
-	// Fired counts its newest firings, Disabled those of them that could not be
-	// carried out; both stop at RecentFirings.
+	// Fired counts firings, Disabled those without an execution; both stop at RecentFirings.
 	Fired     int        `json:"fired"`
 	Disabled  int        `json:"disabled"`
 	LastFired *time.Time `json:"last_fired"`
 }
 
-// RecentFirings is how many firings of a rule are counted.
+// RecentFirings bounds the counted firings of a rule.
 const RecentFirings = 1_000
 
-// RulePage is one page of rules by reference.
+// RulePage is one page of rules by ref.
 type RulePage struct {
 	Reading
 	List []Rule `json:"rules"`
-	// Next is the cursor of the next page, empty at the end.
+	// Next is the cursor of the next page; empty at the end.
 	Next string `json:"next,omitempty"`
 }
 
@@ -157,17 +153,17 @@ type RuleDetail struct {
 	Rule
 	PackRef     string          `json:"pack_ref"`
 	Description string          `json:"description,omitempty"`
-	Owner       string          `json:"owner,omitempty"` // the login in whose name it acts
+	Owner       string          `json:"owner,omitempty"` // the login that it acts as
 	Conditions  json.RawMessage `json:"conditions"`
 	Params      json.RawMessage `json:"action_params"`
 	Created     time.Time       `json:"created"`
 	Updated     time.Time       `json:"updated"`
 }
 
-// The bounds of what is read about events.
+// The bounds of reads about events.
 const (
 	eventScan     = 20_000
-	rulesOfOne    = 500 // rules that one event is explained with
+	rulesOfOne    = 500 // rules explained for one event
 	enforcedOfOne = 500
 	pageOfRules   = 200
 )
@@ -183,8 +179,8 @@ func eventsThere(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// Events reads one page of events below a cursor that a page before gave; 0 begins.
-// It looks at a bounded number of rows and says when it stopped there.
+// Events reads one page of events below the cursor; 0 is the newest. It reads a bounded number of
+// rows and says so.
 func (m *Monitor) Events(ctx context.Context, filter EventFilter, cursor int64) (*EventPage, error) {
 	page := &EventPage{List: []Event{}}
 	before, limit := cmp.Or(cursor, math.MaxInt64), cmp.Or(filter.Limit, DefaultPage)
@@ -220,8 +216,8 @@ func (m *Monitor) Events(ctx context.Context, filter EventFilter, cursor int64) 
 	return page, err
 }
 
-// EventDetail reads everything about one event, ErrNotFound if there is none. Rules
-// that have not fired are judged as they are now.
+// EventDetail reads everything about one event; ErrNotFound if there is none. Rules that did not
+// fire are evaluated as they are now.
 func (m *Monitor) EventDetail(ctx context.Context, id int64) (*EventDetail, error) {
 	d := &EventDetail{Rules: []RuleVerdict{}}
 	err := m.Read(ctx, "an event", &d.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
@@ -243,8 +239,7 @@ func (m *Monitor) EventDetail(ctx context.Context, id int64) (*EventDetail, erro
 func (d *EventDetail) fill(ctx context.Context, tx *store.Tx, row store.ViewEventRow) error {
 	d.Event = Event{
 		ID: row.ID, TriggerRef: row.TriggerRef, RuleRef: row.RuleRef, Source: row.SourceRef, Created: row.Created,
-		Matched:  row.At,
-		Compared: int(row.Rules), Fired: int(row.Matched), Failures: row.Failures,
+		Matched: row.At, Compared: int(row.Rules), Fired: int(row.Matched), Failures: row.Failures,
 	}
 	d.Payload = row.Payload
 	enforced, err := tx.ViewEnforcementsOfEvent(ctx, row.ID, enforcedOfOne)
@@ -263,7 +258,7 @@ func (d *EventDetail) fill(ctx context.Context, tx *store.Tx, row store.ViewEven
 	return nil
 }
 
-// noteOf is what holds for all rules of an event.
+// noteOf is the note for all rules.
 func noteOf(row store.ViewEventRow) string {
 	switch {
 	case !row.TriggerThere:
@@ -273,14 +268,14 @@ func noteOf(row store.ViewEventRow) string {
 	case !row.TriggerEnabled && row.RuleRef == "":
 		return fmt.Sprintf("trigger %s is disabled and fires no rule", row.TriggerRef)
 	case !row.Done:
-		return "it waits to be compared with the rules, or it is not known any more that it was: a running engine does so within seconds"
+		return "it waits to be compared with the rules, or that is no longer recorded: a running engine compares within seconds"
 	case row.RuleRef != "":
 		return fmt.Sprintf("it is for rule %s only", row.RuleRef)
 	}
 	return ""
 }
 
-// judge lists the rules that fired, also those that are gone, and then the others.
+// judge lists the fired rules, deleted ones too, then the others.
 func (d *EventDetail) judge(row store.ViewEventRow, enforced []store.ViewEnforcementsOfEventRow,
 	rules []store.ViewRulesRow) {
 	event, err := rule.NewEvent(row.ID, row.TriggerRef, row.Payload, row.Created)
@@ -321,7 +316,7 @@ func firedWords(one Enforcement) string {
 	return "its execution is gone"
 }
 
-// verdict says why a rule has not fired, judged by what it is now.
+// verdict says why a rule did not fire, by its present conditions.
 func (d *EventDetail) verdict(row store.ViewEventRow, r store.ViewRulesRow, event rule.Event) (verdict, why string) {
 	switch {
 	case row.RuleRef != "" && row.RuleRef != r.Ref:
@@ -346,6 +341,7 @@ func (d *EventDetail) verdict(row store.ViewEventRow, r store.ViewRulesRow, even
 	case row.At == nil:
 		return VerdictWaiting, "it matches: " + match.Why
 	}
-	return VerdictPassed, "it matches now and did not when the event was compared with the rules, or it was disabled then; it was changed last at " +
-		r.Updated.UTC().Format("2006-01-02 15:04:05") + " UTC"
+	return VerdictPassed,
+		"it matches now, but did not match or was disabled when the event was compared; it last changed at " +
+			r.Updated.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }

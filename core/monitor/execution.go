@@ -15,10 +15,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// ErrNotFound is returned for an execution that does not exist.
+// ErrNotFound says that the requested thing does not exist.
 var ErrNotFound = errors.New("not found")
 
-// ReadExecution reads everything about one execution but why it waits. One that does not exist is
+// ReadExecution reads everything about one execution except why it waits. A missing one is
 // ErrNotFound.
 func ReadExecution(ctx context.Context, tx *store.Tx, s Shape, id int64, d *ExecutionDetail) error {
 	rows, err := ReadExecutions(ctx, tx, s, []int64{id})
@@ -60,12 +60,12 @@ func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s Shape) error
 	}
 	d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution,
 		text(r.RetryReason)
-	d.Config, d.Env, d.Result, d.Children = r.Config, r.EnvVars, r.Result, children(r.Children)
+	d.Config, d.Env, d.Result, d.Children = r.Config, r.EnvVars, r.Result, upTo(r.Children, childrenBound)
 	return nil
 }
 
-// children is a count that the query stops at a thousand.
-func children(n int64) Count { return Count{Value: n, AtLeast: n >= 1000} }
+// childrenBound is where the query stops counting children.
+const childrenBound = 1_000
 
 func (d *ExecutionDetail) timeline(ctx context.Context, tx *store.Tx, s Shape) error {
 	if !s.history {
@@ -86,13 +86,11 @@ func (d *ExecutionDetail) timeline(ctx context.Context, tx *store.Tx, s Shape) e
 	return nil
 }
 
-// tooLong stands for a document that was cut and may hold secrets: nobody can say
-// where in it they are.
+// tooLong replaces a cut document that may hold secrets at unknown places.
 const tooLong = `"(too long to be shown: it may hold secrets)"`
 
-// redact hides what the action marks as secret, should it be in the clear: rows may
-// have been written when the action did not mark it yet, or by whoever does not heed
-// it.
+// redact hides values that the action marks as secret. A row can hold them in the clear if it is
+// older than the mark, or if another program wrote it.
 func (d *ExecutionDetail) redact(ctx context.Context, tx *store.Tx) error {
 	schemas, err := tx.ViewSchemas(ctx, d.ID)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -106,8 +104,7 @@ func (d *ExecutionDetail) redact(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// redacted hides what a schema marks as secret in the part of a document that it
-// speaks of.
+// redacted hides the secrets of a schema in one part of a document.
 func redacted(document string, rules []byte, part string) string {
 	if document == "" || !bytes.Contains(rules, []byte(`"secret"`)) {
 		return document

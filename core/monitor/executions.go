@@ -14,10 +14,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Executions reads one page of the executions that match the filter, the newest or
-// the oldest first, beyond the cursor; a cursor of zero begins. A filtered search
-// looks at a bounded number of rows and says when it stopped there; Next then goes
-// on beyond what was looked at, where that is known.
+// Executions reads one page of matching executions beyond the cursor; 0 is the beginning. A filtered
+// search reads a bounded number of rows and says so; Next then continues behind them.
 func (m *Monitor) Executions(ctx context.Context, filter ExecutionFilter, cursor int64) (*Executions, error) {
 	x := &Executions{Filter: filter, From: cursor}
 	err := m.Read(ctx, "executions", &x.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
@@ -37,18 +35,17 @@ func (m *Monitor) Executions(ctx context.Context, filter ExecutionFilter, cursor
 	return x, err
 }
 
-// idPage is a page of ids and where the next one begins.
+// idPage is a page of ids and the cursor of the next.
 type idPage struct {
 	ids     []int64
 	next    int64
 	bounded bool
-	// looked is how many rows were looked at, of a search that looks at all of a range.
+	// looked counts the rows of a search that reads all of a range.
 	looked int64
 }
 
-// findExecutions finds a page for each alternative of the filter and makes one page
-// of them. Where one of them stopped early, the page ends there: below it rows of
-// that alternative would be missing.
+// findExecutions merges a page of each alternative. Where one stopped early the page ends, because
+// its rows below are missing.
 func findExecutions(ctx context.Context, tx *store.Tx, s Shape, filter ExecutionFilter, cursor int64) (*idPage, error) {
 	all := &idPage{}
 	for _, f := range append([]ExecutionFilter{filter}, filter.Or...) {
@@ -71,8 +68,8 @@ func findExecutions(ctx context.Context, tx *store.Tx, s Shape, filter Execution
 	return all, nil
 }
 
-// mergeIDs puts the ids that several searches found in the order of a list, each once. Where one of them stopped
-// early, at stop, the list ends there: beyond it rows of that search would be missing.
+// mergeIDs sorts the ids of several searches. The list ends at stop, where a search stopped early:
+// beyond it rows of that search are missing.
 func mergeIDs(oldest bool, ids []int64, stop int64) []int64 {
 	ids = inOrder(oldest, ids)
 	beyond := func(id int64) bool { return stop != 0 && id != stop && sooner(oldest, id, stop) == stop }
@@ -82,7 +79,7 @@ func mergeIDs(oldest bool, ids []int64, stop int64) []int64 {
 	return ids
 }
 
-// sooner is the one of two ids that comes first in a list; zero is none.
+// sooner is the id that comes first in a list; 0 is none.
 func sooner(oldest bool, a, b int64) int64 {
 	if oldest && a != 0 && b != 0 {
 		return min(a, b)
@@ -90,7 +87,7 @@ func sooner(oldest bool, a, b int64) int64 {
 	return max(a, b)
 }
 
-// inOrder puts ids in the order of a list, each once.
+// inOrder sorts ids as a list does, without duplicates.
 func inOrder(oldest bool, ids []int64) []int64 {
 	slices.Sort(ids)
 	if !oldest {
@@ -99,7 +96,7 @@ func inOrder(oldest bool, ids []int64) []int64 {
 	return slices.Compact(ids)
 }
 
-// findPage finds the page of one alternative, for which it looks at scan rows.
+// findPage finds the page of one alternative in scan rows.
 func findPage(ctx context.Context, tx *store.Tx, s Shape, filter ExecutionFilter, cursor, scan int64) (*idPage, error) {
 	search, err := newSearch(ctx, tx, s, filter, cursor)
 	if err != nil || search == nil {
@@ -114,7 +111,7 @@ func findPage(ctx context.Context, tx *store.Tx, s Shape, filter ExecutionFilter
 	return page, search.finish(ctx, tx, page)
 }
 
-// search is a filter made ready for the database.
+// search is a filter prepared for the database.
 type search struct {
 	shape           Shape
 	ended, live     []string
@@ -123,18 +120,17 @@ type search struct {
 	before, floor   int64
 	page, scan      int64
 	statusesAllowed []string
-	// sift is what is asked of the rows that were found; nil: nothing.
-	sift *sift
-	// byID is true when the ids were given, rising when the oldest come first.
+	sift            *sift
+	// byID is true when the filter names ids, rising when the oldest come first.
 	byID, rising bool
-	// stopped is the id at which looking at rows stopped; zero at the end.
+	// stopped is the id at which the search stopped; 0 at the end.
 	stopped int64
-	// windowed looks at every row of a range, of which looked were there.
+	// windowed reads every row of a range and counts them in looked.
 	windowed bool
 	looked   int64
 }
 
-// newSearch resolves names and times. It is nil when nothing can match.
+// newSearch resolves names and times; nil when no row can match.
 func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cursor int64) (*search, error) {
 	q := &search{shape: s, pattern: Pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit),
 		scan: scanBound, rising: f.Oldest}
@@ -178,8 +174,7 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 	return q, nil
 }
 
-// timeWindow is between which ids the rows are that were requested within one time and before another; zero is
-// no bound.
+// timeWindow converts ages into a range of ids.
 func timeWindow(ctx context.Context, tx *store.Tx, within, before time.Duration) (floor, ceiling int64, err error) {
 	ceiling = math.MaxInt64
 	if within > 0 {
@@ -195,7 +190,7 @@ func timeWindow(ctx context.Context, tx *store.Tx, within, before time.Duration)
 	return floor, ceiling, nil
 }
 
-// ResolveWorker turns an id or a name into an id, zero if there is no such worker.
+// ResolveWorker converts an id or a name into an id; 0 if the worker does not exist.
 func ResolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, error) {
 	if id, err := strconv.ParseInt(worker, 10, 64); err == nil {
 		return id, nil
@@ -210,7 +205,7 @@ func ResolveWorker(ctx context.Context, tx *store.Tx, worker string) (int64, err
 	return id, nil
 }
 
-// ids finds the page: at most page ids, in the order of the list.
+// ids finds at most a page of ids in the order of the list.
 func (q *search) ids(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]int64, error) {
 	switch {
 	case q.sift != nil:
@@ -239,7 +234,7 @@ func (q *search) ids(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]i
 	return q.idsByStatus(ctx, tx)
 }
 
-// allowed is never nil, since the database takes an empty list for "any".
+// allowed is never nil: the database reads an empty list as any status.
 func (q *search) allowed() []string {
 	if q.statusesAllowed == nil {
 		return []string{}
@@ -252,7 +247,7 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 	q.scan = min(q.scan, statusBound)
 	ended := q.scan
 	if q.pattern == "" && q.worker == 0 {
-		ended = q.page // The index alone decides; there is nothing to look past.
+		ended = q.page // the index alone decides
 	}
 	if len(q.ended) > 0 {
 		ids, err := q.idsEnded(ctx, tx, ended)
@@ -283,8 +278,7 @@ func (q *search) idsByStatus(ctx context.Context, tx *store.Tx) ([]int64, error)
 	return all[:min(int64(len(all)), q.page)], nil
 }
 
-// idsEnded finds a page of those that have ended, for which it looks at scan rows of
-// each status.
+// idsEnded finds a page of ended executions in scan rows of each status.
 func (q *search) idsEnded(ctx context.Context, tx *store.Tx, scan int64) ([]int64, error) {
 	arg := store.MonitorEndedParams{
 		Statuses: q.ended, Before: q.before, Floor: q.floor, Scan: scan, Pattern: q.pattern, Worker: q.worker,
@@ -296,8 +290,7 @@ func (q *search) idsEnded(ctx context.Context, tx *store.Tx, scan int64) ([]int6
 	return tx.MonitorEnded(ctx, arg)
 }
 
-// edge is the id at which the search stops to look at rows; none where it reaches
-// the end.
+// edge is the id at which the search stops; none where it reaches the end.
 func (q *search) edge(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	if q.rising {
 		return tx.MonitorOldestEdge(ctx, q.before, q.floor, q.scan)
@@ -305,7 +298,7 @@ func (q *search) edge(ctx context.Context, tx *store.Tx) ([]int64, error) {
 	return tx.MonitorScanEdge(ctx, q.before, q.floor, q.scan)
 }
 
-// finish says where the next page begins and whether the search was cut short.
+// finish sets the cursor of the next page and whether the search was cut short.
 func (q *search) finish(ctx context.Context, tx *store.Tx, page *idPage) error {
 	if int64(len(page.ids)) >= q.page {
 		page.next = page.ids[len(page.ids)-1]
@@ -329,7 +322,7 @@ func (q *search) finish(ctx context.Context, tx *store.Tx, page *idPage) error {
 	if len(edge) == 0 {
 		return nil
 	}
-	// Ended rows of a status alone are found whole by their index.
+	// Ended rows of a status alone are found completely by their index.
 	page.bounded = !byIndex || q.pattern != "" || q.worker != 0 || len(q.live) > 0
 	if !byIndex && len(page.ids) > 0 {
 		page.next = edge[0] + 1
@@ -340,7 +333,7 @@ func (q *search) finish(ctx context.Context, tx *store.Tx, page *idPage) error {
 	return nil
 }
 
-// filtered reports whether rows are looked at that are not on the page.
+// filtered reports whether the search reads rows that are not on the page.
 func (q *search) filtered() bool {
 	return q.pattern != "" || q.worker != 0 || len(q.statusesAllowed) > 0 || q.sift != nil
 }
@@ -367,25 +360,23 @@ func ReadExecutions(ctx context.Context, tx *store.Tx, s Shape, ids []int64) ([]
 	return each(rows, func(r store.MonitorExecutionsByIDRow) Execution {
 		return Execution{
 			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker,
-			WorkerName: text(r.WorkerName),
-			Parent:     r.Parent, Created: r.Created, Updated: r.Updated, StartedAt: r.StartedAt,
-			FinishedAt: r.FinishedAt,
-			RetryCount: int64(r.RetryCount), MaxRetries: wide(r.MaxRetries), Reason: r.Reason,
+			WorkerName: text(r.WorkerName), Parent: r.Parent, Created: r.Created, Updated: r.Updated,
+			StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, RetryCount: int64(r.RetryCount),
+			MaxRetries: wide(r.MaxRetries), Reason: r.Reason,
 		}
 	}), nil
 }
 
-// MatchBound is how many executions are counted at most.
+// MatchBound bounds the count of matching executions.
 const MatchBound = 10_000
 
-// Matching is how many executions a filter matches.
+// Matching counts the executions that match a filter.
 type Matching struct {
 	Reading
 	Count Count `json:"count"`
 }
 
-// Matching counts the executions that match a filter, by the same search that lists
-// them, up to MatchBound. Where the search stops at its bound there are at least as many.
+// Matching counts matching executions up to MatchBound, by the same search that lists them.
 func (m *Monitor) Matching(ctx context.Context, filter ExecutionFilter) (*Matching, error) {
 	n := &Matching{}
 	err := m.Read(ctx, "executions", &n.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {

@@ -14,13 +14,12 @@ import (
 // The bounds of a family.
 const (
 	maxAncestors = 16
-	// maxBrood bounds the children that are read of one execution, the newest ones,
-	// maxFamily all of them together.
+	// maxBrood bounds the children of one execution, maxFamily the whole tree.
 	maxBrood  = 50
 	maxFamily = 200
-	// maxActs bounds the acts of operators that are read.
+	// maxActs bounds the audit entries.
 	maxActs = 20
-	// maxAsked bounds for how many executions it is asked what they have started.
+	// maxAsked bounds the executions whose children are read.
 	maxAsked = 40
 )
 
@@ -28,18 +27,16 @@ const (
 type Relative struct {
 	Execution
 
-	// Depth is how many are above it.
+	// Depth counts its ancestors.
 	Depth int `json:"depth"`
-	// More is true when it has started more than is listed below it.
+	// More is true when it has more children than are listed.
 	More bool `json:"more,omitempty"`
-	// Task is the task of the workflow above that it runs, empty where it is none, and
-	// Item which one it is of a task over a list, from 0.
+	// Task is the workflow task that it runs, Item its index of a task over a list, from 0.
 	Task string `json:"task,omitempty"`
 	Item *int64 `json:"item,omitempty"`
 }
 
-// TaskName is the task that it runs, with its place in a list; empty where it is
-// none.
+// TaskName is the task with the index of its item.
 func (r *Relative) TaskName() string {
 	if r.Task == "" || r.Item == nil {
 		return r.Task
@@ -47,31 +44,30 @@ func (r *Relative) TaskName() string {
 	return r.Task + "[" + strconv.FormatInt(*r.Item, 10) + "]"
 }
 
-// Family is what an execution has to do with.
+// Family is everything related to an execution.
 type Family struct {
 	Reading
 
 	ID int64 `json:"id"`
-	// Tree begins with the one above all and lists below each what it has started,
-	// the oldest first. It is cut at a bound, which More says.
+	// Tree lists the topmost ancestor first and the children below each, the oldest first. More says
+	// that it was cut.
 	Tree []Relative `json:"tree"`
 	More bool       `json:"more,omitempty"`
-	// Attempts are those of its chain of repetitions, the first one first.
+	// Attempts are its chain of retries, the first one first.
 	Attempts []Attempt `json:"attempts"`
-	// Letters are its dead letters, the newest first; nil where no ledger is kept.
+	// Letters are its dead letters, the newest first; nil without a ledger.
 	Letters []LedgerEntry `json:"letters"`
-	// Enforcement is what it was made by, nil when it was requested otherwise.
+	// Enforcement is the enforcement that requested it, if any.
 	Enforcement *Enforcement `json:"enforcement"`
-	// Inquiries are the questions that it, or a task of it, has asked.
+	// Inquiries are those of the execution or its tasks.
 	Inquiries []int64 `json:"inquiries"`
-	// Acts are what operators did lately with it, with the attempts around it, and
-	// with their dead letters, the newest first; nil where acts are not recorded.
+	// Acts are the latest operator actions on it, its attempts and their dead letters; nil where
+	// they are not recorded.
 	Acts []AuditEntry `json:"acts"`
 }
 
-// Family reads what an execution has to do with: who started it and what it has
-// started, its attempts, dead letters, questions, and the rule behind it. One that
-// does not exist is ErrNotFound. What the schema does not record is left empty.
+// Family reads everything related to an execution. A missing one is ErrNotFound. Parts that the
+// schema does not record are empty.
 func (m *Monitor) Family(ctx context.Context, id int64) (*Family, error) {
 	f := &Family{ID: id}
 	err := m.Read(ctx, "family of execution "+strconv.FormatInt(id, 10), &f.Reading,
@@ -97,7 +93,7 @@ func (m *Monitor) Family(ctx context.Context, id int64) (*Family, error) {
 	return f, err
 }
 
-// name finds which of the tree are tasks.
+// name finds the workflow tasks of the tree.
 func (f *Family) name(ctx context.Context, tx *store.Tx) error {
 	ids := make([]int64, len(f.Tree))
 	at := make(map[int64]int, len(f.Tree))
@@ -118,7 +114,7 @@ func (f *Family) name(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// acts reads what operators did with it and what belongs to it.
+// acts reads the operator actions on the execution and its relatives.
 func (f *Family) acts(ctx context.Context, tx *store.Tx) error {
 	shape, err := tx.AuditShape(ctx)
 	if err != nil {
@@ -128,9 +124,9 @@ func (f *Family) acts(ctx context.Context, tx *store.Tx) error {
 		return nil
 	}
 	executions, letters := []int64{f.ID}, []int64{}
-	for i := range f.Attempts {
-		if f.Attempts[i].ID != f.ID {
-			executions = append(executions, f.Attempts[i].ID)
+	for _, one := range f.Attempts {
+		if one.ID != f.ID {
+			executions = append(executions, one.ID)
 		}
 	}
 	for i := range f.Letters {
@@ -144,7 +140,7 @@ func (f *Family) acts(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// Of is the execution in its tree; nil when it is not there.
+// Of finds an execution in the tree; nil if it is not there.
 func (f *Family) Of(id int64) *Relative {
 	for i := range f.Tree {
 		if f.Tree[i].ID == id {
@@ -154,7 +150,7 @@ func (f *Family) Of(id int64) *Relative {
 	return nil
 }
 
-// ancestor finds the execution above all others.
+// ancestor finds the topmost ancestor.
 func ancestor(ctx context.Context, tx *store.Tx, s Shape, id int64) (*Execution, error) {
 	var top *Execution
 	for range maxAncestors {
@@ -162,7 +158,7 @@ func ancestor(ctx context.Context, tx *store.Tx, s Shape, id int64) (*Execution,
 		if err != nil {
 			return nil, err
 		}
-		if len(rows) == 0 { // retention may have taken the parent
+		if len(rows) == 0 { // retention may have deleted the parent
 			break
 		}
 		top = &rows[0]
@@ -177,8 +173,7 @@ func ancestor(ctx context.Context, tx *store.Tx, s Shape, id int64) (*Execution,
 	return top, nil
 }
 
-// grow reads the tree level by level, so that what is cut is what is deepest. The
-// line of the execution itself is followed first.
+// grow reads the tree level by level, so that the deepest levels are cut.
 func (f *Family) grow(ctx context.Context, tx *store.Tx, s Shape, top *Execution) error {
 	below := map[int64][]Execution{}
 	more := map[int64]bool{}
@@ -217,7 +212,7 @@ func (f *Family) grow(ctx context.Context, tx *store.Tx, s Shape, top *Execution
 	return nil
 }
 
-// list writes the tree down, each before what is below it.
+// list writes the tree down, parents before children.
 func (f *Family) list(x *Execution, below map[int64][]Execution, more map[int64]bool, depth int) {
 	f.Tree = append(f.Tree, Relative{Execution: *x, Depth: depth, More: more[x.ID]})
 	for i := range below[x.ID] {
@@ -225,7 +220,7 @@ func (f *Family) list(x *Execution, below map[int64][]Execution, more map[int64]
 	}
 }
 
-// rest reads what is not an execution.
+// rest reads everything else.
 func (f *Family) rest(ctx context.Context, tx *store.Tx, s Shape) error {
 	if !s.Ours {
 		return nil
@@ -255,7 +250,6 @@ func (f *Family) rest(ctx context.Context, tx *store.Tx, s Shape) error {
 	return f.cause(ctx, tx)
 }
 
-// questions reads which inquiries there are.
 func (f *Family) questions(ctx context.Context, tx *store.Tx) error {
 	for _, open := range []bool{true, false} {
 		row, err := tx.ViewInquiryIDs(ctx, store.ViewInquiryIDsParams{
@@ -269,7 +263,7 @@ func (f *Family) questions(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// cause reads the enforcement that the execution came from.
+// cause reads the enforcement that requested the execution.
 func (f *Family) cause(ctx context.Context, tx *store.Tx) error {
 	row, err := tx.MonitorExecutionRest(ctx, 1, f.ID)
 	if err != nil {
@@ -282,8 +276,7 @@ func (f *Family) cause(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// Parent is who started the execution; nil when nobody did or it is not there any
-// more.
+// Parent is the parent; nil if there is none, or if it was deleted.
 func (f *Family) Parent() *Relative {
 	if x := f.Of(f.ID); x != nil && x.Parent != nil {
 		return f.Of(*x.Parent)

@@ -17,51 +17,44 @@ import (
 type ExecutionFilter struct {
 	// Statuses keeps these statuses; empty keeps all.
 	Statuses []attune.Status `json:"statuses,omitempty"`
-	// Action keeps actions whose ref matches; a star stands for anything.
+	// Action keeps actions whose ref matches; a star matches anything.
 	Action string `json:"action,omitempty"`
-	// Worker keeps executions of one worker, given by id or by name; Workers those of
-	// any of several, NotWorkers all but theirs. One that does not exist has none.
+	// Worker, Workers and NotWorkers name workers by id or name. An unknown worker has no
+	// executions.
 	Worker     string   `json:"worker,omitempty"`
 	Workers    []string `json:"workers,omitempty"`
 	NotWorkers []string `json:"not_workers,omitempty"`
-	// MaxAge keeps executions requested within it, MinAge those requested before;
-	// zero keeps all.
+	// MaxAge keeps executions requested within it, MinAge executions requested before.
 	MaxAge time.Duration `json:"max_age_ns,omitempty"`
 	MinAge time.Duration `json:"min_age_ns,omitempty"`
-	// Parent keeps the children of one execution; zero keeps all. Parented keeps
-	// those that have one, or that have none.
-	Parent   int64  `json:"parent,omitempty"`
-	Parented string `json:"parented,omitempty"`
-	// IDs keeps these executions; empty keeps all.
-	IDs []int64 `json:"ids,omitempty"`
-	// MinID and MaxID keep the ids from one to the other, both included; zero is no
-	// bound.
+	// Parent keeps the children of one execution. Parented is ParentedAny or ParentedNone.
+	Parent   int64   `json:"parent,omitempty"`
+	Parented string  `json:"parented,omitempty"`
+	IDs      []int64 `json:"ids,omitempty"`
+	// MinID and MaxID are inclusive.
 	MinID int64 `json:"min_id,omitempty"`
 	MaxID int64 `json:"max_id,omitempty"`
-	// Params keeps executions whose parameters match all of these.
+	// Params must all match.
 	Params []ParamMatch `json:"params,omitempty"`
-	// Match are expressions that the action's ref must all contain, Unmatch those of
-	// which it must contain none; capitals do not matter. Reasons and NotReasons are
-	// the same for why an execution ended as it did.
+	// Match are regular expressions that the action's ref must all match, Unmatch must not match.
+	// Case does not matter. Reasons and NotReasons do the same for the reason of the end.
 	Match      []string `json:"match,omitempty"`
 	Unmatch    []string `json:"unmatch,omitempty"`
 	Reasons    []string `json:"reasons,omitempty"`
 	NotReasons []string `json:"not_reasons,omitempty"`
-	// MinTries and MaxTries bound how often it was repeated.
+	// MinTries and MaxTries bound the number of retries.
 	MinTries int64  `json:"min_tries,omitempty"`
 	MaxTries *int64 `json:"max_tries,omitempty"`
-	// Or are further filters: what one of them selects is selected too. Their own
-	// limits and alternatives are ignored.
+	// Or are alternatives. Their own limits and alternatives are ignored.
 	Or []ExecutionFilter `json:"or,omitempty"`
-	// Oldest begins with the oldest instead of the newest.
+	// Oldest lists the oldest first.
 	Oldest bool `json:"oldest,omitempty"`
-	// Limit bounds a page; zero means DefaultPage.
+	// Limit bounds a page; 0 means DefaultPage.
 	Limit int `json:"limit,omitempty"`
-	// WithParams reads the parameters of the rows of a page too.
+	// WithParams reads the parameters of the rows.
 	WithParams bool `json:"with_params,omitempty"`
 
-	// windowed looks at every row of a range, so that the search can go on where it
-	// stopped.
+	// windowed reads every row of a range, so that the search can continue where it stopped.
 	windowed bool
 }
 
@@ -71,26 +64,26 @@ const (
 	ParentedNone = "none"
 )
 
-// NoLimit is a number of tries that nothing reaches.
+// NoLimit is more tries than any execution has.
 const NoLimit int64 = math.MaxInt32
 
-// sifted reports whether the filter asks for something that no index finds.
+// sifted reports whether a part of the filter has no index.
 func (f *ExecutionFilter) sifted() bool {
 	return len(f.Workers) > 0 || len(f.NotWorkers) > 0 || len(f.IDs) > 0 || len(f.Match) > 0 || len(f.Unmatch) > 0 ||
 		len(f.Params) > 0 || f.windowed || f.Parented != "" || f.MinTries > 0 || f.MaxTries != nil || f.reasoned() ||
 		f.Parent != 0 && (f.Action != "" || f.Worker != "" || f.MaxAge > 0)
 }
 
-// ByParams reports whether parameters have to be opened.
+// ByParams reports whether the search reads parameters.
 func (f *ExecutionFilter) ByParams() bool {
 	return len(f.Params) > 0 || slices.ContainsFunc(f.Or,
 		func(other ExecutionFilter) bool { return len(other.Params) > 0 })
 }
 
-// reasoned reports whether results have to be opened.
+// reasoned reports whether the search reads results.
 func (f *ExecutionFilter) reasoned() bool { return len(f.Reasons) > 0 || len(f.NotReasons) > 0 }
 
-// String says the filter in words.
+// String writes the filter as the filter language does.
 func (f *ExecutionFilter) String() string {
 	var terms []string
 	add := func(name string, values ...string) {
@@ -117,29 +110,26 @@ func (f *ExecutionFilter) String() string {
 	return strings.Join(terms, " ")
 }
 
-// reasonBound is how many results a search opens before it stops.
+// reasonBound is how many results a search reads.
 const reasonBound = 2_000
 
-// sift is what a search asks of the rows that the indexes have found.
+// sift is the part of a search without an index.
 type sift struct {
 	params store.MonitorSiftParams
-	// impossible is true when nothing can pass.
+	// impossible is true when no row can match.
 	impossible bool
 }
 
-// newSift makes the part of a filter ready that no index finds; nil when there is
-// none.
+// newSift prepares the part of a filter without an index; nil when there is none.
 func newSift(ctx context.Context, tx *store.Tx, f *ExecutionFilter, q *search) (*sift, error) {
 	if !f.sifted() {
 		return nil, nil
 	}
 	s := &sift{params: store.MonitorSiftParams{
 		Statuses: q.allowed(), Pattern: q.pattern, Match: list(f.Match), Unmatch: list(f.Unmatch),
-		Reasons:    list(f.Reasons),
-		NotReasons: list(f.NotReasons), Params: []string{}, ParamMatch: []string{}, ParamNot: []bool{},
-		Cut:           MaxDocument,
-		SecretActions: []string{}, SecretParams: []string{}, MinTries: f.MinTries, MaxTries: NoLimit,
-		Parent: f.Parent, Parented: f.Parented, Rising: q.rising, Page: q.page,
+		Reasons: list(f.Reasons), NotReasons: list(f.NotReasons), Params: []string{}, ParamMatch: []string{},
+		ParamNot: []bool{}, Cut: MaxDocument, SecretActions: []string{}, SecretParams: []string{}, MinTries: f.MinTries,
+		MaxTries: NoLimit, Parent: f.Parent, Parented: f.Parented, Rising: q.rising, Page: q.page,
 	}}
 	for _, p := range f.Params {
 		s.params.Params = append(s.params.Params, p.Path)
@@ -163,7 +153,7 @@ func newSift(ctx context.Context, tx *store.Tx, f *ExecutionFilter, q *search) (
 	return s, nil
 }
 
-// list is never nil, since the database would take that for an unknown list.
+// list is never nil, which the database would read as NULL.
 func list[T any](values []T) []T {
 	if values == nil {
 		return []T{}
@@ -171,7 +161,7 @@ func list[T any](values []T) []T {
 	return values
 }
 
-// resolveAll turns names into ids by one of the resolvers; those that do not exist are left out.
+// resolveAll resolves names to ids and skips unknown names.
 func resolveAll(
 	ctx context.Context, tx *store.Tx, names []string, resolve func(context.Context, *store.Tx, string) (int64, error),
 ) ([]int64, error) {
@@ -188,8 +178,7 @@ func resolveAll(
 	return ids, nil
 }
 
-// siftedIDs finds the page among what the indexes find, of which it looks at a
-// bounded number.
+// siftedIDs finds the page among a bounded number of rows that the indexes find.
 func (q *search) siftedIDs(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]int64, error) {
 	page := q.page
 	wide := *q
@@ -200,11 +189,11 @@ func (q *search) siftedIDs(ctx context.Context, tx *store.Tx, f *ExecutionFilter
 	if len(q.statusesAllowed) > 0 && q.shape.Ours && q.parent == 0 {
 		wide.scan = min(wide.scan, statusBound)
 	}
-	if q.windowed { // the rows are looked at here, so that where that stopped is known
+	if q.windowed { // rows are filtered here, so that the end of the search is known
 		wide.pattern, wide.worker, wide.statusesAllowed = "", 0, nil
 		wide.scan = min(wide.scan, paramBound)
 	}
-	wide.page, q.scan = wide.scan, wide.scan // what is found first is found whole down to the last of it
+	wide.page, q.scan = wide.scan, wide.scan // the first rows are read completely
 	candidates := q.named(f.IDs)
 	if q.byID = len(f.IDs) > 0; !q.byID {
 		var err error
@@ -232,13 +221,13 @@ func (q *search) siftedIDs(ctx context.Context, tx *store.Tx, f *ExecutionFilter
 	if err != nil {
 		return nil, fmt.Errorf("look at %d rows: %w", len(candidates), err)
 	}
-	if q.windowed && int64(len(ids)) >= page { // what is behind the last of them is for the next page
+	if q.windowed && int64(len(ids)) >= page { // later rows belong to the next page
 		q.looked = int64(slices.Index(candidates, ids[len(ids)-1]) + 1)
 	}
 	return ids, nil
 }
 
-// named are the ids that were asked for and are on the page, in the order of the list.
+// named are the requested ids within the page, in the order of the list.
 func (q *search) named(ids []int64) []int64 {
 	var out []int64
 	for _, id := range ids {

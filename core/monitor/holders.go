@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// holderCount bounds how many holders are read, holderRows how many are shown.
+// holderCount bounds the holders that are read, holderRows the holders that are shown.
 const (
 	holderCount = 1_000
 	holderRows  = 20
@@ -20,27 +20,24 @@ const (
 
 // Holder is an execution that holds a slot.
 type Holder struct {
-	ID        int64  `json:"id"`
-	ActionRef string `json:"action_ref"`
-	Status    string `json:"status"`
-	// Since is when it took its slot.
+	ID         int64     `json:"id"`
+	ActionRef  string    `json:"action_ref"`
+	Status     string    `json:"status"`
 	Since      time.Time `json:"since"`
 	WorkerID   *int64    `json:"worker_id"`
 	WorkerName string    `json:"worker_name,omitempty"`
-	// Health is the verdict on the worker, and HeartbeatAge the age of its last
-	// sign of life; empty and nil where there is no worker or no heartbeat.
+	// Health and HeartbeatAge are of the worker, if there is one.
 	Health       WorkerHealth   `json:"worker_health,omitempty"`
 	HeartbeatAge *time.Duration `json:"heartbeat_age_ns"`
 }
 
-// Holders are the holders of a queue's or a shared limit's slots.
+// Holders are the holders of a queue or a shared limit.
 type Holders struct {
-	// Active is how many hold a slot, by the counter that decides.
+	// Active is the counter of the queue or limit.
 	Active int64 `json:"active"`
-	// List holds the oldest.
+	// List are the oldest.
 	List []Holder `json:"list"`
-	// Found is how many were read, at most a thousand. Incomplete is true when that is
-	// not all.
+	// Found is how many were read. Incomplete is true when Active is more.
 	Found      int64 `json:"found"`
 	Incomplete bool  `json:"incomplete,omitempty"`
 }
@@ -54,9 +51,8 @@ func (m *Monitor) QueueHolders(ctx context.Context, tx *store.Tx, q *Queue, at t
 	return m.Holders(ctx, tx, q.Active, rows, at)
 }
 
-// anchors lists the executions at the heads of a queue's lanes: before them
-// stand those that were admitted. With end, and where nobody waits, the end of
-// the table is one more.
+// anchors are the heads of the lanes: admitted executions have smaller ids. With end, or with no
+// head, the end of the table is added.
 func anchors(q *Queue, end bool) []int64 {
 	var ids []int64
 	for _, l := range q.lanes {
@@ -64,14 +60,14 @@ func anchors(q *Queue, end bool) []int64 {
 			ids = append(ids, l.first)
 		}
 	}
-	slices.SortFunc(ids, func(a, b int64) int { return cmp.Compare(b, a) })
 	if end || len(ids) == 0 {
-		ids = append([]int64{math.MaxInt64}, ids...)
+		ids = append(ids, math.MaxInt64)
 	}
+	slices.SortFunc(ids, func(a, b int64) int { return cmp.Compare(b, a) })
 	return ids
 }
 
-// Holders reads the details of the oldest of those that were found to hold a slot.
+// Holders reads the details of the oldest holders.
 func (m *Monitor) Holders(
 	ctx context.Context, tx *store.Tx, active int64, found []store.ViewQueueHoldersRow, at time.Time,
 ) (*Holders, error) {
@@ -114,11 +110,10 @@ func (m *Monitor) holderOf(r *store.ViewHoldersRow, since, at time.Time) Holder 
 	return h
 }
 
-// Lasted says for how long the slot has been held.
+// Lasted is how long the slot has been held.
 func (h Holder) Lasted(at time.Time) time.Duration { return max(at.Sub(h.Since), 0) }
 
-// Keeper reads the shared limit that keeps the head of a queue and who holds
-// its slots, if one does.
+// Keeper reads the shared limit that blocks the head of a queue, and its holders.
 func (m *Monitor) Keeper(ctx context.Context, tx *store.Tx, q *Queue, at time.Time) (*Scope, *Holders, error) {
 	if q.BlockedScope == nil {
 		return nil, nil, nil

@@ -23,30 +23,26 @@ const (
 	InquiryCancelled = "cancelled"
 )
 
-// InquiryStatuses lists them.
+// InquiryStatuses lists the statuses.
 var InquiryStatuses = []string{InquiryPending, InquiryResponded, InquiryTimeout, InquiryCancelled}
 
 // InquiryFilter selects inquiries. The zero value selects all.
 type InquiryFilter struct {
-	// Statuses keeps these.
 	Statuses []string `json:"statuses,omitempty"`
-	// Execution keeps what this execution asks, or the tasks of this workflow.
+	// Execution keeps inquiries of this execution, or of the tasks of this workflow.
 	Execution int64 `json:"execution,omitempty"`
-	// AssignedTo keeps what is for one identity, given by login or by id.
+	// AssignedTo keeps inquiries to one identity, by login or id.
 	AssignedTo string `json:"assigned_to,omitempty"`
-	// Action keeps what is asked by actions, or in workflows, whose ref matches; a
-	// star stands for anything.
+	// Action keeps inquiries of actions or workflows whose ref matches; a star matches anything.
 	Action string `json:"action,omitempty"`
-	// Assignees keeps what is for one of these, given by login or by id, NotAssignees
-	// what is for none of them. Assigned keeps what is for somebody, or for anybody.
+	// Assignees and NotAssignees keep or exclude identities, by login or id. Assigned keeps
+	// inquiries with or without an assignee.
 	Assignees    []string `json:"assignees,omitempty"`
 	NotAssignees []string `json:"not_assignees,omitempty"`
 	Assigned     string   `json:"assigned,omitempty"`
-	// Match are expressions that the ref of the action that asks, or of its workflow,
-	// must contain, all of them; Unmatch those of which both must contain none; capitals
-	// do not matter. Tasks and NotTasks are the same for the task that asks, Prompts and
-	// NotPrompts for the beginning of the question, Texts and NotTexts for all of these
-	// together.
+	// Match are regular expressions that the ref of the action or its workflow must all match,
+	// Unmatch must not match. Case does not matter. The others do the same for the task, the
+	// beginning of the prompt, and all of these texts.
 	Match      []string `json:"match,omitempty"`
 	Unmatch    []string `json:"unmatch,omitempty"`
 	Tasks      []string `json:"tasks,omitempty"`
@@ -55,29 +51,26 @@ type InquiryFilter struct {
 	NotPrompts []string `json:"not_prompts,omitempty"`
 	Texts      []string `json:"texts,omitempty"`
 	NotTexts   []string `json:"not_texts,omitempty"`
-	// MaxAge keeps what was asked within it, MinAge what was asked before; MaxLeft and
-	// MinLeft keep what waits for an answer by the time that is left, which is endless
-	// where there is no limit. Zero keeps all.
+	// MaxAge and MinAge bound the age, MaxLeft and MinLeft the time left to answer, which is endless
+	// without a timeout. 0 keeps all.
 	MaxAge  time.Duration `json:"max_age_ns,omitempty"`
 	MinAge  time.Duration `json:"min_age_ns,omitempty"`
 	MaxLeft time.Duration `json:"max_left_ns,omitempty"`
 	MinLeft time.Duration `json:"min_left_ns,omitempty"`
-	// Trouble keeps what nobody has answered in time, what has used up four fifths of
-	// its time, and what waits for more than InquiryPatience without a limit.
-	Trouble bool `json:"trouble,omitempty"`
-	// IDs keeps these; empty keeps all.
-	IDs []int64 `json:"ids,omitempty"`
-	// Or are further filters: what one of them selects is selected too. Their own
-	// limits and alternatives are ignored.
+	// Trouble keeps timed-out inquiries, those with four fifths of their time used, and those
+	// without a timeout older than InquiryPatience.
+	Trouble bool    `json:"trouble,omitempty"`
+	IDs     []int64 `json:"ids,omitempty"`
+	// Or are alternatives. Their own limits and alternatives are ignored.
 	Or []InquiryFilter `json:"or,omitempty"`
-	// Limit bounds a page; zero means DefaultPage.
+	// Limit bounds a page; 0 means DefaultPage.
 	Limit int `json:"limit,omitempty"`
 }
 
-// InquiryPatience is how long a question without a limit waits before that is trouble.
+// InquiryPatience is the age from which an inquiry without a timeout is trouble.
 const InquiryPatience = 24 * time.Hour
 
-// alternatives are the filter and those of Or, each by itself.
+// alternatives are the filter and those of Or, each alone.
 func (f *InquiryFilter) alternatives() []InquiryFilter {
 	all := append([]InquiryFilter{*f}, f.Or...)
 	for i := range all {
@@ -86,8 +79,7 @@ func (f *InquiryFilter) alternatives() []InquiryFilter {
 	return all
 }
 
-// Check says what is wrong with a filter, so that a mistyped one is never applied as
-// something else.
+// Check refuses an invalid filter, so that a mistyped one is never applied.
 func (f *InquiryFilter) Check() error {
 	if err := checkWords("status", f.Statuses, InquiryStatuses); err != nil {
 		return err
@@ -103,21 +95,21 @@ func (f *InquiryFilter) Check() error {
 	return nil
 }
 
-// The ways in which a question comes about.
+// The origins of inquiries.
 const (
 	InquiryOfTask   = "task"   // a core.ask
 	InquiryOfResult = "result" // asked in the result of an execution
 )
 
-// Inquiry is a question to a person as lists show it.
+// Inquiry is a question to a person, as lists show it.
 type Inquiry struct {
 	ID     int64  `json:"id"`
 	Status string `json:"status"`
 	// Kind is task or result.
 	Kind string `json:"kind"`
-	// Prompt is the question; lists cut it short.
+	// Prompt is the question, cut short in lists.
 	Prompt string `json:"prompt"`
-	// Execution asks it; Workflow is that of its workflow, nil outside of one.
+	// Execution asks it. Workflow is the execution of its workflow, if any.
 	Execution       int64  `json:"execution"`
 	ExecutionStatus string `json:"execution_status"`
 	ActionRef       string `json:"action_ref"`
@@ -125,29 +117,26 @@ type Inquiry struct {
 	WorkflowRef     string `json:"workflow_ref,omitempty"`
 	WorkflowStatus  string `json:"workflow_status,omitempty"`
 	Task            string `json:"task,omitempty"`
-	// AssignedTo is the identity that is to answer, nil for anybody, and Assignee its
-	// login.
+	// AssignedTo is the identity that shall answer, Assignee its login; nil for any.
 	AssignedTo *int64 `json:"assigned_to"`
 	Assignee   string `json:"assignee,omitempty"`
-	// HasSchema says that not every response fits.
+	// HasSchema says that the response must match a schema.
 	HasSchema bool          `json:"has_schema"`
 	Created   time.Time     `json:"created"`
 	Age       time.Duration `json:"age_ns"`
-	// TimeoutAt is until when it may be answered, nil for ever; Left is how long that
-	// is, nil of one that is not open.
+	// TimeoutAt is the end of its time, nil without one. Left is the remaining time of an open one.
 	TimeoutAt *time.Time     `json:"timeout_at"`
 	Left      *time.Duration `json:"left_ns"`
-	// RespondedAt is when it was answered, Responder by whom, as far as that is known,
-	// and RespondedBy the identity in whose name.
+	// Responder is the known name of the person, RespondedBy the identity that answered.
 	RespondedAt *time.Time `json:"responded_at"`
 	RespondedBy *int64     `json:"responded_by"`
 	Responder   string     `json:"responder,omitempty"`
 }
 
-// Open reports whether an answer is waited for.
+// Open reports whether it waits for an answer.
 func (i *Inquiry) Open() bool { return i.Status == InquiryPending }
 
-// InquiryFault is a question that could not be asked.
+// InquiryFault is an inquiry that could not be opened.
 type InquiryFault struct {
 	Execution int64     `json:"execution"`
 	ActionRef string    `json:"action_ref"`
@@ -155,23 +144,21 @@ type InquiryFault struct {
 	Reason    string    `json:"reason"`
 }
 
-// InquiryPage is one page of inquiries: first the open ones, from the one that has
-// waited for longest on, then the ended ones, the newest first.
+// InquiryPage is one page of inquiries: open ones first, the oldest first, then ended ones, the
+// newest first.
 type InquiryPage struct {
 	Reading
 	Filter InquiryFilter `json:"filter"`
-	// From is the cursor that the page was read from, empty at the beginning.
+	// From is the cursor of this page; empty at the beginning.
 	From string    `json:"from,omitempty"`
 	List []Inquiry `json:"list"`
-	// Next continues the list, also of a page without rows; empty at its end.
+	// Next is the cursor of the next page, which an empty page can have too; empty at the end.
 	Next string `json:"next,omitempty"`
-	// Bounded is true when the search stopped at its bound before the page was full:
-	// more may match beyond Next.
+	// Bounded is true when the search stopped at its bound, so that more may match.
 	Bounded bool `json:"bounded,omitempty"`
-	// Open counts the open ones, whatever the filter.
+	// Open counts open inquiries, whatever the filter.
 	Open Count `json:"open"`
-	// Faults are the newest questions that could not be asked, on the first page of an
-	// unfiltered list.
+	// Faults are the newest faults, on the first page of an unfiltered list.
 	Faults []InquiryFault `json:"faults,omitempty"`
 }
 
@@ -179,29 +166,27 @@ type InquiryPage struct {
 type InquiryDetail struct {
 	Reading
 	Inquiry
-	// ResponseSchema is what the response must look like, null for anything.
+	// ResponseSchema is the schema of the response, null for any.
 	ResponseSchema json.RawMessage `json:"response_schema"`
-	// Response is what was answered, null if nothing was; what its schema calls secret
-	// is not shown.
+	// Response is the answer without secrets, null without one.
 	Response json.RawMessage `json:"response"`
 	Updated  time.Time       `json:"updated"`
 }
 
-// Form is what a person is asked for.
+// Form is the form of the answer.
 func (d *InquiryDetail) Form() *inquiry.AnswerForm { return inquiry.NewAnswerForm(d.ResponseSchema) }
 
-// The bounds of what is read about inquiries.
+// The bounds of reads about inquiries.
 const (
 	inquiryScan     = 5_000
 	inquiryCount    = 10_000
 	inquiryFaults   = 10
 	inquiryPrompt   = 300
-	inquiryPromptIn = 1 << 20 // of one alone
+	inquiryPromptIn = 1 << 20 // of a single one
 )
 
-// Inquiries reads one page of the inquiries that match the filter, from a cursor that
-// a page before gave on; an empty one begins. A filtered search looks at a bounded
-// number of rows and says when it stopped there.
+// Inquiries reads one page of matching inquiries from the cursor; empty is the beginning. A filtered
+// search reads a bounded number of rows and says so.
 func (m *Monitor) Inquiries(ctx context.Context, filter InquiryFilter, cursor string) (*InquiryPage, error) {
 	page := &InquiryPage{Filter: filter, From: cursor, List: []Inquiry{}}
 	if err := filter.Check(); err != nil {
@@ -219,7 +204,7 @@ func (m *Monitor) Inquiries(ctx context.Context, filter InquiryFilter, cursor st
 		if err != nil {
 			return fmt.Errorf("count open inquiries: %w", err)
 		}
-		page.Open = Count{Value: count.Open, AtLeast: count.Open >= inquiryCount}
+		page.Open = upTo(count.Open, inquiryCount)
 		if err := readFaults(ctx, tx, page); err != nil {
 			return err
 		}
@@ -249,8 +234,7 @@ func inquiriesThere(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// readFaults reads the questions that could not be asked, for the first page of
-// everything.
+// readFaults reads the faults for the first page of an unfiltered list.
 func readFaults(ctx context.Context, tx *store.Tx, page *InquiryPage) error {
 	f := page.Filter
 	if page.From != "" || !f.unfiltered() {
@@ -266,11 +250,10 @@ func readFaults(ctx context.Context, tx *store.Tx, page *InquiryPage) error {
 	return nil
 }
 
-// inquiryCursor is where a list goes on: among the open ones above an id, or among
-// the ended ones below it.
+// inquiryCursor is the position in the list: open ones continue above an id, ended ones below it.
 type inquiryCursor struct {
 	open bool
-	id   int64 // 0: from the beginning
+	id   int64 // 0 is the beginning
 }
 
 func (c inquiryCursor) String() string {
@@ -292,7 +275,7 @@ func parseInquiryCursor(text string) (inquiryCursor, error) {
 	return inquiryCursor{open: kind == "open", id: id}, nil
 }
 
-// readInquiries reads the rows of ids, in their order.
+// readInquiries reads inquiries in the order of ids.
 func readInquiries(ctx context.Context, tx *store.Tx, r *Reading, cut int32, ids []int64) ([]Inquiry, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -312,20 +295,16 @@ func readInquiries(ctx context.Context, tx *store.Tx, r *Reading, cut int32, ids
 func inquiryOf(r *Reading, row *store.ViewInquiriesRow) Inquiry {
 	one := Inquiry{
 		ID: row.ID, Status: row.Status, Kind: InquiryOfResult, Prompt: row.Prompt, Execution: row.Execution,
-		ExecutionStatus: row.ExecutionStatus,
-		ActionRef:       row.ActionRef, Workflow: row.Parent, WorkflowRef: row.ParentRef,
-		WorkflowStatus: row.ParentStatus,
-		Task:           row.Task,
-		AssignedTo:     row.AssignedTo, Assignee: row.Assignee, HasSchema: row.HasSchema, Created: row.Created,
-		Age:       r.At.Sub(row.Created),
+		ExecutionStatus: row.ExecutionStatus, ActionRef: row.ActionRef, Workflow: row.Parent,
+		WorkflowRef: row.ParentRef, WorkflowStatus: row.ParentStatus, Task: row.Task, AssignedTo: row.AssignedTo,
+		Assignee: row.Assignee, HasSchema: row.HasSchema, Created: row.Created, Age: r.At.Sub(row.Created),
 		TimeoutAt: row.TimeoutAt, RespondedAt: row.RespondedAt, RespondedBy: row.RespondedBy, Responder: row.Responder,
 	}
 	if row.OnlyAsks {
 		one.Kind = InquiryOfTask
 	}
 	if one.Open() && row.TimeoutAt != nil {
-		left := max(row.TimeoutAt.Sub(r.At), 0)
-		one.Left = &left
+		one.Left = new(max(row.TimeoutAt.Sub(r.At), 0))
 	}
 	return one
 }
@@ -355,8 +334,7 @@ func (m *Monitor) Inquiry(ctx context.Context, id int64) (*InquiryDetail, error)
 	return d, err
 }
 
-// withoutSecrets replaces what the schema calls secret by markers. What cannot be
-// read is not shown.
+// withoutSecrets replaces secrets with markers. An unreadable response is null.
 func withoutSecrets(form, response json.RawMessage) json.RawMessage {
 	s, err := schema.Parse(form)
 	if err != nil || !s.HasSecrets() {

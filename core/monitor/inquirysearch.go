@@ -13,38 +13,36 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// unfiltered reports whether every inquiry matches, whatever its status.
+// unfiltered reports whether every inquiry matches except by status.
 func (f *InquiryFilter) unfiltered() bool {
 	return f.Execution == 0 && f.AssignedTo == "" && f.Action == "" && f.Assigned == "" && !f.Trouble && !f.worded() &&
 		f.MaxAge == 0 && f.MinAge == 0 && f.MaxLeft == 0 && f.MinLeft == 0 &&
 		len(f.Assignees)+len(f.NotAssignees)+len(f.IDs)+len(f.Or) == 0
 }
 
-// worded reports whether the filter asks for words, which are looked up row by row.
+// worded reports whether the filter has texts, which are matched row by row.
 func (f *InquiryFilter) worded() bool {
 	return len(f.Match)+len(f.Unmatch)+len(f.Tasks)+len(f.NotTasks)+len(f.Prompts)+len(f.NotPrompts)+len(f.Texts)+len(
 		f.NotTexts) > 0
 }
 
-// inquirySearch is one alternative of a filter made ready for the database.
+// inquirySearch is one alternative of a filter prepared for the database.
 type inquirySearch struct {
 	store.ViewInquiryIDsParams
 
-	open, ended bool // which of them are wanted
-	plain       bool // it looks for statuses alone
+	open, ended bool // which of them match
+	plain       bool // filters by status only
 }
 
-// newInquirySearch resolves names. It is nil when nothing can match.
+// newInquirySearch resolves names; nil when no row can match.
 func newInquirySearch(ctx context.Context, tx *store.Tx, f InquiryFilter) (*inquirySearch, error) {
 	q := &inquirySearch{
 		ViewInquiryIDsParams: store.ViewInquiryIDsParams{
 			Statuses: list(f.Statuses), Execution: f.Execution, Pattern: Pattern(f.Action, false),
-			Page: int64(cmp.Or(f.Limit, DefaultPage)),
-			Ids:  list(f.IDs), Assigned: f.Assigned, Trouble: f.Trouble, Patience: InquiryPatience.Seconds(),
-			Worded: f.worded(),
-			MaxAge: f.MaxAge.Seconds(), MinAge: f.MinAge.Seconds(), MaxLeft: f.MaxLeft.Seconds(),
-			MinLeft: f.MinLeft.Seconds(),
-			Match:   list(f.Match), Unmatch: list(f.Unmatch), Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
+			Page: int64(cmp.Or(f.Limit, DefaultPage)), Ids: list(f.IDs), Assigned: f.Assigned, Trouble: f.Trouble,
+			Patience: InquiryPatience.Seconds(), Worded: f.worded(), MaxAge: f.MaxAge.Seconds(),
+			MinAge: f.MinAge.Seconds(), MaxLeft: f.MaxLeft.Seconds(), MinLeft: f.MinLeft.Seconds(),
+			Match: list(f.Match), Unmatch: list(f.Unmatch), Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
 			Prompts: list(f.Prompts), NotPrompts: list(f.NotPrompts), Texts: list(f.Texts), NotTexts: list(f.NotTexts),
 		},
 		open:  len(f.Statuses) == 0 || slices.Contains(f.Statuses, InquiryPending),
@@ -69,7 +67,7 @@ func newInquirySearch(ctx context.Context, tx *store.Tx, f InquiryFilter) (*inqu
 	return q, nil
 }
 
-// resolveIdentity finds an identity by its login or its id; 0 if there is none.
+// resolveIdentity finds an identity by login or id; 0 if there is none.
 func resolveIdentity(ctx context.Context, tx *store.Tx, text string) (int64, error) {
 	row, err := tx.FindIdentity(ctx, text)
 	if err == nil {
@@ -88,17 +86,16 @@ func resolveIdentity(ctx context.Context, tx *store.Tx, text string) (int64, err
 // inquirySearches are the alternatives of a filter.
 type inquirySearches []*inquirySearch
 
-// inquiryHits are the ids that one part of the list has for a page. When stop is not
-// zero, rows beyond it were not looked at, or are on the next page.
+// inquiryHits are the ids of one part of the list. Rows beyond stop were not read or are on the next
+// page; 0 is the end.
 type inquiryHits struct {
 	ids  []int64
 	stop int64
-	// full is true when the page has room for no more, bounded when a search stopped
-	// early.
+	// full is true when the page is full, bounded when a search stopped early.
 	full, bounded bool
 }
 
-// fill reads open ones until there are no more, and then ended ones.
+// fill reads open inquiries, then ended ones.
 func (searches inquirySearches) fill(ctx context.Context, tx *store.Tx, page *InquiryPage, from inquiryCursor) error {
 	for _, open := range []bool{true, false} {
 		if open && !from.open {
@@ -121,7 +118,7 @@ func (searches inquirySearches) fill(ctx context.Context, tx *store.Tx, page *In
 	return nil
 }
 
-// find finds at most room ids of the open ones or of the ended ones.
+// find finds at most room open or ended ids.
 func (searches inquirySearches) find(ctx context.Context, tx *store.Tx, open bool, from inquiryCursor,
 	room int64) (*inquiryHits, error) {
 	hits := &inquiryHits{}
@@ -150,10 +147,10 @@ func (searches inquirySearches) find(ctx context.Context, tx *store.Tx, open boo
 	return hits, nil
 }
 
-// find finds those of one alternative.
+// find searches one alternative.
 func (q *inquirySearch) find(ctx context.Context, tx *store.Tx, open bool, from inquiryCursor,
 	room int64) (*inquiryHits, error) {
-	q.Open, q.After, q.Before, q.Page = open, 0, math.MaxInt64, room+1 // one more tells whether there are more
+	q.Open, q.After, q.Before, q.Page = open, 0, math.MaxInt64, room+1 // one more shows whether there are more
 	if open {
 		q.After = from.id
 	} else if !from.open && from.id > 0 {
@@ -163,7 +160,7 @@ func (q *inquirySearch) find(ctx context.Context, tx *store.Tx, open bool, from 
 		q.After, q.Before = max(q.After, slices.Min(q.Ids)-1), min(q.Before, slices.Max(q.Ids)+1)
 	}
 	if q.Scan = inquiryScan; q.plain && (open || len(q.Statuses) == 0) {
-		q.Scan = q.Page // every row that is looked at matches
+		q.Scan = q.Page // every row matches
 	}
 	row, err := tx.ViewInquiryIDs(ctx, q.ViewInquiryIDsParams)
 	if err != nil {

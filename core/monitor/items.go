@@ -15,30 +15,32 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Item is what policies, actions, triggers and packs have in common.
+// Item is the common part of policies, actions, triggers and packs.
 type Item struct {
 	ID          int64  `json:"id"`
 	Ref         string `json:"ref"`
-	PackRef     string `json:"pack_ref,omitempty"` // empty for a policy about everything
+	PackRef     string `json:"pack_ref,omitempty"` // empty for a global policy
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`
-	// File is where `apply` last read it from, as FILE:LINE:COLUMN, for as long as
-	// operator_audit is kept; empty if another program wrote it.
+	// File is where `apply` last read it from, as FILE:LINE:COLUMN, while operator_audit keeps that;
+	// empty if another program wrote it.
 	File    string    `json:"file,omitempty"`
-	Adhoc   bool      `json:"is_adhoc,omitempty"` // made by hand, in no file
+	Adhoc   bool      `json:"is_adhoc,omitempty"` // made by hand, not from a file
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 }
 
-// ItemPage is one page of items by reference.
+func (i Item) ref() string { return i.Ref }
+
+// ItemPage is one page of items by ref.
 type ItemPage[T any] struct {
 	Reading
 	List []T `json:"list"`
-	// Next is the cursor of the next page, empty at the end.
+	// Next is the cursor of the next page; empty at the end.
 	Next string `json:"next,omitempty"`
 }
 
-// PolicyItem is a policy as it is stored.
+// PolicyItem is a policy.
 type PolicyItem struct {
 	Item
 	// Scope is action, pack or global.
@@ -49,8 +51,7 @@ type PolicyItem struct {
 	Method    string `json:"method"`
 	// Limit is the limit in words.
 	Limit string `json:"limit"`
-	// NewerRef is the newer concurrency policy of the same scope that counts in place of this
-	// one; empty if this one counts.
+	// NewerRef is the newer concurrency policy of the same scope that replaces this one, if any.
 	NewerRef            string   `json:"superseded_by,omitempty"`
 	WindowSeconds       int64    `json:"window_seconds,omitempty"`
 	Burst               int64    `json:"burst,omitempty"`
@@ -63,12 +64,12 @@ type PolicyItem struct {
 	Tags                []string `json:"tags,omitempty"`
 }
 
-// PolicyDetail is a policy with the queues of its scope.
+// PolicyDetail is a policy with the queues that it limits.
 type PolicyDetail struct {
 	Reading
 	PolicyItem
-	// Queues are those of its scope in which executions wait or hold slots, the busiest
-	// first; Scopes are the counters of a shared limit, one for each group.
+	// Queues are the queues in use, the busiest first. Scopes are the counters of a shared limit,
+	// one for each group.
 	Queues     []Queue `json:"queues"`
 	MoreQueues bool    `json:"more_queues,omitempty"`
 	Scopes     []Scope `json:"scopes,omitempty"`
@@ -79,12 +80,12 @@ type PolicyDetail struct {
 type ActionItem struct {
 	Item
 	Runtime     string `json:"runtime,omitempty"`
-	WorkflowRef string `json:"workflow_ref,omitempty"` // if the action runs a workflow
-	// Threshold is the limit of the action's own concurrency policy, 0 if it has none.
+	WorkflowRef string `json:"workflow_ref,omitempty"` // if it runs a workflow
+	// Threshold is the limit of the action's own concurrency policy; 0 without one.
 	Threshold int64 `json:"threshold,omitempty"`
 }
 
-// RuleLink is a rule with what it links.
+// RuleLink is a rule with its trigger and action.
 type RuleLink struct {
 	Ref        string `json:"ref"`
 	TriggerRef string `json:"trigger_ref"`
@@ -110,12 +111,12 @@ type ActionDetail struct {
 	Selector                json.RawMessage `json:"worker_selector"`
 	Tolerations             json.RawMessage `json:"worker_tolerations"`
 	Affinity                json.RawMessage `json:"worker_affinity"`
-	// Rules and Workflows run the action.
+	// Rules and Workflows use the action.
 	Rules     []RuleLink `json:"rules"`
 	Workflows []string   `json:"workflows"`
-	// Policies are in force for its executions.
+	// Policies limit its executions.
 	Policies []PolicyLine `json:"policies"`
-	// Holds is what its queues hold together; nil on a schema without records of queues.
+	// Holds sums up its queues; nil where the schema records none.
 	Holds *ActionTotals `json:"queues"`
 }
 
@@ -137,7 +138,7 @@ type TriggerDetail struct {
 	Rules       []RuleLink      `json:"rules"`
 }
 
-// PackItem is a pack with how much it holds.
+// PackItem is a pack with the number of its items.
 type PackItem struct {
 	Item
 	Version  string `json:"version"`
@@ -147,8 +148,8 @@ type PackItem struct {
 	Policies int    `json:"policy_count"`
 }
 
-// PackDetail is everything about one pack but the values of its configuration, which may
-// be secret.
+// PackDetail is everything about one pack except the values of its configuration, which may be
+// secret.
 type PackDetail struct {
 	Reading
 	PackItem
@@ -164,18 +165,17 @@ type PackDetail struct {
 
 const (
 	pageOfItems = 200
-	// boundOfLinks bounds the rules and workflows that one item lists.
+	// boundOfLinks bounds the rules and workflows of one item.
 	boundOfLinks = 200
-	// policyQueues bounds the queues and counters that one policy lists.
+	// policyQueues bounds the queues and counters of one policy.
 	policyQueues = 20
 )
 
-// itemReader reads items by ref: one if ref is set, else a page behind a cursor, of one
-// pack if that is set.
+// itemReader reads one item by ref, or a page behind a cursor, of all packs or of one.
 type itemReader[R any] func(ctx context.Context, tx *store.Tx, ref, pack, after string) ([]R, error)
 
-func listItems[R, T any](
-	ctx context.Context, m *Monitor, what, pack, cursor string, read itemReader[R], one func(R) T, ref func(R) string,
+func listItems[R any, T interface{ ref() string }](
+	ctx context.Context, m *Monitor, what, pack, cursor string, read itemReader[R], one func(R) T,
 ) (*ItemPage[T], error) {
 	page := &ItemPage[T]{}
 	err := m.Read(ctx, what, &page.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
@@ -186,19 +186,16 @@ func listItems[R, T any](
 		if err != nil {
 			return fmt.Errorf("read a page of %s: %w", what, err)
 		}
-		page.List, page.Next = []T{}, ""
-		for _, row := range rows {
-			page.List = append(page.List, one(row))
-		}
+		page.List, page.Next = each(rows, one), ""
 		if len(rows) == pageOfItems {
-			page.Next = ref(rows[len(rows)-1])
+			page.Next = page.List[len(rows)-1].ref()
 		}
 		return nil
 	})
 	return page, err
 }
 
-// showItem reads one item and then what belongs to it; ErrNotFound if there is none.
+// showItem reads one item and its parts; ErrNotFound if there is none.
 func showItem[R any](
 	ctx context.Context, m *Monitor, what, ref string, reading *Reading, read itemReader[R],
 	rest func(ctx context.Context, tx *store.Tx, row R) error,
@@ -237,29 +234,25 @@ func readPackItems(ctx context.Context, tx *store.Tx, ref, pack, after string) (
 	return tx.ViewPackItems(ctx, after, cmp.Or(ref, pack), pageOfItems)
 }
 
-// Policies reads one page of policies by ref behind a cursor, of one pack and its actions
-// if it is named. ErrUnmigrated says that this engine has not migrated the database.
+// Policies reads one page of policies by ref, with a pack only those of the pack and its actions.
+// ErrUnmigrated says that this engine has not migrated the database.
 func (m *Monitor) Policies(ctx context.Context, pack, cursor string) (*ItemPage[PolicyItem], error) {
-	return listItems(ctx, m, "policies", pack, cursor, readPolicyItems, policyItem,
-		func(r store.ViewPolicyItemsRow) string { return r.Ref })
+	return listItems(ctx, m, "policies", pack, cursor, readPolicyItems, policyItem)
 }
 
-// Actions reads one page of actions by ref, as Policies does.
+// Actions reads one page of actions, as Policies does.
 func (m *Monitor) Actions(ctx context.Context, pack, cursor string) (*ItemPage[ActionItem], error) {
-	return listItems(ctx, m, "actions", pack, cursor, readActionItems, actionItem,
-		func(r store.ViewActionItemsRow) string { return r.Ref })
+	return listItems(ctx, m, "actions", pack, cursor, readActionItems, actionItem)
 }
 
-// Triggers reads one page of triggers by ref, as Policies does.
+// Triggers reads one page of triggers, as Policies does.
 func (m *Monitor) Triggers(ctx context.Context, pack, cursor string) (*ItemPage[TriggerItem], error) {
-	return listItems(ctx, m, "triggers", pack, cursor, readTriggerItems, triggerItem,
-		func(r store.ViewTriggerItemsRow) string { return r.Ref })
+	return listItems(ctx, m, "triggers", pack, cursor, readTriggerItems, triggerItem)
 }
 
-// Packs reads one page of packs by ref, as Policies does.
+// Packs reads one page of packs, as Policies does.
 func (m *Monitor) Packs(ctx context.Context, pack, cursor string) (*ItemPage[PackItem], error) {
-	return listItems(ctx, m, "packs", pack, cursor, readPackItems, packItem,
-		func(r store.ViewPackItemsRow) string { return r.Ref })
+	return listItems(ctx, m, "packs", pack, cursor, readPackItems, packItem)
 }
 
 func policyItem(r store.ViewPolicyItemsRow) PolicyItem {
@@ -292,8 +285,7 @@ func actionItem(r store.ViewActionItemsRow) ActionItem {
 	return ActionItem{
 		Item: Item{
 			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File,
-			Adhoc:   r.IsAdhoc,
-			Created: r.Created, Updated: r.Updated,
+			Adhoc: r.IsAdhoc, Created: r.Created, Updated: r.Updated,
 		},
 		Runtime: r.Runtime, WorkflowRef: r.WorkflowRef, Threshold: int64(r.Threshold),
 	}
@@ -303,8 +295,7 @@ func triggerItem(r store.ViewTriggerItemsRow) TriggerItem {
 	return TriggerItem{
 		Item: Item{
 			ID: r.ID, Ref: r.Ref, PackRef: r.PackRef, Label: r.Label, Description: r.Description, File: r.File,
-			Adhoc:   r.IsAdhoc,
-			Created: r.Created, Updated: r.Updated,
+			Adhoc: r.IsAdhoc, Created: r.Created, Updated: r.Updated,
 		},
 		Enabled: r.Enabled, Rules: int(r.Rules),
 	}
@@ -321,7 +312,7 @@ func packItem(r store.ViewPackItemsRow) PackItem {
 	}
 }
 
-// Policy reads one policy with what its queues hold now, ErrNotFound if there is none.
+// Policy reads one policy and its queues; ErrNotFound if there is none.
 func (m *Monitor) Policy(ctx context.Context, ref string) (*PolicyDetail, error) {
 	d := &PolicyDetail{}
 	err := showItem(ctx, m, "policy", ref, &d.Reading, readPolicyItems,
@@ -345,7 +336,7 @@ func (m *Monitor) Policy(ctx context.Context, ref string) (*PolicyDetail, error)
 	return d, err
 }
 
-// Action reads everything about one action, ErrNotFound if there is none.
+// Action reads everything about one action; ErrNotFound if there is none.
 func (m *Monitor) Action(ctx context.Context, ref string) (*ActionDetail, error) {
 	d := &ActionDetail{}
 	err := showItem(ctx, m, "action", ref, &d.Reading, readActionItems,
@@ -388,7 +379,7 @@ func rulesAround(ctx context.Context, tx *store.Tx, of store.ViewRulesAroundPara
 	return each(rows, func(r store.ViewRulesAroundRow) RuleLink { return RuleLink(r) }), nil
 }
 
-// Trigger reads everything about one trigger, ErrNotFound if there is none.
+// Trigger reads everything about one trigger; ErrNotFound if there is none.
 func (m *Monitor) Trigger(ctx context.Context, ref string) (*TriggerDetail, error) {
 	d := &TriggerDetail{}
 	err := showItem(ctx, m, "trigger", ref, &d.Reading, readTriggerItems,
@@ -401,25 +392,20 @@ func (m *Monitor) Trigger(ctx context.Context, ref string) (*TriggerDetail, erro
 	return d, err
 }
 
-// Pack reads everything about one pack, ErrNotFound if there is none. Of what it holds
-// the first 200 of each kind are listed.
+// Pack reads everything about one pack, with the first 200 of each kind of item; ErrNotFound if
+// there is none.
 func (m *Monitor) Pack(ctx context.Context, ref string) (*PackDetail, error) {
 	d := &PackDetail{}
 	err := showItem(ctx, m, "pack", ref, &d.Reading, readPackItems,
 		func(ctx context.Context, tx *store.Tx, r store.ViewPackItemsRow) error {
 			d.PackItem, d.Tags, d.Standard, d.Dependencies, d.ConfSchema = packItem(r), r.Tags, r.IsStandard,
 				r.Dependencies, publicSchema(r.ConfSchema)
-			actions, err := readActionItems(ctx, tx, "", ref, "")
+			actions, ofActions := readActionItems(ctx, tx, "", ref, "")
+			triggers, ofTriggers := readTriggerItems(ctx, tx, "", ref, "")
+			policies, ofPolicies := readPolicyItems(ctx, tx, "", ref, "")
+			err := errors.Join(ofActions, ofTriggers, ofPolicies)
 			if err != nil {
-				return fmt.Errorf("list the actions of pack %s: %w", ref, err)
-			}
-			triggers, err := readTriggerItems(ctx, tx, "", ref, "")
-			if err != nil {
-				return fmt.Errorf("list the triggers of pack %s: %w", ref, err)
-			}
-			policies, err := readPolicyItems(ctx, tx, "", ref, "")
-			if err != nil {
-				return fmt.Errorf("list the policies of pack %s: %w", ref, err)
+				return fmt.Errorf("list what pack %s holds: %w", ref, err)
 			}
 			d.Actions, d.Triggers, d.Policies = each(actions, actionItem), each(triggers, triggerItem),
 				each(policies, policyItem)
@@ -429,7 +415,7 @@ func (m *Monitor) Pack(ctx context.Context, ref string) (*PackDetail, error) {
 	return d, err
 }
 
-// publicSchema hides the defaults of what a schema marks as secret.
+// publicSchema hides the defaults of secrets.
 func publicSchema(raw []byte) json.RawMessage {
 	if !bytes.Contains(raw, []byte(`"secret"`)) {
 		return raw
@@ -464,28 +450,29 @@ func hideDefaults(part any) {
 	}
 }
 
-// hintRefs bounds how many refs are read to find the nearest one.
+// hintRefs bounds the search for the nearest ref.
 const hintRefs = 5_000
 
 // UnknownActionError says that no action has the ref.
 type UnknownActionError struct {
 	Ref     string
-	Nearest string // empty when none is alike
+	Nearest string // empty if none is similar
 }
 
 // Error names the ref and the nearest one.
 func (e *UnknownActionError) Error() string {
-	if e.Nearest == "" {
-		return "there is no action " + e.Ref
+	text := "there is no action " + e.Ref
+	if e.Nearest != "" {
+		text += "; the nearest is " + e.Nearest
 	}
-	return "there is no action " + e.Ref + "; the nearest is " + e.Nearest
+	return text
 }
 
-// ErrUnmigrated says that the database lacks what the question is about.
+// ErrUnmigrated says that the database does not record what was requested.
 var ErrUnmigrated = errors.New(
 	"this database has not been migrated by this engine, which alone records that: run `attune-executor migrate up`")
 
-// action finds an action by ref or id.
+// FindAction finds an action by ref or id. One that does not exist is an *UnknownActionError.
 func FindAction(ctx context.Context, tx *store.Tx, ref string, id int64) (store.ViewActionRow, error) {
 	rows, err := tx.ViewAction(ctx, ref, id)
 	if err != nil {
@@ -496,19 +483,18 @@ func FindAction(ctx context.Context, tx *store.Tx, ref string, id int64) (store.
 	}
 	refs, err := tx.ViewActionRefs(ctx, hintRefs)
 	if err != nil {
-		refs = nil // the hint is not worth a second error
+		refs = nil // a failed hint is no second error
 	}
 	return store.ViewActionRow{}, &UnknownActionError{Ref: ref, Nearest: nearest.Of(ref, refs)}
 }
 
-// QueueStats is what the published table of queue statistics says of an action.
+// QueueStats is the row of queue_stats of an action.
 type QueueStats struct {
 	ActionID    int64  `json:"action_id"`
 	ActionRef   string `json:"action_ref"`
 	QueueLength int64  `json:"queue_length"`
 	ActiveCount int64  `json:"active_count"`
-	// MaxConcurrent is the limit of the action's queues; nil when nothing limits them,
-	// which the table writes as admission.Unlimited.
+	// MaxConcurrent is nil without a limit, which the table writes as admission.Unlimited.
 	MaxConcurrent    *int64     `json:"max_concurrent"`
 	OldestEnqueuedAt *time.Time `json:"oldest_enqueued_at"`
 	TotalEnqueued    int64      `json:"total_enqueued"`
@@ -516,9 +502,8 @@ type QueueStats struct {
 	LastUpdated      time.Time  `json:"last_updated"`
 }
 
-// QueueStats reads the published statistics of an action's queues. An action
-// that does not exist is an *UnknownActionError; one without statistics, since
-// none of its executions was requested yet, is ErrNotFound.
+// QueueStats reads the published statistics of an action. An unknown action is an
+// *UnknownActionError. One without any execution so far is ErrNotFound.
 func (m *Monitor) QueueStats(ctx context.Context, ref string) (*QueueStats, error) {
 	var out *QueueStats
 	err := m.Read(ctx, "queue statistics of "+ref, &Reading{}, func(ctx context.Context, tx *store.Tx, _ Shape) error {
@@ -536,9 +521,8 @@ func (m *Monitor) QueueStats(ctx context.Context, ref string) (*QueueStats, erro
 		r := rows[0]
 		out = &QueueStats{
 			ActionID: r.ActionID, ActionRef: r.ActionRef, QueueLength: int64(r.QueueLength),
-			ActiveCount:      int64(r.ActiveCount),
-			OldestEnqueuedAt: r.OldestEnqueuedAt, TotalEnqueued: r.TotalEnqueued, TotalCompleted: r.TotalCompleted,
-			LastUpdated: r.LastUpdated,
+			ActiveCount: int64(r.ActiveCount), OldestEnqueuedAt: r.OldestEnqueuedAt, TotalEnqueued: r.TotalEnqueued,
+			TotalCompleted: r.TotalCompleted, LastUpdated: r.LastUpdated,
 		}
 		if r.MaxConcurrent < admission.Unlimited {
 			out.MaxConcurrent = wide(&r.MaxConcurrent)

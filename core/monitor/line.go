@@ -9,56 +9,51 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// The bounds of a line that is read.
+// The bounds of one part of a queue.
 const (
-	// LinePage is how many of a line are read where nothing else is asked for, and
-	// LineBound the most that are.
+	// LinePage is the default number of rows, LineBound the maximum.
 	LinePage  = 100
 	LineBound = 1_000
 )
 
-// LineAsk says which part of a queue's line is wanted.
+// LineAsk selects a part of a queue.
 type LineAsk struct {
 	Queue int64
-	// Rows is how many; zero means LinePage, and more than LineBound means that.
+	// Rows is how many to read; 0 means LinePage.
 	Rows int64
-	// End asks for the last of the line instead of the first.
+	// End reads the end of the queue instead of its head.
 	End bool
 }
 
-// Line is who stands in a queue, in the order in which they are let in while nothing
-// else decides: the high lane before the normal one, that before the low one, and
-// in each who came first.
+// Line is a part of a queue in the order of admission: high lane, normal lane, low lane, each FIFO.
 type Line struct {
 	Reading
 	Queue int64 `json:"queue"`
-	// Of is how many stand in the line.
+	// Of is the length of the queue.
 	Of int64 `json:"of"`
-	// End says that List is the end of the line and not its beginning.
+	// End says that List is the end of the queue.
 	End  bool     `json:"end,omitempty"`
 	List []Waiter `json:"list"`
 }
 
-// Waiter is an execution in a line.
+// Waiter is a queued execution.
 type Waiter struct {
 	ID int64 `json:"id"`
-	// Place is the place in the whole line, the first being 1; Order is the number it
-	// was given when it joined its lane.
+	// Place counts from the head of the queue. Order is the number given when it joined its lane.
 	Place int64     `json:"place"`
 	Lane  string    `json:"lane"`
 	Order int64     `json:"order"`
 	Since time.Time `json:"since"`
-	// Source says in a few words what asked for it.
+	// Source says what requested it.
 	Source string `json:"source"`
-	// Parent started it, as Task where that is a workflow.
+	// Parent started it, as Task if it is a workflow.
 	Parent    *int64 `json:"parent"`
 	ParentRef string `json:"parent_ref,omitempty"`
 	Task      string `json:"task,omitempty"`
 }
 
-// QueueLine reads a part of the line of a queue, at a cost that depends on how many
-// are asked for and not on how many wait. A queue that does not exist is ErrNotFound;
-// ErrUnmigrated says that nobody records lines here.
+// QueueLine reads a part of a queue. Its cost depends on the rows read, not on the length. A missing
+// queue is ErrNotFound. ErrUnmigrated says that the schema records no queues.
 func (m *Monitor) QueueLine(ctx context.Context, ask LineAsk) (*Line, error) {
 	l := &Line{}
 	rows := min(max(ask.Rows, 0), LineBound)
@@ -108,20 +103,15 @@ func (l *Line) read(ctx context.Context, tx *store.Tx, q *Queue, rows int64) err
 		first = max(l.Of-n, 0) + 1
 	}
 	for i, r := range found[:n] {
-		l.List = append(l.List, waiterOf(r, first+int64(i)))
+		l.List = append(l.List, Waiter{
+			ID: r.ID, Place: first + int64(i), Lane: laneName(r.Lane), Order: r.QueueOrder, Since: r.EnqueuedAt,
+			Source: sourceOf(r), Parent: r.Parent, ParentRef: r.ParentRef, Task: r.Task,
+		})
 	}
 	return nil
 }
 
-func waiterOf(r store.ViewLineRow, place int64) Waiter {
-	return Waiter{
-		ID: r.ID, Place: place, Lane: laneName(r.Lane), Order: r.QueueOrder, Since: r.EnqueuedAt, Source: sourceOf(r),
-		Parent: r.Parent, ParentRef: r.ParentRef, Task: r.Task,
-	}
-}
-
-// sourceOf says what asked for an execution: an attempt says what it repeats, and
-// what a rule asked for stays the rule's below the workflow that it started.
+// sourceOf names the retried execution of an attempt, else the rule, the login or the workflow.
 func sourceOf(r store.ViewLineRow) string {
 	switch {
 	case r.OriginalExecution != nil:

@@ -6,66 +6,60 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 )
 
-// Deps is what a Monitor reads from. Either source may be nil, which shows as a
-// source that does not answer.
+// Deps are the sources of a Monitor. A nil source counts as one that does not answer.
 type Deps struct {
 	Store *store.Store
 	// Broker reads the message broker's management interface.
 	Broker BrokerReader
 }
 
-// Config adjusts what counts as unwell.
+// Config adjusts which states count as trouble.
 type Config struct {
-	// StaleAfter is the heartbeat age beyond which a worker is stale; zero means
-	// DefaultStaleAfter.
+	// StaleAfter is the heartbeat age beyond which a worker is stale; 0 means DefaultStaleAfter.
 	StaleAfter time.Duration
-	// HeartbeatEvery is how often a worker sends a heartbeat; zero means a third of
-	// StaleAfter.
+	// HeartbeatEvery is how often a worker sends a heartbeat; 0 means a third of StaleAfter.
 	HeartbeatEvery time.Duration
-	// QueueTimeout is how long an execution may wait in a queue that says nothing
-	// else, and MaxQueued how many may. Zero means for ever, and any number.
+	// QueueTimeout and MaxQueued are the defaults of queues without their own; 0 means no bound.
 	QueueTimeout time.Duration
 	MaxQueued    int
-	// OrphanInterval is how often the engine looks for the work of workers that are
-	// gone; zero means that it is not known, and less that it does not look.
+	// OrphanInterval is how often the engine looks for work of lost workers: 0 is unknown, negative
+	// is never.
 	OrphanInterval time.Duration
-	// ScheduledTimeout is how long a worker that lives may take to begin an
-	// execution whose action says nothing else; zero means that it is not known.
+	// ScheduledTimeout is how long a live worker may take to start an execution, unless its action
+	// says otherwise; 0 is unknown.
 	ScheduledTimeout time.Duration
-	// ActionRetries says whether the engine makes the repetitions that an action
-	// allows; zero means by the origin of the schema.
+	// ActionRetries says whether the engine honours the retries of actions; 0 decides by the origin
+	// of the schema.
 	ActionRetries retrypolicy.ActionRetries
-	// SilentReplicas is how long a replica that fell silent is listed; zero means 15
-	// minutes.
+	// SilentReplicas is how long a silent replica is listed; 0 means 15 minutes.
 	SilentReplicas time.Duration
 }
 
-// Monitor reads. Its methods may be used by many goroutines.
+// Monitor reads the state of an installation. It is safe for concurrent use.
 type Monitor struct {
 	cfg  Config
 	deps Deps
 
 	mu sync.Mutex
-	// shape is what the schema offers, asked again after shapeTTL; guarded by mu.
+	// shape is read again after shapeTTL. mu guards it.
 	shape   Shape
 	shapeAt time.Time
 	memory  Memory
 }
 
-// Shape is what a schema offers beyond what Attune publishes. shared says that ours
-// includes limits shared by queues and the table of slots, workQueues that ours includes
-// the work queues of an existing installation.
+// Shape says what the schema offers beyond Attune's published tables. Shared includes shared limits
+// and execution_slot, workQueues the work queues of an adopted installation.
 type Shape struct{ Ours, Shared, history, ledger, workQueues bool }
 
-// shapeTTL is how long the shape of the schema is believed, so that a migration
-// under a running dashboard shows within a minute.
+// shapeTTL bounds how late a running dashboard notices a migration.
 const shapeTTL = time.Minute
 
-// New makes a Monitor. It does not touch its sources.
+// New returns a Monitor. It does not contact its sources.
 func New(cfg Config, deps Deps) *Monitor {
 	if cfg.StaleAfter <= 0 {
 		cfg.StaleAfter = DefaultStaleAfter
@@ -76,14 +70,13 @@ func New(cfg Config, deps Deps) *Monitor {
 	return &Monitor{cfg: cfg, deps: deps}
 }
 
-// Config is what the monitor was made with, with its defaults.
+// Config is the configuration with its defaults.
 func (m *Monitor) Config() Config { return m.cfg }
 
-// Deps is what the monitor reads from.
 func (m *Monitor) Deps() Deps { return m.deps }
 
-// Read runs fn in one read-only transaction, so that all numbers of a
-// reading agree, and records when it was and how long it took.
+// Read runs fn in one read-only transaction, so that all numbers of a reading agree. It records the
+// time and the latency.
 func (m *Monitor) Read(ctx context.Context, name string, r *Reading,
 	fn func(ctx context.Context, tx *store.Tx, s Shape) error) error {
 	source, err := timed(SourceDatabase, func() error {
@@ -103,7 +96,7 @@ func (m *Monitor) Read(ctx context.Context, name string, r *Reading,
 	return err
 }
 
-// look takes the database's time and, now and then, the shape of the schema.
+// look reads the database's time and, every shapeTTL, the shape of the schema.
 func (m *Monitor) look(ctx context.Context, tx *store.Tx) (Shape, time.Time, error) {
 	m.mu.Lock()
 	known, asked := m.shape, m.shapeAt
@@ -129,7 +122,7 @@ func (m *Monitor) look(ctx context.Context, tx *store.Tx) (Shape, time.Time, err
 	return s, row.At, nil
 }
 
-// timed runs a read and says how the source behaved.
+// timed runs a read and records how its source behaved.
 func timed(name string, fn func() error) (Source, error) {
 	start := time.Now()
 	err := fn()
@@ -140,7 +133,7 @@ func timed(name string, fn func() error) (Source, error) {
 	return source, err
 }
 
-// text is the value behind a pointer, or empty.
+// text is the value of a pointer, or empty.
 func text(s *string) string {
 	if s == nil {
 		return ""
@@ -148,84 +141,76 @@ func text(s *string) string {
 	return *s
 }
 
-// wide turns a number of the database into the one that results carry.
+// wide converts a nullable number of the database.
 func wide(n *int32) *int64 {
 	if n == nil {
 		return nil
 	}
-	v := int64(*n)
-	return &v
+	return new(int64(*n))
 }
 
-// Pattern turns what people type into a pattern for ILIKE: a star matches
-// anything, and the database's own wildcards are taken literally.
+// Pattern makes a pattern for ILIKE: a star matches anything, the database's wildcards match
+// themselves.
 func Pattern(s string, within bool) string {
 	if s == "" {
 		return ""
 	}
-	out := likeEscape.Replace(s)
-	if within {
-		return "%" + out + "%"
+	if s = likeEscape.Replace(s); within {
+		return "%" + s + "%"
 	}
-	return out
+	return s
 }
 
-// Seconds is a number of seconds of the database; a negative one is none.
+// Seconds converts seconds of the database; a negative number becomes 0.
 func Seconds(n float64) time.Duration { return max(time.Duration(n*float64(time.Second)), 0) }
 
-// statusChannels are those on which Attune's triggers tell of every change of an
-// execution's or a workflow's status.
+// statusChannels carry every status change of executions and workflows.
 var statusChannels = []string{"execution_status_changed", "workflow_execution_status_changed"}
 
-// Listen calls changed whenever the status of an execution or of a workflow changes,
-// until ctx ends; what is said of it is not read. It has a connection of its own and
-// makes another one when that is lost; what happens meanwhile is not heard, so that it
-// may only bring forward what is read anyway.
+// Listen calls changed after every status change of an execution or a workflow, until ctx ends. It
+// reconnects by itself and misses changes meanwhile, so it may only bring a poll forward.
 func (m *Monitor) Listen(ctx context.Context, changed func()) {
 	m.deps.Store.Listen(ctx, func(string, string) { changed() }, statusChannels...)
 }
 
-// DeadLetterQueue is the broker queue that dead letters arrive in.
-const DeadLetterQueue = "attune.dlx.queue"
+// DeadLetterQueue is the broker queue of dead letters.
+const DeadLetterQueue = message.QueueDeadLetter
 
-// The bounds of what one call reads.
+// The bounds of one read.
 const (
 	// DefaultPage is the length of a page of executions.
-	DefaultPage = 200
-	// DefaultQueueLimit bounds the list of queues, WorkerLimit that of workers.
+	DefaultPage       = 200
 	DefaultQueueLimit = 500
 	WorkerLimit       = 500
 	// MaxDocument bounds each JSON text of one execution, in bytes.
 	MaxDocument = 64 << 10
 	// TopRows is how many queues and workers the overview shows.
 	TopRows = 8
-	// scanBound is how many rows a filtered search looks at before it stops.
+	// scanBound is how many rows a filtered search reads.
 	scanBound = 10_000
-	// statusBound is the same for each status, whose rows an index finds.
+	// statusBound is the same for one status, whose rows an index finds.
 	statusBound = scanBound / 4
 	// sampleBound is how many unfinished rows are counted one by one.
 	sampleBound = 5_000
-	// countBound is where counting recently finished rows stops, per status.
+	// countBound is where counting recent ends stops, per status.
 	countBound = 10_000
 )
 
 // The windows and thresholds of the overview.
 const (
-	// RecentWindow is how far back recently finished executions are counted.
+	// RecentWindow is how far back ended executions are counted.
 	RecentWindow = 15 * time.Minute
 	// StuckAfter is how long an execution may be scheduled without being started.
 	StuckAfter = 10 * time.Minute
-	// HeadWaitLimit is how long the head of a queue may wait before lists mark it, as
-	// the built-in rule queue_head_wait has it.
+	// HeadWaitLimit is the wait of a head from which lists mark it, as in the rule queue_head_wait.
 	HeadWaitLimit = 10 * time.Minute
-	// DefaultStaleAfter is the age beyond which a heartbeat is stale: three
-	// missed beats of thirty seconds.
+	// DefaultStaleAfter is three heartbeats of thirty seconds.
 	DefaultStaleAfter = 90 * time.Second
 	// DefaultScheduledTimeout is how long an execution may be scheduled.
 	DefaultScheduledTimeout = 5 * time.Minute
 )
 
-// each makes one thing of every row.
+// each converts every row.
 func each[R, T any](rows []R, one func(R) T) []T {
 	list := make([]T, len(rows))
 	for i, row := range rows {

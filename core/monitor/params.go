@@ -17,20 +17,20 @@ import (
 
 // The bounds of searches by parameters.
 const (
-	// ChoiceBound is how many executions Choose looks at.
+	// ChoiceBound is how many executions Choose reads.
 	ChoiceBound = 50_000
-	// paramBound is how many executions a page looks at.
+	// paramBound is how many executions a page reads.
 	paramBound = 5_000
-	// paramsLine bounds the parameters of a row in a list, in runes.
+	// paramsLine bounds the parameters of a row in runes.
 	paramsLine = 300
-	// paramDigits is the longest number that is compared as one.
+	// paramDigits is the longest text that is compared as a number.
 	paramDigits = 40
 )
 
 const (
-	// Masked stands in place of a secret on screens.
+	// Masked replaces a secret on screens.
 	Masked = "‹redacted›"
-	// SecretNames fits the names of fields that are taken for secrets, whatever marks them.
+	// SecretNames matches the names of fields that hold secrets even if no schema marks them.
 	SecretNames = `(?i)pass(word|wd|phrase)|secret|token|api_?key|authorization|private_?key|credential` //nolint:gosec // names, no secret
 )
 
@@ -40,25 +40,21 @@ var (
 	addressPassword = regexp.MustCompile(`(://[^/\s:@"]*:)[^/\s@"]+@`)
 )
 
-// ParamMatch selects executions by one of their parameters. Texts, numbers and booleans
-// match. Missing parameters, nulls, objects, lists and secrets do not: sealed ones, those
-// that the action marks as secret, those with a name like SecretNames, and the passwords
-// of addresses. Defaults of the action that the row does not hold, and
-// parameters above MaxDocument bytes, are not looked at.
+// ParamMatch selects executions by a parameter. It matches texts, numbers and booleans. It never
+// matches secrets: sealed or marked values, names like SecretNames and passwords in addresses.
+// Defaults outside the row and parameters above MaxDocument bytes are not read.
 type ParamMatch struct {
-	// Path names the parameter; dots lead into objects, and by number into lists.
+	// Path names the parameter. Dots lead into objects, numbers into lists.
 	Path string `json:"path"`
-	// Values are the texts of which one must match. A star stands for anything;
-	// capitals do not matter.
+	// Values are alternatives. A star matches anything, case does not matter.
 	Values []string `json:"values"`
-	// Not selects the executions that do not match.
-	Not bool `json:"not,omitempty"`
+	Not    bool     `json:"not,omitempty"`
 }
 
-// NamesSecret reports whether the parameter's name is one of a secret.
+// NamesSecret reports whether the name is that of a secret.
 func (p *ParamMatch) NamesSecret() bool { return secretName.MatchString(p.Path) }
 
-// expression is what the database compares.
+// expression is the regular expression for the database.
 func (p *ParamMatch) expression() string {
 	if p.NamesSecret() {
 		return "x^" // matches nothing
@@ -80,7 +76,7 @@ func (p *ParamMatch) expression() string {
 	return strings.Join(parts, "|")
 }
 
-// trimmed writes a decimal number without trailing zeros, as the database does.
+// trimmed drops the trailing zeros of a decimal number, as the database does.
 func trimmed(text string) string {
 	if !strings.Contains(text, ".") || strings.Trim(text, "-.0123456789") != "" || len(text) > paramDigits {
 		return text
@@ -88,7 +84,7 @@ func trimmed(text string) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// hideSecrets names the parameters that may be secrets, by the actions that mark them.
+// hideSecrets excludes the parameters that their action marks as secret.
 func hideSecrets(ctx context.Context, tx *store.Tx, params []ParamMatch, sift *store.MonitorSiftParams) error {
 	rows, err := tx.MonitorSecretSchemas(ctx, sift.Ids)
 	if err != nil {
@@ -105,14 +101,14 @@ func hideSecrets(ctx context.Context, tx *store.Tx, params []ParamMatch, sift *s
 	return nil
 }
 
-// maxIndex is the highest place of a list that a path may name.
+// maxIndex is the highest index of a list in a path.
 const maxIndex = 1_000
 
-// secretAt reports whether a schema marks the parameter at a path, or may do so.
+// secretAt reports whether a schema may mark the parameter at a path as secret.
 func secretAt(rules []byte, path string) bool {
 	marks, err := schema.Parse(rules)
 	if err != nil {
-		return true // no one can tell
+		return true // the schema cannot be read
 	}
 	for _, lists := range []bool{false, true} {
 		var value any = ""
@@ -137,20 +133,19 @@ func secretAt(rules []byte, path string) bool {
 	return false
 }
 
-// Chosen are the executions that a filter selects, in the order of its list.
+// Chosen are the executions that a filter selects, in the order of the list.
 type Chosen struct {
 	Reading
 	IDs []int64 `json:"ids"`
-	// Looked is how many executions were looked at. Bounded is true when there are
-	// further ones that were not, More when more match than were wanted.
+	// Bounded is true when the search stopped at its bound, More when more match than were
+	// requested.
 	Looked  int64 `json:"looked"`
 	Bounded bool  `json:"bounded"`
 	More    bool  `json:"more"`
 }
 
-// Choose finds the executions that match a filter, at most so many, and looks at no more
-// than ChoiceBound of those that its statuses, times and ids leave. Searches for one
-// parent or by ids are not bounded so.
+// Choose finds at most so many executions that match a filter. It reads at most ChoiceBound of the
+// rows that statuses, times and ids leave. Searches by parent or ids have no bound.
 func (m *Monitor) Choose(ctx context.Context, filter ExecutionFilter, most int) (*Chosen, error) {
 	c := &Chosen{IDs: []int64{}}
 	filter.windowed = true
@@ -178,7 +173,7 @@ func (m *Monitor) Choose(ctx context.Context, filter ExecutionFilter, most int) 
 	return c, err
 }
 
-// readParams adds the parameters of a page, in a line each.
+// readParams adds the parameters of a page.
 func readParams(ctx context.Context, tx *store.Tx, list []Execution) error {
 	at := make(map[int64]int, len(list))
 	for i := range list {
@@ -197,8 +192,7 @@ func readParams(ctx context.Context, tx *store.Tx, list []Execution) error {
 	return nil
 }
 
-// ParamsLine writes parameters in a line, sorted and named as filters name them. It is
-// empty for parameters that are no JSON, as those that were cut are.
+// ParamsLine writes parameters in one line, named as filters name them; empty if they are no JSON.
 func ParamsLine(config string) string {
 	decoder := json.NewDecoder(strings.NewReader(config))
 	decoder.UseNumber()
@@ -213,7 +207,7 @@ func ParamsLine(config string) string {
 	return string(line)
 }
 
-// flat lists the parameters of a value.
+// flat appends the parameters of a value.
 func flat(path string, value any, into []string) []string {
 	below := func(name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 	switch v := value.(type) {

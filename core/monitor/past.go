@@ -11,10 +11,10 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// PastSpan is how far back Past looks, a minute at a time.
+// PastSpan is how far back Past reads.
 const PastSpan = time.Hour
 
-// pastMinutes are the ends of the minutes of the last hour, the oldest first.
+// pastMinutes are the ends of the last sixty minutes, the oldest first.
 func pastMinutes(now time.Time) []time.Time {
 	list := make([]time.Time, PastSpan/time.Minute)
 	for i := range list {
@@ -23,54 +23,49 @@ func pastMinutes(now time.Time) []time.Time {
 	return list
 }
 
-// The bounds of looking back: so many looks of so many rows for each status, and so
-// many dead letters.
+// Past samples so many times so many rows of each status, and counts so many dead letters.
 const (
 	pastLooks   = 120
 	pastPer     = 25
 	pastLetters = 20_000
 )
 
-// Past is the last hour as far as it is recorded, so that who has just begun to
-// look does not see it empty.
+// Past is the last hour as far as it is recorded, so that a new dashboard begins with history.
 type Past struct {
 	Reading
-	// Minutes are the last sixty, the oldest first; empty where the database does not
-	// record when executions ended, or did not answer.
+	// Minutes are sixty, the oldest first; empty without the engine's tables or without an answer.
 	Minutes []PastMinute `json:"minutes"`
-	// Estimated says that more ended than were counted one by one.
+	// Estimated says that more executions ended than were counted.
 	Estimated bool `json:"estimated,omitempty"`
-	// Letters says whether dead letters are recorded. Where more arrived than are
-	// counted, LettersFrom is since when they are.
+	// Letters says whether dead letters are recorded. LettersFrom is set when more arrived than are
+	// counted.
 	Letters     bool      `json:"letters"`
 	LettersFrom time.Time `json:"letters_from,omitzero"`
-	// Depth is how many dead letters waited at the broker, which it records itself; the
-	// oldest first, empty where it did not answer.
+	// Depth is the broker's own record of waiting dead letters, the oldest first; empty without an
+	// answer.
 	Depth []PastDepth `json:"depth"`
 }
 
-// PastMinute is what happened in a minute.
+// PastMinute counts the events of a minute.
 type PastMinute struct {
 	// At is the end of the minute.
 	At time.Time `json:"at"`
-	// Done counts what ended, however; Failed what failed, timed out or was abandoned;
-	// Letters the dead letters that arrived; Waiting those that waited for a person at the
-	// end of the minute.
+	// Failed includes timeouts and abandoned executions. Letters counts arrivals, Waiting the
+	// undecided dead letters at the end of the minute.
 	Done    float64 `json:"done"`
 	Failed  float64 `json:"failed"`
 	Letters float64 `json:"letters"`
 	Waiting float64 `json:"waiting"`
 }
 
-// PastDepth is how many dead letters waited at a time, by the broker's clock.
+// PastDepth is how many dead letters waited, by the broker's clock.
 type PastDepth struct {
 	At    time.Time `json:"at"`
 	Ready int64     `json:"ready"`
 }
 
-// Past reads the last hour. It is meant for the start of a dashboard and not for
-// every poll. Without one of the sources its half is empty; without both it is an
-// error.
+// Past reads the last hour, for the start of a dashboard and not for every poll. Without one source
+// its half is empty; without both it fails.
 func (m *Monitor) Past(ctx context.Context) (*Past, error) {
 	p := &Past{}
 	brokerErr, databaseErr := m.both(ctx, "the last hour", &p.Reading, func(b BrokerReader) (err error) {
@@ -131,7 +126,7 @@ func (p *Past) read(ctx context.Context, tx *store.Tx, s Shape) error {
 	return p.readWaiting(ctx, tx)
 }
 
-// readWaiting adds up by how many the waiting dead letters changed in each minute.
+// readWaiting sums up the changes of the number of undecided dead letters.
 func (p *Past) readWaiting(ctx context.Context, tx *store.Tx) error {
 	rows, err := tx.PastWaiting(ctx, pastLetters)
 	if err != nil {
@@ -152,7 +147,7 @@ func (p *Past) readWaiting(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// minute is the minute that ended so many minutes ago, or nil beyond the hour.
+// minute is the minute that ended so many minutes ago; nil beyond the hour.
 func (p *Past) minute(ago int32) *PastMinute {
 	at := len(p.Minutes) - 1 - int(ago)
 	if at < 0 || at >= len(p.Minutes) {
@@ -161,47 +156,46 @@ func (p *Past) minute(ago int32) *PastMinute {
 	return &p.Minutes[at]
 }
 
-// The bounds of looking back at queues: so many looks of so many rows for one queue,
-// and at how many queues where none is named. Then each is given fewer looks.
+// QueuesPast samples one queue so many times so many rows. Without an id it reads several queues
+// with fewer samples.
 const (
 	leftLooks      = 150
 	leftLooksShort = 30
 	leftPer        = 15
 	pastQueues     = 12
-	// mostBefore is how far before the hour what joined a queue of groups is looked for
-	// at most.
+	// mostBefore bounds how long before the hour executions are searched that joined a queue of
+	// groups.
 	mostBefore = 24 * time.Hour
 )
 
 // QueuesPast is the last hour of some queues.
 type QueuesPast struct {
 	Reading
-	// List is empty where nobody records when executions were let in.
+	// List is empty where admissions are not recorded.
 	List []QueuePast `json:"list"`
 }
 
-// QueuePast is the last hour of a queue, as the rows of its executions tell it.
+// QueuePast is the last hour of a queue, derived from its executions.
 type QueuePast struct {
 	ID int64 `json:"id"`
-	// Minutes are the last sixty, the oldest first; the last is now.
+	// Minutes are the last sixty, the oldest first.
 	Minutes []QueueMinute `json:"minutes"`
-	// Estimated says that more left the queue than were looked at one by one.
+	// Estimated says that more executions left the queue than were read.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
 // QueueMinute is a queue at the end of a minute.
 type QueueMinute struct {
 	At time.Time `json:"at"`
-	// Depth is how many waited.
+	// Depth is the number of waiting executions.
 	Depth float64 `json:"depth"`
-	// Head is for how long the one had waited who had waited longest.
+	// Head is the longest wait.
 	Head time.Duration `json:"head_ns"`
 }
 
-// QueuesPast reads the last hour of a queue, or of the busiest where the id is zero.
-// It is meant for the start of a dashboard and not for every poll. Who waited is told
-// from when executions were requested and let in, or ended without that; so an
-// attempt that was kept back before it joined counts as waiting all the while.
+// QueuesPast reads the last hour of a queue, or of the busiest for id 0, for the start of a
+// dashboard and not for every poll. It derives waits from the times of requests, admissions and
+// ends, so a delayed retry counts as waiting.
 func (m *Monitor) QueuesPast(ctx context.Context, id int64) (*QueuesPast, error) {
 	p := &QueuesPast{}
 	err := m.Read(ctx, "the last hour of queues", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
@@ -233,16 +227,15 @@ func (m *Monitor) QueuesPast(ctx context.Context, id int64) (*QueuesPast, error)
 	return p, err
 }
 
-// left is an execution that waited in a queue. Where it stands for more than itself,
-// these joined evenly until another time, and each waited for as long.
+// left is an execution that waited in a queue. A sample with a weight stands for executions that
+// joined evenly until another time and waited as long.
 type left struct {
 	joined, until time.Time
 	wait          time.Duration
 	weight        float64
 }
 
-// at counts who of them waited at a time, and tells for how long the first of them
-// had.
+// at counts the waiting executions at a time and the longest wait.
 func (l *left) at(then time.Time) (n float64, head time.Duration) {
 	first := then.Add(-l.wait)
 	if l.weight <= 1 {
@@ -284,8 +277,8 @@ func readQueuePast(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, lo
 	return past, nil
 }
 
-// minuteOf counts who waited at a time: of those who have left since, and of those
-// who wait still.
+// minuteOf counts the executions that waited at a time: of those admitted since, and of those still
+// waiting.
 func minuteOf(list []left, waits []waitedSoFar, now, then time.Time) QueueMinute {
 	m := QueueMinute{At: then}
 	for _, l := range list {
@@ -304,7 +297,7 @@ func minuteOf(list []left, waits []waitedSoFar, now, then time.Time) QueueMinute
 	return m
 }
 
-// readLeft reads what left the queue within the hour.
+// readLeft reads the executions that left the queue within the hour.
 func readLeft(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks int64) ([]left, error) {
 	p := &Policies{}
 	before := time.Duration(0)
@@ -316,15 +309,14 @@ func readLeft(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks i
 		if p, err = ReadPolicies(ctx, tx, a.ID, a.PackID, a.ParamSchema); err != nil {
 			return nil, err
 		}
-		before = PastSpan // the groups of an action do not move at one pace
+		before = PastSpan // the groups of an action do not progress evenly
 		if q.Oldest != nil {
 			before = max(before, 2*at.Sub(*q.Oldest))
 		}
 	}
 	rows, err := tx.ViewLeft(ctx, store.ViewLeftParams{
 		ActionID: q.ActionID, Below: behind(q), Seconds: (PastSpan + min(before, mostBefore)).Seconds(), Looks: looks,
-		Per:        leftPer,
-		WithConfig: q.Group != "", Cut: ConfigCut,
+		Per: leftPer, WithConfig: q.Group != "", Cut: ConfigCut,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read what left queue %d within the hour: %w", q.ID, err)
@@ -343,8 +335,7 @@ func readLeft(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, looks i
 	return list, nil
 }
 
-// stretch is from when to when those were requested for which the rows of a look
-// stand.
+// stretch is the time span of the executions that the rows of a sample stand for.
 func stretch(rows []store.ViewLeftRow, i int, now time.Time) (from, until time.Time) {
 	first, next := i, i
 	for first > 0 && rows[first-1].Start == rows[i].Start {
@@ -356,7 +347,7 @@ func stretch(rows []store.ViewLeftRow, i int, now time.Time) (from, until time.T
 	from = rows[first].Created
 	if next < len(rows) {
 		until = rows[next].Created
-	} else { // nothing was seen behind the last look: its pace goes on for its share
+	} else { // the last sample: its rate continues for its share
 		pace := rows[next-1].Created.Sub(from)
 		until = from.Add(min(time.Duration(rows[i].Weight*float64(pace)), now.Sub(from)))
 	}
@@ -366,8 +357,8 @@ func stretch(rows []store.ViewLeftRow, i int, now time.Time) (from, until time.T
 	return from, until
 }
 
-// behind is an id that everybody who has left the line is below, as far as they came
-// in order. Where lanes overtake each other there is none.
+// behind is an id above every execution that left the queue in order; none if lanes overtake each
+// other.
 func behind(q *Queue) int64 {
 	if normal := q.lanes[1]; normal.first != 0 && q.QueuedHigh+q.QueuedLow == 0 {
 		return normal.first
@@ -375,8 +366,8 @@ func behind(q *Queue) int64 {
 	return math.MaxInt64
 }
 
-// The bounds of looking back at workers: so many looks of so many rows for each way
-// to end, and so many rows at both ends of what has not ended.
+// WorkersPast samples so many times so many rows of each status, and reads so many unfinished ones
+// from both ends.
 const (
 	runLooks = 60
 	runPer   = 15
@@ -386,30 +377,29 @@ const (
 // WorkersPast is the last hour of all workers.
 type WorkersPast struct {
 	Reading
-	// List is empty where nobody records when executions ended.
+	// List is empty where the ends of executions are not recorded.
 	List []WorkerPast `json:"list"`
-	// Estimated says that more ended than were looked at one by one.
+	// Estimated says that more executions ended than were read.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// WorkerPast is the last hour of a worker, as the rows of its executions tell it.
+// WorkerPast is the last hour of a worker, derived from its executions.
 type WorkerPast struct {
 	ID int64 `json:"id"`
-	// Minutes are the last sixty, the oldest first; the last has just passed.
+	// Minutes are the last sixty, the oldest first.
 	Minutes []WorkerMinute `json:"minutes"`
 }
 
-// WorkerMinute is what a worker did in a minute.
+// WorkerMinute is the use of a worker in a minute.
 type WorkerMinute struct {
 	// At is the end of the minute.
 	At time.Time `json:"at"`
-	// Slots is how many executions ran, taken over the minute; Ended how many ended,
-	// however.
+	// Slots is the average number of running executions.
 	Slots float64 `json:"slots"`
 	Ended float64 `json:"ended"`
 }
 
-// Of finds the past of a worker; nil when nothing ran at it.
+// Of finds the past of a worker; nil if it ran nothing.
 func (p *WorkersPast) Of(worker int64) *WorkerPast {
 	if p == nil {
 		return nil
@@ -422,7 +412,7 @@ func (p *WorkersPast) Of(worker int64) *WorkerPast {
 	return nil
 }
 
-// PerMinute is how many ended at the worker in a minute, over the last minutes.
+// PerMinute is the rate of ends over the last minutes.
 func (w *WorkerPast) PerMinute(minutes int) float64 {
 	minutes = min(minutes, len(w.Minutes))
 	if minutes == 0 {
@@ -435,9 +425,8 @@ func (w *WorkerPast) PerMinute(minutes int) float64 {
 	return n / float64(minutes)
 }
 
-// WorkersPast reads the last hour of all workers. It is meant for once a minute and
-// not for every poll. What ended is looked for among the ids around those that ended
-// an hour ago, so a run that began long before the others may be missed once it ended.
+// WorkersPast reads the last hour of all workers, once a minute and not for every poll. It searches
+// around the ids of an hour ago, so it may miss an ended run that began long before the others.
 func (m *Monitor) WorkersPast(ctx context.Context) (*WorkersPast, error) {
 	p := &WorkersPast{}
 	err := m.Read(ctx, "the last hour of workers", &p.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
@@ -457,11 +446,15 @@ func (m *Monitor) WorkersPast(ctx context.Context) (*WorkersPast, error) {
 	return p, err
 }
 
-// add counts a run in every minute that it took a part of.
+// add counts a run in every minute that it overlaps.
 func (p *WorkersPast) add(r store.PastRunsRow) {
 	w := p.Of(r.Worker)
 	if w == nil {
-		w = p.begin(r.Worker)
+		p.List = append(p.List, WorkerPast{ID: r.Worker})
+		w = &p.List[len(p.List)-1]
+		for _, at := range pastMinutes(p.At) {
+			w.Minutes = append(w.Minutes, WorkerMinute{At: at})
+		}
 	}
 	p.Estimated = p.Estimated || r.Weight > 1
 	const minute = 60.0
@@ -473,14 +466,4 @@ func (p *WorkersPast) add(r store.PastRunsRow) {
 	if ago := int(r.EndedAgo / minute); r.Ended && ago <= last {
 		w.Minutes[last-ago].Ended += r.Weight
 	}
-}
-
-// begin adds a worker at which nothing was seen yet.
-func (p *WorkersPast) begin(id int64) *WorkerPast {
-	w := WorkerPast{ID: id}
-	for _, at := range pastMinutes(p.At) {
-		w.Minutes = append(w.Minutes, WorkerMinute{At: at})
-	}
-	p.List = append(p.List, w)
-	return &p.List[len(p.List)-1]
 }

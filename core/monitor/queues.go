@@ -10,29 +10,26 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Queue is one admission queue: an action, or one group of an action.
+// Queue is one admission queue: of an action, or of one group of an action.
 type Queue struct {
 	ID        int64  `json:"id"`
 	ActionID  int64  `json:"action_id"`
 	ActionRef string `json:"action_ref"`
 	Group     string `json:"group,omitempty"`
-	// Queued counts all who wait; QueuedHigh and QueuedLow those of them in the
-	// lanes of high and low priority.
+	// Queued counts all waiting executions, QueuedHigh and QueuedLow those of two lanes.
 	Queued     int64 `json:"queued"`
 	QueuedHigh int64 `json:"queued_high"`
 	QueuedLow  int64 `json:"queued_low"`
 	Active     int64 `json:"active"`
-	// Limit is nil when the queue admits without limit.
+	// Limit is nil without a limit.
 	Limit *int64 `json:"limit"`
-	// LimitFrom says who set the limit. It is the zero value where that is not
-	// recorded.
+	// LimitFrom says who set the limit; the zero value where it is not recorded.
 	LimitFrom LimitSource `json:"limit_from"`
-	// MaxQueued is how many may wait, QueueTimeout how long one may; nil and
-	// zero mean without bound.
+	// MaxQueued bounds the waiting executions, QueueTimeout the wait of one; nil and 0 are
+	// unbounded.
 	MaxQueued    *int64        `json:"max_queued"`
 	QueueTimeout time.Duration `json:"queue_timeout_ns"`
-	// Oldest is since when the one waits that has waited longest of the heads of
-	// the lanes; nil when nobody waits.
+	// Oldest is since when the longest waiting head of the lanes waits.
 	Oldest      *time.Time `json:"oldest"`
 	Completed   int64      `json:"completed"`
 	Enqueued    int64      `json:"enqueued"`
@@ -40,42 +37,38 @@ type Queue struct {
 	PauseReason string     `json:"pause_reason,omitempty"`
 	PausedBy    string     `json:"paused_by,omitempty"`
 	PausedAt    *time.Time `json:"paused_at,omitempty"`
-	// ResumedAt is when a pause ended last: the patience of who waits counts
-	// from there.
+	// ResumedAt is the end of the last pause: queue timeouts count from there.
 	ResumedAt *time.Time `json:"resumed_at,omitempty"`
-	// Blocked is set while the head has room in its own limit and waits for
-	// something else, such as a worker.
+	// Blocked is the reason while the head has a free slot but no shared limit or worker.
 	Blocked      string     `json:"blocked,omitempty"`
 	BlockedSince *time.Time `json:"blocked_since,omitempty"`
-	// BlockedUntil is when trying again is worth it, where that is known.
+	// BlockedUntil is when a retry can succeed, if known.
 	BlockedUntil *time.Time `json:"blocked_until,omitempty"`
-	// BlockedScope is the shared limit that keeps the head; nil when workers do.
+	// BlockedScope is the shared limit that blocks the head; nil for workers.
 	BlockedScope *int64 `json:"blocked_scope,omitempty"`
 
 	lanes  [3]lane // high, normal, low
 	PackID int64   `json:"-"`
 }
 
-// lane is one of the three lines of a queue.
+// lane is one of the three priorities of a queue.
 type lane struct {
 	number int16
 	queued int64
-	// head is a place before which nobody of the lane waits, next the first
-	// place that was never given.
+	// No execution waits before head. next was never given.
 	head, next int64
-	// first is the execution at the head, 0 when nobody waits.
+	// first is the execution at the head, 0 if none.
 	first int64
-	since time.Time
 }
 
-// The names of the lanes, for people.
+// The names of the lanes.
 const (
 	LaneHigh   = "high"
 	LaneNormal = "normal"
 	LaneLow    = "low"
 )
 
-// laneName is how people call a lane, or a priority.
+// laneName names a lane or a priority.
 func laneName(n int16) string {
 	switch {
 	case n > 0:
@@ -87,31 +80,30 @@ func laneName(n int16) string {
 	}
 }
 
-// LimitSource says who set the limit of a queue.
+// LimitSource says where the limit of a queue comes from.
 type LimitSource struct {
 	Kind LimitKind `json:"kind"`
-	// Policy is the newest concurrency policy of the action and Threshold what
-	// it says, also while something else is in force.
+	// Policy and Threshold are of the action's newest concurrency policy, even if it is overridden.
 	Policy    string `json:"policy,omitempty"`
 	Threshold *int64 `json:"threshold,omitempty"`
 }
 
-// LimitKind names who sets a limit.
+// LimitKind names the source of a limit.
 type LimitKind string
 
-// Who sets a limit.
+// The sources of limits.
 const (
-	// LimitNone: no policy applies, the queue admits without limit.
+	// LimitNone: no policy applies.
 	LimitNone LimitKind = "none"
-	// LimitPolicy: the threshold of the policy is in force.
+	// LimitPolicy: the threshold of the policy holds.
 	LimitPolicy LimitKind = "policy"
-	// LimitOverride: an operator has replaced the threshold.
+	// LimitOverride: an operator replaced the threshold.
 	LimitOverride LimitKind = "override"
-	// LimitAdaptive: failures or slow runs have lowered it.
+	// LimitAdaptive: failures or slow runs lowered it.
 	LimitAdaptive LimitKind = "adaptive"
 )
 
-// String is the source in a few words, as tables show it.
+// String is the source as tables show it.
 func (l LimitSource) String() string {
 	if l.Kind == LimitPolicy && l.Policy != "" {
 		return l.Policy
@@ -119,7 +111,7 @@ func (l LimitSource) String() string {
 	return string(l.Kind)
 }
 
-// Name is how people call the queue: the action, and its group if it has one.
+// Name is the action, and its group if it has one.
 func (q Queue) Name() string {
 	if q.Group == "" {
 		return q.ActionRef
@@ -130,8 +122,7 @@ func (q Queue) Name() string {
 // Full reports whether every slot of the queue is taken.
 func (q Queue) Full() bool { return q.Limit != nil && q.Active >= *q.Limit }
 
-// State is the state of the queue in a few words: paused, blocked, full, idle or
-// open, the first that is true.
+// State is the first true of paused, blocked, full, idle and open, with the reason.
 func (q Queue) State() string {
 	switch {
 	case q.Paused:
@@ -149,15 +140,13 @@ func (q Queue) State() string {
 
 // QueueFilter selects queues.
 type QueueFilter struct {
-	// Text keeps queues whose action or group contains it, whatever the case.
+	// Text keeps queues whose action or group contains it. Case does not matter.
 	Text string
-	// Paused and Blocked keep queues that are paused, and those whose head waits
-	// for something wider than the queue. With both set a queue has to be both.
+	// Paused and Blocked keep queues in these states; both together require both.
 	Paused, Blocked bool
-	// All keeps also what is left over: queues that hold nothing, of groups that
-	// the policies in force do not make.
+	// All includes leftovers: empty queues of groups that no present policy makes.
 	All bool
-	// Limit bounds the answer; zero means DefaultQueueLimit.
+	// Limit bounds the answer; 0 means DefaultQueueLimit.
 	Limit int
 }
 
@@ -166,33 +155,29 @@ type Queues struct {
 	Reading
 	Totals QueueTotals `json:"totals"`
 	List   []Queue     `json:"list"`
-	// More is true when the filter matches queues beyond the limit.
+	// More is true when further queues match.
 	More bool `json:"more"`
 }
 
-// Waiting is an execution's place in its admission queue.
+// Waiting is the place of an execution in its queue.
 type Waiting struct {
-	Queue string `json:"queue"`
-	Lane  string `json:"lane"`
-	// Since is when it began to wait.
+	Queue string    `json:"queue"`
+	Lane  string    `json:"lane"`
 	Since time.Time `json:"since"`
-	// Ahead counts those who go first: all of the higher lanes, and those of its
-	// own lane up to a bound. Beyond the bound About estimates the number, from
-	// the places that were given.
+	// Ahead counts the executions that go first: the higher lanes, and the own lane up to a bound.
+	// Beyond it, About is an estimate.
 	Ahead Count `json:"ahead"`
 	About int64 `json:"about,omitempty"`
-	// Of is how many wait in the queue.
+	// Of is the length of the queue.
 	Of     int64  `json:"of"`
 	Active int64  `json:"active"`
 	Limit  *int64 `json:"limit"`
 	Paused bool   `json:"paused"`
-	// Expires is when it is given up as waiting too long; nil when it may wait
-	// for ever, and while the queue is paused, which stops that clock.
+	// Expires is when its queue timeout ends; nil without one and while the queue is paused.
 	Expires *time.Time `json:"expires"`
 }
 
-// Position is the place in line, the first being 1; about is true when it had
-// to be estimated.
+// Position is the place, the first being 1. about is true for an estimate.
 func (w Waiting) Position() (place int64, about bool) {
 	if w.Ahead.AtLeast {
 		return max(w.About, w.Ahead.Value) + 1, true
@@ -200,16 +185,16 @@ func (w Waiting) Position() (place int64, about bool) {
 	return w.Ahead.Value + 1, false
 }
 
-// ActionTotals is what all queues of an action hold together.
+// ActionTotals sums up all queues of an action.
 type ActionTotals struct {
-	// Groups is how many groups have a queue.
+	// Groups counts the groups with a queue.
 	Groups int64 `json:"groups"`
 	Queued int64 `json:"queued"`
 	Active int64 `json:"active"`
 }
 
-// Queues reads the busiest admission queues that match the filter. Where nobody
-// records whether a queue is paused or blocked, a filter on that finds none.
+// Queues reads the busiest queues that match the filter. A filter by pause or block finds none where
+// these are not recorded.
 func (m *Monitor) Queues(ctx context.Context, filter QueueFilter) (*Queues, error) {
 	limit := filter.Limit
 	if limit <= 0 {
@@ -224,18 +209,20 @@ func (m *Monitor) Queues(ctx context.Context, filter QueueFilter) (*Queues, erro
 	return q, err
 }
 
-// ReadQueues reads the busiest queues that match the filter, the totals of all, and whether there are more.
+// ReadQueues reads the busiest matching queues, the totals of all, and whether more match.
 func (m *Monitor) ReadQueues(ctx context.Context, tx *store.Tx, s Shape, filter QueueFilter,
 	limit int) ([]Queue, QueueTotals, bool, error) {
-	read, sum := m.listQueues, readOwnTotals
+	read := m.listQueues
+	sum := func() (QueueTotals, error) { t, err := tx.MonitorQueueTotals(ctx); return QueueTotals(t), err }
 	if !s.Shared {
-		read, sum = readPublishedQueues, readPublishedTotals
+		read = readPublishedQueues
+		sum = func() (QueueTotals, error) { t, err := tx.MonitorPublishedTotals(ctx); return QueueTotals(t), err }
 	}
 	list, err := read(ctx, tx, filter, int64(limit)+1)
 	if err != nil {
 		return nil, QueueTotals{}, false, fmt.Errorf("list queues: %w", err)
 	}
-	totals, err := sum(ctx, tx)
+	totals, err := sum()
 	if err != nil {
 		return nil, QueueTotals{}, false, fmt.Errorf("sum up queues: %w", err)
 	}
@@ -273,19 +260,26 @@ func (m *Monitor) QueuesByID(ctx context.Context, tx *store.Tx, ids []int64) ([]
 		at[r.ID] = i
 	}
 	for _, h := range heads {
-		takeHead(&list[at[h.StateID]], h)
+		q := &list[at[h.StateID]]
+		for i := range q.lanes {
+			if q.lanes[i].number == h.Lane {
+				q.lanes[i].first = h.ExecutionID
+			}
+		}
+		if q.Oldest == nil || h.EnqueuedAt.Before(*q.Oldest) {
+			q.Oldest = &h.EnqueuedAt
+		}
 	}
 	return list, nil
 }
 
 func (m *Monitor) queueOf(r store.ViewQueuesRow) Queue {
 	q := Queue{
-		ID: r.ID, ActionID: r.ActionID, ActionRef: r.Ref, Group: text(r.GroupKey),
-		Queued: int64(r.QueuedCount), QueuedHigh: int64(r.QueuedHigh), QueuedLow: int64(r.QueuedLow),
-		Active: int64(r.ActiveCount), Completed: r.TotalCompleted, Enqueued: r.TotalEnqueued,
-		Paused: r.Paused, PauseReason: text(r.PauseReason), PausedBy: text(r.PausedBy), PausedAt: r.PausedAt,
-		ResumedAt: r.ResumedAt,
-		LimitFrom: limitSource(r), QueueTimeout: m.cfg.QueueTimeout, PackID: r.PackID,
+		ID: r.ID, ActionID: r.ActionID, ActionRef: r.Ref, Group: text(r.GroupKey), Queued: int64(r.QueuedCount),
+		QueuedHigh: int64(r.QueuedHigh), QueuedLow: int64(r.QueuedLow), Active: int64(r.ActiveCount),
+		Completed: r.TotalCompleted, Enqueued: r.TotalEnqueued, Paused: r.Paused, PauseReason: text(r.PauseReason),
+		PausedBy: text(r.PausedBy), PausedAt: r.PausedAt, ResumedAt: r.ResumedAt, LimitFrom: limitSource(r),
+		QueueTimeout: m.cfg.QueueTimeout, PackID: r.PackID,
 	}
 	q.lanes = [3]lane{
 		{number: 1, queued: q.QueuedHigh, head: r.HeadHigh, next: r.NextQueueOrder},
@@ -299,8 +293,7 @@ func (m *Monitor) queueOf(r store.ViewQueuesRow) Queue {
 	case r.MaxQueued != nil && *r.MaxQueued > 0:
 		q.MaxQueued = wide(r.MaxQueued)
 	case m.cfg.MaxQueued > 0:
-		n := int64(m.cfg.MaxQueued)
-		q.MaxQueued = &n
+		q.MaxQueued = new(int64(m.cfg.MaxQueued))
 	}
 	if r.QueueTimeoutSeconds != nil && *r.QueueTimeoutSeconds > 0 {
 		q.QueueTimeout = time.Duration(*r.QueueTimeoutSeconds) * time.Second
@@ -315,8 +308,7 @@ func (m *Monitor) queueOf(r store.ViewQueuesRow) Queue {
 	return q
 }
 
-// limitSource tells what the limit in force comes from: an operator's word goes
-// before the policy, and adapting only ever lowers.
+// limitSource finds the source of the limit: an override beats the policy, adaptation only lowers.
 func limitSource(r store.ViewQueuesRow) LimitSource {
 	source := LimitSource{Policy: r.PolicyRef}
 	if r.PolicyID != 0 {
@@ -339,26 +331,8 @@ func limitSource(r store.ViewQueuesRow) LimitSource {
 	return source
 }
 
-// takeHead takes over the first waiter of a lane.
-func takeHead(q *Queue, h store.ViewHeadsRow) {
-	for i := range q.lanes {
-		if q.lanes[i].number == h.Lane {
-			q.lanes[i].first, q.lanes[i].since = h.ExecutionID, h.EnqueuedAt
-		}
-	}
-	if q.Oldest == nil || h.EnqueuedAt.Before(*q.Oldest) {
-		q.Oldest = &h.EnqueuedAt
-	}
-}
-
-func readOwnTotals(ctx context.Context, tx *store.Tx) (QueueTotals, error) {
-	t, err := tx.MonitorQueueTotals(ctx)
-	return QueueTotals{Queues: t.Queues, Busy: t.Busy, Queued: t.Queued, Active: t.Active, Slots: t.Slots,
-		Completed: t.Completed}, err
-}
-
-// readPublishedQueues reads the statistics that every Attune executor keeps,
-// one row for each action.
+// readPublishedQueues reads queue_stats, which every Attune executor writes, one row for each
+// action.
 func readPublishedQueues(ctx context.Context, tx *store.Tx, filter QueueFilter, bound int64) ([]Queue, error) {
 	if filter.Paused || filter.Blocked {
 		return nil, nil
@@ -371,25 +345,18 @@ func readPublishedQueues(ctx context.Context, tx *store.Tx, filter QueueFilter, 
 	for i, r := range rows {
 		list[i] = Queue{
 			ID: r.ActionID, ActionID: r.ActionID, ActionRef: r.Ref, Queued: int64(r.QueueLength),
-			Active: int64(r.ActiveCount),
-			Limit:  wide(&r.MaxConcurrent), Oldest: r.OldestEnqueuedAt, Completed: r.TotalCompleted,
-			Enqueued: r.TotalEnqueued,
+			Active: int64(r.ActiveCount), Limit: wide(&r.MaxConcurrent), Oldest: r.OldestEnqueuedAt,
+			Completed: r.TotalCompleted, Enqueued: r.TotalEnqueued,
 		}
 	}
 	return list, nil
 }
 
-func readPublishedTotals(ctx context.Context, tx *store.Tx) (QueueTotals, error) {
-	t, err := tx.MonitorPublishedTotals(ctx)
-	return QueueTotals{Queues: t.Queues, Busy: t.Busy, Queued: t.Queued, Active: t.Active, Slots: t.Slots,
-		Completed: t.Completed}, err
-}
-
-// aheadBound is where counting those who wait before an execution stops.
+// aheadBound is where counting the executions ahead stops.
 const aheadBound = 10_000
 
-// ReadPlace counts who goes before a waiter: the higher lanes have counters,
-// its own is counted up to a bound.
+// ReadPlace counts the executions ahead: by counters for the higher lanes, up to a bound in the own
+// lane.
 func ReadPlace(ctx context.Context, tx *store.Tx, q *Queue, number int16, order int64,
 	since time.Time) (*Waiting, error) {
 	waiting := &Waiting{
@@ -419,14 +386,12 @@ func ReadPlace(ctx context.Context, tx *store.Tx, q *Queue, number int16, order 
 		if q.ResumedAt != nil && q.ResumedAt.After(from) {
 			from = *q.ResumedAt
 		}
-		expires := from.Add(q.QueueTimeout)
-		waiting.Expires = &expires
+		waiting.Expires = new(from.Add(q.QueueTimeout))
 	}
 	return waiting, nil
 }
 
-// estimate guesses how many wait before a place of a lane: the lane's waiters
-// spread evenly over the places that were given.
+// estimate assumes that the waiting executions are spread evenly over the places of the lane.
 func estimate(l lane, order int64) int64 {
 	places := l.next - l.head
 	if places <= 0 || order <= l.head {

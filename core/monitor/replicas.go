@@ -15,95 +15,89 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// BatchPatience is how long a batch of the engine may be under way before the
-// replica counts as stuck.
+// BatchPatience is the duration of a batch from which a replica counts as stuck.
 const BatchPatience = time.Minute
 
-// startPatience is how long a replica may take to connect and to subscribe before
-// that is a problem.
+// startPatience is how long a replica may take to connect and subscribe.
 const startPatience = 10 * time.Second
 
-// silentReplicas is how long a replica that fell silent is listed by default.
+// silentReplicas is how long a silent replica is listed by default.
 const silentReplicas = 15 * time.Minute
 
 const (
-	// ReplicaAlive is how long ago a replica that lives was seen at most.
+	// ReplicaAlive is the age of its last report up to which a replica counts as alive.
 	ReplicaAlive = 30 * time.Second
-	// ReplicaLate is how long a replica has been silent that has missed a report.
+	// ReplicaLate is the age of a report from which the next one is missing.
 	ReplicaLate = 10 * time.Second
 )
 
-// replicaBound is how many replicas are read at most.
+// replicaBound bounds the list of replicas.
 const replicaBound = 200
 
-// StateVanished is the state of a replica that fell silent without a goodbye.
+// StateVanished is the state of a replica that became silent without stopping.
 const StateVanished = "vanished"
 
-// StateDisconnected is the state of a replica without a connection to the broker.
 const StateDisconnected = "disconnected"
 
-// Replicas is the list of the engine's replicas, the oldest first.
+// Replicas is the list of replicas, the oldest first.
 type Replicas struct {
 	Reading
-	// Total counts those that are listed, Well those without a problem.
+	// Total counts the listed replicas, Well those without a problem.
 	Total int64     `json:"total"`
 	Well  int64     `json:"well"`
 	List  []Replica `json:"list"`
-	// LastSeen is the newest report of any replica, listed or not; nil without one.
+	// LastSeen is the newest report of any replica, listed or not.
 	LastSeen *time.Time `json:"last_seen,omitempty"`
 }
 
-// Replica is one running copy of the engine, as it reports itself.
+// Replica is one running engine, as it reports itself.
 type Replica struct {
 	ID      string `json:"id"`
 	Host    string `json:"host"`
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
-	// State is how its connections to the broker are: connecting, connected,
-	// blocked, disconnected; or vanished, once another has missed it.
+	// State is connecting, connected, blocked or disconnected; or vanished, set by another replica.
 	State    string        `json:"state"`
 	Started  time.Time     `json:"started"`
 	LastSeen time.Time     `json:"last_seen"`
-	Age      time.Duration `json:"age_ns"` // since it was last seen
-	// Late is true when it has missed a report.
+	Age      time.Duration `json:"age_ns"` // since the last report
+	// Late is true when a report is missing.
 	Late     bool `json:"late"`
 	InFlight int  `json:"in_flight"`
-	// Loops are the last ticks by the replica's own clock, which Details.Clock
-	// tells. The batches tick when they have done something.
+	// Loops are the last ticks by the replica's clock (Details.Clock). Batches tick only after work.
 	Loops   map[string]time.Time `json:"loops"`
 	Details ReplicaDetails       `json:"details"`
-	// Problems says in words what is wrong with it; empty when it is well.
+	// Problems are sentences; empty for a healthy replica.
 	Problems []string `json:"problems"`
 }
 
-// ReplicaDetails is what a replica says about itself besides. What an older one
-// does not say is empty.
+// ReplicaDetails is a replica's report about itself. An older version leaves fields empty.
 type ReplicaDetails struct {
-	// Clock is the replica's own time at the report.
+	// Clock is the replica's time of the report.
 	Clock time.Time `json:"clock,omitzero"`
-	// HTTP is where it listens, empty if nowhere.
+	// HTTP is its listen address, if any.
 	HTTP        string        `json:"http,omitempty"`
 	Connections []ReplicaLink `json:"connections,omitempty"`
-	// Consumers tells of each queue whether it is subscribed.
+	// Consumers says for each queue whether it is subscribed.
 	Consumers map[string]bool `json:"consumers,omitempty"`
-	// Recreated are queues that were gone and that the replica has declared again.
+	// Recreated are missing queues that the replica declared again.
 	Recreated []ReplicaQueue `json:"recreated,omitempty"`
-	// Outbox is how many committed messages it holds that are not confirmed.
+	// Outbox counts its committed messages without a confirmation.
 	Outbox int `json:"outbox"`
-	// RoundSince is when the oldest batch under way began, by the replica's clock.
+	// RoundSince is the start of the oldest running batch, by the replica's clock.
 	RoundSince *time.Time `json:"round_since,omitempty"`
-	// DatabaseAway is the last time that it could not report, by its clock.
+	// DatabaseAway is the last outage of the database, by the replica's clock.
 	DatabaseAway *ReplicaOutage `json:"database_away,omitempty"`
-	// Installation is what is wrong with the installation, as the replica has met it.
+	// Installation are the faults of the installation that the replica met.
 	Installation []gate.Fault           `json:"installation,omitempty"`
 	Loops        map[string]ReplicaLoop `json:"loops,omitempty"`
 }
 
-// ReplicaLink is one connection of a replica to the broker.
+// ReplicaLink is a connection of a replica to the broker.
 type ReplicaLink struct {
 	Purpose string `json:"purpose"` // publish or consume
 	Up      bool   `json:"up"`
-	// Blocked says that the broker takes no messages.
+	// Blocked says that the broker accepts no messages.
 	Blocked bool      `json:"blocked,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 	Since   time.Time `json:"since,omitzero"` // by the replica's clock
@@ -113,24 +107,23 @@ type ReplicaLink struct {
 type ReplicaQueue struct {
 	Queue string    `json:"queue"`
 	Cause string    `json:"cause"`
-	At    time.Time `json:"at"` // it was declared again, by the replica's clock
+	At    time.Time `json:"at"` // when it was declared again, by the replica's clock
 }
 
-// ReplicaOutage is a time during which something was away.
+// ReplicaOutage is the time of an outage.
 type ReplicaOutage struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 }
 
-// ReplicaLoop is how a loop does.
+// ReplicaLoop is the state of a loop.
 type ReplicaLoop struct {
-	// Patience is the longest silence of the loop when it works.
+	// Patience is the longest silence of a working loop.
 	Patience time.Duration `json:"patience_ns"`
 	Error    string        `json:"error,omitempty"`
 }
 
-// Replicas reads the replicas of the engine. Where the schema has none the list
-// is empty.
+// Replicas reads the replicas. The list is empty where the schema has none.
 func (m *Monitor) Replicas(ctx context.Context) (*Replicas, error) {
 	r := &Replicas{}
 	err := m.Read(ctx, "replicas", &r.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
@@ -144,8 +137,7 @@ func (m *Monitor) Replicas(ctx context.Context) (*Replicas, error) {
 	return r, err
 }
 
-// EngineGone reports whether no replica of the engine is alive. Where the schema has no
-// replicas that is unknown, and the answer is false.
+// EngineGone reports that no replica is alive; false where the schema has no replicas.
 func (m *Monitor) EngineGone(ctx context.Context) (gone bool, err error) {
 	var r Reading
 	err = m.Read(ctx, "replicas", &r, func(ctx context.Context, tx *store.Tx, s Shape) error {
@@ -161,7 +153,7 @@ func (m *Monitor) EngineGone(ctx context.Context) (gone bool, err error) {
 
 // ReadReplicas is nil where the schema has no replicas.
 func (m *Monitor) ReadReplicas(ctx context.Context, tx *store.Tx, s Shape, now time.Time) (*Replicas, error) {
-	if !s.Shared { // then the schema is older than the table, or not ours
+	if !s.Shared { // the schema is older than the table, or not ours
 		return nil, nil //nolint:nilnil // there is nothing to read, which is no fault
 	}
 	rows, err := tx.ListReplicas(ctx, cmp.Or(m.cfg.SilentReplicas, silentReplicas).Seconds(), replicaBound)
@@ -172,11 +164,11 @@ func (m *Monitor) ReadReplicas(ctx context.Context, tx *store.Tx, s Shape, now t
 	for _, row := range rows {
 		one := Replica{
 			ID: row.ID.String(), Host: row.Host, Version: row.Version, PID: int(row.Pid), State: row.State,
-			Started: row.Started, LastSeen: row.LastSeen, Age: max(time.Duration(row.Age*float64(time.Second)), 0),
+			Started: row.Started, LastSeen: row.LastSeen, Age: Seconds(row.Age),
 			InFlight: int(row.InFlight),
 		}
-		_ = json.Unmarshal(row.Loops, &one.Loops)     // what cannot be read stays unknown
-		_ = json.Unmarshal(row.Details, &one.Details) // as above
+		_ = json.Unmarshal(row.Loops, &one.Loops) // unreadable reports stay unknown
+		_ = json.Unmarshal(row.Details, &one.Details)
 		one.judge()
 		if len(one.Problems) == 0 {
 			r.Well++
@@ -199,7 +191,7 @@ func (m *Monitor) ReadReplicas(ctx context.Context, tx *store.Tx, s Shape, now t
 	return r, nil
 }
 
-// judge says what is wrong.
+// judge collects the problems.
 func (r *Replica) judge() {
 	r.Late = r.Age > ReplicaLate
 	r.Problems = []string{}
@@ -207,7 +199,7 @@ func (r *Replica) judge() {
 		r.Problems = append(r.Problems, "silent for "+phrase.Span(r.Age))
 	}
 	if !r.Alive() {
-		return // what it said last is worth nothing any more
+		return // an old report says nothing
 	}
 	for _, fault := range r.Details.Installation {
 		r.Problems = append(r.Problems, "installation at fault: "+fault.String())
@@ -218,19 +210,19 @@ func (r *Replica) judge() {
 	}
 }
 
-// Alive reports whether it has reported itself within the last 30 seconds.
+// Alive reports whether its last report is younger than ReplicaAlive.
 func (r *Replica) Alive() bool { return r.State != StateVanished && r.Age <= ReplicaAlive }
 
-// Starting reports whether it has just started: the broker has not counted its consumers,
-// and its loops may not have reported yet.
+// Starting reports whether it has just started: the broker has not counted its consumers, and loops
+// may not have reported.
 func (r *Replica) Starting(at time.Time) bool {
 	return r.Alive() && at.Sub(r.Started) < startGrace && !r.Details.Clock.IsZero()
 }
 
-// recreatedFor is for how long a queue that was gone is told of.
+// recreatedFor is how long a recreated queue is shown.
 const recreatedFor = 10 * time.Minute
 
-// Troubles is what is wrong with its connections and its batch.
+// Troubles are the problems of its connections and its batch.
 func (r *Replica) Troubles() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	now := r.Details.Clock.Add(r.Age)
@@ -243,7 +235,7 @@ func (r *Replica) Troubles() (list []string) {
 			add("no %s connection to the broker since %s", link.Purpose, phrase.Span(now.Sub(link.Since)))
 		}
 	}
-	held := len(r.Details.Installation) > 0 // which is told by itself
+	held := len(r.Details.Installation) > 0 // a problem of its own
 	if silent := r.unsubscribed(); len(silent) > 0 && r.State == "connected" && !starting && !held {
 		add("does not consume %s", strings.Join(silent, ", "))
 	}
@@ -259,7 +251,7 @@ func (r *Replica) Troubles() (list []string) {
 	return list
 }
 
-// SilentLoops names the loops that have been silent for longer than they may.
+// SilentLoops names the loops that are silent for too long.
 func (r *Replica) SilentLoops() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {
 		if r.Silence(name) > r.Details.Loops[name].Patience {
@@ -279,8 +271,7 @@ func (r *Replica) unsubscribed() []string {
 	return queues
 }
 
-// Silence is how long a loop has not ticked; a loop that never has is silent
-// since the replica began.
+// Silence is how long a loop has not ticked, at most since the start of the replica.
 func (r *Replica) Silence(loop string) time.Duration {
 	tick, ok := r.Loops[loop]
 	if !ok {
@@ -289,8 +280,8 @@ func (r *Replica) Silence(loop string) time.Duration {
 	return max(r.Details.Clock.Sub(tick), 0) + r.Age
 }
 
-// OldestTick is the loop that has been silent for the longest part of what it
-// may, and how long; empty for a replica that does not tell.
+// OldestTick is the loop that has used most of its allowed silence; empty if the replica does not
+// report loops.
 func (r *Replica) OldestTick() (loop string, silence time.Duration) {
 	worst := -1.0
 	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {
@@ -302,7 +293,7 @@ func (r *Replica) OldestTick() (loop string, silence time.Duration) {
 	return loop, silence
 }
 
-// Problem is the first problem of the replica, empty when it is well.
+// Problem is the first problem; empty for a healthy replica.
 func (r *Replica) Problem() string {
 	if len(r.Problems) == 0 {
 		return ""
@@ -310,10 +301,10 @@ func (r *Replica) Problem() string {
 	return r.Problems[0]
 }
 
-// Short is the beginning of its id, as the replica's own log has it.
+// Short is the beginning of its id, as in the replica's log.
 func (r *Replica) Short() string { return r.ID[:min(len(r.ID), 8)] }
 
-// Oldest is the longest time since a replica was seen.
+// Oldest is the age of the oldest report.
 func (r *Replicas) Oldest() time.Duration {
 	var oldest time.Duration
 	for _, one := range r.List {

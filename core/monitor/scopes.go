@@ -15,45 +15,42 @@ import (
 // ScopeLimit bounds the list of shared limits.
 const ScopeLimit = 1_000
 
-// Scope is a limit that queues share: slots of a pack or of everything, or a
-// rate or quota of starts.
+// Scope is a shared limit: the slots of a pack or of everything, or a rate or quota of starts.
 type Scope struct {
 	ID int64 `json:"id"`
 	// Kind is pack, global, rate or quota.
 	Kind string `json:"kind"`
-	// Name says in words what is counted, such as "pack demo".
+	// Name says what is counted, such as "pack demo".
 	Name      string `json:"name"`
 	Group     string `json:"group,omitempty"`
 	PolicyID  *int64 `json:"policy_id"`
 	PolicyRef string `json:"policy_ref"`
 	// Limit is how many may run at once, or start within Window.
 	Limit int64 `json:"limit"`
-	// Active counts the slots that are taken; rates and quotas have none.
+	// Active counts taken slots; rates and quotas have none.
 	Active int64         `json:"active"`
 	Window time.Duration `json:"window_ns,omitempty"`
 	Burst  int64         `json:"burst,omitempty"`
-	// Used is how many started in the running period of a quota, and Resets when
-	// the next one begins.
+	// Used counts the starts in the present period of a quota, Resets is its end.
 	Used   *int64     `json:"used,omitempty"`
 	Resets *time.Time `json:"resets,omitempty"`
-	// NextStart is when a rate or a used up quota allows the next start; nil
-	// when it does now.
+	// NextStart is the next allowed start of a rate or a used-up quota; nil means now.
 	NextStart *time.Time `json:"next_start,omitempty"`
-	// Blocking counts the queues whose head this limit keeps, up to a thousand.
+	// Blocking counts the queues whose head waits for it, up to a thousand.
 	Blocking Count `json:"blocking"`
 
 	key string
-	Due time.Time `json:"-"` // of a rate: when the next evenly spaced start is due
+	Due time.Time `json:"-"` // when the next evenly spaced start of a rate is due
 }
 
-// Scopes is the list of shared limits.
+// Scopes is a list of shared limits.
 type Scopes struct {
 	Reading
 	List []Scope `json:"list"`
 	More bool    `json:"more"`
 }
 
-// Full reports whether the limit lets nobody start now.
+// Full reports whether no execution can start now.
 func (s Scope) Full() bool {
 	if policy.SharedKind(s.Kind).Slots() {
 		return s.Active >= s.Limit
@@ -61,7 +58,7 @@ func (s Scope) Full() bool {
 	return s.NextStart != nil
 }
 
-// State says in words how much of the limit is used.
+// State says how much of the limit is used.
 func (s Scope) State(at time.Time) string {
 	switch {
 	case policy.SharedKind(s.Kind).Slots():
@@ -76,9 +73,8 @@ func (s Scope) State(at time.Time) string {
 	}
 }
 
-// Scopes reads the shared limits that are in force or still hold something, with
-// a text those that apply to actions whose ref contains it. Where the schema has
-// none the list is empty.
+// Scopes reads the shared limits in force or in use, with a text only those of matching actions. The
+// list is empty where the schema has none.
 func (m *Monitor) Scopes(ctx context.Context, action string) (*Scopes, error) {
 	out := &Scopes{}
 	err := m.Read(ctx, "shared limits", &out.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
@@ -110,7 +106,7 @@ func scopesByID(ctx context.Context, tx *store.Tx, ids []int64, at time.Time) ([
 func scopeOf(r store.ViewScopesRow, at time.Time) Scope {
 	s := Scope{
 		ID: r.ID, Kind: r.Kind, PolicyID: r.PolicyID, PolicyRef: r.PolicyRef, Limit: int64(r.MaxConcurrent),
-		Active: int64(r.ActiveCount), Blocking: Count{Value: r.Blocking, AtLeast: r.Blocking >= 1000}, key: r.ScopeKey,
+		Active: int64(r.ActiveCount), Blocking: upTo(r.Blocking, 1_000), key: r.ScopeKey,
 	}
 	base, group, _ := strings.Cut(r.ScopeKey, " ")
 	s.Group = group
@@ -163,8 +159,7 @@ func readQuota(s *Scope, r store.ViewScopesRow, at time.Time) {
 	}
 }
 
-// policyBound is how many policies of one action, its pack and everything are
-// read.
+// policyBound bounds the policies of one action, its pack and everything.
 const policyBound = 1_000
 
 // PolicyLine is one limit in force for an execution or a queue.
@@ -178,39 +173,38 @@ type PolicyLine struct {
 	Window     time.Duration `json:"window_ns,omitempty"`
 	Burst      int64         `json:"burst,omitempty"`
 	Parameters []string      `json:"parameters,omitempty"`
-	// Group is the group that the parameters make; empty when there are none,
-	// and for a queue that does not say which.
+	// Group is the group made by the parameters; empty if there are none, or if the queue does not
+	// name it.
 	Group string `json:"group,omitempty"`
-	// Limit is what is in force where that is not the threshold.
+	// Limit is the limit in force if it is not the threshold.
 	Limit *int64 `json:"limit,omitempty"`
-	// Used is how many slots are taken, or starts used in the period; nil when
-	// it is not known.
+	// Used counts taken slots, or starts in the period; nil if unknown.
 	Used *int64 `json:"used"`
-	// NextStart is when a rate or a used up quota allows the next start.
+	// NextStart is the next allowed start of a rate or a used-up quota.
 	NextStart *time.Time `json:"next_start,omitempty"`
-	// Full is true when this limit lets nobody start now.
+	// Full is true when no execution can start now.
 	Full bool `json:"full"`
-	// Text says the same in words.
+	// Text is the state in words.
 	Text string `json:"text"`
 
-	Counter *Scope `json:"-"` // of a shared limit, where its group is known
+	Counter *Scope `json:"-"` // of a shared limit with a known group
 }
 
-// Shared reports whether executions of other queues count here as well.
+// Shared reports whether executions of other queues count as well.
 func (l PolicyLine) Shared(q *Queue) bool {
 	return l.Scope != policy.ScopeAction.String() || l.Group != q.Group
 }
 
-// Policies is everything that limits the executions of one action.
+// Policies are all limits of the executions of one action.
 type Policies struct {
 	Limits  policy.Limits
 	rows    map[int64]store.ViewPoliciesRow
 	packRef string
 	schema  []byte
-	Changed time.Time // when one of them changed last
+	Changed time.Time // when one of them last changed
 }
 
-// ReadPolicies reads everything that limits the executions of an action.
+// ReadPolicies reads all limits of the executions of an action.
 func ReadPolicies(ctx context.Context, tx *store.Tx, actionID, packID int64, schema []byte) (*Policies, error) {
 	rows, err := tx.ViewPolicies(ctx, packID, actionID, policyBound)
 	if err != nil {
@@ -249,9 +243,9 @@ func policyOf(r store.ViewPoliciesRow) policy.Policy {
 	return p
 }
 
-// Lines describes every limit in force with what is used of it now. params are
-// the parameters with their defaults; nil when the group is not known, and then
-// limits with groups show no use. q is nil where the action has no queue yet.
+// Lines describes every limit in force and its use. params include their defaults; nil means that
+// the group is unknown, and limits with groups then show no use. q is nil while the action has no
+// queue.
 func (p *Policies) Lines(ctx context.Context, tx *store.Tx, q *Queue, params map[string]any,
 	at time.Time) ([]PolicyLine, error) {
 	var out []PolicyLine
@@ -268,7 +262,7 @@ func (p *Policies) Lines(ctx context.Context, tx *store.Tx, q *Queue, params map
 	return out, nil
 }
 
-// scopes reads the counters of the shared limits, by kind and key.
+// scopes reads the counters of shared limits by kind and key.
 func (p *Policies) scopes(ctx context.Context, tx *store.Tx, params map[string]any,
 	at time.Time) (map[[2]string]Scope, error) {
 	var kinds, keys []string
@@ -330,8 +324,7 @@ func (p *Policies) wideLine(w policy.SharedLimit, params map[string]any, scopes 
 	r := p.rows[w.PolicyID]
 	line := PolicyLine{
 		Ref: w.PolicyRef, Kind: r.Kind, Scope: r.Scope, Threshold: int64(w.Max), Method: string(w.Method),
-		Window:     w.Window,
-		Parameters: w.Parameters,
+		Window: w.Window, Parameters: w.Parameters,
 	}
 	if w.Kind == policy.SharedRate {
 		line.Burst = int64(w.Burst)
@@ -344,7 +337,7 @@ func (p *Policies) wideLine(w policy.SharedLimit, params map[string]any, scopes 
 		line.Group, _ = policy.GroupKey(w.Parameters, params)
 	}
 	scope, ok := scopes[[2]string{string(w.Kind), w.Key(params)}]
-	if !ok { // nothing was counted yet
+	if !ok { // no execution was counted yet
 		scope = scopeOf(store.ViewScopesRow{
 			Kind: string(w.Kind), ScopeKey: w.Key(params), PolicyRef: w.PolicyRef, PackRef: p.packRef,
 			WindowSeconds: r.WindowSeconds, Burst: r.Burst, MaxConcurrent: int32(min(w.Max, 1<<31-1)),
@@ -364,7 +357,7 @@ func (p *Policies) wideLine(w policy.SharedLimit, params map[string]any, scopes 
 	return line
 }
 
-// Title is the limit in words, without what is used of it.
+// Title is the limit in words, without its use.
 func (l PolicyLine) Title() string {
 	text := fmt.Sprintf("at most %d at once", l.Threshold)
 	switch policy.Kind(l.Kind) {

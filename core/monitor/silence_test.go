@@ -37,12 +37,14 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 		"nobody consumes": {
 			Worker{Status: "active", Heartbeat: &fresh, Cordoned: true},
 			alone,
-			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
+			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
+				"active"},
 		},
 		"nobody consumed when the engine looked": {
 			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}},
 			nil,
-			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
+			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
+				"active"},
 		},
 		"counted before it consumed": {Worker{Status: "active", Heartbeat: &fresh,
 			Registered: now.Add(-14 * time.Second)}, alone, Judgement{Health: WorkerActive}},
@@ -57,7 +59,8 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 		"nobody consumes long after it registered": {
 			Worker{Status: "active", Heartbeat: &fresh, Registered: now.Add(-15 * time.Second)},
 			alone,
-			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but nobody consumes worker.7.executions", "active"},
+			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
+				"active"},
 		},
 		"the broker knows newer than the engine": {
 			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}},

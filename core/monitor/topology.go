@@ -17,7 +17,7 @@ const (
 	checkExchange = "topology.dlx"
 	checkRoute    = "topology.route"
 	checkTTL      = "topology.ttl"
-	// CheckDeadLetterQueue asks whether dead letters have a queue and who takes them.
+	// CheckDeadLetterQueue checks that dead letters have a queue with a consumer.
 	CheckDeadLetterQueue = "topology.dlq"
 	checkOrphans         = "topology.orphans"
 	checkKind            = "topology.type"
@@ -30,8 +30,7 @@ var topologyChecks = []string{
 	checkExchange, checkRoute, checkTTL, CheckDeadLetterQueue, checkOrphans, checkKind, checkDelivery, checkOverflow,
 }
 
-// wiring is a look at a broker's wiring: the queues that belong to Attune, each
-// with what is in force for it.
+// wiring is a broker's wiring with Attune's queues and their settings in force.
 type wiring struct {
 	*broker.Wiring
 	ours []ourQueue
@@ -42,10 +41,9 @@ type ourQueue struct {
 	broker.QueueSettings
 }
 
-// CheckTopology judges how a broker is wired: whether what expires, is rejected or
-// overflows is kept, and whether queues have an owner. Only the queues of Attune
-// are judged; others may share the virtual host. Workers are the ids that have a
-// row, nil while that is unknown. It is a pure function.
+// CheckTopology checks the wiring of a broker: that expired, rejected and overflowing messages are
+// kept, and that queues have an owner. It checks only Attune's queues, because others may share the
+// virtual host. workers are the registered ids, nil if unknown. It is a pure function.
 func CheckTopology(w *broker.Wiring, workers []int64) []Check {
 	look := wiring{Wiring: w}
 	for i := range w.Queues {
@@ -59,7 +57,7 @@ func CheckTopology(w *broker.Wiring, workers []int64) []Check {
 	}
 }
 
-// those names the queues of Attune of which something is true.
+// those names Attune's queues that satisfy a condition.
 func (w *wiring) those(is func(q ourQueue) bool) (names []string) {
 	for _, q := range w.ours {
 		if is(q) {
@@ -69,13 +67,13 @@ func (w *wiring) those(is func(q ourQueue) bool) (names []string) {
 	return names
 }
 
-// unkept reports whether the broker deletes what leaves the queue by itself.
+// unkept reports whether the broker deletes messages that leave the queue by themselves.
 func (q ourQueue) unkept() bool {
 	return q.DeadLetterExchange == nil && q.Name != message.QueueDeadLetter
 }
 
-// isOurs says whether a queue belongs to Attune, by its name or by what is bound to
-// it. Private queues of a client, such as those that hear notifications, do not count.
+// isOurs reports whether a queue belongs to Attune, by name or by binding. Exclusive queues of
+// clients do not.
 func (w *wiring) isOurs(q *broker.QueueInfo) bool {
 	if q.Exclusive {
 		return false
@@ -109,8 +107,8 @@ func (w *wiring) exchanges() Check {
 		queues := missing[name]
 		return Check{
 			Name: checkExchange, Status: CheckProblem, Objects: queues, View: "broker",
-			Text: "dead-letter exchange " + name + " does not exist: what " + someOf(queues, "expires or is rejected") +
-				" is deleted",
+			Text: "dead-letter exchange " + name + " does not exist: the broker deletes " +
+				someOf(queues, "expired and rejected messages"),
 			Fix: "restart a replica, which declares " + message.ExchangeDeadLetter + ", or declare " + name +
 				" as a durable direct exchange",
 		}
@@ -120,14 +118,14 @@ func (w *wiring) exchanges() Check {
 		return Check{
 			Name: checkExchange, Status: CheckWarning, Objects: []string{message.ExchangeDeadLetter}, View: "broker",
 			Text: message.ExchangeDeadLetter + " is of type " + kind +
-				"; everybody declares it as direct, and who does so is refused",
-			Fix: "delete it while nothing is dead-lettered, and restart a replica, which declares it anew",
+				"; Attune declares it as direct, which the broker refuses",
+			Fix: "delete it while no dead letter arrives, and restart a replica, which declares it anew",
 		}
 	}
 	return Check{Name: checkExchange, Status: CheckOK, Text: message.ExchangeDeadLetter + " exists, type " + kind}
 }
 
-// someOf begins a sentence about queues.
+// someOf names the queues of a statement.
 func someOf(queues []string, what string) string {
 	switch len(queues) {
 	case 0:
@@ -207,11 +205,10 @@ func (w *wiring) lostRoutes(lost map[string][]string) Check {
 	}
 }
 
-// anyKey stands for a key that nobody knows beforehand.
+// anyKey stands for an unknown key.
 const anyKey = "any key"
 
-// deadKeys are the keys that a queue's messages are dead-lettered with: its own
-// key, or those with which they came, which its bindings tell.
+// deadKeys are the keys with which the queue dead-letters: its own key, or the keys of its bindings.
 func (w *wiring) deadKeys(q ourQueue) []string {
 	if q.DeadLetterKey != "" {
 		return []string{q.DeadLetterKey}
@@ -231,13 +228,13 @@ func (w *wiring) deadKeys(q ourQueue) []string {
 		}
 	}
 	if len(keys) == 0 {
-		return []string{q.Name} // by its name, through the default exchange
+		return []string{q.Name} // by name, through the default exchange
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// keysOf are the keys in use that a topic binding takes.
+// keysOf are the used keys that match a topic binding.
 func keysOf(pattern string) []string {
 	if !strings.ContainsAny(pattern, "*#") {
 		return []string{pattern}
@@ -254,14 +251,14 @@ func keysOf(pattern string) []string {
 	return keys
 }
 
-// expiry: what expires is kept.
+// expiry: expired messages are kept.
 func (w *wiring) expiry() Check {
 	limited := w.those(func(q ourQueue) bool { return q.TTL != nil && q.Name != message.QueueDeadLetter })
 	drops := w.those(func(q ourQueue) bool { return q.TTL != nil && q.unkept() })
 	return verdict(checkTTL, drops, Check{
 		View: "broker",
 		Text: countOf(drops, "queue") +
-			" with a time to live and no dead-letter exchange: the broker deletes what expires",
+			" with a time to live and no dead-letter exchange: the broker deletes expired messages",
 		Fix: "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops) +
 			" and its like",
 	},
@@ -269,7 +266,7 @@ func (w *wiring) expiry() Check {
 			" a dead-letter exchange")
 }
 
-// letters: dead letters have a queue, and somebody takes them.
+// letters: dead letters have a queue with a consumer.
 func (w *wiring) letters() Check {
 	at := slices.IndexFunc(w.ours, func(q ourQueue) bool { return q.Name == message.QueueDeadLetter })
 	if at < 0 {
@@ -283,18 +280,18 @@ func (w *wiring) letters() Check {
 	c := Check{Name: CheckDeadLetterQueue, Objects: []string{q.Name}, View: "dlq"}
 	switch {
 	case q.Type == "stream":
-		c.Status, c.Text = CheckProblem, q.Name+" is a stream, which no handler can take letters from"
-		c.Fix = "delete it and restart a replica, which declares it as everybody does"
+		c.Status, c.Text = CheckProblem, q.Name+" is a stream, from which the handler cannot consume"
+		c.Fix = "delete it and restart a replica, which declares it anew"
 	case q.Consumers == nil:
 		c.Status, c.Text = CheckUnknown, "the broker has not counted the consumers of "+q.Name+" yet"
 	case *q.Consumers == 0:
-		c.Status, c.Text = CheckProblem, "nobody consumes "+q.Name+
-			": dead letters pile up and nobody decides about them"
+		c.Status, c.Text = CheckProblem, q.Name+
+			" has no consumer: dead letters accumulate undecided"
 		c.Fix = "start a replica (attune-executor serve) with message_queue.rabbitmq.dead_letter.enabled: true"
 	case q.TTL != nil || q.MaxLength != nil || q.MaxBytes != nil:
 		c.Status, c.Text = CheckWarning, q.Name+
-			" has a time to live or a length: letters that nobody took in time are deleted"
-		c.Fix = "take the setting away; handled letters are in the ledger, and only the waiting ones are in the queue"
+			" has a time to live or a length: the broker deletes unconsumed dead letters"
+		c.Fix = "remove the setting: handled dead letters are in the ledger, only waiting ones in the queue"
 	default:
 		c.Status, c.Text = CheckOK, q.Name+": "+phrase.Plural(*q.Consumers, "consumer", "consumers")+
 			", no time to live, no length"
@@ -302,7 +299,7 @@ func (w *wiring) letters() Check {
 	return c
 }
 
-// orphans: every worker's queue belongs to a worker with a row.
+// orphans: every worker queue belongs to a registered worker.
 func (w *wiring) orphans(workers []int64) Check {
 	if workers == nil {
 		return Check{Name: checkOrphans, Status: CheckUnknown, Text: "which workers have a row is not known"}
@@ -329,8 +326,8 @@ func (w *wiring) orphans(workers []int64) Check {
 	default:
 		return Check{
 			Name: checkOrphans, Status: CheckProblem, Objects: names, View: "broker", Filter: "orphan",
-			Text: countOf(names, "queue") + " of workers without a row, where " +
-				phrase.Plural(waiting, "message waits", "messages wait") + " for nobody",
+			Text: countOf(names, "queue") + " of workers without a row, with " +
+				phrase.Plural(waiting, "message", "messages") + " and no consumer",
 			Fix: "leave hand-overs to their time to live, which brings them back through the dead letters; then delete the queues",
 		}
 	}
@@ -343,8 +340,8 @@ func (w *wiring) kinds() Check {
 	if len(streams) > 0 {
 		return verdict(checkKind, streams, Check{
 			View: "broker",
-			Text: countOf(streams, "queue") + " of type stream: what is taken stays, and nothing is dead-lettered",
-			Fix:  "delete it and restart a replica, which declares it as everybody does",
+			Text: countOf(streams, "queue") + " of type stream: consumed messages stay, and none is dead-lettered",
+			Fix:  "delete it and restart a replica, which declares it anew",
 		}, "")
 	}
 	var parts []string
@@ -355,11 +352,11 @@ func (w *wiring) kinds() Check {
 	return verdict(checkKind, fleeting, Check{
 		View: "broker",
 		Text: countOf(fleeting, "queue") + " not durable: gone with its messages when the broker restarts",
-		Fix:  "delete it while nothing is in it, and restart who declares it",
+		Fix:  "delete it while it is empty, and restart the program that declares it",
 	}, "durable: "+strings.Join(parts, ", "))
 }
 
-// deliveries: what was returned too often is kept.
+// deliveries: messages above the delivery limit are kept.
 func (w *wiring) deliveries() Check {
 	drops := w.those(func(q ourQueue) bool {
 		limited := q.DeliveryLimit != nil && *q.DeliveryLimit >= 0 || q.DeliveryLimit == nil &&
@@ -369,20 +366,20 @@ func (w *wiring) deliveries() Check {
 	return verdict(checkDelivery, drops, Check{
 		View: "broker",
 		Text: countOf(drops, "quorum queue") +
-			" with a delivery limit and no dead-letter exchange: what is returned too often is deleted",
+			" with a delivery limit and no dead-letter exchange: the broker deletes messages returned too often",
 		Fix: "a policy with dead-letter-exchange " + message.ExchangeDeadLetter + " for " + first(drops),
 	}, "no delivery limit deletes anything")
 }
 
-// limitsByDefault says whether quorum queues have a delivery limit without being
-// told, as they have from version 4 on.
+// limitsByDefault reports whether quorum queues have a delivery limit by default, as from version 4
+// on.
 func limitsByDefault(version string) bool {
 	major, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(major)
 	return err == nil && n >= 4
 }
 
-// overflows: a full queue refuses instead of deleting.
+// overflows: a full queue rejects instead of deleting.
 func (w *wiring) overflows() Check {
 	drops := w.those(func(q ourQueue) bool {
 		return (q.MaxLength != nil || q.MaxBytes != nil) && !strings.HasPrefix(q.Overflow, "reject-publish") &&
@@ -391,12 +388,12 @@ func (w *wiring) overflows() Check {
 	return verdict(checkOverflow, drops, Check{
 		View: "broker",
 		Text: countOf(drops, "queue") +
-			" with a length: when it is full the oldest are deleted while publishers are told that all is well",
+			" with a length: when full, the broker deletes the oldest messages and still confirms new ones",
 		Fix: "overflow reject-publish, or no length, for " + first(drops),
 	}, "no full queue deletes anything")
 }
 
-// countOf says how many there are, or which one.
+// countOf counts the names, or is the only one.
 func countOf(names []string, what string) string {
 	if len(names) == 1 {
 		return what + " " + names[0]

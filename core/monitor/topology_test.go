@@ -108,7 +108,7 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 		"no queue of dead letters": {func(w *broker.Wiring) { w.Queues = w.Queues[1:] }, CheckDeadLetterQueue,
 			CheckProblem, "does not exist"},
 		"nobody takes dead letters": {func(w *broker.Wiring) { w.Queues[0].Consumers = new(int) }, CheckDeadLetterQueue,
-			CheckProblem, "nobody consumes"},
+			CheckProblem, "has no consumer"},
 		"consumers not counted": {func(w *broker.Wiring) { w.Queues[0].Consumers = nil }, CheckDeadLetterQueue,
 			CheckUnknown, "not counted"},
 		"dead letters with a time to live": {func(w *broker.Wiring) {

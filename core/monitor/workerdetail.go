@@ -10,78 +10,76 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// The bounds of what is read of one worker.
+// The bounds of a read of one worker.
 const (
-	// WorkerRunRows is how many executions are listed, WorkerChangeRows how many
-	// changes, of which so many of the last day are looked at.
+	// WorkerRunRows bounds the executions, WorkerChangeRows the changes, searched in so many rows of
+	// the last day.
 	WorkerRunRows    = 50
 	WorkerChangeRows = 40
 	changeScan       = 2_000
 	changeSpan       = 24 * time.Hour
-	// flapSpan is how soon a worker must come back for its loss to be a flap.
+	// flapSpan is the longest absence that counts as a flap.
 	flapSpan = 10 * time.Minute
 )
 
-// WorkerDetail is what is known of one worker beside its row in the list.
+// WorkerDetail is what the list does not show of one worker.
 type WorkerDetail struct {
 	Reading
 	ID int64 `json:"id"`
 	// Exists is false when no row has the id.
 	Exists bool `json:"exists"`
-	// Running is what it has now, the oldest first; MoreRunning says that there is
-	// more.
+	// Running are its executions, the oldest first.
 	Running     []WorkerRun `json:"running"`
 	MoreRunning bool        `json:"more_running,omitempty"`
-	// Changes are those of the last day, the newest first. Recorded is false where
-	// nobody writes them down.
+	// Changes are those of the last day, the newest first. Recorded is false where the schema
+	// records none.
 	Changes  []WorkerChange `json:"changes"`
 	Recorded bool           `json:"recorded"`
-	// Flaps counts the losses of the last day after which it was back soon.
+	// Flaps counts the short absences of the last day.
 	Flaps int64 `json:"flaps"`
-	// Beats are the minutes of the last hour, the oldest first.
+	// Beats are the last sixty minutes, the oldest first.
 	Beats []Beat `json:"beats"`
 }
 
-// WorkerRun is an execution that a worker has.
+// WorkerRun is an execution of a worker.
 type WorkerRun struct {
 	ID        int64  `json:"id"`
 	ActionRef string `json:"action_ref"`
 	Status    string `json:"status"`
-	// Since is when it began to run, or was handed over.
+	// Since is its start, or its dispatch.
 	Since time.Time `json:"since"`
-	// Queue names the queue whose slot it holds; empty where that is not recorded.
+	// Queue names the queue whose slot it holds, if recorded.
 	Queue string `json:"queue,omitempty"`
 }
 
-// WorkerChange is a change of a worker's state.
+// WorkerChange is a change of a worker.
 type WorkerChange struct {
 	At time.Time `json:"at"`
 	// What says it in a few words.
 	What string `json:"what"`
-	// Flap is true when the worker was back soon after it was lost.
+	// Flap is true when it ended a short absence.
 	Flap bool `json:"flap,omitempty"`
 
-	// status is what it turned to and was what it was before; empty for other changes.
+	// status is the new status and was the old one; empty for other changes.
 	status, was string
 }
 
-// Beat is what is known of a worker's heartbeat in a minute. The beats themselves are
-// not kept; what is, is when the engine saw the worker silent, and the last of them.
+// Beat says whether a worker was present in a minute. Heartbeats are not stored: it follows from the
+// status changes and the last heartbeat.
 type Beat string
 
-// What is known of a minute.
+// The values of Beat.
 const (
-	// BeatAlive: it was there by the record. BeatSilent: it was not, or has sent
-	// nothing since. BeatAbsent: it was not registered yet. BeatUnknown: nobody wrote
-	// it down.
+	// BeatSilent: no heartbeat since, or inactive. BeatAbsent: not registered yet. BeatUnknown: not
+	// recorded.
 	BeatAlive   Beat = "alive"
 	BeatSilent  Beat = "silent"
 	BeatAbsent  Beat = "absent"
 	BeatUnknown Beat = "unknown"
 )
 
-// Worker reads what is known of one worker beside its row in the list. One that does
-// not exist has executions perhaps, and nothing else.
+// Worker reads what the list does not show of one worker. A missing worker may still have
+// executions.
 func (m *Monitor) Worker(ctx context.Context, id int64) (*WorkerDetail, error) {
 	d := &WorkerDetail{}
 	err := m.Read(ctx, "worker "+strconv.FormatInt(id, 10), &d.Reading,
@@ -136,7 +134,7 @@ func (d *WorkerDetail) readRuns(ctx context.Context, tx *store.Tx, s Shape) erro
 	return nil
 }
 
-// began is the first of the times that is known, or else the other.
+// began is the first known time, or else other.
 func began(other time.Time, times ...*time.Time) time.Time {
 	for _, t := range times {
 		if t != nil {
@@ -157,12 +155,12 @@ func (d *WorkerDetail) readChanges(ctx context.Context, tx *store.Tx) error {
 		d.Changes = append(d.Changes, changeOf(r))
 	}
 	lost := time.Time{}
-	for i := range slices.Backward(d.Changes) { // from the oldest on
+	for i := range slices.Backward(d.Changes) { // the oldest first
 		c := &d.Changes[i]
 		switch {
 		case c.status == "":
 		case away(c.status):
-			if c.was != "" { // one that has only just been registered was not lost
+			if c.was != "" { // a worker that has just registered was not absent
 				lost = c.At
 			}
 		case !lost.IsZero():
@@ -176,8 +174,7 @@ func (d *WorkerDetail) readChanges(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// UpSince is since when the worker has been there without a break, as the changes of the
-// last day tell; zero where it has been for longer than they reach back.
+// UpSince is the end of the last absence in the changes; zero if they show none.
 func (d *WorkerDetail) UpSince() time.Time {
 	for i := range d.Changes { // the newest first
 		switch c := &d.Changes[i]; {
@@ -189,7 +186,7 @@ func (d *WorkerDetail) UpSince() time.Time {
 	return time.Time{}
 }
 
-// away reports whether a status means that the worker is not there.
+// away reports whether a status means absence.
 func away(status string) bool { return status == "inactive" || status == "error" }
 
 func changeOf(r store.ViewWorkerChangesRow) WorkerChange {
@@ -217,8 +214,7 @@ func changeOf(r store.ViewWorkerChangesRow) WorkerChange {
 	return c
 }
 
-// beats tells of each minute of the last hour whether the worker was there. A minute
-// in which it was there for a part counts as one in which it was.
+// beats says of each minute of the last hour whether the worker was present for a part of it.
 func beats(w store.ViewWorkerFactsRow, changes []WorkerChange, at time.Time) []Beat {
 	const minutes = int(PastSpan / time.Minute)
 	out := make([]Beat, minutes)
@@ -239,13 +235,13 @@ func beats(w store.ViewWorkerFactsRow, changes []WorkerChange, at time.Time) []B
 		}
 	}
 	if !w.Recorded && w.LastHeartbeat != nil && at.Sub(*w.LastHeartbeat) < time.Minute {
-		out[minutes-1] = BeatAlive // of this minute its own word is enough
+		out[minutes-1] = BeatAlive // its own heartbeat is enough for the present minute
 	}
 	return out
 }
 
-// awayAll reports whether the worker was away from one time to the other, as its
-// changes tell it backwards from its present status.
+// awayAll reports whether the worker was absent all the time, following its changes back from its
+// present status.
 func awayAll(status string, changes []WorkerChange, from, to time.Time) bool {
 	for _, c := range changes {
 		if c.status == "" {

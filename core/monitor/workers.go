@@ -12,8 +12,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Workers reads the registered workers, the active ones before the inactive.
-// Sensors are left out: they take no executions.
+// Workers reads the registered workers, active ones first. Sensors are left out, because they run no
+// executions.
 func (m *Monitor) Workers(ctx context.Context) (*Workers, error) {
 	w := &Workers{StaleAfter: m.cfg.StaleAfter, HeartbeatEvery: m.cfg.HeartbeatEvery}
 	err := m.Read(ctx, "workers", &w.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
@@ -25,7 +25,7 @@ func (m *Monitor) Workers(ctx context.Context) (*Workers, error) {
 	return w, err
 }
 
-// ReadWorkers reads the workers, and whether there are more than WorkerLimit.
+// ReadWorkers reads workers, and whether there are more than WorkerLimit.
 func ReadWorkers(ctx context.Context, tx *store.Tx, s Shape) ([]Worker, bool, error) {
 	var rows []store.MonitorWorkersRow
 	var err error
@@ -56,7 +56,7 @@ func ReadWorkers(ctx context.Context, tx *store.Tx, s Shape) ([]Worker, bool, er
 	return list[:min(len(list), WorkerLimit)], len(list) > WorkerLimit, nil
 }
 
-// moment is a time of the database, or nil for the epoch, which stands for none.
+// moment is a time, or nil for the epoch, which queries return for NULL.
 func moment(t time.Time) *time.Time {
 	if t.Unix() == 0 {
 		return nil
@@ -64,8 +64,8 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// registered is when a worker registered last: by its announcement in seconds since
-// 1970, and without one when its row was made.
+// registered is the announced time of the last registration in seconds since 1970, or else the
+// creation of the row.
 func registered(created time.Time, announced float64) time.Time {
 	at := time.UnixMilli(int64(min(max(announced, 0), 1e11) * 1000))
 	if at.Before(created) {
@@ -74,16 +74,15 @@ func registered(created time.Time, announced float64) time.Time {
 	return at
 }
 
-// capacity is what a worker announces, or nil when it announces no number.
+// capacity is the announced number, or nil.
 func capacity(announced float64) *int64 {
 	if announced < 0 {
 		return nil
 	}
-	n := int64(announced)
-	return &n
+	return new(int64(announced))
 }
 
-// runtimes reads the announced runtimes; anything but a list of names is none.
+// runtimes are the announced names; none if the announcement is no list of names.
 func runtimes(document string) []string {
 	var names []string
 	if err := json.Unmarshal([]byte(document), &names); err != nil {
@@ -92,52 +91,37 @@ func runtimes(document string) []string {
 	return names
 }
 
-// JudgeAt judges by what the database alone says.
+// JudgeAt evaluates workers by the database alone.
 func (m *Monitor) JudgeAt(at time.Time) func(*Worker) WorkerHealth {
 	return func(w *Worker) WorkerHealth { return w.Health(at, m.cfg.StaleAfter) }
 }
 
-// SumWorkers counts workers by the judgement of each.
+// SumWorkers counts workers by health.
 func SumWorkers(list []Worker, judge func(*Worker) WorkerHealth) WorkerTotals {
 	var t WorkerTotals
+	counts := map[WorkerHealth]*int64{
+		WorkerStale: &t.Stale, WorkerDeaf: &t.Deaf, WorkerSuspect: &t.Suspect, WorkerUnhealthy: &t.Unhealthy,
+		WorkerInactive: &t.Inactive, WorkerDraining: &t.Cordoned, WorkerCordoned: &t.Cordoned, WorkerBusy: &t.Busy,
+		WorkerDegraded: &t.Degraded, WorkerActive: &t.Active,
+	}
 	for i := range list {
 		w := &list[i]
 		t.Total++
-		switch judge(w) {
-		case WorkerStale:
-			t.Stale++
-		case WorkerDeaf:
-			t.Deaf++
-		case WorkerSuspect:
-			t.Suspect++
-		case WorkerUnhealthy:
-			t.Unhealthy++
-		case WorkerInactive:
-			t.Inactive++
-		case WorkerDraining, WorkerCordoned:
-			t.Cordoned++
-		case WorkerBusy:
-			t.Busy++
-			t.slots(w)
-		case WorkerDegraded:
-			t.Degraded++
-			t.slots(w)
-		case WorkerActive:
-			t.Active++
-			t.slots(w)
+		health := judge(w)
+		if n := counts[health]; n != nil {
+			*n++
+		}
+		if health != WorkerBusy && health != WorkerDegraded && health != WorkerActive {
+			continue
+		}
+		if w.Assigned != nil {
+			t.Assigned += *w.Assigned
+		}
+		if w.Capacity != nil {
+			t.Capacity += *w.Capacity
 		}
 	}
 	return t
-}
-
-// slots counts the slots of a worker that is given work.
-func (t *WorkerTotals) slots(w *Worker) {
-	if w.Assigned != nil {
-		t.Assigned += *w.Assigned
-	}
-	if w.Capacity != nil {
-		t.Capacity += *w.Capacity
-	}
 }
 
 var healthOrder = []WorkerHealth{
@@ -145,7 +129,7 @@ var healthOrder = []WorkerHealth{
 	WorkerActive, WorkerInactive,
 }
 
-// UnwellFirst picks the workers that the overview shows.
+// UnwellFirst selects the workers of the overview.
 func UnwellFirst(list []Worker, judge func(*Worker) WorkerHealth) []Worker {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b Worker) int {
@@ -154,42 +138,36 @@ func UnwellFirst(list []Worker, judge func(*Worker) WorkerHealth) []Worker {
 	return sorted[:min(len(sorted), TopRows)]
 }
 
-// WorkerProbe is what the engine saw of a worker when it last looked.
+// WorkerProbe is the engine's last observation of a worker.
 type WorkerProbe struct {
 	At time.Time `json:"at"`
-	// Verdict is fresh, suspect, dead, cordoned or draining, since Since; Reason
-	// says why and may be empty.
+	// Verdict is fresh, suspect, dead, cordoned or draining, since Since.
 	Verdict string    `json:"verdict"`
 	Reason  string    `json:"reason,omitempty"`
 	Since   time.Time `json:"since"`
 	// Health is healthy, degraded, unhealthy or unknown.
 	Health       string `json:"health"`
 	HealthReason string `json:"health_reason,omitempty"`
-	// RTT is how long the broker took to tell of the worker's queue.
+	// RTT is how long the broker took to answer.
 	RTT *time.Duration `json:"rtt_ns"`
-	// QueueExists, Consumers and Ready are of the worker's queue; nil when the
-	// broker could not be asked.
+	// QueueExists, Consumers and Ready are of the worker's queue; nil if the broker did not answer.
 	QueueExists *bool  `json:"queue_exists"`
 	Consumers   *int64 `json:"consumers"`
 	Ready       *int64 `json:"ready"`
-	// Oldest is since when the oldest execution lies at the worker unstarted.
+	// Oldest is since when the oldest dispatched execution has not started.
 	Oldest *time.Time `json:"oldest"`
-	// Failures counts the looks in a row that found the queue missing or not
-	// consumed.
+	// Failures counts the probes in a row that found no queue or no consumer.
 	Failures int64 `json:"failures"`
-	// Skew is by how much the worker's clock is ahead of the database's; nil when
-	// that is not known.
+	// Skew is how far the worker's clock is ahead of the database's; nil if unknown.
 	Skew *time.Duration `json:"skew_ns"`
-	// EndpointRTT is how long the worker's health endpoint took to answer, and
-	// EndpointError what is wrong with it; nil and empty where it offers none.
+	// EndpointRTT and EndpointError are of the worker's health endpoint, if it has one.
 	EndpointRTT   *time.Duration `json:"endpoint_rtt_ns"`
 	EndpointError string         `json:"endpoint_error,omitempty"`
-	// Valid is false when nobody has looked for too long: then the health counts
-	// for nothing.
+	// Valid is false when the probe is too old for its health to count.
 	Valid bool `json:"valid"`
 }
 
-// HealthInForce is the health that placement goes by; empty if nothing is known.
+// HealthInForce is the health that placement uses; empty if unknown.
 func (w Worker) HealthInForce() (health, reason string) {
 	if w.Probe == nil || !w.Probe.Valid {
 		return "", ""
@@ -197,8 +175,7 @@ func (w Worker) HealthInForce() (health, reason string) {
 	return w.Probe.Health, w.Probe.HealthReason
 }
 
-// ReadProbes reads what was seen of workers; none where the schema has no place
-// for it.
+// ReadProbes reads the probes of workers; none where the schema records none.
 func ReadProbes(ctx context.Context, tx *store.Tx, workers []int64) (map[int64]*WorkerProbe, error) {
 	recorded, err := tx.MonitorProbeTable(ctx)
 	if err != nil {
@@ -215,11 +192,9 @@ func ReadProbes(ctx context.Context, tx *store.Tx, workers []int64) (map[int64]*
 	for _, r := range rows {
 		p := &WorkerProbe{
 			At: r.At, Verdict: r.Verdict, Reason: r.Reason, Since: r.Since, Health: r.Health,
-			HealthReason: r.HealthReason,
-			RTT:          span64(r.RttMs, time.Millisecond), QueueExists: r.QueueExists, Consumers: wide(r.Consumers),
-			Ready:  wide(r.Ready),
-			Oldest: r.Oldest, Failures: int64(r.Failures), Skew: span64(r.SkewSeconds, time.Second),
-			EndpointError: r.EndpointError, Valid: r.Valid,
+			HealthReason: r.HealthReason, RTT: span64(r.RttMs, time.Millisecond), QueueExists: r.QueueExists,
+			Consumers: wide(r.Consumers), Ready: wide(r.Ready), Oldest: r.Oldest, Failures: int64(r.Failures),
+			Skew: span64(r.SkewSeconds, time.Second), EndpointError: r.EndpointError, Valid: r.Valid,
 		}
 		if r.EndpointMs >= 0 {
 			p.EndpointRTT = span64(&r.EndpointMs, time.Millisecond)
@@ -229,41 +204,37 @@ func ReadProbes(ctx context.Context, tx *store.Tx, workers []int64) (map[int64]*
 	return seen, nil
 }
 
-// span64 is a number of units as a duration, or nil.
+// span64 converts a nullable number of units.
 func span64(n *float64, unit time.Duration) *time.Duration {
 	if n == nil {
 		return nil
 	}
-	d := time.Duration(*n * float64(unit))
-	return &d
+	return new(time.Duration(*n * float64(unit)))
 }
 
-// Judgement is the one judgement of a worker: its heartbeats, the consumers of its
-// queue and the status of its row, and of these the strictest.
+// Judgement is the strictest of what heartbeats, queue consumers and row of a worker say.
 type Judgement struct {
 	Health WorkerHealth `json:"health"`
-	// By is what decided: heartbeat, broker or status; empty for a worker that is there.
+	// By is what decided: heartbeat, broker or status; empty for a working one.
 	By string `json:"by,omitempty"`
-	// Why says it in words; empty where Health says all.
+	// Why says more than Health; empty if there is nothing more.
 	Why string `json:"why,omitempty"`
-	// Overruled is what the row says where something stricter decided, else empty.
+	// Overruled is the status of the row if something stricter decided.
 	Overruled string `json:"overruled,omitempty"`
 }
 
-// What decides about a worker.
+// What decides the health of a worker.
 const (
 	ByHeartbeat = "heartbeat"
 	ByBroker    = "broker"
 	ByStatus    = "status"
 )
 
-// Gone reports that nothing is to be expected of the worker: it is silent or nobody
-// consumes what it is given.
+// Gone reports that the worker is silent or does not consume its queue.
 func (v Judgement) Gone() bool { return v.Health == WorkerStale || v.Health == WorkerDeaf }
 
-// Judge judges a worker at the database time of what was read of it, never at a later
-// one: who cannot be read does not fall silent by that. q is its queue as the broker
-// told of it; nil where it did not, and what the engine saw last counts.
+// Judge evaluates a worker at the database time of its reading: later it would seem silent only
+// because it was not read. q is its queue on the broker; without it the engine's last probe counts.
 func (w Worker) Judge(at time.Time, staleAfter time.Duration, q *BrokerQueue) Judgement {
 	v := w.judge(at, staleAfter, q)
 	if v.By != ByStatus && v.Gone() {
@@ -276,13 +247,13 @@ func (w Worker) judge(at time.Time, staleAfter time.Duration, q *BrokerQueue) Ju
 	health, reason := w.HealthInForce()
 	switch {
 	case w.Draining && !w.silent(at, staleAfter):
-		// of its own accord or an operator's; the former is inactive too
+		// Draining by itself or by an operator; in the first case the status is inactive as well.
 		return Judgement{Health: WorkerDraining, By: ByStatus}
 	case w.Status == "inactive" || w.Status == "error":
 		return Judgement{Health: WorkerInactive, By: ByStatus, Why: "status " + w.Status}
 	case w.silent(at, staleAfter):
 		return Judgement{Health: WorkerStale, By: ByHeartbeat, Why: w.silence(at, staleAfter)}
-	case w.SuspectSince != nil: // the engine's word on the queue, and it knows more of it
+	case w.SuspectSince != nil: // the engine knows more about the queue
 		return Judgement{Health: WorkerSuspect, By: ByBroker,
 			Why: "no new work: " + cmp.Or(w.SuspectReason, "its queue took nothing")}
 	}
@@ -314,37 +285,36 @@ func (w Worker) silence(at time.Time, staleAfter time.Duration) string {
 	return "silent for " + phrase.Since(*w.Heartbeat, at) + ", limit " + phrase.Span(staleAfter)
 }
 
-// startGrace is how long observations may be older than the start of a worker or of a
-// replica: the broker counts consumers every 5 seconds.
+// startGrace is how much older than a start observations may be: the broker counts consumers every 5
+// seconds.
 const startGrace = 15 * time.Second
 
-// Outdated reports whether an observation may be of the time before the worker consumed.
+// Outdated reports whether an observation may be older than the worker's consumer.
 func (w Worker) Outdated(observed time.Time) bool {
 	return !w.Registered.IsZero() && observed.Sub(w.Registered) < startGrace
 }
 
-// deaf says why nothing reaches a worker that sends heartbeats; empty if it consumes,
-// or if that is unknown.
+// deaf says why no dispatch reaches a worker with heartbeats; empty if it consumes or if that is
+// unknown.
 func (w Worker) deaf(at time.Time, q *BrokerQueue) string {
 	switch p := w.Probe; {
 	case q != nil && !q.Uncounted && q.Consumers == 0:
 		if w.Outdated(at) {
 			return ""
 		}
-		return "sends heartbeats, but nobody consumes " + q.Name
+		return "sends heartbeats, but queue " + q.Name + " has no consumer"
 	case q != nil && !q.Uncounted, p == nil || !p.Valid || w.Outdated(p.At):
 		return ""
 	case p.QueueExists != nil && !*p.QueueExists:
 		return "sends heartbeats, but has no queue " + WorkerQueue(w.ID)
 	case p.Consumers != nil && *p.Consumers == 0:
-		return "sends heartbeats, but nobody consumes " + WorkerQueue(w.ID)
+		return "sends heartbeats, but queue " + WorkerQueue(w.ID) + " has no consumer"
 	default:
 		return ""
 	}
 }
 
-// Missed is how many heartbeats a worker should have sent since the last; zero where it
-// has never sent one.
+// Missed counts the heartbeats missed since the last; 0 if none ever came.
 func (w Worker) Missed(at time.Time, every time.Duration) int64 {
 	if w.Heartbeat == nil || every <= 0 {
 		return 0
@@ -352,7 +322,7 @@ func (w Worker) Missed(at time.Time, every time.Duration) int64 {
 	return max(0, int64(at.Sub(*w.Heartbeat)/every))
 }
 
-// WorkerQueues are the queues of workers, by the worker.
+// WorkerQueues are the queues of workers by worker.
 func (b *Broker) WorkerQueues() map[int64]*BrokerQueue {
 	if b == nil {
 		return nil
@@ -366,8 +336,7 @@ func (b *Broker) WorkerQueues() map[int64]*BrokerQueue {
 	return queues
 }
 
-// WorkerQueue is the queue of a worker; nil where the broker does not know it, or was
-// not asked.
+// WorkerQueue is the queue of a worker; nil if the broker does not have it or did not answer.
 func (b *Broker) WorkerQueue(worker int64) *BrokerQueue {
 	if q, ok := b.Queue(WorkerQueue(worker)); ok {
 		return &q

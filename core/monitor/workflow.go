@@ -18,29 +18,26 @@ import (
 type WorkflowDetail struct {
 	Reading
 	Workflow
-	// Within is the task of another workflow that it is; nil if it is none.
+	// Within is the task that the workflow is in another one, if any.
 	Within *WithinWorkflow `json:"within,omitempty"`
 	// Definition is the ref of its definition.
 	Definition string `json:"definition,omitempty"`
-	// Version counts the decisions that were made about it.
+	// Version counts its decisions.
 	Version int64 `json:"version"`
-	// Deadline is when it has run for longer than it may.
+	// Deadline is the end of its time.
 	Deadline *time.Time `json:"deadline,omitempty"`
-	// Cancellation is what becomes of what runs when it is cancelled: allow_finish or
-	// cancel_running; empty where its definition cannot be read.
+	// Cancellation is allow_finish or cancel_running; empty if the definition cannot be read.
 	Cancellation string `json:"cancellation_policy,omitempty"`
-	// Why says in sentences what it waits for, or why it ended as it did. It is asked
-	// for by WorkflowTree.
+	// Why are sentences about what it waits for, or why it ended. WorkflowTree sets it.
 	Why []string `json:"why,omitempty"`
-	// Variables are its variables as they are now. Secrets are not in them: a marker
-	// stands in place of each. They are absent when they are larger than MaxDocument.
+	// Variables are the present variables, with markers in place of secrets. They are absent above
+	// MaxDocument bytes.
 	Variables json.RawMessage `json:"variables,omitempty"`
-	// List are the tasks in the order of the definition, those within a parallel one
-	// behind it.
+	// List are the tasks in the order of the definition, the members of a parallel task behind it.
 	List []WorkflowTask `json:"tasks"`
-	// Log is what was decided and why, the first first; of a long one the end.
+	// Log are the decisions, the oldest first; of a long log the end.
 	Log []WorkflowDecision `json:"log"`
-	// Unreadable says why the tasks cannot be drawn; empty if they can.
+	// Unreadable says why the tasks cannot be drawn.
 	Unreadable string `json:"unreadable,omitempty"`
 
 	open   bool
@@ -48,7 +45,7 @@ type WorkflowDetail struct {
 	states map[string]*workflow.TaskState
 }
 
-// WithinWorkflow says which task of which workflow something is.
+// WithinWorkflow names a task of a workflow.
 type WithinWorkflow struct {
 	Execution int64  `json:"execution"`
 	Task      string `json:"task"`
@@ -59,41 +56,40 @@ type WorkflowTask struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
 	Action string `json:"action,omitempty"`
-	// Within is the parallel task that it belongs to.
+	// Within is the parallel task around it.
 	Within string `json:"within,omitempty"`
 	// List says that it runs over a list, at most Concurrency children at a time.
 	List        bool  `json:"with_items,omitempty"`
 	Concurrency int64 `json:"concurrency,omitempty"`
-	// Before are the tasks that can lead to it, After those that it can lead to. Join
-	// is how many of Before it waits for; 0 starts it with the first.
+	// Before are the tasks that lead to it, After the tasks that it leads to. Join is how many of
+	// Before it waits for; 0 starts with the first.
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`
 	Join   int64    `json:"join,omitempty"`
-	// Retry says how its children are repeated; empty is never.
+	// Retry describes the retries of its children; empty for none.
 	Retry string `json:"retry,omitempty"`
-	// Publishes are the variables that its transitions may set.
+	// Publishes are the variables that its transitions set.
 	Publishes []string `json:"publishes,omitempty"`
-	// Status is where it is; empty while nothing has led to it.
+	// Status is empty while no transition has reached it.
 	Status string `json:"status,omitempty"`
-	// Says is the same in words, with how far a list, or what waits at a join, is.
+	// Says is the status in words, with the progress of a list or a join.
 	Says string `json:"says"`
-	// Handled says that its failure was answered by a transition.
+	// Handled says that a transition handled its failure.
 	Handled bool `json:"handled,omitempty"`
-	// Why says why it was skipped, has failed or waits.
-	Why string `json:"why,omitempty"`
-	// Items counts the children of a task over a list.
+	// Why says why it was skipped, failed or waits.
+	Why   string         `json:"why,omitempty"`
 	Items *WorkflowItems `json:"items,omitempty"`
-	// Attempts is how often the child was run that was repeated most.
+	// Attempts is the highest number of attempts of a child.
 	Attempts   int64      `json:"attempts,omitempty"`
 	StartedAt  *time.Time `json:"started_at,omitempty"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
-	// Children are the executions that run it, those that have not ended first, then
-	// those that did not succeed. Made says how many there are.
+	// Children are its executions: unfinished ones, then failed ones, then the others. Made counts
+	// them.
 	Children []WorkflowChild `json:"children,omitempty"`
 	Made     int64           `json:"children_made"`
 }
 
-// WorkflowItems is how far a task over a list is.
+// WorkflowItems is the progress of a task over a list.
 type WorkflowItems struct {
 	Total     int64 `json:"total"`
 	Made      int64 `json:"made"`
@@ -102,10 +98,10 @@ type WorkflowItems struct {
 	TimedOut  int64 `json:"timed_out"`
 }
 
-// WorkflowChild is the last attempt at one task, or at one item of its list.
+// WorkflowChild is the last attempt of a task, or of an item of its list.
 type WorkflowChild struct {
 	Execution int64 `json:"execution"`
-	// Index is the one of its item or batch; nil without a list.
+	// Index is that of its item or batch; nil without a list.
 	Index      *int64     `json:"index,omitempty"`
 	Status     string     `json:"status"`
 	Attempt    int64      `json:"attempt"`
@@ -114,21 +110,20 @@ type WorkflowChild struct {
 	Created    time.Time  `json:"created"`
 	StartedAt  *time.Time `json:"started_at,omitempty"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
-	// Due is when it is repeated, while it waits for that.
+	// Due is set while a retry waits for its time.
 	Due *time.Time `json:"due,omitempty"`
-	// Inquiry is the question that it waits for an answer to.
+	// Inquiry is the open inquiry, if any.
 	Inquiry int64 `json:"inquiry,omitempty"`
-	// Error is what it ended with, cut short; empty when there is none.
+	// Error is the error of the result, cut short.
 	Error     string `json:"error,omitempty"`
 	ActionRef string `json:"action_ref"`
-	// Nested says that it is a workflow itself.
+	// Nested says that it is a workflow.
 	Nested bool `json:"nested,omitempty"`
-	// Drawn says that the workflow has gone on from its end: what repeats it by hand
-	// does not change that any more.
+	// Drawn says that the workflow has processed its end: a retry by hand has no effect on it.
 	Drawn bool `json:"drawn,omitempty"`
 }
 
-// WorkflowDecision is what was decided at a time.
+// WorkflowDecision is one entry of the log.
 type WorkflowDecision struct {
 	Version int64     `json:"version"`
 	At      time.Time `json:"at"`
@@ -139,14 +134,14 @@ type WorkflowDecision struct {
 type NoWorkflowError struct {
 	Execution int64
 	ActionRef string
-	// Within is the workflow that it is a task of; nil if it is none.
+	// Within is the workflow that it is a task of, if any.
 	Within *WithinWorkflow
 	// Waiting says that it is a workflow that has not begun.
 	Waiting bool
 	Status  string
 }
 
-// Error says it in one sentence.
+// Error says what the execution is.
 func (e *NoWorkflowError) Error() string {
 	name := fmt.Sprintf("execution %d (%s)", e.Execution, e.ActionRef)
 	switch {
@@ -159,34 +154,32 @@ func (e *NoWorkflowError) Error() string {
 	}
 }
 
-// Bounds of what is read of one workflow.
+// The bounds of a read of one workflow.
 const (
 	maxWorkflowChildren = 20_000
 	maxTaskChildren     = 10
 	maxWorkflowLog      = 500
 )
 
-// MaxTaskChildren is the most children of one task that are read.
+// MaxTaskChildren bounds the children of one task.
 const MaxTaskChildren = 1000
 
-// WorkflowAsk is what to read of one workflow.
+// WorkflowAsk selects what to read of one workflow.
 type WorkflowAsk struct {
-	// Execution is the one that the workflow runs for.
+	// Execution is the workflow's execution.
 	Execution int64
-	// Task is one of which more children are read than of the others, up to Children
-	// and MaxTaskChildren; empty reads ten of each.
+	// Task is the task of which up to Children children are read; of the others ten.
 	Task     string
 	Children int
 }
 
-// Workflow reads everything about one workflow, known by the execution that it runs
-// for. One that does not exist is ErrNotFound, one that is no workflow a
-// *NoWorkflowError.
+// Workflow reads everything about the workflow of an execution. A missing execution is ErrNotFound,
+// another one a *NoWorkflowError.
 func (m *Monitor) Workflow(ctx context.Context, execution int64) (*WorkflowDetail, error) {
 	return m.ReadWorkflow(ctx, WorkflowAsk{Execution: execution}, nil)
 }
 
-// ReadWorkflow reads one workflow, and what else is asked for in the same transaction.
+// ReadWorkflow reads one workflow, and calls more in the same transaction.
 func (m *Monitor) ReadWorkflow(ctx context.Context, ask WorkflowAsk,
 	more func(ctx context.Context, tx *store.Tx, s Shape, d *WorkflowDetail) error,
 ) (*WorkflowDetail, error) {
@@ -214,7 +207,7 @@ func (m *Monitor) ReadWorkflow(ctx context.Context, ask WorkflowAsk,
 	return d, err
 }
 
-// noWorkflow says what an execution is that no workflow is known by.
+// noWorkflow says what an execution without a workflow is.
 func noWorkflow(ctx context.Context, tx *store.Tx, execution int64) error {
 	row, err := tx.ViewWorkflowOf(ctx, execution)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -230,7 +223,7 @@ func noWorkflow(ctx context.Context, tx *store.Tx, execution int64) error {
 	return e
 }
 
-// take fills in what stands in the row of the workflow.
+// take copies the row of the workflow.
 func (d *WorkflowDetail) take(r *store.ViewWorkflowRow) {
 	d.Workflow = Workflow{
 		Execution: r.Execution, ID: r.ID, ActionRef: r.ActionRef, Status: r.Status, Paused: r.Paused,
@@ -251,7 +244,7 @@ func (d *WorkflowDetail) take(r *store.ViewWorkflowRow) {
 		d.Variables = json.RawMessage(r.Variables)
 	}
 	d.states = statesOf(r)
-	rest, _ := workflow.ParseJSON(r.Definition) // nil where none is kept
+	rest, _ := workflow.ParseJSON(r.Definition) // nil without a definition
 	drawn, err := workflow.ParseTaskGraph(r.TaskGraph, rest)
 	switch {
 	case err == nil:
@@ -266,8 +259,8 @@ func (d *WorkflowDetail) take(r *store.ViewWorkflowRow) {
 	}
 }
 
-// statesOf reads where the tasks are. Of a workflow that another engine leads only
-// the published lists are known.
+// statesOf reads the states of the tasks. Of a workflow of another engine only the published lists
+// are known.
 func statesOf(r *store.ViewWorkflowRow) map[string]*workflow.TaskState {
 	if state, err := workflow.ParseState(r.State); err == nil && len(state.Tasks) > 0 {
 		return state.Tasks
@@ -285,7 +278,7 @@ func statesOf(r *store.ViewWorkflowRow) map[string]*workflow.TaskState {
 	return states
 }
 
-// Draw draws the tasks with where they are; false if they cannot be drawn.
+// Draw draws the tasks with their states; false if it cannot.
 func (d *WorkflowDetail) Draw(width int, ascii bool) (string, bool) {
 	if d.drawn == nil {
 		return "", false
@@ -293,7 +286,7 @@ func (d *WorkflowDetail) Draw(width int, ascii bool) (string, bool) {
 	return d.drawn.Draw(workflow.Drawing{Tasks: d.states, Width: width, ASCII: ascii}), true
 }
 
-// DOT draws them in the language of Graphviz; false if they cannot be drawn.
+// DOT writes the tasks for Graphviz; false if it cannot.
 func (d *WorkflowDetail) DOT() (string, bool) {
 	if d.drawn == nil {
 		return "", false

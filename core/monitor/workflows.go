@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Workflow is one workflow. It is known by the execution that it runs for.
+// Workflow is one workflow, known by its execution.
 type Workflow struct {
 	Execution   int64  `json:"execution"`
 	ID          int64  `json:"workflow_execution"`
@@ -20,14 +20,12 @@ type Workflow struct {
 	Status      string `json:"status"`
 	Paused      bool   `json:"paused"`
 	PauseReason string `json:"pause_reason,omitempty"`
-	// PausedAbove is the nearest workflow above it that is paused, so that this one
-	// starts nothing either; 0 if there is none.
-	PausedAbove int64 `json:"paused_above,omitempty"`
-	// Tasks counts the tasks of its definition, and how many of them have ended how.
-	Tasks WorkflowCounts `json:"task_counts"`
-	// Current are the tasks that are on their way.
+	// PausedAbove is the nearest paused ancestor, which pauses this one too; 0 if there is none.
+	PausedAbove int64          `json:"paused_above,omitempty"`
+	Tasks       WorkflowCounts `json:"task_counts"`
+	// Current are the running tasks.
 	Current []string `json:"current_tasks"`
-	// Error is why it failed, cut short.
+	// Error is the reason of the failure, cut short.
 	Error      string     `json:"error,omitempty"`
 	Parent     *int64     `json:"parent"`
 	Created    time.Time  `json:"created"`
@@ -47,20 +45,17 @@ type WorkflowCounts struct {
 type Workflows struct {
 	Reading
 	Filter WorkflowFilter `json:"filter"`
-	// From is the key that the page was read from: rows have smaller ids. Zero
-	// means from the newest.
+	// From is the cursor of this page: ids are smaller; 0 is the newest.
 	From int64      `json:"from,omitempty"`
 	List []Workflow `json:"list"`
-	// Next continues the list; it is zero on the last page.
+	// Next is the cursor of the next page; 0 at the end.
 	Next int64 `json:"next,omitempty"`
-	// Bounded is true when the search stopped at its bound before it had looked at
-	// every row, so that older matches may exist.
+	// Bounded is true when the search stopped at its bound, so that older matches may exist.
 	Bounded bool `json:"bounded,omitempty"`
 }
 
-// Workflows reads one page of the workflows that match the filter, the newest first,
-// below the cursor; a cursor of zero begins at the newest. A filtered search looks
-// at a bounded number of rows and says when it stopped there.
+// Workflows reads one page of matching workflows below the cursor, the newest first; 0 is the
+// newest. A filtered search reads a bounded number of rows and says so.
 func (m *Monitor) Workflows(ctx context.Context, filter WorkflowFilter, cursor int64) (*Workflows, error) {
 	x := &Workflows{Filter: filter, From: cursor, List: []Workflow{}}
 	if err := filter.Check(); err != nil {
@@ -75,7 +70,7 @@ func (m *Monitor) Workflows(ctx context.Context, filter WorkflowFilter, cursor i
 	return x, err
 }
 
-// RecordsWorkflows is ErrUnmigrated where it is not recorded how far workflows are.
+// RecordsWorkflows is ErrUnmigrated where the schema records no workflows.
 func RecordsWorkflows(ctx context.Context, tx *store.Tx, s Shape) error {
 	if !s.Ours {
 		return ErrUnmigrated
@@ -90,10 +85,10 @@ func RecordsWorkflows(ctx context.Context, tx *store.Tx, s Shape) error {
 	return nil
 }
 
-// part is which of the workflows a read is about; the zero value is about all.
+// part selects open or ended workflows; the zero value selects all.
 type part struct {
 	open, ended bool
-	// past is how many rows an unfiltered read may have to look past.
+	// past is how many further rows an unfiltered read may skip.
 	past int
 }
 
@@ -111,7 +106,7 @@ func (x *Workflows) read(ctx context.Context, tx *store.Tx, of part) error {
 	}
 	slices.SortFunc(x.List, func(a, b Workflow) int { return cmp.Compare(b.Execution, a.Execution) })
 	x.List = slices.CompactFunc(x.List, func(a, b Workflow) bool { return a.Execution == b.Execution })
-	// Where one alternative has stopped, rows of it would be missing below.
+	// Where an alternative stopped, its rows below are missing.
 	x.List = slices.DeleteFunc(x.List, func(w Workflow) bool { return w.Execution < x.Next })
 	if page := cmp.Or(x.Filter.Limit, DefaultPage); len(x.List) > page {
 		x.List, x.Next = x.List[:page], x.List[page-1].Execution
@@ -119,7 +114,7 @@ func (x *Workflows) read(ctx context.Context, tx *store.Tx, of part) error {
 	return nil
 }
 
-// readOne reads the page of one alternative, for which it looks at scan rows.
+// readOne reads the page of one alternative in scan rows.
 func (x *Workflows) readOne(ctx context.Context, tx *store.Tx, of part, scan int32) error {
 	f := &x.Filter
 	if of.open && f.ended() || of.ended && f.live() {
@@ -151,13 +146,13 @@ func (x *Workflows) readOne(ctx context.Context, tx *store.Tx, of part, scan int
 	if err != nil {
 		return fmt.Errorf("find where the search of workflows ended: %w", err)
 	}
-	if len(edge) > 0 { // what is older was not looked at
+	if len(edge) > 0 { // older rows were not read
 		x.Next, x.Bounded = edge[0]+1, true
 	}
 	return nil
 }
 
-// window sets from where to where the rows of a page are.
+// window sets the range of ids.
 func (x *Workflows) window(ctx context.Context, tx *store.Tx, arg *store.ViewWorkflowPageParams) error {
 	if arg.Before = x.From; arg.Before <= 0 {
 		arg.Before = math.MaxInt64
@@ -179,55 +174,47 @@ func workflowOf(r *store.ViewWorkflowPageRow) Workflow {
 	}
 }
 
-// WorkflowPaused stands among the statuses for workflows that have not ended and start
-// nothing, since they or one above them are paused.
+// WorkflowPaused is a status in filters: open workflows that are paused, themselves or by an
+// ancestor.
 const WorkflowPaused = "paused"
 
 // WorkflowFilter selects workflows. The zero value selects all.
 type WorkflowFilter struct {
-	// Statuses keeps these statuses of the executions that workflows run for, and
-	// WorkflowPaused.
+	// Statuses keeps statuses of their executions, and WorkflowPaused.
 	Statuses []string `json:"statuses,omitempty"`
-	// Action keeps actions whose ref matches; a star stands for anything.
+	// Action keeps actions whose ref matches; a star matches anything.
 	Action string `json:"action,omitempty"`
-	// Paused keeps those that start nothing more until they, or one above them, are
-	// resumed; NotPaused all others.
+	// Paused keeps workflows that are paused, themselves or by an ancestor; NotPaused the others.
 	Paused    bool `json:"paused,omitempty"`
 	NotPaused bool `json:"not_paused,omitempty"`
-	// Trouble keeps those that have ended badly, are paused, or have a task that failed.
+	// Trouble keeps failed or paused workflows and those with a failed task.
 	Trouble bool `json:"trouble,omitempty"`
-	// MaxAge keeps those requested within it, MinAge those requested before; zero
-	// keeps all.
+	// MaxAge keeps workflows requested within it, MinAge workflows requested before.
 	MaxAge time.Duration `json:"max_age_ns,omitempty"`
 	MinAge time.Duration `json:"min_age_ns,omitempty"`
-	// Match are expressions that the action's ref must all contain, Unmatch those of
-	// which it must contain none; capitals do not matter. Errors and NotErrors are the
-	// same for why it failed, Tasks and NotTasks for the names of the tasks that are on
-	// their way or have failed.
+	// Match are regular expressions that the action's ref must all match, Unmatch must not match.
+	// Case does not matter. Errors and NotErrors do the same for the error, Tasks and NotTasks for
+	// running or failed tasks.
 	Match     []string `json:"match,omitempty"`
 	Unmatch   []string `json:"unmatch,omitempty"`
 	Errors    []string `json:"errors,omitempty"`
 	NotErrors []string `json:"not_errors,omitempty"`
 	Tasks     []string `json:"tasks,omitempty"`
 	NotTasks  []string `json:"not_tasks,omitempty"`
-	// MinFailed and MaxFailed bound how many of its tasks have failed.
+	// MinFailed and MaxFailed bound the number of failed tasks.
 	MinFailed int64  `json:"min_failed,omitempty"`
 	MaxFailed *int64 `json:"max_failed,omitempty"`
-	// Parent keeps those that an execution has started; zero keeps all. Parented keeps
-	// those that were started by one, or by none.
-	Parent   int64  `json:"parent,omitempty"`
-	Parented string `json:"parented,omitempty"`
-	// IDs keeps the workflows of these executions; empty keeps all.
-	IDs []int64 `json:"ids,omitempty"`
-	// Or are further filters: what one of them selects is selected too. Their own
-	// limits and alternatives are ignored.
+	// Parent keeps the children of one execution. Parented is ParentedAny or ParentedNone.
+	Parent   int64   `json:"parent,omitempty"`
+	Parented string  `json:"parented,omitempty"`
+	IDs      []int64 `json:"ids,omitempty"`
+	// Or are alternatives. Their own limits and alternatives are ignored.
 	Or []WorkflowFilter `json:"or,omitempty"`
-	// Limit bounds a page; zero means DefaultPage.
+	// Limit bounds a page; 0 means DefaultPage.
 	Limit int `json:"limit,omitempty"`
 }
 
-// Check says what is wrong with a filter, so that a mistyped one is never applied
-// as something else.
+// Check refuses an invalid filter, so that a mistyped one is never applied.
 func (f *WorkflowFilter) Check() error {
 	var allowed []string
 	for _, status := range attune.Statuses {
@@ -248,7 +235,7 @@ func (f *WorkflowFilter) Check() error {
 	return nil
 }
 
-// alternatives are the filter and those of Or, each by itself.
+// alternatives are the filter and those of Or, each alone.
 func (f *WorkflowFilter) alternatives() []WorkflowFilter {
 	all := append([]WorkflowFilter{*f}, f.Or...)
 	for i := range all {
@@ -257,8 +244,7 @@ func (f *WorkflowFilter) alternatives() []WorkflowFilter {
 	return all
 }
 
-// live reports whether only workflows can match that have not ended, ended whether
-// only such that have.
+// live reports whether only open workflows can match, ended whether only ended ones.
 func (f *WorkflowFilter) live() bool {
 	return f.Paused || len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, terminal)
 }
@@ -270,12 +256,12 @@ func (f *WorkflowFilter) ended() bool {
 
 func terminal(word string) bool { return attune.Status(word).Terminal() }
 
-// allLive is live of every alternative.
+// allLive is live for every alternative.
 func (f *WorkflowFilter) allLive() bool {
 	return !slices.ContainsFunc(f.alternatives(), func(one WorkflowFilter) bool { return !one.live() })
 }
 
-// unfiltered reports whether every row matches that is looked at.
+// unfiltered reports whether every row matches.
 func (f *WorkflowFilter) unfiltered() bool {
 	return f.Action == "" && len(f.Statuses) == 0 && !f.Paused && !f.NotPaused && !f.Trouble && f.MinFailed == 0 &&
 		f.MaxFailed == nil &&
@@ -283,14 +269,13 @@ func (f *WorkflowFilter) unfiltered() bool {
 		len(f.IDs)+len(f.Match)+len(f.Unmatch)+len(f.Errors)+len(f.NotErrors)+len(f.Tasks)+len(f.NotTasks) == 0
 }
 
-// params are what the database is asked, but for which rows it looks at.
+// params are the parameters of the query without its range.
 func (f *WorkflowFilter) params() store.ViewWorkflowPageParams {
 	arg := store.ViewWorkflowPageParams{
 		Pattern: Pattern(f.Action, false), Statuses: list(f.Statuses), OnlyPaused: f.Paused, NotPaused: f.NotPaused,
-		OnlyTrouble: f.Trouble,
-		Match:       list(f.Match), Unmatch: list(f.Unmatch), Errors: list(f.Errors), NotErrors: list(f.NotErrors),
-		Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
-		MinFailed: f.MinFailed, MaxFailed: NoLimit, Parent: f.Parent, Parented: f.Parented, Ids: list(f.IDs),
+		OnlyTrouble: f.Trouble, Match: list(f.Match), Unmatch: list(f.Unmatch), Errors: list(f.Errors),
+		NotErrors: list(f.NotErrors), Tasks: list(f.Tasks), NotTasks: list(f.NotTasks), MinFailed: f.MinFailed,
+		MaxFailed: NoLimit, Parent: f.Parent, Parented: f.Parented, Ids: list(f.IDs),
 		Page: int32(min(cmp.Or(f.Limit, DefaultPage), scanBound)),
 	}
 	if f.MaxFailed != nil {
@@ -299,30 +284,26 @@ func (f *WorkflowFilter) params() store.ViewWorkflowPageParams {
 	return arg
 }
 
-// WorkflowBoard is what a dashboard lists: the workflows that have not ended, the
-// newest first, and below them those that have.
+// WorkflowBoard lists open workflows, the newest first, and ended ones below them.
 type WorkflowBoard struct {
 	Reading
 	Filter WorkflowFilter `json:"filter"`
-	// From is the id that those which have ended were read from: theirs are smaller.
-	// Zero means from the newest.
+	// From is the cursor of the ended ones: ids are smaller; 0 is the newest.
 	From int64 `json:"from,omitempty"`
-	// List holds at most as many of each kind as the filter's limit says, and of those
-	// that have ended no more than DefaultPage; the first Open of it have not ended.
+	// List holds a page of each kind, of the ended ones at most DefaultPage. The first Open of it
+	// are open.
 	List []Workflow `json:"list"`
 	Open int        `json:"open"`
-	// MoreOpen says that further ones match that have not ended; Next continues those
-	// that have, and is zero at their end.
+	// MoreOpen says that further open ones match. Next is the cursor of the ended ones; 0 at the
+	// end.
 	MoreOpen bool  `json:"more_open,omitempty"`
 	Next     int64 `json:"next,omitempty"`
-	// Bounded is true when the search stopped at its bound before it had looked at
-	// every row, so that older matches may exist.
+	// Bounded is true when the search stopped at its bound, so that older matches may exist.
 	Bounded bool `json:"bounded,omitempty"`
 }
 
-// WorkflowBoard reads the workflows that match, those that have not ended first, and
-// of those that have the ones that are older than an id; zero begins with the newest.
-// The searches look at a bounded number of rows and say when they stopped there.
+// WorkflowBoard reads matching workflows: open ones, and ended ones below an id; 0 is the newest.
+// Searches read a bounded number of rows and say so.
 func (m *Monitor) WorkflowBoard(ctx context.Context, filter WorkflowFilter, below int64) (*WorkflowBoard, error) {
 	b := &WorkflowBoard{Filter: filter, From: below, List: []Workflow{}}
 	if err := filter.Check(); err != nil {

@@ -39,8 +39,7 @@ func (d *WorkflowDetail) rest(ctx context.Context, tx *store.Tx, ask WorkflowAsk
 	return nil
 }
 
-// list makes the tasks: those of the definition in its order, and those that have
-// children although it does not know them.
+// list lists the tasks of the definition in its order, then unknown tasks with children.
 func (d *WorkflowDetail) list(rows []store.ViewWorkflowTasksRow, children []store.ViewWorkflowChildrenRow) {
 	counts := map[string]*store.ViewWorkflowTasksRow{}
 	for i := range rows {
@@ -75,8 +74,8 @@ func (d *WorkflowDetail) list(rows []store.ViewWorkflowTasksRow, children []stor
 	d.span()
 }
 
-// afterTheEnd brings the tasks up to date that ran when the workflow ended: what has
-// become of them since decides nothing any more, and is not in its state.
+// afterTheEnd updates the tasks that ran when the workflow ended. Their later ends changed nothing
+// in its state.
 func (d *WorkflowDetail) afterTheEnd(counts map[string]*store.ViewWorkflowTasksRow, of map[string][]WorkflowChild) {
 	for name, state := range d.states {
 		row := counts[name]
@@ -103,7 +102,7 @@ func (d *WorkflowDetail) afterTheEnd(counts map[string]*store.ViewWorkflowTasksR
 	}
 }
 
-// span gives parallel tasks the times of the tasks within.
+// span gives parallel tasks the times of their members.
 func (d *WorkflowDetail) span() {
 	at := map[string]*WorkflowTask{}
 	for i := range d.List {
@@ -129,7 +128,7 @@ func (d *WorkflowDetail) span() {
 	}
 }
 
-// task is where a task is, with what its children have come to.
+// task is the state of a task with the results of its children.
 func (d *WorkflowDetail) task(t *workflow.Task, row *store.ViewWorkflowTasksRow) WorkflowTask {
 	state := d.states[t.Name]
 	task := WorkflowTask{Name: t.Name, Type: string(t.Kind), Action: t.Action, Says: workflow.StatusText(t, state)}
@@ -147,14 +146,14 @@ func (d *WorkflowDetail) task(t *workflow.Task, row *store.ViewWorkflowTasksRow)
 		return task
 	}
 	task.Made, task.Attempts = int64(row.Children), int64(row.Repeated)+1
-	task.StartedAt = known(row.Started)
+	task.StartedAt = moment(row.Started)
 	if state != nil && state.Status.Ended() {
-		task.FinishedAt = known(row.Finished)
+		task.FinishedAt = moment(row.Finished)
 	}
 	return task
 }
 
-// define takes over what the definition says of a task.
+// define copies the definition of a task.
 func (w *WorkflowTask) define(t *workflow.Task) {
 	if t.Within != nil {
 		w.Within = t.Within.Name
@@ -175,7 +174,7 @@ func (w *WorkflowTask) define(t *workflow.Task) {
 	}
 }
 
-// retryWords says how the children of a task are repeated.
+// retryWords describes the retries of a task's children.
 func retryWords(r *workflow.Retry) string {
 	text := "up to " + phrase.Plural(int64(r.Count), "time", "times")
 	if r.Delay > 0 {
@@ -190,30 +189,19 @@ func retryWords(r *workflow.Retry) string {
 	return text
 }
 
-// known is a time, or nil for the one that stands for none.
-func known(at time.Time) *time.Time {
-	if at.Unix() == 0 {
-		return nil
-	}
-	return &at
-}
-
 func childOf(r *store.ViewWorkflowChildrenRow) WorkflowChild {
 	child := WorkflowChild{
 		Execution: r.Execution, Status: r.Status, Attempt: int64(r.RetryCount) + 1, WorkerID: r.Worker,
-		WorkerName: r.WorkerName,
-		Created:    r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Due: r.Due, Inquiry: r.Asked,
-		Error:     r.Error,
-		ActionRef: r.ActionRef, Drawn: r.Drawn, Nested: r.Nested,
+		WorkerName: r.WorkerName, Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Due: r.Due,
+		Inquiry: r.Asked, Error: r.Error, ActionRef: r.ActionRef, Drawn: r.Drawn, Nested: r.Nested,
 	}
 	if r.TaskIndex >= 0 {
-		index := int64(r.TaskIndex)
-		child.Index = &index
+		child.Index = new(int64(r.TaskIndex))
 	}
 	return child
 }
 
-// explain says why a task is where it is, unless that was said when it was decided.
+// explain says why a task has its status, unless the decision said so.
 func (w *WorkflowTask) explain(t *workflow.Task, states map[string]*workflow.TaskState, now time.Time) {
 	if w.Why != "" {
 		return
@@ -245,7 +233,7 @@ func (w *WorkflowTask) explain(t *workflow.Task, states map[string]*workflow.Tas
 	}
 }
 
-// waitsFor names what a join has and what may still come.
+// waitsFor names what a join has and what it can still get.
 func waitsFor(t *workflow.Task, states map[string]*workflow.TaskState) string {
 	state := states[t.Name]
 	var open []string

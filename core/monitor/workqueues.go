@@ -9,15 +9,15 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// WorkQueue is a work queue of an existing installation with items that wait: no
-// engine of ours dispatches them.
+// WorkQueue is a work queue of an adopted installation with waiting items. This engine does not
+// dispatch them.
 type WorkQueue struct {
 	Ref string `json:"ref"`
-	// Waiting counts the items that are queued or to be tried again, of enabled queues
-	// only; Leased those that an execution has, whose end settles them no more.
+	// Waiting counts queued and retried items of enabled queues, Leased the items of an execution
+	// whose end no longer settles them.
 	Waiting Count `json:"waiting"`
 	Leased  Count `json:"leased"`
-	// Oldest is when the oldest of the counted items was made.
+	// Oldest is when the oldest counted item was made.
 	Oldest time.Time `json:"oldest"`
 }
 
@@ -27,8 +27,8 @@ const (
 	workQueueItems = 10_000 // items counted of each
 )
 
-// ReadWorkQueues reads the work queues in which items wait; none where the schema has
-// no work queues, or is not adopted: another executor may dispatch them there.
+// ReadWorkQueues reads the work queues with waiting items. Without an adopted schema there are none:
+// another executor may dispatch them.
 func ReadWorkQueues(ctx context.Context, tx *store.Tx, s Shape) ([]WorkQueue, error) {
 	if !s.workQueues {
 		return nil, nil
@@ -37,22 +37,22 @@ func ReadWorkQueues(ctx context.Context, tx *store.Tx, s Shape) ([]WorkQueue, er
 	if err != nil {
 		return nil, fmt.Errorf("count the items of work queues: %w", err)
 	}
-	count := func(n int64) Count { return Count{Value: n, AtLeast: n >= workQueueItems} }
 	var queues []WorkQueue
 	for _, r := range rows {
-		queues = append(queues,
-			WorkQueue{Ref: r.Ref, Waiting: count(r.Waiting), Leased: count(r.Leased), Oldest: r.Oldest})
+		queues = append(queues, WorkQueue{
+			Ref: r.Ref, Waiting: upTo(r.Waiting, workQueueItems), Leased: upTo(r.Leased, workQueueItems), Oldest: r.Oldest,
+		})
 	}
 	return queues, nil
 }
 
-// WorkQueues are the work queues in which items wait.
+// WorkQueues are the work queues with waiting items.
 type WorkQueues struct {
 	Reading
 	List []WorkQueue `json:"list"`
 }
 
-// WorkQueues reads the work queues in which items wait, by name, 100 at most.
+// WorkQueues reads the work queues with waiting items by name, at most 100.
 func (m *Monitor) WorkQueues(ctx context.Context) (*WorkQueues, error) {
 	w := &WorkQueues{}
 	err := m.Read(ctx, "work queues", &w.Reading, func(ctx context.Context, tx *store.Tx, s Shape) (err error) {
@@ -62,19 +62,19 @@ func (m *Monitor) WorkQueues(ctx context.Context) (*WorkQueues, error) {
 	return w, err
 }
 
-// Words says how many items wait in all of them, and for how long the oldest does.
+// Words counts the waiting items of all queues, with the age of the oldest.
 func (w *WorkQueues) Words() string {
 	items, oldest := SumWorkQueues(w.List)
 	return items.Words("item waits", "items wait") + " in " + phrase.Plural(len(w.List), "work queue",
 		"work queues") + ", the oldest for " + phrase.Since(oldest, w.At)
 }
 
-// Items counts the waiting and the leased items of the queue.
+// Items counts the waiting and leased items.
 func (q WorkQueue) Items() Count {
 	return Count{Value: q.Waiting.Value + q.Leased.Value, AtLeast: q.Waiting.AtLeast || q.Leased.AtLeast}
 }
 
-// Words says how many items wait and for how long the oldest does.
+// Words counts the waiting items, with the age of the oldest.
 func (q WorkQueue) Words(at time.Time) string {
 	text := q.Waiting.Words("item waits", "items wait")
 	if q.Leased.Value > 0 {
@@ -83,7 +83,7 @@ func (q WorkQueue) Words(at time.Time) string {
 	return text + ", the oldest for " + phrase.Since(q.Oldest, at)
 }
 
-// SumWorkQueues counts the items of all queues and finds the oldest; zero without any.
+// SumWorkQueues counts the items of all queues and finds the oldest.
 func SumWorkQueues(list []WorkQueue) (items Count, oldest time.Time) {
 	for _, q := range list {
 		n := q.Items()
@@ -95,8 +95,8 @@ func SumWorkQueues(list []WorkQueue) (items Count, oldest time.Time) {
 	return items, oldest
 }
 
-// LeaseLine says of an execution that a work queue has leased items to it, which its
-// end does not settle; empty of any other. It is a look-up by a unique index.
+// LeaseLine says which work queue leased items to an execution, which its end does not settle. It is
+// one look-up by a unique index.
 func LeaseLine(ctx context.Context, tx *store.Tx, s Shape, id int64) (string, error) {
 	if !s.workQueues {
 		return "", nil

@@ -1,11 +1,10 @@
-// Package nearest finds the name that a person meant by a misspelt one.
+// Package nearest finds the intended name behind a misspelt one.
 package nearest
 
 import "strings"
 
-// Of returns the candidate most like word, or "" if none is close: one of at most
-// as many edits as a third of the word's length, or else the shortest that begins
-// with the word.
+// Of returns the candidate nearest to word, or "" if none is near: one within a third of the word's
+// length in edits, or else the shortest with word as its prefix.
 func Of(word string, candidates []string) string {
 	best, bestDistance := "", max(1, len(word)/3)+1
 	for _, candidate := range candidates {
@@ -25,7 +24,7 @@ func Of(word string, candidates []string) string {
 	return best
 }
 
-// Hint ends a text about a word with the name that was probably meant, if one is close.
+// Hint is "; the nearest is …" for a near candidate, else empty.
 func Hint(word string, candidates []string) string {
 	if near := Of(word, candidates); near != "" {
 		return "; the nearest is " + near
@@ -33,11 +32,10 @@ func Hint(word string, candidates []string) string {
 	return ""
 }
 
-// minPrefix is how much of a name says which one is meant.
+// minPrefix is the shortest word that is used as a prefix.
 const minPrefix = 3
 
-// Distance counts the insertions, deletions, replacements and exchanges of neighbours
-// between words.
+// Distance counts insertions, deletions, replacements and swaps of neighbours.
 func Distance(a, b string) int {
 	var before []int // the row above the last one
 	last := make([]int, len(b)+1)

@@ -1,5 +1,5 @@
-// Package phrase writes numbers, durations and moments for people. Log lines, commands and the dashboard share
-// it. It promises one spelling of each; nothing in it fails.
+// Package phrase writes numbers, durations and times for people. Log lines, commands and the dashboard share
+// it, so that each has one spelling. No function fails.
 package phrase
 
 import (
@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// Span writes a duration for people: two units at most, and no more digits than
-// anybody reads.
+// Span writes a duration with at most two units and few digits.
 func Span(d time.Duration) string {
 	const day = 24 * time.Hour
-	d = rounded(d) // first, so that what is almost an hour is one, and not 60 minutes
+	d = rounded(d) // first, so that almost an hour is one hour and not 60 minutes
 	switch {
 	case d < 0:
 		return "0s"
@@ -30,7 +29,7 @@ func Span(d time.Duration) string {
 	}
 }
 
-// rounded is a duration to the digits that are written of it.
+// rounded rounds a duration to the written digits.
 func rounded(d time.Duration) time.Duration {
 	for _, step := range []struct{ below, to time.Duration }{
 		{time.Second, time.Millisecond}, {time.Minute, 100 * time.Millisecond}, {time.Hour, time.Second},
@@ -51,8 +50,7 @@ func units(d, big time.Duration, bigName string, small time.Duration, smallName 
 	return text
 }
 
-// Clock writes a moment as seen from another: its time of day, and how far away
-// it is.
+// Clock writes the time of day of a moment and its distance from now.
 func Clock(t, now time.Time) string {
 	layout := "15:04:05Z"
 	if t.UTC().Truncate(24*time.Hour) != now.UTC().Truncate(24*time.Hour) {
@@ -67,7 +65,7 @@ func Clock(t, now time.Time) string {
 // Since writes how long ago something began.
 func Since(t, now time.Time) string { return Span(max(now.Sub(t), 0)) }
 
-// Plural puts a number before a word.
+// Plural writes a number with its noun.
 func Plural[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -75,7 +73,7 @@ func Plural[N int | int64](n N, one, many string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + many
 }
 
-// Nouns is the word for one thing, or for as many as there are.
+// Nouns is the singular for one thing, else the plural.
 func Nouns(n int, what string) string {
 	switch {
 	case n == 1:
@@ -87,7 +85,7 @@ func Nouns(n int, what string) string {
 	}
 }
 
-// Ordinal writes a place in a row: 1st, 2nd, 3rd.
+// Ordinal writes 1st, 2nd, 3rd.
 func Ordinal(n int64) string {
 	suffix := "th"
 	if n%100 < 11 || n%100 > 13 {
@@ -103,7 +101,7 @@ func Ordinal(n int64) string {
 	return strconv.FormatInt(n, 10) + suffix
 }
 
-// In says when something is due.
+// In writes when something is due.
 func In(d time.Duration) string {
 	if d <= time.Second {
 		return "now"
@@ -111,7 +109,7 @@ func In(d time.Duration) string {
 	return "in " + d.Round(time.Second).String()
 }
 
-// Text is a sentence that is put together from parts, some of which are not known. The zero value is empty.
+// Text builds a sentence from parts that may be unknown. The zero value is empty.
 type Text struct{ text string }
 
 // Say begins a text.
@@ -123,7 +121,7 @@ func (t *Text) Add(format string, args ...any) *Text {
 	return t
 }
 
-// With adds a part behind the word that introduces it, unless the part is empty.
+// With adds a part behind its introduction, unless the part is empty.
 func (t *Text) With(word, part string) *Text {
 	if part != "" {
 		t.text += word + part
@@ -131,7 +129,7 @@ func (t *Text) With(word, part string) *Text {
 	return t
 }
 
-// Since adds how long ago something began behind the word that introduces it, where it is known.
+// Since adds how long ago something began behind its introduction, if known.
 func (t *Text) Since(word string, begun *time.Time, now time.Time) *Text {
 	if begun != nil {
 		t.text += word + Since(*begun, now)
@@ -139,8 +137,8 @@ func (t *Text) Since(word string, begun *time.Time, now time.Time) *Text {
 	return t
 }
 
-// String is the text as it was put together.
+// String returns the text.
 func (t *Text) String() string { return t.text }
 
-// Sentence is the text with a full stop at its end.
+// Sentence returns the text with one full stop at its end.
 func (t *Text) Sentence() string { return strings.TrimSuffix(t.text, ".") + "." }

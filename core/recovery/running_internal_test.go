@@ -70,12 +70,12 @@ func TestWhatIsAskedAboutSlotsReadsAsManyRowsAsRun(t *testing.T) {
 			return len(rows), err
 		},
 		"the check of slots": func(ctx context.Context, tx *store.Tx) (int, error) {
-			row, err := tx.CheckSlots(ctx)
-			return int(row.Held), err
+			rows, err := tx.RepairQueues(ctx, nil, 0, false)
+			return len(rows) + running, err
 		},
 		"the alert of leaked slots": func(ctx context.Context, tx *store.Tx) (int, error) {
-			row, err := tx.AlertLeaks(ctx)
-			return int(row.N) + running, err
+			rows, err := tx.RepairEnded(ctx, store.RepairEndedParams{OlderThan: 60, Page: 100})
+			return len(rows) + running, err
 		},
 		"the repair of queues": func(ctx context.Context, tx *store.Tx) (int, error) {
 			rows, err := tx.RepairLoads(ctx, nil)

@@ -8,7 +8,7 @@ import (
 	"maps"
 )
 
-// Defaults are those of the parameters, by name.
+// Defaults are the defaults of the parameters by name.
 func (s *Schema) Defaults() map[string]any {
 	found := map[string]any{}
 	for name, field := range s.root.properties {
@@ -19,8 +19,7 @@ func (s *Schema) Defaults() map[string]any {
 	return found
 }
 
-// Type is the one type that a parameter is declared with; empty if there is none, or
-// several.
+// Type is the only declared type of a parameter; empty for none or several.
 func (s *Schema) Type(name string) string {
 	if field := s.root.properties[name]; field != nil && len(field.types) == 1 {
 		return field.types[0]
@@ -28,8 +27,8 @@ func (s *Schema) Type(name string) string {
 	return ""
 }
 
-// WithDefaults returns the parameters with the default of each that is missing or
-// null. What was given is not changed.
+// WithDefaults returns the parameters with the defaults of missing or null ones. It does not change
+// its argument.
 func (s *Schema) WithDefaults(params map[string]any) map[string]any {
 	filled := maps.Clone(params)
 	if filled == nil {
@@ -43,13 +42,12 @@ func (s *Schema) WithDefaults(params map[string]any) map[string]any {
 	return filled
 }
 
-// Fill does the same with JSON, whose values stay as they are written. Either argument
-// may be empty or null. A schema that is none has no defaults: it is its author's
-// affair and must not stop the action.
+// Fill does the same for JSON and keeps values as written. Either argument may be empty or null. An
+// invalid schema has no defaults, because it must not stop the action.
 func Fill(schema, params json.RawMessage) (json.RawMessage, error) {
 	defaults := RawDefaults(schema)
 	if len(defaults) == 0 && isObject(params) {
-		return params, nil // parameters may have megabytes, and need no decoding
+		return params, nil // parameters may be megabytes, so they are not decoded
 	}
 	fields, err := object(params)
 	if err != nil {
@@ -67,8 +65,7 @@ func Fill(schema, params json.RawMessage) (json.RawMessage, error) {
 	return filled, nil
 }
 
-// RawDefaults are the defaults of a schema as they are written in it. It looks at
-// nothing else of the schema, and is cheap.
+// RawDefaults are the defaults as written in the schema. It reads nothing else and is cheap.
 func RawDefaults(schema json.RawMessage) map[string]json.RawMessage {
 	fields, err := object(schema)
 	if err != nil {
@@ -89,8 +86,7 @@ func RawDefaults(schema json.RawMessage) map[string]json.RawMessage {
 	return found
 }
 
-// isJSONForm tells the two forms apart as isJSONSchema does, for a schema that has
-// properties.
+// isJSONForm separates the two forms as isJSONSchema does, for a schema with properties.
 func isJSONForm(fields, properties map[string]json.RawMessage) bool {
 	if raw, ok := fields["type"]; ok && !isObject(raw) {
 		return true

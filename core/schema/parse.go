@@ -17,16 +17,16 @@ const (
 	maxBytes   = 256 << 10
 	maxNesting = 64
 	maxPattern = 1000
-	maxParts   = 10_000 // of a pattern, its repetitions written out
+	maxParts   = 10_000 // of a pattern with its repetitions expanded
 )
 
-// Schema is one that was read. It may be used by many goroutines at once.
+// Schema is a parsed schema. It is safe for concurrent use.
 type Schema struct {
 	root    *node
 	ignored []string
 }
 
-// node is what a schema says of one value.
+// node is the schema of one value.
 type node struct {
 	types              []string
 	enum               []any // nil for no bound
@@ -53,7 +53,7 @@ type node struct {
 	fallback           *any
 }
 
-// Parse reads a schema of either form. Nothing, null and what is no object allow
+// Parse parses a schema of either form. An empty text, null and anything but an object allow
 // everything.
 func Parse(raw []byte) (*Schema, error) {
 	if len(raw) == 0 {
@@ -69,7 +69,7 @@ func Parse(raw []byte) (*Schema, error) {
 	return FromValue(value)
 }
 
-// FromValue reads a schema that was decoded already.
+// FromValue parses a decoded schema.
 func FromValue(value any) (*Schema, error) {
 	r := reader{schema: &Schema{root: &node{}}}
 	object, ok := value.(map[string]any)
@@ -90,22 +90,21 @@ func FromValue(value any) (*Schema, error) {
 	return r.schema, nil
 }
 
-// Ignored lists what the schema says that is not understood, in words.
+// Ignored describes the parts of the schema that are not supported.
 func (s *Schema) Ignored() []string { return slices.Clone(s.ignored) }
 
-// IsFlat reports whether a schema is of the form in which every key is a field.
+// IsFlat reports whether a schema has the flat form, in which every key is a field.
 func IsFlat(raw []byte) bool {
 	value, err := expr.FromJSON(raw)
 	object, ok := value.(map[string]any)
 	return err == nil && ok && !isJSONSchema(object)
 }
 
-// Names lists the fields that the schema describes, if it describes an object by them.
+// Names lists the fields of an object schema.
 func (s *Schema) Names() []string { return slices.Sorted(maps.Keys(s.root.properties)) }
 
-// Lacks follows a path of fields as far as the schema describes them. It returns the
-// position of the first field that the schema does not have, and those that it has there;
-// -1 if the schema has all, or leaves open what there is.
+// Lacks follows a path of fields through the schema. It returns the position of the first missing
+// field and the fields that exist there; -1 if all exist or the schema is open.
 func (s *Schema) Lacks(path []string) (at int, known []string) {
 	n := s.root
 	for i, name := range path {
@@ -122,7 +121,7 @@ func (s *Schema) Lacks(path []string) (at int, known []string) {
 	return -1, nil
 }
 
-// isJSONSchema tells the two forms apart: in the flat one every key has an object.
+// isJSONSchema separates the two forms: in the flat one every key has an object.
 func isJSONSchema(object map[string]any) bool {
 	for key, value := range object {
 		switch value := value.(type) {
@@ -170,7 +169,7 @@ func (r *reader) ignoref(path, format string, args ...any) {
 	r.schema.ignored = append(r.schema.ignored, what)
 }
 
-// flat reads an object of fields, in which required is said by each.
+// flat parses an object of fields, each with its own required.
 func (r *reader) flat(object map[string]any, path string, depth int) *node {
 	n := &node{types: []string{"object"}, properties: map[string]*node{}}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -187,7 +186,7 @@ func (r *reader) flat(object map[string]any, path string, depth int) *node {
 	return n
 }
 
-// node reads what is said of one value.
+// node parses the schema of one value.
 func (r *reader) node(object map[string]any, path string, depth int) *node {
 	n := &node{}
 	if depth > maxNesting {
@@ -204,17 +203,17 @@ func (r *reader) node(object map[string]any, path string, depth int) *node {
 	return n
 }
 
-// annotations say nothing about which values fit.
+// annotations do not restrict values.
 var annotations = []string{
 	"$comment", "$id", "$schema", "default", "deprecated", "description", "example", "examples", "immutable", "label",
 	"position", "readOnly", "secret", "title", "writeOnly",
 }
 
-// kinds are the types by name.
+// kinds are the names of types.
 var kinds = []string{"any", "array", "boolean", "integer", "null", "number", "object", "string"}
 
-// scalar reads what is no number and holds no schema. It reports whether the key and
-// its value were understood.
+// scalar parses keys that are neither numbers nor schemas. It reports whether it knew the key and
+// its value.
 func (r *reader) scalar(n *node, key string, value any, path string) bool {
 	switch key {
 	case "type":
@@ -261,8 +260,7 @@ func (r *reader) scalar(n *node, key string, value any, path string) bool {
 	return true
 }
 
-// requires reads required: a flag of a flat field, which its parent has read, or a
-// list of names.
+// requires parses required: a flag of a flat field, which its parent has read, or a list of names.
 func (r *reader) requires(n *node, value any) bool {
 	if _, ok := value.(bool); ok {
 		return true
@@ -298,7 +296,7 @@ func (r *reader) types(value any, path string) []string {
 	return types
 }
 
-// number reads a bound.
+// number parses a bound.
 func (r *reader) number(n *node, key string, value any) bool {
 	var bound float64
 	switch value := value.(type) {
@@ -340,7 +338,7 @@ func (r *reader) number(n *node, key string, value any) bool {
 	return true
 }
 
-// nested reads what holds further schemas.
+// nested parses keys with further schemas.
 func (r *reader) nested(n *node, key string, value any, path string, depth int) bool {
 	object, isObject := value.(map[string]any)
 	switch key {

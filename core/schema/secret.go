@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Secrets lists the JSON pointers that the schema marks as secret, sorted. Those
-// within lists, which only a value can tell, are not among them.
+// Secrets lists the JSON pointers that the schema marks as secret, sorted. Pointers into lists
+// depend on a value and are left out.
 func (s *Schema) Secrets() []string {
 	var paths []string
 	s.root.secrets("", 0, &paths)
@@ -32,13 +32,13 @@ func (n *node) secrets(path string, depth int, paths *[]string) {
 	}
 }
 
-// variants are schemas for the same value: what one of them marks is secret.
+// variants are alternative schemas of a value: a mark in one of them suffices.
 func (n *node) variants() []*node {
 	return slices.Concat(n.allOf, n.anyOf, n.oneOf)
 }
 
-// SecretPaths lists the JSON pointers of what is secret in a value, sorted. In what
-// is secret as a whole nothing further is named.
+// SecretPaths lists the JSON pointers of the secrets of a value, sorted, without pointers inside a
+// secret.
 func (s *Schema) SecretPaths(value any) []string {
 	f := &finder{}
 	f.look(s.root, value, "")
@@ -51,7 +51,7 @@ func (s *Schema) SecretPaths(value any) []string {
 	return slices.DeleteFunc(f.paths, func(path string) bool { return within(path, whole) })
 }
 
-// within reports whether something around the path is in the set.
+// within reports whether the set has a path around this one.
 func within(path string, set map[string]bool) bool {
 	for end := strings.LastIndexByte(path, '/'); end > 0; end = strings.LastIndexByte(path[:end], '/') {
 		if set[path[:end]] {
@@ -64,7 +64,7 @@ func within(path string, set map[string]bool) bool {
 type finder struct {
 	paths []string
 	steps int
-	known map[*node]bool // whether a node marks anything
+	known map[*node]bool // whether a node has marks
 }
 
 func (f *finder) marks(n *node) bool {
@@ -79,8 +79,7 @@ func (f *finder) marks(n *node) bool {
 	return marks
 }
 
-// look never leaves anything out for its cost: what is too large to be looked through
-// is secret as a whole.
+// look never skips for cost: a value too large to search is secret as a whole.
 func (f *finder) look(n *node, value any, path string) {
 	if f.steps++; f.steps > maxSteps {
 		if f.marks(n) {
@@ -114,7 +113,7 @@ func (f *finder) look(n *node, value any, path string) {
 	}
 }
 
-// marks reports whether the schema marks anything as secret.
+// marks reports whether the schema marks a secret.
 func (n *node) marks(depth int) bool {
 	if n == nil || depth > maxNesting {
 		return false
@@ -123,7 +122,7 @@ func (n *node) marks(depth int) bool {
 	return n.secret || slices.ContainsFunc(inner, func(one *node) bool { return one.marks(depth + 1) })
 }
 
-// HasSecrets reports whether the schema marks anything as secret.
+// HasSecrets reports whether the schema marks a secret.
 func (s *Schema) HasSecrets() bool { return s.root.marks(0) }
 
 var escaper = strings.NewReplacer("~", "~0", "/", "~1")

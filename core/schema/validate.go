@@ -17,18 +17,18 @@ import (
 const (
 	maxSteps    = 100_000
 	maxMistakes = 20
-	// unitsPerStep is how many bytes of a text, times the parts of the pattern that it is
-	// matched with, cost one step: package regexp cannot be stopped.
+	// unitsPerStep is how many bytes of a text times parts of its pattern cost one step, because
+	// package regexp cannot be interrupted.
 	unitsPerStep = 5000
 )
 
-// Mistake is something that does not fit.
+// Mistake is a value that does not match.
 type Mistake struct {
-	Path string // such as target.ports[2]; empty for the value itself
+	Path string // such as target.ports[2]; empty for the whole value
 	Text string // such as: is a string, not an integer
 }
 
-// String is the mistake as a part of a sentence.
+// String is the mistake as part of a sentence.
 func (m Mistake) String() string {
 	if m.Path == "" {
 		return "the value " + m.Text
@@ -36,7 +36,7 @@ func (m Mistake) String() string {
 	return m.Path + " " + m.Text
 }
 
-// Words lists mistakes on one line.
+// Words writes mistakes on one line.
 func Words(mistakes []Mistake) string {
 	parts := make([]string, len(mistakes))
 	for i, m := range mistakes {
@@ -45,20 +45,19 @@ func Words(mistakes []Mistake) string {
 	return strings.Join(parts, "; ")
 }
 
-// Option changes how a check is made.
+// Option changes a check.
 type Option func(*check)
 
-// AllowTemplates lets every text with {{ }} in it fit everywhere: what will stand
-// there is not known yet.
+// AllowTemplates accepts every text with {{ }}, whose value is not known yet.
 func AllowTemplates() Option { return func(c *check) { c.templates = true } }
 
-// Validate lists what is wrong with a value, an answer for instance.
+// Validate lists the mistakes of a value.
 func (s *Schema) Validate(value any, options ...Option) []Mistake {
 	return s.run(value, false, options)
 }
 
-// ValidateParams lists what is wrong with parameters, before defaults are filled in:
-// what is null is missing, and what has a default is not.
+// ValidateParams lists the mistakes of parameters before defaults are filled in: null is missing,
+// and a default satisfies required.
 func (s *Schema) ValidateParams(params map[string]any, options ...Option) []Mistake {
 	given := make(map[string]any, len(params))
 	for name, value := range params {
@@ -78,10 +77,10 @@ func (s *Schema) run(value any, params bool, options []Option) []Mistake {
 	return c.mistakes
 }
 
-// check is one check, with what it has cost and found so far.
+// check is one check with its cost and its mistakes.
 type check struct {
 	templates bool
-	params    bool // of the outermost object those with a default are not required
+	params    bool // of the outermost object, fields with a default are not required
 	steps     int
 	mistakes  []Mistake
 }
@@ -92,10 +91,10 @@ func (c *check) wrongf(path, format string, args ...any) {
 	}
 }
 
-// spent reports whether the check has taken too long or found enough.
+// spent reports whether the check cost too much or found enough.
 func (c *check) spent() bool { return c.spend(1) }
 
-// spend is spent for what costs several steps.
+// spend is spent for several steps.
 func (c *check) spend(steps int) bool {
 	if before := c.steps; before < maxSteps {
 		if c.steps += steps; c.steps >= maxSteps {
@@ -105,7 +104,7 @@ func (c *check) spend(steps int) bool {
 	return c.steps >= maxSteps || len(c.mistakes) >= maxMistakes
 }
 
-// node adds what is wrong with a value.
+// node adds the mistakes of a value.
 func (c *check) node(n *node, value any, path string) {
 	if c.spent() || c.fitsAnywhere(value) {
 		return
@@ -299,7 +298,7 @@ func (c *check) object(n *node, object map[string]any, path string) {
 	}
 }
 
-// combined checks what is said by several schemas together.
+// combined checks anyOf, oneOf, allOf and not.
 func (c *check) combined(n *node, value any, path string) {
 	for _, all := range n.allOf {
 		c.node(all, value, path)
@@ -321,7 +320,7 @@ func (c *check) combined(n *node, value any, path string) {
 	}
 }
 
-// fitting counts the schemas that a value fits.
+// fitting counts the schemas that match a value.
 func (c *check) fitting(of []*node, value any, path string) int {
 	count := 0
 	for _, one := range of {

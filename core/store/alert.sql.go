@@ -142,26 +142,6 @@ func (q *Queries) AlertEnds(ctx context.Context, bound int64) (AlertEndsRow, err
 	return i, err
 }
 
-const AlertLeaks = `-- name: AlertLeaks :one
-SELECT count(*) AS n, coalesce(min(f.id), 0)::bigint AS execution
-FROM execution_holder h
-CROSS JOIN LATERAL (SELECT e.id, e.status, e.finished_at FROM execution e WHERE e.id = ANY (ARRAY[h.execution]) OFFSET 0) f
-WHERE f.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND f.finished_at < now() - interval '1 minute'
-`
-
-type AlertLeaksRow struct {
-	N         int64
-	Execution int64
-}
-
-// Executions that ended over a minute ago and still hold a slot.
-func (q *Queries) AlertLeaks(ctx context.Context) (AlertLeaksRow, error) {
-	row := q.db.QueryRow(ctx, AlertLeaks)
-	var i AlertLeaksRow
-	err := row.Scan(&i.N, &i.Execution)
-	return i, err
-}
-
 const AlertLetters = `-- name: AlertLetters :one
 SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT $1::bigint) a)::bigint AS open,
        (SELECT count(*) FROM (SELECT 1 FROM dead_letter r WHERE r.created > now() - interval '5 minutes' LIMIT $1::bigint) b)::bigint AS recent

@@ -22,7 +22,7 @@ type CheckForgottenRow struct {
 	ActionRef string
 }
 
-// Requested executions without a queue, among the oldest unfinished ones.
+// Requested executions in no queue, among the oldest unfinished.
 func (q *Queries) CheckForgotten(ctx context.Context, bound int64) ([]CheckForgottenRow, error) {
 	rows, err := q.db.Query(ctx, CheckForgotten, bound)
 	if err != nil {
@@ -32,43 +32,6 @@ func (q *Queries) CheckForgotten(ctx context.Context, bound int64) ([]CheckForgo
 	var items []CheckForgottenRow
 	for rows.Next() {
 		var i CheckForgottenRow
-		if err := rows.Scan(&i.ID, &i.ActionRef); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CheckLeaked = `-- name: CheckLeaked :many
-SELECT e.id, e.action_ref
-FROM execution_holder h
-CROSS JOIN LATERAL (
-    SELECT x.id, x.action_ref, x.status, coalesce(x.finished_at, x.updated) AS ended FROM execution x
-    WHERE x.id = ANY (ARRAY[h.execution]) OFFSET 0) e
-WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND e.ended < now() - interval '2 minutes'
-ORDER BY e.id LIMIT $1::bigint
-`
-
-type CheckLeakedRow struct {
-	ID        int64
-	ActionRef string
-}
-
-// Executions that ended over two minutes ago and hold a slot. A sweep releases such slots within
-// seconds.
-func (q *Queries) CheckLeaked(ctx context.Context, bound int64) ([]CheckLeakedRow, error) {
-	rows, err := q.db.Query(ctx, CheckLeaked, bound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CheckLeakedRow
-	for rows.Next() {
-		var i CheckLeakedRow
 		if err := rows.Scan(&i.ID, &i.ActionRef); err != nil {
 			return nil, err
 		}
@@ -96,7 +59,8 @@ type CheckPublishedLeaksRow struct {
 	ActionRef string
 }
 
-// CheckLeaked for a schema with the published tables only: there an entry holds the slot.
+// Ended executions that hold a slot, in a schema with only published tables, where an entry holds
+// the slot.
 func (q *Queries) CheckPublishedLeaks(ctx context.Context) ([]CheckPublishedLeaksRow, error) {
 	rows, err := q.db.Query(ctx, CheckPublishedLeaks)
 	if err != nil {
@@ -117,56 +81,6 @@ func (q *Queries) CheckPublishedLeaks(ctx context.Context) ([]CheckPublishedLeak
 	return items, nil
 }
 
-const CheckQueueStats = `-- name: CheckQueueStats :many
-SELECT a.ref
-FROM queue_stats t
-JOIN (SELECT s.action_id, sum(s.queued_count) AS queued, sum(s.active_count) AS active, max(s.updated) AS changed
-      FROM execution_admission_state s GROUP BY s.action_id) q ON q.action_id = t.action_id
-JOIN action a ON a.id = t.action_id
-WHERE t.last_updated >= q.changed AND (t.queue_length, t.active_count) IS DISTINCT FROM (q.queued, q.active)
-ORDER BY a.ref LIMIT 20
-`
-
-// Actions whose published statistics differ from their queues, if statistics are kept.
-func (q *Queries) CheckQueueStats(ctx context.Context) ([]string, error) {
-	rows, err := q.db.Query(ctx, CheckQueueStats)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var ref string
-		if err := rows.Scan(&ref); err != nil {
-			return nil, err
-		}
-		items = append(items, ref)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const CheckSlots = `-- name: CheckSlots :one
-SELECT (SELECT coalesce(sum(s.active_count), 0) FROM execution_admission_state s)::bigint AS counted,
-       ((SELECT count(*) FROM execution_holder)
-        + (SELECT count(*) FROM lost_holder l WHERE l.state_id IS NOT NULL))::bigint AS held
-`
-
-type CheckSlotsRow struct {
-	Counted int64
-	Held    int64
-}
-
-// The slots that queues count, and the held ones.
-func (q *Queries) CheckSlots(ctx context.Context) (CheckSlotsRow, error) {
-	row := q.db.QueryRow(ctx, CheckSlots)
-	var i CheckSlotsRow
-	err := row.Scan(&i.Counted, &i.Held)
-	return i, err
-}
-
 const CheckStaleLoad = `-- name: CheckStaleLoad :many
 SELECT w.name, l.assigned::bigint AS assigned
 FROM worker w JOIN worker_load l ON l.worker = w.id
@@ -180,7 +94,7 @@ type CheckStaleLoadRow struct {
 	Assigned int64
 }
 
-// Workers that have been silent for the given time and have executions.
+// Workers without a heartbeat for so long that still have executions.
 func (q *Queries) CheckStaleLoad(ctx context.Context, seconds float64) ([]CheckStaleLoadRow, error) {
 	rows, err := q.db.Query(ctx, CheckStaleLoad, seconds)
 	if err != nil {
@@ -206,8 +120,9 @@ const CheckWorkerIDs = `-- name: CheckWorkerIDs :many
 SELECT w.id FROM worker w ORDER BY w.id DESC LIMIT $1::bigint
 `
 
-// Checks of the dashboard beyond the alerts: whether rows agree with each other. Nothing locks, and
-// every query is bounded. All of them run in one transaction with one snapshot.
+// What the dashboard checks beyond the alerts: whether rows agree with each other. Nothing locks,
+// and every query stops at its bound. Queues are compared by RepairQueues, RepairEnded and
+// RepairStats. All run in one transaction, which sees one state of the rows.
 func (q *Queries) CheckWorkerIDs(ctx context.Context, bound int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, CheckWorkerIDs, bound)
 	if err != nil {

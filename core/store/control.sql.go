@@ -559,19 +559,28 @@ SELECT e.id, e.status::text AS status, coalesce(c.holds, 0)::bigint AS state_id,
        ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY 1)::bigint[] AS scopes
 FROM (
     SELECT coalesce(h.execution, q.execution_id) AS execution, h.state_id AS holds, h.worker, q.state_id AS waits
-    FROM execution_holder h FULL JOIN execution_admission_entry q ON q.execution_id = h.execution
+    FROM execution_holder h
+    FULL JOIN (SELECT w.execution_id, w.state_id FROM execution_admission_entry w WHERE $1::bool) q
+        ON q.execution_id = h.execution
 ) c
 CROSS JOIN LATERAL (
     SELECT x.id, x.status, x.action_ref, x.finished_at, x.updated FROM execution x WHERE x.id = ANY (ARRAY[c.execution]) OFFSET 0
 ) e
 WHERE e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-  AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => $1::float8)
-  AND ($2::bigint = 0 OR EXISTS (
+  AND coalesce(e.finished_at, e.updated) < now() - make_interval(secs => $2::float8)
+  AND ($3::bigint = 0 OR EXISTS (
        SELECT FROM execution_admission_state s
-       WHERE s.id IN (c.holds, c.waits) AND s.action_id = $2::bigint))
+       WHERE s.id IN (c.holds, c.waits) AND s.action_id = $3::bigint))
 ORDER BY e.id
-LIMIT $3::int
+LIMIT $4::int
 `
+
+type RepairEndedParams struct {
+	Entries   bool
+	OlderThan float64
+	Action    int64
+	Page      int32
+}
 
 type RepairEndedRow struct {
 	ID        int64
@@ -583,10 +592,15 @@ type RepairEndedRow struct {
 	Scopes    []int64
 }
 
-// Executions that ended a while ago and still hold a slot, or still wait. Holders and entries come
-// first, and executions by key.
-func (q *Queries) RepairEnded(ctx context.Context, olderThan float64, action int64, page int32) ([]RepairEndedRow, error) {
-	rows, err := q.db.Query(ctx, RepairEnded, olderThan, action, page)
+// Executions that ended a while ago and still hold a slot, or, with entries, still wait. Holders
+// and entries are read first, and executions by key.
+func (q *Queries) RepairEnded(ctx context.Context, arg RepairEndedParams) ([]RepairEndedRow, error) {
+	rows, err := q.db.Query(ctx, RepairEnded,
+		arg.Entries,
+		arg.OlderThan,
+		arg.Action,
+		arg.Page,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -637,7 +651,7 @@ type RepairLoadsRow struct {
 	Held     int32
 }
 
-// Workers whose load differs from the number of slots of their executions.
+// Workers whose load is not the number of slots that their executions hold.
 func (q *Queries) RepairLoads(ctx context.Context, workers []int64) ([]RepairLoadsRow, error) {
 	rows, err := q.db.Query(ctx, RepairLoads, workers)
 	if err != nil {
@@ -828,12 +842,15 @@ WITH chosen AS (
            count(*) FILTER (WHERE q.lane = -1)::int AS low, min(q.queue_order) FILTER (WHERE q.lane = 1) AS first_high,
            min(q.queue_order) FILTER (WHERE q.lane = 0) AS first, min(q.queue_order) FILTER (WHERE q.lane = -1) AS first_low,
            max(q.queue_order) AS latest
-    FROM execution_admission_entry q WHERE q.state_id IN (SELECT c.id FROM chosen c) GROUP BY 1
+    FROM execution_admission_entry q
+    WHERE $3::bool AND q.state_id IN (SELECT c.id FROM chosen c) GROUP BY 1
 ), counted AS (
     SELECT c.id, c.action_id, c.group_key, c.active_count, c.queued_count, c.queued_high, c.queued_low,
            c.head_order, c.head_high, c.head_low, c.next_queue_order,
-           coalesce(h.n, 0) AS active, coalesce(e.n, 0) AS queued,
-           coalesce(e.high, 0) AS high, coalesce(e.low, 0) AS low,
+           coalesce(h.n, 0) AS active,
+           CASE WHEN $3::bool THEN coalesce(e.n, 0) ELSE c.queued_count END AS queued,
+           CASE WHEN $3::bool THEN coalesce(e.high, 0) ELSE c.queued_high END AS high,
+           CASE WHEN $3::bool THEN coalesce(e.low, 0) ELSE c.queued_low END AS low,
            least(c.head_order, e.first) AS head, least(c.head_high, e.first_high) AS first_high, least(c.head_low, e.first_low) AS first_low,
            greatest(c.next_queue_order, e.latest + 1) AS next_order
     FROM chosen c
@@ -875,10 +892,12 @@ type RepairQueuesRow struct {
 	NextOrder      int64
 }
 
-// Queues with wrong counters: ids NULL means all, action 0 means every action. A deleted holder
+// Queues with wrong counters: ids NULL means all, action 0 means every action. The repair, the
+// doctor and the dashboard's checks all use this comparison. Without entries it counts holders
+// only, so that its cost does not depend on the number of waiting executions. A deleted holder
 // counts until its note in lost_holder is processed, because that corrects the counters.
-func (q *Queries) RepairQueues(ctx context.Context, ids []int64, action int64) ([]RepairQueuesRow, error) {
-	rows, err := q.db.Query(ctx, RepairQueues, ids, action)
+func (q *Queries) RepairQueues(ctx context.Context, ids []int64, action int64, entries bool) ([]RepairQueuesRow, error) {
+	rows, err := q.db.Query(ctx, RepairQueues, ids, action, entries)
 	if err != nil {
 		return nil, err
 	}
@@ -937,7 +956,7 @@ type RepairScopesRow struct {
 	Taken       int32
 }
 
-// Shared limits whose counter differs from the number of slots taken from them.
+// Shared limits whose counter is not the number of slots taken from them.
 func (q *Queries) RepairScopes(ctx context.Context, ids []int64) ([]RepairScopesRow, error) {
 	rows, err := q.db.Query(ctx, RepairScopes, ids)
 	if err != nil {
@@ -1046,10 +1065,11 @@ func (q *Queries) RepairSetStats(ctx context.Context, actions []int64, queued []
 
 const RepairStats = `-- name: RepairStats :many
 SELECT t.action_id, a.ref, t.queue_length, t.active_count,
-       coalesce(s.queued, 0)::int AS queued, coalesce(s.active, 0)::int AS active
+       coalesce(s.queued, 0)::int AS queued, coalesce(s.active, 0)::int AS active,
+       coalesce(t.last_updated >= s.changed, false)::bool AS kept
 FROM queue_stats t
 JOIN action a ON a.id = t.action_id
-LEFT JOIN (SELECT action_id, sum(queued_count) AS queued, sum(active_count) AS active
+LEFT JOIN (SELECT action_id, sum(queued_count) AS queued, sum(active_count) AS active, max(updated) AS changed
            FROM execution_admission_state GROUP BY 1) s ON s.action_id = t.action_id
 WHERE ($1::bigint[] IS NULL OR t.action_id = ANY ($1::bigint[]))
   AND (t.queue_length <> coalesce(s.queued, 0) OR t.active_count <> coalesce(s.active, 0))
@@ -1063,9 +1083,11 @@ type RepairStatsRow struct {
 	ActiveCount int32
 	Queued      int32
 	Active      int32
+	Kept        bool
 }
 
-// Actions whose published statistics differ from the sum of their queues.
+// Actions whose published statistics are not the sum of their queues. kept is false where they are
+// older than the newest change of a queue: statistics are then switched off.
 func (q *Queries) RepairStats(ctx context.Context, actions []int64) ([]RepairStatsRow, error) {
 	rows, err := q.db.Query(ctx, RepairStats, actions)
 	if err != nil {
@@ -1082,6 +1104,7 @@ func (q *Queries) RepairStats(ctx context.Context, actions []int64) ([]RepairSta
 			&i.ActiveCount,
 			&i.Queued,
 			&i.Active,
+			&i.Kept,
 		); err != nil {
 			return nil, err
 		}

@@ -11,8 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Unmarshaler is a type that reads the value of a key by itself. It reports what it
-// cannot use.
+// Unmarshaler is a type that reads its own value and reports what it cannot use.
 type Unmarshaler interface {
 	UnmarshalField(r *Reader, f Field) (ok bool)
 }
@@ -37,22 +36,22 @@ func keysOf(structure reflect.Type) []Key {
 	return keys
 }
 
-// nameOf is the key of a field; empty: it has none.
+// nameOf is the key of a field; empty for none.
 func nameOf(field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 	return strings.TrimPrefix(name, "-")
 }
 
-// Decode reads a mapping into the struct that into points to, and returns the keys that
-// are given. Unknown is as for Mapping.
+// Decode reads a mapping into the struct that into points to, and returns the given keys. unknown is
+// as for Mapping.
 func (r *Reader) Decode(node *yaml.Node, into any, unknown func(Field)) Fields {
 	given := r.Mapping(node, KeysOf(into), unknown)
 	r.Fill(given, into)
 	return given
 }
 
-// Fill reads the values of keys into the struct that into points to. Those that cannot be
-// used are marked as broken.
+// Fill reads the values of keys into the struct that into points to. It marks unusable ones as
+// broken.
 func (r *Reader) Fill(given Fields, into any) { r.fill(given, reflect.ValueOf(into).Elem()) }
 
 func (r *Reader) fill(given Fields, structure reflect.Value) {
@@ -70,7 +69,7 @@ func (r *Reader) fill(given Fields, structure reflect.Value) {
 	}
 }
 
-// set stores the value of a key in its field, and reports whether it could be used.
+// set stores the value of a key in its field, and reports whether it was usable.
 func (r *Reader) set(f Field, tag reflect.StructTag, to reflect.Value) bool {
 	if own, ok := to.Addr().Interface().(Unmarshaler); ok {
 		return own.UnmarshalField(r, f)
@@ -101,7 +100,7 @@ func (r *Reader) set(f Field, tag reflect.StructTag, to reflect.Value) bool {
 		}
 	case reflect.Slice:
 		value, ok = r.Texts(f)
-		if !ok { // those that are texts are checked further
+		if !ok { // texts are checked further
 			to.Set(reflect.ValueOf(value))
 		}
 	case reflect.Map:
@@ -119,7 +118,7 @@ func (r *Reader) set(f Field, tag reflect.StructTag, to reflect.Value) bool {
 	return ok
 }
 
-// limits reads the tag range: 1..100, or 1.. for all that the database can store.
+// limits parses the tag range: 1..100, or 1.. up to what the database stores.
 func limits(tag string) (least, most int64) {
 	low, high, _ := strings.Cut(tag, "..")
 	least, most = constant(strconv.ParseInt(low, 10, 32)), math.MaxInt32
@@ -129,7 +128,7 @@ func limits(tag string) (least, most int64) {
 	return least, most
 }
 
-// constant is a value of a tag, which the program itself has written.
+// constant is the value of a tag, which the program itself contains.
 func constant[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// Place is where something stands in a file. Line and column begin with 1; 0
-// means that it is not known.
+// Place is a position in a file. Line and column begin with 1; 0 is unknown.
 type Place struct {
 	File   string
 	Line   int
 	Column int
 }
 
-// String is file:line:column, as editors understand it.
+// String is file:line:column, as editors read it.
 func (p Place) String() string {
 	switch {
 	case p.Line == 0:
@@ -26,14 +25,13 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// Mistake is one thing that has to be corrected in a file, or that its author
-// should look at.
+// Mistake is an error in a file, or a warning.
 type Mistake struct {
 	Place Place
 	Text  string
 }
 
-// String is the mistake on one line, the place first if it is known.
+// String is the mistake on one line, behind its place if known.
 func (m Mistake) String() string {
 	text := OneLine(m.Text)
 	if at := m.Place.String(); at != "" {
@@ -42,15 +40,13 @@ func (m Mistake) String() string {
 	return text
 }
 
-// OneLine is a text with blanks in place of its line breaks.
+// OneLine replaces line breaks with blanks.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// MistakesError says that files cannot be used. It holds all mistakes in the order
-// of Sort.
+// MistakesError says that files cannot be used. It holds all mistakes in the order of Sort.
 type MistakesError struct{ Mistakes []Mistake }
 
-// Error counts the mistakes and names the first; who prints it prints them one by one
-// as well.
+// Error counts the mistakes and names the first. Callers also print each.
 func (e *MistakesError) Error() string {
 	if len(e.Mistakes) == 1 {
 		return e.Mistakes[0].String()
@@ -58,8 +54,7 @@ func (e *MistakesError) Error() string {
 	return fmt.Sprintf("%d mistakes, the first is %s", len(e.Mistakes), e.Mistakes[0])
 }
 
-// Sort puts the mistakes in order of file, line and column and drops those
-// that say the same of the same place.
+// Sort orders mistakes by file, line and column, without duplicates.
 func Sort(mistakes []Mistake) []Mistake {
 	sorted := slices.Clone(mistakes)
 	slices.SortFunc(sorted, func(a, b Mistake) int {
@@ -73,16 +68,16 @@ func Sort(mistakes []Mistake) []Mistake {
 type Report struct {
 	Mistakes []Mistake
 	Warnings []Mistake
-	// About begins the texts of those that follow.
+	// About begins the texts of later mistakes.
 	About string
 }
 
-// Mistakef notes a mistake.
+// Mistakef adds a mistake.
 func (r *Report) Mistakef(at Place, format string, args ...any) {
 	r.Mistakes = append(r.Mistakes, Mistake{Place: at, Text: r.About + fmt.Sprintf(format, args...)})
 }
 
-// Warnf notes something that is not wrong and has no effect, or an unexpected one.
+// Warnf adds a warning: valid, but without effect or with an unexpected one.
 func (r *Report) Warnf(at Place, format string, args ...any) {
 	r.Warnings = append(r.Warnings, Mistake{Place: at, Text: r.About + fmt.Sprintf(format, args...)})
 }

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// documents are the roots of the documents of a text, as far as it is YAML.
+// documents are the roots of the documents before the first syntax error.
 func documents(content []byte) ([]*yaml.Node, error) {
 	var roots []*yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
@@ -34,9 +34,8 @@ func documents(content []byte) ([]*yaml.Node, error) {
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// Syntax says where and why a text is not YAML, on one line. The line is 0 if it is
-// not known. The parser names the beginning of a block that is broken off by a line with
-// another indentation; the text names both.
+// Syntax says on one line where and why a text is not YAML; line 0 is unknown. The parser names the
+// first line of a block that breaks off at another indentation; the text names both lines.
 func Syntax(content []byte, err error) (line int, text string) {
 	text = strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
 	if found := yamlLine.FindStringSubmatch(text); found != nil {
@@ -55,7 +54,7 @@ func Syntax(content []byte, err error) (line int, text string) {
 		"the block that begins near line %d breaks off in line %d: is one of the lines indented wrongly?", line, broken)
 }
 
-// brokenAt is the first line with which the text has the error. With more lines it keeps it.
+// brokenAt is the first line at which the text has the error. More lines do not remove it.
 func brokenAt(content []byte, err error) int {
 	lines := bytes.SplitAfter(content, []byte("\n"))
 	ends := make([]int, len(lines)+1)

@@ -12,10 +12,10 @@ import (
 	"github.com/attune-go/attune/core/bounds"
 )
 
-// MaxValues bounds how many values a file holds once its aliases are written out.
+// MaxValues bounds the values of a file with its aliases expanded.
 const MaxValues = 200_000
 
-// afford counts values and says once that there are too many.
+// afford counts values and reports once that there are too many.
 func (r *Reader) afford(node *yaml.Node, count int) bool {
 	before := r.values
 	if r.values += count; r.values <= MaxValues {
@@ -31,8 +31,8 @@ func (r *Reader) afford(node *yaml.Node, count int) bool {
 	return false
 }
 
-// Value is what a node stands for, as JSON has it: nil, bool, int64, json.Number for
-// larger numbers, float64, string, []any or map[string]any.
+// Value is a node as JSON: nil, bool, int64, json.Number for larger numbers, float64, string, []any
+// or map[string]any.
 func (r *Reader) Value(node *yaml.Node) any { return r.value(node, 0) }
 
 func (r *Reader) value(node *yaml.Node, depth int) any {
@@ -108,8 +108,7 @@ func (r *Reader) scalar(node *yaml.Node) any {
 	return node.Value
 }
 
-// Text reads a text. Numbers and the like are taken as they are written, unless the
-// document is strict.
+// Text reads a text. Numbers and the like are read as written, unless the document is strict.
 func (r *Reader) Text(f Field) (string, bool) {
 	strictly := f.Value.ShortTag() == "!!str" && strings.TrimSpace(f.Value.Value) != ""
 	switch {
@@ -123,7 +122,7 @@ func (r *Reader) Text(f Field) (string, bool) {
 	return "", false
 }
 
-// Length checks how many characters a text has.
+// Length checks the number of characters of a text.
 func (r *Reader) Length(f Field, least, most int) bool {
 	n := utf8.RuneCountInString(f.Value.Value)
 	if n < least || n > most {
@@ -132,8 +131,7 @@ func (r *Reader) Length(f Field, least, most int) bool {
 	return n >= least && n <= most
 }
 
-// Texts reads a list of texts; a strict document may have one alone. It returns those
-// that are some.
+// Texts reads a list of texts; a strict document may give a single one. It returns the usable ones.
 func (r *Reader) Texts(f Field) ([]string, bool) {
 	sound, list, items := true, []string{}, f.Value.Content
 	switch {
@@ -184,7 +182,7 @@ func (r *Reader) Whole(f Field, least, most int64) (int64, bool) {
 	}
 	var number int64
 	if err := f.Value.Decode(&number); err != nil {
-		number = math.MaxInt64 // the tag says it is one, so it is too large
+		number = math.MaxInt64 // the tag says it is an integer, so it is too large
 	}
 	switch {
 	case number < least && (number != 0 || !r.Stored):
@@ -210,7 +208,7 @@ func (r *Reader) Word(f Field, allowed ...string) (string, bool) {
 	return "", false
 }
 
-// Units reads a duration, a number of seconds or a form such as 1m30s, in whole units.
+// Units reads a duration in whole units: seconds, or a form such as 1m30s.
 func (r *Reader) Units(f Field, unit time.Duration) (int32, bool) {
 	seconds, ok := Seconds(f.Value)
 	units := seconds / unit.Seconds()
@@ -231,7 +229,7 @@ func (r *Reader) Units(f Field, unit time.Duration) (int32, bool) {
 	return 0, false
 }
 
-// Seconds reads a plain number or Go's notation of durations.
+// Seconds reads a plain number or a duration of Go.
 func Seconds(node *yaml.Node) (float64, bool) {
 	if node.Kind != yaml.ScalarNode {
 		return 0, false

@@ -41,24 +41,22 @@ import (
 type Reader struct {
 	Report
 	File string
-	// What names what the file describes, in texts; empty: file.
+	// What names the contents of the file in texts; empty: file.
 	What string
-	// Depth is how deep values may be nested; 0: bounds.Depth.
+	// Depth is the deepest nesting of values; 0: bounds.Depth.
 	Depth int
-	// Stored documents were written by a program: nothing is merged, and the number 0
-	// is as good as none.
+	// Stored documents were written by a program: nothing is merged, and 0 counts as missing.
 	Stored bool
-	// Strict documents may hold secrets and are written by hand: null is no value, a
-	// number no text, and no mistake repeats a value.
+	// Strict documents are written by hand and may hold secrets: null is no value, a number no text,
+	// and no mistake repeats a value.
 	Strict bool
-	// OnText is called with every text of a value that is read by Value.
+	// OnText is called with every text that Value reads.
 	OnText func(node *yaml.Node)
 
-	values int // that were read, aliases counted each time
+	values int // values read, aliases counted each time
 }
 
-// Documents are the roots of the documents of a file, as far as it is YAML: where the
-// next one begins after a mistake is not known.
+// Documents are the roots of the documents of a file before the first syntax error.
 func (r *Reader) Documents(content []byte) []*yaml.Node {
 	roots, err := documents(content)
 	if err != nil {
@@ -76,32 +74,32 @@ func (r *Reader) At(node *yaml.Node) Place {
 	return Place{r.File, node.Line, node.Column}
 }
 
-// Field is one key of a mapping with its value. The zero value is a key that is not given.
+// Field is one key of a mapping with its value. The zero value is a missing key.
 type Field struct {
-	Name       string // of the known key, whatever the file calls it
+	Name       string // the known key, also for an alternative name
 	Key, Value *yaml.Node
-	// Broken: the value cannot be used, which was reported.
+	// Broken: the value is unusable and was reported.
 	Broken bool
 }
 
 // Given reports whether the key is given.
 func (f Field) Given() bool { return f.Key != nil }
 
-// Fields are the keys that a mapping gives, by their names.
+// Fields are the given keys of a mapping by name.
 type Fields map[string]Field
 
-// Sound reports whether the key is given and its value can be used.
+// Sound reports whether the key is given and its value is usable.
 func (f Fields) Sound(name string) bool { return f[name].Given() && !f[name].Broken }
 
 // Key is one key that a mapping may have.
 type Key struct {
 	Name string
 	Also []string // other names
-	Null bool     // null is a value like others
+	Null bool     // null is a value
 	Tag  reflect.StructTag
 }
 
-// Names are the names of keys, without the other ones.
+// Names are the names of keys, without alternatives.
 func Names(keys []Key) []string {
 	names := make([]string, len(keys))
 	for i, key := range keys {
@@ -110,8 +108,8 @@ func Names(keys []Key) []string {
 	return names
 }
 
-// Mapping lists the known keys of a mapping. A key that is given twice is a mistake; of
-// one that is not known, unknown decides, and without it RefuseUnknown.
+// Mapping lists the known keys of a mapping. A duplicate key is a mistake. unknown decides about
+// unknown keys; without it RefuseUnknown does.
 func (r *Reader) Mapping(node *yaml.Node, keys []Key, unknown func(Field)) Fields {
 	given, seen := Fields{}, Fields{}
 	for _, f := range r.Pairs(node) {
@@ -155,8 +153,7 @@ func (r *Reader) twice(first, second Field) {
 	}
 }
 
-// RefuseUnknown reports a key that is not known, with the nearest one that is. The
-// prefix stands before the nearest one.
+// RefuseUnknown reports an unknown key with the nearest known one, behind the prefix.
 func (r *Reader) RefuseUnknown(key *yaml.Node, known []string, prefix string) {
 	near := nearest.Of(key.Value, known)
 	switch {
@@ -170,7 +167,7 @@ func (r *Reader) RefuseUnknown(key *yaml.Node, known []string, prefix string) {
 	}
 }
 
-// Meant ends a text about a word with what was probably meant, or with all there is.
+// Meant is the end of a text about a word: the nearest known word, or all of them.
 func Meant(word string, known []string) string {
 	if near := nearest.Of(word, known); near != "" {
 		return "; did you mean " + near + "?"
@@ -178,9 +175,8 @@ func Meant(word string, known []string) string {
 	return "; known are " + strings.Join(known, ", ")
 }
 
-// Pairs lists keys and values of a mapping, with those it merges by << that it does
-// not have itself. Mappings that have been merged already have nothing to add, which
-// also ends those that merge themselves.
+// Pairs lists keys and values of a mapping, with those merged by << that it does not have itself. A
+// mapping is merged only once, which also ends cycles.
 func (r *Reader) Pairs(node *yaml.Node) []Field { return r.pairs(node, map[*yaml.Node]bool{}) }
 
 func (r *Reader) pairs(node *yaml.Node, done map[*yaml.Node]bool) []Field {
@@ -224,8 +220,7 @@ func (r *Reader) pairs(node *yaml.Node, done map[*yaml.Node]bool) []Field {
 	return own
 }
 
-// Follow is the node that an alias stands for. What an alias names is never an
-// alias itself.
+// Follow resolves an alias. The target of an alias is never an alias.
 func Follow(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode && node.Alias != nil {
 		return node.Alias
@@ -233,7 +228,7 @@ func Follow(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// Below is the value of a key of a mapping, or the mapping if it has no such key.
+// Below is the value of a key of a mapping, or the mapping without that key.
 func Below(node *yaml.Node, name string) *yaml.Node {
 	node = Follow(node)
 	if node.Kind == yaml.MappingNode {
@@ -246,7 +241,7 @@ func Below(node *yaml.Node, name string) *yaml.Node {
 	return node
 }
 
-// IsNull reports whether a node holds nothing.
+// IsNull reports whether a node is empty.
 func IsNull(node *yaml.Node) bool {
 	return node.Kind == 0 || node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
 }
@@ -254,7 +249,7 @@ func IsNull(node *yaml.Node) bool {
 // maxShown bounds how much of a value a mistake repeats.
 const maxShown = 40
 
-// Shorten is the beginning of a text.
+// Shorten cuts a text.
 func Shorten(text string) string {
 	if runes := []rune(text); len(runes) > maxShown {
 		return string(runes[:maxShown]) + "…"
@@ -262,7 +257,7 @@ func Shorten(text string) string {
 	return text
 }
 
-// Show is a value as it was written, short and on one line.
+// Show is a value as written, short and on one line.
 func Show(node *yaml.Node) string {
 	switch node.Kind {
 	case yaml.MappingNode:
@@ -280,10 +275,10 @@ func Show(node *yaml.Node) string {
 	return strconv.Quote(Shorten(node.Value))
 }
 
-// Unprintable reports whether a character would change more of a line than its place.
+// Unprintable reports whether a character changes more of a line than its cell.
 func Unprintable(c rune) bool { return !unicode.IsPrint(c) }
 
-// KeyName shows a key in a text of one line.
+// KeyName shows a key on one line.
 func KeyName(key *yaml.Node) string {
 	if key.Kind == yaml.ScalarNode && !strings.ContainsFunc(key.Value,
 		Unprintable) && key.Value != "" && len(key.Value) <= maxShown {

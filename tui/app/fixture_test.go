@@ -650,9 +650,9 @@ func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *explain.QueueD
 			Waited: &monitor.Percentiles{Count: 120, P50: 2 * time.Minute, P90: 3 * time.Minute, P95: 3 * time.Minute,
 				Max: 3*time.Minute + 12*time.Second},
 		},
-		Drain: explain.Drain{PerMinute: &rate, Basis: "30 executions ended in the last 15m", Ended: 30,
+		Drain: explain.Drain{PerMinute: &rate, Ended: 30,
 			Period: 15 * time.Minute},
-		Empties: explain.Expected{At: ago(-time.Hour), Basis: "place 120 at 2 a minute"},
+		Empties: explain.Expected{At: ago(-time.Hour)},
 	}
 }
 
@@ -671,8 +671,8 @@ func waitingDetail(reading monitor.Reading) *monitor.ExecutionDetail {
 			"  884101 core.http_request running on worker-python-01 (active, heartbeat 4s ago)",
 			"Policies in force:",
 			"  core.http (action concurrency): at most 4 at once; 4 of 4 in this queue (full)",
-			"Expected to start at 02:20:04Z (in 1m): place 1 at 1 a minute; 15 executions ended in the last 15m.",
-			"If it still waits at 03:05:04Z (in 46m), it is given up.",
+			"Expected to start at 02:20:04Z (in 1m).",
+			"If it still waits at 03:05:04Z (in 46m), it times out.",
 		},
 		Timeline: []monitor.Step{{At: *ago(14 * time.Minute), Status: "requested"}}, TimelineKnown: true,
 	}

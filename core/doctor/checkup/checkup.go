@@ -1,15 +1,11 @@
-// Package checkup examines a whole installation and says what is wrong with it
-// and what to do.
+// Package checkup checks a whole installation and says what is wrong and what to do.
 //
-// Every check answers one question, within its own deadline and as far as it can
-// at the same time as the others. A check that stands on another, which failed,
-// is not made and says so; so is one that gets no answer. Nothing is changed: the
-// only things that are written are probes of dead letters, which vanish by
-// themselves, and they can be left out.
+// Every check answers one question within its own timeout; checks run concurrently where they can. A check
+// without an answer, or after the failure of a check that it needs, is not made and says so. A checkup
+// changes nothing: it publishes only probes of dead letters, which vanish by themselves and can be left out.
 //
-// Without a database or a broker the checks that need neither are still made.
-// Without management rights the broker shows less; each check then says what it
-// has not seen.
+// Without a database or a broker the checks that need neither still run. Without rights on the management
+// API each check says what it could not see.
 package checkup
 
 import (
@@ -26,27 +22,27 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Status is what came of a check.
+// Status is the result of a check.
 type Status string
 
-// What can come of a check.
+// The results of checks.
 const (
-	// Passed means that what was looked at is as it should be.
+	// Passed means that all is well.
 	Passed Status = "passed"
-	// Failed means that it is not.
+	// Failed means that something is wrong.
 	Failed Status = "failed"
-	// Unchecked means that it could not be looked at.
+	// Unchecked means that the check could not run.
 	Unchecked Status = "not checked"
-	// Skipped means that it was not to be looked at, or that it is optional and
-	// not there. It does not make an installation unwell.
+	// Skipped means that the check was disabled, or that its subject is optional and absent. The
+	// installation counts as well.
 	Skipped Status = "skipped"
 )
 
-// Finding is the answer of one check.
+// Finding is the result of one check.
 type Finding struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
-	// Found is one line; Details are more, one for each thing.
+	// Found is one line; Details has a line for each thing.
 	Found   string   `json:"found"`
 	Details []string `json:"details"`
 	// Fix is what to do; empty when there is nothing.
@@ -56,12 +52,12 @@ type Finding struct {
 	unreachable bool
 }
 
-// Report is what came of all checks, in the order of the list.
+// Report has the findings in the order of the checks.
 type Report struct {
 	Checks []Finding `json:"checks"`
 }
 
-// Well is true when every check passed that was to be made.
+// Well is true when no check failed or could not run.
 func (r *Report) Well() bool {
 	return !slices.ContainsFunc(r.Checks, func(f Finding) bool { return f.Status == Failed || f.Status == Unchecked })
 }
@@ -82,7 +78,7 @@ func (r *Report) Names(status Status) []string {
 	return names
 }
 
-// Deps is what is examined. The store and the broker may be away.
+// Deps are the parts of the installation. Store and broker may be unreachable.
 type Deps struct {
 	Config *config.Config
 	Store  *store.Store
@@ -90,43 +86,41 @@ type Deps struct {
 	Broker *broker.Broker
 	// Management may be nil.
 	Management *broker.Management
-	// Version is that of the program that asks.
+	// Version is that of the calling program.
 	Version string
 }
 
-// Options narrows an examination.
+// Options restrict a checkup.
 type Options struct {
 	// NoProbe publishes nothing.
 	NoProbe bool
-	// Timeout bounds each check; zero means as long as each is given.
+	// Timeout bounds each check; 0 means its own timeout.
 	Timeout time.Duration
 }
 
 // check is one question.
 type check struct {
 	name string
-	// needs are the checks without which this check cannot judge. The checks that it only waits for
-	// come after them.
+	// needs are the checks that must pass before this one, after the checks that must only end.
 	needs, after []string
 	timeout      time.Duration
 	look         func(ctx context.Context, v *visit) (Finding, error)
 }
 
-// visit is one examination under way. What a check learns for others it puts
-// here before it ends, and they read it after.
+// visit is one running checkup. A check stores what later checks read before it ends.
 type visit struct {
 	Deps
 	Options
 
 	view *monitor.Monitor
 
-	wires    *wires            // what the management API shows; nil without it
-	workers  *monitor.Workers  // nil when they could not be read
-	replicas *monitor.Replicas // nil when they could not be read
-	alarm    string            // why the broker takes no messages; empty while it does
+	wires    *wires            // nil without the management API
+	workers  *monitor.Workers  // nil if unreadable
+	replicas *monitor.Replicas // nil if unreadable
+	alarm    string            // why the broker accepts no messages, if so
 }
 
-// Run makes every check and returns when all are made or the context has ended.
+// Run runs every check and returns when all have ended.
 func Run(ctx context.Context, deps Deps, options Options) *Report {
 	v := &visit{Deps: deps, Options: options, view: monitor.New(
 		monitor.Config{StaleAfter: deps.Config.Executor.StaleAfter(),
@@ -165,7 +159,7 @@ func Run(ctx context.Context, deps Deps, options Options) *Report {
 
 const defaultTimeout = 10 * time.Second
 
-// make runs one check within its deadline.
+// make runs one check within its timeout.
 func (v *visit) make(ctx context.Context, c check) Finding {
 	timeout := c.timeout
 	if timeout == 0 {
@@ -203,13 +197,13 @@ func skipped(format string, args ...any) Finding {
 	return Finding{Status: Skipped, Found: fmt.Sprintf(format, args...)}
 }
 
-// with adds lines to a finding.
+// with adds details.
 func (f Finding) with(details ...string) Finding {
 	f.Details = append(f.Details, details...)
 	return f
 }
 
-// away marks that a server is missing.
+// away marks a missing server.
 func (f Finding) away() Finding {
 	f.unreachable = true
 	return f
@@ -235,7 +229,7 @@ const (
 	nameWorkQueues  = "work queues"
 )
 
-// checks is the list, in the order in which it is shown.
+// checks lists the checks in the order of the report.
 func checks() []check {
 	stored, wired := []string{nameDatabase, nameSchema}, []string{nameBroker}
 	return []check{

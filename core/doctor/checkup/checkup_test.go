@@ -204,7 +204,7 @@ func TestDriftOfTheTopologyIsNamed(t *testing.T) {
 		fmt.Sprintf("queue worker.%d.executions does not exist", other))
 	require.NoError(t, b.link.DeclareWorker(testkit.Context(t), other, time.Minute))
 	found = b.run()["workers"]
-	requireStatus(t, found, checkup.Failed, fmt.Sprintf("nobody consumes worker.%d.executions", other))
+	requireStatus(t, found, checkup.Failed, fmt.Sprintf("worker.%d.executions has no consumer", other))
 	requireStatus(t, found, checkup.Failed, "has x-message-ttl 60000, declared is 300000")
 
 	b.delete("bindings",

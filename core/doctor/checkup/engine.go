@@ -45,7 +45,7 @@ func lookReplicas(ctx context.Context, v *visit) (Finding, error) {
 		return failed(fix, "the installation is at fault; %d of %d are well", all.Well, all.Total).with(lines...), nil
 	case all.Well < all.Total-int64(gone):
 		return failed("look into the log of the replica", "%d of %d are well", all.Well, all.Total).with(lines...), nil
-	case gone > 0: // others do its work
+	case gone > 0: // other replicas do its work
 		return passed("%d of %d are well; %d vanished and will leave the list after %s", all.Well, all.Total, gone,
 			v.Config.Retention.SilentReplicas).with(lines...), nil
 	}
@@ -54,7 +54,7 @@ func lookReplicas(ctx context.Context, v *visit) (Finding, error) {
 
 func living(r monitor.Replica) bool { return r.State != monitor.StateVanished && r.Age < deadAfter }
 
-// deadAfter is the silence after which a replica is not counted any more.
+// deadAfter is the silence from which a replica does not count.
 const deadAfter = 30 * time.Second
 
 // ticks lists the last tick of every loop.
@@ -99,9 +99,8 @@ func lookVersions(_ context.Context, v *visit) (Finding, error) {
 	return passed("this program is %s", v.Version).with(lines...), nil
 }
 
-// skewLimit is how far a clock may be off. Nothing of ours depends on other clocks
-// than that of the database, but people read times, and an executor that compares
-// heartbeats with its own clock takes such a worker for dead.
+// skewLimit is the tolerated clock difference. The engine uses only the database's clock. But people
+// read times, and another executor may compare heartbeats with its own clock.
 const skewLimit = 5 * time.Second
 
 func lookClocks(ctx context.Context, v *visit) (Finding, error) {
@@ -140,8 +139,7 @@ func apart(d time.Duration) string {
 	return (-d).Round(time.Second).String() + " behind the database"
 }
 
-// offset is how far the database is ahead of this machine, by the quickest of
-// three questions.
+// offset is how far the database's clock is ahead, by the quickest of three queries.
 func (v *visit) offset(ctx context.Context) (best time.Duration, err error) {
 	quickest := time.Duration(-1)
 	for range 3 {
@@ -157,7 +155,7 @@ func (v *visit) offset(ctx context.Context) (best time.Duration, err error) {
 	return best, nil
 }
 
-// lookRivals asks whether another engine consumes from the same queues.
+// lookRivals checks whether another engine consumes from the same queues.
 func lookRivals(ctx context.Context, v *visit) (Finding, error) {
 	var listed []broker.QueueConsumer
 	if v.wires != nil {
@@ -169,7 +167,7 @@ func lookRivals(ctx context.Context, v *visit) (Finding, error) {
 		return Finding{}, err
 	case len(others) > 0:
 		return failed("stop the other engine: two of different kinds must not run at once",
-			"somebody else consumes from the engine's queues").
+			"another program consumes from the engine's queues").
 			with(others...), nil
 	case v.wires == nil:
 		return passed("no more consumers than replicas").with("who they are is not seen without the management API"),
@@ -196,7 +194,7 @@ func lookConsistency(ctx context.Context, v *visit) (Finding, error) {
 		"%d of %d checks of consistency found something", len(broken), len(doctor.Checks())).with(lines...), nil
 }
 
-// alive are the replicas that run.
+// alive are the live replicas.
 func (v *visit) alive() []monitor.Replica {
 	if v.replicas == nil {
 		return nil
@@ -204,8 +202,8 @@ func (v *visit) alive() []monitor.Replica {
 	return slices.DeleteFunc(slices.Clone(v.replicas.List), func(r monitor.Replica) bool { return !living(r) })
 }
 
-// lookWorkQueues counts the items of the work queues of an existing installation, which
-// the engine does not dispatch.
+// lookWorkQueues counts the items of an adopted installation's work queues, which the engine does
+// not dispatch.
 func lookWorkQueues(ctx context.Context, v *visit) (Finding, error) {
 	found, err := v.view.WorkQueues(ctx)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/attune-go/attune/core/phrase"
 )
 
-// lookLetters asks whether a dead letter of each routing key would be kept. A
-// probe through an empty queue vanishes; behind letters that wait it would be
-// counted with them, so then the bindings are read instead.
+// lookLetters checks whether a dead letter of each routing key would be kept. A probe through an
+// empty queue vanishes; behind waiting letters it would be counted, so then the bindings are read
+// instead.
 func lookLetters(ctx context.Context, v *visit) (Finding, error) {
 	queue, err := v.Broker.QueueState(ctx, message.QueueDeadLetter)
 	if err != nil {
@@ -59,7 +59,7 @@ func lookLetters(ctx context.Context, v *visit) (Finding, error) {
 	return found, nil
 }
 
-// letterKeys are all routing keys that a dead letter may carry now.
+// letterKeys are all routing keys of possible dead letters.
 func (v *visit) letterKeys() []string {
 	keys := message.DeadLetterKeys()
 	if v.workers == nil {
@@ -109,13 +109,13 @@ func routes(n int, lost []string, how string) Finding {
 	return f
 }
 
-// keeps says whether a message with the key through the dead-letter exchange
-// reaches a queue, as far as it can be seen.
+// keeps reports whether a key reaches a queue through the dead-letter exchange, as far as the
+// bindings show.
 func (w *wires) keeps(key string) bool {
 	return w.Reaches(message.ExchangeDeadLetter, key) != broker.Lost
 }
 
-// lookDeaths asks whether the broker passes on what expires and is rejected.
+// lookDeaths checks whether the broker dead-letters expired and rejected messages.
 func lookDeaths(ctx context.Context, v *visit) (Finding, error) {
 	direct := v.wires != nil && v.wires.exchanges[message.ExchangeDeadLetter].Kind == "direct"
 	switch {
@@ -124,7 +124,7 @@ func lookDeaths(ctx context.Context, v *visit) (Finding, error) {
 	case v.alarm != "":
 		return Finding{}, errors.New("the broker takes no probes: " + v.alarm)
 	case !direct:
-		// Through another kind of exchange the probe would arrive with the letters.
+		// Through another type of exchange the probe would arrive with the letters.
 		return skipped("is probed only where the management API shows that %s is of type direct",
 			message.ExchangeDeadLetter), nil
 	}

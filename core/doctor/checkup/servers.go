@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/migrations"
 )
 
-// The oldest servers that are supported.
+// The oldest supported servers.
 const (
 	oldestPostgres    = 15
 	oldestRabbitMajor = 3
@@ -50,7 +50,7 @@ func lookDatabase(ctx context.Context, v *visit) (Finding, error) {
 	return passed("PostgreSQL %s, %s", version, address), nil
 }
 
-// lastLine is what an error says in one line: drivers list every attempt.
+// lastLine is the last line of an error: drivers list every attempt.
 func lastLine(err error) string {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
@@ -74,7 +74,7 @@ func lookSchema(ctx context.Context, v *visit) (Finding, error) {
 	return passed("schema %s is at version %d", schema, state.Version), nil
 }
 
-// connectPatience is how long the two connections to the broker may take.
+// connectPatience is how long the connections to the broker may take.
 const connectPatience = 5 * time.Second
 
 func lookBroker(ctx context.Context, v *visit) (Finding, error) {
@@ -109,14 +109,13 @@ func lookBroker(ctx context.Context, v *visit) (Finding, error) {
 
 var rabbitVersion = regexp.MustCompile(`RabbitMQ (\d+)\.(\d+)`)
 
-// tooOld judges what a broker calls itself; one that calls itself otherwise is
-// not judged.
+// tooOld evaluates the name that a broker reports; an unknown name passes.
 func tooOld(server string) bool {
 	parts := rabbitVersion.FindStringSubmatch(server)
 	if parts == nil {
 		return false
 	}
-	major, _ := strconv.Atoi(parts[1]) // digits, as the pattern says
+	major, _ := strconv.Atoi(parts[1]) // digits by the pattern
 	minor, _ := strconv.Atoi(parts[2])
 	return major < oldestRabbitMajor || major == oldestRabbitMajor && minor < oldestRabbitMinor
 }
@@ -190,7 +189,7 @@ func lookAlarms(ctx context.Context, v *visit) (Finding, error) {
 			return v.alarmed(link.Reason, ""), nil
 		}
 	}
-	return passed("none that this program was told of, which a broker does only when somebody publishes"), nil
+	return passed("none reported to this program; a broker reports alarms only to publishers"), nil
 }
 
 func (v *visit) alarmed(what, none string) Finding {

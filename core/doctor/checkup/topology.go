@@ -64,8 +64,7 @@ func differ(n int) string {
 	return fmt.Sprintf("%d things are not as declared", n)
 }
 
-// unbound lists the bindings that are missing between things that exist. A nil
-// receiver sees nothing.
+// unbound lists missing bindings between existing things. A nil receiver has no information.
 func (w *wires) unbound(want broker.Topology) (missing []string) {
 	if w == nil {
 		return nil
@@ -81,7 +80,7 @@ func (w *wires) unbound(want broker.Topology) (missing []string) {
 	return missing
 }
 
-// differences lists what exists with other properties.
+// differences lists existing things with other properties.
 func (w *wires) differences(want broker.Topology) (wrong []string) {
 	if w == nil {
 		return nil
@@ -111,7 +110,7 @@ func (w *wires) differences(want broker.Topology) (wrong []string) {
 	return wrong
 }
 
-// compare lists the arguments that differ. Numbers come in different types.
+// compare lists the arguments that differ. Numbers have different types.
 func compare(object string, is, want map[string]any) (wrong []string) {
 	text := func(value any) string {
 		if number, ok := value.(float64); ok {
@@ -129,13 +128,14 @@ func compare(object string, is, want map[string]any) (wrong []string) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(is)) {
 		if _, ok := want[key]; !ok && (key != "x-queue-type" || text(is[key]) != "classic") {
-			wrong = append(wrong, fmt.Sprintf("%s has %s %s, which nobody declares", object, key, text(is[key])))
+			wrong = append(wrong,
+				fmt.Sprintf("%s has %s %s, which Attune does not declare", object, key, text(is[key])))
 		}
 	}
 	return wrong
 }
 
-// lookWorkers asks whether what is handed over finds a consumer.
+// lookWorkers checks whether dispatches have a consumer.
 func lookWorkers(ctx context.Context, v *visit) (Finding, error) {
 	workers, err := v.view.Workers(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ func (v *visit) queuesOf(ctx context.Context, w monitor.Worker,
 			wrong = append(wrong, fmt.Sprintf("worker %s: queue %s does not exist", w.Name, queue.Name))
 		case state.Consumers == 0 && queue.Name == message.WorkerExecutionsQueue(w.ID) &&
 			health != monitor.WorkerDraining:
-			wrong = append(wrong, fmt.Sprintf("worker %s: nobody consumes %s", w.Name, queue.Name))
+			wrong = append(wrong, fmt.Sprintf("worker %s: %s has no consumer", w.Name, queue.Name))
 		}
 	}
 	for _, text := range append(v.wires.unbound(want), v.wires.differences(want)...) {

@@ -7,9 +7,8 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// lookWiring asks whether a queue deletes what expires, is returned too often or
-// finds no room, with the judgement that the dashboard shows of the broker. Who
-// consumes dead letters is asked elsewhere.
+// lookWiring checks whether a queue loses expired, rejected or overflowing messages, by the same
+// checks as the dashboard. lookLetters checks the consumers of dead letters.
 func lookWiring(_ context.Context, v *visit) (Finding, error) {
 	if v.wires == nil {
 		return skipped("shows in the management API only"), nil

@@ -1,5 +1,5 @@
-// Package monitortest writes the rows that tests of the read side read. It is for tests only; its functions fail
-// the test instead of returning errors.
+// Package monitortest writes rows for tests of the read side. Its functions fail the test instead of
+// returning errors.
 package monitortest
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// Fixture writes rows for tests of what reads them.
+// Fixture writes rows for tests.
 type Fixture struct {
 	Store *store.Store
 }
 
-// Repeat ends an execution and repeats it as the engine does.
+// Repeat ends an execution and retries it as the engine does.
 func (b *Fixture) Repeat(t *testing.T, id int64, reason string, delay time.Duration, by *string) int64 {
 	t.Helper()
 	rows, err := b.Store.RepeatExecutions(t.Context(), store.RepeatExecutionsParams{
@@ -48,8 +48,8 @@ type silent struct{}
 
 func (silent) Published(int64, []outbox.Message) {}
 
-// Batches runs what the engine runs, so that what is read here was written by
-// admission itself.
+// Batches returns a function that runs the engine's batch steps, so that tests read what admission
+// wrote.
 func (b *Fixture) Batches(t *testing.T) func(steps ...scheduler.Step) {
 	t.Helper()
 	replica := scheduler.New(scheduler.Config{},
@@ -61,7 +61,7 @@ func (b *Fixture) Batches(t *testing.T) func(steps ...scheduler.Step) {
 	}
 }
 
-// LetterRow is a row of the ledger; what is empty is NULL.
+// LetterRow is a row of the ledger; empty fields are NULL.
 type LetterRow struct {
 	Kind, Key, exchange, queue, Reason, Action, Decision, By string
 	Execution, Worker                                        int64
@@ -71,8 +71,7 @@ type LetterRow struct {
 	Evidence, Headers                                        string
 }
 
-// AddLetter stores a letter: a dispatch to worker 7 that expired, unless change says
-// otherwise.
+// AddLetter stores a dead letter: an expired dispatch to worker 7, unless change says otherwise.
 func (b *Fixture) AddLetter(t *testing.T, change ...func(*LetterRow)) int64 {
 	t.Helper()
 	r := LetterRow{
@@ -98,7 +97,7 @@ func (b *Fixture) AddLetter(t *testing.T, change ...func(*LetterRow)) int64 {
 	return id
 }
 
-// inquiryRow is an inquiry as a test writes it; what is empty is NULL.
+// inquiryRow is a row of inquiry; empty fields are NULL.
 type inquiryRow struct {
 	execution                              int64
 	status, prompt, form, response, answer string
@@ -120,8 +119,8 @@ func (b *Fixture) AddInquiry(t *testing.T, r inquiryRow) int64 {
 		r.timeout.Seconds()))
 }
 
-// AddInquiries makes one of each kind in a workflow, and returns the executions and
-// inquiries by name.
+// AddInquiries makes one inquiry of each kind in a workflow, and returns executions and inquiries by
+// name.
 func (b *Fixture) AddInquiries(t *testing.T) (executions, ids map[string]int64) {
 	t.Helper()
 	ask, act, flow := testkit.Action(t, b.Store, "pk.ask"), testkit.Action(t, b.Store, "pk.act"), testkit.Action(t,
@@ -156,8 +155,7 @@ func (b *Fixture) AddInquiries(t *testing.T) (executions, ids map[string]int64) 
 	return executions, ids
 }
 
-// Passed writes what a queue let in during the last two hours: one every 30 seconds,
-// each after it had waited for ten minutes.
+// Passed writes the admissions of two hours: one every 30 seconds, each after a wait of ten minutes.
 func (b *Fixture) Passed(t *testing.T, action testkit.ActionRow, n int, config string) {
 	t.Helper()
 	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, config, created, updated, admitted_at, started_at, finished_at)
@@ -165,17 +163,17 @@ func (b *Fixture) Passed(t *testing.T, action testkit.ActionRow, n int, config s
 		from generate_series(1, $3::int) i, lateral (select now() - make_interval(secs => 30.0 * ($3::int - i))) a (at)`, action.ID, action.Ref, n, config)
 }
 
-// Status gives an execution a status.
+// Status sets the status of an execution.
 func Status(s attune.Status) func(*testkit.ExecutionRow) {
 	return func(r *testkit.ExecutionRow) { r.Status = s }
 }
 
-// Aged has an execution requested some time ago.
+// Aged sets the age of an execution.
 func Aged(d time.Duration) func(*testkit.ExecutionRow) {
 	return func(r *testkit.ExecutionRow) { r.Age = d }
 }
 
-// RequireIndexed runs a read and asks the server whether it walked the table.
+// RequireIndexed runs a read and checks that it did not scan the table.
 func RequireIndexed(t *testing.T, st *store.Store, name string, read func(ctx context.Context, tx *store.Tx) error) {
 	t.Helper()
 	const asked = `select sum(seq_scan)::bigint, sum(seq_tup_read + idx_tup_fetch)::bigint from pg_stat_xact_user_tables
@@ -198,7 +196,7 @@ func RequireIndexed(t *testing.T, st *store.Store, name string, read func(ctx co
 	t.Logf("%s looked at %d rows and took %s", name, rows, time.Since(started))
 }
 
-// Ended writes executions that ended evenly over the last so many minutes.
+// Ended writes executions that ended evenly over the last minutes.
 func (b *Fixture) Ended(t *testing.T, action testkit.ActionRow, n int, status string, minutes int) {
 	t.Helper()
 	testkit.Exec(t, b.Store, `insert into execution (action, action_ref, status, created, updated, started_at, finished_at)
@@ -207,8 +205,8 @@ func (b *Fixture) Ended(t *testing.T, action testkit.ActionRow, n int, status st
 		action.ID, action.Ref, status, n, minutes)
 }
 
-// Line makes a queue with holders that run on the worker and waiters of the
-// normal lane, all of them as admission would have left them.
+// Line makes a queue with holders on the worker and waiting executions of the normal lane, as
+// admission leaves them.
 func (b *Fixture) Line(t *testing.T, action testkit.ActionRow, limit, active, queued int,
 	worker int64) (state int64, holders, waiters []int64) {
 	t.Helper()
@@ -226,7 +224,7 @@ func (b *Fixture) Line(t *testing.T, action testkit.ActionRow, limit, active, qu
 	return s.ID, holders, waiters
 }
 
-// Enqueue puts an execution behind the others of its lane.
+// Enqueue appends an execution to its lane.
 func (b *Fixture) Enqueue(t *testing.T, action testkit.ActionRow, state int64, lane int) int64 {
 	t.Helper()
 	e := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) { p := int16(lane); r.Priority = &p })
@@ -238,14 +236,14 @@ func (b *Fixture) Enqueue(t *testing.T, action testkit.ActionRow, state int64, l
 	return e.ID
 }
 
-// Replica writes a replica that is alive.
+// Replica writes a live replica.
 func (b *Fixture) Replica(t *testing.T) {
 	t.Helper()
 	testkit.Exec(t, b.Store,
 		`insert into engine_replica (id, host, version, pid) values (gen_random_uuid(), 'h', 'v', 1)`)
 }
 
-// Blocks has the queue's head wait for a worker.
+// Blocks makes the queue's head wait for a worker.
 func (b *Fixture) Blocks(t *testing.T, state int64, reason string) {
 	t.Helper()
 	testkit.Exec(t, b.Store, `insert into admission_blocked (state_id, ticket, reason, since) values ($1, 1, $2, now() - interval '90 seconds')`, state, reason)
@@ -263,13 +261,13 @@ func (b *Fixture) Staff(t *testing.T, name string, capabilities map[string]any,
 	return w.ID
 }
 
-// Load sets how many executions a worker has.
+// Load sets the number of a worker's executions.
 func (b *Fixture) Load(t *testing.T, worker int64, assigned int) {
 	t.Helper()
 	testkit.Exec(t, b.Store, `update worker_load set assigned = $2 where worker = $1`, worker, assigned)
 }
 
-// NeedsPython has an action ask for a version of Python.
+// NeedsPython makes an action require a version of Python.
 func (b *Fixture) NeedsPython(t *testing.T, action int64, constraint string) {
 	t.Helper()
 	testkit.Exec(t, b.Store, `insert into runtime (ref, name, aliases, distributions) values ('core.python', 'Python', '{python3}', '{}') on conflict do nothing`)
@@ -277,13 +275,13 @@ func (b *Fixture) NeedsPython(t *testing.T, action int64, constraint string) {
 		action, constraint)
 }
 
-// begun is a workflow that was made for a test.
+// begun is a workflow of a test.
 type begun struct {
 	Execution, ID int64
 	definition    *workflow.Definition
 }
 
-// AddWorkflow makes a workflow that was begun, with the state that an engine keeps.
+// AddWorkflow makes a running workflow with the engine's state.
 func (b *Fixture) AddWorkflow(t *testing.T, ref, content string, state *workflow.State,
 	options ...func(*testkit.ExecutionRow)) begun {
 	t.Helper()
@@ -337,7 +335,7 @@ func (b *Fixture) AddChild(t *testing.T, of begun, task string, index int, s att
 	return e.ID
 }
 
-// Deliver is a workflow in which tasks run at once and are joined.
+// Deliver is a workflow with parallel tasks and a join.
 const Deliver = `
 version: 1
 vars: {order: null}

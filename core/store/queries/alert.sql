@@ -53,13 +53,6 @@ LEFT JOIN worker_probe p ON p.worker = w.id AND p.at > now() - make_interval(sec
 WHERE w.status::text <> 'inactive' OR w.deactivated_at > now() - interval '1 day'
 ORDER BY w.id LIMIT sqlc.arg(bound)::bigint;
 
--- name: AlertLeaks :one
--- Executions that ended over a minute ago and still hold a slot.
-SELECT count(*) AS n, coalesce(min(f.id), 0)::bigint AS execution
-FROM execution_holder h
-CROSS JOIN LATERAL (SELECT e.id, e.status, e.finished_at FROM execution e WHERE e.id = ANY (ARRAY[h.execution]) OFFSET 0) f
-WHERE f.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AND f.finished_at < now() - interval '1 minute';
-
 -- name: AlertUnplaced :one
 -- Queues with a free slot whose head no live worker can run, now or when one is free.
 SELECT count(*) AS n, coalesce(min(b.reason), '')::text AS reason

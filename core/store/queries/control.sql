@@ -179,7 +179,9 @@ SELECT id FROM admission_scope WHERE id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY
 SELECT worker FROM worker_load WHERE worker = ANY (sqlc.arg(workers)::bigint[]) ORDER BY worker FOR UPDATE;
 
 -- name: RepairQueues :many
--- Queues with wrong counters: ids NULL means all, action 0 means every action. A deleted holder
+-- Queues with wrong counters: ids NULL means all, action 0 means every action. The repair, the
+-- doctor and the dashboard's checks all use this comparison. Without entries it counts holders
+-- only, so that its cost does not depend on the number of waiting executions. A deleted holder
 -- counts until its note in lost_holder is processed, because that corrects the counters.
 WITH chosen AS (
     SELECT s.id, s.action_id, s.group_key, s.active_count, s.queued_count, s.queued_high, s.queued_low,
@@ -198,12 +200,15 @@ WITH chosen AS (
            count(*) FILTER (WHERE q.lane = -1)::int AS low, min(q.queue_order) FILTER (WHERE q.lane = 1) AS first_high,
            min(q.queue_order) FILTER (WHERE q.lane = 0) AS first, min(q.queue_order) FILTER (WHERE q.lane = -1) AS first_low,
            max(q.queue_order) AS latest
-    FROM execution_admission_entry q WHERE q.state_id IN (SELECT c.id FROM chosen c) GROUP BY 1
+    FROM execution_admission_entry q
+    WHERE sqlc.arg(entries)::bool AND q.state_id IN (SELECT c.id FROM chosen c) GROUP BY 1
 ), counted AS (
     SELECT c.id, c.action_id, c.group_key, c.active_count, c.queued_count, c.queued_high, c.queued_low,
            c.head_order, c.head_high, c.head_low, c.next_queue_order,
-           coalesce(h.n, 0) AS active, coalesce(e.n, 0) AS queued,
-           coalesce(e.high, 0) AS high, coalesce(e.low, 0) AS low,
+           coalesce(h.n, 0) AS active,
+           CASE WHEN sqlc.arg(entries)::bool THEN coalesce(e.n, 0) ELSE c.queued_count END AS queued,
+           CASE WHEN sqlc.arg(entries)::bool THEN coalesce(e.high, 0) ELSE c.queued_high END AS high,
+           CASE WHEN sqlc.arg(entries)::bool THEN coalesce(e.low, 0) ELSE c.queued_low END AS low,
            least(c.head_order, e.first) AS head, least(c.head_high, e.first_high) AS first_high, least(c.head_low, e.first_low) AS first_low,
            greatest(c.next_queue_order, e.latest + 1) AS next_order
     FROM chosen c
@@ -234,7 +239,7 @@ FROM (
 WHERE s.id = ANY (ARRAY[r.id]);
 
 -- name: RepairLoads :many
--- Workers whose load differs from the number of slots of their executions.
+-- Workers whose load is not the number of slots that their executions hold.
 WITH holders AS (
     SELECT h.id, sum(h.n)::int AS n FROM (
         SELECT e.worker AS id, count(*) AS n FROM execution_holder e WHERE e.worker IS NOT NULL GROUP BY 1
@@ -258,7 +263,7 @@ FROM (
 WHERE l.worker = ANY (ARRAY[r.worker]);
 
 -- name: RepairScopes :many
--- Shared limits whose counter differs from the number of slots taken from them.
+-- Shared limits whose counter is not the number of slots taken from them.
 SELECT s.id, s.kind, s.scope_key, s.active_count, (coalesce(t.n, 0) + coalesce(g.n, 0))::int AS taken
 FROM admission_scope s
 LEFT JOIN (SELECT x.scope_id, count(*) AS n FROM execution_slot x GROUP BY 1) t ON t.scope_id = s.id
@@ -290,14 +295,16 @@ LIMIT sqlc.arg(page)::int;
 DELETE FROM lost_holder WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: RepairEnded :many
--- Executions that ended a while ago and still hold a slot, or still wait. Holders and entries come
--- first, and executions by key.
+-- Executions that ended a while ago and still hold a slot, or, with entries, still wait. Holders
+-- and entries are read first, and executions by key.
 SELECT e.id, e.status::text AS status, coalesce(c.holds, 0)::bigint AS state_id, coalesce(c.waits, 0)::bigint AS waits,
        coalesce(c.worker, 0)::bigint AS worker, e.action_ref,
        ARRAY(SELECT t.scope_id FROM execution_slot t WHERE t.execution = e.id ORDER BY 1)::bigint[] AS scopes
 FROM (
     SELECT coalesce(h.execution, q.execution_id) AS execution, h.state_id AS holds, h.worker, q.state_id AS waits
-    FROM execution_holder h FULL JOIN execution_admission_entry q ON q.execution_id = h.execution
+    FROM execution_holder h
+    FULL JOIN (SELECT w.execution_id, w.state_id FROM execution_admission_entry w WHERE sqlc.arg(entries)::bool) q
+        ON q.execution_id = h.execution
 ) c
 CROSS JOIN LATERAL (
     SELECT x.id, x.status, x.action_ref, x.finished_at, x.updated FROM execution x WHERE x.id = ANY (ARRAY[c.execution]) OFFSET 0
@@ -311,12 +318,14 @@ ORDER BY e.id
 LIMIT sqlc.arg(page)::int;
 
 -- name: RepairStats :many
--- Actions whose published statistics differ from the sum of their queues.
+-- Actions whose published statistics are not the sum of their queues. kept is false where they are
+-- older than the newest change of a queue: statistics are then switched off.
 SELECT t.action_id, a.ref, t.queue_length, t.active_count,
-       coalesce(s.queued, 0)::int AS queued, coalesce(s.active, 0)::int AS active
+       coalesce(s.queued, 0)::int AS queued, coalesce(s.active, 0)::int AS active,
+       coalesce(t.last_updated >= s.changed, false)::bool AS kept
 FROM queue_stats t
 JOIN action a ON a.id = t.action_id
-LEFT JOIN (SELECT action_id, sum(queued_count) AS queued, sum(active_count) AS active
+LEFT JOIN (SELECT action_id, sum(queued_count) AS queued, sum(active_count) AS active, max(updated) AS changed
            FROM execution_admission_state GROUP BY 1) s ON s.action_id = t.action_id
 WHERE (sqlc.narg(actions)::bigint[] IS NULL OR t.action_id = ANY (sqlc.narg(actions)::bigint[]))
   AND (t.queue_length <> coalesce(s.queued, 0) OR t.active_count <> coalesce(s.active, 0))
