@@ -48,21 +48,41 @@ func Text(text string) []string {
 }
 
 // Lines draws the document w cells wide and at most h lines high. The line under
-// the cursor has a mark.
+// the cursor has a mark. Drawing changes nothing.
 func (v *View) Lines(w, h int, th *theme.Theme) []string {
 	if h <= 0 || w <= 0 {
 		return nil
 	}
-	digits := 0
-	if w >= numberedWidth {
-		digits = len(strconv.Itoa(len(v.doc.lines)))
+	shown := *v
+	shown.SetSize(w, h)
+	return shown.draw(h, v.digits(w), th)
+}
+
+// SetSize fits the document into w by h cells. The dashboard calls it after every change, so that drawing
+// changes nothing.
+func (v *View) SetSize(w, h int) {
+	if h <= 0 || w <= 0 {
+		return
 	}
-	room := max(1, w-4-digits) // behind the mark, the number, and the sign of a fold
-	if v.height = h; room != v.width {
+	v.height = h
+	if room := max(1, w-4-v.digits(w)); room != v.width { // after the cursor, the number, and the fold sign
 		v.width = room
-		v.rearrange()
+		if v.wrap {
+			v.rearrange()
+		}
 	}
 	v.settle()
+}
+
+// digits is the width of the line numbers in w cells.
+func (v *View) digits(w int) int {
+	if w < numberedWidth {
+		return 0
+	}
+	return len(strconv.Itoa(len(v.doc.lines)))
+}
+
+func (v *View) draw(h, digits int, th *theme.Theme) []string {
 	out := make([]string, 0, h)
 	var parts [][]segment // of the line
 	for at := v.top; at < min(v.top+h, len(v.rows)); at++ {

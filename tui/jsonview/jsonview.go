@@ -32,7 +32,7 @@ type View struct {
 	cursor, top int
 	wrap        bool
 	revealed    bool
-	// height and width are those of the last drawing.
+	// height and width are the size of the text, without line numbers and signs.
 	height, width int
 	// query is looked for; matches are the lines with it, and more says that there are
 	// more of them than are kept.
@@ -101,7 +101,7 @@ func (v *View) Reset() {
 
 // arrange lists anew what is in sight.
 func (v *View) arrange() {
-	v.rows = v.rows[:0]
+	v.rows = make([]row, 0, len(v.rows)) // Lines arranges a copy of the view
 	for i := int32(0); int(i) < len(v.doc.lines); i++ {
 		parts := 1
 		if v.wrap && v.width > 0 {

@@ -372,6 +372,7 @@ var (
 	_ screen.Queryable  = (*List[struct{}])(nil)
 	_ screen.Sortable   = (*List[struct{}])(nil)
 	_ screen.Selectable = (*List[struct{}])(nil)
+	_ screen.Resizable  = (*List[struct{}])(nil)
 	_ screen.Taker      = (*List[struct{}])(nil)
 	_ screen.Troubled   = (*List[struct{}])(nil)
 	_ screen.Follower   = (*List[struct{}])(nil)

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// Unknown is shown for what was never collected. It is never a zero.
+// Unknown stands for a value that was not collected. It is never drawn as zero.
 const Unknown = "--"
 
-// Number writes n with a thin space between groups of three digits, and from
-// ten million on in millions.
+// Number groups the digits of n by a thin space. From ten million on it writes millions.
 func Number(n int64, space string) string {
 	if n < 0 {
 		return "-" + Number(-n, space)
@@ -35,8 +34,8 @@ func threeDigits(n int64) string {
 
 func oneDecimal(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
-// Age writes a duration in at most six cells: 0.2s, 41s, 14m02s, 9h05m, 3d04h.
-// A negative duration, which clocks that differ can give, is written as 0s.
+// Age writes a duration in at most six cells: 0.2s, 41s, 14m02s, 9h05m, 3d04h. Negative durations, a result of
+// differing clocks, are 0s.
 func Age(d time.Duration) string {
 	switch {
 	case d < 0:

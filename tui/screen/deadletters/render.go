@@ -20,7 +20,22 @@ func (v *DeadLetters) Render(w, h int) []string {
 	if d == nil {
 		return e.Missing(screen.FeedDeadLetters, "the dead letters", w)
 	}
-	lines := v.header(w)
+	lines, _, _ := v.draw(w, h)
+	return lines
+}
+
+// SetSize fits the tables into a body of w by h cells.
+func (v *DeadLetters) SetSize(w, h int) {
+	if v.env.Data.DeadLetters != nil {
+		_, room, groups := v.draw(w, h)
+		v.Table().SetSize(w, room)
+		v.groups.SetSize(w, groups)
+	}
+}
+
+// draw draws the view and returns the heights of the list and of the groups, zero if hidden.
+func (v *DeadLetters) draw(w, h int) (lines []string, room, groupsRoom int) {
+	lines = v.header(w)
 	h -= len(lines)
 	below := v.selected(w)
 	if h < lowHeight && len(below) > 0 {
@@ -32,17 +47,18 @@ func (v *DeadLetters) Render(w, h int) []string {
 	h -= len(below)
 	if v.PreviewShown() {
 		groups := v.groupLines(w, h)
+		groupsRoom = len(groups) - 1
 		below, h = append(below, groups...), h-len(groups)
 	}
 	if v.PreviewShown() && h > 14 {
 		below, h = append(below, v.chart(w, 6)...), h-6
 	}
-	room := max(2, h)
+	room = max(2, h)
 	body := append([]string{""}, v.emptyLines(w)...)
 	if v.Len() > 0 {
-		body = v.Table().Lines(w, room, e.Theme)
+		body = v.Table().Lines(w, room, v.env.Theme)
 	}
-	return append(append(lines, widget.Fit(body, w, room)...), below...)
+	return append(append(lines, widget.Fit(body, w, room)...), below...), room, groupsRoom
 }
 
 // header is the state of the broker's queue and of the ledger.

@@ -26,22 +26,38 @@ func (v *Inquiries) Render(w, h int) []string {
 	if v.Len() == 0 {
 		return append(v.empty(), foot...)
 	}
-	room := max(1, h-len(foot))
-	if v.PreviewShown() && w >= 120 && h >= 15 {
-		lw, rw := screen.Halves(w)
-		left := append(widget.Fit(v.Table().Lines(lw-1, room, e.Theme), lw-1, room), foot...)
-		return e.Beside(left, v.detailLines(rw), w, h)
+	tw, th := v.tableSize(w, h, len(foot))
+	lines := widget.Fit(v.Table().Lines(tw, th, e.Theme), tw, th)
+	if tw < w {
+		_, rw := screen.Halves(w)
+		return e.Beside(append(lines, foot...), v.detailLines(rw), w, h)
 	}
-	below := 0
-	if v.PreviewShown() && h >= 14 {
-		below = min(h/2, 9)
-	}
-	lines := widget.Fit(v.Table().Lines(w, room-below, e.Theme), w, room-below)
-	if below > 0 {
+	if below := max(1, h-len(foot)) - th; below > 0 {
 		lines = append(lines, e.Rule("inquiry "+strconv.FormatInt(v.Subject(), 10), "enter = all of it", w))
 		lines = append(lines, widget.Fit(v.detailLines(w-1), w, below-1)...)
 	}
 	return append(lines, foot...)
+}
+
+// tableSize is the size of the table beside or above the preview.
+func (v *Inquiries) tableSize(w, h, foot int) (tw, th int) {
+	room := max(1, h-foot)
+	switch {
+	case v.PreviewShown() && w >= 120 && h >= 15:
+		lw, _ := screen.Halves(w)
+		return lw - 1, room
+	case v.PreviewShown() && h >= 14:
+		return w, room - min(h/2, 9)
+	default:
+		return w, room
+	}
+}
+
+// SetSize fits the table into a body of w by h cells.
+func (v *Inquiries) SetSize(w, h int) {
+	if !v.detail && v.env.Data.Inquiries != nil {
+		v.Table().SetSize(v.tableSize(w, h, len(v.foot(w))))
+	}
 }
 
 func (v *Inquiries) foot(w int) []string {

@@ -146,13 +146,21 @@ func (v *Operations) Render(w, h int) []string {
 	case v.detail:
 		lines, _ := v.scroll.Shown(v.detailLines(w), h)
 		return lines
-	case h < 12:
-		return widget.Fit(v.Table().Lines(w, h, v.env.Theme), w, h)
 	}
-	ph := min(9, h/2-1)
+	ph := previewLines(h)
 	lines := widget.Fit(v.Table().Lines(w, h-ph, v.env.Theme), w, h-ph)
 	return append(lines, widget.Fit(v.detailLines(w), w, ph)...)
 }
+
+func previewLines(h int) int {
+	if h < 12 {
+		return 0
+	}
+	return min(9, h/2-1)
+}
+
+// SetSize fits the table into a body of w by h cells.
+func (v *Operations) SetSize(w, h int) { v.Table().SetSize(w, h-previewLines(h)) }
 
 func (v *Operations) empty(w int) []string {
 	switch {

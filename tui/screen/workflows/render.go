@@ -35,6 +35,30 @@ func (v *Workflows) layout(h int) layout {
 	return layout{list: list, tree: list + 1}
 }
 
+// SetSize fits list and tree into a body of w by h cells.
+func (v *Workflows) SetSize(w, h int) {
+	if d := v.detail(); d != nil && len(d.List) > 0 {
+		v.tree.table.SetColumns(v.tree.columns())
+	}
+	if v.why {
+		return
+	}
+	at, room := v.layout(h), h
+	if at.list > 0 && at.tree < h {
+		room = h - at.tree
+		if v.wide() {
+			w, _ = screen.Halves(w)
+			w--
+		} else {
+			room -= len(v.foot(w))
+		}
+	}
+	v.Table().SetSize(w, at.list)
+	if at.tree < h {
+		v.tree.table.SetSize(w, room-len(v.treeHead(w)))
+	}
+}
+
 // Render draws the view.
 func (v *Workflows) Render(w, h int) []string {
 	e, d, at := v.env, v.detail(), v.layout(h)
@@ -122,7 +146,6 @@ func (v *Workflows) treeLines(w, h int) []string {
 	if len(d.List) == 0 {
 		return append(lines, " "+v.env.Dim("No task is known yet."))
 	}
-	v.tree.table.SetColumns(v.tree.columns())
 	return append(lines, v.tree.table.Lines(w, h-len(lines), v.env.Theme)...)
 }
 
