@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/tui/app"
-	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/settings"
 )
 
@@ -166,7 +166,7 @@ func (s *seat) shown(first *app.Installation) options {
 	o.app.Keys, o.app.Environ = s.file.Keymap, s.environ
 	o.app.Bookmarks = s.file.Bookmarks
 	o.app.Exports = stateFolder("exports")
-	o.app.Clipboard = clipboard(os.Stdout, carry.WithinOf(s.environ))
+	o.app.Clipboard = clipboard(os.Stdout, export.WithinOf(s.environ))
 	if seen := stateFolder("hints-seen"); seen != "" && o.snapshot == "" {
 		o.app.Hints, o.app.HintsEnded = !s.file.NoHints && !exists(seen), func() error { return remember(seen) }
 	}
@@ -188,9 +188,9 @@ func remember(path string) error {
 }
 
 // clipboard asks the terminal to take a text, in one write to where the frames go.
-func clipboard(terminal io.Writer, within carry.Within) func(text string) error {
+func clipboard(terminal io.Writer, within export.Within) func(text string) error {
 	return func(text string) error {
-		sequence, err := carry.Clipboard(text, within)
+		sequence, err := export.Clipboard(text, within)
 		if err != nil {
 			return err
 		}

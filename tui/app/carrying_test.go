@@ -18,7 +18,6 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/tui/act"
-	"github.com/attune-go/attune/tui/carry"
 	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -75,7 +74,7 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 	require.Empty(t, b.stage())
 	require.Equal(t, keymap.InExecutions, b.view)
 	require.Len(t, c.texts, 5, "what is closed copies nothing")
-	c.err = &carry.TooLongError{Bytes: 80_000}
+	c.err = &export.TooLongError{Bytes: 80_000}
 	b.press("y", "enter")
 	require.Contains(t, b.messages(), "Not copied: 80000 bytes are more than terminals take")
 }

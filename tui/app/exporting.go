@@ -23,14 +23,14 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// exportTime ends an export that does not end by itself.
+// exportTimeout ends an export that hangs.
 const exportTime = 10 * time.Minute
 
-// kindExport is the kind under which the log has what was written to files.
+// kindExport is the kind of exports in the log of operations.
 const kindExport act.Kind = "export"
 
-// exported is what an export of the open view writes: the marked rows, else all that the
-// filter matches, else the one thing that is shown.
+// exported returns the contents of an export: the marked rows, or else all matching rows, or else the thing that is
+// shown.
 func (m *Model) exported() (*export.Set, bool) {
 	if m.marks() > 0 {
 		return m.markedHaul(), true
@@ -47,8 +47,7 @@ func (m *Model) exported() (*export.Set, bool) {
 	return m.listHaul(list), true
 }
 
-// listHaul is all that the filter of a list matches. What the view does not hold is
-// read from the database; where it holds everything, that is written in its order.
+// listSet contains all rows that match the filter. Rows that are not loaded come from the database.
 func (m *Model) listHaul(list screen.Listed) *export.Set {
 	h := &export.Set{Name: string(m.view)}
 	beyond := ""
@@ -71,7 +70,6 @@ func (m *Model) listHaul(list screen.Listed) *export.Set {
 	return h
 }
 
-// things are what a list that is read in pages lists.
 func things(view screen.View) string {
 	if view == keymap.InDeadLetters {
 		return "dead letters"
@@ -79,7 +77,7 @@ func things(view screen.View) string {
 	return string(view)
 }
 
-// marks is how many rows of the open list are marked.
+// marks is the number of marked rows in the open list.
 func (m *Model) marks() int {
 	table := m.table()
 	if _, listed := m.screen().(screen.Listed); !listed || table == nil {
@@ -88,8 +86,7 @@ func (m *Model) marks() int {
 	return table.Marks()
 }
 
-// markedHaul is the marked rows. What is marked by the filter without being listed is
-// read.
+// markedSet contains the marked rows. Rows that are not loaded come from the database.
 func (m *Model) markedHaul() *export.Set {
 	rows, missing := m.markedThings()
 	h := &export.Set{
@@ -120,7 +117,6 @@ func valuesOf(things []screen.Thing) []any {
 	return values
 }
 
-// exportCommand writes what the view has to a file that is named.
 func (m *Model) exportCommand() command {
 	entry := palette.Entry{
 		Name: "export", Arg: "[FILE]", Key: m.keyOf(keymap.Export),
@@ -129,8 +125,7 @@ func (m *Model) exportCommand() command {
 	return command{entry, m.exportTo}
 }
 
-// exportTo writes the view to a file. A relative name is one in the folder in which the dashboard was started, and
-// ~ is the folder of the user. Without a name the file goes where the key puts it.
+// exportTo writes the open view to a file. The name may begin with ~/; an empty one means the default name.
 func (m *Model) exportTo(name string) (tea.Cmd, error) {
 	h, ok := m.exported()
 	if !ok {
@@ -157,7 +152,7 @@ func (m *Model) exportTo(name string) (tea.Cmd, error) {
 	return m.export(h, path), nil
 }
 
-// openExport opens the menu of the forms in which the view can be written.
+// openExport opens the menu of file formats.
 func (m *Model) openExport() {
 	if m.tooSmall() {
 		return
@@ -188,7 +183,7 @@ func (m *Model) openExport() {
 	m.openOffers(title, offers)
 }
 
-// exportUnderWay is the newest export that is being written, or nil.
+// exportUnderWay is the newest running export, or nil.
 func (m *Model) exportUnderWay() *act.Operation {
 	for _, op := range slices.Backward(m.env.Session) {
 		if op.Order.Kind == kindExport {
@@ -207,7 +202,7 @@ func (m *Model) stopExport(op *act.Operation) {
 	}
 }
 
-// exportNote says how far an export has come.
+// exportNote is the progress of a running export.
 func (m *Model) exportNote() string {
 	op := m.exportUnderWay()
 	if op == nil {
@@ -219,7 +214,7 @@ func (m *Model) exportNote() string {
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// exportPath is where a file goes that was given no name.
+// exportPath is the default path of an export.
 func (m *Model) exportPath(name, ending string) (path, problem string) {
 	if m.opts.Exports == "" {
 		return "", "no folder is known for it: :export FILE names one"
@@ -233,8 +228,7 @@ func (m *Model) exportPath(name, ending string) (path, problem string) {
 		base[:min(len(base), 100)]+"-"+m.env.Now.UTC().Format("20060102T150405Z")+ending), ""
 }
 
-// export writes a file beside the dashboard, as an operation of the log. It counts as under way, so that leaving
-// asks first, and reports when it is written.
+// export writes a file as an operation of the log. Quitting asks first while it runs.
 func (m *Model) export(h *export.Set, path string) tea.Cmd {
 	m.lastOperation++
 	op := &act.Operation{
@@ -252,8 +246,7 @@ func (m *Model) export(h *export.Set, path string) tea.Cmd {
 	})
 }
 
-// all reads every row of the open list that its filter matches, in the way in which
-// the database has them; nil where the view holds all that there is.
+// all reads every row that matches the filter of the open list; nil if all of them are loaded.
 func (m *Model) all() export.Rows {
 	switch m.view {
 	case keymap.InExecutions:
@@ -270,8 +263,7 @@ func (m *Model) all() export.Rows {
 	return nil
 }
 
-// those reads rows of the open list by their keys, also such as no view holds; nil
-// where rows cannot be read so.
+// byKeys reads rows of the open list by their keys; nil if the database cannot.
 func (m *Model) those(keys []string) export.Rows {
 	ids, r := numbersOf(keys), m.source
 	switch m.view {
@@ -295,7 +287,6 @@ func (m *Model) those(keys []string) export.Rows {
 	return nil
 }
 
-// numbersOf are the keys that are numbers.
 func numbersOf(keys []string) []int64 {
 	ids := make([]int64, 0, len(keys))
 	for _, key := range keys {

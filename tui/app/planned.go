@@ -8,12 +8,11 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/act"
-	"github.com/attune-go/attune/tui/carry"
 	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/jsonview"
 )
 
-// plannedDoc is a plan as it leaves the dashboard, before what it is about.
+// plannedDoc is the first line of an exported plan.
 type plannedDoc struct {
 	Plan     string            `json:"plan"`
 	Context  string            `json:"context"`
@@ -27,8 +26,8 @@ type plannedDoc struct {
 	Commands []string          `json:"commands,omitempty"`
 }
 
-// export writes the plan to a file, and below it what it is about, a line each: dead
-// letters in full, as `dlq export` writes them, else the ids of marked rows.
+// export writes the plan to a file with one line for each of its rows: dead letters in full, as `dlq export` writes
+// them, other rows by their ids.
 func (o *question) export(m *Model) tea.Cmd {
 	order := &o.op.Order
 	doc := plannedDoc{
@@ -60,16 +59,14 @@ func (o *question) export(m *Model) tea.Cmd {
 	return m.export(h, path)
 }
 
-// commands are the commands that do what the plan does.
 func (o *question) commands() []string {
 	var lines []string
 	for _, argv := range o.op.Order.Commands(o.confirm.Reason()) {
-		lines = append(lines, carry.Shell(append([]string{executor}, argv...)...))
+		lines = append(lines, act.Shell(append([]string{executor}, argv...)...))
 	}
 	return lines
 }
 
-// copy copies the commands that do what the plan does.
 func (o *question) copy(m *Model) tea.Cmd {
 	lines := o.commands()
 	switch {
