@@ -25,8 +25,8 @@ import (
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/tui/app"
-	"github.com/attune-go/attune/tui/plain"
 	"github.com/attune-go/attune/tui/settings"
+	"github.com/attune-go/attune/tui/textmode"
 )
 
 // The exit codes, which scripts rely on.
@@ -201,8 +201,8 @@ func follow(ctx context.Context, to *app.Installation, opts options, stdout io.W
 	if every == 0 {
 		every = app.DefaultRefresh
 	}
-	return plain.Run(ctx, to.Source,
-		plain.Config{Context: to.Name, Every: every, Timeout: plainTimeout, JSON: opts.output == "json"}, stdout)
+	return textmode.Run(ctx, to.Source,
+		textmode.Config{Context: to.Name, Every: every, Timeout: plainTimeout, JSON: opts.output == "json"}, stdout)
 }
 
 // snapshot prints one frame, or the data behind it.

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/testkit"
-	"github.com/attune-go/attune/tui/plain"
+	"github.com/attune-go/attune/tui/textmode"
 )
 
 // TestPlainTellsEveryChangeToAPipe is the real program, whose output is no
@@ -62,7 +62,7 @@ func TestPlainWithoutServersSaysSoAndGoesOn(t *testing.T) {
 	lines := bufio.NewScanner(pipe)
 	for _, want := range []string{"watched every 2s", "does not answer", "does not answer: "} {
 		require.True(t, lines.Scan())
-		var line plain.Line
+		var line textmode.Line
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &line), lines.Text())
 		require.Contains(t, line.Text, want)
 	}

@@ -1,4 +1,4 @@
-// Package plain tells what changes in an installation, one line for each change:
+// Package textmode tells what changes in an installation, one line for each change:
 // for screen readers, for terminals that cannot be drawn on, and for logs.
 //
 // Nothing is drawn again and nothing is taken back. Every line begins with the
@@ -7,7 +7,7 @@
 // say what there is at the start; from then on silence means that nothing has
 // changed. What cannot be read is told once when that begins and once when it ends,
 // and is never taken for zero or for gone.
-package plain
+package textmode
 
 import (
 	"context"
