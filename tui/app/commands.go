@@ -18,22 +18,21 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// command is what can be typed behind the colon.
+// command is a command of the palette.
 type command struct {
 	palette.Entry
 
-	// run carries it out. With an error the line stays open.
+	// run carries it out. After an error the palette stays open.
 	run func(arg string) (tea.Cmd, error)
 }
 
-// viewAliases are other words for views.
 var viewAliases = map[screen.View][]string{
 	keymap.InOverview: {"ov"}, keymap.InQueues: {"queue"}, keymap.InExecutions: {"exec"}, keymap.InWorkers: {"worker"},
 	keymap.InDeadLetters: {"deadletters", "dead-letters"}, keymap.InAlerts: {"alert"},
 	"workflows": {"flows"}, "inquiries": {"ask"}, "broker": {"mq"},
 }
 
-// commands lists what can be typed now.
+// commands lists the commands that are available now.
 func (m *Model) commands() []command {
 	list := m.viewCommands()
 	list = append(list, m.openCommands()...)
@@ -55,7 +54,6 @@ func (m *Model) viewCommands() []command {
 	return list
 }
 
-// openCommands open one thing.
 func (m *Model) openCommands() []command {
 	execution := m.numbered("the number of an execution", screen.OpenExecution)
 	workflow := m.numbered("the execution of a workflow", screen.OpenWorkflow)
@@ -75,7 +73,6 @@ func (m *Model) openCommands() []command {
 	}
 }
 
-// otherCommands change the dashboard itself.
 func (m *Model) otherCommands() []command {
 	commands := []command{
 		{palette.Entry{Name: "set", Arg: "poll AGE", Key: "+ -", Help: "set the interval between polls",
@@ -101,18 +98,16 @@ func (m *Model) otherCommands() []command {
 
 func list(words ...string) func() []string { return func() []string { return words } }
 
-// turnTo is a command that turns to a view.
 func (m *Model) turnTo(view screen.View) func(string) (tea.Cmd, error) {
 	return func(string) (tea.Cmd, error) { return m.goTo(view), nil }
 }
 
-// keyOf is how the keys of an action are written; empty where it has none.
+// keyOf writes the keys of an action; empty if it has none.
 func (m *Model) keyOf(action keymap.Action) string {
 	b, _ := m.keymap.Of(action)
 	return b.Show
 }
 
-// turnContext turns to another installation. A name that is wrong can be mended.
 func (m *Model) turnContext(name string) (tea.Cmd, error) {
 	if problem := m.contextProblem(name); problem != "" {
 		return nil, errors.New(problem)
@@ -120,7 +115,6 @@ func (m *Model) turnContext(name string) (tea.Cmd, error) {
 	return m.switchTo(name), nil
 }
 
-// queueNames lists the queues that were read.
 func (m *Model) queueNames() []string {
 	var names []string
 	for _, q := range m.knownQueues() {
@@ -142,7 +136,7 @@ func (m *Model) knownQueues() []monitor.Queue {
 	return known
 }
 
-// queueNamed finds a queue among those that were read; zero where it is not.
+// queueNamed finds a loaded queue by its name, or returns 0.
 func (m *Model) queueNamed(name string) int64 {
 	for _, q := range m.knownQueues() {
 		if screen.QueueName(&q) == name || q.Name() == name || q.ActionRef == name && q.Group == "" {
@@ -160,7 +154,7 @@ func (m *Model) openQueue(arg string) (tea.Cmd, error) {
 	return m.open(screen.Nav{View: keymap.InQueues, Filter: arg}), nil
 }
 
-// numbered is a command that opens one thing by its number, which is called so.
+// numbered is a command that opens something by its number; what names the number in errors.
 func (m *Model) numbered(what string, open func(id int64) screen.Effect) func(string) (tea.Cmd, error) {
 	return func(arg string) (tea.Cmd, error) {
 		id, err := strconv.ParseInt(arg, 10, 64)
@@ -171,7 +165,6 @@ func (m *Model) numbered(what string, open func(id int64) screen.Effect) func(st
 	}
 }
 
-// numbers lists what was read by its numbers.
 func numbers[T any](list []T, number func(*T) int64) []string {
 	var out []string
 	for i := range list {
@@ -219,8 +212,7 @@ func (m *Model) workerNames() []string {
 	return names
 }
 
-// workerNamed finds a worker among those that were read, by its name or its number; zero
-// where it is not.
+// workerNamed finds a loaded worker by its name or number, or returns 0.
 func (m *Model) workerNamed(name string) int64 {
 	for _, w := range m.knownWorkers() {
 		if w.Name == name || strconv.FormatInt(w.ID, 10) == name {
@@ -238,7 +230,7 @@ func (m *Model) openWorker(arg string) (tea.Cmd, error) {
 	return m.open(screen.Nav{View: keymap.InWorkers, Filter: arg}), nil
 }
 
-// since puts an age into the filter of the executions, in place of the one there.
+// since replaces the age in the filter of the executions.
 func (m *Model) since(arg string) (tea.Cmd, error) {
 	term := ""
 	if arg != "off" {
@@ -273,7 +265,6 @@ func (m *Model) set(arg string) (tea.Cmd, error) {
 	return m.setRefresh(every), nil
 }
 
-// setTheme changes the look by the name of a theme.
 func (m *Model) setTheme(name string) (tea.Cmd, error) {
 	opts := m.opts.Theme
 	opts.Name = name
@@ -285,8 +276,7 @@ func (m *Model) setTheme(name string) (tea.Cmd, error) {
 	return nil, err
 }
 
-// setReadOnly locks acting for this session, or unlocks it. What the dashboard was
-// started with stays.
+// setReadOnly disables acting for this session, or enables it again. It cannot override Options.ReadOnly.
 func (m *Model) setReadOnly(arg string) (tea.Cmd, error) {
 	switch arg {
 	case "on":

@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// failed says why there is no plan, or why an act has failed and what it had done by then.
+// failed shows why there is no plan, or why an act failed and what it did before.
 type failed struct {
 	dialog
 

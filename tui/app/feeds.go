@@ -12,25 +12,23 @@ import (
 	"github.com/attune-go/attune/tui/screen/queue"
 )
 
-// Feed is one chain of polls: what is read, how often, and where the answer is put.
+// Feed is one chain of polls.
 type Feed[T any] struct {
 	Name screen.Feed
-	// Read binds the read to what the views ask for now. What it returns runs beside the model.
+	// Read binds the read to the present state of the views. The returned function runs outside of Update.
 	Read func(m *Model) func(ctx context.Context) (*T, error)
-	// Put stores the answer; now is the time of the database as far as it is known.
+	// Put stores the answer; now is the time of the database, as far as known.
 	Put func(d *screen.Data, answer *T, now time.Time)
-	// Every is how often it is read at most; nil means at the pace of the dashboard.
+	// Every is the shortest interval between reads; nil means that of the dashboard.
 	Every func(m *Model) time.Duration
-	// Always says that it is polled whichever view is open; nil means never.
+	// Always polls the feed in every view; nil means never.
 	Always func(m *Model) bool
-	// Once says that it is read once, and again after an outage of the database, since the
-	// polls of other feeds extend it; nil means never.
+	// Once reads the feed once, and again after an outage of the database: other feeds extend it. Nil means never.
 	Once func(m *Model) bool
-	// Nudged has it read sooner when executions or workflows have changed.
+	// Nudged reads the feed sooner after a change of executions or workflows.
 	Nudged bool
-	// Source is where it is read, the database if empty. Only what is read there tells the
-	// database's time. Probed feeds tell whether their source is there while the screen is
-	// frozen.
+	// Source is the server that is read; empty means the database. Only reads of the database tell its time. Probed
+	// feeds check their source while the screen is frozen.
 	Source string
 	Probed bool
 }
@@ -48,7 +46,6 @@ type feed struct {
 	probed bool
 }
 
-// of forgets the type of a feed.
 func of[T any](f Feed[T]) *feed {
 	never := func(*Model) bool { return false }
 	typed := &feed{
@@ -79,17 +76,17 @@ func of[T any](f Feed[T]) *feed {
 	return typed
 }
 
-// into stores an answer of which nothing else is made.
+// into stores an answer in a field.
 func into[T any](field func(d *screen.Data) **T) func(*screen.Data, *T, time.Time) {
 	return func(d *screen.Data, answer *T, _ time.Time) { *field(d) = answer }
 }
 
-// noting stores an answer that carries its own time.
+// dated stores an answer that carries its own time.
 func noting[T any](put func(d *screen.Data, answer *T)) func(*screen.Data, *T, time.Time) {
 	return func(d *screen.Data, answer *T, _ time.Time) { put(d, answer) }
 }
 
-// atMost is a pace whatever is open, and unlessIn one while another view is open.
+// atMost is a fixed interval; unlessIn is one that does not hold in a view.
 func atMost(every time.Duration) func(*Model) time.Duration {
 	return func(*Model) time.Duration { return every }
 }
@@ -103,7 +100,7 @@ func unlessIn(view screen.View, every time.Duration) func(*Model) time.Duration 
 	}
 }
 
-// previewed is the pace of what the list of queues tells below its rows.
+// previewed is the interval of the preview in the list of queues.
 func previewed(m *Model) time.Duration {
 	if m.view == keymap.InQueues {
 		return previewEvery
@@ -114,28 +111,22 @@ func previewed(m *Model) time.Duration {
 func always(*Model) bool { return true }
 
 const (
-	// brokerEvery is how often the management interface is asked at most; its
-	// own numbers are no fresher.
+	// brokerEvery is the interval of the management interface, which collects its numbers no more often.
 	brokerEvery = 5 * time.Second
-	// judgeEvery is how often the rules of alerts are evaluated here while no replica
-	// does that and their view is closed.
+	// evaluateEvery is the interval in which the dashboard evaluates the alert rules if no replica does.
 	judgeEvery = 5 * time.Second
-	// auditEvery is how often it is looked whether acting is allowed, unless the
-	// log is open.
+	// auditEvery is the interval of the check whether acting is allowed.
 	auditEvery = 15 * time.Second
-	// checksEvery is how often the wiring and the rows are checked, and how often it is counted
-	// how many executions match.
+	// checksEvery is the interval of the checks and of counting matching executions.
 	checksEvery = 30 * time.Second
-	// familyEvery is how often it is read at most what an execution has to do with.
+	// familyEvery is the interval of reading the relatives of an execution.
 	familyEvery = 5 * time.Second
-	// pastEvery is how often the last hour is read while a view draws it, workersPastEvery that
-	// of workers, previewEvery what is told of a queue below the list.
+	// Intervals of reading the last hour, that of workers, and the preview of a queue.
 	pastEvery        = 30 * time.Second
 	workersPastEvery = time.Minute
 	previewEvery     = 5 * time.Second
 )
 
-// feeds are all feeds.
 var feeds = []*feed{
 	of(Feed[alerting.Overview]{
 		Name:   screen.FeedOverview,
@@ -194,7 +185,7 @@ var feeds = []*feed{
 	of(Feed[monitor.Audit]{
 		Name: screen.FeedAudit,
 		Read: func(m *Model) func(context.Context) (*monitor.Audit, error) {
-			below := int64(0) // only the log goes further than the newest
+			below := int64(0) // only the log shows more than the newest
 			if m.view == keymap.InLog {
 				below = m.operations.Below()
 			}
@@ -202,7 +193,7 @@ var feeds = []*feed{
 		},
 		Put:   into(func(d *screen.Data) **monitor.Audit { return &d.Audit }),
 		Every: unlessIn(keymap.InLog, auditEvery),
-		// It says whether acting is allowed here, where acting is possible at all.
+		// It tells whether acting is allowed.
 		Always: func(m *Model) bool { return m.opts.Acts != nil && m.opts.ReadOnly == "" },
 	}),
 	of(Feed[alerting.Alerts]{
@@ -253,7 +244,7 @@ var feeds = []*feed{
 		Put:    noting((*screen.Data).PutPast),
 		Every:  atMost(pastEvery),
 		Always: always,
-		// The overview and the view of dead letters draw the last hour as it was recorded.
+		// Overview and dead letters draw the recorded past itself.
 		Once: func(m *Model) bool { return m.view != keymap.InOverview && m.view != keymap.InDeadLetters },
 	}),
 	of(Feed[monitor.LedgerDetail]{
@@ -356,7 +347,7 @@ var feeds = []*feed{
 		Read:  func(m *Model) func(context.Context) (*monitor.WorkersPast, error) { return m.source.WorkersPast },
 		Put:   noting((*screen.Data).PutWorkersPast),
 		Every: atMost(workersPastEvery),
-		Once:  func(m *Model) bool { return m.view == keymap.InOverview }, // which needs only the beginning
+		Once:  func(m *Model) bool { return m.view == keymap.InOverview }, // the overview needs only the beginning
 	}),
 	of(Feed[screen.Matches]{
 		Name: screen.FeedMatches,
@@ -375,7 +366,6 @@ var feeds = []*feed{
 	}),
 }
 
-// feedNamed finds a feed by its name.
 var feedNamed = func() map[screen.Feed]*feed {
 	all := make(map[screen.Feed]*feed, len(feeds))
 	for _, f := range feeds {
@@ -384,7 +374,7 @@ var feedNamed = func() map[screen.Feed]*feed {
 	return all
 }()
 
-// asking binds a read to what it is asked.
+// bind binds a read to its argument.
 func asking[A, T any](read func(context.Context, A) (*T, error), ask A) func(context.Context) (*T, error) {
 	return func(ctx context.Context) (*T, error) { return read(ctx, ask) }
 }
@@ -393,10 +383,10 @@ func asking2[A, B, T any](read func(context.Context, A, B) (*T, error), a A, b B
 	return func(ctx context.Context) (*T, error) { return read(ctx, a, b) }
 }
 
-// nothing is the answer where nothing is asked.
+// nothing is the answer if there is nothing to read.
 func nothing[T any](context.Context) (*T, error) { return new(T), nil }
 
-// settle turns a typed nil into a plain one, so that an answer can be tested.
+// untyped turns a typed nil into a nil interface.
 func settle[T any](result *T, err error) (any, error) {
 	if result, err = screen.Answered(result, err); result == nil {
 		return nil, err
@@ -404,8 +394,8 @@ func settle[T any](result *T, err error) (any, error) {
 	return result, err
 }
 
-// shownQueue is the queue that is told of, and how much of its line is wanted: of the
-// one that was opened, or of the one under the cursor of the list.
+// shownQueue is the open queue, or the one in the preview of the list, with the number of its queued executions to
+// read.
 func (m *Model) shownQueue() monitor.LineAsk {
 	if m.view == keymap.InQueue {
 		return m.queue.Ask()
@@ -413,7 +403,7 @@ func (m *Model) shownQueue() monitor.LineAsk {
 	return monitor.LineAsk{Queue: m.queues.PreviewID(), Rows: queue.PreviewRows}
 }
 
-// readAt is the database's time of an answer of a feed; zero where it tells none.
+// readAt is the database's time of an answer; zero if it has none.
 func (f *feed) readAt(answer any) time.Time {
 	dated, ok := answer.(interface{ ReadAt() time.Time })
 	if !ok || f.source != monitor.SourceDatabase {

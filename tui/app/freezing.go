@@ -9,11 +9,9 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// probeEvery is how often it is looked at least whether a server is there while what
-// is shown is frozen.
+// probeEvery is the interval of checking a server while the screen is frozen.
 const probeEvery = 5 * time.Second
 
-// probeLater arms the next look whether the source of a feed is there.
 func (m *Model) probeLater(feed screen.Feed) tea.Cmd {
 	if !feedNamed[feed].probed {
 		return nil
@@ -22,7 +20,7 @@ func (m *Model) probeLater(feed screen.Feed) tea.Cmd {
 	return m.opts.After(m.jitter(delay), dueMsg{feed: feed, gen: m.chain(feed).gen})
 }
 
-// probe looks whether the source of a feed is there, and reads nothing.
+// probe checks whether the source of a feed answers. It reads no data.
 func (m *Model) probe(feed screen.Feed) tea.Cmd {
 	c, source := m.chain(feed), feedNamed[feed].source
 	if c.busy || !feedNamed[feed].probed {
@@ -40,7 +38,7 @@ func (m *Model) probe(feed screen.Feed) tea.Cmd {
 	}
 }
 
-// probed takes over whether a source is there. How old what is shown is does not change.
+// probed records whether a source answers. The age of the data stays as it is.
 func (m *Model) probed(msg snapMsg) tea.Cmd {
 	fresh := m.env.Data.Fresh(msg.feed)
 	fresh.Took = msg.took

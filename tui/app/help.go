@@ -13,8 +13,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// help shows the keys that work in the open view, from the key map, then the filter and the
-// signs. While something is searched it lists the keys of all views that match.
+// help shows the keys of the open view, then its filter and the signs. A search lists the matching keys of all views.
 type help struct {
 	layer
 
@@ -70,7 +69,7 @@ func (o *help) lines(m *Model) []string {
 	return lines
 }
 
-// helpSearch is typed to search the help: every letter narrows the list.
+// helpSearch is the input line of the search. Every letter narrows the list.
 type helpSearch struct {
 	inputLine
 
@@ -93,10 +92,10 @@ func (o *helpSearch) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
 
 func (o *helpSearch) draw(m *Model, f *frame) { f.message = o.line(m, filter.Span{}, "") }
 
-// helpIndent is where the meaning of a key begins.
+// helpIndent is the column of the texts.
 const helpIndent = 11
 
-// helpLayouts are the columns of the help by the width they need, widest first.
+// helpLayouts are the columns by their minimal width, widest first.
 var helpLayouts = []struct {
 	width   int
 	columns [][]string
@@ -107,7 +106,7 @@ var helpLayouts = []struct {
 	{0, [][]string{keymap.Groups}},
 }
 
-// helpColumns puts the groups side by side, as many as there is room for.
+// helpColumns puts the groups of keys side by side.
 func (m *Model) helpColumns(w int) []string {
 	for _, layout := range helpLayouts {
 		if w < layout.width {
@@ -128,9 +127,8 @@ func (m *Model) helpColumns(w int) []string {
 	return nil
 }
 
-// helpMatches lists the keys of every view and dialog that match what is searched, each
-// with where it works, below the topics that are called so. Where a view is searched by
-// its name the keys that work nowhere else come first.
+// helpMatches lists the matching topics, then the matching keys of every view and dialog. If the search is the name
+// of a view, its own keys come first.
 func (m *Model) helpMatches(search string) []string {
 	e := m.env
 	wanted := strings.Fields(strings.ToLower(search))
@@ -155,7 +153,6 @@ func (m *Model) helpMatches(search string) []string {
 	return lines
 }
 
-// beside puts columns next to each other, each as wide as the others.
 func beside(columns [][]string, w int) []string {
 	high := 0
 	for _, c := range columns {
@@ -175,8 +172,7 @@ func beside(columns [][]string, w int) []string {
 	return out
 }
 
-// helpColumn is one group of keys with its title, no wider than w; nothing when no key of the group
-// works here.
+// helpColumn is one group of keys, empty if none of them works in the open view.
 func (m *Model) helpColumn(group string, w int) []string {
 	e := m.env
 	lines := []string{" " + e.Paint(theme.Dim, group)}

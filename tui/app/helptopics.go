@@ -11,14 +11,12 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// topic is a part of the help beside the keys.
+// topic is a section of the help below the keys.
 type topic struct {
 	title string
 	lines []string
 }
 
-// helpTopics are the parts of the help below the keys, as far as they are about the
-// open view.
 func (m *Model) helpTopics() []topic {
 	g, w := &m.env.Theme.Glyphs, max(20, m.width-2)
 	var topics []topic
@@ -42,7 +40,6 @@ func (m *Model) helpTopics() []topic {
 	}})
 }
 
-// dangerText says how acting is kept safe, or why it is not possible here.
 func (m *Model) dangerText(w int) []string {
 	if m.env.Locked != "" {
 		return hung("Read only: the keys that act are hidden here, and the header shows RO. "+m.env.Locked+".", w)
@@ -53,7 +50,7 @@ func (m *Model) dangerText(w int) []string {
 			"What is discarded is kept, and u puts it back. L lists what was done.", w)
 }
 
-// together is a space at which no line is broken.
+// together is a space that Wrap does not break.
 const together = "\u00a0"
 
 func hung(text string, w int) []string {
@@ -64,7 +61,7 @@ func hung(text string, w int) []string {
 	return lines
 }
 
-// topicsWith are the topics whose title has all of the words.
+// topicsWith lists the topics whose title contains all words.
 func (m *Model) topicsWith(words []string) []string {
 	var lines []string
 	for _, t := range m.helpTopics() {
@@ -77,7 +74,6 @@ func (m *Model) topicsWith(words []string) []string {
 	return lines
 }
 
-// topicNames are the words that :help is completed with.
 func (m *Model) topicNames() []string {
 	var names []string
 	for _, t := range m.helpTopics() {
@@ -89,8 +85,7 @@ func (m *Model) topicNames() []string {
 	return names
 }
 
-// showHelp opens the help, of a topic where one is named: a part of it, a view, or a
-// word of what a key does.
+// showHelp opens the help with a search: a topic, a view, or a word.
 func (m *Model) showHelp(about string) (tea.Cmd, error) {
 	m.push(&help{search: about})
 	return nil, nil

@@ -6,7 +6,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// actingLock says why nothing can be acted upon, or nothing.
+// actingLock says why acting is disabled; empty if it is enabled.
 func (m *Model) actingLock() string {
 	fresh := m.env.Data.Fresh(screen.FeedAudit)
 	audit := m.env.Data.Audit
@@ -33,7 +33,7 @@ func (m *Model) actingLock() string {
 	return ""
 }
 
-// mode is the word in the header for what may be done. It is armed while an act is confirmed or runs.
+// mode is RO or RW in the header. It is armed while an act is confirmed or runs.
 func (m *Model) mode(armed bool) string {
 	switch {
 	case m.env.Locked != "":

@@ -11,19 +11,18 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// spot is where the operator is, or was: the view, what it shows, its filter and
-// order, and the row under the cursor.
+// location is a view with its content, filter, order and selected row.
 type spot struct {
 	screen.Nav
 
 	order screen.Order
-	// problems is true where only what means trouble was listed.
+	// problems is true in the problems-only mode.
 	problems bool
-	// label is the place in the way that leads on from it.
+	// label names the location in the breadcrumbs.
 	label string
 }
 
-// visit is a place and the way up from it.
+// historyEntry is a location with its parents.
 type visit struct {
 	spot
 	trail []spot
@@ -34,7 +33,7 @@ const (
 	maxVisits = 200
 )
 
-// here is where the operator is now.
+// here is the present location.
 func (m *Model) here() spot {
 	p := spot{Nav: screen.Nav{View: m.view}, label: m.lastCrumb()}
 	if s, ok := m.screen().(screen.Showing); ok {
@@ -55,13 +54,12 @@ func (m *Model) here() spot {
 	return p
 }
 
-// same reports whether both show the same thing in the same view.
+// same reports whether both show the same content.
 func (p spot) same(other spot) bool {
 	return p.View == other.View && p.Shown == other.Shown && p.Filter == other.Filter
 }
 
-// leaveFor turns from a place to a view that is opened from there, whose content is in
-// place already, and remembers the way up.
+// leaveFor opens a view that is filled already, with a location as its parent.
 func (m *Model) leaveFor(from spot, view screen.View) tea.Cmd {
 	trail := append(slices.Clip(m.trail), from)
 	if len(trail) > maxTrail {
@@ -70,7 +68,6 @@ func (m *Model) leaveFor(from spot, view screen.View) tea.Cmd {
 	return m.switchView(from, view, trail)
 }
 
-// switchView turns from a place to a view, from which the trail leads up.
 func (m *Model) switchView(from spot, view screen.View, trail []spot) tea.Cmd {
 	m.leftAt(from)
 	m.trail, m.view = trail, view
@@ -78,7 +75,7 @@ func (m *Model) switchView(from spot, view screen.View, trail []spot) tea.Cmd {
 	return m.resume()
 }
 
-// leftAt notes in the history what the place being left looks like by now.
+// recordLeft updates the history entry of the location that is left.
 func (m *Model) leftAt(from spot) {
 	if len(m.visits) == 0 {
 		m.visits = []visit{{}}
@@ -86,8 +83,7 @@ func (m *Model) leftAt(from spot) {
 	m.visits[m.visited] = visit{from, m.trail}
 }
 
-// arrive adds the place that was turned to to the history. What was ahead is
-// forgotten.
+// arrive appends the present location to the history and drops the entries after the previous one.
 func (m *Model) arrive() {
 	m.visits = append(m.visits[:m.visited+1:m.visited+1], visit{m.here(), m.trail})
 	if len(m.visits) > maxVisits {
@@ -113,7 +109,7 @@ func (m *Model) travel(n int) tea.Cmd {
 	return m.restore(m.visits[to].spot)
 }
 
-// restore turns to a place as it was left.
+// restore shows a location again.
 func (m *Model) restore(p spot) tea.Cmd {
 	m.hideSecrets()
 	m.view = p.View
@@ -136,7 +132,7 @@ func (m *Model) restore(p spot) tea.Cmd {
 	return tea.Batch(trouble, m.resume())
 }
 
-// up returns to where the operator came from.
+// up returns to the parent.
 func (m *Model) up() tea.Cmd {
 	to := m.trail[len(m.trail)-1]
 	m.leftAt(m.here())
@@ -146,28 +142,27 @@ func (m *Model) up() tea.Cmd {
 	return cmd
 }
 
-// hideSecrets masks again what was revealed in the view that is left.
 func (m *Model) hideSecrets() {
 	if s, ok := m.screen().(screen.Revealing); ok {
 		s.Hide()
 	}
 }
 
-// lastCrumb names what the open view shows, without where that belongs.
+// lastCrumb is the last breadcrumb: the title without its parents.
 func (m *Model) lastCrumb() string {
 	left, _ := m.screen().Title()
-	left, _, _ = strings.Cut(left, "  ") // what follows is a note
+	left, _, _ = strings.Cut(left, "  ") // a note follows
 	if at := strings.LastIndex(left, crumb); at >= 0 {
 		return left[at+len(crumb):]
 	}
 	return left
 }
 
-// crumb stands between the steps of the way to a view.
+// crumb separates the breadcrumbs.
 const crumb = " › "
 
-// crumbs is the way to the open view: from the last list that was turned to, over
-// what was opened. It drops from the front what does not fit into w cells.
+// crumbs are the breadcrumbs from the last list to the open view. It drops the first ones if they are wider than w
+// cells.
 func (m *Model) crumbs(left string, w int) string {
 	from := len(m.trail)
 	if !isTab(m.view) {
@@ -193,5 +188,5 @@ func (m *Model) crumbs(left string, w int) string {
 	return strings.Join(names, crumb)
 }
 
-// isTab reports whether a view is one that is turned to from anywhere.
+// isTab reports whether a view can be opened from everywhere.
 func isTab(view screen.View) bool { return view == keymap.InLog || slices.Contains(Views, view) }

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// question shows a plan and asks whether it shall be run.
+// question shows a plan and asks for confirmation.
 type question struct {
 	dialog
 
@@ -20,16 +20,16 @@ type question struct {
 	plan    *act.Plan
 	planned time.Time
 	confirm *widget.Confirm
-	// held is the letter pressed on a button, until it turns out to be alone; press numbers it.
+	// held is a letter on a button until letterPause has passed; press numbers it.
 	held  tea.KeyMsg
 	press int
 }
 
-// letterPause is how long a letter on a button of a question must stay alone to be an
-// answer. Letters that follow each other faster are a text: they go into the reason.
+// letterPause is how long a letter on a button must stay alone to be an answer. Faster letters are text of the
+// reason.
 const letterPause = 250 * time.Millisecond
 
-// letterMsg says that letterPause has passed since a press.
+// letterMsg is the timer of letterPause.
 type letterMsg struct{ press int }
 
 func (o *question) scope() keymap.Scope {
@@ -39,7 +39,6 @@ func (o *question) scope() keymap.Scope {
 	return keymap.InConfirm
 }
 
-// closed gives the plan up.
 func (o *question) closed(m *Model) {
 	why := "left; nothing was done"
 	if o.plan.Nothing != "" {
@@ -60,8 +59,8 @@ func (o *question) draw(m *Model, f *frame) {
 	})
 }
 
-// key takes a key. On a button a letter counts only alone, so that a reason typed there
-// neither answers the question nor does anything else.
+// key takes a key. A letter on a button counts only if it stays alone: an operator who types a reason there must not
+// answer the question.
 func (o *question) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	held := o.held.Type == tea.KeyRunes && len(o.held.Runes) == 1
 	letter := !msg.Paste && !msg.Alt &&
@@ -77,7 +76,7 @@ func (o *question) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 		o.held = tea.KeyMsg{}
 		return nil
 	case held:
-		return m.letterAlone(letterMsg{o.press}) // it was alone; the key after it is not for what it opens
+		return m.letterAlone(letterMsg{o.press}) // the letter was alone; this key must not reach what it opens
 	case !letter:
 		return o.answer(m, action, msg)
 	}
@@ -89,7 +88,7 @@ func (o *question) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	return m.opts.After(letterPause, letterMsg{o.press})
 }
 
-// letterAlone takes the letter that was pressed on a button as an answer.
+// letterAlone takes a letter on a button as an answer.
 func (m *Model) letterAlone(msg letterMsg) tea.Cmd {
 	o, open := m.top().(*question)
 	if !open || o.press != msg.press || len(o.held.Runes) == 0 {
@@ -147,8 +146,7 @@ func (o *question) scroll(m *Model, n int) {
 	o.confirm.Scroll(n, w, h, m.env.Theme)
 }
 
-// run carries out the plan that was confirmed. The question is gone with that, so that
-// whatever is pressed next runs nothing again.
+// run runs the confirmed plan. That removes the question, so that no key runs it twice.
 func (o *question) run(m *Model) tea.Cmd {
 	age := m.env.Clock.Sub(o.planned)
 	switch {
@@ -156,7 +154,7 @@ func (o *question) run(m *Model) tea.Cmd {
 		o.confirm.Refuse(m.env.Locked)
 		return nil
 	case age > act.PlanTTL:
-		o.confirm.Press(false) // so that r is no letter of a text
+		o.confirm.Press(false) // r must not be text
 		o.confirm.Refuse("the plan is " + widget.Age(age) + " old: r plans again")
 		return nil
 	}

@@ -10,21 +10,19 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// report keeps what an operation has come to in sight for a while.
+// report shows the result of an operation.
 func (m *Model) report(op *act.Operation) { m.reports = append(m.reports, op) }
 
-// reportTime is how long a report of success stands; what went wrong stands until
-// it is taken away.
+// reportTime is how long a success is shown. Failures stay until they are dismissed.
 const reportTime = 10 * time.Second
 
-// ageReports takes away what has stood for its time.
 func (m *Model) ageReports() {
 	m.reports = slices.DeleteFunc(m.reports, func(op *act.Operation) bool {
 		return op.State == act.Done && m.env.Clock.Sub(op.Ended) >= reportTime
 	})
 }
 
-// newest is the report to be shown now, the newest first, or nil.
+// newest is the newest report, or nil.
 func (m *Model) newest() *widget.Toast {
 	if len(m.reports) == 0 {
 		return nil
@@ -45,7 +43,6 @@ func (m *Model) newest() *widget.Toast {
 	return toast
 }
 
-// outcome is the sign of how an operation ended.
 func (m *Model) outcome(op *act.Operation) string {
 	g := &m.env.Theme.Glyphs
 	switch op.State {
@@ -58,7 +55,7 @@ func (m *Model) outcome(op *act.Operation) string {
 	}
 }
 
-// dismiss takes the newest report away. It reports false when there was none.
+// dismiss removes the newest report, if any.
 func (m *Model) dismiss() bool {
 	if m.newest() == nil {
 		return false
@@ -67,7 +64,6 @@ func (m *Model) dismiss() bool {
 	return true
 }
 
-// receiptTexts is what an operation has done and what follows.
 func receiptTexts(op *act.Operation) []widget.Text {
 	r := op.Receipt
 	if r == nil {
@@ -84,7 +80,7 @@ func receiptTexts(op *act.Operation) []widget.Text {
 	return list
 }
 
-// remember lists an operation. The oldest that are over are forgotten.
+// remember adds an operation to the log, which drops the oldest finished one.
 func (m *Model) remember(op *act.Operation) {
 	const most = 500
 	m.env.Session = append(m.env.Session, op)
@@ -94,7 +90,7 @@ func (m *Model) remember(op *act.Operation) {
 	m.operations.SessionChanged()
 }
 
-// busy names the operations under way.
+// busy names the running operations.
 func (m *Model) busy() string {
 	var names []string
 	for _, op := range m.env.Session {

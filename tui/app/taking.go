@@ -14,30 +14,28 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// taken are the keys of the rows that a filter matched when they were read.
+// matching are the keys of the rows that match a filter.
 type taken struct {
 	keys []string
-	// cut is true when more match than one plan takes, bounded when the search has
-	// stopped before it had looked at everything.
+	// cut is true if more rows match than one plan takes; bounded if the search stopped at its bound.
 	cut, bounded bool
 }
 
-// takenMsg answers the question that a list asked when all of it was to be marked.
+// matchingMsg answers a request to mark all rows.
 type takenMsg struct {
 	view  screen.View
 	asked int
 	wish  int
 	taken taken
 	err   error
-	// then is what is done with the marks once they are there.
+	// then is the act on the marked rows.
 	then keymap.Action
 }
 
-// take reads the keys of all rows that match, to mark them. What comes later is not
-// among them.
+// markAll reads the keys of all matching rows and marks them. Later rows are not marked.
 func (m *Model) take() tea.Cmd { return m.takeFor(keymap.None) }
 
-// takeFor does so for an act on all of them.
+// markAllFor also starts an act on them.
 func (m *Model) takeFor(then keymap.Action) tea.Cmd {
 	s, ok := m.screen().(screen.Taker)
 	read := m.all()
@@ -53,7 +51,7 @@ func (m *Model) takeFor(then keymap.Action) tea.Cmd {
 	}
 }
 
-// read takes the keys of all of a list, until there are as many as one plan takes.
+// read collects keys until there are as many as one plan takes.
 func (t *taken) read(ctx context.Context, all export.Rows) error {
 	bounded, err := all(ctx, func(rows []export.Row, more bool) (bool, error) {
 		for i := range rows {
@@ -68,8 +66,7 @@ func (t *taken) read(ctx context.Context, all export.Rows) error {
 	return err
 }
 
-// marked marks what was read, unless the list asks something else by now or the
-// operator has taken the marks away.
+// marked marks the rows, unless the list has another filter by now or the operator has removed the marks.
 func (m *Model) marked(msg takenMsg) tea.Cmd {
 	s, ok := m.screens[msg.view].(screen.Taker)
 	if !ok || msg.wish != m.takes || msg.asked != s.Asked() {
@@ -95,8 +92,7 @@ func (m *Model) marked(msg takenMsg) tea.Cmd {
 	return nil
 }
 
-// boundText says how far a search has come that stopped before it had looked at
-// everything.
+// boundText says where a search stopped.
 func (m *Model) boundText() string {
 	if q := m.executions.Query(); m.view == keymap.InExecutions && q.ByParams() {
 		end := "newest"
