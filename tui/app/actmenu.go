@@ -23,18 +23,17 @@ func (m *Model) openMenu() *actMenu {
 	if m.tooSmall() {
 		return nil
 	}
-	if m.env.Locked != "" {
-		m.say("Nothing can be acted upon: " + m.env.Locked)
+	if m.refused() {
 		return nil
 	}
 	actionable, ok := m.screen().(screen.Actionable)
 	if !ok {
-		m.say("There is nothing to act upon in this view.")
+		m.say("There are no actions in this view.")
 		return nil
 	}
 	acts, ok := actionable.Acts()
 	if !ok || len(acts.Items) == 0 {
-		m.say("There is nothing to act upon under the cursor.")
+		m.say("There is no action for this row.")
 		return nil
 	}
 	lines := make([]widget.Choice, len(acts.Items))
@@ -45,6 +44,14 @@ func (m *Model) openMenu() *actMenu {
 	o.menu = menu{keys: keymap.InMenu, title: acts.Target.Name, list: widget.NewMenu(lines), choose: o.chosen}
 	m.push(o)
 	return o
+}
+
+// refused reports whether acting is disabled, and says why.
+func (m *Model) refused() bool {
+	if m.env.Locked != "" {
+		m.say("Acting is disabled: " + m.env.Locked)
+	}
+	return m.env.Locked != ""
 }
 
 // chosen opens the form of an act, or plans an act without a form.
@@ -75,7 +82,7 @@ var byKey = map[keymap.Action][]act.Kind{
 // reason.
 func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
 	if action == keymap.Purge && m.env.Locked == "" && m.view == keymap.InDeadLetters && m.letters.DiscardsFiltered() {
-		return m.takeFor(action) // the plan is for the rows that match now
+		return m.markAllFor(action) // the plan is for the rows that match now
 	}
 	o := m.openMenu()
 	if o == nil {
@@ -94,8 +101,7 @@ func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
 
 // undo plans to undo the selected operation or the marked dead letters, or else the last act of this session.
 func (m *Model) undo() tea.Cmd {
-	if m.env.Locked != "" {
-		m.say("Nothing can be acted upon: " + m.env.Locked)
+	if m.refused() {
 		return nil
 	}
 	if actionable, ok := m.screen().(screen.Actionable); ok {
@@ -112,6 +118,6 @@ func (m *Model) undo() tea.Cmd {
 			return m.plan(m.push, act.Item{}, *op.Receipt.Undo)
 		}
 	}
-	m.say("Nothing was discarded or taken in this session that can be taken back.")
+	m.say("This session has nothing to undo: no discard and no take.")
 	return nil
 }

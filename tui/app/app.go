@@ -141,9 +141,9 @@ type Model struct {
 	view screen.View
 	// parents lead back to the view that the open one was opened from. history lists the locations of the session;
 	// historyAt is the present one.
-	trail   []spot
-	visits  []visit
-	visited int
+	parents   []location
+	history   []historyEntry
+	historyAt int
 
 	width, height int
 	// overlays lie above the open view; the last one takes the keys.
@@ -154,7 +154,7 @@ type Model struct {
 	readOnly string
 	// openedFilters are the filters that views were opened with. Esc leaves such a view instead of clearing the
 	// filter.
-	led map[screen.View]string
+	openedFilters map[screen.View]string
 	// pending is the first letter of a two-letter key.
 	pending string
 	toast   string
@@ -176,15 +176,15 @@ type Model struct {
 	leavingAt time.Time
 	// conn is the open installation. Only the result of the last connect counts. sessions keeps the operations of
 	// earlier installations.
-	place  *place
-	wishes int
+	conn     *connection
+	connects int
 	// clicked is the line of the last click.
 	clicked   int
 	clickedAt time.Time
 	bookmarks []settings.Bookmark
 	// markRequest numbers the requests to mark all rows; only the last one counts.
-	takes    int
-	sessions map[string][]*act.Operation
+	markRequest int
+	sessions    map[string][]*act.Operation
 
 	hinting      hinting
 	chains       map[screen.Feed]*chain
@@ -192,7 +192,7 @@ type Model struct {
 	paused       bool
 	blurred      bool
 	// backgroundAsked is the time of the question for the background colour.
-	asked time.Time
+	backgroundAsked time.Time
 	// skew is the database's clock minus the local clock, valid once synced.
 	skew   time.Duration
 	synced bool
@@ -208,10 +208,10 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	m := &Model{
 		ctx: ctx, opts: opts, source: source, env: &screen.Env{Theme: look}, keymap: opts.Keys, view: opts.View,
 		chains: map[screen.Feed]*chain{}, refreshEvery: min(max(opts.Refresh, minRefresh), maxRefresh),
-		underWay: map[*act.Operation]context.CancelFunc{}, place: &place{close: opts.Close}, palette: palette.New(),
+		underWay: map[*act.Operation]context.CancelFunc{}, conn: &connection{close: opts.Close}, palette: palette.New(),
 		bookmarks: slices.Clone(opts.Bookmarks),
 	}
-	m.furnish()
+	m.newScreens()
 	if !slices.Contains(Views, opts.View) {
 		return nil, fmt.Errorf("unknown view %q: choose one of %s", opts.View, Names(Views))
 	}
@@ -240,12 +240,12 @@ func (m *Model) begin(filter string) error {
 }
 
 // newScreens resets everything that belongs to one installation.
-func (m *Model) furnish() {
+func (m *Model) newScreens() {
 	env := m.env
 	env.Data, env.Quiet = screen.NewData(), screen.Quiet{}
-	m.held, m.trail, m.visits, m.visited = map[screen.Feed]any{}, nil, nil, 0
-	m.takes++
-	m.led = map[screen.View]string{}
+	m.held, m.openedFilters = map[screen.Feed]any{}, map[screen.View]string{}
+	m.parents, m.history, m.historyAt = nil, nil, 0
+	m.markRequest++
 	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env),
 		execution.New(env)
 	m.workflows, m.inquiries, m.operations = workflows.New(env), inquiries.New(env), operations.New(env)
@@ -281,13 +281,13 @@ type clockMsg struct{}
 type BackgroundMsg struct{ Dark bool }
 
 // backgroundTimeout is the time in which the background colour may change the theme. A later change would surprise.
-const backgroundTime = 200 * time.Millisecond
+const backgroundTimeout = 200 * time.Millisecond
 
 // Init starts the clock and the polls of the first view.
 func (m *Model) Init() tea.Cmd {
 	cmds := []tea.Cmd{m.resume(), m.listen(), m.opts.After(time.Second, clockMsg{})}
 	if ask := m.opts.AskBackground; ask != nil {
-		m.asked = m.opts.Clock()
+		m.backgroundAsked = m.opts.Clock()
 		cmds = append(cmds, func() tea.Msg {
 			_ = ask() // a terminal that cannot answer keeps the theme
 			return nil
@@ -297,7 +297,7 @@ func (m *Model) Init() tea.Cmd {
 }
 
 func (m *Model) background(msg BackgroundMsg) {
-	if m.opts.Theme.Dark == msg.Dark || m.env.Clock.Sub(m.asked) > backgroundTime {
+	if m.opts.Theme.Dark == msg.Dark || m.env.Clock.Sub(m.backgroundAsked) > backgroundTimeout {
 		return
 	}
 	m.opts.Theme.Dark = msg.Dark
@@ -346,7 +346,7 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 		m.saved(msg)
 	case copiedMsg:
 		m.copied(msg)
-	case takenMsg:
+	case matchingMsg:
 		return m.marked(msg)
 	case turnedMsg:
 		return m.turned(msg)
@@ -406,7 +406,7 @@ func (m *Model) goTo(view screen.View) tea.Cmd {
 	numbered := slices.Contains(Views, view)
 	if view == m.view {
 		if numbered {
-			m.trail = nil
+			m.parents = nil
 		}
 		return nil
 	}
@@ -425,11 +425,11 @@ func (m *Model) back() tea.Cmd {
 		return nil
 	}
 	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" &&
-		(len(m.trail) == 0 || f.Filter() != m.led[m.view]) {
+		(len(m.parents) == 0 || f.Filter() != m.openedFilters[m.view]) {
 		cmd, _ := m.applyFilter("") // the empty filter is always valid
 		return cmd
 	}
-	if len(m.trail) == 0 {
+	if len(m.parents) == 0 {
 		return nil
 	}
 	return m.up()

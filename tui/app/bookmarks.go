@@ -27,18 +27,15 @@ func (m *Model) bookmarkCommands() []command {
 	if len(saved) > 0 {
 		entry := palette.Entry{Name: "open", Arg: "NAME", Key: m.keyOf(keymap.Bookmarks), Help: "open a bookmark",
 			Args: list(saved...)}
-		commands = append(commands, command{entry, m.openNamed})
+		commands = append(commands, command{entry, func(name string) (tea.Cmd, error) {
+			at := slices.Index(saved, name)
+			if at < 0 {
+				return nil, fmt.Errorf("there is no bookmark %q", name)
+			}
+			return m.openBookmark(&m.bookmarks[at]), nil
+		}})
 	}
 	return commands
-}
-
-func (m *Model) openNamed(name string) (tea.Cmd, error) {
-	for i := range m.bookmarks {
-		if m.bookmarks[i].Name == name {
-			return m.openBookmark(&m.bookmarks[i]), nil
-		}
-	}
-	return nil, fmt.Errorf("there is no bookmark %q", name)
 }
 
 func (m *Model) openBookmarks() {
@@ -90,7 +87,7 @@ func (m *Model) openBookmark(b *settings.Bookmark) tea.Cmd {
 		}
 	}
 	m.sortBookmark(b)
-	trouble := m.onlyTrouble(target, b.Problems)
+	trouble := m.onlyProblems(target, b.Problems)
 	if t, ok := target.(screen.Tabular); ok {
 		showColumns(t.Table(), b.Columns)
 	}
@@ -101,7 +98,7 @@ func (m *Model) openBookmark(b *settings.Bookmark) tea.Cmd {
 }
 
 // onlyProblems turns the problems-only mode of a list on or off.
-func (m *Model) onlyTrouble(s screen.Screen, on bool) tea.Cmd {
+func (m *Model) onlyProblems(s screen.Screen, on bool) tea.Cmd {
 	if t, ok := s.(screen.Troubled); ok && t.Problems() != on {
 		return m.effect(t.Do(keymap.Problems))
 	}
@@ -136,14 +133,10 @@ func (m *Model) restartView() tea.Cmd {
 
 // showColumns hides all columns but these, compared without case; none means all.
 func showColumns(table *widget.Table, titles []string) {
-	table.ResetColumns()
-	if len(titles) == 0 {
-		return
-	}
 	var hidden []string
 	for _, c := range table.Choosables() {
-		if !c.Fixed &&
-			!slices.ContainsFunc(titles, func(title string) bool { return strings.EqualFold(title, c.Title) }) {
+		shown := slices.ContainsFunc(titles, func(title string) bool { return strings.EqualFold(title, c.Title) })
+		if len(titles) > 0 && !shown {
 			hidden = append(hidden, c.Title)
 		}
 	}

@@ -37,7 +37,10 @@ func (m *Model) commands() []command {
 	list := m.viewCommands()
 	list = append(list, m.openCommands()...)
 	list = append(list, m.bookmarkCommands()...)
-	list = append(list, m.exportCommand())
+	list = append(list, command{palette.Entry{
+		Name: "export", Arg: "[FILE]", Key: m.keyOf(keymap.Export),
+		Help: "write the marked rows, or all that match; .csv makes CSV",
+	}, m.exportTo})
 	return append(list, m.otherCommands()...)
 }
 
@@ -58,12 +61,14 @@ func (m *Model) openCommands() []command {
 	execution := m.numbered("the number of an execution", screen.OpenExecution)
 	workflow := m.numbered("the execution of a workflow", screen.OpenWorkflow)
 	inquiry := m.numbered("the number of an inquiry", screen.OpenInquiry)
+	queue := m.named(keymap.InQueues, m.queueNamed, screen.OpenQueue)
+	worker := m.named(keymap.InWorkers, m.workerNamed, screen.OpenWorker)
 	return []command{
-		{palette.Entry{Name: "q", Arg: "NAME", Help: "open a queue by its action", Args: m.queueNames}, m.openQueue},
+		{palette.Entry{Name: "q", Arg: "NAME", Help: "open a queue by its action", Args: m.queueNames}, queue},
 		{palette.Entry{Name: "e", Arg: "ID", Help: "open an execution", Args: m.executionIDs}, execution},
 		{palette.Entry{Name: "wf", Arg: "ID", Help: "open a workflow by its execution", Args: m.workflowIDs}, workflow},
 		{palette.Entry{Name: "inq", Arg: "ID", Help: "open an inquiry", Args: m.inquiryIDs}, inquiry},
-		{palette.Entry{Name: "w", Arg: "NAME", Help: "go to a worker", Args: m.workerNames}, m.openWorker},
+		{palette.Entry{Name: "w", Arg: "NAME", Help: "go to a worker", Args: m.workerNames}, worker},
 		{palette.Entry{Name: "since", Arg: "AGE", Help: "executions requested within an age; off ends it",
 			Args: list("15m", "1h", "24h", "7d", "off")}, m.since},
 		{palette.Entry{Name: "jobs", Aliases: []string{"log"}, Key: m.keyOf(keymap.Log),
@@ -108,6 +113,7 @@ func (m *Model) keyOf(action keymap.Action) string {
 	return b.Show
 }
 
+// turnContext keeps the palette open after an unknown name.
 func (m *Model) turnContext(name string) (tea.Cmd, error) {
 	if problem := m.contextProblem(name); problem != "" {
 		return nil, errors.New(problem)
@@ -146,12 +152,17 @@ func (m *Model) queueNamed(name string) int64 {
 	return 0
 }
 
-func (m *Model) openQueue(arg string) (tea.Cmd, error) {
-	if id := m.queueNamed(arg); id != 0 {
-		return m.effect(screen.OpenQueue(id)), nil
+// named is a command that opens a loaded thing by its name, or else lists the things that contain the name.
+func (m *Model) named(
+	view screen.View, find func(name string) int64, open func(id int64) screen.Effect,
+) func(string) (tea.Cmd, error) {
+	return func(name string) (tea.Cmd, error) {
+		if id := find(name); id != 0 {
+			return m.effect(open(id)), nil
+		}
+		m.say("Not among the " + string(view) + " that were read: these have it in their name.")
+		return m.open(screen.Nav{View: view, Filter: name}), nil
 	}
-	m.say("Not among the queues that were read: these have it in their name.")
-	return m.open(screen.Nav{View: keymap.InQueues, Filter: arg}), nil
 }
 
 // numbered is a command that opens something by its number; what names the number in errors.
@@ -222,14 +233,6 @@ func (m *Model) workerNamed(name string) int64 {
 	return 0
 }
 
-func (m *Model) openWorker(arg string) (tea.Cmd, error) {
-	if id := m.workerNamed(arg); id != 0 {
-		return m.effect(screen.OpenWorker(id)), nil
-	}
-	m.say("Not among the workers that were read: these have it in their name.")
-	return m.open(screen.Nav{View: keymap.InWorkers, Filter: arg}), nil
-}
-
 // since replaces the age in the filter of the executions.
 func (m *Model) since(arg string) (tea.Cmd, error) {
 	term := ""
@@ -281,7 +284,7 @@ func (m *Model) setReadOnly(arg string) (tea.Cmd, error) {
 	switch arg {
 	case "on":
 		m.readOnly = "this session was set to read only; :readonly off ends that"
-		m.say("Read only: nothing can be acted upon until :readonly off.")
+		m.say("Acting is disabled until :readonly off.")
 	case "off":
 		m.readOnly = ""
 		if m.opts.ReadOnly != "" {

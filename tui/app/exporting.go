@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,14 +18,13 @@ import (
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"
-	"github.com/attune-go/attune/tui/palette"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/screen/operations"
 	"github.com/attune-go/attune/tui/widget"
 )
 
 // exportTimeout ends an export that hangs.
-const exportTime = 10 * time.Minute
+const exportTimeout = 10 * time.Minute
 
 // kindExport is the kind of exports in the log of operations.
 const kindExport act.Kind = "export"
@@ -33,7 +33,7 @@ const kindExport act.Kind = "export"
 // shown.
 func (m *Model) exported() (*export.Set, bool) {
 	if m.marks() > 0 {
-		return m.markedHaul(), true
+		return m.markedSet(), true
 	}
 	list, listed := m.screen().(screen.Listed)
 	if s, ok := m.screen().(screen.Shows); ok && (!listed || m.table() != nil) {
@@ -44,11 +44,11 @@ func (m *Model) exported() (*export.Set, bool) {
 	if !listed || list.Len() == 0 {
 		return nil, false
 	}
-	return m.listHaul(list), true
+	return m.listSet(list), true
 }
 
 // listSet contains all rows that match the filter. Rows that are not loaded come from the database.
-func (m *Model) listHaul(list screen.Listed) *export.Set {
+func (m *Model) listSet(list screen.Listed) *export.Set {
 	h := &export.Set{Name: string(m.view)}
 	beyond := ""
 	if cut, ok := list.(screen.Cut); ok {
@@ -87,7 +87,7 @@ func (m *Model) marks() int {
 }
 
 // markedSet contains the marked rows. Rows that are not loaded come from the database.
-func (m *Model) markedHaul() *export.Set {
+func (m *Model) markedSet() *export.Set {
 	rows, missing := m.markedThings()
 	h := &export.Set{
 		Name: string(m.view) + "-marked", What: m.env.Num(int64(m.marks())) + " marked rows", Values: valuesOf(rows),
@@ -95,7 +95,7 @@ func (m *Model) markedHaul() *export.Set {
 	if len(missing) == 0 {
 		return h
 	}
-	if h.Rest = m.those(missing); h.Rest != nil {
+	if h.Rest = m.byKeys(missing); h.Rest != nil {
 		h.Wanted = m.marks()
 	} else {
 		h.Note = m.env.Num(int64(len(missing))) + " marked rows are no longer in the list"
@@ -115,14 +115,6 @@ func valuesOf(things []screen.Thing) []any {
 		values = append(values, things[i].Value)
 	}
 	return values
-}
-
-func (m *Model) exportCommand() command {
-	entry := palette.Entry{
-		Name: "export", Arg: "[FILE]", Key: m.keyOf(keymap.Export),
-		Help: "write the marked rows, or all that match; .csv makes CSV",
-	}
-	return command{entry, m.exportTo}
 }
 
 // exportTo writes the open view to a file. The name may begin with ~/; an empty one means the default name.
@@ -174,7 +166,7 @@ func (m *Model) openExport() {
 	}
 	if op := m.exportUnderWay(); op != nil {
 		choice := widget.Choice{Key: "x", Label: "stop", Help: op.Title + ", which is being written"}
-		offers = append(offers, offer{choice, func() tea.Cmd { m.stopExport(op); return nil }})
+		offers = append(offers, offer{choice, func() tea.Cmd { m.stopOperation(op); return nil }})
 	}
 	if len(offers) == 0 {
 		m.say("There is nothing here to export.")
@@ -195,13 +187,6 @@ func (m *Model) exportUnderWay() *act.Operation {
 	return nil
 }
 
-func (m *Model) stopExport(op *act.Operation) {
-	if cancel, runs := m.underWay[op]; runs {
-		op.Remark = "stopped by hand"
-		cancel()
-	}
-}
-
 // exportNote is the progress of a running export.
 func (m *Model) exportNote() string {
 	op := m.exportUnderWay()
@@ -219,28 +204,20 @@ func (m *Model) exportPath(name, ending string) (path, problem string) {
 	if m.opts.Exports == "" {
 		return "", "no folder is known for it: :export FILE names one"
 	}
-	context := m.opts.Context
-	if context == "" {
-		context = "default"
-	}
-	base := strings.Trim(unfit.ReplaceAllString(context+"-"+name, "-"), "-.")
+	base := strings.Trim(unfit.ReplaceAllString(cmp.Or(m.opts.Context, "default")+"-"+name, "-"), "-.")
 	return filepath.Join(m.opts.Exports,
 		base[:min(len(base), 100)]+"-"+m.env.Now.UTC().Format("20060102T150405Z")+ending), ""
 }
 
 // export writes a file as an operation of the log. Quitting asks first while it runs.
 func (m *Model) export(h *export.Set, path string) tea.Cmd {
-	m.lastOperation++
-	op := &act.Operation{
-		ID: m.lastOperation, Order: act.Order{Kind: kindExport, Target: act.Target{Name: h.What}},
-		Title: "export of " + h.Name, State: act.Running,
-		Began: m.env.Clock, Ran: m.env.Clock, Progress: &act.Progress{},
-	}
-	m.remember(op)
-	return m.work(op, exportTime, "export", func(ctx context.Context) (*act.Receipt, error) {
+	order := act.Order{Kind: kindExport, Target: act.Target{Name: h.What}}
+	op := m.newOperation(order, "export of "+h.Name, act.Running)
+	op.Ran = m.env.Clock
+	return m.work(op, exportTimeout, "export", func(ctx context.Context) (*act.Receipt, error) {
 		receipt, err := h.Write(ctx, path, op.Progress)
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("stopped after %s", exportTime)
+			err = fmt.Errorf("stopped after %s", exportTimeout)
 		}
 		return receipt, err
 	})
@@ -264,7 +241,7 @@ func (m *Model) all() export.Rows {
 }
 
 // byKeys reads rows of the open list by their keys; nil if the database cannot.
-func (m *Model) those(keys []string) export.Rows {
+func (m *Model) byKeys(keys []string) export.Rows {
 	ids, r := numbersOf(keys), m.source
 	switch m.view {
 	case keymap.InExecutions:

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -12,11 +13,11 @@ import (
 	"github.com/attune-go/attune/tui/screen/queue"
 )
 
-// Feed is one chain of polls.
-type Feed[T any] struct {
+// feedSpec is one chain of polls.
+type feedSpec[T any] struct {
 	Name screen.Feed
 	// Read binds the read to the present state of the views. The returned function runs outside of Update.
-	Read func(m *Model) func(ctx context.Context) (*T, error)
+	Read func(m *Model) readFunc[T]
 	// Put stores the answer; now is the time of the database, as far as known.
 	Put func(d *screen.Data, answer *T, now time.Time)
 	// Every is the shortest interval between reads; nil means that of the dashboard.
@@ -33,7 +34,10 @@ type Feed[T any] struct {
 	Probed bool
 }
 
-// feed is a Feed of any type.
+// readFunc reads an answer outside of Update.
+type readFunc[T any] = func(ctx context.Context) (*T, error)
+
+// feed is a feedSpec of any type.
 type feed struct {
 	name   screen.Feed
 	read   func(m *Model) func(ctx context.Context) (any, error)
@@ -46,14 +50,14 @@ type feed struct {
 	probed bool
 }
 
-func of[T any](f Feed[T]) *feed {
-	never := func(*Model) bool { return false }
+// declare sets the defaults of a feed.
+func declare[T any](f feedSpec[T]) *feed {
 	typed := &feed{
-		name: f.Name, every: f.Every, always: f.Always, once: f.Once, nudged: f.Nudged, source: f.Source,
-		probed: f.Probed,
+		name: f.Name, every: f.Every, always: f.Always, once: f.Once, nudged: f.Nudged,
+		source: cmp.Or(f.Source, monitor.SourceDatabase), probed: f.Probed,
 		read: func(m *Model) func(ctx context.Context) (any, error) {
 			read := f.Read(m)
-			return func(ctx context.Context) (any, error) { return settle(read(ctx)) }
+			return func(ctx context.Context) (any, error) { return untyped(read(ctx)) }
 		},
 		put: func(d *screen.Data, answer any, now time.Time) {
 			if answer, ok := answer.(*T); ok {
@@ -64,14 +68,12 @@ func of[T any](f Feed[T]) *feed {
 	if typed.every == nil {
 		typed.every = func(*Model) time.Duration { return 0 }
 	}
+	never := func(*Model) bool { return false }
 	if typed.always == nil {
 		typed.always = never
 	}
 	if typed.once == nil {
 		typed.once = never
-	}
-	if typed.source == "" {
-		typed.source = monitor.SourceDatabase
 	}
 	return typed
 }
@@ -82,7 +84,7 @@ func into[T any](field func(d *screen.Data) **T) func(*screen.Data, *T, time.Tim
 }
 
 // dated stores an answer that carries its own time.
-func noting[T any](put func(d *screen.Data, answer *T)) func(*screen.Data, *T, time.Time) {
+func dated[T any](put func(d *screen.Data, answer *T)) func(*screen.Data, *T, time.Time) {
 	return func(d *screen.Data, answer *T, _ time.Time) { put(d, answer) }
 }
 
@@ -114,7 +116,7 @@ const (
 	// brokerEvery is the interval of the management interface, which collects its numbers no more often.
 	brokerEvery = 5 * time.Second
 	// evaluateEvery is the interval in which the dashboard evaluates the alert rules if no replica does.
-	judgeEvery = 5 * time.Second
+	evaluateEvery = 5 * time.Second
 	// auditEvery is the interval of the check whether acting is allowed.
 	auditEvery = 15 * time.Second
 	// checksEvery is the interval of the checks and of counting matching executions.
@@ -128,159 +130,159 @@ const (
 )
 
 var feeds = []*feed{
-	of(Feed[alerting.Overview]{
+	declare(feedSpec[alerting.Overview]{
 		Name:   screen.FeedOverview,
-		Read:   func(m *Model) func(context.Context) (*alerting.Overview, error) { return m.source.Overview },
-		Put:    noting((*screen.Data).PutOverview),
+		Read:   func(m *Model) readFunc[alerting.Overview] { return m.source.Overview },
+		Put:    dated((*screen.Data).PutOverview),
 		Always: always, Probed: true,
 	}),
-	of(Feed[monitor.Broker]{
+	declare(feedSpec[monitor.Broker]{
 		Name:   screen.FeedBroker,
-		Read:   func(m *Model) func(context.Context) (*monitor.Broker, error) { return m.source.Broker },
+		Read:   func(m *Model) readFunc[monitor.Broker] { return m.source.Broker },
 		Put:    (*screen.Data).PutBroker,
 		Every:  atMost(brokerEvery),
 		Always: always, Source: monitor.SourceBroker, Probed: true,
 	}),
-	of(Feed[monitor.Queues]{
+	declare(feedSpec[monitor.Queues]{
 		Name: screen.FeedQueues,
-		Read: func(m *Model) func(context.Context) (*monitor.Queues, error) {
-			return asking(m.source.Queues, m.queues.DatabaseFilter())
+		Read: func(m *Model) readFunc[monitor.Queues] {
+			return bind(m.source.Queues, m.queues.Wanted())
 		},
-		Put: noting((*screen.Data).PutQueues),
+		Put: dated((*screen.Data).PutQueues),
 	}),
-	of(Feed[explain.QueueDetail]{
+	declare(feedSpec[explain.QueueDetail]{
 		Name: screen.FeedQueue,
-		Read: func(m *Model) func(context.Context) (*explain.QueueDetail, error) {
-			return asking(m.source.QueueDetail, explain.QueueRef{ID: m.shownQueue().Queue})
+		Read: func(m *Model) readFunc[explain.QueueDetail] {
+			return bind(m.source.QueueDetail, explain.QueueRef{ID: m.shownQueue().Queue})
 		},
-		Put:   noting((*screen.Data).PutQueue),
+		Put:   dated((*screen.Data).PutQueue),
 		Every: previewed,
 	}),
-	of(Feed[monitor.Executions]{
+	declare(feedSpec[monitor.Executions]{
 		Name: screen.FeedExecutions,
-		Read: func(m *Model) func(context.Context) (*monitor.Executions, error) {
-			return asking2(m.source.Executions, m.executions.Query(), m.executions.Cursor())
+		Read: func(m *Model) readFunc[monitor.Executions] {
+			return bind2(m.source.Executions, m.executions.Query(), m.executions.Cursor())
 		},
 		Put:    into(func(d *screen.Data) **monitor.Executions { return &d.Executions }),
 		Nudged: true,
 	}),
-	of(Feed[monitor.ExecutionDetail]{
+	declare(feedSpec[monitor.ExecutionDetail]{
 		Name: screen.FeedExecution,
-		Read: func(m *Model) func(context.Context) (*monitor.ExecutionDetail, error) {
-			return asking(m.source.Execution, m.execution.ID())
+		Read: func(m *Model) readFunc[monitor.ExecutionDetail] {
+			return bind(m.source.Execution, m.execution.ID())
 		},
 		Put:    into(func(d *screen.Data) **monitor.ExecutionDetail { return &d.Execution }),
 		Nudged: true,
 	}),
-	of(Feed[monitor.Workers]{
+	declare(feedSpec[monitor.Workers]{
 		Name: screen.FeedWorkers,
-		Read: func(m *Model) func(context.Context) (*monitor.Workers, error) { return m.source.Workers },
-		Put:  noting((*screen.Data).PutWorkers),
+		Read: func(m *Model) readFunc[monitor.Workers] { return m.source.Workers },
+		Put:  dated((*screen.Data).PutWorkers),
 	}),
-	of(Feed[monitor.DeadLetters]{
+	declare(feedSpec[monitor.DeadLetters]{
 		Name: screen.FeedDeadLetters,
-		Read: func(m *Model) func(context.Context) (*monitor.DeadLetters, error) { return m.source.DeadLetters },
+		Read: func(m *Model) readFunc[monitor.DeadLetters] { return m.source.DeadLetters },
 		Put:  into(func(d *screen.Data) **monitor.DeadLetters { return &d.DeadLetters }),
 	}),
-	of(Feed[monitor.Audit]{
+	declare(feedSpec[monitor.Audit]{
 		Name: screen.FeedAudit,
-		Read: func(m *Model) func(context.Context) (*monitor.Audit, error) {
+		Read: func(m *Model) readFunc[monitor.Audit] {
 			below := int64(0) // only the log shows more than the newest
 			if m.view == keymap.InLog {
 				below = m.operations.Below()
 			}
-			return asking(m.source.Audit, below)
+			return bind(m.source.Audit, below)
 		},
 		Put:   into(func(d *screen.Data) **monitor.Audit { return &d.Audit }),
 		Every: unlessIn(keymap.InLog, auditEvery),
 		// It tells whether acting is allowed.
 		Always: func(m *Model) bool { return m.opts.Acts != nil && m.opts.ReadOnly == "" },
 	}),
-	of(Feed[alerting.Alerts]{
+	declare(feedSpec[alerting.Alerts]{
 		Name:  screen.FeedAlerts,
-		Read:  func(m *Model) func(context.Context) (*alerting.Alerts, error) { return m.source.Alerts },
-		Put:   noting((*screen.Data).PutAlerts),
-		Every: unlessIn(keymap.InAlerts, judgeEvery),
+		Read:  func(m *Model) readFunc[alerting.Alerts] { return m.source.Alerts },
+		Put:   dated((*screen.Data).PutAlerts),
+		Every: unlessIn(keymap.InAlerts, evaluateEvery),
 	}),
-	of(Feed[monitor.WorkflowBoard]{
+	declare(feedSpec[monitor.WorkflowBoard]{
 		Name: screen.FeedWorkflows,
-		Read: func(m *Model) func(context.Context) (*monitor.WorkflowBoard, error) {
-			return asking2(m.source.WorkflowBoard, m.workflows.Query(), m.workflows.Below())
+		Read: func(m *Model) readFunc[monitor.WorkflowBoard] {
+			return bind2(m.source.WorkflowBoard, m.workflows.Query(), m.workflows.Below())
 		},
 		Put:    into(func(d *screen.Data) **monitor.WorkflowBoard { return &d.Workflows }),
 		Nudged: true,
 	}),
-	of(Feed[monitor.WorkflowDetail]{
+	declare(feedSpec[monitor.WorkflowDetail]{
 		Name: screen.FeedWorkflow,
-		Read: func(m *Model) func(context.Context) (*monitor.WorkflowDetail, error) {
-			return asking(m.source.WorkflowTree, m.workflows.Ask())
+		Read: func(m *Model) readFunc[monitor.WorkflowDetail] {
+			return bind(m.source.WorkflowTree, m.workflows.Ask())
 		},
 		Put:    into(func(d *screen.Data) **monitor.WorkflowDetail { return &d.Workflow }),
 		Nudged: true,
 	}),
-	of(Feed[monitor.InquiryPage]{
+	declare(feedSpec[monitor.InquiryPage]{
 		Name: screen.FeedInquiries,
-		Read: func(m *Model) func(context.Context) (*monitor.InquiryPage, error) {
-			return asking2(m.source.Inquiries, m.inquiries.Query(), m.inquiries.From())
+		Read: func(m *Model) readFunc[monitor.InquiryPage] {
+			return bind2(m.source.Inquiries, m.inquiries.Query(), m.inquiries.From())
 		},
 		Put: into(func(d *screen.Data) **monitor.InquiryPage { return &d.Inquiries }),
 	}),
-	of(Feed[monitor.InquiryDetail]{
+	declare(feedSpec[monitor.InquiryDetail]{
 		Name: screen.FeedInquiry,
-		Read: func(m *Model) func(context.Context) (*monitor.InquiryDetail, error) {
-			return asking(m.source.Inquiry, m.inquiries.Subject())
+		Read: func(m *Model) readFunc[monitor.InquiryDetail] {
+			return bind(m.source.Inquiry, m.inquiries.Subject())
 		},
 		Put: into(func(d *screen.Data) **monitor.InquiryDetail { return &d.Inquiry }),
 	}),
-	of(Feed[monitor.Checks]{
+	declare(feedSpec[monitor.Checks]{
 		Name:  screen.FeedChecks,
-		Read:  func(m *Model) func(context.Context) (*monitor.Checks, error) { return m.source.Checks },
+		Read:  func(m *Model) readFunc[monitor.Checks] { return m.source.Checks },
 		Put:   into(func(d *screen.Data) **monitor.Checks { return &d.Checks }),
 		Every: atMost(checksEvery),
 	}),
-	of(Feed[monitor.Past]{
+	declare(feedSpec[monitor.Past]{
 		Name:   screen.FeedPast,
-		Read:   func(m *Model) func(context.Context) (*monitor.Past, error) { return m.source.Past },
-		Put:    noting((*screen.Data).PutPast),
+		Read:   func(m *Model) readFunc[monitor.Past] { return m.source.Past },
+		Put:    dated((*screen.Data).PutPast),
 		Every:  atMost(pastEvery),
 		Always: always,
 		// Overview and dead letters draw the recorded past itself.
 		Once: func(m *Model) bool { return m.view != keymap.InOverview && m.view != keymap.InDeadLetters },
 	}),
-	of(Feed[monitor.LedgerDetail]{
-		Name: screen.FeedLedgerDetail,
-		Read: func(m *Model) func(context.Context) (*monitor.LedgerDetail, error) {
-			return asking(m.source.Letter, m.letter.ID())
+	declare(feedSpec[monitor.LedgerDetail]{
+		Name: screen.FeedLetter,
+		Read: func(m *Model) readFunc[monitor.LedgerDetail] {
+			return bind(m.source.Letter, m.letter.ID())
 		},
 		Put: into(func(d *screen.Data) **monitor.LedgerDetail { return &d.LedgerDetail }),
 	}),
-	of(Feed[monitor.LedgerPage]{
+	declare(feedSpec[monitor.LedgerPage]{
 		Name: screen.FeedLedger,
-		Read: func(m *Model) func(context.Context) (*monitor.LedgerPage, error) {
+		Read: func(m *Model) readFunc[monitor.LedgerPage] {
 			filter, cursor, asked := m.letters.Ask()
 			if !asked {
 				return nothing[monitor.LedgerPage]
 			}
-			return asking2(m.source.LedgerList, filter, cursor)
+			return bind2(m.source.LedgerList, filter, cursor)
 		},
 		Put: into(func(d *screen.Data) **monitor.LedgerPage { return &d.LedgerPage }),
 	}),
-	of(Feed[monitor.Route]{
+	declare(feedSpec[monitor.Route]{
 		Name: screen.FeedRoute,
-		Read: func(m *Model) func(context.Context) (*monitor.Route, error) {
+		Read: func(m *Model) readFunc[monitor.Route] {
 			exchange, key, asked := m.letter.Target()
 			if !asked {
 				return nothing[monitor.Route]
 			}
-			return asking2(m.source.Route, exchange, key)
+			return bind2(m.source.Route, exchange, key)
 		},
 		Put:    into(func(d *screen.Data) **monitor.Route { return &d.Route }),
 		Every:  atMost(checksEvery),
 		Source: monitor.SourceBroker,
 	}),
-	of(Feed[monitor.Family]{
+	declare(feedSpec[monitor.Family]{
 		Name: screen.FeedFamily,
-		Read: func(m *Model) func(context.Context) (*monitor.Family, error) {
+		Read: func(m *Model) readFunc[monitor.Family] {
 			id := m.execution.ID()
 			switch m.view {
 			case keymap.InXray:
@@ -288,27 +290,27 @@ var feeds = []*feed{
 			case keymap.InExecutions:
 				id = m.executions.Subject()
 			}
-			return asking(m.source.Family, id)
+			return bind(m.source.Family, id)
 		},
 		Put:   into(func(d *screen.Data) **monitor.Family { return &d.Family }),
 		Every: atMost(familyEvery),
 	}),
-	of(Feed[monitor.Line]{
+	declare(feedSpec[monitor.Line]{
 		Name: screen.FeedLine,
-		Read: func(m *Model) func(context.Context) (*monitor.Line, error) {
-			return asking(m.source.QueueLine, m.shownQueue())
+		Read: func(m *Model) readFunc[monitor.Line] {
+			return bind(m.source.QueueLine, m.shownQueue())
 		},
 		Put:   into(func(d *screen.Data) **monitor.Line { return &d.Line }),
 		Every: previewed,
 	}),
-	of(Feed[screen.Glance]{
+	declare(feedSpec[screen.Glance]{
 		Name: screen.FeedGlance,
-		Read: func(m *Model) func(context.Context) (*screen.Glance, error) {
-			id := m.queue.SelectedID()
+		Read: func(m *Model) readFunc[screen.Glance] {
+			id := m.queue.Subject()
 			if m.view == keymap.InExecutions {
 				id = m.executions.Subject()
 			}
-			read := asking(m.source.Execution, id)
+			read := bind(m.source.Execution, id)
 			return func(ctx context.Context) (*screen.Glance, error) {
 				d, err := read(ctx)
 				if d == nil {
@@ -319,40 +321,40 @@ var feeds = []*feed{
 		},
 		Put: into(func(d *screen.Data) **screen.Glance { return &d.Glance }),
 	}),
-	of(Feed[monitor.WorkerDetail]{
+	declare(feedSpec[monitor.WorkerDetail]{
 		Name: screen.FeedWorker,
-		Read: func(m *Model) func(context.Context) (*monitor.WorkerDetail, error) {
-			id := m.workerList.PreviewID()
+		Read: func(m *Model) readFunc[monitor.WorkerDetail] {
+			id := m.workerList.Subject()
 			if m.view == keymap.InWorker {
 				id = m.worker.ID()
 			}
-			return asking(m.source.Worker, id)
+			return bind(m.source.Worker, id)
 		},
 		Put: into(func(d *screen.Data) **monitor.WorkerDetail { return &d.Worker }),
 	}),
-	of(Feed[monitor.QueuesPast]{
+	declare(feedSpec[monitor.QueuesPast]{
 		Name: screen.FeedQueuesPast,
-		Read: func(m *Model) func(context.Context) (*monitor.QueuesPast, error) {
+		Read: func(m *Model) readFunc[monitor.QueuesPast] {
 			id := int64(0)
 			if m.view == keymap.InQueue {
 				id = m.queue.ID()
 			}
-			return asking(m.source.QueuesPast, id)
+			return bind(m.source.QueuesPast, id)
 		},
-		Put:  noting((*screen.Data).PutQueuesPast),
+		Put:  dated((*screen.Data).PutQueuesPast),
 		Once: always,
 	}),
-	of(Feed[monitor.WorkersPast]{
+	declare(feedSpec[monitor.WorkersPast]{
 		Name:  screen.FeedWorkersPast,
-		Read:  func(m *Model) func(context.Context) (*monitor.WorkersPast, error) { return m.source.WorkersPast },
-		Put:   noting((*screen.Data).PutWorkersPast),
+		Read:  func(m *Model) readFunc[monitor.WorkersPast] { return m.source.WorkersPast },
+		Put:   dated((*screen.Data).PutWorkersPast),
 		Every: atMost(workersPastEvery),
 		Once:  func(m *Model) bool { return m.view == keymap.InOverview }, // the overview needs only the beginning
 	}),
-	of(Feed[screen.Matches]{
+	declare(feedSpec[screen.Matches]{
 		Name: screen.FeedMatches,
-		Read: func(m *Model) func(context.Context) (*screen.Matches, error) {
-			asked, read := m.executions.Asked(), asking(m.source.Matching, m.executions.Query())
+		Read: func(m *Model) readFunc[screen.Matches] {
+			asked, read := m.executions.Asked(), bind(m.source.Matching, m.executions.Query())
 			return func(ctx context.Context) (*screen.Matches, error) {
 				n, err := screen.Answered(read(ctx))
 				if err != nil {
@@ -375,11 +377,11 @@ var feedNamed = func() map[screen.Feed]*feed {
 }()
 
 // bind binds a read to its argument.
-func asking[A, T any](read func(context.Context, A) (*T, error), ask A) func(context.Context) (*T, error) {
-	return func(ctx context.Context) (*T, error) { return read(ctx, ask) }
+func bind[A, T any](read func(context.Context, A) (*T, error), a A) readFunc[T] {
+	return func(ctx context.Context) (*T, error) { return read(ctx, a) }
 }
 
-func asking2[A, B, T any](read func(context.Context, A, B) (*T, error), a A, b B) func(context.Context) (*T, error) {
+func bind2[A, B, T any](read func(context.Context, A, B) (*T, error), a A, b B) readFunc[T] {
 	return func(ctx context.Context) (*T, error) { return read(ctx, a, b) }
 }
 
@@ -387,7 +389,7 @@ func asking2[A, B, T any](read func(context.Context, A, B) (*T, error), a A, b B
 func nothing[T any](context.Context) (*T, error) { return new(T), nil }
 
 // untyped turns a typed nil into a nil interface.
-func settle[T any](result *T, err error) (any, error) {
+func untyped[T any](result *T, err error) (any, error) {
 	if result, err = screen.Answered(result, err); result == nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (m *Model) firstSteps() [][2]string {
 		}
 	} else {
 		steps = append(steps, [2]string{"check",
-			"`attune-executor doctor` with the same configuration says what is wrong and what helps"})
+			"`attune-executor doctor` with the same configuration finds the cause"})
 	}
 	if len(m.opts.Contexts) > 0 {
 		steps = append(steps, [2]string{"elsewhere", ":ctx turns to " + strings.Join(m.opts.Contexts, ", ")})

@@ -35,19 +35,19 @@ type Installation struct {
 type Connect func(ctx context.Context, name string) (*Installation, error)
 
 // connection is an open installation with its running operations. Close waits for them.
-type place struct {
+type connection struct {
 	close   func()
 	running sync.WaitGroup
 	// nudges signals changes until stopListening; nil if the source sends none.
-	nudges    chan struct{}
-	deafen    context.CancelFunc
-	listening context.Context //nolint:containedctx // the lifetime of nudges
+	nudges        chan struct{}
+	stopListening context.CancelFunc
+	listening     context.Context //nolint:containedctx // the lifetime of nudges
 }
 
 // leave closes the installation after its last operation.
-func (p *place) leave() {
-	if p.deafen != nil {
-		p.deafen()
+func (p *connection) leave() {
+	if p.stopListening != nil {
+		p.stopListening()
 	}
 	p.running.Wait()
 	if p.close != nil {
@@ -77,8 +77,8 @@ func (m *Model) switchTo(name string) tea.Cmd {
 		op.Remark = "stopped to turn to " + name
 		stop()
 	}
-	m.wishes++
-	order, connect, ctx := m.wishes, m.opts.Connect, m.ctx
+	m.connects++
+	order, connect, ctx := m.connects, m.opts.Connect, m.ctx
 	m.say("Turning to " + name + " …")
 	return func() tea.Msg {
 		to, err := connect(ctx, name)
@@ -110,27 +110,27 @@ func (m *Model) contextProblem(name string) string {
 
 // again reports whether the operator repeats a request within a few seconds, which confirms it.
 func (m *Model) again(what string) bool {
-	same := m.leaving == what && m.env.Clock.Sub(m.leavingAt) < leavePatience
+	same := m.leaving == what && m.env.Clock.Sub(m.leavingAt) < confirmTimeout
 	m.leaving, m.leavingAt = what, m.env.Clock
 	return same
 }
 
 // turned shows the installation of the last request. Earlier ones are closed.
 func (m *Model) turned(msg turnedMsg) tea.Cmd {
-	if msg.order != m.wishes {
+	if msg.order != m.connects {
 		return closing(msg.to)
 	}
 	if msg.err != nil {
 		m.say("Not turned to " + msg.name + ": " + msg.err.Error())
 		return nil
 	}
-	old := m.place
+	old := m.conn
 	m.leaveInstallation()
-	m.place = &place{close: msg.to.Close}
+	m.conn = &connection{close: msg.to.Close}
 	m.source = msg.to.Source
 	m.opts.Context, m.opts.Colour, m.opts.Protected = msg.to.Name, msg.to.Colour, msg.to.Protected
 	m.opts.ReadOnly, m.opts.Acts, m.opts.Origin = msg.to.ReadOnly, msg.to.Acts, msg.to.Origin
-	m.furnish()
+	m.newScreens()
 	m.env.Session = m.sessions[msg.to.Name]
 	m.tick()
 	m.operations.SessionChanged()
@@ -175,7 +175,7 @@ func (m *Model) topView() screen.View {
 	if slices.Contains(Views, m.view) {
 		return m.view
 	}
-	for _, p := range slices.Backward(m.trail) {
+	for _, p := range slices.Backward(m.parents) {
 		if slices.Contains(Views, p.View) {
 			return p.View
 		}
@@ -184,4 +184,4 @@ func (m *Model) topView() screen.View {
 }
 
 // Close closes the installation after the program has ended, and waits for running reads and acts.
-func (m *Model) Close() { m.place.leave() }
+func (m *Model) Close() { m.conn.leave() }

@@ -114,7 +114,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Abort:
 		return tea.Quit
 	case keymap.Quit:
-		if len(m.trail) == 0 {
+		if len(m.parents) == 0 {
 			return m.quit()
 		}
 		return m.leaveView()
@@ -172,7 +172,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 
 func (m *Model) doInView(action keymap.Action) tea.Cmd {
 	if action == keymap.Unmark {
-		m.takes++ // cancels a pending request to mark all
+		m.markRequest++ // cancels a pending request to mark all
 	}
 	if t := m.table(); t != nil && action == keymap.Problems {
 		t.Anew(true)
@@ -185,7 +185,7 @@ func (m *Model) doInView(action keymap.Action) tea.Cmd {
 }
 
 // confirmTimeout is how long a second q or :ctx confirms the first one.
-const leavePatience = 5 * time.Second
+const confirmTimeout = 5 * time.Second
 
 // quit ends the program. While acts run it asks first.
 func (m *Model) quit() tea.Cmd {
@@ -200,7 +200,7 @@ func (m *Model) quit() tea.Cmd {
 func (m *Model) openTree() tea.Cmd {
 	thing, ok := m.thing()
 	if !ok || thing.Execution == 0 {
-		m.say("This is about no one execution, so there is no tree to show; enter and o lead on.")
+		m.say("This row has no execution, so there is no tree to show; enter and o lead on.")
 		return nil
 	}
 	return m.effect(screen.OpenTree(thing.Execution))
@@ -215,7 +215,7 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 		cmd = m.restart(effect.Refetch)
 	}
 	if effect.Take {
-		cmd = tea.Batch(cmd, m.take())
+		cmd = tea.Batch(cmd, m.markAll())
 	}
 	if effect.Open.View == "" {
 		return cmd
@@ -238,7 +238,7 @@ func (m *Model) open(to screen.Nav) tea.Cmd {
 		if err := m.rearrange(to.View, func() error { return f.SetFilter(to.Filter) }); err != nil {
 			m.say(err.Error())
 		}
-		m.led[to.View] = f.Filter()
+		m.openedFilters[to.View] = f.Filter()
 	}
 	if t := m.tableOf(to.View); t != nil && to.Row != "" {
 		t.Seek(to.Row)

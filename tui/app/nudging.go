@@ -17,7 +17,7 @@ type Nudger interface {
 	Listen(ctx context.Context, changed func())
 }
 
-type nudgeMsg struct{ of *place }
+type nudgeMsg struct{ of *connection }
 
 // listen listens to the source of the open installation. Other sources are only polled.
 func (m *Model) listen() tea.Cmd {
@@ -25,10 +25,10 @@ func (m *Model) listen() tea.Cmd {
 	if !ok {
 		return nil
 	}
-	p := m.place
+	p := m.conn
 	p.nudges = make(chan struct{}, 1)
 	var ctx context.Context
-	ctx, p.deafen = context.WithCancel(m.ctx)
+	ctx, p.stopListening = context.WithCancel(m.ctx)
 	nudges := p.nudges
 	listen := func() tea.Msg {
 		source.Listen(ctx, func() {
@@ -43,7 +43,7 @@ func (m *Model) listen() tea.Cmd {
 }
 
 // awaitNudge waits for a change, and collects those that follow at once.
-func awaitNudge(ctx context.Context, p *place) tea.Cmd {
+func awaitNudge(ctx context.Context, p *connection) tea.Cmd {
 	p.listening = ctx
 	return func() tea.Msg {
 		select {
@@ -69,7 +69,7 @@ func awaitNudge(ctx context.Context, p *place) tea.Cmd {
 // nudged brings polls forward and waits for the next change. It skips feeds that are being read, have failed, or were
 // read less than twice their duration ago, and skips all while the screen is frozen or without focus.
 func (m *Model) nudged(msg nudgeMsg) tea.Cmd {
-	if msg.of != m.place {
+	if msg.of != m.conn {
 		return nil
 	}
 	cmds := []tea.Cmd{awaitNudge(msg.of.listening, msg.of)}

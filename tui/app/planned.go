@@ -69,11 +69,10 @@ func (o *question) commands() []string {
 
 func (o *question) copy(m *Model) tea.Cmd {
 	lines := o.commands()
-	switch {
-	case m.opts.Clipboard == nil:
-		m.say("Nothing can be copied here: there is no terminal to ask.")
+	if !m.canCopy() {
 		return nil
-	case len(lines) == 0:
+	}
+	if len(lines) == 0 {
 		m.say("No command of " + executor + " does this.")
 		return nil
 	}

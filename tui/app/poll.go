@@ -82,7 +82,7 @@ type chain struct {
 	// once starts no further polls. probe only checks the source while the screen is frozen.
 	once, probe bool
 	// evaluating is true while the alerts are polled because no replica evaluates them.
-	judging bool
+	evaluating bool
 	// timeout ends the next read; it is at least fetchTimeout.
 	timeout time.Duration
 }
@@ -91,12 +91,12 @@ type chain struct {
 func (c *chain) answered(took time.Duration, err error) {
 	next := 2 * took
 	if errors.Is(err, context.DeadlineExceeded) {
-		next = 2 * c.patience()
+		next = 2 * c.currentTimeout()
 	}
 	c.timeout = min(next, LongestRead)
 }
 
-func (c *chain) patience() time.Duration { return max(c.timeout, fetchTimeout) }
+func (c *chain) currentTimeout() time.Duration { return max(c.timeout, fetchTimeout) }
 
 // snapMsg is the answer of a read. dueMsg is the timer of the next one.
 type snapMsg struct {
@@ -186,15 +186,20 @@ func (m *Model) refresh() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// fetch starts a read. Its command touches nothing but its arguments.
 func (m *Model) fetch(feed screen.Feed, once bool) tea.Cmd {
 	c := m.chain(feed)
 	if c.busy {
 		return nil
 	}
-	read := feedNamed[feed].read(m)
-	ctx, cancel := context.WithTimeout(m.ctx, c.patience())
-	c.busy, c.once, c.probe, c.cancel = true, once, false, cancel
+	c.once, c.probe = once, false
+	return m.read(feed, c.currentTimeout(), feedNamed[feed].read(m))
+}
+
+// read runs a function for a feed. The command touches nothing but its arguments.
+func (m *Model) read(feed screen.Feed, timeout time.Duration, read func(context.Context) (any, error)) tea.Cmd {
+	ctx, cancel := context.WithTimeout(m.ctx, timeout)
+	c := m.chain(feed)
+	c.busy, c.cancel = true, cancel
 	gen, clock := c.gen, m.opts.Clock
 	return func() tea.Msg {
 		defer cancel()
@@ -226,7 +231,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		missed = m.readMissed()
 	}
 	if msg.err != nil {
-		m.failed(fresh, msg.err, c.patience())
+		m.failed(fresh, msg.err, c.currentTimeout())
 	} else {
 		fresh.At, fresh.Err, fresh.Fails = m.env.Clock, nil, 0
 		m.synchronise(feedNamed[msg.feed].readAt(msg.result), msg.took)
@@ -240,12 +245,12 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		return tea.Batch(missed, m.probeLater(msg.feed))
 	}
 	if alerts := m.chain(screen.FeedAlerts); msg.feed == screen.FeedOverview && !c.once &&
-		m.env.Data.Unevaluated() != alerts.judging {
-		alerts.judging = !alerts.judging
+		m.env.Data.Unevaluated() != alerts.evaluating {
+		alerts.evaluating = !alerts.evaluating
 		if !slices.Contains(m.screen().Feeds(), screen.FeedAlerts) {
 			m.stop(screen.FeedAlerts)
 		}
-		if alerts.judging {
+		if alerts.evaluating {
 			missed = tea.Batch(missed, m.fetch(screen.FeedAlerts, false))
 		}
 	}
@@ -355,4 +360,38 @@ func (m *Model) setPaused(paused bool) tea.Cmd {
 		m.stop(f.name)
 	}
 	return tea.Batch(m.probeLater(screen.FeedOverview), m.probeLater(screen.FeedBroker))
+}
+
+// probeEvery is the interval of checking a server while the screen is frozen.
+const probeEvery = 5 * time.Second
+
+func (m *Model) probeLater(feed screen.Feed) tea.Cmd {
+	if !feedNamed[feed].probed {
+		return nil
+	}
+	delay := max(m.delay(feed, m.env.Data.Fresh(feed)), probeEvery)
+	return m.opts.After(m.jitter(delay), dueMsg{feed: feed, gen: m.chain(feed).gen})
+}
+
+// probe checks whether the source of a feed answers. It reads no data.
+func (m *Model) probe(feed screen.Feed) tea.Cmd {
+	c, source := m.chain(feed), feedNamed[feed].source
+	if c.busy || !feedNamed[feed].probed {
+		return nil
+	}
+	c.once, c.probe = false, true
+	answers := m.source.Answers
+	return m.read(feed, fetchTimeout, func(ctx context.Context) (any, error) { return true, answers(ctx, source) })
+}
+
+// probed records whether a source answers. The age of the data stays as it is.
+func (m *Model) probed(msg snapMsg) tea.Cmd {
+	fresh := m.env.Data.Fresh(msg.feed)
+	fresh.Took = msg.took
+	if msg.err != nil {
+		m.failed(fresh, msg.err, fetchTimeout)
+	} else {
+		fresh.Err, fresh.Fails = nil, 0
+	}
+	return m.probeLater(msg.feed)
 }

@@ -51,7 +51,7 @@ func (m *Model) work(
 	ctx, cancel := context.WithTimeout(m.ctx, timeout)
 	m.underWay[op] = cancel
 	m.workers.Add(1)
-	here := m.place
+	here := m.conn
 	here.running.Add(1)
 	return func() (msg tea.Msg) {
 		defer m.workers.Done()
@@ -90,7 +90,7 @@ func (m *Model) ran(msg runMsg) tea.Cmd {
 		m.say("Written: " + op.Receipt.Next) // the dialog covers its report
 	}
 	m.unmark(op)
-	m.report(op)
+	m.reports = append(m.reports, op)
 	return m.refresh()
 }
 
@@ -100,7 +100,7 @@ func runReason(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("stopped after %s", act.RunTimeout)
 	case errors.Is(err, context.Canceled):
-		return errors.New("stopped; what was done stays")
+		return errors.New("stopped; completed steps stay")
 	default:
 		return err
 	}
@@ -114,10 +114,16 @@ func (o *running) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
 		m.say(o.op.Title + " goes on; L shows it")
 		m.closeDialog()
 	case keymap.Stop:
-		o.op.Remark = "stopped by hand"
-		m.underWay[o.op]()
+		m.stopOperation(o.op)
 	}
 	return nil
+}
+
+func (m *Model) stopOperation(op *act.Operation) {
+	if cancel, runs := m.underWay[op]; runs {
+		op.Remark = "stopped by hand"
+		cancel()
+	}
 }
 
 // draw draws the progress, as 18/27 and rows a second.

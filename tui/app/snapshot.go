@@ -79,7 +79,7 @@ func (m *Model) showThing(name string) error {
 		return fmt.Errorf("%q is no number, by which %s knows what it shows", name, m.view)
 	}
 	if id <= 0 {
-		return fmt.Errorf("there is no %s %q among those that were read", m.view, name)
+		return fmt.Errorf("there is no %s %q among the loaded ones", m.view, name)
 	}
 	s.Show(strconv.FormatInt(id, 10))
 	return nil

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -27,17 +28,13 @@ func (m *Model) View() string {
 	if m.width <= 0 || m.height <= 0 {
 		return ""
 	}
-	lines := m.lines()
-	return m.env.Theme.Finish(strings.Join(widget.Fit(lines, m.width, m.height), "\n"))
-}
-
-func (m *Model) lines() []string {
-	if m.tooSmall() {
-		return []string{widget.Cut("attune-tui needs 60×15; this is smaller. q quits.", m.width)}
+	lines := []string{widget.Cut("attune-tui needs 60×15; this is smaller. q quits.", m.width)}
+	if !m.tooSmall() {
+		f := m.compose()
+		lines = append([]string{m.header(f.armed), m.tabBar(), m.titleRule(f.left, f.right)}, f.body...)
+		lines = append(lines, f.message, f.keys)
 	}
-	f := m.compose()
-	lines := append([]string{m.header(f.armed), m.tabBar(), m.titleRule(f.left, f.right)}, f.body...)
-	return append(lines, f.message, f.keys)
+	return m.env.Theme.Finish(strings.Join(widget.Fit(lines, m.width, m.height), "\n"))
 }
 
 func (m *Model) bodyHeight() int { return m.height - topLines - bottomLines }
@@ -94,21 +91,14 @@ func (m *Model) header(armed bool) string {
 
 // contextName is the name of the installation in its colour. A protected one has a mark in every theme.
 func (m *Model) contextName() string {
-	name, mark := m.opts.Context, ""
-	if name == "" {
-		name = "default"
-	}
+	name, role, mark := widget.CutMiddle(widget.Clean(cmp.Or(m.opts.Context, "default")), 20), theme.Accent, ""
 	if m.opts.Protected {
-		mark = m.env.Paint(theme.Warn, "!")
+		role, mark = theme.Warn, m.env.Paint(theme.Warn, "!")
 	}
-	name = widget.CutMiddle(widget.Clean(name), 20)
 	if m.opts.Colour != "" {
 		return m.env.Theme.Colour(m.opts.Colour, name) + mark
 	}
-	if m.opts.Protected {
-		return m.env.Paint(theme.Warn, name) + mark
-	}
-	return m.env.Paint(theme.Accent, name)
+	return m.env.Paint(role, name) + mark
 }
 
 // sourceState is the latency of a source, or since when it does not answer.

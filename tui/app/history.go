@@ -12,7 +12,7 @@ import (
 )
 
 // location is a view with its content, filter, order and selected row.
-type spot struct {
+type location struct {
 	screen.Nav
 
 	order screen.Order
@@ -23,19 +23,19 @@ type spot struct {
 }
 
 // historyEntry is a location with its parents.
-type visit struct {
-	spot
-	trail []spot
+type historyEntry struct {
+	location
+	parents []location
 }
 
 const (
-	maxTrail  = 20
-	maxVisits = 200
+	maxParents = 20
+	maxHistory = 200
 )
 
 // here is the present location.
-func (m *Model) here() spot {
-	p := spot{Nav: screen.Nav{View: m.view}, label: m.lastCrumb()}
+func (m *Model) here() location {
+	p := location{Nav: screen.Nav{View: m.view}, label: m.lastCrumb()}
 	if s, ok := m.screen().(screen.Showing); ok {
 		p.Shown = s.Shown()
 	}
@@ -55,47 +55,47 @@ func (m *Model) here() spot {
 }
 
 // same reports whether both show the same content.
-func (p spot) same(other spot) bool {
+func (p location) same(other location) bool {
 	return p.View == other.View && p.Shown == other.Shown && p.Filter == other.Filter
 }
 
 // leaveFor opens a view that is filled already, with a location as its parent.
-func (m *Model) leaveFor(from spot, view screen.View) tea.Cmd {
-	trail := append(slices.Clip(m.trail), from)
-	if len(trail) > maxTrail {
-		trail = trail[1:]
+func (m *Model) leaveFor(from location, view screen.View) tea.Cmd {
+	parents := append(slices.Clip(m.parents), from)
+	if len(parents) > maxParents {
+		parents = parents[1:]
 	}
-	return m.switchView(from, view, trail)
+	return m.switchView(from, view, parents)
 }
 
-func (m *Model) switchView(from spot, view screen.View, trail []spot) tea.Cmd {
-	m.leftAt(from)
-	m.trail, m.view = trail, view
+func (m *Model) switchView(from location, view screen.View, parents []location) tea.Cmd {
+	m.recordLeft(from)
+	m.parents, m.view = parents, view
 	m.arrive()
 	return m.resume()
 }
 
 // recordLeft updates the history entry of the location that is left.
-func (m *Model) leftAt(from spot) {
-	if len(m.visits) == 0 {
-		m.visits = []visit{{}}
+func (m *Model) recordLeft(from location) {
+	if len(m.history) == 0 {
+		m.history = []historyEntry{{}}
 	}
-	m.visits[m.visited] = visit{from, m.trail}
+	m.history[m.historyAt] = historyEntry{from, m.parents}
 }
 
 // arrive appends the present location to the history and drops the entries after the previous one.
 func (m *Model) arrive() {
-	m.visits = append(m.visits[:m.visited+1:m.visited+1], visit{m.here(), m.trail})
-	if len(m.visits) > maxVisits {
-		m.visits = m.visits[1:]
+	m.history = append(m.history[:m.historyAt+1:m.historyAt+1], historyEntry{m.here(), m.parents})
+	if len(m.history) > maxHistory {
+		m.history = m.history[1:]
 	}
-	m.visited = len(m.visits) - 1
+	m.historyAt = len(m.history) - 1
 }
 
 // travel goes back or forward in the history.
 func (m *Model) travel(n int) tea.Cmd {
-	to := m.visited + n
-	if to < 0 || to >= len(m.visits) {
+	to := m.historyAt + n
+	if to < 0 || to >= len(m.history) {
 		if n < 0 {
 			m.say("This is the first view of this session.")
 		} else {
@@ -103,14 +103,14 @@ func (m *Model) travel(n int) tea.Cmd {
 		}
 		return nil
 	}
-	m.leftAt(m.here())
-	m.visited = to
-	m.trail = m.visits[to].trail
-	return m.restore(m.visits[to].spot)
+	m.recordLeft(m.here())
+	m.historyAt = to
+	m.parents = m.history[to].parents
+	return m.restore(m.history[to].location)
 }
 
 // restore shows a location again.
-func (m *Model) restore(p spot) tea.Cmd {
+func (m *Model) restore(p location) tea.Cmd {
 	m.hideSecrets()
 	m.view = p.View
 	s := m.screen()
@@ -125,7 +125,7 @@ func (m *Model) restore(p spot) tea.Cmd {
 	if sorts, ok := s.(screen.Sortable); ok && sorts.Order() != p.order {
 		sorts.SetOrder(p.order)
 	}
-	trouble := m.onlyTrouble(s, p.problems)
+	trouble := m.onlyProblems(s, p.problems)
 	if t := m.table(); t != nil && p.Row != "" && t.Key() != p.Row {
 		t.Seek(p.Row)
 	}
@@ -134,9 +134,9 @@ func (m *Model) restore(p spot) tea.Cmd {
 
 // up returns to the parent.
 func (m *Model) up() tea.Cmd {
-	to := m.trail[len(m.trail)-1]
-	m.leftAt(m.here())
-	m.trail = m.trail[:len(m.trail)-1]
+	to := m.parents[len(m.parents)-1]
+	m.recordLeft(m.here())
+	m.parents = m.parents[:len(m.parents)-1]
 	cmd := m.restore(to)
 	m.arrive()
 	return cmd
@@ -164,20 +164,20 @@ const crumb = " › "
 // crumbs are the breadcrumbs from the last list to the open view. It drops the first ones if they are wider than w
 // cells.
 func (m *Model) crumbs(left string, w int) string {
-	from := len(m.trail)
+	from := len(m.parents)
 	if !isTab(m.view) {
 		for from > 0 {
 			from--
-			if isTab(m.trail[from].View) {
+			if isTab(m.parents[from].View) {
 				break
 			}
 		}
 	}
-	if from == len(m.trail) {
+	if from == len(m.parents) {
 		return left
 	}
 	var names []string
-	for _, p := range m.trail[from:] {
+	for _, p := range m.parents[from:] {
 		names = append(names, p.label)
 	}
 	names = append(names, m.lastCrumb())

@@ -59,7 +59,7 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 		"s": `psql "$ATTUNE__DATABASE__URL" -x -c 'SELECT * FROM attune.execution WHERE id = 884300'`,
 	} {
 		b.press("y")
-		require.Equal(t, keymap.InCarry, b.stage())
+		require.Equal(t, keymap.InExport, b.stage())
 		require.Contains(t, b.View(), "copy of execution 884300")
 		b.press(key)
 		require.Empty(t, b.stage())
@@ -111,7 +111,7 @@ func TestEveryViewHasSomethingToTakeOut(t *testing.T) {
 			b.press("esc")
 		}
 		b.press("y")
-		require.Equal(t, keymap.InCarry, b.stage(), view)
+		require.Equal(t, keymap.InExport, b.stage(), view)
 		b.press("i", "y", "j")
 		require.NotEmpty(t, c.texts[0], view)
 		require.True(t, json.Valid([]byte(c.last())), view)

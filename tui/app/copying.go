@@ -8,6 +8,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"
@@ -31,7 +32,7 @@ func (m *Model) openOffers(title string, offers []offer) {
 		m.closeDialog()
 		return offers[at].take()
 	}
-	m.push(&menu{keys: keymap.InCarry, title: title, list: widget.NewMenu(lines), choose: take})
+	m.push(&menu{keys: keymap.InExport, title: title, list: widget.NewMenu(lines), choose: take})
 }
 
 // thing is what the open view shows, or the selected row of its list.
@@ -79,8 +80,7 @@ func (m *Model) openYank() {
 	if m.tooSmall() {
 		return
 	}
-	if m.opts.Clipboard == nil {
-		m.say("Nothing can be copied here: there is no terminal to ask.")
+	if !m.canCopy() {
 		return
 	}
 	if things, missing := m.markedThings(); len(things)+len(missing) > 0 {
@@ -104,14 +104,29 @@ func (m *Model) openYank() {
 	m.openOffers("copy of "+thing.Name, m.yankOne(thing))
 }
 
+func (m *Model) canCopy() bool {
+	if m.opts.Clipboard == nil {
+		m.say("Nothing can be copied here: there is no terminal to ask.")
+	}
+	return m.opts.Clipboard != nil
+}
+
 func (m *Model) yankOne(t screen.Thing) []offer {
-	command, query := m.commandOfThing(&t), m.queryOf(&t)
+	link, noLink, query := "", "it has no page in the broker's management interface", ""
+	if t.Queue != "" && m.opts.Origin.Queues != "" {
+		link = m.opts.Origin.Queues + url.PathEscape(t.Queue)
+	} else if t.Queue != "" {
+		noLink = "message_queue.management_url is not known here"
+	}
+	if t.Table != "" {
+		query = export.Query(m.opts.Origin.Schema, t.Table, t.Where)
+	}
 	offers := []offer{
 		m.yank("i", "id", widget.Clean(t.ID), "", func() (string, error) { return widget.Clean(t.ID), nil }),
-		m.yank("j", "JSON", "what was read of it, secrets masked", "",
+		m.yank("j", "JSON", "the loaded data, secrets masked", "",
 			func() (string, error) { return export.JSON(t.Value) }),
-		m.yankText("l", "link", m.link(t.Queue), m.noLink(t.Queue)),
-		m.yankText("c", "command", command, "no command shows it"),
+		m.yankText("l", "link", link, noLink),
+		m.yankText("c", "command", commandOf(&t), "no command shows it"),
 		m.yankText("s", "psql", query, "it is no row of the database"),
 	}
 	if t.InDocument {
@@ -126,28 +141,29 @@ func (m *Model) yankOne(t screen.Thing) []offer {
 // yankMarked offers texts about many rows; unread warns of rows that are not loaded.
 func (m *Model) yankMarked(things []screen.Thing, unread string) []offer {
 	ids := make([]string, len(things))
+	var commands []string
 	for i := range things {
 		ids[i] = widget.Clean(things[i].ID)
+		if line := commandOf(&things[i]); line != "" && !slices.Contains(commands, line) {
+			commands = append(commands, line)
+		}
 	}
-	line := m.commandOfMany(things)
+	jsonLines := func() (string, error) {
+		var b strings.Builder
+		for _, value := range valuesOf(things) {
+			line, err := export.JSON(value)
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(line + "\n")
+		}
+		return b.String(), nil
+	}
 	return []offer{
 		m.yank("i", "ids", "a line each", "", func() (string, error) { return strings.Join(ids, "\n"), nil }),
-		m.yank("j", "JSON", "a line each, secrets masked", unread,
-			func() (string, error) { return jsonLines(valuesOf(things)) }),
-		m.yankText("c", "command", line, "no command shows them"),
+		m.yank("j", "JSON", "a line each, secrets masked", unread, jsonLines),
+		m.yankText("c", "command", strings.Join(commands, "\n"), "no command shows them"),
 	}
-}
-
-func jsonLines(values []any) (string, error) {
-	var b strings.Builder
-	for _, value := range values {
-		line, err := export.JSON(value)
-		if err != nil {
-			return "", err
-		}
-		b.WriteString(line + "\n")
-	}
-	return b.String(), nil
 }
 
 // yankText offers a text that the menu shows; not says why it is empty.
@@ -187,51 +203,15 @@ func (m *Model) copied(msg copiedMsg) {
 		m.say("Not copied: " + msg.err.Error())
 		return
 	}
-	bytes := " bytes"
-	if msg.bytes == 1 {
-		bytes = " byte"
-	}
-	m.say("Copied " + msg.what + ": " + m.env.Num(int64(msg.bytes)) + bytes + " given to the terminal.")
-}
-
-// link is the page of a queue in the broker's management interface.
-func (m *Model) link(queue string) string {
-	if queue == "" || m.opts.Origin.Queues == "" {
-		return ""
-	}
-	return m.opts.Origin.Queues + url.PathEscape(queue)
-}
-
-func (m *Model) noLink(queue string) string {
-	if queue == "" {
-		return "it has no page in the broker's management interface"
-	}
-	return "message_queue.management_url is not known here"
+	m.say("Copied " + msg.what + ": " + m.env.Num(int64(msg.bytes)) + " " + phrase.Nouns(msg.bytes, "byte") +
+		" given to the terminal.")
 }
 
 const executor = "attune-executor"
 
-func (m *Model) commandOfThing(t *screen.Thing) string {
+func commandOf(t *screen.Thing) string {
 	if len(t.Command) == 0 {
 		return ""
 	}
 	return act.Shell(slices.Concat([]string{executor}, t.Command)...)
-}
-
-// commandOfMany lists the commands of several rows, one a line.
-func (m *Model) commandOfMany(things []screen.Thing) string {
-	var lines []string
-	for i := range things {
-		if line := m.commandOfThing(&things[i]); line != "" && !slices.Contains(lines, line) {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-func (m *Model) queryOf(t *screen.Thing) string {
-	if t.Table == "" {
-		return ""
-	}
-	return export.Query(m.opts.Origin.Schema, t.Table, t.Where)
 }
