@@ -88,7 +88,7 @@ func told(looks ...*answers) []string {
 	w := newWatch(func() time.Time { return start })
 	for _, a := range looks {
 		w.drain()
-		w.take(a)
+		w.update(a)
 	}
 	var lines []string
 	for _, line := range w.drain() {
