@@ -6,7 +6,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// Workflows are the fields of the list of workflows.
+// Workflows are the fields for workflows.
 var Workflows = Schema{
 	{Name: "status", Kind: Word, Values: workflowWords(), Help: "one of its statuses, or that it is paused"},
 	{Name: "action", Kind: Text, Help: "its action; a star stands for anything"},
@@ -21,9 +21,8 @@ var Workflows = Schema{
 
 func workflowWords() []string { return append(statusWords(), monitor.WorkflowPaused) }
 
-// ForWorkflows turns a query into what the database filters workflows by. A text
-// without a field is looked for in the action, a number is an id. An error is an
-// *Error.
+// ForWorkflows turns a query into a filter of the database. A text without a field matches the action, a number the
+// id. An error is an *Error.
 func ForWorkflows(q *Query) (monitor.WorkflowFilter, error) {
 	if q.Empty() {
 		return monitor.WorkflowFilter{}, nil
@@ -67,8 +66,8 @@ func addToWorkflows(f *monitor.WorkflowFilter, t Term) error {
 	return nil
 }
 
-// addStates narrows the statuses. That a workflow is paused is no status of its
-// execution: it comes on top of that, so whoever does not want it excludes it.
+// addStates narrows the statuses. Paused is no status of the execution but comes on top of it, so excluding it is a
+// condition of its own.
 func addStates(f *monitor.WorkflowFilter, t Term) (err error) {
 	f.Statuses, err = narrowed(t, workflowWords(), f.Statuses)
 	if t.Not && slices.Contains(t.Values, monitor.WorkflowPaused) {

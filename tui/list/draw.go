@@ -17,7 +17,7 @@ func (l *List[R]) Title() (left, right string) {
 	return l.spec.Title, right
 }
 
-// Arrangement says how the list is arranged: its order, and what is left out of it.
+// Arrangement describes the order, mode and filter of the list.
 func (l *List[R]) Arrangement() string {
 	order := "sort " + l.SortKey() + l.order.Arrow(!l.orders[l.order.Column].Ascending)
 	return screen.ListTitle(order, l.problems, l.text)
@@ -78,7 +78,7 @@ func (l *List[R]) SetSize(w, h int) {
 	}
 }
 
-// nothing says why no row is listed.
+// nothing says why the list is empty.
 func (l *List[R]) nothing() []string {
 	switch {
 	case l.spec.NoRows != nil:
