@@ -215,28 +215,19 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	if !slices.Contains(Views, opts.View) {
 		return nil, fmt.Errorf("unknown view %q: choose one of %s", opts.View, Names(Views))
 	}
-	if err := m.begin(opts.Filter); err != nil {
-		return nil, err
+	if opts.Filter != "" {
+		f, ok := m.screen().(screen.Filterable)
+		if !ok {
+			return nil, fmt.Errorf("%s cannot be filtered", m.view)
+		}
+		if err := f.SetFilter(opts.Filter); err != nil {
+			return nil, fmt.Errorf("the filter %q: %w", opts.Filter, err)
+		}
 	}
 	m.tick()
 	m.hinting = hinting{on: opts.Hints, since: m.env.Clock}
 	m.say(opts.Notice)
 	return m, nil
-}
-
-// begin sets the filter of the first view.
-func (m *Model) begin(filter string) error {
-	if filter == "" {
-		return nil
-	}
-	f, ok := m.screen().(screen.Filterable)
-	if !ok {
-		return fmt.Errorf("%s cannot be filtered", m.view)
-	}
-	if err := f.SetFilter(filter); err != nil {
-		return fmt.Errorf("the filter %q: %w", filter, err)
-	}
-	return nil
 }
 
 // newScreens resets everything that belongs to one installation.
@@ -296,18 +287,6 @@ func (m *Model) Init() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-func (m *Model) background(msg BackgroundMsg) {
-	if m.opts.Theme.Dark == msg.Dark || m.env.Clock.Sub(m.backgroundAsked) > backgroundTimeout {
-		return
-	}
-	m.opts.Theme.Dark = msg.Dark
-	opts := m.opts.Theme
-	opts.Name = m.env.Theme.Name()
-	if look, err := theme.New(opts); err == nil {
-		m.env.Theme = look
-	}
-}
-
 // Update takes one message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.tick()
@@ -354,11 +333,21 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 		m.spinning = false
 		return m.spin()
 	case BackgroundMsg:
-		m.background(msg)
+		if m.opts.Theme.Dark == msg.Dark || m.env.Clock.Sub(m.backgroundAsked) > backgroundTimeout {
+			break
+		}
+		m.opts.Theme.Dark = msg.Dark
+		opts := m.opts.Theme
+		opts.Name = m.env.Theme.Name()
+		if look, err := theme.New(opts); err == nil {
+			m.env.Theme = look
+		}
 	case clockMsg:
 		return tea.Batch(m.opts.After(time.Second, clockMsg{}), m.ageHints())
 	case hintsEndedMsg:
-		m.hintsEnded(msg)
+		if msg.err != nil {
+			m.say("The end of the hints could not be remembered: " + msg.err.Error())
+		}
 	case tea.FocusMsg:
 		m.blurred = false
 		if !m.paused {
@@ -430,14 +419,6 @@ func (m *Model) back() tea.Cmd {
 		return cmd
 	}
 	if len(m.parents) == 0 {
-		return nil
-	}
-	return m.up()
-}
-
-// leaveView is back without clearing the filter.
-func (m *Model) leaveView() tea.Cmd {
-	if m.dismiss() || m.closePart() {
 		return nil
 	}
 	return m.up()

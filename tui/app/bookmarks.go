@@ -38,14 +38,6 @@ func (m *Model) bookmarkCommands() []command {
 	return commands
 }
 
-func (m *Model) openBookmarks() {
-	if len(m.bookmarks) == 0 {
-		m.say("There are no bookmarks: :bookmark NAME keeps this view.")
-		return
-	}
-	m.push(&bookmarkLine{})
-}
-
 // bookmarkLine lists the bookmarks with a letter and takes one.
 type bookmarkLine struct{ layer }
 

@@ -44,12 +44,6 @@ type columns struct {
 	list  *widget.Menu
 }
 
-func (m *Model) openColumns() {
-	if table := m.table(); table != nil && !m.tooSmall() {
-		m.push(&columns{table: table, list: widget.NewMenu(columnChoices(table))})
-	}
-}
-
 // columnChoices lists the columns and whether they are on and fit.
 func columnChoices(table *widget.Table) []widget.Choice {
 	columns := table.Choosables()

@@ -34,7 +34,14 @@ var viewAliases = map[screen.View][]string{
 
 // commands lists the commands that are available now.
 func (m *Model) commands() []command {
-	list := m.viewCommands()
+	var list []command
+	for _, v := range keymap.Views {
+		if v.Help != "" {
+			entry := palette.Entry{Name: string(v.Scope), Aliases: viewAliases[v.Scope], Key: m.keyOf(v.Turn)}
+			entry.Help = "turn to the view"
+			list = append(list, command{entry, m.turnTo(v.Scope)})
+		}
+	}
 	list = append(list, m.openCommands()...)
 	list = append(list, m.bookmarkCommands()...)
 	list = append(list, command{palette.Entry{
@@ -42,19 +49,6 @@ func (m *Model) commands() []command {
 		Help: "write the marked rows, or all that match; .csv makes CSV",
 	}, m.exportTo})
 	return append(list, m.otherCommands()...)
-}
-
-func (m *Model) viewCommands() []command {
-	list := make([]command, 0, len(keymap.Views))
-	for _, v := range keymap.Views {
-		if v.Help == "" {
-			continue
-		}
-		entry := palette.Entry{Name: string(v.Scope), Aliases: viewAliases[v.Scope], Key: m.keyOf(v.Turn)}
-		entry.Help = "turn to the view"
-		list = append(list, command{entry, func(string) (tea.Cmd, error) { return m.goTo(v.Scope), nil }})
-	}
-	return list
 }
 
 func (m *Model) openCommands() []command {
@@ -87,7 +81,11 @@ func (m *Model) otherCommands() []command {
 		{palette.Entry{Name: "readonly", Aliases: []string{"ro"}, Arg: "on|off",
 			Help: "refuse every act in this session", Args: list("on", "off")}, m.setReadOnly},
 		{palette.Entry{Name: "help", Aliases: []string{"h"}, Arg: "[TOPIC]", Key: m.keyOf(keymap.Help),
-			Help: "the keys that work here; a topic, a view or a word", Args: m.topicNames}, m.showHelp},
+			Help: "the keys that work here; a topic, a view or a word", Args: m.topicNames},
+			func(search string) (tea.Cmd, error) {
+				m.push(&help{search: search})
+				return nil, nil
+			}},
 		{palette.Entry{Name: "quit", Aliases: []string{"exit", "q!"}, Key: m.keyOf(keymap.Quit),
 			Help: "leave the dashboard"}, func(string) (tea.Cmd, error) {
 			return m.quit(), nil
@@ -96,7 +94,12 @@ func (m *Model) otherCommands() []command {
 	if len(m.opts.Contexts) > 0 {
 		entry := palette.Entry{Name: "ctx", Aliases: []string{"context"}, Arg: "NAME",
 			Help: "turn to another installation", Args: list(m.opts.Contexts...)}
-		commands = append(commands, command{entry, m.turnContext})
+		commands = append(commands, command{entry, func(name string) (tea.Cmd, error) {
+			if problem := m.contextProblem(name); problem != "" {
+				return nil, errors.New(problem) // keeps the palette open
+			}
+			return m.switchTo(name), nil
+		}})
 	}
 	return commands
 }
@@ -111,14 +114,6 @@ func (m *Model) turnTo(view screen.View) func(string) (tea.Cmd, error) {
 func (m *Model) keyOf(action keymap.Action) string {
 	b, _ := m.keymap.Of(action)
 	return b.Show
-}
-
-// turnContext keeps the palette open after an unknown name.
-func (m *Model) turnContext(name string) (tea.Cmd, error) {
-	if problem := m.contextProblem(name); problem != "" {
-		return nil, errors.New(problem)
-	}
-	return m.switchTo(name), nil
 }
 
 func (m *Model) queueNames() []string {

@@ -132,7 +132,16 @@ func (m *Model) helpColumns(w int) []string {
 func (m *Model) helpMatches(search string) []string {
 	e := m.env
 	wanted := strings.Fields(strings.ToLower(search))
-	lines := m.topicsWith(wanted)
+	misses := func(text string) bool {
+		return slices.ContainsFunc(wanted,
+			func(word string) bool { return !strings.Contains(strings.ToLower(text), word) })
+	}
+	var lines []string
+	for _, t := range m.helpTopics() {
+		if !misses(t.title) {
+			lines = append(append(lines, " "+e.Paint(theme.Dim, t.title)), append(t.lines, "")...)
+		}
+	}
 	lines = append(lines, " "+e.Paint(theme.Dim, "KEYS OF ALL VIEWS WITH "+strings.ToUpper(widget.Clean(search))))
 	topics := len(lines)
 	all := m.keymap.All()
@@ -140,8 +149,7 @@ func (m *Model) helpMatches(search string) []string {
 		slices.SortStableFunc(all, func(a, b keymap.Binding) int { return len(a.Scopes) - len(b.Scopes) })
 	}
 	for _, b := range all {
-		text := strings.ToLower(b.Show + " " + b.Help + " " + string(b.Action) + " " + b.Where())
-		if slices.ContainsFunc(wanted, func(word string) bool { return !strings.Contains(text, word) }) {
+		if misses(b.Show + " " + b.Help + " " + string(b.Action) + " " + b.Where()) {
 			continue
 		}
 		left := " " + e.Paint(theme.Accent, widget.Left(widget.Clean(b.Show), 9)) + " " + widget.Clean(b.Help)
@@ -198,4 +206,65 @@ func (m *Model) helpColumn(group string, w int) []string {
 		}
 	}
 	return lines
+}
+
+// topic is a section of the help below the keys.
+type topic struct {
+	title string
+	lines []string
+}
+
+func (m *Model) helpTopics() []topic {
+	g, w := &m.env.Theme.Glyphs, max(20, m.width-2)
+	var topics []topic
+	if q, ok := m.screen().(screen.Queryable); ok {
+		lines := hung(strings.Join(q.Schema().Examples(), "  "), w)
+		lines = append(lines,
+			" space and   | or   ! not   , any of   * anything   regex:/…/   "+`"as it is"`+"   tab completes")
+		topics = append(topics, topic{"FILTER", lines})
+	}
+	var commands []string
+	for _, c := range m.commands() {
+		commands = append(commands, strings.ReplaceAll(strings.TrimSpace(":"+c.Name+" "+c.Arg), " ", together))
+	}
+	topics = append(topics, topic{"COMMANDS", hung(strings.Join(commands, "   "), w)})
+	return append(topics, topic{"DANGER", m.dangerText(w)}, topic{"SIGNS", []string{
+		" " + strings.Join([]string{g.OK + " running", g.Busy + " busy", g.Idle + " idle, cancelled",
+			g.Done + " completed", g.Failed + " failed, stale"}, "   "),
+		" " + strings.Join([]string{g.Scheduled + " scheduled", g.Queued + " queued", g.Timeout + " timeout",
+			g.Paused + " paused", g.Last + " degraded", g.Warning + " warning", g.Critical + " critical"}, "   "),
+		" ~ older than two polls   ? source unreachable, last known value   -- not collected",
+	}})
+}
+
+func (m *Model) dangerText(w int) []string {
+	if m.env.Locked != "" {
+		return hung("Read only: the keys that act are hidden here, and the header shows RO. "+m.env.Locked+".", w)
+	}
+	return hung(
+		"Every change first shows a plan: what it is about, what is skipped and why, and a bound that is fixed then. "+
+			"y confirms a small one; a large one, or one in a protected context, is confirmed by the name that is shown. Enter alone never confirms. "+
+			"What is discarded is kept, and u puts it back. L lists what was done.", w)
+}
+
+// together is a space that Wrap does not break.
+const together = "\u00a0"
+
+func hung(text string, w int) []string {
+	var lines []string
+	for _, part := range widget.Wrap(text, w-1) {
+		lines = append(lines, " "+strings.ReplaceAll(part, together, " "))
+	}
+	return lines
+}
+
+func (m *Model) topicNames() []string {
+	var names []string
+	for _, t := range m.helpTopics() {
+		names = append(names, strings.ToLower(t.title))
+	}
+	for _, view := range Views {
+		names = append(names, string(view))
+	}
+	return names
 }

@@ -74,9 +74,3 @@ func (m *Model) endHints() tea.Cmd {
 }
 
 type hintsEndedMsg struct{ err error }
-
-func (m *Model) hintsEnded(msg hintsEndedMsg) {
-	if msg.err != nil {
-		m.say("The end of the hints could not be remembered: " + msg.err.Error())
-	}
-}

@@ -118,7 +118,13 @@ func (m *Model) again(what string) bool {
 // turned shows the installation of the last request. Earlier ones are closed.
 func (m *Model) turned(msg turnedMsg) tea.Cmd {
 	if msg.order != m.connects {
-		return closing(msg.to)
+		if msg.to == nil || msg.to.Close == nil {
+			return nil
+		}
+		return func() tea.Msg {
+			msg.to.Close()
+			return nil
+		}
 	}
 	if msg.err != nil {
 		m.say("Not turned to " + msg.name + ": " + msg.err.Error())
@@ -139,16 +145,6 @@ func (m *Model) turned(msg turnedMsg) tea.Cmd {
 		old.leave()
 		return nil
 	})
-}
-
-func closing(to *Installation) tea.Cmd {
-	if to == nil || to.Close == nil {
-		return nil
-	}
-	return func() tea.Msg {
-		to.Close()
-		return nil
-	}
 }
 
 // leaveInstallation ends everything of the present installation. Its operations stay in its log for the next visit.

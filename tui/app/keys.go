@@ -7,6 +7,7 @@ import (
 
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/widget"
 )
 
 // Views lists the views that have a key, in the order of the keys.
@@ -18,16 +19,6 @@ var Views = func() (views []screen.View) {
 	}
 	return views
 }()
-
-// turnedTo is the view that an action opens, or empty.
-func turnedTo(action keymap.Action) screen.View {
-	for _, v := range keymap.Views {
-		if v.Turn == action && action != keymap.None {
-			return v.Scope
-		}
-	}
-	return ""
-}
 
 // keys takes a key message. A slow connection may put several letters into one message.
 func (m *Model) keys(msg tea.KeyMsg) tea.Cmd {
@@ -106,18 +97,25 @@ func (m *Model) lookup(scope keymap.Scope, name string) keymap.Action {
 
 // do carries out an action of the dashboard, or passes it to the screen.
 func (m *Model) do(action keymap.Action) tea.Cmd {
-	if view := turnedTo(action); view != "" {
-		return m.goTo(view)
+	if action == keymap.None {
+		return nil
+	}
+	for _, v := range keymap.Views {
+		if v.Turn == action {
+			return m.goTo(v.Scope)
+		}
 	}
 	switch action {
-	case keymap.None:
 	case keymap.Abort:
 		return tea.Quit
 	case keymap.Quit:
 		if len(m.parents) == 0 {
 			return m.quit()
 		}
-		return m.leaveView()
+		if m.dismiss() || m.closePart() {
+			return nil
+		}
+		return m.up()
 	case keymap.Back:
 		return m.back()
 	case keymap.Help:
@@ -143,7 +141,9 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Later:
 		return m.travel(1)
 	case keymap.Columns:
-		m.openColumns()
+		if table := m.table(); table != nil && !m.tooSmall() {
+			m.push(&columns{table: table, list: widget.NewMenu(columnChoices(table))})
+		}
 	case keymap.Freeze:
 		return m.setPaused(!m.paused)
 	case keymap.Refresh:
@@ -163,25 +163,25 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 			m.push(&sortLine{})
 		}
 	case keymap.Bookmarks:
-		m.openBookmarks()
+		if len(m.bookmarks) == 0 {
+			m.say("There are no bookmarks: :bookmark NAME keeps this view.")
+		} else {
+			m.push(&bookmarkLine{})
+		}
 	default:
-		return m.doInView(action)
+		if action == keymap.Unmark {
+			m.markRequest++ // cancels a pending request to mark all
+		}
+		if t := m.table(); t != nil && action == keymap.Problems {
+			t.Anew(true)
+		}
+		effect := m.screen().Do(action)
+		if action == keymap.Xray && !effect.Handled {
+			return m.openTree()
+		}
+		return m.effect(effect)
 	}
 	return nil
-}
-
-func (m *Model) doInView(action keymap.Action) tea.Cmd {
-	if action == keymap.Unmark {
-		m.markRequest++ // cancels a pending request to mark all
-	}
-	if t := m.table(); t != nil && action == keymap.Problems {
-		t.Anew(true)
-	}
-	effect := m.screen().Do(action)
-	if action == keymap.Xray && !effect.Handled {
-		return m.openTree()
-	}
-	return m.effect(effect)
 }
 
 // confirmTimeout is how long a second q or :ctx confirms the first one.
@@ -271,7 +271,12 @@ func (m *Model) mouse(msg tea.MouseMsg) tea.Cmd {
 	case msg.Button != tea.MouseButtonLeft || msg.Action != tea.MouseActionPress:
 		return nil
 	case msg.Y == tabLine:
-		return m.clickTab(msg.X)
+		for _, t := range m.tabs() {
+			if msg.X >= t.from && msg.X < t.to {
+				return m.goTo(t.view)
+			}
+		}
+		return nil
 	}
 	return m.point(msg.Y)
 }
@@ -296,13 +301,4 @@ func (m *Model) wheel(action keymap.Action) tea.Cmd {
 		cmds = append(cmds, m.effect(m.screen().Do(action)))
 	}
 	return tea.Batch(cmds...)
-}
-
-func (m *Model) clickTab(x int) tea.Cmd {
-	for _, t := range m.tabs() {
-		if x >= t.from && x < t.to {
-			return m.goTo(t.view)
-		}
-	}
-	return nil
 }

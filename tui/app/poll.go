@@ -49,17 +49,6 @@ type Reader interface {
 	WorkersPast(ctx context.Context) (*monitor.WorkersPast, error)
 }
 
-// readMissed reads the time of an outage.
-func (m *Model) readMissed() tea.Cmd {
-	cmd := m.restart(screen.FeedPast)
-	for _, feed := range []screen.Feed{screen.FeedQueuesPast, screen.FeedWorkersPast} {
-		if slices.Contains(m.screen().Feeds(), feed) {
-			cmd = tea.Batch(cmd, m.restart(feed))
-		}
-	}
-	return cmd
-}
-
 const (
 	// fetchTimeout ends a read. A feed that runs into its timeout gets twice as long, at most LongestRead, so that a
 	// slow database is still shown.
@@ -228,13 +217,21 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	fresh.Took = msg.took
 	var missed tea.Cmd
 	if msg.feed == screen.FeedOverview && msg.err == nil && fresh.Err != nil {
-		missed = m.readMissed()
+		missed = m.restart(screen.FeedPast) // the time of the outage
+		for _, feed := range []screen.Feed{screen.FeedQueuesPast, screen.FeedWorkersPast} {
+			if slices.Contains(m.screen().Feeds(), feed) {
+				missed = tea.Batch(missed, m.restart(feed))
+			}
+		}
 	}
 	if msg.err != nil {
 		m.failed(fresh, msg.err, c.currentTimeout())
 	} else {
 		fresh.At, fresh.Err, fresh.Fails = m.env.Clock, nil, 0
-		m.synchronise(feedNamed[msg.feed].readAt(msg.result), msg.took)
+		if at := feedNamed[msg.feed].readAt(msg.result); !at.IsZero() {
+			m.skew, m.synced = at.Add(msg.took/2).Sub(m.env.Clock), true
+			m.tick()
+		}
 		if m.modal() {
 			m.held[msg.feed] = msg.result
 		} else {
@@ -279,15 +276,6 @@ func (m *Model) failed(fresh *screen.Freshness, err error, timeout time.Duration
 	}
 	fresh.Err = screen.Reason(err, timeout)
 	fresh.Fails++
-}
-
-// synchronise sets the database's clock from an answer.
-func (m *Model) synchronise(at time.Time, took time.Duration) {
-	if !at.IsZero() {
-		m.skew = at.Add(took / 2).Sub(m.env.Clock)
-		m.synced = true
-		m.tick()
-	}
 }
 
 // engineReachesBroker reports whether a replica is connected to the broker.

@@ -143,14 +143,6 @@ type feedDocument struct {
 	Error  string      `json:"error,omitempty"`
 }
 
-func feedOf(feed screen.Feed, fresh *screen.Freshness) feedDocument {
-	f := feedDocument{Feed: feed, Millis: fresh.Took.Milliseconds()}
-	if fresh.Err != nil {
-		f.Error = fresh.Err.Error()
-	}
-	return f
-}
-
 // keyDocument is a key in the JSON of the help.
 type keyDocument struct {
 	Keys  string         `json:"keys"`
@@ -176,7 +168,11 @@ func (s *Snapshot) JSON() ([]byte, error) {
 	doc := document{View: s.model.view, Data: s.model.env.Data, Findings: findings}
 	for _, feed := range s.model.visible() {
 		fresh := s.model.env.Data.Fresh(feed)
-		doc.Feeds = append(doc.Feeds, feedOf(feed, fresh))
+		f := feedDocument{Feed: feed, Millis: fresh.Took.Milliseconds()}
+		if fresh.Err != nil {
+			f.Error = fresh.Err.Error()
+		}
+		doc.Feeds = append(doc.Feeds, f)
 	}
 	return masked(doc)
 }

@@ -47,17 +47,11 @@ func (m *Model) body(w, h int) []string {
 	if m.neverAnswered() {
 		return m.firstRun(w)
 	}
-	lines := m.screen().Render(w, h)
-	if !m.unreachable() {
+	lines, fresh := m.screen().Render(w, h), m.env.Data.Fresh(m.mainFeed())
+	if fresh.Err == nil || fresh.At.IsZero() {
 		return lines
 	}
 	return widget.Fade(lines, m.env.Theme)
-}
-
-// unreachable reports whether the data of the view is outdated because its source does not answer.
-func (m *Model) unreachable() bool {
-	fresh := m.env.Data.Fresh(m.mainFeed())
-	return fresh.Err != nil && !fresh.At.IsZero()
 }
 
 // mainFeed is the feed of most of the open view.
@@ -81,7 +75,11 @@ func (m *Model) header(armed bool) string {
 	}
 	left += pace
 	if m.wide() {
-		right += "   last ok " + m.lastOK()
+		lastOK := widget.Unknown
+		if at := e.Data.Fresh(m.mainFeed()).At; !at.IsZero() {
+			lastOK = at.Add(m.skew).UTC().Format("15:04:05Z")
+		}
+		right += "   last ok " + lastOK
 		if m.synced && (m.skew > time.Second || m.skew < -time.Second) {
 			right += "  skew " + m.skew.Round(100*time.Millisecond).String()
 		}
@@ -131,14 +129,6 @@ func (m *Model) pace() string {
 	default:
 		return "poll " + m.refreshEvery.String()
 	}
-}
-
-func (m *Model) lastOK() string {
-	fresh := m.env.Data.Fresh(m.mainFeed())
-	if fresh.At.IsZero() {
-		return widget.Unknown
-	}
-	return fresh.At.Add(m.skew).UTC().Format("15:04:05Z")
 }
 
 // loud counts the findings that are not muted, and the muted ones.
