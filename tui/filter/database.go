@@ -12,9 +12,34 @@ import (
 // The terms are added to the filter of the database one by one. A term that the database does not support is an
 // *Error.
 
+// alternatives makes a filter of the database for every alternative of a query. The first one refers to the others.
+func alternatives[F any](q *Query, add func(f *F, t Term) error, or func(f *F) *[]F) (first F, _ error) {
+	if q.Empty() {
+		return first, nil
+	}
+	list := make([]F, len(q.Any))
+	for i, terms := range q.Any {
+		for _, t := range terms {
+			if err := add(&list[i], t); err != nil {
+				return first, err
+			}
+		}
+	}
+	*or(&list[0]) = list[1:]
+	return list[0], nil
+}
+
 // numbers reports whether all values are numbers: then the text is an id.
 func (t *Term) numbers() bool {
 	return t.Regex == nil && !slices.ContainsFunc(t.Values, func(v string) bool { return v == "" || !isNumber(v) })
+}
+
+// addText adds ids if all values are numbers, else a pattern.
+func addText(t Term, ids *[]int64, match, unmatch *[]string) error {
+	if t.numbers() {
+		return addIDs(t, ids)
+	}
+	return addPattern(t, match, unmatch)
 }
 
 // addPattern adds the values as one regular expression.

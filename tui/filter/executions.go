@@ -31,25 +31,13 @@ func statusWords() []string {
 // ForExecutions turns a query into a filter of the database. A text without a field matches the action, a number the
 // id. An error is an *Error: the database cannot filter by two parents, for example.
 func ForExecutions(q *Query) (monitor.ExecutionFilter, error) {
-	if q.Empty() {
-		return monitor.ExecutionFilter{}, nil
-	}
-	list := make([]monitor.ExecutionFilter, len(q.Any))
-	for i, terms := range q.Any {
-		for _, t := range terms {
-			if err := addTerm(&list[i], t); err != nil {
-				return monitor.ExecutionFilter{}, err
-			}
-		}
-	}
-	list[0].Or = list[1:]
-	return list[0], nil
+	return alternatives(q, addTerm, func(f *monitor.ExecutionFilter) *[]monitor.ExecutionFilter { return &f.Or })
 }
 
 func addTerm(f *monitor.ExecutionFilter, t Term) (err error) {
 	switch t.Field {
 	case "":
-		return addText(f, t)
+		return addText(t, &f.IDs, &f.Match, &f.Unmatch)
 	case "status":
 		f.Statuses, err = narrowed(t, attune.Statuses, f.Statuses)
 		return err
@@ -88,14 +76,6 @@ func addRange(f *monitor.ExecutionFilter, t Term) error {
 	}
 	f.MinID, f.MaxID = from, to
 	return nil
-}
-
-// addText matches a text with names, or a number with ids.
-func addText(f *monitor.ExecutionFilter, t Term) error {
-	if t.numbers() {
-		return addIDs(t, &f.IDs)
-	}
-	return addPattern(t, &f.Match, &f.Unmatch)
 }
 
 func addWorkers(f *monitor.ExecutionFilter, t Term) error {

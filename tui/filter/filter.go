@@ -189,16 +189,3 @@ func Parse(schema Schema, text string) (*Query, error) {
 	}
 	return q, nil
 }
-
-// Quote writes a text so that it is parsed as one text.
-func Quote(text string) string {
-	if text == "" {
-		return `""`
-	}
-	if !strings.ContainsAny(text, " \t|\"\\:<>=!,/*") && !isNumber(text) {
-		return text
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
-}
-
-func isNumber(text string) bool { return strings.Trim(text, "0123456789") == "" }

@@ -26,28 +26,13 @@ const anybody = "anybody"
 // ForInquiries turns a query into a filter of the database. A text without a field matches action, workflow, task and
 // prompt, a number the id. An error is an *Error.
 func ForInquiries(q *Query) (monitor.InquiryFilter, error) {
-	if q.Empty() {
-		return monitor.InquiryFilter{}, nil
-	}
-	list := make([]monitor.InquiryFilter, len(q.Any))
-	for i, terms := range q.Any {
-		for _, t := range terms {
-			if err := addToInquiries(&list[i], t); err != nil {
-				return monitor.InquiryFilter{}, err
-			}
-		}
-	}
-	list[0].Or = list[1:]
-	return list[0], nil
+	return alternatives(q, addToInquiries, func(f *monitor.InquiryFilter) *[]monitor.InquiryFilter { return &f.Or })
 }
 
 func addToInquiries(f *monitor.InquiryFilter, t Term) (err error) {
 	switch t.Field {
 	case "":
-		if t.numbers() {
-			return addIDs(t, &f.IDs)
-		}
-		return addPattern(t, &f.Texts, &f.NotTexts)
+		return addText(t, &f.IDs, &f.Texts, &f.NotTexts)
 	case "status":
 		f.Statuses, err = narrowed(t, monitor.InquiryStatuses, f.Statuses)
 		return err

@@ -48,7 +48,10 @@ func termEnd(text string, from int) (int, *Error) {
 			case '\\':
 				at++
 			case '/':
-				return tail(text, from, at+1)
+				if at++; at < len(text) && !blank(text[at]) && text[at] != '|' {
+					return 0, fail(Span{from, at + 1}, "a space is missing behind the expression")
+				}
+				return at, nil
 			}
 		}
 		return 0, fail(Span{open - 1, len(text)}, "the expression does not end: / is missing")
@@ -66,14 +69,6 @@ func termEnd(text string, from int) (int, *Error) {
 		}
 	}
 	return len(text), nil
-}
-
-// tail requires a space after an expression.
-func tail(text string, from, end int) (int, *Error) {
-	if end < len(text) && !blank(text[end]) && text[end] != '|' {
-		return 0, fail(Span{from, end + 1}, "a space is missing behind the expression")
-	}
-	return end, nil
 }
 
 // quoteEnd is the position after the closing quote.

@@ -22,20 +22,20 @@ func (q *Query) Matches(row Row) bool {
 	}
 	return slices.ContainsFunc(q.Any, func(terms []Term) bool {
 		for i := range terms {
-			if terms[i].matches(row) == terms[i].Not {
+			t := &terms[i]
+			matches := false
+			if t.Kind == Number || t.Kind == Age {
+				n, known := row.Number(t.Field)
+				matches = known && t.compares(n)
+			} else {
+				matches = slices.ContainsFunc(row.Texts(t.Field), t.fits)
+			}
+			if matches == t.Not {
 				return false
 			}
 		}
 		return true
 	})
-}
-
-func (t *Term) matches(row Row) bool {
-	if t.Kind == Number || t.Kind == Age {
-		n, known := row.Number(t.Field)
-		return known && t.compares(n)
-	}
-	return slices.ContainsFunc(row.Texts(t.Field), t.fits)
 }
 
 func (t *Term) compares(n float64) bool {
@@ -65,7 +65,7 @@ func (t *Term) fits(text string) bool {
 				return true
 			}
 		case t.globs[i] != nil && t.globs[i].MatchString(text),
-			t.globs[i] == nil && t.Kind == Within && contains(text, v),
+			t.globs[i] == nil && t.Kind == Within && strings.Contains(strings.ToLower(text), strings.ToLower(v)),
 			t.globs[i] == nil && t.Kind != Within && strings.EqualFold(text, v):
 			return true
 		}
@@ -81,11 +81,6 @@ func (t *Term) prepare() {
 			t.globs[i] = regexp.MustCompile("(?is)" + Pattern(v, t.Kind == Within))
 		}
 	}
-}
-
-// contains ignores case.
-func contains(text, part string) bool {
-	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
 
 // Pattern writes a value as a regular expression for both Go and PostgreSQL. A star matches anything.

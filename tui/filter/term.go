@@ -49,29 +49,13 @@ func operator(term string) (name string, op Op, behind int) {
 	if at < 0 || term[at] == '"' {
 		return "", "", 0
 	}
-	behind = at + 1
-	sign := term[at]
-	if sign == ':' && behind < len(term) && (term[behind] == '<' || term[behind] == '>') {
-		sign = term[behind] // age:>10m means age>10m
-		behind++
+	sign := strings.TrimPrefix(term[at:], ":") // age:>10m means age>10m
+	for _, op := range []Op{LessEqual, MoreEqual, Less, More} {
+		if strings.HasPrefix(sign, string(op)) {
+			return term[:at], op, len(term) - len(sign) + len(op)
+		}
 	}
-	equal := behind < len(term) && term[behind] == '='
-	if equal && (sign == '<' || sign == '>') {
-		behind++
-	}
-	switch {
-	case sign == '<' && equal:
-		op = LessEqual
-	case sign == '<':
-		op = Less
-	case sign == '>' && equal:
-		op = MoreEqual
-	case sign == '>':
-		op = More
-	default:
-		op = Is
-	}
-	return term[:at], op, behind
+	return term[:at], Is, at + 1
 }
 
 // bare parses a text without a field.
@@ -193,23 +177,37 @@ func (t *Term) String() string {
 	if t.Regex != nil {
 		return head + regexWord + strings.ReplaceAll(t.Values[0], "/", `\/`) + "/"
 	}
-	quoted := make([]string, len(t.Values))
+	list := make([]string, len(t.Values))
 	for i, v := range t.Values {
-		quoted[i] = quoteValue(v)
+		list[i] = quoteValue(v)
 	}
-	text := strings.Join(quoted, ",")
+	text := strings.Join(list, ",")
 	if t.Field == "" {
 		return head + text
 	}
 	return head + t.name() + string(t.Op) + text
 }
 
+// Quote writes a text so that it is parsed as one text.
+func Quote(text string) string {
+	if isNumber(text) || strings.Contains(text, "*") {
+		return quoted(text)
+	}
+	return quoteValue(text)
+}
+
+func isNumber(text string) bool { return strings.Trim(text, "0123456789") == "" }
+
 // quoteValue quotes a value if Parse would read it differently.
 func quoteValue(text string) string {
 	if text == "" || strings.ContainsAny(text, " \t\r\n|\"\\:<>=!,/") {
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+		return quoted(text)
 	}
 	return text
+}
+
+func quoted(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
 // String writes the query so that Parse reads it back.

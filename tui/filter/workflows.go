@@ -24,30 +24,18 @@ func workflowWords() []string { return append(statusWords(), monitor.WorkflowPau
 // ForWorkflows turns a query into a filter of the database. A text without a field matches the action, a number the
 // id. An error is an *Error.
 func ForWorkflows(q *Query) (monitor.WorkflowFilter, error) {
-	if q.Empty() {
-		return monitor.WorkflowFilter{}, nil
-	}
-	list := make([]monitor.WorkflowFilter, len(q.Any))
-	for i, terms := range q.Any {
-		for _, t := range terms {
-			if err := addToWorkflows(&list[i], t); err != nil {
-				return monitor.WorkflowFilter{}, err
-			}
-		}
-	}
-	list[0].Or = list[1:]
-	return list[0], nil
+	return alternatives(q, addToWorkflows, func(f *monitor.WorkflowFilter) *[]monitor.WorkflowFilter { return &f.Or })
 }
 
-func addToWorkflows(f *monitor.WorkflowFilter, t Term) error {
+func addToWorkflows(f *monitor.WorkflowFilter, t Term) (err error) {
 	switch t.Field {
 	case "":
-		if t.numbers() {
-			return addIDs(t, &f.IDs)
-		}
-		return addPattern(t, &f.Match, &f.Unmatch)
+		return addText(t, &f.IDs, &f.Match, &f.Unmatch)
 	case "status":
-		return addStates(f, t)
+		f.Statuses, err = narrowed(t, workflowWords(), f.Statuses)
+		// Paused is no status of the execution but comes on top of it.
+		f.NotPaused = f.NotPaused || err == nil && t.Not && slices.Contains(t.Values, monitor.WorkflowPaused)
+		return err
 	case "action":
 		return addPattern(t, &f.Match, &f.Unmatch)
 	case "task":
@@ -64,14 +52,4 @@ func addToWorkflows(f *monitor.WorkflowFilter, t Term) error {
 		return addCount(t, &f.MinFailed, &f.MaxFailed)
 	}
 	return nil
-}
-
-// addStates narrows the statuses. Paused is no status of the execution but comes on top of it, so excluding it is a
-// condition of its own.
-func addStates(f *monitor.WorkflowFilter, t Term) (err error) {
-	f.Statuses, err = narrowed(t, workflowWords(), f.Statuses)
-	if t.Not && slices.Contains(t.Values, monitor.WorkflowPaused) {
-		f.NotPaused = true
-	}
-	return err
 }

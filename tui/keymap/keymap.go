@@ -76,7 +76,7 @@ const (
 // Scope is where a binding works.
 type Scope string
 
-// The scopes. InAny is everywhere outside a text input; the others are views.
+// The scopes. Everywhere means outside text inputs; the others are views.
 const (
 	Everywhere    Scope = "everywhere"
 	InOverview    Scope = "overview"
