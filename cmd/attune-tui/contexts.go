@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -45,7 +46,7 @@ func contexts(file *settings.Settings, output string) ([]byte, error) {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tMODE\tDATABASE\tBROKER") // writing to memory never fails
 	for _, e := range entries {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", e.Name, e.mode(), e.Database, dash(e.Broker))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", e.Name, e.mode(), e.Database, cmp.Or(e.Broker, "-"))
 	}
 	_ = table.Flush()
 	return []byte(b.String()), nil
@@ -74,11 +75,4 @@ func (e contextEntry) mode() string {
 		words = append(words, "default")
 	}
 	return strings.Join(words, " ")
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

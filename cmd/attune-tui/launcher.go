@@ -143,44 +143,36 @@ func (l *launcher) open(ctx context.Context, i *installation) (*app.Installation
 	return to, nil
 }
 
-// connect opens another context.
-func (l *launcher) connect(ctx context.Context, name string) (*app.Installation, error) {
-	i, err := l.named(name, ":ctx")
-	if err != nil {
-		return nil, err
-	}
-	return l.open(ctx, i)
-}
-
 // shown are the options of the dashboard for the first installation.
 func (l *launcher) shown(first *app.Installation) options {
 	o := l.opts
 	o.app.Context, o.app.Colour, o.app.Protected = first.Name, first.Colour, first.Protected
 	o.app.ReadOnly, o.app.Acts, o.app.Close = first.ReadOnly, first.Acts, first.Close
 	o.app.Origin = first.Origin
-	o.app.Contexts, o.app.Connect = l.file.Names(), l.connect
+	o.app.Contexts = l.file.Names()
+	o.app.Connect = func(ctx context.Context, name string) (*app.Installation, error) {
+		i, err := l.named(name, ":ctx")
+		if err != nil {
+			return nil, err
+		}
+		return l.open(ctx, i)
+	}
 	o.app.Keys, o.app.Environ = l.file.Keymap, l.environ
 	o.app.Bookmarks = l.file.Bookmarks
 	o.app.Exports = stateFolder("exports")
 	o.app.Clipboard = clipboard(os.Stdout, export.WithinOf(l.environ))
 	if seen := stateFolder("hints-seen"); seen != "" && o.snapshot == "" {
-		o.app.Hints, o.app.HintsEnded = !l.file.NoHints && !exists(seen), func() error { return remember(seen) }
+		_, err := os.Stat(seen)
+		o.app.Hints = !l.file.NoHints && err != nil
+		o.app.HintsEnded = func() error {
+			if err := os.MkdirAll(filepath.Dir(seen), 0o700); err != nil {
+				return err
+			}
+			return os.WriteFile(seen, nil, 0o600)
+		}
 	}
 	o.app.SaveBookmark = func(b settings.Bookmark) error { return settings.Save(l.file.Path, b) }
 	return o
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// remember makes an empty file.
-func remember(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(path, nil, 0o600)
 }
 
 // clipboard asks the terminal to take a text, in one write between frames.

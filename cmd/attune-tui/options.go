@@ -54,7 +54,7 @@ func flags(o *options) *pflag.FlagSet {
 	set.StringVar(&o.config, "config", "", "configuration `FILE`; ATTUNE_CONFIG is the default")
 	set.StringVar(&o.context, "context", "", "installation to show, by its `NAME` in tui.yaml")
 	set.BoolVar(&o.contexts, "contexts", false, "list the contexts of tui.yaml, secrets masked, and exit")
-	set.StringVar((*string)(&o.app.View), "view", "overview", "`VIEW` to open: "+viewNames())
+	set.StringVar((*string)(&o.app.View), "view", "overview", "`VIEW` to open: "+app.Names(app.Views))
 	set.StringVar(&o.app.Filter, "filter", "", "begin with this `FILTER`, as / takes it: 'status:failed age<1h'")
 	set.DurationVar(&o.app.Refresh, "refresh", app.DefaultRefresh, settings.Help("refresh"))
 	set.StringVar(&o.app.Theme.Name, "theme", "auto", settings.Help("theme"))
@@ -70,10 +70,6 @@ func flags(o *options) *pflag.FlagSet {
 	set.IntVar(&o.height, "height", 40, "height of the printed frame")
 	set.BoolVar(&o.version, "version", false, "print the version")
 	return set
-}
-
-func viewNames() string {
-	return app.Names(app.Views)
 }
 
 func usage() string {

@@ -260,7 +260,9 @@ func (m *Model) tick() {
 	m.env.Clock = m.opts.Clock()
 	m.env.Now = m.env.Clock.Add(m.skew)
 	m.env.Locked = m.actingLock()
-	m.ageReports()
+	m.reports = slices.DeleteFunc(m.reports, func(op *act.Operation) bool {
+		return op.State == act.Done && m.env.Clock.Sub(op.Ended) >= reportTime
+	})
 }
 
 func (m *Model) screen() screen.Screen { return m.screens[m.view] }
@@ -343,7 +345,11 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 			m.env.Theme = look
 		}
 	case clockMsg:
-		return tea.Batch(m.opts.After(time.Second, clockMsg{}), m.ageHints())
+		next := m.opts.After(time.Second, clockMsg{})
+		if m.hinting.on && m.env.Clock.Sub(m.hinting.since) >= hintTime {
+			return tea.Batch(next, m.endHints())
+		}
+		return next
 	case hintsEndedMsg:
 		if msg.err != nil {
 			m.say("The end of the hints could not be remembered: " + msg.err.Error())

@@ -13,69 +13,55 @@ import (
 	"github.com/attune-go/attune/tui/screen/queue"
 )
 
-// feedSpec is one chain of polls.
-type feedSpec[T any] struct {
-	Name screen.Feed
-	// Read binds the read to the present state of the views. The returned function runs outside of Update.
-	Read func(m *Model) readFunc[T]
-	// Put stores the answer; now is the time of the database, as far as known.
-	Put func(d *screen.Data, answer *T, now time.Time)
-	// Every is the shortest interval between reads; nil means that of the dashboard.
-	Every func(m *Model) time.Duration
-	// Always polls the feed in every view; nil means never.
-	Always func(m *Model) bool
-	// Once reads the feed once, and again after an outage of the database: other feeds extend it. Nil means never.
-	Once func(m *Model) bool
-	// Nudged reads the feed sooner after a change of executions or workflows.
-	Nudged bool
-	// Source is the server that is read; empty means the database. Only reads of the database tell its time. Probed
-	// feeds check their source while the screen is frozen.
-	Source string
-	Probed bool
-}
-
 // readFunc reads an answer outside of Update.
 type readFunc[T any] = func(ctx context.Context) (*T, error)
 
-// feed is a feedSpec of any type.
+// feed is one chain of polls.
 type feed struct {
-	name   screen.Feed
-	read   func(m *Model) func(ctx context.Context) (any, error)
-	put    func(d *screen.Data, answer any, now time.Time)
-	every  func(m *Model) time.Duration
+	name screen.Feed
+	// read binds the read to the present state of the views. The returned function runs outside of Update.
+	read func(m *Model) func(ctx context.Context) (any, error)
+	// put stores the answer; now is the time of the database, as far as known.
+	put func(d *screen.Data, answer any, now time.Time)
+	// every is the shortest interval between reads, by default that of the dashboard.
+	every func(m *Model) time.Duration
+	// always polls the feed in every view, by default never.
 	always func(m *Model) bool
-	once   func(m *Model) bool
+	// once reads the feed once, and again after an outage of the database: other feeds extend it. The default is never.
+	once func(m *Model) bool
+	// nudged reads the feed sooner after a change of executions or workflows.
 	nudged bool
+	// source is the server that is read, by default the database. Only reads of the database tell its time. Probed
+	// feeds check their source while the screen is frozen.
 	source string
 	probed bool
 }
 
-// declare sets the defaults of a feed.
-func declare[T any](f feedSpec[T]) *feed {
-	typed := &feed{
-		name: f.Name, every: f.Every, always: f.Always, once: f.Once, nudged: f.Nudged,
-		source: cmp.Or(f.Source, monitor.SourceDatabase), probed: f.Probed,
-		read: func(m *Model) func(ctx context.Context) (any, error) {
-			read := f.Read(m)
-			return func(ctx context.Context) (any, error) { return untyped(read(ctx)) }
-		},
-		put: func(d *screen.Data, answer any, now time.Time) {
-			if answer, ok := answer.(*T); ok {
-				f.Put(d, answer, now)
-			}
-		},
+// declare makes a feed of a read and of what stores its answer; f has the other properties.
+func declare[T any](
+	name screen.Feed, read func(m *Model) readFunc[T], put func(d *screen.Data, answer *T, now time.Time), f feed,
+) *feed {
+	f.name, f.source = name, cmp.Or(f.source, monitor.SourceDatabase)
+	f.read = func(m *Model) func(ctx context.Context) (any, error) {
+		read := read(m)
+		return func(ctx context.Context) (any, error) { return untyped(read(ctx)) }
 	}
-	if typed.every == nil {
-		typed.every = func(*Model) time.Duration { return 0 }
+	f.put = func(d *screen.Data, answer any, now time.Time) {
+		if answer, ok := answer.(*T); ok {
+			put(d, answer, now)
+		}
+	}
+	if f.every == nil {
+		f.every = func(*Model) time.Duration { return 0 }
 	}
 	never := func(*Model) bool { return false }
-	if typed.always == nil {
-		typed.always = never
+	if f.always == nil {
+		f.always = never
 	}
-	if typed.once == nil {
-		typed.once = never
+	if f.once == nil {
+		f.once = never
 	}
-	return typed
+	return &f
 }
 
 // into stores an answer in a field.
@@ -130,159 +116,101 @@ const (
 )
 
 var feeds = []*feed{
-	declare(feedSpec[alerting.Overview]{
-		Name:   screen.FeedOverview,
-		Read:   func(m *Model) readFunc[alerting.Overview] { return m.source.Overview },
-		Put:    dated((*screen.Data).PutOverview),
-		Always: always, Probed: true,
-	}),
-	declare(feedSpec[monitor.Broker]{
-		Name:   screen.FeedBroker,
-		Read:   func(m *Model) readFunc[monitor.Broker] { return m.source.Broker },
-		Put:    (*screen.Data).PutBroker,
-		Every:  atMost(brokerEvery),
-		Always: always, Source: monitor.SourceBroker, Probed: true,
-	}),
-	declare(feedSpec[monitor.Queues]{
-		Name: screen.FeedQueues,
-		Read: func(m *Model) readFunc[monitor.Queues] {
-			return bind(m.source.Queues, m.queues.Wanted())
-		},
-		Put: dated((*screen.Data).PutQueues),
-	}),
-	declare(feedSpec[explain.QueueDetail]{
-		Name: screen.FeedQueue,
-		Read: func(m *Model) readFunc[explain.QueueDetail] {
+	declare(screen.FeedOverview,
+		func(m *Model) readFunc[alerting.Overview] { return m.source.Overview },
+		dated((*screen.Data).PutOverview), feed{always: always, probed: true}),
+	declare(screen.FeedBroker,
+		func(m *Model) readFunc[monitor.Broker] { return m.source.Broker },
+		(*screen.Data).PutBroker,
+		feed{every: atMost(brokerEvery), always: always, source: monitor.SourceBroker, probed: true}),
+	declare(screen.FeedQueues,
+		func(m *Model) readFunc[monitor.Queues] { return bind(m.source.Queues, m.queues.Wanted()) },
+		dated((*screen.Data).PutQueues), feed{}),
+	declare(screen.FeedQueue,
+		func(m *Model) readFunc[explain.QueueDetail] {
 			return bind(m.source.QueueDetail, explain.QueueRef{ID: m.shownQueue().Queue})
 		},
-		Put:   dated((*screen.Data).PutQueue),
-		Every: previewed,
-	}),
-	declare(feedSpec[monitor.Executions]{
-		Name: screen.FeedExecutions,
-		Read: func(m *Model) readFunc[monitor.Executions] {
+		dated((*screen.Data).PutQueue), feed{every: previewed}),
+	declare(screen.FeedExecutions,
+		func(m *Model) readFunc[monitor.Executions] {
 			return bind2(m.source.Executions, m.executions.Query(), m.executions.Cursor())
 		},
-		Put:    into(func(d *screen.Data) **monitor.Executions { return &d.Executions }),
-		Nudged: true,
-	}),
-	declare(feedSpec[monitor.ExecutionDetail]{
-		Name: screen.FeedExecution,
-		Read: func(m *Model) readFunc[monitor.ExecutionDetail] {
-			return bind(m.source.Execution, m.execution.ID())
-		},
-		Put:    into(func(d *screen.Data) **monitor.ExecutionDetail { return &d.Execution }),
-		Nudged: true,
-	}),
-	declare(feedSpec[monitor.Workers]{
-		Name: screen.FeedWorkers,
-		Read: func(m *Model) readFunc[monitor.Workers] { return m.source.Workers },
-		Put:  dated((*screen.Data).PutWorkers),
-	}),
-	declare(feedSpec[monitor.DeadLetters]{
-		Name: screen.FeedDeadLetters,
-		Read: func(m *Model) readFunc[monitor.DeadLetters] { return m.source.DeadLetters },
-		Put:  into(func(d *screen.Data) **monitor.DeadLetters { return &d.DeadLetters }),
-	}),
-	declare(feedSpec[monitor.Audit]{
-		Name: screen.FeedAudit,
-		Read: func(m *Model) readFunc[monitor.Audit] {
+		into(func(d *screen.Data) **monitor.Executions { return &d.Executions }), feed{nudged: true}),
+	declare(screen.FeedExecution,
+		func(m *Model) readFunc[monitor.ExecutionDetail] { return bind(m.source.Execution, m.execution.ID()) },
+		into(func(d *screen.Data) **monitor.ExecutionDetail { return &d.Execution }), feed{nudged: true}),
+	declare(screen.FeedWorkers,
+		func(m *Model) readFunc[monitor.Workers] { return m.source.Workers },
+		dated((*screen.Data).PutWorkers), feed{}),
+	declare(screen.FeedDeadLetters,
+		func(m *Model) readFunc[monitor.DeadLetters] { return m.source.DeadLetters },
+		into(func(d *screen.Data) **monitor.DeadLetters { return &d.DeadLetters }), feed{}),
+	// It tells whether acting is allowed.
+	declare(screen.FeedAudit,
+		func(m *Model) readFunc[monitor.Audit] {
 			below := int64(0) // only the log shows more than the newest
 			if m.view == keymap.InLog {
 				below = m.operations.Below()
 			}
 			return bind(m.source.Audit, below)
 		},
-		Put:   into(func(d *screen.Data) **monitor.Audit { return &d.Audit }),
-		Every: unlessIn(keymap.InLog, auditEvery),
-		// It tells whether acting is allowed.
-		Always: func(m *Model) bool { return m.opts.Acts != nil && m.opts.ReadOnly == "" },
-	}),
-	declare(feedSpec[alerting.Alerts]{
-		Name:  screen.FeedAlerts,
-		Read:  func(m *Model) readFunc[alerting.Alerts] { return m.source.Alerts },
-		Put:   dated((*screen.Data).PutAlerts),
-		Every: unlessIn(keymap.InAlerts, evaluateEvery),
-	}),
-	declare(feedSpec[monitor.WorkflowBoard]{
-		Name: screen.FeedWorkflows,
-		Read: func(m *Model) readFunc[monitor.WorkflowBoard] {
+		into(func(d *screen.Data) **monitor.Audit { return &d.Audit }), feed{
+			every:  unlessIn(keymap.InLog, auditEvery),
+			always: func(m *Model) bool { return m.opts.Acts != nil && m.opts.ReadOnly == "" },
+		}),
+	declare(screen.FeedAlerts,
+		func(m *Model) readFunc[alerting.Alerts] { return m.source.Alerts },
+		dated((*screen.Data).PutAlerts), feed{every: unlessIn(keymap.InAlerts, evaluateEvery)}),
+	declare(screen.FeedWorkflows,
+		func(m *Model) readFunc[monitor.WorkflowBoard] {
 			return bind2(m.source.WorkflowBoard, m.workflows.Query(), m.workflows.Below())
 		},
-		Put:    into(func(d *screen.Data) **monitor.WorkflowBoard { return &d.Workflows }),
-		Nudged: true,
-	}),
-	declare(feedSpec[monitor.WorkflowDetail]{
-		Name: screen.FeedWorkflow,
-		Read: func(m *Model) readFunc[monitor.WorkflowDetail] {
-			return bind(m.source.WorkflowTree, m.workflows.Ask())
-		},
-		Put:    into(func(d *screen.Data) **monitor.WorkflowDetail { return &d.Workflow }),
-		Nudged: true,
-	}),
-	declare(feedSpec[monitor.InquiryPage]{
-		Name: screen.FeedInquiries,
-		Read: func(m *Model) readFunc[monitor.InquiryPage] {
+		into(func(d *screen.Data) **monitor.WorkflowBoard { return &d.Workflows }), feed{nudged: true}),
+	declare(screen.FeedWorkflow,
+		func(m *Model) readFunc[monitor.WorkflowDetail] { return bind(m.source.WorkflowTree, m.workflows.Ask()) },
+		into(func(d *screen.Data) **monitor.WorkflowDetail { return &d.Workflow }), feed{nudged: true}),
+	declare(screen.FeedInquiries,
+		func(m *Model) readFunc[monitor.InquiryPage] {
 			return bind2(m.source.Inquiries, m.inquiries.Query(), m.inquiries.From())
 		},
-		Put: into(func(d *screen.Data) **monitor.InquiryPage { return &d.Inquiries }),
-	}),
-	declare(feedSpec[monitor.InquiryDetail]{
-		Name: screen.FeedInquiry,
-		Read: func(m *Model) readFunc[monitor.InquiryDetail] {
-			return bind(m.source.Inquiry, m.inquiries.Subject())
-		},
-		Put: into(func(d *screen.Data) **monitor.InquiryDetail { return &d.Inquiry }),
-	}),
-	declare(feedSpec[monitor.Checks]{
-		Name:  screen.FeedChecks,
-		Read:  func(m *Model) readFunc[monitor.Checks] { return m.source.Checks },
-		Put:   into(func(d *screen.Data) **monitor.Checks { return &d.Checks }),
-		Every: atMost(checksEvery),
-	}),
-	declare(feedSpec[monitor.Past]{
-		Name:   screen.FeedPast,
-		Read:   func(m *Model) readFunc[monitor.Past] { return m.source.Past },
-		Put:    dated((*screen.Data).PutPast),
-		Every:  atMost(pastEvery),
-		Always: always,
-		// Overview and dead letters draw the recorded past itself.
-		Once: func(m *Model) bool { return m.view != keymap.InOverview && m.view != keymap.InDeadLetters },
-	}),
-	declare(feedSpec[monitor.LedgerDetail]{
-		Name: screen.FeedLetter,
-		Read: func(m *Model) readFunc[monitor.LedgerDetail] {
-			return bind(m.source.Letter, m.letter.ID())
-		},
-		Put: into(func(d *screen.Data) **monitor.LedgerDetail { return &d.LedgerDetail }),
-	}),
-	declare(feedSpec[monitor.LedgerPage]{
-		Name: screen.FeedLedger,
-		Read: func(m *Model) readFunc[monitor.LedgerPage] {
+		into(func(d *screen.Data) **monitor.InquiryPage { return &d.Inquiries }), feed{}),
+	declare(screen.FeedInquiry,
+		func(m *Model) readFunc[monitor.InquiryDetail] { return bind(m.source.Inquiry, m.inquiries.Subject()) },
+		into(func(d *screen.Data) **monitor.InquiryDetail { return &d.Inquiry }), feed{}),
+	declare(screen.FeedChecks,
+		func(m *Model) readFunc[monitor.Checks] { return m.source.Checks },
+		into(func(d *screen.Data) **monitor.Checks { return &d.Checks }), feed{every: atMost(checksEvery)}),
+	// Overview and dead letters draw the recorded past itself.
+	declare(screen.FeedPast,
+		func(m *Model) readFunc[monitor.Past] { return m.source.Past },
+		dated((*screen.Data).PutPast), feed{
+			every: atMost(pastEvery), always: always,
+			once: func(m *Model) bool { return m.view != keymap.InOverview && m.view != keymap.InDeadLetters },
+		}),
+	declare(screen.FeedLetter,
+		func(m *Model) readFunc[monitor.LedgerDetail] { return bind(m.source.Letter, m.letter.ID()) },
+		into(func(d *screen.Data) **monitor.LedgerDetail { return &d.Letter }), feed{}),
+	declare(screen.FeedLedger,
+		func(m *Model) readFunc[monitor.LedgerPage] {
 			filter, cursor, asked := m.letters.Ask()
 			if !asked {
 				return nothing[monitor.LedgerPage]
 			}
 			return bind2(m.source.LedgerList, filter, cursor)
 		},
-		Put: into(func(d *screen.Data) **monitor.LedgerPage { return &d.LedgerPage }),
-	}),
-	declare(feedSpec[monitor.Route]{
-		Name: screen.FeedRoute,
-		Read: func(m *Model) readFunc[monitor.Route] {
+		into(func(d *screen.Data) **monitor.LedgerPage { return &d.LedgerPage }), feed{}),
+	declare(screen.FeedRoute,
+		func(m *Model) readFunc[monitor.Route] {
 			exchange, key, asked := m.letter.Target()
 			if !asked {
 				return nothing[monitor.Route]
 			}
 			return bind2(m.source.Route, exchange, key)
 		},
-		Put:    into(func(d *screen.Data) **monitor.Route { return &d.Route }),
-		Every:  atMost(checksEvery),
-		Source: monitor.SourceBroker,
-	}),
-	declare(feedSpec[monitor.Family]{
-		Name: screen.FeedFamily,
-		Read: func(m *Model) readFunc[monitor.Family] {
+		into(func(d *screen.Data) **monitor.Route { return &d.Route }),
+		feed{every: atMost(checksEvery), source: monitor.SourceBroker}),
+	declare(screen.FeedFamily,
+		func(m *Model) readFunc[monitor.Family] {
 			id := m.execution.ID()
 			switch m.view {
 			case keymap.InXray:
@@ -292,20 +220,12 @@ var feeds = []*feed{
 			}
 			return bind(m.source.Family, id)
 		},
-		Put:   into(func(d *screen.Data) **monitor.Family { return &d.Family }),
-		Every: atMost(familyEvery),
-	}),
-	declare(feedSpec[monitor.Line]{
-		Name: screen.FeedLine,
-		Read: func(m *Model) readFunc[monitor.Line] {
-			return bind(m.source.QueueLine, m.shownQueue())
-		},
-		Put:   into(func(d *screen.Data) **monitor.Line { return &d.Line }),
-		Every: previewed,
-	}),
-	declare(feedSpec[screen.Glance]{
-		Name: screen.FeedGlance,
-		Read: func(m *Model) readFunc[screen.Glance] {
+		into(func(d *screen.Data) **monitor.Family { return &d.Family }), feed{every: atMost(familyEvery)}),
+	declare(screen.FeedLine,
+		func(m *Model) readFunc[monitor.Line] { return bind(m.source.QueueLine, m.shownQueue()) },
+		into(func(d *screen.Data) **monitor.Line { return &d.Line }), feed{every: previewed}),
+	declare(screen.FeedGlance,
+		func(m *Model) readFunc[screen.Glance] {
 			id := m.queue.Subject()
 			if m.view == keymap.InExecutions {
 				id = m.executions.Subject()
@@ -319,41 +239,31 @@ var feeds = []*feed{
 				return &screen.Glance{ExecutionDetail: d}, err
 			}
 		},
-		Put: into(func(d *screen.Data) **screen.Glance { return &d.Glance }),
-	}),
-	declare(feedSpec[monitor.WorkerDetail]{
-		Name: screen.FeedWorker,
-		Read: func(m *Model) readFunc[monitor.WorkerDetail] {
+		into(func(d *screen.Data) **screen.Glance { return &d.Glance }), feed{}),
+	declare(screen.FeedWorker,
+		func(m *Model) readFunc[monitor.WorkerDetail] {
 			id := m.workerList.Subject()
 			if m.view == keymap.InWorker {
 				id = m.worker.ID()
 			}
 			return bind(m.source.Worker, id)
 		},
-		Put: into(func(d *screen.Data) **monitor.WorkerDetail { return &d.Worker }),
-	}),
-	declare(feedSpec[monitor.QueuesPast]{
-		Name: screen.FeedQueuesPast,
-		Read: func(m *Model) readFunc[monitor.QueuesPast] {
+		into(func(d *screen.Data) **monitor.WorkerDetail { return &d.Worker }), feed{}),
+	declare(screen.FeedQueuesPast,
+		func(m *Model) readFunc[monitor.QueuesPast] {
 			id := int64(0)
 			if m.view == keymap.InQueue {
 				id = m.queue.ID()
 			}
 			return bind(m.source.QueuesPast, id)
 		},
-		Put:  dated((*screen.Data).PutQueuesPast),
-		Once: always,
-	}),
-	declare(feedSpec[monitor.WorkersPast]{
-		Name:  screen.FeedWorkersPast,
-		Read:  func(m *Model) readFunc[monitor.WorkersPast] { return m.source.WorkersPast },
-		Put:   dated((*screen.Data).PutWorkersPast),
-		Every: atMost(workersPastEvery),
-		Once:  func(m *Model) bool { return m.view == keymap.InOverview }, // the overview needs only the beginning
-	}),
-	declare(feedSpec[screen.Matches]{
-		Name: screen.FeedMatches,
-		Read: func(m *Model) readFunc[screen.Matches] {
+		dated((*screen.Data).PutQueuesPast), feed{once: always}),
+	declare(screen.FeedWorkersPast,
+		func(m *Model) readFunc[monitor.WorkersPast] { return m.source.WorkersPast },
+		dated((*screen.Data).PutWorkersPast),
+		feed{every: atMost(workersPastEvery), once: func(m *Model) bool { return m.view == keymap.InOverview }}),
+	declare(screen.FeedMatches,
+		func(m *Model) readFunc[screen.Matches] {
 			asked, read := m.executions.Asked(), bind(m.source.Matching, m.executions.Query())
 			return func(ctx context.Context) (*screen.Matches, error) {
 				n, err := screen.Answered(read(ctx))
@@ -363,11 +273,10 @@ var feeds = []*feed{
 				return &screen.Matches{Matching: n, Asked: asked}, nil
 			}
 		},
-		Put:   into(func(d *screen.Data) **screen.Matches { return &d.Matches }),
-		Every: atMost(checksEvery),
-	}),
+		into(func(d *screen.Data) **screen.Matches { return &d.Matches }), feed{every: atMost(checksEvery)}),
 }
 
+// feedNamed are the feeds by name.
 var feedNamed = func() map[screen.Feed]*feed {
 	all := make(map[screen.Feed]*feed, len(feeds))
 	for _, f := range feeds {

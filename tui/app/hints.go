@@ -48,22 +48,6 @@ func (m *Model) hintLine() string {
 	return line + tail
 }
 
-// toggleHints ends the hints for good, or shows them for a minute.
-func (m *Model) toggleHints() tea.Cmd {
-	if m.hinting.on {
-		return m.endHints()
-	}
-	m.hinting = hinting{on: true, since: m.env.Clock}
-	return nil
-}
-
-func (m *Model) ageHints() tea.Cmd {
-	if !m.hinting.on || m.env.Clock.Sub(m.hinting.since) < hintTime {
-		return nil
-	}
-	return m.endHints()
-}
-
 func (m *Model) endHints() tea.Cmd {
 	m.hinting.on = false
 	ended := m.opts.HintsEnded

@@ -45,8 +45,8 @@ func (m *Model) isEscapeFirst(msg tea.KeyMsg) bool {
 	scope := m.view
 	if top := m.top(); top != nil {
 		scope = top.scope()
-		if takesText(scope) {
-			return false
+		if scope == "" || scope == keymap.InForm || scope == keymap.InTyping {
+			return false // letters are text
 		}
 	}
 	action, prefix := m.keymap.Lookup(scope, msg.String())
@@ -155,7 +155,10 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Theme:
 		_, _ = m.setTheme(m.env.Theme.Next()) // the name is valid
 	case keymap.Hints:
-		return m.toggleHints()
+		if m.hinting.on {
+			return m.endHints()
+		}
+		m.hinting = hinting{on: true, since: m.env.Clock}
 	case keymap.Filter:
 		m.openFilter()
 	case keymap.Sort:

@@ -76,11 +76,6 @@ func (m *Model) closeDialog() {
 	}
 }
 
-// takesText reports whether letters are text in a scope.
-func takesText(scope keymap.Scope) bool {
-	return scope == "" || scope == keymap.InForm || scope == keymap.InTyping
-}
-
 // frame is the content of a window. The overlays draw on it, the topmost one last.
 type frame struct {
 	// left and right are the texts of the title rule.

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -12,12 +11,6 @@ import (
 
 // reportTime is how long a success is shown. Failures stay until they are dismissed.
 const reportTime = 10 * time.Second
-
-func (m *Model) ageReports() {
-	m.reports = slices.DeleteFunc(m.reports, func(op *act.Operation) bool {
-		return op.State == act.Done && m.env.Clock.Sub(op.Ended) >= reportTime
-	})
-}
 
 // newest is the newest report, or nil.
 func (m *Model) newest() *widget.Toast {

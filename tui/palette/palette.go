@@ -38,9 +38,10 @@ const (
 	Entered
 )
 
-const maxHistory = 100
-
-const maxTyped = 500
+const (
+	maxHistory = 100
+	maxTyped   = 500
+)
 
 // Palette is the input line with its completions.
 type Palette struct {
@@ -83,6 +84,7 @@ func (p *Palette) typed() {
 	p.offers = p.offer(p.stem)
 }
 
+// Value is the typed line.
 func (p *Palette) Value() string { return strings.TrimSpace(p.input.Value()) }
 
 // Key takes a key.
@@ -95,7 +97,15 @@ func (p *Palette) Key(msg tea.KeyMsg) Outcome {
 			return Closed
 		}
 	case "enter":
-		return p.enter()
+		line := p.Value()
+		if line == "" {
+			return Closed
+		}
+		if n := len(p.history); n == 0 || p.history[n-1] != line {
+			p.history = append(p.history, line)
+		}
+		p.history = p.history[max(0, len(p.history)-maxHistory):]
+		return Entered
 	case "tab", "ctrl+n":
 		p.complete(1)
 		return Typing
@@ -112,18 +122,6 @@ func (p *Palette) Key(msg tea.KeyMsg) Outcome {
 	p.input.Update(msg)
 	p.typed()
 	return Typing
-}
-
-func (p *Palette) enter() Outcome {
-	line := p.Value()
-	if line == "" {
-		return Closed
-	}
-	if n := len(p.history); n == 0 || p.history[n-1] != line {
-		p.history = append(p.history, line)
-	}
-	p.history = p.history[max(0, len(p.history)-maxHistory):]
-	return Entered
 }
 
 // complete inserts the next offer.

@@ -73,16 +73,6 @@ func (s *Settings) addBookmark(r *reader, entry yamldoc.Field, saved bool) {
 
 func (s *Settings) savedPath() string { return filepath.Join(filepath.Dir(s.Path), savedName) }
 
-// loadSaved reads the saved bookmarks under the same rules as tui.yaml.
-func (s *Settings) loadSaved() error {
-	_, err := readFile(s.savedPath(), func(r *reader, root *yaml.Node) {
-		for _, entry := range r.entries(root, "the file") {
-			s.addBookmark(r, entry, true)
-		}
-	})
-	return err
-}
-
 // Save adds a bookmark to the saved ones, or replaces the one of the same name. It reads the file first, so that two
 // dashboards keep each other's bookmarks. The write is atomic.
 func Save(path string, b Bookmark) error {
@@ -124,10 +114,7 @@ func replaceFile(path string, text []byte) error {
 		return fmt.Errorf("save the bookmark: %w", err)
 	}
 	_, err = file.Write(text)
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
+	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {

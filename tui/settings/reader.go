@@ -151,18 +151,6 @@ func (s *Settings) readKeys(r *reader, node *yaml.Node) {
 	}
 }
 
-// placeOf is the line of the change that breaks a rule.
-func (s *Settings) placeOf(err error) string {
-	if problem, ok := errors.AsType[*keymap.ProblemError](err); ok {
-		for _, action := range problem.Actions {
-			if at, ok := s.keysAt[action]; ok {
-				return at
-			}
-		}
-	}
-	return s.Path
-}
-
 // digitsAreTexts makes YAML read keys that are digits as texts.
 func digitsAreTexts(nodes ...*yaml.Node) {
 	for _, node := range nodes {

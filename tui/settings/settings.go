@@ -11,12 +11,16 @@
 package settings
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/nearest"
@@ -95,12 +99,23 @@ func Load(path string) (*Settings, error) {
 	if s.Found, err = readFile(path, s.read); err != nil {
 		return nil, err
 	}
-	if err := s.loadSaved(); err != nil {
+	_, err = readFile(s.savedPath(), func(r *reader, root *yaml.Node) {
+		for _, entry := range r.entries(root, "the file") {
+			s.addBookmark(r, entry, true)
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
 	if len(s.Keys) > 0 {
 		if s.Keymap, err = keymap.New(s.Keys); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.placeOf(err), err)
+			at := s.Path
+			if problem, ok := errors.AsType[*keymap.ProblemError](err); ok {
+				for _, action := range slices.Backward(problem.Actions) {
+					at = cmp.Or(s.keysAt[action], at)
+				}
+			}
+			return nil, fmt.Errorf("%s: %w", at, err)
 		}
 	}
 	s.warnReadable()

@@ -31,6 +31,7 @@ type Reader interface {
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
 }
 
+// Line is one change.
 type Line struct {
 	At time.Time `json:"at"`
 	// Kind is the subject: dashboard, database, broker, alert, worker, queue, dead-letters or inquiry.

@@ -87,7 +87,12 @@ func maximum(values []float64) float64 {
 // Chart draws values as bars h lines high, with a labelled axis on the left. The newest value is on the right; w is
 // the whole width.
 func Chart(values []float64, w, h int, th *theme.Theme) []string {
-	return scaled(values, w, h, th, niceCeiling, axisLabel)
+	return scaled(values, w, h, th, niceCeiling, func(v float64) string {
+		if v >= 1000 {
+			return oneDecimal(v/1000) + "k"
+		}
+		return strings.TrimSuffix(oneDecimal(v), ".0")
+	})
 }
 
 // DurationChart is a Chart of durations in seconds.
@@ -112,8 +117,16 @@ func scaled(
 	lines := make([]string, 0, h)
 	for row := rows; row >= 1; row-- {
 		top := peak * float64(row) / float64(rows)
-		lines = append(lines, Right(written(top), label-1)+" "+g.AxisTick+
-			th.Paint(theme.Trend, chartRow(values, peak, row, rows, room, g)))
+		var bars strings.Builder
+		if g.Braille {
+			bars.WriteString(dots(values, peak, row, rows, room))
+		} else {
+			bars.WriteString(Blank(room - len(values)))
+			for _, v := range values {
+				bars.WriteString(chartCell(v/peak*float64(rows)-float64(row-1), row == 1, v, g))
+			}
+		}
+		lines = append(lines, Right(written(top), label-1)+" "+g.AxisTick+th.Paint(theme.Trend, bars.String()))
 	}
 	return append(lines, Right("0", label-1)+" "+g.AxisZero+strings.Repeat(g.AxisLine, room))
 }
@@ -135,19 +148,6 @@ func TimeAxis(from, to time.Time, w int) string {
 		line.WriteString(at)
 	}
 	return line.String()
-}
-
-func chartRow(values []float64, peak float64, row, rows, room int, g *theme.Glyphs) string {
-	if g.Braille {
-		return dots(values, peak, row, rows, room)
-	}
-	var b strings.Builder
-	b.Grow(room * 3)
-	b.WriteString(Blank(room - len(values)))
-	for _, v := range values {
-		b.WriteString(chartCell(v/peak*float64(rows)-float64(row-1), row == 1, v, g))
-	}
-	return b.String()
 }
 
 // chartCell is the part of a bar in one row; fill is the covered share of the row.
@@ -193,11 +193,4 @@ func niceSpan(v float64) float64 {
 	}
 	const day = 24 * 60 * 60
 	return math.Ceil(v/day) * day
-}
-
-func axisLabel(v float64) string {
-	if v >= 1000 {
-		return oneDecimal(v/1000) + "k"
-	}
-	return strings.TrimSuffix(oneDecimal(v), ".0")
 }

@@ -98,7 +98,10 @@ func (t *Table) SetRows(rows Rows) {
 		return
 	}
 	if t.sought != "" {
-		t.seek()
+		if at, ok := t.find(t.sought); ok {
+			t.cursor, t.key, t.moved = at, t.sought, true
+		}
+		t.sought = ""
 	}
 	line := t.cursor - t.offset
 	if follows && t.key != "" && (t.cursor >= n || rows.Key(t.cursor) != t.key) {
@@ -212,7 +215,12 @@ func (t *Table) SetSize(w, h int) {
 		return
 	}
 	t.fit(w, h)
-	t.noteVisible()
+	if t.watches() {
+		for row := t.offset; row < min(t.len(), t.offset+t.height); row++ {
+			t.cells = t.rows.Cells(row, t.cells[:0])
+			t.changes.note(t.rows.Key(row), t.columns, t.cells)
+		}
+	}
 }
 
 func (t *Table) fit(w, h int) []unfoldedLine {
@@ -233,16 +241,6 @@ func (t *Table) lead() int {
 
 func (t *Table) watches() bool {
 	return slices.ContainsFunc(t.columns, func(c Column) bool { return c.Watch })
-}
-
-func (t *Table) noteVisible() {
-	if !t.watches() {
-		return
-	}
-	for row := t.offset; row < min(t.len(), t.offset+t.height); row++ {
-		t.cells = t.rows.Cells(row, t.cells[:0])
-		t.changes.note(t.rows.Key(row), t.columns, t.cells)
-	}
 }
 
 // Lines draws the table w cells wide and h lines high, the header included. It changes nothing, also if
@@ -269,7 +267,7 @@ func (t *Table) draw(below []unfoldedLine, w, h int, th *theme.Theme) []string {
 		out = append(out, t.line(t.widths, row, key, th))
 		if row == t.cursor {
 			for _, l := range below {
-				out = append(out, l.painted(w, th))
+				out = append(out, Cut(Blank(wrapIndent)+th.Paint(theme.Dim, l.label)+th.Paint(l.role, l.text), w))
 			}
 		}
 	}
@@ -391,7 +389,9 @@ func (t *Table) Find(text string, step int) int {
 	text = strings.ToLower(strings.TrimSpace(text))
 	var rows []int
 	for row := range t.len() {
-		if text != "" && t.says(row, text) {
+		t.cells = t.rows.Cells(row, t.cells[:0])
+		if text != "" && slices.ContainsFunc(t.cells,
+			func(c Cell) bool { return strings.Contains(strings.ToLower(cleanCell(c.Text)), text) }) {
 			rows = append(rows, row)
 		}
 	}
@@ -411,20 +411,6 @@ func (t *Table) Find(text string, step int) int {
 	return len(rows)
 }
 
-// says reports whether a cell of a row contains a text, ignoring case.
-func (t *Table) says(row int, text string) bool {
-	t.cells = t.rows.Cells(row, t.cells[:0])
-	return slices.ContainsFunc(t.cells,
-		func(c Cell) bool { return strings.Contains(strings.ToLower(cleanCell(c.Text)), text) })
-}
-
-func (t *Table) seek() {
-	if at, ok := t.find(t.sought); ok {
-		t.cursor, t.key, t.moved = at, t.sought, true
-	}
-	t.sought = ""
-}
-
 const wrapIndent = 4
 
 // ToggleWrap unfolds the row under the cursor: lines below it show what its cells have no room for.
@@ -436,10 +422,6 @@ type unfoldedLine struct {
 	role        theme.Role
 }
 
-func (l unfoldedLine) painted(w int, th *theme.Theme) string {
-	return Cut(Blank(wrapIndent)+th.Paint(theme.Dim, l.label)+th.Paint(l.role, l.text), w)
-}
-
 // below unfolds the row under the cursor: cells that are cut, and columns that are hidden. At least half of the rows
 // stay visible.
 func (t *Table) below(w, h int) []unfoldedLine {
@@ -449,7 +431,8 @@ func (t *Table) below(w, h int) []unfoldedLine {
 	var lines []unfoldedLine
 	for i, cell := range t.rows.Cells(max(0, min(t.cursor, t.len()-1)), nil) {
 		text := cleanCell(cell.Text)
-		if i >= len(t.columns) || t.columns[i].Title == "" || t.isHidden(i) || text == "" || Width(text) <= t.widths[i] {
+		if i >= len(t.columns) || t.columns[i].Title == "" || t.isHidden(i) || text == "" ||
+			Width(text) <= t.widths[i] {
 			continue
 		}
 		label := t.columns[i].Title + "  "

@@ -23,7 +23,22 @@ func Clean(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	return strings.Map(cleanRune, ansi.Strip(strings.Map(breakToSpace, s)))
+	s = strings.Map(func(r rune) rune {
+		if strings.ContainsRune("\n\r\t\v\f", r) {
+			return ' '
+		}
+		return r
+	}, s)
+	return strings.Map(func(r rune) rune {
+		switch {
+		case terminal.Steers(r):
+			return -1
+		case unicode.Is(unicode.Co, r), unicode.Is(unicode.Cs, r):
+			return utf8.RuneError
+		default:
+			return r
+		}
+	}, ansi.Strip(s))
 }
 
 // longest is the number of bytes of a text that Clean reads: more than the largest screen has cells.
@@ -51,24 +66,6 @@ func isPlain(s string) bool {
 		}
 	}
 	return true
-}
-
-func breakToSpace(r rune) rune {
-	if r == '\n' || r == '\r' || r == '\t' || r == '\v' || r == '\f' {
-		return ' '
-	}
-	return r
-}
-
-func cleanRune(r rune) rune {
-	switch {
-	case terminal.Steers(r):
-		return -1
-	case unicode.Is(unicode.Co, r), unicode.Is(unicode.Cs, r):
-		return utf8.RuneError
-	default:
-		return r
-	}
 }
 
 // CleanLines cleans a text of several lines, keeping its line breaks.
@@ -114,18 +111,8 @@ func CutMiddle(s string, w int) string {
 	return Cut(ansi.Truncate(s, head, "")+"…"+ansi.TruncateLeft(s, width-tail, ""), w)
 }
 
-const blanks = "                                                                                                                                "
-
 // Blank returns n spaces.
-func Blank(n int) string {
-	if n <= 0 {
-		return ""
-	}
-	if n <= len(blanks) {
-		return blanks[:n]
-	}
-	return strings.Repeat(" ", n)
-}
+func Blank(n int) string { return strings.Repeat(" ", max(n, 0)) }
 
 // Left pads or cuts text to exactly w cells, text first.
 func Left(s string, w int) string {
