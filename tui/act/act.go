@@ -1,7 +1,7 @@
 // Package act describes acts on rows: what may be done, an operator's order, its plan and its receipt.
 //
 // It runs nothing. Each kind of act is declared once with its key, texts and command. A screen returns a Menu of the
-// acts on a row, with the reasons of those that do not apply. Package operator turns an Order into a Plan, which
+// acts on a row, with reasons why others do not apply. Package operator turns an Order into a Plan, which
 // changes nothing, and runs a confirmed Plan, which returns a Receipt. Texts are plain: drawing cleans and wraps
 // them.
 package act
@@ -133,7 +133,7 @@ type Plan struct {
 	Word string
 	// Nothing says why there is nothing to run. Such a plan cannot be confirmed.
 	Nothing string
-	// Letters are all dead letters of the plan, also those that stay as they are. An export contains them in full.
+	// Letters are all dead letters of the plan, also the unchanged ones. An export contains them in full.
 	Letters []int64
 	// Run is nil if there is nothing to run. With an error, the receipt, if not nil, says what was done before.
 	Run Run

@@ -385,11 +385,11 @@ func (m *Model) Wait(atMost time.Duration) {
 		m.workers.Wait()
 		close(ended)
 	}()
-	patience := time.NewTimer(atMost)
-	defer patience.Stop()
+	timeout := time.NewTimer(atMost)
+	defer timeout.Stop()
 	select {
 	case <-ended:
-	case <-patience.C:
+	case <-timeout.C:
 	}
 }
 

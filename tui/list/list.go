@@ -28,7 +28,7 @@ type Spec[R any] struct {
 	Title            string
 	Singular, Plural string
 	// Feed delivers the rows. RefreshOn lists further feeds whose data changes them, MoreFeeds
-	// those that are polled too, for example for the preview.
+	// further polled feeds, for example of the preview.
 	Feed      screen.Feed
 	RefreshOn []screen.Feed
 	MoreFeeds func() []screen.Feed

@@ -110,8 +110,8 @@ func sayOverride(lines *act.Lines, order triage.Order, queues []triage.QueueWord
 	default:
 		if over > 0 {
 			lines.Say(act.Plain, "")
-			lines.Say(act.Note, "%s more than the new limit: nobody is evicted, "+
-				"fewer are admitted until they have ended.",
+			lines.Say(act.Note, "%s above the new limit: running executions continue, "+
+				"and fewer are admitted until they end.",
 				phrase.Plural(over, "runs", "run"))
 		}
 	}

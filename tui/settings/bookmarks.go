@@ -34,7 +34,7 @@ type Bookmark struct {
 	saved bool   // in the file of saved bookmarks
 }
 
-// views are those that a bookmark can name: all lists.
+// views are the views that a bookmark can name: all lists.
 func views() []string {
 	details := []keymap.Scope{keymap.InQueue, keymap.InWorker, keymap.InExecution, keymap.InLog}
 	var views []string
