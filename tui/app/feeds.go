@@ -124,7 +124,7 @@ var feeds = []*feed{
 		(*screen.Data).PutBroker,
 		feed{every: atMost(brokerEvery), always: always, source: monitor.SourceBroker, probed: true}),
 	declare(screen.FeedQueues,
-		func(m *Model) readFunc[monitor.Queues] { return bind(m.source.Queues, m.queues.Wanted()) },
+		func(m *Model) readFunc[monitor.Queues] { return bind(m.source.Queues, m.queues.DatabaseFilter()) },
 		dated((*screen.Data).PutQueues), feed{}),
 	declare(screen.FeedQueue,
 		func(m *Model) readFunc[explain.QueueDetail] {
@@ -187,9 +187,9 @@ var feeds = []*feed{
 			every: atMost(pastEvery), always: always,
 			once: func(m *Model) bool { return m.view != keymap.InOverview && m.view != keymap.InDeadLetters },
 		}),
-	declare(screen.FeedLetter,
+	declare(screen.FeedLedgerDetail,
 		func(m *Model) readFunc[monitor.LedgerDetail] { return bind(m.source.Letter, m.letter.ID()) },
-		into(func(d *screen.Data) **monitor.LedgerDetail { return &d.Letter }), feed{}),
+		into(func(d *screen.Data) **monitor.LedgerDetail { return &d.LedgerDetail }), feed{}),
 	declare(screen.FeedLedger,
 		func(m *Model) readFunc[monitor.LedgerPage] {
 			filter, cursor, asked := m.letters.Ask()
@@ -226,7 +226,7 @@ var feeds = []*feed{
 		into(func(d *screen.Data) **monitor.Line { return &d.Line }), feed{every: previewed}),
 	declare(screen.FeedGlance,
 		func(m *Model) readFunc[screen.Glance] {
-			id := m.queue.Subject()
+			id := m.queue.SelectedID()
 			if m.view == keymap.InExecutions {
 				id = m.executions.Subject()
 			}
@@ -242,7 +242,7 @@ var feeds = []*feed{
 		into(func(d *screen.Data) **screen.Glance { return &d.Glance }), feed{}),
 	declare(screen.FeedWorker,
 		func(m *Model) readFunc[monitor.WorkerDetail] {
-			id := m.workerList.Subject()
+			id := m.workerList.PreviewID()
 			if m.view == keymap.InWorker {
 				id = m.worker.ID()
 			}

@@ -72,6 +72,7 @@ func (m *Model) newOperation(order act.Order, title string, state act.State) *ac
 	if len(m.env.Session) > most && m.env.Session[0].Over() {
 		m.env.Session = m.env.Session[1:]
 	}
+	m.operations.SessionChanged()
 	return op
 }
 
