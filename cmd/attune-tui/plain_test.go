@@ -17,7 +17,7 @@ import (
 )
 
 // TestPlainTellsEveryChangeToAPipe is the real program, whose output is no
-// terminal: a line for each change, and 0 when it is told to end.
+// terminal: a line for each change, and exit code 0 after an interrupt.
 func TestPlainTellsEveryChangeToAPipe(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)

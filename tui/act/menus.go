@@ -276,51 +276,39 @@ func sendFields() []Field {
 // MaxTargets is the largest number of rows in one plan.
 const MaxTargets = 5_000
 
-// marked lists the acts on marked rows. Only planning finds out to which rows they apply.
-func marked(targets []Target, what string, acts ...Kind) Menu {
+// together lists the acts on marked rows in the order of their menu.
+var together = map[string][]Kind{
+	"execution":   {RetryExecution, CancelExecution},
+	"queue":       {PauseQueue, ResumeQueue},
+	"worker":      {CordonWorker, UncordonWorker, DrainWorker},
+	"workflow":    {PauseWorkflow, ResumeWorkflow, RetryWorkflow, CancelWorkflow},
+	"inquiry":     {AnswerInquiry},
+	"dead letter": {RequeueLetter, DiscardLetter, SendLetters, UndoLetters, ReturnLetters},
+}
+
+// ForMarked lists the acts on marked rows, such as queues. Only planning finds out to which rows they apply.
+func ForMarked(what string, targets []Target) Menu {
 	menu := Menu{
 		Target:  Target{Name: fmt.Sprintf("%d marked %s", len(targets), phrase.Nouns(len(targets), what))},
 		Targets: targets,
 	}
-	for _, kind := range acts {
+	for _, kind := range together[what] {
 		one := item(kind, "")
 		one.Help = kinds[kind].many
+		if kind == SendLetters {
+			one.Fields = sendFields()
+		}
 		menu.Items = append(menu.Items, one)
 	}
 	return menu
 }
 
-// ForMarkedExecutions lists the acts on marked executions.
-func ForMarkedExecutions(targets []Target) Menu {
-	return marked(targets, "execution", RetryExecution, CancelExecution)
-}
-
-// ForMarkedQueues lists the acts on marked queues.
-func ForMarkedQueues(targets []Target) Menu { return marked(targets, "queue", PauseQueue, ResumeQueue) }
-
-// ForMarkedWorkers lists the acts on marked workers.
-func ForMarkedWorkers(targets []Target) Menu {
-	return marked(targets, "worker", CordonWorker, UncordonWorker, DrainWorker)
-}
-
-// ForMarkedWorkflows lists the acts on marked workflows.
-func ForMarkedWorkflows(targets []Target) Menu {
-	return marked(targets, "workflow", PauseWorkflow, ResumeWorkflow, RetryWorkflow, CancelWorkflow)
-}
-
 // ForMarkedInquiries lists the acts on marked inquiries: one answer for all of them. one is the menu of one of them.
 func ForMarkedInquiries(targets []Target, one Menu) Menu {
-	menu := marked(targets, "inquiry", AnswerInquiry)
+	menu := ForMarked("inquiry", targets)
 	answer := one.Items[0]
 	answer.Label, answer.Help = "answer all alike", menu.Items[0].Help
 	menu.Items[0] = answer
-	return menu
-}
-
-// ForMarkedLetters lists the acts on marked dead letters.
-func ForMarkedLetters(targets []Target) Menu {
-	menu := marked(targets, "dead letter", RequeueLetter, DiscardLetter, SendLetters, UndoLetters, ReturnLetters)
-	menu.Items[2].Fields = sendFields()
 	return menu
 }
 

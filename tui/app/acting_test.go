@@ -31,7 +31,7 @@ type fakeActs struct {
 	letters []int64
 	// stuck keeps plans and runs until their context ends.
 	stuckPlan, stuckRun bool
-	// told is what a run says of its progress.
+	// told is the progress of a run.
 	told [2]int64
 }
 

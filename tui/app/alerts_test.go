@@ -30,7 +30,7 @@ func TestAlertsLeadToWhatTheyAreAbout(t *testing.T) {
 	require.Equal(t, keymap.InWorkers, b.view, "a past one leads there too")
 }
 
-// TestAlertsSayWhoWatches: an empty list is no health while nobody evaluates.
+// TestAlertsSayWhoWatches: an empty list is no health while no replica evaluates.
 func TestAlertsSayWhoWatches(t *testing.T) {
 	t.Parallel()
 	b := started(t, empty(), 80, 24)

@@ -261,7 +261,7 @@ func TestAnEmptyExportWritesNoFile(t *testing.T) {
 	require.Empty(t, files)
 }
 
-// All acts that are recorded are exported, also those that the log has not read.
+// All recorded acts are exported, also ones that the log has not loaded.
 func TestTheLogIsExportedWhole(t *testing.T) {
 	t.Parallel()
 	source := sample()

@@ -32,8 +32,8 @@ const kindExport act.Kind = "export"
 // exported returns the contents of an export: the marked rows, or else all matching rows, or else the thing that is
 // shown.
 func (m *Model) exported() (*export.Set, bool) {
-	if m.marks() > 0 {
-		return m.markedSet(), true
+	if rows, missing := m.markedThings(); len(rows)+len(missing) > 0 {
+		return m.markedSet(rows, missing), true
 	}
 	list, listed := m.screen().(screen.Listed)
 	if s, ok := m.screen().(screen.Shows); ok && (!listed || m.table() != nil) {
@@ -49,58 +49,47 @@ func (m *Model) exported() (*export.Set, bool) {
 
 // listSet contains all rows that match the filter. Rows that are not loaded come from the database.
 func (m *Model) listSet(list screen.Listed) *export.Set {
-	h := &export.Set{Name: string(m.view)}
-	beyond := ""
+	set, beyond := &export.Set{Name: string(m.view)}, ""
 	if cut, ok := list.(screen.Cut); ok {
 		beyond = cut.Beyond()
 	}
 	if rest := m.all(); rest != nil && (beyond != "" || m.view == keymap.InExecutions) {
-		h.Rest, h.What = rest, "all "+things(m.view)+" that the filter matches, at most "+m.env.Num(export.Most)
-		return h
+		rows := string(m.view)
+		if m.view == keymap.InDeadLetters {
+			rows = "dead letters"
+		}
+		set.Rest, set.What = rest, "all "+rows+" that the filter matches, at most "+m.env.Num(export.Most)
+		return set
 	}
-	for i := range list.Len() {
-		h.Values = append(h.Values, valuesOf([]screen.Thing{list.Thing(i)})...)
+	things := make([]screen.Thing, list.Len())
+	for i := range things {
+		things[i] = list.Thing(i)
 	}
+	set.Values = valuesOf(things)
 	if m.view == keymap.InLog && m.operations.Older() > 0 {
-		h.Rest = export.Acts(m.source, m.operations.Older(), m.operations.Row())
-		h.What = "all acts that are recorded, at most " + m.env.Num(export.Most)
-		return h
+		set.Rest = export.Acts(m.source, m.operations.Older(), m.operations.Row())
+		set.What = "all acts that are recorded, at most " + m.env.Num(export.Most)
+		return set
 	}
-	h.What, h.Note = "the "+m.env.Num(int64(len(h.Values)))+" rows of the list", beyond
-	return h
-}
-
-func things(view screen.View) string {
-	if view == keymap.InDeadLetters {
-		return "dead letters"
-	}
-	return string(view)
-}
-
-// marks is the number of marked rows in the open list.
-func (m *Model) marks() int {
-	table := m.table()
-	if _, listed := m.screen().(screen.Listed); !listed || table == nil {
-		return 0
-	}
-	return table.Marks()
+	set.What, set.Note = "the "+m.env.Num(int64(len(set.Values)))+" rows of the list", beyond
+	return set
 }
 
 // markedSet contains the marked rows. Rows that are not loaded come from the database.
-func (m *Model) markedSet() *export.Set {
-	rows, missing := m.markedThings()
-	h := &export.Set{
-		Name: string(m.view) + "-marked", What: m.env.Num(int64(m.marks())) + " marked rows", Values: valuesOf(rows),
+func (m *Model) markedSet(rows []screen.Thing, missing []string) *export.Set {
+	n := len(rows) + len(missing)
+	set := &export.Set{
+		Name: string(m.view) + "-marked", What: m.env.Num(int64(n)) + " marked rows", Values: valuesOf(rows),
 	}
 	if len(missing) == 0 {
-		return h
+		return set
 	}
-	if h.Rest = m.byKeys(missing); h.Rest != nil {
-		h.Wanted = m.marks()
+	if set.Rest = m.byKeys(missing); set.Rest != nil {
+		set.Wanted = n
 	} else {
-		h.Note = m.env.Num(int64(len(missing))) + " marked rows are no longer in the list"
+		set.Note = m.env.Num(int64(len(missing))) + " marked rows are no longer in the list"
 	}
-	return h
+	return set
 }
 
 func valuesOf(things []screen.Thing) []any {
@@ -119,16 +108,16 @@ func valuesOf(things []screen.Thing) []any {
 
 // exportTo writes the open view to a file. The name may begin with ~/; an empty one means the default name.
 func (m *Model) exportTo(name string) (tea.Cmd, error) {
-	h, ok := m.exported()
+	set, ok := m.exported()
 	if !ok {
 		return nil, errors.New("there is nothing here to export")
 	}
 	if name == "" {
-		path, problem := m.exportPath(h.Name, ".jsonl")
+		path, problem := m.exportPath(set.Name, ".jsonl")
 		if problem != "" {
 			return nil, errors.New(problem)
 		}
-		return m.export(h, path), nil
+		return m.export(set, path), nil
 	}
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		for _, entry := range m.opts.Environ {
@@ -141,7 +130,7 @@ func (m *Model) exportTo(name string) (tea.Cmd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q names no file: %w", name, err)
 	}
-	return m.export(h, path), nil
+	return m.export(set, path), nil
 }
 
 // openExport opens the menu of file formats.
@@ -150,18 +139,18 @@ func (m *Model) openExport() {
 		return
 	}
 	var offers []offer
-	h, ok := m.exported()
+	set, ok := m.exported()
 	title := "export"
 	if ok {
-		title = "export " + h.What
+		title = "export " + set.What
 		for _, form := range []struct{ key, label, ending string }{{"j", "JSONL", ".jsonl"}, {"c", "CSV", ".csv"}} {
-			path, problem := m.exportPath(h.Name, form.ending)
+			path, problem := m.exportPath(set.Name, form.ending)
 			help := path
-			if h.Note != "" {
-				help = h.Note + " · " + path
+			if set.Note != "" {
+				help = set.Note + " · " + path
 			}
 			choice := widget.Choice{Key: form.key, Label: form.label, Help: help, Not: problem}
-			offers = append(offers, offer{choice, func() tea.Cmd { return m.export(h, path) }})
+			offers = append(offers, offer{choice, func() tea.Cmd { return m.export(set, path) }})
 		}
 	}
 	if op := m.exportUnderWay(); op != nil {
@@ -210,12 +199,12 @@ func (m *Model) exportPath(name, ending string) (path, problem string) {
 }
 
 // export writes a file as an operation of the log. Quitting asks first while it runs.
-func (m *Model) export(h *export.Set, path string) tea.Cmd {
-	order := act.Order{Kind: kindExport, Target: act.Target{Name: h.What}}
-	op := m.newOperation(order, "export of "+h.Name, act.Running)
+func (m *Model) export(set *export.Set, path string) tea.Cmd {
+	order := act.Order{Kind: kindExport, Target: act.Target{Name: set.What}}
+	op := m.newOperation(order, "export of "+set.Name, act.Running)
 	op.Ran = m.env.Clock
 	return m.work(op, exportTimeout, "export", func(ctx context.Context) (*act.Receipt, error) {
-		receipt, err := h.Write(ctx, path, op.Progress)
+		receipt, err := set.Write(ctx, path, op.Progress)
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("stopped after %s", exportTimeout)
 		}
@@ -243,25 +232,23 @@ func (m *Model) all() export.Rows {
 // byKeys reads rows of the open list by their keys; nil if the database cannot.
 func (m *Model) byKeys(keys []string) export.Rows {
 	ids, r := numbersOf(keys), m.source
+	var read func(some []int64) export.Rows
 	switch m.view {
 	case keymap.InExecutions:
-		return export.ByID(ids, func(some []int64) export.Rows {
-			return export.Executions(r, monitor.ExecutionFilter{IDs: some})
-		})
+		read = func(some []int64) export.Rows { return export.Executions(r, monitor.ExecutionFilter{IDs: some}) }
 	case keymap.InWorkflows:
-		return export.ByID(ids, func(some []int64) export.Rows {
-			return export.Workflows(r, monitor.WorkflowFilter{IDs: some})
-		})
+		read = func(some []int64) export.Rows { return export.Workflows(r, monitor.WorkflowFilter{IDs: some}) }
 	case keymap.InInquiries:
-		return export.ByID(ids, func(some []int64) export.Rows {
-			return export.Inquiries(r, monitor.InquiryFilter{IDs: some})
-		})
+		read = func(some []int64) export.Rows { return export.Inquiries(r, monitor.InquiryFilter{IDs: some}) }
 	case keymap.InDeadLetters:
 		if ask, ok := m.letters.All(); ok {
 			return export.LettersByID(r, ids, ask.Any)
 		}
 	}
-	return nil
+	if read == nil {
+		return nil
+	}
+	return export.ByID(ids, read)
 }
 
 func numbersOf(keys []string) []int64 {

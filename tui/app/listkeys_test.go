@@ -67,7 +67,7 @@ func TestTheLogIsFiltered(t *testing.T) {
 }
 
 // TestOneOperationIsOneRowOfTheLog: 200 retries of one run are a row that unfolds, and what
-// others did before it is in sight.
+// others did before it is visible.
 func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
 	t.Parallel()
 	source := sample()

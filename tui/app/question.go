@@ -196,20 +196,20 @@ func (o *question) export(m *Model) tea.Cmd {
 			doc.Values[field.Name] = jsonview.Masked
 		}
 	}
-	h := &export.Set{Name: "plan-" + string(order.Kind), What: "plan", Values: []any{doc}}
+	set := &export.Set{Name: "plan-" + string(order.Kind), What: "plan", Values: []any{doc}}
 	if letters := o.plan.Letters; len(letters) > 0 {
-		h.Rest, h.Wanted = export.LettersInFull(m.source, letters), len(h.Values)+len(letters)
+		set.Rest, set.Wanted = export.LettersInFull(m.source, letters), len(set.Values)+len(letters)
 	} else {
 		for i := range order.Targets {
-			h.Values = append(h.Values, order.Targets[i])
+			set.Values = append(set.Values, order.Targets[i])
 		}
 	}
-	path, problem := m.exportPath(h.Name, ".jsonl")
+	path, problem := m.exportPath(set.Name, ".jsonl")
 	if problem != "" {
 		m.say("Not written: " + problem)
 		return nil
 	}
-	return m.export(h, path)
+	return m.export(set, path)
 }
 
 func (o *question) commands() []string {

@@ -80,7 +80,7 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 	require.Contains(t, text, "Touches the queues of 1 action: demo.job.")
 	require.Empty(t, plan.Word, "a few are run by a key")
 
-	// Between the plan and the run one of them is repeated by somebody else.
+	// Between the plan and the run another operator retries one of them.
 	other := triage.New(triage.Config{Actor: "bob"}, b.store, nil)
 	_, err := other.RetryExecution(t.Context(), targets[1].ID, "")
 	require.NoError(t, err)

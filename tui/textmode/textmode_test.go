@@ -83,7 +83,7 @@ func well() *answers {
 	}
 }
 
-// told takes looks one after the other and returns what the last one was told by.
+// told updates a watch with several readings and returns the lines of the last one.
 func told(looks ...*answers) []string {
 	w := newWatch(func() time.Time { return start })
 	for _, a := range looks {

@@ -56,26 +56,19 @@ func (w *watch) update(a *answers) {
 		w.at = a.overview.value.At
 	}
 	w.readable("broker", a.broker.err)
-	if w.readable("database", a.overview.err) {
-		w.updateDatabase(a)
+	if !w.readable("database", a.overview.err) {
+		return
 	}
+	part(w, "alerts", a.alerts, w.updateAlerts)
+	part(w, "workers", a.workers, w.updateWorkers)
+	part(w, "queues", a.queues, w.updateQueues)
+	part(w, "dead-letters", a.letters, w.updateLetters)
+	part(w, "inquiries", a.inquiries, w.updateInquiries)
 }
 
-func (w *watch) updateDatabase(a *answers) {
-	if w.readable("alerts", a.alerts.err) {
-		w.updateAlerts(a.alerts.value)
-	}
-	if w.readable("workers", a.workers.err) {
-		w.updateWorkers(a.workers.value)
-	}
-	if w.readable("queues", a.queues.err) {
-		w.updateQueues(a.queues.value)
-	}
-	if w.readable("dead-letters", a.letters.err) {
-		w.updateLetters(a.letters.value)
-	}
-	if w.readable("inquiries", a.inquiries.err) {
-		w.updateInquiries(a.inquiries.value)
+func part[T any](w *watch, what string, a answer[T], update func(T)) {
+	if w.readable(what, a.err) {
+		update(a.value)
 	}
 }
 

@@ -23,7 +23,7 @@ func (r counted) Cells(row int, into []Cell) []Cell {
 }
 
 // TestATableLooksAtNoRowThatIsNotInSight has a million rows behind a table: a key
-// and the frame after it look at those in sight, wherever the cursor is.
+// and the frame after it read only visible rows, wherever the cursor is.
 func TestATableLooksAtNoRowThatIsNotInSight(t *testing.T) {
 	t.Parallel()
 	const height = 36

@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// tallied are rows with a number that changes, and one that nobody watches.
+// tallied are rows with a watched number and an unwatched one.
 type tallied []string
 
 func (r tallied) Len() int           { return len(r) }
