@@ -148,7 +148,8 @@ var kinds = map[Kind]about{
 		many: "their messages to another exchange or queue",
 	},
 	UndoLetters: {
-		key: "u", label: "reopen", help: "put it back among the waiting ones", many: "put them back among the waiting ones",
+		key: "u", label: "reopen", help: "put it back among the waiting ones",
+		many: "put them back among the waiting ones",
 	},
 	ReturnLetters: {
 		key: "b", label: "put back", help: "its message to the queue it was taken from",

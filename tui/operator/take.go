@@ -13,7 +13,8 @@ import (
 )
 
 func (o *Operator) readTake(ctx context.Context, wish triage.TakeOrder) (*triage.TakePlan, error) {
-	return withBroker(ctx, o, func(connected *triage.Triage) (*triage.TakePlan, error) { return connected.PlanTake(ctx, wish) })
+	return withBroker(ctx, o,
+		func(connected *triage.Triage) (*triage.TakePlan, error) { return connected.PlanTake(ctx, wish) })
 }
 
 // planTake plans to take messages from a queue of the broker into the ledger.
