@@ -37,7 +37,8 @@ func newMigrateCommand(a *app) *cobra.Command {
 		withoutQueues(&cobra.Command{
 			Use: "up", Short: "Apply the missing migrations", Args: cobra.NoArgs,
 			Long: "Apply the missing migrations. An existing schema with enabled work queues or leased items is\n" +
-				"refused, because this engine does not dispatch work queues; --" + withoutWorkQueues + " adopts it anyway.",
+				"refused, because this engine does not dispatch work queues;\n" +
+				"--" + withoutWorkQueues + " adopts it anyway.",
 			Example: "  attune-executor migrate up --config attune.yaml",
 			RunE: a.migrating(func(cmd *cobra.Command, opts migrations.Options, cfg *config.Config) error {
 				opts.WithoutWorkQueues = accept

@@ -198,8 +198,8 @@ func newQueuePauseCommand(a *app) *cobra.Command {
 	cmd := a.overrideCommand(&cobra.Command{
 		Use:   "pause ACTION",
 		Short: "Pause an action's queues: they admit nothing until they are resumed",
-		Long: "Pause an action's queues: they admit nothing until they are resumed. Running executions go on, waiting\n" +
-			"executions keep their places, and new ones wait behind them. If a queue is paused already, only the\n" +
+		Long: "Pause an action's queues: they admit nothing until they are resumed. Running executions go on,\n" +
+			"waiting executions keep their places, and new ones wait behind them. If a queue is paused already, only the\n" +
 			"reason changes.",
 		Example: "  attune-executor queue pause core.echo --reason 'the service behind it is down'\n" +
 			"  attune-executor queue pause deploy.rollout --group '{\"region\":\"eu\"}'",

@@ -27,8 +27,8 @@ func newWorkflowCommand(a *app) *cobra.Command {
 	}, newWorkflowListCommand(a), newWorkflowShowCommand(a), newWorkflowChangeCommand(a, &cobra.Command{
 		Use:   "pause ID",
 		Short: "Pause a workflow, with its nested workflows, until it is resumed",
-		Long: "Pause a workflow and its nested workflows: they start no tasks, items of lists or repetitions until it\n" +
-			"is resumed. Running executions go on to their ends. A running engine notices within seconds.",
+		Long: "Pause a workflow and its nested workflows: they start no tasks, items of lists or repetitions until\n" +
+			"it is resumed. Running executions go on to their ends. A running engine notices within seconds.",
 		Example: "  attune-executor workflow pause 42 --reason 'prices change'",
 	}, (*triage.Triage).PauseWorkflow), newWorkflowChangeCommand(a, &cobra.Command{
 		Use:     "resume ID",

@@ -103,8 +103,8 @@ func (p *WorkerPlan) effects() {
 			phrase.Plural(now.Unstarted, "waiting execution moves to another worker",
 				"waiting executions move to other workers"))
 		if p.Alone > 0 {
-			add("No other worker can take %d of them now: they stay until one can, or until executor.scheduled_timeout.",
-				p.Alone)
+			add("No other worker can take %d of them now: they stay until one can, "+
+				"or until executor.scheduled_timeout.", p.Alone)
 		}
 	}
 	if len(p.Last) > 0 {

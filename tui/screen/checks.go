@@ -127,7 +127,9 @@ func (e *Env) CheckSummary(w int, prefix string) []string {
 		status monitor.CheckStatus
 		text   string
 	}{
-		{monitor.CheckProblem, "failed"}, {monitor.CheckWarning, "warning"}, {monitor.CheckUnknown, "unknown"},
+		{monitor.CheckProblem, "failed"},
+		{monitor.CheckWarning, "warning"},
+		{monitor.CheckUnknown, "unknown"},
 		{monitor.CheckOK, "ok"},
 	} {
 		if n := counts[count.status]; n > 0 {

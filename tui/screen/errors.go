@@ -33,6 +33,7 @@ type timeoutError struct{ timeout time.Duration }
 
 func (t timeoutError) Error() string { return fmt.Sprintf("no answer within %s", t.timeout) }
 
+// Is makes it a context.DeadlineExceeded for errors.Is.
 func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // Answered makes a missing answer an error.

@@ -49,19 +49,19 @@ func (s *Scroller) Do(action keymap.Action, page, last int) bool {
 }
 
 // Shown are the h visible lines and the offset of the first.
-func (s Scroller) Shown(lines []string, h int) (shown []string, at int) {
+func (s *Scroller) Shown(lines []string, h int) (shown []string, at int) {
 	at = max(0, min(s.offset, len(lines)-h))
 	return lines[at:max(at, min(len(lines), at+h))], at
 }
 
 // Window are h visible lines; the last one counts the lines that do not fit.
-func (s Scroller) Window(lines []string, h int, th *theme.Theme) []string {
+func (s *Scroller) Window(lines []string, h int, th *theme.Theme) []string {
 	shown, _ := widget.Window(lines, s.offset, h, th)
 	return shown
 }
 
 // Page is a text that takes the whole body; its last line says which keys close it.
-func (s Scroller) Page(e *Env, lines []string, w, h int) []string {
+func (s *Scroller) Page(e *Env, lines []string, w, h int) []string {
 	shown, _ := s.Shown(lines, h-1)
 	return append(widget.Fit(shown, w, h-1), e.Dim(" "+strconv.Itoa(len(lines))+" lines · W or esc closes"))
 }

@@ -103,8 +103,10 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 		none, first, last = unread, unread, unread
 	}
 	parent := Relation{Key: "p", Label: "parent", Not: "nothing started it"}
-	children := Relation{Key: "c", Label: "children", Help: "the executions that it started",
-		To: OpenList(keymap.InExecutions, "parent:"+id)}
+	children := Relation{
+		Key: "c", Label: "children", Help: "the executions that it started",
+		To: OpenList(keymap.InExecutions, "parent:"+id),
+	}
 	queue := Relation{Key: "q", Label: "queue", Help: x.ActionRef, To: OpenList(keymap.InQueues, x.ActionRef)}
 	worker := Relation{Key: "w", Label: "worker", Not: "it was handed to none"}
 	tree := Relation{Key: "f", Label: "workflow", Help: "the tree that it is in", To: OpenTree(x.ID)}

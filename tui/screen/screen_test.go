@@ -104,7 +104,8 @@ func TestRowsStayWhileTheOperatorReads(t *testing.T) {
 func TestDeadReplicasComeLast(t *testing.T) {
 	t.Parallel()
 	list := []monitor.Replica{
-		{ID: "gone", Age: time.Hour, Problems: []string{"silent for 1h", "loop x is silent"}}, {ID: "well"},
+		{ID: "gone", Age: time.Hour, Problems: []string{"silent for 1h", "loop x is silent"}},
+		{ID: "well"},
 		{ID: "ill", Problems: []string{"broker away"}},
 	}
 	var order []string
@@ -124,8 +125,15 @@ func TestTextsAreScrolled(t *testing.T) {
 		action keymap.Action
 		want   int
 	}{
-		{keymap.RowUp, 0}, {keymap.RowDown, 1}, {keymap.HalfDown, 6}, {keymap.HalfUp, 1}, {keymap.HalfUp, 0},
-		{keymap.Bottom, 20}, {keymap.RowDown, 20}, {keymap.RowUp, 19}, {keymap.Top, 0},
+		{keymap.RowUp, 0},
+		{keymap.RowDown, 1},
+		{keymap.HalfDown, 6},
+		{keymap.HalfUp, 1},
+		{keymap.HalfUp, 0},
+		{keymap.Bottom, 20},
+		{keymap.RowDown, 20},
+		{keymap.RowUp, 19},
+		{keymap.Top, 0},
 	} {
 		require.True(t, s.Do(step.action, 10, len(lines)-10))
 		shown, at := s.Shown(lines, 10)

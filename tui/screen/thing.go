@@ -63,8 +63,10 @@ type LedgerExport struct {
 // ExecutionThing is an execution with its reading.
 func ExecutionThing(x *monitor.Execution, value any) Thing {
 	id := strconv.FormatInt(x.ID, 10)
-	t := Thing{Name: "execution " + id, ID: id, Value: value, Command: []string{"execution", "show", id},
-		Table: "execution", Where: "id = " + id, Execution: x.ID}
+	t := Thing{
+		Name: "execution " + id, ID: id, Value: value, Command: []string{"execution", "show", id},
+		Table: "execution", Where: "id = " + id, Execution: x.ID,
+	}
 	if x.WorkerID != nil {
 		t.Queue = monitor.WorkerQueue(*x.WorkerID)
 	}
@@ -73,8 +75,10 @@ func ExecutionThing(x *monitor.Execution, value any) Thing {
 
 // QueueThing is an admission queue with its reading.
 func QueueThing(q *monitor.Queue, value any) Thing {
-	t := Thing{Name: "queue " + QueueName(q), ID: QueueName(q), Value: value,
-		Command: []string{"queue", "show", q.ActionRef}}
+	t := Thing{
+		Name: "queue " + QueueName(q), ID: QueueName(q), Value: value,
+		Command: []string{"queue", "show", q.ActionRef},
+	}
 	if q.Group != "" {
 		t.Command = append(t.Command, "--group", q.Group)
 	}

@@ -133,8 +133,10 @@ func (m *Detail) Leave() bool {
 
 var (
 	markActions = []keymap.Action{keymap.Mark, keymap.MarkRange, keymap.MarkAll, keymap.Unmark}
-	docActions  = []keymap.Action{keymap.Left, keymap.Right, keymap.FoldAll, keymap.Wrap, keymap.Reveal,
-		keymap.NextMatch, keymap.PrevMatch, keymap.HalfDown, keymap.HalfUp}
+	docActions  = []keymap.Action{
+		keymap.Left, keymap.Right, keymap.FoldAll, keymap.Wrap, keymap.Reveal,
+		keymap.NextMatch, keymap.PrevMatch, keymap.HalfDown, keymap.HalfUp,
+	}
 )
 
 // Do carries out an action. Until tab leads into the document, rows are the dead letters of the list.
@@ -361,9 +363,12 @@ func (m *Detail) executionLines(r *row, x *monitor.LetterExecution) []string {
 	}
 	lines := []string{e.Dim("EXECUTION ROW " + strconv.FormatInt(x.ID, 10) + "   enter opens")}
 	for _, fact := range []screen.Fact{
-		{Name: "status", Text: e.State(x.Status) + "  " + widget.Clean(x.Reason)}, {Name: "action", Text: action},
-		{Name: "worker", Text: screen.Reference(x.WorkerID)}, {Name: "parent", Text: parent},
-		{Name: "updated", Text: x.Updated.UTC().Format("15:04:05.000Z")}, {Name: "tries", Text: r.tries()},
+		{Name: "status", Text: e.State(x.Status) + "  " + widget.Clean(x.Reason)},
+		{Name: "action", Text: action},
+		{Name: "worker", Text: screen.Reference(x.WorkerID)},
+		{Name: "parent", Text: parent},
+		{Name: "updated", Text: x.Updated.UTC().Format("15:04:05.000Z")},
+		{Name: "tries", Text: r.tries()},
 	} {
 		lines = append(lines, e.Label(fact.Name, 10)+fact.Text)
 	}

@@ -19,8 +19,10 @@ type grouping struct {
 
 var groupings = []grouping{
 	{name: "reason × action × worker", of: []func(*row) string{byReason, byAction, (*row).from}},
-	{name: "reason × action × worker × type × error",
-		of: []func(*row) string{byReason, byAction, (*row).from, byType, byError}},
+	{
+		name: "reason × action × worker × type × error",
+		of:   []func(*row) string{byReason, byAction, (*row).from, byType, byError},
+	},
 	{name: "reason", of: []func(*row) string{byReason}},
 	{name: "action", of: []func(*row) string{byAction}},
 	{name: "worker", of: []func(*row) string{(*row).from}},

@@ -124,8 +124,10 @@ func (v *DeadLetters) selected(w int) []string {
 		decided += ": " + r.Detail
 	}
 	text := widget.Clean(r.verdict.sign + " " + decided + " · " + r.Verdict.Why)
-	return []string{e.Rule(r.name(), "attune-executor dlq show "+r.key(), w), " " + widget.Cut(text, max(1, w-2)),
-		v.counts(w)}
+	return []string{
+		e.Rule(r.name(), "attune-executor dlq show "+r.key(), w), " " + widget.Cut(text, max(1, w-2)),
+		v.counts(w),
+	}
 }
 
 // counts says what a requeue would do with the marked dead letters.
@@ -178,8 +180,10 @@ func (v *DeadLetters) emptyLines(w int) []string {
 			"Until then the broker drops what dies, or keeps it where its queue is bound: nothing is lost by looking.",
 		}
 	case d.Queue != nil && d.Queue.Ready == 0 && d.Queue.Consumers > 0:
-		texts = []string{"No dead letters: none on the broker, none in the ledger. A handler is there to take them.",
-			comesHere}
+		texts = []string{
+			"No dead letters: none on the broker, none in the ledger. A handler is there to take them.",
+			comesHere,
+		}
 	case d.Queue != nil && d.Queue.Ready > 0:
 		texts = []string{"None in the ledger; " + v.env.Num(d.Queue.Ready) + " lie on the broker: S takes them."}
 	default:

@@ -124,13 +124,17 @@ func term(name, help string, text func(r *row) string) list.Field[row] {
 
 var fields = []list.Field[row]{
 	{
-		Sort: list.Order[row]{Key: 1, Name: "as listed", Ascending: true,
-			Compare: list.Ascending(func(r *row) int { return r.at })},
+		Sort: list.Order[row]{
+			Key: 1, Name: "as listed", Ascending: true,
+			Compare: list.Ascending(func(r *row) int { return r.at }),
+		},
 	},
 	{
 		Column: widget.Column{Title: "DIED", Width: 7, Right: true}, Cell: list.Age((*row).died),
-		Sort: list.Order[row]{Key: 2, Name: "died",
-			Compare: func(_ *screen.Env, a, b *row) int { return b.died().Compare(*a.died()) }},
+		Sort: list.Order[row]{
+			Key: 2, Name: "died",
+			Compare: func(_ *screen.Env, a, b *row) int { return b.died().Compare(*a.died()) },
+		},
 	},
 	{
 		Column: widget.Column{Title: "TYPE", Width: 18, Priority: 3, Middle: true}, Cell: list.Plain(byType),
@@ -147,8 +151,10 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "ACTION", Width: 16, Grow: true, Middle: true},
 		Cell:   list.Plain(func(r *row) string { return dash(r.ActionRef) }),
-		Term: filter.Field{Name: "action", Kind: filter.Text,
-			Help: "the action it is about; a star stands for anything"},
+		Term: filter.Field{
+			Name: "action", Kind: filter.Text,
+			Help: "the action it is about; a star stands for anything",
+		},
 		Texts: list.TextOf(byAction), Complete: true,
 		Sort: list.Order[row]{Key: 4, Name: "action", Ascending: true, Compare: list.Ascending(byAction)},
 	},
@@ -252,8 +258,10 @@ func (r *row) relations() (title string, list []screen.Relation, ok bool) {
 			terms = append(terms, t.field+":"+filter.Quote(t.value))
 		}
 	}
-	same := screen.Relation{Key: "s", Label: "same problem", Help: "dead letters like it",
-		To: screen.OpenList(keymap.InDeadLetters, strings.Join(terms, " "))}
+	same := screen.Relation{
+		Key: "s", Label: "same problem", Help: "dead letters like it",
+		To: screen.OpenList(keymap.InDeadLetters, strings.Join(terms, " ")),
+	}
 	x, ok := r.related()
 	if !ok {
 		if r.Execution != nil {

@@ -179,8 +179,10 @@ func (v *Executions) stale() screen.Feed {
 	return ""
 }
 
-var problemStatuses = []attune.Status{attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned,
-	attune.StatusCanceling}
+var problemStatuses = []attune.Status{
+	attune.StatusFailed, attune.StatusTimeout, attune.StatusAbandoned,
+	attune.StatusCanceling,
+}
 
 // Query is the filter that the database applies.
 func (v *Executions) Query() monitor.ExecutionFilter {
@@ -282,8 +284,10 @@ func (v *Executions) noRows() []string {
 	case v.Problems():
 		lines = []string{"", " No execution has a problem. z shows all of them again."}
 	default:
-		return []string{"", " No execution exists yet. Request one:",
-			"   attune-executor run core.echo -p message=hello"}
+		return []string{
+			"", " No execution exists yet. Request one:",
+			"   attune-executor run core.echo -p message=hello",
+		}
 	}
 	switch d := v.env.Data.Executions; {
 	case d.Bounded && d.Looked > 0:

@@ -283,8 +283,10 @@ func (v *Inquiries) RelatedExecution() (*monitor.Execution, bool) {
 	if i == nil || i.Execution == 0 {
 		return nil, false
 	}
-	return &monitor.Execution{ID: i.Execution, ActionRef: i.ActionRef, Status: i.ExecutionStatus,
-		Parent: i.Workflow}, true
+	return &monitor.Execution{
+		ID: i.Execution, ActionRef: i.ActionRef, Status: i.ExecutionStatus,
+		Parent: i.Workflow,
+	}, true
 }
 
 // Relations lists what is related to the inquiry, first the execution that asks.

@@ -82,8 +82,10 @@ func (v *Inquiries) foot(w int) []string {
 func (v *Inquiries) empty() []string {
 	switch open := v.env.Data.Inquiries.Open; {
 	case v.Filter() == "" && v.Problems():
-		return []string{"", " No question has used up most of its time, waits for long, or timed out.",
-			" z shows all of them again."}
+		return []string{
+			"", " No question has used up most of its time, waits for long, or timed out.",
+			" z shows all of them again.",
+		}
 	case v.Filter() == "":
 		return []string{
 			"", " No question has been asked yet.",

@@ -174,11 +174,15 @@ func (v *Operations) empty(w int) []string {
 		}
 		return lines
 	case v.env.Locked != "":
-		return []string{"", " No operator has acted on this installation yet.",
-			" Acting is disabled: " + widget.Clean(v.env.Locked) + "."}
+		return []string{
+			"", " No operator has acted on this installation yet.",
+			" Acting is disabled: " + widget.Clean(v.env.Locked) + ".",
+		}
 	default:
-		return []string{"", " No operator has acted on this installation yet.",
-			" A opens the menu of the row under the cursor: queues, executions, workers."}
+		return []string{
+			"", " No operator has acted on this installation yet.",
+			" A opens the menu of the row under the cursor: queues, executions, workers.",
+		}
 	}
 }
 

@@ -149,8 +149,10 @@ func (v *Operations) build() []row {
 func (r *row) fillTexts() {
 	r.number = "-"
 	if a := r.audit; a != nil {
-		r.texts = texts{kind: a.Action, target: a.Target, who: a.Actor, number: strconv.FormatInt(a.ID, 10),
-			reason: a.Reason, problem: a.Error}
+		r.texts = texts{
+			kind: a.Action, target: a.Target, who: a.Actor, number: strconv.FormatInt(a.ID, 10),
+			reason: a.Reason, problem: a.Error,
+		}
 	}
 	op := r.op
 	if op == nil {

@@ -47,8 +47,10 @@ var fields = []list.Field[row]{
 		Cell:   list.Dim(func(w *row) string { return cmp.Or(strings.Join(w.Current, ", "), "-") }),
 		Term:   filter.Field{Name: "task"},
 		Texts:  func(_ *screen.Env, w *row) []string { return w.Current }, Complete: true,
-		Sort: list.Order[row]{Key: 2, Name: "newest",
-			Compare: list.Descending(func(w *row) int64 { return w.Execution })},
+		Sort: list.Order[row]{
+			Key: 2, Name: "newest",
+			Compare: list.Descending(func(w *row) int64 { return w.Execution }),
+		},
 	},
 	{
 		Column: widget.Column{Title: "ERROR", Width: 30, Priority: 3},

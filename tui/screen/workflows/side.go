@@ -130,7 +130,8 @@ func (v *Workflows) executionFacts(c *monitor.WorkflowChild) []screen.Fact {
 		worker = cmp.Or(c.WorkerName, strconv.FormatInt(*c.WorkerID, 10))
 	}
 	list := []screen.Fact{
-		{Name: "execution", Text: id + " " + c.Status + ", attempt " + attempt}, {Name: "worker", Text: worker},
+		{Name: "execution", Text: id + " " + c.Status + ", attempt " + attempt},
+		{Name: "worker", Text: worker},
 		{Name: "error", Text: c.Error},
 	}
 	if c.Inquiry != 0 {

@@ -4,6 +4,7 @@ package xray
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
@@ -285,9 +286,9 @@ func (v *Xray) attempts(f *monitor.Family) []string {
 		return nil
 	}
 	e := v.env
-	line := " " + e.Dim("ATTEMPTS of "+strconv.FormatInt(v.id, 10))
+	parts := []string{" " + e.Dim("ATTEMPTS of "+strconv.FormatInt(v.id, 10))}
 	for _, a := range f.Attempts {
-		line += "  " + strconv.FormatInt(a.ID, 10) + " " + e.State(a.Status)
+		parts = append(parts, strconv.FormatInt(a.ID, 10)+" "+e.State(a.Status))
 	}
-	return []string{line}
+	return []string{strings.Join(parts, "  ")}
 }
