@@ -264,19 +264,26 @@ func (m *Detail) Render(w, h int) []string {
 	if c == nil {
 		return e.Missing(screen.FeedLedgerDetail, r.name(), w)
 	}
-	lines, plan, dw, room := m.around(r, c, w, h)
-	lines = append(append(lines, widget.Fit(m.document(dw, room), dw, room)...), plan...)
-	if w < 120 {
+	lines, plan, dw, dh := m.around(r, c, w, h)
+	lines = append(append(lines, widget.Fit(m.document(dw, dh), dw, dh)...), plan...)
+	if dw == w {
 		return lines
 	}
 	_, rw := screen.Halves(w)
 	right := append(m.executionLines(r, c.ExecutionNow), m.compareLines(r, c, rw)...)
-	right = append(append(right, m.sameLines(r)...), m.targetLines(r, c)...)
-	return e.Beside(lines, right, w, h)
+	return e.Beside(lines, append(append(right, m.sameLines(r)...), m.targetLines(r, c)...), w, h)
 }
 
-// around draws what stands above and below the document, and returns the size of the document with its title.
-func (m *Detail) around(r *row, c *content, w, h int) (above, plan []string, dw, room int) {
+// SetSize fits the document into a body of w by h cells.
+func (m *Detail) SetSize(w, h int) {
+	if c := m.read(m.ID()); c != nil {
+		_, _, dw, dh := m.around(m.current(), c, w, h)
+		m.doc.SetSize(dw, dh-1)
+	}
+}
+
+// around is the lines above and below the document, and the size of the document with its title.
+func (m *Detail) around(r *row, c *content, w, h int) (above, plan []string, dw, dh int) {
 	plan = m.planLines(r)
 	if w >= 120 {
 		lw, _ := screen.Halves(w)
@@ -287,18 +294,6 @@ func (m *Detail) around(r *row, c *content, w, h int) (above, plan []string, dw,
 		above = append(append(m.head(c, w), m.deathLines(c, w, 4)...), m.compareLines(r, c, w)...)
 	}
 	return above, plan, dw, max(3, h-len(above)-len(plan))
-}
-
-// SetSize fits the document into a body of w by h cells.
-func (m *Detail) SetSize(w, h int) {
-	r := m.current()
-	if r == nil {
-		return
-	}
-	if c := m.read(r.ID); c != nil {
-		_, _, dw, room := m.around(r, c, w, h)
-		m.doc.SetSize(dw, room-1)
-	}
 }
 
 func (m *Detail) head(c *content, w int) []string {
