@@ -189,7 +189,7 @@ func TestManyWorkersAndQueues(t *testing.T) {
 	plan = b.planMany(act.PauseQueue, queues)
 	require.Contains(t, words(plan.Lines), "3 marked: 2 to pause, 1 skipped.")
 	require.Contains(t, words(plan.Lines), "skipped, it is no longer in the list: left")
-	_, err = connected.Say(t.Context(), triage.Order{Target: triage.Target{Action: two.Ref}, Act: triage.Pause})
+	_, err = connected.Override(t.Context(), triage.Override{Target: triage.Target{Action: two.Ref}, Act: triage.Pause})
 	require.NoError(t, err)
 	receipt, err = b.Run(t.Context(), plan, "", &act.Progress{})
 	require.NoError(t, err)

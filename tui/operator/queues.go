@@ -78,11 +78,11 @@ func (o *Operator) planOverride(ctx context.Context, order act.Order, plan *act.
 }
 
 // sayOverride describes the change of every queue. It returns how many queues change.
-func sayOverride(lines *act.Lines, order triage.Order, queues []triage.QueueWord) (changed int) {
+func sayOverride(lines *act.Lines, order triage.Override, queues []triage.QueueChange) (changed int) {
 	if len(queues) > 1 {
 		lines.Say(act.Plain, "All %d queues of %s:", len(queues), order.Action)
 	}
-	sayFirst(lines, queues, "… and %d more", func(q triage.QueueWord) act.Line { return overrideLine(order, q) })
+	sayFirst(lines, queues, "… and %d more", func(q triage.QueueChange) act.Line { return overrideLine(order, q) })
 	waiting, over, unlimited := 0, 0, 0
 	for _, q := range queues {
 		waiting += q.Waiting
@@ -121,7 +121,7 @@ func sayOverride(lines *act.Lines, order triage.Order, queues []triage.QueueWord
 	return changed
 }
 
-func overrideLine(order triage.Order, q triage.QueueWord) act.Line {
+func overrideLine(order triage.Override, q triage.QueueChange) act.Line {
 	name := order.Action
 	if q.Group != "" {
 		name = q.Group
