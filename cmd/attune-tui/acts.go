@@ -19,22 +19,19 @@ import (
 	"github.com/attune-go/attune/tui/operator"
 )
 
-// What the dashboard allows itself for acting.
+// The limits of acting.
 const (
-	// actsPool is how many sessions acts have, apart from those that read: a plan on
-	// dead letters holds one for its lock.
+	// actsPool is the number of sessions for acts. A plan on dead letters holds one for its lock.
 	actsPool = 4
 	// actsTimeout bounds one statement of an act, which may wait for a lock.
 	actsTimeout = 30 * time.Second
-	// linkPatience bounds how long an act waits for the broker.
-	linkPatience = 3 * time.Second
-	// leavePatience bounds how long leaving waits for what is under way. An act that
-	// is stopped writes down what it has done, for five seconds at most.
-	leavePatience = 6 * time.Second
+	// linkTimeout bounds the connection of an act to the broker.
+	linkTimeout = 3 * time.Second
+	// leaveTimeout is how long quitting waits for running acts. A stopped act records its result within five seconds.
+	leaveTimeout = 6 * time.Second
 )
 
-// openActs prepares acting: sessions of its own that may write, opened by the
-// first act. It waits for nothing.
+// openActs prepares separate sessions that may write. The first act connects.
 func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*operator.Operator, func(), error) {
 	cfg := i.cfg
 	keys, err := secret.NewKeyring(cfg.Security.EncryptionKey)
@@ -48,7 +45,7 @@ func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*o
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare acting: %w", err)
 	}
-	desk := triage.New(triage.Config{
+	acts := triage.New(triage.Config{
 		Actor: triage.LocalActor(), Source: "attune-tui",
 		HeartbeatStaleAfter: cfg.Executor.StaleAfter(), WithoutStats: !cfg.Executor.Queue.EnableMetrics,
 	}, st, nil).WithKeyring(keys)
@@ -57,12 +54,12 @@ func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*o
 		if err != nil {
 			return nil, nil, err
 		}
-		return desk.With(link), link.Stop, nil
+		return acts.With(link), link.Stop, nil
 	}
-	return operator.New(operator.Config{WithBroker: withBroker, Explain: meaningOf}, desk, reader), st.Close, nil
+	return operator.New(operator.Config{WithBroker: withBroker, Explain: meaningOf}, acts, reader), st.Close, nil
 }
 
-// stateFolder is a folder for what the dashboard keeps; empty where none is known.
+// stateFolder is a folder for files of the dashboard; empty if unknown.
 func stateFolder(name string) string {
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "attune", name)
@@ -74,12 +71,12 @@ func stateFolder(name string) string {
 	return filepath.Join(home, ".local", "state", "attune", name)
 }
 
-// meaningOf says of an error what it means for what was asked for. Of a plan that was not
-// made the dashboard says that nothing was changed.
+// meaningOf explains a database error. ran is false if a plan failed: the dashboard then says that nothing was
+// changed.
 func meaningOf(err error, ran bool) error {
 	switch class := store.ClassOf(err); {
 	case class == store.ClassUnknown && ran:
-		return fmt.Errorf("whether it was done is unknown, L shows what is recorded and the same again is safe: %w",
+		return fmt.Errorf("whether it was done is unknown; L shows the records, and repeating it is safe: %w",
 			err)
 	case class == store.ClassUnreachable && ran:
 		return fmt.Errorf("the database does not answer, nothing more was done: %w", err)
@@ -94,7 +91,7 @@ func meaningOf(err error, ran bool) error {
 	}
 }
 
-// awayError says in a few words that a plan could not be made.
+// awayError is the short text of an unreachable database.
 type awayError struct {
 	text string
 	err  error
@@ -104,11 +101,10 @@ func (e *awayError) Error() string { return e.text }
 
 func (e *awayError) Unwrap() error { return e.err }
 
-// errBrokerAway says that an act needs the broker.
+// errBrokerAway refuses an act that needs the broker.
 var errBrokerAway = errors.New(
 	"the broker does not answer, and it has the queues: nothing was done; try again when it is back")
 
-// openLink connects to the broker for one act.
 func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {
 	mq := cfg.MessageQueue
 	if mq.URL == "" {
@@ -118,9 +114,9 @@ func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {
 		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: "attune-tui acts", CloseTimeout: time.Second,
 		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
 	}, slog.New(slog.DiscardHandler), broker.NewMetrics(nil))
-	patient, cancel := context.WithTimeout(ctx, linkPatience)
+	dialCtx, cancel := context.WithTimeout(ctx, linkTimeout)
 	defer cancel()
-	if err := link.Start(patient); err != nil {
+	if err := link.Start(dialCtx); err != nil {
 		return nil, fmt.Errorf("connect to the broker: %w", err)
 	}
 	if link.State() != broker.StateConnected {

@@ -33,7 +33,7 @@ func TestAnswersAreTakenOutOfWhatIsTyped(t *testing.T) {
 	hands, screen, err := os.Pipe()
 	require.NoError(t, err)
 	answers := make(chan tea.Msg, 10)
-	in := &typed{File: hands, answered: func(msg tea.Msg) { answers <- msg }}
+	in := &input{File: hands, answered: func(msg tea.Msg) { answers <- msg }}
 	for _, step := range []struct {
 		typed, keys string
 		answer      tea.Msg

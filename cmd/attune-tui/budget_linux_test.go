@@ -25,7 +25,7 @@ const (
 	frameBudget = 200 * time.Millisecond // until the first frame with both servers up
 	downBudget  = 300 * time.Millisecond // and with both down
 	keyBudget   = 16 * time.Millisecond  // until a key press shows
-	idleBudget  = 0.01                   // of a core while nobody presses a key
+	idleBudget  = 0.01                   // of a core while no key is pressed
 	memory      = 40 << 20               // resident
 	borne       = 5
 )
@@ -182,7 +182,7 @@ func (p *process) sees(from int, text string, since time.Time) time.Duration {
 	return 0
 }
 
-// idle is the part of a core that the program takes while nobody does anything.
+// idle is the share of a core that the idle program uses.
 func (p *process) idle(lasts time.Duration) float64 {
 	p.t.Helper()
 	before := p.spent()

@@ -32,8 +32,8 @@ func menusOfOne() []act.Menu {
 
 func menusOfMany() []act.Menu {
 	return []act.Menu{
-		act.ForMarkedExecutions(nil), act.ForMarkedQueues(nil), act.ForMarkedWorkers(nil), act.ForMarkedWorkflows(nil),
-		act.ForMarkedLetters(nil),
+		act.ForMarked("execution", nil), act.ForMarked("queue", nil), act.ForMarked("worker", nil),
+		act.ForMarked("workflow", nil), act.ForMarked("dead letter", nil),
 		act.ForMarkedInquiries(nil, act.ForInquiry(&monitor.InquiryDetail{}, &inquiry.AnswerForm{})),
 	}
 }

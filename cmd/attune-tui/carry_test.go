@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/testkit"
-	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/tui/export"
 )
 
 func TestPagesOfQueuesCarryNoLogin(t *testing.T) {
@@ -25,10 +25,10 @@ func TestPagesOfQueuesCarryNoLogin(t *testing.T) {
 func TestTheClipboardIsAskedInOneWrite(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	put := clipboard(&out, carry.Within{})
+	put := clipboard(&out, export.Within{})
 	require.NoError(t, put("884301"))
 	require.Equal(t, "\x1b]52;c;ODg0MzAx\a", out.String())
-	require.Error(t, put(strings.Repeat("x", carry.MaxCopy+1)))
+	require.Error(t, put(strings.Repeat("x", export.MaxCopy+1)))
 	require.Equal(t, "\x1b]52;c;ODg0MzAx\a", out.String(), "what is too long is not begun")
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,7 +10,7 @@ import (
 	"github.com/attune-go/attune/tui/settings"
 )
 
-// contextEntry is one context for people and scripts, with secrets masked.
+// contextEntry is a context in the output of --contexts.
 type contextEntry struct {
 	Name       string `json:"name"`
 	Default    bool   `json:"default"`
@@ -23,8 +24,7 @@ type contextEntry struct {
 	At         string `json:"at"`
 }
 
-// contexts prints what --context can name. Nothing is connected to, and no
-// reference is followed.
+// contexts lists the contexts. It neither connects nor resolves references.
 func contexts(file *settings.Settings, output string) ([]byte, error) {
 	entries := make([]contextEntry, len(file.Contexts))
 	for i, c := range file.Contexts {
@@ -44,15 +44,14 @@ func contexts(file *settings.Settings, output string) ([]byte, error) {
 	}
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "NAME\tMODE\tDATABASE\tBROKER") // Nothing that is written to memory fails.
+	_, _ = fmt.Fprintln(table, "NAME\tMODE\tDATABASE\tBROKER") // writing to memory never fails
 	for _, e := range entries {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", e.Name, e.mode(), e.Database, dash(e.Broker))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", e.Name, e.mode(), e.Database, cmp.Or(e.Broker, "-"))
 	}
 	_ = table.Flush()
 	return []byte(b.String()), nil
 }
 
-// noContexts says why there is none.
 func noContexts(file *settings.Settings) string {
 	switch {
 	case file.Path == "":
@@ -76,11 +75,4 @@ func (e contextEntry) mode() string {
 		words = append(words, "default")
 	}
 	return strings.Join(words, " ")
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

@@ -121,7 +121,7 @@ var seedCopies = map[string]func(t *testing.T, st *store.Store, kind act.Kind) s
 		for range 3 {
 			testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
 				if e.Status = attune.StatusFailed; kind == act.CancelExecution {
-					e.Status = attune.StatusScheduled // handed to nobody
+					e.Status = attune.StatusScheduled // without a worker
 				}
 			})
 		}

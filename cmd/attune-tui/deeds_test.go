@@ -62,7 +62,7 @@ func (i *house) leadAQueue(x *terminal) {
 	x.runs("Clear demo.hold")
 	i.becomes(0, waiting)
 	require.Equal(t, 2, testkit.Count(t, i.store, `select count(*) from execution where status = 'cancelled'`))
-	i.becomes(0, `select count(*) from outbox`) // the broker has what was to be told of it
+	i.becomes(0, `select count(*) from outbox`) // the broker has the messages
 	for _, done := range []string{"queue.pause", "queue.resume", "queue.limit", "queue.reset", "queue.clear"} {
 		i.audited(done)
 	}

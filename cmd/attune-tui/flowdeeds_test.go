@@ -49,7 +49,7 @@ func TestAWorkflowIsLedByKeys(t *testing.T) {
 }
 
 // TestLettersOfTheLedgerAreLedByKeys requeues one so that its work is done after all,
-// discards one, purges those that are left, and takes the discard back.
+// discards one, purges the rest, and undoes the discard.
 func TestLettersOfTheLedgerAreLedByKeys(t *testing.T) {
 	t.Parallel()
 	i := install(t)

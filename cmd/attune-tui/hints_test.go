@@ -15,12 +15,12 @@ import (
 func TestHintsBelongToTheFirstSession(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
-	shown := func(s *seat) app.Options { return s.shown(&app.Installation{}).app }
-	first := shown(&seat{file: &settings.Settings{}})
+	shown := func(s *launcher) app.Options { return s.shown(&app.Installation{}).app }
+	first := shown(&launcher{file: &settings.Settings{}})
 	require.True(t, first.Hints)
-	require.False(t, shown(&seat{file: &settings.Settings{NoHints: true}}).Hints)
-	require.False(t, shown(&seat{file: &settings.Settings{}, opts: options{snapshot: "queues"}}).Hints)
+	require.False(t, shown(&launcher{file: &settings.Settings{NoHints: true}}).Hints)
+	require.False(t, shown(&launcher{file: &settings.Settings{}, opts: options{snapshot: "queues"}}).Hints)
 	require.NoError(t, first.HintsEnded())
 	require.FileExists(t, filepath.Join(state, "attune", "hints-seen"))
-	require.False(t, shown(&seat{file: &settings.Settings{}}).Hints)
+	require.False(t, shown(&launcher{file: &settings.Settings{}}).Hints)
 }

@@ -24,7 +24,7 @@ import (
 const wait = 60 * time.Second
 
 // house is an installation that works: an engine, and a worker that holds on to what it
-// runs until it is told to let one go, or is asked to stop it.
+// runs until the test releases it, or a cancel stops it.
 type house struct {
 	t                          *testing.T
 	database, amqp, management string

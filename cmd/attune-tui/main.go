@@ -1,9 +1,8 @@
-// Command attune-tui is the operator's seat: live queues, executions, workers
-// and dead letters of an installation, in a terminal.
+// Command attune-tui shows live queues, executions, workers and dead letters of an installation in a terminal, and
+// acts on them.
 //
-// It reads through sessions that are read only, and acts through others that are
-// opened when something is done. It starts and stays usable while the database or
-// the broker is down, and says which of them, since when and why.
+// It reads through read-only sessions and acts through others. It starts and works while the database or the broker
+// is down, and says which one, since when and why.
 package main
 
 import (
@@ -25,11 +24,11 @@ import (
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/tui/app"
-	"github.com/attune-go/attune/tui/plain"
 	"github.com/attune-go/attune/tui/settings"
+	"github.com/attune-go/attune/tui/textmode"
 )
 
-// The exit codes, which scripts rely on.
+// Exit codes for scripts.
 const (
 	exitDone        = 0
 	exitFailed      = 1
@@ -45,19 +44,19 @@ func main() {
 	os.Exit(code)
 }
 
-// exitError is an error with the code that the program ends with.
+// exitError is an error with its exit code.
 type exitError struct {
 	code int
 	err  error
 }
 
-// Error is the one line that the operator reads.
+// Error is one line.
 func (e *exitError) Error() string { return e.err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *exitError) Unwrap() error { return e.err }
 
-// run is the whole program with its surroundings handed in.
+// run is the program with its environment.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	err := start(ctx, args, environ, stdout)
 	if err == nil {
@@ -68,12 +67,12 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		code = exit.code
 	}
 	if !errors.Is(err, errNoAnswer) {
-		_, _ = fmt.Fprintf(stderr, "attune-tui: %v\n", err) // There is nowhere left to report a failure to.
+		_, _ = fmt.Fprintf(stderr, "attune-tui: %v\n", err) // there is nowhere left to report a failure
 	}
 	return code
 }
 
-// errNoAnswer ends a snapshot that no source answered; the frame says why.
+// errNoAnswer ends a snapshot without data; the frame shows why.
 var errNoAnswer = errors.New("no source answered")
 
 func start(ctx context.Context, args, environ []string, stdout io.Writer) error {
@@ -99,22 +98,21 @@ func start(ctx context.Context, args, environ []string, stdout io.Writer) error 
 	}
 	opts.follow(file)
 	opts.app.Notice = strings.Join(file.Warnings, "; ")
-	return show(ctx, &seat{opts: opts, environ: environ, file: file}, stdout)
+	return show(ctx, &launcher{opts: opts, environ: environ, file: file}, stdout)
 }
 
-// show opens the first installation and shows it.
-func show(ctx context.Context, s *seat, stdout io.Writer) error {
-	i, err := s.first(ctx)
+func show(ctx context.Context, l *launcher, stdout io.Writer) error {
+	i, err := l.first(ctx)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	to, err := s.open(ctx, i)
+	to, err := l.open(ctx, i)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	opts := s.shown(to)
+	opts := l.shown(to)
 	switch {
 	case opts.snapshot != "":
 		defer to.Close()
@@ -131,7 +129,7 @@ func write(to io.Writer, text []byte) error {
 	return err
 }
 
-// open prepares the sources. It waits for neither.
+// open prepares database and broker without waiting for them.
 func open(ctx context.Context, cfg *config.Config) (*alerting.Reader, func(), error) {
 	st, err := store.Open(ctx, storeConfig(cfg), nil)
 	if err != nil {
@@ -164,8 +162,8 @@ func storeConfig(cfg *config.Config) store.Config {
 	}
 }
 
-// live runs the dashboard until the operator leaves. What still runs then is
-// stopped after the step under way and writes down how far it has come.
+// live runs the dashboard until the operator quits. Acts that still run are stopped after their current step and
+// record their result.
 func live(ctx context.Context, cancel context.CancelFunc, to *app.Installation, opts options) error {
 	var program *tea.Program
 	with := []tea.ProgramOption{tea.WithAltScreen(), tea.WithReportFocus(), tea.WithContext(ctx)}
@@ -174,7 +172,7 @@ func live(ctx context.Context, cancel context.CancelFunc, to *app.Installation, 
 	}
 	if asksBackground(opts.app.Theme, opts.app.Environ) {
 		opts.app.AskBackground = askBackground
-		with = append(with, tea.WithInput(&typed{File: os.Stdin, answered: func(msg tea.Msg) { program.Send(msg) }}))
+		with = append(with, tea.WithInput(&input{File: os.Stdin, answered: func(msg tea.Msg) { program.Send(msg) }}))
 	}
 	model, err := app.New(ctx, to.Source, opts.app)
 	if err != nil {
@@ -185,7 +183,7 @@ func live(ctx context.Context, cancel context.CancelFunc, to *app.Installation, 
 	_, err = program.Run()
 	failed := err != nil && ctx.Err() == nil
 	cancel()
-	model.Wait(leavePatience)
+	model.Wait(leaveTimeout)
 	model.Close()
 	if failed {
 		return err
@@ -193,7 +191,7 @@ func live(ctx context.Context, cancel context.CancelFunc, to *app.Installation, 
 	return nil
 }
 
-// follow prints every change until the program is told to end.
+// follow prints changes until the program is interrupted.
 func follow(ctx context.Context, to *app.Installation, opts options, stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
@@ -201,11 +199,11 @@ func follow(ctx context.Context, to *app.Installation, opts options, stdout io.W
 	if every == 0 {
 		every = app.DefaultRefresh
 	}
-	return plain.Run(ctx, to.Source,
-		plain.Config{Context: to.Name, Every: every, Timeout: plainTimeout, JSON: opts.output == "json"}, stdout)
+	return textmode.Run(ctx, to.Source,
+		textmode.Config{Context: to.Name, Every: every, Timeout: plainTimeout, JSON: opts.output == "json"}, stdout)
 }
 
-// snapshot prints one frame, or the data behind it.
+// snapshot prints one frame, or its data.
 func snapshot(ctx context.Context, source app.Reader, opts options, stdout io.Writer) error {
 	shot, err := app.Take(ctx, source, opts.app, opts.id, opts.width, opts.height)
 	if err != nil {

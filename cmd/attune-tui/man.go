@@ -8,14 +8,13 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// manual is the manual page in the language of man: the flags and the keys are
-// those of the program.
+// manual is the manual page, with the flags and keys of the program.
 func manual() string {
 	var b strings.Builder
 	b.WriteString(`.\" Made from the flags and the key map of the program; do not edit.
 .TH ATTUNE\-TUI 1 "" "attune" "User Commands"
 .SH NAME
-attune\-tui \- the operator's seat of an Attune installation, in a terminal
+attune\-tui \- live dashboard of an Attune installation in a terminal
 .SH SYNOPSIS
 .B attune\-tui
 .RI [ flags ]
@@ -63,7 +62,6 @@ docs/dashboard.md
 	return b.String()
 }
 
-// manFlag is one flag with its value and what it means.
 func manFlag(f *pflag.Flag) string {
 	name, usage := pflag.UnquoteUsage(f)
 	line := `\fB\-\-` + keymap.Escape(f.Name) + `\fR`

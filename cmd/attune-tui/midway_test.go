@@ -37,7 +37,7 @@ func failedExecutions(t *testing.T) (url string, st *store.Store, action testkit
 	return url, st, action
 }
 
-// plansAll marks all that there are and plans to repeat those that failed.
+// plansAll marks all executions and plans to retry the failed ones.
 func (x *terminal) plansAll(all int) {
 	x.t.Helper()
 	x.shows("demo.sleep")
@@ -109,7 +109,7 @@ func TestARunIsStoppedInTheMiddleAndGoneOnWith(t *testing.T) {
 }
 
 // TestTwoDashboardsRepeatTheSameExecutions: each is repeated once, by one of the two,
-// and the other is told that it has changed.
+// and the other learns that it has changed.
 func TestTwoDashboardsRepeatTheSameExecutions(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "repeat from two dashboards; another test takes one queue from two")

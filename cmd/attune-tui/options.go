@@ -19,19 +19,19 @@ import (
 	"github.com/attune-go/attune/tui/settings"
 )
 
-// What the dashboard allows itself on the database.
+// The limits of reading.
 const (
 	poolSize         = 4
 	connectTimeout   = 3 * time.Second
-	statementTimeout = app.LongestRead // each read has a shorter timeout of its own while the database is fast
+	statementTimeout = app.LongestRead // reads have shorter timeouts while the database is fast
 	plainTimeout     = 5 * time.Second
-	// managementTimeout bounds one question to the message broker.
+	// managementTimeout bounds a request to the broker's management interface.
 	managementTimeout = app.LongestRead
 )
 
 var errHelp = errors.New("help asked for")
 
-// options is the parsed command line.
+// options are the parsed flags.
 type options struct {
 	app           app.Options
 	config        string
@@ -48,14 +48,13 @@ type options struct {
 	given         func(flag string) bool
 }
 
-// flags declares the command line.
 func flags(o *options) *pflag.FlagSet {
 	set := pflag.NewFlagSet("attune-tui", pflag.ContinueOnError)
 	set.SortFlags = false
 	set.StringVar(&o.config, "config", "", "configuration `FILE`; ATTUNE_CONFIG is the default")
 	set.StringVar(&o.context, "context", "", "installation to show, by its `NAME` in tui.yaml")
 	set.BoolVar(&o.contexts, "contexts", false, "list the contexts of tui.yaml, secrets masked, and exit")
-	set.StringVar((*string)(&o.app.View), "view", "overview", "`VIEW` to open: "+viewNames())
+	set.StringVar((*string)(&o.app.View), "view", "overview", "`VIEW` to open: "+app.Names(app.Views))
 	set.StringVar(&o.app.Filter, "filter", "", "begin with this `FILTER`, as / takes it: 'status:failed age<1h'")
 	set.DurationVar(&o.app.Refresh, "refresh", app.DefaultRefresh, settings.Help("refresh"))
 	set.StringVar(&o.app.Theme.Name, "theme", "auto", settings.Help("theme"))
@@ -73,17 +72,13 @@ func flags(o *options) *pflag.FlagSet {
 	return set
 }
 
-func viewNames() string {
-	return app.Names(app.Views)
-}
-
 func usage() string {
 	return "attune-tui shows an Attune installation live, and acts on it: queues, executions, workers, dead letters, workflows,\nquestions to people.\n\n" +
 		"Usage:\n  attune-tui [flags]\n  attune-tui --context prod-eu --read-only\n  attune-tui --snapshot queues -o json\n\nFlags:\n" + flags(&options{}).FlagUsages() +
 		"\nExit codes: 0 done, 1 failed, 2 wrong usage, 4 no source answered (--snapshot).\n"
 }
 
-// parse reads the command line and what the environment says about the terminal.
+// parse reads the flags and the environment of the terminal.
 func parse(args, environ []string) (options, error) {
 	var o options
 	set := flags(&o)
@@ -108,7 +103,7 @@ func parse(args, environ []string) (options, error) {
 	return o, o.finish()
 }
 
-// follow takes from tui.yaml what no flag says.
+// follow applies tui.yaml where no flag is given.
 func (o *options) follow(file *settings.Settings) {
 	if !o.given("theme") && file.Theme != "" {
 		o.app.Theme.Name = file.Theme
@@ -124,7 +119,7 @@ func (o *options) follow(file *settings.Settings) {
 	}
 }
 
-// finish checks what flags say together.
+// finish checks combinations of flags.
 func (o *options) finish() error {
 	if o.output != "text" && o.output != "json" {
 		return fmt.Errorf("unknown output %q: choose text or json", o.output)
@@ -148,17 +143,15 @@ func (o *options) finish() error {
 	return nil
 }
 
-// darkBackground reads COLORFGBG, which some terminals set to foreground and
-// background. Most terminals are dark, so that is the answer without it, until the
-// terminal says what it has.
+// darkBackground reads COLORFGBG, which some terminals set. Without it the background counts as dark until the
+// terminal answers.
 func darkBackground(value string) bool {
 	parts := strings.Split(value, ";")
 	last := parts[len(parts)-1]
 	return last != "7" && last != "15"
 }
 
-// drawsDots reports whether the terminal has the signs of braille: the console of Linux has not,
-// nor has one whose locale is not UTF-8.
+// drawsDots reports whether the terminal has braille characters: not the Linux console, and not without UTF-8.
 func drawsDots(environ []string) bool {
 	locale := strings.ToUpper(cmp.Or(lookup(environ, "LC_ALL"), lookup(environ, "LC_CTYPE"), lookup(environ, "LANG")))
 	term := lookup(environ, "TERM")
@@ -183,8 +176,7 @@ func version() string {
 	return info.Main.Version
 }
 
-// openBroker makes the reader of the management interface, or nil when none is
-// configured, and what closes it.
+// openBroker returns a reader of the management interface, nil if none is configured, and a function that closes it.
 func openBroker(cfg *config.Config) (monitor.BrokerReader, func(), error) {
 	if cfg.MessageQueue.ManagementURL == "" {
 		return nil, func() {}, nil
@@ -197,7 +189,7 @@ func openBroker(cfg *config.Config) (monitor.BrokerReader, func(), error) {
 	return monitor.NewManagementReader(client, vhost), client.Close, nil
 }
 
-// vhostOf is the virtual host that an AMQP URL names; "/" when it names none.
+// vhostOf is the virtual host of an AMQP URL, "/" by default.
 func vhostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -82,7 +82,7 @@ func TestServersComeGoAndComeAgain(t *testing.T) {
 }
 
 // TestAServerThatSaysNothingHoldsUpNoKey: a connection that is there and silent is the
-// worst that can happen to a poll, and nobody at the keyboard notices.
+// worst that can happen to a poll, and keys still work.
 func TestAServerThatSaysNothingHoldsUpNoKey(t *testing.T) {
 	t.Parallel()
 	address := testkit.Database(t)

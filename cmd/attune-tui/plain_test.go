@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/testkit"
-	"github.com/attune-go/attune/tui/plain"
+	"github.com/attune-go/attune/tui/textmode"
 )
 
 // TestPlainTellsEveryChangeToAPipe is the real program, whose output is no
-// terminal: a line for each change, and 0 when it is told to end.
+// terminal: a line for each change, and exit code 0 after an interrupt.
 func TestPlainTellsEveryChangeToAPipe(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
@@ -62,7 +62,7 @@ func TestPlainWithoutServersSaysSoAndGoesOn(t *testing.T) {
 	lines := bufio.NewScanner(pipe)
 	for _, want := range []string{"watched every 2s", "does not answer", "does not answer: "} {
 		require.True(t, lines.Scan())
-		var line plain.Line
+		var line textmode.Line
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &line), lines.Text())
 		require.Contains(t, line.Text, want)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // link is the way to a server, which can be cut and mended, and stopped up. While it is
-// cut its port stays taken, so that nobody else's connection comes to lie on it.
+// cut its port stays taken, so that no other connection gets it.
 type link struct {
 	to     string
 	mu     sync.Mutex
@@ -89,12 +89,12 @@ func (w *link) pass(from net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock() // so that what is cut next is known
 	if !w.whole {
-		_ = from.Close() // nobody is there
+		_ = from.Close() // the peer is gone
 		return
 	}
 	server, err := net.Dial("tcp", w.to) //nolint:noctx // It is on this machine.
 	if err != nil {
-		_ = from.Close() // whoever comes tries again
+		_ = from.Close() // the client tries again
 		return
 	}
 	w.open.Store(from, nil)

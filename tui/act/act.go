@@ -1,11 +1,9 @@
-// Package act is the vocabulary of acting: what may be done with a row, what an
-// operator asks for, what that would change, and what it has changed.
+// Package act describes acts on rows: what may be done, an operator's order, its plan and its receipt.
 //
-// Nothing here acts. Each kind of act is declared once: its key, its texts and its
-// command. A screen says with a Menu what may be done with the row under its cursor and
-// why the rest may not; tui/operator turns an Order into a Plan, which changes nothing,
-// and a confirmed Plan is run into a Receipt. All texts are plain: they are cleaned and
-// wrapped where they are drawn.
+// It runs nothing. Each kind of act is declared once with its key, texts and command. A screen returns a Menu of the
+// acts on a row, with reasons why others do not apply. Package operator turns an Order into a Plan, which
+// changes nothing, and runs a confirmed Plan, which returns a Receipt. Texts are plain: drawing cleans and wraps
+// them.
 package act
 
 import (
@@ -17,15 +15,14 @@ import (
 	"time"
 )
 
-// Target is what an act is about.
+// Target is a row to act on.
 type Target struct {
-	// Name is what people call it: execution 884301, core.http_request.
+	// Name names it in texts, such as execution 884301.
 	Name string `json:"name"`
-	// Ref is its name alone: of a worker, of a queue, of the action of an execution;
-	// empty for what has none.
+	// Ref is the bare name of a worker or queue, or the action of an execution; else empty.
 	Ref string `json:"ref,omitempty"`
 	ID  int64  `json:"id"`
-	// Action and Group name a queue, as its row does, and Action what is executed.
+	// Action and Group identify a queue. Action is also the action of an execution.
 	Action string `json:"action,omitempty"`
 	Group  string `json:"group,omitempty"`
 }
@@ -35,57 +32,55 @@ type Item struct {
 	Kind Kind
 	// Key is the letter that chooses the line.
 	Key string
-	// Label is the act in a word or two, Help what it does in a short sentence.
+	// Label is one or two words, Help a short sentence.
 	Label, Help string
-	// Touches names all that the act touches, where that is more than the target.
+	// Touches names everything that the act affects, if that is more than the target.
 	Touches string
-	// Not says why the act does not apply now. It is empty for those that do.
+	// Not says why the act does not apply now; empty if it applies.
 	Not string
-	// Target is what this act is about, if not the menu's.
+	// Target replaces that of the menu.
 	Target Target
-	// Fields are asked for before the act is planned, About stands above them.
+	// Fields are the values that the form asks for; About stands above them.
 	Fields []Field
 	About  string
 }
 
-// Menu is what may be done with a row, or with those that are marked, the harmless
-// first.
+// Menu lists the acts on a row or on marked rows, harmless ones first.
 type Menu struct {
 	Target Target
 	Items  []Item
-	// Targets are as in Order.
+	// Targets are the marked rows.
 	Targets []Target
 }
 
-// Field is one value that an act needs.
+// Field is a value that an act needs.
 type Field struct {
-	// Name is the key of the value in an order, Label how people call it.
+	// Name is the key in Order.Values, Label the text in the form.
 	Name, Label string
-	// Value is what stands there at first, Hint what may be written.
+	// Value is the default, Hint says what is valid.
 	Value, Hint string
-	// Check refuses a value in a few words; nil takes every value.
+	// Check validates a value with a short error; nil accepts every value.
 	Check func(value string) error
-	// Choices are the values to choose from; none asks for a text. Optional allows to
-	// choose none of them.
+	// Choices are the values to choose from; empty means a text. Optional also allows none of them.
 	Choices  []string
 	Optional bool
-	// Secret is not shown while it is written, Long may be as long as a document.
+	// Secret hides the value while it is typed. Long allows a document.
 	Secret, Long bool
-	// Number is true of a number: typing replaces the one that stands there.
+	// Number makes typing replace the default.
 	Number bool
 }
 
-// Order is what an operator asks for.
+// Order is the request for an act.
 type Order struct {
 	Kind   Kind
 	Target Target
-	// Values are the fields of its form.
+	// Values are the values of the form by field name.
 	Values map[string]string
-	// Targets are the rows that were marked, frozen; empty means the Target alone.
+	// Targets are the marked rows at the time of the order; empty means the Target alone.
 	Targets []Target
 }
 
-// All are the rows that were marked, or else the target alone.
+// All are the marked rows, or else the target.
 func (o *Order) All() []Target {
 	if len(o.Targets) > 0 {
 		return o.Targets
@@ -93,7 +88,7 @@ func (o *Order) All() []Target {
 	return []Target{o.Target}
 }
 
-// IDs are those of All.
+// IDs are the ids of All.
 func (o *Order) IDs() []int64 {
 	ids := make([]int64, len(o.All()))
 	for i, t := range o.All() {
@@ -102,16 +97,16 @@ func (o *Order) IDs() []int64 {
 	return ids
 }
 
-// Tone is how a line is meant.
+// Tone is the importance of a line.
 type Tone int
 
-// The tones.
+// The tones of lines.
 const (
 	Plain  Tone = iota
-	Note        // of less weight
-	Good        // it went well
-	Warn        // to be minded
-	Danger      // it cannot be taken back, or it has failed
+	Note        // less important
+	Good        // a success
+	Warn        // needs attention
+	Danger      // cannot be undone, or has failed
 )
 
 // Line is a line of a plan or of a receipt.
@@ -123,55 +118,50 @@ type Line struct {
 // Lines are the lines of a plan or of a receipt.
 type Lines []Line
 
-// Say adds a line.
+// Say appends a line.
 func (l *Lines) Say(tone Tone, format string, args ...any) {
 	*l = append(*l, Line{Tone: tone, Text: fmt.Sprintf(format, args...)})
 }
 
-// Plan says what an order would change. It has changed nothing.
+// Plan describes the changes of an order. Making it changes nothing.
 type Plan struct {
 	Order Order
-	// Title names the act and its target in a line.
+	// Title names the act and its target.
 	Title string
-	// Lines say what would change, how much, and what cannot be taken back.
 	Lines Lines
-	// Word has to be typed before the plan can be run; empty asks for a key only.
+	// Word must be typed to confirm the plan; empty means a key.
 	Word string
 	// Nothing says why there is nothing to run. Such a plan cannot be confirmed.
 	Nothing string
-	// Letters are the dead letters that the plan is about, also those it leaves as they are.
-	// An export of the plan has each of them in full.
+	// Letters are all dead letters of the plan, also the unchanged ones. An export contains them in full.
 	Letters []int64
-	// Run carries the plan out; nil where there is nothing to run. With an error the receipt, if there is one,
-	// says what had been done by then.
+	// Run is nil if there is nothing to run. With an error, the receipt, if not nil, says what was done before.
 	Run Run
 }
 
-// Run carries out a plan for a reason.
+// Run runs a plan for a reason.
 type Run func(ctx context.Context, reason string) (*Receipt, error)
 
-// Receipt says what an act has changed.
+// Receipt describes what an act has changed.
 type Receipt struct {
-	// Text is what happened, in a sentence.
-	Text string
-	// Lines are the details.
+	// Text is the result in a sentence.
+	Text  string
 	Lines Lines
-	// Next is what to do or to expect now; empty when there is nothing.
+	// Next says what to do or expect next; may be empty.
 	Next string
-	// Audits are the rows of operator_audit that record it.
+	// Audits are the ids in operator_audit.
 	Audits []int64
-	// Partly is true when less was done than was planned.
+	// Partly is true if less was done than planned.
 	Partly bool
-	// Unchanged is true when it was so already.
+	// Unchanged is true if nothing had to change.
 	Unchanged bool
-	// Left are the rows of many that were not reached.
+	// Left are the ids of marked rows that were not reached.
 	Left []int64
-	// Undo is the order that takes it back; nil where nothing does.
+	// Undo is the order that undoes the act, or nil.
 	Undo *Order
 }
 
-// AuditText names the rows that record an act, three or more in a row by the first and
-// the last.
+// AuditText lists audit rows. It writes three or more consecutive ids as a range.
 func AuditText(audits []int64) string {
 	var ids []string
 	for at := 0; at < len(audits); {
@@ -194,36 +184,34 @@ func AuditText(audits []int64) string {
 	return "audit " + strings.Join(ids, "")
 }
 
-// Progress counts what an act under way has done. The side that acts writes it
-// while the other reads; its zero value is ready.
+// Progress counts the processed rows of a running act. Writer and reader may be different goroutines; the zero value
+// is ready.
 type Progress struct{ done, total atomic.Int64 }
 
-// Set says how much is done, of how much; a total of zero is unknown.
+// Set stores the number of processed rows and their total, 0 if unknown.
 func (p *Progress) Set(done, total int64) {
 	p.total.Store(total)
 	p.done.Store(done)
 }
 
-// Read is what was set last.
+// Read returns the last stored numbers.
 func (p *Progress) Read() (done, total int64) { return p.done.Load(), p.total.Load() }
 
-// The patience of acting.
 const (
-	// PlanTimeout ends a plan that does not come.
+	// PlanTimeout ends the planning of an act.
 	PlanTimeout = 10 * time.Second
-	// PlanTTL is how long a plan can be confirmed. What it says may be wrong then.
+	// PlanTTL is how long a plan can be confirmed; later it may be outdated.
 	PlanTTL = 2 * time.Minute
-	// RunTimeout ends an act that does not end by itself.
+	// RunTimeout ends a running act.
 	RunTimeout = 15 * time.Minute
 )
 
-// InvalidError says what is wrong with what was written into a form. What concerns no
-// field has no name.
+// InvalidError maps the names of fields to what is wrong with their values. The empty name concerns the whole form.
 type InvalidError struct {
 	Problems map[string]string
 }
 
-// Error says that something is wrong.
+// Error is the problem of the whole form, if any.
 func (e *InvalidError) Error() string {
 	if text := e.Problems[""]; text != "" {
 		return text

@@ -1,6 +1,8 @@
 package act
 
 import (
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,4 +57,20 @@ func TestAnOrderIsWrittenAsCommands(t *testing.T) {
 	} {
 		require.Equal(t, c.want, c.order.Commands(c.reason), name)
 	}
+}
+
+func TestALineForAShellKeepsEachArgument(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash")
+	}
+	argv := []string{"plain", "two words", "it's", "$(rm -rf /)", "a\x1b[2J\nb", `back\slash`, "", "`x`", "世界",
+		`'\` + "\x01"}
+	line := Shell(argv...)
+	require.NotContains(t, line, "\x1b")
+	require.NotContains(t, line, "\n")
+	out, err := exec.CommandContext(t.Context(), bash, "-c", `printf '%s\0' `+line).Output()
+	require.NoError(t, err)
+	require.Equal(t, strings.Join(argv, "\x00")+"\x00", string(out))
 }

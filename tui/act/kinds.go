@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind names an act. The names are those of the audit.
+// Kind names an act, as operator_audit does.
 type Kind string
 
 // The kinds of acts.
@@ -41,23 +41,23 @@ const (
 	PurgeBroker       Kind = "dead_letter.purge-broker"
 )
 
-// told is what people are told of a kind of act.
-type told struct {
-	// key chooses it, label is the act in a word or two, help what it does to one row, and many what it does
-	// to marked rows; empty where these cannot be acted upon together.
+// about describes a kind of act to the operator.
+type about struct {
+	// help says what the act does to one row, many what it does to marked rows. many is empty if it applies to one
+	// row only.
 	key, label, help, many string
-	// command is that of attune-executor, empty where none does it, and reason its flag for the reason.
+	// command is the command of attune-executor, if any; reason is its flag for the reason.
 	command, reason string
 	flags           []flag
 }
 
-// flag is an argument of a command with the field of an order that has its value.
+// flag is an argument of a command. field names the value in the order.
 type flag struct{ name, field string }
 
-var kinds = map[Kind]told{
+var kinds = map[Kind]about{
 	RetryExecution: {
 		key: "r", label: "retry", help: "repeat it as a new execution",
-		many: "repeat those that have ended as new executions", command: "execution retry", reason: "--reason",
+		many: "repeat ended ones as new executions", command: "execution retry", reason: "--reason",
 	},
 	CancelExecution: {
 		key: "c", label: "cancel", help: "end it, or ask its worker to stop it",
@@ -118,7 +118,7 @@ var kinds = map[Kind]told{
 	},
 	RetryWorkflow: {
 		key: "r", label: "begin anew", help: "all of it, as a new execution",
-		many: "those that have ended, all of each, as new executions", command: "execution retry", reason: "--reason",
+		many: "all tasks of ended ones, as new executions", command: "execution retry", reason: "--reason",
 	},
 	CancelWorkflow: {
 		key: "c", label: "cancel", help: "start nothing more and end it",
@@ -128,10 +128,10 @@ var kinds = map[Kind]told{
 		key: "r", label: "retry", help: "repeat it as a new execution", command: "execution retry",
 		reason: "--reason",
 	},
-	// The command asks for the answer itself, since some are secret.
+	// The command asks for the answer itself, since answers may be secret.
 	AnswerInquiry: {
 		key: "a", label: "answer", help: "the first answer counts",
-		many: "those for which it fits; the first answer counts", command: "inquiry respond",
+		many: "if the answer fits; the first answer counts", command: "inquiry respond",
 		flags: []flag{{name: "--as", field: FieldAs}},
 	},
 
@@ -148,7 +148,8 @@ var kinds = map[Kind]told{
 		many: "their messages to another exchange or queue",
 	},
 	UndoLetters: {
-		key: "u", label: "reopen", help: "what was discarded waits again", many: "what was discarded waits again",
+		key: "u", label: "reopen", help: "put it back among the waiting ones",
+		many: "put them back among the waiting ones",
 	},
 	ReturnLetters: {
 		key: "b", label: "put back", help: "its message to the queue it was taken from",
@@ -156,7 +157,7 @@ var kinds = map[Kind]told{
 	},
 	DiscardAllLetters: {
 		key: "p", label: "discard all", help: "all that wait and match", command: "dlq discard-all", reason: "--note",
-		flags: []flag{ // in which the reason is why they died
+		flags: []flag{ // here --reason is the reason of the dead letter
 			{name: "--reason", field: FieldReason}, {name: "--action", field: FieldAction},
 			{name: "--worker", field: FieldWorker}, {name: "--older-than", field: FieldOlderThan},
 		},
@@ -170,18 +171,17 @@ var kinds = map[Kind]told{
 	},
 }
 
-// Of is what the kind acts upon: execution, queue, worker and so on.
+// Of is the kind of row that the act changes: execution, queue, worker and so on.
 func (k Kind) Of() string {
 	what, _, _ := strings.Cut(string(k), ".")
 	return what
 }
 
-// Verb is the act in a word or two.
+// Verb names the act in one or two words.
 func (k Kind) Verb() string { return kinds[k].label }
 
-// Commands are the arguments with which attune-executor does what an order asks for,
-// one command or one for each target, for a reason or none; empty where no command
-// does.
+// Commands returns the arguments of attune-executor for the order: one command, or one for each target. It is empty
+// if no command does the same.
 func (o *Order) Commands(reason string) (commands [][]string) {
 	of := kinds[o.Kind]
 	if of.command == "" {
@@ -219,7 +219,7 @@ func (o *Order) Commands(reason string) (commands [][]string) {
 		for i, t := range o.All() {
 			add([]string{cmp.Or(t.Ref, ids[i])})
 		}
-	case "execution", "dlq": // these take many
+	case "execution", "dlq": // one command takes many ids
 		if o.Kind == DiscardAllLetters || o.Kind == TakeLetters {
 			ids = nil
 		}

@@ -26,25 +26,25 @@ const (
 	FieldKey       = "key"
 	FieldQueue     = "queue"
 	FieldFirst     = "first"
-	// FieldAs is the login in whose name an answer is given.
+	// FieldAs is the login on whose behalf an answer is given.
 	FieldAs = "as"
-	// FieldAnswer stands before the name of each value of an answer.
+	// FieldAnswer is the prefix of the fields of an answer.
 	FieldAnswer = "answer."
 )
 
-// item is the line of a menu for an act; not says why it does not apply now.
+// item is a line of a menu; not says why the act does not apply now.
 func item(kind Kind, not string, fields ...Field) Item {
 	of := kinds[kind]
 	return Item{Kind: kind, Key: of.key, Label: of.label, Help: of.help, Not: not, Fields: fields}
 }
 
-// touching names all that an act touches, where that is more than the target.
+// touching sets Touches.
 func (i Item) touching(what string) Item {
 	i.Touches = what
 	return i
 }
 
-// Not is why an act does not apply now; empty if it does.
+// Not says why an act does not apply now; empty if it applies.
 func (m *Menu) Not(kind Kind) string {
 	for _, item := range m.Items {
 		if item.Kind == kind {
@@ -54,7 +54,7 @@ func (m *Menu) Not(kind Kind) string {
 	return "it is not in the menu"
 }
 
-// endings say why an act does not apply to what has ended, and to what has not.
+// endings says why an act does not apply to an ended execution, and why not to one that has not ended.
 func endings(status string) (ended, running string) {
 	if attune.Status(status).Terminal() {
 		return "it has ended: " + status, ""
@@ -62,7 +62,7 @@ func endings(status string) (ended, running string) {
 	return "", "it has not ended: " + status
 }
 
-// ForExecution is what may be done with an execution.
+// ForExecution lists the acts on an execution.
 func ForExecution(x *monitor.Execution) Menu {
 	cancel, retry := endings(x.Status)
 	if attune.Status(x.Status) == attune.StatusCanceling {
@@ -73,12 +73,12 @@ func ForExecution(x *monitor.Execution) Menu {
 			Name: "execution " + strconv.FormatInt(x.ID, 10) + " " + x.ActionRef, Ref: x.ActionRef,
 			ID: x.ID, Action: x.ActionRef,
 		},
-		// Of an execution that has ended, what it has started may still run.
+		// The tree of an ended execution may still run.
 		Items: []Item{item(RetryExecution, retry), item(CancelExecution, cancel), item(CancelTree, "")},
 	}
 }
 
-// ForQueue is what may be done with a queue.
+// ForQueue lists the acts on a queue.
 func ForQueue(q *monitor.Queue) Menu {
 	var pause, resume, reset, empty, limit string
 	if q.Paused {
@@ -90,7 +90,7 @@ func ForQueue(q *monitor.Queue) Menu {
 		reset = "its limit was not set by hand"
 	}
 	if q.Queued == 0 {
-		empty = "nobody waits in it"
+		empty = "no execution waits in it"
 	}
 	if q.Limit != nil {
 		limit = strconv.FormatInt(*q.Limit, 10)
@@ -120,7 +120,7 @@ func ForQueue(q *monitor.Queue) Menu {
 	}
 }
 
-// ForWorker is what may be done with a worker. now is the database's time.
+// ForWorker lists the acts on a worker. now is the database's time.
 func ForWorker(w *monitor.Worker, now time.Time, staleAfter time.Duration) Menu {
 	var cordon, uncordon, drain, forget string
 	health := w.Health(now, staleAfter)
@@ -148,7 +148,7 @@ func ForWorker(w *monitor.Worker, now time.Time, staleAfter time.Duration) Menu 
 	}
 }
 
-// ForWorkflow is what may be done with a workflow.
+// ForWorkflow lists the acts on a workflow.
 func ForWorkflow(w *monitor.Workflow) Menu {
 	over, running := endings(w.Status)
 	pause, resume := over, over
@@ -172,7 +172,7 @@ func ForWorkflow(w *monitor.Workflow) Menu {
 	}
 }
 
-// ForTask is what may be done with one child of a workflow.
+// ForTask lists the acts on a child of a workflow.
 func ForTask(t *monitor.WorkflowTask, c *monitor.WorkflowChild) Menu {
 	menu := ForExecution(&monitor.Execution{ID: c.Execution, ActionRef: c.ActionRef, Status: c.Status})
 	menu.Target.Name = "task " + explain.ChildName(t, c) + ", execution " + strconv.FormatInt(c.Execution, 10)
@@ -180,8 +180,7 @@ func ForTask(t *monitor.WorkflowTask, c *monitor.WorkflowChild) Menu {
 	return menu
 }
 
-// ForInquiry is what may be done with a question. The form is what its answer has to
-// look like.
+// ForInquiry lists the acts on an inquiry. form describes its answer.
 func ForInquiry(d *monitor.InquiryDetail, form *inquiry.AnswerForm) Menu {
 	answer := item(AnswerInquiry, "")
 	answer.About = d.Prompt
@@ -216,8 +215,8 @@ func ForInquiry(d *monitor.InquiryDetail, form *inquiry.AnswerForm) Menu {
 	return Menu{Target: Target{Name: "inquiry " + strconv.FormatInt(d.ID, 10), ID: d.ID}, Items: []Item{answer}}
 }
 
-// ForLetter is what may be done with a dead letter. Whether it can be requeued is known
-// when it is planned. depth is how many messages lie in the broker's queue.
+// ForLetter lists the acts on a dead letter. Only planning finds out whether it can be requeued. depth is the number
+// of messages in the broker's queue of dead letters.
 func ForLetter(l *monitor.LedgerEntry, depth int64) Menu {
 	var decided, open, taken string
 	if l.TakenFrom == "" {
@@ -249,8 +248,7 @@ func ForLetter(l *monitor.LedgerEntry, depth int64) Menu {
 	return menu
 }
 
-// ForNoLetter is what may be done with the broker's queue of dead letters, in which so
-// many messages lie.
+// ForNoLetter lists the acts on the broker's queue of dead letters with depth messages.
 func ForNoLetter(depth int64) Menu {
 	few, queue := "", Target{Name: monitor.DeadLetterQueue}
 	if depth <= triage.PurgeOffered {
@@ -275,56 +273,42 @@ func sendFields() []Field {
 	}
 }
 
-// MaxTargets is how many rows one plan takes at most.
+// MaxTargets is the largest number of rows in one plan.
 const MaxTargets = 5_000
 
-// marked is what may be done with marked rows together. Which of them it applies to is
-// known when it is planned.
-func marked(targets []Target, what string, acts ...Kind) Menu {
+// together lists the acts on marked rows in the order of their menu.
+var together = map[string][]Kind{
+	"execution":   {RetryExecution, CancelExecution},
+	"queue":       {PauseQueue, ResumeQueue},
+	"worker":      {CordonWorker, UncordonWorker, DrainWorker},
+	"workflow":    {PauseWorkflow, ResumeWorkflow, RetryWorkflow, CancelWorkflow},
+	"inquiry":     {AnswerInquiry},
+	"dead letter": {RequeueLetter, DiscardLetter, SendLetters, UndoLetters, ReturnLetters},
+}
+
+// ForMarked lists the acts on marked rows, such as queues. Only planning finds out to which rows they apply.
+func ForMarked(what string, targets []Target) Menu {
 	menu := Menu{
 		Target:  Target{Name: fmt.Sprintf("%d marked %s", len(targets), phrase.Nouns(len(targets), what))},
 		Targets: targets,
 	}
-	for _, kind := range acts {
+	for _, kind := range together[what] {
 		one := item(kind, "")
 		one.Help = kinds[kind].many
+		if kind == SendLetters {
+			one.Fields = sendFields()
+		}
 		menu.Items = append(menu.Items, one)
 	}
 	return menu
 }
 
-// ForMarkedExecutions is what may be done with executions that are marked.
-func ForMarkedExecutions(targets []Target) Menu {
-	return marked(targets, "execution", RetryExecution, CancelExecution)
-}
-
-// ForMarkedQueues is what may be done with queues that are marked.
-func ForMarkedQueues(targets []Target) Menu { return marked(targets, "queue", PauseQueue, ResumeQueue) }
-
-// ForMarkedWorkers is what may be done with workers that are marked.
-func ForMarkedWorkers(targets []Target) Menu {
-	return marked(targets, "worker", CordonWorker, UncordonWorker, DrainWorker)
-}
-
-// ForMarkedWorkflows is what may be done with workflows that are marked.
-func ForMarkedWorkflows(targets []Target) Menu {
-	return marked(targets, "workflow", PauseWorkflow, ResumeWorkflow, RetryWorkflow, CancelWorkflow)
-}
-
-// ForMarkedInquiries is what may be done with questions that are marked: to give all
-// of them the answer whose form is that of one of them.
+// ForMarkedInquiries lists the acts on marked inquiries: one answer for all of them. one is the menu of one of them.
 func ForMarkedInquiries(targets []Target, one Menu) Menu {
-	menu := marked(targets, "inquiry", AnswerInquiry)
+	menu := ForMarked("inquiry", targets)
 	answer := one.Items[0]
 	answer.Label, answer.Help = "answer all alike", menu.Items[0].Help
 	menu.Items[0] = answer
-	return menu
-}
-
-// ForMarkedLetters is what may be done with dead letters that are marked.
-func ForMarkedLetters(targets []Target) Menu {
-	menu := marked(targets, "dead letter", RequeueLetter, DiscardLetter, SendLetters, UndoLetters, ReturnLetters)
-	menu.Items[2].Fields = sendFields()
 	return menu
 }
 
@@ -358,7 +342,7 @@ func checkOlderThan(value string) error {
 	return err
 }
 
-// OlderThan reads the age below which waiters are spared; empty spares nobody.
+// OlderThan reads a minimal age; empty means 0.
 func OlderThan(value string) (time.Duration, error) {
 	value = strings.TrimSpace(value)
 	if value == "" {

@@ -33,11 +33,11 @@ var stages = map[string]func(b *bundle, acts *fakeActs){
 	"typed": func(b *bundle, acts *fakeActs) {
 		acts.word = "core.http_request"
 		acts.lines = []act.Line{
-			{Text: "All that wait now are cancelled: 612 executions in 1 queue."},
+			{Text: "All waiting executions are cancelled: 612 executions in 1 queue."},
 			{Text: "  core.http_request  612 waiting, the oldest since 02:05:02Z"},
-			{Tone: act.Note, Text: "What runs goes on; who comes after this plan is not touched; who is promoted meanwhile keeps its slot."},
+			{Tone: act.Note, Text: "Running executions continue. Later requests are not touched. Executions promoted meanwhile keep their slots."},
 			{},
-			{Tone: act.Danger, Text: "It cannot be taken back. A retry makes new executions, at the end of the queue."},
+			{Tone: act.Danger, Text: "This cannot be undone. A retry makes new executions, at the end of the queue."},
 		}
 		b.press("j", "A", "p")
 		b.typed("core.http")

@@ -31,7 +31,7 @@ type fakeActs struct {
 	letters []int64
 	// stuck keeps plans and runs until their context ends.
 	stuckPlan, stuckRun bool
-	// told is what a run says of its progress.
+	// told is the progress of a run.
 	told [2]int64
 }
 
@@ -428,14 +428,14 @@ func TestAWordIsAskedForWhereMuchIsTouched(t *testing.T) {
 
 func TestNothingToDoCannotBeConfirmed(t *testing.T) {
 	t.Parallel()
-	acts := &fakeActs{nothing: "it is so already"}
+	acts := &fakeActs{nothing: "nothing would change"}
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
-	require.Contains(t, b.View(), "Nothing to do: it is so already")
+	require.Contains(t, b.View(), "Nothing to do: nothing would change")
 	b.press("tab", "y")
 	require.Zero(t, acts.count())
 	require.Empty(t, b.stage())
-	require.Equal(t, "nothing to do: it is so already", b.last().Remark)
+	require.Equal(t, "nothing to do: nothing would change", b.last().Remark)
 }
 
 func TestAnOldPlanIsNotRun(t *testing.T) {
@@ -522,7 +522,7 @@ func TestStoppingAnActKeepsWhatWasDone(t *testing.T) {
 	msg := <-messages
 	b.sendAny(msg)
 	require.Equal(t, act.Failed, b.last().State)
-	require.Contains(t, b.View(), "stopped; what was done stays")
+	require.Contains(t, b.View(), "stopped; completed steps stay")
 	require.Contains(t, b.View(), "200 cancelled")
 	require.Contains(t, b.View(), "audit 313")
 }

@@ -44,7 +44,7 @@ func TestActingIsLockedWithAReason(t *testing.T) {
 			b := started(t, source, 140, 40, func(o *Options) { o.Acts = acts; c.change(o, source) })
 			b.press("2", "j", "A")
 			require.Empty(t, b.stage())
-			require.Contains(t, b.View(), "Nothing can be acted upon:")
+			require.Contains(t, b.View(), "Acting is disabled:")
 			require.Contains(t, b.View(), c.why)
 			require.Contains(t, b.View(), " RO ")
 			require.NotContains(t, b.frame()[39], "A act")
@@ -258,7 +258,7 @@ func TestQuittingAsksWhileSomethingRuns(t *testing.T) {
 	b.press("j", "A", "p")
 	b.hold("y")
 	b.press("esc")
-	b.trail = nil
+	b.parents = nil
 	require.False(t, quits(t, b, "q"))
 	require.Contains(t, b.View(), "Still running: Pause core.http_request")
 	require.True(t, quits(t, b, "q"), "the second one means it")

@@ -11,30 +11,29 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// actMenu is the menu of what can be done with a row, or with the marked ones.
+// actMenu is the menu of acts on the selected or the marked rows.
 type actMenu struct {
 	menu
 
 	acts act.Menu
 }
 
-// openMenu opens the menu of the row under the cursor. It returns nil where there is none.
+// openMenu opens the menu of acts. It returns nil if there is none.
 func (m *Model) openMenu() *actMenu {
 	if m.tooSmall() {
 		return nil
 	}
-	if m.env.Locked != "" {
-		m.say("Nothing can be acted upon: " + m.env.Locked)
+	if m.refused() {
 		return nil
 	}
 	actionable, ok := m.screen().(screen.Actionable)
 	if !ok {
-		m.say("There is nothing to act upon in this view.")
+		m.say("There are no actions in this view.")
 		return nil
 	}
 	acts, ok := actionable.Acts()
 	if !ok || len(acts.Items) == 0 {
-		m.say("There is nothing to act upon under the cursor.")
+		m.say("There is no action for this row.")
 		return nil
 	}
 	lines := make([]widget.Choice, len(acts.Items))
@@ -47,7 +46,15 @@ func (m *Model) openMenu() *actMenu {
 	return o
 }
 
-// chosen asks for what the act needs to be told, or else plans it at once.
+// refused reports whether acting is disabled, and says why.
+func (m *Model) refused() bool {
+	if m.env.Locked != "" {
+		m.say("Acting is disabled: " + m.env.Locked)
+	}
+	return m.env.Locked != ""
+}
+
+// chosen opens the form of an act, or plans an act without a form.
 func (o *actMenu) chosen(m *Model, at int) tea.Cmd {
 	item := o.acts.Items[at]
 	if item.Target.Name == "" {
@@ -61,7 +68,7 @@ func (o *actMenu) chosen(m *Model, at int) tea.Cmd {
 	return nil
 }
 
-// byKey are the acts that have a key of their own.
+// byKey lists the acts with a key of their own; the first one in the menu is chosen.
 var byKey = map[keymap.Action][]act.Kind{
 	keymap.Requeue: {act.RequeueLetter, act.RetryExecution, act.RetryTask, act.RetryWorkflow},
 	keymap.Discard: {act.DiscardLetter},
@@ -71,11 +78,11 @@ var byKey = map[keymap.Action][]act.Kind{
 	keymap.Take:    {act.TakeLetters},
 }
 
-// actAtOnce opens the menu and chooses the line that the key stands for. One that
-// does not apply stays in sight with its reason.
+// actAtOnce opens the menu and chooses the act of a key. An act that does not apply stays in the menu with its
+// reason.
 func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
 	if action == keymap.Purge && m.env.Locked == "" && m.view == keymap.InDeadLetters && m.letters.DiscardsFiltered() {
-		return m.takeFor(action) // what the filter matches is frozen before it is asked about
+		return m.markAllFor(action) // the plan is for the rows that match now
 	}
 	o := m.openMenu()
 	if o == nil {
@@ -92,11 +99,9 @@ func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
 	return nil
 }
 
-// undo plans to take back the operation under the cursor or the marked letters, or
-// else what was done last in this session and can be taken back.
+// undo plans to undo the selected operation or the marked dead letters, or else the last act of this session.
 func (m *Model) undo() tea.Cmd {
-	if m.env.Locked != "" {
-		m.say("Nothing can be acted upon: " + m.env.Locked)
+	if m.refused() {
 		return nil
 	}
 	if actionable, ok := m.screen().(screen.Actionable); ok {
@@ -113,6 +118,6 @@ func (m *Model) undo() tea.Cmd {
 			return m.plan(m.push, act.Item{}, *op.Receipt.Undo)
 		}
 	}
-	m.say("Nothing was discarded or taken in this session that can be taken back.")
+	m.say("This session has nothing to undo: no discard and no take.")
 	return nil
 }

@@ -30,7 +30,7 @@ func TestAlertsLeadToWhatTheyAreAbout(t *testing.T) {
 	require.Equal(t, keymap.InWorkers, b.view, "a past one leads there too")
 }
 
-// TestAlertsSayWhoWatches: an empty list is no health while nobody evaluates.
+// TestAlertsSayWhoWatches: an empty list is no health while no replica evaluates.
 func TestAlertsSayWhoWatches(t *testing.T) {
 	t.Parallel()
 	b := started(t, empty(), 80, 24)
@@ -271,7 +271,7 @@ func TestAlertsArePolledInEveryViewWhileNoReplicaEvaluatesThem(t *testing.T) {
 	require.Contains(t, b.header(false), "■ 2 crit")
 	due := b.timers.due(screen.FeedAlerts)
 	require.Len(t, due, 1)
-	require.Equal(t, judgeEvery, due[0].after)
+	require.Equal(t, evaluateEvery, due[0].after)
 	poll(false)
 	require.Equal(t, 1, source.count(screen.FeedAlerts), "no second chain")
 	b.press("2")

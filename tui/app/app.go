@@ -35,65 +35,60 @@ import (
 
 // Options configures the dashboard.
 type Options struct {
-	// Context is the name of the installation, shown in the header in Colour, one
-	// of theme.Colours; empty means the accent of the theme.
+	// Context is the name of the installation. The header shows it in Colour, one of theme.Colours; empty means the
+	// accent colour.
 	Context string
 	Colour  string
-	// Protected asks for the name of the installation where y would do elsewhere,
-	// and marks it in the header.
+	// Protected asks for the name of the installation before every act, and marks it in the header.
 	Protected bool
 	// View is the view to open first; empty means the overview.
 	View screen.View
-	// Filter is put in place in that view; empty lists all.
+	// Filter filters that view at the start.
 	Filter string
-	// Refresh is the interval between polls; zero means two seconds.
+	// Refresh is the interval between polls; 0 means DefaultRefresh.
 	Refresh time.Duration
 	// Theme chooses the look.
 	Theme theme.Options
 	// Clock is the local clock; nil means time.Now.
 	Clock func() time.Time
-	// After makes the command that delivers a message later; nil means a timer.
+	// After returns a command that delivers a message later; nil means a timer.
 	After func(d time.Duration, msg tea.Msg) tea.Cmd
-	// Acts carries out acts; nil makes a dashboard that only reads.
+	// Acts plans and runs acts; nil makes a read-only dashboard.
 	Acts Acts
-	// ReadOnly says why nothing may be acted upon; empty where it may.
+	// ReadOnly says why acting is disabled; empty enables it.
 	ReadOnly string
-	// Origin says where the installation is looked for.
+	// Origin says where the installation was configured.
 	Origin Origin
-	// Contexts names what Connect can turn the dashboard to.
+	// Contexts lists the names that Connect accepts.
 	Contexts []string
 	Connect  Connect
-	// Close ends the sessions of the installation that is shown first; nil does
-	// nothing.
+	// Close closes the first installation; nil does nothing.
 	Close func()
-	// Keys is the key map; nil means that of the program.
+	// Keys is the key map; nil means the built-in one.
 	Keys *keymap.Map
-	// Environ is the environment of the program; its HOME stands for ~ in file names.
+	// Environ is the environment of the program. Its HOME expands ~ in file names.
 	Environ []string
-	// Bookmarks are views as they were arranged; SaveBookmark keeps a further one,
-	// and may write a file. Nil keeps none.
+	// SaveBookmark may write a file; nil disables saving.
 	Bookmarks    []settings.Bookmark
 	SaveBookmark func(settings.Bookmark) error
-	// Clipboard puts a text into the clipboard of the terminal. It writes to the
-	// terminal, at once and from a goroutine of its own. Nil says that there is none.
+	// Clipboard puts a text into the clipboard of the terminal. It runs on a goroutine of its own. Nil means that
+	// there is no terminal.
 	Clipboard func(text string) error
-	// AskBackground asks the terminal for the colour of its background; a BackgroundMsg
-	// answers. Nil does not ask.
+	// AskBackground asks the terminal for its background colour; the answer is a BackgroundMsg. Nil does not ask.
 	AskBackground func() error
-	// Exports is the folder for exports that are given no name; empty where none is
-	// known.
+	// Exports is the folder for exports without a file name; empty if unknown.
 	Exports string
-	// Hints shows for a minute which keys matter in the open view. HintsEnded is called
-	// when that has ended, and may write a file; nil remembers nothing.
+	// Hints shows important keys of the open view for a minute. HintsEnded is called afterwards and may write a file;
+	// nil remembers nothing.
 	Hints      bool
 	HintsEnded func() error
-	// Notice is a line that the operator should see first.
+	// Notice is shown first.
 	Notice string
 	// Random returns a number in [0,1) for jitter; nil means the global source.
 	Random func() float64
 }
 
-// DefaultRefresh is the interval between polls.
+// DefaultRefresh is the default interval between polls.
 const DefaultRefresh = 2 * time.Second
 
 func (o Options) withDefaults() Options {
@@ -120,8 +115,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Model is the dashboard. It is the only tea.Model; everything below it is a
-// plain struct.
+// Model is the dashboard, and the only tea.Model. Everything below it is a plain struct.
 type Model struct {
 	ctx    context.Context //nolint:containedctx // Bubble Tea has no context of its own; commands need one.
 	opts   Options
@@ -145,68 +139,66 @@ type Model struct {
 	screens    map[screen.View]screen.Screen
 
 	view screen.View
-	// trail is the way up; visits are all places of the session in their order, of
-	// which visited is the present one.
-	trail   []spot
-	visits  []visit
-	visited int
+	// parents lead back to the view that the open one was opened from. history lists the locations of the session;
+	// historyAt is the present one.
+	parents   []location
+	history   []historyEntry
+	historyAt int
 
 	width, height int
-	// overlays are what lies above the open view; the last one takes the keys.
+	// overlays lie above the open view; the last one takes the keys.
 	overlays []overlay
-	// palette remembers the commands of the session.
+	// palette keeps the commands of the session.
 	palette *palette.Palette
-	// readOnly is why the operator locked acting; empty where they did not.
+	// readOnly is set while the operator has disabled acting.
 	readOnly string
-	// led are the filters with which the operator was led to views.
-	led map[screen.View]string
-	// pending is the first letter of a key that is typed as two.
+	// openedFilters are the filters that views were opened with. Esc leaves such a view instead of clearing the
+	// filter.
+	openedFilters map[screen.View]string
+	// pending is the first letter of a two-letter key.
 	pending string
 	toast   string
 	toastAt time.Time
 
-	// held is what was read while a dialog is open: nothing moves below it.
+	// held are results that were read while a dialog is open. Nothing below a dialog changes.
 	held map[screen.Feed]any
-	// underWay are the operations that run, each with what stops it; workers are
-	// the goroutines that run them.
+	// underWay maps running operations to their cancel functions; workers are their goroutines.
 	underWay      map[*act.Operation]context.CancelFunc
 	workers       sync.WaitGroup
 	lastOperation int64
-	// lastPress numbers the letters that were pressed on a button of a question.
+	// lastPress numbers presses of a letter on a button of a question.
 	lastPress int
-	// reports are the operations that have ended and whose end is still in sight.
+	// reports are finished operations whose report is still visible.
 	reports  []*act.Operation
 	spinning bool
-	// leaving is what the operator asked for while something runs, and when.
+	// leaving is a request that needs a second key press because acts are running.
 	leaving   string
 	leavingAt time.Time
-	// place is the installation that is shown; wishes counts the wishes for
-	// another, of which the last one counts. sessions are the logs of those that
-	// were shown before.
-	place  *place
-	wishes int
-	// clicked is the line that was clicked last, and when.
+	// conn is the open installation. Only the result of the last connect counts. sessions keeps the operations of
+	// earlier installations.
+	conn     *connection
+	connects int
+	// clicked is the line of the last click.
 	clicked   int
 	clickedAt time.Time
 	bookmarks []settings.Bookmark
-	// takes counts the wishes to mark all of a list, of which the last one counts.
-	takes    int
-	sessions map[string][]*act.Operation
+	// markRequest numbers the requests to mark all rows; only the last one counts.
+	markRequest int
+	sessions    map[string][]*act.Operation
 
 	hinting      hinting
 	chains       map[screen.Feed]*chain
 	refreshEvery time.Duration
 	paused       bool
 	blurred      bool
-	// asked is when the terminal was asked for its background.
-	asked time.Time
-	// skew is the database's clock minus the local one, once synced is true.
+	// backgroundAsked is the time of the question for the background colour.
+	backgroundAsked time.Time
+	// skew is the database's clock minus the local clock, valid once synced.
 	skew   time.Duration
 	synced bool
 }
 
-// New makes the dashboard. The context ends every read that is under way. An
-// unknown theme or view is an error.
+// New makes the dashboard. Ending the context cancels every read. An unknown theme or view is an error.
 func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	opts = opts.withDefaults()
 	look, err := theme.New(opts.Theme)
@@ -216,15 +208,21 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	m := &Model{
 		ctx: ctx, opts: opts, source: source, env: &screen.Env{Theme: look}, keymap: opts.Keys, view: opts.View,
 		chains: map[screen.Feed]*chain{}, refreshEvery: min(max(opts.Refresh, minRefresh), maxRefresh),
-		underWay: map[*act.Operation]context.CancelFunc{}, place: &place{close: opts.Close}, palette: palette.New(),
+		underWay: map[*act.Operation]context.CancelFunc{}, conn: &connection{close: opts.Close}, palette: palette.New(),
 		bookmarks: slices.Clone(opts.Bookmarks),
 	}
-	m.furnish()
+	m.newScreens()
 	if !slices.Contains(Views, opts.View) {
 		return nil, fmt.Errorf("unknown view %q: choose one of %s", opts.View, Names(Views))
 	}
-	if err := m.begin(opts.Filter); err != nil {
-		return nil, err
+	if opts.Filter != "" {
+		f, ok := m.screen().(screen.Filterable)
+		if !ok {
+			return nil, fmt.Errorf("%s cannot be filtered", m.view)
+		}
+		if err := f.SetFilter(opts.Filter); err != nil {
+			return nil, fmt.Errorf("the filter %q: %w", opts.Filter, err)
+		}
 	}
 	m.tick()
 	m.hinting = hinting{on: opts.Hints, since: m.env.Clock}
@@ -232,29 +230,13 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 	return m, nil
 }
 
-// begin puts a filter in place before anything is read.
-func (m *Model) begin(filter string) error {
-	if filter == "" {
-		return nil
-	}
-	f, ok := m.screen().(screen.Filterable)
-	if !ok {
-		return fmt.Errorf("%s cannot be filtered", m.view)
-	}
-	if err := f.SetFilter(filter); err != nil {
-		return fmt.Errorf("the filter %q: %w", filter, err)
-	}
-	return nil
-}
-
-// furnish makes the screens anew, with nothing read and nothing chosen. All that
-// belongs to one installation begins here.
-func (m *Model) furnish() {
+// newScreens resets everything that belongs to one installation.
+func (m *Model) newScreens() {
 	env := m.env
 	env.Data, env.Quiet = screen.NewData(), screen.Quiet{}
-	m.held, m.trail, m.visits, m.visited = map[screen.Feed]any{}, nil, nil, 0
-	m.takes++
-	m.led = map[screen.View]string{}
+	m.held, m.openedFilters = map[screen.Feed]any{}, map[screen.View]string{}
+	m.parents, m.history, m.historyAt = nil, nil, 0
+	m.markRequest++
 	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env),
 		execution.New(env)
 	m.workflows, m.inquiries, m.operations = workflows.New(env), inquiries.New(env), operations.New(env)
@@ -273,12 +255,14 @@ func (m *Model) furnish() {
 	}
 }
 
-// tick takes the time for this message.
+// tick reads the clock once for each message.
 func (m *Model) tick() {
 	m.env.Clock = m.opts.Clock()
 	m.env.Now = m.env.Clock.Add(m.skew)
 	m.env.Locked = m.actingLock()
-	m.ageReports()
+	m.reports = slices.DeleteFunc(m.reports, func(op *act.Operation) bool {
+		return op.State == act.Done && m.env.Clock.Sub(op.Ended) >= reportTime
+	})
 }
 
 func (m *Model) screen() screen.Screen { return m.screens[m.view] }
@@ -286,125 +270,138 @@ func (m *Model) screen() screen.Screen { return m.screens[m.view] }
 // clockMsg redraws ages once a second.
 type clockMsg struct{}
 
-// BackgroundMsg says what background the terminal has.
+// BackgroundMsg is the background colour of the terminal.
 type BackgroundMsg struct{ Dark bool }
 
-// backgroundTime is how long an answer about the background is waited for. A look that
-// changes later would surprise.
-const backgroundTime = 200 * time.Millisecond
+// backgroundTimeout is the time in which the background colour may change the theme. A later change would surprise.
+const backgroundTimeout = 200 * time.Millisecond
 
-// Init starts the clock and the polls of the first view, and asks for the background.
+// Init starts the clock and the polls of the first view.
 func (m *Model) Init() tea.Cmd {
 	cmds := []tea.Cmd{m.resume(), m.listen(), m.opts.After(time.Second, clockMsg{})}
 	if ask := m.opts.AskBackground; ask != nil {
-		m.asked = m.opts.Clock()
+		m.backgroundAsked = m.opts.Clock()
 		cmds = append(cmds, func() tea.Msg {
-			_ = ask() // a terminal that cannot be asked keeps the look it has
+			_ = ask() // a terminal that cannot answer keeps the theme
 			return nil
 		})
 	}
 	return tea.Batch(cmds...)
 }
 
-// background takes over what background the terminal has.
-func (m *Model) background(msg BackgroundMsg) {
-	if m.opts.Theme.Dark == msg.Dark || m.env.Clock.Sub(m.asked) > backgroundTime {
-		return
-	}
-	m.opts.Theme.Dark = msg.Dark
-	opts := m.opts.Theme
-	opts.Name = m.env.Theme.Name()
-	if look, err := theme.New(opts); err == nil {
-		m.env.Theme = look
-	}
-}
-
 // Update takes one message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.tick()
+	cmd := m.handle(msg)
+	m.resizeBody()
+	return m, cmd
+}
+
+func (m *Model) handle(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 		m.env.Width, m.env.Height = m.width, m.height-topLines-bottomLines
-		return m, m.follow(nil) // a larger view may show more of the row under the cursor
+		return m.follow(nil) // a larger view may preview the row under the cursor
 	case snapMsg:
-		return m, tea.Batch(m.snapshot(msg), m.follow(msg.err))
+		return tea.Batch(m.snapshot(msg), m.follow(msg.err))
 	case dueMsg:
 		switch {
 		case msg.gen != m.chain(msg.feed).gen:
 		case m.paused:
-			return m, m.probe(msg.feed)
+			return m.probe(msg.feed)
 		default:
-			return m, m.fetch(msg.feed, false)
+			return m.fetch(msg.feed, false)
 		}
 	case nudgeMsg:
-		return m, m.nudged(msg)
+		return m.nudged(msg)
 	case familyMsg:
 		m.relatedRead(msg)
 	case planMsg:
 		m.planned(msg)
 	case runMsg:
-		return m, m.ran(msg)
+		return m.ran(msg)
 	case letterMsg:
-		return m, tea.Batch(m.letterAlone(msg), m.follow(nil))
+		return tea.Batch(m.letterAlone(msg), m.follow(nil))
 	case savedMsg:
 		m.saved(msg)
 	case copiedMsg:
 		m.copied(msg)
-	case takenMsg:
-		return m, m.marked(msg)
+	case matchingMsg:
+		return m.marked(msg)
 	case turnedMsg:
-		return m, m.turned(msg)
+		return m.turned(msg)
 	case spinMsg:
 		m.spinning = false
-		return m, m.spin()
+		return m.spin()
 	case BackgroundMsg:
-		m.background(msg)
+		if m.opts.Theme.Dark == msg.Dark || m.env.Clock.Sub(m.backgroundAsked) > backgroundTimeout {
+			break
+		}
+		m.opts.Theme.Dark = msg.Dark
+		opts := m.opts.Theme
+		opts.Name = m.env.Theme.Name()
+		if look, err := theme.New(opts); err == nil {
+			m.env.Theme = look
+		}
 	case clockMsg:
-		return m, tea.Batch(m.opts.After(time.Second, clockMsg{}), m.ageHints())
+		next := m.opts.After(time.Second, clockMsg{})
+		if m.hinting.on && m.env.Clock.Sub(m.hinting.since) >= hintTime {
+			return tea.Batch(next, m.endHints())
+		}
+		return next
 	case hintsEndedMsg:
-		m.hintsEnded(msg)
+		if msg.err != nil {
+			m.say("The end of the hints could not be remembered: " + msg.err.Error())
+		}
 	case tea.FocusMsg:
 		m.blurred = false
 		if !m.paused {
-			return m, m.refresh()
+			return m.refresh()
 		}
 	case tea.BlurMsg:
 		m.blurred = true
 	case tea.MouseMsg:
-		return m, tea.Batch(m.mouse(msg), m.follow(nil))
+		return tea.Batch(m.mouse(msg), m.follow(nil))
 	case tea.KeyMsg:
-		return m, tea.Batch(m.keys(msg), m.follow(nil))
+		return tea.Batch(m.keys(msg), m.follow(nil))
 	}
-	return m, nil
+	return nil
 }
 
-// Wait waits for the operations under way, which end soon once the context of
-// the dashboard has, for at most the given time.
+// resizeBody fits the open view into the window.
+func (m *Model) resizeBody() {
+	s, ok := m.screen().(screen.Resizable)
+	if !ok || m.tooSmall() || m.neverAnswered() {
+		return
+	}
+	s.SetSize(m.width, m.bodyHeight())
+}
+
+// Wait waits at most the given time for running operations. They end soon after the context of the dashboard.
 func (m *Model) Wait(atMost time.Duration) {
 	ended := make(chan struct{})
 	go func() {
 		m.workers.Wait()
 		close(ended)
 	}()
-	patience := time.NewTimer(atMost)
-	defer patience.Stop()
+	timeout := time.NewTimer(atMost)
+	defer timeout.Stop()
 	select {
 	case <-ended:
-	case <-patience.C:
+	case <-timeout.C:
 	}
 }
 
-// say shows a short message for a few seconds.
+// say shows a message for toastTime.
 func (m *Model) say(text string) { m.toast, m.toastAt = text, m.env.Clock }
 
-// goTo turns to a view. The numbered ones are at the top, so nothing is above them but
-// the end of the program; the others are opened from the present view.
+// goTo opens a view. Numbered views have no parents; all others have the present view as parent.
 func (m *Model) goTo(view screen.View) tea.Cmd {
 	numbered := slices.Contains(Views, view)
 	if view == m.view {
 		if numbered {
-			m.trail = nil
+			m.parents = nil
 		}
 		return nil
 	}
@@ -416,33 +413,23 @@ func (m *Model) goTo(view screen.View) tea.Cmd {
 	return m.leaveFor(from, view)
 }
 
-// back closes what is open, then clears the filter, then returns to where the
-// operator came from, at once where the filter is of the way that led here. At the top level there is nothing to do.
+// back closes the topmost report or part, or else clears the filter, or else returns to the parent. It returns at
+// once if the view was opened with this filter.
 func (m *Model) back() tea.Cmd {
 	if m.dismiss() || m.closePart() {
 		return nil
 	}
 	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" &&
-		(len(m.trail) == 0 || f.Filter() != m.led[m.view]) {
-		cmd, _ := m.applyFilter("") // which matches everything
+		(len(m.parents) == 0 || f.Filter() != m.openedFilters[m.view]) {
+		cmd, _ := m.applyFilter("") // the empty filter is always valid
 		return cmd
 	}
-	if len(m.trail) == 0 {
+	if len(m.parents) == 0 {
 		return nil
 	}
 	return m.up()
 }
 
-// leaveView closes what is open, or returns to where the operator came from, with the
-// filter left as it is.
-func (m *Model) leaveView() tea.Cmd {
-	if m.dismiss() || m.closePart() {
-		return nil
-	}
-	return m.up()
-}
-
-// closePart closes what a screen has open of its own.
 func (m *Model) closePart() bool {
 	l, ok := m.screen().(screen.Leaver)
 	return ok && l.Leave()

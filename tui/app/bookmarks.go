@@ -17,7 +17,6 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// bookmarkCommands keep and open bookmarks.
 func (m *Model) bookmarkCommands() []command {
 	var saved []string
 	for _, b := range m.bookmarks {
@@ -28,30 +27,18 @@ func (m *Model) bookmarkCommands() []command {
 	if len(saved) > 0 {
 		entry := palette.Entry{Name: "open", Arg: "NAME", Key: m.keyOf(keymap.Bookmarks), Help: "open a bookmark",
 			Args: list(saved...)}
-		commands = append(commands, command{entry, m.openNamed})
+		commands = append(commands, command{entry, func(name string) (tea.Cmd, error) {
+			at := slices.Index(saved, name)
+			if at < 0 {
+				return nil, fmt.Errorf("there is no bookmark %q", name)
+			}
+			return m.openBookmark(&m.bookmarks[at]), nil
+		}})
 	}
 	return commands
 }
 
-func (m *Model) openNamed(name string) (tea.Cmd, error) {
-	for i := range m.bookmarks {
-		if m.bookmarks[i].Name == name {
-			return m.openBookmark(&m.bookmarks[i]), nil
-		}
-	}
-	return nil, fmt.Errorf("there is no bookmark %q", name)
-}
-
-// openBookmarks asks for the letter of a bookmark.
-func (m *Model) openBookmarks() {
-	if len(m.bookmarks) == 0 {
-		m.say("There are no bookmarks: :bookmark NAME keeps this view.")
-		return
-	}
-	m.push(&bookmarkLine{})
-}
-
-// bookmarkLine names the bookmarks that have a letter, and takes one.
+// bookmarkLine lists the bookmarks with a letter and takes one.
 type bookmarkLine struct{ layer }
 
 func (o *bookmarkLine) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
@@ -79,8 +66,7 @@ func (o *bookmarkLine) draw(m *Model, f *frame) {
 	f.message = strings.Join(append(parts, "esc stays"), "  ")
 }
 
-// openBookmark opens a view as it was arranged. A filter or an order that the view
-// does not understand is told and left out.
+// openBookmark opens a view as it was saved. It reports and skips an invalid filter or order.
 func (m *Model) openBookmark(b *settings.Bookmark) tea.Cmd {
 	if !slices.Contains(Views, b.View) {
 		m.say("Bookmark " + b.Name + ": there is no view " + string(b.View) + ".")
@@ -93,7 +79,7 @@ func (m *Model) openBookmark(b *settings.Bookmark) tea.Cmd {
 		}
 	}
 	m.sortBookmark(b)
-	trouble := m.onlyTrouble(target, b.Problems)
+	trouble := m.onlyProblems(target, b.Problems)
 	if t, ok := target.(screen.Tabular); ok {
 		showColumns(t.Table(), b.Columns)
 	}
@@ -103,15 +89,14 @@ func (m *Model) openBookmark(b *settings.Bookmark) tea.Cmd {
 	return tea.Batch(trouble, m.goTo(b.View))
 }
 
-// onlyTrouble leaves out of a list what means no trouble, or shows all of it.
-func (m *Model) onlyTrouble(s screen.Screen, on bool) tea.Cmd {
+// onlyProblems turns the problems-only mode of a list on or off.
+func (m *Model) onlyProblems(s screen.Screen, on bool) tea.Cmd {
 	if t, ok := s.(screen.Troubled); ok && t.Problems() != on {
 		return m.effect(t.Do(keymap.Problems))
 	}
 	return nil
 }
 
-// sortBookmark puts the view of a bookmark in its order.
 func (m *Model) sortBookmark(b *settings.Bookmark) {
 	s, ok := m.screens[b.View].(screen.Sortable)
 	if !ok {
@@ -130,7 +115,6 @@ func (m *Model) sortBookmark(b *settings.Bookmark) {
 	}
 }
 
-// restartView reads the open view anew.
 func (m *Model) restartView() tea.Cmd {
 	var cmds []tea.Cmd
 	for _, feed := range m.screen().Feeds() {
@@ -139,25 +123,19 @@ func (m *Model) restartView() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// showColumns leaves the columns of these titles, in any case of letters; none
-// means all.
+// showColumns hides all columns but these, compared without case; none means all.
 func showColumns(table *widget.Table, titles []string) {
-	table.ResetColumns()
-	if len(titles) == 0 {
-		return
-	}
 	var hidden []string
 	for _, c := range table.Choosables() {
-		if !c.Fixed &&
-			!slices.ContainsFunc(titles, func(title string) bool { return strings.EqualFold(title, c.Title) }) {
+		shown := slices.ContainsFunc(titles, func(title string) bool { return strings.EqualFold(title, c.Title) })
+		if len(titles) > 0 && !shown {
 			hidden = append(hidden, c.Title)
 		}
 	}
 	table.HideColumns(hidden)
 }
 
-// shownColumns are the titles of the columns that were chosen; none where all are
-// shown.
+// shownColumns lists the visible columns, or none if all are visible.
 func shownColumns(table *widget.Table) []string {
 	if len(table.HiddenColumns()) == 0 {
 		return nil
@@ -171,14 +149,12 @@ func shownColumns(table *widget.Table) []string {
 	return titles
 }
 
-// savedMsg is the answer to saving a bookmark.
 type savedMsg struct {
 	bookmark settings.Bookmark
 	err      error
 }
 
-// saveBookmark keeps the open view as it is arranged under a name and, behind it, a
-// letter. Saving writes a file, so it is a command.
+// saveBookmark saves the open view under a name and an optional letter.
 func (m *Model) saveBookmark(arg string) (tea.Cmd, error) {
 	name, key, _ := strings.Cut(arg, " ")
 	key = strings.TrimSpace(key)
@@ -205,7 +181,6 @@ func (m *Model) saveBookmark(arg string) (tea.Cmd, error) {
 	return func() tea.Msg { return savedMsg{b, save(b)} }, nil
 }
 
-// saved takes over a bookmark that was saved.
 func (m *Model) saved(msg savedMsg) {
 	if msg.err != nil {
 		m.say("Not saved: " + msg.err.Error())

@@ -7,7 +7,7 @@ import (
 )
 
 // sampleBroker is a broker with an orphan queue, one that drops what expires, and
-// one that nobody has counted yet.
+// one that the broker has not counted yet.
 func sampleBroker(reading monitor.Reading, dead monitor.BrokerQueue) *monitor.Broker {
 	dlx, ttl := "attune.dlx", 5*time.Minute
 	dead.Type, dead.Durable = "classic", true
@@ -45,7 +45,7 @@ func sampleBroker(reading monitor.Reading, dead monitor.BrokerQueue) *monitor.Br
 }
 
 // sampleChecks are the checks of a wiring in which one queue drops what expires,
-// and of rows one of which holds a slot for nobody.
+// and of rows one of which holds a slot without an execution.
 func sampleChecks(reading monitor.Reading) *monitor.Checks {
 	list := []monitor.Check{
 		{Name: "topology.dlx", Status: monitor.CheckOK, Text: "attune.dlx exists, type direct"},

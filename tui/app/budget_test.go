@@ -92,7 +92,7 @@ func (b *bundle) allCalls() (n int) {
 	return n
 }
 
-// TestTheFirstFrameWaitsForNobody: it is drawn before anything was read, and again
+// TestTheFirstFrameWaitsForNobody: it is drawn before the first reading, and again
 // as soon as one source has answered, or has failed.
 func TestTheFirstFrameWaitsForNobody(t *testing.T) {
 	t.Parallel()

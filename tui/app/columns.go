@@ -13,7 +13,6 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// table is the table of the open view, or nil.
 func (m *Model) table() *widget.Table { return m.tableOf(m.view) }
 
 // tableOf is the table of a view, or nil.
@@ -24,7 +23,7 @@ func (m *Model) tableOf(view screen.View) *widget.Table {
 	return nil
 }
 
-// rearrange filters or sorts a view. A cursor that was not moved stays on the first row.
+// rearrange filters or sorts a view. An unmoved cursor stays on the first row.
 func (m *Model) rearrange(view screen.View, change func() error) error {
 	t := m.tableOf(view)
 	if t != nil {
@@ -37,7 +36,7 @@ func (m *Model) rearrange(view screen.View, change func() error) error {
 	return err
 }
 
-// columns is the dialog in which the columns of a list are chosen.
+// columns is the dialog that chooses the columns of a list.
 type columns struct {
 	dialog
 
@@ -45,15 +44,7 @@ type columns struct {
 	list  *widget.Menu
 }
 
-// openColumns opens the list of the columns of the open view.
-func (m *Model) openColumns() {
-	if table := m.table(); table != nil && !m.tooSmall() {
-		m.push(&columns{table: table, list: widget.NewMenu(columnChoices(table))})
-	}
-}
-
-// columnChoices lists the columns with whether they are on, and whether they are
-// in sight at this width.
+// columnChoices lists the columns and whether they are on and fit.
 func columnChoices(table *widget.Table) []widget.Choice {
 	columns := table.Choosables()
 	list := make([]widget.Choice, len(columns))
@@ -88,7 +79,7 @@ func (o *columns) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
 		m.closeDialog()
 		return nil
 	}
-	m.screen().Render(m.width, m.bodyHeight()) // which columns fit is known once they are drawn
+	m.resizeBody() // find out which columns fit
 	at := o.list.Cursor()
 	o.list = widget.NewMenu(columnChoices(o.table))
 	o.list.Move(at - o.list.Cursor())
@@ -104,8 +95,7 @@ func (o *columns) draw(m *Model, f *frame) {
 	})
 }
 
-// listNote says what is marked in the open view and which columns are out of
-// sight; empty where there is nothing to say.
+// listNote describes the marks and hidden columns of the open view.
 func (m *Model) listNote() string {
 	table := m.table()
 	if table == nil {
@@ -122,16 +112,15 @@ func (m *Model) listNote() string {
 	return m.env.Paint(theme.Accent, widget.Cut(note, max(0, m.width-2)))
 }
 
-// manyViews are the views whose marked rows are acted upon together, by what these
-// are.
-var manyViews = map[string]screen.View{"execution": keymap.InExecutions, "queue": keymap.InQueues,
+// markableViews maps the kinds of rows that can be marked to their views.
+var markableViews = map[string]screen.View{"execution": keymap.InExecutions, "queue": keymap.InQueues,
 	"worker": keymap.InWorkers, "workflow": keymap.InWorkflows, "inquiry": keymap.InInquiries,
 	"dead_letter": keymap.InDeadLetters}
 
-// unmark takes the marks of what was acted upon away. What was not reached stays
-// marked, so that the same again goes on; after a failure everything does.
+// unmark removes the marks of processed rows. Rows that were not reached stay marked, so that the same act continues;
+// after a failure all marks stay.
 func (m *Model) unmark(op *act.Operation) {
-	s, ok := m.screens[manyViews[op.Order.Kind.Of()]].(screen.Tabular)
+	s, ok := m.screens[markableViews[op.Order.Kind.Of()]].(screen.Tabular)
 	if !ok || op.Receipt == nil || op.State == act.Failed {
 		return
 	}

@@ -18,54 +18,51 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// command is what can be typed behind the colon.
+// command is a command of the palette.
 type command struct {
 	palette.Entry
 
-	// run carries it out. With an error the line stays open.
+	// run carries it out. After an error the palette stays open.
 	run func(arg string) (tea.Cmd, error)
 }
 
-// viewAliases are other words for views.
 var viewAliases = map[screen.View][]string{
 	keymap.InOverview: {"ov"}, keymap.InQueues: {"queue"}, keymap.InExecutions: {"exec"}, keymap.InWorkers: {"worker"},
 	keymap.InDeadLetters: {"deadletters", "dead-letters"}, keymap.InAlerts: {"alert"},
 	"workflows": {"flows"}, "inquiries": {"ask"}, "broker": {"mq"},
 }
 
-// commands lists what can be typed now.
+// commands lists the commands that are available now.
 func (m *Model) commands() []command {
-	list := m.viewCommands()
+	var list []command
+	for _, v := range keymap.Views {
+		if v.Help != "" {
+			entry := palette.Entry{Name: string(v.Scope), Aliases: viewAliases[v.Scope], Key: m.keyOf(v.Turn)}
+			entry.Help = "turn to the view"
+			list = append(list, command{entry, m.turnTo(v.Scope)})
+		}
+	}
 	list = append(list, m.openCommands()...)
 	list = append(list, m.bookmarkCommands()...)
-	list = append(list, m.exportCommand())
+	list = append(list, command{palette.Entry{
+		Name: "export", Arg: "[FILE]", Key: m.keyOf(keymap.Export),
+		Help: "write the marked rows, or all that match; .csv makes CSV",
+	}, m.exportTo})
 	return append(list, m.otherCommands()...)
 }
 
-func (m *Model) viewCommands() []command {
-	list := make([]command, 0, len(keymap.Views))
-	for _, v := range keymap.Views {
-		if v.Help == "" {
-			continue
-		}
-		entry := palette.Entry{Name: string(v.Scope), Aliases: viewAliases[v.Scope], Key: m.keyOf(v.Turn)}
-		entry.Help = "turn to the view"
-		list = append(list, command{entry, func(string) (tea.Cmd, error) { return m.goTo(v.Scope), nil }})
-	}
-	return list
-}
-
-// openCommands open one thing.
 func (m *Model) openCommands() []command {
 	execution := m.numbered("the number of an execution", screen.OpenExecution)
 	workflow := m.numbered("the execution of a workflow", screen.OpenWorkflow)
 	inquiry := m.numbered("the number of an inquiry", screen.OpenInquiry)
+	queue := m.named(keymap.InQueues, m.queueNamed, screen.OpenQueue)
+	worker := m.named(keymap.InWorkers, m.workerNamed, screen.OpenWorker)
 	return []command{
-		{palette.Entry{Name: "q", Arg: "NAME", Help: "open a queue by its action", Args: m.queueNames}, m.openQueue},
+		{palette.Entry{Name: "q", Arg: "NAME", Help: "open a queue by its action", Args: m.queueNames}, queue},
 		{palette.Entry{Name: "e", Arg: "ID", Help: "open an execution", Args: m.executionIDs}, execution},
 		{palette.Entry{Name: "wf", Arg: "ID", Help: "open a workflow by its execution", Args: m.workflowIDs}, workflow},
 		{palette.Entry{Name: "inq", Arg: "ID", Help: "open an inquiry", Args: m.inquiryIDs}, inquiry},
-		{palette.Entry{Name: "w", Arg: "NAME", Help: "go to a worker", Args: m.workerNames}, m.openWorker},
+		{palette.Entry{Name: "w", Arg: "NAME", Help: "go to a worker", Args: m.workerNames}, worker},
 		{palette.Entry{Name: "since", Arg: "AGE", Help: "executions requested within an age; off ends it",
 			Args: list("15m", "1h", "24h", "7d", "off")}, m.since},
 		{palette.Entry{Name: "jobs", Aliases: []string{"log"}, Key: m.keyOf(keymap.Log),
@@ -75,7 +72,6 @@ func (m *Model) openCommands() []command {
 	}
 }
 
-// otherCommands change the dashboard itself.
 func (m *Model) otherCommands() []command {
 	commands := []command{
 		{palette.Entry{Name: "set", Arg: "poll AGE", Key: "+ -", Help: "set the interval between polls",
@@ -85,7 +81,11 @@ func (m *Model) otherCommands() []command {
 		{palette.Entry{Name: "readonly", Aliases: []string{"ro"}, Arg: "on|off",
 			Help: "refuse every act in this session", Args: list("on", "off")}, m.setReadOnly},
 		{palette.Entry{Name: "help", Aliases: []string{"h"}, Arg: "[TOPIC]", Key: m.keyOf(keymap.Help),
-			Help: "the keys that work here; a topic, a view or a word", Args: m.topicNames}, m.showHelp},
+			Help: "the keys that work here; a topic, a view or a word", Args: m.topicNames},
+			func(search string) (tea.Cmd, error) {
+				m.push(&help{search: search})
+				return nil, nil
+			}},
 		{palette.Entry{Name: "quit", Aliases: []string{"exit", "q!"}, Key: m.keyOf(keymap.Quit),
 			Help: "leave the dashboard"}, func(string) (tea.Cmd, error) {
 			return m.quit(), nil
@@ -94,33 +94,28 @@ func (m *Model) otherCommands() []command {
 	if len(m.opts.Contexts) > 0 {
 		entry := palette.Entry{Name: "ctx", Aliases: []string{"context"}, Arg: "NAME",
 			Help: "turn to another installation", Args: list(m.opts.Contexts...)}
-		commands = append(commands, command{entry, m.turnContext})
+		commands = append(commands, command{entry, func(name string) (tea.Cmd, error) {
+			if problem := m.contextProblem(name); problem != "" {
+				return nil, errors.New(problem) // keeps the palette open
+			}
+			return m.switchTo(name), nil
+		}})
 	}
 	return commands
 }
 
 func list(words ...string) func() []string { return func() []string { return words } }
 
-// turnTo is a command that turns to a view.
 func (m *Model) turnTo(view screen.View) func(string) (tea.Cmd, error) {
 	return func(string) (tea.Cmd, error) { return m.goTo(view), nil }
 }
 
-// keyOf is how the keys of an action are written; empty where it has none.
+// keyOf writes the keys of an action; empty if it has none.
 func (m *Model) keyOf(action keymap.Action) string {
 	b, _ := m.keymap.Of(action)
 	return b.Show
 }
 
-// turnContext turns to another installation. A name that is wrong can be mended.
-func (m *Model) turnContext(name string) (tea.Cmd, error) {
-	if problem := m.contextProblem(name); problem != "" {
-		return nil, errors.New(problem)
-	}
-	return m.switchTo(name), nil
-}
-
-// queueNames lists the queues that were read.
 func (m *Model) queueNames() []string {
 	var names []string
 	for _, q := range m.knownQueues() {
@@ -142,7 +137,7 @@ func (m *Model) knownQueues() []monitor.Queue {
 	return known
 }
 
-// queueNamed finds a queue among those that were read; zero where it is not.
+// queueNamed finds a loaded queue by its name, or returns 0.
 func (m *Model) queueNamed(name string) int64 {
 	for _, q := range m.knownQueues() {
 		if screen.QueueName(&q) == name || q.Name() == name || q.ActionRef == name && q.Group == "" {
@@ -152,15 +147,20 @@ func (m *Model) queueNamed(name string) int64 {
 	return 0
 }
 
-func (m *Model) openQueue(arg string) (tea.Cmd, error) {
-	if id := m.queueNamed(arg); id != 0 {
-		return m.effect(screen.OpenQueue(id)), nil
+// named is a command that opens a loaded thing by its name, or else lists the things that contain the name.
+func (m *Model) named(
+	view screen.View, find func(name string) int64, open func(id int64) screen.Effect,
+) func(string) (tea.Cmd, error) {
+	return func(name string) (tea.Cmd, error) {
+		if id := find(name); id != 0 {
+			return m.effect(open(id)), nil
+		}
+		m.say("Not among the " + string(view) + " that were read: these have it in their name.")
+		return m.open(screen.Nav{View: view, Filter: name}), nil
 	}
-	m.say("Not among the queues that were read: these have it in their name.")
-	return m.open(screen.Nav{View: keymap.InQueues, Filter: arg}), nil
 }
 
-// numbered is a command that opens one thing by its number, which is called so.
+// numbered is a command that opens something by its number; what names the number in errors.
 func (m *Model) numbered(what string, open func(id int64) screen.Effect) func(string) (tea.Cmd, error) {
 	return func(arg string) (tea.Cmd, error) {
 		id, err := strconv.ParseInt(arg, 10, 64)
@@ -171,7 +171,6 @@ func (m *Model) numbered(what string, open func(id int64) screen.Effect) func(st
 	}
 }
 
-// numbers lists what was read by its numbers.
 func numbers[T any](list []T, number func(*T) int64) []string {
 	var out []string
 	for i := range list {
@@ -219,8 +218,7 @@ func (m *Model) workerNames() []string {
 	return names
 }
 
-// workerNamed finds a worker among those that were read, by its name or its number; zero
-// where it is not.
+// workerNamed finds a loaded worker by its name or number, or returns 0.
 func (m *Model) workerNamed(name string) int64 {
 	for _, w := range m.knownWorkers() {
 		if w.Name == name || strconv.FormatInt(w.ID, 10) == name {
@@ -230,15 +228,7 @@ func (m *Model) workerNamed(name string) int64 {
 	return 0
 }
 
-func (m *Model) openWorker(arg string) (tea.Cmd, error) {
-	if id := m.workerNamed(arg); id != 0 {
-		return m.effect(screen.OpenWorker(id)), nil
-	}
-	m.say("Not among the workers that were read: these have it in their name.")
-	return m.open(screen.Nav{View: keymap.InWorkers, Filter: arg}), nil
-}
-
-// since puts an age into the filter of the executions, in place of the one there.
+// since replaces the age in the filter of the executions.
 func (m *Model) since(arg string) (tea.Cmd, error) {
 	term := ""
 	if arg != "off" {
@@ -273,7 +263,6 @@ func (m *Model) set(arg string) (tea.Cmd, error) {
 	return m.setRefresh(every), nil
 }
 
-// setTheme changes the look by the name of a theme.
 func (m *Model) setTheme(name string) (tea.Cmd, error) {
 	opts := m.opts.Theme
 	opts.Name = name
@@ -285,13 +274,12 @@ func (m *Model) setTheme(name string) (tea.Cmd, error) {
 	return nil, err
 }
 
-// setReadOnly locks acting for this session, or unlocks it. What the dashboard was
-// started with stays.
+// setReadOnly disables acting for this session, or enables it again. It cannot override Options.ReadOnly.
 func (m *Model) setReadOnly(arg string) (tea.Cmd, error) {
 	switch arg {
 	case "on":
 		m.readOnly = "this session was set to read only; :readonly off ends that"
-		m.say("Read only: nothing can be acted upon until :readonly off.")
+		m.say("Acting is disabled until :readonly off.")
 	case "off":
 		m.readOnly = ""
 		if m.opts.ReadOnly != "" {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,23 +18,22 @@ import (
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"
-	"github.com/attune-go/attune/tui/palette"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/screen/operations"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// exportTime ends an export that does not end by itself.
-const exportTime = 10 * time.Minute
+// exportTimeout ends an export that hangs.
+const exportTimeout = 10 * time.Minute
 
-// kindExport is the kind under which the log has what was written to files.
+// kindExport is the kind of exports in the log of operations.
 const kindExport act.Kind = "export"
 
-// exported is what an export of the open view writes: the marked rows, else all that the
-// filter matches, else the one thing that is shown.
+// exported returns the contents of an export: the marked rows, or else all matching rows, or else the thing that is
+// shown.
 func (m *Model) exported() (*export.Set, bool) {
-	if m.marks() > 0 {
-		return m.markedHaul(), true
+	if rows, missing := m.markedThings(); len(rows)+len(missing) > 0 {
+		return m.markedSet(rows, missing), true
 	}
 	list, listed := m.screen().(screen.Listed)
 	if s, ok := m.screen().(screen.Shows); ok && (!listed || m.table() != nil) {
@@ -44,66 +44,52 @@ func (m *Model) exported() (*export.Set, bool) {
 	if !listed || list.Len() == 0 {
 		return nil, false
 	}
-	return m.listHaul(list), true
+	return m.listSet(list), true
 }
 
-// listHaul is all that the filter of a list matches. What the view does not hold is
-// read from the database; where it holds everything, that is written in its order.
-func (m *Model) listHaul(list screen.Listed) *export.Set {
-	h := &export.Set{Name: string(m.view)}
-	beyond := ""
+// listSet contains all rows that match the filter. Rows that are not loaded come from the database.
+func (m *Model) listSet(list screen.Listed) *export.Set {
+	set, beyond := &export.Set{Name: string(m.view)}, ""
 	if cut, ok := list.(screen.Cut); ok {
 		beyond = cut.Beyond()
 	}
 	if rest := m.all(); rest != nil && (beyond != "" || m.view == keymap.InExecutions) {
-		h.Rest, h.What = rest, "all "+things(m.view)+" that the filter matches, at most "+m.env.Num(export.Most)
-		return h
+		rows := string(m.view)
+		if m.view == keymap.InDeadLetters {
+			rows = "dead letters"
+		}
+		set.Rest, set.What = rest, "all "+rows+" that the filter matches, at most "+m.env.Num(export.Most)
+		return set
 	}
-	for i := range list.Len() {
-		h.Values = append(h.Values, valuesOf([]screen.Thing{list.Thing(i)})...)
+	things := make([]screen.Thing, list.Len())
+	for i := range things {
+		things[i] = list.Thing(i)
 	}
+	set.Values = valuesOf(things)
 	if m.view == keymap.InLog && m.operations.Older() > 0 {
-		h.Rest = export.Acts(m.source, m.operations.Older(), m.operations.Row())
-		h.What = "all acts that are recorded, at most " + m.env.Num(export.Most)
-		return h
+		set.Rest = export.Acts(m.source, m.operations.Older(), m.operations.Row())
+		set.What = "all acts that are recorded, at most " + m.env.Num(export.Most)
+		return set
 	}
-	h.What, h.Note = "the "+m.env.Num(int64(len(h.Values)))+" rows of the list", beyond
-	return h
+	set.What, set.Note = "the "+m.env.Num(int64(len(set.Values)))+" rows of the list", beyond
+	return set
 }
 
-// things are what a list that is read in pages lists.
-func things(view screen.View) string {
-	if view == keymap.InDeadLetters {
-		return "dead letters"
-	}
-	return string(view)
-}
-
-// marks is how many rows of the open list are marked.
-func (m *Model) marks() int {
-	table := m.table()
-	if _, listed := m.screen().(screen.Listed); !listed || table == nil {
-		return 0
-	}
-	return table.Marks()
-}
-
-// markedHaul is the marked rows. What is marked by the filter without being listed is
-// read.
-func (m *Model) markedHaul() *export.Set {
-	rows, missing := m.markedThings()
-	h := &export.Set{
-		Name: string(m.view) + "-marked", What: m.env.Num(int64(m.marks())) + " marked rows", Values: valuesOf(rows),
+// markedSet contains the marked rows. Rows that are not loaded come from the database.
+func (m *Model) markedSet(rows []screen.Thing, missing []string) *export.Set {
+	n := len(rows) + len(missing)
+	set := &export.Set{
+		Name: string(m.view) + "-marked", What: m.env.Num(int64(n)) + " marked rows", Values: valuesOf(rows),
 	}
 	if len(missing) == 0 {
-		return h
+		return set
 	}
-	if h.Rest = m.those(missing); h.Rest != nil {
-		h.Wanted = m.marks()
+	if set.Rest = m.byKeys(missing); set.Rest != nil {
+		set.Wanted = n
 	} else {
-		h.Note = m.env.Num(int64(len(missing))) + " marked rows are no longer in the list"
+		set.Note = m.env.Num(int64(len(missing))) + " marked rows are no longer in the list"
 	}
-	return h
+	return set
 }
 
 func valuesOf(things []screen.Thing) []any {
@@ -120,28 +106,18 @@ func valuesOf(things []screen.Thing) []any {
 	return values
 }
 
-// exportCommand writes what the view has to a file that is named.
-func (m *Model) exportCommand() command {
-	entry := palette.Entry{
-		Name: "export", Arg: "[FILE]", Key: m.keyOf(keymap.Export),
-		Help: "write the marked rows, or all that match; .csv makes CSV",
-	}
-	return command{entry, m.exportTo}
-}
-
-// exportTo writes the view to a file. A relative name is one in the folder in which the dashboard was started, and
-// ~ is the folder of the user. Without a name the file goes where the key puts it.
+// exportTo writes the open view to a file. The name may begin with ~/; an empty one means the default name.
 func (m *Model) exportTo(name string) (tea.Cmd, error) {
-	h, ok := m.exported()
+	set, ok := m.exported()
 	if !ok {
 		return nil, errors.New("there is nothing here to export")
 	}
 	if name == "" {
-		path, problem := m.exportPath(h.Name, ".jsonl")
+		path, problem := m.exportPath(set.Name, ".jsonl")
 		if problem != "" {
 			return nil, errors.New(problem)
 		}
-		return m.export(h, path), nil
+		return m.export(set, path), nil
 	}
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		for _, entry := range m.opts.Environ {
@@ -154,32 +130,32 @@ func (m *Model) exportTo(name string) (tea.Cmd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q names no file: %w", name, err)
 	}
-	return m.export(h, path), nil
+	return m.export(set, path), nil
 }
 
-// openExport opens the menu of the forms in which the view can be written.
+// openExport opens the menu of file formats.
 func (m *Model) openExport() {
 	if m.tooSmall() {
 		return
 	}
 	var offers []offer
-	h, ok := m.exported()
+	set, ok := m.exported()
 	title := "export"
 	if ok {
-		title = "export " + h.What
+		title = "export " + set.What
 		for _, form := range []struct{ key, label, ending string }{{"j", "JSONL", ".jsonl"}, {"c", "CSV", ".csv"}} {
-			path, problem := m.exportPath(h.Name, form.ending)
+			path, problem := m.exportPath(set.Name, form.ending)
 			help := path
-			if h.Note != "" {
-				help = h.Note + " · " + path
+			if set.Note != "" {
+				help = set.Note + " · " + path
 			}
 			choice := widget.Choice{Key: form.key, Label: form.label, Help: help, Not: problem}
-			offers = append(offers, offer{choice, func() tea.Cmd { return m.export(h, path) }})
+			offers = append(offers, offer{choice, func() tea.Cmd { return m.export(set, path) }})
 		}
 	}
 	if op := m.exportUnderWay(); op != nil {
 		choice := widget.Choice{Key: "x", Label: "stop", Help: op.Title + ", which is being written"}
-		offers = append(offers, offer{choice, func() tea.Cmd { m.stopExport(op); return nil }})
+		offers = append(offers, offer{choice, func() tea.Cmd { m.stopOperation(op); return nil }})
 	}
 	if len(offers) == 0 {
 		m.say("There is nothing here to export.")
@@ -188,7 +164,7 @@ func (m *Model) openExport() {
 	m.openOffers(title, offers)
 }
 
-// exportUnderWay is the newest export that is being written, or nil.
+// exportUnderWay is the newest running export, or nil.
 func (m *Model) exportUnderWay() *act.Operation {
 	for _, op := range slices.Backward(m.env.Session) {
 		if op.Order.Kind == kindExport {
@@ -200,14 +176,7 @@ func (m *Model) exportUnderWay() *act.Operation {
 	return nil
 }
 
-func (m *Model) stopExport(op *act.Operation) {
-	if cancel, runs := m.underWay[op]; runs {
-		op.Remark = "stopped by hand"
-		cancel()
-	}
-}
-
-// exportNote says how far an export has come.
+// exportNote is the progress of a running export.
 func (m *Model) exportNote() string {
 	op := m.exportUnderWay()
 	if op == nil {
@@ -219,41 +188,31 @@ func (m *Model) exportNote() string {
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// exportPath is where a file goes that was given no name.
+// exportPath is the default path of an export.
 func (m *Model) exportPath(name, ending string) (path, problem string) {
 	if m.opts.Exports == "" {
 		return "", "no folder is known for it: :export FILE names one"
 	}
-	context := m.opts.Context
-	if context == "" {
-		context = "default"
-	}
-	base := strings.Trim(unfit.ReplaceAllString(context+"-"+name, "-"), "-.")
+	base := strings.Trim(unfit.ReplaceAllString(cmp.Or(m.opts.Context, "default")+"-"+name, "-"), "-.")
 	return filepath.Join(m.opts.Exports,
 		base[:min(len(base), 100)]+"-"+m.env.Now.UTC().Format("20060102T150405Z")+ending), ""
 }
 
-// export writes a file beside the dashboard, as an operation of the log. It counts as under way, so that leaving
-// asks first, and reports when it is written.
-func (m *Model) export(h *export.Set, path string) tea.Cmd {
-	m.lastOperation++
-	op := &act.Operation{
-		ID: m.lastOperation, Order: act.Order{Kind: kindExport, Target: act.Target{Name: h.What}},
-		Title: "export of " + h.Name, State: act.Running,
-		Began: m.env.Clock, Ran: m.env.Clock, Progress: &act.Progress{},
-	}
-	m.remember(op)
-	return m.work(op, exportTime, "export", func(ctx context.Context) (*act.Receipt, error) {
-		receipt, err := h.Write(ctx, path, op.Progress)
+// export writes a file as an operation of the log. Quitting asks first while it runs.
+func (m *Model) export(set *export.Set, path string) tea.Cmd {
+	order := act.Order{Kind: kindExport, Target: act.Target{Name: set.What}}
+	op := m.newOperation(order, "export of "+set.Name, act.Running)
+	op.Ran = m.env.Clock
+	return m.work(op, exportTimeout, "export", func(ctx context.Context) (*act.Receipt, error) {
+		receipt, err := set.Write(ctx, path, op.Progress)
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("stopped after %s", exportTime)
+			err = fmt.Errorf("stopped after %s", exportTimeout)
 		}
 		return receipt, err
 	})
 }
 
-// all reads every row of the open list that its filter matches, in the way in which
-// the database has them; nil where the view holds all that there is.
+// all reads every row that matches the filter of the open list; nil if all of them are loaded.
 func (m *Model) all() export.Rows {
 	switch m.view {
 	case keymap.InExecutions:
@@ -270,32 +229,28 @@ func (m *Model) all() export.Rows {
 	return nil
 }
 
-// those reads rows of the open list by their keys, also such as no view holds; nil
-// where rows cannot be read so.
-func (m *Model) those(keys []string) export.Rows {
+// byKeys reads rows of the open list by their keys; nil if the database cannot.
+func (m *Model) byKeys(keys []string) export.Rows {
 	ids, r := numbersOf(keys), m.source
+	var read func(some []int64) export.Rows
 	switch m.view {
 	case keymap.InExecutions:
-		return export.ByID(ids, func(some []int64) export.Rows {
-			return export.Executions(r, monitor.ExecutionFilter{IDs: some})
-		})
+		read = func(some []int64) export.Rows { return export.Executions(r, monitor.ExecutionFilter{IDs: some}) }
 	case keymap.InWorkflows:
-		return export.ByID(ids, func(some []int64) export.Rows {
-			return export.Workflows(r, monitor.WorkflowFilter{IDs: some})
-		})
+		read = func(some []int64) export.Rows { return export.Workflows(r, monitor.WorkflowFilter{IDs: some}) }
 	case keymap.InInquiries:
-		return export.ByID(ids, func(some []int64) export.Rows {
-			return export.Inquiries(r, monitor.InquiryFilter{IDs: some})
-		})
+		read = func(some []int64) export.Rows { return export.Inquiries(r, monitor.InquiryFilter{IDs: some}) }
 	case keymap.InDeadLetters:
 		if ask, ok := m.letters.All(); ok {
 			return export.LettersByID(r, ids, ask.Any)
 		}
 	}
-	return nil
+	if read == nil {
+		return nil
+	}
+	return export.ByID(ids, read)
 }
 
-// numbersOf are the keys that are numbers.
 func numbersOf(keys []string) []int64 {
 	ids := make([]int64, 0, len(keys))
 	for _, key := range keys {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -12,84 +13,68 @@ import (
 	"github.com/attune-go/attune/tui/screen/queue"
 )
 
-// Feed is one chain of polls: what is read, how often, and where the answer is put.
-type Feed[T any] struct {
-	Name screen.Feed
-	// Read binds the read to what the views ask for now. What it returns runs beside the model.
-	Read func(m *Model) func(ctx context.Context) (*T, error)
-	// Put stores the answer; now is the time of the database as far as it is known.
-	Put func(d *screen.Data, answer *T, now time.Time)
-	// Every is how often it is read at most; nil means at the pace of the dashboard.
-	Every func(m *Model) time.Duration
-	// Always says that it is polled whichever view is open; nil means never.
-	Always func(m *Model) bool
-	// Once says that it is read once, and again after an outage of the database, since the
-	// polls of other feeds extend it; nil means never.
-	Once func(m *Model) bool
-	// Nudged has it read sooner when executions or workflows have changed.
-	Nudged bool
-	// Source is where it is read, the database if empty. Only what is read there tells the
-	// database's time. Probed feeds tell whether their source is there while the screen is
-	// frozen.
-	Source string
-	Probed bool
-}
+// readFunc reads an answer outside of Update.
+type readFunc[T any] = func(ctx context.Context) (*T, error)
 
-// feed is a Feed of any type.
+// feed is one chain of polls.
 type feed struct {
-	name   screen.Feed
-	read   func(m *Model) func(ctx context.Context) (any, error)
-	put    func(d *screen.Data, answer any, now time.Time)
-	every  func(m *Model) time.Duration
+	name screen.Feed
+	// read binds the read to the present state of the views. The returned function runs outside of Update.
+	read func(m *Model) func(ctx context.Context) (any, error)
+	// put stores the answer; now is the time of the database, as far as known.
+	put func(d *screen.Data, answer any, now time.Time)
+	// every is the shortest interval between reads, by default that of the dashboard.
+	every func(m *Model) time.Duration
+	// always polls the feed in every view, by default never.
 	always func(m *Model) bool
-	once   func(m *Model) bool
+	// once reads the feed once, and again after an outage of the database: other feeds extend it. The default is never.
+	once func(m *Model) bool
+	// nudged reads the feed sooner after a change of executions or workflows.
 	nudged bool
+	// source is the server that is read, by default the database. Only reads of the database tell its time. Probed
+	// feeds check their source while the screen is frozen.
 	source string
 	probed bool
 }
 
-// of forgets the type of a feed.
-func of[T any](f Feed[T]) *feed {
+// declare makes a feed of a read and of what stores its answer; f has the other properties.
+func declare[T any](
+	name screen.Feed, read func(m *Model) readFunc[T], put func(d *screen.Data, answer *T, now time.Time), f feed,
+) *feed {
+	f.name, f.source = name, cmp.Or(f.source, monitor.SourceDatabase)
+	f.read = func(m *Model) func(ctx context.Context) (any, error) {
+		read := read(m)
+		return func(ctx context.Context) (any, error) { return untyped(read(ctx)) }
+	}
+	f.put = func(d *screen.Data, answer any, now time.Time) {
+		if answer, ok := answer.(*T); ok {
+			put(d, answer, now)
+		}
+	}
+	if f.every == nil {
+		f.every = func(*Model) time.Duration { return 0 }
+	}
 	never := func(*Model) bool { return false }
-	typed := &feed{
-		name: f.Name, every: f.Every, always: f.Always, once: f.Once, nudged: f.Nudged, source: f.Source,
-		probed: f.Probed,
-		read: func(m *Model) func(ctx context.Context) (any, error) {
-			read := f.Read(m)
-			return func(ctx context.Context) (any, error) { return settle(read(ctx)) }
-		},
-		put: func(d *screen.Data, answer any, now time.Time) {
-			if answer, ok := answer.(*T); ok {
-				f.Put(d, answer, now)
-			}
-		},
+	if f.always == nil {
+		f.always = never
 	}
-	if typed.every == nil {
-		typed.every = func(*Model) time.Duration { return 0 }
+	if f.once == nil {
+		f.once = never
 	}
-	if typed.always == nil {
-		typed.always = never
-	}
-	if typed.once == nil {
-		typed.once = never
-	}
-	if typed.source == "" {
-		typed.source = monitor.SourceDatabase
-	}
-	return typed
+	return &f
 }
 
-// into stores an answer of which nothing else is made.
+// into stores an answer in a field.
 func into[T any](field func(d *screen.Data) **T) func(*screen.Data, *T, time.Time) {
 	return func(d *screen.Data, answer *T, _ time.Time) { *field(d) = answer }
 }
 
-// noting stores an answer that carries its own time.
-func noting[T any](put func(d *screen.Data, answer *T)) func(*screen.Data, *T, time.Time) {
+// dated stores an answer that carries its own time.
+func dated[T any](put func(d *screen.Data, answer *T)) func(*screen.Data, *T, time.Time) {
 	return func(d *screen.Data, answer *T, _ time.Time) { put(d, answer) }
 }
 
-// atMost is a pace whatever is open, and unlessIn one while another view is open.
+// atMost is a fixed interval; unlessIn is one that does not hold in a view.
 func atMost(every time.Duration) func(*Model) time.Duration {
 	return func(*Model) time.Duration { return every }
 }
@@ -103,7 +88,7 @@ func unlessIn(view screen.View, every time.Duration) func(*Model) time.Duration 
 	}
 }
 
-// previewed is the pace of what the list of queues tells below its rows.
+// previewed is the interval of the preview in the list of queues.
 func previewed(m *Model) time.Duration {
 	if m.view == keymap.InQueues {
 		return previewEvery
@@ -114,182 +99,118 @@ func previewed(m *Model) time.Duration {
 func always(*Model) bool { return true }
 
 const (
-	// brokerEvery is how often the management interface is asked at most; its
-	// own numbers are no fresher.
+	// brokerEvery is the interval of the management interface, which collects its numbers no more often.
 	brokerEvery = 5 * time.Second
-	// judgeEvery is how often the rules of alerts are evaluated here while no replica
-	// does that and their view is closed.
-	judgeEvery = 5 * time.Second
-	// auditEvery is how often it is looked whether acting is allowed, unless the
-	// log is open.
+	// evaluateEvery is the interval in which the dashboard evaluates the alert rules if no replica does.
+	evaluateEvery = 5 * time.Second
+	// auditEvery is the interval of the check whether acting is allowed.
 	auditEvery = 15 * time.Second
-	// checksEvery is how often the wiring and the rows are checked, and how often it is counted
-	// how many executions match.
+	// checksEvery is the interval of the checks and of counting matching executions.
 	checksEvery = 30 * time.Second
-	// familyEvery is how often it is read at most what an execution has to do with.
+	// familyEvery is the interval of reading the relatives of an execution.
 	familyEvery = 5 * time.Second
-	// pastEvery is how often the last hour is read while a view draws it, workersPastEvery that
-	// of workers, previewEvery what is told of a queue below the list.
+	// Intervals of reading the last hour, that of workers, and the preview of a queue.
 	pastEvery        = 30 * time.Second
 	workersPastEvery = time.Minute
 	previewEvery     = 5 * time.Second
 )
 
-// feeds are all feeds.
 var feeds = []*feed{
-	of(Feed[alerting.Overview]{
-		Name:   screen.FeedOverview,
-		Read:   func(m *Model) func(context.Context) (*alerting.Overview, error) { return m.source.Overview },
-		Put:    noting((*screen.Data).PutOverview),
-		Always: always, Probed: true,
-	}),
-	of(Feed[monitor.Broker]{
-		Name:   screen.FeedBroker,
-		Read:   func(m *Model) func(context.Context) (*monitor.Broker, error) { return m.source.Broker },
-		Put:    (*screen.Data).PutBroker,
-		Every:  atMost(brokerEvery),
-		Always: always, Source: monitor.SourceBroker, Probed: true,
-	}),
-	of(Feed[monitor.Queues]{
-		Name: screen.FeedQueues,
-		Read: func(m *Model) func(context.Context) (*monitor.Queues, error) {
-			return asking(m.source.Queues, m.queues.DatabaseFilter())
+	declare(screen.FeedOverview,
+		func(m *Model) readFunc[alerting.Overview] { return m.source.Overview },
+		dated((*screen.Data).PutOverview), feed{always: always, probed: true}),
+	declare(screen.FeedBroker,
+		func(m *Model) readFunc[monitor.Broker] { return m.source.Broker },
+		(*screen.Data).PutBroker,
+		feed{every: atMost(brokerEvery), always: always, source: monitor.SourceBroker, probed: true}),
+	declare(screen.FeedQueues,
+		func(m *Model) readFunc[monitor.Queues] { return bind(m.source.Queues, m.queues.DatabaseFilter()) },
+		dated((*screen.Data).PutQueues), feed{}),
+	declare(screen.FeedQueue,
+		func(m *Model) readFunc[explain.QueueDetail] {
+			return bind(m.source.QueueDetail, explain.QueueRef{ID: m.shownQueue().Queue})
 		},
-		Put: noting((*screen.Data).PutQueues),
-	}),
-	of(Feed[explain.QueueDetail]{
-		Name: screen.FeedQueue,
-		Read: func(m *Model) func(context.Context) (*explain.QueueDetail, error) {
-			return asking(m.source.QueueDetail, explain.QueueRef{ID: m.shownQueue().Queue})
+		dated((*screen.Data).PutQueue), feed{every: previewed}),
+	declare(screen.FeedExecutions,
+		func(m *Model) readFunc[monitor.Executions] {
+			return bind2(m.source.Executions, m.executions.Query(), m.executions.Cursor())
 		},
-		Put:   noting((*screen.Data).PutQueue),
-		Every: previewed,
-	}),
-	of(Feed[monitor.Executions]{
-		Name: screen.FeedExecutions,
-		Read: func(m *Model) func(context.Context) (*monitor.Executions, error) {
-			return asking2(m.source.Executions, m.executions.Query(), m.executions.Cursor())
-		},
-		Put:    into(func(d *screen.Data) **monitor.Executions { return &d.Executions }),
-		Nudged: true,
-	}),
-	of(Feed[monitor.ExecutionDetail]{
-		Name: screen.FeedExecution,
-		Read: func(m *Model) func(context.Context) (*monitor.ExecutionDetail, error) {
-			return asking(m.source.Execution, m.execution.ID())
-		},
-		Put:    into(func(d *screen.Data) **monitor.ExecutionDetail { return &d.Execution }),
-		Nudged: true,
-	}),
-	of(Feed[monitor.Workers]{
-		Name: screen.FeedWorkers,
-		Read: func(m *Model) func(context.Context) (*monitor.Workers, error) { return m.source.Workers },
-		Put:  noting((*screen.Data).PutWorkers),
-	}),
-	of(Feed[monitor.DeadLetters]{
-		Name: screen.FeedDeadLetters,
-		Read: func(m *Model) func(context.Context) (*monitor.DeadLetters, error) { return m.source.DeadLetters },
-		Put:  into(func(d *screen.Data) **monitor.DeadLetters { return &d.DeadLetters }),
-	}),
-	of(Feed[monitor.Audit]{
-		Name: screen.FeedAudit,
-		Read: func(m *Model) func(context.Context) (*monitor.Audit, error) {
-			below := int64(0) // only the log goes further than the newest
+		into(func(d *screen.Data) **monitor.Executions { return &d.Executions }), feed{nudged: true}),
+	declare(screen.FeedExecution,
+		func(m *Model) readFunc[monitor.ExecutionDetail] { return bind(m.source.Execution, m.execution.ID()) },
+		into(func(d *screen.Data) **monitor.ExecutionDetail { return &d.Execution }), feed{nudged: true}),
+	declare(screen.FeedWorkers,
+		func(m *Model) readFunc[monitor.Workers] { return m.source.Workers },
+		dated((*screen.Data).PutWorkers), feed{}),
+	declare(screen.FeedDeadLetters,
+		func(m *Model) readFunc[monitor.DeadLetters] { return m.source.DeadLetters },
+		into(func(d *screen.Data) **monitor.DeadLetters { return &d.DeadLetters }), feed{}),
+	// It tells whether acting is allowed.
+	declare(screen.FeedAudit,
+		func(m *Model) readFunc[monitor.Audit] {
+			below := int64(0) // only the log shows more than the newest
 			if m.view == keymap.InLog {
 				below = m.operations.Below()
 			}
-			return asking(m.source.Audit, below)
+			return bind(m.source.Audit, below)
 		},
-		Put:   into(func(d *screen.Data) **monitor.Audit { return &d.Audit }),
-		Every: unlessIn(keymap.InLog, auditEvery),
-		// It says whether acting is allowed here, where acting is possible at all.
-		Always: func(m *Model) bool { return m.opts.Acts != nil && m.opts.ReadOnly == "" },
-	}),
-	of(Feed[alerting.Alerts]{
-		Name:  screen.FeedAlerts,
-		Read:  func(m *Model) func(context.Context) (*alerting.Alerts, error) { return m.source.Alerts },
-		Put:   noting((*screen.Data).PutAlerts),
-		Every: unlessIn(keymap.InAlerts, judgeEvery),
-	}),
-	of(Feed[monitor.WorkflowBoard]{
-		Name: screen.FeedWorkflows,
-		Read: func(m *Model) func(context.Context) (*monitor.WorkflowBoard, error) {
-			return asking2(m.source.WorkflowBoard, m.workflows.Query(), m.workflows.Below())
+		into(func(d *screen.Data) **monitor.Audit { return &d.Audit }), feed{
+			every:  unlessIn(keymap.InLog, auditEvery),
+			always: func(m *Model) bool { return m.opts.Acts != nil && m.opts.ReadOnly == "" },
+		}),
+	declare(screen.FeedAlerts,
+		func(m *Model) readFunc[alerting.Alerts] { return m.source.Alerts },
+		dated((*screen.Data).PutAlerts), feed{every: unlessIn(keymap.InAlerts, evaluateEvery)}),
+	declare(screen.FeedWorkflows,
+		func(m *Model) readFunc[monitor.WorkflowBoard] {
+			return bind2(m.source.WorkflowBoard, m.workflows.Query(), m.workflows.Below())
 		},
-		Put:    into(func(d *screen.Data) **monitor.WorkflowBoard { return &d.Workflows }),
-		Nudged: true,
-	}),
-	of(Feed[monitor.WorkflowDetail]{
-		Name: screen.FeedWorkflow,
-		Read: func(m *Model) func(context.Context) (*monitor.WorkflowDetail, error) {
-			return asking(m.source.WorkflowTree, m.workflows.Ask())
+		into(func(d *screen.Data) **monitor.WorkflowBoard { return &d.Workflows }), feed{nudged: true}),
+	declare(screen.FeedWorkflow,
+		func(m *Model) readFunc[monitor.WorkflowDetail] { return bind(m.source.WorkflowTree, m.workflows.Ask()) },
+		into(func(d *screen.Data) **monitor.WorkflowDetail { return &d.Workflow }), feed{nudged: true}),
+	declare(screen.FeedInquiries,
+		func(m *Model) readFunc[monitor.InquiryPage] {
+			return bind2(m.source.Inquiries, m.inquiries.Query(), m.inquiries.From())
 		},
-		Put:    into(func(d *screen.Data) **monitor.WorkflowDetail { return &d.Workflow }),
-		Nudged: true,
-	}),
-	of(Feed[monitor.InquiryPage]{
-		Name: screen.FeedInquiries,
-		Read: func(m *Model) func(context.Context) (*monitor.InquiryPage, error) {
-			return asking2(m.source.Inquiries, m.inquiries.Query(), m.inquiries.From())
-		},
-		Put: into(func(d *screen.Data) **monitor.InquiryPage { return &d.Inquiries }),
-	}),
-	of(Feed[monitor.InquiryDetail]{
-		Name: screen.FeedInquiry,
-		Read: func(m *Model) func(context.Context) (*monitor.InquiryDetail, error) {
-			return asking(m.source.Inquiry, m.inquiries.Subject())
-		},
-		Put: into(func(d *screen.Data) **monitor.InquiryDetail { return &d.Inquiry }),
-	}),
-	of(Feed[monitor.Checks]{
-		Name:  screen.FeedChecks,
-		Read:  func(m *Model) func(context.Context) (*monitor.Checks, error) { return m.source.Checks },
-		Put:   into(func(d *screen.Data) **monitor.Checks { return &d.Checks }),
-		Every: atMost(checksEvery),
-	}),
-	of(Feed[monitor.Past]{
-		Name:   screen.FeedPast,
-		Read:   func(m *Model) func(context.Context) (*monitor.Past, error) { return m.source.Past },
-		Put:    noting((*screen.Data).PutPast),
-		Every:  atMost(pastEvery),
-		Always: always,
-		// The overview and the view of dead letters draw the last hour as it was recorded.
-		Once: func(m *Model) bool { return m.view != keymap.InOverview && m.view != keymap.InDeadLetters },
-	}),
-	of(Feed[monitor.LedgerDetail]{
-		Name: screen.FeedLedgerDetail,
-		Read: func(m *Model) func(context.Context) (*monitor.LedgerDetail, error) {
-			return asking(m.source.Letter, m.letter.ID())
-		},
-		Put: into(func(d *screen.Data) **monitor.LedgerDetail { return &d.LedgerDetail }),
-	}),
-	of(Feed[monitor.LedgerPage]{
-		Name: screen.FeedLedger,
-		Read: func(m *Model) func(context.Context) (*monitor.LedgerPage, error) {
+		into(func(d *screen.Data) **monitor.InquiryPage { return &d.Inquiries }), feed{}),
+	declare(screen.FeedInquiry,
+		func(m *Model) readFunc[monitor.InquiryDetail] { return bind(m.source.Inquiry, m.inquiries.Subject()) },
+		into(func(d *screen.Data) **monitor.InquiryDetail { return &d.Inquiry }), feed{}),
+	declare(screen.FeedChecks,
+		func(m *Model) readFunc[monitor.Checks] { return m.source.Checks },
+		into(func(d *screen.Data) **monitor.Checks { return &d.Checks }), feed{every: atMost(checksEvery)}),
+	// Overview and dead letters draw the recorded past itself.
+	declare(screen.FeedPast,
+		func(m *Model) readFunc[monitor.Past] { return m.source.Past },
+		dated((*screen.Data).PutPast), feed{
+			every: atMost(pastEvery), always: always,
+			once: func(m *Model) bool { return m.view != keymap.InOverview && m.view != keymap.InDeadLetters },
+		}),
+	declare(screen.FeedLedgerDetail,
+		func(m *Model) readFunc[monitor.LedgerDetail] { return bind(m.source.Letter, m.letter.ID()) },
+		into(func(d *screen.Data) **monitor.LedgerDetail { return &d.LedgerDetail }), feed{}),
+	declare(screen.FeedLedger,
+		func(m *Model) readFunc[monitor.LedgerPage] {
 			filter, cursor, asked := m.letters.Ask()
 			if !asked {
 				return nothing[monitor.LedgerPage]
 			}
-			return asking2(m.source.LedgerList, filter, cursor)
+			return bind2(m.source.LedgerList, filter, cursor)
 		},
-		Put: into(func(d *screen.Data) **monitor.LedgerPage { return &d.LedgerPage }),
-	}),
-	of(Feed[monitor.Route]{
-		Name: screen.FeedRoute,
-		Read: func(m *Model) func(context.Context) (*monitor.Route, error) {
+		into(func(d *screen.Data) **monitor.LedgerPage { return &d.LedgerPage }), feed{}),
+	declare(screen.FeedRoute,
+		func(m *Model) readFunc[monitor.Route] {
 			exchange, key, asked := m.letter.Target()
 			if !asked {
 				return nothing[monitor.Route]
 			}
-			return asking2(m.source.Route, exchange, key)
+			return bind2(m.source.Route, exchange, key)
 		},
-		Put:    into(func(d *screen.Data) **monitor.Route { return &d.Route }),
-		Every:  atMost(checksEvery),
-		Source: monitor.SourceBroker,
-	}),
-	of(Feed[monitor.Family]{
-		Name: screen.FeedFamily,
-		Read: func(m *Model) func(context.Context) (*monitor.Family, error) {
+		into(func(d *screen.Data) **monitor.Route { return &d.Route }),
+		feed{every: atMost(checksEvery), source: monitor.SourceBroker}),
+	declare(screen.FeedFamily,
+		func(m *Model) readFunc[monitor.Family] {
 			id := m.execution.ID()
 			switch m.view {
 			case keymap.InXray:
@@ -297,27 +218,19 @@ var feeds = []*feed{
 			case keymap.InExecutions:
 				id = m.executions.Subject()
 			}
-			return asking(m.source.Family, id)
+			return bind(m.source.Family, id)
 		},
-		Put:   into(func(d *screen.Data) **monitor.Family { return &d.Family }),
-		Every: atMost(familyEvery),
-	}),
-	of(Feed[monitor.Line]{
-		Name: screen.FeedLine,
-		Read: func(m *Model) func(context.Context) (*monitor.Line, error) {
-			return asking(m.source.QueueLine, m.shownQueue())
-		},
-		Put:   into(func(d *screen.Data) **monitor.Line { return &d.Line }),
-		Every: previewed,
-	}),
-	of(Feed[screen.Glance]{
-		Name: screen.FeedGlance,
-		Read: func(m *Model) func(context.Context) (*screen.Glance, error) {
+		into(func(d *screen.Data) **monitor.Family { return &d.Family }), feed{every: atMost(familyEvery)}),
+	declare(screen.FeedLine,
+		func(m *Model) readFunc[monitor.Line] { return bind(m.source.QueueLine, m.shownQueue()) },
+		into(func(d *screen.Data) **monitor.Line { return &d.Line }), feed{every: previewed}),
+	declare(screen.FeedGlance,
+		func(m *Model) readFunc[screen.Glance] {
 			id := m.queue.SelectedID()
 			if m.view == keymap.InExecutions {
 				id = m.executions.Subject()
 			}
-			read := asking(m.source.Execution, id)
+			read := bind(m.source.Execution, id)
 			return func(ctx context.Context) (*screen.Glance, error) {
 				d, err := read(ctx)
 				if d == nil {
@@ -326,42 +239,32 @@ var feeds = []*feed{
 				return &screen.Glance{ExecutionDetail: d}, err
 			}
 		},
-		Put: into(func(d *screen.Data) **screen.Glance { return &d.Glance }),
-	}),
-	of(Feed[monitor.WorkerDetail]{
-		Name: screen.FeedWorker,
-		Read: func(m *Model) func(context.Context) (*monitor.WorkerDetail, error) {
+		into(func(d *screen.Data) **screen.Glance { return &d.Glance }), feed{}),
+	declare(screen.FeedWorker,
+		func(m *Model) readFunc[monitor.WorkerDetail] {
 			id := m.workerList.PreviewID()
 			if m.view == keymap.InWorker {
 				id = m.worker.ID()
 			}
-			return asking(m.source.Worker, id)
+			return bind(m.source.Worker, id)
 		},
-		Put: into(func(d *screen.Data) **monitor.WorkerDetail { return &d.Worker }),
-	}),
-	of(Feed[monitor.QueuesPast]{
-		Name: screen.FeedQueuesPast,
-		Read: func(m *Model) func(context.Context) (*monitor.QueuesPast, error) {
+		into(func(d *screen.Data) **monitor.WorkerDetail { return &d.Worker }), feed{}),
+	declare(screen.FeedQueuesPast,
+		func(m *Model) readFunc[monitor.QueuesPast] {
 			id := int64(0)
 			if m.view == keymap.InQueue {
 				id = m.queue.ID()
 			}
-			return asking(m.source.QueuesPast, id)
+			return bind(m.source.QueuesPast, id)
 		},
-		Put:  noting((*screen.Data).PutQueuesPast),
-		Once: always,
-	}),
-	of(Feed[monitor.WorkersPast]{
-		Name:  screen.FeedWorkersPast,
-		Read:  func(m *Model) func(context.Context) (*monitor.WorkersPast, error) { return m.source.WorkersPast },
-		Put:   noting((*screen.Data).PutWorkersPast),
-		Every: atMost(workersPastEvery),
-		Once:  func(m *Model) bool { return m.view == keymap.InOverview }, // which needs only the beginning
-	}),
-	of(Feed[screen.Matches]{
-		Name: screen.FeedMatches,
-		Read: func(m *Model) func(context.Context) (*screen.Matches, error) {
-			asked, read := m.executions.Asked(), asking(m.source.Matching, m.executions.Query())
+		dated((*screen.Data).PutQueuesPast), feed{once: always}),
+	declare(screen.FeedWorkersPast,
+		func(m *Model) readFunc[monitor.WorkersPast] { return m.source.WorkersPast },
+		dated((*screen.Data).PutWorkersPast),
+		feed{every: atMost(workersPastEvery), once: func(m *Model) bool { return m.view == keymap.InOverview }}),
+	declare(screen.FeedMatches,
+		func(m *Model) readFunc[screen.Matches] {
+			asked, read := m.executions.Asked(), bind(m.source.Matching, m.executions.Query())
 			return func(ctx context.Context) (*screen.Matches, error) {
 				n, err := screen.Answered(read(ctx))
 				if err != nil {
@@ -370,12 +273,10 @@ var feeds = []*feed{
 				return &screen.Matches{Matching: n, Asked: asked}, nil
 			}
 		},
-		Put:   into(func(d *screen.Data) **screen.Matches { return &d.Matches }),
-		Every: atMost(checksEvery),
-	}),
+		into(func(d *screen.Data) **screen.Matches { return &d.Matches }), feed{every: atMost(checksEvery)}),
 }
 
-// feedNamed finds a feed by its name.
+// feedNamed are the feeds by name.
 var feedNamed = func() map[screen.Feed]*feed {
 	all := make(map[screen.Feed]*feed, len(feeds))
 	for _, f := range feeds {
@@ -384,28 +285,28 @@ var feedNamed = func() map[screen.Feed]*feed {
 	return all
 }()
 
-// asking binds a read to what it is asked.
-func asking[A, T any](read func(context.Context, A) (*T, error), ask A) func(context.Context) (*T, error) {
-	return func(ctx context.Context) (*T, error) { return read(ctx, ask) }
+// bind binds a read to its argument.
+func bind[A, T any](read func(context.Context, A) (*T, error), a A) readFunc[T] {
+	return func(ctx context.Context) (*T, error) { return read(ctx, a) }
 }
 
-func asking2[A, B, T any](read func(context.Context, A, B) (*T, error), a A, b B) func(context.Context) (*T, error) {
+func bind2[A, B, T any](read func(context.Context, A, B) (*T, error), a A, b B) readFunc[T] {
 	return func(ctx context.Context) (*T, error) { return read(ctx, a, b) }
 }
 
-// nothing is the answer where nothing is asked.
+// nothing is the answer if there is nothing to read.
 func nothing[T any](context.Context) (*T, error) { return new(T), nil }
 
-// settle turns a typed nil into a plain one, so that an answer can be tested.
-func settle[T any](result *T, err error) (any, error) {
+// untyped turns a typed nil into a nil interface.
+func untyped[T any](result *T, err error) (any, error) {
 	if result, err = screen.Answered(result, err); result == nil {
 		return nil, err
 	}
 	return result, err
 }
 
-// shownQueue is the queue that is told of, and how much of its line is wanted: of the
-// one that was opened, or of the one under the cursor of the list.
+// shownQueue is the open queue, or the one in the preview of the list, with the number of its queued executions to
+// read.
 func (m *Model) shownQueue() monitor.LineAsk {
 	if m.view == keymap.InQueue {
 		return m.queue.Ask()
@@ -413,7 +314,7 @@ func (m *Model) shownQueue() monitor.LineAsk {
 	return monitor.LineAsk{Queue: m.queues.PreviewID(), Rows: queue.PreviewRows}
 }
 
-// readAt is the database's time of an answer of a feed; zero where it tells none.
+// readAt is the database's time of an answer; zero if it has none.
 func (f *feed) readAt(answer any) time.Time {
 	dated, ok := answer.(interface{ ReadAt() time.Time })
 	if !ok || f.source != monitor.SourceDatabase {

@@ -13,21 +13,19 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// filterLine is typed to filter a list.
+// filterLine is the input line of a filter.
 type filterLine struct {
 	inputLine
 
-	// before is the filter that was in place, which esc brings back.
+	// before is the previous filter, which esc restores.
 	before string
-	// err is why the filter cannot be understood.
-	err error
-	// offers are what tab goes through, from the place where they begin; at is the
-	// one that stands there.
+	err    error
+	// offers are the completions that tab cycles through; at is the present one.
 	offers filter.Completion
 	at     int
 }
 
-// openFilter begins a filter, or a search where the open view is searched.
+// openFilter opens the input line of a filter, or of a search if the view can only be searched.
 func (m *Model) openFilter() {
 	if s, ok := m.screen().(screen.Searchable); ok {
 		m.push(&searchLine{newInputLine(s.Query())})
@@ -39,7 +37,7 @@ func (m *Model) openFilter() {
 	}
 	text := f.Filter()
 	if _, language := f.(screen.Queryable); language && text != "" {
-		text += " " // what is typed is a further term
+		text += " " // the operator types a further term
 	}
 	m.push(&filterLine{inputLine: newInputLine(text), before: f.Filter()})
 }
@@ -55,7 +53,7 @@ func (o *filterLine) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	case "esc":
 		m.pop()
 		if q, ok := m.screen().(screen.Queryable); ok && q.Live() && q.Filter() != o.before {
-			cmd, _ := m.applyFilter(o.before) // which was understood before
+			cmd, _ := m.applyFilter(o.before) // it was valid before
 			return cmd
 		}
 		return nil
@@ -69,8 +67,7 @@ func (o *filterLine) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// try says of what is typed whether it can be understood, and shows at once what it
-// leaves where nothing has to be read for that.
+// try checks the text, and filters at once if that needs no read.
 func (o *filterLine) try(m *Model) {
 	o.err = nil
 	q, ok := m.screen().(screen.Queryable)
@@ -82,8 +79,7 @@ func (o *filterLine) try(m *Model) {
 	}
 }
 
-// applyFilter puts a filter in place and reads anew. One that cannot be understood is
-// not applied.
+// applyFilter filters the open view and reads it again. An invalid filter changes nothing.
 func (m *Model) applyFilter(text string) (tea.Cmd, error) {
 	f, ok := m.screen().(screen.Filterable)
 	if !ok {
@@ -95,8 +91,7 @@ func (m *Model) applyFilter(text string) (tea.Cmd, error) {
 	return m.restartView(), nil
 }
 
-// complete puts the next of what may stand at the caret there, the first time as
-// far as all of it agrees.
+// complete inserts the next completion. The first press inserts the common beginning of all.
 func (o *filterLine) complete(m *Model, forward bool) {
 	q, ok := m.screen().(screen.Queryable)
 	if !ok {
@@ -126,14 +121,14 @@ func (o *filterLine) complete(m *Model, forward bool) {
 	o.put(o.offers.Offers[o.at])
 }
 
-// put replaces what stands between the beginning of the offers and the caret.
+// put replaces the text between the start of the completion and the caret.
 func (o *filterLine) put(offer string) {
 	text, caret := o.input.Value(), o.input.Caret()
 	head := text[:min(o.offers.From, caret)] + offer
 	o.input.Set(head+text[caret:], len(head))
 }
 
-// common is how far texts agree from their beginning on.
+// common is the longest common beginning.
 func common(texts []string) string {
 	shared := texts[0]
 	for _, text := range texts[1:] {
@@ -144,7 +139,7 @@ func common(texts []string) string {
 	return strings.ToValidUTF8(shared, "")
 }
 
-// draw paints what cannot be understood as wrong; behind it stands why, or what tab offers.
+// draw marks the invalid part, and shows the error or the completions after it.
 func (o *filterLine) draw(m *Model, f *frame) {
 	e, note := m.env, ""
 	switch {

@@ -8,31 +8,30 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Origin says where an installation is looked for and who said so, for when
-// nothing answers. The zero value says nothing.
+// Origin says where an installation was configured, for the screen of an unreachable one. The zero value says
+// nothing.
 type Origin struct {
-	// Database and Broker are the addresses without their passwords.
+	// Database and Broker are addresses without passwords.
 	Database, Broker string
-	// NamedBy is who named them.
+	// NamedBy is the file or variable that names them.
 	NamedBy string
-	// Unnamed is true where nobody did, which is how most begin.
+	// Unnamed is true if nothing names them, as in most first runs.
 	Unnamed bool
-	// Schema is where its tables are, Queues the address of the broker's pages without
-	// a login, up to the name of a queue; empty where they are not known.
+	// Schema is the schema of the tables. Queues is the address of the queue pages in the broker's management
+	// interface without a login and a queue name. Both are empty if unknown.
 	Schema, Queues string
 	// Settings is the file that can name installations.
 	Settings string
 }
 
-// neverAnswered reports whether the database has not answered since the
-// installation is shown, and the open view has nothing from elsewhere.
+// neverAnswered reports whether the database has never answered, and the open view has no data from elsewhere.
 func (m *Model) neverAnswered() bool {
 	overview := m.env.Data.Fresh(screen.FeedOverview)
 	return m.opts.Origin != (Origin{}) && overview.Err != nil && overview.At.IsZero() &&
 		m.env.Data.Fresh(m.mainFeed()).At.IsZero()
 }
 
-// firstRun says what was tried, who said where, and what to do next.
+// firstRun says which servers were tried, where they are configured, and what to do next.
 func (m *Model) firstRun(w int) []string {
 	e, o := m.env, m.opts.Origin
 	lines := []string{"", " " + e.Paint(theme.Strong, "The database has not answered yet."), ""}
@@ -68,7 +67,6 @@ func (m *Model) brokerTried() string {
 	}
 }
 
-// firstSteps are what helps here, each with what it does.
 func (m *Model) firstSteps() [][2]string {
 	var steps [][2]string
 	if m.opts.Origin.Unnamed {
@@ -83,7 +81,7 @@ func (m *Model) firstSteps() [][2]string {
 		}
 	} else {
 		steps = append(steps, [2]string{"check",
-			"`attune-executor doctor` with the same configuration says what is wrong and what helps"})
+			"`attune-executor doctor` with the same configuration finds the cause"})
 	}
 	if len(m.opts.Contexts) > 0 {
 		steps = append(steps, [2]string{"elsewhere", ":ctx turns to " + strings.Join(m.opts.Contexts, ", ")})

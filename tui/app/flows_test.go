@@ -32,7 +32,7 @@ func TestTheTreeFollowsTheCursor(t *testing.T) {
 		[]int64{asks[0].Execution, asks[1].Execution, asks[2].Execution, asks[3].Execution})
 }
 
-// Whoever runs down a list asks for few trees, and last for the one where they stop.
+// Scrolling through a list reads few trees, and at last the selected one.
 func TestRunningDownTheListAsksForOneTreeAtATime(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
@@ -185,7 +185,7 @@ func longFlows() *fakeSource {
 	return s
 }
 
-// unread reads anew while nobody reads, so that rows go to their places.
+// unread reads again while the operator is idle, so that rows are sorted.
 func (b *bundle) unread() {
 	b.now = b.now.Add(10 * time.Second)
 	b.run(b.refresh())
@@ -221,7 +221,7 @@ func TestEndedWorkflowsAreReadPageByPage(t *testing.T) {
 	require.Equal(t, 902, b.workflows.Len())
 	require.NotZero(t, b.source.flows.wfBelow[len(b.source.flows.wfBelow)-1])
 
-	// One that ends goes to its place among those that have, however old it is.
+	// A workflow that ends moves among the ended ones, however old it is.
 	b.press("gg"[:1], "g")
 	b.unshare()
 	ended := b.source.flows.board.List[1]
@@ -265,7 +265,7 @@ func TestQuestionsAreReadPageByPage(t *testing.T) {
 	b.press("r")
 	require.Equal(t, 800, b.inquiries.Len())
 
-	// One that is answered leaves those that wait and stands among those that are over.
+	// An answered inquiry moves from the waiting to the ended ones.
 	b.unshare()
 	many := b.source.flows.many
 	answered := many[0]

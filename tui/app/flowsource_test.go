@@ -56,7 +56,7 @@ func (f *fakeSource) WorkflowBoard(ctx context.Context, filter monitor.WorkflowF
 	return &b, err
 }
 
-// Workflows lists those of the board that have not ended and those that have.
+// Workflows lists the workflows of the board, running ones first.
 func (f *fakeSource) Workflows(ctx context.Context, filter monitor.WorkflowFilter,
 	cursor int64) (*monitor.Workflows, error) {
 	err := f.answer(ctx, screen.FeedWorkflows)

@@ -11,13 +11,12 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// form asks what an act needs to be told. It lies above the menu, to which esc leads back, and stays
-// below the plan that is made from it.
+// form asks for the values of an act. It lies above the menu and stays below the plan.
 type form struct {
 	dialog
 
 	item act.Item
-	// order is what is planned, without the values of the form.
+	// order has no values of the form yet.
 	order  act.Order
 	fields *widget.Form
 }
@@ -44,7 +43,7 @@ func (o *form) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// draw draws the form below what the act is about, of which it leaves enough.
+// draw draws the form below a description of the act.
 func (o *form) draw(m *Model, f *frame) {
 	title := o.item.Label + " " + widget.Clean(cmp.Or(o.item.Touches, o.item.Target.Name))
 	f.box(m, keymap.InForm, box{title: title, role: theme.Accent, lines: func(w, h int) []string {
@@ -63,10 +62,9 @@ func (o *form) draw(m *Model, f *frame) {
 	}})
 }
 
-// longValue bounds the length of values that may be documents.
+// longValue bounds the length of documents.
 const longValue = 100_000
 
-// formFields are the fields of an act as a form asks for them.
 func formFields(list []act.Field) []widget.FormField {
 	fields := make([]widget.FormField, len(list))
 	for i, f := range list {

@@ -221,6 +221,24 @@ func TestEveryFrameFitsTheWindow(t *testing.T) {
 	}
 }
 
+// Drawing in other sizes must not scroll, resize or reorder anything.
+func TestRenderingInOtherSizesChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, view := range keymap.Scopes {
+		t.Run(string(view), func(t *testing.T) {
+			t.Parallel()
+			b := started(t, huge(500), 120, 30, func(*Options) {})
+			b.open(view)
+			b.press("ctrl+d", "ctrl+d", "k", "w")
+			first := b.View()
+			for _, size := range [][2]int{{70, 12}, {220, 70}, {60, 3}} {
+				b.screen().Render(size[0], size[1])
+				require.Equal(t, first, b.View())
+			}
+		})
+	}
+}
+
 // It returns the frame.
 func requireFits(t *testing.T, b *bundle, w, h int) string {
 	t.Helper()

@@ -13,8 +13,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// help shows the keys that work in the open view, from the key map, then the filter and the
-// signs. While something is searched it lists the keys of all views that match.
+// help shows the keys of the open view, then its filter and the signs. A search lists the matching keys of all views.
 type help struct {
 	layer
 
@@ -70,7 +69,7 @@ func (o *help) lines(m *Model) []string {
 	return lines
 }
 
-// helpSearch is typed to search the help: every letter narrows the list.
+// helpSearch is the input line of the search. Every letter narrows the list.
 type helpSearch struct {
 	inputLine
 
@@ -93,10 +92,10 @@ func (o *helpSearch) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
 
 func (o *helpSearch) draw(m *Model, f *frame) { f.message = o.line(m, filter.Span{}, "") }
 
-// helpIndent is where the meaning of a key begins.
+// helpIndent is the column of the texts.
 const helpIndent = 11
 
-// helpLayouts are the columns of the help by the width they need, widest first.
+// helpLayouts are the columns by their minimal width, widest first.
 var helpLayouts = []struct {
 	width   int
 	columns [][]string
@@ -107,7 +106,7 @@ var helpLayouts = []struct {
 	{0, [][]string{keymap.Groups}},
 }
 
-// helpColumns puts the groups side by side, as many as there is room for.
+// helpColumns puts the groups of keys side by side.
 func (m *Model) helpColumns(w int) []string {
 	for _, layout := range helpLayouts {
 		if w < layout.width {
@@ -128,13 +127,21 @@ func (m *Model) helpColumns(w int) []string {
 	return nil
 }
 
-// helpMatches lists the keys of every view and dialog that match what is searched, each
-// with where it works, below the topics that are called so. Where a view is searched by
-// its name the keys that work nowhere else come first.
+// helpMatches lists the matching topics, then the matching keys of every view and dialog. If the search is the name
+// of a view, its own keys come first.
 func (m *Model) helpMatches(search string) []string {
 	e := m.env
 	wanted := strings.Fields(strings.ToLower(search))
-	lines := m.topicsWith(wanted)
+	misses := func(text string) bool {
+		return slices.ContainsFunc(wanted,
+			func(word string) bool { return !strings.Contains(strings.ToLower(text), word) })
+	}
+	var lines []string
+	for _, t := range m.helpTopics() {
+		if !misses(t.title) {
+			lines = append(append(lines, " "+e.Paint(theme.Dim, t.title)), append(t.lines, "")...)
+		}
+	}
 	lines = append(lines, " "+e.Paint(theme.Dim, "KEYS OF ALL VIEWS WITH "+strings.ToUpper(widget.Clean(search))))
 	topics := len(lines)
 	all := m.keymap.All()
@@ -142,8 +149,7 @@ func (m *Model) helpMatches(search string) []string {
 		slices.SortStableFunc(all, func(a, b keymap.Binding) int { return len(a.Scopes) - len(b.Scopes) })
 	}
 	for _, b := range all {
-		text := strings.ToLower(b.Show + " " + b.Help + " " + string(b.Action) + " " + b.Where())
-		if slices.ContainsFunc(wanted, func(word string) bool { return !strings.Contains(text, word) }) {
+		if misses(b.Show + " " + b.Help + " " + string(b.Action) + " " + b.Where()) {
 			continue
 		}
 		left := " " + e.Paint(theme.Accent, widget.Left(widget.Clean(b.Show), 9)) + " " + widget.Clean(b.Help)
@@ -155,7 +161,6 @@ func (m *Model) helpMatches(search string) []string {
 	return lines
 }
 
-// beside puts columns next to each other, each as wide as the others.
 func beside(columns [][]string, w int) []string {
 	high := 0
 	for _, c := range columns {
@@ -175,8 +180,7 @@ func beside(columns [][]string, w int) []string {
 	return out
 }
 
-// helpColumn is one group of keys with its title, no wider than w; nothing when no key of the group
-// works here.
+// helpColumn is one group of keys, empty if none of them works in the open view.
 func (m *Model) helpColumn(group string, w int) []string {
 	e := m.env
 	lines := []string{" " + e.Paint(theme.Dim, group)}
@@ -202,4 +206,65 @@ func (m *Model) helpColumn(group string, w int) []string {
 		}
 	}
 	return lines
+}
+
+// topic is a section of the help below the keys.
+type topic struct {
+	title string
+	lines []string
+}
+
+func (m *Model) helpTopics() []topic {
+	g, w := &m.env.Theme.Glyphs, max(20, m.width-2)
+	var topics []topic
+	if q, ok := m.screen().(screen.Queryable); ok {
+		lines := hung(strings.Join(q.Schema().Examples(), "  "), w)
+		lines = append(lines,
+			" space and   | or   ! not   , any of   * anything   regex:/…/   "+`"as it is"`+"   tab completes")
+		topics = append(topics, topic{"FILTER", lines})
+	}
+	var commands []string
+	for _, c := range m.commands() {
+		commands = append(commands, strings.ReplaceAll(strings.TrimSpace(":"+c.Name+" "+c.Arg), " ", together))
+	}
+	topics = append(topics, topic{"COMMANDS", hung(strings.Join(commands, "   "), w)})
+	return append(topics, topic{"DANGER", m.dangerText(w)}, topic{"SIGNS", []string{
+		" " + strings.Join([]string{g.OK + " running", g.Busy + " busy", g.Idle + " idle, cancelled",
+			g.Done + " completed", g.Failed + " failed, stale"}, "   "),
+		" " + strings.Join([]string{g.Scheduled + " scheduled", g.Queued + " queued", g.Timeout + " timeout",
+			g.Paused + " paused", g.Last + " degraded", g.Warning + " warning", g.Critical + " critical"}, "   "),
+		" ~ older than two polls   ? source unreachable, last known value   -- not collected",
+	}})
+}
+
+func (m *Model) dangerText(w int) []string {
+	if m.env.Locked != "" {
+		return hung("Read only: the keys that act are hidden here, and the header shows RO. "+m.env.Locked+".", w)
+	}
+	return hung(
+		"Every change first shows a plan: what it is about, what is skipped and why, and a bound that is fixed then. "+
+			"y confirms a small one; a large one, or one in a protected context, is confirmed by the name that is shown. Enter alone never confirms. "+
+			"What is discarded is kept, and u puts it back. L lists what was done.", w)
+}
+
+// together is a space that Wrap does not break.
+const together = "\u00a0"
+
+func hung(text string, w int) []string {
+	var lines []string
+	for _, part := range widget.Wrap(text, w-1) {
+		lines = append(lines, " "+strings.ReplaceAll(part, together, " "))
+	}
+	return lines
+}
+
+func (m *Model) topicNames() []string {
+	var names []string
+	for _, t := range m.helpTopics() {
+		names = append(names, strings.ToLower(t.title))
+	}
+	for _, view := range Views {
+		names = append(names, string(view))
+	}
+	return names
 }

@@ -10,20 +10,17 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// hintTime is how long the hints of the first session are shown.
+// hintTime is how long hints are shown.
 const hintTime = time.Minute
 
-// hintsShown is how many keys a hint names.
 const hintsShown = 3
 
-// hinting is whether hints are shown, and since when.
 type hinting struct {
 	on    bool
 	since time.Time
 }
 
-// hintLine names the keys that matter in the open view, and the key that ends this;
-// empty where there is no hint, or no room for one key.
+// hintLine shows important keys of the open view and the key that hides them. It is empty if not one key fits.
 func (m *Model) hintLine() string {
 	ends, ok := m.keymap.Of(keymap.Hints)
 	if !m.hinting.on || !ok || m.top() != nil || m.neverAnswered() {
@@ -51,24 +48,6 @@ func (m *Model) hintLine() string {
 	return line + tail
 }
 
-// toggleHints ends the hints for good, or shows them for a minute.
-func (m *Model) toggleHints() tea.Cmd {
-	if m.hinting.on {
-		return m.endHints()
-	}
-	m.hinting = hinting{on: true, since: m.env.Clock}
-	return nil
-}
-
-// ageHints ends the hints after their time.
-func (m *Model) ageHints() tea.Cmd {
-	if !m.hinting.on || m.env.Clock.Sub(m.hinting.since) < hintTime {
-		return nil
-	}
-	return m.endHints()
-}
-
-// endHints ends the hints and has that remembered.
 func (m *Model) endHints() tea.Cmd {
 	m.hinting.on = false
 	ended := m.opts.HintsEnded
@@ -78,11 +57,4 @@ func (m *Model) endHints() tea.Cmd {
 	return func() tea.Msg { return hintsEndedMsg{ended()} }
 }
 
-// hintsEndedMsg says whether the end of the hints was remembered.
 type hintsEndedMsg struct{ err error }
-
-func (m *Model) hintsEnded(msg hintsEndedMsg) {
-	if msg.err != nil {
-		m.say("The end of the hints could not be remembered: " + msg.err.Error())
-	}
-}

@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// inputLine is the base of overlays in which a text is typed on the message line.
+// inputLine is the base of overlays that edit a text on the message line.
 type inputLine struct {
 	layer
 
@@ -23,7 +23,7 @@ type inputLine struct {
 
 func newInputLine(text string) inputLine { return inputLine{input: widget.NewInput(text, 0)} }
 
-// line draws the text with the caret in it, what is wrong painted as such, and a note behind it.
+// line draws the text with its caret, the wrong part in red, and a note after it.
 func (o *inputLine) line(m *Model, wrong filter.Span, note string) string {
 	line := " /" + o.typed(m, wrong)
 	if over := widget.Width(line) + min(widget.Width(note)+3, m.width/2) - m.width; over > 0 {
@@ -55,7 +55,7 @@ func (o *inputLine) typed(m *Model, wrong filter.Span) string {
 	return b.String()
 }
 
-// searchLine is typed to search a document.
+// searchLine is the input line of a search.
 type searchLine struct{ inputLine }
 
 func (o *searchLine) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
@@ -79,7 +79,7 @@ func (o *searchLine) draw(m *Model, f *frame) {
 	f.keys = " " + m.keyHint("enter", "search") + "  " + m.keyHint("esc", "close")
 }
 
-// sortLine asks for the digit of the column to sort by.
+// sortLine asks for the number of a sort order.
 type sortLine struct{ layer }
 
 func (o *sortLine) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
@@ -108,7 +108,7 @@ func (o *sortLine) draw(m *Model, f *frame) {
 	f.message = " sort by  " + strings.Join(parts, "  ") + "   esc keeps"
 }
 
-// sortBy puts a list in another order, and reads it anew where the database sorts.
+// sortBy changes the sort order, and reads the list again if the database sorts.
 func (m *Model) sortBy(s screen.Sortable, order screen.Order) tea.Cmd {
 	if t := m.table(); t != nil {
 		t.Anew(true)

@@ -16,43 +16,38 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// Installation is what the dashboard can be turned to.
+// Installation is a connected installation.
 type Installation struct {
-	// Name, Colour and Protected are as in Options, and so is ReadOnly.
+	// See the fields of the same name in Options.
 	Name, Colour string
 	Protected    bool
 	ReadOnly     string
-	// Source is where it is read, Acts what carries out acts, nil for none.
+	// Source reads the installation. Acts is nil if acting is not possible.
 	Source Reader
 	Acts   Acts
-	// Origin is where it is looked for.
 	Origin Origin
-	// Close ends its sessions. It is called once, off the path of keys and frames,
-	// and may wait for what is under way; nil does nothing.
+	// Close is called once, outside of Update. It may wait for running reads and acts; nil does nothing.
 	Close func()
 }
 
-// Connect prepares an installation by the name of its context. It must not wait
-// for a server: one that is away is shown as down. It runs as a command, so it
-// may read files.
+// Connect opens the installation of a context. It may read files but must not wait for a server: the dashboard shows
+// an unreachable server as down.
 type Connect func(ctx context.Context, name string) (*Installation, error)
 
-// place is the installation that is shown, with what has to end before its
-// sessions do.
-type place struct {
+// connection is an open installation with its running operations. Close waits for them.
+type connection struct {
 	close   func()
 	running sync.WaitGroup
-	// nudges says that something has changed, deafen ends that, and listening ends
-	// with it; nil where nobody tells.
-	nudges    chan struct{}
-	deafen    context.CancelFunc
-	listening context.Context //nolint:containedctx // it is the time for which nudges are heard
+	// nudges signals changes until stopListening; nil if the source sends none.
+	nudges        chan struct{}
+	stopListening context.CancelFunc
+	listening     context.Context //nolint:containedctx // the lifetime of nudges
 }
 
-// leave ends the sessions once nothing runs in them any more.
-func (p *place) leave() {
-	if p.deafen != nil {
-		p.deafen()
+// leave closes the installation after its last operation.
+func (p *connection) leave() {
+	if p.stopListening != nil {
+		p.stopListening()
 	}
 	p.running.Wait()
 	if p.close != nil {
@@ -60,7 +55,6 @@ func (p *place) leave() {
 	}
 }
 
-// turnedMsg is the answer to a wish for another context.
 type turnedMsg struct {
 	name  string
 	to    *Installation
@@ -68,11 +62,8 @@ type turnedMsg struct {
 	order int
 }
 
-// switchTo turns the dashboard to another context of the settings, without
-// waiting for any server: the installation that is shown stays until the other
-// one is prepared, and a context that cannot be prepared is told in one line.
-// While acts run it asks first; the same again stops them after the step under
-// way.
+// switchTo connects to another context. The present installation stays until the other one is ready; an error is one
+// line. While acts run it asks first; the second time it stops them after their current step.
 func (m *Model) switchTo(name string) tea.Cmd {
 	if problem := m.contextProblem(name); problem != "" {
 		m.say(problem)
@@ -86,8 +77,8 @@ func (m *Model) switchTo(name string) tea.Cmd {
 		op.Remark = "stopped to turn to " + name
 		stop()
 	}
-	m.wishes++
-	order, connect, ctx := m.wishes, m.opts.Connect, m.ctx
+	m.connects++
+	order, connect, ctx := m.connects, m.opts.Connect, m.ctx
 	m.say("Turning to " + name + " …")
 	return func() tea.Msg {
 		to, err := connect(ctx, name)
@@ -98,7 +89,7 @@ func (m *Model) switchTo(name string) tea.Cmd {
 	}
 }
 
-// contextProblem says why the dashboard cannot be turned to a context.
+// contextProblem says why the dashboard cannot switch to a context.
 func (m *Model) contextProblem(name string) string {
 	switch {
 	case m.opts.Connect == nil || len(m.opts.Contexts) == 0:
@@ -117,31 +108,35 @@ func (m *Model) contextProblem(name string) string {
 	}
 }
 
-// again reports whether the operator asks for the same as within the last few
-// seconds, which is the answer to the question of the first time.
+// again reports whether the operator repeats a request within a few seconds, which confirms it.
 func (m *Model) again(what string) bool {
-	same := m.leaving == what && m.env.Clock.Sub(m.leavingAt) < leavePatience
+	same := m.leaving == what && m.env.Clock.Sub(m.leavingAt) < confirmTimeout
 	m.leaving, m.leavingAt = what, m.env.Clock
 	return same
 }
 
-// turned takes over the installation that was asked for last. One that was asked
-// for before is closed again.
+// turned shows the installation of the last request. Earlier ones are closed.
 func (m *Model) turned(msg turnedMsg) tea.Cmd {
-	if msg.order != m.wishes {
-		return closing(msg.to)
+	if msg.order != m.connects {
+		if msg.to == nil || msg.to.Close == nil {
+			return nil
+		}
+		return func() tea.Msg {
+			msg.to.Close()
+			return nil
+		}
 	}
 	if msg.err != nil {
 		m.say("Not turned to " + msg.name + ": " + msg.err.Error())
 		return nil
 	}
-	old := m.place
+	old := m.conn
 	m.leaveInstallation()
-	m.place = &place{close: msg.to.Close}
+	m.conn = &connection{close: msg.to.Close}
 	m.source = msg.to.Source
 	m.opts.Context, m.opts.Colour, m.opts.Protected = msg.to.Name, msg.to.Colour, msg.to.Protected
 	m.opts.ReadOnly, m.opts.Acts, m.opts.Origin = msg.to.ReadOnly, msg.to.Acts, msg.to.Origin
-	m.furnish()
+	m.newScreens()
 	m.env.Session = m.sessions[msg.to.Name]
 	m.tick()
 	m.operations.SessionChanged()
@@ -152,18 +147,7 @@ func (m *Model) turned(msg turnedMsg) tea.Cmd {
 	})
 }
 
-func closing(to *Installation) tea.Cmd {
-	if to == nil || to.Close == nil {
-		return nil
-	}
-	return func() tea.Msg {
-		to.Close()
-		return nil
-	}
-}
-
-// leaveInstallation ends all that belongs to the installation that was shown.
-// What its operators did stays in its log for when it is shown again.
+// leaveInstallation ends everything of the present installation. Its operations stay in its log for the next visit.
 func (m *Model) leaveInstallation() {
 	for m.top() != nil {
 		m.pop()
@@ -171,7 +155,7 @@ func (m *Model) leaveInstallation() {
 	for _, f := range feeds {
 		m.stop(f.name)
 	}
-	for op := range m.underWay { // it will report while another installation is shown
+	for op := range m.underWay { // it reports under another installation
 		op.Title = m.opts.Context + " › " + op.Title
 	}
 	if m.sessions == nil {
@@ -182,13 +166,12 @@ func (m *Model) leaveInstallation() {
 	m.pending, m.paused, m.skew, m.synced = "", false, 0, false
 }
 
-// topView is the view to stay in elsewhere: the open one, or the one that the
-// row it shows was opened from.
+// topView is the list to show after the switch: the open one or the nearest parent.
 func (m *Model) topView() screen.View {
 	if slices.Contains(Views, m.view) {
 		return m.view
 	}
-	for _, p := range slices.Backward(m.trail) {
+	for _, p := range slices.Backward(m.parents) {
 		if slices.Contains(Views, p.View) {
 			return p.View
 		}
@@ -196,6 +179,5 @@ func (m *Model) topView() screen.View {
 	return keymap.InOverview
 }
 
-// Close ends the sessions of the installation that is shown. It is called when
-// the program has ended, and waits for the reads and acts under way.
-func (m *Model) Close() { m.place.leave() }
+// Close closes the installation after the program has ended, and waits for running reads and acts.
+func (m *Model) Close() { m.conn.leave() }

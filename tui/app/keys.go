@@ -7,9 +7,10 @@ import (
 
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/widget"
 )
 
-// Views lists the views that can be opened by name, in the order of their keys.
+// Views lists the views that have a key, in the order of the keys.
 var Views = func() (views []screen.View) {
 	for _, v := range keymap.Views {
 		if v.Turn != keymap.None {
@@ -19,18 +20,7 @@ var Views = func() (views []screen.View) {
 	return views
 }()
 
-// turnedTo is the view that an action turns to; empty for other actions.
-func turnedTo(action keymap.Action) screen.View {
-	for _, v := range keymap.Views {
-		if v.Turn == action && action != keymap.None {
-			return v.Scope
-		}
-	}
-	return ""
-}
-
-// keys takes what was typed. Letters that arrive together, as they do from quick
-// hands over a slow line, come as one message and are taken one by one.
+// keys takes a key message. A slow connection may put several letters into one message.
 func (m *Model) keys(msg tea.KeyMsg) tea.Cmd {
 	if m.isEscapeFirst(msg) {
 		msg.Alt = false
@@ -46,9 +36,8 @@ func (m *Model) keys(msg tea.KeyMsg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// isEscapeFirst reports whether a key with Alt is rather Escape and a key that arrived
-// together with it: terminals send both alike. Keys with Alt that are bound, and those of
-// text fields, are what they seem.
+// isEscapeFirst reports whether a key with Alt is Escape followed by that key: terminals send both alike. Bound keys
+// with Alt and those in text fields are really Alt.
 func (m *Model) isEscapeFirst(msg tea.KeyMsg) bool {
 	if !msg.Alt || msg.Type != tea.KeyRunes || msg.Paste {
 		return false
@@ -56,19 +45,18 @@ func (m *Model) isEscapeFirst(msg tea.KeyMsg) bool {
 	scope := m.view
 	if top := m.top(); top != nil {
 		scope = top.scope()
-		if takesText(scope) {
-			return false
+		if scope == "" || scope == keymap.InForm || scope == keymap.InTyping {
+			return false // letters are text
 		}
 	}
 	action, prefix := m.keymap.Lookup(scope, msg.String())
 	return action == keymap.None && !prefix
 }
 
-// key takes one key press.
 func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 	m.env.LastKey = m.env.Clock
 	if msg.Type == tea.KeyEsc {
-		msg.Alt = false // two that arrive at once over a slow line are read as one with Alt
+		msg.Alt = false // two quick presses arrive as Alt+Esc
 	}
 	name := msg.String()
 	if name == "ctrl+c" {
@@ -85,13 +73,13 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 	case top == nil:
 		return m.do(action)
 	case top.modal() && m.tooSmall() && action != keymap.Back && action != keymap.Hide:
-		return nil // nobody confirms what cannot be seen
+		return nil // the operator cannot see what it confirms
 	default:
 		return top.key(m, action, msg)
 	}
 }
 
-// lookup finds the action of a key in a scope, which may be the second letter of two.
+// lookup finds the action of a key, also of the second key of two.
 func (m *Model) lookup(scope keymap.Scope, name string) keymap.Action {
 	if m.pending != "" {
 		sequence := m.pending + name
@@ -107,20 +95,27 @@ func (m *Model) lookup(scope keymap.Scope, name string) keymap.Action {
 	return action
 }
 
-// do carries out an action: what belongs to the root, or else what the screen does.
+// do carries out an action of the dashboard, or passes it to the screen.
 func (m *Model) do(action keymap.Action) tea.Cmd {
-	if view := turnedTo(action); view != "" {
-		return m.goTo(view)
+	if action == keymap.None {
+		return nil
+	}
+	for _, v := range keymap.Views {
+		if v.Turn == action {
+			return m.goTo(v.Scope)
+		}
 	}
 	switch action {
-	case keymap.None:
 	case keymap.Abort:
 		return tea.Quit
 	case keymap.Quit:
-		if len(m.trail) == 0 {
+		if len(m.parents) == 0 {
 			return m.quit()
 		}
-		return m.leaveView()
+		if m.dismiss() || m.closePart() {
+			return nil
+		}
+		return m.up()
 	case keymap.Back:
 		return m.back()
 	case keymap.Help:
@@ -146,7 +141,9 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Later:
 		return m.travel(1)
 	case keymap.Columns:
-		m.openColumns()
+		if table := m.table(); table != nil && !m.tooSmall() {
+			m.push(&columns{table: table, list: widget.NewMenu(columnChoices(table))})
+		}
 	case keymap.Freeze:
 		return m.setPaused(!m.paused)
 	case keymap.Refresh:
@@ -156,9 +153,12 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Faster:
 		return m.setRefresh(m.refreshEvery / 2)
 	case keymap.Theme:
-		_, _ = m.setTheme(m.env.Theme.Next()) // whose name is known
+		_, _ = m.setTheme(m.env.Theme.Next()) // the name is valid
 	case keymap.Hints:
-		return m.toggleHints()
+		if m.hinting.on {
+			return m.endHints()
+		}
+		m.hinting = hinting{on: true, since: m.env.Clock}
 	case keymap.Filter:
 		m.openFilter()
 	case keymap.Sort:
@@ -166,33 +166,31 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 			m.push(&sortLine{})
 		}
 	case keymap.Bookmarks:
-		m.openBookmarks()
+		if len(m.bookmarks) == 0 {
+			m.say("There are no bookmarks: :bookmark NAME keeps this view.")
+		} else {
+			m.push(&bookmarkLine{})
+		}
 	default:
-		return m.doInView(action)
+		if action == keymap.Unmark {
+			m.markRequest++ // cancels a pending request to mark all
+		}
+		if t := m.table(); t != nil && action == keymap.Problems {
+			t.Anew(true)
+		}
+		effect := m.screen().Do(action)
+		if action == keymap.Xray && !effect.Handled {
+			return m.openTree()
+		}
+		return m.effect(effect)
 	}
 	return nil
 }
 
-// doInView carries out an action of the open view.
-func (m *Model) doInView(action keymap.Action) tea.Cmd {
-	if action == keymap.Unmark {
-		m.takes++ // what is being read to be marked no longer is
-	}
-	if t := m.table(); t != nil && action == keymap.Problems {
-		t.Anew(true)
-	}
-	effect := m.screen().Do(action)
-	if action == keymap.Xray && !effect.Handled {
-		return m.openTree()
-	}
-	return m.effect(effect)
-}
+// confirmTimeout is how long a second q or :ctx confirms the first one.
+const confirmTimeout = 5 * time.Second
 
-// leavePatience is how long a second q is taken for the answer to the question
-// of the first.
-const leavePatience = 5 * time.Second
-
-// quit ends the program. While something runs it asks first.
+// quit ends the program. While acts run it asks first.
 func (m *Model) quit() tea.Cmd {
 	if len(m.underWay) == 0 || m.again("quit") {
 		return tea.Quit
@@ -201,17 +199,16 @@ func (m *Model) quit() tea.Cmd {
 	return nil
 }
 
-// openTree shows the tree of executions that what is under the cursor stands in.
+// openTree opens the tree of the selected execution.
 func (m *Model) openTree() tea.Cmd {
 	thing, ok := m.thing()
 	if !ok || thing.Execution == 0 {
-		m.say("This is about no one execution, so there is no tree to show; enter and o lead on.")
+		m.say("This row has no execution, so there is no tree to show; enter and o lead on.")
 		return nil
 	}
 	return m.effect(screen.OpenTree(thing.Execution))
 }
 
-// effect does what a screen asked for.
 func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	if effect.Note != "" {
 		m.say(effect.Note)
@@ -221,7 +218,7 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 		cmd = m.restart(effect.Refetch)
 	}
 	if effect.Take {
-		cmd = tea.Batch(cmd, m.take())
+		cmd = tea.Batch(cmd, m.markAll())
 	}
 	if effect.Open.View == "" {
 		return cmd
@@ -229,10 +226,10 @@ func (m *Model) effect(effect screen.Effect) tea.Cmd {
 	return tea.Batch(cmd, m.open(effect.Open))
 }
 
-// open opens a place from the present one.
+// open opens a view with the present one as its parent.
 func (m *Model) open(to screen.Nav) tea.Cmd {
 	view := m.screens[to.View]
-	if view == nil { // a finding may name one that only a newer dashboard has
+	if view == nil { // a newer engine may send findings about unknown views
 		m.say("This dashboard has no view for that.")
 		return nil
 	}
@@ -244,7 +241,7 @@ func (m *Model) open(to screen.Nav) tea.Cmd {
 		if err := m.rearrange(to.View, func() error { return f.SetFilter(to.Filter) }); err != nil {
 			m.say(err.Error())
 		}
-		m.led[to.View] = f.Filter()
+		m.openedFilters[to.View] = f.Filter()
 	}
 	if t := m.tableOf(to.View); t != nil && to.Row != "" {
 		t.Seek(to.Row)
@@ -256,11 +253,10 @@ func (m *Model) open(to screen.Nav) tea.Cmd {
 	return m.leaveFor(from, to.View)
 }
 
-// doubleClick is how soon a second click on a row opens it.
+// doubleClick is the longest time between two clicks on a row that open it.
 const doubleClick = 400 * time.Millisecond
 
-// mouse scrolls with the wheel and points with the left button; pointing twice
-// opens the row.
+// mouse scrolls with the wheel and selects with the left button; a double click opens the row.
 func (m *Model) mouse(msg tea.MouseMsg) tea.Cmd {
 	if top := m.top(); top != nil {
 		if help, ok := top.(*help); ok {
@@ -278,12 +274,16 @@ func (m *Model) mouse(msg tea.MouseMsg) tea.Cmd {
 	case msg.Button != tea.MouseButtonLeft || msg.Action != tea.MouseActionPress:
 		return nil
 	case msg.Y == tabLine:
-		return m.clickTab(msg.X)
+		for _, t := range m.tabs() {
+			if msg.X >= t.from && msg.X < t.to {
+				return m.goTo(t.view)
+			}
+		}
+		return nil
 	}
 	return m.point(msg.Y)
 }
 
-// point puts the cursor on a line. The same line again at once opens its row.
 func (m *Model) point(y int) tea.Cmd {
 	s, ok := m.screen().(screen.Selectable)
 	if !ok || !s.Select(y-topLines) {
@@ -304,13 +304,4 @@ func (m *Model) wheel(action keymap.Action) tea.Cmd {
 		cmds = append(cmds, m.effect(m.screen().Do(action)))
 	}
 	return tea.Batch(cmds...)
-}
-
-func (m *Model) clickTab(x int) tea.Cmd {
-	for _, t := range m.tabs() {
-		if x >= t.from && x < t.to {
-			return m.goTo(t.view)
-		}
-	}
-	return nil
 }

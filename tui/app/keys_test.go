@@ -156,7 +156,7 @@ func TestFilterNarrowsAndEscClears(t *testing.T) {
 	require.Contains(t, b.View(), "/etl")
 	b.press("/", "z", "z", "enter")
 	require.Contains(t, b.View(), "No queue matches /etl zz")
-	b.trail = nil
+	b.parents = nil
 	b.press("esc")
 	require.Equal(t, 7, b.queues.Len())
 }

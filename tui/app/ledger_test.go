@@ -30,7 +30,7 @@ func longLedger(n int) *fakeSource {
 	return source
 }
 
-// recent lists what every poll reads: who waits, then the newest of the others.
+// recent lists the rows of every poll: waiting ones, then the newest others.
 func (f *fakeSource) recent() {
 	var list []monitor.LedgerEntry
 	for _, open := range []bool{true, false} {

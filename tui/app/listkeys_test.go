@@ -67,7 +67,7 @@ func TestTheLogIsFiltered(t *testing.T) {
 }
 
 // TestOneOperationIsOneRowOfTheLog: 200 retries of one run are a row that unfolds, and what
-// others did before it is in sight.
+// others did before it is visible.
 func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -177,7 +177,7 @@ func TestTheTreeIsOpenedFromEveryRowOfAnExecution(t *testing.T) {
 		b := started(t, sample(), 140, 40)
 		b.press(view, "x")
 		require.NotEqual(t, keymap.InXray, b.view)
-		require.Contains(t, b.messages(), "about no one execution", view)
+		require.Contains(t, b.messages(), "has no execution", view)
 	}
 }
 
@@ -210,5 +210,5 @@ func TestLettersAreActedOnFromTheirFilterAndTakenBackFromAnywhere(t *testing.T) 
 	require.Len(t, order.Targets, 300, "frozen by their ids, also those that were not listed")
 	b.press("esc", "1", "u")
 	require.Equal(t, keymap.InOverview, b.view)
-	require.Contains(t, b.messages(), "Nothing was discarded or taken in this session")
+	require.Contains(t, b.messages(), "has nothing to undo")
 }

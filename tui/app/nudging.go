@@ -8,36 +8,33 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// nudgeEvery is what happens within is told at once, and how often a nudge brings a
-// poll forward at most.
+// nudgeEvery collects changes, and bounds how often they bring a poll forward.
 const nudgeEvery = 250 * time.Millisecond
 
-// Nudger is a source that can tell that something has changed, without saying what.
+// Nudger is a source that signals changes without details.
 type Nudger interface {
-	// Listen calls changed until ctx ends, from a goroutine that it must not hold up.
+	// Listen calls changed until ctx ends. The callback must not block.
 	Listen(ctx context.Context, changed func())
 }
 
-// nudgeMsg says that something has changed in an installation.
-type nudgeMsg struct{ of *place }
+type nudgeMsg struct{ of *connection }
 
-// listen has the source of the installation that is shown tell of changes until it is
-// left. Where nothing is told polls are all there is.
+// listen listens to the source of the open installation. Other sources are only polled.
 func (m *Model) listen() tea.Cmd {
 	source, ok := m.source.(Nudger)
 	if !ok {
 		return nil
 	}
-	p := m.place
+	p := m.conn
 	p.nudges = make(chan struct{}, 1)
 	var ctx context.Context
-	ctx, p.deafen = context.WithCancel(m.ctx)
+	ctx, p.stopListening = context.WithCancel(m.ctx)
 	nudges := p.nudges
 	listen := func() tea.Msg {
 		source.Listen(ctx, func() {
 			select {
 			case nudges <- struct{}{}:
-			default: // one is on its way already
+			default: // a signal is pending already
 			}
 		})
 		return nil
@@ -45,8 +42,8 @@ func (m *Model) listen() tea.Cmd {
 	return tea.Batch(listen, awaitNudge(ctx, p))
 }
 
-// awaitNudge waits for a change, and for what follows it at once.
-func awaitNudge(ctx context.Context, p *place) tea.Cmd {
+// awaitNudge waits for a change, and collects those that follow at once.
+func awaitNudge(ctx context.Context, p *connection) tea.Cmd {
 	p.listening = ctx
 	return func() tea.Msg {
 		select {
@@ -61,7 +58,7 @@ func awaitNudge(ctx context.Context, p *place) tea.Cmd {
 		case <-ctx.Done():
 			return nil
 		}
-		select { // what came meanwhile is told with it
+		select { // changes in the pause count as this one
 		case <-p.nudges:
 		default:
 		}
@@ -69,12 +66,10 @@ func awaitNudge(ctx context.Context, p *place) tea.Cmd {
 	}
 }
 
-// nudged brings the next polls of what the open view shows of executions and workflows
-// forward, and waits for the next change. Nothing is read sooner while the screen is
-// frozen or out of sight, nor while the last reading is under way, has failed, or is
-// not longer ago than twice what it took.
+// nudged brings polls forward and waits for the next change. It skips feeds that are being read, have failed, or were
+// read less than twice their duration ago, and skips all while the screen is frozen or without focus.
 func (m *Model) nudged(msg nudgeMsg) tea.Cmd {
-	if msg.of != m.place {
+	if msg.of != m.conn {
 		return nil
 	}
 	cmds := []tea.Cmd{awaitNudge(msg.of.listening, msg.of)}
@@ -89,7 +84,7 @@ func (m *Model) nudged(msg nudgeMsg) tea.Cmd {
 			continue
 		}
 		rest := max(nudgeEvery, m.refreshEvery/4, 2*fresh.Took) - m.env.Clock.Sub(fresh.At)
-		c.gen++ // the timer that is armed counts no more
+		c.gen++ // invalidates the running timer
 		if rest > 0 {
 			cmds = append(cmds, m.opts.After(rest, dueMsg{feed: feed, gen: c.gen}))
 		} else {

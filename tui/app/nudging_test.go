@@ -16,8 +16,8 @@ func (b *bundle) nudge() {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	cancel()
-	b.place.listening = ctx
-	b.send(nudgeMsg{b.place})
+	b.conn.listening = ctx
+	b.send(nudgeMsg{b.conn})
 }
 
 // A change brings the next poll of executions forward, and no poll is doubled by it.
@@ -67,7 +67,7 @@ func TestNothingIsNudgedThatIsFrozenHiddenFailedOrLeft(t *testing.T) {
 	b.env.Data.Fresh(screen.FeedExecutions).Err = errNoRoute
 	quiet("it backs off")
 	b.env.Data.Fresh(screen.FeedExecutions).Err = nil
-	b.send(nudgeMsg{&place{}})
+	b.send(nudgeMsg{&connection{}})
 	require.Equal(t, calls, b.source.count(screen.FeedExecutions), "another installation")
 	b.press("p")
 	quiet("frozen")
@@ -77,7 +77,7 @@ func TestNothingIsNudgedThatIsFrozenHiddenFailedOrLeft(t *testing.T) {
 func TestNudgesAreCoalesced(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &place{nudges: make(chan struct{}, 1)}
+	p := &connection{nudges: make(chan struct{}, 1)}
 	p.nudges <- struct{}{}
 	require.Equal(t, nudgeMsg{p}, awaitNudge(ctx, p)())
 	require.Empty(t, p.nudges)

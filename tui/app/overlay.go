@@ -8,24 +8,22 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// overlay is a layer above the open view: a dialog, the help, or a line that is typed.
-// The one on top takes the keys.
+// overlay is a layer above the open view: a dialog, the help, or an input line. The topmost one takes the keys.
 type overlay interface {
-	// scope names the keys that work. An overlay without one takes every key as it is typed.
+	// scope names the keys that work. Without a scope the overlay takes every key as text.
 	scope() keymap.Scope
-	// key takes a key. The action is what it means in the scope, None where it means nothing.
+	// key takes a key with its action in the scope; None if it has no meaning there.
 	key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd
-	// draw draws the overlay upon what lies below it.
+	// draw draws the overlay on the layers below it.
 	draw(m *Model, f *frame)
-	// modal reports whether nothing below may move: what is read is held until the overlay is
-	// closed. Of modal overlays only the one on top is drawn. A window that is too small to show
-	// it takes no key but the one that leaves it.
+	// modal reports whether nothing below may change: results are held until the overlay closes. Only the topmost
+	// modal overlay is drawn. In a window that is too small it takes only the key that leaves it.
 	modal() bool
-	// closed is called after the overlay was taken off the stack.
+	// closed is called after the overlay was removed.
 	closed(m *Model)
 }
 
-// layer is the base of overlays below which the dashboard goes on.
+// layer is the base of overlays that are not modal.
 type layer struct{}
 
 func (layer) scope() keymap.Scope { return "" }
@@ -37,7 +35,7 @@ type dialog struct{ layer }
 
 func (dialog) modal() bool { return true }
 
-// top is the overlay that takes the keys; nil where the open view does.
+// top is the topmost overlay, or nil.
 func (m *Model) top() overlay {
 	if len(m.overlays) == 0 {
 		return nil
@@ -45,19 +43,17 @@ func (m *Model) top() overlay {
 	return m.overlays[len(m.overlays)-1]
 }
 
-// modal reports whether a dialog is open.
 func (m *Model) modal() bool {
 	top := m.top()
 	return top != nil && top.modal()
 }
 
-// push opens an overlay above those that are open.
 func (m *Model) push(o overlay) { m.overlays = append(m.overlays, o) }
 
-// replace puts the next step of a dialog in the place of the one on top.
+// replace shows the next step of a dialog in place of the topmost overlay.
 func (m *Model) replace(o overlay) { m.overlays[len(m.overlays)-1] = o }
 
-// pop closes the overlay on top. After the last dialog it shows what was read meanwhile.
+// pop closes the topmost overlay. After the last dialog it applies the held results.
 func (m *Model) pop() {
 	top := m.top()
 	m.overlays = m.overlays[:len(m.overlays)-1]
@@ -73,29 +69,23 @@ func (m *Model) pop() {
 	}
 }
 
-// closeDialog closes every step of the open dialog.
+// closeDialog closes all steps of the open dialog.
 func (m *Model) closeDialog() {
 	for m.modal() {
 		m.pop()
 	}
 }
 
-// takesText reports whether letters are text in a scope.
-func takesText(scope keymap.Scope) bool {
-	return scope == "" || scope == keymap.InForm || scope == keymap.InTyping
-}
-
-// frame is what the lines of a window are made of. The overlays draw upon it, from the lowest to the one on top.
+// frame is the content of a window. The overlays draw on it, the topmost one last.
 type frame struct {
-	// left and right stand in the rule above the body.
+	// left and right are the texts of the title rule.
 	left, right   string
 	body          []string
 	message, keys string
-	// covered leaves no room for a report, armed says that an act is confirmed or runs.
+	// covered leaves no room for a report. armed is true while an act is confirmed or runs.
 	covered, armed bool
 }
 
-// compose draws the open view and the overlays upon it.
 func (m *Model) compose() *frame {
 	h := m.bodyHeight()
 	left, right := m.screen().Title()
@@ -115,26 +105,26 @@ func (m *Model) compose() *frame {
 	return f
 }
 
-// maxDialog is how wide a dialog is at most; longer lines are hard to read.
+// maxDialog is the largest width of a dialog; longer lines are hard to read.
 const maxDialog = 96
 
-// box is a dialog as it is drawn.
+// box describes a dialog.
 type box struct {
 	title, note string
 	role        theme.Role
-	// width is what the lines want; zero is as wide as a dialog may be.
+	// width is the wanted width; 0 means the largest one.
 	width int
-	// lines draws what is inside, w cells wide and at most h lines high.
+	// lines draws the content, w cells wide and at most h lines high.
 	lines func(w, h int) []string
 }
 
-// boxFrame is how many cells the frame of a dialog takes.
+// boxFrame is the width of the frame.
 const boxFrame = 4
 
-// boxRoom is the room inside the largest dialog.
+// boxRoom is the size of the content of the largest dialog.
 func (m *Model) boxRoom() (w, h int) { return min(m.width-2, maxDialog) - boxFrame, m.bodyHeight() - 2 }
 
-// box lays a dialog upon the body, with the keys of its scope below.
+// box draws a dialog on the body, with the keys of its scope below.
 func (f *frame) box(m *Model, scope keymap.Scope, b box) {
 	th := m.env.Theme
 	w, h := m.boxRoom()
@@ -148,20 +138,20 @@ func (f *frame) box(m *Model, scope keymap.Scope, b box) {
 	f.keys, f.covered = m.keysOf(m.keymap.BottomLine(scope, true)), true
 }
 
-// menu is a dialog of which one line is chosen: by its letter, or the one under the cursor.
+// menu is a dialog that chooses one line by its letter or with the cursor.
 type menu struct {
 	dialog
 
 	keys  keymap.Scope
 	title string
 	list  *widget.Menu
-	// choose carries out a line by its number.
+	// choose carries out the line at an index.
 	choose func(m *Model, at int) tea.Cmd
-	// note is why a line was not taken.
+	// note says why a line cannot be chosen.
 	note string
 }
 
-// noteLines is the room that a menu leaves for a note.
+// noteLines is the height of the note.
 const noteLines = 2
 
 func (o *menu) scope() keymap.Scope { return o.keys }
@@ -183,7 +173,7 @@ func (o *menu) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// take takes the line under the cursor, if it can be taken.
+// take chooses the line under the cursor, if possible.
 func (o *menu) take(m *Model) tea.Cmd {
 	line, ok := o.list.Chosen()
 	if ok && line.Not == "" {
@@ -195,7 +185,7 @@ func (o *menu) take(m *Model) tea.Cmd {
 	return nil
 }
 
-// draw draws the menu as narrow as it can be, so that the rows stay in sight.
+// draw draws the menu as narrow as possible, so that the rows stay visible.
 func (o *menu) draw(m *Model, f *frame) {
 	th, title := m.env.Theme, widget.Clean(o.title)
 	f.box(m, o.keys, box{

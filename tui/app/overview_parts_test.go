@@ -96,7 +96,7 @@ func TestWhatNeedsAttentionUsesTheHeight(t *testing.T) {
 	}
 }
 
-// However many things need attention, the one under the cursor is in sight.
+// However many findings there are, the selected one is visible.
 func TestTheFindingUnderTheCursorIsInSight(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{140, 40}, {80, 24}, {60, 15}} {

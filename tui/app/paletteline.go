@@ -9,14 +9,13 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// paletteLine is typed to give a command. What it may become is listed above it.
+// paletteLine is the input line of commands. The matching commands are listed above it.
 type paletteLine struct {
 	layer
 
 	err error
 }
 
-// openPalette begins a command.
 func (m *Model) openPalette(text string) {
 	if m.tooSmall() {
 		return
@@ -41,7 +40,7 @@ func (o *paletteLine) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// run carries out the line. One that is wrong stays open with what is wrong.
+// run runs the command. After an error the line stays open and shows it.
 func (o *paletteLine) run(m *Model, line string) (cmd tea.Cmd) {
 	entry, arg, err := m.palette.Parse(line)
 	if err != nil {
@@ -61,7 +60,6 @@ func (o *paletteLine) run(m *Model, line string) (cmd tea.Cmd) {
 	return cmd
 }
 
-// maxOffers is how many commands are listed at once.
 const maxOffers = 12
 
 func (o *paletteLine) draw(m *Model, f *frame) {

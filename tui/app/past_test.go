@@ -166,7 +166,7 @@ func TestAfterAnOutageOnlyWhatHappenedIsDrawn(t *testing.T) {
 	b.source.fail = nil
 	b.now = b.now.Add(30 * time.Second)
 	b.dates()
-	b.source.overview.Queues.Completed += 100_000 // a counter that nobody saw grow
+	b.source.overview.Queues.Completed += 100_000 // a counter that grew while no dashboard ran
 	source.past = pastOf(b.now, map[int]float64{13: 100})
 	b.run(b.restart(screen.FeedOverview))
 	require.Same(t, source.past, b.env.Data.Past, "it is read as soon as the database is back")
@@ -180,7 +180,7 @@ func TestAfterAnOutageOnlyWhatHappenedIsDrawn(t *testing.T) {
 	}
 }
 
-// TestWithoutARecordNothingIsInvented: what nobody wrote down is no zero.
+// TestWithoutARecordNothingIsInvented: an unrecorded value is no zero.
 func TestWithoutARecordNothingIsInvented(t *testing.T) {
 	t.Parallel()
 	source := sample()

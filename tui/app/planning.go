@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// planning waits for a plan.
+// planning is the dialog that waits for a plan.
 type planning struct {
 	dialog
 
@@ -25,25 +25,19 @@ type planning struct {
 	cancel context.CancelFunc
 }
 
-// planMsg is the answer to the question what an order would change.
 type planMsg struct {
 	op   *act.Operation
 	plan *act.Plan
 	err  error
 }
 
-// plan asks what an order would change. The answer comes as a message. Show puts the dialog on the stack.
+// plan requests the plan of an order. show puts the dialog on the stack.
 func (m *Model) plan(show func(overlay), item act.Item, order act.Order) tea.Cmd {
 	title := string(order.Kind) + " " + order.Target.Name
 	if item.Label != "" {
 		title = item.Label + " " + cmp.Or(item.Touches, order.Target.Name)
 	}
-	m.lastOperation++
-	op := &act.Operation{
-		ID: m.lastOperation, Order: order, Title: title, State: act.Planning, Began: m.env.Clock,
-		Progress: &act.Progress{},
-	}
-	m.remember(op)
+	op := m.newOperation(order, title, act.Planning)
 	ctx, cancel := context.WithTimeout(m.ctx, act.PlanTimeout)
 	show(&planning{item: item, op: op, cancel: cancel})
 	acts := m.opts.Acts
@@ -63,7 +57,7 @@ func (m *Model) plan(show func(overlay), item act.Item, order act.Order) tea.Cmd
 	return tea.Batch(ask, m.spin())
 }
 
-// planned takes over a plan. One whose dialog was left is dropped.
+// planned shows a plan as a question. It drops the plan if its dialog was closed.
 func (m *Model) planned(msg planMsg) {
 	o, open := m.top().(*planning)
 	if !open || o.op != msg.op {
@@ -77,7 +71,7 @@ func (m *Model) planned(msg planMsg) {
 		return
 	}
 	if m.opts.Protected && msg.plan.Word == "" {
-		msg.plan.Word = m.opts.Context // so that nobody acts here who thinks to be elsewhere
+		msg.plan.Word = m.opts.Context // confirms that the operator acts on the right installation
 	}
 	o.op.State, o.op.Title = act.Planned, widget.Clean(msg.plan.Title)
 	q := &question{item: o.item, op: o.op, plan: msg.plan, planned: m.env.Clock}
@@ -91,8 +85,7 @@ func (m *Model) planned(msg planMsg) {
 	m.replace(q)
 }
 
-// failed takes over why there is no plan. What was written wrongly leads back to its
-// form, which says so beside the fields.
+// failed shows why there is no plan. Invalid values lead back to the form, which shows them beside the fields.
 func (o *planning) failed(m *Model, err error) {
 	if invalid, ok := errors.AsType[*act.InvalidError](err); ok && len(m.overlays) > 1 {
 		if f, ok := m.overlays[len(m.overlays)-2].(*form); ok {
@@ -107,8 +100,7 @@ func (o *planning) failed(m *Model, err error) {
 	m.replace(&failed{item: o.item, op: o.op})
 }
 
-// planReason is the error of a plan that an operator can act on. Which server is away
-// stands around what the network says of it.
+// planReason is the error of a plan for the operator. Network errors keep the name of the server.
 func planReason(err error) error {
 	var network *net.OpError
 	switch {
@@ -130,7 +122,7 @@ func (o *planning) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// backToForm leaves the plan. The form that it was made from, if any, still has what was written.
+// backToForm closes the plan. Its form, if any, still has the values.
 func (m *Model) backToForm() {
 	m.pop()
 	if f, ok := m.top().(*form); ok {
@@ -138,7 +130,6 @@ func (m *Model) backToForm() {
 	}
 }
 
-// closed gives the plan up.
 func (o *planning) closed(m *Model) {
 	m.leave(o.op, "left; nothing was done")
 	o.cancel()
@@ -152,4 +143,40 @@ func (o *planning) draw(m *Model, f *frame) {
 				m.env.Paint(theme.Dim, "  Nothing was changed.")}
 		},
 	})
+}
+
+// failed shows why there is no plan, or why an act failed and what it did before.
+type failed struct {
+	dialog
+
+	item act.Item
+	op   *act.Operation
+}
+
+func (o *failed) scope() keymap.Scope { return keymap.InFailed }
+
+func (o *failed) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
+	switch {
+	case action == keymap.Refresh:
+		return m.plan(m.replace, o.item, o.op.Order)
+	case action == keymap.Back && o.op.Ran.IsZero():
+		m.backToForm()
+	case action == keymap.Back:
+		m.closeDialog()
+	}
+	return nil
+}
+
+func (o *failed) draw(m *Model, f *frame) {
+	list := []widget.Text{{Role: theme.Bad, Text: "✗ " + o.op.Err}}
+	if o.op.Ran.IsZero() {
+		list = append(list, widget.Text{Text: "Nothing was changed."})
+	} else {
+		list = append(list, receiptTexts(o.op)...)
+	}
+	list = append(list, widget.Text{Role: theme.Dim, Text: "r plans it again on newer facts; L keeps this."})
+	f.box(m, keymap.InFailed, box{title: widget.Clean(o.op.Title), role: theme.Bad, lines: func(w, h int) []string {
+		lines, _ := widget.Window(widget.Paragraphs(list, w, m.env.Theme), 0, h, m.env.Theme)
+		return lines
+	}})
 }

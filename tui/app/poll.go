@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// Reader is where the dashboard reads from; *alerting.Reader is one.
+// Reader reads the data of the dashboard; *alerting.Reader is one.
 type Reader interface {
 	Overview(ctx context.Context) (*alerting.Overview, error)
 	Broker(ctx context.Context) (*monitor.Broker, error)
@@ -41,7 +41,7 @@ type Reader interface {
 	ExportLetters(ctx context.Context, filter monitor.DeadLetterFilter, limit int,
 		each func(*monitor.ExportedLetter) error) (int, error)
 	Past(ctx context.Context) (*monitor.Past, error)
-	// Answers asks a source, as monitor names them, whether it is there.
+	// Answers checks whether a source answers; monitor defines the names.
 	Answers(ctx context.Context, source string) error
 	QueueLine(ctx context.Context, ask monitor.LineAsk) (*monitor.Line, error)
 	QueuesPast(ctx context.Context, id int64) (*monitor.QueuesPast, error)
@@ -49,26 +49,13 @@ type Reader interface {
 	WorkersPast(ctx context.Context) (*monitor.WorkersPast, error)
 }
 
-// readMissed reads what happened while nobody could look.
-func (m *Model) readMissed() tea.Cmd {
-	cmd := m.restart(screen.FeedPast)
-	for _, feed := range []screen.Feed{screen.FeedQueuesPast, screen.FeedWorkersPast} {
-		if slices.Contains(m.screen().Feeds(), feed) {
-			cmd = tea.Batch(cmd, m.restart(feed))
-		}
-	}
-	return cmd
-}
-
-// The pace of polling.
 const (
-	// fetchTimeout ends a read that hangs. A feed whose reads run out of time is given twice
-	// as long each time, at most LongestRead: a database that is only slow, as with the
-	// first read of a new connection on a busy machine, is shown all the same.
+	// fetchTimeout ends a read. A feed that runs into its timeout gets twice as long, at most LongestRead, so that a
+	// slow database is still shown.
 	fetchTimeout = 1500 * time.Millisecond
-	// LongestRead is what a read is given at most.
+	// LongestRead is the longest timeout of a read.
 	LongestRead = 12 * time.Second
-	// blurFactor stretches the interval while the terminal is not in focus.
+	// blurFactor stretches the interval while the terminal has no focus.
 	blurFactor = 5
 	minRefresh = 500 * time.Millisecond
 	maxRefresh = time.Minute
@@ -77,32 +64,30 @@ const (
 
 // chain is the polling of one feed.
 type chain struct {
-	// gen makes answers and timers of an earlier life worthless.
+	// gen invalidates answers and timers of earlier generations.
 	gen    int
 	cancel context.CancelFunc
 	busy   bool
-	// once is true for a single read that starts no further polls, probe for a look
-	// whether the source answers while what is shown is frozen.
+	// once starts no further polls. probe only checks the source while the screen is frozen.
 	once, probe bool
-	// judging is true for the alerts while they are polled because no replica evaluates
-	// them, whichever view is open.
-	judging bool
-	// timeout ends the next read; fetchTimeout at least.
+	// evaluating is true while the alerts are polled because no replica evaluates them.
+	evaluating bool
+	// timeout ends the next read; it is at least fetchTimeout.
 	timeout time.Duration
 }
 
-// answered sets the timeout of the next read by how the last one went.
+// answered sets the timeout of the next read.
 func (c *chain) answered(took time.Duration, err error) {
 	next := 2 * took
 	if errors.Is(err, context.DeadlineExceeded) {
-		next = 2 * c.patience()
+		next = 2 * c.currentTimeout()
 	}
 	c.timeout = min(next, LongestRead)
 }
 
-func (c *chain) patience() time.Duration { return max(c.timeout, fetchTimeout) }
+func (c *chain) currentTimeout() time.Duration { return max(c.timeout, fetchTimeout) }
 
-// snapMsg is the answer of one read; dueMsg says that a feed is due.
+// snapMsg is the answer of a read. dueMsg is the timer of the next one.
 type snapMsg struct {
 	feed   screen.Feed
 	gen    int
@@ -116,7 +101,7 @@ type dueMsg struct {
 	gen  int
 }
 
-// visible lists the feeds that the open view needs.
+// visible lists the feeds of the open view.
 func (m *Model) visible() []screen.Feed {
 	var visible []screen.Feed
 	add := func(feed screen.Feed) {
@@ -138,8 +123,7 @@ func (m *Model) visible() []screen.Feed {
 	return visible
 }
 
-// restart begins the chain of a feed anew: what was under way is cancelled, and
-// a read starts at once.
+// restart cancels the running read of a feed and reads it at once.
 func (m *Model) restart(feed screen.Feed) tea.Cmd {
 	m.stop(feed)
 	return m.fetch(feed, m.paused)
@@ -165,8 +149,7 @@ func (m *Model) chain(feed screen.Feed) *chain {
 	return c
 }
 
-// resume starts the chains of the open view that are not running, and stops
-// those of views that are hidden.
+// resume starts the feeds of the open view and stops those of hidden views.
 func (m *Model) resume() tea.Cmd {
 	visible := m.visible()
 	var cmds []tea.Cmd
@@ -180,28 +163,32 @@ func (m *Model) resume() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// refresh reads every feed of the open view now. While paused, that is all.
+// refresh reads every feed of the open view now. While the screen is frozen it reads once.
 func (m *Model) refresh() tea.Cmd {
 	var cmds []tea.Cmd
 	for _, feed := range m.visible() {
 		if fresh := m.env.Data.Fresh(feed); feedNamed[feed].once(m) && fresh.Err == nil && !fresh.At.IsZero() {
-			continue // what has passed does not change
+			continue // the past does not change
 		}
 		cmds = append(cmds, m.restart(feed))
 	}
 	return tea.Batch(cmds...)
 }
 
-// fetch starts one read of a feed. The command runs on a goroutine of its own
-// and touches nothing but its arguments.
 func (m *Model) fetch(feed screen.Feed, once bool) tea.Cmd {
 	c := m.chain(feed)
 	if c.busy {
 		return nil
 	}
-	read := feedNamed[feed].read(m)
-	ctx, cancel := context.WithTimeout(m.ctx, c.patience())
-	c.busy, c.once, c.probe, c.cancel = true, once, false, cancel
+	c.once, c.probe = once, false
+	return m.read(feed, c.currentTimeout(), feedNamed[feed].read(m))
+}
+
+// read runs a function for a feed. The command touches nothing but its arguments.
+func (m *Model) read(feed screen.Feed, timeout time.Duration, read func(context.Context) (any, error)) tea.Cmd {
+	ctx, cancel := context.WithTimeout(m.ctx, timeout)
+	c := m.chain(feed)
+	c.busy, c.cancel = true, cancel
 	gen, clock := c.gen, m.opts.Clock
 	return func() tea.Msg {
 		defer cancel()
@@ -214,7 +201,7 @@ func (m *Model) fetch(feed screen.Feed, once bool) tea.Cmd {
 	}
 }
 
-// snapshot takes over the answer of a read and arms the next poll.
+// snapshot takes the answer of a read and arms the next poll.
 func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	c := m.chain(msg.feed)
 	if msg.gen != c.gen {
@@ -230,13 +217,21 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	fresh.Took = msg.took
 	var missed tea.Cmd
 	if msg.feed == screen.FeedOverview && msg.err == nil && fresh.Err != nil {
-		missed = m.readMissed()
+		missed = m.restart(screen.FeedPast) // the time of the outage
+		for _, feed := range []screen.Feed{screen.FeedQueuesPast, screen.FeedWorkersPast} {
+			if slices.Contains(m.screen().Feeds(), feed) {
+				missed = tea.Batch(missed, m.restart(feed))
+			}
+		}
 	}
 	if msg.err != nil {
-		m.failed(fresh, msg.err, c.patience())
+		m.failed(fresh, msg.err, c.currentTimeout())
 	} else {
 		fresh.At, fresh.Err, fresh.Fails = m.env.Clock, nil, 0
-		m.synchronise(feedNamed[msg.feed].readAt(msg.result), msg.took)
+		if at := feedNamed[msg.feed].readAt(msg.result); !at.IsZero() {
+			m.skew, m.synced = at.Add(msg.took/2).Sub(m.env.Clock), true
+			m.tick()
+		}
 		if m.modal() {
 			m.held[msg.feed] = msg.result
 		} else {
@@ -247,12 +242,12 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		return tea.Batch(missed, m.probeLater(msg.feed))
 	}
 	if alerts := m.chain(screen.FeedAlerts); msg.feed == screen.FeedOverview && !c.once &&
-		m.env.Data.Unevaluated() != alerts.judging {
-		alerts.judging = !alerts.judging
+		m.env.Data.Unevaluated() != alerts.evaluating {
+		alerts.evaluating = !alerts.evaluating
 		if !slices.Contains(m.screen().Feeds(), screen.FeedAlerts) {
 			m.stop(screen.FeedAlerts)
 		}
-		if alerts.judging {
+		if alerts.evaluating {
 			missed = tea.Batch(missed, m.fetch(screen.FeedAlerts, false))
 		}
 	}
@@ -260,14 +255,13 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		missed = tea.Batch(missed, m.restart(screen.FeedBroker))
 	}
 	if c.once || feedNamed[msg.feed].once(m) && msg.err == nil {
-		return missed // the polls extend what has passed
+		return missed // other polls extend the past
 	}
 	delay := m.delay(msg.feed, fresh)
 	fresh.Every = delay
 	return tea.Batch(missed, m.opts.After(m.jitter(delay), dueMsg{feed: msg.feed, gen: c.gen}))
 }
 
-// apply shows what was read.
 func (m *Model) apply(feed screen.Feed, result any) {
 	feedNamed[feed].put(m.env.Data, result, m.env.Now)
 	m.env.Locked = m.actingLock()
@@ -284,16 +278,7 @@ func (m *Model) failed(fresh *screen.Freshness, err error, timeout time.Duration
 	fresh.Fails++
 }
 
-// synchronise sets the database's clock by the time that an answer carries, if any.
-func (m *Model) synchronise(at time.Time, took time.Duration) {
-	if !at.IsZero() {
-		m.skew = at.Add(took / 2).Sub(m.env.Clock)
-		m.synced = true
-		m.tick()
-	}
-}
-
-// engineReachesBroker reports whether a replica of the engine says that it is connected.
+// engineReachesBroker reports whether a replica is connected to the broker.
 func (m *Model) engineReachesBroker() bool {
 	o := m.env.Data.Overview
 	return o != nil && o.Replicas != nil && slices.ContainsFunc(o.Replicas.List, func(r monitor.Replica) bool {
@@ -301,14 +286,14 @@ func (m *Model) engineReachesBroker() bool {
 	})
 }
 
-// brokerOverdue reports whether the next look at the broker is further off than it need
-// be: it was put off while the broker did not answer, and a replica reaches it again.
+// brokerOverdue reports whether the broker should be polled now: the poll was postponed after failures, and a replica
+// is connected again.
 func (m *Model) brokerOverdue() bool {
 	fresh := m.env.Data.Fresh(screen.FeedBroker)
 	return fresh.Fails > 0 && fresh.Every > brokerEvery && m.engineReachesBroker()
 }
 
-// delay is how long to wait before the feed is polled again.
+// delay is the pause before the next poll.
 func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	if fresh.Fails > 0 && feed == screen.FeedBroker && m.engineReachesBroker() {
 		return min(brokerEvery, time.Second<<min(fresh.Fails, 5))
@@ -323,15 +308,13 @@ func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
 	return max(every, 2*fresh.Took)
 }
 
-// jitter spreads the polls of many dashboards by ten per cent either way.
+// jitter spreads the polls of many dashboards by ±10 %.
 func (m *Model) jitter(d time.Duration) time.Duration {
 	return d + time.Duration((m.opts.Random()-0.5)*0.2*float64(d))
 }
 
-// follow reads what is under the cursor when that is something else than was read
-// last. Nothing that is under way is given up for it: who runs down a list asks for
-// few rows, and last for the one where they stop. After a failure the feed is tried
-// again by itself.
+// follow reads the row under the cursor if it changed. It cancels no running read: scrolling through a list reads few
+// rows, and at last the selected one. After a failure the feed retries by itself.
 func (m *Model) follow(failed error) tea.Cmd {
 	f, ok := m.screen().(screen.Follower)
 	if !ok || failed != nil || m.modal() {
@@ -344,8 +327,7 @@ func (m *Model) follow(failed error) tea.Cmd {
 	return m.restart(feed)
 }
 
-// setRefresh changes the interval; running chains take it up with their next
-// poll, which a shorter interval makes at once.
+// setRefresh changes the interval. A shorter one polls at once.
 func (m *Model) setRefresh(every time.Duration) tea.Cmd {
 	shorter := every < m.refreshEvery
 	m.refreshEvery = min(max(every, minRefresh), maxRefresh)
@@ -356,8 +338,7 @@ func (m *Model) setRefresh(every time.Duration) tea.Cmd {
 	return nil
 }
 
-// setPaused stops and starts all polling. What is left while it is stopped are looks
-// whether the servers are there.
+// setPaused freezes the screen, or polls again. A frozen screen only checks the servers.
 func (m *Model) setPaused(paused bool) tea.Cmd {
 	m.paused = paused
 	if !paused {
@@ -367,4 +348,38 @@ func (m *Model) setPaused(paused bool) tea.Cmd {
 		m.stop(f.name)
 	}
 	return tea.Batch(m.probeLater(screen.FeedOverview), m.probeLater(screen.FeedBroker))
+}
+
+// probeEvery is the interval of checking a server while the screen is frozen.
+const probeEvery = 5 * time.Second
+
+func (m *Model) probeLater(feed screen.Feed) tea.Cmd {
+	if !feedNamed[feed].probed {
+		return nil
+	}
+	delay := max(m.delay(feed, m.env.Data.Fresh(feed)), probeEvery)
+	return m.opts.After(m.jitter(delay), dueMsg{feed: feed, gen: m.chain(feed).gen})
+}
+
+// probe checks whether the source of a feed answers. It reads no data.
+func (m *Model) probe(feed screen.Feed) tea.Cmd {
+	c, source := m.chain(feed), feedNamed[feed].source
+	if c.busy || !feedNamed[feed].probed {
+		return nil
+	}
+	c.once, c.probe = false, true
+	answers := m.source.Answers
+	return m.read(feed, fetchTimeout, func(ctx context.Context) (any, error) { return true, answers(ctx, source) })
+}
+
+// probed records whether a source answers. The age of the data stays as it is.
+func (m *Model) probed(msg snapMsg) tea.Cmd {
+	fresh := m.env.Data.Fresh(msg.feed)
+	fresh.Took = msg.took
+	if msg.err != nil {
+		m.failed(fresh, msg.err, fetchTimeout)
+	} else {
+		fresh.Err, fresh.Fails = nil, 0
+	}
+	return m.probeLater(msg.feed)
 }

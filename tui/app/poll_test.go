@@ -244,7 +244,7 @@ func TestAStuckSourceHoldsUpNoKey(t *testing.T) {
 		loop := newLoop(m)
 		loop.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 		loop.start(m.Init())
-		loop.settle()
+		loop.untyped()
 
 		pressed := time.Now()
 		loop.send(keyMsg("2"))
@@ -298,7 +298,7 @@ func (l *loop) send(msg tea.Msg) {
 }
 
 // settle takes what has arrived, until nothing moves without time passing.
-func (l *loop) settle() {
+func (l *loop) untyped() {
 	for {
 		synctest.Wait()
 		select {
@@ -311,7 +311,7 @@ func (l *loop) settle() {
 }
 
 func (l *loop) pass(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); l.settle() {
+	for end := time.Now().Add(d); time.Now().Before(end); l.untyped() {
 		time.Sleep(100 * time.Millisecond)
 	}
 }
@@ -330,19 +330,19 @@ func TestADatabaseThatIsOnlySlowIsShown(t *testing.T) {
 		loop := newLoop(m)
 		loop.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 		loop.start(m.Init())
-		loop.settle()
+		loop.untyped()
 
 		loop.pass(10 * time.Second)
 		require.Contains(t, m.View(), "no answer within 3s")
 		loop.pass(6 * time.Second) // the third read began at 10.5 s
 		require.NoError(t, m.env.Data.Fresh(screen.FeedOverview).Err)
-		require.Equal(t, 10*time.Second, m.chain(screen.FeedOverview).patience())
+		require.Equal(t, 10*time.Second, m.chain(screen.FeedOverview).currentTimeout())
 
 		source.mu.Lock()
 		clear(source.takes)
 		source.mu.Unlock()
 		loop.pass(10 * time.Second)
-		require.Equal(t, fetchTimeout, m.chain(screen.FeedOverview).patience())
+		require.Equal(t, fetchTimeout, m.chain(screen.FeedOverview).currentTimeout())
 		cancel()
 		loop.stop()
 	})

@@ -1,17 +1,21 @@
 package app
 
 import (
+	"maps"
+	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/export"
+	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// question shows a plan and asks whether it shall be run.
+// question shows a plan and asks for confirmation.
 type question struct {
 	dialog
 
@@ -20,16 +24,16 @@ type question struct {
 	plan    *act.Plan
 	planned time.Time
 	confirm *widget.Confirm
-	// held is the letter pressed on a button, until it turns out to be alone; press numbers it.
+	// held is a letter on a button until letterPause has passed; press numbers it.
 	held  tea.KeyMsg
 	press int
 }
 
-// letterPause is how long a letter on a button of a question must stay alone to be an
-// answer. Letters that follow each other faster are a text: they go into the reason.
+// letterPause is how long a letter on a button must stay alone to be an answer. Faster letters are text of the
+// reason.
 const letterPause = 250 * time.Millisecond
 
-// letterMsg says that letterPause has passed since a press.
+// letterMsg is the timer of letterPause.
 type letterMsg struct{ press int }
 
 func (o *question) scope() keymap.Scope {
@@ -39,7 +43,6 @@ func (o *question) scope() keymap.Scope {
 	return keymap.InConfirm
 }
 
-// closed gives the plan up.
 func (o *question) closed(m *Model) {
 	why := "left; nothing was done"
 	if o.plan.Nothing != "" {
@@ -60,8 +63,8 @@ func (o *question) draw(m *Model, f *frame) {
 	})
 }
 
-// key takes a key. On a button a letter counts only alone, so that a reason typed there
-// neither answers the question nor does anything else.
+// key takes a key. A letter on a button counts only if it stays alone: an operator who types a reason there must not
+// answer the question.
 func (o *question) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	held := o.held.Type == tea.KeyRunes && len(o.held.Runes) == 1
 	letter := !msg.Paste && !msg.Alt &&
@@ -77,7 +80,7 @@ func (o *question) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 		o.held = tea.KeyMsg{}
 		return nil
 	case held:
-		return m.letterAlone(letterMsg{o.press}) // it was alone; the key after it is not for what it opens
+		return m.letterAlone(letterMsg{o.press}) // the letter was alone; this key must not reach what it opens
 	case !letter:
 		return o.answer(m, action, msg)
 	}
@@ -89,7 +92,7 @@ func (o *question) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	return m.opts.After(letterPause, letterMsg{o.press})
 }
 
-// letterAlone takes the letter that was pressed on a button as an answer.
+// letterAlone takes a letter on a button as an answer.
 func (m *Model) letterAlone(msg letterMsg) tea.Cmd {
 	o, open := m.top().(*question)
 	if !open || o.press != msg.press || len(o.held.Runes) == 0 {
@@ -147,8 +150,7 @@ func (o *question) scroll(m *Model, n int) {
 	o.confirm.Scroll(n, w, h, m.env.Theme)
 }
 
-// run carries out the plan that was confirmed. The question is gone with that, so that
-// whatever is pressed next runs nothing again.
+// run runs the confirmed plan. That removes the question, so that no key runs it twice.
 func (o *question) run(m *Model) tea.Cmd {
 	age := m.env.Clock.Sub(o.planned)
 	switch {
@@ -156,9 +158,76 @@ func (o *question) run(m *Model) tea.Cmd {
 		o.confirm.Refuse(m.env.Locked)
 		return nil
 	case age > act.PlanTTL:
-		o.confirm.Press(false) // so that r is no letter of a text
+		o.confirm.Press(false) // r must not be text
 		o.confirm.Refuse("the plan is " + widget.Age(age) + " old: r plans again")
 		return nil
 	}
 	return m.run(o)
+}
+
+// plannedDoc is the first line of an exported plan.
+type plannedDoc struct {
+	Plan     string            `json:"plan"`
+	Context  string            `json:"context"`
+	Planned  time.Time         `json:"planned"`
+	Kind     act.Kind          `json:"kind"`
+	Target   act.Target        `json:"target"`
+	Values   map[string]string `json:"values,omitempty"`
+	Lines    []string          `json:"lines"`
+	Word     string            `json:"word,omitempty"`
+	Nothing  string            `json:"nothing,omitempty"`
+	Commands []string          `json:"commands,omitempty"`
+}
+
+// export writes the plan to a file with one line for each of its rows: dead letters in full, as `dlq export` writes
+// them, other rows by their ids.
+func (o *question) export(m *Model) tea.Cmd {
+	order := &o.op.Order
+	doc := plannedDoc{
+		Plan: o.plan.Title, Context: m.opts.Context, Planned: o.planned.Add(m.skew), Kind: order.Kind,
+		Target: order.Target,
+		Values: maps.Clone(order.Values), Word: o.plan.Word, Nothing: o.plan.Nothing, Commands: o.commands(),
+	}
+	for _, line := range o.plan.Lines {
+		doc.Lines = append(doc.Lines, line.Text)
+	}
+	for _, field := range o.item.Fields {
+		if field.Secret && doc.Values[field.Name] != "" {
+			doc.Values[field.Name] = jsonview.Masked
+		}
+	}
+	set := &export.Set{Name: "plan-" + string(order.Kind), What: "plan", Values: []any{doc}}
+	if letters := o.plan.Letters; len(letters) > 0 {
+		set.Rest, set.Wanted = export.LettersInFull(m.source, letters), len(set.Values)+len(letters)
+	} else {
+		for i := range order.Targets {
+			set.Values = append(set.Values, order.Targets[i])
+		}
+	}
+	path, problem := m.exportPath(set.Name, ".jsonl")
+	if problem != "" {
+		m.say("Not written: " + problem)
+		return nil
+	}
+	return m.export(set, path)
+}
+
+func (o *question) commands() []string {
+	var lines []string
+	for _, argv := range o.op.Order.Commands(o.confirm.Reason()) {
+		lines = append(lines, act.Shell(append([]string{executor}, argv...)...))
+	}
+	return lines
+}
+
+func (o *question) copy(m *Model) tea.Cmd {
+	lines := o.commands()
+	if !m.canCopy() {
+		return nil
+	}
+	if len(lines) == 0 {
+		m.say("No command of " + executor + " does this.")
+		return nil
+	}
+	return m.copyText("command", func() (string, error) { return strings.Join(lines, "\n"), nil })
 }

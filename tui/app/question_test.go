@@ -54,7 +54,7 @@ func TestLettersThatArriveTogetherAnswerNothing(t *testing.T) {
 
 func TestALetterTypedIntoANoticeInARowClosesNothing(t *testing.T) {
 	t.Parallel()
-	b := acting(t, &fakeActs{nothing: "it is so already"}, 80, 24)
+	b := acting(t, &fakeActs{nothing: "nothing would change"}, 80, 24)
 	b.press("j", "A", "p")
 	b.quickly("nobody uses it")
 	require.Equal(t, keymap.InConfirm, b.stage())

@@ -12,18 +12,17 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// relatedMenu is the menu of what a row has to do with.
+// relatedMenu lists what a row is related to.
 type relatedMenu struct {
 	menu
 
 	relations []screen.Relation
-	// about is the execution of which more is being read; own are the lines that stand before
-	// what that says.
+	// about is the execution whose relatives are being read; own are the lines before them.
 	about *monitor.Execution
 	own   []screen.Relation
 }
 
-// openRelated opens the menu of what the row has to do with. One letter chooses.
+// openRelated opens the menu of related things.
 func (m *Model) openRelated() tea.Cmd {
 	related, ok := m.screen().(screen.Related)
 	if !ok || m.tooSmall() {
@@ -60,15 +59,13 @@ func (m *Model) openRelated() tea.Cmd {
 	}
 }
 
-// familyMsg is what was read of the row that the menu of related things is about.
 type familyMsg struct {
 	about  int64
 	family *monitor.Family
 	err    error
 }
 
-// relatedRead puts what was read into the menu, if that is still open. The cursor
-// stays on its line.
+// relatedRead adds the relatives to the menu if it is still open. The cursor keeps its line.
 func (m *Model) relatedRead(msg familyMsg) {
 	o, open := m.top().(*relatedMenu)
 	if !open || o.about == nil || o.about.ID != msg.about {
@@ -83,7 +80,6 @@ func (m *Model) relatedRead(msg familyMsg) {
 	o.list.Move(at - o.list.Cursor())
 }
 
-// relate lists what the menu turns to.
 func (o *relatedMenu) relate(list []screen.Relation) {
 	lines := make([]widget.Choice, len(list))
 	for i, r := range list {

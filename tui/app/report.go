@@ -1,7 +1,6 @@
 package app
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -10,64 +9,42 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// report keeps what an operation has come to in sight for a while.
-func (m *Model) report(op *act.Operation) { m.reports = append(m.reports, op) }
-
-// reportTime is how long a report of success stands; what went wrong stands until
-// it is taken away.
+// reportTime is how long a success is shown. Failures stay until they are dismissed.
 const reportTime = 10 * time.Second
 
-// ageReports takes away what has stood for its time.
-func (m *Model) ageReports() {
-	m.reports = slices.DeleteFunc(m.reports, func(op *act.Operation) bool {
-		return op.State == act.Done && m.env.Clock.Sub(op.Ended) >= reportTime
-	})
-}
-
-// newest is the report to be shown now, the newest first, or nil.
+// newest is the newest report, or nil.
 func (m *Model) newest() *widget.Toast {
 	if len(m.reports) == 0 {
 		return nil
 	}
 	op := m.reports[len(m.reports)-1]
-	toast := &widget.Toast{Title: m.outcome(op) + " " + op.Title, Texts: receiptTexts(op), Role: theme.Good,
-		Note: "esc · L log"}
+	g, sign := &m.env.Theme.Glyphs, ""
+	toast := &widget.Toast{Texts: receiptTexts(op), Note: "esc · L log"}
 	switch op.State {
 	case act.Failed:
-		toast.Role = theme.Bad
+		sign, toast.Role = g.Failed, theme.Bad
 		toast.Texts = append([]widget.Text{{Role: theme.Bad, Text: op.Err}}, toast.Texts...)
 	case act.Partial:
-		toast.Role = theme.Warn
+		sign, toast.Role = g.Warning, theme.Warn
+	default:
+		sign, toast.Role = g.Done, theme.Good
 	}
+	toast.Title = sign + " " + op.Title
 	if older := len(m.reports) - 1; older > 0 {
 		toast.Note = m.env.Num(int64(older)) + " more · " + toast.Note
 	}
 	return toast
 }
 
-// outcome is the sign of how an operation ended.
-func (m *Model) outcome(op *act.Operation) string {
-	g := &m.env.Theme.Glyphs
-	switch op.State {
-	case act.Failed:
-		return g.Failed
-	case act.Partial:
-		return g.Warning
-	default:
-		return g.Done
-	}
-}
-
-// dismiss takes the newest report away. It reports false when there was none.
+// dismiss removes the newest report, if any.
 func (m *Model) dismiss() bool {
-	if m.newest() == nil {
+	if len(m.reports) == 0 {
 		return false
 	}
 	m.reports = m.reports[:len(m.reports)-1]
 	return true
 }
 
-// receiptTexts is what an operation has done and what follows.
 func receiptTexts(op *act.Operation) []widget.Text {
 	r := op.Receipt
 	if r == nil {
@@ -84,17 +61,22 @@ func receiptTexts(op *act.Operation) []widget.Text {
 	return list
 }
 
-// remember lists an operation. The oldest that are over are forgotten.
-func (m *Model) remember(op *act.Operation) {
+// newOperation adds an operation to the log, which drops the oldest finished one.
+func (m *Model) newOperation(order act.Order, title string, state act.State) *act.Operation {
 	const most = 500
+	m.lastOperation++
+	op := &act.Operation{
+		ID: m.lastOperation, Order: order, Title: title, State: state, Began: m.env.Clock, Progress: &act.Progress{},
+	}
 	m.env.Session = append(m.env.Session, op)
 	if len(m.env.Session) > most && m.env.Session[0].Over() {
 		m.env.Session = m.env.Session[1:]
 	}
 	m.operations.SessionChanged()
+	return op
 }
 
-// busy names the operations under way.
+// busy names the running operations.
 func (m *Model) busy() string {
 	var names []string
 	for _, op := range m.env.Session {

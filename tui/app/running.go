@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// running shows how far an act has come. When it is left, the act goes on and reports.
+// running shows the progress of an act. Closing it leaves the act running.
 type running struct {
 	dialog
 
@@ -22,14 +22,12 @@ type running struct {
 	op   *act.Operation
 }
 
-// runMsg says what an act has come to.
 type runMsg struct {
 	op      *act.Operation
 	receipt *act.Receipt
 	err     error
 }
 
-// run carries out the plan of a question.
 func (m *Model) run(q *question) tea.Cmd {
 	op, plan, reason := q.op, q.plan, q.confirm.Reason()
 	op.State, op.Ran, op.Reason = act.Running, m.env.Clock, reason
@@ -46,15 +44,14 @@ func (m *Model) run(q *question) tea.Cmd {
 	return tea.Batch(work, m.spin())
 }
 
-// work runs an operation beside the dashboard. It counts as under way, so that leaving asks
-// first, and its end comes as a message.
+// work runs an operation outside of Update. Quitting asks first while it runs, and its end is a message.
 func (m *Model) work(
 	op *act.Operation, timeout time.Duration, what string, do func(context.Context) (*act.Receipt, error),
 ) tea.Cmd {
 	ctx, cancel := context.WithTimeout(m.ctx, timeout)
 	m.underWay[op] = cancel
 	m.workers.Add(1)
-	here := m.place
+	here := m.conn
 	here.running.Add(1)
 	return func() (msg tea.Msg) {
 		defer m.workers.Done()
@@ -70,7 +67,7 @@ func (m *Model) work(
 	}
 }
 
-// ran takes over what an act has come to, whatever is on the screen by now.
+// ran records the result of an operation and reports it.
 func (m *Model) ran(msg runMsg) tea.Cmd {
 	op := msg.op
 	delete(m.underWay, op)
@@ -90,20 +87,20 @@ func (m *Model) ran(msg runMsg) tea.Cmd {
 		m.closeDialog()
 	}
 	if m.modal() && op.Order.Kind == kindExport && msg.err == nil {
-		m.say("Written: " + op.Receipt.Next) // its report stands behind the dialog
+		m.say("Written: " + op.Receipt.Next) // the dialog covers its report
 	}
 	m.unmark(op)
-	m.report(op)
+	m.reports = append(m.reports, op)
 	return m.refresh()
 }
 
-// runReason is the error of an act that an operator can act on.
+// runReason is the error of an act for the operator.
 func runReason(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("stopped after %s", act.RunTimeout)
 	case errors.Is(err, context.Canceled):
-		return errors.New("stopped; what was done stays")
+		return errors.New("stopped; completed steps stay")
 	default:
 		return err
 	}
@@ -117,13 +114,19 @@ func (o *running) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
 		m.say(o.op.Title + " goes on; L shows it")
 		m.closeDialog()
 	case keymap.Stop:
-		o.op.Remark = "stopped by hand"
-		m.underWay[o.op]()
+		m.stopOperation(o.op)
 	}
 	return nil
 }
 
-// draw says how far the act has come: 18/27, and how many a second.
+func (m *Model) stopOperation(op *act.Operation) {
+	if cancel, runs := m.underWay[op]; runs {
+		op.Remark = "stopped by hand"
+		cancel()
+	}
+}
+
+// draw draws the progress, as 18/27 and rows a second.
 func (o *running) draw(m *Model, f *frame) {
 	op, e := o.op, m.env
 	ran := e.Clock.Sub(op.Ran)
@@ -149,7 +152,7 @@ func (o *running) draw(m *Model, f *frame) {
 	}})
 }
 
-// perSecond is how many are done in a second, once there is one.
+// perSecond is unknown in the first second.
 func (m *Model) perSecond(done int64, ran time.Duration) string {
 	if ran < time.Second {
 		return "--/s"
@@ -157,13 +160,12 @@ func (m *Model) perSecond(done int64, ran time.Duration) string {
 	return m.env.Num(int64(float64(done)/ran.Seconds()+0.5)) + "/s"
 }
 
-// spinMsg turns the wheel of a dialog that waits.
+// spinMsg turns the spinner.
 type spinMsg struct{}
 
-// spinEvery is how often the wheel turns.
 const spinEvery = 120 * time.Millisecond
 
-// spin turns the wheel while the open dialog waits for an answer.
+// spin turns the spinner of a waiting dialog.
 func (m *Model) spin() tea.Cmd {
 	switch m.top().(type) {
 	case *planning, *running:

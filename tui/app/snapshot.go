@@ -12,22 +12,21 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// Snapshot is one reading of a view without a terminal.
+// Snapshot is one frame of a view without a terminal.
 type Snapshot struct {
 	model *Model
 }
 
-// SnapshotViews lists what a snapshot can be taken of.
+// SnapshotViews lists the views of snapshots.
 func SnapshotViews() []screen.View { return append(slices.Clone(keymap.Scopes), keymap.InHelp) }
 
-// Take reads what a view shows, once, through the same model that draws it
-// live; of a view that shows one thing, that which is named. A source that does not
-// answer is part of the snapshot, not an error.
+// Take reads a view once with the model that draws it live. A view of one thing needs its id or name. A source that
+// does not answer is shown in the snapshot and no error.
 func Take(ctx context.Context, source Reader, opts Options, thing string, width, height int) (*Snapshot, error) {
 	view := opts.View
 	beside := view != "" && !slices.Contains(Views, view)
@@ -57,12 +56,11 @@ func Take(ctx context.Context, source Reader, opts Options, thing string, width,
 		}
 	}
 	m.readOnce(m.visible())
-	m.readOnce(m.behind()) // what the first reading has put under the cursor
+	m.readOnce(m.behind()) // the first reading has selected a row
 	return &Snapshot{model: m}, nil
 }
 
-// showThing turns the open view to one thing, by its number or, of queues and workers,
-// by its name.
+// showThing shows one thing by its number; queues and workers also by name.
 func (m *Model) showThing(name string) error {
 	s, ok := m.screen().(screen.Showing)
 	if !ok {
@@ -81,13 +79,13 @@ func (m *Model) showThing(name string) error {
 		return fmt.Errorf("%q is no number, by which %s knows what it shows", name, m.view)
 	}
 	if id <= 0 {
-		return fmt.Errorf("there is no %s %q among those that were read", m.view, name)
+		return fmt.Errorf("there is no %s %q among the loaded ones", m.view, name)
 	}
 	s.Show(strconv.FormatInt(id, 10))
 	return nil
 }
 
-// Names writes views for people.
+// Names lists views in a text.
 func Names(views []screen.View) string {
 	names := make([]string, len(views))
 	for i, v := range views {
@@ -96,12 +94,12 @@ func Names(views []screen.View) string {
 	return strings.Join(names, ", ")
 }
 
-// readOnce reads feeds together and takes over their answers.
+// readOnce reads feeds in parallel.
 func (m *Model) readOnce(feeds []screen.Feed) {
 	answers := make([]tea.Msg, len(feeds))
 	var readers sync.WaitGroup
 	for i, feed := range feeds {
-		m.stop(feed) // what was asked for but never read
+		m.stop(feed) // cancel a read that was requested but not started
 		read := m.fetch(feed, true)
 		readers.Go(func() { answers[i] = read() })
 	}
@@ -111,7 +109,7 @@ func (m *Model) readOnce(feeds []screen.Feed) {
 	}
 }
 
-// behind lists the feeds that a first reading has shown to be wanted.
+// behind lists the feeds that became visible with the first reading.
 func (m *Model) behind() []screen.Feed {
 	var feeds []screen.Feed
 	for _, feed := range m.visible() {
@@ -122,7 +120,7 @@ func (m *Model) behind() []screen.Feed {
 	return feeds
 }
 
-// Text is the frame as a person would see it.
+// Text is the frame as text.
 func (s *Snapshot) Text() string {
 	lines := strings.Split(s.model.View(), "\n")
 	for i, line := range lines {
@@ -131,8 +129,7 @@ func (s *Snapshot) Text() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// document is what JSON prints: the data behind the view and the state of the
-// feeds it came from.
+// document is the JSON of a snapshot.
 type document struct {
 	View     screen.View     `json:"view"`
 	Feeds    []feedDocument  `json:"feeds"`
@@ -146,15 +143,7 @@ type feedDocument struct {
 	Error  string      `json:"error,omitempty"`
 }
 
-func feedOf(feed screen.Feed, fresh *screen.Freshness) feedDocument {
-	f := feedDocument{Feed: feed, Millis: fresh.Took.Milliseconds()}
-	if fresh.Err != nil {
-		f.Error = fresh.Err.Error()
-	}
-	return f
-}
-
-// keyDocument is a key as JSON prints the help.
+// keyDocument is a key in the JSON of the help.
 type keyDocument struct {
 	Keys  string         `json:"keys"`
 	Does  keymap.Action  `json:"action"`
@@ -163,8 +152,7 @@ type keyDocument struct {
 	Acts  bool           `json:"acts"`
 }
 
-// JSON is the data behind the frame, with secrets masked as the frame has them; of the
-// help the keys.
+// JSON is the data of the frame with masked secrets; for the help, its keys.
 func (s *Snapshot) JSON() ([]byte, error) {
 	if _, help := s.model.top().(*help); help {
 		var keys []keyDocument
@@ -180,14 +168,18 @@ func (s *Snapshot) JSON() ([]byte, error) {
 	doc := document{View: s.model.view, Data: s.model.env.Data, Findings: findings}
 	for _, feed := range s.model.visible() {
 		fresh := s.model.env.Data.Fresh(feed)
-		doc.Feeds = append(doc.Feeds, feedOf(feed, fresh))
+		f := feedDocument{Feed: feed, Millis: fresh.Took.Milliseconds()}
+		if fresh.Err != nil {
+			f.Error = fresh.Err.Error()
+		}
+		doc.Feeds = append(doc.Feeds, f)
 	}
 	return masked(doc)
 }
 
-// masked writes a document on many lines, without its secrets.
+// masked writes indented JSON without secrets.
 func masked(doc any) ([]byte, error) {
-	text, err := carry.JSON(doc)
+	text, err := export.JSON(doc)
 	if err != nil {
 		return nil, fmt.Errorf("write the snapshot: %w", err)
 	}
@@ -199,7 +191,7 @@ func masked(doc any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Failed reports whether no source answered at all.
+// Failed reports whether no source answered.
 func (s *Snapshot) Failed() bool {
 	for _, feed := range s.model.visible() {
 		if s.model.env.Data.Fresh(feed).Err == nil {

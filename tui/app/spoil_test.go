@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// spoilt are texts as nobody should send them.
+// spoilt are texts with control characters.
 var spoilt = []string{
 	"", " ", "x", "\x00", "\x1b[2J\x1b]0;owned\a", "\x9b31m\x90q\x1b\\", "a\r\nb\tc\vd\u2028e",
 	"\u202Eevil\u2066\u200f", "世界" + strings.Repeat("界", 90),

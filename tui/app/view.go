@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// The lines of the chrome.
 const (
 	tabLine     = 1
 	topLines    = 3
@@ -23,51 +23,38 @@ const (
 	toastTime   = 4 * time.Second
 )
 
-// View draws the frame: exactly as many lines as the window has, none of them
-// wider than it.
+// View draws the frame: as many lines as the window has, none wider than it. It changes nothing.
 func (m *Model) View() string {
 	if m.width <= 0 || m.height <= 0 {
 		return ""
 	}
-	lines := m.lines()
+	lines := []string{widget.Cut("attune-tui needs 60×15; this is smaller. q quits.", m.width)}
+	if !m.tooSmall() {
+		f := m.compose()
+		lines = append([]string{m.header(f.armed), m.tabBar(), m.titleRule(f.left, f.right)}, f.body...)
+		lines = append(lines, f.message, f.keys)
+	}
 	return m.env.Theme.Finish(strings.Join(widget.Fit(lines, m.width, m.height), "\n"))
 }
 
-func (m *Model) lines() []string {
-	if m.tooSmall() {
-		return []string{widget.Cut("attune-tui needs 60×15; this is smaller. q quits.", m.width)}
-	}
-	f := m.compose()
-	lines := append([]string{m.header(f.armed), m.tabBar(), m.titleRule(f.left, f.right)}, f.body...)
-	return append(lines, f.message, f.keys)
-}
-
-// bodyHeight is how many lines the open view has.
 func (m *Model) bodyHeight() int { return m.height - topLines - bottomLines }
 
-// tooSmall reports that the window has no room for the chrome and a body.
+// tooSmall reports whether the window has no room for a body.
 func (m *Model) tooSmall() bool { return m.width < minWidth || m.height < minHeight }
 
-// body is the open view. Data whose source cannot be reached is drawn grey.
+// body draws the open view, in grey if its source does not answer.
 func (m *Model) body(w, h int) []string {
 	if m.neverAnswered() {
 		return m.firstRun(w)
 	}
-	lines := m.screen().Render(w, h)
-	if !m.unreachable() {
+	lines, fresh := m.screen().Render(w, h), m.env.Data.Fresh(m.mainFeed())
+	if fresh.Err == nil || fresh.At.IsZero() {
 		return lines
 	}
 	return widget.Fade(lines, m.env.Theme)
 }
 
-// unreachable reports whether what the view shows comes from a source that does
-// not answer. Where nothing was ever read there is nothing to grey.
-func (m *Model) unreachable() bool {
-	fresh := m.env.Data.Fresh(m.mainFeed())
-	return fresh.Err != nil && !fresh.At.IsZero()
-}
-
-// mainFeed is the feed that the open view is mostly drawn from.
+// mainFeed is the feed of most of the open view.
 func (m *Model) mainFeed() screen.Feed {
 	if feeds := m.screen().Feeds(); len(feeds) > 0 {
 		return feeds[0]
@@ -77,18 +64,22 @@ func (m *Model) mainFeed() screen.Feed {
 
 func (m *Model) wide() bool { return m.width >= 120 }
 
-// header is the first line: which installation, and how its sources are.
+// header is the first line: the installation and the state of its sources.
 func (m *Model) header(armed bool) string {
 	e := m.env
 	left := " " + e.Paint(theme.Strong, "ATTUNE") + " " + m.contextName() + " " + m.mode(armed) + "  " +
 		m.sourceState("PG", screen.FeedOverview) + "  " + m.sourceState("MQ", screen.FeedBroker)
 	right, pace, clock := m.alarms(), "  "+m.pace(), "  "+e.Now.UTC().Format("15:04:05Z")+" "
-	if m.width < wideTabs && !m.paused { // what is the same at every look gives way first
+	if m.width < wideTabs && !m.paused { // the least important part
 		pace = ""
 	}
 	left += pace
 	if m.wide() {
-		right += "   last ok " + m.lastOK()
+		lastOK := widget.Unknown
+		if at := e.Data.Fresh(m.mainFeed()).At; !at.IsZero() {
+			lastOK = at.Add(m.skew).UTC().Format("15:04:05Z")
+		}
+		right += "   last ok " + lastOK
 		if m.synced && (m.skew > time.Second || m.skew < -time.Second) {
 			right += "  skew " + m.skew.Round(100*time.Millisecond).String()
 		}
@@ -96,27 +87,19 @@ func (m *Model) header(armed bool) string {
 	return widget.Spread(left, right+clock, m.width)
 }
 
-// contextName is the name of the installation in its colour. One that is
-// protected carries a mark, which no theme takes away.
+// contextName is the name of the installation in its colour. A protected one has a mark in every theme.
 func (m *Model) contextName() string {
-	name, mark := m.opts.Context, ""
-	if name == "" {
-		name = "default"
-	}
+	name, role, mark := widget.CutMiddle(widget.Clean(cmp.Or(m.opts.Context, "default")), 20), theme.Accent, ""
 	if m.opts.Protected {
-		mark = m.env.Paint(theme.Warn, "!")
+		role, mark = theme.Warn, m.env.Paint(theme.Warn, "!")
 	}
-	name = widget.CutMiddle(widget.Clean(name), 20)
 	if m.opts.Colour != "" {
 		return m.env.Theme.Colour(m.opts.Colour, name) + mark
 	}
-	if m.opts.Protected {
-		return m.env.Paint(theme.Warn, name) + mark
-	}
-	return m.env.Paint(theme.Accent, name)
+	return m.env.Paint(role, name) + mark
 }
 
-// sourceState says whether a source answers: how fast, or since when not.
+// sourceState is the latency of a source, or since when it does not answer.
 func (m *Model) sourceState(name string, feed screen.Feed) string {
 	e := m.env
 	fresh := e.Data.Fresh(feed)
@@ -125,7 +108,7 @@ func (m *Model) sourceState(name string, feed screen.Feed) string {
 		return name + " " + e.Paint(theme.Dim, "◌ --")
 	case condition == screen.Unreachable:
 		return name + " " + e.Paint(theme.Bad, "✗ down "+widget.Short(e.Clock.Sub(fresh.Since)))
-	case m.paused: // it answers; what is shown is as old as that
+	case m.paused: // the source answers, and the data has this age
 		return name + " " + e.Paint(theme.Warn, e.Theme.Glyphs.Frozen+" "+age)
 	case condition == screen.Old:
 		return name + " " + e.Paint(theme.Warn, "◐ "+age)
@@ -148,15 +131,7 @@ func (m *Model) pace() string {
 	}
 }
 
-func (m *Model) lastOK() string {
-	fresh := m.env.Data.Fresh(m.mainFeed())
-	if fresh.At.IsZero() {
-		return widget.Unknown
-	}
-	return fresh.At.Add(m.skew).UTC().Format("15:04:05Z")
-}
-
-// loud counts what needs attention, and what of it is muted.
+// loud counts the findings that are not muted, and the muted ones.
 func (m *Model) loud() (critical, warning, muted int) {
 	found, muted := m.env.Loud(m.env.Findings())
 	for _, f := range found {
@@ -170,8 +145,7 @@ func (m *Model) loud() (critical, warning, muted int) {
 	return critical, warning, muted
 }
 
-// alarms counts what needs attention. What is muted counts by itself, so that nothing
-// is gone without a word.
+// alarms shows the numbers of findings, also of muted ones.
 func (m *Model) alarms() string {
 	e := m.env
 	critical, warning, muted := m.loud()
@@ -192,17 +166,17 @@ func (m *Model) alarms() string {
 	return text
 }
 
-// tab is one view in the second line, with the cells it covers.
+// tab is a view in the second line, with its cells.
 type tab struct {
 	view     screen.View
 	text     string
 	from, to int
 }
 
-// longTabs is the width from which the views are named in full.
+// longTabs is the least width with full names of views.
 const longTabs = 118
 
-// wideTabs is the width from which all views are named, and the pace is.
+// wideTabs is the least width with names of all views and the interval of polls.
 const wideTabs = 80
 
 func (m *Model) tabs() []tab {
@@ -228,7 +202,7 @@ func (m *Model) tabs() []tab {
 	return tabs
 }
 
-// tabBadge is the number of what waits in a view; empty where nothing does.
+// tabBadge is the number of waiting items in a view, or empty.
 func (m *Model) tabBadge(view screen.View) string {
 	e := m.env
 	switch view {
@@ -248,7 +222,7 @@ func (m *Model) tabBadge(view screen.View) string {
 	return ""
 }
 
-// listOf is the view that lists what another one shows one of.
+// listOf maps a view of one thing to its list.
 var listOf = map[screen.View]screen.View{
 	keymap.InExecution: keymap.InExecutions, keymap.InQueue: keymap.InQueues, keymap.InWorker: keymap.InWorkers,
 	keymap.InLetter: keymap.InDeadLetters,
@@ -268,7 +242,7 @@ func (m *Model) tabBar() string {
 	return widget.Spread(b.String(), m.env.Paint(theme.Dim, "?help "), m.width)
 }
 
-// titleRule is the third line: what is shown, in which order, how old it is.
+// titleRule is the third line: what is shown, its order and its age.
 func (m *Model) titleRule(left, right string) string {
 	e := m.env
 	fresh := e.Data.Fresh(m.mainFeed())
@@ -290,7 +264,7 @@ func (m *Model) titleRule(left, right string) string {
 		" "+strings.Repeat("─", fill)+right)
 }
 
-// messageLine is a short message, why a source is away, or a hint.
+// messageLine is a message, the trouble of a source, or a hint.
 func (m *Model) messageLine() string {
 	if m.toast != "" && m.env.Clock.Sub(m.toastAt) < toastTime {
 		return " " + widget.Clean(m.toast)
@@ -305,7 +279,7 @@ func (m *Model) messageLine() string {
 	return " " + note + trouble
 }
 
-// trouble names the sources that do not answer, since when and why.
+// trouble names the sources that do not answer.
 func (m *Model) trouble() string {
 	e := m.env
 	var parts []string
@@ -330,7 +304,7 @@ func (m *Model) trouble() string {
 	return e.Paint(theme.Bad, widget.Cut(" ✗ "+strings.Join(parts, " · "), m.width))
 }
 
-// keysOf writes as many key hints as fit into the line, the last one in any case.
+// keysOf writes as many key hints as fit, and always the last one.
 func (m *Model) keysOf(bindings []keymap.Binding) string {
 	if len(bindings) == 0 {
 		return ""

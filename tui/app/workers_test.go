@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The worker under the cursor is told of as the engine saw it.
+// The selected worker is described as the engine sees it.
 func TestGoldenFramesOfOneWorker(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {140, 40}} {

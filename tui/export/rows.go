@@ -1,6 +1,10 @@
-// Package export writes rows of the dashboard to files: those that a view holds, and those
-// that its filter matches and only the database has. It touches no view, so it can run
-// beside the dashboard. What it writes is frozen: nothing that is read later changes it.
+// Package export writes data of the dashboard to files and to the clipboard of the terminal.
+//
+// A Set contains rows that a view has loaded and rows that it reads from the database, page by page. It uses no
+// view, so that it can run beside the dashboard.
+//
+// Secrets are masked as on the screen. Characters that control a terminal are escaped, or left out in plain text.
+// Files have mode 0600 and never overwrite others; an incomplete file has the suffix .part.
 package export
 
 import (
@@ -15,14 +19,13 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// The bounds of reading all of a list.
 const (
-	// Page is how many rows are read at once, pageTime how long that may take.
-	Page     = 1_000
-	pageTime = 10 * time.Second
+	// Page is the number of rows in one read; pageTimeout ends the read.
+	Page        = 1_000
+	pageTimeout = 10 * time.Second
 )
 
-// Reader is where rows are read; *monitor.Monitor is one.
+// Reader reads rows; *monitor.Monitor is one.
 type Reader interface {
 	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
 	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
@@ -34,27 +37,25 @@ type Reader interface {
 	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
 }
 
-// Row is a row of a list as it was read, with the key that it has there.
+// Row is a row with its key in the list.
 type Row struct {
 	Key   string
 	Value any
 }
 
-// Rows reads all of a list from the database, page after page, also what no view
-// holds. What takes the rows is told whether more come, and says whether it wants
-// them. It is bounded when the search has stopped before it had looked at everything.
+// Rows reads a whole list from the database, page by page. It calls take with each page and whether more follow,
+// until take returns false. It returns true if the search stopped at its bound before the end.
 type Rows func(ctx context.Context, take func(rows []Row, more bool) (goOn bool, err error)) (bounded bool, err error)
 
-// page reads the rows of a list beyond a cursor, and says where the next page begins.
+// page reads the rows after a cursor, and returns the cursor of the next page.
 type page[C comparable] func(ctx context.Context, cursor C) (rows []Row, next C, bounded bool, err error)
 
-// through reads page after page, each in its own time, until there are no more or
-// what takes them has enough. The zero cursor ends, and begins where none is given.
+// through reads page by page. The zero cursor is the first page, and as next cursor the end.
 func through[C comparable](from C, read page[C]) Rows {
 	return func(ctx context.Context, take func([]Row, bool) (bool, error)) (bool, error) {
 		var none C
 		for cursor := from; ; {
-			rows, next, bounded, err := inTime(ctx, cursor, read)
+			rows, next, bounded, err := readPage(ctx, cursor, read)
 			if err != nil {
 				return false, err
 			}
@@ -68,16 +69,16 @@ func through[C comparable](from C, read page[C]) Rows {
 	}
 }
 
-func inTime[C comparable](ctx context.Context, cursor C, read page[C]) ([]Row, C, bool, error) {
-	of, cancel := context.WithTimeout(ctx, pageTime)
+func readPage[C comparable](ctx context.Context, cursor C, read page[C]) ([]Row, C, bool, error) {
+	of, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	rows, next, bounded, err := read(of, cursor)
 	switch {
 	case err == nil:
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		err = fmt.Errorf("no answer within %s", pageTime)
+		err = fmt.Errorf("no answer within %s", pageTimeout)
 	default:
-		err = screen.Reason(err, pageTime)
+		err = screen.Reason(err, pageTimeout)
 	}
 	return rows, next, bounded, err
 }
@@ -99,7 +100,6 @@ func after(first, second Rows) Rows {
 	}
 }
 
-// rowsOf are those rows of a page that are wanted.
 func rowsOf[T any](list []T, row func(*T) (key int64, value any, wanted bool)) []Row {
 	rows := make([]Row, 0, len(list))
 	for i := range list {
@@ -110,7 +110,7 @@ func rowsOf[T any](list []T, row func(*T) (key int64, value any, wanted bool)) [
 	return rows
 }
 
-// Executions are those that a filter matches.
+// Executions reads the executions that a filter matches.
 func Executions(r Reader, filter monitor.ExecutionFilter) Rows {
 	filter.Limit = Page
 	looked := int64(0)
@@ -130,7 +130,7 @@ func Executions(r Reader, filter monitor.ExecutionFilter) Rows {
 	})
 }
 
-// Workflows are those that a filter matches.
+// Workflows reads the workflows that a filter matches.
 func Workflows(r Reader, filter monitor.WorkflowFilter) Rows {
 	filter.Limit = Page
 	return through(0, func(ctx context.Context, cursor int64) ([]Row, int64, bool, error) {
@@ -143,7 +143,7 @@ func Workflows(r Reader, filter monitor.WorkflowFilter) Rows {
 	})
 }
 
-// Inquiries are those that a filter matches.
+// Inquiries reads the inquiries that a filter matches.
 func Inquiries(r Reader, filter monitor.InquiryFilter) Rows {
 	filter.Limit = Page
 	return through("", func(ctx context.Context, cursor string) ([]Row, string, bool, error) {
@@ -156,7 +156,7 @@ func Inquiries(r Reader, filter monitor.InquiryFilter) Rows {
 	})
 }
 
-// Letters are the dead letters that wait and then the others, as the list has them.
+// Letters reads waiting dead letters first and decided ones after them, in the order of the list.
 func Letters(r Reader, ask screen.LedgerExport) Rows {
 	part := func(open bool) Rows {
 		filter := ask.Filter
@@ -179,11 +179,10 @@ func Letters(r Reader, ask screen.LedgerExport) Rows {
 	}
 }
 
-// errEnough ends an export of dead letters before its end.
+// errEnough stops ExportLetters.
 var errEnough = errors.New("no more rows are wanted")
 
-// LettersInFull reads dead letters by their ids with all that the ledger has, as many at
-// once as fit in memory.
+// LettersInFull reads dead letters by their ids with their messages.
 func LettersInFull(r Reader, ids []int64) Rows {
 	return func(ctx context.Context, take func([]Row, bool) (bool, error)) (bool, error) {
 		for some := range slices.Chunk(ids, Page) {
@@ -199,14 +198,14 @@ func LettersInFull(r Reader, ids []int64) Rows {
 			case errors.Is(err, errEnough):
 				return false, nil
 			case err != nil:
-				return false, screen.Reason(err, pageTime)
+				return false, screen.Reason(err, pageTimeout)
 			}
 		}
 		return false, nil
 	}
 }
 
-// Acts are those that are recorded below an id.
+// Acts reads the recorded acts of operators below an id.
 func Acts(r Reader, below int64, row func(*monitor.AuditEntry) (key int64, value any, wanted bool)) Rows {
 	return through(below, func(ctx context.Context, below int64) ([]Row, int64, bool, error) {
 		p, err := screen.Answered(r.Audit(ctx, below))
@@ -217,7 +216,7 @@ func Acts(r Reader, below int64, row func(*monitor.AuditEntry) (key int64, value
 	})
 }
 
-// LettersByID are dead letters by their ids, whatever the filter of the list says.
+// LettersByID reads dead letters by their ids. The filter of the list does not matter.
 func LettersByID(r Reader, ids []int64, row func(*monitor.LedgerEntry) (key int64, value any, wanted bool)) Rows {
 	return ByID(ids, func(some []int64) Rows {
 		return through(0, func(ctx context.Context, _ int64) ([]Row, int64, bool, error) {
@@ -230,7 +229,7 @@ func LettersByID(r Reader, ids []int64, row func(*monitor.LedgerEntry) (key int6
 	})
 }
 
-// ByID reads rows by their ids, some at a time.
+// ByID reads rows by their ids, a page of ids at a time.
 func ByID(ids []int64, read func(some []int64) Rows) Rows {
 	var all Rows
 	for some := range slices.Chunk(ids, Page) {

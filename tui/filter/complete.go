@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// Completion is what may stand at the caret.
+// Completion lists the possible completions at the caret.
 type Completion struct {
-	// Span is what the offers replace.
+	// Span is the part of the text that an offer replaces.
 	Span
-	// Offers are the texts, in the order in which they are offered. A whole value
-	// ends with a space, the name of a field with its sign.
+	// Offers are in the order of the completion. A complete value ends with a space, the name of a field with its
+	// operator.
 	Offers []string
 }
 
-// maxOffers bounds how many values are offered.
 const maxOffers = 50
 
-// Complete says what may stand at the caret, a place in bytes: names of fields, or
-// behind one of these its values. known adds values to those of the schema.
+// Complete lists the completions at the caret, a byte offset: names of fields, or the values of a field. known adds
+// values to those of the schema.
 func Complete(schema Schema, text string, caret int, known func(field string) []string) Completion {
 	caret = max(0, min(caret, len(text)))
 	begin := termBegin(text[:caret])
@@ -50,7 +49,7 @@ func Complete(schema Schema, text string, caret int, known func(field string) []
 	return c
 }
 
-// termBegin is where the last term of a text begins; behind a space that is its end.
+// termBegin is where the last term of a text begins. After a space that is the end of the text.
 func termBegin(text string) int {
 	for at := 0; at < len(text); {
 		if blank(text[at]) || text[at] == '|' {
@@ -66,7 +65,7 @@ func termBegin(text string) int {
 	return len(text)
 }
 
-// names offers the fields that begin with what is written.
+// names offers the fields with a common prefix.
 func (s Schema) names(text string, at Span) Completion {
 	c := Completion{Span: at}
 	written := strings.ToLower(text[at.From:at.To])

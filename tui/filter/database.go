@@ -9,15 +9,40 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// What the database is asked is made of the terms one by one. What it cannot be asked
-// is an *Error.
+// The terms are added to the filter of the database one by one. A term that the database does not support is an
+// *Error.
 
-// numbers reports whether all values are digits alone, so that a text is an id.
+// alternatives makes a filter of the database for every alternative of a query. The first one refers to the others.
+func alternatives[F any](q *Query, add func(f *F, t Term) error, or func(f *F) *[]F) (first F, _ error) {
+	if q.Empty() {
+		return first, nil
+	}
+	list := make([]F, len(q.Any))
+	for i, terms := range q.Any {
+		for _, t := range terms {
+			if err := add(&list[i], t); err != nil {
+				return first, err
+			}
+		}
+	}
+	*or(&list[0]) = list[1:]
+	return list[0], nil
+}
+
+// numbers reports whether all values are numbers: then the text is an id.
 func (t *Term) numbers() bool {
 	return t.Regex == nil && !slices.ContainsFunc(t.Values, func(v string) bool { return v == "" || !isNumber(v) })
 }
 
-// addPattern adds the values as one expression.
+// addText adds ids if all values are numbers, else a pattern.
+func addText(t Term, ids *[]int64, match, unmatch *[]string) error {
+	if t.numbers() {
+		return addIDs(t, ids)
+	}
+	return addPattern(t, match, unmatch)
+}
+
+// addPattern adds the values as one regular expression.
 func addPattern(t Term, match, unmatch *[]string) error {
 	parts := make([]string, len(t.Values))
 	for i, v := range t.Values {
@@ -38,8 +63,8 @@ func addPattern(t Term, match, unmatch *[]string) error {
 	return nil
 }
 
-// narrowed are the words that a term leaves of those that were left before, of which
-// none are all; none at all would be every one.
+// narrowed removes words from those that earlier terms left. Empty before means all words; an empty result is an
+// error, since it would match all.
 func narrowed[W ~string](t Term, words, before []W) ([]W, error) {
 	var left []W
 	for _, word := range words {
@@ -53,7 +78,7 @@ func narrowed[W ~string](t Term, words, before []W) ([]W, error) {
 	return left, nil
 }
 
-// addParent takes one execution, or whether there is one.
+// addParent adds one parent, or whether there is one.
 func addParent(t Term, parent *int64, parented *string) error {
 	if *parent != 0 || *parented != "" {
 		return fail(t.Span, "one parent: term at once")
@@ -92,7 +117,7 @@ func addIDs(t Term, ids *[]int64) error {
 	return nil
 }
 
-// addAge narrows a window of time. Not younger is older.
+// addAge narrows a range of ages. "Not younger" means older.
 func addAge(t Term, low, high *time.Duration) {
 	age := time.Duration(t.Number * float64(time.Second))
 	if younger := t.Op == Less || t.Op == LessEqual; younger != t.Not {
@@ -104,7 +129,7 @@ func addAge(t Term, low, high *time.Duration) {
 	*low = max(*low, age)
 }
 
-// addCount narrows the bounds of a number.
+// addCount narrows a range of numbers.
 func addCount(t Term, least *int64, most **int64) error {
 	n, op := int64(t.Number), t.Op
 	if t.Not {

@@ -2,9 +2,8 @@ package filter
 
 import "strings"
 
-// With is a text of a filter with a term in each of its alternatives in place of those
-// that are dropped. An alternative of which nothing is left is left out, since it would
-// let everything pass.
+// With replaces terms in every alternative of a filter: it removes those that drop selects and adds a term. An
+// alternative that becomes empty is removed, since it would match everything.
 func With(schema Schema, text, term string, drop func(*Term) bool) (string, error) {
 	q, err := Parse(schema, text)
 	if err != nil {

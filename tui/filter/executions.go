@@ -7,7 +7,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// Executions are the fields of the list of executions.
+// Executions are the fields for executions.
 var Executions = Schema{
 	{Name: "status", Kind: Word, Values: statusWords(), Help: "one of its statuses"},
 	{Name: "action", Kind: Text, Help: "the action; a star stands for anything"},
@@ -28,29 +28,16 @@ func statusWords() []string {
 	return words
 }
 
-// ForExecutions turns a query into what the database filters executions by. A
-// text without a field is looked for in the action, a number is an id. An error is
-// an *Error: what the database cannot be asked, such as two parents at once.
+// ForExecutions turns a query into a filter of the database. A text without a field matches the action, a number the
+// id. An error is an *Error: the database cannot filter by two parents, for example.
 func ForExecutions(q *Query) (monitor.ExecutionFilter, error) {
-	if q.Empty() {
-		return monitor.ExecutionFilter{}, nil
-	}
-	list := make([]monitor.ExecutionFilter, len(q.Any))
-	for i, terms := range q.Any {
-		for _, t := range terms {
-			if err := addTerm(&list[i], t); err != nil {
-				return monitor.ExecutionFilter{}, err
-			}
-		}
-	}
-	list[0].Or = list[1:]
-	return list[0], nil
+	return alternatives(q, addTerm, func(f *monitor.ExecutionFilter) *[]monitor.ExecutionFilter { return &f.Or })
 }
 
 func addTerm(f *monitor.ExecutionFilter, t Term) (err error) {
 	switch t.Field {
 	case "":
-		return addText(f, t)
+		return addText(t, &f.IDs, &f.Match, &f.Unmatch)
 	case "status":
 		f.Statuses, err = narrowed(t, attune.Statuses, f.Statuses)
 		return err
@@ -78,7 +65,7 @@ func addTerm(f *monitor.ExecutionFilter, t Term) (err error) {
 	return nil
 }
 
-// addRange takes ids, or one range of them.
+// addRange adds ids or one range of ids.
 func addRange(f *monitor.ExecutionFilter, t Term) error {
 	from, to, _ := idRange(t.Values[0])
 	if len(t.Values) > 1 || t.Not || from == to {
@@ -89,14 +76,6 @@ func addRange(f *monitor.ExecutionFilter, t Term) error {
 	}
 	f.MinID, f.MaxID = from, to
 	return nil
-}
-
-// addText looks for a text in the action. Digits alone are an id.
-func addText(f *monitor.ExecutionFilter, t Term) error {
-	if t.numbers() {
-		return addIDs(t, &f.IDs)
-	}
-	return addPattern(t, &f.Match, &f.Unmatch)
 }
 
 func addWorkers(f *monitor.ExecutionFilter, t Term) error {

@@ -1,17 +1,13 @@
-// Package filter is the language in which people say which rows of a list they
-// want to see:
+// Package filter is the language of list filters:
 //
 //	status:failed,timeout  action:core.*  worker:7  age>10m  try>=2
 //	group:tenant=acme  text  !word  "two words"  regex:/^etl\./
 //
-// A space joins terms by and, a bar by or, and "and" binds tighter; an exclamation
-// mark turns a term around. A comma separates values of which one must fit, a star
-// stands for anything, capitals do not matter.
+// A space means and, a bar or; "and" binds tighter. An exclamation mark negates a term. A comma separates alternative
+// values, a star matches anything, case is ignored.
 //
-// A text is read against the fields of one list. What cannot be understood is an
-// Error that says where it is; nothing is ever applied in part or as something
-// wider. A query is then asked row by row, or is turned into what the database
-// filters by.
+// A text is parsed for the fields of one list. A mistake is an Error with its position; no part of a wrong filter is
+// ever applied. A query matches rows one by one, or becomes a filter of the database.
 package filter
 
 import (
@@ -21,40 +17,40 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is how the values of a field are read and compared.
+// Kind is the type of a field.
 type Kind int
 
 // The kinds of fields.
 const (
-	// Text fits when one of the row's texts is the value; a star stands for anything.
+	// Text matches one of the row's texts completely; a star matches anything.
 	Text Kind = iota
-	// Within fits when one of the row's texts contains the value.
+	// Within matches a part of one of the row's texts.
 	Within
-	// Word is a text out of the field's values; another one is refused.
+	// Word is one of the field's values; other values are an error.
 	Word
-	// Number and Age are compared: try>=2, age<1h. Ages are written 90s, 10m, 2h, 3d.
+	// Number and Age have comparisons: try>=2, age<1h. Ages are written 90s, 10m, 2h, 3d.
 	Number
 	Age
-	// ID is the number of a row; two with two dots between them are a range.
+	// ID is the number of a row, or a range such as 10..20.
 	ID
-	// Param is a parameter, which is named behind the field and a dot: param.order.country:de.
+	// Param is a parameter with its path after a dot: param.order.country:de.
 	Param
 )
 
-// Field is what a list can be filtered by.
+// Field is a field of a list.
 type Field struct {
 	Name string
 	Kind Kind
-	// Values are those that are known: of a Word all, otherwise some to offer.
+	// Values are all values of a Word, or known values of other fields.
 	Values []string
-	// Help says in a few words what it is.
+	// Help is a short description.
 	Help string
 }
 
-// Schema is the fields of one list.
+// Schema lists the fields of a list.
 type Schema []Field
 
-// Field finds a field by its name, as it is written in a term.
+// Field finds a field by its name in a term.
 func (s Schema) Field(name string) (Field, bool) {
 	name = strings.ToLower(name)
 	if of, _, named := strings.Cut(name, "."); named {
@@ -69,7 +65,7 @@ func (s Schema) Field(name string) (Field, bool) {
 	return Field{}, false
 }
 
-// Examples writes a term for each field, for help texts.
+// Examples returns an example of a term for each field.
 func (s Schema) Examples() []string {
 	out := make([]string, 0, len(s)+1)
 	for _, f := range s {
@@ -91,7 +87,7 @@ func (s Schema) Examples() []string {
 	return append(out, "text", "!not", "a | b")
 }
 
-// Op is how a value is compared.
+// Op is a comparison.
 type Op string
 
 // The comparisons.
@@ -103,40 +99,39 @@ const (
 	MoreEqual Op = ">="
 )
 
-// Span is a piece of the text, in bytes.
+// Span is a part of the text in bytes.
 type Span struct{ From, To int }
 
 // Term is one condition.
 type Term struct {
 	Span
-	// Field is the name of the field, empty for a text that is looked for in all of
-	// the row.
+	// Field is empty if the term matches any text of the row.
 	Field string
-	// Path names a parameter, as it was written.
+	// Path is the path of a parameter.
 	Path string
 	Kind Kind
 	Op   Op
 	Not  bool
-	// Values are those of which one must fit.
+	// Values are alternatives: one of them must match.
 	Values []string
-	// Number is the value of a comparison; ages are seconds.
+	// Number is the compared number; ages are seconds.
 	Number float64
-	// Regex is the expression of regex:/…/, otherwise nil; its source is a value.
+	// Regex is the expression of regex:/…/ or nil. Its source is a value.
 	Regex *regexp.Regexp
-	// globs are the compiled values that hold a star, nil for the others.
+	// globs are the compiled values with a star, nil for others.
 	globs []*regexp.Regexp
 }
 
-// Query is a filter that was understood. The zero value lets every row pass.
+// Query is a parsed filter. The zero value matches every row.
 type Query struct {
-	// Any are the alternatives of which one must hold; of each every term must.
+	// Any are the alternatives. A row must match every term of one of them.
 	Any [][]Term
 }
 
-// Empty reports whether every row passes.
+// Empty reports whether every row matches.
 func (q *Query) Empty() bool { return q == nil || len(q.Any) == 0 }
 
-// Error is why a text cannot be understood, and where.
+// Error is a mistake in a filter and its position.
 type Error struct {
 	Span
 	Why string
@@ -148,14 +143,14 @@ func fail(at Span, format string, args ...any) *Error {
 	return &Error{Span: at, Why: fmt.Sprintf(format, args...)}
 }
 
-// maxTerms and maxText bound what is read.
+// The limits of a filter.
 const (
 	maxText         = 2000
 	maxTerms        = 50
 	maxAlternatives = 8
 )
 
-// Parse reads a text against the fields of a list. An error is an *Error.
+// Parse parses a filter for the fields of a list. An error is an *Error.
 func Parse(schema Schema, text string) (*Query, error) {
 	if len(text) > maxText {
 		return nil, fail(Span{maxText, len(text)}, "too long")
@@ -194,16 +189,3 @@ func Parse(schema Schema, text string) (*Query, error) {
 	}
 	return q, nil
 }
-
-// Quote writes a text so that it is read as one text to look for.
-func Quote(text string) string {
-	if text == "" {
-		return `""`
-	}
-	if !strings.ContainsAny(text, " \t|\"\\:<>=!,/*") && !isNumber(text) {
-		return text
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
-}
-
-func isNumber(text string) bool { return strings.Trim(text, "0123456789") == "" }

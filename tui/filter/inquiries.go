@@ -7,7 +7,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// Inquiries are the fields of the list of questions.
+// Inquiries are the fields for inquiries.
 var Inquiries = Schema{
 	{Name: "status", Kind: Word, Values: monitor.InquiryStatuses, Help: "one of its statuses"},
 	{Name: "assigned", Kind: Text, Values: []string{anybody}, Help: "who is to answer, by login; anybody for all"},
@@ -20,35 +20,19 @@ var Inquiries = Schema{
 	{Name: "id", Kind: ID, Help: "its number"},
 }
 
-// anybody is whom a question is for that is assigned to nobody.
+// anybody matches inquiries without an assignee.
 const anybody = "anybody"
 
-// ForInquiries turns a query into what the database filters questions by. A text
-// without a field is looked for in the action, the workflow, the task and the question,
-// a number is an id. An error is an *Error.
+// ForInquiries turns a query into a filter of the database. A text without a field matches action, workflow, task and
+// prompt, a number the id. An error is an *Error.
 func ForInquiries(q *Query) (monitor.InquiryFilter, error) {
-	if q.Empty() {
-		return monitor.InquiryFilter{}, nil
-	}
-	list := make([]monitor.InquiryFilter, len(q.Any))
-	for i, terms := range q.Any {
-		for _, t := range terms {
-			if err := addToInquiries(&list[i], t); err != nil {
-				return monitor.InquiryFilter{}, err
-			}
-		}
-	}
-	list[0].Or = list[1:]
-	return list[0], nil
+	return alternatives(q, addToInquiries, func(f *monitor.InquiryFilter) *[]monitor.InquiryFilter { return &f.Or })
 }
 
 func addToInquiries(f *monitor.InquiryFilter, t Term) (err error) {
 	switch t.Field {
 	case "":
-		if t.numbers() {
-			return addIDs(t, &f.IDs)
-		}
-		return addPattern(t, &f.Texts, &f.NotTexts)
+		return addText(t, &f.IDs, &f.Texts, &f.NotTexts)
 	case "status":
 		f.Statuses, err = narrowed(t, monitor.InquiryStatuses, f.Statuses)
 		return err
@@ -82,7 +66,7 @@ func addToInquiries(f *monitor.InquiryFilter, t Term) (err error) {
 	return nil
 }
 
-// addAssignees takes logins, or whether a question is for somebody at all.
+// addAssignees adds logins, or whether there is an assignee.
 func addAssignees(f *monitor.InquiryFilter, t Term) error {
 	if slices.ContainsFunc(t.Values, func(v string) bool { return v != "*" && strings.Contains(v, "*") }) {
 		return fail(t.Span, "a login is named whole here")

@@ -2,14 +2,13 @@ package filter
 
 import "strings"
 
-// token is a term as it was written, or a bar.
+// token is a term or a bar.
 type token struct {
 	Span
 	bar bool
 }
 
-// split finds the terms of a text and the bars between them. Quotes and slashes
-// keep what is between them together.
+// split finds terms and bars. Quotes and slashes protect their content.
 func split(text string) ([]token, *Error) {
 	var tokens []token
 	for at := 0; at < len(text); {
@@ -33,10 +32,10 @@ func split(text string) ([]token, *Error) {
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// regexWord begins a term with an expression between slashes.
+// regexWord begins a regular expression.
 const regexWord = "regex:/"
 
-// termEnd is where the term that begins at a place ends.
+// termEnd is the end of the term that begins at from.
 func termEnd(text string, from int) (int, *Error) {
 	body := from
 	for body < len(text) && text[body] == '!' {
@@ -49,7 +48,10 @@ func termEnd(text string, from int) (int, *Error) {
 			case '\\':
 				at++
 			case '/':
-				return tail(text, from, at+1)
+				if at++; at < len(text) && !blank(text[at]) && text[at] != '|' {
+					return 0, fail(Span{from, at + 1}, "a space is missing behind the expression")
+				}
+				return at, nil
 			}
 		}
 		return 0, fail(Span{open - 1, len(text)}, "the expression does not end: / is missing")
@@ -69,15 +71,7 @@ func termEnd(text string, from int) (int, *Error) {
 	return len(text), nil
 }
 
-// tail refuses what follows an expression without a space.
-func tail(text string, from, end int) (int, *Error) {
-	if end < len(text) && !blank(text[end]) && text[end] != '|' {
-		return 0, fail(Span{from, end + 1}, "a space is missing behind the expression")
-	}
-	return end, nil
-}
-
-// quoteEnd is the place behind the quote that closes the one at a place.
+// quoteEnd is the position after the closing quote.
 func quoteEnd(text string, open int) (int, *Error) {
 	for at := open + 1; at < len(text); at++ {
 		switch text[at] {
@@ -90,14 +84,14 @@ func quoteEnd(text string, open int) (int, *Error) {
 	return 0, fail(Span{open, len(text)}, "the quote is not closed")
 }
 
-// value is one value of a term and where it stands.
+// value is a value of a term with its position.
 type value struct {
 	Span
 	text   string
 	quoted bool
 }
 
-// values splits what stands behind the colon at its commas, but not within quotes.
+// values splits values at commas outside of quotes.
 func values(text string, at Span) []value {
 	var list []value
 	var b strings.Builder
@@ -125,7 +119,7 @@ func values(text string, at Span) []value {
 	return append(list, one)
 }
 
-// unquote takes the quotes away, and the backslash before what it protects.
+// unquote removes quotes and backslashes.
 func unquote(text string) string {
 	text = strings.TrimSuffix(strings.TrimPrefix(text, `"`), `"`)
 	if !strings.Contains(text, `\`) {

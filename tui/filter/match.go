@@ -7,36 +7,35 @@ import (
 	"strings"
 )
 
-// Row is what a query asks of a row.
+// Row gives a query the data of a row.
 type Row interface {
-	// Texts are the texts of a field; of the empty name those that a text without a
-	// field is looked for in.
+	// Texts are the texts of a field. The empty name means the texts that a term without a field matches.
 	Texts(field string) []string
-	// Number is the number of a field, ages in seconds; false when it is unknown.
+	// Number is the number of a field, ages in seconds; false if it is unknown.
 	Number(field string) (float64, bool)
 }
 
-// Matches reports whether a row passes. What is unknown fits no comparison.
+// Matches reports whether a row matches. An unknown number matches no comparison.
 func (q *Query) Matches(row Row) bool {
 	if q.Empty() {
 		return true
 	}
 	return slices.ContainsFunc(q.Any, func(terms []Term) bool {
 		for i := range terms {
-			if terms[i].matches(row) == terms[i].Not {
+			t := &terms[i]
+			matches := false
+			if t.Kind == Number || t.Kind == Age {
+				n, known := row.Number(t.Field)
+				matches = known && t.compares(n)
+			} else {
+				matches = slices.ContainsFunc(row.Texts(t.Field), t.fits)
+			}
+			if matches == t.Not {
 				return false
 			}
 		}
 		return true
 	})
-}
-
-func (t *Term) matches(row Row) bool {
-	if t.Kind == Number || t.Kind == Age {
-		n, known := row.Number(t.Field)
-		return known && t.compares(n)
-	}
-	return slices.ContainsFunc(row.Texts(t.Field), t.fits)
 }
 
 func (t *Term) compares(n float64) bool {
@@ -66,7 +65,7 @@ func (t *Term) fits(text string) bool {
 				return true
 			}
 		case t.globs[i] != nil && t.globs[i].MatchString(text),
-			t.globs[i] == nil && t.Kind == Within && contains(text, v),
+			t.globs[i] == nil && t.Kind == Within && strings.Contains(strings.ToLower(text), strings.ToLower(v)),
 			t.globs[i] == nil && t.Kind != Within && strings.EqualFold(text, v):
 			return true
 		}
@@ -74,7 +73,7 @@ func (t *Term) fits(text string) bool {
 	return false
 }
 
-// prepare compiles the values that hold a star.
+// prepare compiles the values with a star.
 func (t *Term) prepare() {
 	t.globs = make([]*regexp.Regexp, len(t.Values))
 	for i, v := range t.Values {
@@ -84,13 +83,7 @@ func (t *Term) prepare() {
 	}
 }
 
-// contains is whether a text contains another, whatever the capitals.
-func contains(text, part string) bool {
-	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
-}
-
-// Pattern is a value as a regular expression that both Go and PostgreSQL read: a
-// star stands for anything, everything else for itself.
+// Pattern writes a value as a regular expression for both Go and PostgreSQL. A star matches anything.
 func Pattern(value string, within bool) string {
 	parts := strings.Split(value, "*")
 	for i, part := range parts {

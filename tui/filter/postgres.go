@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// maxRepeat is how often PostgreSQL repeats a part at most.
+// maxRepeat is the largest repetition of PostgreSQL.
 const maxRepeat = 255
 
-// errExpression is why an expression cannot be asked of the database.
+// errExpression is an expression that PostgreSQL does not support.
 var errExpression = errors.New("the database does not know this expression")
 
-// expression writes a regular expression of Go as one of PostgreSQL that fits the
-// same texts. Capitals do not matter in either.
+// expression translates a regular expression of Go for PostgreSQL. Both ignore case.
 func expression(source string) (string, error) {
 	parsed, err := syntax.Parse("(?i)"+source, syntax.Perl)
 	if err != nil {
@@ -27,14 +26,14 @@ func expression(source string) (string, error) {
 	return b.String(), nil
 }
 
-// signs are the expressions that are one sign.
+// signs are expressions of one token.
 var signs = map[syntax.Op]string{
 	syntax.OpEmptyMatch: "(?:)", syntax.OpAnyChar: ".", syntax.OpAnyCharNotNL: ".", syntax.OpBeginText: "^",
 	syntax.OpBeginLine: "^",
 	syntax.OpEndText:   "$", syntax.OpEndLine: "$", syntax.OpWordBoundary: `\y`, syntax.OpNoWordBoundary: `\Y`,
 }
 
-// repeats are the signs behind a part.
+// repeats are the suffixes of repetitions.
 var repeats = map[syntax.Op]string{syntax.OpStar: "*", syntax.OpPlus: "+", syntax.OpQuest: "?"}
 
 func write(b *strings.Builder, re *syntax.Regexp) error {
@@ -82,7 +81,7 @@ func write(b *strings.Builder, re *syntax.Regexp) error {
 	}
 }
 
-// group writes parts with a sign between them, as one part.
+// group joins parts to one group.
 func group(b *strings.Builder, parts []*syntax.Regexp, between string) error {
 	b.WriteString("(?:")
 	for i, part := range parts {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// term reads one term.
+// term parses a term.
 func (s Schema) term(text string, tok token) (Term, *Error) {
 	t := Term{Span: tok.Span, Op: Is, Kind: Within}
 	body := tok.From
@@ -43,39 +43,22 @@ func (s Schema) term(text string, tok token) (Term, *Error) {
 	return t, t.read(field, text, rest, Span{at.To, rest.From})
 }
 
-// operator splits a term into the name of a field and the sign behind it. What
-// begins with a quote has none.
+// operator splits a term into field and operator. A term that begins with a quote has no operator.
 func operator(term string) (name string, op Op, behind int) {
 	at := strings.IndexAny(term, `:<>="`)
 	if at < 0 || term[at] == '"' {
 		return "", "", 0
 	}
-	behind = at + 1
-	sign := term[at]
-	if sign == ':' && behind < len(term) && (term[behind] == '<' || term[behind] == '>') {
-		sign = term[behind] // age:>10m is age>10m
-		behind++
+	sign := strings.TrimPrefix(term[at:], ":") // age:>10m means age>10m
+	for _, op := range []Op{LessEqual, MoreEqual, Less, More} {
+		if strings.HasPrefix(sign, string(op)) {
+			return term[:at], op, len(term) - len(sign) + len(op)
+		}
 	}
-	equal := behind < len(term) && term[behind] == '='
-	if equal && (sign == '<' || sign == '>') {
-		behind++
-	}
-	switch {
-	case sign == '<' && equal:
-		op = LessEqual
-	case sign == '<':
-		op = Less
-	case sign == '>' && equal:
-		op = MoreEqual
-	case sign == '>':
-		op = More
-	default:
-		op = Is
-	}
-	return term[:at], op, behind
+	return term[:at], Is, at + 1
 }
 
-// bare reads a text that is looked for in all of the row.
+// bare parses a text without a field.
 func (t *Term) bare(text string, at Span) *Error {
 	for _, v := range values(text, at) {
 		if v.text == "" && !v.quoted {
@@ -86,7 +69,7 @@ func (t *Term) bare(text string, at Span) *Error {
 	return nil
 }
 
-// expression reads what stands between the slashes of regex:/…/.
+// expression parses the part between the slashes of regex:/…/.
 func (t *Term) expression(text string, at Span) *Error {
 	source := strings.ReplaceAll(text[at.From:at.To], `\/`, `/`)
 	if source == "" {
@@ -101,7 +84,7 @@ func (t *Term) expression(text string, at Span) *Error {
 	return nil
 }
 
-// read takes the values of a field.
+// read parses the values of a field.
 func (t *Term) read(field Field, text string, at, op Span) *Error {
 	if field.Kind == Number || field.Kind == Age {
 		return t.compare(field, text[at.From:at.To], at, op)
@@ -129,7 +112,7 @@ func (t *Term) read(field Field, text string, at, op Span) *Error {
 	return nil
 }
 
-// idRange reads an id, or two with two dots between them.
+// idRange parses an id or a range of ids.
 func idRange(text string) (from, to int64, ok bool) {
 	first, last, isRange := strings.Cut(text, "..")
 	if !isRange {
@@ -143,7 +126,7 @@ func idRange(text string) (from, to int64, ok bool) {
 	return from, to, err == nil && to >= from
 }
 
-// name is the field as it is written.
+// name is the field as written.
 func (t *Term) name() string {
 	if t.Path != "" {
 		return t.Field + "." + t.Path
@@ -151,7 +134,7 @@ func (t *Term) name() string {
 	return t.Field
 }
 
-// compare takes the number behind a sign.
+// compare parses the number of a comparison.
 func (t *Term) compare(field Field, text string, at, op Span) *Error {
 	if field.Kind == Number {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -172,7 +155,7 @@ func (t *Term) compare(field Field, text string, at, op Span) *Error {
 	return nil
 }
 
-// duration reads an age; it may be in days.
+// duration parses an age, also in days.
 func duration(text string) (time.Duration, bool) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseFloat(days, 64)
@@ -185,7 +168,7 @@ func duration(text string) (time.Duration, bool) {
 	return d, err == nil && d > 0
 }
 
-// String writes the term as it is read.
+// String writes the term so that Parse reads it back.
 func (t *Term) String() string {
 	head := ""
 	if t.Not {
@@ -194,26 +177,40 @@ func (t *Term) String() string {
 	if t.Regex != nil {
 		return head + regexWord + strings.ReplaceAll(t.Values[0], "/", `\/`) + "/"
 	}
-	quoted := make([]string, len(t.Values))
+	list := make([]string, len(t.Values))
 	for i, v := range t.Values {
-		quoted[i] = quoteValue(v)
+		list[i] = quoteValue(v)
 	}
-	text := strings.Join(quoted, ",")
+	text := strings.Join(list, ",")
 	if t.Field == "" {
 		return head + text
 	}
 	return head + t.name() + string(t.Op) + text
 }
 
-// quoteValue quotes a value where it would be read otherwise.
+// Quote writes a text so that it is parsed as one text.
+func Quote(text string) string {
+	if isNumber(text) || strings.Contains(text, "*") {
+		return quoted(text)
+	}
+	return quoteValue(text)
+}
+
+func isNumber(text string) bool { return strings.Trim(text, "0123456789") == "" }
+
+// quoteValue quotes a value if Parse would read it differently.
 func quoteValue(text string) string {
 	if text == "" || strings.ContainsAny(text, " \t\r\n|\"\\:<>=!,/") {
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+		return quoted(text)
 	}
 	return text
 }
 
-// String writes the query as it is read.
+func quoted(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}
+
+// String writes the query so that Parse reads it back.
 func (q *Query) String() string {
 	if q.Empty() {
 		return ""

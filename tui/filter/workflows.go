@@ -6,7 +6,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// Workflows are the fields of the list of workflows.
+// Workflows are the fields for workflows.
 var Workflows = Schema{
 	{Name: "status", Kind: Word, Values: workflowWords(), Help: "one of its statuses, or that it is paused"},
 	{Name: "action", Kind: Text, Help: "its action; a star stands for anything"},
@@ -21,34 +21,21 @@ var Workflows = Schema{
 
 func workflowWords() []string { return append(statusWords(), monitor.WorkflowPaused) }
 
-// ForWorkflows turns a query into what the database filters workflows by. A text
-// without a field is looked for in the action, a number is an id. An error is an
-// *Error.
+// ForWorkflows turns a query into a filter of the database. A text without a field matches the action, a number the
+// id. An error is an *Error.
 func ForWorkflows(q *Query) (monitor.WorkflowFilter, error) {
-	if q.Empty() {
-		return monitor.WorkflowFilter{}, nil
-	}
-	list := make([]monitor.WorkflowFilter, len(q.Any))
-	for i, terms := range q.Any {
-		for _, t := range terms {
-			if err := addToWorkflows(&list[i], t); err != nil {
-				return monitor.WorkflowFilter{}, err
-			}
-		}
-	}
-	list[0].Or = list[1:]
-	return list[0], nil
+	return alternatives(q, addToWorkflows, func(f *monitor.WorkflowFilter) *[]monitor.WorkflowFilter { return &f.Or })
 }
 
-func addToWorkflows(f *monitor.WorkflowFilter, t Term) error {
+func addToWorkflows(f *monitor.WorkflowFilter, t Term) (err error) {
 	switch t.Field {
 	case "":
-		if t.numbers() {
-			return addIDs(t, &f.IDs)
-		}
-		return addPattern(t, &f.Match, &f.Unmatch)
+		return addText(t, &f.IDs, &f.Match, &f.Unmatch)
 	case "status":
-		return addStates(f, t)
+		f.Statuses, err = narrowed(t, workflowWords(), f.Statuses)
+		// Paused is no status of the execution but comes on top of it.
+		f.NotPaused = f.NotPaused || err == nil && t.Not && slices.Contains(t.Values, monitor.WorkflowPaused)
+		return err
 	case "action":
 		return addPattern(t, &f.Match, &f.Unmatch)
 	case "task":
@@ -65,14 +52,4 @@ func addToWorkflows(f *monitor.WorkflowFilter, t Term) error {
 		return addCount(t, &f.MinFailed, &f.MaxFailed)
 	}
 	return nil
-}
-
-// addStates narrows the statuses. That a workflow is paused is no status of its
-// execution: it comes on top of that, so whoever does not want it excludes it.
-func addStates(f *monitor.WorkflowFilter, t Term) (err error) {
-	f.Statuses, err = narrowed(t, workflowWords(), f.Statuses)
-	if t.Not && slices.Contains(t.Values, monitor.WorkflowPaused) {
-		f.NotPaused = true
-	}
-	return err
 }

@@ -11,44 +11,43 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// What a line is besides a plain value.
+// The properties of a line.
 const (
-	opens  uint8 = 1 << iota // a bracket with something in it
-	closes                   // the bracket that ends it
+	opens  uint8 = 1 << iota // a bracket with content
+	closes                   // a closing bracket
 	empty                    // {} or []
-	comma                    // another one follows
-	secret                   // its value is masked
-	long                     // its value goes on behind what was read of it
+	comma                    // another element follows
+	secret                   // the value is masked
+	long                     // the value is longer than what was read
 )
 
-// line is one line of a document: where in the text it is, never a copy of it.
+// line is a line of a document, as offsets into its text.
 type line struct {
-	key, keyEnd int32 // with its quotes; equal where there is none
+	key, keyEnd int32 // with quotes; equal without a key
 	val, valEnd int32 // the value, or the bracket
-	pair        int32 // of a bracket the other end, otherwise the line itself
-	parent      int32 // the bracket around it, -1 at the top
-	index       int32 // which one it is in there
-	count       int32 // of a bracket how many are in it
+	pair        int32 // the other bracket, or the line itself
+	parent      int32 // the enclosing bracket, -1 at the top
+	index       int32 // the index in the enclosing bracket
+	count       int32 // the number of elements of a bracket
 	depth       int32
 	flags       uint8
 }
 
 func (l *line) is(flag uint8) bool { return l.flags&flag != 0 }
 
-// document is what was found in a text.
+// document is a parsed text.
 type document struct {
 	text  string
 	lines []line
-	// plain is true for a text that is no JSON, cut for one that ends too early.
+	// plain is true if the text is no JSON, cut if it ends too early.
 	plain, cut bool
 }
 
 const (
-	maxText  = 1 << 30 // bounds what is gone through: positions are 32 bits wide
-	maxDepth = 10_000  // is as deep as encoding/json goes
+	maxText  = 1 << 30 // offsets have 32 bits
+	maxDepth = 10_000  // the limit of encoding/json
 )
 
-// parse finds the lines of a text.
 func parse(text string) *document {
 	text = text[:min(len(text), maxText)]
 	d := &document{text: text}
@@ -65,12 +64,11 @@ func parse(text string) *document {
 	return d
 }
 
-// read finds the lines of a JSON text by the offsets of its tokens. It reports false if
-// the text is none.
+// read finds the lines of a JSON text by the offsets of its tokens. It returns false if the text is no JSON.
 func (d *document) read() bool {
 	decoder := json.NewDecoder(strings.NewReader(d.text))
 	decoder.UseNumber()
-	secrets := map[string]bool{} // of the keys, which come again and again, those that name a secret
+	secrets := map[string]bool{} // caches for each key whether it names a secret
 	open, key, keyEnd := int32(-1), int32(0), int32(0)
 	add := func(l line) {
 		if open >= 0 {
@@ -109,7 +107,7 @@ func (d *document) read() bool {
 		switch {
 		case err != nil && open < 0:
 			return errors.Is(err, io.EOF) && n > 0
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // what stands at the end goes on
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // the text was cut off
 			l.valEnd, l.flags = int32(len(d.text)), long
 			if last := &d.lines[n-1]; l.val < l.valEnd && !isKey {
 				add(l)
@@ -145,8 +143,7 @@ func (d *document) read() bool {
 	}
 }
 
-// end is where the value of a line ends, brackets included. The last one of a text
-// that was cut ends with it.
+// end is the end of the value of a line, with its brackets. In a truncated text it is the end of the text.
 func (d *document) end(i int32) int32 {
 	l := &d.lines[i]
 	switch last := &d.lines[l.pair]; {
@@ -159,10 +156,10 @@ func (d *document) end(i int32) int32 {
 	}
 }
 
-// last is the last line of what begins with a line.
+// last is the last line of the element that begins with a line.
 func (d *document) last(i int32) int32 { return max(i, d.lines[i].pair) }
 
-// path names a line, as /headers/0/name.
+// path is the path of a line, such as /headers/0/name.
 func (d *document) path(i int32) string {
 	l := &d.lines[i]
 	if l.is(closes) {
@@ -182,22 +179,21 @@ func (d *document) path(i int32) string {
 // Masked replaces the value of a secret.
 const Masked = monitor.Masked
 
-// maskedText stands in place of a secret in a document.
+// maskedText is Masked as a JSON string.
 const maskedText = `"` + Masked + `"`
 
 var secretKey = regexp.MustCompile(monitor.SecretNames)
 
-// namesSecret reports whether a quoted key names a secret, however it is written.
+// namesSecret reports whether a quoted key names a secret, with or without escapes.
 func namesSecret(quoted string) bool {
 	var key string
 	return json.Unmarshal([]byte(quoted), &key) != nil || secretKey.MatchString(key)
 }
 
-// address finds the password in an address such as amqp://user:password@host, also
-// where JSON escapes the slashes.
+// address matches the password of an address such as amqp://user:password@host, also with escaped slashes.
 var address = regexp.MustCompile(`(:\\?/\\?/[^/\s:@"]*:)[^/\s@"]+@`)
 
-// maskAddresses hides the passwords of addresses in a text.
+// maskAddresses masks the passwords of addresses.
 func maskAddresses(text string) string {
 	if !strings.Contains(text, "@") {
 		return text
@@ -205,8 +201,7 @@ func maskAddresses(text string) string {
 	return address.ReplaceAllString(text, "${1}"+Masked+"@")
 }
 
-// maskLine hides what stands behind a word that names a secret in a line of text, and the
-// passwords of addresses.
+// maskLine masks the words after the name of a secret, and the passwords of addresses.
 func maskLine(text string) string {
 	if at := secretKey.FindStringIndex(text); at != nil {
 		text = text[:at[1]] + " " + Masked
@@ -214,8 +209,7 @@ func maskLine(text string) string {
 	return maskAddresses(text)
 }
 
-// Redact returns a document with its secrets masked and everything else as it
-// was, for what leaves the dashboard.
+// Redact masks the secrets of a document. Everything else stays byte by byte.
 func Redact(text string) string {
 	d := parse(text)
 	if d.plain {

@@ -16,17 +16,16 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// segment is a piece of a line in one colour.
+// segment is a part of a line with one role.
 type segment struct {
 	text string
 	role theme.Role
 }
 
-// numberedWidth is from how many cells on lines have numbers.
+// numberedWidth is the least width with line numbers.
 const numberedWidth = 72
 
-// Text is a whole document on lines that are safe to show, with its secrets masked and
-// its keys in the order of their names.
+// Text is a whole document on clean lines, with masked secrets and sorted keys.
 func Text(text string) []string {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -47,24 +46,44 @@ func Text(text string) []string {
 	return lines
 }
 
-// Lines draws the document w cells wide and at most h lines high. The line under
-// the cursor has a mark.
+// Lines draws the document w cells wide and at most h lines high. The line under the cursor has a mark. Drawing
+// changes nothing.
 func (v *View) Lines(w, h int, th *theme.Theme) []string {
 	if h <= 0 || w <= 0 {
 		return nil
 	}
-	digits := 0
-	if w >= numberedWidth {
-		digits = len(strconv.Itoa(len(v.doc.lines)))
+	shown := *v
+	shown.SetSize(w, h)
+	return shown.draw(h, v.digits(w), th)
+}
+
+// SetSize fits the document into w by h cells. The dashboard calls it after every change, so that drawing
+// changes nothing.
+func (v *View) SetSize(w, h int) {
+	if h <= 0 || w <= 0 {
+		return
 	}
-	room := max(1, w-4-digits) // behind the mark, the number, and the sign of a fold
-	if v.height = h; room != v.width {
+	v.height = h
+	if room := max(1, w-4-v.digits(w)); room != v.width { // after the cursor, the number, and the fold sign
 		v.width = room
-		v.rearrange()
+		if v.wrap {
+			v.rearrange()
+		}
 	}
 	v.settle()
+}
+
+// digits is the width of the line numbers in w cells.
+func (v *View) digits(w int) int {
+	if w < numberedWidth {
+		return 0
+	}
+	return len(strconv.Itoa(len(v.doc.lines)))
+}
+
+func (v *View) draw(h, digits int, th *theme.Theme) []string {
 	out := make([]string, 0, h)
-	var parts [][]segment // of the line
+	var parts [][]segment // the segments of the rows of a line
 	for at := v.top; at < min(v.top+h, len(v.rows)); at++ {
 		r := v.rows[at]
 		number, sign := "", " "
@@ -92,7 +111,7 @@ func (v *View) Lines(w, h int, th *theme.Theme) []string {
 	return out
 }
 
-// painted is the text of a row, without colours where there is no theme.
+// painted is the text of a row; without a theme it has no colours.
 func (v *View) painted(segments []segment, th *theme.Theme) string {
 	var b strings.Builder
 	room := v.width
@@ -118,8 +137,7 @@ func (v *View) painted(segments []segment, th *theme.Theme) string {
 	return b.String()
 }
 
-// wrapped breaks a line into parts as wide as the document is drawn, all but the first
-// moved in.
+// wrapped breaks a line into rows. All but the first are indented.
 func (v *View) wrapped(i int32) [][]segment {
 	segments, whole := v.segments(i), ""
 	for _, s := range segments {
@@ -151,7 +169,6 @@ func (v *View) wrapped(i int32) [][]segment {
 	return parts
 }
 
-// segments are the pieces of a line.
 func (v *View) segments(i int32) []segment {
 	d, l := v.doc, &v.doc.lines[i]
 	if d.plain {
@@ -202,14 +219,13 @@ func (v *View) plainText(i int32) string {
 	return maskLine(text)
 }
 
-// readable is a key or a value as it is shown: clean, no longer than what can be seen of
-// it, with letters instead of their numbers.
+// readable cleans a key or value and decodes its \u escapes.
 func readable(text string) string { return unescape(widget.Clean(text)) }
 
-// escape is what follows a backslash in a text: a letter by two numbers, by one, or a sign.
+// escape matches an escape: a surrogate pair, \u, or another one.
 var escape = regexp.MustCompile(`\\u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}|\\u[[:xdigit:]]{4}|\\.`)
 
-// unescape writes letters for \u and their numbers where these can be shown.
+// unescape decodes \u escapes of printable characters.
 func unescape(text string) string {
 	if !strings.Contains(text, `\u`) {
 		return text
@@ -225,8 +241,7 @@ func unescape(text string) string {
 	})
 }
 
-// Status says in a few words what the drawing does not show: how long the document
-// is, how many lines have what is looked for, and what is unusual about it.
+// Status describes what is not visible: the length, the matches of the search, and anything unusual.
 func (v *View) Status() string {
 	var parts []string
 	if v.revealed {

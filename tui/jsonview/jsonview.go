@@ -1,16 +1,12 @@
-// Package jsonview shows a document: folded, searched, with secrets masked.
+// Package jsonview shows a document that can be folded and searched, with masked secrets.
 //
-// A text is gone through once, which finds where its lines are: every member and
-// element has one, every bracket that closes has one. Values are kept as they are
-// written, so a number keeps every digit. What is drawn, coloured and cleaned is only
-// what is in sight.
+// Parsing finds the lines of a text once: one for every member, element and closing bracket. Values stay as written,
+// so that numbers keep all digits. Only visible lines are cleaned and coloured.
 //
-// A text that ends too early, as one that was cut off does, is shown as far as it
-// goes. A text that is no JSON at all is shown as it is.
+// A truncated text is shown as far as it goes, and a text that is no JSON as it is.
 //
-// Secrets are values under keys that name one, values that the platform has
-// redacted, and passwords in addresses. They are neither drawn, found, nor copied
-// until they are revealed, which lasts as long as the document is in sight.
+// Secrets are values of keys that name a secret, values that the platform has redacted, and passwords in addresses.
+// They are not drawn, found or copied until they are revealed. Leaving the document masks them again.
 package jsonview
 
 import (
@@ -22,41 +18,37 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// View shows one document. Its zero value shows nothing; New makes one.
+// View shows a document. New makes one.
 type View struct {
 	doc    *document
 	folded map[int32]bool
-	// rows are what is in sight when nothing is scrolled: the lines that no fold and no
-	// mask hides. Cursor and top, the first one on the screen, are positions among them.
+	// rows are the rows that no fold and no mask hides. cursor and top are indexes; top is the first visible row.
 	rows        []row
 	cursor, top int
 	wrap        bool
 	revealed    bool
-	// height and width are those of the last drawing.
+	// height and width are the size of the text without line numbers and signs.
 	height, width int
-	// query is looked for; matches are the lines with it, and more says that there are
-	// more of them than are kept.
+	// query is searched for; matches are its lines. more is true if there are more than maxMatches.
 	query   string
 	matches []int32
 	more    bool
 }
 
-// row is a row on the screen: a line, or a part of one that is wrapped.
+// row is a line on the screen, or one part of a wrapped line.
 type row struct{ line, part int32 }
 
 const (
-	// maxKept bounds the documents whose folds are kept when they change: finding them
-	// again names every line.
+	// maxKept is the largest document that keeps its folds when it changes: that computes the path of every line.
 	maxKept = 20_000
-	// maxMatches bounds how many places of a search are kept.
+	// maxMatches bounds the matches of a search.
 	maxMatches = 10_000
 )
 
-// New makes a view without a document.
+// New makes an empty view.
 func New() *View { return &View{doc: &document{}, folded: map[int32]bool{}} }
 
-// Set puts a document in. The same one leaves everything as it is; one that has
-// changed keeps folds, cursor and search, by the names of what they are at.
+// Set shows a text. A changed text keeps folds, cursor and search by their paths.
 func (v *View) Set(text string) {
 	if text == v.doc.text {
 		return
@@ -91,17 +83,16 @@ func (v *View) Set(text string) {
 	v.find()
 }
 
-// Reset forgets folds, cursor, search, and that secrets were revealed: what comes
-// next is another document.
+// Reset drops folds, cursor and search, and masks secrets, for another document.
 func (v *View) Reset() {
 	wrap := v.wrap
 	*v = *New()
 	v.wrap = wrap
 }
 
-// arrange lists anew what is in sight.
+// arrange computes the rows.
 func (v *View) arrange() {
-	v.rows = v.rows[:0]
+	v.rows = make([]row, 0, len(v.rows)) // a copy of the view must not write here
 	for i := int32(0); int(i) < len(v.doc.lines); i++ {
 		parts := 1
 		if v.wrap && v.width > 0 {
@@ -117,8 +108,7 @@ func (v *View) arrange() {
 	v.settle()
 }
 
-// rearrange does so after the width of the rows has changed: the lines at the cursor and
-// at the top stay.
+// rearrange computes the rows after a change of the width, and keeps cursor and top on their lines.
 func (v *View) rearrange() {
 	cursor, top := v.row(v.cursor), v.row(v.top)
 	v.arrange()
@@ -126,7 +116,7 @@ func (v *View) rearrange() {
 	v.settle()
 }
 
-// row is the one at a position.
+// row is the row at a position.
 func (v *View) row(at int) row {
 	if at < len(v.rows) {
 		return v.rows[at]
@@ -137,7 +127,7 @@ func (v *View) row(at int) row {
 // current is the line under the cursor.
 func (v *View) current() int32 { return v.row(v.cursor).line }
 
-// position is where a row is, or the last one of its line.
+// position is the position of a row, or of the last row of its line.
 func (v *View) position(r row) int {
 	at, _ := slices.BinarySearchFunc(v.rows, r, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.part, b.part))
@@ -148,11 +138,10 @@ func (v *View) position(r row) int {
 	return max(0, at)
 }
 
-// masked reports whether the value of a line is kept out of sight.
+// masked reports whether the value of a line is masked.
 func (v *View) masked(i int32) bool { return !v.revealed && v.doc.lines[i].is(secret) }
 
-// outermost is the outermost bracket around a line of which something is true, or the
-// line.
+// outermost is the outermost enclosing bracket with a property, or the line itself.
 func (v *View) outermost(i int32, is func(int32) bool) int32 {
 	for parent := v.doc.lines[i].parent; parent >= 0; parent = v.doc.lines[parent].parent {
 		if is(parent) {
@@ -162,7 +151,7 @@ func (v *View) outermost(i int32, is func(int32) bool) int32 {
 	return i
 }
 
-// settle keeps cursor and top inside.
+// settle keeps cursor and top in bounds.
 func (v *View) settle() {
 	v.cursor = max(0, min(v.cursor, len(v.rows)-1))
 	v.top = min(v.top, v.cursor)
@@ -171,7 +160,7 @@ func (v *View) settle() {
 	}
 }
 
-// Do carries out an action and reports whether it was one for a document.
+// Do carries out an action. It reports whether the action applies to a document.
 func (v *View) Do(action keymap.Action) bool {
 	half := max(1, v.height/2)
 	moves := map[keymap.Action]int{
@@ -189,7 +178,7 @@ func (v *View) Do(action keymap.Action) bool {
 		v.wrap = !v.wrap
 		v.cursor, v.top = v.cursor-int(v.row(v.cursor).part), v.top-int(v.row(v.top).part)
 		v.rearrange()
-	case keymap.NextMatch, keymap.PrevMatch: // and around the end
+	case keymap.NextMatch, keymap.PrevMatch: // wrapping around
 		at, exact := slices.BinarySearch(v.matches, v.current())
 		if action == keymap.PrevMatch {
 			at--
@@ -208,7 +197,7 @@ func (v *View) Do(action keymap.Action) bool {
 	return true
 }
 
-// Select puts the cursor on a row of the screen and reports whether one is there.
+// Select moves the cursor to a visible row, if there is one.
 func (v *View) Select(n int) bool {
 	if n < 0 || n >= v.height || v.top+n >= len(v.rows) {
 		return false
@@ -217,10 +206,10 @@ func (v *View) Select(n int) bool {
 	return true
 }
 
-// fold changes what is in sight, with the cursor on a line.
+// fold changes folds and masks at a line.
 func (v *View) fold(action keymap.Action, at int32) {
 	switch action {
-	case keymap.Left: // close the bracket, or go to the one around it
+	case keymap.Left: // fold the bracket, or go to the enclosing one
 		if v.doc.lines[at].is(closes) {
 			at = v.doc.lines[at].pair
 		}
@@ -234,7 +223,7 @@ func (v *View) fold(action keymap.Action, at int32) {
 			return
 		}
 		delete(v.folded, at)
-	case keymap.FoldAll: // open everything, or close all but the outermost if nothing is closed
+	case keymap.FoldAll: // unfold all, or fold all but the outermost if nothing is folded
 		if len(v.folded) > 0 {
 			v.folded = map[int32]bool{}
 			break
@@ -247,7 +236,7 @@ func (v *View) fold(action keymap.Action, at int32) {
 		at = v.outermost(at, func(i int32) bool { return v.folded[i] })
 	case keymap.Reveal:
 		v.revealed = !v.revealed
-		at = v.outermost(at, v.masked) // the cursor may be in what is masked from now on
+		at = v.outermost(at, v.masked) // the cursor may be inside a masked value
 		defer v.find()
 	default:
 	}
@@ -262,7 +251,7 @@ func (v *View) Hide() {
 	}
 }
 
-// show opens what hides a line, and puts the cursor on it.
+// show unfolds the brackets around a line and moves the cursor there.
 func (v *View) show(i int32) {
 	folds := len(v.folded)
 	for parent := v.doc.lines[i].parent; parent >= 0; parent = v.doc.lines[parent].parent {
@@ -277,9 +266,8 @@ func (v *View) show(i int32) {
 	v.settle()
 }
 
-// Search looks for a text, in whatever case it is written, folds or not, and goes
-// to the first place at or behind the cursor. An empty text ends the search. It
-// returns how many lines have it.
+// Search moves to the next line that contains a text, ignoring case, also in folded parts. It returns the number of
+// lines. An empty text ends the search.
 func (v *View) Search(text string) int {
 	v.query = lower(strings.TrimSpace(text))
 	v.find()
@@ -290,10 +278,10 @@ func (v *View) Search(text string) int {
 	return len(v.matches)
 }
 
-// Query is the text that is looked for.
+// Query is the searched text.
 func (v *View) Query() string { return v.query }
 
-// find looks for the text anew. What is masked is not found.
+// find searches again. Masked values do not match.
 func (v *View) find() {
 	v.matches, v.more = nil, false
 	if v.query == "" {
@@ -324,7 +312,7 @@ func (v *View) find() {
 	}
 }
 
-// lower writes the letters A to Z small and leaves every byte in its place.
+// lower converts A to Z only, so that offsets stay.
 func lower(text string) string {
 	out := []byte(text)
 	for i, c := range out {
@@ -335,8 +323,7 @@ func lower(text string) string {
 	return string(out)
 }
 
-// Value is what is under the cursor: its path, as /headers/0, and its text, of a
-// string what it says. It is false where there is nothing.
+// Value is the path and the text of the value under the cursor; a string is decoded. It is false if there is none.
 func (v *View) Value() (path, text string, ok bool) {
 	if len(v.rows) == 0 {
 		return "", "", false

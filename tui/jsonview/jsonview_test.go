@@ -28,6 +28,7 @@ func plain(t testing.TB) *theme.Theme {
 // drawn is what is seen of a view, without trailing blanks.
 func drawn(t testing.TB, v *jsonview.View, w, h int) []string {
 	t.Helper()
+	v.SetSize(w, h)
 	lines := v.Lines(w, h, plain(t))
 	require.LessOrEqual(t, len(lines), h)
 	for i, text := range lines {
@@ -274,7 +275,7 @@ func BenchmarkSet(b *testing.B) {
 
 func BenchmarkLines(b *testing.B) {
 	v, th := of(big()), plain(b)
-	v.Lines(140, 36, th)
+	v.SetSize(140, 36)
 	v.Do(keymap.Bottom)
 	for b.Loop() {
 		v.Lines(140, 36, th)
@@ -301,6 +302,9 @@ func FuzzView(f *testing.F) {
 			keymap.Right, keymap.Reveal, keymap.RowDown, keymap.HalfDown, keymap.Wrap, keymap.Bottom, keymap.Reveal,
 		} {
 			v.Do(action)
+			if w%2 == 0 { // with the size of the last drawing, and of another one
+				v.SetSize(int(w), int(h))
+			}
 			for _, drawn := range v.Lines(int(w), int(h), plain(t)) {
 				require.LessOrEqual(t, widget.Width(drawn), max(int(w), 5))
 				require.NotContains(t, drawn, "\x1b")

@@ -1,45 +1,45 @@
 package keymap
 
-// The scopes of the dialogs, in the order in which one follows the other.
+// The scopes of dialogs, in their order.
 const (
 	InMenu     Scope = "menu"
 	InForm     Scope = "form"
 	InPlanning Scope = "planning"
 	InConfirm  Scope = "confirm"
-	InTyping   Scope = "typing" // a text of the confirmation is being typed
+	InTyping   Scope = "typing" // a text field of the question has the focus
 	InRunning  Scope = "running"
 	InFailed   Scope = "failed"
 	InColumns  Scope = "columns"
 	InHelp     Scope = "help"
 	InRelated  Scope = "related"
-	InCarry    Scope = "carry"
+	InExport   Scope = "carry"
 )
 
-// DialogScopes lists every stage of a dialog.
+// DialogScopes lists the scopes of dialogs.
 var DialogScopes = []Scope{InMenu, InForm, InPlanning, InConfirm, InTyping, InRunning, InFailed, InColumns, InHelp,
-	InRelated, InCarry}
+	InRelated, InExport}
 
 // GroupDialog is the group of the keys of dialogs.
 const GroupDialog = "DIALOG"
 
-// Dialogs is the key map of dialogs. Enter alone never confirms: it presses the
-// button in focus, which is the one that cancels.
+// Dialogs are the keys of dialogs. Enter alone never confirms: it presses the button in focus, at first the cancel
+// button.
 var Dialogs = []Binding{
 	{RowDown, []string{"j", "down"}, "j ↓", "", "next line", GroupDialog, []Scope{InMenu, InColumns, InRelated}, 0,
 		false},
 	{RowUp, []string{"k", "up"}, "k ↑", "", "line before", GroupDialog, []Scope{InMenu, InColumns, InRelated}, 0,
 		false},
-	{RowDown, []string{"down", "tab"}, "↓", "", "next line", GroupDialog, []Scope{InCarry}, 0, false},
-	{RowUp, []string{"up", "shift+tab"}, "↑", "", "line before", GroupDialog, []Scope{InCarry}, 0, false},
+	{RowDown, []string{"down", "tab"}, "↓", "", "next line", GroupDialog, []Scope{InExport}, 0, false},
+	{RowUp, []string{"up", "shift+tab"}, "↑", "", "line before", GroupDialog, []Scope{InExport}, 0, false},
 	{Choose, []string{" "}, "space", "on or off", "turn the column on or off", GroupDialog, []Scope{InColumns}, 1,
 		false},
 	{Yes, []string{"a"}, "a", "all", "turn all columns on", GroupDialog, []Scope{InColumns}, 2, false},
 	{Back, []string{"esc"}, "esc", "close", "turn to nothing", GroupDialog, []Scope{InRelated}, 10, false},
 	{Back, []string{"esc", "q", "enter", "c"}, "esc enter", "close", "close the columns", GroupDialog,
 		[]Scope{InColumns}, 10, false},
-	{Back, []string{"esc", "q"}, "esc", "close", "copy or write nothing", GroupDialog, []Scope{InCarry}, 10, false},
+	{Back, []string{"esc", "q"}, "esc", "close", "copy or write nothing", GroupDialog, []Scope{InExport}, 10, false},
 	{Choose, []string{"enter"}, "enter", "choose", "choose; its letter does the same", GroupDialog,
-		[]Scope{InMenu, InRelated, InCarry}, 1, false},
+		[]Scope{InMenu, InRelated, InExport}, 1, false},
 	{Choose, []string{"enter"}, "enter", "go on", "go on with what is written", GroupDialog, []Scope{InForm, InTyping},
 		1, false},
 	{Choose, []string{"enter"}, "enter", "press the button", "press the button in focus", GroupDialog,

@@ -1,11 +1,10 @@
-// Package keymap is the one table of keys. The help overlay, the line of keys
-// at the bottom and the manual page are generated from it, and a test fails if
-// one key means two things where both could apply.
+// Package keymap declares all keys. The help, the line of keys and the manual page are generated from it. A test
+// fails if a key has two meanings in one scope.
 package keymap
 
 import "slices"
 
-// Action is what a key means.
+// Action is the meaning of a key.
 type Action string
 
 // The actions.
@@ -77,8 +76,7 @@ const (
 // Scope is where a binding works.
 type Scope string
 
-// The scopes. The first means everywhere outside a text input; the others are
-// the names of views.
+// The scopes. Everywhere means outside text inputs; the others are views.
 const (
 	Everywhere    Scope = "everywhere"
 	InOverview    Scope = "overview"
@@ -102,7 +100,7 @@ const (
 // Scopes lists every view a binding may be limited to.
 var Scopes = with(^Trait(0))
 
-// The groups that help shows a binding in.
+// The groups of the help.
 const (
 	GroupMove = "MOVE"
 	GroupRows = "ROWS"
@@ -110,34 +108,32 @@ const (
 	GroupActs = "ACTS"
 )
 
-// Groups are the groups in the order of the help.
+// Groups lists them in the order of the help.
 var Groups = []string{GroupMove, GroupRows, GroupView, GroupActs}
 
-// Binding ties keys to an action.
+// Binding binds keys to an action.
 type Binding struct {
 	Action Action
-	// Keys are what the terminal sends, as Bubble Tea spells it. Two letters
-	// are typed one after the other.
+	// Keys are spelled as Bubble Tea does. Two letters are pressed one after the other.
 	Keys []string
-	// Show is how the keys are written for people.
+	// Show is the spelling for people.
 	Show string
-	// Short is the word of the bottom line; empty keeps the binding off it.
+	// Short is the text in the line of keys; empty leaves the key out.
 	Short string
-	// Help is the line in the help overlay and in the manual.
+	// Help is the text in the help and in the manual.
 	Help   string
 	Group  string
 	Scopes []Scope
-	// Rank orders the bottom line, the lowest first.
+	// Rank orders the line of keys, lowest first.
 	Rank int
-	// Acts is true for what changes the installation. The bottom line names it only
-	// where that is allowed.
+	// Acts is true if the action changes the installation. The line of keys omits it while acting is disabled.
 	Acts bool
 }
 
 // Table is the whole key map.
 var Table = slices.Concat(above, numbered(), below, moves)
 
-// above and below are the keys that stand above those with digits, and below them.
+// above and below are the keys before and after the digits in the help.
 var above = []Binding{
 	{RowDown, []string{"j", "down"}, "j ↓", "", "row down", GroupMove, []Scope{Everywhere}, 0, false},
 	{RowUp, []string{"k", "up"}, "k ↑", "", "row up", GroupMove, []Scope{Everywhere}, 0, false},

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Manual writes the key map as a table for the manual page.
+// Manual writes the key map as a table of the manual page.
 func Manual() string {
 	var b strings.Builder
 	b.WriteString("| Keys | Where | Meaning |\n|---|---|---|\n")
@@ -15,7 +15,7 @@ func Manual() string {
 	return b.String()
 }
 
-// Where names the scopes of a binding for people.
+// Where lists the scopes of a binding.
 func (b Binding) Where() string {
 	if slices.Contains(b.Scopes, Everywhere) {
 		return "everywhere"

@@ -6,25 +6,22 @@ import (
 	"strings"
 )
 
-// Map is the keys as they work for one operator: the table of the program, or
-// what the operator has made of it.
+// Map is a key map: the built-in one, or one with the operator's changes.
 type Map struct {
 	table, dialogs []Binding
 }
 
-// BuiltIn is the table of the program. Nothing changes it.
+// BuiltIn is the built-in key map.
 var BuiltIn = &Map{table: Table, dialogs: Dialogs}
 
-// Change gives an action other keys. The keys it had are free then.
+// Change gives an action other keys and frees its former ones.
 type Change struct {
 	Action Action
 	Keys   []string
 }
 
-// New makes a map with other keys for some actions, under the rules that the program's own table is
-// held to: one key has one meaning
-// everywhere, no key hides one that is typed as two, and keys that act are
-// neither those that confirm nor on a control key. The dialogs keep their keys.
+// New applies changes to the built-in key map and checks the rules: a key has one meaning in a scope, no key hides a
+// two-letter key, and keys of acts are neither those that confirm nor control keys. Dialogs keep their keys.
 func New(changes []Change) (*Map, error) {
 	m := &Map{table: slices.Clone(Table), dialogs: Dialogs}
 	for _, c := range changes {
@@ -33,7 +30,7 @@ func New(changes []Change) (*Map, error) {
 		}
 		known := false
 		for i := range m.table {
-			if b := &m.table[i]; b.Action == c.Action { // some have one row for each of their words
+			if b := &m.table[i]; b.Action == c.Action { // an action may have several rows
 				b.Keys, b.Show, known = c.Keys, Show(c.Keys), true
 			}
 		}
@@ -47,23 +44,23 @@ func New(changes []Change) (*Map, error) {
 	return m, nil
 }
 
-// ProblemError is what breaks the rules of a key map, and the actions it is about.
+// ProblemError is a broken rule with its actions.
 type ProblemError struct {
 	Actions []Action
 	text    string
 }
 
-// Error says what is wrong in a line.
+// Error is one line.
 func (p *ProblemError) Error() string { return p.text }
 
 func problem(text string, actions ...Action) error {
 	return &ProblemError{Actions: actions, text: text}
 }
 
-// fixed are the actions that keep their keys.
+// fixed are the actions whose keys cannot change.
 var fixed = []Action{Abort, Back}
 
-// Check says what breaks the rules of a table; nil when nothing does.
+// Check returns the first broken rule of a table.
 func Check(table []Binding) error {
 	meaning := map[string]Action{}
 	for _, b := range table {
@@ -89,7 +86,7 @@ func Check(table []Binding) error {
 	return nil
 }
 
-// unfit says why a binding cannot be on a key; nothing when it can.
+// unfit says why a key cannot be bound; empty if it can.
 func unfit(b Binding, key string) string {
 	if !b.Acts {
 		return ""
@@ -112,8 +109,7 @@ func meaningIn(scope Scope, key string) (Action, bool) {
 	return None, false
 }
 
-// Lookup returns the action of a key in a scope. A prefix of a longer key, such
-// as the first g of gg, returns None and true.
+// Lookup returns the action of a key in a scope. The first letter of a two-letter key returns None and true.
 func (m *Map) Lookup(scope Scope, key string) (action Action, prefix bool) {
 	for _, b := range m.For(scope) {
 		for _, k := range b.Keys {
@@ -128,13 +124,12 @@ func (m *Map) Lookup(scope Scope, key string) (action Action, prefix bool) {
 	return None, prefix
 }
 
-// isSequence reports whether a key is typed as several letters, as gg is.
+// isSequence reports whether a key consists of several letters.
 func isSequence(key string) bool {
 	return len(key) == 2 && key[0] == key[1]
 }
 
-// For lists the bindings that work in a scope, in the order of the table. While a
-// dialog is open nothing but its own keys work.
+// For lists the bindings of a scope in the order of the table. In a dialog only its own keys work.
 func (m *Map) For(scope Scope) []Binding {
 	table := m.table
 	if slices.Contains(DialogScopes, scope) {
@@ -162,12 +157,10 @@ func (m *Map) Of(action Action) (Binding, bool) {
 	return Binding{}, false
 }
 
-// maxBottom is the most keys the bottom line names.
+// maxBottom is the largest number of keys in the line of keys.
 const maxBottom = 9
 
-// BottomLine lists the bindings for the line of keys, the most useful first and the
-// one that leads to all others last. Those that act are left out where acting is not
-// allowed.
+// BottomLine lists the bindings of the line of keys by rank, help last. It omits acts if acting is disabled.
 func (m *Map) BottomLine(scope Scope, acting bool) []Binding {
 	var out []Binding
 	for _, b := range m.For(scope) {

@@ -1,6 +1,6 @@
 package keymap
 
-// The actions that lead from one thing to another and look closely at it.
+// The actions that lead to related things.
 const (
 	Command   Action = "command"
 	Earlier   Action = "earlier"
@@ -16,7 +16,6 @@ const (
 	Export    Action = "export"
 )
 
-// moves are their keys.
 var moves = []Binding{
 	{Earlier, []string{"["}, "[", "", "the view before, as it was", GroupMove, []Scope{Everywhere}, 0, false},
 	{Later, []string{"]"}, "]", "", "the view after it again", GroupMove, []Scope{Everywhere}, 0, false},

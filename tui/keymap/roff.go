@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Roff writes the key map in the language of man, a section for each group.
+// Roff writes the key map for man, with a section for each group.
 func Roff() string {
 	var b strings.Builder
 	for _, group := range Groups {
@@ -15,7 +15,7 @@ func Roff() string {
 	return b.String()
 }
 
-// roffGroup is one group of keys; nothing where it has none.
+// roffGroup is empty if the group has no keys.
 func roffGroup(title, group string, table []Binding) string {
 	var text strings.Builder
 	for _, b := range table {

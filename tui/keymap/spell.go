@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// named are the keys that have a name, as Bubble Tea spells them, with how they
-// are written for people.
+// named spells named keys for people.
 var named = map[string]string{
 	"enter": "enter", "esc": "esc", "tab": "tab", "shift+tab": "⇧tab", "backspace": "bksp", "delete": "del",
 	"insert": "ins",
@@ -18,8 +17,7 @@ var named = map[string]string{
 	"pgdown": "pgdn", " ": "space",
 }
 
-// alike are the control keys that a terminal sends as another key, and those
-// that it keeps for itself.
+// alike are control keys that a terminal sends as another key or keeps for itself.
 var alike = map[string]string{
 	"ctrl+i": "the terminal sends it as tab", "ctrl+m": "the terminal sends it as enter",
 	"ctrl+[": "the terminal sends it as esc",
@@ -30,9 +28,8 @@ var alike = map[string]string{
 	"ctrl+j": "many terminals send it as enter",
 }
 
-// Parse reads a key as people write it in a file: a character, two equal ones
-// that are typed one after the other, a name such as enter, pgdown or space, f1 to
-// f12, ctrl+ and a letter, alt+ and a character.
+// Parse reads a key from the settings: a character, a doubled one, a name such as enter, pgdown or space, f1 to f12,
+// ctrl+ and a letter, or alt+ and a character.
 func Parse(text string) (string, error) {
 	if text == "space" {
 		return " ", nil
@@ -65,7 +62,6 @@ func isCharacter(text string) bool {
 	return size == len(text) && r != utf8.RuneError && unicode.IsGraphic(r) && !unicode.IsSpace(r)
 }
 
-// spell writes one key for people.
 func spell(key string) string {
 	if name, ok := named[key]; ok {
 		return name

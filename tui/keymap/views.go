@@ -1,58 +1,56 @@
 package keymap
 
-// Trait is something that can be done in a view, so that its keys work there.
+// Trait is something that a view supports. Keys work in views with their trait.
 type Trait uint32
 
 // The traits.
 const (
-	Opens     Trait = 1 << iota // a row is opened
-	Acts                        // rows can be acted upon
+	Opens     Trait = 1 << iota // a row can be opened
+	Acts                        // rows have acts
 	Marks                       // rows can be marked
-	Tabled                      // there is a table whose columns can be chosen
-	Sorts                       // rows can be put in another order
-	Troubles                    // only problems can be shown
-	Previews                    // the row under the cursor is told of beside the list
+	Tabled                      // columns can be chosen
+	Sorts                       // the order can be changed
+	Troubles                    // there is a problems-only mode
+	Previews                    // the list has a preview
 	Panes                       // there is more than one pane
 	Folds                       // something can be folded
-	Sided                       // something is to the left and the right
-	Filters                     // rows can be filtered, or a document searched
-	Searches                    // what is looked for is stepped through
+	Sided                       // columns can be scrolled
+	Filters                     // rows can be filtered or searched
+	Searches                    // matches can be stepped through
 	Documents                   // a document is shown
-	Relates                     // what is shown has to do with others
-	Treed                       // what is shown may stand in a tree of executions
-	Whys                        // it is explained why something waits
+	Relates                     // a row has relations
+	Treed                       // a row may be part of a tree of executions
+	Whys                        // an explanation can be opened
 	Retries                     // an execution can be retried
 	Letters                     // dead letters are shown
 	Quiets                      // alerts can be acknowledged or muted
 )
 
-// listed are the traits of a list.
+// listed are the traits of every list.
 const listed = Opens | Marks | Tabled | Sided | Filters
 
-// View is a view of the dashboard. It is declared here, and made in package app.
+// View declares a view. Package app makes it.
 type View struct {
 	Scope Scope
-	// Turn turns to it from everywhere, with a digit; none for the others, which are opened
-	// from views, or as a command by their name where there is Help. That says what the view
-	// is, Tab and Short name it in the line of views.
+	// Turn is the action with a digit that opens the view, None if only views and commands open it. Help makes it a
+	// command and describes it. Tab and Short are its names in the line of views.
 	Turn             Action
 	Digit            string
 	Help, Tab, Short string
 	Has              Trait
-	// One says that it shows one thing out of many, which has to be named.
+	// One is true if the view shows one thing, which needs a name.
 	One bool
-	// Hints are the keys that matter there, the most useful first. The last ones stand in for
-	// keys that act where acting is not allowed.
+	// Hints are its important keys, most useful first. The last ones replace acts while acting is disabled.
 	Hints []Hint
 }
 
-// Hint says in a few words what a key does in one view.
+// Hint describes a key in one view.
 type Hint struct {
 	Action Action
 	Text   string
 }
 
-// Views are all views, those with a digit first, in its order.
+// Views are all views, those with a digit first.
 var Views = []View{
 	{
 		Scope: InOverview, Turn: Overview, Digit: "1", Help: "overview", Tab: "Overview", Short: "Ovw",
@@ -142,7 +140,7 @@ var Views = []View{
 	{Scope: InReplicas, Help: "the engine's replicas", Has: listed | Sorts | Troubles},
 }
 
-// ViewOf finds a view; nil if there is none of that name.
+// ViewOf returns a view, or nil.
 func ViewOf(scope Scope) *View {
 	for i := range Views {
 		if Views[i].Scope == scope {
@@ -152,7 +150,7 @@ func ViewOf(scope Scope) *View {
 	return nil
 }
 
-// with are the views that have one of the traits.
+// with lists the views with one of the traits.
 func with(traits Trait) []Scope {
 	var scopes []Scope
 	for i := range Views {
@@ -163,7 +161,7 @@ func with(traits Trait) []Scope {
 	return scopes
 }
 
-// numbered are the keys that turn to views.
+// numbered are the keys that open views.
 func numbered() []Binding {
 	var keys []Binding
 	for _, v := range Views {

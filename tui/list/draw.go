@@ -17,7 +17,7 @@ func (l *List[R]) Title() (left, right string) {
 	return l.spec.Title, right
 }
 
-// Arrangement says how the list is arranged: its order, and what is left out of it.
+// Arrangement describes the order, mode and filter of the list.
 func (l *List[R]) Arrangement() string {
 	order := "sort " + l.SortKey() + l.order.Arrow(!l.orders[l.order.Column].Ascending)
 	return screen.ListTitle(order, l.problems, l.text)
@@ -39,17 +39,10 @@ func (l *List[R]) Render(w, h int) []string {
 	if !l.spec.Loaded() {
 		return l.env.Missing(l.spec.Feed, "the "+l.spec.Plural, w)
 	}
-	var lines, foot []string
-	if l.spec.Header != nil {
-		lines = l.spec.Header(w)
-	} else if len(l.rows) == 0 {
+	if l.spec.Header == nil && len(l.rows) == 0 {
 		return l.nothing()
 	}
-	if l.spec.Footer != nil {
-		foot = l.spec.Footer(w)
-	}
-	ph := l.PreviewLines(w, h)
-	room := max(2, h-len(lines)-ph-len(foot))
+	lines, foot, ph, room := l.around(w, h)
 	table := l.nothing
 	if len(l.rows) > 0 {
 		table = func() []string { return l.table.Lines(w, room, l.env.Theme) }
@@ -65,7 +58,27 @@ func (l *List[R]) Render(w, h int) []string {
 	return append(lines, foot...)
 }
 
-// nothing says why no row is listed.
+// around draws what stands above and below the table, and divides the height between preview and table.
+func (l *List[R]) around(w, h int) (head, foot []string, preview, table int) {
+	if l.spec.Header != nil {
+		head = l.spec.Header(w)
+	}
+	if l.spec.Footer != nil {
+		foot = l.spec.Footer(w)
+	}
+	preview = l.PreviewLines(w, h)
+	return head, foot, preview, max(2, h-len(head)-preview-len(foot))
+}
+
+// SetSize fits the table into a body of w by h cells.
+func (l *List[R]) SetSize(w, h int) {
+	if l.spec.Loaded() {
+		_, _, _, room := l.around(w, h)
+		l.table.SetSize(w, room)
+	}
+}
+
+// nothing says why the list is empty.
 func (l *List[R]) nothing() []string {
 	switch {
 	case l.spec.NoRows != nil:

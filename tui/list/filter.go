@@ -7,29 +7,29 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// Passes reports whether a row passes the filter, and is trouble while only that is listed.
+// Passes reports whether a row matches the filter and, in the problems-only mode, is a problem.
 func (l *List[R]) Passes(r *R) bool {
 	return (!l.problems || l.spec.IsProblem == nil || l.spec.IsProblem(r)) && l.Matches(r)
 }
 
 // Matches reports whether a row passes the filter.
-func (l *List[R]) Matches(r *R) bool { return l.query.Matches(seen[R]{l, r}) }
+func (l *List[R]) Matches(r *R) bool { return l.query.Matches(filterRow[R]{l, r}) }
 
-// Matcher is what Matches says now, for use beside the list while that goes on.
+// Matcher is the present filter, for a goroutine beside the list.
 func (l *List[R]) Matcher() func(r *R) bool {
 	env := *l.env
 	frozen := &List[R]{env: &env, spec: l.spec, terms: l.terms, query: l.query}
 	return frozen.Matches
 }
 
-// seen is a row as filters see it.
-type seen[R any] struct {
+// filterRow gives a filter the data of a row.
+type filterRow[R any] struct {
 	l *List[R]
 	r *R
 }
 
-// Texts are the texts of a field, or all of them.
-func (s seen[R]) Texts(field string) []string {
+// Texts are the texts of a field. The empty name means the search texts.
+func (s filterRow[R]) Texts(field string) []string {
 	if field == "" {
 		return s.l.spec.SearchTexts(s.r)
 	}
@@ -44,21 +44,21 @@ func (s seen[R]) Texts(field string) []string {
 	return texts
 }
 
-// Number is the number of a field.
-func (s seen[R]) Number(field string) (float64, bool) {
+// Number is the number of a field, if known.
+func (s filterRow[R]) Number(field string) (float64, bool) {
 	if f := s.l.terms[field]; f != nil && f.Number != nil {
 		return f.Number(s.l.env, s.r)
 	}
 	return 0, false
 }
 
-// Schema is what the rows can be filtered by.
+// Schema lists the fields of the filter.
 func (l *List[R]) Schema() filter.Schema { return l.schema }
 
-// Live reports whether a filter can be tried while it is typed: nothing is read for it.
+// Live reports whether filtering needs no read, so that it can follow every key.
 func (l *List[R]) Live() bool { return l.spec.Database == nil }
 
-// Known lists values of a field, to complete with.
+// Known lists values of a field for completion.
 func (l *List[R]) Known(field string) []string {
 	if l.spec.Completions != nil {
 		return l.spec.Completions(field)
@@ -78,14 +78,13 @@ func (l *List[R]) Known(field string) []string {
 	return known.List()
 }
 
-// Filter is the text in place.
+// Filter is the text of the filter.
 func (l *List[R]) Filter() string { return l.text }
 
-// Query is the filter as it was understood; nil lets every row pass.
+// Query is the parsed filter; nil matches every row.
 func (l *List[R]) Query() *filter.Query { return l.query }
 
-// SetFilter keeps the rows that pass. One that cannot be understood is an error, often a
-// *filter.Error, and leaves the one before.
+// SetFilter filters the list. After an error, often a *filter.Error, the former filter stays.
 func (l *List[R]) SetFilter(text string) error {
 	query, err := filter.Parse(l.schema, text)
 	if err != nil {
@@ -101,8 +100,7 @@ func (l *List[R]) SetFilter(text string) error {
 	return nil
 }
 
-// Requery lists what is asked for now: at once what is held, and nothing until it was read where
-// the database filters.
+// Requery applies filter, mode and order. If the database filters, the list is empty until the next reading.
 func (l *List[R]) Requery() {
 	l.asked++
 	if l.spec.Reset != nil {
@@ -116,5 +114,5 @@ func (l *List[R]) Requery() {
 	l.table.SetRows(l)
 }
 
-// Asked numbers the question that the rows answer.
+// Asked numbers the queries, to recognise late answers.
 func (l *List[R]) Asked() int { return l.asked }

@@ -28,7 +28,7 @@ type Spec[R any] struct {
 	Title            string
 	Singular, Plural string
 	// Feed delivers the rows. RefreshOn lists further feeds whose data changes them, MoreFeeds
-	// those that are polled too, for example for the preview.
+	// further polled feeds, for example of the preview.
 	Feed      screen.Feed
 	RefreshOn []screen.Feed
 	MoreFeeds func() []screen.Feed
@@ -39,7 +39,7 @@ type Spec[R any] struct {
 	Loaded func() bool
 	Rows   func() []R
 	Fields []Field[R]
-	// SearchTexts are the texts that a bare word of the filter is looked for in.
+	// SearchTexts are the texts that a filter without a field matches.
 	SearchTexts func(r *R) []string
 	// Key identifies a row across readings. Name is its name for people; nil means the key.
 	Key, Name func(r *R) string
@@ -148,7 +148,7 @@ func (l *List[R]) Table() *widget.Table { return l.table }
 // View is the name of the view.
 func (l *List[R]) View() screen.View { return l.spec.View }
 
-// Problems reports whether only what means trouble is listed.
+// Problems reports whether the problems-only mode is on.
 func (l *List[R]) Problems() bool { return l.problems }
 
 // PreviewShown reports whether the preview is wanted.
@@ -157,7 +157,7 @@ func (l *List[R]) PreviewShown() bool { return !l.plain }
 // ShowPreview turns the preview on or off.
 func (l *List[R]) ShowPreview(on bool) { l.plain = !on }
 
-// VisibleRows are the rows that are shown, in their order.
+// VisibleRows are the listed rows in their order.
 func (l *List[R]) VisibleRows() []R { return l.rows }
 
 // Current is the row under the cursor, or nil.
@@ -168,7 +168,7 @@ func (l *List[R]) Current() *R {
 	return nil
 }
 
-// Feeds is what the view needs polled.
+// Feeds lists the feeds to poll.
 func (l *List[R]) Feeds() []screen.Feed {
 	feeds := []screen.Feed{l.spec.Feed}
 	if l.spec.MoreFeeds != nil {
@@ -177,7 +177,7 @@ func (l *List[R]) Feeds() []screen.Feed {
 	return feeds
 }
 
-// Behind names what is to be read at once.
+// Behind names a feed to read at once.
 func (l *List[R]) Behind() screen.Feed {
 	if l.spec.Stale == nil {
 		return ""
@@ -185,15 +185,14 @@ func (l *List[R]) Behind() screen.Feed {
 	return l.spec.Stale()
 }
 
-// Changed takes over what was read.
+// Changed updates the rows after a reading.
 func (l *List[R]) Changed(feed screen.Feed) {
 	if feed == l.spec.Feed || slices.Contains(l.spec.RefreshOn, feed) {
 		l.Rebuild(false)
 	}
 }
 
-// Rebuild makes the rows anew. Unless the operator asked for it, they keep their order while
-// somebody reads.
+// Rebuild updates the rows. Unless asked is true, rows keep their order while the operator reads.
 func (l *List[R]) Rebuild(asked bool) {
 	if !l.spec.Loaded() {
 		return
@@ -218,7 +217,7 @@ func (l *List[R]) Rebuild(asked bool) {
 	}
 }
 
-// place puts rows in order.
+// place sorts rows.
 func (l *List[R]) place(rows []R, asked bool) {
 	if len(l.orders) == 0 || l.orders[l.order.Column].Compare == nil && l.spec.TieBreak == nil {
 		l.rows, l.keys = rows, l.keys[:0]
@@ -248,16 +247,16 @@ func (l *List[R]) compare(a, b *R) int {
 	return c
 }
 
-// SortKeys lists the orders to choose from.
+// SortKeys lists the names of the sort orders.
 func (l *List[R]) SortKeys() []string { return l.sorts }
 
-// SortKey is the order in place.
+// SortKey is the name of the sort order.
 func (l *List[R]) SortKey() string { return l.sorts[l.order.Column] }
 
-// Order is the order in place.
+// Order is the sort order.
 func (l *List[R]) Order() screen.Order { return l.order }
 
-// SetOrder orders the list. One that there is not changes nothing.
+// SetOrder sorts the list. It ignores unknown orders.
 func (l *List[R]) SetOrder(order screen.Order) {
 	if order.Column < 0 || order.Column >= len(l.orders) {
 		return
@@ -271,7 +270,7 @@ func (l *List[R]) SetOrder(order screen.Order) {
 	l.Rebuild(true)
 }
 
-// Select puts the cursor on a line of the body.
+// Select moves the cursor to a line of the body.
 func (l *List[R]) Select(line int) bool {
 	if l.spec.Header != nil {
 		line -= len(l.spec.Header(l.env.Width))
@@ -305,10 +304,10 @@ func (l *List[R]) Do(action keymap.Action) screen.Effect {
 	return effect
 }
 
-// Actable reports whether rows of the list can be acted upon at all.
+// Actable reports whether the list has acts.
 func (l *List[R]) Actable() bool { return l.spec.Actions != nil }
 
-// Acts is what may be done with the marked rows, or else with the one under the cursor.
+// Acts lists the acts on the marked rows, or else on the selected one.
 func (l *List[R]) Acts() (act.Menu, bool) {
 	if keys := l.table.Marked(); len(keys) > 0 && l.spec.MarkedActions != nil {
 		return l.spec.MarkedActions(keys), true
@@ -319,7 +318,7 @@ func (l *List[R]) Acts() (act.Menu, bool) {
 	return act.Menu{}, false
 }
 
-// Relations is what the row under the cursor has to do with.
+// Relations lists what the selected row is related to.
 func (l *List[R]) Relations() (title string, list []screen.Relation, ok bool) {
 	r := l.Current()
 	if r == nil || l.spec.Relations == nil {
@@ -335,7 +334,7 @@ func (l *List[R]) Len() int { return len(l.rows) }
 // Key identifies a row.
 func (l *List[R]) Key(row int) string { return l.keys[row] }
 
-// Name is what people call a row.
+// Name is the name of a row.
 func (l *List[R]) Name(row int) string {
 	if l.spec.Name == nil {
 		return l.keys[row]
@@ -357,10 +356,10 @@ func (l *List[R]) Cells(row int, into []widget.Cell) []widget.Cell {
 	return into
 }
 
-// Thing is what a row is outside the dashboard.
+// Thing is a row for copies and exports.
 func (l *List[R]) Thing(row int) screen.Thing { return l.spec.Export(&l.rows[row]) }
 
-// Beyond says what is not in the list; empty where all is.
+// Beyond says which rows are missing; empty if none.
 func (l *List[R]) Beyond() string {
 	if l.spec.Truncated == nil {
 		return ""
@@ -372,6 +371,7 @@ var (
 	_ screen.Queryable  = (*List[struct{}])(nil)
 	_ screen.Sortable   = (*List[struct{}])(nil)
 	_ screen.Selectable = (*List[struct{}])(nil)
+	_ screen.Resizable  = (*List[struct{}])(nil)
 	_ screen.Taker      = (*List[struct{}])(nil)
 	_ screen.Troubled   = (*List[struct{}])(nil)
 	_ screen.Follower   = (*List[struct{}])(nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// planCancel plans to stop an execution, or it and everything it has started.
+// planCancel plans to cancel an execution, or its whole tree.
 func (o *Operator) planCancel(ctx context.Context, order act.Order, plan *act.Plan) error {
 	id, tree := order.Target.ID, order.Kind == act.CancelTree
 	planned, err := o.triage.PlanCancel(ctx, triage.CancelOrder{IDs: []int64{id}, Tree: tree})
@@ -31,9 +31,9 @@ func (o *Operator) planCancel(ctx context.Context, order act.Order, plan *act.Pl
 	plan.Lines.Say(act.Plain, "")
 	if planned.Asked > 0 {
 		plan.Lines.Say(act.Note,
-			"What runs is asked to stop; how it ends is written by its worker. A workflow ends with its last task.")
+			"Workers are asked to stop running executions, and record how they end. A workflow ends with its last task.")
 	}
-	plan.Lines.Say(act.Danger, "It cannot be taken back, and what is stopped is not repeated by itself.")
+	plan.Lines.Say(act.Danger, "This cannot be undone. Cancelled executions are not retried automatically.")
 	plan.Word = wordFor(planned.Acted(), "cancel %d", planned.Acted())
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
 		planned.Reason = reason
@@ -42,8 +42,7 @@ func (o *Operator) planCancel(ctx context.Context, order act.Order, plan *act.Pl
 	return nil
 }
 
-// sayCancelled says of each execution what becomes of it, or why there is nothing to
-// stop.
+// sayCancelled describes what happens to each execution, or why there is nothing to cancel.
 func sayCancelled(plan *act.Plan, planned *triage.CancelPlan) error {
 	sayFirst(&plan.Lines, planned.Executions, "… and %d more", cancelLine)
 	switch {
@@ -113,8 +112,7 @@ func cancelReceipt(r *triage.CancelReceipt) *act.Receipt {
 	return receipt
 }
 
-// planRetry plans to repeat what has ended: an execution, a workflow, or a task, of which
-// it says what that is to its workflow.
+// planRetry plans to retry an ended execution, workflow or task.
 func (o *Operator) planRetry(ctx context.Context, order act.Order, plan *act.Plan) error {
 	id := order.Target.ID
 	switch order.Kind {
@@ -136,7 +134,7 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order, plan *act.Pla
 		return err
 	}
 	facts := explain.RetryFacts{Execution: &detail.Execution, Attempts: attempts}
-	if order.Kind != act.RetryTask && detail.Parent != nil { // of a task its workflow says more
+	if order.Kind != act.RetryTask && detail.Parent != nil { // heardLine says more about tasks
 		parent, err := o.reader.Execution(ctx, *detail.Parent)
 		switch {
 		case err == nil:
@@ -165,7 +163,7 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order, plan *act.Pla
 	plan.Run = does(o.retries(id), retryReceipt)
 	switch {
 	case order.Kind == act.RetryWorkflow:
-		plan.Lines.Say(act.Warn, "All its tasks begin anew: what was done is done a second time.")
+		plan.Lines.Say(act.Warn, "All its tasks run again, also completed ones.")
 	case order.Kind == act.RetryTask && detail.Parent != nil:
 		d, err := o.workflow(ctx, *detail.Parent)
 		if _, none := errors.AsType[nothing](err); none {

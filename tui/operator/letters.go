@@ -17,7 +17,7 @@ import (
 
 func letters(n int) string { return phrase.Plural(n, "dead letter", "dead letters") }
 
-// ofLetters is the order for an act on dead letters by their ids.
+// ofLetters orders an act on dead letters by their ids.
 func ofLetters(kind act.Kind, ids ...int64) *act.Order {
 	order := &act.Order{Kind: kind, Target: act.Target{Name: letters(len(ids))}}
 	for _, id := range ids {
@@ -26,7 +26,7 @@ func ofLetters(kind act.Kind, ids ...int64) *act.Order {
 	return order
 }
 
-// letter begins the plan of an act on one dead letter with what it is about.
+// letter reads a dead letter and begins its plan.
 func (o *Operator) letter(ctx context.Context, order act.Order, plan *act.Plan) (*monitor.LedgerDetail, error) {
 	letter, err := o.reader.Letter(ctx, order.Target.ID)
 	if err != nil {
@@ -50,9 +50,8 @@ func (o *Operator) letter(ctx context.Context, order act.Order, plan *act.Plan) 
 	return letter, nil
 }
 
-// wanted begins the plan of an act on those of the chosen dead letters that are
-// wanted. Their ids are in the order in which their executions were requested, so that
-// first in stays first out in every queue; letters of none come after, as they died.
+// wanted begins the plan of an act on the chosen dead letters that keep selects. It returns their ids in the order in
+// which their executions were requested, so that every queue stays FIFO. Dead letters without an execution come last.
 func (o *Operator) wanted(
 	ctx context.Context, order act.Order, plan *act.Plan, keep func(*monitor.LedgerEntry) bool,
 ) (ids []int64, err error) {
@@ -80,7 +79,6 @@ func (o *Operator) wanted(
 	return ids, nil
 }
 
-// runs makes the run of a plan for many dead letters.
 func (o *Operator) runs(
 	kind act.Kind, do func(ctx context.Context, reason string) (*triage.RunReceipt, error),
 ) act.Run {
@@ -91,7 +89,7 @@ func (o *Operator) runs(
 	})
 }
 
-// planRequeue plans to try again what a letter was about.
+// planRequeue plans to requeue a dead letter.
 func (o *Operator) planRequeue(ctx context.Context, order act.Order, plan *act.Plan) error {
 	if len(order.Targets) > 0 {
 		return o.planRequeueMany(ctx, order, plan)
@@ -111,10 +109,10 @@ func (o *Operator) planRequeue(ctx context.Context, order act.Order, plan *act.P
 		plan.Lines.Say(act.Warn, "%s", sentence(verdict.Why))
 		plan.Lines.Say(act.Warn, "Better: %s.", verdict.Advice)
 		plan.Word = "anyway"
-		requeue = o.triage.Requeue // it is confirmed that it is not advised
+		requeue = o.triage.Requeue // the operator confirms that it is not advised
 	}
 	if verdict.Requeue == monitor.RequeueSends {
-		plan.Lines.Say(act.Note, "The message may arrive twice if somebody has sent it already; it cannot be lost.")
+		plan.Lines.Say(act.Note, "The message may arrive twice if it was sent already; it cannot be lost.")
 	} else {
 		plan.Lines.Say(act.Note,
 			"The hand-over itself is never sent again, since that could start the execution twice.")
@@ -135,18 +133,16 @@ func (o *Operator) planRequeue(ctx context.Context, order act.Order, plan *act.P
 	return nil
 }
 
-// insteadOf says by the advice about dead letters why they are not requeued, and what to
-// do instead.
+// insteadOf explains for each advice why dead letters are not requeued.
 var insteadOf = []struct{ advice, why string }{
-	{monitor.AdviseDiscard, "what they asked for is over; discard them"},
+	{monitor.AdviseDiscard, "their executions have ended; discard them"},
 	{monitor.AdviseExport, "they are unreadable; export them, then discard them"},
 	{monitor.AdviseRetry, "their executions have been repeated; retry the newest"},
 	{monitor.AdviseWait, "the engine is about to decide; wait"},
 	{monitor.AdviseNothing, "they are decided"},
 }
 
-// planRequeueMany plans to requeue letters of the ledger that were marked, by the
-// verdict that the list shows.
+// planRequeueMany plans to requeue marked dead letters. Only those with the advice to requeue are included.
 func (o *Operator) planRequeueMany(ctx context.Context, order act.Order, plan *act.Plan) error {
 	by, found := map[string]int{}, 0
 	ids, err := o.wanted(ctx, order, plan, func(l *monitor.LedgerEntry) bool {
@@ -180,7 +176,7 @@ func (o *Operator) planRequeueMany(ctx context.Context, order act.Order, plan *a
 	return nil
 }
 
-// planDiscard plans to do nothing about a letter, or about those that were marked.
+// planDiscard plans to discard a dead letter, or the marked ones.
 func (o *Operator) planDiscard(ctx context.Context, order act.Order, plan *act.Plan) error {
 	if marked := len(order.Targets); marked > 0 {
 		planned, err := o.triage.PlanDiscardOf(ctx, order.IDs())
@@ -219,7 +215,6 @@ func (o *Operator) planDiscard(ctx context.Context, order act.Order, plan *act.P
 	return nil
 }
 
-// discards begins the plan of discarding many, with what runs it.
 func (o *Operator) discards(plan *act.Plan, planned *triage.DiscardPlan) {
 	plan.Title, plan.Letters = "Discard "+letters(planned.Letters), planned.IDs()
 	plan.Word = wordFor(planned.Letters, "discard %d", planned.Letters)
@@ -242,7 +237,7 @@ func (o *Operator) discards(plan *act.Plan, planned *triage.DiscardPlan) {
 	})
 }
 
-// planDiscardAll plans to discard all letters that wait and match.
+// planDiscardAll plans to discard all waiting dead letters that match.
 func (o *Operator) planDiscardAll(ctx context.Context, order act.Order, plan *act.Plan) error {
 	age, err := act.OlderThan(order.Values[act.FieldOlderThan])
 	if err != nil {
@@ -268,13 +263,13 @@ func (o *Operator) planDiscardAll(ctx context.Context, order act.Order, plan *ac
 	if planned.More {
 		plan.Lines.Say(act.Note, "More match than one act takes: these are the oldest.")
 	}
-	plan.Lines.Say(act.Note, "What comes later is not touched.")
+	plan.Lines.Say(act.Note, "Later dead letters are not touched.")
 	plan.Lines.Say(act.Plain, "")
 	plan.Lines.Say(act.Danger, "Nothing is done about them. The ledger keeps everything, but they no longer wait.")
 	return nil
 }
 
-// planUndo plans to take back what a discard did.
+// planUndo plans to reopen discarded dead letters.
 func (o *Operator) planUndo(ctx context.Context, order act.Order, plan *act.Plan) error {
 	ids, err := o.wanted(ctx, order, plan, func(l *monitor.LedgerEntry) bool {
 		return l.IsDiscarded()
@@ -293,7 +288,7 @@ func (o *Operator) planUndo(ctx context.Context, order act.Order, plan *act.Plan
 	return nil
 }
 
-// open begins the plan of an act on dead letters that wait.
+// open begins the plan of an act on waiting dead letters.
 func (o *Operator) open(ctx context.Context, order act.Order, plan *act.Plan) (ids []int64, err error) {
 	if ids, err = o.wanted(ctx, order, plan, (*monitor.LedgerEntry).Open); err != nil {
 		return nil, err
@@ -306,7 +301,6 @@ func (o *Operator) open(ctx context.Context, order act.Order, plan *act.Plan) (i
 	return ids, nil
 }
 
-// planSend plans to send the messages of dead letters elsewhere.
 func (o *Operator) planSend(ctx context.Context, order act.Order, plan *act.Plan) error {
 	exchange, key := strings.TrimSpace(order.Values[act.FieldExchange]), strings.TrimSpace(order.Values[act.FieldKey])
 	ids, err := o.open(ctx, order, plan)
@@ -334,8 +328,8 @@ func (o *Operator) planSend(ctx context.Context, order act.Order, plan *act.Plan
 	return nil
 }
 
-// sayRoute says where a message would go, or why it must not. It reports whether the
-// message comes back as a dead letter when it dies there.
+// sayRoute describes where a message would go, or why it must not go there. It reports whether the message can come
+// back as a dead letter.
 func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key string) (back bool, _ error) {
 	route, err := o.reader.Route(ctx, exchange, key)
 	switch {
@@ -356,7 +350,7 @@ func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key s
 	}
 	b, err := o.reader.Broker(ctx)
 	if err != nil {
-		return false, nil //nolint:nilerr // it is known where the message goes, and not what becomes of it there
+		return false, nil //nolint:nilerr // the route is known, only not what happens to a message that dies there
 	}
 	for _, name := range route.Queues {
 		q, ok := b.Queue(name)
@@ -372,7 +366,7 @@ func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key s
 	return back, nil
 }
 
-// planReturn plans to put taken dead letters back to their queues.
+// planReturn plans to put dead letters back into the queues that they were taken from.
 func (o *Operator) planReturn(ctx context.Context, order act.Order, plan *act.Plan) error {
 	ids, err := o.open(ctx, order, plan)
 	if err != nil {

@@ -115,7 +115,7 @@ func TestAPlanForManySaysWhatToDoInstead(t *testing.T) {
 	plan := b.planMany(act.RequeueLetter, targets)
 	require.Equal(t, "Requeue marked dead letters", plan.Title)
 	require.Equal(t, "none of the 3 can usefully be requeued", plan.Nothing)
-	require.Contains(t, text(plan.Lines), "1 cannot usefully be requeued: what they asked for is over; discard them")
+	require.Contains(t, text(plan.Lines), "1 cannot usefully be requeued: their executions have ended; discard them")
 	require.Contains(t, text(plan.Lines),
 		"2 cannot usefully be requeued: they are unreadable; export them, then discard them")
 

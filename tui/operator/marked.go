@@ -17,18 +17,17 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// maxSlow bounds the rows of one plan that are planned one by one.
+// maxSlow is the largest number of rows whose plans are made one by one.
 const maxSlow = 200
 
-// marked is what becomes of the marked rows: those that are acted upon one after the
-// other, and those that are left alone.
+// marked collects the plan for marked rows: steps that run one after the other, and skipped rows.
 type marked struct {
 	steps   []triage.Step
-	reasons []string // of those that are skipped, in their order
+	reasons []string // keys of skipped, in the order of their first row
 	skipped map[string][]string
-	// word is true when one of the steps alone would ask for a word.
+	// word is true if one of the rows alone requires a word.
 	word bool
-	// reach says what else is touched, answer what is answered where something is.
+	// reach describes other affected things. answer is the common answer to marked inquiries.
 	reach  act.Lines
 	answer string
 }
@@ -40,7 +39,7 @@ func (m *marked) skip(target act.Target, why string) {
 	m.skipped[why] = append(m.skipped[why], target.Name)
 }
 
-// add makes a step of what one row's plan would run.
+// add adds the plan of one row as a step.
 func (m *marked) add(target act.Target, run act.Run) {
 	m.steps = append(m.steps, triage.Step{
 		Rows: []int64{target.ID}, Name: target.Name,
@@ -54,8 +53,7 @@ func (m *marked) add(target act.Target, run act.Run) {
 	})
 }
 
-// planMarked plans an act on marked rows as one plan. The rows are those of the
-// order: what is run is what was marked, less what is skipped, never more.
+// planMarked plans an act on marked rows as one plan. It runs at most the rows of the order.
 func (o *Operator) planMarked(ctx context.Context, order act.Order, plan *act.Plan) error {
 	rows := &marked{skipped: map[string][]string{}}
 	each := o.eachMarked
@@ -84,7 +82,7 @@ func (o *Operator) planMarked(ctx context.Context, order act.Order, plan *act.Pl
 	lasts := (time.Duration(n)*triage.DefaultPace + time.Second - 1).Truncate(time.Second)
 	plan.Lines.Say(act.Note, "One after the other, %d a second, est. %s; it stops after %d failures in a row.",
 		time.Second/triage.DefaultPace, lasts, triage.MaxFailures)
-	plan.Lines.Say(act.Note, "Each row is decided again when its turn comes; what has changed by then is left alone.")
+	plan.Lines.Say(act.Note, "Each row is checked again in its turn; rows that have changed by then are skipped.")
 	if rows.word || n > many {
 		plan.Word = fmt.Sprintf("%s %d", verb, n)
 	}
@@ -94,7 +92,6 @@ func (o *Operator) planMarked(ctx context.Context, order act.Order, plan *act.Pl
 	return nil
 }
 
-// runReceipt says what a run has done.
 func (o *Operator) runReceipt(r *triage.RunReceipt) *act.Receipt {
 	receipt := &act.Receipt{
 		Text:   outcome(r.Done, r.Planned, "done", other{r.Changed, "changed meanwhile"}, other{r.Failed, "failed"}),
@@ -117,7 +114,6 @@ func (o *Operator) runReceipt(r *triage.RunReceipt) *act.Receipt {
 	return receipt
 }
 
-// eachMarked plans the marked rows one by one.
 func (o *Operator) eachMarked(ctx context.Context, order act.Order, rows *marked) error {
 	if len(order.Targets) > maxSlow {
 		return fmt.Errorf("%d are marked; at most %d at once", len(order.Targets), maxSlow)
@@ -145,12 +141,12 @@ func (o *Operator) eachMarked(ctx context.Context, order act.Order, rows *marked
 		}
 	}
 	if unfit != nil && len(rows.steps) == 0 {
-		return unfit // what was written is wrong, not the rows
+		return unfit // the values are wrong, not the rows
 	}
 	return nil
 }
 
-// take takes the plan for one row into the plan for all.
+// take adds the plan of one row to the plan of all.
 func (m *marked) take(kind act.Kind, target act.Target, one *act.Plan) {
 	if kind == act.AnswerInquiry {
 		at := slices.IndexFunc(one.Lines, func(l act.Line) bool { return l.Tone == act.Good })
@@ -164,15 +160,15 @@ func (m *marked) take(kind act.Kind, target act.Target, one *act.Plan) {
 	m.add(target, one.Run)
 	m.word = m.word || one.Word != ""
 	for i, l := range one.Lines {
-		asks := kind == act.AnswerInquiry && i == 0 // its question, without which nobody knows what they answer
+		asks := kind == act.AnswerInquiry && i == 0 // the prompt, which the answer refers to
 		if (asks || kind != act.AnswerInquiry && l.Tone == act.Warn) && len(m.reach) < maxNamed {
 			m.reach.Say(l.Tone, "%s: %s", target.Name, l.Text)
 		}
 	}
 }
 
-// markedExecutions reads the marked executions at once, the oldest first, so that
-// what is repeated joins its queue in the order in which it came.
+// markedExecutions reads the marked executions in one query, oldest first, so that retries join their queues in the
+// original order.
 func (o *Operator) markedExecutions(ctx context.Context, order act.Order, rows *marked) error {
 	if len(order.Targets) > act.MaxTargets {
 		return fmt.Errorf("%d are marked; at most %d at once", len(order.Targets), act.MaxTargets)
@@ -208,7 +204,7 @@ func (o *Operator) markedExecutions(ctx context.Context, order act.Order, rows *
 	rows.reach.Say(act.Plain, "Touches the queues of %s: %s.", phrase.Plural(len(actions), "action", "actions"),
 		namesOf(slices.Sorted(maps.Keys(actions)), ", …"))
 	if order.Kind == act.CancelExecution {
-		rows.reach.Say(act.Danger, "It cannot be taken back. %s a slot now.", phrase.Plural(running, "holds", "hold"))
+		rows.reach.Say(act.Danger, "This cannot be undone. %s a slot now.", phrase.Plural(running, "holds", "hold"))
 		return nil
 	}
 	if err := o.sayPaused(ctx, &rows.reach, actions); err != nil {
@@ -244,8 +240,7 @@ func (o *Operator) executionRun(kind act.Kind, id int64) act.Run {
 	}
 }
 
-// sayPaused warns of queues in which repetitions of these actions wait until an
-// operator resumes them.
+// sayPaused warns of paused queues, in which retries wait until an operator resumes them.
 func (o *Operator) sayPaused(ctx context.Context, lines *act.Lines, actions map[string]bool) error {
 	paused, err := o.reader.Queues(ctx, monitor.QueueFilter{Paused: true})
 	if err != nil {
@@ -266,8 +261,7 @@ func (o *Operator) sayPaused(ctx context.Context, lines *act.Lines, actions map[
 	return nil
 }
 
-// sayUnawaited warns of repetitions for which nobody waits, because what started so many
-// of the executions has ended.
+// sayUnawaited warns of retries whose parent has ended. started counts the executions of each parent.
 func (o *Operator) sayUnawaited(ctx context.Context, lines *act.Lines, started map[int64]int) error {
 	if len(started) == 0 {
 		return nil
@@ -285,7 +279,7 @@ func (o *Operator) sayUnawaited(ctx context.Context, lines *act.Lines, started m
 	}
 	slices.Sort(ended)
 	if n > 0 {
-		lines.Say(act.Warn, "Nobody waits for %d of them: what has started them has ended (%s).", n,
+		lines.Say(act.Warn, "%d of them have no waiting parent: it has ended (%s).", n,
 			namesOf(ended, ", …"))
 	}
 	return nil

@@ -60,7 +60,7 @@ func TestManyRepetitionsSayForWhomNobodyWaits(t *testing.T) {
 	marked := []act.Target{row(attune.StatusFailed, nil), awaited, row(attune.StatusFailed, &over.ID),
 		row(attune.StatusFailed, &over.ID)}
 	require.Contains(t, words(b.planMany(act.RetryExecution, marked).Lines),
-		fmt.Sprintf("Nobody waits for 2 of them: what has started them has ended (%d).", over.ID))
+		fmt.Sprintf("2 of them have no waiting parent: it has ended (%d).", over.ID))
 	require.NotContains(t, words(b.planMany(act.RetryExecution, marked[:2]).Lines), "Nobody waits")
 }
 
@@ -80,7 +80,7 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 	require.Contains(t, text, "Touches the queues of 1 action: demo.job.")
 	require.Empty(t, plan.Word, "a few are run by a key")
 
-	// Between the plan and the run one of them is repeated by somebody else.
+	// Between the plan and the run another operator retries one of them.
 	other := triage.New(triage.Config{Actor: "bob"}, b.store, nil)
 	_, err := other.RetryExecution(t.Context(), targets[1].ID, "")
 	require.NoError(t, err)
@@ -125,14 +125,14 @@ func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	targets := b.ended(12)
-	desk := func(name string) *operator.Operator {
+	connected := func(name string) *operator.Operator {
 		return operator.New(operator.Config{},
 			triage.New(triage.Config{Actor: name, Pace: time.Microsecond}, b.store, nil),
 			alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil))
 	}
 	results := make(chan *act.Receipt, 2)
 	for _, name := range []string{"ann", "bob"} {
-		one := desk(name)
+		one := connected(name)
 		plan, err := one.Plan(t.Context(), act.Order{Kind: act.RetryExecution, Targets: targets})
 		require.NoError(t, err)
 		go func() {
@@ -157,7 +157,7 @@ func TestManyAreCancelled(t *testing.T) {
 	}
 	plan := b.planMany(act.CancelExecution, targets)
 	require.Contains(t, words(plan.Lines), "4 marked: 3 to cancel, 1 skipped.")
-	require.Contains(t, words(plan.Lines), "cannot be taken back")
+	require.Contains(t, words(plan.Lines), "cannot be undone")
 	testkit.Exec(t, b.store, `update execution set status = 'completed' where id = $1`, ids[3])
 	receipt, err := b.Run(t.Context(), plan, "", &act.Progress{})
 	require.NoError(t, err)
@@ -173,8 +173,8 @@ func TestManyWorkersAndQueues(t *testing.T) {
 	for _, name := range []string{"w-1", "w-2"} {
 		workers = append(workers, act.Target{ID: testkit.Worker(t, b.store, name).ID, Name: name})
 	}
-	desk := triage.New(triage.Config{Actor: "bob"}, b.store, nil)
-	_, err := desk.ActOnWorker(t.Context(), triage.WorkerOrder{Act: triage.CordonWorker, Worker: "w-2"})
+	connected := triage.New(triage.Config{Actor: "bob"}, b.store, nil)
+	_, err := connected.ActOnWorker(t.Context(), triage.WorkerOrder{Act: triage.CordonWorker, Worker: "w-2"})
 	require.NoError(t, err)
 	plan := b.planMany(act.CordonWorker, append(workers, act.Target{ID: 999, Name: "nobody"}))
 	require.Contains(t, words(plan.Lines), "3 marked: 1 to cordon, 2 skipped.")
@@ -189,7 +189,7 @@ func TestManyWorkersAndQueues(t *testing.T) {
 	plan = b.planMany(act.PauseQueue, queues)
 	require.Contains(t, words(plan.Lines), "3 marked: 2 to pause, 1 skipped.")
 	require.Contains(t, words(plan.Lines), "skipped, it is no longer in the list: left")
-	_, err = desk.Override(t.Context(), triage.Override{Target: triage.Target{Action: two.Ref}, Act: triage.Pause})
+	_, err = connected.Override(t.Context(), triage.Override{Target: triage.Target{Action: two.Ref}, Act: triage.Pause})
 	require.NoError(t, err)
 	receipt, err = b.Run(t.Context(), plan, "", &act.Progress{})
 	require.NoError(t, err)

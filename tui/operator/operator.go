@@ -1,7 +1,6 @@
-// Package operator carries out the dashboard's acts through core/triage, and says
-// their plans and receipts in words. It holds no rules of its own: what may be
-// done, and how, is triage's; what a plan says was read, and is decided again
-// under locks when it is run.
+// Package operator plans and runs the dashboard's acts through core/triage, and describes them in plans and receipts.
+// It has no rules of its own: triage decides what is allowed. A plan reads without locks; running it checks
+// everything again under locks.
 package operator
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// Reader reads what plans say beyond what triage plans; *alerting.Reader is one.
+// Reader reads additional facts for plans; *alerting.Reader is one.
 type Reader interface {
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Attempts(ctx context.Context, id int64) ([]monitor.Attempt, error)
@@ -30,18 +29,17 @@ type Reader interface {
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
 }
 
-// Config is what an Operator depends on.
+// Config configures an Operator.
 type Config struct {
-	// WithBroker makes a triage that has a broker, for the acts that need one, and
-	// what ends it. Nil refuses those acts.
+	// WithBroker connects a triage to the broker, and returns a function that disconnects it. Nil refuses acts that
+	// need the broker.
 	WithBroker func(ctx context.Context) (*triage.Triage, func(), error)
-	// Explain says of an error of the database what it means for what was asked for:
-	// for a plan that was not made, or, if ran is true, for what a run has left undone.
-	// Nil leaves errors as they are.
+	// Explain explains a database error: ran is false if a plan failed, true if a run failed. Nil keeps errors as
+	// they are.
 	Explain func(err error, ran bool) error
 }
 
-// Operator acts. It is safe for concurrent use.
+// Operator plans and runs acts. It is safe for concurrent use.
 type Operator struct {
 	cfg    Config
 	triage *triage.Triage
@@ -53,10 +51,10 @@ func New(cfg Config, operator *triage.Triage, reader Reader) *Operator {
 	return &Operator{cfg: cfg, triage: operator, reader: reader}
 }
 
-// planner makes the plan of one kind of act. Where there is nothing to run its error is nothing.
+// planner fills in the plan of one kind of act. If there is nothing to run, it returns a nothing.
 type planner func(o *Operator, ctx context.Context, order act.Order, plan *act.Plan) error
 
-// nothing says why there is nothing to run.
+// nothing is an error that says why there is nothing to run.
 type nothing string
 
 func (n nothing) Error() string { return string(n) }
@@ -65,10 +63,10 @@ var planners = map[act.Kind]planner{
 	act.CancelExecution:   (*Operator).planCancel,
 	act.CancelTree:        (*Operator).planCancel,
 	act.RetryExecution:    (*Operator).planRetry,
-	act.PauseQueue:        (*Operator).planWord,
-	act.ResumeQueue:       (*Operator).planWord,
-	act.LimitQueue:        (*Operator).planWord,
-	act.ResetQueue:        (*Operator).planWord,
+	act.PauseQueue:        (*Operator).planOverride,
+	act.ResumeQueue:       (*Operator).planOverride,
+	act.LimitQueue:        (*Operator).planOverride,
+	act.ResetQueue:        (*Operator).planOverride,
 	act.ClearQueue:        (*Operator).planClear,
 	act.RepairQueue:       (*Operator).planRepair,
 	act.CordonWorker:      (*Operator).planWorker,
@@ -91,7 +89,7 @@ var planners = map[act.Kind]planner{
 	act.PurgeBroker:       (*Operator).planPurgeBroker,
 }
 
-// Plan says what an order would change. Nothing is locked or written.
+// Plan describes the changes of an order. It locks and writes nothing.
 func (o *Operator) Plan(ctx context.Context, order act.Order) (*act.Plan, error) {
 	plan, err := o.plan(ctx, order)
 	if err != nil {
@@ -106,7 +104,7 @@ func (o *Operator) plan(ctx context.Context, order act.Order) (*act.Plan, error)
 		return nil, fmt.Errorf("%s is not something that can be done from here", order.Kind)
 	}
 	of := strings.ReplaceAll(order.Kind.Of(), "_", " ")
-	if len(order.Targets) > 0 && of != "dead letter" { // these have plans for many of their own
+	if len(order.Targets) > 0 && of != "dead letter" { // dead letters have plans of their own for many
 		planner = (*Operator).planMarked
 	}
 	plan := &act.Plan{Order: order, Title: fmt.Sprintf("%s %s %d", capital(order.Kind.Verb()), of, order.Target.ID)}
@@ -117,7 +115,7 @@ func (o *Operator) plan(ctx context.Context, order act.Order) (*act.Plan, error)
 	return plan, err
 }
 
-// Run carries out a plan of this operator.
+// Run runs a plan of this operator once.
 func (o *Operator) Run(
 	ctx context.Context, plan *act.Plan, reason string, progress *act.Progress,
 ) (*act.Receipt, error) {
@@ -128,7 +126,7 @@ func (o *Operator) Run(
 	return receipt, o.explain(err, true)
 }
 
-// explain says of an error what it means. What refuses an act says that itself.
+// explain explains an error. A refusal explains itself.
 func (o *Operator) explain(err error, ran bool) error {
 	_, invalid := errors.AsType[*act.InvalidError](err)
 	_, locked := errors.AsType[*triage.LockedError](err)
@@ -138,7 +136,7 @@ func (o *Operator) explain(err error, ran bool) error {
 	return o.cfg.Explain(err, ran)
 }
 
-// does makes the run of a plan of an act of triage, and of what its receipt says.
+// does makes the run of a plan from an act of triage and its receipt.
 func does[R any](do func(ctx context.Context, reason string) (*R, error), says func(r *R) *act.Receipt) act.Run {
 	return func(ctx context.Context, reason string) (*act.Receipt, error) {
 		r, err := do(ctx, reason)
@@ -149,23 +147,23 @@ func does[R any](do func(ctx context.Context, reason string) (*R, error), says f
 	}
 }
 
-// withBroker runs an act that needs the broker.
+// withBroker runs an act with a connection to the broker.
 func withBroker[R any](ctx context.Context, o *Operator, do func(*triage.Triage) (*R, error)) (*R, error) {
 	if o.cfg.WithBroker == nil {
 		return nil, triage.ErrNoBroker
 	}
-	desk, end, err := o.cfg.WithBroker(ctx)
+	connected, end, err := o.cfg.WithBroker(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	return do(desk)
+	return do(connected)
 }
 
-// many is the number from which a plan asks for a word instead of a key.
+// many is the number of rows from which a plan requires a word instead of a key.
 const many = 50
 
-// wordFor asks for a word where many rows are touched.
+// wordFor is the word for n rows, or empty.
 func wordFor(n int, format string, args ...any) string {
 	if n > many {
 		return fmt.Sprintf(format, args...)
@@ -173,10 +171,10 @@ func wordFor(n int, format string, args ...any) string {
 	return ""
 }
 
-// maxNamed bounds how many rows a plan names one by one.
+// maxNamed is the largest number of rows that a plan names.
 const maxNamed = 8
 
-// sayFirst says a line of each of the first of a list, and how many more there are.
+// sayFirst adds a line for each of the first rows, and counts the rest.
 func sayFirst[T any](lines *act.Lines, list []T, more string, say func(T) act.Line) {
 	for _, one := range list[:min(len(list), maxNamed)] {
 		*lines = append(*lines, say(one))
@@ -186,7 +184,7 @@ func sayFirst[T any](lines *act.Lines, list []T, more string, say func(T) act.Li
 	}
 }
 
-// namesOf lists the first of a list of names; more says how many are left out.
+// namesOf lists the first names; more counts the rest.
 func namesOf(names []string, more string) string {
 	if n := len(names) - maxNamed; n > 0 {
 		if strings.Contains(more, "%d") {
@@ -201,7 +199,7 @@ func line(tone act.Tone, format string, args ...any) act.Line {
 	return act.Line{Tone: tone, Text: fmt.Sprintf(format, args...)}
 }
 
-// outcome counts what became of so many planned rows, without what is zero.
+// outcome counts the planned rows by their results.
 func outcome(done, planned int, word string, others ...other) string {
 	text := fmt.Sprintf("%d of %d %s", done, planned, word)
 	for _, o := range others {
@@ -212,13 +210,13 @@ func outcome(done, planned int, word string, others ...other) string {
 	return text + "."
 }
 
-// other is how many rows came to another end, and which.
+// other is a number of rows with another result.
 type other struct {
 	n    int
 	word string
 }
 
-// sentence writes a text with a capital and a stop.
+// sentence adds a capital and a full stop.
 func sentence(text string) string {
 	text = capital(strings.TrimSpace(text))
 	if text != "" && !strings.HasSuffix(text, ".") {
@@ -234,7 +232,7 @@ func capital(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// delivered says what becomes of the messages of an act.
+// delivered describes the delivery of messages.
 func delivered(sent triage.Sent) string {
 	if sent.Messages == 0 {
 		return ""
@@ -243,7 +241,7 @@ func delivered(sent triage.Sent) string {
 		" in the outbox; a running engine sends within seconds what it finds there"
 }
 
-// audits is the list of the audit rows of an act.
+// audits lists an audit row, if any.
 func audits(id int64) []int64 {
 	if id == 0 {
 		return nil

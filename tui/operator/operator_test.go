@@ -42,8 +42,8 @@ func setup(t *testing.T, change ...func(*operator.Config)) *bundle {
 	for _, c := range change {
 		c(&cfg)
 	}
-	desk := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui", Pace: time.Microsecond}, st, nil)
-	return &bundle{operator.New(cfg, desk,
+	connected := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui", Pace: time.Microsecond}, st, nil)
+	return &bundle{operator.New(cfg, connected,
 		alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil)), t, st}
 }
 
@@ -136,7 +136,7 @@ func TestAQueueIsPausedAndResumed(t *testing.T) {
 	require.Equal(t, "a test", b.reason(receipt))
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution_admission_state where paused`))
 	require.NotEmpty(t, b.queue(action).Items[0].Not, "its menu says so")
-	require.Equal(t, "it is so already", b.plan(act.PauseQueue, target).Nothing)
+	require.Equal(t, "nothing would change", b.plan(act.PauseQueue, target).Nothing)
 	b.run(b.plan(act.ResumeQueue, target))
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution_admission_state where paused`))
 }
@@ -164,7 +164,7 @@ func TestAQueueIsClearedOfThoseWhoWait(t *testing.T) {
 	b := setup(t)
 	action, ids := b.waiting("pk.clear", 53)
 	target := b.queue(action).Target
-	require.Equal(t, "nobody waits", b.plan(act.ClearQueue, target, act.FieldOlderThan, "1h").Nothing)
+	require.Equal(t, "no execution waits", b.plan(act.ClearQueue, target, act.FieldOlderThan, "1h").Nothing)
 	plan := b.plan(act.ClearQueue, target, act.FieldOlderThan, "")
 	require.Contains(t, text(plan.Lines), "52 executions in 1 queue")
 	require.Equal(t, "pk.clear", plan.Word, "so many ask for a word")
@@ -223,7 +223,7 @@ func TestExecutionsAreCancelled(t *testing.T) {
 	child := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) { e.Parent = &running.ID })
 	plan := b.plan(act.CancelExecution, act.Target{ID: ids[1]})
 	require.Contains(t, text(plan.Lines), "requested → cancelled")
-	require.Contains(t, text(plan.Lines), "cannot be taken back")
+	require.Contains(t, text(plan.Lines), "cannot be undone")
 	receipt := b.run(plan)
 	require.Equal(t, "1 execution is cancelled.", receipt.Text)
 	require.Equal(t, "a test", b.reason(receipt))
@@ -294,7 +294,7 @@ func TestForgettingAWorkerNeedsTheBroker(t *testing.T) {
 		w.Status, w.HeartbeatAge = "inactive", time.Hour
 	})
 	plan := b.plan(act.ForgetWorker, act.Target{ID: gone.ID})
-	require.Equal(t, "pk.gone", plan.Word, "it cannot be taken back")
+	require.Equal(t, "pk.gone", plan.Word, "it cannot be undone")
 	_, err := b.Run(t.Context(), plan, "", &act.Progress{})
 	require.ErrorIs(t, err, triage.ErrNoBroker)
 }
@@ -310,8 +310,8 @@ func TestAWorkerIsForgottenWithItsQueues(t *testing.T) {
 			if err := link.Start(ctx); err != nil {
 				return nil, nil, err
 			}
-			desk := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui"}, b.store, nil)
-			return desk.With(link), link.Stop, nil
+			connected := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui"}, b.store, nil)
+			return connected.With(link), link.Stop, nil
 		}
 	})
 	gone := testkit.Worker(t, b.store, "pk.gone", func(w *testkit.WorkerRow) {

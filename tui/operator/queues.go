@@ -15,8 +15,8 @@ func target(order act.Order) triage.Target {
 	return triage.Target{Action: order.Target.Action, Group: order.Target.Group}
 }
 
-// overrides are the acts that pause or resume queues, or set their limit, with the title
-// of the plan, and what is done to one queue and to several.
+// overrides are the acts that change overrides of queues, with the title of the plan and the participles of the
+// receipt.
 var overrides = map[act.Kind]struct {
 	act              triage.Act
 	title, one, many string
@@ -27,8 +27,8 @@ var overrides = map[act.Kind]struct {
 	act.ResetQueue:  {triage.Reset, "Reset the limit of", "back to its policy's limit", "back to their policy's limit"},
 }
 
-// planWord plans to pause or resume queues, or to set their limit.
-func (o *Operator) planWord(ctx context.Context, order act.Order, plan *act.Plan) error {
+// planOverride plans to pause or resume queues, or to change their limit.
+func (o *Operator) planOverride(ctx context.Context, order act.Order, plan *act.Plan) error {
 	of := overrides[order.Kind]
 	asked, title := triage.Override{Target: target(order), Act: of.act}, of.title
 	if order.Kind == act.LimitQueue {
@@ -43,7 +43,7 @@ func (o *Operator) planWord(ctx context.Context, order act.Order, plan *act.Plan
 		return err
 	}
 	plan.Title = title + " " + asked.String()
-	changed := sayWord(&plan.Lines, asked, planned.Queues)
+	changed := sayOverride(&plan.Lines, asked, planned.Queues)
 	if planned.AbovePolicy() {
 		plan.Lines.Say(act.Plain, "")
 		plan.Lines.Say(act.Warn,
@@ -51,7 +51,7 @@ func (o *Operator) planWord(ctx context.Context, order act.Order, plan *act.Plan
 			asked.Limit, *planned.PolicyLimit)
 	}
 	if changed == 0 && len(planned.Queues) > 0 {
-		return nothing("it is so already")
+		return nothing("nothing would change")
 	}
 	plan.Word = wordFor(changed, "%s", asked.Action)
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.OverrideReceipt, error) {
@@ -77,13 +77,12 @@ func (o *Operator) planWord(ctx context.Context, order act.Order, plan *act.Plan
 	return nil
 }
 
-// sayWord says what changes, of which queue and for whom. It returns how many queues
-// change.
-func sayWord(lines *act.Lines, order triage.Override, queues []triage.QueueChange) (changed int) {
+// sayOverride describes the change of every queue. It returns how many queues change.
+func sayOverride(lines *act.Lines, order triage.Override, queues []triage.QueueChange) (changed int) {
 	if len(queues) > 1 {
 		lines.Say(act.Plain, "All %d queues of %s:", len(queues), order.Action)
 	}
-	sayFirst(lines, queues, "… and %d more", func(q triage.QueueChange) act.Line { return wordLine(order, q) })
+	sayFirst(lines, queues, "… and %d more", func(q triage.QueueChange) act.Line { return overrideLine(order, q) })
 	waiting, over, unlimited := 0, 0, 0
 	for _, q := range queues {
 		waiting += q.Waiting
@@ -99,7 +98,7 @@ func sayWord(lines *act.Lines, order triage.Override, queues []triage.QueueChang
 	switch order.Act {
 	case triage.Pause:
 		lines.Say(act.Plain, "")
-		lines.Say(act.Warn, "Nothing is admitted until it is resumed: %s. What runs goes on.",
+		lines.Say(act.Warn, "Nothing is admitted until it is resumed: %s. Running executions continue.",
 			phrase.Plural(waiting, "execution waits", "executions wait"))
 	case triage.Resume:
 		lines.Say(act.Plain, "")
@@ -111,18 +110,18 @@ func sayWord(lines *act.Lines, order triage.Override, queues []triage.QueueChang
 	default:
 		if over > 0 {
 			lines.Say(act.Plain, "")
-			lines.Say(act.Note, "%s more than the new limit: nobody is evicted, "+
-				"fewer are admitted until they have ended.",
+			lines.Say(act.Note, "%s above the new limit: running executions continue, "+
+				"and fewer are admitted until they end.",
 				phrase.Plural(over, "runs", "run"))
 		}
 	}
 	if len(queues) == 0 {
-		lines.Say(act.Note, "Nobody has used the queue yet: it is made, so that the word holds for whoever comes.")
+		lines.Say(act.Note, "The queue does not exist yet: the change creates it and applies to later executions.")
 	}
 	return changed
 }
 
-func wordLine(order triage.Override, q triage.QueueChange) act.Line {
+func overrideLine(order triage.Override, q triage.QueueChange) act.Line {
 	name := order.Action
 	if q.Group != "" {
 		name = q.Group
@@ -146,7 +145,7 @@ func wordLine(order triage.Override, q triage.QueueChange) act.Line {
 	return line(act.Plain, "%s  %s   %d running, %d waiting", name, what, q.Active, q.Waiting)
 }
 
-// planClear plans to cancel those who wait.
+// planClear plans to cancel the waiting executions of queues.
 func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Plan) error {
 	age, err := act.OlderThan(order.Values[act.FieldOlderThan])
 	if err != nil {
@@ -157,11 +156,11 @@ func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Pla
 		return err
 	}
 	plan.Title = "Clear " + planned.String()
-	which := "All that wait"
+	which := "All waiting executions"
 	if age > 0 {
-		which = "Those that wait longer than " + age.String()
+		which = "Executions waiting longer than " + age.String()
 	}
-	plan.Lines.Say(act.Plain, "%s now are cancelled: %s in %s.", which,
+	plan.Lines.Say(act.Plain, "%s are cancelled: %s in %s.", which,
 		phrase.Plural(planned.Waiting, "execution", "executions"),
 		phrase.Plural(len(planned.Queues), "queue", "queues"))
 	sayFirst(&plan.Lines, planned.Queues, "… and %d more", func(q triage.ClearingQueue) act.Line {
@@ -173,12 +172,12 @@ func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Pla
 			q.Oldest.UTC().Format("15:04:05Z"))
 	})
 	if planned.Waiting == 0 {
-		return nothing("nobody waits")
+		return nothing("no execution waits")
 	}
 	plan.Lines.Say(act.Note,
-		"What runs goes on; who comes after this plan is not touched; who is promoted meanwhile keeps its slot.")
+		"Running executions continue. Later requests are not touched. Executions promoted meanwhile keep their slots.")
 	plan.Lines.Say(act.Plain, "")
-	plan.Lines.Say(act.Danger, "It cannot be taken back. A retry makes new executions, at the end of the queue.")
+	plan.Lines.Say(act.Danger, "This cannot be undone. A retry makes new executions, at the end of the queue.")
 	plan.Word = wordFor(planned.Waiting, "%s", planned.Action)
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.ClearReceipt, error) {
 		planned.Reason = reason
@@ -200,7 +199,7 @@ func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Pla
 	return nil
 }
 
-// planRepair plans to put right what counters claim.
+// planRepair plans to correct the counters of queues.
 func (o *Operator) planRepair(ctx context.Context, order act.Order, plan *act.Plan) error {
 	found, err := o.triage.PlanRepair(ctx, order.Target.Action)
 	if err != nil {
@@ -209,11 +208,11 @@ func (o *Operator) planRepair(ctx context.Context, order act.Order, plan *act.Pl
 	plan.Title = "Repair the queues of " + order.Target.Action
 	sayDrifts(&plan.Lines, found.Found)
 	if len(found.Found) == 0 {
-		return nothing("every counter is what was counted, and nothing is held by what has ended")
+		return nothing("all counters are correct, and no ended execution holds a slot")
 	}
 	plan.Lines.Say(act.Plain, "")
 	plan.Lines.Say(act.Note,
-		"They are counted again under locks and set right; queues that have room then admit. "+
+		"The counters are counted again under locks and corrected; queues with free slots then admit. "+
 			"It is safe while the engine runs.")
 	plan.Run = does(func(ctx context.Context, _ string) (*triage.RepairReceipt, error) {
 		return o.triage.Repair(ctx, order.Target.Action)

@@ -13,7 +13,8 @@ import (
 )
 
 func (o *Operator) readTake(ctx context.Context, wish triage.TakeOrder) (*triage.TakePlan, error) {
-	return withBroker(ctx, o, func(desk *triage.Triage) (*triage.TakePlan, error) { return desk.PlanTake(ctx, wish) })
+	return withBroker(ctx, o,
+		func(connected *triage.Triage) (*triage.TakePlan, error) { return connected.PlanTake(ctx, wish) })
 }
 
 // planTake plans to take messages from a queue of the broker into the ledger.
@@ -38,7 +39,7 @@ func (o *Operator) planTake(ctx context.Context, order act.Order, plan *act.Plan
 		return nothing("nothing lies there")
 	}
 	if planned.Consumers > 0 {
-		plan.Lines.Say(act.Warn, "▲ Others consume this queue: each message goes to one of you.")
+		plan.Lines.Say(act.Warn, "▲ This queue has other consumers: each message goes to one of them or to you.")
 	}
 	plan.Lines.Say(act.Plain, "limit    the first %d messages there now; later ones stay", planned.Bound)
 	plan.Lines.Say(act.Plain, "rate     %.0f/s, in the order of the queue; est. %d s", planned.Rate,
@@ -49,16 +50,16 @@ func (o *Operator) planTake(ctx context.Context, order act.Order, plan *act.Plan
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.TakeReceipt, error) {
 		planned.Note = reason
 		r, err := withBroker(ctx, o,
-			func(desk *triage.Triage) (*triage.TakeReceipt, error) { return desk.Take(ctx, planned) })
+			func(connected *triage.Triage) (*triage.TakeReceipt, error) { return connected.Take(ctx, planned) })
 		if r != nil {
-			err = nil // the receipt says what stopped it
+			err = nil // the receipt says why it stopped
 		}
 		return r, err
 	}, takeReceipt)
 	return nil
 }
 
-// limitLine says what a run that is cut costs in a queue that counts deliveries.
+// limitLine warns of messages that an interrupted run returns to a queue with a delivery limit.
 func (o *Operator) limitLine(ctx context.Context, planned *triage.TakePlan) act.Line {
 	at := fmt.Sprintf("A run that is cut returns at most %d messages", triage.TakePrefetch)
 	b, err := o.reader.Broker(ctx)
@@ -104,7 +105,7 @@ func takeReceipt(r *triage.TakeReceipt) *act.Receipt {
 	return receipt
 }
 
-// planPurgeBroker plans to have the broker delete what lies in the queue.
+// planPurgeBroker plans to purge the queue of dead letters on the broker.
 func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Order, plan *act.Plan) error {
 	planned, err := o.readTake(ctx, triage.TakeOrder{})
 	if err != nil {
@@ -120,8 +121,8 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Order, plan *act.P
 			planned.Ready, triage.PurgeOffered))
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.BrokerPurge, error) {
-		r, err := withBroker(ctx, o, func(desk *triage.Triage) (*triage.BrokerPurge, error) {
-			return desk.PurgeBroker(ctx, planned.Queue, reason)
+		r, err := withBroker(ctx, o, func(connected *triage.Triage) (*triage.BrokerPurge, error) {
+			return connected.PurgeBroker(ctx, planned.Queue, reason)
 		})
 		if err != nil {
 			return nil, errors.Join(err, errPurgeUnknown)
@@ -136,5 +137,5 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Order, plan *act.P
 	return nil
 }
 
-// errPurgeUnknown goes with an error of a purge.
+// errPurgeUnknown is joined to the error of a purge.
 var errPurgeUnknown = errors.New("whether the broker has purged is unknown: look at the depth")

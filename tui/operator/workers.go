@@ -33,12 +33,12 @@ func (o *Operator) planWorker(ctx context.Context, order act.Order, plan *act.Pl
 		return line(act.Note, "  %s can take %d of them", t.Name, t.Executions)
 	})
 	if planned.Alone > 0 || len(planned.Last) > 0 || asked.Act == triage.ForgetWorker {
-		plan.Word = now.Name // work would wait or fail for want of it, or it cannot be taken back
+		plan.Word = now.Name // executions would wait or fail without this worker, or the act cannot be undone
 	}
 	if asked.Act == triage.ForgetWorker {
 		plan.Lines.Say(act.Plain, "")
 		plan.Lines.Say(act.Danger,
-			"It cannot be taken back. A worker that starts anew under this name registers again.")
+			"This cannot be undone. A worker that starts again under this name registers again.")
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.WorkerReceipt, error) {
 		asked.Reason = reason
@@ -46,14 +46,13 @@ func (o *Operator) planWorker(ctx context.Context, order act.Order, plan *act.Pl
 			return o.triage.ActOnWorker(ctx, asked)
 		}
 		return withBroker(ctx, o,
-			func(desk *triage.Triage) (*triage.WorkerReceipt, error) { // it has the worker's queues
-				return desk.ActOnWorker(ctx, asked)
+			func(connected *triage.Triage) (*triage.WorkerReceipt, error) { // the worker's queues are deleted
+				return connected.ActOnWorker(ctx, asked)
 			})
 	}, workerReceipt)
 	return nil
 }
 
-// hasNow says what a worker has.
 func hasNow(running, waiting int64) string {
 	text := "It runs nothing"
 	if running > 0 {
@@ -80,7 +79,7 @@ func workerReceipt(r *triage.WorkerReceipt) *act.Receipt {
 	case r.Act == triage.UncordonWorker:
 		return receipt
 	case !r.Settled:
-		receipt.Lines.Say(act.Warn, "What was being decided may still be handed to it, for some seconds.")
+		receipt.Lines.Say(act.Warn, "Executions that are being assigned may still reach it for some seconds.")
 	}
 	receipt.Lines.Say(act.Plain, "%s", hasNow(r.After.Running, r.After.Unstarted))
 	receipt.Next = "A, then u gives it work again"

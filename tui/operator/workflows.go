@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// planPause plans to have a workflow start nothing more, or go on.
+// planPause plans to pause or resume a workflow.
 func (o *Operator) planPause(ctx context.Context, order act.Order, plan *act.Plan) error {
 	id, pauses := order.Target.ID, order.Kind == act.PauseWorkflow
 	d, err := o.workflow(ctx, id)
@@ -41,9 +41,9 @@ func (o *Operator) planPause(ctx context.Context, order act.Order, plan *act.Pla
 	case d.PausedAbove != 0:
 		plan.Lines.Say(act.Warn, "Workflow %d above it is paused: it goes on with that.", d.PausedAbove)
 	case len(ready) > 0:
-		plan.Lines.Say(act.Plain, "What could have been started is started: %s.", strings.Join(ready, ", "))
+		plan.Lines.Say(act.Plain, "Ready tasks start: %s.", strings.Join(ready, ", "))
 	default:
-		plan.Lines.Say(act.Plain, "What follows from what has ended is started within seconds.")
+		plan.Lines.Say(act.Plain, "Tasks that are due start within seconds.")
 	}
 	do, next := o.triage.ResumeWorkflow, ""
 	if pauses {
@@ -60,7 +60,7 @@ func (o *Operator) planPause(ctx context.Context, order act.Order, plan *act.Pla
 	return nil
 }
 
-// workflow reads a workflow; where there is none the error is nothing.
+// workflow reads a workflow. If there is none, the error is a nothing.
 func (o *Operator) workflow(ctx context.Context, id int64) (*monitor.WorkflowDetail, error) {
 	d, err := o.reader.Workflow(ctx, id)
 	if none, ok := errors.AsType[*monitor.NoWorkflowError](err); ok {
@@ -72,8 +72,7 @@ func (o *Operator) workflow(ctx context.Context, id int64) (*monitor.WorkflowDet
 	return d, err
 }
 
-// sayTasks says what becomes of the tasks that are on their way, and names those that
-// nothing has led to. It returns those that could have been started.
+// sayTasks describes what happens to running tasks, and names tasks that have not begun. It returns the ready ones.
 func sayTasks(plan *act.Plan, d *monitor.WorkflowDetail, becomes string) (ready []string) {
 	var unreached []string
 	var running []*monitor.WorkflowTask
@@ -98,7 +97,7 @@ func sayTasks(plan *act.Plan, d *monitor.WorkflowDetail, becomes string) (ready 
 	return ready
 }
 
-// planCancelWorkflow plans to end a workflow.
+// planCancelWorkflow plans to cancel a workflow.
 func (o *Operator) planCancelWorkflow(ctx context.Context, order act.Order, plan *act.Plan) error {
 	id := order.Target.ID
 	d, err := o.workflow(ctx, id)
@@ -112,22 +111,22 @@ func (o *Operator) planCancelWorkflow(ctx context.Context, order act.Order, plan
 	if err := sayCancelled(plan, planned); err != nil {
 		return err
 	}
-	becomes := "what runs goes on to its end, what waits is cancelled"
+	becomes := "it runs to its end if it has started, else it is cancelled"
 	if d.Cancellation == "cancel_running" {
 		becomes = "is stopped"
 	}
 	sayTasks(plan, d, becomes)
 	plan.Lines.Say(act.Plain, "")
-	plan.Lines.Say(act.Note, "What becomes of what runs its cancellation_policy says: %s. Cancel tree stops that too.",
+	plan.Lines.Say(act.Note, "Its cancellation_policy decides about running tasks: %s. Cancel tree stops them too.",
 		d.Cancellation)
-	plan.Lines.Say(act.Danger, "It cannot be taken back: begun anew, all of it is done again.")
+	plan.Lines.Say(act.Danger, "This cannot be undone. A retry runs all tasks again.")
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
 		return o.triage.CancelWorkflow(ctx, id, reason)
 	}, cancelReceipt)
 	return nil
 }
 
-// heardLine says whether a workflow waits for the repetition of a child.
+// heardLine says whether a workflow waits for the retry of a child.
 func heardLine(d *monitor.WorkflowDetail, id int64) act.Line {
 	if attune.Status(d.Status).Terminal() {
 		return line(act.Warn,
@@ -152,7 +151,7 @@ func heardLine(d *monitor.WorkflowDetail, id int64) act.Line {
 	return line(act.Note, "If workflow %d has gone on from this end, it does not change that.", d.Execution)
 }
 
-// planAnswer plans to answer a question with what was written into its form.
+// planAnswer plans to answer an inquiry.
 func (o *Operator) planAnswer(ctx context.Context, order act.Order, plan *act.Plan) error {
 	id := order.Target.ID
 	d, err := o.reader.Inquiry(ctx, id)
@@ -172,14 +171,14 @@ func (o *Operator) planAnswer(ctx context.Context, order act.Order, plan *act.Pl
 	response, problems := form.Compose(texts)
 	for name := range texts {
 		if !slices.ContainsFunc(form.Fields, func(f inquiry.AnswerField) bool { return f.Name == name }) {
-			problems = map[string]string{"": "it does not ask for " + name} // it would be left out
+			problems = map[string]string{"": "it does not ask for " + name} // Compose would ignore it
 		}
 	}
 	if len(problems) > 0 && d.Open() {
 		return invalid(problems)
 	}
 	if len(problems) > 0 {
-		response = []byte("null") // it is refused for what has become of it
+		response = []byte("null") // triage refuses the ended inquiry
 	}
 	answer := triage.AnswerOrder{Inquiry: id, Response: response, As: strings.TrimSpace(order.Values[act.FieldAs])}
 	planned, err := o.triage.PlanAnswer(ctx, answer)
@@ -208,9 +207,9 @@ func (o *Operator) planAnswer(ctx context.Context, order act.Order, plan *act.Pl
 	return nil
 }
 
-// follows says what follows from an answer.
+// follows describes the effects of an answer.
 func follows(p *triage.AnswerPlan, d *monitor.InquiryDetail) string {
-	text := fmt.Sprintf("Execution %d (%s) has completed already and is told.", p.Execution, p.ActionRef)
+	text := fmt.Sprintf("Execution %d (%s) has completed already and receives the answer.", p.Execution, p.ActionRef)
 	if p.Completes {
 		text = fmt.Sprintf("Execution %d (%s) completes with it.", p.Execution, p.ActionRef)
 	}
@@ -220,8 +219,7 @@ func follows(p *triage.AnswerPlan, d *monitor.InquiryDetail) string {
 	return text
 }
 
-// refusal tells of an answer that was refused: beside the field that it is about, or
-// as the reason why there is nothing to do.
+// refusal assigns a refused answer to the field that caused it, or turns it into a nothing.
 func refusal(form *inquiry.AnswerForm, err error) error {
 	if errors.Is(err, triage.ErrNoInquiry) {
 		return nothing(err.Error())
@@ -239,7 +237,6 @@ func refusal(form *inquiry.AnswerForm, err error) error {
 	}
 }
 
-// invalid tells of what is wrong with the fields of an answer.
 func invalid(problems map[string]string) error {
 	fields := make(map[string]string, len(problems))
 	for name, text := range problems {

@@ -74,15 +74,15 @@ func TestAWorkflowIsCancelledAndBegunAnew(t *testing.T) {
 	id := b.workflow("shop.deliver")
 	require.Contains(t, b.plan(act.RetryWorkflow, act.Target{ID: id}).Nothing, "it has not ended")
 	plan := b.plan(act.CancelWorkflow, act.Target{ID: id})
-	require.Contains(t, text(plan.Lines), "pay  running: what runs goes on to its end")
+	require.Contains(t, text(plan.Lines), "pay  running: it runs to its end")
 	require.Contains(t, text(plan.Lines), "allow_finish")
-	require.Contains(t, text(plan.Lines), "cannot be taken back")
+	require.Contains(t, text(plan.Lines), "cannot be undone")
 	b.run(plan)
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
 	require.Equal(t, "it has ended", b.plan(act.CancelWorkflow, act.Target{ID: id}).Nothing)
 	require.Equal(t, "it has ended: cancelled", b.plan(act.PauseWorkflow, act.Target{ID: id}).Nothing)
 	plan = b.plan(act.RetryWorkflow, act.Target{ID: id})
-	require.Contains(t, text(plan.Lines), "All its tasks begin anew")
+	require.Contains(t, text(plan.Lines), "All its tasks run again")
 	require.Contains(t, b.run(plan).Text, "as attempt 2")
 }
 

@@ -6,9 +6,8 @@ import (
 	"unicode"
 )
 
-// match says how well what was typed fits a word: higher is better, -1 is not at
-// all. All its letters must be in the word, in their order. The beginning of the
-// word weighs most, then the beginnings of its parts, then letters side by side.
+// match scores how well a text fits a word; -1 means not at all. The word must contain all letters in their order. A
+// common beginning scores most, then beginnings of parts, then adjacent letters.
 func match(typed, word string) int {
 	typed, word = strings.ToLower(typed), strings.ToLower(word)
 	switch {
@@ -29,7 +28,7 @@ func match(typed, word string) int {
 	return scattered([]rune(typed), []rune(word))
 }
 
-// scattered is the match of letters that stand apart.
+// scattered scores letters that are not adjacent.
 func scattered(typed, word []rune) int {
 	score, at, last := 500, 0, -2
 	for i, r := range word {
@@ -51,13 +50,12 @@ func scattered(typed, word []rune) int {
 	return max(score, 0)
 }
 
-// isStart reports whether a part of the word begins at the position.
+// isStart reports whether a part of the word begins here.
 func isStart(word string, at int) bool {
 	return at == 0 || strings.ContainsRune(" ._-/:=", rune(word[at-1]))
 }
 
-// rank lists the words that fit what was typed, the best first, otherwise in their
-// order.
+// rank lists the matching words, best first.
 func rank(typed string, words []string) []string {
 	type scored struct {
 		word  string
@@ -77,7 +75,7 @@ func rank(typed string, words []string) []string {
 	return out
 }
 
-// distance counts the letters to change, add, leave out or swap between two words.
+// distance is the number of letters to change, add, remove or swap.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	rows := make([][]int, len(x)+1)

@@ -1,6 +1,5 @@
-// Package palette is the line on which commands are typed: it completes them and
-// what they are about, says what is near a name that is wrong, and remembers what
-// was typed in the session. It carries out nothing.
+// Package palette is the input line of commands: it completes commands and arguments, suggests similar names, and
+// keeps the history of the session. It runs no command.
 package palette
 
 import (
@@ -16,21 +15,20 @@ import (
 
 // Entry is a command.
 type Entry struct {
-	// Name is what is typed, Aliases are other words for it.
+	// Aliases are other names.
 	Name    string
 	Aliases []string
-	// Arg is how its argument is written for people, in brackets if it may be left
-	// out; empty for a command without one.
+	// Arg names the argument in texts, in brackets if it is optional; empty for none.
 	Arg string
-	// Key is the key that does the same, if there is one.
+	// Key is the key with the same effect, if any.
 	Key string
-	// Help says in a line what it does.
+	// Help is one line.
 	Help string
-	// Args lists what is known to stand for the argument; nil where nothing is.
+	// Args lists known arguments; nil for none.
 	Args func() []string
 }
 
-// Outcome is what a key has come to.
+// Outcome is the effect of a key.
 type Outcome int
 
 // The outcomes.
@@ -40,45 +38,42 @@ const (
 	Entered
 )
 
-// maxHistory bounds the commands that are remembered.
-const maxHistory = 100
+const (
+	maxHistory = 100
+	maxTyped   = 500
+)
 
-// maxTyped bounds the length of a command.
-const maxTyped = 500
-
-// Palette is the line and what it offers. New makes one.
+// Palette is the input line with its completions.
 type Palette struct {
 	entries []Entry
 	input   *widget.Input
-	// stem is what was typed before tab completed it; offers belong to it. chosen is
-	// the offer that was taken, -1 for none.
+	// stem is the text before tab completed it; offers belong to it. chosen is the inserted offer, -1 for none.
 	stem   string
 	offers []offer
 	chosen int
-	// history is what was entered, the oldest first; at is the entry in the line, and
-	// draft what was typed before it was turned to.
+	// history is the list of entered lines, oldest first. at is the line that is shown, draft the text before that.
 	history []string
 	at      int
 	draft   string
 }
 
-// offer is a line that can be completed to.
+// offer is a completion.
 type offer struct {
 	text  string
 	entry *Entry
 }
 
-// New makes a palette that is closed.
+// New makes a closed palette.
 func New() *Palette { return &Palette{input: widget.NewInput("", maxTyped)} }
 
-// Open begins a line, with the commands that there are now.
+// Open starts a line with the present commands.
 func (p *Palette) Open(entries []Entry, text string) {
 	p.entries = entries
 	p.at, p.draft = len(p.history), ""
 	p.put(text)
 }
 
-// put writes the line and offers what it may become.
+// put sets the line and updates its offers.
 func (p *Palette) put(text string) {
 	p.input = widget.NewInput(text, maxTyped)
 	p.typed()
@@ -89,7 +84,7 @@ func (p *Palette) typed() {
 	p.offers = p.offer(p.stem)
 }
 
-// Value is the line.
+// Value is the typed line.
 func (p *Palette) Value() string { return strings.TrimSpace(p.input.Value()) }
 
 // Key takes a key.
@@ -102,7 +97,15 @@ func (p *Palette) Key(msg tea.KeyMsg) Outcome {
 			return Closed
 		}
 	case "enter":
-		return p.enter()
+		line := p.Value()
+		if line == "" {
+			return Closed
+		}
+		if n := len(p.history); n == 0 || p.history[n-1] != line {
+			p.history = append(p.history, line)
+		}
+		p.history = p.history[max(0, len(p.history)-maxHistory):]
+		return Entered
 	case "tab", "ctrl+n":
 		p.complete(1)
 		return Typing
@@ -121,19 +124,7 @@ func (p *Palette) Key(msg tea.KeyMsg) Outcome {
 	return Typing
 }
 
-func (p *Palette) enter() Outcome {
-	line := p.Value()
-	if line == "" {
-		return Closed
-	}
-	if n := len(p.history); n == 0 || p.history[n-1] != line {
-		p.history = append(p.history, line)
-	}
-	p.history = p.history[max(0, len(p.history)-maxHistory):]
-	return Entered
-}
-
-// complete puts the next offer into the line.
+// complete inserts the next offer.
 func (p *Palette) complete(n int) {
 	if len(p.offers) == 0 {
 		return
@@ -144,12 +135,12 @@ func (p *Palette) complete(n int) {
 	p.chosen = (p.chosen + n + len(p.offers)) % len(p.offers)
 	text := p.offers[p.chosen].text
 	p.input = widget.NewInput(text, maxTyped)
-	if len(p.offers) == 1 { // nothing to choose from: what follows is offered at once
+	if len(p.offers) == 1 { // a single offer is complete: offer its arguments
 		p.typed()
 	}
 }
 
-// recall puts an earlier command into the line.
+// recall inserts an earlier line.
 func (p *Palette) recall(n int) {
 	to := p.at + n
 	if to < 0 || to > len(p.history) {
@@ -166,8 +157,7 @@ func (p *Palette) recall(n int) {
 	p.put(p.history[to])
 }
 
-// offer lists what a line may become: commands, or arguments once a command is
-// written.
+// offer lists the completions: commands, or arguments after a command.
 func (p *Palette) offer(line string) []offer {
 	line = strings.TrimLeft(line, " :")
 	name, arg, hasArg := strings.Cut(line, " ")
@@ -213,7 +203,7 @@ func (p *Palette) commands(name string) []offer {
 	return out
 }
 
-// named finds a command by its name, an alias, or the beginning of one name alone.
+// named finds a command by its name, alias or unique prefix.
 func (p *Palette) named(name string) *Entry {
 	for i := range p.entries {
 		if e := &p.entries[i]; e.Name == name || slices.Contains(e.Aliases, name) {
@@ -232,8 +222,7 @@ func (p *Palette) named(name string) *Entry {
 	return only
 }
 
-// Parse finds the command of a line and its argument. The error says what is wrong,
-// and what is near.
+// Parse splits a line into command and argument. The error suggests similar commands.
 func (p *Palette) Parse(line string) (Entry, string, error) {
 	name, arg, _ := strings.Cut(strings.TrimLeft(strings.TrimSpace(line), ": "), " ")
 	arg = strings.TrimSpace(arg)
@@ -249,7 +238,7 @@ func (p *Palette) Parse(line string) (Entry, string, error) {
 	return *e, arg, nil
 }
 
-// near names commands that may have been meant.
+// near names similar commands.
 func (p *Palette) near(name string) string {
 	const most = 3
 	var names []string
@@ -273,8 +262,7 @@ func (p *Palette) Line(w int, th *theme.Theme) string {
 	return th.Paint(theme.Accent, ":") + p.input.View(max(1, w-1), true, th)
 }
 
-// Offers draws what the line may become, w cells wide and at most h lines high,
-// with the offer that was taken in sight.
+// Offers draws the completions, w cells wide and at most h lines high, with the inserted one visible.
 func (p *Palette) Offers(w, h int, th *theme.Theme) []string {
 	if h <= 0 {
 		return nil
@@ -292,7 +280,7 @@ func (p *Palette) Offers(w, h int, th *theme.Theme) []string {
 	return out
 }
 
-// show is the offer as it is listed.
+// show is the offer as a line of the list.
 func (o offer) show() string {
 	text := widget.Clean(o.text)
 	if strings.HasSuffix(text, " ") {
@@ -312,5 +300,5 @@ func (o offer) line(name, w int, chosen bool, th *theme.Theme) string {
 		th.Paint(theme.Dim, widget.Cut(o.entry.Help, max(0, w-name-9)))
 }
 
-// Count is how many lines all offers take.
+// Count is the number of completions.
 func (p *Palette) Count() int { return len(p.offers) }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
@@ -84,7 +84,7 @@ func OpenRow(view View, key string) Effect {
 
 // ShownBy names the command of attune-executor for a row that has no view.
 func ShownBy(command, name string) Effect {
-	return Effect{Handled: true, Note: carry.Shell("attune-executor", command, "show", name) + " shows it"}
+	return Effect{Handled: true, Note: act.Shell("attune-executor", command, "show", name) + " shows it"}
 }
 
 // ExecutionRelation leads to an execution.

@@ -71,7 +71,7 @@ type Screen interface {
 	Feeds() []Feed
 	// Title is the text of the title rule, left and right.
 	Title() (left, right string)
-	// Render draws the body: at most h lines of at most w cells.
+	// Render draws the body: at most h lines of at most w cells. It changes nothing.
 	Render(w, h int) []string
 	// Do carries out an action and returns what the root model must do.
 	Do(action keymap.Action) Effect
@@ -90,6 +90,13 @@ type Filterable interface {
 type Selectable interface {
 	// Select puts the cursor on a line of the body.
 	Select(line int) bool
+}
+
+// Resizable is a screen that remembers how its rows or documents are scrolled.
+type Resizable interface {
+	// SetSize fits them into a body of w by h cells. The model calls it after every change of the data, the
+	// cursor or the window, so that Render changes nothing.
+	SetSize(w, h int)
 }
 
 // Follower is a screen with a feed about the selected row.

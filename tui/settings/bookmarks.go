@@ -14,28 +14,27 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// savedName is the file beside tui.yaml that bookmarks are saved in, so that the
-// program never writes what a person has written.
+// savedName is the file for saved bookmarks beside tui.yaml. The program never writes tui.yaml.
 const savedName = "bookmarks.yaml"
 
-// Bookmark is a view as it was arranged once.
+// Bookmark is a saved arrangement of a view.
 type Bookmark struct {
 	Name string `yaml:"-"`
-	// Key is the letter that opens it after the key of bookmarks; empty for none.
+	// Key is its letter after the key of bookmarks, if any.
 	Key  string       `yaml:"key,omitempty"`
 	View keymap.Scope `yaml:"view"`
-	// Filter, Sort and Columns are as the view writes them; empty leaves the default.
+	// Empty fields mean the defaults of the view.
 	Filter  string   `yaml:"filter,omitempty"`
 	Sort    string   `yaml:"sort,omitempty"`
 	Columns []string `yaml:"columns,omitempty"`
-	// Problems leaves out what means no trouble.
+	// Problems is the problems-only mode.
 	Problems bool `yaml:"problems,omitempty"`
-	// At is the file and the line that it begins in.
+	// At is its file and line.
 	At    string `yaml:"-"`
-	saved bool   // by the program, in a file of its own
+	saved bool   // in the file of saved bookmarks
 }
 
-// views are those that a bookmark can name: all but those that show one row.
+// views are the views that a bookmark can name: all lists.
 func views() []string {
 	details := []keymap.Scope{keymap.InQueue, keymap.InWorker, keymap.InExecution, keymap.InLog}
 	var views []string
@@ -47,7 +46,7 @@ func views() []string {
 	return views
 }
 
-// addBookmark reads a bookmark. It refuses names and keys that stand for two.
+// addBookmark reads a bookmark. Names and keys must be unique.
 func (s *Settings) addBookmark(r *reader, entry yamldoc.Field, saved bool) {
 	b := Bookmark{Name: entry.Name, At: r.At(entry.Key).String(), saved: saved}
 	if problem := NameProblem(b.Name); problem != "" {
@@ -72,24 +71,10 @@ func (s *Settings) addBookmark(r *reader, entry yamldoc.Field, saved bool) {
 	s.Bookmarks = append(s.Bookmarks, b)
 }
 
-// savedPath is where bookmarks are saved.
 func (s *Settings) savedPath() string { return filepath.Join(filepath.Dir(s.Path), savedName) }
 
-// loadSaved reads the bookmarks that were saved. They are held to the same rules
-// as the file of the operator.
-func (s *Settings) loadSaved() error {
-	_, err := readFile(s.savedPath(), func(r *reader, root *yaml.Node) {
-		for _, entry := range r.entries(root, "the file") {
-			s.addBookmark(r, entry, true)
-		}
-	})
-	return err
-}
-
-// Save writes a bookmark beside those that were saved before, and takes the place
-// of a saved one of the same name. It reads what is there first, so that two
-// dashboards do not forget each other's; whoever writes last wins for one name.
-// The file is replaced at once or not at all.
+// Save adds a bookmark to the saved ones, or replaces the one of the same name. It reads the file first, so that two
+// dashboards keep each other's bookmarks. The write is atomic.
 func Save(path string, b Bookmark) error {
 	if path == "" {
 		return errors.New("neither XDG_CONFIG_HOME nor HOME says where to save it")
@@ -118,7 +103,7 @@ func Save(path string, b Bookmark) error {
 	return replaceFile(now.savedPath(), append([]byte("# Saved by attune-tui.\n"), text...))
 }
 
-// replaceFile writes a file that only its owner can read, whole or not at all.
+// replaceFile writes a file with mode 0600 atomically.
 func replaceFile(path string, text []byte) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -129,14 +114,11 @@ func replaceFile(path string, text []byte) error {
 		return fmt.Errorf("save the bookmark: %w", err)
 	}
 	_, err = file.Write(text)
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
+	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(file.Name()) // What failed first is told.
+		_ = os.Remove(file.Name()) // the first error is returned
 		return fmt.Errorf("save the bookmark: %w", err)
 	}
 	return nil

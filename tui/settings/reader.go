@@ -16,15 +16,13 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// choices are the words that keys allow.
+// choices are the values that keys allow.
 var choices = map[string][]string{"theme": theme.Names, "colour": theme.Colours, "view": views()}
 
-// reader reads a file strictly.
 type reader struct{ yamldoc.Reader }
 
-// readFile reads a file by its root and reports whether there is one. One below a folder
-// that nobody may enter, or that is no folder, is none. The error has a line for each
-// mistake.
+// readFile reads a YAML file and reports whether it exists. A file in a folder without access counts as missing. The
+// error has a line for each mistake.
 func readFile(path string, read func(r *reader, root *yaml.Node)) (found bool, err error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -49,7 +47,7 @@ func readFile(path string, read func(r *reader, root *yaml.Node)) (found bool, e
 	return true, errors.Join(mistakes...)
 }
 
-// decode reads a mapping of known keys, and reports whether it is a mapping at all.
+// decode reads a mapping with known keys, and reports whether it is a mapping.
 func (r *reader) decode(node *yaml.Node, what string, into any) (given yamldoc.Fields, ok bool) {
 	if node.Kind != yaml.MappingNode && !yamldoc.IsNull(node) {
 		r.Mistakef(r.At(node), "%s is a section: write its keys below it", what)
@@ -64,7 +62,7 @@ func (r *reader) decode(node *yaml.Node, what string, into any) (given yamldoc.F
 	return given, true
 }
 
-// entries are the keys of a mapping of names, each once, in the order of the file.
+// entries are the entries of a mapping by name, in the order of the file. A repeated name is an error.
 func (r *reader) entries(node *yaml.Node, what string) []yamldoc.Field {
 	var entries []yamldoc.Field
 	switch {
@@ -84,14 +82,14 @@ func (r *reader) entries(node *yaml.Node, what string) []yamldoc.Field {
 	return entries
 }
 
-// read takes over the whole file.
+// read reads the whole file.
 func (s *Settings) read(r *reader, root *yaml.Node) {
 	f := &file{Settings: s, Mouse: true, Hints: true}
 	given, _ := r.decode(root, "the file", f)
 	s.NoMouse, s.NoHints = !f.Mouse, !f.Hints
 	if f.Refresh.Given() {
 		text := f.Refresh.Value.Value
-		if tag := f.Refresh.Value.Tag; tag == "!!int" || tag == "!!float" { // seconds, as in configurations
+		if tag := f.Refresh.Value.Tag; tag == "!!int" || tag == "!!float" { // a number of seconds, as in configurations
 			text += "s"
 		}
 		var err error
@@ -121,10 +119,10 @@ func (s *Settings) read(r *reader, root *yaml.Node) {
 	}
 }
 
-// formerFreeze is what freezing was called before it was told apart from pausing queues.
+// formerFreeze is the former name of the action freeze.
 const formerFreeze = "pause"
 
-// readKeys reads the actions that get other keys.
+// readKeys reads the keys of actions.
 func (s *Settings) readKeys(r *reader, node *yaml.Node) {
 	var actions []string
 	for _, b := range keymap.Table {
@@ -153,19 +151,7 @@ func (s *Settings) readKeys(r *reader, node *yaml.Node) {
 	}
 }
 
-// placeOf is the line of the change that breaks a rule.
-func (s *Settings) placeOf(err error) string {
-	if problem, ok := errors.AsType[*keymap.ProblemError](err); ok {
-		for _, action := range problem.Actions {
-			if at, ok := s.keysAt[action]; ok {
-				return at
-			}
-		}
-	}
-	return s.Path
-}
-
-// digitsAreTexts has keys that are digits, which YAML takes for numbers, read as texts.
+// digitsAreTexts makes YAML read keys that are digits as texts.
 func digitsAreTexts(nodes ...*yaml.Node) {
 	for _, node := range nodes {
 		if node.Tag == "!!int" {
@@ -174,10 +160,10 @@ func digitsAreTexts(nodes ...*yaml.Node) {
 	}
 }
 
-// maxName bounds the names that people type.
+// maxName bounds the length of names.
 const maxName = 40
 
-// NameProblem says why a text cannot be a name that people type.
+// NameProblem says why a text cannot be a name; empty if it can.
 func NameProblem(name string) string {
 	switch {
 	case name == "":

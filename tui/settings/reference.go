@@ -11,26 +11,25 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// Reference is the address of a server as the file has it: written out, or the
-// variable or the file that holds it.
+// Reference is the address of a server, or the variable or file that contains it.
 type Reference struct {
 	text    string
-	at      string // the file, the line and the key
-	folder  string // paths are relative to the folder of the settings
+	at      string // file, line and key
+	folder  string // the base of relative paths
 	schemes []string
 }
 
-// The forms of a reference: ${NAME} and file:PATH.
+// References are ${NAME} and file:PATH.
 var variable = regexp.MustCompile(`^\$\{(\w+)\}$`)
 
 const filePrefix = "file:"
 
-// schemes are those that addresses may have, by the key.
+// schemes are the allowed schemes of addresses by key.
 var schemes = map[string][]string{
 	"database_url": {"postgresql", "postgres"}, "broker_url": {"amqp", "amqps"}, "management_url": {"http", "https"},
 }
 
-// UnmarshalField reads the address of a server, or what refers to it.
+// UnmarshalField reads an address or a reference.
 func (r *Reference) UnmarshalField(from *yamldoc.Reader, f yamldoc.Field) bool {
 	text, ok := from.Text(f)
 	if !ok {
@@ -45,18 +44,18 @@ func (r *Reference) UnmarshalField(from *yamldoc.Reader, f yamldoc.Field) bool {
 	return true
 }
 
-// maxSecret bounds what is read of a file that holds an address.
+// maxSecret bounds the size of a file with an address.
 const maxSecret = 64 << 10
 
-// Given reports whether there is an address at all.
+// Given reports whether there is an address or a reference.
 func (r Reference) Given() bool { return r.text != "" }
 
-// literal reports whether the address itself stands in the file.
+// literal reports whether the file contains the address itself.
 func (r Reference) literal() bool {
 	return r.Given() && r.variable() == "" && !strings.HasPrefix(r.text, filePrefix)
 }
 
-// variable is the name of the variable that a reference names; empty for none.
+// variable is the name of the referenced variable, or empty.
 func (r Reference) variable() string {
 	if found := variable.FindStringSubmatch(r.text); found != nil {
 		return found[1]
@@ -64,8 +63,7 @@ func (r Reference) variable() string {
 	return ""
 }
 
-// Show is the reference for people: what it refers to, or the address without
-// its password.
+// Show is the reference, or the address without its password.
 func (r Reference) Show() string {
 	if r.literal() {
 		return config.MaskURL(r.text)
@@ -73,8 +71,7 @@ func (r Reference) Show() string {
 	return r.text
 }
 
-// Address follows the reference. It reads a file where it names one. The error
-// says where the reference stands and never repeats an address.
+// Address resolves the reference, and may read a file. Errors name the reference but never contain an address.
 func (r Reference) Address(environ []string) (address string, err error) {
 	switch name := r.variable(); {
 	case !r.Given():
@@ -97,8 +94,7 @@ func (r Reference) Address(environ []string) (address string, err error) {
 	return address, nil
 }
 
-// content reads the file that the reference names. Nothing but a plain file is
-// opened: others may never end.
+// content reads the referenced file. It must be a regular file: others may never end.
 func (r Reference) content() (string, error) {
 	path := absolute(strings.TrimPrefix(r.text, filePrefix), r.folder)
 	info, err := os.Stat(path)
@@ -117,7 +113,7 @@ func (r Reference) content() (string, error) {
 	return "", fmt.Errorf("%s is empty", path)
 }
 
-// check says what is wrong with the reference as it stands in the file.
+// check says what is wrong with the reference.
 func (r Reference) check() string {
 	path, isFile := strings.CutPrefix(r.text, filePrefix)
 	switch {
@@ -134,8 +130,7 @@ func (r Reference) check() string {
 	}
 }
 
-// absolute is a path of the file: from the home folder if it begins with ~, else from
-// the folder of the settings.
+// absolute resolves a path: ~ is the home folder, and relative paths start at the folder of the settings.
 func absolute(path, folder string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {

@@ -1,21 +1,18 @@
-// Package settings reads what an operator has set up for the dashboard:
-// $XDG_CONFIG_HOME/attune/tui.yaml, with the installations that it can be turned
-// to, how it looks, and the keys and bookmarks of its operator.
+// Package settings reads the operator's settings of the dashboard from $XDG_CONFIG_HOME/attune/tui.yaml: contexts,
+// look, keys and bookmarks.
 //
-// The file is read strictly. A key that is not known, a value of another type
-// and a key that stands twice are errors with the file and the line, and with
-// what was probably meant; all of them are told at once. Passwords may stand in the
-// file, which is warned of when others can read it, or be referred to: ${NAME} is the
-// value of an environment variable, file:PATH the content of a file. References are
-// followed when an installation is opened, not before, so that a missing one harms
-// nothing else.
+// Reading is strict. Unknown keys, wrong types and repeated keys are errors with file, line and a suggestion; all
+// mistakes are reported at once. Addresses may contain passwords; the program warns if others can read the file. They
+// may also be references: ${NAME} is an environment variable, file:PATH a file. A reference is resolved when its
+// installation is opened, so that a missing one affects no other.
 //
-// Every setting is declared once, by the tags of a field: its key, its default and what
-// it is for. Validation, the example in the documentation and the flags of the same
-// meaning follow from that.
+// Every setting is declared once by the tags of a field: key, default and help. Validation, the documented example
+// and the flags follow from them.
 package settings
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,40 +20,40 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/nearest"
 	"github.com/attune-go/attune/core/yamldoc"
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// Settings is the file. The zero value is what holds without one.
+// Settings are the contents of the file. The zero value is the default.
 type Settings struct {
-	// Path is the file that was looked for; Found is false where there is none.
+	// Found is false if the file does not exist.
 	Path  string
 	Found bool
-	// DefaultContext names the context to open when nothing else says which.
+	// DefaultContext is the context to open if nothing names another one.
 	DefaultContext string `yaml:"default_context" example:"staging" help:"the one to open when nothing else says which"`
-	// Theme is the name of a theme; empty where it is not set.
+	// Theme is empty if it is not set.
 	Theme string `yaml:"theme" example:"auto"`
-	// Refresh is the interval between polls; zero where it is not set.
-	Refresh time.Duration
-	ASCII   bool `yaml:"ascii" example:"false" help:"draw with ASCII signs only"`
-	NoMouse bool
-	NoHints bool
-	// Contexts are in the order of the file.
+	// Refresh is the interval between polls, 0 if it is not set.
+	Refresh  time.Duration
+	ASCII    bool `yaml:"ascii" example:"false" help:"draw with ASCII signs only"`
+	NoMouse  bool
+	NoHints  bool
 	Contexts []Context
-	// Keys are the actions that have other keys. Keymap is what comes of them, nil where
-	// nothing is changed.
+	// Keys are the changed actions. Keymap is the result, nil without changes.
 	Keys   []keymap.Change
 	Keymap *keymap.Map
-	// Bookmarks are those of the file and those that were saved.
+	// Bookmarks are those of the file and the saved ones.
 	Bookmarks []Bookmark
-	// Warnings are the lines that the operator should see once.
+	// Warnings are shown once at the start.
 	Warnings []string
-	keysAt   map[keymap.Action]string // where the keys of an action are given
+	keysAt   map[keymap.Action]string // the lines of Keys
 }
 
-// file is the settings with what is not a field of theirs as it stands.
+// file is the YAML form of Settings.
 type file struct {
 	*Settings
 	Refresh   yamldoc.Field `yaml:"refresh" example:"2s" help:"interval between polls, 500ms to 1m"`
@@ -67,7 +64,7 @@ type file struct {
 	Bookmarks yamldoc.Field `yaml:"bookmarks"`
 }
 
-// Context is one installation. Only the address of its database must be given.
+// Context is an installation. Only the address of its database is required.
 type Context struct {
 	Name       string
 	Database   Reference `yaml:"database_url" example:"${STAGING_DATABASE}" help:"the value of an environment variable"`
@@ -77,12 +74,11 @@ type Context struct {
 	ReadOnly   bool      `yaml:"read_only" example:"true" help:"refuse every act"`
 	Protected  bool      `yaml:"protected" example:"true" help:"ask for the name before anything is done"`
 	Colour     string    `yaml:"colour" example:"red"`
-	// At is the file and the line that it begins in.
+	// At is its file and line.
 	At string
 }
 
-// Path is where the file is looked for: below XDG_CONFIG_HOME, or else below
-// .config in the home folder. It is empty where neither is known.
+// Path is the file below XDG_CONFIG_HOME, or below .config in the home folder. It is empty if neither is known.
 func Path(environ []string) string {
 	if folder := lookup(environ, "XDG_CONFIG_HOME"); filepath.IsAbs(folder) {
 		return filepath.Join(folder, "attune", "tui.yaml")
@@ -93,8 +89,7 @@ func Path(environ []string) string {
 	return ""
 }
 
-// Load reads the file. One that does not exist is none; everything else that
-// keeps it from being read is an error with a line for each mistake.
+// Load reads the file. A missing file means defaults; the error has a line for each mistake.
 func Load(path string) (*Settings, error) {
 	s := &Settings{Path: path, keysAt: map[keymap.Action]string{}}
 	if path == "" {
@@ -104,19 +99,30 @@ func Load(path string) (*Settings, error) {
 	if s.Found, err = readFile(path, s.read); err != nil {
 		return nil, err
 	}
-	if err := s.loadSaved(); err != nil {
+	_, err = readFile(s.savedPath(), func(r *reader, root *yaml.Node) {
+		for _, entry := range r.entries(root, "the file") {
+			s.addBookmark(r, entry, true)
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
 	if len(s.Keys) > 0 {
 		if s.Keymap, err = keymap.New(s.Keys); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.placeOf(err), err)
+			at := s.Path
+			if problem, ok := errors.AsType[*keymap.ProblemError](err); ok {
+				for _, action := range slices.Backward(problem.Actions) {
+					at = cmp.Or(s.keysAt[action], at)
+				}
+			}
+			return nil, fmt.Errorf("%s: %w", at, err)
 		}
 	}
 	s.warnReadable()
 	return s, nil
 }
 
-// Find returns the context of a name. The error names those there are.
+// Find returns a context by name. The error lists the known names.
 func (s *Settings) Find(name string) (Context, error) {
 	i := slices.IndexFunc(s.Contexts, func(c Context) bool { return c.Name == name })
 	switch {
@@ -143,7 +149,7 @@ func (s *Settings) Names() []string {
 	return names
 }
 
-// warnReadable warns of passwords that others can read.
+// warnReadable warns of passwords in a file that others can read.
 func (s *Settings) warnReadable() {
 	info, err := os.Stat(s.Path)
 	if err != nil || info.Mode().Perm()&0o044 == 0 {
@@ -159,7 +165,7 @@ func (s *Settings) warnReadable() {
 	}
 }
 
-// Help says what a setting of the upper level is for, as the flag of the same meaning.
+// Help describes a top-level setting, as the flag of the same meaning does.
 func Help(name string) string { return helpOf(name, yamldoc.KeysOf(file{})) }
 
 func helpOf(name string, keys []yamldoc.Key) string {
@@ -170,7 +176,7 @@ func helpOf(name string, keys []yamldoc.Key) string {
 	return keys[i].Tag.Get("help")
 }
 
-// Template is a file with every setting, its default or an example, and what it is for.
+// Template is a commented file with every setting.
 func Template() string {
 	var b strings.Builder
 	write := func(indent string, keys []yamldoc.Key) {
@@ -186,7 +192,6 @@ func Template() string {
 	return b.String()
 }
 
-// lookup returns the last value of a variable.
 func lookup(environ []string, name string) string {
 	for _, line := range slices.Backward(environ) {
 		if value, ok := strings.CutPrefix(line, name+"="); ok {

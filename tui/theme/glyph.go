@@ -2,22 +2,22 @@ package theme
 
 import "strings"
 
-// Glyphs are the signs that stand beside a word. All are one cell wide.
+// Glyphs are the signs of states. Each is one cell wide.
 type Glyphs struct {
 	OK, Busy, Idle, Done, Failed, Scheduled, Queued, Timeout string
 	Paused, Warning, Critical, Cursor, Rule, Bar, Up, Down   string
 	Ellipsis, Dot, Arrow, Frozen, Again                      string
-	// Last is a worker that is used last.
+	// Last is a worker that is chosen last.
 	Last string
-	// Beat is a minute in which somebody was there.
+	// Beat is a minute with heartbeats.
 	Beat string
 	// Space separates groups of three digits.
 	Space string
 	// Levels are the steps of a sparkline from empty to full.
 	Levels []string
-	// Braille says that charts are drawn in dots, two values a cell.
+	// Braille draws charts in dots, two values a cell.
 	Braille bool
-	// Axis are the corner, the tick and the line of a chart's axis.
+	// The parts of the axis of a chart.
 	AxisZero, AxisTick, AxisLine string
 }
 
@@ -29,7 +29,7 @@ var glyphs = Glyphs{
 	AxisZero: "┼", AxisTick: "┤", AxisLine: "─",
 }
 
-// PerCell is how many values a chart shows in a cell.
+// PerCell is the number of values in a cell of a chart.
 func (g *Glyphs) PerCell() int {
 	if g.Braille {
 		return 2
@@ -37,8 +37,7 @@ func (g *Glyphs) PerCell() int {
 	return 1
 }
 
-// ascii replaces, one cell for one cell, every sign that the dashboard itself
-// draws. Text from rows is not touched.
+// ascii replaces every sign of the dashboard with one of the same width. Text of rows is not touched.
 var ascii = strings.NewReplacer(
 	"●", "*", "◐", "%", "○", "o", "✓", "+", "✗", "x", "◌", "~", "⧗", ":", "◷", "@", "‖", "=", "▣", "=",
 	"▲", "!", "■", "#", "▶", ">", "─", "-", "│", "|", "↑", "^", "↓", "v", "…", ".", "·", ".",
@@ -48,8 +47,7 @@ var ascii = strings.NewReplacer(
 	"▁", "_", "▂", ".", "▃", ".", "▄", ":", "▅", "-", "▆", "=", "▇", "+", "█", "#",
 )
 
-// Finish makes a frame ready for the terminal: with ASCII asked for it replaces
-// the dashboard's own glyphs.
+// Finish makes a frame ready for the terminal: it replaces glyphs if the theme is ASCII.
 func (t *Theme) Finish(frame string) string {
 	if !t.ascii {
 		return frame
@@ -57,15 +55,13 @@ func (t *Theme) Finish(frame string) string {
 	return ascii.Replace(frame)
 }
 
-// State is the glyph and the colour of a state that people see, such as an
-// execution's status or a worker's verdict.
+// State is the glyph and colour of a state, such as the status of an execution.
 type State struct {
 	Glyph string
 	Role  Role
 }
 
-// Of returns how the named state looks. An unknown name gets a neutral dot, so
-// that a label nobody foresaw is still shown.
+// Of returns the look of a state. An unknown one gets a neutral dot.
 func (t *Theme) Of(state string) State {
 	g := &t.Glyphs
 	switch state {

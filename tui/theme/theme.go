@@ -1,11 +1,8 @@
-// Package theme decides how the dashboard looks: which escape sequence a role
-// such as "warning" is painted with, and which glyph stands for a state.
+// Package theme maps roles such as Warn to escape sequences and states to glyphs.
 //
-// A theme is data computed once, by Lip Gloss for the colours of the terminal. Painting
-// never measures or allocates a style.
-// Meaning never rests on colour: every state has a glyph and a word, and the
-// cursor row has a mark besides being reversed, so nothing is lost with
-// NO_COLOR, in the mono theme or for a reader who cannot tell red from green.
+// A theme is computed once, by Lip Gloss for the colours of the terminal. Painting neither measures nor allocates
+// styles. No meaning rests on colour alone: every state has a glyph and a word, and the cursor row has a mark.
+// Nothing is lost with NO_COLOR, in the mono theme, or for colour-blind readers.
 package theme
 
 import (
@@ -19,10 +16,10 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// Role is the reason why a piece of text looks different from plain data.
+// Role is the meaning of a text's colour.
 type Role int
 
-// The roles. Plain is ordinary data and carries no escape sequence.
+// The roles. Plain text has no escape sequence.
 const (
 	Plain Role = iota
 	Dim
@@ -32,31 +29,31 @@ const (
 	Bad
 	Strong
 	Cursor
-	// Warm is a number on its way to Warn, Trend the course of a number.
+	// Warm is a number near Warn. Trend is a chart.
 	Warm
 	Trend
 	roles
 )
 
-// Names lists the themes a user may ask for.
+// Names lists the themes.
 var Names = []string{"auto", "dark", "light", "mono", "colour-blind"}
 
 // Options chooses a theme.
 type Options struct {
 	// Name is one of Names; empty means auto.
 	Name string
-	// Dark is whether the terminal's background is dark; auto follows it.
+	// Dark is true if the terminal's background is dark; auto follows it.
 	Dark bool
-	// Profile is how many colours the terminal has; the zero value is true colour. A colour that
-	// it does not have becomes the nearest one. Without colours bold and reverse are kept.
+	// Profile is the number of colours of the terminal; the zero value is true colour. Other colours become the
+	// nearest one.
 	Profile termenv.Profile
-	// NoColor drops every colour and keeps bold and reverse.
+	// NoColor keeps only bold and reverse.
 	NoColor bool
-	// Plain drops every escape sequence, for output that is not a terminal.
+	// Plain drops every escape sequence.
 	Plain bool
-	// ASCII replaces every glyph outside ASCII.
+	// ASCII replaces glyphs outside ASCII.
 	ASCII bool
-	// Braille draws charts in dots, two values a cell, where the terminal has them.
+	// Braille draws charts in dots.
 	Braille bool
 }
 
@@ -65,11 +62,10 @@ type Theme struct {
 	name  string
 	ascii bool
 	codes [roles]string
-	// plain is true where nothing is coloured.
-	plain bool
-	// terminal knows the colours that there are.
+	// plain is true without colours.
+	plain    bool
 	terminal *lipgloss.Renderer
-	// bare is true where nothing but text is drawn.
+	// bare is true without any escape sequence.
 	bare   bool
 	Glyphs Glyphs
 }
@@ -94,7 +90,7 @@ func New(opts Options) (*Theme, error) {
 	t.terminal.SetColorProfile(opts.Profile)
 	if t.plain {
 		styles = mono
-		t.terminal.SetColorProfile(termenv.ANSI) // which has bold and reverse
+		t.terminal.SetColorProfile(termenv.ANSI) // the profile with bold and reverse
 	}
 	for role, style := range styles {
 		t.codes[role] = t.start(style)
@@ -102,24 +98,22 @@ func New(opts Options) (*Theme, error) {
 	return t, nil
 }
 
-// start is the sequence that begins a style on the terminal.
+// start is the sequence that begins a style.
 func (t *Theme) start(style lipgloss.Style) string {
 	code, _, _ := strings.Cut(style.Renderer(t.terminal).Render("x"), "x")
 	return code
 }
 
-// in is text in a colour: one of the terminal's sixteen, so that the user's own palette
-// rules, or one of the 256.
+// in is a colour of the terminal's sixteen, which follow its palette, or of the 256.
 func in(colour string) lipgloss.Style { return lipgloss.NewStyle().Foreground(lipgloss.Color(colour)) }
 
 var (
 	bold    = lipgloss.NewStyle().Bold(true)
 	reverse = lipgloss.NewStyle().Reverse(true)
-	// mono uses no colour at all.
+	// mono has no colours.
 	mono = [roles]lipgloss.Style{Strong: bold, Cursor: reverse, Bad: bold, Accent: bold}
 )
 
-// palette returns the style of each role.
 func palette(name string, dark bool) ([roles]lipgloss.Style, bool) {
 	styles := [roles]lipgloss.Style{Strong: bold, Cursor: reverse}
 	switch {
@@ -143,10 +137,10 @@ func palette(name string, dark bool) ([roles]lipgloss.Style, bool) {
 	return styles, true
 }
 
-// Name returns the name the theme was asked for by.
+// Name is the requested name.
 func (t *Theme) Name() string { return t.name }
 
-// Next returns the name that follows this theme's in Names.
+// Next is the following name in Names.
 func (t *Theme) Next() string {
 	for i, name := range Names {
 		if name == t.name {
@@ -158,8 +152,7 @@ func (t *Theme) Next() string {
 
 const reset = "\x1b[0m"
 
-// Paint wraps text in the role's escape sequence. Empty text and plain roles
-// come back as they are.
+// Paint wraps text in the sequences of a role. Plain and empty texts stay as they are.
 func (t *Theme) Paint(role Role, text string) string {
 	code := t.codes[role]
 	if code == "" || text == "" {
@@ -168,8 +161,7 @@ func (t *Theme) Paint(role Role, text string) string {
 	return code + text + reset
 }
 
-// Heat is the role of a number that has used up a share of what it may be: it warms from half
-// of that on, and warns beyond it.
+// Heat is the role of a used share of a limit: Warm from one half on, Warn above the limit.
 func Heat(share float64) Role {
 	switch {
 	case share >= 2:
@@ -183,8 +175,7 @@ func Heat(share float64) Role {
 	}
 }
 
-// Underline returns the sequences that begin and end an underline, which may stand in
-// any role; both are empty where nothing but text is drawn.
+// Underline returns the sequences of an underline, which works in every role. Both are empty in a plain theme.
 func (t *Theme) Underline() (on, off string) {
 	if t.bare {
 		return "", ""
@@ -192,8 +183,7 @@ func (t *Theme) Underline() (on, off string) {
 	return "\x1b[4m", "\x1b[24m"
 }
 
-// Start returns the sequence that begins the role, and Stop what ends it; both
-// are empty where the role is plain.
+// Start returns the sequence that begins a role; empty for Plain.
 func (t *Theme) Start(role Role) string { return t.codes[role] }
 
 // Stop returns the sequence that ends the role.
@@ -204,17 +194,15 @@ func (t *Theme) Stop(role Role) string {
 	return reset
 }
 
-// colours are the names by which people mark an installation, in the sixteen
-// colours of the terminal, whose palette rules.
+// colours are the names of the terminal's sixteen colours that mark installations.
 var colours = map[string]string{
 	"red": "9", "green": "10", "yellow": "11", "blue": "12", "magenta": "13", "cyan": "14", "white": "15", "grey": "8",
 }
 
-// Colours lists the names that Colour knows.
+// Colours lists the names for Colour.
 var Colours = slices.Sorted(maps.Keys(colours))
 
-// Colour paints text in a colour by its name. Where nothing is coloured, and for
-// a name it does not know, the text comes back in bold or as it is.
+// Colour paints text in a named colour. Without colours it is bold; an unknown name changes nothing.
 func (t *Theme) Colour(name, text string) string {
 	colour, ok := colours[name]
 	if !ok || t.plain {

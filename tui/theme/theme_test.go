@@ -22,7 +22,7 @@ func TestEveryThemeReversesTheCursor(t *testing.T) {
 	}
 }
 
-// Colours that a terminal does not have become those that it has, or none.
+// Colours that a terminal lacks become the nearest ones, or none.
 func TestATerminalGetsTheColoursThatItHas(t *testing.T) {
 	t.Parallel()
 	paints := func(opts Options) []string {

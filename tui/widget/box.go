@@ -8,8 +8,7 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// Box draws a frame around lines: w cells wide in all, as high as the lines and
-// the frame need. The title stands in the upper edge, the note in the lower one.
+// Box draws a frame w cells wide around lines. The title stands in the upper edge, the note in the lower one.
 func Box(title, note string, lines []string, w int, role theme.Role, th *theme.Theme) []string {
 	inner := max(1, w-4)
 	out := make([]string, 0, len(lines)+2)
@@ -30,13 +29,12 @@ func edge(left, right, text string, w int, role theme.Role, th *theme.Theme) str
 	return th.Paint(role, left+"─") + th.Paint(theme.Strong, text) + th.Paint(role, strings.Repeat("─", fill)+right)
 }
 
-// sliver is how many cells beside a block are too few for what lies below to be
-// understood. They are left blank, since half a word beside a dialog looks as if it
-// belonged to it.
+// sliver is the number of cells beside a block that Overlay leaves blank: half a word there would look like part of
+// the dialog.
 const sliver = 3
 
-// Overlay lays a block upon a frame of w cells, its upper left corner at x and
-// y. What lies below loses its colours, so that the block is what is read.
+// Overlay lays a block on a frame of w cells, with its upper left corner at x and y. The frame loses its colours in
+// those lines, so that the block stands out.
 func Overlay(frame, block []string, x, y, w int, th *theme.Theme) []string {
 	out := make([]string, len(frame))
 	copy(out, frame)
@@ -51,7 +49,7 @@ func Overlay(frame, block []string, x, y, w int, th *theme.Theme) []string {
 		if x > sliver {
 			left = ansi.Truncate(below, x, "")
 		}
-		left += Blank(x - Width(left)) // a wide sign may have been cut in half
+		left += Blank(x - Width(left)) // a wide character may be cut in half
 		room := max(0, w-x-Width(line))
 		right := ""
 		if room > sliver {
@@ -84,8 +82,8 @@ func Bar(done, total int64, w int) string {
 	return strings.Repeat("█", full) + strings.Repeat("░", w-full)
 }
 
-// Window shows h of the lines from an offset on, which it keeps inside, and says
-// in the last of them how many more there are.
+// Window returns h of the lines from an offset on. Its last line counts the hidden ones. It also returns the offset,
+// moved into the bounds.
 func Window(lines []string, offset, h int, th *theme.Theme) (shown []string, kept int) {
 	if len(lines) <= h {
 		return lines, 0
@@ -101,4 +99,30 @@ func Window(lines []string, offset, h int, th *theme.Theme) (shown []string, kep
 		note = "… " + Number(int64(kept), " ") + " lines above: pgup"
 	}
 	return append(shown, th.Paint(theme.Dim, note)), kept
+}
+
+// Toast is a short report in a corner of the screen.
+type Toast struct {
+	// Role is the colour of the frame.
+	Role  theme.Role
+	Title string
+	Texts []Text
+	Note  string
+}
+
+// The largest size of a toast.
+const (
+	maxToastWidth = 66
+	maxToastLines = 7
+)
+
+// Lines draws the toast as narrow as its texts allow, at most w cells wide and h lines high.
+func (t *Toast) Lines(w, h int, th *theme.Theme) []string {
+	w = min(w, maxToastWidth)
+	body, _ := Window(Paragraphs(t.Texts, w-4, th), 0, min(h-2, maxToastLines), th)
+	widest := max(Width(t.Title), Width(t.Note)) + 4
+	for _, line := range body {
+		widest = max(widest, Width(line))
+	}
+	return Box(t.Title, t.Note, body, min(w, widest+4), t.Role, th)
 }

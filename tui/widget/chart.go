@@ -11,9 +11,7 @@ import (
 // Missing is the value of a point that was not measured.
 var Missing = math.NaN()
 
-// Spark draws the last w values as one line of bars, scaled to their own
-// maximum. Points that were not measured are blank, and so is the room that
-// fewer values leave on the left.
+// Spark draws the last w values as one line of bars, scaled to their own maximum. Missing points are blank.
 func Spark(values []float64, w int, g *theme.Glyphs) string {
 	if w <= 0 {
 		return ""
@@ -35,8 +33,8 @@ func Spark(values []float64, w int, g *theme.Glyphs) string {
 // The dots of a braille cell, from the lowest of its two columns up.
 var brailleDots = [2][4]rune{{0x40, 0x04, 0x02, 0x01}, {0x80, 0x20, 0x10, 0x08}}
 
-// dots draws one of several rows of bars, counted from below, in braille: two values a cell, of
-// four dots each. A value above zero has a dot in the lowest row, however small it is.
+// dots draws one row of bars in braille, counted from below: two values a cell, four dots each. Every value above
+// zero has a dot in the lowest row.
 func dots(values []float64, peak float64, row, rows, w int) string {
 	var b strings.Builder
 	b.Grow(w * 3)
@@ -51,7 +49,7 @@ func dots(values []float64, peak float64, row, rows, w int) string {
 			if v := values[at+side]; v > 0 && peak > 0 {
 				high = int(math.Ceil(v/peak*float64(rows*len(ladder)))) - (row-1)*len(ladder)
 			} else if rows == 1 {
-				high = 1 // measured, and zero
+				high = 1 // zero
 			}
 			for dot := range min(max(high, 0), len(ladder)) {
 				cell |= ladder[dot]
@@ -86,13 +84,18 @@ func maximum(values []float64) float64 {
 	return peak
 }
 
-// Chart draws values as bars h lines high with an axis that is labelled on the
-// left. The newest value is on the right, w is the whole width.
+// Chart draws values as bars h lines high, with a labelled axis on the left. The newest value is on the right; w is
+// the whole width.
 func Chart(values []float64, w, h int, th *theme.Theme) []string {
-	return scaled(values, w, h, th, niceCeiling, axisLabel)
+	return scaled(values, w, h, th, niceCeiling, func(v float64) string {
+		if v >= 1000 {
+			return oneDecimal(v/1000) + "k"
+		}
+		return strings.TrimSuffix(oneDecimal(v), ".0")
+	})
 }
 
-// DurationChart does the same of times in seconds.
+// DurationChart is a Chart of durations in seconds.
 func DurationChart(values []float64, w, h int, th *theme.Theme) []string {
 	return scaled(values, w, h, th, niceSpan, func(seconds float64) string {
 		return Short(time.Duration(seconds * float64(time.Second)))
@@ -114,14 +117,21 @@ func scaled(
 	lines := make([]string, 0, h)
 	for row := rows; row >= 1; row-- {
 		top := peak * float64(row) / float64(rows)
-		lines = append(lines, Right(written(top), label-1)+" "+g.AxisTick+
-			th.Paint(theme.Trend, chartRow(values, peak, row, rows, room, g)))
+		var bars strings.Builder
+		if g.Braille {
+			bars.WriteString(dots(values, peak, row, rows, room))
+		} else {
+			bars.WriteString(Blank(room - len(values)))
+			for _, v := range values {
+				bars.WriteString(chartCell(v/peak*float64(rows)-float64(row-1), row == 1, v, g))
+			}
+		}
+		lines = append(lines, Right(written(top), label-1)+" "+g.AxisTick+th.Paint(theme.Trend, bars.String()))
 	}
 	return append(lines, Right("0", label-1)+" "+g.AxisZero+strings.Repeat(g.AxisLine, room))
 }
 
-// TimeAxis is the line below a chart of that width: the times of its left and right
-// ends, and between them as many as find room.
+// TimeAxis is the line below a chart of that width: the times of both ends, and as many between them as fit.
 func TimeAxis(from, to time.Time, w int) string {
 	const label, text = 7, 5
 	room := w - label - 1
@@ -140,21 +150,7 @@ func TimeAxis(from, to time.Time, w int) string {
 	return line.String()
 }
 
-func chartRow(values []float64, peak float64, row, rows, room int, g *theme.Glyphs) string {
-	if g.Braille {
-		return dots(values, peak, row, rows, room)
-	}
-	var b strings.Builder
-	b.Grow(room * 3)
-	b.WriteString(Blank(room - len(values)))
-	for _, v := range values {
-		b.WriteString(chartCell(v/peak*float64(rows)-float64(row-1), row == 1, v, g))
-	}
-	return b.String()
-}
-
-// chartCell is the part of one bar that lies in one row; fill is how much of the
-// row the bar covers.
+// chartCell is the part of a bar in one row; fill is the covered share of the row.
 func chartCell(fill float64, lowest bool, v float64, g *theme.Glyphs) string {
 	switch {
 	case math.IsNaN(v):
@@ -170,9 +166,8 @@ func chartCell(fill float64, lowest bool, v float64, g *theme.Glyphs) string {
 	}
 }
 
-// niceCeiling is the smallest of 1, 2, 4, 5, 8 times a power of ten that is not
-// below v, so that the axis has round numbers. Up to twenty it is a multiple of
-// four: there are no halves of a message.
+// niceCeiling is the smallest of 1, 2, 4, 5, 8 times a power of ten that is at least v. Up to twenty it is a multiple
+// of four, so that the axis has whole numbers.
 func niceCeiling(v float64) float64 {
 	if v <= 20 {
 		return max(4, 4*math.Ceil(v/4))
@@ -186,8 +181,7 @@ func niceCeiling(v float64) float64 {
 	return 10 * base
 }
 
-// niceSpan is the smallest of some round times that is not below so many seconds;
-// beyond a day it is a whole number of days.
+// niceSpan is the smallest round duration of at least v seconds; beyond a day it is whole days.
 func niceSpan(v float64) float64 {
 	for _, span := range []time.Duration{
 		time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute,
@@ -199,11 +193,4 @@ func niceSpan(v float64) float64 {
 	}
 	const day = 24 * 60 * 60
 	return math.Ceil(v/day) * day
-}
-
-func axisLabel(v float64) string {
-	if v >= 1000 {
-		return oneDecimal(v/1000) + "k"
-	}
-	return strings.TrimSuffix(oneDecimal(v), ".0")
 }

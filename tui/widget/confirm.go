@@ -8,14 +8,12 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// Text is a line of text with the role it is painted in. It is cleaned and
-// wrapped when it is drawn.
+// Text is a line of text with its role. Drawing cleans and wraps it.
 type Text struct {
 	Role theme.Role
 	Text string
 }
 
-// The parts of a confirmation that can have the focus.
 const (
 	onReason = iota
 	onWord
@@ -23,29 +21,26 @@ const (
 	onRun
 )
 
-// Confirm shows what would be done and asks whether it shall be: with a reason,
-// and with a word to be typed where a key is too little. The button that cancels
-// has the focus at first, so Enter alone does nothing, and the first tab goes to the reason.
+// Confirm shows a plan and asks for a reason and an answer, or for a word if the plan is large. The focus begins on
+// the cancel button, so that Enter alone does nothing; the first tab goes to the reason.
 type Confirm struct {
 	texts []Text
 	word  string
-	// verb is the text of the button that runs the plan.
+	// verb labels the button that runs the plan.
 	verb    string
 	reason  *Input
 	typed   *Input
 	focus   int
 	offset  int
 	problem string
-	// moved is true once the operator has moved the focus.
-	moved bool
-	// notice is true when there is nothing to confirm.
+	moved   bool
+	// notice is true if there is nothing to confirm.
 	notice bool
 }
 
-// maxReason bounds the length of a reason.
 const maxReason = 500
 
-// NewConfirm makes a confirmation whose button is called by a verb. Without a word a key is enough.
+// NewConfirm makes a confirmation; verb labels its button. Without a word y is enough.
 func NewConfirm(texts []Text, word, verb string) *Confirm {
 	c := &Confirm{
 		texts: texts, word: word, verb: verb, focus: onCancel,
@@ -57,16 +52,16 @@ func NewConfirm(texts []Text, word, verb string) *Confirm {
 	return c
 }
 
-// NewNotice makes one that can only be closed.
+// NewNotice makes a confirmation that can only be closed.
 func NewNotice(texts []Text) *Confirm { return &Confirm{texts: texts, notice: true, focus: onCancel} }
 
-// Typing reports whether the focus is on a text, so that letters are letters.
+// Typing reports whether the focus is on a text field.
 func (c *Confirm) Typing() bool { return c.focus == onReason || c.focus == onWord }
 
-// Reason is the reason as it was written.
+// Reason is the typed reason.
 func (c *Confirm) Reason() string { return strings.TrimSpace(c.reason.Value()) }
 
-// Move puts the focus n parts further, around the end. The first step forward goes to the reason.
+// Move moves the focus by n parts, wrapping around. The first step forward goes to the reason.
 func (c *Confirm) Move(n int) {
 	c.problem = ""
 	if !c.notice && !c.moved && n > 0 {
@@ -82,7 +77,7 @@ func (c *Confirm) Move(n int) {
 	}
 }
 
-// Press puts the focus on a button: the one that runs the plan, or the one that leaves it.
+// Press moves the focus to the button that runs the plan, or to the cancel button.
 func (c *Confirm) Press(run bool) {
 	c.focus, c.moved = onCancel, true
 	if run && !c.notice {
@@ -90,7 +85,7 @@ func (c *Confirm) Press(run bool) {
 	}
 }
 
-// Type goes to the reason and writes a text there. A notice has no reason and ignores it.
+// Type moves the focus to the reason and types there. A notice ignores it.
 func (c *Confirm) Type(msg tea.KeyMsg) {
 	if c.notice {
 		return
@@ -99,7 +94,7 @@ func (c *Confirm) Type(msg tea.KeyMsg) {
 	c.Update(msg)
 }
 
-// Scroll moves the texts by half pages where they do not fit, drawn w cells wide and h lines high.
+// Scroll moves the texts by half pages in a box of w by h cells.
 func (c *Confirm) Scroll(n, w, h int, th *theme.Theme) {
 	_, c.offset = c.window(c.offset+n*4, w, h-len(c.ask(w, th)), th)
 }
@@ -108,7 +103,7 @@ func (c *Confirm) window(offset, w, h int, th *theme.Theme) ([]string, int) {
 	return Window(Paragraphs(c.texts, w, th), offset, max(1, h), th)
 }
 
-// Update takes a key for the text in focus.
+// Update passes a key to the text field in focus.
 func (c *Confirm) Update(msg tea.KeyMsg) {
 	c.problem = ""
 	switch c.focus {
@@ -119,17 +114,17 @@ func (c *Confirm) Update(msg tea.KeyMsg) {
 	}
 }
 
-// Answer is what a confirmation came to.
+// Answer is the state of a confirmation.
 type Answer int
 
-// The answers.
+// The answers of the operator.
 const (
 	Undecided Answer = iota
 	Cancelled
 	Confirmed
 )
 
-// Enter presses the button in focus, or goes on from a text.
+// Enter presses the button in focus. In a text field it moves on.
 func (c *Confirm) Enter() Answer {
 	switch c.focus {
 	case onReason:
@@ -142,7 +137,7 @@ func (c *Confirm) Enter() Answer {
 	}
 }
 
-// Yes confirms, unless the word that is asked for is missing.
+// Yes confirms, unless the word is missing.
 func (c *Confirm) Yes() Answer {
 	if c.notice {
 		return Cancelled
@@ -155,11 +150,11 @@ func (c *Confirm) Yes() Answer {
 	return Confirmed
 }
 
-// Refuse says why it cannot be confirmed now.
+// Refuse shows why the plan cannot run now.
 func (c *Confirm) Refuse(why string) { c.problem = why }
 
-// Lines draws the confirmation w cells wide and at most h lines high. The texts
-// give way first: what is asked is always in sight.
+// Lines draws the confirmation w cells wide and at most h lines high. The texts shrink first: the fields and buttons
+// are always visible.
 func (c *Confirm) Lines(w, h int, th *theme.Theme) []string {
 	ask := c.ask(w, th)
 	lines, _ := c.window(c.offset, w, h-len(ask), th)
@@ -196,7 +191,7 @@ func (c *Confirm) button(text string, focus int, th *theme.Theme) string {
 	return "[" + text + "]"
 }
 
-// Paragraphs wraps and paints texts. What a long one continues with is indented.
+// Paragraphs wraps and paints texts. Continuation lines are indented.
 func Paragraphs(texts []Text, w int, th *theme.Theme) []string {
 	var out []string
 	for _, t := range texts {

@@ -11,43 +11,42 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// FormField is one value that a form asks for.
+// FormField is one field of a form.
 type FormField struct {
 	Name, Label, Value, Hint string
-	// Check refuses a value in a few words; nil takes every value.
+	// Check validates a value with a short error; nil accepts every value.
 	Check func(value string) error
-	// Choices are the values to choose from; none asks for a text. Optional allows to
-	// choose none of them.
+	// Choices are the values to choose from; empty means a text. Optional also allows none of them.
 	Choices  []string
 	Optional bool
-	// Secret is not shown while it is written.
+	// Secret hides the value while it is typed.
 	Secret bool
-	// Replace lets the first letter that is typed replace the value, as numbers want it.
+	// Replace makes the first typed letter replace the value, as numbers need it.
 	Replace bool
-	// Limit bounds the length of the value; zero is 200 characters.
+	// Limit bounds the length of the value; 0 means 200 characters.
 	Limit int
 }
 
-// Form asks for values, one a line, and says beside each what is wrong with it.
+// Form shows one field a line, and its error below it.
 type Form struct {
 	fields []FormField
 	inputs []*Input
-	// chosen is the choice of each field that has choices; -1 is none.
+	// chosen is the index of the choice of each field; -1 means none.
 	chosen []int
-	// typed is what was typed among the choices of the field in focus.
+	// typed collects letters that search the choices of the field in focus.
 	typed string
-	// selected is true of each field whose value is replaced by what is typed next.
+	// selected marks the fields whose value the next letter replaces.
 	selected []bool
 	focus    int
-	// problems are why fields were not taken; general is what concerns none of them.
+	// problems are the errors by field; general concerns the whole form.
 	problems map[int]string
 	general  string
 }
 
-// maxFormValue bounds the length of a value that has no bound of its own.
+// maxFormValue bounds a value without a limit of its own.
 const maxFormValue = 200
 
-// NewForm makes a form with the first field in focus.
+// NewForm makes a form with the focus on the first field.
 func NewForm(fields []FormField) *Form {
 	f := &Form{
 		fields: fields, inputs: make([]*Input, len(fields)), chosen: make([]int, len(fields)),
@@ -67,19 +66,18 @@ func NewForm(fields []FormField) *Form {
 	return f
 }
 
-// Select selects the values of the fields that are replaced by typing.
+// Select marks the values of Replace fields, so that typing replaces them.
 func (f *Form) Select() {
 	for i, field := range f.fields {
 		f.selected[i] = field.Replace && f.inputs[i].Value() != ""
 	}
 }
 
-// Move puts the focus n fields further, around the end.
+// Move moves the focus by n fields, wrapping around.
 func (f *Form) Move(n int) { f.focus, f.typed = (f.focus+n+len(f.fields))%len(f.fields), "" }
 
-// Update takes a key for the field in focus. Among choices the arrows lead on, a letter to
-// the next one that begins with it, and several letters to the one that begins with all of
-// them: a word that is no choice chooses nothing.
+// Update passes a key to the field in focus. Among choices the arrows step, and letters search for a choice that
+// begins with them.
 func (f *Form) Update(msg tea.KeyMsg) {
 	delete(f.problems, f.focus)
 	f.general = ""
@@ -119,7 +117,7 @@ func (f *Form) choose(msg tea.KeyMsg, choices []string) {
 	}
 }
 
-// jump goes to the choice that was typed. One letter again and again goes round.
+// jump selects the choice that begins with the typed letters. The same letter again goes to the next one.
 func (f *Form) jump(choices []string, now *int) {
 	wanted, from := f.typed, 0
 	if first, _ := utf8.DecodeRuneInString(wanted); strings.Trim(wanted, string(first)) == "" {
@@ -135,8 +133,7 @@ func (f *Form) jump(choices []string, now *int) {
 	f.problems[f.focus] = fmt.Sprintf("%q is none of %s", f.typed, strings.Join(choices, ", "))
 }
 
-// Next goes to the next field if this one is taken, and reports true when the
-// last one was and all of them are.
+// Next moves on if the field is valid. On the last field it reports whether all fields are valid.
 func (f *Form) Next() bool {
 	if f.focus < len(f.fields)-1 {
 		if f.check(f.focus) {
@@ -164,8 +161,8 @@ func (f *Form) check(i int) bool {
 	return true
 }
 
-// Refuse says what is wrong with fields, by their names, and goes to the first of
-// them. What has no name or another one concerns all.
+// Refuse shows problems by field name and moves the focus to the first of these fields. Unknown names concern the
+// whole form.
 func (f *Form) Refuse(problems map[string]string) {
 	f.problems, f.general, f.typed = map[int]string{}, "", ""
 	var general []string
@@ -184,7 +181,6 @@ func (f *Form) Refuse(problems map[string]string) {
 	f.general = strings.Join(general, "; ")
 }
 
-// value is the text of a field.
 func (f *Form) value(i int) string {
 	if len(f.fields[i].Choices) == 0 {
 		return f.inputs[i].Value()
@@ -195,7 +191,7 @@ func (f *Form) value(i int) string {
 	return f.fields[i].Choices[f.chosen[i]]
 }
 
-// Values are the texts by the names of their fields.
+// Values are the values by field name.
 func (f *Form) Values() map[string]string {
 	values := make(map[string]string, len(f.fields))
 	for i, field := range f.fields {
@@ -204,9 +200,8 @@ func (f *Form) Values() map[string]string {
 	return values
 }
 
-// Lines draws the form w cells wide and at most h lines high: the fields with what is
-// wrong with them, then what is to be said of the one in focus, which is always in
-// sight.
+// Lines draws the form w cells wide and at most h lines high: the fields with their problems, then the hint of the
+// field in focus, which is always visible.
 func (f *Form) Lines(w, h int, th *theme.Theme) []string {
 	label := 0
 	for _, field := range f.fields {
@@ -236,7 +231,7 @@ func (f *Form) Lines(w, h int, th *theme.Theme) []string {
 	return append(out, foot...)
 }
 
-// line draws one field, and below it why it was not taken.
+// line draws one field and its problem below it.
 func (f *Form) line(i, label, w int, th *theme.Theme) []string {
 	field, mark := &f.fields[i], " "
 	if i == f.focus {
@@ -256,7 +251,6 @@ func (f *Form) line(i, label, w int, th *theme.Theme) []string {
 	return lines
 }
 
-// choice draws what was chosen among what can be.
 func (f *Form) choice(i, w int, th *theme.Theme) string {
 	if i != f.focus {
 		return Left(Clean(f.value(i)), w)
@@ -268,8 +262,7 @@ func (f *Form) choice(i, w int, th *theme.Theme) string {
 	return th.Paint(theme.Accent, "‹ ") + Cut(text, max(1, w-4)) + th.Paint(theme.Accent, " ›")
 }
 
-// foot says what concerns the whole form, and what may be written into the field in
-// focus.
+// foot draws the problem of the whole form and the hint of the field in focus.
 func (f *Form) foot(w int, th *theme.Theme) []string {
 	hint := f.fields[f.focus].Hint
 	if len(f.fields[f.focus].Choices) > 0 {

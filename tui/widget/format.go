@@ -1,15 +1,15 @@
 package widget
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
 
-// Unknown is shown for what was never collected. It is never a zero.
+// Unknown stands for a value that was not collected. It is never drawn as zero.
 const Unknown = "--"
 
-// Number writes n with a thin space between groups of three digits, and from
-// ten million on in millions.
+// Number groups the digits of n by a thin space. From ten million on it writes millions.
 func Number(n int64, space string) string {
 	if n < 0 {
 		return "-" + Number(-n, space)
@@ -18,7 +18,7 @@ func Number(n int64, space string) string {
 	case n < 1000:
 		return strconv.FormatInt(n, 10)
 	case n < 1_000_000:
-		return strconv.FormatInt(n/1000, 10) + space + threeDigits(n%1000)
+		return fmt.Sprintf("%d%s%03d", n/1000, space, n%1000)
 	case n < 10_000_000:
 		return oneDecimal(float64(n)/1e6) + "M"
 	case n < 1_000_000_000:
@@ -28,15 +28,10 @@ func Number(n int64, space string) string {
 	}
 }
 
-func threeDigits(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	return "000"[:3-len(s)] + s
-}
-
 func oneDecimal(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
-// Age writes a duration in at most six cells: 0.2s, 41s, 14m02s, 9h05m, 3d04h.
-// A negative duration, which clocks that differ can give, is written as 0s.
+// Age writes a duration in at most six cells: 0.2s, 41s, 14m02s, 9h05m, 3d04h. Negative durations, a result of
+// differing clocks, are 0s.
 func Age(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -46,22 +41,14 @@ func Age(d time.Duration) string {
 	case d < time.Minute:
 		return strconv.Itoa(int(d.Seconds())) + "s"
 	case d < time.Hour:
-		return pair(int(d.Minutes()), "m", int(d.Seconds())%60, "s")
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
 	case d < 24*time.Hour:
-		return pair(int(d.Hours()), "h", int(d.Minutes())%60, "m")
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 	case d < 100*24*time.Hour:
-		return pair(int(d.Hours())/24, "d", int(d.Hours())%24, "h")
+		return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 	default:
 		return strconv.Itoa(int(d.Hours())/24) + "d"
 	}
-}
-
-func pair(big int, bigUnit string, small int, smallUnit string) string {
-	s := strconv.Itoa(small)
-	if small < 10 {
-		s = "0" + s
-	}
-	return strconv.Itoa(big) + bigUnit + s + smallUnit
 }
 
 // Short writes a duration in its largest unit only: 41s, 14m, 9h, 3d.

@@ -12,15 +12,14 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// Input is one line of text that is being written. It draws its caret as a sign,
-// which is seen without colours too.
+// Input is a one-line text field. It draws its caret as a character, which is visible without colours too.
 type Input struct {
 	model textinput.Model
-	// hidden is true of what nobody is to read over a shoulder.
+	// hidden draws dots instead of the text.
 	hidden bool
 }
 
-// NewInput makes an input with a text in it, which may be as long as the limit; zero is no limit.
+// NewInput makes an input with a text; limit bounds its length, 0 means no limit.
 func NewInput(value string, limit int) *Input {
 	in := &Input{model: textinput.New()}
 	in.model.CharLimit = limit
@@ -31,27 +30,27 @@ func NewInput(value string, limit int) *Input {
 	return in
 }
 
-// Hide has the text shown as dots.
+// Hide draws the text as dots.
 func (in *Input) Hide(hidden bool) { in.hidden = hidden }
 
-// Clear takes the text away.
+// Clear empties the text.
 func (in *Input) Clear() { in.model.Reset() }
 
 // Value is the text.
 func (in *Input) Value() string { return in.model.Value() }
 
-// Set puts a text in, with the caret before the byte at its index.
+// Set replaces the text and puts the caret before the byte at an index.
 func (in *Input) Set(text string, caret int) {
 	in.model.SetValue(text)
 	in.model.SetCursor(utf8.RuneCountInString(text[:caret]))
 }
 
-// Caret is how many bytes of the text stand before the caret.
+// Caret is the number of bytes before the caret.
 func (in *Input) Caret() int { return len(string([]rune(in.model.Value())[:in.model.Position()])) }
 
-// Update takes a key. Pasted text goes in as it is, without its line breaks.
+// Update takes a key. Pasted line breaks are left out.
 func (in *Input) Update(msg tea.KeyMsg) {
-	in.model, _ = in.model.Update(msg) // its commands only blink and read a clipboard
+	in.model, _ = in.model.Update(msg) // its commands only blink the cursor and read a clipboard
 }
 
 // View draws the text w cells wide, the part around the caret if it is longer.

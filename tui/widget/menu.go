@@ -6,22 +6,21 @@ import (
 
 // Choice is one line of a menu.
 type Choice struct {
-	// Key is the letter that chooses it.
 	Key         string
 	Label, Help string
-	// Not says why it cannot be chosen; empty for those that can.
+	// Not says why the line cannot be chosen; empty if it can.
 	Not string
 }
 
-// Menu is a list of choices with a cursor. Lines that cannot be chosen stay in
-// their place and say why, so that a line is always where the hand expects it.
+// Menu is a list of choices with a cursor. A line that cannot be chosen stays in its place and says why, so that
+// positions never change.
 type Menu struct {
 	choices []Choice
 	cursor  int
 	offset  int
 }
 
-// NewMenu makes a menu. Its cursor is on the first line that can be chosen.
+// NewMenu makes a menu with the cursor on the first line that can be chosen.
 func NewMenu(choices []Choice) *Menu {
 	m := &Menu{choices: choices}
 	for i, c := range choices {
@@ -63,7 +62,7 @@ func (m *Menu) Select(key string) bool {
 	return false
 }
 
-// Width is how wide the menu is drawn without anything cut off.
+// Width is the width of the uncut menu.
 func (m *Menu) Width() int {
 	label, help := 0, 0
 	for _, c := range m.choices {
@@ -72,7 +71,6 @@ func (m *Menu) Width() int {
 	return label + help + 7
 }
 
-// text is what stands behind the label.
 func (c Choice) text() string {
 	if c.Not != "" {
 		return "not now: " + Clean(c.Not)
@@ -80,13 +78,13 @@ func (c Choice) text() string {
 	return Clean(c.Help)
 }
 
-// from is the first of h lines, with the cursor in sight.
+// from is the first of h visible lines.
 func (m *Menu) from(h int) int {
 	h = max(1, min(h, len(m.choices)))
 	return max(0, min(max(m.offset, m.cursor-h+1), m.cursor, len(m.choices)-h))
 }
 
-// Fit scrolls the menu to its cursor, where h lines are drawn.
+// Fit scrolls a menu of h lines to its cursor.
 func (m *Menu) Fit(h int) { m.offset = m.from(h) }
 
 // Lines draws the menu w cells wide and at most h lines high.

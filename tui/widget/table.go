@@ -10,32 +10,29 @@ import (
 // Column describes one column of a table.
 type Column struct {
 	Title string
-	// Width is the room the column needs.
+	// Width is the minimal width of the column.
 	Width int
-	// Grow lets the column take the room that is left over. One column grows.
+	// Grow gives the remaining width to this column. One column grows.
 	Grow bool
-	// Share is how many hundredths of the room left over this column takes from the
-	// one that grows: both are where names and sentences are cut first.
+	// Share is the percentage of the remaining width that this column takes from the growing one.
 	Share int
-	// Right aligns the cells to the right, as numbers are.
+	// Right aligns the cells to the right.
 	Right bool
-	// Priority decides which columns stay when the room is short: the highest
-	// numbers are dropped first, zero is never dropped.
+	// Priority decides which columns a narrow table drops: highest numbers first, zero never.
 	Priority int
-	// Watch underlines a cell that a poll has changed, until the next one. It is not for
-	// what changes by itself, such as ages.
+	// Watch underlines a cell that the last poll has changed. Ages are not watched: they change by themselves.
 	Watch bool
 	// Middle cuts long cells in the middle instead of at their end.
 	Middle bool
 }
 
-// Cell is one piece of text in a table. Its text is cleaned when drawn.
+// Cell is the text of one cell. Drawing cleans it.
 type Cell struct {
 	Text string
 	Role theme.Role
 }
 
-// Rows is what a table shows. It is asked only for rows that are visible.
+// Rows is the data of a table. The table reads only visible rows.
 type Rows interface {
 	// Len is the number of rows.
 	Len() int
@@ -45,35 +42,33 @@ type Rows interface {
 	Cells(row int, into []Cell) []Cell
 }
 
-// Table is a list with a cursor that follows the identity of its row. It draws
-// only what is visible, so a million rows cost what forty cost.
+// Table is a list with a cursor that follows the key of its row. It reads only visible rows, so that a million rows
+// cost no more than forty.
 type Table struct {
 	columns []Column
 	rows    Rows
 	cursor  int
 	offset  int
 	key     string
-	// gone is the key of a row that was under the cursor and has left the data.
+	// gone is the key of the row under the cursor after it has left the data.
 	gone string
-	// moved is true once the operator has moved the cursor away from the top.
+	// moved is true once the operator has moved the cursor from the top.
 	moved bool
-	// atTop keeps a cursor that was not moved on the first row, whichever that is; anew
-	// does so for the rows that come next.
+	// atTop keeps an unmoved cursor on the first row after every SetRows, anew after the next one.
 	atTop, anew bool
 	height      int
 	marks       marks
-	// hidden are the columns that were turned off; nil: none.
+	// hidden marks the columns that are off; nil means none.
 	hidden []bool
-	// scroll is how many columns were scrolled past.
+	// scroll is the number of columns scrolled past.
 	scroll int
 	widths []int
 	cells  []Cell
-	// sought is the key of a row to go to when the rows come.
+	// sought is the key of a row that SetRows moves the cursor to.
 	sought string
-	// blurred is true while the keys go elsewhere.
+	// blurred is true while another part of the view has the focus.
 	blurred bool
-	// wrap shows below the row under the cursor what its cells have no room for;
-	// unfolded is how many lines that took last.
+	// wrap unfolds the row under the cursor; unfolded is the number of lines that takes.
 	wrap     bool
 	unfolded int
 	changes  changes
@@ -82,17 +77,15 @@ type Table struct {
 // NewTable makes an empty table.
 func NewTable(columns []Column) *Table { return &Table{columns: columns} }
 
-// NewFeed makes an empty table of which the newest rows come first: until the operator
-// moves the cursor, it stays on the first row, whichever that is.
+// NewFeed makes an empty table with the newest rows first: until the operator moves the cursor, it stays on the first
+// row.
 func NewFeed(columns []Column) *Table { return &Table{columns: columns, atTop: true} }
 
-// Anew says whether the next rows are filtered or sorted in another way: a cursor that
-// was not moved goes to the first of them.
+// Anew tells the table that the next rows have another filter or order: an unmoved cursor goes to the first row.
 func (t *Table) Anew(on bool) { t.anew = on }
 
-// SetRows replaces the data. The cursor stays on the row it was on, and once it was
-// moved that row stays on its line of the screen, wherever it went; if it is gone,
-// the cursor keeps its place and Gone says which row was lost.
+// SetRows replaces the data. The cursor follows the key of its row; once it was moved, that row also keeps its line
+// on the screen. If the row is gone, the cursor keeps its place and Gone returns the key.
 func (t *Table) SetRows(rows Rows) {
 	t.rows, t.gone = rows, ""
 	follows := t.moved || !t.atTop && !t.anew
@@ -105,7 +98,10 @@ func (t *Table) SetRows(rows Rows) {
 		return
 	}
 	if t.sought != "" {
-		t.seek()
+		if at, ok := t.find(t.sought); ok {
+			t.cursor, t.key, t.moved = at, t.sought, true
+		}
+		t.sought = ""
 	}
 	line := t.cursor - t.offset
 	if follows && t.key != "" && (t.cursor >= n || rows.Key(t.cursor) != t.key) {
@@ -137,7 +133,7 @@ func (t *Table) len() int {
 	return t.rows.Len()
 }
 
-// settle keeps cursor and offset inside the data and remembers the row.
+// settle keeps cursor and offset in bounds and remembers the key of the row.
 func (t *Table) settle() {
 	n := t.len()
 	t.cursor = max(0, min(t.cursor, n-1))
@@ -151,8 +147,7 @@ func (t *Table) settle() {
 	}
 }
 
-// SetColumns replaces the columns, which the rows give cells for from then on. Those
-// that were turned off stay so by their place while there are as many.
+// SetColumns replaces the columns. Hidden columns stay hidden by index if the number is the same.
 func (t *Table) SetColumns(columns []Column) {
 	if len(columns) != len(t.columns) {
 		t.ResetColumns()
@@ -160,8 +155,7 @@ func (t *Table) SetColumns(columns []Column) {
 	t.columns = columns
 }
 
-// Focus says whether the keys go to this table. One that has not the focus shows its
-// cursor as a dot only.
+// Focus tells the table whether it has the focus. Without it the cursor is a dot.
 func (t *Table) Focus(on bool) { t.blurred = !on }
 
 // Move moves the cursor by n rows.
@@ -197,11 +191,11 @@ func (t *Table) Offset() int { return t.offset }
 // AtTop reports whether the cursor is on the first row.
 func (t *Table) AtTop() bool { return t.cursor == 0 }
 
-// Gone is the key of the row that was under the cursor and has left, or empty.
+// Gone is the key of a row that left the data while the cursor was on it, or empty.
 func (t *Table) Gone() string { return t.gone }
 
-// Select puts the cursor on a visible line, counted from the first row below
-// the header, and reports whether there is a row on it.
+// Select moves the cursor to a visible line, counted from the first row below the header. It reports whether a row is
+// there.
 func (t *Table) Select(line int) bool {
 	if below := line - (t.cursor - t.offset); below > 0 {
 		line -= min(below, t.unfolded)
@@ -214,34 +208,67 @@ func (t *Table) Select(line int) bool {
 	return true
 }
 
-// Lines draws the table w cells wide and h lines high, the header included.
+// SetSize fits the table into w by h cells, the header included, and scrolls to the cursor. The dashboard calls it
+// after every change, so that drawing changes nothing.
+func (t *Table) SetSize(w, h int) {
+	if h <= 0 {
+		return
+	}
+	t.fit(w, h)
+	if t.watches() {
+		for row := t.offset; row < min(t.len(), t.offset+t.height); row++ {
+			t.cells = t.rows.Cells(row, t.cells[:0])
+			t.changes.note(t.rows.Key(row), t.columns, t.cells)
+		}
+	}
+}
+
+func (t *Table) fit(w, h int) []unfoldedLine {
+	t.layout(w - t.lead())
+	below := t.below(w, h)
+	t.height, t.unfolded = h-1-len(below), len(below)
+	t.settle()
+	return below
+}
+
+// lead is the width before the columns: the cursor, and the marks if there are any.
+func (t *Table) lead() int {
+	if len(t.marks.order) > 0 {
+		return 3
+	}
+	return 1
+}
+
+func (t *Table) watches() bool {
+	return slices.ContainsFunc(t.columns, func(c Column) bool { return c.Watch })
+}
+
+// Lines draws the table w cells wide and h lines high, the header included. It changes nothing, also if
+// SetSize was called with another size.
 func (t *Table) Lines(w, h int, th *theme.Theme) []string {
 	if h <= 0 {
 		return nil
 	}
-	lead := 1 // of every line: the cursor, and the marks while there are any
-	if len(t.marks.order) > 0 {
-		lead = 3
-	}
-	widths := t.layout(w - lead)
-	below := t.below(widths, w, h, th)
-	t.height, t.unfolded = h-1-len(below), len(below)
-	t.settle()
-	out := make([]string, 0, h)
-	watches := slices.ContainsFunc(t.columns, func(c Column) bool { return c.Watch })
-	out = append(out, Blank(lead)+th.Paint(theme.Dim, t.header(widths)))
+	shown := *t
+	shown.widths, shown.cells = nil, nil // the copy shares no memory that drawing writes to
+	below := shown.fit(w, h)
+	return shown.draw(below, w, h, th)
+}
+
+func (t *Table) draw(below []unfoldedLine, w, h int, th *theme.Theme) []string {
+	out, watches := make([]string, 0, h), t.watches()
+	out = append(out, Blank(t.lead())+th.Paint(theme.Dim, t.header(t.widths)))
 	for row := t.offset; row < t.len() && len(out) < h; row++ {
 		t.cells = t.rows.Cells(row, t.cells[:0])
 		key := ""
 		if watches {
 			key = t.rows.Key(row)
 		}
-		out = append(out, t.line(widths, row, key, th))
-		if watches {
-			t.changes.note(key, t.columns, t.cells)
-		}
+		out = append(out, t.line(t.widths, row, key, th))
 		if row == t.cursor {
-			out = append(out, below...)
+			for _, l := range below {
+				out = append(out, Cut(Blank(wrapIndent)+th.Paint(theme.Dim, l.label)+th.Paint(l.role, l.text), w))
+			}
 		}
 	}
 	return out[:min(len(out), h)]
@@ -261,7 +288,7 @@ func (t *Table) header(widths []int) string {
 	return b.String()
 }
 
-// line draws a row; its key is wanted where columns are watched only.
+// line draws a row; key is needed only if a column is watched.
 func (t *Table) line(widths []int, row int, key string, th *theme.Theme) string {
 	var b strings.Builder
 	cursor, pointer := row == t.cursor, " "
@@ -306,7 +333,6 @@ func (t *Table) line(widths []int, row int, key string, th *theme.Theme) string 
 	return b.String()
 }
 
-// mark is the sign of a marked row, in a column of its own.
 func (t *Table) mark(row int, cursor bool, th *theme.Theme) string {
 	switch {
 	case !t.marks.has(t.rows.Key(row)):
@@ -318,8 +344,7 @@ func (t *Table) mark(row int, cursor bool, th *theme.Theme) string {
 	}
 }
 
-// maxCell bounds what is looked at of a cell's text, so that a megabyte in one
-// row costs no more than a word.
+// maxCell bounds the part of a cell's text that is cleaned.
 const maxCell = 2048
 
 func cleanCell(text string) string {
@@ -337,4 +362,87 @@ func align(c Column, text string, w int) string {
 		return Right(text, w)
 	}
 	return Left(text, w)
+}
+
+// Key is the key of the row under the cursor; empty when there is none.
+func (t *Table) Key() string {
+	if t.len() == 0 {
+		return ""
+	}
+	return t.rows.Key(t.cursor)
+}
+
+// Seek moves the cursor to the row with the key, now or with the next rows.
+func (t *Table) Seek(key string) {
+	t.gone, t.sought = "", ""
+	if at, ok := t.find(key); ok {
+		t.cursor, t.moved = at, true
+		t.settle()
+		return
+	}
+	t.sought = key
+}
+
+// Find moves the cursor to the next row that contains a text, wrapping around, and counts these rows. Step 1 searches
+// after the cursor, -1 before it, 0 from the cursor on.
+func (t *Table) Find(text string, step int) int {
+	text = strings.ToLower(strings.TrimSpace(text))
+	var rows []int
+	for row := range t.len() {
+		t.cells = t.rows.Cells(row, t.cells[:0])
+		if text != "" && slices.ContainsFunc(t.cells,
+			func(c Cell) bool { return strings.Contains(strings.ToLower(cleanCell(c.Text)), text) }) {
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 0 {
+		return 0
+	}
+	to := rows[0] // wrapping around
+	switch at := slices.IndexFunc(rows, func(row int) bool { return row >= t.cursor+max(step, 0) }); {
+	case step >= 0 && at >= 0:
+		to = rows[at]
+	case step < 0 && at == 0, step < 0 && at < 0:
+		to = rows[len(rows)-1]
+	case step < 0:
+		to = rows[at-1]
+	}
+	t.Move(to - t.cursor)
+	return len(rows)
+}
+
+const wrapIndent = 4
+
+// ToggleWrap unfolds the row under the cursor: lines below it show what its cells have no room for.
+func (t *Table) ToggleWrap() { t.wrap = !t.wrap }
+
+type unfoldedLine struct {
+	// label is blank on continuation lines.
+	label, text string
+	role        theme.Role
+}
+
+// below unfolds the row under the cursor: cells that are cut, and columns that are hidden. At least half of the rows
+// stay visible.
+func (t *Table) below(w, h int) []unfoldedLine {
+	if !t.wrap || t.len() == 0 || h < 4 {
+		return nil
+	}
+	var lines []unfoldedLine
+	for i, cell := range t.rows.Cells(max(0, min(t.cursor, t.len()-1)), nil) {
+		text := cleanCell(cell.Text)
+		if i >= len(t.columns) || t.columns[i].Title == "" || t.isHidden(i) || text == "" ||
+			Width(text) <= t.widths[i] {
+			continue
+		}
+		label := t.columns[i].Title + "  "
+		for _, part := range Wrap(text, max(8, w-wrapIndent-Width(label)-1)) {
+			lines = append(lines, unfoldedLine{label: label, text: part, role: cell.Role})
+			label = Blank(Width(label))
+		}
+	}
+	if most := (h - 1) / 2; len(lines) > most {
+		lines = append(slices.Clip(lines[:most-1]), unfoldedLine{text: "… enter shows all of it", role: theme.Dim})
+	}
+	return lines
 }

@@ -6,24 +6,20 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// changes are the texts of the watched cells that were drawn, so that what a poll has
-// changed is underlined until the next. Only rows that were on the screen are known: of
-// the others nobody would see a difference.
+// changes remembers the watched cells of visible rows, to underline the changes of the last poll.
 type changes struct {
-	// before are the texts from before the rows were replaced last, drawn those since;
-	// both by the key of the row, with a text for each watched column.
+	// before are the texts before the last SetRows, drawn those after it, both by the key of the row.
 	before, drawn map[string][]string
 }
 
-// next begins anew with what was drawn. Rows that were replaced before anybody has
-// seen them are no change.
+// next starts a new comparison. Rows that were replaced before they were visible are no change.
 func (c *changes) next() {
 	if len(c.drawn) > 0 {
 		c.before, c.drawn = c.drawn, nil
 	}
 }
 
-// note remembers the watched cells of a row that is drawn.
+// note remembers the watched cells of a visible row.
 func (c *changes) note(key string, columns []Column, cells []Cell) {
 	texts, at := c.drawn[key], 0
 	for i := range columns {
@@ -46,13 +42,13 @@ func (c *changes) note(key string, columns []Column, cells []Cell) {
 	c.drawn[key] = texts[:at]
 }
 
-// changed reports whether the nth watched cell of a row reads differently from before.
+// changed reports whether the nth watched cell of a row differs from before.
 func (c *changes) changed(key string, nth int, text string) bool {
 	before, ok := c.before[key]
 	return ok && nth < len(before) && before[nth] != text
 }
 
-// underlined underlines a cell's text and not the room around it.
+// underlined underlines the text of a cell without its padding.
 func underlined(text string, th *theme.Theme) string {
 	on, off := th.Underline()
 	bare := strings.Trim(text, " ")

@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// tallied are rows with a number that changes, and one that nobody watches.
+// tallied are rows with a watched number and an unwatched one.
 type tallied []string
 
 func (r tallied) Len() int           { return len(r) }
@@ -28,7 +28,7 @@ func TestCellsThatAPollHasChangedAreUnderlinedOnce(t *testing.T) {
 	require.NoError(t, err)
 	table := NewTable([]Column{{Title: "NAME", Width: 4}, {Title: "N", Width: 5, Right: true, Watch: true},
 		{Title: "AGE", Width: 4}})
-	draw := func(th *theme.Theme) string { return strings.Join(table.Lines(20, 4, th), "\n") }
+	draw := func(th *theme.Theme) string { return strings.Join(drawn(table, 20, 4, th), "\n") }
 	table.SetRows(tallied{"a 1 1s", "b 2 1s"})
 	require.NotContains(t, draw(look), "\x1b[4m", "what is new is no change")
 	table.SetRows(tallied{"b 3 2s", "a 1 2s"})

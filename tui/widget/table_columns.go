@@ -2,14 +2,14 @@ package widget
 
 import "slices"
 
-// Choosable is a column as the chooser lists it.
+// Choosable is a column in the column chooser.
 type Choosable struct {
-	// Column is its place in the table.
+	// Column is its index in the table.
 	Column int
 	Title  string
-	// On is whether it is wanted, Fits whether it was drawn last.
+	// On is true if the operator wants it, Fits if the width has room for it.
 	On, Fits bool
-	// Fixed is true for the column that names the row, which stays.
+	// Fixed is true for the column that names the row; it stays on.
 	Fixed bool
 }
 
@@ -39,7 +39,7 @@ func (t *Table) ToggleColumn(column int) {
 	}
 }
 
-// Shows reports whether the column with this title was drawn last.
+// Shows reports whether the column with this title is visible.
 func (t *Table) Shows(title string) bool {
 	return slices.ContainsFunc(t.Choosables(), func(c Choosable) bool { return c.Title == title && c.On && c.Fits })
 }
@@ -47,7 +47,7 @@ func (t *Table) Shows(title string) bool {
 // ResetColumns turns every column on.
 func (t *Table) ResetColumns() { t.hidden, t.scroll = nil, 0 }
 
-// HiddenColumns lists the titles of the columns that are off, in their order.
+// HiddenColumns lists the titles of the columns that are off.
 func (t *Table) HiddenColumns() []string {
 	var titles []string
 	for i, c := range t.columns {
@@ -58,8 +58,8 @@ func (t *Table) HiddenColumns() []string {
 	return titles
 }
 
-// HideColumns turns off the columns with these titles and all others on. Titles
-// that no column has are ignored, as is the column that names the row.
+// HideColumns turns off the columns with these titles, and all others on. It ignores unknown titles and the column
+// that names the row.
 func (t *Table) HideColumns(titles []string) {
 	t.ResetColumns()
 	for _, c := range t.Choosables() {
@@ -71,11 +71,10 @@ func (t *Table) HideColumns(titles []string) {
 
 func (t *Table) isHidden(column int) bool { return t.hidden != nil && t.hidden[column] }
 
-// ScrollColumns moves the columns that do not fit into sight, by n of them. Those
-// on the left that name the row stay.
+// ScrollColumns scrolls the columns by n. The columns on the left that name the row stay.
 func (t *Table) ScrollColumns(n int) { t.scroll = max(0, t.scroll+n) }
 
-// ScrollNote says which columns are in sight once they were scrolled.
+// ScrollNote counts the hidden columns on both sides after scrolling.
 func (t *Table) ScrollNote(space string) string {
 	if t.scroll == 0 || len(t.widths) < len(t.columns) {
 		return ""
@@ -90,8 +89,8 @@ func (t *Table) ScrollNote(space string) string {
 		" on the right"
 }
 
-// layout gives every column its width; a column that is not drawn gets -1.
-func (t *Table) layout(w int) []int {
+// layout sets the width of every column; -1 means hidden.
+func (t *Table) layout(w int) {
 	t.widths = t.widths[:0]
 	for i, c := range t.columns {
 		width := c.Width
@@ -111,11 +110,9 @@ func (t *Table) layout(w int) []int {
 		t.dropLeastWanted(w)
 	}
 	t.spread(w - t.total())
-	return t.widths
 }
 
-// spread gives the room that is left over to the columns that can use it. Room that
-// is missing is taken from the one that grows.
+// spread distributes the remaining width. Missing width is taken from the growing column.
 func (t *Table) spread(left int) {
 	rest := left
 	for i, c := range t.columns {
@@ -132,7 +129,7 @@ func (t *Table) spread(left int) {
 	}
 }
 
-// total is how wide the drawn columns are with the space between them.
+// total is the width of the visible columns with the spaces between them.
 func (t *Table) total() int {
 	total := -1
 	for _, width := range t.widths {
@@ -158,9 +155,8 @@ func (t *Table) dropLeastWanted(w int) {
 	}
 }
 
-// scrolled leaves the columns on the left that name the row, takes away as many of
-// the next as were scrolled past, and draws of the rest what fits, in their order.
-// It does not scroll past what fits anyway.
+// scrolled keeps the columns on the left that name the row, hides the next t.scroll ones, and shows those that fit
+// after them. It does not scroll further than needed.
 func (t *Table) scrolled(w int) {
 	first, used := t.named(w)
 	room := w - used
@@ -193,8 +189,8 @@ func (t *Table) scrolled(w int) {
 	}
 }
 
-// named is the first column behind those that name the row, and how wide these
-// are. They take at most three fifths of the room, so that something can scroll.
+// named returns the first column after those that name the row, and their width. They take at most three fifths of
+// the room, so that something can scroll.
 func (t *Table) named(w int) (first, used int) {
 	for i, c := range t.columns {
 		if t.widths[i] < 0 {
@@ -211,7 +207,7 @@ func (t *Table) named(w int) (first, used int) {
 	return len(t.columns), used
 }
 
-// drawn is how many of the columns from one on are drawn.
+// drawn counts the visible columns from an index on.
 func (t *Table) drawn(from int) int {
 	n := 0
 	for _, width := range t.widths[from:] {
@@ -222,7 +218,7 @@ func (t *Table) drawn(from int) int {
 	return n
 }
 
-// after is the column that comes n drawn columns after another.
+// after is the index n visible columns further.
 func (t *Table) after(column, n int) int {
 	for ; column < len(t.widths) && (n > 0 || t.widths[column] < 0); column++ {
 		if t.widths[column] >= 0 {

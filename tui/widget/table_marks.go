@@ -5,22 +5,19 @@ import (
 	"strings"
 )
 
-// Named is implemented by rows that people call otherwise than by their key, so
-// that a marked row can be named after it has left.
+// Named is implemented by rows whose name differs from their key. A mark keeps the name after its row has left.
 type Named interface {
 	Name(row int) string
 }
 
-// marks are the rows that were chosen, by key: they stay chosen wherever their
-// rows go, and when these leave.
+// marks are the marked rows by key. A mark stays when its row moves or leaves.
 type marks struct {
-	// names are what the marked rows are called, by their keys.
 	names map[string]string
-	// order lists the keys as they were marked.
+	// order lists the keys in the order of marking.
 	order []string
-	// anchor is the key of the row marked last, from which a range begins.
+	// anchor is the key of the last marked row, where a range begins.
 	anchor string
-	// unseen are the keys of rows that were marked before they were among the rows.
+	// unseen are marked keys that have not been among the rows yet.
 	unseen map[string]bool
 	// lost are the names of marked rows that have left the rows.
 	lost []string
@@ -49,7 +46,6 @@ func (m *marks) remove(keys ...string) {
 	m.order = slices.DeleteFunc(m.order, func(key string) bool { return !m.has(key) })
 }
 
-// name is what people call a row.
 func (t *Table) name(row int) string {
 	if named, ok := t.rows.(Named); ok {
 		return named.Name(row)
@@ -71,8 +67,7 @@ func (t *Table) Mark() {
 	t.Move(1)
 }
 
-// MarkRange marks the rows from the one that was marked last to the one under the
-// cursor. Without such a row it marks the one under the cursor.
+// MarkRange marks the rows between the last marked one and the cursor, or else the row under the cursor.
 func (t *Table) MarkRange() {
 	if t.len() == 0 {
 		return
@@ -87,14 +82,14 @@ func (t *Table) MarkRange() {
 	t.marks.anchor = t.rows.Key(t.cursor)
 }
 
-// MarkAll marks every row there is now. Rows that come later are not marked.
+// MarkAll marks all present rows.
 func (t *Table) MarkAll() {
 	for row := range t.len() {
 		t.marks.add(t.rows.Key(row), t.name(row))
 	}
 }
 
-// MarkKeys marks rows by their keys, whether they are among the rows now or not.
+// MarkKeys marks rows by their keys, also absent ones.
 func (t *Table) MarkKeys(keys []string) {
 	for _, key := range keys {
 		t.marks.add(key, key)
@@ -102,8 +97,7 @@ func (t *Table) MarkKeys(keys []string) {
 	t.missing()
 }
 
-// MarkAhead marks rows by their keys of which most have not come yet. These are not
-// missed before they have been there.
+// MarkAhead marks rows by their keys before they are loaded. They do not count as lost until they have been there.
 func (t *Table) MarkAhead(keys []string) {
 	if t.marks.unseen == nil {
 		t.marks.unseen = map[string]bool{}
@@ -116,17 +110,17 @@ func (t *Table) MarkAhead(keys []string) {
 	t.MarkKeys(keys)
 }
 
-// Unmark takes all marks away.
+// Unmark removes all marks.
 func (t *Table) Unmark() { t.marks = marks{} }
 
-// UnmarkKeys takes the marks of some rows away.
+// UnmarkKeys removes the marks of some rows.
 func (t *Table) UnmarkKeys(keys []string) {
 	t.marks.remove(keys...)
 	t.missing()
 }
 
-// Marked lists the keys of the marked rows: in the order of the list those that
-// are in it, then the others in the order in which they were marked.
+// Marked lists the marked keys: present rows first in the order of the list, then absent ones in the order of
+// marking.
 func (t *Table) Marked() []string {
 	if len(t.marks.order) == 0 {
 		return nil
@@ -146,13 +140,13 @@ func (t *Table) Marked() []string {
 	return keys
 }
 
-// MarkName is what the row of a mark is, or was, called.
+// MarkName is the name of a marked row, also after it has left.
 func (t *Table) MarkName(key string) string { return t.marks.names[key] }
 
-// Marks is how many rows are marked.
+// Marks is the number of marked rows.
 func (t *Table) Marks() int { return len(t.marks.order) }
 
-// missing finds the marked rows that are not among the rows.
+// missing updates the lost marks.
 func (t *Table) missing() {
 	t.marks.lost = nil
 	if len(t.marks.order) == 0 {
@@ -172,11 +166,9 @@ func (t *Table) missing() {
 	}
 }
 
-// maxLost bounds how many marked rows that have left are named.
 const maxLost = 3
 
-// MarkNote says how many rows are marked, and which of them are not in the list
-// now; empty while none is.
+// MarkNote counts the marked rows and names absent ones; empty without marks.
 func (t *Table) MarkNote(space string) string {
 	if len(t.marks.order) == 0 {
 		return ""

@@ -99,10 +99,10 @@ func TestMarksAreSeenWithoutColours(t *testing.T) {
 	t.Parallel()
 	table, th := NewTable(twoColumns), look(t)
 	table.SetRows(numbered{0, 3})
-	require.True(t, strings.HasPrefix(table.Lines(40, 5, th)[1], "▶     0 name 0"),
+	require.True(t, strings.HasPrefix(drawn(table, 40, 5, th)[1], "▶     0 name 0"),
 		"no room is taken while nothing is marked")
 	table.Mark()
-	lines := table.Lines(40, 5, th)
+	lines := drawn(table, 40, 5, th)
 	require.True(t, strings.HasPrefix(lines[1], " ✓      0 name 0"), "%q", lines[1])
 	require.True(t, strings.HasPrefix(lines[2], "▶       1 name 1"), "%q", lines[2])
 	require.True(t, strings.HasPrefix(lines[0], "       ID NAME"), "%q", lines[0])
@@ -135,7 +135,7 @@ func (r wideRows) Cells(row int, into []Cell) []Cell {
 
 func head(t *testing.T, table *Table, w int) string {
 	t.Helper()
-	return strings.Join(strings.Fields(table.Lines(w, 5, look(t))[0]), "")
+	return strings.Join(strings.Fields(drawn(table, w, 5, look(t))[0]), "")
 }
 
 func TestColumnsThatDoNotFitAreScrolledTo(t *testing.T) {
@@ -199,7 +199,7 @@ func TestATableFitsWhateverIsDoneToIt(t *testing.T) {
 			table.UnmarkKeys(table.Marked()[:min(1, table.Marks())])
 		default:
 			w, h := random.IntN(150), random.IntN(12)
-			lines := table.Lines(w, h, th)
+			lines := drawn(table, w, h, th)
 			require.LessOrEqual(t, len(lines), h)
 			table.ScrollNote(" ")
 		}
@@ -216,25 +216,25 @@ func TestARowIsUnfoldedBelowItself(t *testing.T) {
 	table.SetRows(wideRows{numbered{1_000_000_000, 10}})
 	table.Move(1)
 	table.ToggleWrap()
-	lines := table.Lines(40, 9, th)
+	lines := drawn(table, 40, 9, th)
 	require.Len(t, lines, 9)
 	require.Contains(t, lines[3], "A  1000000001")
 	require.Contains(t, lines[4], "D  1000000001", "it has no column here")
 	require.True(t, table.Select(3))
 	require.Equal(t, 1, table.Cursor(), "a line below belongs to its row")
-	table.Lines(40, 9, th)
+	drawn(table, 40, 9, th)
 	require.True(t, table.Select(6))
 	require.Equal(t, 2, table.Cursor(), "the first line below is the next row")
 	for h := range 12 {
-		require.LessOrEqual(t, len(table.Lines(40, h, th)), h)
+		require.LessOrEqual(t, len(drawn(table, 40, h, th)), h)
 	}
 	for range 9 {
 		table.Move(1)
-		lines = table.Lines(40, 9, th)
+		lines = drawn(table, 40, 9, th)
 		require.Contains(t, strings.Join(lines, "\n"), "▶", "the cursor stays in sight")
 	}
 	table.ToggleWrap()
-	require.NotContains(t, strings.Join(table.Lines(40, 9, th), "\n"), "A  10000")
+	require.NotContains(t, strings.Join(drawn(table, 40, 9, th), "\n"), "A  10000")
 }
 
 // asked counts how often its rows are asked for.
@@ -256,6 +256,6 @@ func TestOnlyRowsInSightAreAskedForTheirMarks(t *testing.T) {
 	require.LessOrEqual(t, times, 2, "nothing is marked")
 	table.Mark()
 	times = 0
-	_ = table.Lines(140, 36, look(t))
+	_ = drawn(table, 140, 36, look(t))
 	require.LessOrEqual(t, times, 80)
 }

@@ -1,7 +1,6 @@
-// Package widget holds the parts that views are drawn from: text that is safe
-// to show, numbers and ages in fixed units, a table that draws only what is
-// visible, sparklines and charts. Widgets do no I/O and keep no clock; the same
-// input draws the same lines.
+// Package widget draws the parts of views: text that is safe to show, numbers and ages in fixed units, tables, forms,
+// menus, sparklines and charts. Widgets do no I/O and keep no clock. Drawing changes nothing: the same state draws
+// the same lines.
 package widget
 
 import (
@@ -14,11 +13,9 @@ import (
 	"github.com/attune-go/attune/core/terminal"
 )
 
-// Clean makes text from rows and messages safe for a terminal: escape
-// sequences, control characters, bidirectional overrides and other invisible
-// format characters are removed, line breaks and tabs become spaces, and bytes
-// that are not text become a replacement sign. Of a text that no screen has room
-// for, the beginning and the end are kept, so that a frame never waits for it.
+// Clean makes a text safe for a terminal: it removes escape sequences, control characters, bidirectional overrides
+// and invisible format characters, turns line breaks and tabs into spaces, and replaces invalid UTF-8. Of a very long
+// text it keeps the beginning and the end.
 func Clean(s string) string {
 	if len(s) > longest {
 		s = whole(s[:longest*3/4]) + "…" + whole(s[len(s)-longest/4:])
@@ -26,14 +23,28 @@ func Clean(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	return strings.Map(cleanRune, ansi.Strip(strings.Map(breakToSpace, s)))
+	s = strings.Map(func(r rune) rune {
+		if strings.ContainsRune("\n\r\t\v\f", r) {
+			return ' '
+		}
+		return r
+	}, s)
+	return strings.Map(func(r rune) rune {
+		switch {
+		case terminal.Steers(r):
+			return -1
+		case unicode.Is(unicode.Co, r), unicode.Is(unicode.Cs, r):
+			return utf8.RuneError
+		default:
+			return r
+		}
+	}, ansi.Strip(s))
 }
 
-// longest is how many bytes of a text are looked at: more than the largest screen
-// has cells.
+// longest is the number of bytes of a text that Clean reads: more than the largest screen has cells.
 const longest = 16 << 10
 
-// whole is the text without the parts of a character at either end.
+// whole removes incomplete characters at both ends.
 func whole(s string) string {
 	for i := 0; i < utf8.UTFMax && s != "" && !utf8.RuneStart(s[0]); i++ {
 		s = s[1:]
@@ -47,7 +58,7 @@ func whole(s string) string {
 	return s
 }
 
-// isPlain reports whether s is printable ASCII, which most text is.
+// isPlain reports whether s is printable ASCII, the common case.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] > 0x7e {
@@ -55,24 +66,6 @@ func isPlain(s string) bool {
 		}
 	}
 	return true
-}
-
-func breakToSpace(r rune) rune {
-	if r == '\n' || r == '\r' || r == '\t' || r == '\v' || r == '\f' {
-		return ' '
-	}
-	return r
-}
-
-func cleanRune(r rune) rune {
-	switch {
-	case terminal.Steers(r):
-		return -1
-	case unicode.Is(unicode.Co, r), unicode.Is(unicode.Cs, r):
-		return utf8.RuneError
-	default:
-		return r
-	}
 }
 
 // CleanLines cleans a text of several lines, keeping its line breaks.
@@ -84,7 +77,7 @@ func CleanLines(s string) []string {
 	return lines
 }
 
-// Width is the number of cells a text takes, escape sequences not counted.
+// Width is the number of cells of a text without its escape sequences.
 func Width(s string) int {
 	if isPlain(s) {
 		return len(s)
@@ -92,7 +85,7 @@ func Width(s string) int {
 	return ansi.StringWidth(s)
 }
 
-// Cut shortens text to w cells, ending it in an ellipsis if something is lost.
+// Cut shortens a text to w cells and marks the cut with an ellipsis.
 func Cut(s string, w int) string {
 	if w <= 0 {
 		return ""
@@ -103,8 +96,8 @@ func Cut(s string, w int) string {
 	return ansi.Truncate(s, w, "…")
 }
 
-// CutMiddle shortens text to w cells and keeps its beginning and its end, since
-// names often differ in the last letters.
+// CutMiddle shortens a text to w cells and keeps its beginning and end, since names often differ in their last
+// letters.
 func CutMiddle(s string, w int) string {
 	width := Width(s)
 	if width <= w {
@@ -118,18 +111,8 @@ func CutMiddle(s string, w int) string {
 	return Cut(ansi.Truncate(s, head, "")+"…"+ansi.TruncateLeft(s, width-tail, ""), w)
 }
 
-const blanks = "                                                                                                                                "
-
 // Blank returns n spaces.
-func Blank(n int) string {
-	if n <= 0 {
-		return ""
-	}
-	if n <= len(blanks) {
-		return blanks[:n]
-	}
-	return strings.Repeat(" ", n)
-}
+func Blank(n int) string { return strings.Repeat(" ", max(n, 0)) }
 
 // Left pads or cuts text to exactly w cells, text first.
 func Left(s string, w int) string {
@@ -143,8 +126,7 @@ func Right(s string, w int) string {
 	return Blank(w-Width(s)) + s
 }
 
-// Spread puts left and right at the two ends of a line of w cells. When both do
-// not fit, the right one is cut first.
+// Spread puts left and right at the two ends of a line of w cells, and cuts the right one first.
 func Spread(left, right string, w int) string {
 	lw := Width(left)
 	if lw >= w {
@@ -154,8 +136,8 @@ func Spread(left, right string, w int) string {
 	return left + Blank(w-lw-Width(right)) + right
 }
 
-// Fit makes a block exactly w×h: longer lines are cut, missing ones are blank.
-// It is what guarantees that no view can break the screen.
+// Fit makes a block of exactly w×h cells: it cuts longer lines and adds blank ones. It guarantees that no view breaks
+// the screen.
 func Fit(lines []string, w, h int) []string {
 	out := make([]string, h)
 	for i := range out {
@@ -166,14 +148,14 @@ func Fit(lines []string, w, h int) []string {
 		if len(lines[i]) > w && Width(lines[i]) > w {
 			out[i] = ansi.Truncate(lines[i], w, "…")
 			if bare := strings.TrimRight(ansi.Strip(lines[i]), " "); Width(bare) <= w {
-				out[i] = ansi.Truncate(lines[i], w, "") // of which nothing is missing
+				out[i] = ansi.Truncate(lines[i], w, "") // nothing is missing
 			}
 		}
 	}
 	return out
 }
 
-// Beside joins two blocks with a bar between them; the left one is padded to lw.
+// Beside joins two blocks with a bar between them and pads the left one to lw.
 func Beside(left, right []string, lw, rw, h int, bar string) []string {
 	left, right = Fit(left, lw, h), Fit(right, rw, h)
 	out := make([]string, h)
@@ -183,12 +165,12 @@ func Beside(left, right []string, lw, rw, h int, bar string) []string {
 	return out
 }
 
-// Wrap breaks a text into lines of at most w cells, between words where it can.
+// Wrap breaks a text into lines of at most w cells, preferably between words.
 func Wrap(s string, w int) []string {
 	return strings.Split(ansi.Wrap(Clean(s), max(w, 1), ""), "\n")
 }
 
-// Hang writes a text behind a start, and what does not fit below it.
+// Hang writes a text after a start, and wraps it below itself.
 func Hang(start, text string, w int) []string {
 	indent := Width(start)
 	room := w - indent

@@ -2,6 +2,7 @@ package widget
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +20,29 @@ func look(t testing.TB) *theme.Theme {
 	th, err := theme.New(theme.Options{Plain: true})
 	require.NoError(t, err)
 	return th
+}
+
+// drawn fits a table and draws it, as the dashboard does after every change.
+func drawn(table *Table, w, h int, th *theme.Theme) []string {
+	table.SetSize(w, h)
+	return table.Lines(w, h, th)
+}
+
+func TestDrawingATableChangesNothing(t *testing.T) {
+	t.Parallel()
+	table := NewTable(twoColumns)
+	table.SetRows(numbered{0, 100})
+	require.Len(t, drawn(table, 40, 11, look(t)), 11)
+	table.Move(50)
+	table.ToggleWrap()
+	table.ScrollColumns(1)
+	before := *table
+	before.widths = slices.Clone(table.widths)
+	for _, size := range [][2]int{{20, 5}, {200, 60}, {40, 11}, {5, 2}} {
+		first := table.Lines(size[0], size[1], look(t))
+		require.Equal(t, first, table.Lines(size[0], size[1], look(t)))
+		require.Equal(t, before, *table)
+	}
 }
 
 func TestCleanMakesTextInert(t *testing.T) {
@@ -144,7 +168,7 @@ func TestTheCursorFollowsItsRow(t *testing.T) {
 	t.Parallel()
 	table := NewTable(twoColumns)
 	table.SetRows(numbered{0, 100})
-	table.Lines(40, 11, look(t))
+	drawn(table, 40, 11, look(t))
 	table.Move(50)
 	line := table.Cursor() - table.Offset()
 	table.SetRows(numbered{-20, 120}) // twenty rows came in above
@@ -162,7 +186,7 @@ func TestAnUntouchedCursorFollowsItsRowToo(t *testing.T) {
 	t.Parallel()
 	table := NewTable(twoColumns)
 	table.SetRows(numbered{0, 10})
-	table.Lines(40, 11, look(t))
+	drawn(table, 40, 11, look(t))
 	table.SetRows(numbered{-5, 15})
 	require.Equal(t, "0", table.Key())
 	require.Zero(t, table.Offset(), "and the rows above it stay in sight")
@@ -200,7 +224,7 @@ func TestMovingStaysInside(t *testing.T) {
 	t.Parallel()
 	table := NewTable(twoColumns)
 	table.SetRows(numbered{0, 30})
-	table.Lines(40, 11, look(t))
+	drawn(table, 40, 11, look(t))
 	table.Move(-5)
 	require.Zero(t, table.Cursor())
 	table.Bottom()
@@ -220,7 +244,7 @@ func TestColumnsLeaveByPriority(t *testing.T) {
 	table := NewTable([]Column{{Title: "A", Width: 10, Grow: true}, {Title: "B", Width: 10, Priority: 1},
 		{Title: "C", Width: 10, Priority: 2}})
 	table.SetRows(numbered{0, 0})
-	header := func(w int) string { return strings.Join(strings.Fields(table.Lines(w, 5, look(t))[0]), "") }
+	header := func(w int) string { return strings.Join(strings.Fields(drawn(table, w, 5, look(t))[0]), "") }
 	require.Equal(t, "ABC", header(40))
 	require.Equal(t, "AB", header(30))
 	require.Equal(t, "A", header(15))
@@ -235,7 +259,8 @@ func TestColumnsShareTheRoomThatIsLeft(t *testing.T) {
 	table.SetRows(numbered{0, 0})
 	for width, want := range map[int][]int{32: {10, 10, 10}, 132: {50, 10, 70}, 31: {20, 10, -1}, 21: {10, 10, -1},
 		18: {7, 10, -1}} {
-		require.Equal(t, want, table.layout(width), width)
+		table.layout(width)
+		require.Equal(t, want, table.widths, width)
 	}
 }
 
@@ -247,7 +272,7 @@ func BenchmarkTable(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
 				table.Move(1)
-				_ = table.Lines(140, 36, th)
+				_ = drawn(table, 140, 36, th)
 			}
 		})
 	}

@@ -21,8 +21,20 @@ func (v *Alerts) Render(w, h int) []string {
 }
 
 // place says where the lists are drawn: the line of the header of the first, and the line of the first cleared
-// alert, zero if hidden.
-type place struct{ first, past int }
+// alert, zero if hidden. The heights are those of the tables.
+type place struct{ first, past, firstHeight, pastHeight int }
+
+// SetSize fits the lists into a body of w by h cells.
+func (v *Alerts) SetSize(w, h int) {
+	if v.env.Data.Alerts == nil {
+		return
+	}
+	_, at := v.draw(w, h)
+	v.Table().SetSize(w, at.firstHeight)
+	if at.past > 0 {
+		v.past.SetSize(w, at.pastHeight)
+	}
+}
 
 // draw draws the view and says where its lists are.
 func (v *Alerts) draw(w, h int) ([]string, place) {
@@ -34,7 +46,8 @@ func (v *Alerts) draw(w, h int) ([]string, place) {
 	blocks := append(v.details(w, details), v.checkBlock(w, checks)...)
 	recent := v.pastBlock(w, past)
 	room := max(2, rest-len(blocks)-len(recent))
-	lines = append(lines, v.list(a, w, min(room, max(v.Len()+2, 3)))...)
+	at.firstHeight, at.pastHeight = min(room, max(v.Len()+2, 3)), past
+	lines = append(lines, v.list(a, w, at.firstHeight)...)
 	lines = append(lines, blocks...)
 	if len(recent) > 0 {
 		at.past = len(lines) + 1

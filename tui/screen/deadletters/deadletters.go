@@ -188,7 +188,7 @@ func (v *DeadLetters) Acts() (act.Menu, bool) {
 		for i := range targets {
 			targets[i].Ref, targets[i].Name = targets[i].Name, "dead letter "+targets[i].Name
 		}
-		return act.ForMarkedLetters(targets), true
+		return act.ForMarked("dead letter", targets), true
 	case r != nil:
 		return act.ForLetter(r.LedgerEntry, depth), true
 	default:

@@ -264,21 +264,36 @@ func (m *Detail) Render(w, h int) []string {
 	if c == nil {
 		return e.Missing(screen.FeedLedgerDetail, r.name(), w)
 	}
-	if w >= 120 {
-		lw, rw := screen.Halves(w)
-		left := append(m.head(c, lw-1), m.deathLines(c, lw-1, 8)...)
-		plan := m.planLines(r)
-		room := max(3, h-len(left)-len(plan))
-		left = append(append(left, widget.Fit(m.document(lw-1, room), lw-1, room)...), plan...)
-		right := append(m.executionLines(r, c.ExecutionNow), m.compareLines(r, c, rw)...)
-		right = append(append(right, m.sameLines(r)...), m.targetLines(r, c)...)
-		return e.Beside(left, right, w, h)
+	lines, plan, dw, dh := m.around(r, c, w, h)
+	lines = append(append(lines, widget.Fit(m.document(dw, dh), dw, dh)...), plan...)
+	if dw == w {
+		return lines
 	}
-	lines := append(m.head(c, w), m.deathLines(c, w, 4)...)
-	lines = append(lines, m.compareLines(r, c, w)...)
-	plan := m.planLines(r)[:2]
-	room := max(3, h-len(lines)-len(plan))
-	return append(append(lines, widget.Fit(m.document(w, room), w, room)...), plan...)
+	_, rw := screen.Halves(w)
+	right := append(m.executionLines(r, c.ExecutionNow), m.compareLines(r, c, rw)...)
+	return e.Beside(lines, append(append(right, m.sameLines(r)...), m.targetLines(r, c)...), w, h)
+}
+
+// SetSize fits the document into a body of w by h cells.
+func (m *Detail) SetSize(w, h int) {
+	if c := m.read(m.ID()); c != nil {
+		_, _, dw, dh := m.around(m.current(), c, w, h)
+		m.doc.SetSize(dw, dh-1)
+	}
+}
+
+// around is the lines above and below the document, and the size of the document with its title.
+func (m *Detail) around(r *row, c *content, w, h int) (above, plan []string, dw, dh int) {
+	plan = m.planLines(r)
+	if w >= 120 {
+		lw, _ := screen.Halves(w)
+		dw = lw - 1
+		above = append(m.head(c, dw), m.deathLines(c, dw, 8)...)
+	} else {
+		dw, plan = w, plan[:2]
+		above = append(append(m.head(c, w), m.deathLines(c, w, 4)...), m.compareLines(r, c, w)...)
+	}
+	return above, plan, dw, max(3, h-len(above)-len(plan))
 }
 
 func (m *Detail) head(c *content, w int) []string {

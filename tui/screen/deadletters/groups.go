@@ -143,11 +143,16 @@ func (v *DeadLetters) groupLines(w, h int) []string {
 	if w < 80 {
 		hint = "tab back"
 	}
-	limit := max(3, h/4)
-	if small {
-		limit = max(3, h/2)
-	}
-	room := min(n+1, limit)
+	room := v.groupsHeight(w, h)
 	return append([]string{e.Rule("groups "+groupings[v.grouping].name, hint, w)},
 		widget.Fit(v.groups.Lines(w, room, e.Theme), w, room)...)
+}
+
+// groupsHeight is the height of the table of groups.
+func (v *DeadLetters) groupsHeight(w, h int) int {
+	limit := h / 4
+	if w < 100 || h < 16 {
+		limit = h / 2
+	}
+	return min(v.groups.Len()+1, max(3, limit))
 }

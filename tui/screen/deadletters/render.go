@@ -20,29 +20,52 @@ func (v *DeadLetters) Render(w, h int) []string {
 	if d == nil {
 		return e.Missing(screen.FeedDeadLetters, "the dead letters", w)
 	}
-	lines := v.header(w)
-	h -= len(lines)
-	below := v.selected(w)
-	if h < lowHeight && len(below) > 0 {
-		below = below[1:2]
-		if v.Table().Marks() > 0 {
-			below[0] = v.counts(w)
-		}
-	}
-	h -= len(below)
-	if v.PreviewShown() {
-		groups := v.groupLines(w, h)
-		below, h = append(below, groups...), h-len(groups)
-	}
-	if v.PreviewShown() && h > 14 {
-		below, h = append(below, v.chart(w, 6)...), h-6
-	}
-	room := max(2, h)
+	at := v.layout(w, h)
 	body := append([]string{""}, v.emptyLines(w)...)
 	if v.Len() > 0 {
-		body = v.Table().Lines(w, room, e.Theme)
+		body = v.Table().Lines(w, at.table, e.Theme)
 	}
-	return append(append(lines, widget.Fit(body, w, room)...), below...)
+	lines := append(append(at.above, widget.Fit(body, w, at.table)...), at.below...)
+	if at.chart > 0 {
+		lines = append(lines, v.chart(w, at.chart)...)
+	}
+	return lines
+}
+
+// SetSize fits the tables into a body of w by h cells.
+func (v *DeadLetters) SetSize(w, h int) {
+	at := v.layout(w, h)
+	v.Table().SetSize(w, at.table)
+	v.groups.SetSize(w, at.groups)
+}
+
+// layout is the lines above and below the table, and the heights of the tables and the chart.
+type layout struct {
+	above, below         []string
+	table, groups, chart int
+}
+
+func (v *DeadLetters) layout(w, h int) layout {
+	at := layout{above: v.header(w)}
+	h -= len(at.above)
+	at.below = v.selected(w)
+	if h < lowHeight && len(at.below) > 0 {
+		at.below = at.below[1:2]
+		if v.Table().Marks() > 0 {
+			at.below[0] = v.counts(w)
+		}
+	}
+	h -= len(at.below)
+	if v.PreviewShown() {
+		at.groups = v.groupsHeight(w, h)
+		groups := v.groupLines(w, h)
+		at.below, h = append(at.below, groups...), h-len(groups)
+	}
+	if v.PreviewShown() && h > 14 {
+		at.chart, h = 6, h-6
+	}
+	at.table = max(2, h)
+	return at
 }
 
 // header is the state of the broker's queue and of the ledger.
@@ -64,7 +87,7 @@ func (v *DeadLetters) header(w int) []string {
 			"   consumers "+consumers+"   "+e.Change(screen.SeriesDead, 5*time.Minute)+"/5m")
 	case d.QueueMissing:
 		lines = append(lines,
-			broker+e.Paint(theme.Warn, "▲ there is no queue "+monitor.DeadLetterQueue+": what expires is lost"),
+			broker+e.Paint(theme.Warn, "▲ there is no queue "+monitor.DeadLetterQueue+": expired messages are lost"),
 			"          An executor declares it when it starts.")
 	case ok && !at.OK():
 		lines = append(lines, broker+"? "+widget.Clean(at.Error))
@@ -146,7 +169,8 @@ func (v *DeadLetters) chart(w, h int) []string {
 }
 
 // comesHere says which messages become dead letters.
-const comesHere = "A message that expires or is refused comes here, such as work that no worker took: docs/dead-letters.md"
+const comesHere = "A message that expires or is refused comes here, such as work that no worker took: " +
+	"docs/dead-letters.md"
 
 // emptyLines say why no dead letter is listed, and what to do.
 func (v *DeadLetters) emptyLines(w int) []string {
@@ -159,9 +183,11 @@ func (v *DeadLetters) emptyLines(w int) []string {
 		texts = []string{"None of " + all + " matches the filter; esc clears it."}
 	case d.Ledger == nil:
 		texts = []string{
-			"Dead letters are triaged as rows of the ledger, and this installation has none. `attune-executor migrate up` adds",
-			"dead_letter (the ledger), operator_audit (who did what) and outbox (messages to publish), and changes no published table's rows.",
-			"Until then the broker drops what dies, or keeps it where its queue is bound: nothing is lost by looking.",
+			"Dead letters are triaged as rows of the ledger, and this installation has none. " +
+				"`attune-executor migrate up` adds",
+			"dead_letter (the ledger), operator_audit (who did what) and outbox (messages to publish), " +
+				"and changes no published table's rows.",
+			"Until then the broker drops dead letters, or keeps them in a bound queue. This view only reads.",
 		}
 	case d.Queue != nil && d.Queue.Ready == 0 && d.Queue.Consumers > 0:
 		texts = []string{

@@ -116,6 +116,17 @@ func (x *Execution) turn(n int) {
 	x.prepare()
 }
 
+// SetSize fits the document in the chosen section into a body of w by h cells.
+func (x *Execution) SetSize(w, h int) {
+	d, view := x.current(), x.document()
+	if d == nil || view == nil {
+		return
+	}
+	if _, sw, sh := x.above(d, w, h); sh >= 2 {
+		view.SetSize(sw-1, sh-1)
+	}
+}
+
 // sectionLines draws the names of the sections and the chosen section.
 func (x *Execution) sectionLines(d *monitor.ExecutionDetail, w, h int) []string {
 	if h < 2 {

@@ -121,7 +121,7 @@ func New(env *screen.Env) *Executions {
 			return effect
 		},
 		Actions:       func(r *row) (act.Menu, bool) { return act.ForExecution(r), true },
-		MarkedActions: func(keys []string) act.Menu { return act.ForMarkedExecutions(screen.Targets(keys)) },
+		MarkedActions: func(keys []string) act.Menu { return act.ForMarked("execution", screen.Targets(keys)) },
 		Relations: func(r *row) (string, []screen.Relation) {
 			return "execution " + key(r), screen.ExecutionRelations(r, nil)
 		},

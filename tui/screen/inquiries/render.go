@@ -26,22 +26,38 @@ func (v *Inquiries) Render(w, h int) []string {
 	if v.Len() == 0 {
 		return append(v.empty(), foot...)
 	}
-	room := max(1, h-len(foot))
-	if v.PreviewShown() && w >= 120 && h >= 15 {
-		lw, rw := screen.Halves(w)
-		left := append(widget.Fit(v.Table().Lines(lw-1, room, e.Theme), lw-1, room), foot...)
-		return e.Beside(left, v.detailLines(rw), w, h)
+	tw, th, below := v.layout(w, h, len(foot))
+	lines := widget.Fit(v.Table().Lines(tw, th, e.Theme), tw, th)
+	if tw < w {
+		_, rw := screen.Halves(w)
+		return e.Beside(append(lines, foot...), v.detailLines(rw), w, h)
 	}
-	below := 0
-	if v.PreviewShown() && h >= 14 {
-		below = min(h/2, 9)
-	}
-	lines := widget.Fit(v.Table().Lines(w, room-below, e.Theme), w, room-below)
 	if below > 0 {
 		lines = append(lines, e.Rule("inquiry "+strconv.FormatInt(v.Subject(), 10), "enter = all of it", w))
 		lines = append(lines, widget.Fit(v.detailLines(w-1), w, below-1)...)
 	}
 	return append(lines, foot...)
+}
+
+// SetSize fits the table into a body of w by h cells.
+func (v *Inquiries) SetSize(w, h int) {
+	if v.env.Data.Inquiries != nil && !v.detail {
+		tw, th, _ := v.layout(w, h, len(v.foot(w)))
+		v.Table().SetSize(tw, th)
+	}
+}
+
+// layout is the size of the table, and the height of the preview below it.
+func (v *Inquiries) layout(w, h, foot int) (tw, th, below int) {
+	room := max(1, h-foot)
+	switch {
+	case v.PreviewShown() && w >= 120 && h >= 15:
+		lw, _ := screen.Halves(w)
+		return lw - 1, room, 0
+	case v.PreviewShown() && h >= 14:
+		below = min(h/2, 9)
+	}
+	return w, room - below, below
 }
 
 func (v *Inquiries) foot(w int) []string {

@@ -146,12 +146,24 @@ func (v *Operations) Render(w, h int) []string {
 	case v.detail:
 		lines, _ := v.scroll.Shown(v.detailLines(w), h)
 		return lines
-	case h < 12:
-		return widget.Fit(v.Table().Lines(w, h, v.env.Theme), w, h)
 	}
-	ph := min(9, h/2-1)
-	lines := widget.Fit(v.Table().Lines(w, h-ph, v.env.Theme), w, h-ph)
-	return append(lines, widget.Fit(v.detailLines(w), w, ph)...)
+	room := tableHeight(h)
+	lines := widget.Fit(v.Table().Lines(w, room, v.env.Theme), w, room)
+	if room < h {
+		lines = append(lines, widget.Fit(v.detailLines(w), w, h-room)...)
+	}
+	return lines
+}
+
+// SetSize fits the table into a body of w by h cells.
+func (v *Operations) SetSize(w, h int) { v.Table().SetSize(w, tableHeight(h)) }
+
+// tableHeight leaves room for a preview, unless the window is low.
+func tableHeight(h int) int {
+	if h < 12 {
+		return h
+	}
+	return h - min(9, h/2-1)
 }
 
 func (v *Operations) empty(w int) []string {

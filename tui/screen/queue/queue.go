@@ -275,14 +275,9 @@ func (q *Queue) Select(at int) bool {
 	if q.part == inAbout || d == nil {
 		return false
 	}
-	w := q.env.Width
-	if q.wide() {
-		w, _ = screen.Halves(w)
-		w--
-	}
-	_, tops := q.body(d, w, q.env.Height)
+	_, places := q.body(d, q.bodyWidth(q.env.Width), q.env.Height)
 	for part, t := range []*widget.Table{q.holders.Table, q.waiting.Table.Table} {
-		if tops[part] > 0 && at >= tops[part] && t.Select(at-tops[part]) {
+		if top := places[part].top; top > 0 && at >= top && t.Select(at-top) {
 			q.turnTo(part)
 			q.chosen = true
 			return true

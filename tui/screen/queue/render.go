@@ -24,18 +24,39 @@ func (q *Queue) Render(w, h int) []string {
 	if q.part == inAbout {
 		return q.aboutShown(w, h)
 	}
+	body, _ := q.body(d, q.bodyWidth(w), h)
 	if q.wide() {
-		lw, rw := screen.Halves(w)
-		body, _ := q.body(d, lw-1, h)
+		_, rw := screen.Halves(w)
 		return e.Beside(body, q.side(rw, h), w, h)
 	}
-	body, _ := q.body(d, w, h)
 	return body
 }
 
-// body draws state, charts, holders and waiting executions. The tops are the lines on which the rows of the tables
-// begin, zero if they are hidden.
-func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, tops [2]int) {
+// place is the line on which the rows of a table begin, and the height of the table; zero if hidden.
+type place struct{ top, height int }
+
+// SetSize fits the tables into a body of w by h cells.
+func (q *Queue) SetSize(w, h int) {
+	d := q.current()
+	if d == nil || q.part == inAbout {
+		return
+	}
+	w = q.bodyWidth(w)
+	_, at := q.body(d, w, h)
+	q.holders.SetSize(w, at[inHolders].height)
+	q.waiting.SetSize(w, at[inWaiting].height)
+}
+
+func (q *Queue) bodyWidth(w int) int {
+	if q.wide() {
+		w, _ = screen.Halves(w)
+		w--
+	}
+	return w
+}
+
+// body draws state, charts, holders and waiting executions, and says where the tables are.
+func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, at [2]place) {
 	e := q.env
 	lines = q.head(d, w)
 	if h >= 28 && w >= 60 {
@@ -55,14 +76,14 @@ func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, tops [2]
 	if q.holders.Len() == 0 {
 		lines = append(lines, " "+e.Dim("No execution holds a slot."))
 	} else {
-		tops[inHolders] = len(lines) + 1
+		at[inHolders] = place{top: len(lines) + 1, height: room - 1}
 		lines = append(lines, q.holders.Lines(w, room-1, e.Theme)...)
 	}
 	if h >= 16 {
 		lines = append(lines, "")
 	}
 	if room = h - len(lines); room < 2 {
-		return widget.Fit(lines, w, h), tops
+		return widget.Fit(lines, w, h), at
 	}
 	lines = append(lines, q.heading(inWaiting, "QUEUED "+e.Num(d.Queued), "FIFO order"+q.lanes(d), w))
 	switch {
@@ -71,15 +92,15 @@ func (q *Queue) body(d *explain.QueueDetail, w, h int) (lines []string, tops [2]
 	case e.Data.Line == nil:
 		lines = append(lines, e.Missing(screen.FeedLine, "the waiting executions", w)[1:]...)
 	default:
-		tops[inWaiting] = len(lines) + 1
-		foot := []string{}
+		var foot []string
 		if room >= 5 {
 			foot = append(foot, q.foot(d, w))
 		}
-		lines = append(lines, q.waiting.Lines(w, min(room-1-len(foot), q.waiting.Len()+1), e.Theme)...)
+		at[inWaiting] = place{top: len(lines) + 1, height: min(room-1-len(foot), q.waiting.Len()+1)}
+		lines = append(lines, q.waiting.Lines(w, at[inWaiting].height, e.Theme)...)
 		lines = append(lines, foot...)
 	}
-	return widget.Fit(lines, w, h), tops
+	return widget.Fit(lines, w, h), at
 }
 
 // head is the state of the queue with its reason, limit and pace.

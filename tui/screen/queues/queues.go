@@ -326,7 +326,7 @@ func (v *Queues) marked(keys []string) act.Menu {
 			t.Action, t.Group = known[at].ActionRef, known[at].Group
 		}
 	}
-	return act.ForMarkedQueues(targets)
+	return act.ForMarked("queue", targets)
 }
 
 func (v *Queues) summary(int) []string {

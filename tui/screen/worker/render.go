@@ -19,8 +19,15 @@ func (v *Worker) Render(w, h int) []string {
 	return lines
 }
 
-// place is the first line of the rows of the table, zero if they are hidden, and the height of the history.
-type place struct{ top, history int }
+// place is the first line of the rows of the table, zero if they are hidden, the height of the history, and the
+// size of the table.
+type place struct{ top, history, w, h int }
+
+// SetSize fits the table into a body of w by h cells.
+func (v *Worker) SetSize(w, h int) {
+	_, at := v.draw(w, h)
+	v.running.SetSize(at.w, at.h)
+}
 
 // draw draws the view and says where its parts are.
 func (v *Worker) draw(w, h int) ([]string, place) {
@@ -31,7 +38,7 @@ func (v *Worker) draw(w, h int) ([]string, place) {
 	if w >= 120 && h >= 20 {
 		lw, rw := screen.Halves(w)
 		left := append(v.head(lw-1, h), v.slots(lw-1, h-10)...)
-		at := place{top: len(left) + 2}
+		at := place{top: len(left) + 2, w: lw - 1, h: h - len(left) - 1}
 		left = append(left, v.assigned(lw-1, h-len(left))...)
 		right := append(queueLines(e, j, rw-1), "")
 		at.history = h - len(right)
@@ -51,7 +58,7 @@ func (v *Worker) draw(w, h int) ([]string, place) {
 	if last := changes(e, j); len(last) > 0 {
 		foot = e.Dim(" history ") + last[0] + e.Dim("  tab shows all")
 	}
-	at := place{top: len(lines) + 2}
+	at := place{top: len(lines) + 2, w: w, h: room - 2}
 	return append(append(lines, widget.Fit(v.assigned(w, room-1), w, max(0, room-1))...), foot), at
 }
 

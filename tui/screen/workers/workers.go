@@ -292,7 +292,7 @@ func New(env *screen.Env) *Workers {
 			for i := range targets {
 				targets[i].Name = v.Table().MarkName(targets[i].Name)
 			}
-			return act.ForMarkedWorkers(targets)
+			return act.ForMarked("worker", targets)
 		},
 		Relations: func(r *row) (string, []screen.Relation) {
 			return "worker " + r.Name, append([]screen.Relation{{

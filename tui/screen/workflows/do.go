@@ -164,7 +164,7 @@ func (v *Workflows) Leave() bool {
 
 // Select puts the cursor on a line of the body and focuses its pane.
 func (v *Workflows) Select(line int) bool {
-	at := v.layout(v.env.Height)
+	at := v.layout(v.env.Width, v.env.Height)
 	switch {
 	case v.why:
 		return false

@@ -14,30 +14,43 @@ import (
 // wide reports whether the right pane is drawn.
 func (v *Workflows) wide() bool { return v.PreviewShown() && v.env.Width >= 120 && v.env.Height >= 20 }
 
-// layout is the height of the list, and the first line of the tree. An undrawn list has the height 0,
-// an undrawn tree begins below the body.
-type layout struct{ list, tree int }
+// layout is the width of list and tree, their heights, and the first line of the tree. The height is 0
+// if one is not drawn.
+type layout struct{ w, list, tree, treeHeight int }
 
-// layout places list and tree in h lines: below each other, or only the focused one in a low window.
-func (v *Workflows) layout(h int) layout {
-	limit := max(h/4, 5)
-	switch low := !v.wide() && h < 12; {
-	case !v.treeShown(), low && v.focus == inList:
-		return layout{list: h, tree: h}
-	case low:
-		return layout{}
-	case !v.wide() && v.focus != inList:
-		limit = 4
-	case !v.wide():
+// layout places list and tree below each other. A low window has room for the focused one only.
+func (v *Workflows) layout(w, h int) layout {
+	if v.wide() {
+		lw, _ := screen.Halves(w)
+		list := min(v.Len()+1, max(h/4, 5), h)
+		return layout{w: lw - 1, list: list, tree: list + 1, treeHeight: h - list - 1}
+	}
+	limit := 4
+	switch {
+	case !v.treeShown(), h < 12 && v.focus == inList:
+		return layout{w: w, list: h, tree: h}
+	case h < 12:
+		return layout{w: w, treeHeight: h}
+	case v.focus == inList:
 		limit = max(h*2/5, 5)
 	}
 	list := min(v.Len()+1, limit, h)
-	return layout{list: list, tree: list + 1}
+	return layout{w: w, list: list, tree: list + 1, treeHeight: h - list - 1 - len(v.foot(w))}
+}
+
+// SetSize fits list and tree into a body of w by h cells.
+func (v *Workflows) SetSize(w, h int) {
+	at := v.layout(w, h)
+	v.Table().SetSize(at.w, at.list)
+	if d := v.detail(); d != nil && len(d.List) > 0 {
+		v.tree.table.SetColumns(v.tree.columns())
+		v.tree.table.SetSize(at.w, at.treeHeight-len(v.treeHead(at.w)))
+	}
 }
 
 // Render draws the view.
 func (v *Workflows) Render(w, h int) []string {
-	e, d, at := v.env, v.detail(), v.layout(h)
+	e, d, at := v.env, v.detail(), v.layout(w, h)
 	switch {
 	case v.why && d == nil:
 		return v.missing(w)
@@ -47,19 +60,17 @@ func (v *Workflows) Render(w, h int) []string {
 		return e.Missing(screen.FeedWorkflows, "the workflows", w)
 	case v.Len() == 0 && len(v.path) == 0:
 		return v.empty()
-	case at.tree == h:
+	case at.treeHeight == 0:
 		return v.listLines(w, h)
 	case at.list == 0:
 		return v.treeLines(w, h)
-	case !v.wide():
+	}
+	left := append(append(v.listLines(at.w, at.list), ""), v.treeLines(at.w, at.treeHeight)...)
+	if at.w == w {
 		foot := v.foot(w)
-		room := h - at.tree - len(foot)
-		lines := append(v.listLines(w, at.list), "")
-		return append(append(lines, widget.Fit(v.treeLines(w, room), w, room)...), foot...)
+		return append(widget.Fit(left, w, h-len(foot)), foot...)
 	}
 	lw, rw := screen.Halves(w)
-	left := append(v.listLines(lw-1, at.list), "")
-	left = append(left, v.treeLines(lw-1, h-at.tree)...)
 	bar := e.Dim("│") + " "
 	if v.focus == inSide {
 		bar = e.Paint(theme.Accent, "│") + e.Paint(theme.Accent, e.Theme.Glyphs.Cursor)
@@ -122,7 +133,6 @@ func (v *Workflows) treeLines(w, h int) []string {
 	if len(d.List) == 0 {
 		return append(lines, " "+v.env.Dim("No task is known yet."))
 	}
-	v.tree.table.SetColumns(v.tree.columns())
 	return append(lines, v.tree.table.Lines(w, h-len(lines), v.env.Theme)...)
 }
 

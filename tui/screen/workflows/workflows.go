@@ -69,7 +69,7 @@ func New(env *screen.Env) *Workflows {
 		Database:      &list.Database{Schema: filter.Workflows, Ask: screen.StoreFilter(&v.query, filter.ForWorkflows)},
 		TieBreak:      func(x, y *row) int { return cmp.Compare(y.Execution, x.Execution) },
 		Actions:       func(w *row) (act.Menu, bool) { return act.ForWorkflow(w), true },
-		MarkedActions: func(keys []string) act.Menu { return act.ForMarkedWorkflows(screen.Targets(keys)) },
+		MarkedActions: func(keys []string) act.Menu { return act.ForMarked("workflow", screen.Targets(keys)) },
 		Export:        func(w *row) screen.Thing { return export(w, *w) },
 		Truncated: func() string {
 			if d := env.Data.Workflows; d != nil && (v.more() || d.Bounded) {

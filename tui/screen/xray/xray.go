@@ -268,8 +268,16 @@ func (v *Xray) Render(w, h int) []string {
 		return v.env.Missing(screen.FeedFamily, "the tree of execution "+strconv.FormatInt(v.id, 10), w)
 	}
 	attempts := v.attempts(f)
-	lines := widget.Fit(v.table.Lines(w, max(2, h-len(attempts)), v.env.Theme), w, max(2, h-len(attempts)))
+	room := max(2, h-len(attempts))
+	lines := widget.Fit(v.table.Lines(w, room, v.env.Theme), w, room)
 	return append(lines, attempts...)[:min(h, len(lines)+len(attempts))]
+}
+
+// SetSize fits the tree into a body of w by h cells.
+func (v *Xray) SetSize(w, h int) {
+	if f := v.family(); f != nil {
+		v.table.SetSize(w, max(2, h-len(v.attempts(f))))
+	}
 }
 
 // attempts is a line with the chain of attempts; none for a single attempt.

@@ -1,4 +1,4 @@
-package carry
+package export
 
 import (
 	"fmt"
@@ -7,11 +7,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// MaxCopy is how many bytes a clipboard is given: encoded it is just what terminals
-// take in one sequence.
+// MaxCopy is the longest text in bytes for the clipboard. Encoded, it is what terminals take in one sequence.
 const MaxCopy = 74_994
 
-// TooLongError says that a text is more than terminals take.
+// TooLongError is a text longer than MaxCopy.
 type TooLongError struct{ Bytes int }
 
 // Error says what to do instead.
@@ -19,13 +18,13 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("%d bytes are more than terminals take (%d): e writes them to a file", e.Bytes, MaxCopy)
 }
 
-// screenPart is how long a part is that screen passes on at once.
+// screenPart is the longest sequence that GNU Screen passes on.
 const screenPart = 76
 
-// Within is what the program runs inside of, between it and the terminal.
+// Within names the multiplexer between the program and the terminal.
 type Within struct{ Tmux, Screen bool }
 
-// WithinOf reads from an environment what the program runs inside of.
+// WithinOf reads it from an environment.
 func WithinOf(environ []string) Within {
 	var w Within
 	for _, entry := range environ {
@@ -36,11 +35,9 @@ func WithinOf(environ []string) Within {
 	return w
 }
 
-// Clipboard is the sequence that asks a terminal to put a text into the clipboard,
-// also over SSH. Inside tmux it is asked twice: tmux itself, which listens while
-// set-clipboard is on, and what is around it, which hears while allow-passthrough
-// is. Whether a terminal does as asked is not known. A text that is too long is a
-// *TooLongError.
+// Clipboard returns the sequence that asks a terminal to put a text into the clipboard, also over SSH. Inside
+// tmux it asks twice: tmux, which needs set-clipboard, and the terminal around it, which needs
+// allow-passthrough. No terminal confirms. A text that is too long is a *TooLongError.
 func Clipboard(text string, within Within) (string, error) {
 	if len(text) > MaxCopy {
 		return "", &TooLongError{len(text)}

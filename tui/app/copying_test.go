@@ -18,7 +18,6 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/tui/act"
-	"github.com/attune-go/attune/tui/carry"
 	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -60,7 +59,7 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 		"s": `psql "$ATTUNE__DATABASE__URL" -x -c 'SELECT * FROM attune.execution WHERE id = 884300'`,
 	} {
 		b.press("y")
-		require.Equal(t, keymap.InCarry, b.stage())
+		require.Equal(t, keymap.InExport, b.stage())
 		require.Contains(t, b.View(), "copy of execution 884300")
 		b.press(key)
 		require.Empty(t, b.stage())
@@ -75,7 +74,7 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 	require.Empty(t, b.stage())
 	require.Equal(t, keymap.InExecutions, b.view)
 	require.Len(t, c.texts, 5, "what is closed copies nothing")
-	c.err = &carry.TooLongError{Bytes: 80_000}
+	c.err = &export.TooLongError{Bytes: 80_000}
 	b.press("y", "enter")
 	require.Contains(t, b.messages(), "Not copied: 80000 bytes are more than terminals take")
 }
@@ -112,7 +111,7 @@ func TestEveryViewHasSomethingToTakeOut(t *testing.T) {
 			b.press("esc")
 		}
 		b.press("y")
-		require.Equal(t, keymap.InCarry, b.stage(), view)
+		require.Equal(t, keymap.InExport, b.stage(), view)
 		b.press("i", "y", "j")
 		require.NotEmpty(t, c.texts[0], view)
 		require.True(t, json.Valid([]byte(c.last())), view)
@@ -262,7 +261,7 @@ func TestAnEmptyExportWritesNoFile(t *testing.T) {
 	require.Empty(t, files)
 }
 
-// All acts that are recorded are exported, also those that the log has not read.
+// All recorded acts are exported, also ones that the log has not loaded.
 func TestTheLogIsExportedWhole(t *testing.T) {
 	t.Parallel()
 	source := sample()

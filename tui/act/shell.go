@@ -1,4 +1,4 @@
-package carry
+package act
 
 import (
 	"fmt"
@@ -10,9 +10,8 @@ import (
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]+$`)
 
-// Shell writes arguments as a line for a shell, each of them one argument whatever
-// it holds. A character that a terminal would act upon when the line is pasted is
-// written as an escape of bash and zsh.
+// Shell quotes arguments for a shell. It escapes characters that control a terminal, as bash and zsh read them, so
+// that the line can be pasted.
 func Shell(argv ...string) string {
 	words := make([]string, len(argv))
 	for i, arg := range argv {
@@ -40,13 +39,4 @@ func shellWord(arg string) string {
 		}
 	}
 	return "$'" + b.String() + "'"
-}
-
-// Query is the line that asks a database for rows of a table. The address stands in
-// the environment, so that no password is in the line.
-func Query(schema, table, where string) string {
-	if schema != "" {
-		table = schema + "." + table
-	}
-	return `psql "$ATTUNE__DATABASE__URL" -x -c ` + shellWord("SELECT * FROM "+table+" WHERE "+where)
 }

@@ -24,14 +24,14 @@ func settingsFile(t *testing.T, text string) (variable string) {
 	return "XDG_CONFIG_HOME=" + home
 }
 
-// seated is a seat of flags, environment and settings.
-func seated(t *testing.T, environ []string, args ...string) *seat {
+// launcherOf makes a launcher of flags, environment and settings.
+func launcherOf(t *testing.T, environ []string, args ...string) *launcher {
 	t.Helper()
 	opts, err := parse(args, environ)
 	require.NoError(t, err)
 	file, err := settings.Load(settings.Path(environ))
 	require.NoError(t, err)
-	return &seat{opts: opts, environ: environ, file: file}
+	return &launcher{opts: opts, environ: environ, file: file}
 }
 
 const threeContexts = `
@@ -76,7 +76,7 @@ func TestWhichInstallationIsShownFirst(t *testing.T) {
 		{[]string{file, staging}, nil, "staging", "postgresql://db.staging/attune", "default_context of "},
 		{nil, nil, "localhost", "", "the defaults"},
 	} {
-		i, err := seated(t, test.environ, test.args...).first(t.Context())
+		i, err := launcherOf(t, test.environ, test.args...).first(t.Context())
 		require.NoError(t, err, test.args)
 		require.Equal(t, test.name, i.name)
 		require.Contains(t, i.from, test.from)
@@ -93,7 +93,7 @@ func TestTheServersOfAContextAreItsOwnOnly(t *testing.T) {
 		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=http://other", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=77",
 		"STAGING_DB=postgresql://h/d",
 	}
-	s := seated(t, environ)
+	s := launcherOf(t, environ)
 	i, err := s.named("staging", "--context")
 	require.NoError(t, err)
 	require.Empty(t, i.cfg.MessageQueue.URL, "no address of another installation is taken")
@@ -131,13 +131,13 @@ func TestAContextThatCannotBeOpenedIsOneLine(t *testing.T) {
 func TestFlagsWinOverTheFile(t *testing.T) {
 	t.Parallel()
 	environ := []string{settingsFile(t, threeContexts+"ascii: true\nmouse: false\n")}
-	s := seated(t, environ)
+	s := launcherOf(t, environ)
 	s.opts.follow(s.file)
 	require.Equal(t, "mono", s.opts.app.Theme.Name)
 	require.Equal(t, 7*time.Second, s.opts.app.Refresh)
 	require.True(t, s.opts.app.Theme.ASCII)
 	require.True(t, s.opts.noMouse)
-	s = seated(t, environ, "--theme", "light", "--refresh", "1s", "--ascii=false", "--no-mouse=false")
+	s = launcherOf(t, environ, "--theme", "light", "--refresh", "1s", "--ascii=false", "--no-mouse=false")
 	s.opts.follow(s.file)
 	require.Equal(t, "light", s.opts.app.Theme.Name)
 	require.Equal(t, time.Second, s.opts.app.Refresh)

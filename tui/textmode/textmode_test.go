@@ -1,4 +1,4 @@
-package plain
+package textmode
 
 import (
 	"bytes"
@@ -83,12 +83,12 @@ func well() *answers {
 	}
 }
 
-// told takes looks one after the other and returns what the last one was told by.
+// told updates a watch with several readings and returns the lines of the last one.
 func told(looks ...*answers) []string {
 	w := newWatch(func() time.Time { return start })
 	for _, a := range looks {
 		w.drain()
-		w.take(a)
+		w.update(a)
 	}
 	var lines []string
 	for _, line := range w.drain() {

@@ -1,13 +1,11 @@
-// Package plain tells what changes in an installation, one line for each change:
-// for screen readers, for terminals that cannot be drawn on, and for logs.
+// Package textmode prints the changes of an installation, one a line: for screen readers, terminals without cursor
+// control, and logs.
 //
-// Nothing is drawn again and nothing is taken back. Every line begins with the
-// time of the database in UTC, or with the local one while the database does not
-// answer, and says what it is about before what has become of it. The first lines
-// say what there is at the start; from then on silence means that nothing has
-// changed. What cannot be read is told once when that begins and once when it ends,
-// and is never taken for zero or for gone.
-package plain
+// Every line begins with the database's time in UTC, or the local time while the database does not answer, and names
+// its subject before the change. The first lines describe the present state; afterwards silence means that nothing
+// has changed. An outage is reported when it begins and when it ends. Unknown data is never reported as zero or
+// removed.
+package textmode
 
 import (
 	"context"
@@ -22,7 +20,7 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Reader is where the changes are read; *alerting.Reader is one.
+// Reader reads the state of an installation; *alerting.Reader is one.
 type Reader interface {
 	Overview(ctx context.Context) (*alerting.Overview, error)
 	Broker(ctx context.Context) (*monitor.Broker, error)
@@ -36,17 +34,15 @@ type Reader interface {
 // Line is one change.
 type Line struct {
 	At time.Time `json:"at"`
-	// Kind is what it is about: dashboard, database, broker, alert, worker, queue,
-	// dead-letters or inquiry.
+	// Kind is the subject: dashboard, database, broker, alert, worker, queue, dead-letters or inquiry.
 	Kind string `json:"kind"`
-	// Name is which one, where there are several.
+	// Name names it if there are several.
 	Name string `json:"name,omitempty"`
-	// Text is what has become of it.
+	// Text is the new state.
 	Text string `json:"text"`
 }
 
-// String is the line as people read it, with everything taken away that a
-// terminal would obey.
+// String is the line without characters that control a terminal.
 func (l Line) String() string {
 	text := l.At.UTC().Format(time.RFC3339) + " " + l.Kind
 	if l.Name != "" {
@@ -55,24 +51,22 @@ func (l Line) String() string {
 	return widget.Clean(text + ": " + l.Text)
 }
 
-// Config says how changes are told.
+// Config configures Run.
 type Config struct {
 	// Context is the name of the installation.
 	Context string
-	// Every is the interval between two looks, Timeout ends one that hangs.
+	// Every is the interval between reads, Timeout ends a read.
 	Every, Timeout time.Duration
-	// JSON writes one object a line instead of a sentence.
+	// JSON writes one object a line.
 	JSON bool
 	// Clock is the local clock; nil means time.Now.
 	Clock func() time.Time
 }
 
-// maxBackoff is the longest pause between two looks at a database that does not
-// answer.
+// maxBackoff is the longest pause while the database does not answer.
 const maxBackoff = 30 * time.Second
 
-// Run tells changes until the context ends, which is no error. What cannot be
-// written is.
+// Run prints changes until the context ends. Only a failed write is an error.
 func Run(ctx context.Context, reader Reader, cfg Config, out io.Writer) error {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
@@ -80,13 +74,13 @@ func Run(ctx context.Context, reader Reader, cfg Config, out io.Writer) error {
 	w := newWatch(cfg.Clock)
 	w.say("dashboard", cfg.Context, "watched every "+cfg.Every.String()+"; what there is now, then every change")
 	for {
-		found := look(ctx, reader, cfg.Timeout)
+		found := read(ctx, reader, cfg.Timeout)
 		select {
 		case <-ctx.Done():
-			return nil // what it was told to leave does not count as silent
+			return nil // reads that the context cancelled are no outage
 		default:
 		}
-		w.take(found)
+		w.update(found)
 		if err := write(out, w.drain(), cfg.JSON); err != nil {
 			return fmt.Errorf("write the changes: %w", err)
 		}
@@ -118,7 +112,7 @@ func write(out io.Writer, lines []Line, asJSON bool) error {
 	return nil
 }
 
-// answers is what one look has found. What could not be read has its error.
+// answers are the results of one reading.
 type answers struct {
 	overview  answer[*alerting.Overview]
 	broker    answer[*monitor.Broker]
@@ -134,17 +128,15 @@ type answer[T any] struct {
 	err   error
 }
 
-// ask reads one answer into its place on a goroutine of its own.
 func ask[T any](group *sync.WaitGroup, into *answer[T], read func() (T, error)) {
 	group.Go(func() { into.value, into.err = read() })
 }
 
-// maxOpen is how many open inquiries are looked at.
+// maxOpen bounds the open inquiries that are read.
 const maxOpen = 100
 
-// look reads everything at once, so that one source that hangs delays the others
-// by no more than its timeout.
-func look(ctx context.Context, r Reader, timeout time.Duration) *answers {
+// read reads all sources in parallel, so that a stuck one delays the others by its timeout at most.
+func read(ctx context.Context, r Reader, timeout time.Duration) *answers {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var a answers

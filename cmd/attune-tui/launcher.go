@@ -14,25 +14,24 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/tui/app"
-	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/settings"
 )
 
-// seat is what the program was told: flags, environment and files, from which
-// every installation is opened that the operator turns to.
-type seat struct {
+// launcher opens installations with the flags, environment and settings of the program.
+type launcher struct {
 	opts    options
 	environ []string
 	file    *settings.Settings
 }
 
-// installation is one to open, and who named it.
+// installation is an installation to open, and what names it.
 type installation struct {
 	name    string
-	context settings.Context // of tui.yaml; the zero value is none
+	context settings.Context // the zero value means none
 	cfg     *config.Config
 	from    string
-	unnamed bool // nobody named servers
+	unnamed bool // nothing names servers
 }
 
 // first decides which installation is shown first:
@@ -42,22 +41,22 @@ type installation struct {
 //  3. the default context of tui.yaml
 //  4. the private stack that runs in the current folder
 //  5. the defaults
-func (s *seat) first(ctx context.Context) (*installation, error) {
-	if s.opts.context != "" {
-		return s.named(s.opts.context, "--context")
+func (l *launcher) first(ctx context.Context) (*installation, error) {
+	if l.opts.context != "" {
+		return l.named(l.opts.context, "--context")
 	}
-	cfg, err := config.Load(s.opts.config, s.environ)
+	cfg, err := config.Load(l.opts.config, l.environ)
 	if err != nil {
 		return nil, err
 	}
 	if from := namedBy(cfg); from != "" {
 		return &installation{name: contextName(cfg.Database.URL), cfg: cfg, from: from}, nil
 	}
-	if s.file.DefaultContext != "" {
-		return s.named(s.file.DefaultContext, "default_context of "+s.file.Path)
+	if l.file.DefaultContext != "" {
+		return l.named(l.file.DefaultContext, "default_context of "+l.file.Path)
 	}
 	if stack := devstack.Variables(ctx, devstack.DirDefault); len(stack) > 0 {
-		if cfg, err = config.Load(s.opts.config, append(slices.Clone(s.environ), stack...)); err != nil {
+		if cfg, err = config.Load(l.opts.config, append(slices.Clone(l.environ), stack...)); err != nil {
 			return nil, err
 		}
 		return &installation{name: contextName(cfg.Database.URL), cfg: cfg,
@@ -67,7 +66,7 @@ func (s *seat) first(ctx context.Context) (*installation, error) {
 		unnamed: true}, nil
 }
 
-// namedBy says where the configuration names servers; nothing when it does not.
+// namedBy is what names the servers in the configuration, or empty.
 func namedBy(cfg *config.Config) string {
 	for _, key := range []string{"database.url", "message_queue.url"} {
 		if from := cfg.Source(key); from != "default" {
@@ -77,30 +76,28 @@ func namedBy(cfg *config.Config) string {
 	return ""
 }
 
-// named is a context of tui.yaml. Its servers are those of the context and no
-// others: an address that it does not name is not taken from the environment or
-// the configuration, which may name another installation's. All else holds as
-// configured.
-func (s *seat) named(name, from string) (*installation, error) {
-	c, err := s.file.Find(name)
+// named is a context of tui.yaml. It uses only the servers of the context: environment and configuration may name
+// another installation. All other settings are those of the configuration.
+func (l *launcher) named(name, from string) (*installation, error) {
+	c, err := l.file.Find(name)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := config.Load(s.opts.config, s.environ)
+	cfg, err := config.Load(l.opts.config, l.environ)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Database.URL, err = c.Database.Address(s.environ); err != nil {
+	if cfg.Database.URL, err = c.Database.Address(l.environ); err != nil {
 		return nil, err
 	}
 	cfg.Database.Schema = config.Default().Database.Schema
 	if c.Schema != "" {
 		cfg.Database.Schema = c.Schema
 	}
-	if cfg.MessageQueue.URL, err = c.Broker.Address(s.environ); err != nil {
+	if cfg.MessageQueue.URL, err = c.Broker.Address(l.environ); err != nil {
 		return nil, err
 	}
-	if cfg.MessageQueue.ManagementURL, err = c.Management.Address(s.environ); err != nil {
+	if cfg.MessageQueue.ManagementURL, err = c.Management.Address(l.environ); err != nil {
 		return nil, err
 	}
 	if !c.Management.Given() {
@@ -109,9 +106,8 @@ func (s *seat) named(name, from string) (*installation, error) {
 	return &installation{name: c.Name, context: c, cfg: cfg, from: from + ", " + c.At}, nil
 }
 
-// open prepares an installation: sessions that only read, and those that act
-// where that is allowed. It waits for no server.
-func (s *seat) open(ctx context.Context, i *installation) (*app.Installation, error) {
+// open prepares an installation without waiting for a server.
+func (l *launcher) open(ctx context.Context, i *installation) (*app.Installation, error) {
 	source, closeSource, err := open(ctx, i.cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", i.name, err)
@@ -120,18 +116,18 @@ func (s *seat) open(ctx context.Context, i *installation) (*app.Installation, er
 		Name: i.name, Colour: i.context.Colour, Protected: i.context.Protected, Source: source, Close: closeSource,
 		Origin: app.Origin{
 			Database: config.MaskURL(i.cfg.Database.URL), Broker: config.MaskURL(i.cfg.MessageQueue.ManagementURL),
-			NamedBy: i.from, Unnamed: i.unnamed, Settings: s.file.Path,
+			NamedBy: i.from, Unnamed: i.unnamed, Settings: l.file.Path,
 			Schema: i.cfg.Database.Schema,
 			Queues: queuePages(i.cfg.MessageQueue.ManagementURL, vhostOf(i.cfg.MessageQueue.URL)),
 		},
 	}
 	switch {
-	case s.opts.readOnly:
+	case l.opts.readOnly:
 		to.ReadOnly = "the dashboard was started with --read-only"
 	case i.context.ReadOnly:
-		to.ReadOnly = "the context " + i.name + " is read_only in " + s.file.Path
-	case s.opts.snapshot != "" || s.opts.plain:
-		to.ReadOnly = "what is printed acts on nothing"
+		to.ReadOnly = "the context " + i.name + " is read_only in " + l.file.Path
+	case l.opts.snapshot != "" || l.opts.plain:
+		to.ReadOnly = "printed output cannot act"
 	default:
 		acts, closeActs, err := openActs(ctx, i, source)
 		if err != nil {
@@ -147,50 +143,42 @@ func (s *seat) open(ctx context.Context, i *installation) (*app.Installation, er
 	return to, nil
 }
 
-// connect opens a context that the operator turns to.
-func (s *seat) connect(ctx context.Context, name string) (*app.Installation, error) {
-	i, err := s.named(name, ":ctx")
-	if err != nil {
-		return nil, err
-	}
-	return s.open(ctx, i)
-}
-
-// shown are the options of a dashboard that shows an installation first.
-func (s *seat) shown(first *app.Installation) options {
-	o := s.opts
+// shown are the options of the dashboard for the first installation.
+func (l *launcher) shown(first *app.Installation) options {
+	o := l.opts
 	o.app.Context, o.app.Colour, o.app.Protected = first.Name, first.Colour, first.Protected
 	o.app.ReadOnly, o.app.Acts, o.app.Close = first.ReadOnly, first.Acts, first.Close
 	o.app.Origin = first.Origin
-	o.app.Contexts, o.app.Connect = s.file.Names(), s.connect
-	o.app.Keys, o.app.Environ = s.file.Keymap, s.environ
-	o.app.Bookmarks = s.file.Bookmarks
-	o.app.Exports = stateFolder("exports")
-	o.app.Clipboard = clipboard(os.Stdout, carry.WithinOf(s.environ))
-	if seen := stateFolder("hints-seen"); seen != "" && o.snapshot == "" {
-		o.app.Hints, o.app.HintsEnded = !s.file.NoHints && !exists(seen), func() error { return remember(seen) }
+	o.app.Contexts = l.file.Names()
+	o.app.Connect = func(ctx context.Context, name string) (*app.Installation, error) {
+		i, err := l.named(name, ":ctx")
+		if err != nil {
+			return nil, err
+		}
+		return l.open(ctx, i)
 	}
-	o.app.SaveBookmark = func(b settings.Bookmark) error { return settings.Save(s.file.Path, b) }
+	o.app.Keys, o.app.Environ = l.file.Keymap, l.environ
+	o.app.Bookmarks = l.file.Bookmarks
+	o.app.Exports = stateFolder("exports")
+	o.app.Clipboard = clipboard(os.Stdout, export.WithinOf(l.environ))
+	if seen := stateFolder("hints-seen"); seen != "" && o.snapshot == "" {
+		_, err := os.Stat(seen)
+		o.app.Hints = !l.file.NoHints && err != nil
+		o.app.HintsEnded = func() error {
+			if err := os.MkdirAll(filepath.Dir(seen), 0o700); err != nil {
+				return err
+			}
+			return os.WriteFile(seen, nil, 0o600)
+		}
+	}
+	o.app.SaveBookmark = func(b settings.Bookmark) error { return settings.Save(l.file.Path, b) }
 	return o
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// remember makes an empty file, whose being there says that something was shown.
-func remember(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(path, nil, 0o600)
-}
-
-// clipboard asks the terminal to take a text, in one write to where the frames go.
-func clipboard(terminal io.Writer, within carry.Within) func(text string) error {
+// clipboard asks the terminal to take a text, in one write between frames.
+func clipboard(terminal io.Writer, within export.Within) func(text string) error {
 	return func(text string) error {
-		sequence, err := carry.Clipboard(text, within)
+		sequence, err := export.Clipboard(text, within)
 		if err != nil {
 			return err
 		}
@@ -198,8 +186,8 @@ func clipboard(terminal io.Writer, within carry.Within) func(text string) error 
 	}
 }
 
-// queuePages is where the management interface shows the queues of a virtual host,
-// up to their names and without a login; empty where it is not known.
+// queuePages is the address of the queues in the management interface, without a login and the name of a queue; empty
+// if unknown.
 func queuePages(management, vhost string) string {
 	u, err := url.Parse(management)
 	if err != nil || u.Host == "" {
@@ -208,10 +196,10 @@ func queuePages(management, vhost string) string {
 	return u.Scheme + "://" + u.Host + strings.TrimSuffix(u.Path, "/") + "/#/queues/" + url.PathEscape(vhost) + "/"
 }
 
-// errNoBroker says that a context names no broker.
+// errNoBroker refuses an act that needs the broker.
 var errNoBroker = errors.New("this context names no broker_url, and the broker has the queues: nothing was done")
 
-// contextName says which installation this is, by the host of its database.
+// contextName names an installation by the host of its database.
 func contextName(databaseURL string) string {
 	u, err := url.Parse(databaseURL)
 	if err != nil || u.Hostname() == "" {

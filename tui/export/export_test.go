@@ -1,4 +1,4 @@
-package carry
+package export
 
 import (
 	"encoding/base64"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -86,21 +85,21 @@ type sample struct {
 
 func TestCSVHasTheColumnsOfTheType(t *testing.T) {
 	t.Parallel()
-	columns := Columns(&sample{})
+	columns := columnsOf(&sample{})
 	require.Equal(t, []string{"id", "name", "tags", "inner", "Bare"}, columns)
 	line, err := JSON(sample{base: base{ID: 9007199254740993}, Name: "=cmd|' /C calc'!A0",
 		Tags: []string{"a,b", "c\"d"}})
 	require.NoError(t, err)
-	record, err := Record(columns, line)
+	cells, err := record(columns, line)
 	require.NoError(t, err)
-	require.Equal(t, []string{"9007199254740993", "'=cmd|' /C calc'!A0", `["a,b","c\"d"]`, `{"X":0}`, ""}, record)
-	out, err := Line(record)
+	require.Equal(t, []string{"9007199254740993", "'=cmd|' /C calc'!A0", `["a,b","c\"d"]`, `{"X":0}`, ""}, cells)
+	out, err := csvLine(cells)
 	require.NoError(t, err)
 	require.Equal(t, "9007199254740993,'=cmd|' /C calc'!A0,\"[\"\"a,b\"\",\"\"c\\\"\"d\"\"]\",\"{\"\"X\"\":0}\",\n",
 		out)
-	require.Equal(t, []string{"b", "a"}, Columns(json.RawMessage(`{"b":1,"a":{"c":2}}`)), "a document has its own")
-	require.Empty(t, Columns("text"))
-	_, err = Record(columns, "text")
+	require.Equal(t, []string{"b", "a"}, columnsOf(json.RawMessage(`{"b":1,"a":{"c":2}}`)), "a document has its own")
+	require.Empty(t, columnsOf("text"))
+	_, err = record(columns, "text")
 	require.Error(t, err)
 	require.Equal(t, "-3.5", cell(json.RawMessage(`"-3.5"`)), "a number is none")
 	require.Equal(t, "'-x", cell(json.RawMessage(`"-x"`)))
@@ -110,68 +109,52 @@ func TestCSVHasTheColumnsOfTheType(t *testing.T) {
 func TestAFileIsItsOwnersAndWholeOrNotThere(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "exports", "a.jsonl")
-	f, err := Create(path)
+	f, err := create(path)
 	require.NoError(t, err)
-	require.NoError(t, f.WriteString("one\n"))
+	require.NoError(t, f.write("one\n"))
 	taken, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Empty(t, taken, "what is not whole has not the name")
-	_, err = Create(path)
+	_, err = create(path)
 	require.ErrorContains(t, err, "exists")
-	require.NoError(t, f.Finish())
+	require.NoError(t, f.finish())
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "one\n", string(whole))
-	require.EqualValues(t, 4, f.Size())
+	require.EqualValues(t, 4, f.size)
 	about, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o600), about.Mode().Perm())
-	_, err = Create(path)
+	_, err = create(path)
 	exists, ok := errors.AsType[*ExistsError](err)
 	require.True(t, ok)
 	require.Equal(t, path, exists.Path)
-	require.NoFileExists(t, path+unfinished)
+	require.NoFileExists(t, path+partSuffix)
 
 	require.NoError(t, os.Symlink(path, path+".link"))
-	_, err = Create(path + ".link")
+	_, err = create(path + ".link")
 	require.Error(t, err, "a link is not followed to what it leads to")
 }
 
 func TestAFileThatIsLeftSaysThatItIsNotWhole(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
-	f, err := Create(path)
+	f, err := create(path)
 	require.NoError(t, err)
-	require.NoError(t, f.WriteString("one\n"))
-	require.Equal(t, path+".part", f.Leave())
+	require.NoError(t, f.write("one\n"))
+	require.Equal(t, path+".part", f.abandon())
 	require.NoFileExists(t, path)
 	kept, err := os.ReadFile(path + ".part")
 	require.NoError(t, err)
 	require.Equal(t, "one\n", string(kept))
-	_, err = Create(path)
+	_, err = create(path)
 	require.ErrorContains(t, err, ".part exists")
 	require.NoFileExists(t, path)
 
-	empty, err := Create(path + "2")
+	empty, err := create(path + "2")
 	require.NoError(t, err)
-	require.Empty(t, empty.Leave())
+	require.Empty(t, empty.abandon())
 	require.NoFileExists(t, path+"2.part")
-}
-
-func TestALineForAShellKeepsEachArgument(t *testing.T) {
-	t.Parallel()
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("no bash")
-	}
-	argv := []string{"plain", "two words", "it's", "$(rm -rf /)", "a\x1b[2J\nb", `back\slash`, "", "`x`", "世界",
-		`'\` + "\x01"}
-	line := Shell(argv...)
-	require.NotContains(t, line, "\x1b")
-	require.NotContains(t, line, "\n")
-	out, err := exec.CommandContext(t.Context(), bash, "-c", `printf '%s\0' `+line).Output()
-	require.NoError(t, err)
-	require.Equal(t, strings.Join(argv, "\x00")+"\x00", string(out))
 }
 
 func TestAQueryNamesNoPassword(t *testing.T) {

@@ -14,47 +14,45 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// taken are the keys of the rows that a filter matched when they were read.
-type taken struct {
+// matching are the keys of the rows that match a filter.
+type matching struct {
 	keys []string
-	// cut is true when more match than one plan takes, bounded when the search has
-	// stopped before it had looked at everything.
+	// cut is true if more rows match than one plan takes; bounded if the search stopped at its bound.
 	cut, bounded bool
 }
 
-// takenMsg answers the question that a list asked when all of it was to be marked.
-type takenMsg struct {
-	view  screen.View
-	asked int
-	wish  int
-	taken taken
-	err   error
-	// then is what is done with the marks once they are there.
+// matchingMsg answers a request to mark all rows.
+type matchingMsg struct {
+	view     screen.View
+	asked    int
+	wish     int
+	matching matching
+	err      error
+	// then is the act on the marked rows.
 	then keymap.Action
 }
 
-// take reads the keys of all rows that match, to mark them. What comes later is not
-// among them.
-func (m *Model) take() tea.Cmd { return m.takeFor(keymap.None) }
+// markAll reads the keys of all matching rows and marks them. Later rows are not marked.
+func (m *Model) markAll() tea.Cmd { return m.markAllFor(keymap.None) }
 
-// takeFor does so for an act on all of them.
-func (m *Model) takeFor(then keymap.Action) tea.Cmd {
+// markAllFor also starts an act on them.
+func (m *Model) markAllFor(then keymap.Action) tea.Cmd {
 	s, ok := m.screen().(screen.Taker)
 	read := m.all()
 	if !ok || read == nil {
 		return nil
 	}
-	m.takes++
+	m.markRequest++
 	m.say("Reading all that match, to mark them …")
-	msg, ctx := takenMsg{view: m.view, asked: s.Asked(), wish: m.takes, then: then}, m.ctx
+	msg, ctx := matchingMsg{view: m.view, asked: s.Asked(), wish: m.markRequest, then: then}, m.ctx
 	return func() tea.Msg {
-		msg.err = msg.taken.read(ctx, read)
+		msg.err = msg.matching.read(ctx, read)
 		return msg
 	}
 }
 
-// read takes the keys of all of a list, until there are as many as one plan takes.
-func (t *taken) read(ctx context.Context, all export.Rows) error {
+// read collects keys until there are as many as one plan takes.
+func (t *matching) read(ctx context.Context, all export.Rows) error {
 	bounded, err := all(ctx, func(rows []export.Row, more bool) (bool, error) {
 		for i := range rows {
 			t.keys = append(t.keys, rows[i].Key)
@@ -68,23 +66,22 @@ func (t *taken) read(ctx context.Context, all export.Rows) error {
 	return err
 }
 
-// marked marks what was read, unless the list asks something else by now or the
-// operator has taken the marks away.
-func (m *Model) marked(msg takenMsg) tea.Cmd {
+// marked marks the rows, unless the list has another filter by now or the operator has removed the marks.
+func (m *Model) marked(msg matchingMsg) tea.Cmd {
 	s, ok := m.screens[msg.view].(screen.Taker)
-	if !ok || msg.wish != m.takes || msg.asked != s.Asked() {
+	if !ok || msg.wish != m.markRequest || msg.asked != s.Asked() {
 		return nil
 	}
 	if msg.err != nil {
-		m.say("Only those that are loaded are marked: " + msg.err.Error())
+		m.say("Only loaded rows are marked: " + msg.err.Error())
 		return nil
 	}
-	s.Table().MarkAhead(msg.taken.keys)
-	count := widget.Number(int64(len(msg.taken.keys)), m.env.Theme.Glyphs.Space)
+	s.Table().MarkAhead(msg.matching.keys)
+	count := widget.Number(int64(len(msg.matching.keys)), m.env.Theme.Glyphs.Space)
 	switch {
-	case msg.taken.cut:
+	case msg.matching.cut:
 		m.say(fmt.Sprintf("The first %s are marked, which is the most that one plan takes; more match.", count))
-	case msg.taken.bounded:
+	case msg.matching.bounded:
 		m.say(fmt.Sprintf("%s are marked; %s.", count, m.boundText()))
 	default:
 		m.say(fmt.Sprintf("All %s that match now are marked.", count))
@@ -95,8 +92,7 @@ func (m *Model) marked(msg takenMsg) tea.Cmd {
 	return nil
 }
 
-// boundText says how far a search has come that stopped before it had looked at
-// everything.
+// boundText says where a search stopped.
 func (m *Model) boundText() string {
 	if q := m.executions.Query(); m.view == keymap.InExecutions && q.ByParams() {
 		end := "newest"
@@ -104,7 +100,7 @@ func (m *Model) boundText() string {
 			end = "oldest"
 		}
 		return "only the " + end + " " + m.env.Num(monitor.ChoiceBound) +
-			" were looked at: narrow it with status:, age< or id:a..b"
+			" were searched: narrow it with status:, age< or id:a..b"
 	}
 	return "the search stopped at its bound; older matches may exist"
 }

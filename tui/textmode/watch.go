@@ -1,4 +1,4 @@
-package plain
+package textmode
 
 import (
 	"fmt"
@@ -12,13 +12,13 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// watch knows what was told last of everything.
+// watch keeps the last reported states.
 type watch struct {
 	clock func() time.Time
-	at    time.Time // of the lines that are made now
+	at    time.Time // of the present reading
 	lines []Line
 
-	away    map[string]outage // what cannot be read now
+	away    map[string]outage // sources that do not answer
 	alerts  map[string]string
 	workers map[string]string
 	queues  map[string]string
@@ -27,7 +27,6 @@ type watch struct {
 	note    string
 }
 
-// outage is a row of failures.
 type outage struct {
 	since time.Time
 	fails int
@@ -47,41 +46,33 @@ func (w *watch) drain() []Line {
 	return lines
 }
 
-// fails is how often in a row the database has not answered.
+// fails is the number of consecutive failures of the database.
 func (w *watch) fails() int { return w.away["database"].fails }
 
-// take compares one look with what was told before. While the database does not
-// answer, nothing that comes from it is judged.
-func (w *watch) take(a *answers) {
+// update reports the changes since the last reading. While the database does not answer, its data is not compared.
+func (w *watch) update(a *answers) {
 	w.at = w.clock()
 	if a.overview.err == nil && a.overview.value != nil && !a.overview.value.At.IsZero() {
 		w.at = a.overview.value.At
 	}
 	w.readable("broker", a.broker.err)
-	if w.readable("database", a.overview.err) {
-		w.takeDatabase(a)
+	if !w.readable("database", a.overview.err) {
+		return
+	}
+	part(w, "alerts", a.alerts, w.updateAlerts)
+	part(w, "workers", a.workers, w.updateWorkers)
+	part(w, "queues", a.queues, w.updateQueues)
+	part(w, "dead-letters", a.letters, w.updateLetters)
+	part(w, "inquiries", a.inquiries, w.updateInquiries)
+}
+
+func part[T any](w *watch, what string, a answer[T], update func(T)) {
+	if w.readable(what, a.err) {
+		update(a.value)
 	}
 }
 
-func (w *watch) takeDatabase(a *answers) {
-	if w.readable("alerts", a.alerts.err) {
-		w.takeAlerts(a.alerts.value)
-	}
-	if w.readable("workers", a.workers.err) {
-		w.takeWorkers(a.workers.value)
-	}
-	if w.readable("queues", a.queues.err) {
-		w.takeQueues(a.queues.value)
-	}
-	if w.readable("dead-letters", a.letters.err) {
-		w.takeLetters(a.letters.value)
-	}
-	if w.readable("inquiries", a.inquiries.err) {
-		w.takeInquiries(a.inquiries.value)
-	}
-}
-
-// readable tells when something begins not to answer and when that is over.
+// readable reports the beginning and the end of an outage.
 func (w *watch) readable(what string, err error) bool {
 	before, was := w.away[what]
 	switch {
@@ -98,8 +89,7 @@ func (w *watch) readable(what string, err error) bool {
 	return err == nil
 }
 
-// compare tells what is new or has changed among named things, and what is gone
-// where the list was whole.
+// compare reports new, changed and removed things. Only a complete list proves a removal.
 func (w *watch) compare(kind string, before, now map[string]string, whole bool, gone string) map[string]string {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if before[name] != now[name] {
@@ -111,7 +101,7 @@ func (w *watch) compare(kind string, before, now map[string]string, whole bool, 
 			continue
 		}
 		if !whole {
-			now[name] = before[name] // it may only be out of sight
+			now[name] = before[name] // it may be beyond the end of the list
 			continue
 		}
 		w.say(kind, name, gone)
@@ -119,7 +109,7 @@ func (w *watch) compare(kind string, before, now map[string]string, whole bool, 
 	return now
 }
 
-func (w *watch) takeAlerts(a *alerting.Alerts) {
+func (w *watch) updateAlerts(a *alerting.Alerts) {
 	now := map[string]string{}
 	for _, one := range a.Open {
 		if one.State != alerting.AlertFiring || one.Behind {
@@ -148,33 +138,32 @@ func (w *watch) takeAlerts(a *alerting.Alerts) {
 	w.alerts, w.note = now, a.Note
 }
 
-func (w *watch) takeWorkers(d *monitor.Workers) {
+func (w *watch) updateWorkers(d *monitor.Workers) {
 	now := map[string]string{}
 	for _, one := range d.List {
-		now[one.Name] = workerWord(one.Health(d.At, d.StaleAfter))
+		now[one.Name] = workerState(one.Health(d.At, d.StaleAfter))
 	}
 	if w.workers == nil {
 		w.say("worker", "", fmt.Sprintf("%d registered, %d take work", d.Totals.Total, d.Totals.Working()))
 		w.workers = map[string]string{}
 		for name, word := range now {
-			if word == workerWord(monitor.WorkerActive) {
-				w.workers[name] = word // what is well need not be told at the start
+			if word == workerState(monitor.WorkerActive) {
+				w.workers[name] = word // healthy workers are not reported at the start
 			}
 		}
 	}
 	w.workers = w.compare("worker", w.workers, now, !d.More, "removed")
 }
 
-// workerWord is a verdict in words. A busy worker is as well as an active one: how
-// many slots are taken changes all the time.
-func workerWord(h monitor.WorkerHealth) string {
+// workerState describes a worker. Busy counts as active: taken slots change all the time.
+func workerState(h monitor.WorkerHealth) string {
 	switch h {
 	case monitor.WorkerActive, monitor.WorkerBusy:
 		return "active"
 	case monitor.WorkerStale:
 		return "stale: its heartbeat is overdue"
 	case monitor.WorkerDeaf:
-		return "deaf: it sends heartbeats, and nobody consumes its queue"
+		return "deaf: it sends heartbeats, but its queue has no consumer"
 	case monitor.WorkerSuspect:
 		return "suspect: the broker returned what it was handed"
 	case monitor.WorkerUnhealthy:
@@ -186,10 +175,9 @@ func workerWord(h monitor.WorkerHealth) string {
 	}
 }
 
-// takeQueues tells of queues that are paused or full. A queue is full when all its
-// slots are taken and somebody waits, and is free again when nobody waits any more:
-// in between it stays what it was, so that a queue at its limit is one line.
-func (w *watch) takeQueues(d *monitor.Queues) {
+// updateQueues reports paused and full queues. A queue is full if executions wait although all slots are taken. It
+// stays full until none waits, so that a queue at its limit is one line.
+func (w *watch) updateQueues(d *monitor.Queues) {
 	now := map[string]string{}
 	for i := range d.List {
 		q := &d.List[i]
@@ -207,7 +195,7 @@ func (w *watch) takeQueues(d *monitor.Queues) {
 			now[name] = "free"
 		}
 		if now[name] == "free" && w.queues[name] == "" {
-			continue // what is well need not be told when it comes
+			continue // free queues are not reported when they appear
 		}
 		if w.queues[name] != now[name] {
 			w.say("queue", name, now[name]+queueNumbers(q))
@@ -232,7 +220,7 @@ func queueNumbers(q *monitor.Queue) string {
 	return text
 }
 
-func (w *watch) takeLetters(d *monitor.DeadLetters) {
+func (w *watch) updateLetters(d *monitor.DeadLetters) {
 	text := "depth unknown"
 	switch {
 	case d.Queue != nil && !d.Queue.Uncounted:
@@ -257,7 +245,7 @@ func count(c monitor.Count) string {
 	return text
 }
 
-func (w *watch) takeInquiries(d *monitor.InquiryPage) {
+func (w *watch) updateInquiries(d *monitor.InquiryPage) {
 	now := map[string]string{}
 	for _, one := range d.List {
 		if !one.Open() {

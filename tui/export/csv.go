@@ -1,4 +1,4 @@
-package carry
+package export
 
 import (
 	"encoding/csv"
@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// Columns are the names of the members that values of the type of a sample have in
-// JSON, in their order: those of a struct, with what it embeds, as its type says,
-// else those of the sample.
-func Columns(sample any) []string {
+// columnsOf lists the JSON names of the fields of a struct, with those of embedded structs. For other values it
+// lists the members of the JSON document.
+func columnsOf(sample any) []string {
 	t := reflect.TypeOf(sample)
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -22,7 +21,7 @@ func Columns(sample any) []string {
 	}
 	var names []string
 	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name := jsonName(f)
 		switch {
 		case !f.IsExported(), name == "-", f.Anonymous && name == "", len(f.Index) > 1 && hidden(t, f.Index):
 		case name == "":
@@ -34,19 +33,22 @@ func Columns(sample any) []string {
 	return names
 }
 
-// hidden reports whether a field is in something embedded that JSON leaves out or
-// has under a name of its own.
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// hidden reports whether an embedded struct around a field has a JSON name of its own or none at all.
 func hidden(t reflect.Type, index []int) bool {
 	for i := 1; i < len(index); i++ {
-		f := t.FieldByIndex(index[:i])
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+		if jsonName(t.FieldByIndex(index[:i])) != "" {
 			return true
 		}
 	}
 	return false
 }
 
-// members are the names of a document's members, in its order.
+// members lists the member names of a JSON document in their order.
 func members(sample any) []string {
 	text, err := json.Marshal(sample)
 	if err != nil {
@@ -68,34 +70,31 @@ func members(sample any) []string {
 	return names
 }
 
-// Record is the cells of a line that JSON has written: texts as they are, numbers
-// with all their digits, what is within as JSON, what is missing empty.
-func Record(columns []string, line string) ([]string, error) {
+// record splits a line of JSON into cells: texts without quotes, numbers with all digits, nested values as JSON,
+// missing values empty.
+func record(columns []string, line string) ([]string, error) {
 	var doc map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(line), &doc); err != nil {
 		return nil, fmt.Errorf("write as CSV: %w", err)
 	}
-	record := make([]string, len(columns))
+	cells := make([]string, len(columns))
 	for i, name := range columns {
-		record[i] = cell(doc[name])
+		cells[i] = cell(doc[name])
 	}
-	return record, nil
+	return cells, nil
 }
 
+// cell keeps spreadsheets from reading a text as a formula.
 func cell(value json.RawMessage) string {
 	text := string(value)
 	if text == "null" {
 		return ""
 	}
-	var said string
-	if json.Unmarshal(value, &said) == nil {
-		text = said
+	var decoded string
+	if json.Unmarshal(value, &decoded) == nil {
+		text = decoded
 	}
-	return harmless(Plain(text))
-}
-
-// harmless keeps a text from being read as a formula by a spreadsheet.
-func harmless(text string) string {
+	text = Plain(text)
 	if text == "" || !strings.ContainsRune("=+-@\t", rune(text[0])) {
 		return text
 	}
@@ -105,8 +104,7 @@ func harmless(text string) string {
 	return "'" + text
 }
 
-// Line writes one record of CSV with its end.
-func Line(record []string) (string, error) {
+func csvLine(record []string) (string, error) {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
 	if err := w.Write(record); err != nil {

@@ -81,7 +81,7 @@ func TestWhatIsReadToBeMarkedIsForTheListThatAsked(t *testing.T) {
 	for name, meanwhile := range map[string]func(b *bundle){
 		"filter": func(b *bundle) { b.filter("status:failed") }, "problems": func(b *bundle) { b.press("z") },
 		"order": func(b *bundle) { b.press("s", "2") }, "unmark": func(b *bundle) { b.press("\\") },
-		"again": func(b *bundle) { b.take() },
+		"again": func(b *bundle) { b.markAll() },
 	} {
 		b := started(t, huge(900), 100, 30)
 		b.press("3")
@@ -99,10 +99,10 @@ func TestWhatIsReadToBeMarkedIsForTheListThatAsked(t *testing.T) {
 	b.press("3")
 	b.source.fail = map[screen.Feed]error{screen.FeedExecutions: errors.New("no answer within 1.5s")}
 	b.press("*")
-	require.Contains(t, b.messages(), "Only those that are loaded are marked: no answer within 1.5s")
+	require.Contains(t, b.messages(), "Only loaded rows are marked: no answer within 1.5s")
 	require.Equal(t, 200, b.executions.Table().Marks())
 	b.press("1")
-	require.Nil(t, b.take(), "there is nothing to mark")
+	require.Nil(t, b.markAll(), "there is nothing to mark")
 }
 
 // The foot says how many match, once for each question and not with every poll.

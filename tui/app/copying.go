@@ -8,21 +8,21 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/tui/carry"
+	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/tui/act"
+	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// offer is one line of a menu of what can be taken out, and what takes it. It is
-// about the rows as they were when the menu was opened.
+// offer is a line of the copy or export menu. It holds the rows of the moment when the menu was opened.
 type offer struct {
 	widget.Choice
 
 	take func() tea.Cmd
 }
 
-// openOffers opens a menu of what can be taken out.
 func (m *Model) openOffers(title string, offers []offer) {
 	lines := make([]widget.Choice, len(offers))
 	for i := range offers {
@@ -32,10 +32,10 @@ func (m *Model) openOffers(title string, offers []offer) {
 		m.closeDialog()
 		return offers[at].take()
 	}
-	m.push(&menu{keys: keymap.InCarry, title: title, list: widget.NewMenu(lines), choose: take})
+	m.push(&menu{keys: keymap.InExport, title: title, list: widget.NewMenu(lines), choose: take})
 }
 
-// thing is what the open view shows, or the row under the cursor of its list.
+// thing is what the open view shows, or the selected row of its list.
 func (m *Model) thing() (screen.Thing, bool) {
 	if s, ok := m.screen().(screen.Shows); ok {
 		if thing, ok := s.Shows(); ok {
@@ -54,8 +54,7 @@ func (m *Model) thing() (screen.Thing, bool) {
 	return list.Thing(at), true
 }
 
-// markedThings are the marked rows of the open list, in its order, and the keys of
-// those that are marked and not in it now.
+// markedThings are the marked rows of the open list in its order, and the keys of absent ones.
 func (m *Model) markedThings() (things []screen.Thing, missing []string) {
 	list, ok := m.screen().(screen.Listed)
 	table := m.table()
@@ -76,14 +75,12 @@ func (m *Model) markedThings() (things []screen.Thing, missing []string) {
 	return things, missing
 }
 
-// openYank opens the menu of what can be copied of the marked rows, else of the one
-// under the cursor.
+// openYank opens the copy menu of the marked rows, or else of the selected one.
 func (m *Model) openYank() {
 	if m.tooSmall() {
 		return
 	}
-	if m.opts.Clipboard == nil {
-		m.say("Nothing can be copied here: there is no terminal to ask.")
+	if !m.canCopy() {
 		return
 	}
 	if things, missing := m.markedThings(); len(things)+len(missing) > 0 {
@@ -91,7 +88,7 @@ func (m *Model) openYank() {
 		if len(missing) > 0 {
 			unread = m.env.Num(int64(len(missing))) + " of them are not loaded: e writes all to a file"
 		}
-		if m.view == keymap.InExecutions { // which are marked by the filter without being listed
+		if m.view == keymap.InExecutions { // marking all that match also marks rows that are not loaded
 			for _, id := range numbersOf(missing) {
 				things = append(things, screen.ExecutionThing(&monitor.Execution{ID: id}, nil))
 			}
@@ -107,55 +104,69 @@ func (m *Model) openYank() {
 	m.openOffers("copy of "+thing.Name, m.yankOne(thing))
 }
 
+func (m *Model) canCopy() bool {
+	if m.opts.Clipboard == nil {
+		m.say("Nothing can be copied here: there is no terminal to ask.")
+	}
+	return m.opts.Clipboard != nil
+}
+
 func (m *Model) yankOne(t screen.Thing) []offer {
-	command, query := m.commandOfThing(&t), m.queryOf(&t)
+	link, noLink, query := "", "it has no page in the broker's management interface", ""
+	if t.Queue != "" && m.opts.Origin.Queues != "" {
+		link = m.opts.Origin.Queues + url.PathEscape(t.Queue)
+	} else if t.Queue != "" {
+		noLink = "message_queue.management_url is not known here"
+	}
+	if t.Table != "" {
+		query = export.Query(m.opts.Origin.Schema, t.Table, t.Where)
+	}
 	offers := []offer{
 		m.yank("i", "id", widget.Clean(t.ID), "", func() (string, error) { return widget.Clean(t.ID), nil }),
-		m.yank("j", "JSON", "what was read of it, secrets masked", "",
-			func() (string, error) { return carry.JSON(t.Value) }),
-		m.yankText("l", "link", m.link(t.Queue), m.noLink(t.Queue)),
-		m.yankText("c", "command", command, "no command shows it"),
+		m.yank("j", "JSON", "the loaded data, secrets masked", "",
+			func() (string, error) { return export.JSON(t.Value) }),
+		m.yankText("l", "link", link, noLink),
+		m.yankText("c", "command", commandOf(&t), "no command shows it"),
 		m.yankText("s", "psql", query, "it is no row of the database"),
 	}
 	if t.InDocument {
 		offers = append(offers,
-			m.yankText("p", "path", carry.Plain(t.Path), "the cursor is on no member"),
+			m.yankText("p", "path", export.Plain(t.Path), "the cursor is on no member"),
 			m.yank(".", "value", "the one under the cursor, as it is shown", "",
-				func() (string, error) { return carry.Plain(t.Text), nil }))
+				func() (string, error) { return export.Plain(t.Text), nil }))
 	}
 	return offers
 }
 
-// yankMarked offers what can be copied of many rows; unread says which of them were
-// not read.
+// yankMarked offers texts about many rows; unread warns of rows that are not loaded.
 func (m *Model) yankMarked(things []screen.Thing, unread string) []offer {
 	ids := make([]string, len(things))
+	var commands []string
 	for i := range things {
 		ids[i] = widget.Clean(things[i].ID)
+		if line := commandOf(&things[i]); line != "" && !slices.Contains(commands, line) {
+			commands = append(commands, line)
+		}
 	}
-	line := m.commandOfMany(things)
+	jsonLines := func() (string, error) {
+		var b strings.Builder
+		for _, value := range valuesOf(things) {
+			line, err := export.JSON(value)
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(line + "\n")
+		}
+		return b.String(), nil
+	}
 	return []offer{
 		m.yank("i", "ids", "a line each", "", func() (string, error) { return strings.Join(ids, "\n"), nil }),
-		m.yank("j", "JSON", "a line each, secrets masked", unread,
-			func() (string, error) { return jsonLines(valuesOf(things)) }),
-		m.yankText("c", "command", line, "no command shows them"),
+		m.yank("j", "JSON", "a line each, secrets masked", unread, jsonLines),
+		m.yankText("c", "command", strings.Join(commands, "\n"), "no command shows them"),
 	}
 }
 
-// jsonLines writes a line of JSON for each.
-func jsonLines(values []any) (string, error) {
-	var b strings.Builder
-	for _, value := range values {
-		line, err := carry.JSON(value)
-		if err != nil {
-			return "", err
-		}
-		b.WriteString(line + "\n")
-	}
-	return b.String(), nil
-}
-
-// yankText offers a text that is shown in the menu; not says why there is none.
+// yankText offers a text that the menu shows; not says why it is empty.
 func (m *Model) yankText(key, label, text, not string) offer {
 	if text != "" {
 		not = ""
@@ -163,13 +174,12 @@ func (m *Model) yankText(key, label, text, not string) offer {
 	return m.yank(key, label, text, not, func() (string, error) { return text, nil })
 }
 
-// yank offers what a function makes, which runs beside the dashboard.
+// yank offers the result of a function. The function runs outside of Update.
 func (m *Model) yank(key, label, help, not string, text func() (string, error)) offer {
 	return offer{widget.Choice{Key: key, Label: label, Help: help, Not: not},
 		func() tea.Cmd { return m.copyText(label, text) }}
 }
 
-// copiedMsg is what became of a copy.
 type copiedMsg struct {
 	what  string
 	bytes int
@@ -193,51 +203,15 @@ func (m *Model) copied(msg copiedMsg) {
 		m.say("Not copied: " + msg.err.Error())
 		return
 	}
-	bytes := " bytes"
-	if msg.bytes == 1 {
-		bytes = " byte"
-	}
-	m.say("Copied " + msg.what + ": " + m.env.Num(int64(msg.bytes)) + bytes + " given to the terminal.")
-}
-
-// link is the page of a queue in the management interface of the broker.
-func (m *Model) link(queue string) string {
-	if queue == "" || m.opts.Origin.Queues == "" {
-		return ""
-	}
-	return m.opts.Origin.Queues + url.PathEscape(queue)
-}
-
-func (m *Model) noLink(queue string) string {
-	if queue == "" {
-		return "it has no page in the broker's management interface"
-	}
-	return "message_queue.management_url is not known here"
+	m.say("Copied " + msg.what + ": " + m.env.Num(int64(msg.bytes)) + " " + phrase.Nouns(msg.bytes, "byte") +
+		" given to the terminal.")
 }
 
 const executor = "attune-executor"
 
-func (m *Model) commandOfThing(t *screen.Thing) string {
+func commandOf(t *screen.Thing) string {
 	if len(t.Command) == 0 {
 		return ""
 	}
-	return carry.Shell(slices.Concat([]string{executor}, t.Command)...)
-}
-
-// commandOfMany shows one after the other.
-func (m *Model) commandOfMany(things []screen.Thing) string {
-	var lines []string
-	for i := range things {
-		if line := m.commandOfThing(&things[i]); line != "" && !slices.Contains(lines, line) {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-func (m *Model) queryOf(t *screen.Thing) string {
-	if t.Table == "" {
-		return ""
-	}
-	return carry.Query(m.opts.Origin.Schema, t.Table, t.Where)
+	return act.Shell(slices.Concat([]string{executor}, t.Command)...)
 }
