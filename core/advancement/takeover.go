@@ -138,7 +138,8 @@ func (c *advance) endsOfStarted() []workflow.Happening {
 	var ends []store.ReadWorkflowChildrenRow
 	for _, start := range c.plan.Start {
 		child, there := c.inherited[childOf(start)]
-		if one := (settled{task: child.ID, execution: child.Execution}); there && child.Ended && !slices.Contains(c.settle, one) {
+		if one := (settled{task: child.ID, execution: child.Execution}); there && child.Ended &&
+			!slices.Contains(c.settle, one) {
 			ends = append(ends, child)
 			c.settle = append(c.settle, one)
 		}

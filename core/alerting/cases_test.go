@@ -167,10 +167,14 @@ var cases = map[string]alertCase{
 	},
 	"dlq_growth": { // how it is measured over minutes is tested where it is
 		make: func(b *bundle) {
-			b.view.edit = func(m *alerting.Measures) { m.Samples["dead_letters_growth"] = []alerting.Sample{{Value: 1}} }
+			b.view.edit = func(m *alerting.Measures) {
+				m.Samples["dead_letters_growth"] = []alerting.Sample{{Value: 1}}
+			}
 		},
 		undo: func(b *bundle) {
-			b.view.edit = func(m *alerting.Measures) { m.Samples["dead_letters_growth"] = []alerting.Sample{{Value: 0}} }
+			b.view.edit = func(m *alerting.Measures) {
+				m.Samples["dead_letters_growth"] = []alerting.Sample{{Value: 0}}
+			}
 		},
 	},
 	"dlq_routes_lost": {

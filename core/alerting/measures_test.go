@@ -182,8 +182,9 @@ func TestTheQueriesOfAlertsUseTheirIndexes(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		"AlertLive": {store.AlertLive, []any{bound, 300.0}}, "RepairEnded": {store.RepairEnded, []any{false, 60.0, 0, bound}},
-		"AlertEnds": {store.AlertEnds, []any{bound}}, "AlertActionEnds": {store.AlertActionEnds, []any{bound, 10}},
+		"AlertLive":   {store.AlertLive, []any{bound, 300.0}},
+		"RepairEnded": {store.RepairEnded, []any{false, 60.0, 0, bound}},
+		"AlertEnds":   {store.AlertEnds, []any{bound}}, "AlertActionEnds": {store.AlertActionEnds, []any{bound, 10}},
 		"AlertRetries": {store.AlertRetries, []any{bound}},
 		"AlertLetters": {store.AlertLetters, []any{bound}}, "AlertLostWork": {store.AlertLostWork, nil},
 		"CountLostWorkSince": {store.CountLostWorkSince, []any{19_000, bound}},

@@ -221,7 +221,8 @@ func secure(conn net.Conn, uri amqp.URI) (net.Conn, error) {
 		cfg.Certificates = []tls.Certificate{certificate}
 	}
 	client := tls.Client(conn, cfg)
-	if err := client.Handshake(); err != nil { //nolint:noctx // the connection has a deadline and is closed with the context
+	//nolint:noctx // the connection has a deadline and is closed with the context
+	if err := client.Handshake(); err != nil {
 		return nil, err
 	}
 	return client, nil

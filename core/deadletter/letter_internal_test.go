@@ -169,7 +169,8 @@ func FuzzRead(f *testing.F) {
 		for _, e := range []*execution{nil, {ID: l.Execution, Status: attune.StatusScheduled, Worker: 7, Attempt: 1}} {
 			l.seen.execution = e
 			v := l.decide()
-			require.False(t, v.needsBatch && (l.kind != kindDispatch || l.Execution <= 0), "only a hand-over is for a round")
+			require.False(t, v.needsBatch && (l.kind != kindDispatch || l.Execution <= 0),
+				"only a hand-over is for a round")
 			require.False(t, v.needsBatch && v.decision != "")
 			require.True(t, v.decision == "" || v.decision == Stale || v.decision == Released, v.decision)
 			for i, value := range l.columns(v) {

@@ -67,7 +67,8 @@ func TestWorkQueuesOfAnInstallationStayAsTheyAre(t *testing.T) {
 	testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
 		AMQPURL: b.AMQP, DatabaseURL: database,
 		Behave: func(context.Context, testkit.Job) testkit.Answer {
-			return testkit.Answer{Result: map[string]any{"queue_ack": map[string]any{"items": []any{map[string]any{"id": 4, "status": "completed"}}}}}
+			items := []any{map[string]any{"id": 4, "status": "completed"}}
+			return testkit.Answer{Result: map[string]any{"queue_ack": map[string]any{"items": items}}}
 		},
 	})
 	leased := int64(testkit.Count(t, st, `select execution from work_queue_dispatch`))

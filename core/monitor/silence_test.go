@@ -120,7 +120,8 @@ func TestEveryWorkerIsInOneCount(t *testing.T) {
 		list = append(list, Worker{ID: id, Assigned: new(int64(1)), Capacity: new(int64(2))})
 	}
 	totals := SumWorkers(list, func(w *Worker) WorkerHealth { return healthOrder[w.ID%int64(len(healthOrder))] })
-	counts := totals.Active + totals.Busy + totals.Cordoned + totals.Suspect + totals.Deaf + totals.Unhealthy + totals.Degraded + totals.Stale + totals.Inactive
+	counts := totals.Active + totals.Busy + totals.Cordoned + totals.Suspect + totals.Deaf + totals.Unhealthy +
+		totals.Degraded + totals.Stale + totals.Inactive
 	require.Equal(t, totals.Total, counts)
 	require.Equal(t, int64(6), totals.Working())
 	require.Equal(t, int64(12), totals.Capacity, "of those that are given work")

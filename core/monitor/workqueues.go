@@ -40,7 +40,8 @@ func ReadWorkQueues(ctx context.Context, tx *store.Tx, s Shape) ([]WorkQueue, er
 	var queues []WorkQueue
 	for _, r := range rows {
 		queues = append(queues, WorkQueue{
-			Ref: r.Ref, Waiting: upTo(r.Waiting, workQueueItems), Leased: upTo(r.Leased, workQueueItems), Oldest: r.Oldest,
+			Ref: r.Ref, Waiting: upTo(r.Waiting, workQueueItems), Leased: upTo(r.Leased, workQueueItems),
+			Oldest: r.Oldest,
 		})
 	}
 	return queues, nil

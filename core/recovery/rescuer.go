@@ -256,10 +256,11 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 			rows, err := tx.EndIgnoredCancels(ctx, ids, o.cfg.CancelTimeout.Seconds())
 			return completions(rows), err
 		}},
-		{reason: "its workflow or inquiry was deleted", ids: found.Headless, end: func(ids []int64) ([]outgoing, error) {
-			rows, err := tx.EndHeadless(ctx, ids)
-			return completions(rows), err
-		}},
+		{reason: "its workflow or inquiry was deleted", ids: found.Headless,
+			end: func(ids []int64) ([]outgoing, error) {
+				rows, err := tx.EndHeadless(ctx, ids)
+				return completions(rows), err
+			}},
 	}
 	var all []outgoing
 	for i, kind := range kinds {
@@ -387,7 +388,9 @@ type outgoing struct {
 }
 
 // completions are the completion messages of executions.
-func completions[Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndIgnoredCancelsRow | store.EndHeadlessRow](
+func completions[
+	Row store.EndOrphanedRunsRow | store.EndOverrunsRow | store.EndIgnoredCancelsRow | store.EndHeadlessRow,
+](
 	rows []Row,
 ) []outgoing {
 	list := make([]outgoing, len(rows))

@@ -287,7 +287,8 @@ func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request
 }
 
 // appendMessages appends messages to the outbox in parts. set receives the outbox row of each message.
-func (s *Submitter) appendMessages(ctx context.Context, tx *store.Tx, messages []outbox.Message, set func(int, int64)) error {
+func (s *Submitter) appendMessages(ctx context.Context, tx *store.Tx, messages []outbox.Message,
+	set func(int, int64)) error {
 	i := 0
 	for part := range slices.Chunk(messages, messagesPerRow) {
 		row, err := outbox.Send(ctx, tx, s.relay, part)

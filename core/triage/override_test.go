@@ -65,7 +65,8 @@ func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.same", 1)
-	order := triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Pause, Reason: "the service is down"}
+	order := triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Pause,
+		Reason: "the service is down"}
 	first := b.say(t, order)
 	require.Equal(t, []int{1, 0}, []int{first.Changed, first.Already})
 	require.Len(t, first.Queues, 1)
@@ -102,7 +103,8 @@ func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.why", 1, byTenant)
-	order := triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Pause, Reason: "the service is down"}
+	order := triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Pause,
+		Reason: "the service is down"}
 	first := b.say(t, order)
 	require.Zero(t, first.ReasonChanged)
 	b.dispatch(t, b.requestIn(t, action, "a")) // a group, which begins with the word of its action

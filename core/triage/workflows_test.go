@@ -126,7 +126,8 @@ func TestAWorkflowHasNoQueueToPause(t *testing.T) {
 			insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
 			select 'shop.flow', a.pack, a.pack_ref, 'w', '1', '{}' from action a where a.id = $1 returning id)
 		update action set workflow_def = d.id from d where action.id = $1`, action.ID)
-	_, err := b.operator.Override(t.Context(), triage.Override{Target: triage.Target{Action: "shop.flow"}, Act: triage.Pause})
+	_, err := b.operator.Override(t.Context(),
+		triage.Override{Target: triage.Target{Action: "shop.flow"}, Act: triage.Pause})
 	require.ErrorIs(t, err, triage.ErrNoQueue)
 	require.ErrorContains(t, err, "workflow pause")
 }

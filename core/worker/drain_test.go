@@ -45,7 +45,8 @@ func TestAWorkerDrainsByItsRow(t *testing.T) {
 		late := b.schedule(t, w, b.core(t, "core.noop"), nil)
 		b.dispatch(t, w, late)
 		var before time.Time
-		require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select last_heartbeat from worker").Scan(&before))
+		require.NoError(t,
+			b.store.Pool().QueryRow(testkit.Context(t), "select last_heartbeat from worker").Scan(&before))
 		testkit.Eventually(t, func() bool {
 			return testkit.Count(t, b.store, "select count(*) from worker where last_heartbeat > $1 and status = 'active' and draining", before) == 1
 		}, patience, "it beats on, and is not called deaf")
@@ -55,7 +56,8 @@ func TestAWorkerDrainsByItsRow(t *testing.T) {
 		status, _ := b.await(t, running)
 		require.Equal(t, attune.StatusCancelled, status)
 		b.queue(t, w, 0, 2)
-		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting), "there is room, and it is not begun")
+		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting),
+			"there is room, and it is not begun")
 
 		b.drainRow(t, false)
 		for _, id := range []int64{waiting, late} {
@@ -94,7 +96,10 @@ func TestAWorkerThatStopsIsNotMistakenForDead(t *testing.T) {
 	release := make(chan struct{})
 	w := b.worker(t, func(c *worker.Config) {
 		c.MaxConcurrent, c.ShutdownTimeout = 1, time.Minute
-		c.Actions = worker.Actions{"core.sleep": func(context.Context, worker.Task) (any, error) { <-release; return nil, nil }}
+		c.Actions = worker.Actions{"core.sleep": func(context.Context, worker.Task) (any, error) {
+			<-release
+			return nil, nil
+		}}
 	})
 	running := b.schedule(t, w, b.core(t, "core.sleep"), nil)
 	waiting := b.schedule(t, w, b.core(t, "core.noop"), nil)

@@ -67,7 +67,8 @@ func sampleChecks(reading monitor.Reading) *monitor.Checks {
 		},
 	}
 	list = append(list,
-		monitor.Check{Name: "admission.slots", Status: monitor.CheckOK, Text: "each queue counts the slots that executions hold"},
+		monitor.Check{Name: "admission.slots", Status: monitor.CheckOK,
+			Text: "each queue counts the slots that executions hold"},
 		monitor.Check{
 			Name: "admission.leaked_slot", Status: monitor.CheckProblem, Objects: []string{"884291"}, View: "queues",
 			Filter: "pack.sync",
