@@ -98,7 +98,7 @@ func TestEveryRuleOfAnEventHasAVerdict(t *testing.T) {
 	}, all[:4])
 	require.Contains(t, all[4], "demo.d|failed|the expression could not be evaluated: ")
 	require.Contains(t, all[5], `demo.e|failed|rule demo.e: conditions[0].operator: "like" is unknown`)
-	require.Contains(t, all[6], "demo.f|passed|it matches now and did not when the event was compared")
+	require.Contains(t, all[6], "demo.f|passed|it matches now, but did not match or was disabled")
 	require.Equal(t, "demo.g|passed|the rule was made after the event was compared with the rules", all[7])
 	require.Equal(t, "demo.h|off|the rule is disabled", all[8])
 

@@ -104,7 +104,7 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 		}, checkExchange, CheckWarning, "type topic"},
 		"a time to live and nothing else": {func(w *broker.Wiring) {
 			delete(at(w, worker).Arguments, "x-dead-letter-exchange")
-		}, checkTTL, CheckProblem, "deletes what expires"},
+		}, checkTTL, CheckProblem, "deletes expired messages"},
 		"no queue of dead letters": {func(w *broker.Wiring) { w.Queues = w.Queues[1:] }, CheckDeadLetterQueue,
 			CheckProblem, "does not exist"},
 		"nobody takes dead letters": {func(w *broker.Wiring) { w.Queues[0].Consumers = new(int) }, CheckDeadLetterQueue,
@@ -113,11 +113,11 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 			CheckUnknown, "not counted"},
 		"dead letters with a time to live": {func(w *broker.Wiring) {
 			w.Queues[0].InForce = broker.Definition{"message-ttl": 86_400_000.0}
-		}, CheckDeadLetterQueue, CheckWarning, "deleted"},
+		}, CheckDeadLetterQueue, CheckWarning, "deletes unconsumed"},
 		"a worker without a row": {func(w *broker.Wiring) {
 			at(w, worker).Name = "worker.9.executions"
 			w.Routes[1].Destination = "worker.9.executions"
-		}, checkOrphans, CheckProblem, "1 message waits"},
+		}, checkOrphans, CheckProblem, "1 message and no consumer"},
 		"a stream": {func(w *broker.Wiring) { at(w, worker).Type = "stream" }, checkKind,
 			CheckProblem, "of type stream"},
 		"a queue that does not survive": {func(w *broker.Wiring) { at(w, worker).Durable = false }, checkKind,
@@ -132,7 +132,7 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 		}, checkDelivery, CheckProblem, "returned too often"},
 		"dead letters pushed out": {func(w *broker.Wiring) {
 			w.Queues[0].Arguments = map[string]any{"x-max-length": 100.0}
-		}, checkOverflow, CheckProblem, "the oldest are deleted"},
+		}, checkOverflow, CheckProblem, "deletes the oldest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
