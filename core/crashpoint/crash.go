@@ -42,16 +42,10 @@ func (c *countdown) due(name string) bool {
 // Reach marks a named point. If the plan says so, the process ends there, or stops until SIGCONT.
 func Reach(name string) {
 	if crashes.due(name) {
-		signal(name, syscall.SIGKILL)
+		send(syscall.SIGKILL)
 		select {} // nothing after this point may run
 	}
 	if freezes.due(name) {
-		signal(name, syscall.SIGSTOP)
-	}
-}
-
-func signal(name string, what syscall.Signal) {
-	if err := syscall.Kill(os.Getpid(), what); err != nil {
-		panic(fmt.Sprintf("%s at %s: %v", what, name, err))
+		Freeze()
 	}
 }

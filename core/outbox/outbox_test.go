@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/testkit"
@@ -51,7 +52,7 @@ func child(raw string) int {
 	if err := json.Unmarshal([]byte(raw), &cfg); err != nil {
 		return 2
 	}
-	stop := sync.OnceFunc(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) })
+	stop := sync.OnceFunc(crashpoint.Freeze)
 	crashPoint = func(point string) {
 		switch {
 		case point != cfg.Point:
