@@ -2,8 +2,8 @@ package migrations
 
 import "strings"
 
-// The engine's needs of an existing schema. A test of the store compares the columns with those that the
-// engine's statements and triggers read or write.
+// The engine's needs of an existing schema. A test of the store compares the columns with the ones that
+// the engine's statements and triggers read or write.
 
 type expectedLabel struct{ name, labels string }
 

@@ -34,7 +34,7 @@ type Options struct {
 // Cost is the cost of one reading in the database.
 type Cost struct {
 	Name string `json:"name"`
-	// Statements includes those that begin and end a transaction.
+	// Statements includes BEGIN and COMMIT.
 	Statements float64 `json:"statements"`
 	// Milliseconds is the time in the server with planning: the mean of all rounds, and the worst.
 	Milliseconds float64 `json:"milliseconds"`

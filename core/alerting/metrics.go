@@ -27,7 +27,7 @@ var (
 	measureDesc = prometheus.NewDesc("attune_measure",
 		"What alert rules watch, by measure; of measures with targets the largest values. Every replica shows the same.", []string{"measure", "target"}, nil)
 	depthDesc = prometheus.NewDesc("attune_dead_letter_queue_depth",
-		"Dead letters that nobody has dealt with, on the broker and in the ledger. Every replica shows the same.",
+		"Undecided dead letters, on the broker and in the ledger. Every replica shows the same.",
 		nil, nil)
 	overdueDesc = prometheus.NewDesc("attune_scheduled_overdue",
 		"Executions scheduled for longer than they may, of the oldest and newest unfinished. Every replica shows the same.", nil, nil)

@@ -206,7 +206,7 @@ func (x *Execution) Useless() string {
 	case x.ActionGone:
 		return fmt.Sprintf("the action %s was deleted: a repetition cannot run", x.ActionRef)
 	case x.ParentStatus != "" && attune.Status(x.ParentStatus).Terminal():
-		return fmt.Sprintf("its parent, execution %d, has ended (%s): nobody waits for a repetition", *x.Parent,
+		return fmt.Sprintf("its parent, execution %d, has ended (%s): nothing waits for a repetition", *x.Parent,
 			x.ParentStatus)
 	}
 	return ""

@@ -146,7 +146,7 @@ func TestWhatWaitsInTheQueueOfADeadWorkerFailsInThePublishedWords(t *testing.T) 
 		"timeout": {5 * time.Minute, func(c *config.Config) {
 			quickWatch(c)
 			c.Executor.ScheduledTimeout = time.Second
-		}, `UPDATE worker SET suspect_since = now() + interval '1 hour', suspect_reason = 'nobody consumes its queue'`,
+		}, `UPDATE worker SET suspect_since = now() + interval '1 hour', suspect_reason = 'its queue has no consumer'`,
 			"execution_timeout_monitor"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -132,7 +132,7 @@ func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
 
 	b.look()
 	require.Equal(t, "its queue does not exist", b.suspicion(none))
-	require.Equal(t, "nobody consumes its queue", b.suspicion(deaf))
+	require.Equal(t, "its queue has no consumer", b.suspicion(deaf))
 	for _, id := range []int64{none, deaf} {
 		p = b.row(id)
 		require.Equal(t, []any{verdictSuspect, 2}, []any{p.Verdict, p.Failures})
@@ -228,9 +228,9 @@ func TestVerdictsFollowRowHeartbeatAndQueue(t *testing.T) {
 		"still no": {row(func(r *store.FindProbedRow) { r.Failures = 1 }), look(broker.QueueState{}),
 			verdictSuspect, "its queue does not exist", true, 2},
 		"no consumer": {row(nil), look(broker.QueueState{Exists: true}), verdictFresh,
-			"nobody consumes its queue, which may be because it has just started", false, 1},
+			"its queue has no consumer, which may be because it has just started", false, 1},
 		"still none": {row(func(r *store.FindProbedRow) { r.Failures = 1 }), look(broker.QueueState{Exists: true}),
-			verdictSuspect, "nobody consumes its queue", true, 2},
+			verdictSuspect, "its queue has no consumer", true, 2},
 		"consumed": {row(func(r *store.FindProbedRow) { r.Failures = 7 }), look(consumed), verdictFresh, "", false,
 			0},
 		"stale": {row(func(r *store.FindProbedRow) { r.HeartbeatAge = 90 }), look(consumed), verdictDead,

@@ -166,7 +166,7 @@ func (s observation) deaf(f *finding) string {
 	case !s.queue.state.Exists:
 		bad = "its queue does not exist"
 	case s.queue.state.Consumers == 0:
-		bad = "nobody consumes its queue"
+		bad = "its queue has no consumer"
 	default:
 		f.failures = 0
 		return ""

@@ -375,7 +375,7 @@ func ReadPlace(ctx context.Context, tx *store.Tx, q *Queue, number int16, order 
 	n, err := tx.ViewAhead(ctx,
 		store.ViewAheadParams{State: q.ID, Lane: number, Head: own.head, Place: order, Bound: aheadBound})
 	if err != nil {
-		return nil, fmt.Errorf("count who waits before place %d of queue %d: %w", order, q.ID, err)
+		return nil, fmt.Errorf("count the executions before place %d of queue %d: %w", order, q.ID, err)
 	}
 	waiting.Ahead = Count{Value: higher + n, AtLeast: n >= aheadBound}
 	if waiting.Ahead.AtLeast {

@@ -60,8 +60,8 @@ func (a *afterwards) writeRepeats(p *store.Pipeline) {
 	for i, one := range a.repeats {
 		ids[i], reasons[i], delays[i] = one.execution, string(one.reason), one.delay.Seconds()
 	}
-	var nobody *string
-	a.repeated = store.Many[store.RepeatExecutionsRow](p, store.RepeatExecutions, ids, reasons, delays, nobody)
+	var noActor *string
+	a.repeated = store.Many[store.RepeatExecutionsRow](p, store.RepeatExecutions, ids, reasons, delays, noActor)
 }
 
 func (a *afterwards) writeContradictions(p *store.Pipeline) {

@@ -42,7 +42,7 @@ func (m *Model) listen() tea.Cmd {
 	return tea.Batch(listen, awaitNudge(ctx, p))
 }
 
-// awaitNudge waits for a change, and collects those that follow at once.
+// awaitNudge waits for a change, and collects further changes that follow at once.
 func awaitNudge(ctx context.Context, p *connection) tea.Cmd {
 	p.listening = ctx
 	return func() tea.Msg {

@@ -63,7 +63,7 @@ func addPattern(t Term, match, unmatch *[]string) error {
 	return nil
 }
 
-// narrowed removes words from those that earlier terms left. Empty before means all words; an empty result is an
+// narrowed removes words that earlier terms left. Empty before means all words; an empty result is an
 // error, since it would match all.
 func narrowed[W ~string](t Term, words, before []W) ([]W, error) {
 	var left []W

@@ -2,7 +2,7 @@ package filter
 
 import "strings"
 
-// With replaces terms in every alternative of a filter: it removes those that drop selects and adds a term. An
+// With replaces terms in every alternative of a filter: it removes the terms that drop selects and adds a term. An
 // alternative that becomes empty is removed, since it would match everything.
 func With(schema Schema, text, term string, drop func(*Term) bool) (string, error) {
 	q, err := Parse(schema, text)

@@ -21,7 +21,7 @@ type Change struct {
 }
 
 // New applies changes to the built-in key map and checks the rules: a key has one meaning in a scope, no key hides a
-// two-letter key, and keys of acts are neither those that confirm nor control keys. Dialogs keep their keys.
+// two-letter key, and keys of acts are neither confirming keys nor control keys. Dialogs keep their keys.
 func New(changes []Change) (*Map, error) {
 	m := &Map{table: slices.Clone(Table), dialogs: Dialogs}
 	for _, c := range changes {

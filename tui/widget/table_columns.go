@@ -155,8 +155,8 @@ func (t *Table) dropLeastWanted(w int) {
 	}
 }
 
-// scrolled keeps the columns on the left that name the row, hides the next t.scroll ones, and shows those that fit
-// after them. It does not scroll further than needed.
+// scrolled keeps the columns on the left that name the row, hides the next t.scroll ones, and shows the
+// columns that fit after them. It does not scroll further than needed.
 func (t *Table) scrolled(w int) {
 	first, used := t.named(w)
 	room := w - used
@@ -189,7 +189,7 @@ func (t *Table) scrolled(w int) {
 	}
 }
 
-// named returns the first column after those that name the row, and their width. They take at most three fifths of
+// named returns the first column after the ones that name the row, and their width. They take at most three fifths of
 // the room, so that something can scroll.
 func (t *Table) named(w int) (first, used int) {
 	for i, c := range t.columns {

@@ -1,5 +1,5 @@
 // Package inquiries shows the questions of workflows and actions to people: open ones first, the one
-// that has waited longest on top, then those that were answered, timed out or were cancelled.
+// that has waited longest on top, then the inquiries that were answered, timed out or were cancelled.
 package inquiries
 
 import (
