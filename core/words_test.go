@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,16 @@ var forbidden = []struct {
 // exempt is where the word is the name of a thing: the user nobody, a request without a body.
 var exempt = regexp.MustCompile(`"_?postgres"|user postgres or nobody|http\.NoBody`)
 
+// parts are what lines with these words contain; most lines contain none.
+var parts = []string{
+	"whoever", "body", "those ", "what has ended", "who waits", "look", "told of", "errand", "haul", "crew", "bury", "furnish",
+}
+
+func suspect(line string) bool {
+	line = strings.ToLower(line)
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(line, part) })
+}
+
 // A comment or a text with such a word needs a second reading.
 func TestCommentsAndTextsNameTheAgent(t *testing.T) {
 	t.Parallel()
@@ -45,7 +56,7 @@ func TestCommentsAndTextsNameTheAgent(t *testing.T) {
 			return err
 		}
 		for i, line := range strings.Split(string(source), "\n") {
-			if exempt.MatchString(line) {
+			if !suspect(line) || exempt.MatchString(line) {
 				continue
 			}
 			for _, f := range forbidden {

@@ -68,7 +68,7 @@ func TestTwoDashboardsTakeOneQueue(t *testing.T) {
 	two := []*terminal{u.open(), u.open()}
 	rival, err := u.store.LockSession(t.Context(), deadletter.LockName(message.QueueDeadLetter), "attune-tui bob@ops")
 	require.NoError(t, err)
-	two[0].shows("an operator acts on them: attune-tui bob@ops")
+	two[0].shows("an operation is running: attune-tui bob@ops")
 	two[0].plansTake(40)
 	two[0].shows(buttons)
 	two[0].press("y")

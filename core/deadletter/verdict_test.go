@@ -52,7 +52,7 @@ func TestVerdicts(t *testing.T) {
 		"parent": {
 			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "failed",
 				Parent: new(int64(1)), ParentStatus: "cancelled"}},
-			deadletter.RequeueRepeats, deadletter.AdviseDiscard, "nobody waits",
+			deadletter.RequeueRepeats, deadletter.AdviseDiscard, "nothing waits",
 		},
 		"nameless": {deadletter.Facts{Entry: as(dispatch, func(e *deadletter.Entry) { e.Execution = nil })},
 			deadletter.RequeueRefused, deadletter.AdviseExport, "names no execution"},
