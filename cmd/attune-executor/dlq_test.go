@@ -95,7 +95,7 @@ func TestAPurgeIsConfirmed(t *testing.T) {
 		"silence": {50, true, "", "not y"},
 		"many":    {51, true, "51\n", ""}, "a mere yes": {51, true, "y\n", "not 51"},
 		"another number": {51, true, "50\n", "not 51"},
-		"nobody":         {1, false, "y\n", "1 dead letter would be discarded: --yes does it"},
+		"no answer":      {1, false, "y\n", "1 dead letter would be discarded: --yes does it"},
 	} {
 		var out bytes.Buffer
 		plan := &triage.DiscardPlan{Letters: c.letters,

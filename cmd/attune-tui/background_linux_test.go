@@ -41,7 +41,7 @@ func TestATerminalThatAnswersLateKeepsItsColours(t *testing.T) {
 // launchColoured starts the program without servers on a terminal that has colours.
 func launchColoured(t *testing.T) *process {
 	t.Helper()
-	return launch(t, os.Args[0], append([]string{asProgram + "=1", "NO_COLOR="}, nobody...))
+	return launch(t, os.Args[0], append([]string{asProgram + "=1", "NO_COLOR="}, noServers...))
 }
 
 func (p *process) hasDrawn(text string) bool {

@@ -49,7 +49,7 @@ func TestTheProgramKeepsItsBudgets(t *testing.T) {
 
 	var down, first, full []time.Duration
 	for range 3 {
-		p := launch(t, program, nobody)
+		p := launch(t, program, noServers)
 		down = append(down, p.shows("ATTUNE"))
 		p.kill()
 		p = launch(t, program, up)

@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// copied is an act whose plan is copied as a command, and what the command does when
-// somebody runs it. Unlike in a terminal it asks nobody, so where it would it is told.
+// copied is an act whose plan is copied as a command, and what the command does. The command runs
+// without a terminal and cannot ask, so the test gives it the answers as flags.
 type copied struct {
 	view   string
 	marked bool
@@ -78,7 +78,7 @@ func TestCopiedCommandsDoWhatTheirPlansSay(t *testing.T) {
 			url := testkit.Database(t)
 			st := testkit.OpenStore(t, url)
 			first := seedCopies[c.view](t, st, c.kind)
-			x := openTerminalIn(t, []string{"HOME=/nonexistent", "TMUX=yes", "ATTUNE__DATABASE__URL=" + url, nobody[1]},
+			x := openTerminalIn(t, []string{"HOME=/nonexistent", "TMUX=yes", "ATTUNE__DATABASE__URL=" + url, noServers[1]},
 				"--view", c.view)
 			x.call("set-option", "-s", "set-clipboard", "on")
 			x.shows(first)
@@ -101,7 +101,7 @@ func TestCopiedCommandsDoWhatTheirPlansSay(t *testing.T) {
 			require.Equal(t, before, testkit.Count(t, st, `select count(*) from operator_audit`))
 			run := exec.CommandContext(t.Context(), "sh", "-ec", strings.ReplaceAll(line, "\n", c.more+"\n")+c.more)
 			run.Env = []string{"PATH=" + filepath.Dir(executor) + ":" + os.Getenv("PATH"), "HOME=/nonexistent",
-				"ATTUNE__DATABASE__URL=" + url, nobody[1]}
+				"ATTUNE__DATABASE__URL=" + url, noServers[1]}
 			out, err := run.CombinedOutput()
 			require.NoError(t, err, "%s\n%s", line, out)
 			var got string

@@ -39,7 +39,7 @@ func (i *house) leadAQueue(x *terminal) {
 	i.ends <- struct{}{}
 	i.becomes(1, `select count(*) from execution where status = 'completed'`)
 	i.becomes(0, `select active_count from execution_admission_state`)
-	require.Len(t, i.worker.Runs(), 1, "nobody follows in a paused queue")
+	require.Len(t, i.worker.Runs(), 1, "no other execution starts in a paused queue")
 	x.plans(act.ResumeQueue, "Resume demo.hold")
 	x.runs("Resume demo.hold")
 	i.began(2)

@@ -183,13 +183,13 @@ func TestAContextIsShownByItsName(t *testing.T) {
 	require.NoError(t, os.WriteFile(secret, []byte(url+"\n"), 0o600))
 	file := settingsFile(t,
 		"contexts:\n  prod-eu:\n    database_url: file:"+secret+"\n    read_only: true\n    protected: true\n")
-	code, out, err := call(t, append([]string{file}, nobody...), "--context", "prod-eu", "--snapshot", "workers",
+	code, out, err := call(t, append([]string{file}, noServers...), "--context", "prod-eu", "--snapshot", "workers",
 		"--width", "100")
 	require.Zero(t, code, err)
 	require.Contains(t, out, "ATTUNE prod-eu! RO  PG ●")
 	require.Contains(t, out, "worker-b")
 
-	x := openTerminalIn(t, append([]string{file}, nobody...), "--context", "prod-eu", "--view", "workers")
+	x := openTerminalIn(t, append([]string{file}, noServers...), "--context", "prod-eu", "--view", "workers")
 	x.shows("ATTUNE prod-eu! RO")
 	x.shows("worker-b")
 	x.press("A")
@@ -202,7 +202,7 @@ func TestKeysAndBookmarksOfTheOperatorWork(t *testing.T) {
 	testkit.Worker(t, testkit.OpenStore(t, url), "worker-c")
 	file := settingsFile(t,
 		"keys:\n  help: f1\n  pause: [f5]\nbookmarks:\n  mine: {view: workers, filter: worker-c, key: m}\n")
-	x := openTerminalIn(t, []string{file, "ATTUNE__DATABASE__URL=" + url, nobody[1]})
+	x := openTerminalIn(t, []string{file, "ATTUNE__DATABASE__URL=" + url, noServers[1]})
 	x.shows("ATTUNE")
 	x.press("'", "m")
 	x.shows("▶")

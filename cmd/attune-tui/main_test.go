@@ -33,7 +33,8 @@ func call(t *testing.T, environ []string, args ...string) (code int, stdout, std
 	return code, out.String(), err.String()
 }
 
-var nobody = []string{
+// noServers are addresses at which no server answers.
+var noServers = []string{
 	"ATTUNE__DATABASE__URL=postgres://x@127.0.0.1:1/x?sslmode=disable",
 	"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=http://a:b@127.0.0.1:1",
 }
@@ -64,7 +65,7 @@ func TestWrongUsageIsOneLineAndTwo(t *testing.T) {
 		{"--snapshot", "executions", "--filter", "status:odd"},
 		{"--config", "missing.yaml"},
 	} {
-		code, out, err := call(t, nobody, args...)
+		code, out, err := call(t, noServers, args...)
 		require.Equal(t, exitUsage, code, args)
 		require.Empty(t, out, args)
 		require.Equal(t, 1, strings.Count(err, "\n"), "%v: %q", args, err)
@@ -73,7 +74,7 @@ func TestWrongUsageIsOneLineAndTwo(t *testing.T) {
 
 func TestSnapshotWithoutServersSaysSo(t *testing.T) {
 	t.Parallel()
-	code, out, _ := call(t, nobody, "--snapshot", "overview", "--width", "80", "--height", "24")
+	code, out, _ := call(t, noServers, "--snapshot", "overview", "--width", "80", "--height", "24")
 	require.Equal(t, exitUnreachable, code)
 	require.Contains(t, out, "PG ✗ down")
 	require.Contains(t, out, "connection refused")

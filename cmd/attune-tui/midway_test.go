@@ -158,7 +158,7 @@ func TestADashboardIsKilledInTheMiddleOfARun(t *testing.T) {
 	require.Less(t, done, manyFailed)
 	require.Equal(t, done, testkit.Count(t, st,
 		`select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
-	require.Equal(t, "alternate screen 1, cursor 0, mouse 1", x.state(), "nobody is left who could put it right")
+	require.Equal(t, "alternate screen 1, cursor 0, mouse 1", x.state(), "a killed program cannot restore the terminal")
 	x.press("C-j") // to the shell, since Enter is not a line's end in such a terminal
 	x.call("send-keys", "-l", `reset; printf 'it is %s\n' well`)
 	x.press("C-j")

@@ -24,7 +24,7 @@ func TestPlainTellsEveryChangeToAPipe(t *testing.T) {
 	st := testkit.OpenStore(t, url)
 	testkit.Worker(t, st, "worker-p", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "--plain", "--refresh", "500ms")
-	cmd.Env = []string{asProgram + "=1", "HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + url, nobody[1],
+	cmd.Env = []string{asProgram + "=1", "HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + url, noServers[1],
 		"PATH=" + os.Getenv("PATH")}
 	pipe, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestPlainTellsEveryChangeToAPipe(t *testing.T) {
 func TestPlainWithoutServersSaysSoAndGoesOn(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "--plain", "-o", "json")
-	cmd.Env = append([]string{asProgram + "=1", "HOME=/nonexistent"}, nobody...)
+	cmd.Env = append([]string{asProgram + "=1", "HOME=/nonexistent"}, noServers...)
 	pipe, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

@@ -62,7 +62,7 @@ func TestTheTutorialOfTriageByKeys(t *testing.T) {
 	testkit.Exec(t, st, seedIncident)
 	state := t.TempDir()
 	x := openTerminalIn(t,
-		[]string{"HOME=/nonexistent", "XDG_STATE_HOME=" + state, "ATTUNE__DATABASE__URL=" + database, nobody[1]})
+		[]string{"HOME=/nonexistent", "XDG_STATE_HOME=" + state, "ATTUNE__DATABASE__URL=" + database, noServers[1]})
 	x.shows(" RW ")
 	for _, step := range steps {
 		x.press(map[string]string{"esc": "Escape"}[step[1]] + strings.TrimPrefix(step[1], "esc"))
