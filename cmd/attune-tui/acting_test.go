@@ -29,7 +29,8 @@ type terminal struct {
 // openTerminal starts the program on a database. Nothing answers for the broker.
 func openTerminal(t *testing.T, databaseURL string, args ...string) *terminal {
 	t.Helper()
-	return openTerminalIn(t, []string{"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + databaseURL, noServers[1]}, args...)
+	return openTerminalIn(t, []string{"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + databaseURL, noServers[1]},
+		args...)
 }
 
 // openTerminalIn starts the program with variables of its own. No replica runs, so on
@@ -232,7 +233,8 @@ func TestAnAdoptedInstallationIsActedUponOnlyWhenAReplicaRuns(t *testing.T) {
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.ApplicationName = "test" })
 	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	testkit.Exec(t, st, `update attune_schema_origin set origin = 'adopted'`)
-	x := openDefault(t, []string{"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + url, noServers[1]}, "--view", "workers")
+	x := openDefault(t, []string{"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + url, noServers[1]}, "--view",
+		"workers")
 	x.shows("worker-a")
 	testkit.Eventually(t, func() bool { // at first the schema may not have been looked at
 		x.press("A")

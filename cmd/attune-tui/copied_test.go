@@ -78,7 +78,8 @@ func TestCopiedCommandsDoWhatTheirPlansSay(t *testing.T) {
 			url := testkit.Database(t)
 			st := testkit.OpenStore(t, url)
 			first := seedCopies[c.view](t, st, c.kind)
-			x := openTerminalIn(t, []string{"HOME=/nonexistent", "TMUX=yes", "ATTUNE__DATABASE__URL=" + url, noServers[1]},
+			x := openTerminalIn(t,
+				[]string{"HOME=/nonexistent", "TMUX=yes", "ATTUNE__DATABASE__URL=" + url, noServers[1]},
 				"--view", c.view)
 			x.call("set-option", "-s", "set-clipboard", "on")
 			x.shows(first)
