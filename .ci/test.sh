@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs every test with the race detector against private servers that are
 # started here and stopped at the end, whatever the end is. Exits as the tests
-# do. Arguments go to `go test`; without any it is ./..., and that of the module bench.
+# do. Arguments go to `go test`, in the module TEST_MODULE; without any it is ./... in all modules.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -80,12 +80,15 @@ run() { # run MODULE ARGUMENT...
 }
 {
 	if [ $# -gt 0 ]; then
-		run . "$@"
+		run "${TEST_MODULE:-.}" "$@"
 		echo $? >"$status"
 	else
 		run . ./...
 		code=$?
+		run core/api/contract ./... || code=1
 		run bench ./... || code=1
+		# The types of the Kubernetes API take long to compile: make verify-deploy and make chaos check with them.
+		run deploy/check "$([ -n "${ATTUNE_SLOW_TESTS:-}" ] && echo ./... || echo .)" || code=1
 		echo $code >"$status"
 	fi
 } | tee "$log"

@@ -21,7 +21,7 @@ const module = "github.com/attune-go/attune/"
 // of lower layers; within its own only what siblings lists.
 var layers = map[string]int{
 	"attune": 0, "bounds": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "terminal": 0, "spread": 0,
-	"phrase": 0, "nearest": 0, "exactjson": 0,
+	"phrase": 0, "nearest": 0, "exactjson": 0, "trace": 0,
 	"batch": 0,
 
 	"message": 10, "expr": 10, "schema": 10, "secret": 10, "policy": 10, "placement": 10,
@@ -29,15 +29,15 @@ var layers = map[string]int{
 	"yamldoc": 10,
 
 	"store": 20, "broker": 20,
-	"gate":   25,
+	"gate": 25, "tracing": 25,
 	"outbox": 30, "alertevent": 30,
 
 	"admission": 40, "scheduler": 40, "inquiry": 40, "advancement": 40, "eventing": 40,
 	"retention": 40, "recovery": 40, "deadletter": 40, "liveness": 40, "cancellation": 40,
 
 	"monitor": 50, "explain": 50, "alerting": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
-	"handback": 50,
-	"engine":   55, "api": 55, "worker": 55, "gauge": 55,
+	"handback": 50, "roles": 50,
+	"engine": 55, "api": 55, "worker": 55, "gauge": 55,
 	"devstack": 60, "bench": 60, "demo": 60, "testkit": 60, "proof": 60,
 	"installation": 60,
 }
@@ -62,8 +62,8 @@ var siblings = map[string][]string{
 	"explain":      {"monitor"},
 	"triage":       {"monitor"}, // what an operator names is found as lists find it
 	"alerting":     {"monitor", "explain"},
-	"doctor":       {"monitor", "explain", "alerting"}, // it judges what they read
-	"engine":       {"api", "gauge"},                   // the engine starts and stops its own HTTP listener and gauges
+	"doctor":       {"monitor", "explain", "alerting", "roles"}, // it judges what they read
+	"engine":       {"api", "gauge"},                            // it starts and stops its own HTTP listener and gauges
 	"demo":         {"devstack"},
 	"testkit":      {"devstack", "installation"},
 }
@@ -96,7 +96,7 @@ var edges = []struct {
 	{
 		"github.com/jackc/pgx/",
 		[]string{
-			"core/store", "migrations", "core/testkit", "core/devstack", "core/outbox", "core/doctor",
+			"core/store", "migrations", "core/testkit", "core/devstack", "core/outbox", "core/doctor", "core/roles",
 			"core/installation", "bench",
 		},
 		"SQL goes through the store, which classifies errors and repeats transactions (for no row, compare with sql.ErrNoRows)",
@@ -133,7 +133,7 @@ var edges = []struct {
 	},
 	{
 		"github.com/stretchr/testify",
-		[]string{"core/testkit", "core/supervise/supervisetest", "core/monitor/monitortest"},
+		[]string{"core/testkit", "core/supervise/supervisetest", "core/monitor/monitortest", "core/api/apitest"},
 		"assertions belong to tests",
 	},
 }
@@ -155,10 +155,10 @@ func TestLayers(t *testing.T) {
 	for _, file := range files {
 		if problem := unknown(file.folder); problem != "" {
 			broken = append(broken, file.folder+": "+problem)
-			continue // its place has to be decided before its imports can be judged
+			continue // its place has to be decided before its imports can be assessed
 		}
 		for _, imported := range file.imports {
-			if problem := judge(file, imported); problem != "" {
+			if problem := assess(file, imported); problem != "" {
 				broken = append(broken, fmt.Sprintf("%s imports %s: %s", file.file, imported, problem))
 			}
 		}
@@ -211,15 +211,15 @@ func TestLayersRefuse(t *testing.T) {
 		{"cmd/attune-executor", module + "bench/datapath", false, true},
 		{"docs/pictures/draw", module + "tui/theme", false, false},
 	} {
-		problem := judge(source{folder: c.folder, test: c.test}, c.imports)
+		problem := assess(source{folder: c.folder, test: c.test}, c.imports)
 		require.Equal(t, c.refused, problem != "", "%s importing %s: %s", c.folder, c.imports, problem)
 	}
 	require.Contains(t, unknown("core/newcomer"), "add it to the table")
 	require.Empty(t, unknown("core/store/internal/sources"))
 }
 
-// judge says why the file may not import the package; empty means it may.
-func judge(file source, imported string) string {
+// assess says why the file may not import the package; empty means it may.
+func assess(file source, imported string) string {
 	if !strings.HasPrefix(imported, module) {
 		return judgeEdge(file, imported)
 	}

@@ -7,8 +7,10 @@ import (
 	"go/scanner"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -25,14 +27,7 @@ const columns = 120
 func TestLinesFitIn120Columns(t *testing.T) {
 	t.Parallel()
 	var found []string
-	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
-			return err
-		}
-		source, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
+	for path, source := range files(t, "..", ".go") {
 		var wide []int
 		for i, line := range strings.Split(string(source), "\n") {
 			width := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
@@ -41,7 +36,7 @@ func TestLinesFitIn120Columns(t *testing.T) {
 			}
 		}
 		if len(wide) == 0 || generated(t, path, source) {
-			return nil
+			continue
 		}
 		exempt := linesWithLongStrings(source)
 		for _, line := range wide {
@@ -49,9 +44,42 @@ func TestLinesFitIn120Columns(t *testing.T) {
 				found = append(found, fmt.Sprintf("%s:%d: more than %d columns", path, line, columns))
 			}
 		}
-		return nil
+	}
+	require.Empty(t, strings.Join(found, "\n"))
+}
+
+// files are the files of the repository with one of the extensions, by path, without built and downloaded ones.
+func files(t *testing.T, root string, extensions ...string) map[string][]byte {
+	t.Helper()
+	found := map[string][]byte{}
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && filepath.Dir(path) == root && slices.Contains(notOurs, entry.Name()):
+			return filepath.SkipDir
+		case entry.IsDir() || !slices.Contains(extensions, filepath.Ext(path)):
+			return nil
+		}
+		found[path], err = os.ReadFile(path)
+		return err
 	}))
-	require.Zero(t, len(found), strings.Join(found, "\n"))
+	return found
+}
+
+// notOurs are folders of the root that git ignores.
+var notOurs = []string{".git", ".attune", "bin", "dist", "packs", "secrets"}
+
+// The tools of make targets, such as Prometheus, bring Go files of their own.
+func TestFilesOfToolsAreNotChecked(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, name := range []string{"core/a.go", "core/dist/b.go", "core/a.sql", ".attune/tools/prometheus/main.go"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), nil, 0o600))
+	}
+	names := slices.Sorted(maps.Keys(files(t, root, ".go")))
+	require.Equal(t, []string{filepath.Join(root, "core/a.go"), filepath.Join(root, "core/dist/b.go")}, names)
 }
 
 func generated(t *testing.T, path string, source []byte) bool {

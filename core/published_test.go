@@ -14,8 +14,10 @@ import (
 // that the program writes word for word and the file that writes it. An empty file marks
 // a line that the program does not write, with the reason.
 var publishedLines = []struct{ line, constant, file, why string }{
-	{line: "INFO: Starting worker heartbeat monitor...", constant: "Starting worker heartbeat monitor...",
-		file: "core/liveness/heartbeats.go"},
+	{
+		line: "INFO: Starting worker heartbeat monitor...", constant: "Starting worker heartbeat monitor...",
+		file: "core/liveness/heartbeats.go",
+	},
 	{
 		line:     "INFO: Worker heartbeat monitor started (check interval: 60s, staleness threshold: 90s)",
 		constant: "Worker heartbeat monitor started (check interval: %s, staleness threshold: %s)",
@@ -26,8 +28,10 @@ var publishedLines = []struct{ line, constant, file, why string }{
 		constant: "Worker %s (ID: %d) heartbeat is stale (%.0fs old), marking as inactive",
 		file:     "core/liveness/heartbeats.go",
 	},
-	{line: "INFO: Deactivated 5 worker(s) with stale heartbeats",
-		constant: "Deactivated %d worker(s) with stale heartbeats", file: "core/liveness/heartbeats.go"},
+	{
+		line:     "INFO: Deactivated 5 worker(s) with stale heartbeats",
+		constant: "Deactivated %d worker(s) with stale heartbeats", file: "core/liveness/heartbeats.go",
+	},
 	{
 		line:     "ERROR: Failed to deactivate worker worker-123 (stale heartbeat): <error details>",
 		constant: "Failed to deactivate worker",
@@ -37,24 +41,36 @@ var publishedLines = []struct{ line, constant, file, why string }{
 		line:     "ERROR: Failed to query active workers for heartbeat check: <error details>",
 		constant: "Failed to query active workers for heartbeat check", file: "core/liveness/heartbeats.go",
 	},
-	{line: "Error checking stale executions: {}", constant: "Error checking stale executions",
-		file: "core/recovery/rescuer.go"},
+	{
+		line: "Error checking stale executions: {}", constant: "Error checking stale executions",
+		file: "core/recovery/rescuer.go",
+	},
 	{
 		line:     "Execution {} has been scheduled for too long, marking as failed",
 		constant: "Execution %d has been scheduled for too long, marking as failed", file: "core/scheduler/log.go",
 	},
-	{line: "Received dead letter for execution {}", constant: "Received dead letter for execution %d",
-		file: "core/deadletter/handler.go"},
-	{line: "Error checking worker health: {}", constant: "Error checking worker health",
-		file: "core/liveness/probes.go"},
+	{
+		line: "Received dead letter for execution {}", constant: "Received dead letter for execution %d",
+		file: "core/deadletter/handler.go",
+	},
+	{
+		line: "Error checking worker health: {}", constant: "Error checking worker health",
+		file: "core/liveness/probes.go",
+	},
 	{line: "Worker {} failed health check", constant: "Worker %s failed health check", file: "core/liveness/probes.go"},
-	{line: "Worker shutting down gracefully...", constant: "Worker shutting down gracefully...",
-		file: "cmd/attune-executor/worker.go"},
+	{
+		line: "Worker shutting down gracefully...", constant: "Worker shutting down gracefully...",
+		file: "cmd/attune-executor/worker.go",
+	},
 	{line: "Worker shutdown complete", constant: "Worker shutdown complete", file: "cmd/attune-executor/worker.go"},
-	{line: "Enqueued exec {} at position {} for action {}", constant: "Enqueued exec %d at position %d for action %d",
-		file: "core/scheduler/log.go"},
-	{line: "Error: Queue full (max length: 10000)", constant: "Queue full (max length: %d)",
-		file: "core/scheduler/enter.go"},
+	{
+		line: "Enqueued exec {} at position {} for action {}", constant: "Enqueued exec %d at position %d for action %d",
+		file: "core/scheduler/log.go",
+	},
+	{
+		line: "Error: Queue full (max length: 10000)", constant: "Queue full (max length: %d)",
+		file: "core/scheduler/enter.go",
+	},
 	{
 		line:     "Execution timeout: worker did not pick up task within timeout",
 		constant: "Execution timeout: worker did not pick up task within %d seconds",

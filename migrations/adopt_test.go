@@ -49,6 +49,8 @@ func shape(t *testing.T, conn *pgx.Conn) []string {
 			WHERE c.relnamespace = 'attune'::regnamespace AND NOT tgisinternal
 		UNION ALL SELECT 'column ' || c.relname || '.' || attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 			WHERE c.relnamespace = 'attune'::regnamespace AND c.relkind IN ('r', 'p') AND attnum > 0 AND NOT attisdropped
+		UNION ALL SELECT 'options ' || relname || ' ' || array_to_string(reloptions, ' ') FROM pg_class
+			WHERE relnamespace = 'attune'::regnamespace AND reloptions IS NOT NULL
 		ORDER BY 1`)
 	require.NoError(t, err)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -137,8 +139,10 @@ func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
 // back as it was: what it had not, it has not afterwards.
 func TestInstallationsWithoutAMigrationAreAdoptedAndHandedBack(t *testing.T) {
 	t.Parallel()
-	optional := []installation.Migration{installation.Audit, installation.History, installation.Supervisor,
-		installation.WorkQueues}
+	optional := []installation.Migration{
+		installation.Audit, installation.History, installation.Supervisor,
+		installation.WorkQueues,
+	}
 	for _, part := range testkit.Some(t, optional, 2) {
 		t.Run(string(part), func(t *testing.T) {
 			t.Parallel()

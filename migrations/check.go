@@ -78,8 +78,10 @@ var additiveWhy = map[int64]struct {
 	27: {SafeOnline, "creates a table"},
 	28: {SafeOnline, "creates tables"},
 	29: {SafeOnline, "creates a function"},
-	30: {SafeBrief,
-		"creates partitions ahead of natively partitioned tables; locks their default partition while it is scanned"},
+	30: {
+		SafeBrief,
+		"creates partitions ahead of natively partitioned tables; locks their default partition while it is scanned",
+	},
 	31: {SafeOnline, "adds the core pack to a schema of our own"},
 	32: {SafeOnline, "builds indexes on execution without blocking writers"},
 	33: {SafeOnline, "builds indexes on execution without blocking writers"},
@@ -95,22 +97,28 @@ var additiveWhy = map[int64]struct {
 	43: {SafeBrief, "replaces a trigger of execution"},
 	44: {SafeOnline, "creates a function"},
 	45: {SafeBrief, "creates three tables, and adds columns without rewriting to worker and a trigger to execution"},
-	46: {SafeBrief,
-		"creates three tables, and adds columns without rewriting to worker and dead_letter and a trigger to worker"},
+	46: {
+		SafeBrief,
+		"creates three tables, and adds columns without rewriting to worker and dead_letter and a trigger to worker",
+	},
 	47: {SafeBrief, "creates three tables, and adds columns without rewriting to each of the workflow tables"},
 	48: {SafeOnline, "creates two tables, adds a column without rewriting and builds an index without blocking writers; in some schemas two more indexes under a brief lock"},
 	49: {SafeBrief, "creates a table, and adds columns without rewriting, two indexes and a trigger to inquiry"},
 	50: {SafeBrief, "adds a trigger each to execution and enforcement"},
-	52: {SafeOnline,
-		"marks running workflows, and builds an index on each of the workflow tables without blocking writers"},
+	52: {
+		SafeOnline,
+		"marks running workflows, and builds an index on each of the workflow tables without blocking writers",
+	},
 	53: {SafeOnline, "replaces a function"},
 	54: {SafeOnline, "builds indexes on execution and workflow_execution without blocking writers"},
 	55: {SafeOnline, "creates a function"},
 	56: {SafeOnline, "creates a function"},
 	57: {SafeOnline, "creates a function"},
 	58: {SafeBrief, "adds a column without rewriting to enforcement"},
-	59: {SafeOnline,
-		"adds a column to a small table, and builds an index on workflow_execution without blocking writers"},
+	59: {
+		SafeOnline,
+		"adds a column to a small table, and builds an index on workflow_execution without blocking writers",
+	},
 	60: {SafeBrief, "replaces the unused tables of work queues, and copies audit_event"},
 	61: {SafeOnline, "creates a function"},
 	67: {SafeBrief, "adds a column without rewriting to outbox, and a table"},
@@ -119,6 +127,9 @@ var additiveWhy = map[int64]struct {
 	72: {SafeBrief, "moves the holders of slots from a column of execution to a table, with a trigger on execution that synchronizes both meanwhile, and drops the column; adds a trigger to worker"},
 	73: {SafeOnline, "creates a function"},
 	74: {SafeBrief, "replaces a function, and compresses new bodies of the outbox with lz4"},
+	75: {SafeBrief, "adds three tables, which stay empty while traces are off, but for a seed"},
+	80: {SafeOnline, "creates functions"},
+	85: {SafeOnline, "creates a table"},
 }
 
 // Status returns the files and their state. It changes nothing.
@@ -233,8 +244,10 @@ func filesFor(origin Origin) []FileState {
 		if err != nil || slices.Contains(skip, name) {
 			continue
 		}
-		file := FileState{Version: version, Name: baseName(name), Safety: SafeEmpty,
-			Why: "creates tables of a new schema"}
+		file := FileState{
+			Version: version, Name: baseName(name), Safety: SafeEmpty,
+			Why: "creates tables of a new schema",
+		}
 		if known, ok := additiveWhy[version]; ok {
 			file.Safety, file.Why = known.safety, known.why
 		}

@@ -8,8 +8,10 @@ import "strings"
 type expectedLabel struct{ name, labels string }
 
 var expectedLabels = []expectedLabel{
-	{"execution_status_enum",
-		"requested scheduling scheduled running completed failed canceling cancelled timeout abandoned"},
+	{
+		"execution_status_enum",
+		"requested scheduling scheduled running completed failed canceling cancelled timeout abandoned",
+	},
 	{"enforcement_status_enum", "created processed disabled"},
 	{"enforcement_condition_enum", "any all"},
 	{"inquiry_status_enum", "pending responded timeout cancelled"},
@@ -31,8 +33,10 @@ var expectedTables = []expectedTable{
 	{name: "runtime", columns: `
 		id:bigint ref:text pack:bigint pack_ref:text description:text name:text aliases:text[] distributions:jsonb
 		installation:jsonb execution_config:jsonb`},
-	{name: "runtime_version",
-		columns: "id:bigint runtime:bigint version:text execution_config:jsonb is_default:boolean available:boolean"},
+	{
+		name:    "runtime_version",
+		columns: "id:bigint runtime:bigint version:text execution_config:jsonb is_default:boolean available:boolean",
+	},
 	{name: "action", columns: `
 		id:bigint ref:text pack:bigint pack_ref:text label:text description:text entrypoint:text runtime:bigint
 		param_schema:jsonb out_schema:jsonb parameter_delivery:text parameter_format:text output_format:text
@@ -119,8 +123,10 @@ const newest = "2026-05-29"
 var later = map[string]struct{ since, definition string }{
 	"action.required_worker_runtimes": {"2026-04-22", "jsonb NOT NULL DEFAULT '{}'"},
 	"action.accesses_mcp":             {"2026-04-28", "boolean NOT NULL DEFAULT false"},
-	"rule.owner_identity": {"2026-04-28",
-		"bigint REFERENCES identity (id) ON DELETE SET NULL"},
+	"rule.owner_identity": {
+		"2026-04-28",
+		"bigint REFERENCES identity (id) ON DELETE SET NULL",
+	},
 	"action.default_execution_permission_set_refs": {"2026-05-05", "text[] NOT NULL DEFAULT '{}'"},
 	"execution.permission_set_refs":                {"2026-05-05", "text[] NOT NULL DEFAULT '{}'"},
 	"action.worker_selector":                       {"2026-05-06", "jsonb NOT NULL DEFAULT '{}'"},
@@ -131,8 +137,10 @@ var later = map[string]struct{ since, definition string }{
 	"execution.worker_affinity":                    {"2026-05-06", "jsonb"},
 	"worker.cordoned":                              {"2026-05-07", "boolean NOT NULL DEFAULT false"},
 	"worker.cordon_reason":                         {"2026-05-07", "text"},
-	"worker.cordoned_by": {"2026-05-07",
-		"bigint REFERENCES identity (id) ON DELETE SET NULL"},
+	"worker.cordoned_by": {
+		"2026-05-07",
+		"bigint REFERENCES identity (id) ON DELETE SET NULL",
+	},
 	"worker.cordoned_at":                  {"2026-05-07", "timestamptz"},
 	"action.log_retention_policy":         {"2026-05-11", "artifact_retention_enum"},
 	"action.log_retention_limit":          {"2026-05-11", "integer"},
@@ -174,20 +182,26 @@ var conflictTargets = []conflictTarget{
 		"EXPLAIN INSERT INTO execution_secret_value DEFAULT VALUES ON CONFLICT (entity_type, entity_id, json_path) DO NOTHING",
 	},
 	{"one worker per name", "EXPLAIN INSERT INTO worker DEFAULT VALUES ON CONFLICT (name) DO NOTHING"},
-	{"one row of statistics per action",
-		"EXPLAIN INSERT INTO queue_stats DEFAULT VALUES ON CONFLICT (action_id) DO NOTHING"},
+	{
+		"one row of statistics per action",
+		"EXPLAIN INSERT INTO queue_stats DEFAULT VALUES ON CONFLICT (action_id) DO NOTHING",
+	},
 	{
 		"one inquiry per execution",
 		"EXPLAIN INSERT INTO inquiry DEFAULT VALUES ON CONFLICT (execution) WHERE execution IS NOT NULL DO NOTHING",
 	},
-	{"one orchestration row per workflow",
-		"EXPLAIN INSERT INTO workflow_execution DEFAULT VALUES ON CONFLICT (execution) DO NOTHING"},
+	{
+		"one orchestration row per workflow",
+		"EXPLAIN INSERT INTO workflow_execution DEFAULT VALUES ON CONFLICT (execution) DO NOTHING",
+	},
 	{
 		"one child per workflow, task and index",
 		"EXPLAIN INSERT INTO workflow_task_dispatch DEFAULT VALUES ON CONFLICT (workflow_execution, task_name, (COALESCE(task_index, -1))) DO NOTHING",
 	},
-	{"one queue position per execution",
-		"EXPLAIN INSERT INTO execution_admission_entry DEFAULT VALUES ON CONFLICT (execution_id) DO NOTHING"},
+	{
+		"one queue position per execution",
+		"EXPLAIN INSERT INTO execution_admission_entry DEFAULT VALUES ON CONFLICT (execution_id) DO NOTHING",
+	},
 	{
 		"one queue per action and group",
 		"EXPLAIN INSERT INTO execution_admission_state DEFAULT VALUES ON CONFLICT (action_id, group_key_normalized) DO NOTHING",

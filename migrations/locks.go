@@ -93,8 +93,10 @@ func (h *lockHolder) attributes() []any {
 	if h == nil {
 		return nil
 	}
-	return []any{"relation", h.relation, "held_by_pid", h.pid, "since", h.since.UTC().Format(time.RFC3339),
-		"application", h.application}
+	return []any{
+		"relation", h.relation, "held_by_pid", h.pid, "since", h.since.UTC().Format(time.RFC3339),
+		"application", h.application,
+	}
 }
 
 // holder returns the oldest transaction with a lock on a table of the schema, nil if none is older than an

@@ -53,6 +53,9 @@ type Result struct {
 func Up(ctx context.Context, opts Options) (Result, error) {
 	var result Result
 	err := withSession(ctx, opts, func(ctx context.Context, s *session) error {
+		if err := s.refuseTooNew(ctx); err != nil {
+			return err
+		}
 		if err := s.createSchema(ctx); err != nil {
 			return err
 		}
@@ -113,6 +116,9 @@ func Down(ctx context.Context, opts Options, to int64) (Result, error) {
 		result.Origin = origin
 		if !recorded {
 			return nil
+		}
+		if err := s.refuseTooNew(ctx); err != nil {
+			return err
 		}
 		if origin == OriginAdopted && to < firstAdditive && s.opts.HandBack != nil {
 			if err := s.handBack(ctx); err != nil {

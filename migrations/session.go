@@ -155,7 +155,8 @@ func (s *session) durable(ctx context.Context) error {
 
 // scanRows reads all rows of a query. fields returns the destinations of a row.
 func scanRows[T any](ctx context.Context, s *session, fields func(*T) []any, query string, args ...any) (
-	all []T, err error) {
+	all []T, err error,
+) {
 	rows, err := s.conn.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err

@@ -83,8 +83,10 @@ func TestSchemaWithoutWorkQueuesIsAdoptedWithoutAsking(t *testing.T) {
 		},
 		"no tables": func(t *testing.T) (migrations.Options, *pgx.Conn) {
 			t.Helper()
-			return foreign(t, installation.Shape{Date: installation.Newest.Date,
-				Without: []installation.Migration{installation.WorkQueues}})
+			return foreign(t, installation.Shape{
+				Date:    installation.Newest.Date,
+				Without: []installation.Migration{installation.WorkQueues},
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

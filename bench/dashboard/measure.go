@@ -170,8 +170,10 @@ func (c *Cost) read(ctx context.Context, observer *store.Store, reading Reading)
 
 // open opens a store. For reading it has a single session, as Spend requires.
 func open(ctx context.Context, databaseURL string, reads bool, logger *slog.Logger) (*store.Store, error) {
-	cfg := store.Config{URL: databaseURL, Schema: migrations.DefaultSchema, MaxConnections: 2,
-		ApplicationName: "attune-bench"}
+	cfg := store.Config{
+		URL: databaseURL, Schema: migrations.DefaultSchema, MaxConnections: 2,
+		ApplicationName: "attune-bench",
+	}
 	if reads {
 		cfg.MaxConnections, cfg.ReadOnly = 1, true
 	}

@@ -59,23 +59,27 @@ func TestASmallMeasurement(t *testing.T) {
 			require.Greater(t, r.OfIdeal, 0.0)
 			require.LessOrEqual(t, r.OfIdeal, 1.0)
 		}},
-		"paced": {small(DesignEngine, func(s *Scenario) { s.Executions, s.Limit, s.Pace = 40, 0, 0.2 }),
+		"paced": {
+			small(DesignEngine, func(s *Scenario) { s.Executions, s.Limit, s.Pace = 40, 0, 0.2 }),
 			func(t *testing.T, r Result) {
 				t.Helper()
 				require.Positive(t, r.WaitP50)
 				require.GreaterOrEqual(t, r.Seconds, 39.0/200)
-			}},
+			},
+		},
 		"abused": {small(DesignEngine, func(s *Scenario) {
 			s.Replicas, s.Schedulers, s.Duplicates, s.Aborts = 3, 3, 0.2, 0.5
 		}), func(t *testing.T, r Result) {
 			t.Helper()
 			require.Positive(t, r.Failed, "batches were aborted")
 		}},
-		"under a pack's limit": {small(DesignEngine, func(s *Scenario) { s.PackLimit = 3 }),
+		"under a pack's limit": {
+			small(DesignEngine, func(s *Scenario) { s.PackLimit = 3 }),
 			func(t *testing.T, r Result) {
 				t.Helper()
 				require.Positive(t, r.Queued)
-			}},
+			},
+		},
 		"far away": {small(DesignEngine, func(s *Scenario) {
 			s.Executions, s.Schedulers, s.Delay = 60, 3,
 				2*time.Millisecond
@@ -217,8 +221,10 @@ func TestReport(t *testing.T) {
 			report.Growth = append(report.Growth,
 				Growth{Design: DesignEngine, Waiting: waiting, Operation: operation, Batch: 1, P50: 1, P99: 2},
 				Growth{Design: DesignEngine, Waiting: waiting, Operation: operation, Batch: 100, P50: 10, P99: 20},
-				Growth{Design: DesignD1, Waiting: waiting, Operation: operation, Batch: 1, P50: float64(waiting) / 1000,
-					P99: float64(waiting)})
+				Growth{
+					Design: DesignD1, Waiting: waiting, Operation: operation, Batch: 1, P50: float64(waiting) / 1000,
+					P99: float64(waiting),
+				})
 		}
 	}
 	report.conclude()

@@ -78,7 +78,8 @@ func (b *recorder) Published(row int64, messages []outbox.Message) {
 // grow measures the levels side by side, operation by operation, so that other programs affect all of
 // them alike.
 func (s *server) grow(ctx context.Context, plan GrowthPlan,
-	progress func(string, ...any)) (results []Growth, err error) {
+	progress func(string, ...any),
+) (results []Growth, err error) {
 	var queues []*growthQueue
 	defer func() {
 		for _, p := range queues {
@@ -131,7 +132,8 @@ func (s *server) grow(ctx context.Context, plan GrowthPlan,
 }
 
 func measureAll(ctx context.Context, queues []*growthQueue, samples, batch int,
-	sample func(*growthQueue, context.Context, int, bool) error) error {
+	sample func(*growthQueue, context.Context, int, bool) error,
+) error {
 	warm := min(5, samples)
 	for i := range warm + samples {
 		for _, p := range queues {
@@ -182,8 +184,10 @@ func (p *growthQueue) fill(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // all its work is committed
-	for _, sql := range []string{growthQuietSQL, growthExecutionsSQL, growthEntriesSQL, growthStateSQL, growthStatsSQL,
-		growthVacuumSQL} {
+	for _, sql := range []string{
+		growthQuietSQL, growthExecutionsSQL, growthEntriesSQL, growthStateSQL, growthStatsSQL,
+		growthVacuumSQL,
+	} {
 		args := []any{}
 		if sql == growthExecutionsSQL {
 			args = []any{p.waiting, p.action}

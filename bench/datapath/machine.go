@@ -34,8 +34,10 @@ var settings = []string{
 }
 
 func (s *server) machine(ctx context.Context) (m Machine, err error) {
-	m = Machine{CPUs: runtime.NumCPU(), Model: cpuModel(), Go: runtime.Version(), Settings: map[string]string{},
-		Commit: commit()}
+	m = Machine{
+		CPUs: runtime.NumCPU(), Model: cpuModel(), Go: runtime.Version(), Settings: map[string]string{},
+		Commit: commit(),
+	}
 	for _, name := range settings {
 		var value string
 		if err := s.admin.QueryRow(ctx, "SELECT coalesce(current_setting($1, true), '')",

@@ -103,8 +103,10 @@ func newReplica(w *world, lanes int) *replica {
 		settled: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),
 	}
 	for i := range lanes {
-		s := &lane{replica: r, ended: spread.NewBox[note](), requested: spread.NewBox[note](),
-			unfilled: spread.NewBox[int64]()}
+		s := &lane{
+			replica: r, ended: spread.NewBox[note](), requested: spread.NewBox[note](),
+			unfilled: spread.NewBox[int64](),
+		}
 		if i == 0 {
 			s.rings = r.alarm.C
 		}

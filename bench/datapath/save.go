@@ -50,8 +50,8 @@ func (r *Report) Save(dir string) error {
 		return fmt.Errorf("create the folder of the report: %w", err)
 	}
 	for name, content := range map[string][]byte{FileReport: append(raw, '\n'), FilePlot: plot.Bytes()} {
-		if err := os.WriteFile(filepath.Join(dir, name), content,
-			0o644); err != nil { //nolint:gosec // world-readable
+		err := os.WriteFile(filepath.Join(dir, name), content, 0o644) //nolint:gosec // world-readable
+		if err != nil {
 			return fmt.Errorf("write the report: %w", err)
 		}
 	}

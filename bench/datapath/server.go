@@ -34,8 +34,10 @@ func openServer(ctx context.Context, databaseURL string, logger *slog.Logger) (*
 	if err != nil {
 		return nil, fmt.Errorf("connect to the server: %w", err)
 	}
-	s := &server{url: databaseURL, admin: admin, logger: logger,
-		template: fmt.Sprintf("attune_datapath_%08x", rand.Uint32())} //nolint:gosec // a name
+	s := &server{
+		url: databaseURL, admin: admin, logger: logger,
+		template: fmt.Sprintf("attune_datapath_%08x", rand.Uint32()), //nolint:gosec // a name
+	}
 	if err := s.execute(ctx, "DROP DATABASE IF EXISTS "+s.template+" WITH (FORCE)",
 		"CREATE DATABASE "+s.template+" TEMPLATE template0"); err != nil {
 		s.close(ctx)

@@ -109,13 +109,10 @@ type rival struct {
 func (s *server) short(ctx context.Context, pairs [][2]Scenario) ([]Comparison, error) {
 	list := make([]Comparison, len(pairs))
 	rivals := make([][2]*rival, len(pairs))
+	var built []*rival
 	defer func() {
-		for _, pair := range rivals {
-			for _, one := range pair {
-				if one != nil {
-					one.close()
-				}
-			}
+		for _, one := range built {
+			one.close()
 		}
 	}()
 	for i, pair := range pairs {
@@ -130,14 +127,11 @@ func (s *server) short(ctx context.Context, pairs [][2]Scenario) ([]Comparison, 
 				return nil, fmt.Errorf("prepare %s: %w", scenario.What, err)
 			}
 			one := &rival{world: w}
+			built = append(built, one)
 			rivals[i][side] = one
-			if err := one.start(ctx); err != nil {
+			if err := one.prepare(ctx); err != nil {
 				return nil, err
 			}
-			if err := one.lap(ctx, scenario.warmUp()); err != nil {
-				return nil, fmt.Errorf("warm up %s: %w", scenario.What, err)
-			}
-			one.best, one.cpu, one.foreign = 0, math.Inf(1), math.Inf(1)
 		}
 	}
 	for lap := range mostLaps {
@@ -149,14 +143,12 @@ func (s *server) short(ctx context.Context, pairs [][2]Scenario) ([]Comparison, 
 			}
 		}
 	}
-	for _, pair := range rivals {
-		for _, one := range pair {
-			if err := one.stop(); err != nil {
-				return nil, err
-			}
-			if _, err := one.check(ctx, one.query.Pool(), one.sent); err != nil {
-				return nil, fmt.Errorf("%s: %w", one.scenario.What, err)
-			}
+	for _, one := range built {
+		if err := one.stop(); err != nil {
+			return nil, err
+		}
+		if _, err := one.check(ctx, one.query.Pool(), one.sent); err != nil {
+			return nil, fmt.Errorf("%s: %w", one.scenario.What, err)
 		}
 	}
 	return list, verdictOf(list)
@@ -175,6 +167,18 @@ func (c *Comparison) lap(ctx context.Context, rivals [2]*rival) error {
 	c.EngineCPU, c.D1CPU = rivals[0].cpu, rivals[1].cpu
 	c.RatioCPU = c.D1CPU / c.EngineCPU
 	c.Foreign = max(rivals[0].foreign, rivals[1].foreign)
+	return nil
+}
+
+// prepare starts the world, and forgets what its first lap measures.
+func (r *rival) prepare(ctx context.Context) error {
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	if err := r.lap(ctx, r.scenario.warmUp()); err != nil {
+		return fmt.Errorf("warm up %s: %w", r.scenario.What, err)
+	}
+	r.best, r.cpu, r.foreign = 0, math.Inf(1), math.Inf(1)
 	return nil
 }
 

@@ -68,8 +68,10 @@ func (w *wire) Publish(_ context.Context, messages []broker.Message) []broker.Ou
 				outcomes[i] = broker.Outcome{Status: broker.NotSent, Err: fmt.Errorf("read a dispatch: %w", err)}
 				continue
 			}
-			jobs[worker] = append(jobs[worker], job{execution: sent.Payload.ExecutionID, attempt: sent.Payload.Attempt,
-				actionRef: sent.Payload.ActionRef})
+			jobs[worker] = append(jobs[worker], job{
+				execution: sent.Payload.ExecutionID, attempt: sent.Payload.Attempt,
+				actionRef: sent.Payload.ActionRef,
+			})
 		case m.RoutingKey == message.KeyExecutionRequested:
 			sent, err := message.Decode[message.ExecutionRequested](m.Body)
 			if err != nil {

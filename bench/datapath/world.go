@@ -55,8 +55,10 @@ type world struct {
 
 // build creates the database and its programs without starting them.
 func (s *server) build(ctx context.Context, scenario Scenario) (w *world, err error) {
-	w = &world{scenario: scenario, server: s, logger: s.logger, tally: newTally(),
-		running: &running{limit: scenario.Limit, all: scenario.PackLimit, now: map[int64]int{}}}
+	w = &world{
+		scenario: scenario, server: s, logger: s.logger, tally: newTally(),
+		running: &running{limit: scenario.Limit, all: scenario.PackLimit, now: map[int64]int{}},
+	}
 	if w.url, w.drop, err = s.fresh(ctx); err != nil {
 		return nil, err
 	}

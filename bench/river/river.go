@@ -24,6 +24,7 @@ const (
 
 type noop struct{}
 
+// Kind names the job.
 func (noop) Kind() string { return "noop" }
 
 type worker struct {
@@ -33,6 +34,7 @@ type worker struct {
 	want atomic.Int64
 }
 
+// Work counts the job.
 func (w *worker) Work(context.Context, *river.Job[noop]) error {
 	if w.done.Add(1) == w.want.Load() {
 		w.all <- struct{}{}

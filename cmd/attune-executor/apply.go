@@ -169,7 +169,8 @@ func (a *app) applyError(cmd *cobra.Command, files catalog.Files, options applyO
 
 // refuseFiles reports every mistake, also as data.
 func (a *app) refuseFiles(cmd *cobra.Command, files catalog.Files, options applyOptions,
-	mistakes []pack.Mistake) error {
+	mistakes []pack.Mistake,
+) error {
 	out := newApplied(files, options)
 	for _, warning := range files.Warnings {
 		out.Warnings = append(out.Warnings, warning.String())

@@ -157,7 +157,10 @@ func unreachable(cfg *config.Config, err error) error {
 	if source == "default" {
 		advice = "name yours in database.url, or start a private one with `attune-executor stack up`"
 	}
-	if state, answer := sqlState(err); answer != nil {
+	if store.IsPooler(err) {
+		what = "is behind a connection pooler"
+		advice = "name PostgreSQL itself in database.url (" + source + "): each program has its own pool"
+	} else if state, answer := sqlState(err); answer != nil {
 		err = answer
 		switch {
 		case state == "53300":
@@ -171,8 +174,10 @@ func unreachable(cfg *config.Config, err error) error {
 	} else if name, ok := errors.AsType[*net.DNSError](err); ok {
 		err = name
 	}
-	return &exitError{exitUnreachable,
-		fmt.Errorf("the database %s %s (%w): %s", config.MaskURL(cfg.Database.URL), what, err, advice)}
+	return &exitError{
+		exitUnreachable,
+		fmt.Errorf("the database %s %s (%w): %s", config.MaskURL(cfg.Database.URL), what, err, advice),
+	}
 }
 
 // brokerConfig is the configuration of the broker for commands and workers.
@@ -182,6 +187,7 @@ func brokerConfig(cfg *config.Config, name string) broker.Config {
 		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: name, CloseTimeout: time.Second,
 		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
 		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: cfg.Names(),
+		QuorumQueues: mq.RabbitMQ.Quorum(),
 	}
 }
 

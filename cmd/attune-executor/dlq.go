@@ -28,13 +28,13 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show one dead letter: the message, its execution as it is now, and what a requeue would do",
 		Example: "  attune-executor dlq show 12\n  attune-executor dlq show 12 -o json | jq .body",
-	}, aDeadLetter, reader((*monitor.Monitor).Letter), letterPage),
+	}, aDeadLetter, reader((*monitor.Monitor).DeadLetter), deadLetterPage),
 		newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a),
 		newDLQExportCommand(a), newDLQStatsCommand(a))
 }
 
-// letterFlags adds the common filters of list, discard-all and export.
-func letterFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
+// deadLetterFlags adds the common filters of list, discard-all and export.
+func deadLetterFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 	flags.StringVar(&f.Reason, "reason", "",
 		"only dead letters with this reason: expired, rejected, maxlen, delivery_limit, poison, unknown")
 	flags.StringVar(&f.Action, "action", "", "only dead letters about actions whose ref matches; * stands for anything")
@@ -50,7 +50,7 @@ func decisionFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 	flags.BoolVar(&f.Open, "open", false, "only undecided dead letters")
 	flags.BoolVar(&f.Decided, "decided", false, "only decided dead letters")
 	flags.StringSliceVar(&f.Decisions, "decision", nil,
-		"only these decisions: "+strings.Join(monitor.LetterDecisions, ", "))
+		"only these decisions: "+strings.Join(monitor.DeadLetterDecisions, ", "))
 }
 
 func newDLQListCommand(a *app) *cobra.Command {
@@ -64,24 +64,24 @@ func newDLQListCommand(a *app) *cobra.Command {
 			"take` takes them into it.",
 		Example: "  attune-executor dlq list --open\n" +
 			"  attune-executor dlq list --decision failed --worker worker-node-01 --since 12h",
-	}, func() error { return checkPage(filter.Limit, &filter) }, func(c *client, _ []string) (*lettersView, error) {
+	}, func() error { return checkPage(filter.Limit, &filter) }, func(c *client, _ []string) (*deadLettersView, error) {
 		list, err := c.monitor().LedgerList(c.cmd.Context(), filter, cursor)
-		return &lettersView{LedgerPage: list, recorded: c.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled}, err
-	}, lettersPage)
+		return &deadLettersView{LedgerPage: list, recorded: c.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled}, err
+	}, deadLettersPage)
 	flags := cmd.Flags()
 	decisionFlags(flags, &filter)
-	letterFlags(flags, &filter)
+	deadLetterFlags(flags, &filter)
 	pageFlags(flags, &filter.Limit, &cursor)
 	return cmd
 }
 
-type lettersView struct {
+type deadLettersView struct {
 	*monitor.LedgerPage
 
 	recorded bool // an engine with this configuration records them
 }
 
-func lettersPage(w *page, list *lettersView) {
+func deadLettersPage(w *page, list *deadLettersView) {
 	table(w, list.none(), list.List,
 		col("ID", func(e *monitor.LedgerEntry) any { return e.ID }),
 		col("AGE", func(e *monitor.LedgerEntry) any { return age(list.At.Sub(e.At)) }),
@@ -95,7 +95,7 @@ func lettersPage(w *page, list *lettersView) {
 }
 
 // none is the text of an empty list.
-func (v *lettersView) none() string {
+func (v *deadLettersView) none() string {
 	f := v.Filter
 	chooses := f.Action+f.Reason+f.Worker+f.Type != "" || f.Execution != 0 || f.MaxAge != 0 || f.MinAge != 0 ||
 		len(f.Decisions) > 0
@@ -115,7 +115,7 @@ func (v *lettersView) none() string {
 	}
 }
 
-func letterPage(w *page, d *monitor.LedgerDetail) {
+func deadLetterPage(w *page, d *monitor.LedgerDetail) {
 	now := d.Reading.At
 	ago := func(at *time.Time) string {
 		if at == nil {
@@ -185,7 +185,7 @@ func executionThen(d *monitor.LedgerDetail) string {
 	return text
 }
 
-func executionNow(x *monitor.LetterExecution) string {
+func executionNow(x *monitor.DeadLetterExecution) string {
 	if x == nil {
 		return "it does not exist"
 	}
@@ -218,7 +218,7 @@ func adviceText(d *monitor.LedgerDetail) string {
 // maxDump bounds the shown bytes of a binary body.
 const maxDump = 1024
 
-func bodyText(b monitor.LetterBody) string {
+func bodyText(b monitor.DeadLetterBody) string {
 	switch b.Format {
 	case "json":
 		return terminal.Visible(pretty(b.JSON))

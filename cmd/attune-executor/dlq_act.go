@@ -30,7 +30,7 @@ func newDLQRequeueCommand(a *app) *cobra.Command {
 			"  attune-executor dlq requeue 12 13 14 -o json",
 		Args: some(aDeadLetter),
 		RunE: a.actingOn(aDeadLetter, true, func(t *triageClient, ids []int64) error {
-			return t.requeueLetters(ids, reason, yes)
+			return t.requeueDeadLetters(ids, reason, yes)
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the audit")
@@ -48,12 +48,12 @@ func newDLQDiscardCommand(a *app) *cobra.Command {
 		Args:    some(aDeadLetter),
 		RunE: a.actingOn(aDeadLetter, false, func(t *triageClient, ids []int64) error {
 			return runEach(t, ids, eachAction[*triage.DiscardReceipt]{
-				what: "dead letter", done: "discarded", field: "done", problem: letterProblem,
+				what: "dead letter", done: "discarded", field: "done", problem: deadLetterProblem,
 				run: func(ctx context.Context, id int64) (*triage.DiscardReceipt, error) {
 					return t.Discard(ctx, id, reason)
 				},
 				line: func(r *triage.DiscardReceipt) string {
-					return fmt.Sprintf("dead letter %d: discarded (audit %d)", r.Letter, r.Audit)
+					return fmt.Sprintf("dead letter %d: discarded (audit %d)", r.DeadLetter, r.Audit)
 				},
 			})
 		}),
@@ -62,13 +62,13 @@ func newDLQDiscardCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (t *triageClient) requeueLetters(ids []int64, reason string, yes bool) error {
+func (t *triageClient) requeueDeadLetters(ids []int64, reason string, yes bool) error {
 	requeue := t.RequeueIfUseful // the state may have changed since the check
 	if yes {
 		requeue = t.Requeue
 	}
 	return runEach(t, ids, eachAction[*triage.RequeueReceipt]{
-		what: "dead letter", done: "requeued", field: "done", problem: letterProblem,
+		what: "dead letter", done: "requeued", field: "done", problem: deadLetterProblem,
 		run: func(ctx context.Context, id int64) (*triage.RequeueReceipt, error) {
 			if !yes {
 				if err := useless(ctx, t.monitor(), id); err != nil {
@@ -80,10 +80,10 @@ func (t *triageClient) requeueLetters(ids []int64, reason string, yes bool) erro
 		line: func(r *triage.RequeueReceipt) string {
 			if r.Repeated != nil {
 				return fmt.Sprintf("dead letter %d: execution %d repeats execution %d of %s, attempt %d (audit %d)",
-					r.Letter, r.Repeated.Execution, r.Repeated.Failed, r.Repeated.ActionRef, r.Repeated.Attempt,
+					r.DeadLetter, r.Repeated.Execution, r.Repeated.Failed, r.Repeated.ActionRef, r.Repeated.Attempt,
 					r.Audit)
 			}
-			return fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.Letter, r.Exchange,
+			return fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.DeadLetter, r.Exchange,
 				r.RoutingKey, r.Audit)
 		},
 		sent: func(r *triage.RequeueReceipt) triage.Sent { return r.Sent },
@@ -98,24 +98,24 @@ func (e uselessError) Is(target error) bool { return target == triage.ErrUseless
 
 // useless returns an error if a requeue of a dead letter is useless. Refusals are left to the requeue itself.
 func useless(ctx context.Context, reader *alerting.Reader, id int64) error {
-	letter, err := reader.Letter(ctx, id)
+	deadLetter, err := reader.DeadLetter(ctx, id)
 	if errors.Is(err, monitor.ErrNotFound) {
-		return triage.ErrNoLetter
+		return triage.ErrNoDeadLetter
 	}
 	if err != nil {
 		return err
 	}
-	if letter.Verdict.Requeue == monitor.RequeueRefused || letter.Verdict.Advice == monitor.AdviseRequeue {
+	if deadLetter.Verdict.Requeue == monitor.RequeueRefused || deadLetter.Verdict.Advice == monitor.AdviseRequeue {
 		return nil
 	}
-	return uselessError{letter.Verdict.Why}
+	return uselessError{deadLetter.Verdict.Why}
 }
 
-// letterProblem explains an error about a dead letter, with advice and its exit code.
-func letterProblem(id int64, err error) error {
+// deadLetterProblem explains an error about a dead letter, with advice and its exit code.
+func deadLetterProblem(id int64, err error) error {
 	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
 	switch {
-	case errors.Is(err, triage.ErrNoLetter):
+	case errors.Is(err, triage.ErrNoDeadLetter):
 		return aDeadLetter.missing(id)
 	case isAlready:
 		return refusedErrorf(
@@ -151,21 +151,24 @@ func newDLQDiscardAllCommand(a *app) *cobra.Command {
 			if err := filter.Check(); err != nil {
 				return usageErrorf("%w", err)
 			}
-			order := triage.DiscardOrder{
+			request := triage.DiscardRequest{
 				Reason: filter.Reason, Action: filter.Action, Worker: filter.Worker, Type: filter.Type,
 				Execution: filter.Execution, MaxAge: filter.MaxAge, MinAge: filter.MinAge, Note: note,
 			}
-			return a.withTriage(cmd, false, func(t *triageClient) error { return t.discardAllLetters(order, plan) })
+			return a.withTriage(cmd, false, func(t *triageClient) error {
+				return t.discardAllDeadLetters(request,
+					plan)
+			})
 		},
 	}
-	letterFlags(cmd.Flags(), &filter)
+	deadLetterFlags(cmd.Flags(), &filter)
 	cmd.Flags().StringVar(&note, "note", "", "the reason, for the audit")
 	plan.add(cmd.Flags(), "show what would be discarded and do nothing", "do not ask")
 	return cmd
 }
 
-func (t *triageClient) discardAllLetters(order triage.DiscardOrder, flags planFlags) error {
-	plan, err := t.PlanDiscard(t.cmd.Context(), order)
+func (t *triageClient) discardAllDeadLetters(request triage.DiscardRequest, flags planFlags) error {
+	plan, err := t.PlanDiscard(t.cmd.Context(), request)
 	if err != nil {
 		return err
 	}
@@ -178,19 +181,19 @@ func (t *triageClient) discardAllLetters(order triage.DiscardOrder, flags planFl
 	receipt, err := t.DiscardMany(ctx, plan)
 	return t.finish(ctx, receipt, func(w *page) { discardPage(w, receipt, plan) }, err,
 		interruptedError(receipt.Left, receipt.Planned, "dead letter"),
-		func(err error) error { return letterProblem(0, err) })
+		func(err error) error { return deadLetterProblem(0, err) })
 }
 
 // discardQuestion asks for a yes, or for the number if there are many; nil if there is nothing to
 // discard.
 func discardQuestion(plan *triage.DiscardPlan) *question {
-	if plan.Letters == 0 {
+	if plan.DeadLetters == 0 {
 		return nil
 	}
 	var w page
 	discardGroups(&w, plan)
-	what := count(plan.Letters, "dead letter")
-	want, ask := howMany(plan.Letters)
+	what := count(plan.DeadLetters, "dead letter")
+	want, ask := howMany(plan.DeadLetters)
 	return &question{
 		unasked: what + " would be discarded: --yes does it, --dry-run shows which",
 		text:    fmt.Sprintf("%sdiscard %s? %s: ", &w, what, ask),
@@ -207,12 +210,12 @@ func discardGroups(w *page, plan *triage.DiscardPlan) {
 }
 
 func discardPlanPage(w *page, plan *triage.DiscardPlan) {
-	if plan.Letters == 0 {
+	if plan.DeadLetters == 0 {
 		w.row("no waiting dead letter matches")
 		return
 	}
 	discardGroups(w, plan)
-	text := count(plan.Letters, "dead letter") + " would be discarded"
+	text := count(plan.DeadLetters, "dead letter") + " would be discarded"
 	if plan.More {
 		text += ", and more match: run the same command again"
 	}
@@ -237,7 +240,7 @@ func discardPage(w *page, r *triage.DiscardManyReceipt, plan *triage.DiscardPlan
 }
 
 func newDLQTakeCommand(a *app) *cobra.Command {
-	order, plan := triage.TakeOrder{}, planFlags{}
+	request, plan := triage.TakeRequest{}, planFlags{}
 	cmd := &cobra.Command{
 		Use:   "take",
 		Short: "Take messages from the broker's queue of dead letters into the ledger",
@@ -253,34 +256,34 @@ func newDLQTakeCommand(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case order.First < 0:
+			case request.First < 0:
 				return usageErrorf("--first must not be negative")
-			case order.Rate <= 0:
+			case request.Rate <= 0:
 				return usageErrorf("--rate must be above 0")
 			}
-			return a.withTriage(cmd, true, func(t *triageClient) error { return t.takeLetters(order, plan) })
+			return a.withTriage(cmd, true, func(t *triageClient) error { return t.takeDeadLetters(request, plan) })
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&order.Queue, "queue", message.QueueDeadLetter,
+	flags.StringVar(&request.Queue, "queue", message.QueueDeadLetter,
 		"take from this queue, such as that of a lost worker")
-	flags.IntVar(&order.First, "first", 0, "how many to take at most, 0 for all")
-	flags.Float64Var(&order.Rate, "rate", triage.TakeRate, "how many to take in a second")
-	flags.StringVar(&order.Match.Reason, "reason", "", "name the rows with this reason")
-	flags.StringVar(&order.Match.Action, "action", "",
+	flags.IntVar(&request.First, "first", 0, "how many to take at most, 0 for all")
+	flags.Float64Var(&request.Rate, "rate", triage.TakeRate, "how many to take in a second")
+	flags.StringVar(&request.Match.Reason, "reason", "", "name the rows with this reason")
+	flags.StringVar(&request.Match.Action, "action", "",
 		"name the rows about actions whose ref matches; * stands for anything")
-	flags.StringVar(&order.Match.Worker, "worker", "",
+	flags.StringVar(&request.Match.Worker, "worker", "",
 		"name the rows of messages to the worker with this id")
-	flags.StringVar(&order.Match.Type, "type", "", "name the rows of this message type")
-	flags.Int64Var(&order.Match.Execution, "execution", 0, "name the rows about this execution")
-	flags.StringVar(&order.Note, "note", "", "the reason, for the audit")
+	flags.StringVar(&request.Match.Type, "type", "", "name the rows of this message type")
+	flags.Int64Var(&request.Match.Execution, "execution", 0, "name the rows about this execution")
+	flags.StringVar(&request.Note, "note", "", "the reason, for the audit")
 	plan.add(flags, "show what would be taken and do nothing", "do not ask")
 	return cmd
 }
 
-func (t *triageClient) takeLetters(order triage.TakeOrder, flags planFlags) error {
+func (t *triageClient) takeDeadLetters(request triage.TakeRequest, flags planFlags) error {
 	operator := t.With(t.publisher.link)
-	plan, err := operator.PlanTake(t.cmd.Context(), order)
+	plan, err := operator.PlanTake(t.cmd.Context(), request)
 	if err != nil {
 		return takeProblem(err)
 	}
@@ -298,7 +301,7 @@ func (t *triageClient) takeLetters(order triage.TakeOrder, flags planFlags) erro
 	if err == nil && receipt.Stopped != "" {
 		err = interrupted
 	}
-	return t.finish(ctx, receipt, func(w *page) { takePage(w, receipt, order.Match) }, err, interrupted,
+	return t.finish(ctx, receipt, func(w *page) { takePage(w, receipt, request.Match) }, err, interrupted,
 		func(err error) error {
 			return failedErrorf("stopped with %d of %s left: %w: run the same command again", receipt.Left,
 				count(receipt.Planned, "message"), err)
@@ -340,7 +343,7 @@ func takePlanText(p *triage.TakePlan) string {
 	return text
 }
 
-func takePage(w *page, r *triage.TakeReceipt, match triage.LetterMatch) {
+func takePage(w *page, r *triage.TakeReceipt, match triage.DeadLetterMatch) {
 	after := "unknown"
 	if r.After >= 0 {
 		after = fmt.Sprint(r.After)
@@ -348,7 +351,7 @@ func takePage(w *page, r *triage.TakeReceipt, match triage.LetterMatch) {
 	lines := []string{fmt.Sprintf(
 		"planned %d: %d taken (%d new, %d known, %d probes), %d gone, %d left; %s %d -> %s (audit %d)",
 		r.Planned, r.Taken, r.New, r.Known, r.Probes, r.Absent, r.Left, r.Queue, r.Before, after, r.Audit)}
-	if match != (triage.LetterMatch{}) {
+	if match != (triage.DeadLetterMatch{}) {
 		ids := strings.Trim(fmt.Sprint(r.Matched), "[]")
 		if r.Matching > len(r.Matched) {
 			ids += " ..."

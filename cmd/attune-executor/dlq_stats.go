@@ -37,17 +37,19 @@ func newDLQExportCommand(a *app) *cobra.Command {
 			if err := filter.Check(); err != nil {
 				return usageErrorf("%w", err)
 			}
-			return a.exportLetters(cmd, filter, limit, file)
+			return a.exportDeadLetters(cmd, filter, limit, file)
 		},
 	}
 	decisionFlags(cmd.Flags(), &filter)
-	letterFlags(cmd.Flags(), &filter)
+	deadLetterFlags(cmd.Flags(), &filter)
 	cmd.Flags().StringVar(&file, "file", "", "write to this new file instead of standard output")
 	cmd.Flags().IntVar(&limit, "limit", 0, "how many to write at most, 0 for all")
 	return cmd
 }
 
-func (a *app) exportLetters(cmd *cobra.Command, filter monitor.DeadLetterFilter, limit int, file string) (err error) {
+func (a *app) exportDeadLetters(cmd *cobra.Command, filter monitor.DeadLetterFilter, limit int,
+	file string,
+) (err error) {
 	c, err := a.connect(cmd)
 	if err != nil {
 		return err
@@ -67,10 +69,10 @@ func (a *app) exportLetters(cmd *cobra.Command, filter monitor.DeadLetterFilter,
 		defer func() { err = errors.Join(err, made.Close()) }()
 		out = made
 	}
-	n, err := c.monitor().ExportLetters(ctx, filter, limit, func(letter *monitor.ExportedLetter) error {
-		line, err := json.Marshal(letter)
+	n, err := c.monitor().ExportDeadLetters(ctx, filter, limit, func(deadLetter *monitor.ExportedDeadLetter) error {
+		line, err := json.Marshal(deadLetter)
 		if err != nil {
-			return fmt.Errorf("encode dead letter %d: %w", letter.ID, err)
+			return fmt.Errorf("encode dead letter %d: %w", deadLetter.ID, err)
 		}
 		// whole lines, so that an interrupted export ends with a whole one
 		_, err = io.WriteString(out, terminal.JSON(string(line))+"\n")
@@ -105,7 +107,7 @@ func newDLQStatsCommand(a *app) *cobra.Command {
 		}
 		return nil
 	}, func(c *client, _ []string) (*monitor.LedgerStats, error) {
-		return c.letterStats(time.Duration(since))
+		return c.deadLetterStats(time.Duration(since))
 	}, func(w *page, stats *monitor.LedgerStats) { statsPage(w, stats, by) })
 	cmd.Flags().Var(&since, "since", "how far to look back, such as 12h or 7d")
 	cmd.Flags().StringVar(&by, "by", by, "reason, action, worker, cause or hour")
@@ -113,7 +115,7 @@ func newDLQStatsCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (c *client) letterStats(since time.Duration) (*monitor.LedgerStats, error) {
+func (c *client) deadLetterStats(since time.Duration) (*monitor.LedgerStats, error) {
 	deps := monitor.Deps{Store: c.store}
 	management, vhost, err := openManagement(c.cfg, doctorTimeout)
 	if err != nil {
@@ -142,7 +144,7 @@ func statsPage(w *page, s *monitor.LedgerStats, by string) {
 	w.row("in the queue", depth)
 	w.row("waiting for a person", open)
 	w.row("pace", strconv.FormatFloat(s.PerMinute, 'f', 1, 64)+" a minute over the last "+age(monitor.RatePace))
-	w.row("letters", countText(s.Letters)+" in "+age(s.Window))
+	w.row("letters", countText(s.DeadLetters)+" in "+age(s.Window))
 	w.row("lost work", countText(s.Lost)+" in "+age(s.Window))
 	if s.Latency != nil {
 		w.row("death to ledger", short(*s.Latency)+" on average")
@@ -163,7 +165,7 @@ func tallyTable(w *page, s *monitor.LedgerStats, by string, tallies []monitor.Le
 	}
 	columns := []column[tally]{col(title, func(t *tally) any { return cut(clean(cmp.Or(t.WorkerName, t.Name)), 22) })}
 	if by != "cause" {
-		columns = append(columns, col("LETTERS", func(t *tally) any { return t.Letters }),
+		columns = append(columns, col("LETTERS", func(t *tally) any { return t.DeadLetters }),
 			col("OPEN", func(t *tally) any { return t.Open }))
 	}
 	if by != "reason" {

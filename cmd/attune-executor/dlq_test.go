@@ -19,28 +19,36 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// TestATableOfLettersFitsTheTerminal: whatever the names are, and without cutting
+// TestATableOfDeadLettersFitsTheTerminal: whatever the names are, and without cutting
 // what need not be cut.
-func TestATableOfLettersFitsTheTerminal(t *testing.T) {
+func TestATableOfDeadLettersFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("very.long-name", 9)
 	for name, entry := range map[string]monitor.LedgerEntry{
-		"short": {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: "core.echo",
-			WorkerName: "w1"},
-		"long": {ID: 123_456_789, What: "completed", Reason: "delivery_limit", Decision: "discarded", ActionRef: long,
-			WorkerName: long, Execution: new(int64(987_654_321))},
-		"worker": {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: "core.echo",
-			WorkerName: long},
+		"short": {
+			ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: "core.echo",
+			WorkerName: "w1",
+		},
+		"long": {
+			ID: 123_456_789, What: "completed", Reason: "delivery_limit", Decision: "discarded", ActionRef: long,
+			WorkerName: long, Execution: new(int64(987_654_321)),
+		},
+		"worker": {
+			ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: "core.echo",
+			WorkerName: long,
+		},
 		"action": {ID: 7, What: "dispatch", Reason: "expired", Decision: "failed", ActionRef: long, WorkerName: "w1"},
-		"foul": {ID: 7, What: "dispatch", Reason: "expired\x1b[2J", Decision: "failed",
-			ActionRef: "\u202eevil\u009b2J", WorkerName: "a\nb\tc"},
+		"foul": {
+			ID: 7, What: "dispatch", Reason: "expired\x1b[2J", Decision: "failed",
+			ActionRef: "\u202eevil\u009b2J", WorkerName: "a\nb\tc",
+		},
 	} {
-		list := &lettersView{LedgerPage: &monitor.LedgerPage{List: []monitor.LedgerEntry{entry}}}
+		list := &deadLettersView{LedgerPage: &monitor.LedgerPage{List: []monitor.LedgerEntry{entry}}}
 		var out bytes.Buffer
 		a := &app{output: "table"}
 		cmd := newDeadLettersCommand(a)
 		cmd.SetOut(&out)
-		require.NoError(t, a.write(cmd, list, func(w *page) { lettersPage(w, list) }))
+		require.NoError(t, a.write(cmd, list, func(w *page) { deadLettersPage(w, list) }))
 		for line := range strings.Lines(out.String()) {
 			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), tableWidth, "%s: %s", name, line)
 		}
@@ -86,10 +94,10 @@ func TestNothingThatSteersATerminalIsWritten(t *testing.T) {
 func TestAPurgeIsConfirmed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		letters int
-		person  bool
-		answer  string
-		refused string
+		deadLetters int
+		person      bool
+		answer      string
+		refused     string
 	}{
 		"few": {50, true, "y\n", ""}, "upper": {50, true, "Y\n", ""}, "no": {50, true, "n\n", "not y"},
 		"silence": {50, true, "", "not y"},
@@ -98,8 +106,10 @@ func TestAPurgeIsConfirmed(t *testing.T) {
 		"no answer":      {1, false, "y\n", "1 dead letter would be discarded: --yes does it"},
 	} {
 		var out bytes.Buffer
-		plan := &triage.DiscardPlan{Letters: c.letters,
-			Groups: []triage.DiscardGroup{{Reason: "expired", Type: "T\x1b[2J", Count: c.letters}}}
+		plan := &triage.DiscardPlan{
+			DeadLetters: c.deadLetters,
+			Groups:      []triage.DiscardGroup{{Reason: "expired", Type: "T\x1b[2J", Count: c.deadLetters}},
+		}
 		err := discardQuestion(plan).confirm(strings.NewReader(c.answer), &out, c.person)
 		require.NotContains(t, out.String(), "\x1b")
 		if c.refused == "" {
@@ -136,11 +146,15 @@ func TestMessagesAreTakenByCommand(t *testing.T) {
 	for i := range 3 {
 		testkit.Manage(t, http.MethodPost, "/api/exchanges/"+vhost+"/amq.default/publish", map[string]any{
 			"routing_key": monitor.DeadLetterQueue, "payload": "/xtb", "payload_encoding": "base64",
-			"properties": map[string]any{"type": "EventCreated", "message_id": fmt.Sprint("m-", i),
+			"properties": map[string]any{
+				"type": "EventCreated", "message_id": fmt.Sprint("m-", i),
 				"headers": map[string]any{
-					"x-death": []any{map[string]any{"queue": "attune.events\x1b[2J",
-						"reason": []string{"expired", "rejected", "rejected"}[i]}},
-				}},
+					"x-death": []any{map[string]any{
+						"queue":  "attune.events\x1b[2J",
+						"reason": []string{"expired", "rejected", "rejected"}[i],
+					}},
+				},
+			},
 		}, nil)
 	}
 	environ := []string{

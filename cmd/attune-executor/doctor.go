@@ -10,25 +10,37 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/doctor/checkup"
+	"github.com/attune-go/attune/core/roles"
 	"github.com/attune-go/attune/core/store"
 )
 
 func newDoctorCommand(a *app) *cobra.Command {
-	options := checkup.Options{}
+	options, as := checkup.Options{}, ""
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the installation: what is wrong, and what to do",
 		Long: "Check the whole installation: servers and their versions, schema, topology, routes of dead letters,\n" +
 			"workers, replicas, clocks, and the consistency of the tables. ✓ passed, ✗ failed, ? not checked,\n" +
 			"- optional and absent. Nothing is changed. Probes that vanish by themselves test the routes of dead\n" +
-			"letters; --no-probe reads the bindings instead.\n" +
+			"letters; --no-probe reads the bindings instead. --as ROLE only compares the logins in use with a\n" +
+			"role of `attune-executor roles`.\n" +
 			"Exit codes: 0 all is well, 1 a check failed or could not be made, 4 the database or the broker does\n" +
 			"not answer.",
-		Example: "  attune-executor doctor\n" +
+		Example: "  attune-executor doctor\n  attune-executor doctor --as worker\n" +
 			"  attune-executor doctor -o json | jq '.checks[] | select(.status == \"failed\")'",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, options) },
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if as != "" {
+				if options.As, err = roles.Parse(as); err != nil {
+					return usageErrorf("--as: %w", err)
+				}
+			}
+			return a.doctor(cmd, options)
+		},
 	}
+	cmd.Flags().StringVar(&as, "as", "",
+		"only compare the logins in use with this role: engine, worker, operator or viewer")
+	words(cmd, "as", "engine", "worker", "operator", "viewer")
 	cmd.Flags().BoolVar(&options.NoProbe, "no-probe", false,
 		"publish nothing: read the routes of dead letters from the management API")
 	cmd.Flags().DurationVar(&options.Timeout, "timeout", 0,
@@ -114,5 +126,7 @@ func (a *app) printReport(cmd *cobra.Command, report *checkup.Report) error {
 	return &exitError{code, fmt.Errorf("not all is well: %s", strings.Join(parts, "; "))}
 }
 
-var marks = map[checkup.Status]string{checkup.Passed: "✓", checkup.Failed: "✗", checkup.Unchecked: "?",
-	checkup.Skipped: "-"}
+var marks = map[checkup.Status]string{
+	checkup.Passed: "✓", checkup.Failed: "✗", checkup.Unchecked: "?",
+	checkup.Skipped: "-",
+}

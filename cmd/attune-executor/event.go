@@ -239,8 +239,10 @@ func (a *app) emit(cmd *cobra.Command, trigger string, options *emitOptions) err
 }
 
 func emitted(done submit.Emitted, detail *monitor.EventDetail) emitResult {
-	return emitResult{ID: done.ID, Trigger: done.TriggerRef, Matches: len(firing(detail)), Note: detail.Note,
-		Rules: detail.Rules}
+	return emitResult{
+		ID: done.ID, Trigger: done.TriggerRef, Matches: len(firing(detail)), Note: detail.Note,
+		Rules: detail.Rules,
+	}
 }
 
 // firing returns the rules that an event fires or has fired.

@@ -16,6 +16,7 @@ import (
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/retrypolicy"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 func newExecutionCommand(a *app) *cobra.Command {
@@ -109,6 +110,8 @@ type executionView struct {
 
 	Config json.RawMessage `json:"config,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
+	// TraceID is its trace, if traces are on in the configuration of this command.
+	TraceID string `json:"trace_id,omitempty"`
 }
 
 // document returns a JSON text as it is, and a cut one as a string.
@@ -136,6 +139,7 @@ func executionPage(w *page, v executionView) {
 		w.row("ran", spanText(e.StartedAt, cmp.Or(e.FinishedAt, &e.At)))
 	}
 	w.fact("parent", opt(e.Parent))
+	w.fact("trace", v.TraceID)
 	w.facts(v.lines(e.At))
 	if e.Children.Value > 0 {
 		w.row("children", e.Children.Value)
@@ -203,6 +207,13 @@ func (c *client) execution(ctx context.Context, id int64) (view executionView, e
 		return view, err
 	}
 	view = executionView{ExecutionDetail: e, Config: document(e.Config), Result: document(e.Result)}
+	if c.cfg.Telemetry.OTLPEndpoint != "" {
+		roots, err := tracing.NewRoots(c.store, 1).Executions(ctx, []int64{id})
+		if err != nil {
+			return view, err
+		}
+		view.TraceID = roots[id].Trace.String()
+	}
 	h := &view.history
 	if h.Attempts, err = c.monitor().Attempts(ctx, id); err != nil {
 		return view, err
@@ -215,7 +226,7 @@ func (c *client) execution(ctx context.Context, id int64) (view executionView, e
 	if h.self.RepeatedBy != nil || !unsuccessful(attune.Status(e.Status)) {
 		return view, nil
 	}
-	next, err := c.monitor().Repetition(ctx, id, retryPolicy(c.cfg))
+	next, err := c.monitor().NextRetry(ctx, id, retryPolicy(c.cfg))
 	if err == nil {
 		h.expected, h.NotRepeated = next.Expected, next.Why
 	}

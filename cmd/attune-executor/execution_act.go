@@ -27,8 +27,10 @@ type cancelOptions struct {
 }
 
 // stoppable are the statuses of unfinished executions without a cancel request.
-var stoppable = []attune.Status{attune.StatusRequested, attune.StatusScheduling, attune.StatusScheduled,
-	attune.StatusRunning}
+var stoppable = []attune.Status{
+	attune.StatusRequested, attune.StatusScheduling, attune.StatusScheduled,
+	attune.StatusRunning,
+}
 
 func newExecutionCancelCommand(a *app) *cobra.Command {
 	options := &cancelOptions{}
@@ -37,7 +39,7 @@ func newExecutionCancelCommand(a *app) *cobra.Command {
 		Short: "Stop waiting and running executions",
 		Long: "Stop executions. Waiting executions, and dispatched ones that cannot start any more, are cancelled\n" +
 			"at once. For a running execution the worker is asked to stop it, and the worker writes how it ended.\n" +
-			"For a failed execution the pending repetition is stopped. An execution that was asked to stop is not\n" +
+			"For a failed execution the pending retry is stopped. An execution that was asked to stop is not\n" +
 			"repeated, however it ends.\n\n" +
 			"Without ids the flags choose: all unfinished executions that match, at most 10000 at once, of the\n" +
 			"newest 50000. The command asks first; --dry-run counts them by action and status.",
@@ -90,9 +92,9 @@ func (t *triageClient) cancelExecutions(
 		}
 		ids = chosen.IDs
 	}
-	order := triage.CancelOrder{IDs: ids, Tree: options.tree, Reason: options.reason}
+	request := triage.CancelRequest{IDs: ids, Tree: options.tree, Reason: options.reason}
 	if options.flags.dryRun {
-		plan, err := t.PlanCancel(t.cmd.Context(), order)
+		plan, err := t.PlanCancel(t.cmd.Context(), request)
 		if err != nil {
 			return unknownOutcome(err)
 		}
@@ -101,7 +103,7 @@ func (t *triageClient) cancelExecutions(
 	}
 	ctx, stop := t.start("execution")
 	defer stop()
-	receipt, err := t.Cancel(ctx, &triage.CancelPlan{CancelOrder: order})
+	receipt, err := t.Cancel(ctx, &triage.CancelPlan{CancelRequest: request})
 	delivery := t.deliver(ctx, receipt.Sent,
 		"the broker does not answer: the cancel requests are stored, and a running engine publishes them",
 		"a message reached no queue: the cancel requests are stored, and a running engine publishes them")
@@ -201,8 +203,8 @@ func (t *triageClient) awaitStops(
 
 func cancelLine(r triage.CancelResult) string {
 	name := fmt.Sprintf("execution %d: ", r.ID)
-	if r.Repetition != 0 {
-		name = fmt.Sprintf("execution %d, repeated by %d: ", r.ID, r.Repetition)
+	if r.Retry != 0 {
+		name = fmt.Sprintf("execution %d, repeated by %d: ", r.ID, r.Retry)
 	}
 	worker := r.WorkerName
 	if worker == "" {
@@ -234,7 +236,10 @@ func countsText(c triage.CancelCounts) string {
 		n    int
 		text string
 	}{
-		{c.Cancelled, "cancelled"}, {c.Asked, "asked to stop"}, {c.Ended, "had ended"}, {c.Missing, "not found"},
+		{c.Cancelled, "cancelled"},
+		{c.Asked, "asked to stop"},
+		{c.Ended, "had ended"},
+		{c.Missing, "not found"},
 		{c.Moving, "kept changing"},
 	} {
 		if part.n > 0 {
@@ -272,7 +277,7 @@ func newExecutionRetryCommand(a *app) *cobra.Command {
 		Use:   "retry ID... | retry --param NAME=VALUE...",
 		Short: "Repeat ended executions, each as a new execution",
 		Long: "Repeat ended executions, whatever their status and however often they were repeated before. Each\n" +
-			"repetition is a new execution with the same parameters; the old one stays as it is and can be repeated\n" +
+			"retry is a new execution with the same parameters; the old one stays as it is and can be repeated\n" +
 			"once: repeat the newest attempt instead. With several ids, all possible ones are repeated; the exit\n" +
 			"code reports refusals.\n\n" +
 			"Without ids the flags choose: all executions that match, of the statuses failed, timeout and abandoned\n" +
@@ -333,7 +338,7 @@ func (t *triageClient) retryExecutions(
 	})
 }
 
-// retryProblem explains an error of a repetition, with advice and its exit code.
+// retryProblem explains an error of a retry, with advice and its exit code.
 func retryProblem(id int64, err error) error {
 	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
 	switch {

@@ -24,8 +24,10 @@ func TestRetryProblemsHaveTheirExitCodes(t *testing.T) {
 		code int
 		want string
 	}{
-		"NotEnded": {fmt.Errorf("repeat execution 7: %w: it is running", triage.ErrNotEnded), exitRefused,
-			"execution cancel 7"},
+		"NotEnded": {
+			fmt.Errorf("repeat execution 7: %w: it is running", triage.ErrNotEnded), exitRefused,
+			"execution cancel 7",
+		},
 		"Already":  {&triage.AlreadyRetriedError{ID: 7, By: 9}, exitRefused, "execution retry 9"},
 		"Unknown":  {triage.ErrNoExecution, exitFailed, "there is no execution 7"},
 		"Canceled": {context.Canceled, exitFailed, "interrupted: run the same command again"},
@@ -43,8 +45,10 @@ func TestRetryProblemsHaveTheirExitCodes(t *testing.T) {
 
 func TestTheWorstOfSeveralProblemsDecides(t *testing.T) {
 	t.Parallel()
-	refused, failed, away := refusedErrorf("no"), failedErrorf("broken"), &exitError{exitUnreachable,
-		errors.New("away")}
+	refused, failed, away := refusedErrorf("no"), failedErrorf("broken"), &exitError{
+		exitUnreachable,
+		errors.New("away"),
+	}
 	for name, c := range map[string]struct {
 		problems []error
 		code     int
@@ -101,10 +105,14 @@ func TestHistoryTellsItsPlace(t *testing.T) {
 	}{
 		"Alone": {history{self: monitor.Attempt{ID: 1, Number: 1}}, nil},
 		"First": {history{self: first}, [][2]string{{"repeated by", "2"}}},
-		"Expected": {history{expected: true},
-			[][2]string{{"repeated by", "none yet: an engine will repeat it"}}},
-		"NotRepeated": {history{NotRepeated: "it was cancelled"},
-			[][2]string{{"repeated by", "none: it was cancelled"}}},
+		"Expected": {
+			history{expected: true},
+			[][2]string{{"repeated by", "none yet: an engine will repeat it"}},
+		},
+		"NotRepeated": {
+			history{NotRepeated: "it was cancelled"},
+			[][2]string{{"repeated by", "none: it was cancelled"}},
+		},
 		"Second": {history{self: second}, [][2]string{
 			{"attempt", "2"}, {"repeats", "1 (manual_retry) by ann"}, {"due", "2026-11-21T12:01:30Z, in 1m30s"},
 		}},

@@ -23,13 +23,13 @@ func TestTheDashboardHandsOverCommandsThatExist(t *testing.T) {
 	for _, kind := range []act.Kind{
 		act.CancelExecution, act.CancelTree, act.RetryExecution, act.PauseQueue, act.ResumeQueue, act.LimitQueue,
 		act.ResetQueue, act.ClearQueue,
-		act.RepairQueue, act.CordonWorker, act.UncordonWorker, act.DrainWorker, act.ForgetWorker, act.RequeueLetter,
-		act.DiscardLetter, act.DiscardAllLetters,
+		act.RepairQueue, act.CordonWorker, act.UncordonWorker, act.DrainWorker, act.ForgetWorker, act.RequeueDeadLetter,
+		act.DiscardDeadLetter, act.DiscardAllDeadLetters,
 		act.PauseWorkflow, act.ResumeWorkflow, act.CancelWorkflow, act.RetryWorkflow, act.RetryTask, act.AnswerInquiry,
 	} {
 		for _, targets := range [][]act.Target{nil, {target, target}} {
-			order := act.Order{Kind: kind, Target: target, Targets: targets, Values: values}
-			for _, argv := range order.Commands("it's late") {
+			request := act.Request{Kind: kind, Target: target, Targets: targets, Values: values}
+			for _, argv := range request.Commands("it's late") {
 				requireCommand(t, argv)
 				seen++
 			}

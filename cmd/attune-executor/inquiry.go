@@ -350,12 +350,12 @@ func (t *triageClient) respond(id int64, o *respondOptions) error {
 		return &exitError{exitUsage, err}
 	}
 	operator := t.WithKeyring(keys)
-	order := triage.AnswerOrder{Inquiry: id, As: o.as, Note: o.note}
-	if order.Response, err = t.responseOf(id, o); err != nil {
+	request := triage.AnswerRequest{Inquiry: id, As: o.as, Note: o.note}
+	if request.Response, err = t.responseOf(id, o); err != nil {
 		return err
 	}
 	if o.dryRun {
-		plan, err := operator.PlanAnswer(t.cmd.Context(), order)
+		plan, err := operator.PlanAnswer(t.cmd.Context(), request)
 		if err != nil {
 			return answerProblem(id, err)
 		}
@@ -365,7 +365,7 @@ func (t *triageClient) respond(id int64, o *respondOptions) error {
 	}
 	ctx, stop := t.start("inquiry")
 	defer stop()
-	receipt, err := operator.Answer(ctx, order)
+	receipt, err := operator.Answer(ctx, request)
 	if err != nil {
 		return answerProblem(id, err)
 	}

@@ -40,8 +40,10 @@ func TestAPersonIsAskedForWhatTheSchemaNames(t *testing.T) {
 			flat, "y\nbob\n7\ny\n",
 			[]string{"hunter2"},
 			`{"approved": true, "by": "bob", "count": 7, "token": "hunter2"}`,
-			[]string{"deploy ?\n", "approved (yes or no; required): ", "by - Who (one of ada, bob): ",
-				"count (a whole number, at most 9; default 3): ", "token (text): "},
+			[]string{
+				"deploy ?\n", "approved (yes or no; required): ", "by - Who (one of ada, bob): ",
+				"count (a whole number, at most 9; default 3): ", "token (text): ",
+			},
 		},
 		"what is left out": {flat, "no\n\n\n\ny\n", nil, `{"approved": false, "count": 3}`, nil},
 		"what does not fit is asked again": {

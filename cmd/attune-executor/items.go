@@ -356,8 +356,10 @@ func newPolicyDeleteCommand(a *app) *cobra.Command {
 			"  attune-executor policy delete core.limit --yes --reason 'the disk is replaced'",
 		Args: oneArg("the ref of a policy, such as core.limit"),
 		RunE: a.connected(func(c *client, args []string) error {
-			order := catalog.PolicyDeletion{Ref: args[0], Reason: reason, Actor: triage.LocalActor(),
-				Source: "attune-executor"}
+			order := catalog.PolicyDeletion{
+				Ref: args[0], Reason: reason, Actor: triage.LocalActor(),
+				Source: "attune-executor",
+			}
 			return c.deletePolicy(order, flags)
 		}),
 	}

@@ -14,10 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/triage"
 )
 
 func main() {
@@ -81,7 +83,12 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 	code := a.exitCode(err)
 	state, _ := sqlState(err)
 	text := oneLine(err.Error())
+	object, denied := store.Denied(err)
+	_, explained := errors.AsType[*triage.DeniedError](err)
 	switch {
+	case denied && !explained:
+		text = "the login of database.url has no right on " + object +
+			" that this needs: see `attune-executor roles -h`"
 	case code == exitUsage && !a.running:
 		text += fmt.Sprintf(": see `%s -h`", cmd.CommandPath())
 	case slices.Contains(schemaMissing, state):
@@ -105,6 +112,9 @@ func (a *app) exitCode(err error) int {
 	case !a.running:
 		return exitUsage
 	case errors.Is(err, supervise.ErrEnded):
+		return exitRefused
+	}
+	if _, denied := store.Denied(err); denied || broker.Denied(err) {
 		return exitRefused
 	}
 	switch store.ClassOf(err) {
@@ -182,7 +192,8 @@ func newRootCommand(a *app) *cobra.Command {
 		newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
 		newApplyCommand(a), newEmitCommand(a), newEventCommand(a), newEnforcementCommand(a), newRuleCommand(a),
 		newPackCommand(a), newActionCommand(a), newTriggerCommand(a), newPolicyCommand(a), newInquiryCommand(a),
-		newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a), newAlertsCommand(a),
+		newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a), newHealthCommand(a), newRolesCommand(a),
+		newAlertsCommand(a),
 	)
 	return root
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/handback"
 	"github.com/attune-go/attune/core/installation/rehearsal"
+	"github.com/attune-go/attune/core/installation/sample"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
@@ -91,8 +92,10 @@ func (a *app) migrating(
 		if err != nil || wait < 0 {
 			return usageErrorf("--wait must not be negative")
 		}
-		opts := migrations.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema, WaitTimeout: wait,
-			Logger: logger}
+		opts := migrations.Options{
+			URL: cfg.Database.URL, Schema: cfg.Database.Schema, WaitTimeout: wait,
+			Logger: logger,
+		}
 		return run(cmd, opts, cfg)
 	}
 }
@@ -100,9 +103,12 @@ func (a *app) migrating(
 func migrationError(cfg *config.Config, err error) error {
 	var incompatible *migrations.IncompatibleError
 	var queues *migrations.WorkQueuesError
+	var unfit *migrations.UnfitError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &unfit):
+		return &exitError{exitRefused, unfit}
 	case errors.As(err, &queues):
 		return refusedErrorf("%w\n%s: nothing was changed", err, acceptWorkQueues)
 	case errors.As(err, &incompatible):
@@ -398,7 +404,8 @@ func (a *app) survey(cmd *cobra.Command, cfg *config.Config, st *store.Store, la
 }
 
 func (a *app) handBack(ctx context.Context, cmd *cobra.Command, cfg *config.Config, st *store.Store,
-	back *handBackReport) error {
+	back *handBackReport,
+) error {
 	wire := brokerConfig(cfg, cmd.CommandPath())
 	wire.NoDeadLetters, wire.ConnectTimeout = true, handBackTimeout
 	link := broker.New(wire, slog.New(slog.DiscardHandler), nil) // a broker that is away is one line of the error
@@ -490,19 +497,38 @@ func printSurvey(w *page, s *handback.Survey) {
 }
 
 func newMigrateRehearseCommand(a *app) *cobra.Command {
-	var dir string
+	var dir, from string
+	var newest int
 	cmd := &cobra.Command{
 		Use:   "rehearse",
-		Short: "Rehearse the adoption of an example installation on private servers",
+		Short: "Rehearse the adoption on private servers, with an example or a copy of your installation",
 		Long: "Start a private PostgreSQL and RabbitMQ, build an example installation in a realistic state, adopt\n" +
 			"it, serve, hand it back, and report the end of each execution, workflow, inquiry, event and message.\n" +
 			"Nothing outside --dir is touched. It succeeds only if everything ended as expected, and takes about\n" +
-			"two minutes.",
-		Example: "  attune-executor migrate rehearse",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.rehearse(cmd, dir) },
+			"two minutes.\n\n" +
+			"With --from, the installation is a copy of yours: its schema and a sample of its rows. Your database is\n" +
+			"only read, in one read-only transaction; a login that may only SELECT is enough. PGPASSWORD and\n" +
+			"~/.pgpass keep its password out of the command line. No keys, tokens, password hashes or contents of\n" +
+			"artifacts are copied. Stand-ins run the executions instead of your workers.",
+		Example: "  attune-executor migrate rehearse\n" +
+			"  attune-executor migrate rehearse --from postgres://reader@db/attune",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case newest < 1:
+				return usageErrorf("--sample must be at least 1")
+			case from == "" && cmd.Flags().Changed("sample"):
+				return usageErrorf("--sample needs --from")
+			case from != "":
+				return a.rehearseCopy(cmd, dir, from, newest)
+			}
+			return a.rehearse(cmd, dir)
+		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", filepath.Join(".attune", "rehearsal"), "folder of the private servers")
+	cmd.Flags().StringVar(&from, "from", "", "the URL of the database of your installation, which is only read")
+	cmd.Flags().IntVar(&newest, "sample", sample.NewestDefault,
+		"how many of the newest executions, events, enforcements and history rows to copy")
 	return cmd
 }
 

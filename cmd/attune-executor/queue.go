@@ -378,13 +378,15 @@ func queueReceiptPage(w *page, receipt *triage.OverrideReceipt) {
 }
 
 func (t *triageClient) repairQueues(ref string, dryRun bool) error {
-	act := t.Repair
-	if dryRun {
-		act = t.PlanRepair
-	}
 	ctx, stop := t.start("difference")
 	defer stop()
-	receipt, err := act(ctx, ref)
+	var receipt *triage.RepairReceipt
+	var err error
+	if dryRun {
+		receipt, err = t.PlanRepair(ctx, ref)
+	} else {
+		receipt, err = t.Repair(ctx, ref, "")
+	}
 	if receipt == nil {
 		return t.actionError(ref, err)
 	}
@@ -453,7 +455,10 @@ func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) 
 }
 
 func (t *triageClient) clearQueue(ref string, filter monitor.ExecutionFilter, options *clearOptions) error {
-	order := triage.ClearOrder{Target: triage.Target{Action: ref, Group: options.group}, OlderThan: options.olderThan}
+	request := triage.ClearRequest{
+		Target:    triage.Target{Action: ref, Group: options.group},
+		OlderThan: options.olderThan,
+	}
 	if options.chosen.given() {
 		filter.Action, filter.Statuses = ref, []attune.Status{attune.StatusRequested}
 		chosen, err := t.monitor().Choose(t.cmd.Context(), filter, monitor.ChoiceBound)
@@ -463,10 +468,10 @@ func (t *triageClient) clearQueue(ref string, filter monitor.ExecutionFilter, op
 		if text := cutText(chosen); text != "" {
 			t.notef("%s", text)
 		}
-		order.Only = chosen.IDs
+		request.Only = chosen.IDs
 	}
 	problem := func(err error) error { return t.actionError(ref, err) }
-	plan, err := t.PlanClear(t.cmd.Context(), order)
+	plan, err := t.PlanClear(t.cmd.Context(), request)
 	if err != nil {
 		return problem(err)
 	}

@@ -122,9 +122,9 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 const requestTimeout = 5 * time.Second
 
 // lingering returns a context that ends a while after ctx.
-func lingering(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+func lingering(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
 	return out, func() {
 		stop()
 		cancel()
@@ -164,11 +164,11 @@ func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration)
 	if c.cfg.Executor.NoWorkers == "wait" {
 		return nil
 	}
-	patience := workerTimeout
+	limit := workerTimeout
 	if timeout > 0 {
-		patience = min(patience, timeout)
+		limit = min(limit, timeout)
 	}
-	waiting, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for told := false; ; told = true {
 		workers, err := c.monitor().Workers(ctx)
@@ -188,10 +188,10 @@ func (a *app) awaitWorker(ctx context.Context, c *client, timeout time.Duration)
 		}
 		if !told && len(kept) > 0 {
 			a.notef("no worker may be given work, %s cordoned: waiting up to %s for another", strings.Join(kept, ", "),
-				short(patience))
+				short(limit))
 		} else if !told {
 			a.notef("no worker is alive: waiting up to %s for one, start it with `attune-executor worker`",
-				short(patience))
+				short(limit))
 		}
 		if !supervise.Sleep(waiting, 100*time.Millisecond) {
 			return ctx.Err()
@@ -358,10 +358,11 @@ func because(result []byte) string {
 // repeatTimeout is how long `run --wait` waits for an engine to repeat an execution.
 const repeatTimeout = 10 * time.Second
 
-// followEnd waits for the ends of an execution and of its repetitions, and returns the last one
+// followEnd waits for the ends of an execution and of its retries, and returns the last one
 // with the number of attempts. With an error it returns the awaited execution.
 func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submitter,
-	id int64) (end store.Execution, attempts int, err error) {
+	id int64,
+) (end store.Execution, attempts int, err error) {
 	for attempts = 1; ; attempts++ {
 		end, err = submitter.Wait(ctx, id)
 		if err != nil {
@@ -370,7 +371,7 @@ func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submit
 		if !unsuccessful(end.Status) {
 			return end, attempts, nil
 		}
-		next, err := a.awaitRepetition(ctx, c, id)
+		next, err := a.awaitRetry(ctx, c, id)
 		if err != nil || next == nil {
 			return end, attempts, err
 		}
@@ -380,20 +381,20 @@ func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submit
 	}
 }
 
-// awaitRepetition returns the attempt that repeats an execution; nil without one.
-func (a *app) awaitRepetition(ctx context.Context, c *client, id int64) (*monitor.Attempt, error) {
+// awaitRetry returns the attempt that repeats an execution; nil without one.
+func (a *app) awaitRetry(ctx context.Context, c *client, id int64) (*monitor.Attempt, error) {
 	waiting, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()
 	mon, policy := c.monitor(), retryPolicy(c.cfg)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		answer, err := mon.Repetition(waiting, id, policy)
+		answer, err := mon.NextRetry(waiting, id, policy)
 		switch {
 		case err == nil && answer.By != nil:
 			return attemptOf(waiting, mon, *answer.By), nil
 		case err == nil && !answer.Expected:
-			return nil, nil //nolint:nilnil // no repetition is an answer
+			return nil, nil //nolint:nilnil // no retry is an answer
 		case errors.Is(err, monitor.ErrNotFound):
-			return nil, fmt.Errorf("execution %d was deleted while its repetition was waited for", id)
+			return nil, fmt.Errorf("execution %d was deleted before its retry was requested", id)
 		case err != nil && waiting.Err() == nil && store.ClassOf(err) != store.ClassUnreachable:
 			return nil, err
 		}
@@ -401,7 +402,7 @@ func (a *app) awaitRepetition(ctx context.Context, c *client, id int64) (*monito
 			if ctx.Err() == nil {
 				a.notef("execution %d may be repeated, but no engine has done so within %s", id, short(repeatTimeout))
 			}
-			return nil, nil //nolint:nilnil // no repetition is an answer
+			return nil, nil //nolint:nilnil // no retry is an answer
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (f *follower) repeat(ctx context.Context, id int64, delay time.Duration) (i
 }
 
 // What the policy says is not repeated is not waited for.
-func TestAnEndWithoutRepetitionIsTheLast(t *testing.T) {
+func TestAnEndWithoutRetryIsTheLast(t *testing.T) {
 	t.Parallel()
 	f := newFollower(t, 0)
 	for _, status := range attune.TerminalStatuses {
@@ -104,7 +104,7 @@ func TestAWaitFollowsWhatTheEngineRepeats(t *testing.T) {
 	require.Contains(t, f.stderr.String(), "attempt 2 abandoned, repeated as execution ")
 }
 
-func TestAWaitForARepetitionEndsWithItsCaller(t *testing.T) {
+func TestAWaitForARetryEndsWithItsCaller(t *testing.T) {
 	t.Parallel()
 	f := newFollower(t, 2)
 	id := f.execution(t, attune.StatusFailed)

@@ -31,12 +31,14 @@ import (
 // attune-executor in scripts. The short ones run the program as users have it.
 func TestMain(m *testing.M) {
 	programs := map[string]func(){}
-	if testkit.Slow() {
+	// The scripts that run it do not pass on the variable that Slow reads.
+	isProgram := filepath.Base(os.Args[0]) == "attune-executor"
+	if isProgram || testkit.Slow() {
 		programs["attune-executor"] = func() {
 			os.Exit(execute(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 		}
 	}
-	if filepath.Base(os.Args[0]) != "attune-executor" {
+	if !isProgram {
 		testkit.Together()
 	}
 	testscript.Main(checked{m}, programs)
@@ -55,7 +57,7 @@ func setProgram(t *testing.T, env *testscript.Env) {
 type checked struct{ *testing.M }
 
 func (c checked) Run() int {
-	code := c.M.Run()
+	code := testkit.Tests{M: c.M}.Run()
 	if err := goleak.Find(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -110,8 +112,8 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 			ts.Fatalf("usage: until REGEXP COMMAND [ARGUMENT...]")
 		}
 		wanted := regexp.MustCompile("(?m)" + args[0])
-		// Each look starts a process: the longer it takes the less often it is asked,
-		// so that those who wait do not slow down what they wait for.
+		// Each check starts a process: the longer it takes, the longer the pause, so that
+		// checking does not slow down the engine.
 		pause := 50 * time.Millisecond
 		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(pause) {
 			_ = ts.Exec(args[1], args[2:]...) // a doctor that finds something fails
@@ -160,22 +162,19 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// databaseFor is an empty database, or a migrated one where the script begins with
-// `migrate up`, which then has nothing to do.
-func databaseFor(t *testing.T, script string) string {
+// migrates reports whether a script begins with `migrate up`. It then has a migrated database, where that
+// has nothing to do.
+func migrates(t *testing.T, script string) bool {
 	t.Helper()
 	text, err := os.ReadFile(script)
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") &&
 			!strings.HasPrefix(line, "[!long]") {
-			if line == "exec attune-executor migrate up" {
-				return testkit.OwnDatabase(t)
-			}
-			break
+			return line == "exec attune-executor migrate up"
 		}
 	}
-	return testkit.EmptyDatabase(t)
+	return false
 }
 
 // condition tells scripts with [long] whether they run in the long courses.
@@ -190,27 +189,44 @@ func condition(name string) (bool, error) {
 // host of its own.
 func TestServerScripts(t *testing.T) {
 	t.Parallel()
+	serverScripts(t, serverFiles(t), func(t *testing.T, env *testscript.Env) error {
+		setProgram(t, env)
+		return nil
+	})
+}
+
+func serverFiles(t *testing.T) []string {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "server", "*.txtar"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
+	return files
+}
+
+func serverScripts(t *testing.T, files []string, setup func(t *testing.T, env *testscript.Env) error) {
+	t.Helper()
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			database := databaseFor(t, file)
+			database := ""
+			if migrates(t, file) {
+				database = testkit.OwnDatabase(t)
+			} else {
+				database = testkit.EmptyDatabase(t)
+			}
 			amqp := testkit.VHost(t)
 			testscript.Run(t, testscript.Params{
 				Files: []string{file}, UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands,
 				Condition: condition,
 				Setup: func(env *testscript.Env) error {
-					setProgram(t, env)
 					env.Setenv("ATTUNE__DATABASE__URL", database)
 					env.Setenv("ATTUNE__DATABASE__MAX_CONNECTIONS", strconv.Itoa(testkit.EngineConnections))
 					env.Setenv("ATTUNE__MESSAGE_QUEUE__URL", amqp)
 					env.Setenv("ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL", testkit.ManagementURL(t))
 					env.Setenv("MANAGEMENT", testkit.ManagementURL(t))
 					env.Setenv("ATTUNE__EXECUTOR__HTTP__LISTEN", "127.0.0.1:0")
-					return nil
+					return setup(t, env)
 				},
 			})
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/attune-go/attune/core/engine"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/migrations"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -23,7 +24,8 @@ func newServeCommand(a *app) *cobra.Command {
 			"The first signal drains: the replica stops consuming, finishes its batches and publishes committed\n" +
 			"messages. A second signal, or executor.shutdown_timeout, ends it at once; nothing is lost either\n" +
 			"way.\n\n" +
-			"It does not start while another executor consumes from the same queues.",
+			"It does not start while another executor consumes from the same queues, or on a schema that is too old\n" +
+			"or too new for this program.",
 		Example: "  attune-executor serve --config attune.yaml\n" +
 			"  ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0 attune-executor serve",
 		Args: cobra.NoArgs,
@@ -58,7 +60,10 @@ func (a *app) serve(cmd *cobra.Command, beside bool) error {
 		Start: replica.Start, Stop: replica.Stop,
 	})
 	var other *engine.OtherExecutorError
+	var unfit *migrations.UnfitError
 	switch {
+	case errors.As(err, &unfit):
+		return &exitError{exitRefused, unfit}
 	case errors.As(err, &other):
 		return &exitError{exitRefused, other}
 	case errors.Is(err, api.ErrAddressTaken):

@@ -46,14 +46,23 @@ func (a *app) withTriage(cmd *cobra.Command, publishing bool, act func(t *triage
 		HeartbeatStaleAfter: c.cfg.Executor.StaleAfter(), WithoutStats: !c.cfg.Executor.Queue.EnableMetrics,
 	}
 	if !publishing {
-		return act(&triageClient{client: c, Triage: triage.New(cfg, c.store, nil)})
+		return (&triageClient{client: c, Triage: triage.New(cfg, c.store, nil)}).run(act)
 	}
 	p, err := c.openPublisher(cmd.Context(), cmd.CommandPath())
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	return act(&triageClient{client: c, Triage: triage.New(cfg, c.store, p.relay), publisher: p})
+	return (&triageClient{client: c, Triage: triage.New(cfg, c.store, p.relay), publisher: p}).run(act)
+}
+
+// run runs an action. Its error is one line without the server's, if the login lacks a privilege.
+func (t *triageClient) run(act func(t *triageClient) error) error {
+	err := act(t)
+	if denied, ok := errors.AsType[*triage.DeniedError](t.Denied(err)); ok {
+		return denied
+	}
+	return err
 }
 
 // actingOn makes the RunE of a command that acts on things by their ids.
@@ -312,11 +321,16 @@ func runEach[R any](t *triageClient, ids []int64, e eachAction[R]) error {
 	defer away()
 	var run triage.Run
 	for _, id := range ids {
-		run.Steps = append(run.Steps, triage.Step{Rows: []int64{id},
+		run.Steps = append(run.Steps, triage.Step{
+			Rows: []int64{id},
 			Do: func(ctx context.Context, _ string) (triage.Outcome, error) {
 				receipt, err := e.run(ctx, id)
 				if err != nil {
 					problem := e.problem(id, err)
+					if denied, ok := errors.AsType[*triage.DeniedError](t.Denied(err)); ok {
+						problem = denied
+						away() // as for the other steps
+					}
 					refused, problems = append(refused, refusal{id, problem.Error()}), append(problems, problem)
 					if store.IsAway(err) {
 						away() // the other steps would fail too
@@ -328,7 +342,8 @@ func runEach[R any](t *triageClient, ids []int64, e eachAction[R]) error {
 					sent.Rows = append(sent.Rows, e.sent(receipt).Rows...)
 				}
 				return triage.Outcome{Done: 1}, nil
-			}})
+			},
+		})
 	}
 	done, err := t.Run(running, run, "")
 	if err != nil {

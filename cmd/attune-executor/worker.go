@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime/debug"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/attune-go/attune/core/token"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/setup"
+	"github.com/attune-go/attune/migrations"
 )
 
 // workerGoodbye is how long a worker may write and announce its ends after its shutdown timeout.
@@ -92,6 +94,12 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 		return err
 	}
 	defer st.Close()
+	if _, err := migrations.Fits(cmd.Context(), st.Pool(), cfg.Database.Schema); err != nil {
+		if unfit, ok := errors.AsType[*migrations.UnfitError](err); ok {
+			return &exitError{exitRefused, unfit}
+		}
+		return err
+	}
 	registry := telemetry.NewRegistry()
 	link := broker.New(brokerConfig(cfg, "attune-executor worker "+cfg.Worker.Name), logger,
 		broker.NewMetrics(registry))
@@ -117,6 +125,9 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 	var group supervise.Group
 	server = workerHTTP(metrics, api.Deps{
 		Gatherer: registry, Logger: logger, TokensFile: cfg.Executor.HTTP.TokensFile,
+		Rates: api.Rates{
+			PerToken: cfg.Executor.HTTP.RateLimit, Unauthorized: cfg.Executor.HTTP.UnauthorizedRateLimit,
+		},
 		About: func() map[string]any {
 			return map[string]any{"worker_id": w.ID(), "worker": w.Name(), "health": w.Health()}
 		},

@@ -257,12 +257,12 @@ func (a *app) workerAction(act triage.WorkerAct, short, long, example string) *c
 		Use: string(act) + " WORKER", Short: short, Long: long, Example: example,
 		Args: oneArg("the id or name of a worker"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			order := triage.WorkerOrder{Act: act, Worker: args[0], Reason: options.reason}
+			request := triage.WorkerRequest{Act: act, Worker: args[0], Reason: options.reason}
 			if err := options.check(); err != nil {
 				return err
 			}
 			forgets := act == triage.ForgetWorker && !options.plan.dryRun
-			return a.withTriage(cmd, forgets, func(t *triageClient) error { return t.actOnWorker(order, options) })
+			return a.withTriage(cmd, forgets, func(t *triageClient) error { return t.actOnWorker(request, options) })
 		},
 	}
 	flags := cmd.Flags()
@@ -277,10 +277,10 @@ func (a *app) workerAction(act triage.WorkerAct, short, long, example string) *c
 	return cmd
 }
 
-func (t *triageClient) actOnWorker(order triage.WorkerOrder, options *workerOptions) error {
-	plan, err := t.PlanWorker(t.cmd.Context(), order)
+func (t *triageClient) actOnWorker(request triage.WorkerRequest, options *workerOptions) error {
+	plan, err := t.PlanWorker(t.cmd.Context(), request)
 	if err != nil {
-		return t.workerError(order.Worker, err)
+		return t.workerError(request.Worker, err)
 	}
 	if plan.Refused && !options.plan.dryRun {
 		return refusedErrorf("worker %s %s", plan.Now.Name, plan.Says)
@@ -295,9 +295,9 @@ func (t *triageClient) actOnWorker(order triage.WorkerOrder, options *workerOpti
 	}
 	ctx, stop := t.start("worker")
 	defer stop()
-	receipt, err := operator.ActOnWorker(ctx, order)
+	receipt, err := operator.ActOnWorker(ctx, request)
 	if err != nil {
-		return t.workerError(order.Worker, err)
+		return t.workerError(request.Worker, err)
 	}
 	if !receipt.Settled {
 		t.notef("one more dispatch to worker %s may follow within seconds", receipt.After.Name)
@@ -385,7 +385,7 @@ func (t *triageClient) awaitDrained(
 	begin := time.Now()
 	progress := drainProgress{app: t.app, begin: begin}
 	for {
-		now, err := t.WorkerNow(ctx, triage.WorkerOrder{Worker: strconv.FormatInt(receipt.After.ID, 10), ByID: true})
+		now, err := t.WorkerNow(ctx, triage.WorkerRequest{Worker: strconv.FormatInt(receipt.After.ID, 10), ByID: true})
 		switch {
 		case ctx.Err() != nil:
 			return drainGivenUp(ctx, receipt, timeout)

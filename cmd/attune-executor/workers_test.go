@@ -49,8 +49,10 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	require.Equal(t, monitor.WorkerUnhealthy, v.Health)
 	require.Equal(t, "12 failures in a row", v.note(at))
 	require.Equal(t, "7", v.queue())
-	line := strings.Join([]string{"7", v.Name, string(v.Health), v.age(), v.load(), v.queue(),
-		strings.Join(v.Runtimes, ","), v.note(at)}, "  ")
+	line := strings.Join([]string{
+		"7", v.Name, string(v.Health), v.age(), v.load(), v.queue(),
+		strings.Join(v.Runtimes, ","), v.note(at),
+	}, "  ")
 	require.LessOrEqual(t, len(line), 80)
 	var text page
 	workerPage(&text, v)

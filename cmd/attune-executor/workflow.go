@@ -27,7 +27,7 @@ func newWorkflowCommand(a *app) *cobra.Command {
 	}, newWorkflowListCommand(a), newWorkflowShowCommand(a), newWorkflowChangeCommand(a, &cobra.Command{
 		Use:   "pause ID",
 		Short: "Pause a workflow, with its nested workflows, until it is resumed",
-		Long: "Pause a workflow and its nested workflows: they start no tasks, items of lists or repetitions until\n" +
+		Long: "Pause a workflow and its nested workflows: they start no tasks, items of lists or retries until\n" +
 			"it is resumed. Running executions go on to their ends. A running engine notices within seconds.",
 		Example: "  attune-executor workflow pause 42 --reason 'prices change'",
 	}, (*triage.Triage).PauseWorkflow), newWorkflowChangeCommand(a, &cobra.Command{
@@ -403,7 +403,7 @@ type taskFate struct {
 // descendants.
 func (t *triageClient) planWorkflowCancel(id int64, options *cancelOptions) error {
 	plan, err := t.PlanCancel(t.cmd.Context(),
-		triage.CancelOrder{IDs: []int64{id}, Tree: true, AsDefined: true, Reason: options.reason})
+		triage.CancelRequest{IDs: []int64{id}, Tree: true, AsDefined: true, Reason: options.reason})
 	if err != nil {
 		return unknownOutcome(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/migrations"
 	"github.com/attune-go/attune/tui/act"
 )
 
@@ -233,6 +234,8 @@ func TestAnAdoptedInstallationIsActedUponOnlyWhenAReplicaRuns(t *testing.T) {
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.ApplicationName = "test" })
 	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	testkit.Exec(t, st, `update attune_schema_origin set origin = 'adopted'`)
+	_, err := migrations.Up(testkit.Context(t), migrations.Options{URL: url}) // those of adopted schemas
+	require.NoError(t, err)
 	x := openDefault(t, []string{"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + url, noServers[1]}, "--view",
 		"workers")
 	x.shows("worker-a")

@@ -56,7 +56,8 @@ func openActs(ctx context.Context, i *installation, reader *alerting.Reader) (*o
 		}
 		return acts.With(link), link.Stop, nil
 	}
-	return operator.New(operator.Config{WithBroker: withBroker, Explain: meaningOf}, acts, reader), st.Close, nil
+	explain := func(err error, ran bool) error { return meaningOf(acts.Denied(err), ran) }
+	return operator.New(operator.Config{WithBroker: withBroker, Explain: explain}, acts, reader), st.Close, nil
 }
 
 // stateFolder is a folder for files of the dashboard; empty if unknown.
@@ -74,7 +75,10 @@ func stateFolder(name string) string {
 // meaningOf explains a database error. ran is false if a plan failed: the dashboard then says that nothing was
 // changed.
 func meaningOf(err error, ran bool) error {
+	denied, isDenied := errors.AsType[*triage.DeniedError](err)
 	switch class := store.ClassOf(err); {
+	case isDenied:
+		return denied
 	case class == store.ClassUnknown && ran:
 		return fmt.Errorf("whether it was done is unknown; L shows the records, and repeating it is safe: %w",
 			err)
@@ -113,6 +117,7 @@ func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {
 	link := broker.New(broker.Config{
 		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: "attune-tui acts", CloseTimeout: time.Second,
 		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
+		QuorumQueues: mq.RabbitMQ.Quorum(),
 	}, slog.New(slog.DiscardHandler), broker.NewMetrics(nil))
 	dialCtx, cancel := context.WithTimeout(ctx, linkTimeout)
 	defer cancel()

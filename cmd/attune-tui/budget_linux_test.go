@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,8 +45,10 @@ func TestTheProgramKeepsItsBudgets(t *testing.T) {
 	broker, through2 := through(t, testkit.ManagementURL(t))
 	database.mend()
 	broker.mend()
-	up := []string{"ATTUNE__DATABASE__URL=" + through1, "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t),
-		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + through2}
+	up := []string{
+		"ATTUNE__DATABASE__URL=" + through1, "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t),
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + through2,
+	}
 
 	var down, first, full []time.Duration
 	for range 3 {
@@ -63,13 +66,15 @@ func TestTheProgramKeepsItsBudgets(t *testing.T) {
 	database.clog()
 	broker.clog()
 	var keys []time.Duration
-	for range 5 {
+	for range 10 {
 		keys = append(keys, p.press("p", "FROZEN"), p.press("p", "poll 2s"))
 	}
+	slices.Sort(keys)
 	resident := p.resident()
 	t.Logf(
-		"first frame %s, with both servers down %s, with what they say %s; a key %s; idle %.2f %% of a core; %.1f MB",
-		fastest(first), fastest(down), fastest(full), fastest(keys), 100*idle, float64(resident)/(1<<20))
+		"first frame %s, with both servers down %s, with their data %s; a key %s, the median %s; idle %.2f %% of a core; "+
+			"%.1f MB", fastest(first), fastest(down), fastest(full), keys[0], keys[len(keys)/2], 100*idle,
+		float64(resident)/(1<<20))
 	require.Less(t, fastest(first), borne*frameBudget)
 	require.Less(t, fastest(down), borne*downBudget)
 	require.Less(t, fastest(keys), borne*keyBudget, "a key waits for a poll that is stuck")

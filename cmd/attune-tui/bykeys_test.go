@@ -26,7 +26,7 @@ func menusOfOne() []act.Menu {
 		act.ForQueue(&monitor.Queue{}),
 		act.ForWorker(&monitor.Worker{}, time.Time{}, 0), act.ForWorkflow(&monitor.Workflow{}),
 		act.ForInquiry(&monitor.InquiryDetail{}, &inquiry.AnswerForm{}),
-		act.ForLetter(&monitor.LedgerEntry{}, 0),
+		act.ForDeadLetter(&monitor.LedgerEntry{}, 0),
 	}
 }
 
@@ -126,9 +126,9 @@ func TestEveryActHasARunByKeys(t *testing.T) {
 	names, actions := constants(t, "../../tui/act/*.go", "Kind"), constants(t, "../../tui/keymap/*.go", "Action")
 	one, many, keys := asked(t, "plans"), asked(t, "plansMarked"), asked(t, "asks")
 	byKey := map[string]string{ // an act with a key of its own may have no other run
-		"Requeue": "RequeueLetter", "Discard": "DiscardLetter", "Purge": "DiscardAllLetters", "MoveTo": "SendLetters",
-		"Undo": "UndoLetters",
-		"Take": "TakeLetters",
+		"Requeue": "RequeueDeadLetter", "Discard": "DiscardDeadLetter", "Purge": "DiscardAllDeadLetters", "MoveTo": "SendDeadLetters",
+		"Undo": "UndoDeadLetters",
+		"Take": "TakeDeadLetters",
 	}
 	for _, action := range keys {
 		one = append(one, byKey[action])

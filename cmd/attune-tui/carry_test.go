@@ -41,8 +41,10 @@ func TestWhatIsTakenOutArrives(t *testing.T) {
 	testkit.Worker(t, st, "worker-a")
 	testkit.Worker(t, st, "worker-b")
 	state := t.TempDir()
-	x := openTerminalIn(t, []string{"HOME=/nonexistent", "XDG_STATE_HOME=" + state, "TMUX=yes",
-		"ATTUNE__DATABASE__URL=" + url, noServers[1]}, "--view", "workers")
+	x := openTerminalIn(t, []string{
+		"HOME=/nonexistent", "XDG_STATE_HOME=" + state, "TMUX=yes",
+		"ATTUNE__DATABASE__URL=" + url, noServers[1],
+	}, "--view", "workers")
 	x.call("set-option", "-s", "set-clipboard", "on")
 	x.shows("worker-b")
 	x.press("y", "c")

@@ -31,38 +31,60 @@ type copied struct {
 // The ids of what was seeded are 1, 2 and 3, and the first two rows are marked: the
 // newest come first.
 var copies = []copied{
-	{view: "executions", kind: act.CancelExecution, title: "Cancel execution 3",
-		effect: `select id from execution where status = 'cancelled'`, want: "3"},
-	{view: "executions", kind: act.RetryExecution, title: "Retry execution 3",
-		effect: `select original_execution from execution where original_execution is not null`, want: "3"},
+	{
+		view: "executions", kind: act.CancelExecution, title: "Cancel execution 3",
+		effect: `select id from execution where status = 'cancelled'`, want: "3",
+	},
+	{
+		view: "executions", kind: act.RetryExecution, title: "Retry execution 3",
+		effect: `select original_execution from execution where original_execution is not null`, want: "3",
+	},
 	{
 		view: "executions", marked: true, kind: act.RetryExecution, title: "Retry 2 executions",
 		effect: `select original_execution from execution where original_execution is not null`, want: "2 3",
 	},
-	{view: "executions", marked: true, kind: act.CancelExecution, title: "Cancel 2 executions",
-		effect: `select id from execution where status = 'cancelled'`, want: "2 3"},
-	{view: "queues", kind: act.PauseQueue, title: "Pause demo.a",
-		effect: `select id from execution_admission_state where paused`, want: "1"},
+	{
+		view: "executions", marked: true, kind: act.CancelExecution, title: "Cancel 2 executions",
+		effect: `select id from execution where status = 'cancelled'`, want: "2 3",
+	},
+	{
+		view: "queues", kind: act.PauseQueue, title: "Pause demo.a",
+		effect: `select id from execution_admission_state where paused`, want: "1",
+	},
 	{
 		view: "queues", kind: act.LimitQueue, title: "limit queue demo.a", enters: []string{"BSpace", "3", "Enter"},
 		effect: `select max_concurrent from execution_admission_state where id = 1`, want: "3",
 	},
-	{view: "queues", kind: act.RepairQueue, title: "Repair the queues of demo.a",
-		effect: `select active_count from execution_admission_state where id = 1`, want: "0"},
-	{view: "queues", marked: true, kind: act.PauseQueue, title: "Pause 2 queues",
-		effect: `select id from execution_admission_state where paused`, want: "1 2"},
-	{view: "workers", kind: act.CordonWorker, title: "Cordon worker worker-a",
-		effect: `select id from worker where cordoned`, want: "1"},
-	{view: "workers", marked: true, kind: act.CordonWorker, title: "Cordon 2 workers",
-		effect: `select id from worker where cordoned`, want: "1 2"},
-	{view: "workers", marked: true, kind: act.DrainWorker, title: "Drain 2 workers", more: " --yes",
-		effect: `select id from worker where draining`, want: "1 2"},
-	{view: "dlq", kind: act.DiscardLetter, title: "Discard dead letter 3",
-		effect: `select id from dead_letter where decision is not null`, want: "3"},
-	{view: "dlq", marked: true, kind: act.DiscardLetter, title: "Discard 2 dead letters",
-		effect: `select id from dead_letter where decision is not null`, want: "2 3"},
 	{
-		view: "dlq", marked: true, kind: act.RequeueLetter, title: "Requeue 2 dead letters",
+		view: "queues", kind: act.RepairQueue, title: "Repair the queues of demo.a",
+		effect: `select active_count from execution_admission_state where id = 1`, want: "0",
+	},
+	{
+		view: "queues", marked: true, kind: act.PauseQueue, title: "Pause 2 queues",
+		effect: `select id from execution_admission_state where paused`, want: "1 2",
+	},
+	{
+		view: "workers", kind: act.CordonWorker, title: "Cordon worker worker-a",
+		effect: `select id from worker where cordoned`, want: "1",
+	},
+	{
+		view: "workers", marked: true, kind: act.CordonWorker, title: "Cordon 2 workers",
+		effect: `select id from worker where cordoned`, want: "1 2",
+	},
+	{
+		view: "workers", marked: true, kind: act.DrainWorker, title: "Drain 2 workers", more: " --yes",
+		effect: `select id from worker where draining`, want: "1 2",
+	},
+	{
+		view: "dlq", kind: act.DiscardDeadLetter, title: "Discard dead letter 3",
+		effect: `select id from dead_letter where decision is not null`, want: "3",
+	},
+	{
+		view: "dlq", marked: true, kind: act.DiscardDeadLetter, title: "Discard 2 dead letters",
+		effect: `select id from dead_letter where decision is not null`, want: "2 3",
+	},
+	{
+		view: "dlq", marked: true, kind: act.RequeueDeadLetter, title: "Requeue 2 dead letters",
 		effect: `select original_execution from execution where original_execution is not null`, want: "2 3",
 	},
 }
@@ -101,8 +123,10 @@ func TestCopiedCommandsDoWhatTheirPlansSay(t *testing.T) {
 			x.hides(buttons)
 			require.Equal(t, before, testkit.Count(t, st, `select count(*) from operator_audit`))
 			run := exec.CommandContext(t.Context(), "sh", "-ec", strings.ReplaceAll(line, "\n", c.more+"\n")+c.more)
-			run.Env = []string{"PATH=" + filepath.Dir(executor) + ":" + os.Getenv("PATH"), "HOME=/nonexistent",
-				"ATTUNE__DATABASE__URL=" + url, noServers[1]}
+			run.Env = []string{
+				"PATH=" + filepath.Dir(executor) + ":" + os.Getenv("PATH"), "HOME=/nonexistent",
+				"ATTUNE__DATABASE__URL=" + url, noServers[1],
+			}
 			out, err := run.CombinedOutput()
 			require.NoError(t, err, "%s\n%s", line, out)
 			var got string
@@ -140,7 +164,7 @@ var seedCopies = map[string]func(t *testing.T, st *store.Store, kind act.Kind) s
 	},
 	"dlq": func(t *testing.T, st *store.Store, _ act.Kind) string {
 		t.Helper()
-		threeLetters(t, st)
+		threeDeadLetters(t, st)
 		return "waiting for a person 3"
 	},
 }

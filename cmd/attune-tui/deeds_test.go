@@ -102,7 +102,7 @@ func (i *house) end() string {
 		return i.store.Pool().QueryRow(i.t.Context(),
 			`select status::text from execution where original_execution is not null and finished_at is not null`).Scan(
 			&status) == nil
-	}, wait, "the repetition ends")
+	}, wait, "the retry ends")
 	return status
 }
 

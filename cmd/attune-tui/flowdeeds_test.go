@@ -48,9 +48,9 @@ func TestAWorkflowIsLedByKeys(t *testing.T) {
 	}
 }
 
-// TestLettersOfTheLedgerAreLedByKeys requeues one so that its work is done after all,
+// TestDeadLettersOfTheLedgerAreActedUponByKeys requeues one so that its work is done after all,
 // discards one, purges the rest, and undoes the discard.
-func TestLettersOfTheLedgerAreLedByKeys(t *testing.T) {
+func TestDeadLettersOfTheLedgerAreActedUponByKeys(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	action := testkit.Action(t, i.store, "demo.hold")

@@ -14,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/engine"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/roles"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/testkit"
@@ -24,10 +25,12 @@ import (
 const wait = 60 * time.Second
 
 // house is an installation that works: an engine, and a worker that holds on to what it
-// runs until the test releases it, or a cancel stops it.
+// runs until the test releases it, or a cancel stops it. The engine has the login of its role, and the
+// dashboard that of an operator.
 type house struct {
 	t                          *testing.T
-	database, amqp, management string
+	database, amqp, management string // with the owner's login
+	operator                   testkit.Login
 	store                      *store.Store
 	relay                      *outbox.Relay
 	worker                     *testkit.FakeWorker
@@ -43,10 +46,12 @@ func install(t *testing.T) *house {
 		store: testkit.OpenStore(t, database),
 		ends:  make(chan struct{}, 100),
 	}
+	i.operator = testkit.NewLogin(t, roles.Operator, database, i.amqp)
+	own := testkit.NewLogin(t, roles.Engine, database, i.amqp)
 	cfg := config.Default()
-	cfg.Database.URL, cfg.Database.Schema, cfg.Database.MaxConnections = database, testkit.Schema,
+	cfg.Database.URL, cfg.Database.Schema, cfg.Database.MaxConnections = own.DatabaseURL, testkit.Schema,
 		testkit.EngineConnections
-	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = i.amqp, i.management
+	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = own.AMQPURL, own.ManagementURL
 	cfg.Executor.HTTP.Listen = ""
 	e, err := engine.New(testkit.Context(t), cfg, engine.Deps{Logger: testkit.Logger(t), Version: "test"})
 	require.NoError(t, err)
@@ -134,9 +139,9 @@ func (i *house) audited(action string) {
 func (i *house) open(args ...string) *terminal {
 	i.t.Helper()
 	return openDefault(i.t, []string{
-		"HOME=/nonexistent", "XDG_STATE_HOME=" + i.t.TempDir(), "ATTUNE__DATABASE__URL=" + i.database,
-		"ATTUNE__MESSAGE_QUEUE__URL=" + i.amqp,
-		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + i.management,
+		"HOME=/nonexistent", "XDG_STATE_HOME=" + i.t.TempDir(), "ATTUNE__DATABASE__URL=" + i.operator.DatabaseURL,
+		"ATTUNE__MESSAGE_QUEUE__URL=" + i.operator.AMQPURL,
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + i.operator.ManagementURL,
 	}, append(args, "--refresh", "500ms")...)
 }
 

@@ -59,11 +59,15 @@ func (l *launcher) first(ctx context.Context) (*installation, error) {
 		if cfg, err = config.Load(l.opts.config, append(slices.Clone(l.environ), stack...)); err != nil {
 			return nil, err
 		}
-		return &installation{name: contextName(cfg.Database.URL), cfg: cfg,
-			from: "the private stack in " + devstack.DirDefault}, nil
+		return &installation{
+			name: contextName(cfg.Database.URL), cfg: cfg,
+			from: "the private stack in " + devstack.DirDefault,
+		}, nil
 	}
-	return &installation{name: contextName(cfg.Database.URL), cfg: cfg, from: "the defaults, as nothing names servers",
-		unnamed: true}, nil
+	return &installation{
+		name: contextName(cfg.Database.URL), cfg: cfg, from: "the defaults, as nothing names servers",
+		unnamed: true,
+	}, nil
 }
 
 // namedBy is what names the servers in the configuration, or empty.
@@ -193,7 +197,8 @@ func queuePages(management, vhost string) string {
 	if err != nil || u.Host == "" {
 		return ""
 	}
-	return u.Scheme + "://" + u.Host + strings.TrimSuffix(u.Path, "/") + "/#/queues/" + url.PathEscape(vhost) + "/"
+	first, _, _ := strings.Cut(u.Host, ",")
+	return u.Scheme + "://" + first + strings.TrimSuffix(u.Path, "/") + "/#/queues/" + url.PathEscape(vhost) + "/"
 }
 
 // errNoBroker refuses an act that needs the broker.

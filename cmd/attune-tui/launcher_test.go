@@ -65,14 +65,28 @@ func TestWhichInstallationIsShownFirst(t *testing.T) {
 		args                 []string
 		name, database, from string
 	}{
-		{[]string{file, fromEnvironment}, []string{"--context", "prod-eu"}, "prod-eu",
-			"postgresql://u:secret@db.prod/attune", "--context, "},
-		{[]string{file, staging, fromEnvironment}, nil, "db.env", "postgresql://db.env/attune",
-			"environment ATTUNE__DATABASE__URL"},
-		{[]string{file, staging}, []string{"--config", config}, "db.file", "postgresql://db.file/attune",
-			config + ":2"},
-		{[]string{file, staging, "ATTUNE_CONFIG=" + config}, nil, "db.file", "postgresql://db.file/attune",
-			config + ":2"},
+		{
+			[]string{file, fromEnvironment},
+			[]string{"--context", "prod-eu"},
+			"prod-eu",
+			"postgresql://u:secret@db.prod/attune", "--context, ",
+		},
+		{
+			[]string{file, staging, fromEnvironment},
+			nil, "db.env", "postgresql://db.env/attune",
+			"environment ATTUNE__DATABASE__URL",
+		},
+		{
+			[]string{file, staging},
+			[]string{"--config", config},
+			"db.file", "postgresql://db.file/attune",
+			config + ":2",
+		},
+		{
+			[]string{file, staging, "ATTUNE_CONFIG=" + config},
+			nil, "db.file", "postgresql://db.file/attune",
+			config + ":2",
+		},
 		{[]string{file, staging}, nil, "staging", "postgresql://db.staging/attune", "default_context of "},
 		{nil, nil, "localhost", "", "the defaults"},
 	} {
@@ -151,8 +165,10 @@ func TestContextsAreListedWithoutTheirSecrets(t *testing.T) {
 	code, out, err := call(t, environ, "--contexts")
 	require.Zero(t, code, err)
 	require.NotContains(t, out, "secret")
-	for _, want := range []string{"prod-eu  RO protected", "postgresql://u:***@db.prod/attune", "staging  RW default",
-		"${STAGING_DB}", "file:nowhere"} {
+	for _, want := range []string{
+		"prod-eu  RO protected", "postgresql://u:***@db.prod/attune", "staging  RW default",
+		"${STAGING_DB}", "file:nowhere",
+	} {
 		require.Contains(t, out, want)
 	}
 	code, out, err = call(t, environ, "--contexts", "-o", "json")

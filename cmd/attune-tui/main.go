@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/migrations"
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/settings"
 	"github.com/attune-go/attune/tui/textmode"
@@ -33,6 +35,7 @@ const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitUsage       = 2
+	exitRefused     = 3
 	exitUnreachable = 4
 )
 
@@ -83,7 +86,13 @@ func start(ctx context.Context, args, environ []string, stdout io.Writer) error 
 	case err != nil:
 		return &exitError{exitUsage, err}
 	case opts.version:
-		return write(stdout, []byte("attune-tui "+version()+"\n"))
+		return write(stdout, []byte("attune-tui "+programVersion()+"\n"))
+	case opts.completion != "":
+		script, err := completion(opts.completion)
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		return write(stdout, []byte(script))
 	}
 	file, err := settings.Load(settings.Path(environ))
 	if err != nil {
@@ -113,15 +122,36 @@ func show(ctx context.Context, l *launcher, stdout io.Writer) error {
 		return &exitError{exitUsage, err}
 	}
 	opts := l.shown(to)
-	switch {
-	case opts.snapshot != "":
-		defer to.Close()
-		return snapshot(ctx, to.Source, opts, stdout)
-	case opts.plain:
-		defer to.Close()
-		return follow(ctx, to, opts, stdout)
+	if opts.snapshot == "" && !opts.plain {
+		return live(ctx, cancel, to, opts, i.cfg)
 	}
-	return live(ctx, cancel, to, opts)
+	defer to.Close()
+	if err := fits(ctx, i.cfg); err != nil {
+		return err
+	}
+	if opts.snapshot != "" {
+		return snapshot(ctx, to.Source, opts, stdout)
+	}
+	return follow(ctx, to, opts, stdout)
+}
+
+// fits refuses a schema that is too old or too new for this program. A database that does not answer, and an
+// installation without an engine of this program, are shown as they are.
+func fits(ctx context.Context, cfg *config.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	own := storeConfig(cfg)
+	own.MaxConnections = 1
+	st, err := store.Open(ctx, own, nil)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	defer st.Close()
+	_, err = migrations.Fits(ctx, st.Pool(), cfg.Database.Schema)
+	if unfit, ok := errors.AsType[*migrations.UnfitError](err); ok && unfit.Version > 0 {
+		return &exitError{exitRefused, unfit}
+	}
+	return nil
 }
 
 func write(to io.Writer, text []byte) error {
@@ -164,7 +194,9 @@ func storeConfig(cfg *config.Config) store.Config {
 
 // live runs the dashboard until the operator quits. Acts that still run are stopped after their current step and
 // record their result.
-func live(ctx context.Context, cancel context.CancelFunc, to *app.Installation, opts options) error {
+func live(
+	ctx context.Context, cancel context.CancelFunc, to *app.Installation, opts options, cfg *config.Config,
+) error {
 	var program *tea.Program
 	with := []tea.ProgramOption{tea.WithAltScreen(), tea.WithReportFocus(), tea.WithContext(ctx)}
 	if !opts.noMouse {
@@ -180,15 +212,35 @@ func live(ctx context.Context, cancel context.CancelFunc, to *app.Installation, 
 		return &exitError{exitUsage, err}
 	}
 	program = tea.NewProgram(model, with...)
+	compared := make(chan error, 1)
+	go func() { // the first frame waits for no server
+		unfit := fits(ctx, cfg)
+		if unfit != nil {
+			program.Quit()
+		}
+		compared <- unfit
+	}()
 	_, err = program.Run()
 	failed := err != nil && ctx.Err() == nil
 	cancel()
 	model.Wait(leaveTimeout)
 	model.Close()
+	if unfit := <-compared; unfit != nil {
+		return unfit
+	}
 	if failed {
-		return err
+		return withoutTerminal(err)
 	}
 	return nil
+}
+
+// withoutTerminal names what needs no terminal if an error says that there is none.
+func withoutTerminal(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Path == "/dev/tty" {
+		return fmt.Errorf(
+			"there is no terminal to draw on (%w): use --plain for every change, --snapshot VIEW for one frame", err)
+	}
+	return err
 }
 
 // follow prints changes until the program is interrupted.

@@ -6,12 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/attune-go/attune/core/roles"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/tui/app"
+	"github.com/attune-go/attune/tui/keymap"
 )
 
 // asProgram makes the test binary behave as the program itself.
@@ -22,7 +26,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testkit.Tests{M: m})
 }
 
 // call runs the program and returns its exit code and what it printed.
@@ -72,6 +76,18 @@ func TestWrongUsageIsOneLineAndTwo(t *testing.T) {
 	}
 }
 
+// TestWithoutATerminalOtherModesAreNamed starts the program in a session without a controlling terminal.
+func TestWithoutATerminalOtherModesAreNamed(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append([]string{asProgram + "=1", "HOME=/nonexistent"}, noServers...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, exitFailed, cmd.ProcessState.ExitCode(), string(out))
+	require.Contains(t, string(out), "use --plain for every change, --snapshot VIEW for one frame")
+}
+
 func TestSnapshotWithoutServersSaysSo(t *testing.T) {
 	t.Parallel()
 	code, out, _ := call(t, noServers, "--snapshot", "overview", "--width", "80", "--height", "24")
@@ -80,19 +96,26 @@ func TestSnapshotWithoutServersSaysSo(t *testing.T) {
 	require.Contains(t, out, "connection refused")
 }
 
+// A viewer sees every view.
 func TestSnapshotOfRealServers(t *testing.T) {
 	t.Parallel()
+	viewer := testkit.NewLogin(t, roles.Viewer, testkit.Database(t), testkit.VHost(t))
 	environ := []string{
-		"ATTUNE__DATABASE__URL=" + testkit.Database(t), "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t),
-		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + testkit.ManagementURL(t),
+		"ATTUNE__DATABASE__URL=" + viewer.DatabaseURL, "ATTUNE__MESSAGE_QUEUE__URL=" + viewer.AMQPURL,
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + viewer.ManagementURL,
 	}
 	code, out, err := call(t, environ, "--snapshot", "dlq", "--width", "80", "--height", "24")
 	require.Zero(t, code, err)
 	require.Contains(t, out, "there is no queue attune.dlx.queue")
-	for _, view := range []string{"overview", "queues", "executions", "workers", "dlq", "workflows", "inquiries"} {
-		code, out, err = call(t, environ, "--snapshot", view, "-o", "json")
+	for _, view := range app.SnapshotViews() {
+		args := []string{"--snapshot", string(view), "-o", "json"}
+		if v := keymap.ViewOf(view); v != nil && v.One {
+			args = append(args, "--id", "1") // there is none; the view says so
+		}
+		code, out, err = call(t, environ, args...)
 		require.Zero(t, code, err)
 		require.True(t, json.Valid([]byte(out)), view)
+		require.NotContains(t, out, "permission denied", view)
 	}
 }
 
@@ -118,8 +141,10 @@ func TestAMuteTerminalDoesNotDelayTheStart(t *testing.T) {
 
 func TestVirtualHostOfAnAddress(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string]string{"amqp://h": "/", "amqp://h/": "/", "amqp://h/%2f": "/",
-		"amqp://h/attune": "attune", "amqp://h/%2Fattune": "/attune"} {
+	for address, want := range map[string]string{
+		"amqp://h": "/", "amqp://h/": "/", "amqp://h/%2f": "/",
+		"amqp://h/attune": "attune", "amqp://h/%2Fattune": "/attune",
+	} {
 		require.Equal(t, want, vhostOf(address), address)
 	}
 }

@@ -42,18 +42,28 @@ func TestMarkedRowsAreActedUponByKeys(t *testing.T) {
 		bulks []bulk
 	}{
 		"queues": {threeQueues, "demo.c", []bulk{
-			{kind: act.PauseQueue, title: "Pause 2 queues",
-				effect: `select count(*) from execution_admission_state where paused`, want: 2},
-			{kind: act.ResumeQueue, title: "Resume 2 queues",
-				effect: `select count(*) from execution_admission_state where paused`},
+			{
+				kind: act.PauseQueue, title: "Pause 2 queues",
+				effect: `select count(*) from execution_admission_state where paused`, want: 2,
+			},
+			{
+				kind: act.ResumeQueue, title: "Resume 2 queues",
+				effect: `select count(*) from execution_admission_state where paused`,
+			},
 		}},
 		"workers": {threeWorkers, "worker-c", []bulk{
-			{kind: act.CordonWorker, title: "Cordon 2 workers", effect: `select count(*) from worker where cordoned`,
-				want: 2},
-			{kind: act.UncordonWorker, title: "Uncordon 2 workers",
-				effect: `select count(*) from worker where cordoned`},
-			{kind: act.DrainWorker, title: "Drain 2 workers", effect: `select count(*) from worker where draining`,
-				want: 2},
+			{
+				kind: act.CordonWorker, title: "Cordon 2 workers", effect: `select count(*) from worker where cordoned`,
+				want: 2,
+			},
+			{
+				kind: act.UncordonWorker, title: "Uncordon 2 workers",
+				effect: `select count(*) from worker where cordoned`,
+			},
+			{
+				kind: act.DrainWorker, title: "Drain 2 workers", effect: `select count(*) from worker where draining`,
+				want: 2,
+			},
 		}},
 		"inquiries": {threeQuestions, "Shall it be deployed?", []bulk{
 			{
@@ -65,13 +75,19 @@ func TestMarkedRowsAreActedUponByKeys(t *testing.T) {
 				want:   2,
 			},
 		}},
-		"dlq": {threeLetters, "waiting for a person 3", []bulk{
-			{kind: act.DiscardLetter, title: "Discard 2 dead letters",
-				effect: `select count(*) from dead_letter where decision = 'discarded'`, want: 2},
-			{kind: act.UndoLetters, title: "Reopen 2 dead letters",
-				effect: `select count(*) from dead_letter where decision is not null`},
-			{kind: act.RequeueLetter, title: "Requeue 2 dead letters",
-				effect: `select count(*) from execution where original_execution is not null`, want: 2},
+		"dlq": {threeDeadLetters, "waiting for a person 3", []bulk{
+			{
+				kind: act.DiscardDeadLetter, title: "Discard 2 dead letters",
+				effect: `select count(*) from dead_letter where decision = 'discarded'`, want: 2,
+			},
+			{
+				kind: act.UndoDeadLetters, title: "Reopen 2 dead letters",
+				effect: `select count(*) from dead_letter where decision is not null`,
+			},
+			{
+				kind: act.RequeueDeadLetter, title: "Requeue 2 dead letters",
+				effect: `select count(*) from execution where original_execution is not null`, want: 2,
+			},
 		}},
 	} {
 		t.Run(view, func(t *testing.T) {
@@ -124,7 +140,7 @@ func threeQuestions(t *testing.T, st *store.Store) {
 	}
 }
 
-func threeLetters(t *testing.T, st *store.Store) {
+func threeDeadLetters(t *testing.T, st *store.Store) {
 	t.Helper()
 	worker := testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	action := testkit.Action(t, st, "demo.sleep")
@@ -207,7 +223,7 @@ func TestMarkedWorkflowsAreLedByKeys(t *testing.T) {
 	i.began(8)
 }
 
-// TestATaskIsRepeatedAndATreeCancelledByKeys: the repetition of a task that its
+// TestATaskIsRepeatedAndATreeCancelledByKeys: the retry of a task that its
 // workflow has gone on from runs for itself, and the tree takes along all that runs.
 func TestATaskIsRepeatedAndATreeCancelledByKeys(t *testing.T) {
 	t.Parallel()

@@ -19,11 +19,11 @@ import (
 // for no word to be typed.
 const manyFailed = 50
 
-// repeated counts the executions that were repeated, and repetitions the rows that
+// repeated counts the executions that were repeated, and retries the rows that
 // were made of it.
 const (
-	repeated    = `select count(distinct original_execution) from execution where original_execution is not null`
-	repetitions = `select count(*) from execution where original_execution is not null`
+	repeated = `select count(distinct original_execution) from execution where original_execution is not null`
+	retries  = `select count(*) from execution where original_execution is not null`
 )
 
 func failedExecutions(t *testing.T) (url string, st *store.Store, action testkit.ActionRow) {
@@ -94,7 +94,7 @@ func TestARunIsStoppedInTheMiddleAndGoneOnWith(t *testing.T) {
 	left := x.reads(`Stopped by hand; (\d+) were not reached and stay marked`)[0]
 	require.Equal(t, manyFailed, n[0]+left)
 	require.Positive(t, left)
-	require.Equal(t, n[0], testkit.Count(t, st, repetitions))
+	require.Equal(t, n[0], testkit.Count(t, st, retries))
 	require.Equal(t, n[0], testkit.Count(t, st,
 		`select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
 	x.press("Escape")
@@ -103,7 +103,7 @@ func TestARunIsStoppedInTheMiddleAndGoneOnWith(t *testing.T) {
 	x.plansMarked(act.RetryExecution, again)
 	x.runs(again)
 	require.Equal(t, manyFailed, testkit.Count(t, st, repeated))
-	require.Equal(t, manyFailed, testkit.Count(t, st, repetitions))
+	require.Equal(t, manyFailed, testkit.Count(t, st, retries))
 	require.Zero(t, testkit.Count(t, st, `select count(*) from execution where original_execution = $1`, late.ID),
 		"it came after the marks")
 }
@@ -129,7 +129,7 @@ func TestTwoDashboardsRepeatTheSameExecutions(t *testing.T) {
 	}
 	require.Equal(t, manyFailed, done)
 	require.Equal(t, manyFailed, testkit.Count(t, st, repeated))
-	require.Equal(t, manyFailed, testkit.Count(t, st, repetitions))
+	require.Equal(t, manyFailed, testkit.Count(t, st, retries))
 	require.Equal(t, manyFailed, testkit.Count(t, st,
 		`select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
 }
@@ -153,7 +153,7 @@ func TestADashboardIsKilledInTheMiddleOfARun(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, st, `select count(*) from pg_stat_activity where datname = current_database() and application_name like 'attune-tui%'`) == 0
 	}, wait, "a session of the killed dashboard goes on")
-	done := testkit.Count(t, st, repetitions)
+	done := testkit.Count(t, st, retries)
 	require.Positive(t, done)
 	require.Less(t, done, manyFailed)
 	require.Equal(t, done, testkit.Count(t, st,
@@ -171,7 +171,7 @@ func TestADashboardIsKilledInTheMiddleOfARun(t *testing.T) {
 	n := x.reads(`(\d+) of 50 done(?:, (\d+) changed meanwhile)?\.`)
 	require.Equal(t, done, n[1])
 	require.Equal(t, manyFailed, testkit.Count(t, st, repeated))
-	require.Equal(t, manyFailed, testkit.Count(t, st, repetitions))
+	require.Equal(t, manyFailed, testkit.Count(t, st, retries))
 	x.press("C-c")
 	x.becomes("alternate screen 0, cursor 1, mouse 0")
 }

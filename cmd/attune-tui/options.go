@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -45,6 +44,7 @@ type options struct {
 	noMouse       bool
 	readOnly      bool
 	version       bool
+	completion    string
 	given         func(flag string) bool
 }
 
@@ -64,10 +64,11 @@ func flags(o *options) *pflag.FlagSet {
 	set.BoolVar(&o.plain, "plain", false, "draw nothing: print a line for every change, for screen readers and logs")
 	set.StringVar(&o.snapshot, "snapshot", "",
 		"print one frame of a `VIEW` and exit: also execution, queue, worker, letter, xray, log, help")
-	set.StringVar(&o.id, "id", "", "which one `--snapshot` shows: a number, of queues and workers also a name")
+	set.StringVar(&o.id, "id", "", "`ID` of what --snapshot shows: a number, of queues and workers also a name")
 	set.StringVarP(&o.output, "output", "o", "text", "what --snapshot, --plain and --contexts print: text or json")
 	set.IntVar(&o.width, "width", 140, "width of the printed frame")
 	set.IntVar(&o.height, "height", 40, "height of the printed frame")
+	set.StringVar(&o.completion, "completion", "", "print the completion script of a `SHELL`: bash, zsh or fish")
 	set.BoolVar(&o.version, "version", false, "print the version")
 	return set
 }
@@ -75,7 +76,7 @@ func flags(o *options) *pflag.FlagSet {
 func usage() string {
 	return "attune-tui shows an Attune installation live, and acts on it: queues, executions, workers, dead letters, workflows,\nquestions to people.\n\n" +
 		"Usage:\n  attune-tui [flags]\n  attune-tui --context prod-eu --read-only\n  attune-tui --snapshot queues -o json\n\nFlags:\n" + flags(&options{}).FlagUsages() +
-		"\nExit codes: 0 done, 1 failed, 2 wrong usage, 4 no source answered (--snapshot).\n"
+		"\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 schema too old or too new, 4 no source answered (--snapshot).\n"
 }
 
 // parse reads the flags and the environment of the terminal.
@@ -168,7 +169,13 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-func version() string {
+// version may be set by the linker (-X main.version=…).
+var version string
+
+func programVersion() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(unknown)"
@@ -191,12 +198,8 @@ func openBroker(cfg *config.Config) (monitor.BrokerReader, func(), error) {
 
 // vhostOf is the virtual host of an AMQP URL, "/" by default.
 func vhostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "/"
-	}
-	if path := strings.TrimPrefix(u.Path, "/"); path != "" {
-		return path
+	if vhost, err := broker.VHostOf(address); err == nil && vhost != "" {
+		return vhost
 	}
 	return "/"
 }

@@ -98,12 +98,12 @@ func TestAServerThatSaysNothingHoldsUpNoKey(t *testing.T) {
 		begun := time.Now()
 		x.press(step[0])
 		x.shows(step[1])
-		require.Less(t, time.Since(begun), patience, "%s waits for a server", step[0])
+		require.Less(t, time.Since(begun), pollTimeout, "%s waits for a server", step[0])
 	}
 }
 
-// patience is less than the shortest poll that gives up.
-const patience = 4 * time.Second
+// pollTimeout is less than the shortest timeout of a poll.
+const pollTimeout = 4 * time.Second
 
 // TestRealServersAreKilledAndStartedAgain is the same with servers of its own, whose
 // processes die.

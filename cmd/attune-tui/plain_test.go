@@ -24,8 +24,10 @@ func TestPlainTellsEveryChangeToAPipe(t *testing.T) {
 	st := testkit.OpenStore(t, url)
 	testkit.Worker(t, st, "worker-p", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "--plain", "--refresh", "500ms")
-	cmd.Env = []string{asProgram + "=1", "HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + url, noServers[1],
-		"PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{
+		asProgram + "=1", "HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + url, noServers[1],
+		"PATH=" + os.Getenv("PATH"),
+	}
 	pipe, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

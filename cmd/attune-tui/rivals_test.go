@@ -60,11 +60,11 @@ func TestTwoDashboardsLeadOneQueue(t *testing.T) {
 }
 
 // TestTwoDashboardsTakeOneQueue has both take the same messages at the same moment: each
-// becomes one row, and the operator who acts is named to the other.
+// becomes one row, and the other operator sees the name of the first.
 func TestTwoDashboardsTakeOneQueue(t *testing.T) {
 	t.Parallel()
 	u := withoutHandler(t)
-	u.letters(40)
+	u.addDeadLetters(40)
 	two := []*terminal{u.open(), u.open()}
 	rival, err := u.store.LockSession(t.Context(), deadletter.LockName(message.QueueDeadLetter), "attune-tui bob@ops")
 	require.NoError(t, err)

@@ -149,8 +149,10 @@ func (a *Admission) create(ctx context.Context, keys []Key, limits map[Key]polic
 		return fmt.Errorf("create %d admission queues: %w", len(created), err)
 	}
 	if grouped {
-		arg := store.EnsureGroupStatesParams{Actions: actions, Groups: groups, MaxConcurrent: maxima,
-			Unlimited: unlimited}
+		arg := store.EnsureGroupStatesParams{
+			Actions: actions, Groups: groups, MaxConcurrent: maxima,
+			Unlimited: unlimited,
+		}
 		if err := a.store.EnsureGroupStates(ctx, arg); err != nil {
 			return fmt.Errorf("create %d admission queues of groups: %w", len(created), err)
 		}

@@ -140,7 +140,8 @@ func Apply(ctx context.Context, tx *store.Tx, target Target, override Override) 
 // read finds a group that another transaction created while the first read waited for the plain
 // queue.
 func lockQueues(ctx context.Context, tx *store.Tx, target Target,
-	override Override) ([]store.ControlLockQueuesRow, error) {
+	override Override,
+) ([]store.ControlLockQueuesRow, error) {
 	groups := target.groups()
 	rows, err := tx.ControlLockQueues(ctx, target.ActionID, groups)
 	found := slices.ContainsFunc(rows,

@@ -49,7 +49,8 @@ type Clearing struct {
 // longer, in one snapshot. A missing queue counts as empty. If only is not nil, the plan excludes
 // all other executions.
 func PlanClearing(ctx context.Context, tx *store.Tx, target Target, olderThan time.Duration,
-	only []int64) (*Clearing, error) {
+	only []int64,
+) (*Clearing, error) {
 	queues, err := tx.ControlReadQueues(ctx, target.ActionID, target.groups())
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of %s: %w", target, err)

@@ -36,7 +36,8 @@ func (c *Corrected) Heads(ctx context.Context, queries *store.Queries) ([]Head, 
 // Correct locks the next page of the findings, counts again under the locks and corrects the
 // counters. more is false when nothing was left.
 func (f *Findings) Correct(ctx context.Context, tx *store.Tx, page int,
-	config RepairConfig) (done *Corrected, more bool, err error) {
+	config RepairConfig,
+) (done *Corrected, more bool, err error) {
 	part, more := f.fix.page(page)
 	if !more {
 		return nil, false, nil
@@ -186,7 +187,8 @@ func (c *correction) correctStats(ctx context.Context, tx *store.Tx, done *Corre
 // Release releases, through a ledger, what the next page of ended executions hold, and removes them
 // from their queues. The caller sends the pipeline. more is false when none was left.
 func (f *Findings) Release(ctx context.Context, tx *store.Tx, page int,
-	config RepairConfig) (p *store.Pipeline, done *Corrected, more bool, err error) {
+	config RepairConfig,
+) (p *store.Pipeline, done *Corrected, more bool, err error) {
 	begin := min(page*maxReleased, len(f.ended))
 	rows := f.ended[begin:min(begin+maxReleased, len(f.ended))]
 	if len(rows) == 0 {

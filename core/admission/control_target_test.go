@@ -26,8 +26,10 @@ func TestGroupKeyIsThatOfThePolicy(t *testing.T) {
 			`{"id":10000000000000001,"html":"<a&b>","f":1.50}`,
 			[]string{"none", "id", "html", "f"},
 		},
-		{`{"one":1.0,"many":{"n":[1e2]},"a.b":"x"}`, `{"one":1,"many":{"n":[100.0]},"a":{"b":"x"}}`,
-			[]string{"one", "many", "a.b"}},
+		{
+			`{"one":1.0,"many":{"n":[1e2]},"a.b":"x"}`, `{"one":1,"many":{"n":[100.0]},"a":{"b":"x"}}`,
+			[]string{"one", "many", "a.b"},
+		},
 		{`{"target":{"b":[1, 2],"a":"\u00e4"}}`, `{"target":{"a":"ä","b":[1,2]}}`, []string{"target"}},
 	} {
 		want, _ := policy.GroupKey(tc.paths, policy.WithDefaults([]byte(tc.params), nil))
@@ -38,8 +40,10 @@ func TestGroupKeyIsThatOfThePolicy(t *testing.T) {
 		require.ErrorIs(t, Target{Group: got, parameters: append(tc.paths, "other")}.Fits(), ErrGroup)
 		require.ErrorIs(t, Target{Group: got}.Fits(), ErrNoQueue)
 	}
-	for _, text := range []string{"", "null", "[]", "5", `"a"`, `{"a":1`, `{"a":1} x`, `{"a":1}{}`, `{"a":1}}`,
-		`{"a":1}]`} {
+	for _, text := range []string{
+		"", "null", "[]", "5", `"a"`, `{"a":1`, `{"a":1} x`, `{"a":1}{}`, `{"a":1}}`,
+		`{"a":1}]`,
+	} {
 		_, err := groupKey(text)
 		require.ErrorIs(t, err, ErrGroup, text)
 	}

@@ -3,10 +3,12 @@ package admission_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
@@ -23,11 +25,11 @@ type node struct {
 }
 
 // unkeyed lists the scans below a node that read a table without a key. The
-// list of blocked queues is empty or is the work to be done, and policies and workers
-// are few.
+// list of blocked queues is empty or is the work to be done, policies and workers are few,
+// and the version of the rules is one row.
 func (n node) unkeyed() (out []string) {
 	scan := strings.HasSuffix(n.Type, "Scan") && n.Relation != ""
-	few := n.Relation == "admission_blocked" || n.Relation == "policy" || n.Relation == "worker_load"
+	few := slices.Contains([]string{"admission_blocked", "policy", "worker", "worker_load", "admission_epoch"}, n.Relation)
 	if scan && n.Type != "Bitmap Heap Scan" && n.Condition == "" && !few {
 		out = append(out, n.Type+" on "+n.Relation)
 	}
@@ -43,8 +45,10 @@ func plan(t *testing.T, st *store.Store, sql string, args ...any) node {
 	ctx := testkit.Context(t)
 	var raw []byte
 	err := pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
-		for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan",
-			"PREPARE hot AS " + sql} {
+		for _, setup := range []string{
+			"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan",
+			"PREPARE hot AS " + sql,
+		} {
 			if _, err := tx.Exec(ctx, setup, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return fmt.Errorf("%s: %w", setup, err)
 			}
@@ -93,27 +97,41 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{batches, "LockLostHolders", store.LockLostHolders, []any{none}},
 		{batches, "DecideExecutions", store.DecideExecutions, []any{none, noTexts, noTexts}},
 		{batches, "ReturnScopeSlots", store.ReturnScopeSlots, []any{0, none}},
-		{batches, "GrantSlots", store.GrantSlots, []any{none, time.Now(), none, none, noInts, none}},
+		{batches, "GrantSlots", store.GrantSlots, []any{int64(0), none, time.Now(), none, none, noInts, none}},
 		{batches, "ReleaseSlots", store.ReleaseSlots, []any{none, none}},
 		{batches, "TakeScopeSlots", store.TakeScopeSlots, []any{none, none}},
 		{batches, "DeleteAdmissionEntries", store.DeleteAdmissionEntries, []any{none}},
 		{batches, "InsertAdmissionEntries", store.InsertAdmissionEntries, []any{none, none, none, []int16{}}},
-		{batches, "UpdateAdmissionStates", store.UpdateAdmissionStates,
-			[]any{none, noInts, noInts, none, none, none, none}},
-		{batches, "UpdateAdmissionLanes", store.UpdateAdmissionLanes,
-			[]any{none, noInts, noInts, none, none, none, []int16{}}},
-		{batches, "UpdateAdmissionLimits", store.UpdateAdmissionLimits,
-			[]any{none, noInts, []bool{}, noInts, noInts, []float64{}, noTimes}},
-		{batches, "UpdateAdmissionScopes", store.UpdateAdmissionScopes,
-			[]any{none, noInts, noInts, noTimes, noTimes, noInts, none, noTexts, noInts, noInts}},
+		{
+			batches, "UpdateAdmissionStates", store.UpdateAdmissionStates,
+			[]any{none, noInts, noInts, none, none, none, none},
+		},
+		{
+			batches, "UpdateAdmissionLanes", store.UpdateAdmissionLanes,
+			[]any{none, noInts, noInts, none, none, none, []int16{}},
+		},
+		{
+			batches, "UpdateAdmissionLimits", store.UpdateAdmissionLimits,
+			[]any{none, noInts, []bool{}, noInts, noInts, []float64{}, noTimes},
+		},
+		{
+			batches, "UpdateAdmissionScopes", store.UpdateAdmissionScopes,
+			[]any{none, noInts, noInts, noTimes, noTimes, noInts, none, noTexts, noInts, noInts},
+		},
 		{batches, "ChangeWorkerLoads", store.ChangeWorkerLoads, []any{0, 90.0, none, noInts, []bool{}, noInts}},
 		{batches, "BlockQueues", store.BlockQueues, []any{none, none, noTexts, noTexts, none, noTimes, noTimes}},
-		{batches, "ApplyQueueStats", store.ApplyQueueStats,
-			[]any{none, noInts, noInts, noInts, none, none, none, none}},
-		{batches, "UpdateQuietStates", store.UpdateQuietStates,
-			[]any{none, noInts, noInts, noInts, none, none, none, none, noInts, none, none, none, none}},
-		{batches, "ChangeOpenStates", store.ChangeOpenStates,
-			[]any{none, noInts, none, none, none, noInts, noInts, none, none}},
+		{
+			batches, "ApplyQueueStats", store.ApplyQueueStats,
+			[]any{none, noInts, noInts, noInts, none, none, none, none},
+		},
+		{
+			batches, "UpdateQuietStates", store.UpdateQuietStates,
+			[]any{none, noInts, noInts, noInts, none, none, none, none, noInts, none, none, none, none},
+		},
+		{
+			batches, "ChangeOpenStates", store.ChangeOpenStates,
+			[]any{none, noInts, none, none, none, noInts, noInts, none, none},
+		},
 		{batches, "FindAdmissionScopes", store.FindAdmissionScopes, []any{noTexts, noTexts}},
 		{batches, "RepeatExecutions", store.RepeatExecutions, []any{none, noTexts, []float64{}, nil}},
 		{batches, "StartRetries", store.StartRetries, []any{none}},
@@ -122,12 +140,14 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{batches, "MoveExecutions", store.MoveExecutions, []any{none, none, none, noInts}},
 		{batches, "EndScheduled", store.EndScheduled, []any{none, none, noInts, noTexts}},
 		{batches, "DeleteUndelivered", store.DeleteUndelivered, []any{none}},
-		{batches, "RecordLostWork", store.RecordLostWork,
-			[]any{noTexts, noTexts, none, noInts, noTexts, none, noTimes}},
+		{
+			batches, "RecordLostWork", store.RecordLostWork,
+			[]any{noTexts, noTexts, none, noInts, noTexts, none, noTimes},
+		},
 		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 30.0, 0, 20_000}},
 		{sweeps, "FindEndedQueued", store.FindEndedQueued, []any{0, 20_000}},
 		{sweeps, "FindEndedHolders", store.FindEndedHolders, []any{5.0, 0, 20_000}},
-		{sweeps, "SettleOrphans", store.SettleOrphans, []any{"{}", 1}},
+		{sweeps, "SettleOrphans", store.SettleOrphans, []any{"{}", 1, nil, uuid.NewString()}},
 		{sweeps, "ViewQueueHolders", store.ViewQueueHolders, []any{1, 1000}},
 		{sweeps, "FindUnfilledQueues", store.FindUnfilledQueues, []any{false, 0, 20_000}},
 		{sweeps, "FindExpiredExecutions", store.FindExpiredExecutions, []any{200, 1e9, 3600, 0, 20_000}},

@@ -67,6 +67,9 @@ type Ledger struct {
 	gone    map[int64]bool // wanted queues that no longer exist
 	held    map[int64]bool // spare queues that another batch holds
 	passed  bool           // another batch held a queue that waits for shared capacity
+	skipped []Candidate    // the heads of queues that another batch holds, one each, by ticket
+	ahead   []Candidate    // those of skipped for which Promote has reserved nothing yet
+	kept    bool           // something is reserved for one of skipped
 	blocked bool           // a queue waits for a shared limit or a worker
 	scopes  map[int64]*scope
 	pruned  map[int64]bool // wanted shared limits that no longer exist
@@ -229,6 +232,16 @@ func (l *Ledger) EachHead(call func(Candidate)) {
 	}
 }
 
+// SkippedActions are the actions of queues that were read and that another batch holds. Promote needs
+// their shared limits.
+func (l *Ledger) SkippedActions() []int64 {
+	ids := make([]int64, len(l.skipped))
+	for i, w := range l.skipped {
+		ids[i] = w.ActionID
+	}
+	return ids
+}
+
 // ReleasedIDs are the executions that released a slot in this batch.
 func (l *Ledger) ReleasedIDs() []int64 {
 	ids := make([]int64, len(l.released))
@@ -237,6 +250,9 @@ func (l *Ledger) ReleasedIDs() []int64 {
 	}
 	return ids
 }
+
+// Promoted reports whether Promote has run.
+func (l *Ledger) Promoted() bool { return l.promoted }
 
 // Released is the number of slots released in this batch.
 func (l *Ledger) Released() int { return len(l.released) }
@@ -254,8 +270,10 @@ type Entry struct {
 func (l *Ledger) Entries() []Entry {
 	list := make([]Entry, len(l.enqueued))
 	for i, e := range l.enqueued {
-		list[i] = Entry{Execution: e.execution, Queue: e.queue, Action: l.queues[e.queue].actionID,
-			Position: e.position}
+		list[i] = Entry{
+			Execution: e.execution, Queue: e.queue, Action: l.queues[e.queue].actionID,
+			Position: e.position,
+		}
 	}
 	return list
 }
@@ -368,10 +386,11 @@ func (l *Ledger) changeAt(worker int64) *change {
 
 // Recheck reports, after the commit, whether one more batch must run. Either a queue began to wait
 // for workers while another batch returned capacity that it did not offer to this queue; or this
-// batch returned capacity that it could not offer to a queue, because another batch held it.
+// batch returned capacity, or found free slots of shared limits, that it could not offer to a queue,
+// because another batch held it.
 func (l *Ledger) Recheck() bool {
 	returned := len(l.released)+len(l.returned) > 0
-	return (l.passed && returned) || (l.recheck != nil && l.recheck.Rows()[0])
+	return (l.passed && returned) || l.kept || (l.recheck != nil && l.recheck.Rows()[0])
 }
 
 // Held reports whether another batch holds a spare queue.

@@ -56,8 +56,10 @@ func (w *world) lock(t require.TestingT, headsRead int) *Ledger {
 		l.queues[id] = q
 	}
 	for id, s := range w.scopes {
-		sc := &scope{id: id, kind: policy.SharedPack,
-			rule: &policy.SharedLimit{Kind: policy.SharedPack, Method: policy.MethodEnqueue}}
+		sc := &scope{
+			id: id, kind: policy.SharedPack,
+			rule: &policy.SharedLimit{Kind: policy.SharedPack, Method: policy.MethodEnqueue},
+		}
 		sc.max, sc.active = s.max, s.active
 		sc.before = sc.scopeColumns
 		l.scopes[id] = sc
@@ -233,7 +235,7 @@ func TestLedgerKeepsItsPromises(t *testing.T) {
 				result, _ := l.Admit(Candidate{ExecutionID: nextID, Status: attune.StatusRequested},
 					AdmitOptions{Queue: queueID, MayWait: true, Priority: priority}, gate)
 				if result == Admitted {
-					require.Zero(t, l.queues[queueID].waiting(), "S5: directly only if nobody waits")
+					require.Zero(t, l.queues[queueID].waiting(), "S5: directly only if no execution waits")
 				}
 			}
 			for _, g := range l.Granted() {
@@ -293,8 +295,8 @@ func changeQueues(t *rapid.T, w *world, l *Ledger) {
 	}
 }
 
-// waiting counts, by queue and lane, those who could be admitted: who was
-// cancelled and not reported only leaves a hole in the line.
+// waiting counts, by queue and lane, the executions that could be admitted. A cancelled one that was
+// not reported leaves a hole in its queue.
 func (w *world) waiting(l *Ledger) map[int64][laneCount]int {
 	waiting := map[int64][laneCount]int{}
 	for _, fact := range l.facts {
@@ -309,8 +311,8 @@ func (w *world) waiting(l *Ledger) map[int64][laneCount]int {
 }
 
 // requireLowerLanesServed checks S23 batch by batch: no more than MaxStreak
-// admissions in a row pass a lower lane in which somebody waits. A lane above
-// that holds nothing but holes may have been taken for one that waits.
+// admissions in a row pass a lower lane with waiting executions. A higher lane with only holes may
+// count as waiting.
 func requireLowerLanesServed(t *rapid.T, w *world, l *Ledger, waiting, counted map[int64][laneCount]int) {
 	row := map[int64]int{}
 	for id, s := range w.queues {
@@ -412,8 +414,10 @@ func TestPromoteServesHeadsByTicket(t *testing.T) {
 }
 
 func shared(kind policy.SharedKind, limit int, change ...func(*scope)) *scope {
-	s := &scope{id: 5, kind: kind,
-		rule: &policy.SharedLimit{Kind: kind, Max: limit, PolicyRef: "p.shared", Method: policy.MethodEnqueue}}
+	s := &scope{
+		id: 5, kind: kind,
+		rule: &policy.SharedLimit{Kind: kind, Max: limit, PolicyRef: "p.shared", Method: policy.MethodEnqueue},
+	}
 	s.max = limit
 	for _, c := range change {
 		c(s)
@@ -425,15 +429,17 @@ func needs(ids ...int64) func(Candidate) ([]int64, bool) {
 	return func(Candidate) ([]int64, bool) { return ids, true }
 }
 
-// S4 for a limit that queues share: its slots go to the heads in the order in
-// which they began to wait, whatever queue they wait in, and nobody who came
-// later takes a slot that an earlier one only cannot use for want of a worker.
+// S4 for a shared limit: its slots go to the heads of all its queues in the order in which they began
+// to wait. A later execution does not take a slot that an earlier one cannot use for want of a worker
+// only.
 func TestS4SharedLimitsServeByTicketAndReserveForEarlierExecutions(t *testing.T) {
 	t.Parallel()
 	l := &Ledger{
 		facts: map[int64]Fact{}, scopes: map[int64]*scope{5: shared(policy.SharedPack, 3)},
-		queues: map[int64]*queue{1: waitingQueue(1, 9, 10, 40), 2: waitingQueue(2, 9, 20, 30),
-			3: waitingQueue(3, 9, 15)},
+		queues: map[int64]*queue{
+			1: waitingQueue(1, 9, 10, 40), 2: waitingQueue(2, 9, 20, 30),
+			3: waitingQueue(3, 9, 15),
+		},
 	}
 	l.Promote(Gate{Scopes: needs(5), Place: func(w Candidate) Answer {
 		if w.ActionID == 3 {
@@ -460,8 +466,10 @@ func TestS23LowerLanesHaveTheirTurn(t *testing.T) {
 	t.Parallel()
 	q := waitingQueue(1, 1000)
 	for i := range 40 {
-		q.heads[laneHigh] = append(q.heads[laneHigh], Candidate{ExecutionID: int64(100 + i),
-			Status: attune.StatusRequested, order: int64(i + 1), ticket: int64(1000 + i)})
+		q.heads[laneHigh] = append(q.heads[laneHigh], Candidate{
+			ExecutionID: int64(100 + i),
+			Status:      attune.StatusRequested, order: int64(i + 1), ticket: int64(1000 + i),
+		})
 	}
 	q.heads[laneNormal] = []Candidate{{ExecutionID: 1, Status: attune.StatusRequested, order: 60, ticket: 2}}
 	q.heads[laneLow] = []Candidate{
@@ -485,8 +493,10 @@ func TestS22RatesAndQuotasSayWhenToTryAgain(t *testing.T) {
 		want  int
 		after time.Duration
 	}{
-		"rate": {shared(policy.SharedRate, 6, func(s *scope) { s.rule.Window, s.rule.Burst = time.Minute, 2 }), 2,
-			10 * time.Second},
+		"rate": {
+			shared(policy.SharedRate, 6, func(s *scope) { s.rule.Window, s.rule.Burst = time.Minute, 2 }), 2,
+			10 * time.Second,
+		},
 		"quota": {shared(policy.SharedQuota, 3, func(s *scope) {
 			s.rule.Window, s.period, s.used = time.Minute, clock.Truncate(time.Minute), 1
 		}), 2, 30 * time.Second},
@@ -524,7 +534,8 @@ func TestAdmitRefusals(t *testing.T) {
 	// The method cancel refuses what would have to wait for a slot, and only that.
 	require.Equal(t, Refused, admit(full(), AdmitOptions{}, grant))
 	busy := &Ledger{queues: map[int64]*queue{1: waitingQueue(1, 3, 1)}}
-	require.Equal(t, Queued, admit(busy, AdmitOptions{}, grant), "a slot is left; who waits waits for a worker")
+	require.Equal(t, Queued, admit(busy, AdmitOptions{}, grant),
+		"a slot is left; the queued execution waits for a worker")
 	require.Equal(t, Queued, admit(busy, AdmitOptions{}, grant))
 	require.Equal(t, Refused, admit(busy, AdmitOptions{}, grant), "no slot is left")
 	paused := &Ledger{queues: map[int64]*queue{1: waitingQueue(1, 1)}}
@@ -554,8 +565,8 @@ func TestAdmitRefusals(t *testing.T) {
 	require.True(t, empty.Unplanned())
 }
 
-// The place of a retry is a setting: before those who wait in its lane, each
-// before the one before it, or behind them like everybody.
+// A setting decides where a retry joins its lane: before the waiting executions, each before the
+// retry before it, or behind them.
 func TestRetriesJoinTheLineWhereTheSettingSays(t *testing.T) {
 	t.Parallel()
 	q := waitingQueue(1, 1, 1, 2)
@@ -624,8 +635,8 @@ func TestAMomentThatCameForManyIsServedWithoutWaiting(t *testing.T) {
 	require.Equal(t, time.Minute, after)
 }
 
-// S4 for a shared limit also where more executions of one queue could start than
-// were read: those who came later elsewhere wait until the others are known.
+// S4 for a shared limit also holds where more executions of one queue could start than were read:
+// later executions of other queues wait until the rest was read.
 func TestS4NoExecutionPassesHeadsThatWereNotRead(t *testing.T) {
 	t.Parallel()
 	long := waitingQueue(1, 99, 1, 2)

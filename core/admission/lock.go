@@ -1,11 +1,14 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -198,8 +201,10 @@ func (l *Ledger) readQueue(wanted map[int64]int, row store.LockFreeAdmissionStat
 			},
 		},
 	}
-	q.queued = [laneCount]int{int(row.QueuedHigh), int(row.QueuedCount - row.QueuedHigh - row.QueuedLow),
-		int(row.QueuedLow)}
+	q.queued = [laneCount]int{
+		int(row.QueuedHigh), int(row.QueuedCount - row.QueuedHigh - row.QueuedLow),
+		int(row.QueuedLow),
+	}
 	q.head = [laneCount]int64{row.HeadHigh, row.HeadOrder, row.HeadLow}
 	q.before = q.columns
 	l.queues[row.ID] = q
@@ -275,22 +280,28 @@ func (l *Ledger) readFacts() {
 // batch holds it, or if it began to wait for a worker after the lock statement started: the other
 // batch may not see the capacity that this one returns.
 func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
+	last := int64(0) // the queue of the last skipped head
 	for _, row := range rows {
-		q := l.queues[row.StateID]
-		if q == nil {
-			l.passed = l.passed || !l.held[row.StateID]
-			continue
-		}
-		lane := laneOf(row.Lane)
-		q.heads[lane] = append(q.heads[lane], Candidate{
+		head := Candidate{
 			ExecutionID: row.ExecutionID, Status: row.Status, ActionID: row.ActionID,
 			ActionRef: row.ActionRef, Config: row.Config, Updated: row.Updated, Created: row.Created,
 			Attempt:  row.Attempt,
 			Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
 			Avoid: row.Avoid,
 			order: row.QueueOrder, ticket: row.Ticket,
-		})
+		}
+		lane := laneOf(row.Lane)
+		switch q := l.queues[row.StateID]; {
+		case q != nil:
+			q.heads[lane] = append(q.heads[lane], head)
+		default:
+			l.passed = l.passed || !l.held[row.StateID]
+			if row.StateID != last && row.Status == attune.StatusRequested {
+				l.skipped, last = append(l.skipped, head), row.StateID
+			}
+		}
 	}
+	slices.SortFunc(l.skipped, func(a, b Candidate) int { return cmp.Compare(a.ticket, b.ticket) })
 }
 
 // reconcile reconciles the count of a lane that was read to its end with what was read. They differ

@@ -2,6 +2,8 @@ package admission
 
 import (
 	"container/heap"
+	"math"
+	"slices"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/policy"
@@ -11,7 +13,7 @@ import (
 // ticket, as long as the gate admits them. A head that must wait keeps its whole queue waiting.
 // What it could have had of shared limits is reserved for it, so no later execution delays it.
 func (l *Ledger) Promote(gate Gate) {
-	l.promoted = true
+	l.promoted, l.ahead, l.kept = true, l.skipped, false
 	for _, s := range l.scopes {
 		s.reserved, s.awaited = 0, false
 	}
@@ -26,6 +28,7 @@ func (l *Ledger) Promote(gate Gate) {
 	for queues.Len() > 0 {
 		q := (*queues)[0]
 		w, _, _ := q.first()
+		l.keep(w.ticket, gate)
 		l.promote(q, gate)
 		if q.promotable() {
 			heap.Fix(queues, 0)
@@ -40,6 +43,27 @@ func (l *Ledger) Promote(gate Gate) {
 		scopes, _ := l.wanted(w, gate)
 		for _, s := range scopes {
 			s.awaited = true
+		}
+	}
+	l.keep(math.MaxInt64, gate) // new requests come after them
+}
+
+// keep reserves what the heads of queues that another batch holds could have of shared limits, if
+// they have waited longer than a ticket: the next batch serves them.
+func (l *Ledger) keep(ticket int64, gate Gate) {
+	for len(l.ahead) > 0 && l.ahead[0].ticket < ticket {
+		scopes, _ := l.wanted(l.ahead[0], gate) // without a lock this batch takes nothing of a limit
+		l.ahead = l.ahead[1:]
+		closed := slices.IndexFunc(scopes, func(s *scope) bool { return s.closed(l.Clock) != nil })
+		switch {
+		case closed < 0 && len(scopes) > 0:
+			l.kept = true
+			reserve(scopes)
+			for _, s := range scopes {
+				s.awaited = s.awaited || !s.kind.Slots()
+			}
+		case closed > 0 && scopes[closed].closed(l.Clock).until.IsZero():
+			reserve(scopes[:closed])
 		}
 	}
 }
@@ -141,6 +165,8 @@ type AdmitOptions struct {
 	// Late says that its request was lost: it goes before waiting executions that were requested
 	// after it.
 	Late bool
+	// Moved says that it waited in another queue before: no limit refuses it.
+	Moved bool
 }
 
 // Admit admits a new request directly if no execution waits before it and a slot is free. Otherwise
@@ -160,7 +186,7 @@ func (l *Ledger) Admit(w Candidate, how AdmitOptions, gate Gate) (Result, string
 			return Admitted, ""
 		case answer.kind == answerEnd:
 			return Ended, ""
-		case answer.refuse:
+		case answer.refuse && !how.Moved:
 			return Refused, answer.reason
 		}
 		q.blocked = answer.obstacle(w)

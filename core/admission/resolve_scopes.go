@@ -13,7 +13,8 @@ import (
 // ResolveScopes returns the row of every shared limit and creates missing ones. Like Resolve it
 // runs outside the batch's transaction.
 func (a *Admission) ResolveScopes(ctx context.Context,
-	wanted map[ScopeKey]policy.SharedLimit) (map[ScopeKey]int64, error) {
+	wanted map[ScopeKey]policy.SharedLimit,
+) (map[ScopeKey]int64, error) {
 	found, unknown := a.scopes.find(maps.Keys(wanted))
 	if len(unknown) == 0 {
 		return found, nil

@@ -93,9 +93,19 @@ func (l *Ledger) writeHolders(p *store.Pipeline) {
 			ids[i], states[i], workers[i], attempts[i], actions[i] = g.ExecutionID, g.Queue, g.Worker, g.Attempt+1,
 				g.ActionID
 		}
-		p.Exec(store.GrantSlots, ids, l.Clock, states, workers, attempts, actions)
+		p.Exec(store.GrantSlots, l.guardedEpoch(), ids, l.Clock, states, workers, attempts, actions)
 	}
 	l.writeSlots(p)
+}
+
+// guardedEpoch is the version of the rules that must still be in force when the grants are written.
+// Without locks, a shared limit may have come into force and counted the running executions since
+// the rules were read.
+func (l *Ledger) guardedEpoch() int64 {
+	if l.optimistic {
+		return l.Epoch
+	}
+	return 0
 }
 
 // writeSlots stores slots of shared limits.

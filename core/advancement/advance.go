@@ -154,8 +154,10 @@ func (c *advance) giveUp(why string) {
 	}
 	c.plan = &workflow.Plan{
 		State: state, Stop: stop, Log: []string{"the workflow cannot go on: " + why},
-		End: &workflow.End{Status: attune.StatusFailed, Error: why,
-			Result: map[string]any{"error": why, "succeeded": false}},
+		End: &workflow.End{
+			Status: attune.StatusFailed, Error: why,
+			Result: map[string]any{"error": why, "succeeded": false},
+		},
 	}
 }
 

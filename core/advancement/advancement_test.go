@@ -100,8 +100,10 @@ func TestAListRunsThroughItsWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		items any
 		n     int
-	}{"empty": {[]int{}, 0}, "one": {[]int{5}, 1}, "ten": {[]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 10},
-		"no list": {map[string]int{"a": 1}, 1}} {
+	}{
+		"empty": {[]int{}, 0}, "one": {[]int{5}, 1}, "ten": {[]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 10},
+		"no list": {map[string]int{"a": 1}, 1},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t)

@@ -130,8 +130,10 @@ func TestAMarkerWrittenByHandOpensNothing(t *testing.T) {
 		VALUES ('execution_config', $1, '/p', 'parameter_schema', $2)`, other, sealed)
 	raw, err := json.Marshal(map[string]any{"version": "1", "tasks": []any{map[string]any{
 		"name": "a", "action": "pk.a",
-		"input": map[string]any{"x": map[string]any{"$attune_secret": true, "redacted": true,
-			"from": "execution_config:1:/p"}},
+		"input": map[string]any{"x": map[string]any{
+			"$attune_secret": true, "redacted": true,
+			"from": "execution_config:1:/p",
+		}},
 	}}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, other)

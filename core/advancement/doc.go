@@ -3,8 +3,8 @@
 //
 // # Batches
 //
-// Any code that ends a child of a workflow, or finds a workflow to start, gives the Runner an
-// order. It is one call, and a lost call loses nothing. The Runner takes all waiting orders, each
+// Any code that ends a child of a workflow, or finds a workflow to start, gives the Runner a
+// request. It is one call, and a lost call loses nothing. The Runner takes all waiting requests, each
 // workflow once, and runs them as one batch:
 //
 //  1. read the states of the workflows and their ended, unsettled children

@@ -33,7 +33,7 @@ func (s *Step) findExisting(ctx context.Context, q *store.Queries, c *advance) e
 		return fmt.Errorf("find %d children of workflow %d: %w", len(tasks), c.id, err)
 	}
 	made := map[workflow.Child]bool{}
-	again := Order{Workflow: c.id}
+	again := Request{Workflow: c.id}
 	for _, row := range rows {
 		made[workflow.Child{Task: row.TaskName, Index: int(row.TaskIndex)}] = true
 		switch {

@@ -77,8 +77,10 @@ func (c *advance) fetchChildren(ctx context.Context, q *store.Queries, children 
 		return fmt.Errorf("read the results of %d children: %w", len(children), err)
 	}
 	for _, row := range rows {
-		c.children[workflow.Child{Task: row.TaskName,
-			Index: max(int(row.TaskIndex), 0)}] = valueOf(store.ReadTaskResultsRow(row))
+		c.children[workflow.Child{
+			Task:  row.TaskName,
+			Index: max(int(row.TaskIndex), 0),
+		}] = valueOf(store.ReadTaskResultsRow(row))
 	}
 	return nil
 }

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/cancellation"
+	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -54,9 +56,9 @@ func TestAFailureIsRepeatedAndThenHandled(t *testing.T) {
 	w.take([]int64{first.ID}, nil)
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution_retry WHERE waiting AND due BETWEEN now() + interval '55 s' AND now() + interval '60 s'`))
 	w.take([]int64{first.ID}, nil)
-	w.order(advancement.Order{Workflow: w.workflowOf(id), Children: []int64{first.ID}})
+	w.order(advancement.Request{Workflow: w.workflowOf(id), Children: []int64{first.ID}})
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE retry_count = 1`),
-		"a duplicate makes no second repetition")
+		"a duplicate makes no second retry")
 	require.Equal(t, "1", w.text(`SELECT workflow_task ->> 'retry_count' FROM execution WHERE retry_count = 1`))
 
 	w.completes(id)
@@ -162,8 +164,10 @@ func TestAResultThatAsksHoldsTheWorkflowUp(t *testing.T) {
 	w := setup(t)
 	w.does = func(task string, _, _ int) end {
 		if task == "a" {
-			return end{attune.StatusCompleted,
-				map[string]any{"data": map[string]any{"value": 1, "__inquiry": map[string]any{"prompt": "Really?"}}}}
+			return end{
+				attune.StatusCompleted,
+				map[string]any{"data": map[string]any{"value": 1, "__inquiry": map[string]any{"prompt": "Really?"}}},
+			}
 		}
 		return end{status: attune.StatusCompleted}
 	}
@@ -180,8 +184,10 @@ tasks:
 	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution_holder`))
 	testkit.Exec(t, w.store,
 		`UPDATE inquiry SET status = 'responded', response = '"yes"', responded_at = now(), settled = true`)
-	w.order(advancement.Order{Workflow: w.workflowOf(id),
-		Children: w.ids(`SELECT id FROM execution WHERE action_ref = 'pk.a'`)})
+	w.order(advancement.Request{
+		Workflow: w.workflowOf(id),
+		Children: w.ids(`SELECT id FROM execution WHERE action_ref = 'pk.a'`),
+	})
 	w.completes(id)
 	require.JSONEq(t, `{"said": "yes"}`, w.text(`SELECT config FROM execution WHERE action_ref = 'pk.b'`))
 }
@@ -219,9 +225,9 @@ version: "1"
 tasks:
   - {name: inner, action: pk.chain, type: workflow, with_items: "{{ [1, 2, 3] }}", concurrency: 3, input: {n: "{{ item }}"}}
 `), nil)
-	w.order(advancement.Order{Start: id})
+	w.order(advancement.Request{Start: id})
 	inner := w.ids(`SELECT id FROM execution WHERE parent = $1 ORDER BY id`, id)
-	w.order(advancement.Order{Start: inner[0]}, advancement.Order{Start: inner[1]})
+	w.order(advancement.Request{Start: inner[0]}, advancement.Request{Start: inner[1]})
 	pause := func(paused bool, execution int64) {
 		testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = $1 WHERE execution = $2`, paused, execution)
 	}
@@ -250,7 +256,7 @@ tasks:
 }
 
 // What was to be repeated while the workflow was paused is repeated afterwards.
-func TestRepetitionsWaitForTheirWorkflowToBeResumed(t *testing.T) {
+func TestRetriesWaitForTheirWorkflowToBeResumed(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(task string, _, retries int) end {
@@ -270,11 +276,53 @@ func TestRepetitionsWaitForTheirWorkflowToBeResumed(t *testing.T) {
 	require.Equal(t, []string{"try/0/0", "try/0/1", "cheer/0/0"}, w.ran)
 }
 
+// An operator may retry a failed child while the workflow is paused. The resumed workflow takes the
+// operator's retry for its own, whether it has ended meanwhile or not.
+func TestARetryByHandTakesThePlaceOfAHeldOne(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"it ends before the resume": true, "it ends after the resume": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			w.does = func(task string, _, retries int) end {
+				if task == "try" && retries == 0 {
+					return end{attune.StatusFailed, map[string]any{"code": 1}}
+				}
+				return end{status: attune.StatusCompleted}
+			}
+			id := w.request(w.define("pk.fallback", fallback), nil)
+			w.take(nil, []int64{id})
+			testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = true`)
+			w.run()
+			failed := w.ids(`SELECT id FROM execution WHERE status = 'failed'`)
+			require.Len(t, failed, 1)
+			_, err := w.store.RepeatExecutions(testkit.Context(t), store.RepeatExecutionsParams{
+				Failed: failed, Reasons: []string{string(retrypolicy.ManualRetry)}, Delays: []float64{0},
+				RequestedBy: new("ann"),
+			})
+			require.NoError(t, err)
+			if before {
+				w.run()
+			}
+			testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
+			w.look(id)
+			w.run()
+			w.cfg.UnreportedAfter = time.Nanosecond // what the sweep finds later
+			w.look(id)
+			w.run()
+			w.completes(id)
+			require.Equal(t, []string{"try/0/0", "try/0/1", "cheer/0/0"}, w.ran)
+		})
+	}
+}
+
 // A cancelled workflow stops its children as its definition says, and starts no others (upstream 42, 51).
 func TestACancelledWorkflowStops(t *testing.T) {
 	t.Parallel()
-	for policy, running := range map[string]attune.Status{"allow_finish": attune.StatusRunning,
-		"cancel_running": attune.StatusCanceling} {
+	for policy, running := range map[string]attune.Status{
+		"allow_finish":   attune.StatusRunning,
+		"cancel_running": attune.StatusCanceling,
+	} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t)
@@ -390,7 +438,7 @@ func TestATaskWhoseActionDoesNotExist(t *testing.T) {
 	w.sound()
 }
 
-// An order that was lost is made up for by the sweep, whatever it was about.
+// The sweep replaces a lost request, whatever it was about.
 func TestTheSweepFindsWhatNobodyHasSaid(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -413,7 +461,7 @@ func TestTheSweepFindsWhatNobodyHasSaid(t *testing.T) {
 	w.look(id)
 	require.Len(t, w.handed(), 1, "b has begun")
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = true`)
-	require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "somebody has paused it")
+	require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "an operator has paused it")
 	w.look(id)
 	require.Empty(t, w.due())
 }
@@ -458,7 +506,7 @@ func (w *world) poll() {
 func (w *world) cancel(ids ...int64) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.Tx(testkit.Context(w.t), "cancel", func(ctx context.Context, tx *store.Tx) error {
-		_, err := cancellation.Apply(ctx, tx, cancellation.Order{Actor: "anna", Reason: "wrong host"}, ids)
+		_, err := cancellation.Apply(ctx, tx, cancellation.Request{Actor: "anna", Reason: "wrong host"}, ids)
 		return err
 	}))
 }
@@ -505,7 +553,7 @@ output_map: {out: "{{ kept }}"}
 }
 
 // What a child's end would have led to is not made when the time is over as well,
-// and its repetition neither.
+// and its retry neither.
 func TestNothingIsMadeWhenTheTimeIsOver(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -522,7 +570,7 @@ func TestNothingIsMadeWhenTheTimeIsOver(t *testing.T) {
 		w.finish(child)
 		w.released(child.ID)
 		testkit.Exec(t, w.store, `UPDATE workflow_execution SET deadline = now() WHERE execution = $1`, id)
-		w.order(advancement.Order{Workflow: w.workflowOf(id), Children: []int64{child.ID}})
+		w.order(advancement.Request{Workflow: w.workflowOf(id), Children: []int64{child.ID}})
 		require.Equal(t, attune.StatusTimeout, testkit.StatusOf(t, w.store, id), ref)
 		require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent = $1`, id), ref)
 	}

@@ -92,7 +92,7 @@ tasks:
 `
 
 // Whether an item is repeated depends on what it has given, and on no other.
-func TestARepetitionLooksAtItsOwnItem(t *testing.T) {
+func TestARetryLooksAtItsOwnItem(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(task string, index, _ int) end {

@@ -19,16 +19,22 @@ type Metrics struct {
 // NewMetrics registers the metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		rounds: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflow_rounds_total",
-			Help: "Batches that advanced workflows."}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflow_round_failures_total",
-			Help: "Batches of workflows that failed and were retried."}),
+		rounds: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attune_workflow_rounds_total",
+			Help: "Batches that advanced workflows.",
+		}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attune_workflow_round_failures_total",
+			Help: "Batches of workflows that failed and were retried.",
+		}),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "attune_workflow_round_seconds", Help: "Duration of a batch that advanced workflows.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}),
-		begun: prometheus.NewCounter(prometheus.CounterOpts{Name: "attune_workflows_started_total",
-			Help: "Started workflows."}),
+		begun: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attune_workflows_started_total",
+			Help: "Started workflows.",
+		}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_workflows_ended_total", Help: "Ended workflows, by status.",
 		}, []string{"status"}),

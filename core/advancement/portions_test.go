@@ -14,14 +14,14 @@ import (
 
 // inRounds runs batches for these orders, and for what each of them leaves to the next.
 // It lists how many children each has made of the workflow of an execution.
-func (w *world) inRounds(id int64, orders ...advancement.Order) (made []int) {
+func (w *world) inRounds(id int64, requests ...advancement.Request) (made []int) {
 	w.t.Helper()
-	for before := 0; len(orders) > 0; {
-		step := advancement.NewStep(w.cfg, w.sources, orders)
+	for before := 0; len(requests) > 0; {
+		step := advancement.NewStep(w.cfg, w.sources, requests)
 		_, err := w.rounds.Run(testkit.Context(w.t), step)
 		require.NoError(w.t, err)
 		now := w.children(id)
-		made, before, orders = append(made, now-before), now, step.Again()
+		made, before, requests = append(made, now-before), now, step.Again()
 	}
 	return made
 }
@@ -57,7 +57,7 @@ func TestAListOfManyItemsIsBegunInSeveralBatches(t *testing.T) {
 version: "1"
 tasks: [{name: each, action: pk.each, with_items: "{{ range(2100) }}", concurrency: 2050, input: {x: "{{ item }}"}}]
 `), nil)
-	require.Equal(t, []int{1000, 1000, 50}, w.inRounds(id, advancement.Order{Start: id}))
+	require.Equal(t, []int{1000, 1000, 50}, w.inRounds(id, advancement.Request{Start: id}))
 	require.Equal(t, 2050,
 		testkit.Count(t, w.store, `SELECT count(DISTINCT config ->> 'x') FROM execution WHERE parent = $1`, id))
 	testkit.Invariants(t, w.store)
@@ -74,18 +74,19 @@ version: "1"
 tasks: [{name: each, action: pk.each, with_items: "{{ range(40) }}", concurrency: 40}]
 `)
 	id := w.request(action, map[string]any{"text": strings.Repeat("0123456789", 1<<20/10)})
-	require.Equal(t, []int{16, 16, 8}, w.inRounds(id, advancement.Order{Start: id}))
+	require.Equal(t, []int{16, 16, 8}, w.inRounds(id, advancement.Request{Start: id}))
 
-	var orders []advancement.Order
+	var requests []advancement.Request
 	for range 3 { // together they are too large
-		orders = append(orders,
-			advancement.Order{Start: w.request(action, map[string]any{"text": strings.Repeat("0123456789", 1<<20/10)})})
+		requests = append(requests,
+			advancement.Request{Start: w.request(action, map[string]any{"text": strings.Repeat("0123456789",
+				1<<20/10)})})
 	}
-	first := advancement.NewStep(w.cfg, w.sources, orders)
+	first := advancement.NewStep(w.cfg, w.sources, requests)
 	_, err := w.rounds.Run(testkit.Context(t), first)
 	require.NoError(t, err)
-	require.Equal(t, 16, w.children(orders[0].Start))
-	require.Zero(t, w.children(orders[2].Start))
+	require.Equal(t, 16, w.children(requests[0].Start))
+	require.Zero(t, w.children(requests[2].Start))
 	require.Len(t, first.Again(), 3)
 	testkit.Invariants(t, w.store)
 }
@@ -106,7 +107,7 @@ func TestMoreThanAThousandItemsFailAtOnce(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.asking", asking), nil)
-	require.Equal(t, []int{1000, 100}, w.inRounds(id, advancement.Order{Start: id}))
+	require.Equal(t, []int{1000, 100}, w.inRounds(id, advancement.Request{Start: id}))
 	require.Equal(t, 1100, w.endAll())
 	status, result := w.outcome(id)
 	require.Equal(t, attune.StatusFailed, status)
@@ -139,7 +140,7 @@ func TestALongListOfAnotherEngineIsTakenOver(t *testing.T) {
 version: "1"
 tasks: [{name: each, action: pk.each, with_items: "{{ range(1500) }}", concurrency: 1400, input: {x: "{{ item }}"}}]
 `), 1390, 0)
-	require.Equal(t, []int{1400}, w.inRounds(id, advancement.Order{Workflow: w.workflowOf(id)}))
+	require.Equal(t, []int{1400}, w.inRounds(id, advancement.Request{Workflow: w.workflowOf(id)}))
 	require.Equal(t, "1390,1399", w.text(`SELECT min((config ->> 'x')::int) || ',' || max((config ->> 'x')::int) FROM execution WHERE status = 'scheduled'`))
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
 	require.Equal(t, 1500, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_item`))

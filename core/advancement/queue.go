@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxOrders bounds the workflows of one batch.
-	maxOrders = 64
+	// maxRequests bounds the workflows of one batch.
+	maxRequests = 64
 	// maxFailures bounds how often a workflow may fail alone, and maxSlow how often it may exceed
 	// the timeout of a batch, before it is ended.
 	maxFailures, maxSlow = 6, 3
@@ -20,20 +20,20 @@ const (
 	maxFailing = 10_000
 )
 
-// key identifies the subject of an order.
+// key identifies the subject of a request.
 type key struct{ start, workflow int64 }
 
-func keyOf(order Order) key { return key{start: order.Start, workflow: order.Workflow} }
+func keyOf(request Request) key { return key{start: request.Start, workflow: request.Workflow} }
 
 // queue has the waiting orders, each workflow once, in order of arrival. Failing workflows wait for their retry and run
 // alone, so that they delay no others. It is safe for concurrent use.
 type queue struct {
 	wake, wakeFailing chan struct{}
 
-	mu      sync.Mutex
-	orders  map[key]*Order
-	keys    []key
-	failing map[key]*failing
+	mu       sync.Mutex
+	requests map[key]*Request
+	keys     []key
+	failing  map[key]*failing
 }
 
 // failing is the record of a workflow that failed alone.
@@ -45,18 +45,20 @@ type failing struct {
 }
 
 func newQueue() *queue {
-	return &queue{wake: make(chan struct{}, 1), wakeFailing: make(chan struct{}, 1), orders: map[key]*Order{},
-		failing: map[key]*failing{}}
+	return &queue{
+		wake: make(chan struct{}, 1), wakeFailing: make(chan struct{}, 1), requests: map[key]*Request{},
+		failing: map[key]*failing{},
+	}
 }
 
-// add appends an order, or merges it into the one for the same workflow.
-func (l *queue) add(order Order) {
+// add appends a request, or merges it into the one for the same workflow.
+func (l *queue) add(request Request) {
 	l.mu.Lock()
-	k := keyOf(order)
-	if known := l.orders[k]; known != nil {
-		known.Children = append(known.Children, order.Children...)
+	k := keyOf(request)
+	if known := l.requests[k]; known != nil {
+		known.Children = append(known.Children, request.Children...)
 	} else {
-		l.orders[k] = &order
+		l.requests[k] = &request
 		l.keys = append(l.keys, k)
 	}
 	l.mu.Unlock()
@@ -68,24 +70,24 @@ func (l *queue) add(order Order) {
 	}
 }
 
-// dequeue removes the next orders of workflows that are not failing.
-func (l *queue) dequeue() (taken []Order) {
+// dequeue removes the next requests of workflows that are not failing.
+func (l *queue) dequeue() (taken []Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keys = slices.DeleteFunc(l.keys, func(k key) bool {
-		if len(taken) == maxOrders || l.failing[k] != nil {
+		if len(taken) == maxRequests || l.failing[k] != nil {
 			return false
 		}
-		taken = append(taken, *l.orders[k])
-		delete(l.orders, k)
+		taken = append(taken, *l.requests[k])
+		delete(l.requests, k)
 		return true
 	})
 	return taken
 }
 
-// dequeueFailing removes the next order of a failing workflow that is due. If there is none, again is
+// dequeueFailing removes the next request of a failing workflow that is due. If there is none, again is
 // the delay until the next one.
-func (l *queue) dequeueFailing(now time.Time) (taken []Order, again time.Duration) {
+func (l *queue) dequeueFailing(now time.Time) (taken []Request, again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	again = time.Hour
@@ -96,30 +98,30 @@ func (l *queue) dequeueFailing(now time.Time) (taken []Order, again time.Duratio
 		case t.next.After(now):
 			again = min(again, t.next.Sub(now))
 		default:
-			order := *l.orders[k]
-			order.Broken = t.broken
-			delete(l.orders, k)
+			request := *l.requests[k]
+			request.Broken = t.broken
+			delete(l.requests, k)
 			l.keys = slices.Delete(l.keys, i, i+1)
-			return []Order{order}, 0
+			return []Request{request}, 0
 		}
 	}
 	return nil, again
 }
 
 // done forgets the failures of advanced workflows.
-func (l *queue) done(orders []Order) {
+func (l *queue) done(requests []Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, order := range orders {
-		delete(l.failing, keyOf(order))
+	for _, request := range requests {
+		delete(l.failing, keyOf(request))
 	}
 }
 
-// postpone schedules a retry of an order and returns the pause: none for an order to end now,
+// postpone schedules a retry of a request and returns the pause: none for a request to end now,
 // stuckPause for one that could not be ended either.
-func (l *queue) postpone(order Order, verdict batch.Verdict, cause error, now time.Time) time.Duration {
+func (l *queue) postpone(request Request, verdict batch.Verdict, cause error, now time.Time) time.Duration {
 	l.mu.Lock()
-	k := keyOf(order)
+	k := keyOf(request)
 	t := l.failing[k]
 	if t == nil {
 		if len(l.failing) >= maxFailing {
@@ -131,8 +133,8 @@ func (l *queue) postpone(order Order, verdict batch.Verdict, cause error, now ti
 	pause := t.record(verdict, cause)
 	t.next = now.Add(pause)
 	l.mu.Unlock()
-	order.Broken = ""
-	l.add(order)
+	request.Broken = ""
+	l.add(request)
 	return pause
 }
 
@@ -174,7 +176,7 @@ func (l *queue) stuck() int {
 	return n
 }
 
-// len is the number of workflows with orders.
+// len is the number of workflows with requests.
 func (l *queue) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -37,15 +37,15 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 		return fmt.Errorf("allocate ids for %d workflows: %w", len(rows), err)
 	}
 	stuck := map[int64]string{}
-	for _, order := range s.orders {
-		stuck[order.Start] = order.Broken
+	for _, request := range s.requests {
+		stuck[request.Start] = request.Broken
 	}
 	for i, row := range rows {
 		if row.Status != statusRequested {
 			continue // another program started or ended it
 		}
 		if row.Workflow != 0 { // another engine began to start it
-			s.later = append(s.later, Order{Workflow: row.Workflow})
+			s.later = append(s.later, Request{Workflow: row.Workflow})
 			continue
 		}
 		var action int64
@@ -85,13 +85,13 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 	return nil
 }
 
-// readWorkflows reads the started workflows of the orders, and their happenings.
+// readWorkflows reads the started workflows of the requests, and their happenings.
 func (s *Step) readWorkflows(ctx context.Context, plan *scheduler.Plan) error {
 	ids, reported, stuck := []int64{}, []int64{}, map[int64]string{}
-	for _, order := range s.orders {
-		if order.Workflow != 0 {
-			ids, reported = append(ids, order.Workflow), append(reported, order.Children...)
-			stuck[order.Workflow] = order.Broken
+	for _, request := range s.requests {
+		if request.Workflow != 0 {
+			ids, reported = append(ids, request.Workflow), append(reported, request.Children...)
+			stuck[request.Workflow] = request.Broken
 		}
 	}
 	if len(ids) == 0 {
@@ -112,13 +112,17 @@ func (s *Step) readWorkflows(ctx context.Context, plan *scheduler.Plan) error {
 			}
 			continue
 		}
-		c := &advance{id: row.ID, execution: row.Execution, version: row.Version, ended: ended[row.ID],
-			broken: stuck[row.ID]}
+		c := &advance{
+			id: row.ID, execution: row.Execution, version: row.Version, ended: ended[row.ID],
+			broken: stuck[row.ID],
+		}
 		if err := s.readOpen(ctx, plan, c, row); err != nil {
 			return err
 		}
-		c.seen = &scheduler.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused,
-			Open: row.Open}
+		c.seen = &scheduler.SeenWorkflow{
+			ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused,
+			Open: row.Open,
+		}
 		s.advances = append(s.advances, c)
 	}
 	slices.SortFunc(s.advances, func(a, b *advance) int { return cmp.Compare(a.id, b.id) }) // the order of their locks
@@ -126,7 +130,8 @@ func (s *Step) readWorkflows(ctx context.Context, plan *scheduler.Plan) error {
 }
 
 func (s *Step) readEnded(ctx context.Context, plan *scheduler.Plan, ids,
-	reported []int64) (map[int64][]store.ReadEndedTasksRow, error) {
+	reported []int64,
+) (map[int64][]store.ReadEndedTasksRow, error) {
 	rows, err := plan.Queries().ReadEndedTasks(ctx, store.ReadEndedTasksParams{
 		Workflows: ids, Reported: reported, UnreportedAfter: s.cfg.UnreportedAfter.Seconds(), Most: maxEnded,
 	})
@@ -138,9 +143,9 @@ func (s *Step) readEnded(ctx context.Context, plan *scheduler.Plan, ids,
 		byWorkflow[row.WorkflowExecution] = append(byWorkflow[row.WorkflowExecution], row)
 	}
 	if len(rows) == maxEnded { // there may be more
-		for _, order := range s.orders {
-			if order.Workflow != 0 {
-				s.later = append(s.later, order)
+		for _, request := range s.requests {
+			if request.Workflow != 0 {
+				s.later = append(s.later, request)
 			}
 		}
 	}
@@ -149,7 +154,8 @@ func (s *Step) readEnded(ctx context.Context, plan *scheduler.Plan, ids,
 
 // readLate processes children that ended after their workflow: they are counted for users and trigger nothing.
 func (s *Step) readLate(ctx context.Context, plan *scheduler.Plan, row store.ReadWorkflowsRow,
-	ended []store.ReadEndedTasksRow) error {
+	ended []store.ReadEndedTasksRow,
+) error {
 	if len(ended) == 0 {
 		return nil
 	}
@@ -164,8 +170,10 @@ func (s *Step) readLate(ctx context.Context, plan *scheduler.Plan, row store.Rea
 		c.closed, c.settle = true, settledBy(ended)
 	} else {
 		c.childrenEnded(ended)
-		c.seen = &scheduler.SeenWorkflow{ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused,
-			Open: row.Open}
+		c.seen = &scheduler.SeenWorkflow{
+			ID: row.ID, Version: row.Version, Status: row.Status, Paused: row.Paused,
+			Open: row.Open,
+		}
 	}
 	s.advances = append(s.advances, c)
 	return nil

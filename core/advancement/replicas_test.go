@@ -57,12 +57,14 @@ func TestThreeReplicasThatAreToldEverythingTwice(t *testing.T) {
 			require.LessOrEqual(t, running, 4)
 			if child.Task == "left" && child.Retries < 2 {
 				w.does = func(string, int,
-					int) end {
+					int,
+				) end {
 					return end{attune.StatusFailed, map[string]any{"error": "again"}}
 				}
 			} else {
 				w.does = func(string, int,
-					int) end {
+					int,
+				) end {
 					return end{attune.StatusCompleted, map[string]any{"i": child.Index}}
 				}
 			}
@@ -267,12 +269,12 @@ version: "1"
 tasks: [{name: each, action: pk.each, with_items: "{{ range(600) }}", concurrency: 600, input: {}}]
 `)
 	var ids []int64
-	var orders []advancement.Order
+	var requests []advancement.Request
 	for range 3 {
 		id := w.request(action, nil)
-		ids, orders = append(ids, id), append(orders, advancement.Order{Start: id})
+		ids, requests = append(ids, id), append(requests, advancement.Request{Start: id})
 	}
-	step := advancement.NewStep(w.cfg, w.sources, orders)
+	step := advancement.NewStep(w.cfg, w.sources, requests)
 	_, err := w.rounds.Run(testkit.Context(t), step)
 	require.NoError(t, err)
 	require.Equal(t, 600, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NOT NULL`))

@@ -28,7 +28,7 @@ type Scheduler interface {
 	Run(ctx context.Context, steps ...scheduler.Step) (scheduler.Result, error)
 }
 
-// Runner takes orders and runs them. It is safe for concurrent use, also before its start.
+// Runner takes requests and runs them. It is safe for concurrent use, also before its start.
 type Runner struct {
 	supervise.Base
 
@@ -59,10 +59,10 @@ func NewRunner(
 }
 
 // Start implements supervise.Service. Stop finishes the running batch; the sweep of another replica
-// finds the waiting orders.
+// finds the waiting requests.
 func (r *Runner) Start(ctx context.Context) error { return r.Launch(ctx, nil, r.run) }
 
-// Waiting is the number of workflows with waiting orders.
+// Waiting is the number of workflows with waiting requests.
 func (r *Runner) Waiting() int { return r.queue.len() }
 
 // Stuck is the number of workflows that this replica could neither advance nor end.
@@ -71,21 +71,21 @@ func (r *Runner) Stuck() int { return r.queue.stuck() }
 // Begin orders the start of workflows.
 func (r *Runner) Begin(executions ...int64) {
 	for _, id := range executions {
-		r.queue.add(Order{Start: id})
+		r.queue.add(Request{Start: id})
 	}
 }
 
-// Advance orders the advance of workflows whose children have ended.
+// Advance requests the advance of workflows whose children have ended.
 func (r *Runner) Advance(tasks ...scheduler.Task) {
 	for _, task := range tasks {
-		r.queue.add(Order{Workflow: task.Workflow, Children: []int64{task.Child}})
+		r.queue.add(Request{Workflow: task.Workflow, Children: []int64{task.Child}})
 	}
 }
 
-// Recheck orders a check of workflows.
+// Recheck requests a check of workflows.
 func (r *Runner) Recheck(workflows ...int64) {
 	for _, id := range workflows {
-		r.queue.add(Order{Workflow: id})
+		r.queue.add(Request{Workflow: id})
 	}
 }
 
@@ -94,16 +94,16 @@ func (r *Runner) run(ctx context.Context) {
 	var failing sync.WaitGroup
 	defer failing.Wait()
 	failing.Go(func() {
-		r.loop(ctx, r.queue.wakeFailing, func() ([]Order, time.Duration) { return r.queue.dequeueFailing(r.now()) })
+		r.loop(ctx, r.queue.wakeFailing, func() ([]Request, time.Duration) { return r.queue.dequeueFailing(r.now()) })
 	})
-	r.loop(ctx, r.queue.wake, func() ([]Order, time.Duration) { return r.queue.dequeue(), time.Hour })
+	r.loop(ctx, r.queue.wake, func() ([]Request, time.Duration) { return r.queue.dequeue(), time.Hour })
 }
 
-func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]Order, time.Duration)) {
+func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]Request, time.Duration)) {
 	for r.cfg.Gate.Enter(ctx) {
-		orders, again := take()
-		if len(orders) > 0 {
-			r.runBatch(ctx, orders)
+		requests, again := take()
+		if len(requests) > 0 {
+			r.runBatch(ctx, requests)
 			continue
 		}
 		later := time.NewTimer(again)
@@ -116,37 +116,37 @@ func (r *Runner) loop(ctx context.Context, wake <-chan struct{}, take func() ([]
 	}
 }
 
-// runBatch runs orders as one transaction, until they are done or postponed, or the engine stops.
-// It postpones an order that fails alone.
-func (r *Runner) runBatch(ctx context.Context, orders []Order) {
-	_ = batch.Runner[[]Order]{ // its only error is the stop of the engine
+// runBatch runs requests as one transaction, until they are done or postponed, or the engine stops.
+// It postpones a request that fails alone.
+func (r *Runner) runBatch(ctx context.Context, requests []Request) {
+	_ = batch.Runner[[]Request]{ // its only error is the stop of the engine
 		Try: r.try, Failed: r.failed, Alone: r.alone,
-		Done:     func(_ context.Context, orders []Order) { r.queue.done(orders) },
+		Done:     func(_ context.Context, requests []Request) { r.queue.done(requests) },
 		Hold:     func(ctx context.Context, err error) bool { return r.cfg.Gate.Retry(ctx, "workflows", err) },
-		Classify: func(_ []Order, err error, tries int) batch.Verdict { return r.classify(err, tries) },
-		Split:    func(orders []Order, _ batch.Failure) [][]Order { return batch.Halves(orders) },
+		Classify: func(_ []Request, err error, tries int) batch.Verdict { return r.classify(err, tries) },
+		Split:    func(requests []Request, _ batch.Failure) [][]Request { return batch.Halves(requests) },
 
 		FirstPause: pauseLeast, LongestPause: pauseMost,
-	}.Run(ctx, orders)
+	}.Run(ctx, requests)
 }
 
-func (r *Runner) failed(ctx context.Context, orders []Order, f batch.Failure) {
+func (r *Runner) failed(ctx context.Context, requests []Request, f batch.Failure) {
 	r.metrics.failed()
 	if f.Verdict == batch.Again {
 		r.logger.WarnContext(ctx, "Workflows not advanced, retrying",
-			"workflows", len(orders), "pause", f.Pause, "error", f.Err)
+			"workflows", len(requests), "pause", f.Pause, "error", f.Err)
 	}
 }
 
-// alone postpones an order that failed alone. A workflow that fails repeatedly is ended, and one
+// alone postpones a request that failed alone. A workflow that fails repeatedly is ended, and one
 // that cannot even be ended pauses for a while.
-func (r *Runner) alone(ctx context.Context, orders []Order, f batch.Failure) bool {
-	order, verdict := orders[0], f.Verdict
+func (r *Runner) alone(ctx context.Context, requests []Request, f batch.Failure) bool {
+	request, verdict := requests[0], f.Verdict
 	if errors.Is(f.Err, scheduler.ErrConflict) {
 		verdict = batch.Blocked // other transactions change its rows too fast: not the workflow's fault
 	}
-	ctx = telemetry.With(ctx, slog.Int64("execution_id", order.Start), slog.Int64("workflow", order.Workflow))
-	again := r.queue.postpone(order, verdict, f.Err, r.now())
+	ctx = telemetry.With(ctx, slog.Int64("execution_id", request.Start), slog.Int64("workflow", request.Workflow))
+	again := r.queue.postpone(request, verdict, f.Err, r.now())
 	switch {
 	case again >= stuckPause:
 		r.logger.ErrorContext(ctx, "Workflow can neither be advanced nor ended", "again_in", again, "error", f.Err)
@@ -158,13 +158,13 @@ func (r *Runner) alone(ctx context.Context, orders []Order, f batch.Failure) boo
 	return false
 }
 
-// try runs orders as one batch, and finishes it even if the engine stops.
-func (r *Runner) try(ctx context.Context, orders []Order) error {
+// try runs requests as one batch, and finishes it even if the engine stops.
+func (r *Runner) try(ctx context.Context, requests []Request) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	began := time.Now()
-	step := NewStep(r.cfg, r.sources, orders)
+	step := NewStep(r.cfg, r.sources, requests)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
 	result, err := r.runStep(bounded, step)
@@ -175,8 +175,8 @@ func (r *Runner) try(ctx context.Context, orders []Order) error {
 	r.metrics.batch(step, time.Since(began))
 	r.logDecisions(ctx, step)
 	r.Begin(result.Starts...)
-	for _, order := range step.Again() {
-		r.queue.add(order)
+	for _, request := range step.Again() {
+		r.queue.add(request)
 	}
 	r.after(ctx, result)
 	return nil

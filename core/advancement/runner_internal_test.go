@@ -32,10 +32,10 @@ func (l *losing) Run(_ context.Context, steps ...scheduler.Step) (scheduler.Resu
 	if !ok || len(steps) != 1 {
 		return scheduler.Result{}, errors.New("these are not the steps of an advancement")
 	}
-	for _, order := range step.orders {
-		l.orders = append(l.orders, order.Workflow)
-		if order.Broken != "" {
-			l.broken = append(l.broken, order.Broken)
+	for _, request := range step.requests {
+		l.orders = append(l.orders, request.Workflow)
+		if request.Broken != "" {
+			l.broken = append(l.broken, request.Broken)
 		}
 	}
 	if l.left--; l.left >= 0 {
@@ -76,7 +76,7 @@ func TestAWorkflowThatOthersLeadOnIsNotGivenUp(t *testing.T) {
 type defective struct {
 	mu    sync.Mutex
 	did   []int64
-	ended chan Order
+	ended chan Request
 }
 
 func (d *defective) Run(_ context.Context, steps ...scheduler.Step) (scheduler.Result, error) {
@@ -84,16 +84,16 @@ func (d *defective) Run(_ context.Context, steps ...scheduler.Step) (scheduler.R
 	if !ok {
 		return scheduler.Result{}, errors.New("these are not the steps of an advancement")
 	}
-	for _, order := range step.orders {
-		if order.Workflow == 7 && order.Broken == "" {
+	for _, request := range step.requests {
+		if request.Workflow == 7 && request.Broken == "" {
 			panic("no such thing")
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, order := range step.orders {
-		if d.did = append(d.did, order.Workflow); order.Broken != "" {
-			d.ended <- order
+	for _, request := range step.requests {
+		if d.did = append(d.did, request.Workflow); request.Broken != "" {
+			d.ended <- request
 		}
 	}
 	return scheduler.Result{}, nil
@@ -103,16 +103,16 @@ func (d *defective) Run(_ context.Context, steps ...scheduler.Step) (scheduler.R
 // replica.
 func TestADefectEndsOneWorkflow(t *testing.T) {
 	t.Parallel()
-	rounds := &defective{ended: make(chan Order, 1)}
+	rounds := &defective{ended: make(chan Request, 1)}
 	r := NewRunner(Config{}, rounds, func(error, int) batch.Verdict { return batch.Suspect },
 		func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	r.Recheck(6, 7, 8)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
 	select {
-	case order := <-rounds.ended:
-		require.EqualValues(t, 7, order.Workflow)
-		require.Equal(t, "a defect of the engine: no such thing", order.Broken)
+	case request := <-rounds.ended:
+		require.EqualValues(t, 7, request.Workflow)
+		require.Equal(t, "a defect of the engine: no such thing", request.Broken)
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "it is not ended")
 	}
@@ -139,8 +139,8 @@ func (p *poisonous) Run(_ context.Context, steps ...scheduler.Step) (scheduler.R
 	if !ok {
 		return scheduler.Result{}, errors.New("these are not the steps of an advancement")
 	}
-	poison := slices.ContainsFunc(step.orders, func(o Order) bool { return o.Workflow == 7 && o.Broken == "" })
-	if poison && len(step.orders) == 1 {
+	poison := slices.ContainsFunc(step.requests, func(o Request) bool { return o.Workflow == 7 && o.Broken == "" })
+	if poison && len(step.requests) == 1 {
 		p.mu.Lock()
 		p.alone++
 		second := p.alone == 2
@@ -155,10 +155,10 @@ func (p *poisonous) Run(_ context.Context, steps ...scheduler.Step) (scheduler.R
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, order := range step.orders {
-		p.done[order.Workflow] = true
-		if order.Workflow == 7 {
-			p.endedAs = order.Broken
+	for _, request := range step.requests {
+		p.done[request.Workflow] = true
+		if request.Workflow == 7 {
+			p.endedAs = request.Broken
 		}
 	}
 	return scheduler.Result{}, nil

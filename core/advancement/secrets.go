@@ -69,7 +69,8 @@ func (s *Step) hide(
 
 // pass copies the secrets that a value has from elsewhere in the workflow to the entity.
 func (s *Step) pass(ctx context.Context, q *store.Queries, c *advance, found []secret.Traced, entity string,
-	id int64) error {
+	id int64,
+) error {
 	sources := secret.Sources(found)
 	own, err := c.own(ctx, q, sources)
 	if err != nil {

@@ -54,7 +54,8 @@ func NewSources() *Sources {
 // store returns the source of a current definition, and stores it in the database for the replicas that advance the
 // workflow.
 func (m *Sources) store(ctx context.Context, q *store.Queries, now time.Time, definition,
-	schema []byte) (*source, error) {
+	schema []byte,
+) (*source, error) {
 	sum := sha256.New()
 	sum.Write(definition)
 	sum.Write([]byte{0})

@@ -37,8 +37,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Order requests the start or advance of one workflow.
-type Order struct {
+// Request asks for the start or advance of one workflow.
+type Request struct {
 	// Start is the execution of a workflow to start, else 0.
 	Start int64
 	// Workflow is the row of a started workflow, else 0.
@@ -53,10 +53,10 @@ type Order struct {
 type Step struct {
 	cfg      Config
 	sources  *Sources
-	orders   []Order
+	requests []Request
 	advances []*advance
 	unfit    []unfit
-	later    []Order
+	later    []Request
 }
 
 // Limits of the children of one batch, by number and by bytes of parameters. A workflow beyond them
@@ -72,17 +72,17 @@ type unfit struct {
 	actionRef, why    string
 }
 
-// NewStep makes the step for these orders, each workflow once.
-func NewStep(cfg Config, sources *Sources, orders []Order) *Step {
-	return &Step{cfg: cfg.withDefaults(), sources: sources, orders: orders}
+// NewStep makes the step for these requests, each workflow once.
+func NewStep(cfg Config, sources *Sources, requests []Request) *Step {
+	return &Step{cfg: cfg.withDefaults(), sources: sources, requests: requests}
 }
 
 // Executions implements scheduler.Step.
 func (s *Step) Executions() []int64 {
 	var ids []int64
-	for _, order := range s.orders {
-		if order.Start != 0 {
-			ids = append(ids, order.Start)
+	for _, request := range s.requests {
+		if request.Start != 0 {
+			ids = append(ids, request.Start)
 		}
 	}
 	return ids
@@ -114,7 +114,7 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 			break
 		}
 		if c.plan.More {
-			s.later = append(s.later, Order{Workflow: c.id})
+			s.later = append(s.later, Request{Workflow: c.id})
 		}
 	}
 	for _, c := range s.advances {
@@ -149,19 +149,19 @@ func (s *Step) Apply(batch *scheduler.Batch) {
 // postpone leaves the workflows from the nth on to another batch.
 func (s *Step) postpone(n int) {
 	for _, c := range s.advances[n:] {
-		order := Order{Workflow: c.id, Broken: c.broken}
+		request := Request{Workflow: c.id, Broken: c.broken}
 		if c.begun != nil {
-			order = Order{Start: c.execution, Broken: c.broken}
+			request = Request{Start: c.execution, Broken: c.broken}
 		}
 		for _, ended := range c.ended {
-			order.Children = append(order.Children, ended.Execution)
+			request.Children = append(request.Children, ended.Execution)
 		}
-		s.later = append(s.later, order)
+		s.later = append(s.later, request)
 	}
 	s.advances = s.advances[:n]
 }
 
-// Again lists orders for the rest of the batch. It is valid after the batch.
-func (s *Step) Again() []Order { return s.later }
+// Again lists requests for the rest of the batch. It is valid after the batch.
+func (s *Step) Again() []Request { return s.later }
 
 var _ scheduler.Step = (*Step)(nil)

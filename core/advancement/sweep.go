@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// Sweep finds workflows that can continue although no order came.
+// Sweep finds workflows that can continue although no request came.
 type Sweep struct {
 	*supervise.Loop
 

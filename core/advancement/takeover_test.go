@@ -23,8 +23,10 @@ func (w *world) existing(action testkit.ActionRow, params any, children map[stri
 		child := testkit.Execution(w.t, w.store, of, func(e *testkit.ExecutionRow) {
 			e.Parent, e.Status, e.Worker = &id, status, &w.worker
 			e.Result = map[string]any{"data": map[string]any{"value": 41}}
-			e.WorkflowTask = map[string]any{"workflow_execution": w.workflowOf(id), "task_name": task,
-				"task_index": nil, "retry_count": 0}
+			e.WorkflowTask = map[string]any{
+				"workflow_execution": w.workflowOf(id), "task_name": task,
+				"task_index": nil, "retry_count": 0,
+			}
 		}).ID
 		testkit.Exec(w.t, w.store,
 			`INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id) VALUES ($1, $2, $3)`,
@@ -44,10 +46,14 @@ func TestAWorkflowOfAnotherEngineIsTakenOver(t *testing.T) {
 		"before its first child": {nil, []string{"a/0/0", "b/0/0"}},
 		"while the first runs":   {map[string]attune.Status{"a": attune.StatusScheduled}, []string{"a/0/0", "b/0/0"}},
 		"after the first":        {map[string]attune.Status{"a": attune.StatusCompleted}, []string{"b/0/0"}},
-		"while the second runs": {map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusScheduled},
-			[]string{"b/0/0"}},
-		"when all but it is done": {map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusCompleted},
-			nil},
+		"while the second runs": {
+			map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusScheduled},
+			[]string{"b/0/0"},
+		},
+		"when all but it is done": {
+			map[string]attune.Status{"a": attune.StatusCompleted, "b": attune.StatusCompleted},
+			nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -118,10 +118,10 @@ func (w *world) request(action testkit.ActionRow, params any) int64 {
 	return testkit.Execution(w.t, w.store, action, func(e *testkit.ExecutionRow) { e.Config = params }).ID
 }
 
-// order runs one batch for these orders.
-func (w *world) order(orders ...advancement.Order) scheduler.Result {
+// order runs one batch for these requests.
+func (w *world) order(requests ...advancement.Request) scheduler.Result {
 	w.t.Helper()
-	result, err := w.rounds.Run(testkit.Context(w.t), advancement.NewStep(w.cfg, w.sources, orders))
+	result, err := w.rounds.Run(testkit.Context(w.t), advancement.NewStep(w.cfg, w.sources, requests))
 	require.NoError(w.t, err)
 	return result
 }
@@ -197,21 +197,21 @@ func reports(ended []int64) []scheduler.Report {
 func (w *world) lead(result scheduler.Result) {
 	w.t.Helper()
 	for len(result.Starts)+len(result.Tasks) > 0 {
-		byWorkflow := map[int64]*advancement.Order{}
-		var orders []advancement.Order
+		byWorkflow := map[int64]*advancement.Request{}
+		var requests []advancement.Request
 		for _, id := range result.Starts {
-			orders = append(orders, advancement.Order{Start: id})
+			requests = append(requests, advancement.Request{Start: id})
 		}
 		for _, task := range result.Tasks {
 			if byWorkflow[task.Workflow] == nil {
-				byWorkflow[task.Workflow] = &advancement.Order{Workflow: task.Workflow}
+				byWorkflow[task.Workflow] = &advancement.Request{Workflow: task.Workflow}
 			}
 			byWorkflow[task.Workflow].Children = append(byWorkflow[task.Workflow].Children, task.Child)
 		}
-		for _, order := range byWorkflow {
-			orders = append(orders, *order)
+		for _, request := range byWorkflow {
+			requests = append(requests, *request)
 		}
-		result = w.order(orders...)
+		result = w.order(requests...)
 	}
 }
 
@@ -329,5 +329,5 @@ func (w *world) told(id int64) int {
 // look has a workflow looked at, as the sweep does.
 func (w *world) look(execution int64) {
 	w.t.Helper()
-	w.order(advancement.Order{Workflow: w.workflowOf(execution)})
+	w.order(advancement.Request{Workflow: w.workflowOf(execution)})
 }

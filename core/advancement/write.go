@@ -72,6 +72,7 @@ func (s *Step) write(batch *scheduler.Batch) {
 	also(len(enter) > 0, store.RunWorkflowParents, enter)
 	also(len(settle) > 0, store.SettleTasks, settle, children)
 	also(len(reopen) > 0, store.ReopenTasks, reopen)
+	also(len(reopen) > 0, store.FollowRetries, reopen)
 	also(len(tasks.Executions) > 0, store.InsertTasks, tasks.Executions, tasks.Workflows, tasks.Tasks, tasks.Indexes)
 	also(len(gone.tasks) > 0, store.DropWorkflowItems, gone.workflows, gone.tasks)
 	for _, c := range s.advances {

@@ -37,7 +37,7 @@ type Alert struct {
 	ObservedAt    time.Time `json:"observed_at"`
 	Summary       string    `json:"summary"`
 	Details       any       `json:"details"`
-	// CorrelationID identifies the incident, so that rules recognise repetitions.
+	// CorrelationID identifies the incident, so that rules recognise duplicates.
 	CorrelationID *string `json:"correlation_id"`
 }
 

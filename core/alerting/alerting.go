@@ -58,8 +58,10 @@ func New(cfg Config, deps Deps) *Loop {
 	if cfg.Interval <= 0 {
 		cfg.Interval = Interval
 	}
-	l := &Loop{rules: cfg.Rules, store: deps.Store, view: deps.View, logger: deps.Logger,
-		metrics: newMetrics(cfg.Rules)}
+	l := &Loop{
+		rules: cfg.Rules, store: deps.Store, view: deps.View, logger: deps.Logger,
+		metrics: newMetrics(cfg.Rules),
+	}
 	if deps.Registry != nil {
 		deps.Registry.MustRegister(l.metrics)
 	}
@@ -122,7 +124,7 @@ func (l *Loop) write(ctx context.Context, tx *store.Tx, measured *Measures) (cha
 	for _, row := range open {
 		opened[key(row.Rule, row.Target)] = true
 	}
-	all := JudgeAll(l.rules, measured)
+	all := EvaluateAll(l.rules, measured)
 	holds := make(map[string]bool, len(all)) // including conditions beyond the bound of their rule
 	for _, c := range all {
 		holds[keyOf(c)] = true

@@ -212,7 +212,7 @@ func TestWhatIsUnknownNeitherFiresNorClears(t *testing.T) {
 	b.probe.set(func(p *fakeProbe) { p.depth, p.err = 0, errors.New("cut off") })
 	b.tick()
 	b.tick()
-	require.Equal(t, "firing", b.state("dlq_depth_warning", ""), "nobody knows that it has ended")
+	require.Equal(t, "firing", b.state("dlq_depth_warning", ""), "no reading says that it has ended")
 	require.Equal(t, seen, testkitText(t, b.store, `select seen::text from alert where rule = 'dlq_depth_warning'`),
 		"it was not evaluated since")
 	require.Equal(t, "firing", b.state("unmeasured", "dead_letter_depth"))
@@ -230,7 +230,7 @@ func TestThreeReplicasRaiseOneAlert(t *testing.T) {
 	t.Parallel()
 	rules := shortened()
 	b := setup(t, rules)
-	b.letters(11)
+	b.addDeadLetters(11)
 	b.log = nil // the loops would write to it at once
 	quiet := func() *alerting.Loop {
 		return alerting.New(alerting.Config{Rules: rules},
@@ -260,21 +260,23 @@ func TestThreeReplicasRaiseOneAlert(t *testing.T) {
 func TestAConditionThatDoesNotLastLeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t,
-		alerting.Rules{"slow": {Enabled: true, Measure: "dead_letter_depth", Above: 1, For: time.Hour,
-			Severity: "warning"}})
-	b.letters(2)
+		alerting.Rules{"slow": {
+			Enabled: true, Measure: "dead_letter_depth", Above: 1, For: time.Hour,
+			Severity: "warning",
+		}})
+	b.addDeadLetters(2)
 	b.tick()
 	b.tick()
 	require.Equal(t, "pending", b.state("slow", ""))
 	b.exec(`update alert set since = now() - interval '61 minutes'`)
 	b.tick()
 	require.Equal(t, "firing", b.state("slow", ""))
-	b.noLetters()
+	b.noDeadLetters()
 	b.tick()
-	b.letters(2)
+	b.addDeadLetters(2)
 	b.tick()
 	require.Equal(t, "pending", b.state("slow", ""), "it begins anew")
-	b.noLetters()
+	b.noDeadLetters()
 	b.tick()
 	require.Equal(t, "cleared", b.state("slow", ""))
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from alert`))
@@ -299,11 +301,11 @@ func TestRulesOfUsers(t *testing.T) {
 }
 
 // TestAlertsAreReadWithTheirAge: what the table holds, and what is said while
-// nobody evaluates.
+// no replica evaluates.
 func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	t.Parallel()
 	b := setup(t, shortened())
-	b.letters(11)
+	b.addDeadLetters(11)
 	b.replica(0, `{"alerts": "2026-01-01T00:00:00Z"}`,
 		`{"clock": "2026-01-01T00:00:03Z", "loops": {"alerts": {"patience_ns": 60000000000}}}`)
 	b.tick()
@@ -340,7 +342,7 @@ func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	require.Equal(t, []string{"critical 0 workers take work", "warning 11 dead letters wait"}, texts,
 		"the dashboard shows the alerts")
 
-	b.noLetters()
+	b.noDeadLetters()
 	b.tick()
 	b.exec(`delete from engine_replica`)
 	a, err = b.view.Alerts(t.Context())
@@ -356,8 +358,8 @@ func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	require.Contains(t, rules, "no_replica", "judged here")
 }
 
-// TestAlertsCountHowOftenTheyFired: within a day, this time included; those that only
-// may come do not count.
+// TestAlertsCountHowOftenTheyFired: within a day, this time included. Pending ones
+// do not count.
 func TestAlertsCountHowOftenTheyFired(t *testing.T) {
 	t.Parallel()
 	b := setup(t, shortened())
@@ -393,7 +395,7 @@ func TestMetricsShowWhatIsWatched(t *testing.T) {
 		Store: b.store, View: b.view, Logger: telemetry.Discard(), Registry: registry,
 	})
 	b.tick()
-	b.letters(3)
+	b.addDeadLetters(3)
 	b.exec(`insert into lost_work (at, cause, outcome, execution, attempt, action_ref)
 		values (now() - interval '6 seconds', 'scheduled_timeout', 'failed', 1, 1, 'a.b'), (now() - interval '6 seconds', 'scheduled_timeout', 'moved', 1, 1, 'a.b')`)
 	for i := range 30 {

@@ -75,8 +75,8 @@ type Alerts struct {
 	// Evaluated says whether a live replica evaluates the rules, EvaluatedAt when it last did.
 	Evaluated   bool       `json:"evaluated"`
 	EvaluatedAt *time.Time `json:"evaluated_at"`
-	// Judged says that this program evaluated the rules itself, because no replica does.
-	Judged bool `json:"judged,omitempty"`
+	// Assessed says that this program evaluated the rules itself, because no replica does.
+	Assessed bool `json:"judged,omitempty"`
 	// Note says what else a reader of the list must know.
 	Note string `json:"note,omitempty"`
 	// Open are the alerts whose condition holds, the worst first. Recent are cleared ones, the
@@ -89,7 +89,7 @@ type Alerts struct {
 	// Rules are all rules with their states.
 	Rules []AlertRule `json:"rules"`
 
-	ruleOf Rules // the rules by which Open was judged
+	ruleOf Rules // the rules by which Open was assessed
 }
 
 // AlertRule is a rule with its state.
@@ -172,7 +172,8 @@ func (m *Reader) aside(ctx context.Context, tx *store.Tx, s monitor.Shape, at ti
 
 // readAlerts reads the open alerts; nil where the schema has none.
 func (m *Reader) readAlerts(ctx context.Context, tx *store.Tx, s monitor.Shape, now time.Time,
-	bound int64) (*Alerts, error) {
+	bound int64,
+) (*Alerts, error) {
 	if !s.Shared {
 		return nil, nil //nolint:nilnil // there is nothing to read, which is no fault
 	}
@@ -305,7 +306,7 @@ func (m *Reader) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 		begun[key(one.Rule, one.Target)] = one
 	}
 	a.Open = []Alert{}
-	held := Cut(JudgeAll(m.rules, measured), func(v Condition) bool {
+	held := Cut(EvaluateAll(m.rules, measured), func(v Condition) bool {
 		_, open := begun[key(v.Rule, v.Target)]
 		return open
 	})
@@ -324,7 +325,7 @@ func (m *Reader) judgeHere(ctx context.Context, a *Alerts) (*Measures, error) {
 	}
 	m.holdAlerts(a)
 	a.order(m.rules)
-	a.Judged = true
+	a.Assessed = true
 	return measured, nil
 }
 

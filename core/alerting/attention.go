@@ -45,8 +45,8 @@ func Attention(o *Overview, b *monitor.Broker, growth *int64) []Finding {
 	if o != nil && o.rules != nil {
 		rules = o.rules
 	}
-	if o == nil || o.Alerts == nil || !o.Alerts.Evaluated && !o.Alerts.Judged {
-		return complete(findings(worstFirst(Judge(rules, instant))), o, b)
+	if o == nil || o.Alerts == nil || !o.Alerts.Evaluated && !o.Alerts.Assessed {
+		return complete(findings(worstFirst(Assess(rules, instant))), o, b)
 	}
 	only := newMeasures()
 	for _, name := range brokerMeasures {
@@ -54,7 +54,7 @@ func Attention(o *Overview, b *monitor.Broker, growth *int64) []Finding {
 			only.Samples[name] = instant.Samples[name]
 		}
 	}
-	return complete(findings(worstFirst(append(o.Alerts.verdicts(), Judge(rules, only)...))), o, b)
+	return complete(findings(worstFirst(append(o.Alerts.verdicts(), Assess(rules, only)...))), o, b)
 }
 
 // complete adds the findings without a rule, the worst first.
@@ -80,7 +80,7 @@ func unwellWorkers(told []Finding, o *Overview, b *monitor.Broker) []Finding {
 	names, why := map[monitor.WorkerHealth][]string{}, map[monitor.WorkerHealth]string{}
 	for i := range list {
 		w := &list[i]
-		v := w.Judge(o.At, cmp.Or(o.StaleAfter, monitor.DefaultStaleAfter), queues[w.ID])
+		v := w.Assess(o.At, cmp.Or(o.StaleAfter, monitor.DefaultStaleAfter), queues[w.ID])
 		if slices.Contains(unwell, v.Health) &&
 			!slices.ContainsFunc(told, func(f Finding) bool { return f.Target == viewWorkers && f.About == w.Name }) {
 			names[v.Health], why[v.Health] = append(names[v.Health], w.Name), v.Why
@@ -104,8 +104,10 @@ func unwellWorkers(told []Finding, o *Overview, b *monitor.Broker) []Finding {
 }
 
 // unwell are the states of workers that need attention.
-var unwell = []monitor.WorkerHealth{monitor.WorkerStale, monitor.WorkerDeaf, monitor.WorkerSuspect,
-	monitor.WorkerUnhealthy}
+var unwell = []monitor.WorkerHealth{
+	monitor.WorkerStale, monitor.WorkerDeaf, monitor.WorkerSuspect,
+	monitor.WorkerUnhealthy,
+}
 
 // viewWorkers is the view of the workers.
 const viewWorkers = "workers"
@@ -187,12 +189,12 @@ func instantMeasures(o *Overview, b *monitor.Broker, growth *int64) *Measures {
 		if b.AlarmsUnknown == "" {
 			m.alarms(b.Alarms)
 		}
-		m.instantLetters(o, b, growth)
+		m.instantDeadLetters(o, b, growth)
 	}
 	return m
 }
 
-func (m *Measures) instantLetters(o *Overview, b *monitor.Broker, growth *int64) {
+func (m *Measures) instantDeadLetters(o *Overview, b *monitor.Broker, growth *int64) {
 	dead, ok := b.Queue(monitor.DeadLetterQueue)
 	if !ok || dead.Uncounted {
 		return
@@ -228,8 +230,10 @@ func (m *Measures) instantWorkers(o *Overview) {
 		if w.Status == "inactive" || w.Status == "error" {
 			continue
 		}
-		one := worker{name: w.Name, active: true, kept: w.Cordoned || w.Draining, suspectWhy: w.SuspectReason,
-			never: w.Heartbeat == nil}
+		one := worker{
+			name: w.Name, active: true, kept: w.Cordoned || w.Draining, suspectWhy: w.SuspectReason,
+			never: w.Heartbeat == nil,
+		}
 		begin := w.Created
 		if w.Heartbeat != nil {
 			begin = *w.Heartbeat

@@ -9,14 +9,14 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// letters puts dead letters into the ledger that wait for a person.
-func (b *bundle) letters(n int) {
+// addDeadLetters puts waiting dead letters into the ledger.
+func (b *bundle) addDeadLetters(n int) {
 	b.t.Helper()
 	b.exec(
 		`insert into dead_letter (fingerprint, reason) select 'f' || g, 'expired' from generate_series(1, $1::int) g`, n)
 }
 
-func (b *bundle) noLetters() { b.t.Helper(); b.exec(`delete from dead_letter`) }
+func (b *bundle) noDeadLetters() { b.t.Helper(); b.exec(`delete from dead_letter`) }
 
 // replica puts a replica of the engine into its table.
 func (b *bundle) replica(age time.Duration, loops, details string) {
@@ -140,7 +140,7 @@ var cases = map[string]alertCase{
 		undo: func(b *bundle) { b.exec(`update execution set status = 'running'`) },
 	},
 	"dlq_buildup": {
-		make: func(b *bundle) { b.letters(51); b.probe.set(func(p *fakeProbe) { p.depth = 50 }) },
+		make: func(b *bundle) { b.addDeadLetters(51); b.probe.set(func(p *fakeProbe) { p.depth = 50 }) },
 		undo: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.depth = 49 }) },
 	},
 	"dlq_depth_critical": {
@@ -148,22 +148,22 @@ var cases = map[string]alertCase{
 		undo: func(b *bundle) { b.probe.set(func(p *fakeProbe) { p.depth = 100 }) },
 	},
 	"dlq_depth_warning": {
-		make: func(b *bundle) { b.letters(11) },
+		make: func(b *bundle) { b.addDeadLetters(11) },
 		undo: func(b *bundle) { b.exec(`update dead_letter set decision = 'failed' where fingerprint = 'f1'`) },
 	},
 	"dlq_waiting": {
-		make: func(b *bundle) { b.letters(1) },
-		undo: (*bundle).noLetters,
+		make: func(b *bundle) { b.addDeadLetters(1) },
+		undo: (*bundle).noDeadLetters,
 	},
 	"dlq_rate_warning": {
-		make: func(b *bundle) { b.letters(26) },
+		make: func(b *bundle) { b.addDeadLetters(26) },
 		undo: func(b *bundle) {
 			b.exec(`update dead_letter set created = now() - interval '6 minutes' where fingerprint in ('f1', 'f2')`)
 		},
 	},
 	"dlq_rate_critical": {
-		make: func(b *bundle) { b.letters(101) },
-		undo: (*bundle).noLetters,
+		make: func(b *bundle) { b.addDeadLetters(101) },
+		undo: (*bundle).noDeadLetters,
 	},
 	"dlq_growth": { // how it is measured over minutes is tested where it is
 		make: func(b *bundle) {

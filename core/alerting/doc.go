@@ -1,7 +1,7 @@
 // Package alerting evaluates the alert rules and keeps the table of alerts.
 //
 // config.Measures declares each measure once: its name, unit, texts, metric and source. This package reads
-// the measures (readings.go), judges them by the rules (judge.go), and exports them as metrics and as a
+// the measures (readings.go), judges them by the rules (assess.go), and exports them as metrics and as a
 // rules file for Prometheus. The overview and its findings use the same judgement.
 //
 // A loop on every replica measures; one replica at a time judges and writes. An alert's row is opened when
@@ -12,5 +12,5 @@
 //
 // An unknown measure neither fires nor clears an alert. The rule unmeasured reports it.
 //
-// If the database fails, the tick fails and the next one tries again. No alert is judged by half a snapshot.
+// If the database fails, the tick fails and the next one tries again. No alert is assessed by half a snapshot.
 package alerting

@@ -114,7 +114,7 @@ func TestWhatTheDashboardJudgesIsWhatTheAlertsSay(t *testing.T) {
 	b.evaluator(t, "killed", time.Minute)
 	a, err := b.Alerts(testkit.Context(t))
 	require.NoError(t, err)
-	require.True(t, a.Judged)
+	require.True(t, a.Assessed)
 	a.Open = append(a.Open, Alert{
 		Rule: "leaked_slot", Severity: LevelCritical, State: AlertFiring, Summary: "what an overview does not measure",
 		Since: a.At, View: "overview",
@@ -137,7 +137,7 @@ func TestNoWorkerTakesWorkBecauseTheBrokerDoesNotAnswer(t *testing.T) {
 	hint := func() string {
 		m, err := b.Measure(testkit.Context(t))
 		require.NoError(t, err)
-		for _, c := range Judge(b.rules, m) {
+		for _, c := range Assess(b.rules, m) {
 			if c.Rule == "no_active_workers" {
 				return c.Hint
 			}
@@ -198,5 +198,5 @@ func TestTheAlertsAndTheOverviewTellTheSame(t *testing.T) {
 func (b *testBundle) evaluator(t *testing.T, host string, age time.Duration) {
 	t.Helper()
 	b.replicaRow(t, host, "connected", age, map[string]time.Duration{AlertLoop: 3 * time.Second},
-		monitor.ReplicaDetails{Loops: map[string]monitor.ReplicaLoop{AlertLoop: {Patience: time.Minute}}})
+		monitor.ReplicaDetails{Loops: map[string]monitor.ReplicaLoop{AlertLoop: {Timeout: time.Minute}}})
 }

@@ -3,6 +3,7 @@ package alerting
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,26 +27,32 @@ type queueStates interface {
 // OtherExecutors names consumers of the executor's queues that are no replica of ours: two engines
 // would both admit the same executions. listed are the consumers of the management API, nil without
 // it. Without a list, and for consumers not listed yet, those beyond the number of live replicas
-// count.
+// count. known are the ids of all replicas with a row, also of vanished ones: others belong to an
+// installation with another database on the same virtual host. The numbers say nothing for quorum
+// queues, which still count the consumers of a node that is down.
 func OtherExecutors(ctx context.Context, queues queueStates, listed []broker.QueueConsumer,
-	replicas int) ([]string, error) {
+	replicas int, known []string, quorum bool,
+) ([]string, error) {
 	var others []string
 	for _, queue := range []string{message.QueueExecutionRequests, message.QueueExecutionCompleted} {
 		state, err := queues.QueueState(ctx, queue)
 		if err != nil {
 			return nil, err
 		}
-		known := 0
+		named := 0
 		for _, c := range listed {
 			if c.Queue != queue || c.Peer == "" {
 				continue
 			}
-			known++
-			if !strings.HasPrefix(c.Connection, OwnConnection) {
+			named++
+			switch {
+			case !strings.HasPrefix(c.Connection, OwnConnection):
 				others = append(others, consumerText(c))
+			case (quorum || state.Consumers > replicas) && foreign(c.Connection, known):
+				others = append(others, consumerText(c)+", for another database: give each installation a virtual host")
 			}
 		}
-		if known < state.Consumers && state.Consumers > replicas {
+		if !quorum && named < state.Consumers && state.Consumers > replicas {
 			others = append(others, fmt.Sprintf("%s has %s, and %s",
 				queue, phrase.Plural(state.Consumers, "consumer", "consumers"),
 				phrase.Plural(replicas, "replica runs", "replicas run")))
@@ -60,6 +67,14 @@ func OtherExecutors(ctx context.Context, queues queueStates, listed []broker.Que
 	}
 	slices.Sort(others)
 	return others, nil
+}
+
+var replicaConnection = regexp.MustCompile("^" + OwnConnection + " ([0-9a-f]{8})(/|$)")
+
+// foreign reports whether a connection is of a replica without a row in this database.
+func foreign(connection string, known []string) bool {
+	found := replicaConnection.FindStringSubmatch(connection)
+	return found != nil && !slices.ContainsFunc(known, func(id string) bool { return strings.HasPrefix(id, found[1]) })
 }
 
 func consumerText(c broker.QueueConsumer) string {

@@ -56,10 +56,10 @@ type Condition struct {
 // VerdictsPerRule bounds the alerts of one rule.
 const VerdictsPerRule = 100
 
-// Judge lists the conditions that hold, of each enabled rule the worst. It is a pure function of a
+// Assess lists the conditions that hold, of each enabled rule the worst. It is a pure function of a
 // snapshot. A rule with an unknown measure holds for nothing; Known tells the difference.
-func Judge(rules Rules, m *Measures) []Condition {
-	return Cut(JudgeAll(rules, m), func(Condition) bool { return false })
+func Assess(rules Rules, m *Measures) []Condition {
+	return Cut(EvaluateAll(rules, m), func(Condition) bool { return false })
 }
 
 // Cut keeps the worst VerdictsPerRule conditions of each rule, and those with an open alert, so that
@@ -85,18 +85,18 @@ func Cut(all []Condition, open func(Condition) bool) []Condition {
 	return left
 }
 
-// JudgeAll lists all conditions that hold, by rule, the worst first.
-func JudgeAll(rules Rules, m *Measures) []Condition {
+// EvaluateAll lists all conditions that hold, by rule, the worst first.
+func EvaluateAll(rules Rules, m *Measures) []Condition {
 	var found []Condition
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		if rule := rules[name]; rule.Enabled {
-			found = append(found, judgeRule(name, rule, m)...)
+			found = append(found, assessRule(name, rule, m)...)
 		}
 	}
 	return found
 }
 
-func judgeRule(name string, rule *config.AlertRule, m *Measures) []Condition {
+func assessRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 	measure, ok := config.MeasureNamed(rule.Measure)
 	if !ok {
 		return nil

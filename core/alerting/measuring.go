@@ -100,10 +100,12 @@ func (m *Measures) replicas(all *monitor.Replicas, waiting int64) {
 				Sample{Target: r.Short(), Value: float64(len(troubles)), Detail: strings.Join(troubles, ", ")})
 		}
 		for _, loop := range r.SilentLoops() {
-			over := r.Silence(loop) - r.Details.Loops[loop].Patience
+			over := r.Silence(loop) - r.Details.Loops[loop].Timeout
 			m.add("loop_silence",
-				Sample{Target: r.Short() + "/" + loop, Value: over.Seconds(),
-					Detail: cmp.Or(r.Details.Loops[loop].Error, where)})
+				Sample{
+					Target: r.Short() + "/" + loop, Value: over.Seconds(),
+					Detail: cmp.Or(r.Details.Loops[loop].Error, where),
+				})
 		}
 	}
 	m.cutOff = alive > 0 && connected == 0

@@ -77,12 +77,12 @@ type Overview struct {
 	rules Rules // for Attention
 	floor int64 // the smallest id of the recent window
 
-	everyWorker []monitor.Worker // for Judged
+	everyWorker []monitor.Worker // for Assessed
 }
 
-// Judged evaluates the workers by the database and by the broker's view of their queues; b is nil
+// Assessed evaluates the workers by the database and by the broker's view of their queues; b is nil
 // without an answer.
-func (o *Overview) Judged(b *monitor.Broker) (monitor.WorkerTotals, []monitor.Worker) {
+func (o *Overview) Assessed(b *monitor.Broker) (monitor.WorkerTotals, []monitor.Worker) {
 	all := o.everyWorker
 	if all == nil {
 		all = o.WorkerList
@@ -91,6 +91,6 @@ func (o *Overview) Judged(b *monitor.Broker) (monitor.WorkerTotals, []monitor.Wo
 		return o.Workers, o.WorkerList
 	}
 	queues := b.WorkerQueues()
-	judge := func(w *monitor.Worker) monitor.WorkerHealth { return w.Judge(o.At, o.StaleAfter, queues[w.ID]).Health }
-	return monitor.SumWorkers(all, judge), monitor.UnwellFirst(all, judge)
+	assess := func(w *monitor.Worker) monitor.WorkerHealth { return w.Assess(o.At, o.StaleAfter, queues[w.ID]).Health }
+	return monitor.SumWorkers(all, assess), monitor.UnwellFirst(all, assess)
 }

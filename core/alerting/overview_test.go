@@ -43,8 +43,10 @@ func watching(cfg monitor.Config, deps monitor.Deps) *Reader {
 func setup(t *testing.T, broker monitor.BrokerReader) *testBundle {
 	t.Helper()
 	st := testkit.Store(t)
-	return &testBundle{Reader: watching(monitor.Config{}, monitor.Deps{Store: st, Broker: broker}),
-		Fixture: &monitortest.Fixture{Store: st}}
+	return &testBundle{
+		Reader:  watching(monitor.Config{}, monitor.Deps{Store: st, Broker: broker}),
+		Fixture: &monitortest.Fixture{Store: st},
+	}
 }
 
 func TestOverviewCountsWhatIsThere(t *testing.T) {
@@ -81,8 +83,8 @@ func TestOverviewCountsWhatIsThere(t *testing.T) {
 	require.Equal(t, "ill", o.WorkerList[0].Name, "the unwell come first")
 }
 
-// TestOnlySlotsThatAreFilledAreCapacity: a worker that is suspected or cordoned
-// is told of with the reason, and what it could run is nobody's to fill.
+// TestOnlySlotsThatAreFilledAreCapacity: a suspected or cordoned worker is listed
+// with the reason, and its slots do not count as capacity.
 func TestOnlySlotsThatAreFilledAreCapacity(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -126,9 +128,13 @@ func TestWithoutADatabaseTheBrokersHalfRemains(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
 	m := watching(monitor.Config{},
-		monitor.Deps{Store: st,
-			Broker: fakeBroker{broker: &monitor.Broker{Queues: []monitor.BrokerQueue{{Name: monitor.DeadLetterQueue,
-				Ready: 3}}}}})
+		monitor.Deps{
+			Store: st,
+			Broker: fakeBroker{broker: &monitor.Broker{Queues: []monitor.BrokerQueue{{
+				Name:  monitor.DeadLetterQueue,
+				Ready: 3,
+			}}}},
+		})
 	o, err := m.Overview(t.Context())
 	require.Error(t, err)
 	require.Equal(t, store.ClassUnreachable, store.ClassOf(err))
@@ -164,7 +170,7 @@ func TestAPublishedSchemaIsReadAsItIs(t *testing.T) {
 	require.Equal(t, monitor.QueueTotals{Queues: 1, Busy: 1, Queued: 5, Active: 1, Slots: 1, Completed: 40}, o.Queues)
 	w, err := b.Workers(t.Context())
 	require.NoError(t, err)
-	require.Nil(t, w.List[0].Assigned, "nobody counts")
+	require.Nil(t, w.List[0].Assigned, "it is not counted")
 	x, err := b.Executions(t.Context(), monitor.ExecutionFilter{Statuses: []attune.Status{attune.StatusFailed}}, 0)
 	require.NoError(t, err)
 	require.Len(t, x.List, 1)

@@ -8,8 +8,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Partitions are known by their bounds: somebody else may have made them, by other
-// names, and a name is no proof that there is room for its day.
+// Partitions are found by their bounds, not by their names: another program may have named them
+// otherwise, and a name does not prove that its day has a partition.
 func TestPartitionsAreMissedByTheirBounds(t *testing.T) {
 	t.Parallel()
 	tomorrow := `to_char((now() + interval '1 day') at time zone 'utc', 'YYYYMMDD')`

@@ -16,13 +16,17 @@ func TestAttentionPutsTheWorstFirst(t *testing.T) {
 	growth := int64(3)
 	o := &Overview{
 		Reading: monitor.Reading{At: now}, StaleAfter: time.Minute, Queues: monitor.QueueTotals{Queued: 5},
-		Top: []monitor.Queue{{ActionRef: "a.b", Queued: 5, Oldest: &long},
-			{ActionRef: "c.d", Queued: 5, Oldest: &long, Paused: true}},
+		Top: []monitor.Queue{
+			{ActionRef: "a.b", Queued: 5, Oldest: &long},
+			{ActionRef: "c.d", Queued: 5, Oldest: &long, Paused: true},
+		},
 		WorkerList: []monitor.Worker{{Name: "w", Status: "active", Heartbeat: &long}},
 		Live:       monitor.Live{Stuck: monitor.Count{Value: 2}, StuckAfter: 10 * time.Minute},
 	}
-	b := &monitor.Broker{Alarms: []string{"memory"},
-		Queues: []monitor.BrokerQueue{{Name: monitor.DeadLetterQueue, Ready: 9}}}
+	b := &monitor.Broker{
+		Alarms: []string{"memory"},
+		Queues: []monitor.BrokerQueue{{Name: monitor.DeadLetterQueue, Ready: 9}},
+	}
 	found := Attention(o, b, &growth)
 	var rules []string
 	for _, f := range found {
@@ -42,8 +46,10 @@ func TestAPauseThatIsForgottenSaysWhoseItIs(t *testing.T) {
 	now := time.Now()
 	paused, oldest := now.Add(-2*time.Hour), now.Add(-5*time.Hour)
 	o := &Overview{Reading: monitor.Reading{At: now}, Workers: monitor.WorkerTotals{Active: 1}, Top: []monitor.Queue{
-		{ActionRef: "a.b", Queued: 300, Oldest: &oldest, Paused: true, PausedBy: "alice", PausedAt: &paused,
-			PauseReason: "new disk"},
+		{
+			ActionRef: "a.b", Queued: 300, Oldest: &oldest, Paused: true, PausedBy: "alice", PausedAt: &paused,
+			PauseReason: "new disk",
+		},
 	}}
 	found := Attention(o, nil, nil)
 	require.Len(t, found, 1, "the remark that it is paused is behind it")
@@ -53,7 +59,7 @@ func TestAPauseThatIsForgottenSaysWhoseItIs(t *testing.T) {
 	soon := now.Add(-time.Minute)
 	o.Top[0].Oldest, o.Top[0].PausedBy, o.Top[0].PauseReason = &soon, "", ""
 	found = Attention(o, nil, nil)
-	require.Equal(t, "a.b is paused with 300 waiting", found[0].Text, "nobody has waited long")
+	require.Equal(t, "a.b is paused with 300 waiting", found[0].Text, "no execution has waited long")
 	require.Equal(t, "by an operator for 2h, 300 wait", found[0].Hint)
 	require.Equal(t, LevelInfo, found[0].Level)
 }

@@ -12,8 +12,8 @@ type Reader struct {
 	*explain.Reader
 	rules Rules
 	probe Prober
-	// letterDepths and queueDepths are the depths of the last minutes.
-	letterDepths, queueDepths depths
+	// deadLetterDepths and queueDepths are the depths of the last minutes.
+	deadLetterDepths, queueDepths depths
 
 	memory monitor.Memory
 }

@@ -31,8 +31,8 @@ const (
 	measureProbes = 50
 	// probeValid is how long the probe of a worker counts.
 	probeValid = 5 * time.Minute
-	// probePatience bounds one call to the broker.
-	probePatience = 3 * time.Second
+	// callTimeout bounds one call to the broker.
+	callTimeout = 3 * time.Second
 )
 
 // readings read the measures from the engine's own tables. what names them in errors.
@@ -90,7 +90,7 @@ var readings = []struct {
 		}
 		return err
 	}},
-	{"count repetitions", func(ctx context.Context, tx *store.Tx, r *measuring) error {
+	{"count retries", func(ctx context.Context, tx *store.Tx, r *measuring) error {
 		retries, err := tx.AlertRetries(ctx, measureRows)
 		r.share("retry_rate", retries.Repeated, retries.Requested, "requested")
 		return err
@@ -108,10 +108,10 @@ var readings = []struct {
 	}},
 	{"look at the workers", readWorkers},
 	{"count dead letters", func(ctx context.Context, tx *store.Tx, r *measuring) error {
-		letters, err := tx.AlertLetters(ctx, measureRows)
+		deadLetters, err := tx.AlertDeadLetters(ctx, measureRows)
 		const minutes = 5
-		r.open = letters.Open // the depth follows from the broker
-		r.set("dead_letter_rate", float64(letters.Recent)/minutes, "")
+		r.open = deadLetters.Open // the depth follows from the broker
+		r.set("dead_letter_rate", float64(deadLetters.Recent)/minutes, "")
 		return err
 	}},
 }
@@ -245,7 +245,7 @@ func (r *measuring) readPartitions(ctx context.Context) {
 
 // askBroker reads the measures of the probe.
 func (r *measuring) askBroker(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 2*probePatience)
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	r.askDepth(ctx)
 	r.askWorkerQueues(ctx)
@@ -254,7 +254,8 @@ func (r *measuring) askBroker(ctx context.Context) {
 		measure string
 		ask     func(context.Context) ([]string, error)
 	}{
-		{"dead_letter_routes_lost", probe.LostRoutes}, {"topology_problems", probe.Missing},
+		{"dead_letter_routes_lost", probe.LostRoutes},
+		{"topology_problems", probe.Missing},
 		{"other_executors", probe.OtherExecutors},
 	} {
 		found, err := question.ask(ctx)
@@ -276,7 +277,7 @@ func (r *measuring) askDepth(ctx context.Context) {
 	if r.open < 0 {
 		return // unknown already, or no ledger
 	}
-	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	ready, err := r.reader.probe.QueueDepth(ctx, monitor.DeadLetterQueue)
 	if err != nil {
@@ -286,7 +287,7 @@ func (r *measuring) askDepth(ctx context.Context) {
 	all := ready + r.open
 	detail := fmt.Sprintf("%d in %s, %d in the ledger for a person", ready, monitor.DeadLetterQueue, r.open)
 	r.set("dead_letter_depth", float64(all), detail)
-	if before, known := r.reader.letterDepths.record(r.At, map[string]int64{"": all}); known {
+	if before, known := r.reader.deadLetterDepths.record(r.At, map[string]int64{"": all}); known {
 		r.set("dead_letters_growth", float64(max(all-before[""], 0)), detail)
 	}
 }

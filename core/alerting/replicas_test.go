@@ -16,16 +16,20 @@ func TestReplicasAreJudgedByTheDatabaseClock(t *testing.T) {
 	b := setup(t, nil)
 	ticks := map[string]time.Duration{"recovery": 2 * time.Second, "timeouts": 50 * time.Second, "rounds": time.Hour}
 	links := []monitor.ReplicaLink{{Purpose: "publish", Up: true}, {Purpose: "consume", Up: true}}
-	well := monitor.ReplicaDetails{Loops: patientLoops, Connections: links, Consumers: map[string]bool{"q": true},
-		Outbox: 4, HTTP: "127.0.0.1:1"}
+	well := monitor.ReplicaDetails{
+		Loops: patientLoops, Connections: links, Consumers: map[string]bool{"q": true},
+		Outbox: 4, HTTP: "127.0.0.1:1",
+	}
 	b.replicaRow(t, "well", "connected", time.Second, ticks, well)
 	b.replicaRow(t, "late", "connected", 15*time.Second, ticks, well)
 	b.replicaRow(t, "gone", "connected", 3*time.Minute, ticks, well)
 	b.replicaRow(t, "deaf", "connected", 0, ticks,
 		monitor.ReplicaDetails{Loops: patientLoops, Consumers: map[string]bool{"q": false, "r": true}})
 	b.replicaRow(t, "blocked", "blocked", 0, ticks, monitor.ReplicaDetails{Connections: []monitor.ReplicaLink{
-		{Purpose: "publish", Up: true, Blocked: true, Reason: "low on memory",
-			Since: time.Now().Add(-20 * time.Second)},
+		{
+			Purpose: "publish", Up: true, Blocked: true, Reason: "low on memory",
+			Since: time.Now().Add(-20 * time.Second),
+		},
 	}})
 	b.replicaRow(t, "cut", "disconnected", 0, ticks, monitor.ReplicaDetails{Connections: []monitor.ReplicaLink{
 		{Purpose: "consume", Reason: "refused", Since: time.Now().Add(-5 * time.Second)},
@@ -90,7 +94,7 @@ func TestNoReplicaIsAFinding(t *testing.T) {
 	overview.Queues.Queued = 1
 	for _, f := range Attention(overview, nil, nil) {
 		if f.Rule == "no_replica" {
-			require.Contains(t, f.Hint, "1 execution waits", "somebody waits for it")
+			require.Contains(t, f.Hint, "1 execution waits", "an execution waits for it")
 		}
 	}
 
@@ -128,14 +132,17 @@ func findingTexts(found []Finding) (texts string) {
 	return texts
 }
 
-var patientLoops = map[string]monitor.ReplicaLoop{"recovery": {Patience: time.Minute},
-	"timeouts": {Patience: 2 * time.Minute}}
+var patientLoops = map[string]monitor.ReplicaLoop{
+	"recovery": {Timeout: time.Minute},
+	"timeouts": {Timeout: 2 * time.Minute},
+}
 
 // replicaRow puts a replica into the table as it reports itself, some seconds ago.
 func (b *testBundle) replicaRow(t *testing.T, host, state string, age time.Duration, loops map[string]time.Duration,
-	details monitor.ReplicaDetails) {
+	details monitor.ReplicaDetails,
+) {
 	t.Helper()
-	clock := time.Now().Add(42 * time.Minute) // the replica's clock is wrong, which matters to nobody
+	clock := time.Now().Add(42 * time.Minute) // the replica's clock is wrong, which changes nothing
 	ticks := map[string]time.Time{}
 	for name, ago := range loops {
 		ticks[name] = clock.Add(-ago)

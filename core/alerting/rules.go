@@ -13,6 +13,9 @@ import (
 	"github.com/attune-go/attune/core/config"
 )
 
+// alertsPage explains each built-in rule under a heading with its name.
+const alertsPage = "https://github.com/attune-go/attune/blob/main/docs/alerts.md"
+
 // RulesFile writes the enabled rules as a rules file of Prometheus, the worst first.
 func RulesFile(rules Rules) ([]byte, error) {
 	names := slices.Sorted(maps.Keys(rules))
@@ -82,6 +85,12 @@ func promRuleOf(name string, rule *config.AlertRule) promRule {
 	}
 	if hint = strings.TrimSpace(strings.TrimSuffix(fill(hint), ":")); hint != "" {
 		one.Annotations["hint"] = hint
+	}
+	if measure.View != "" {
+		one.Annotations["dashboard"] = "attune-tui --view " + measure.View
+	}
+	if _, builtin := config.Default().Alerts[name]; builtin {
+		one.Annotations["runbook_url"] = alertsPage + "#" + name
 	}
 	if rule.For > 0 {
 		one.For = promDuration(rule.For)

@@ -19,12 +19,14 @@ func TestTheOverviewCountsWorkersAsTheBrokerSeesThem(t *testing.T) {
 	}
 	o.Workers = monitor.SumWorkers(o.everyWorker,
 		func(*monitor.Worker) monitor.WorkerHealth { return monitor.WorkerActive })
-	b := &monitor.Broker{Queues: []monitor.BrokerQueue{{Name: monitor.WorkerQueue(monitor.TopRows + 2)},
-		{Name: monitor.WorkerQueue(1), Consumers: 1}}}
-	totals, list := o.Judged(b)
+	b := &monitor.Broker{Queues: []monitor.BrokerQueue{
+		{Name: monitor.WorkerQueue(monitor.TopRows + 2)},
+		{Name: monitor.WorkerQueue(1), Consumers: 1},
+	}}
+	totals, list := o.Assessed(b)
 	require.Equal(t, monitor.WorkerTotals{Total: monitor.TopRows + 3, Active: monitor.TopRows + 2, Deaf: 1}, totals)
 	require.Equal(t, int64(monitor.TopRows+2), list[0].ID,
-		"the unwell come first, beyond those that the database alone would show")
-	totals, _ = o.Judged(nil)
+		"unhealthy ones come first, also ones that the database alone would not show")
+	totals, _ = o.Assessed(nil)
 	require.Equal(t, int64(monitor.TopRows+3), totals.Active)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestMoreTargetsThanARuleRaisesDoNotFlap: those that are open stay as long as they
-// hold, whatever the order of values; one that ends makes room for another.
+// TestMoreTargetsThanARuleRaisesDoNotFlap: open alerts stay as long as their condition holds, whatever
+// the order of values. One that ends makes room for another.
 func TestMoreTargetsThanARuleRaisesDoNotFlap(t *testing.T) {
 	t.Parallel()
 	b := setup(t, alerting.Rules{"deep": {Enabled: true, Measure: "queue_length", Above: 10, Severity: "warning"}})
@@ -80,7 +80,7 @@ func TestMeasuringHoldsNoTransaction(t *testing.T) {
 		n := 0
 		require.NoError(t, st.Pool().QueryRow(ctx, `select count(*) from pg_locks where locktype = 'advisory' and database =
 			(select oid from pg_database where datname = current_database())`).Scan(&n))
-		require.Zero(t, n, "nobody waits for what is being measured")
+		require.Zero(t, n, "no session waits for the measurement")
 	}
 	loop := alerting.New(alerting.Config{Rules: rules},
 		alerting.Deps{Store: st, View: view, Logger: telemetry.Discard()})
@@ -94,13 +94,13 @@ func TestAnOlderSnapshotTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	rules := shortened()
 	b := setup(t, rules)
-	b.letters(11)
+	b.addDeadLetters(11)
 	b.tick()
 	require.Equal(t, "firing", b.state("dlq_depth_warning", ""))
 	other := b.another(rules)
 	b.view.edit = func(*alerting.Measures) { // this replica has measured and is late
 		b.view.edit = nil
-		b.noLetters()
+		b.noDeadLetters()
 		require.NoError(t, other.Tick(t.Context()))
 		require.Equal(t, "cleared", b.state("dlq_depth_warning", ""))
 	}

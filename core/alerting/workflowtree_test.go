@@ -19,8 +19,10 @@ func TestABoardHasOpenWorkflowsFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	var ids []int64
-	for i, s := range []attune.Status{attune.StatusRunning, attune.StatusFailed, attune.StatusRunning,
-		attune.StatusCompleted} {
+	for i, s := range []attune.Status{
+		attune.StatusRunning, attune.StatusFailed, attune.StatusRunning,
+		attune.StatusCompleted,
+	} {
 		state := &workflow.State{Status: attune.StatusRunning, Paused: i == 2, Tasks: map[string]*workflow.TaskState{}}
 		w := b.AddWorkflow(t, "shop.w"+strconv.Itoa(i), monitortest.Deliver, state, monitortest.Status(s),
 			monitortest.Aged(time.Duration(10-i)*time.Minute))
@@ -64,7 +66,7 @@ func TestABoardHasOpenWorkflowsFirst(t *testing.T) {
 	require.Equal(t, monitor.Count{Value: 1}, o.Flows.Failed)
 }
 
-// What waits for somebody is found whatever the rules of the alerts say.
+// Open inquiries and paused workflows are found whatever the rules of the alerts say.
 func TestQuestionsAndWorkflowsNeedAttention(t *testing.T) {
 	t.Parallel()
 	o := &Overview{Reading: monitor.Reading{At: time.Now()}, Flows: &monitor.Flows{

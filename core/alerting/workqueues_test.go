@@ -17,8 +17,10 @@ import (
 
 func TestItemsOfWorkQueuesAreCountedWithTheirAge(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(testing.TB) string{"own": testkit.Database,
-		"adopted": testkit.AdoptedDatabase} {
+	for name, database := range map[string]func(testing.TB) string{
+		"own":     testkit.Database,
+		"adopted": testkit.AdoptedDatabase,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			st := testkit.OpenStore(t, database(t))
@@ -33,7 +35,7 @@ func TestItemsOfWorkQueuesAreCountedWithTheirAge(t *testing.T) {
 
 			read, err := m.WorkQueues(ctx)
 			require.NoError(t, err)
-			require.Len(t, read.List, 2, "what has ended waits no more, nor does what waits in a disabled queue")
+			require.Len(t, read.List, 2, "ended items and items of a disabled queue do not wait")
 			require.Equal(t, "jobs.import", read.List[0].Ref)
 			require.Equal(t, monitor.Count{Value: 5}, read.List[0].Waiting)
 			require.Equal(t, monitor.Count{Value: 1}, read.List[0].Leased)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 
 	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/triage"
@@ -36,21 +37,58 @@ func refusing[R any](
 	}
 }
 
+// operatorAct is an action in the name of the client.
+type operatorAct func(r *http.Request, operator *triage.Triage) (any, error)
+
+// action adds the POST of an action.
+func (s *Server) action(mux *routes, path string, handle operatorAct, parameters ...string) {
+	mux.Handle("POST "+path, s.guarded(ScopeOperate, s.sameSite(s.answer(func(r *http.Request) (any, error) {
+		if err := onlyParameters(r, parameters); err != nil {
+			return nil, err
+		}
+		return handle(r, s.deps.Acts.As(actorOf(r)))
+	}))))
+}
+
+// planned adds a bulk action: GET answers its plan, and POST carries it out. Both have the same parameters.
+func (s *Server) planned(mux *routes, path string, plan, do operatorAct, parameters ...string) {
+	s.action(mux, path, do, parameters...)
+	mux.Handle("GET "+path, s.guarded(ScopeRead, s.answer(func(r *http.Request) (any, error) {
+		if err := onlyParameters(r, parameters); err != nil {
+			return nil, err
+		}
+		return plan(r, s.deps.Acts)
+	})))
+	s.others(mux, path, readWrite)
+}
+
+// others answers the other methods of a path. Beside the path of one thing each needs its own pattern.
+func (s *Server) others(mux *routes, path, allowed string) {
+	if strings.Contains(path, "{") {
+		mux.Handle(path, s.guarded(ScopeOperate, s.only(allowed)))
+		return
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if method != http.MethodGet || allowed == writeOnly {
+			mux.Handle(method+" "+path, s.guarded(ScopeOperate, s.only(allowed)))
+		}
+	}
+}
+
 // acts adds the actions.
-func (s *Server) acts(mux *http.ServeMux) {
+func (s *Server) acts(mux *routes) {
+	post := func(path string, handle operatorAct) {
+		s.action(mux, path, handle)
+		s.others(mux, path, writeOnly)
+	}
 	act := func(path string, handle func(r *http.Request, operator *triage.Triage, id int64) (any, error)) {
-		guarded := func(next http.Handler) http.Handler { return s.guarded(ScopeOperate, next) }
-		mux.Handle("POST "+path, guarded(s.sameSite(s.answer(func(r *http.Request) (any, error) {
-			if err := onlyParameters(r, nil); err != nil {
-				return nil, err
-			}
+		post(path, func(r *http.Request, operator *triage.Triage) (any, error) {
 			id, err := idOf(r)
 			if err != nil {
 				return nil, err
 			}
-			return handle(r, s.deps.Acts.As(actorOf(r)), id)
-		}))))
-		mux.Handle(path, guarded(s.only(writeOnly)))
+			return handle(r, operator, id)
+		})
 	}
 	reasoned := func(path string, do reasonedAct) {
 		act(path, func(r *http.Request, operator *triage.Triage, id int64) (any, error) {
@@ -61,16 +99,28 @@ func (s *Server) acts(mux *http.ServeMux) {
 			return do(r.Context(), operator, id, body.Reason)
 		})
 	}
-	act("/api/v1/dead-letters/{id}/requeue", s.requeueLetter)
+	act("/api/v1/dead-letters/{id}/requeue", s.requeueDeadLetter)
 	act("/api/v1/inquiries/{id}/respond", s.respond)
 	reasoned("/api/v1/executions/{id}/retry", refusing((*triage.Triage).RetryExecution, ofExecution))
-	reasoned("/api/v1/dead-letters/{id}/discard", refusing((*triage.Triage).Discard, ofLetter))
+	reasoned("/api/v1/dead-letters/{id}/discard", refusing((*triage.Triage).Discard, ofDeadLetter))
+	reasoned("/api/v1/dead-letters/{id}/reopen",
+		oneDeadLetter("dead letter %d is not discarded, or does not exist", (*triage.Triage).Reopen))
+	reasoned("/api/v1/dead-letters/{id}/return",
+		oneDeadLetter("dead letter %d stays as it is", (*triage.Triage).ReturnDeadLetters))
 	reasoned("/api/v1/workflows/{id}/pause", refusing((*triage.Triage).PauseWorkflow, ofWorkflow))
 	reasoned("/api/v1/workflows/{id}/resume", refusing((*triage.Triage).ResumeWorkflow, ofWorkflow))
 	reasoned("/api/v1/workflows/{id}/cancel", s.cancelWorkflow)
 	for _, one := range workerActs {
 		reasoned("/api/v1/workers/{id}/"+string(one), s.actOnWorker(one))
 	}
+	for _, one := range []triage.Act{triage.Pause, triage.Resume, triage.Limit, triage.Reset} {
+		post("/api/v1/actions/{ref}/queues/"+string(one), overrideQueues(one))
+	}
+	s.planned(mux, "/api/v1/actions/{ref}/queues/clear", planClear, s.clearQueues, "group", "older_than")
+	s.planned(mux, "/api/v1/queues/repair", planRepair, repairQueues, "action")
+	s.planned(mux, "/api/v1/dead-letters/discard-all", planDiscard, s.discardDeadLetters, deadLetterFilters...)
+	s.planned(mux, "/api/v1/dead-letters/take", s.planTake, s.takeDeadLetters, "queue", "first")
+	post("/api/v1/dead-letters/purge", s.purgeDeadLetters)
 	readers := func(next http.Handler) http.Handler { return s.guarded(ScopeRead, next) }
 	worker := byID(s.worker)
 	mux.Handle("GET /api/v1/workers/{id}", readers(s.answer(func(r *http.Request) (any, error) {

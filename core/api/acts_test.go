@@ -30,7 +30,8 @@ func acting(st *store.Store) http.Handler {
 
 // post sends an act; change may alter the request.
 func post(t *testing.T, handler http.Handler, path, body string,
-	change ...func(*http.Request)) (code int, kind string, answer map[string]any) {
+	change ...func(*http.Request),
+) (code int, kind string, answer map[string]any) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
 	r.Host = "127.0.0.1:8080"

@@ -1,11 +1,11 @@
-// Package api is the engine's HTTP API: liveness, readiness, metrics, reads of queues and waiting
-// executions, and the actions on executions.
+// Package api is the engine's HTTP API: liveness, readiness, metrics, what people read, and the actions of operators.
 //
 // /healthz answers while the process runs. /readyz answers 200 if every check passes and 503
 // otherwise, with the failed checks and their reasons, in both cases as JSON. /metrics is the
 // Prometheus registry. Below /api/v1 a result is {"data": …} and an error
 // application/problem+json; the document /api/v1/openapi.yaml describes all of it. Every change is
-// a POST, and runs the same code, with the same audit, as the command line.
+// a POST, and runs the same code, with the same audit, as the command line. A GET on the path of a
+// bulk action answers its plan.
 //
 // # Access
 //
@@ -16,7 +16,8 @@
 // need one like existing paths. Reads need the scope read, actions the scope operate; the audit
 // names the token. A page of another site cannot act through a browser, even on loopback without
 // tokens. Answers without a token on loopback require the name of this machine as the host;
-// /healthz and /readyz accept any.
+// /healthz and /readyz accept any. Each token, and each address without a valid one, has a rate of
+// requests (see rates.go).
 //
 // # Published executions
 //
@@ -67,6 +68,10 @@ type Deps struct {
 	Acts *triage.Triage
 	// Published serves the published routes for executions; without a store they do not exist.
 	Published Published
+	// Rates limits the requests of clients.
+	Rates Rates
+	// Traces takes the spans of requests; nil without tracing.
+	Traces Traces
 	// TokensFile names the file of bearer tokens; empty without tokens.
 	TokensFile string
 	// CertFile and KeyFile are the PEM files of the certificate; empty is HTTP without TLS.
@@ -90,16 +95,28 @@ type Server struct {
 	emitter  Emitter // nil when events cannot be emitted
 	listener net.Listener
 	server   *http.Server
+	limiter  *limiter
 	failures quiet // of the log
+	limited  quiet // of the log
+	timeouts timeouts
 }
 
 // New makes a server for an address like 127.0.0.1:8080; port 0 is any free port.
-func New(address string, deps Deps) *Server { return &Server{address: address, deps: deps} }
+func New(address string, deps Deps) *Server {
+	return &Server{address: address, deps: deps, limiter: newLimiter(deps.Rates), timeouts: timeouts{
+		header: headerTimeout, read: requestTimeout, write: 2 * requestTimeout, idle: time.Minute,
+	}}
+}
 
 const (
 	headerTimeout  = 5 * time.Second
 	requestTimeout = 10 * time.Second
+	// maxHeader bounds the line and the headers of a request.
+	maxHeader = 64 << 10
 )
+
+// timeouts bound the parts of a request, and the time between two requests of a connection.
+type timeouts struct{ header, read, write, idle time.Duration }
 
 // ErrAddressTaken reports that another process listens on the address.
 var ErrAddressTaken = errors.New("another process listens there: choose another port, port 0 takes any free one")
@@ -140,8 +157,9 @@ func (s *Server) listen(ctx context.Context) error {
 	}
 	s.listener = listener
 	s.server = &http.Server{
-		Handler: s.Handler(), TLSConfig: certs, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout,
-		WriteTimeout: 2 * requestTimeout, ErrorLog: slog.NewLogLogger(s.deps.Logger.Handler(), slog.LevelDebug),
+		Handler: s.Handler(), TLSConfig: certs, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: s.timeouts.header,
+		ReadTimeout: s.timeouts.read, WriteTimeout: s.timeouts.write, IdleTimeout: s.timeouts.idle,
+		ErrorLog: slog.NewLogLogger(s.deps.Logger.Handler(), slog.LevelDebug),
 	}
 	return nil
 }
@@ -198,7 +216,30 @@ func (s *Server) Addr() string {
 
 // Handler is the server's routing, with the access rules of its address.
 func (s *Server) Handler() http.Handler {
-	mux := http.NewServeMux()
+	mux := &routes{ServeMux: http.NewServeMux()}
+	s.register(mux)
+	return s.fence(s.traced(mux))
+}
+
+// routes is a ServeMux that knows its patterns.
+type routes struct {
+	*http.ServeMux
+
+	patterns []string
+}
+
+// Handle adds a route.
+func (m *routes) Handle(pattern string, handler http.Handler) {
+	m.patterns = append(m.patterns, pattern)
+	m.ServeMux.Handle(pattern, handler)
+}
+
+// HandleFunc adds a route.
+func (m *routes) HandleFunc(pattern string, handle func(http.ResponseWriter, *http.Request)) {
+	m.Handle(pattern, http.HandlerFunc(handle))
+}
+
+func (s *Server) register(mux *routes) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		answer := map[string]any{}
 		if s.deps.About != nil {
@@ -214,7 +255,7 @@ func (s *Server) Handler() http.Handler {
 	}
 	mux.Handle("/metrics", s.remote(ScopeRead, s.only(readOnly)))
 	if s.deps.View != nil {
-		s.routes(mux)
+		s.reads(mux)
 	}
 	if s.deps.Acts != nil {
 		s.acts(mux)
@@ -228,7 +269,6 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/", s.guarded(ScopeRead, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusNotFound, "there is no "+r.Method+" on this path")
 	})))
-	return s.fence(mux)
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {

@@ -78,8 +78,10 @@ func TestOtherMethodsAreNotAllowed(t *testing.T) {
 			httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, http.NoBody))
 		return w
 	}
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/api/v1/queues", "/api/v1/queues/7",
-		"/api/v1/executions/7/why", "/api/v1/openapi.yaml"} {
+	for _, path := range []string{
+		"/healthz", "/readyz", "/metrics", "/api/v1/queues", "/api/v1/queues/7",
+		"/api/v1/executions/7/why", "/api/v1/openapi.yaml",
+	} {
 		w := answer(http.MethodPost, path)
 		require.Equal(t, http.StatusMethodNotAllowed, w.Code, path)
 		require.Equal(t, "GET, HEAD", w.Header().Get("Allow"), path)

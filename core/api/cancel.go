@@ -31,8 +31,8 @@ func (s *Server) cancel(r *http.Request, by *caller) (int, any, error) {
 	if err := s.permitCancel(r, by, id); err != nil {
 		return 0, nil, err
 	}
-	order := triage.CancelOrder{IDs: []int64{id}, Tree: body.Tree, Reason: body.Reason}
-	receipt, err := s.deps.Acts.As(by.actor()).Cancel(r.Context(), &triage.CancelPlan{CancelOrder: order})
+	request := triage.CancelRequest{IDs: []int64{id}, Tree: body.Tree, Reason: body.Reason}
+	receipt, err := s.deps.Acts.As(by.actor()).Cancel(r.Context(), &triage.CancelPlan{CancelRequest: request})
 	switch {
 	case err != nil || receipt.Acted() > 0 || receipt.Moving > 0:
 		_, err = s.cancelled(r.Context(), id, receipt, err)
@@ -63,8 +63,10 @@ func (s *Server) permitCancel(r *http.Request, by *caller, id int64) error {
 		return fmt.Errorf("read what execution %d is below: %w", id, err)
 	}
 	if !within {
-		return &statusError{http.StatusForbidden,
-			"an execution token may cancel only its own execution and those below it"}
+		return &statusError{
+			http.StatusForbidden,
+			"an execution token may cancel only its own execution and those below it",
+		}
 	}
 	return nil
 }

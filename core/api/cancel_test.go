@@ -43,10 +43,14 @@ func TestCancelAnswersAsPublished(t *testing.T) {
 		{id: at(attune.StatusScheduling), code: 200, status: "cancelled"},
 		{id: running, code: 200, status: "canceling"},
 		{id: running, code: 200, status: "canceling"},
-		{id: at(attune.StatusCompleted), code: 409,
-			answer: "CONFLICT Execution %d is in status 'completed' and cannot be cancelled"},
-		{id: at(attune.StatusAbandoned), code: 409,
-			answer: "CONFLICT Execution %d is in status 'abandoned' and cannot be cancelled"},
+		{
+			id: at(attune.StatusCompleted), code: 409,
+			answer: "CONFLICT Execution %d is in status 'completed' and cannot be cancelled",
+		},
+		{
+			id: at(attune.StatusAbandoned), code: 409,
+			answer: "CONFLICT Execution %d is in status 'abandoned' and cannot be cancelled",
+		},
 		{id: 999_999, code: 404, answer: "NOT_FOUND Execution with ID %d not found"},
 	} {
 		code, answer := call(t, handler, http.MethodPost, fmt.Sprintf("/api/v1/executions/%d/cancel", c.id), "", "")
@@ -92,10 +96,16 @@ func TestPublishedTokensCancel(t *testing.T) {
 		answer map[string]any
 		actor  string
 	}{
-		{"", other, 401,
-			map[string]any{"error": map[string]any{"code": 401.0, "message": "Missing authentication token"}}, ""},
-		{"nonsense", other, 401,
-			map[string]any{"error": map[string]any{"code": 401.0, "message": "Invalid authentication token"}}, ""},
+		{
+			"", other, 401,
+			map[string]any{"error": map[string]any{"code": 401.0, "message": "Missing authentication token"}},
+			"",
+		},
+		{
+			"nonsense", other, 401,
+			map[string]any{"error": map[string]any{"code": 401.0, "message": "Invalid authentication token"}},
+			"",
+		},
 		{published(t, token.Worker, "1"), other, 403, nil, ""},
 		{published(t, token.Sensor, "1"), other, 403, nil, ""},
 		{own, other, 403, map[string]any{

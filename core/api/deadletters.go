@@ -8,32 +8,53 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// letterParameters are the filters of the list of dead letters.
-var letterParameters = []string{
-	"open", "decided", "decision", "reason", "action", "worker", "type", "execution", "since", "older_than", "limit",
-	"cursor",
-}
+// deadLetterFilters are the filters of dead letters, deadLetterParameters those of their list.
+var (
+	deadLetterFilters    = []string{"reason", "action", "worker", "type", "execution", "since", "older_than"}
+	deadLetterParameters = append([]string{"open", "decided", "decision", "limit", "cursor"}, deadLetterFilters...)
+)
 
-// letters answers a page of dead letters.
-func (s *Server) letters(r *http.Request) (any, error) {
-	q := queryOf(r)
-	filter := monitor.DeadLetterFilter{
-		Open: q.flag("open"), Decided: q.flag("decided"), Decisions: q.words("decision"), Reason: q.Get("reason"),
-		Action: q.Get("action"), Worker: q.Get("worker"), Type: q.Get("type"),
-		MaxAge: q.age("since"), MinAge: q.age("older_than"), Execution: q.number("execution", maxID),
-	}
-	var cursor int64
-	filter.Limit, cursor = q.page()
-	if q.err != nil {
-		return nil, q.err
-	}
-	if err := filter.Check(); err != nil {
-		return nil, requestError(err.Error())
+// deadLetters answers a page of dead letters.
+func (s *Server) deadLetters(r *http.Request) (any, error) {
+	filter, cursor, err := readDeadLetterFilter(r)
+	if err != nil {
+		return nil, err
 	}
 	return s.deps.View.LedgerList(r.Context(), filter, cursor)
 }
 
-func (s *Server) requeueLetter(r *http.Request, operator *triage.Triage, id int64) (any, error) {
+func readDeadLetterFilter(r *http.Request) (filter monitor.DeadLetterFilter, cursor int64, err error) {
+	q := queryOf(r)
+	filter = monitor.DeadLetterFilter{
+		Open: q.flag("open"), Decided: q.flag("decided"), Decisions: q.words("decision"), Reason: q.Get("reason"),
+		Action: q.Get("action"), Worker: q.Get("worker"), Type: q.Get("type"),
+		MaxAge: q.age("since"), MinAge: q.age("older_than"), Execution: q.number("execution", maxID),
+	}
+	filter.Limit, cursor = q.page()
+	if q.err != nil {
+		return filter, 0, q.err
+	}
+	if err := filter.Check(); err != nil {
+		return filter, 0, requestError(err.Error())
+	}
+	return filter, cursor, nil
+}
+
+// deadLetterStats answers the statistics of dead letters.
+func (s *Server) deadLetterStats(r *http.Request) (any, error) {
+	q := queryOf(r)
+	window := q.age("since")
+	if q.err != nil {
+		return nil, q.err
+	}
+	stats, err := s.deps.View.LedgerStats(r.Context(), window)
+	if errors.Is(err, monitor.ErrFilter) {
+		return nil, requestError(err.Error())
+	}
+	return stats, err
+}
+
+func (s *Server) requeueDeadLetter(r *http.Request, operator *triage.Triage, id int64) (any, error) {
 	var body struct {
 		reasonBody
 		Anyway bool `json:"anyway"`
@@ -46,14 +67,14 @@ func (s *Server) requeueLetter(r *http.Request, operator *triage.Triage, id int6
 		requeue = operator.Requeue
 	}
 	receipt, err := requeue(r.Context(), id, body.Reason)
-	return receipt, ofLetter(id, err)
+	return receipt, ofDeadLetter(id, err)
 }
 
-// ofLetter returns the status of a refused action on a dead letter.
-func ofLetter(id int64, err error) error {
+// ofDeadLetter returns the status of a refused action on a dead letter.
+func ofDeadLetter(id int64, err error) error {
 	already, isAlready := errors.AsType[*triage.AlreadyRetriedError](err)
 	switch {
-	case errors.Is(err, triage.ErrNoLetter):
+	case errors.Is(err, triage.ErrNoDeadLetter):
 		return missing("dead letter", id)
 	case isAlready:
 		return conflictf("%s", already.Error())

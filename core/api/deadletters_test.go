@@ -10,34 +10,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/api"
+	"github.com/attune-go/attune/core/api/apitest"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 )
 
-// letterOf stores a dead letter; without an execution it is an event.
-func letterOf(t *testing.T, st *store.Store, execution int64, decision string) int64 {
-	t.Helper()
-	var id int64
-	err := st.Pool().QueryRow(t.Context(), `insert into dead_letter (message_type, routing_key, exchange, reason, execution, decision, decided_by, decided_at, body)
-		values (CASE WHEN $1 = 0 THEN 'EventCreated' ELSE 'ExecutionRequested' END, CASE WHEN $1 = 0 THEN 'event.created' ELSE 'execution.dispatch.worker.7' END,
-			'attune.executions', 'expired', nullif($1::bigint, 0), nullif($2, ''), CASE WHEN $2 <> '' THEN 'dead_letter_handler' END,
-			CASE WHEN $2 <> '' THEN now() END, '{}') returning id`, execution, decision).Scan(&id)
-	require.NoError(t, err)
-	return id
-}
-
-// TestLettersAreFilteredAndPaged: every filter is applied, and one that means
+// TestDeadLettersAreFilteredAndPaged: every filter is applied, and one that means
 // nothing is refused instead of being applied as something wider.
-func TestLettersAreFilteredAndPaged(t *testing.T) {
+func TestDeadLettersAreFilteredAndPaged(t *testing.T) {
 	t.Parallel()
 	s := readSpec(t)
 	st := testkit.Store(t)
 	handler := handlerOver(t, st)
-	event := letterOf(t, st, 0, "")
-	failed := letterOf(t, st, 5, "failed")
+	event := apitest.DeadLetter(t, st, 0, "")
+	failed := apitest.DeadLetter(t, st, 5, "failed")
 	list := func(query string) (int, []int64, int64) {
 		code, kind, body := ask(t, handler, "/api/v1/dead-letters"+query)
 		var value any
@@ -87,9 +75,9 @@ func TestLettersAreFilteredAndPaged(t *testing.T) {
 	}
 }
 
-// TestLettersAreDecidedAsDescribed: every answer is held against the description,
+// TestDeadLettersAreDecidedAsDescribed: every answer is held against the description,
 // and says why nothing could be done.
-func TestLettersAreDecidedAsDescribed(t *testing.T) {
+func TestDeadLettersAreDecidedAsDescribed(t *testing.T) {
 	t.Parallel()
 	s := readSpec(t)
 	st := testkit.Store(t)
@@ -98,11 +86,11 @@ func TestLettersAreDecidedAsDescribed(t *testing.T) {
 	at := func(status attune.Status) int64 {
 		return testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = status }).ID
 	}
-	failed, again := letterOf(t, st, at(attune.StatusFailed), "failed"), at(attune.StatusFailed)
-	first, second := letterOf(t, st, again, ""), letterOf(t, st, again, "")
-	completed := letterOf(t, st, at(attune.StatusCompleted), "stale")
-	event, other, running := letterOf(t, st, 0, ""), letterOf(t, st, 0, ""), letterOf(t, st, at(attune.StatusRunning),
-		"")
+	failed, again := apitest.DeadLetter(t, st, at(attune.StatusFailed), "failed"), at(attune.StatusFailed)
+	first, second := apitest.DeadLetter(t, st, again, ""), apitest.DeadLetter(t, st, again, "")
+	completed := apitest.DeadLetter(t, st, at(attune.StatusCompleted), "stale")
+	event, other := apitest.DeadLetter(t, st, 0, ""), apitest.DeadLetter(t, st, 0, "")
+	running := apitest.DeadLetter(t, st, at(attune.StatusRunning), "")
 	for _, c := range []struct {
 		act    string
 		id     any
@@ -116,7 +104,7 @@ func TestLettersAreDecidedAsDescribed(t *testing.T) {
 		{"requeue", second, "", 409, "has been repeated already"},
 		{"requeue", running, "", 409, "the execution has not ended: it is running"},
 		{"requeue", event, "", 200, ""},
-		{"requeue", completed, "", 409, "a repetition is of no use: execution "},
+		{"requeue", completed, "", 409, "a retry is of no use: execution "},
 		{"requeue", completed, `{"anyway": true}`, 200, ""},
 		{"discard", event, "", 409, "requeued by"},
 		{"discard", other, `{"reason": "a test"}`, 200, ""},
@@ -157,7 +145,7 @@ func TestDecidingNeedsTheScopeOperate(t *testing.T) {
 	})
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(server.Stop)
-	id := letterOf(t, st, 0, "")
+	id := apitest.DeadLetter(t, st, 0, "")
 	with := func(secret string) func(*http.Request) {
 		return func(r *http.Request) {
 			if r.Host = "engine.example"; secret != "" {

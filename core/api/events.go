@@ -9,6 +9,7 @@ import (
 	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // maxEventBody bounds the body of an emitted event.
@@ -22,7 +23,7 @@ type Emitter interface {
 // Emits adds the emission of events. It must be called before Start.
 func (s *Server) Emits(emitter Emitter) { s.emitter = emitter }
 
-func (s *Server) emits(mux *http.ServeMux) {
+func (s *Server) emits(mux *routes) {
 	mux.Handle("POST /api/v1/events", s.guarded(ScopeSubmit, s.sameSite(s.answer(func(r *http.Request) (any, error) {
 		if err := onlyParameters(r, nil); err != nil {
 			return nil, err
@@ -63,8 +64,11 @@ func (s *Server) emit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, emitProblem(err)
 	}
-	return emittedEvent{ID: done.ID, TriggerRef: done.TriggerRef, Enabled: done.Enabled,
-		Created: done.Created.UTC().Format("2006-01-02T15:04:05.999999Z")}, nil
+	s.links(r.Context(), trace.Event, done.ID)
+	return emittedEvent{
+		ID: done.ID, TriggerRef: done.TriggerRef, Enabled: done.Enabled,
+		Created: done.Created.UTC().Format("2006-01-02T15:04:05.999999Z"),
+	}, nil
 }
 
 // emitProblem returns the status of an invalid event.

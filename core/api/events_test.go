@@ -12,36 +12,17 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
+	"github.com/attune-go/attune/core/api/apitest"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// eventOf makes an event that fired a rule, with another rule that it did not fire.
-func eventOf(t *testing.T, st *store.Store) int64 {
-	t.Helper()
-	pack := testkit.Pack(t, st, "demo")
-	testkit.Exec(t, st, `insert into identity (login) values ('owner')`)
-	testkit.Exec(t, st, `insert into trigger (ref, label, out_schema) values ('demo.door', 'x', '{"state":{"type":"string","required":true}}')`)
-	testkit.Exec(t, st, `insert into rule (ref, pack, pack_ref, label, description, action_ref, trigger, trigger_ref, conditions, owner_identity, enabled)
-		select r, $1, 'demo', 'x', 'd', 'demo.sleep', t.id, t.ref, '[{"field":"state","operator":"equals","value":"open"}]', i.id, true
-		from trigger t, identity i, unnest(array['demo.rule', 'demo.other']) r where t.ref = 'demo.door' and i.login = 'owner'`, pack.ID)
-	event := int64(testkit.Count(t, st, `insert into event (trigger_ref, payload, rule_ref, source_ref) values ('demo.door', '{"state":"shut"}', 'demo.rule', 's') returning id`))
-	testkit.Exec(t, st, `insert into event_matched (event, rules, matched, failures) values ($1, 1, 1, '{f}')`, event)
-	testkit.Exec(t, st, `insert into enforcement (rule, rule_ref, trigger_ref, event, payload, config, status, error, resolved_at)
-		select id, ref, trigger_ref, $1, '{}', '{"a":[1,null]}', 'disabled', 'e', now() from rule where ref = 'demo.rule'`, event)
-	enforcement := int64(testkit.Count(t, st, `select id from enforcement`))
-	testkit.Exec(t, st,
-		`insert into execution (action_ref, enforcement, status) values ('demo.sleep', $1, 'completed')`, enforcement)
-	return event
-}
-
 func TestEventsAreEmitted(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
-	eventOf(t, st)
+	apitest.Event(t, st)
 	server := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(),
 		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil), Ready: readyNow,
@@ -76,14 +57,18 @@ func TestEventsAreEmitted(t *testing.T) {
 		`{"trigger_ref":"demo.dor"}`:   {http.StatusNotFound, "there is no trigger demo.dor; the nearest is demo.door"},
 		`{"trigger_ref":"demo.door"}`:  {http.StatusUnprocessableEntity, "the payload does not fit demo.door: state "},
 		`{"trigger_ref":"x","more":1}`: {http.StatusBadRequest, "more"},
-		`{"trigger_ref":"demo.door","payload":{"state":"x"},"rule_ref":"demo.none"}`: {http.StatusConflict,
-			"there is no rule demo.none"},
+		`{"trigger_ref":"demo.door","payload":{"state":"x"},"rule_ref":"demo.none"}`: {
+			http.StatusConflict,
+			"there is no rule demo.none",
+		},
 		`{"trigger_ref":"demo.door","payload":"` + strings.Repeat("x", 1<<20) +
 			`"}`: {http.StatusRequestEntityTooLarge, "1048576 are allowed"},
 		`{"trigger_ref":"demo.door","payload":"` + strings.Repeat("x", 1<<20+64<<10) +
 			`"}`: {http.StatusRequestEntityTooLarge, "the body exceeds"},
-		`{"trigger_ref":"demo.door","payload":{"state":"open"}} {"trigger_ref":"demo.other"}`: {http.StatusBadRequest,
-			""},
+		`{"trigger_ref":"demo.door","payload":{"state":"open"}} {"trigger_ref":"demo.other"}`: {
+			http.StatusBadRequest,
+			"",
+		},
 	} {
 		code, answer := post(body)
 		require.Equal(t, want.code, code, fmt.Sprint(answer))

@@ -138,7 +138,8 @@ func (s *Server) listExecutions(r *http.Request, _ *caller) (int, any, error) {
 // listBy answers a page of the executions that match a filter, whose value is in the path. As
 // published, its pages are larger than in other lists, and have totals.
 func (s *Server) listBy(filter string,
-	value func(r *http.Request) string) func(*http.Request, *caller) (int, any, error) {
+	value func(r *http.Request) string,
+) func(*http.Request, *caller) (int, any, error) {
 	return func(r *http.Request, _ *caller) (int, any, error) {
 		given := r.URL.Query()
 		return s.list(r, url.Values{

@@ -25,8 +25,11 @@ func TestExecutionsOfAStatusAndOfAnEnforcement(t *testing.T) {
 		ids                      []int64
 		size, items, pages, page float64
 	}{
-		"/api/v1/executions/status/failed": {[]int64{f.all[6], f.all[5], f.all[2]}, 50,
-			3, 1, 1},
+		"/api/v1/executions/status/failed": {
+			[]int64{f.all[6], f.all[5], f.all[2]},
+			50,
+			3, 1, 1,
+		},
 		"/api/v1/executions/status/failed?page_size=2&page=2":               {[]int64{f.all[2]}, 2, 3, 2, 2},
 		"/api/v1/executions/status/timeout":                                 {[]int64{}, 50, 0, 0, 1},
 		"/api/v1/executions/status/running?page_size=500":                   {[]int64{f.all[0]}, 100, 1, 1, 1},

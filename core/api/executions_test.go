@@ -95,15 +95,23 @@ var curlLines = []struct {
 			"-d '{\n\"action_ref\": \"core.echo\",\n\"parameters\": {\"message\": \"test\"}\n}'",
 		code: http.StatusCreated, jq: ".data.status", want: "requested",
 	},
-	{line: `curl http://localhost:8080/api/v1/executions/{id}`, code: http.StatusOK, jq: ".data.status",
-		want: "failed"},
-	{line: `curl http://localhost:8080/api/v1/executions/{id}`, code: http.StatusOK, jq: ".data.result.error",
-		want: "Worker queue TTL expired"},
-	{line: `curl http://localhost:8080/api/v1/executions?status=failed`, code: http.StatusOK,
-		jq: ".pagination.page_size", want: 20.0},
+	{
+		line: `curl http://localhost:8080/api/v1/executions/{id}`, code: http.StatusOK, jq: ".data.status",
+		want: "failed",
+	},
+	{
+		line: `curl http://localhost:8080/api/v1/executions/{id}`, code: http.StatusOK, jq: ".data.result.error",
+		want: "Worker queue TTL expired",
+	},
+	{
+		line: `curl http://localhost:8080/api/v1/executions?status=failed`, code: http.StatusOK,
+		jq: ".pagination.page_size", want: 20.0,
+	},
 	{line: `curl http://localhost:8080/api/v1/actions/core.http.get/queue-stats`, code: http.StatusNotFound},
-	{line: `curl http://localhost:8080/api/v1/actions/core.echo/queue-stats`, code: http.StatusOK,
-		jq: ".data.queue_length", want: 3.0},
+	{
+		line: `curl http://localhost:8080/api/v1/actions/core.echo/queue-stats`, code: http.StatusOK,
+		jq: ".data.queue_length", want: 3.0,
+	},
 }
 
 // curl reads a command line as a shell does, and makes its request.
@@ -424,19 +432,31 @@ func TestRequestsAreCheckedAndStored(t *testing.T) {
 		"ActionOfAnother": {`{"action_ref":7}`, 422, "UNPROCESSABLE_ENTITY the body is not what this path takes"},
 		"UnknownAction":   {`{"action_ref":"demo.none"}`, 404, "NOT_FOUND Action 'demo.none' not found"},
 		"NoObject":        {`{"action_ref":"demo.login","parameters":[1]}`, 400, "BAD_REQUEST"},
-		"Missing": {`{"action_ref":"demo.login","parameters":{}}`, 422,
-			"VALIDATION_ERROR the parameters do not fit demo.login: user"},
+		"Missing": {
+			`{"action_ref":"demo.login","parameters":{}}`, 422,
+			"VALIDATION_ERROR the parameters do not fit demo.login: user",
+		},
 		"WrongType": {`{"action_ref":"demo.login","parameters":{"user":7}}`, 422, "VALIDATION_ERROR"},
-		"SecretNoKey": {`{"action_ref":"demo.login","parameters":{"user":"a","password":"p"}}`, 500,
-			"INTERNAL_SERVER_ERROR"},
-		"Selector": {`{"action_ref":"demo.login","parameters":{"user":"a"},"worker_selector":7}`, 400,
-			"BAD_REQUEST"},
-		"Retention": {`{"action_ref":"demo.login","artifact_retention_limit":0}`, 400,
-			"BAD_REQUEST artifact_retention_limit"},
-		"RetentionPolicy": {`{"action_ref":"demo.login","artifact_retention_policy":"weeks"}`, 422,
-			"UNPROCESSABLE_ENTITY"},
-		"Beyond": {`{"action_ref":"demo.login","parameters":{"user":"a"},"permission_set_refs":["core.admin"]}`, 403,
-			"FORBIDDEN"},
+		"SecretNoKey": {
+			`{"action_ref":"demo.login","parameters":{"user":"a","password":"p"}}`, 500,
+			"INTERNAL_SERVER_ERROR",
+		},
+		"Selector": {
+			`{"action_ref":"demo.login","parameters":{"user":"a"},"worker_selector":7}`, 400,
+			"BAD_REQUEST",
+		},
+		"Retention": {
+			`{"action_ref":"demo.login","artifact_retention_limit":0}`, 400,
+			"BAD_REQUEST artifact_retention_limit",
+		},
+		"RetentionPolicy": {
+			`{"action_ref":"demo.login","artifact_retention_policy":"weeks"}`, 422,
+			"UNPROCESSABLE_ENTITY",
+		},
+		"Beyond": {
+			`{"action_ref":"demo.login","parameters":{"user":"a"},"permission_set_refs":["core.admin"]}`, 403,
+			"FORBIDDEN",
+		},
 		"TooLong": {`{"action_ref":"` + strings.Repeat("x", 3<<20) + `"}`, 413, "REQUEST_ENTITY_TOO_LARGE"},
 	} {
 		for _, path := range []string{"/api/v1/executions", "/api/v1/executions/execute"} {
@@ -495,8 +515,10 @@ func TestPublishedRoutesAskForTokens(t *testing.T) {
 	ended := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted }).ID
 	signer := token.New([]byte(jwtSecret))
 	ofExecution := func(id int64) string {
-		text, err := signer.Sign(token.ExecutionClaims{ExecutionID: id, ActionRef: "demo.a",
-			PermissionSetRefs: []string{"standard"}})
+		text, err := signer.Sign(token.ExecutionClaims{
+			ExecutionID: id, ActionRef: "demo.a",
+			PermissionSetRefs: []string{"standard"},
+		})
 		require.NoError(t, err)
 		return text
 	}
@@ -523,13 +545,19 @@ func TestPublishedRoutesAskForTokens(t *testing.T) {
 		"OwnRead":   {"reads", 200, 403, ""},
 		"OwnSubmit": {"submits", 403, 201, ""},
 		"Access":    {published(t, token.Access, "7"), 200, 201, ""},
-		"Frozen": {published(t, token.Access, "8"), 401, 401,
-			"The identity of this token does not exist or is frozen"},
-		"Gone": {published(t, token.Access, "9"), 401, 401,
-			"The identity of this token does not exist or is frozen"},
+		"Frozen": {
+			published(t, token.Access, "8"), 401, 401,
+			"The identity of this token does not exist or is frozen",
+		},
+		"Gone": {
+			published(t, token.Access, "9"), 401, 401,
+			"The identity of this token does not exist or is frozen",
+		},
 		"NoIdentity": {published(t, token.Access, "ann"), 401, 401, "Invalid authentication token"},
-		"Refresh": {published(t, token.Refresh, "7"), 401, 401,
-			"A refresh token does not authenticate requests"},
+		"Refresh": {
+			published(t, token.Refresh, "7"), 401, 401,
+			"A refresh token does not authenticate requests",
+		},
 		"Sensor":         {published(t, token.Sensor, "1"), 200, 403, ""},
 		"Worker":         {published(t, token.Worker, "1"), 200, 403, ""},
 		"Execution":      {ofExecution(running), 200, 201, ""},
@@ -601,8 +629,10 @@ func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
 		testkit.Action(t, st, ref)
 	}
 	testkit.Exec(t, st, `update action set default_execution_permission_set_refs = '{core.admin}' where ref = 'demo.b'`)
-	own := testkit.ActionRow{ID: int64(testkit.Count(t, st, `select id from action where ref = 'demo.a'`)),
-		Ref: "demo.a"}
+	own := testkit.ActionRow{
+		ID:  int64(testkit.Count(t, st, `select id from action where ref = 'demo.a'`)),
+		Ref: "demo.a",
+	}
 	id := testkit.Execution(t, st, own, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
 	testkit.Exec(t, st, `update execution set executor = 7 where id = $1`, id)
 	bearer := func(workflow string, sets ...string) string {
@@ -624,8 +654,10 @@ func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
 		"NotItsFlow":       {bearer("", "standard"), `{"action_ref":"ops.flow"}`, 403},
 		"MoreByDefault":    {bearer("", "standard"), `{"action_ref":"demo.b"}`, 403},
 		"FewerThanDefault": {bearer("", "standard"), `{"action_ref":"demo.b","permission_set_refs":["standard"]}`, 201},
-		"MoreByRequest": {bearer("", "standard"), `{"action_ref":"demo.a","permission_set_refs":["core.admin"]}`,
-			403},
+		"MoreByRequest": {
+			bearer("", "standard"), `{"action_ref":"demo.a","permission_set_refs":["core.admin"]}`,
+			403,
+		},
 		"AsMany":  {bearer("", "standard", "core.admin"), `{"action_ref":"demo.b"}`, 201},
 		"Unknown": {bearer("", "standard"), `{"action_ref":"demo.none"}`, 404},
 	} {

@@ -14,7 +14,6 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,14 +23,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/testkit"
-	"github.com/attune-go/attune/core/triage"
 )
 
 // What is answered without a token is answered only under the name of this machine.
@@ -110,8 +106,10 @@ func certificate(t *testing.T, certFile, keyFile string, number int64) {
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
 	// Each is replaced in one step, as tools that renew certificates do.
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der},
-		keyFile: {Type: "PRIVATE KEY", Bytes: raw}} {
+	for file, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: der},
+		keyFile:  {Type: "PRIVATE KEY", Bytes: raw},
+	} {
 		require.NoError(t, os.WriteFile(file+".new", pem.EncodeToMemory(block), 0o600))
 		require.NoError(t, os.Rename(file+".new", file))
 	}
@@ -152,8 +150,10 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
-	for address, want := range map[string]int{"https://" + server.Addr(): http.StatusOK,
-		"http://" + server.Addr(): http.StatusBadRequest} {
+	for address, want := range map[string]int{
+		"https://" + server.Addr(): http.StatusOK,
+		"http://" + server.Addr():  http.StatusBadRequest,
+	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/healthz", nil)
 		require.NoError(t, err)
 		response, err := client.Do(request)
@@ -161,76 +161,4 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, want, response.StatusCode, address)
 	}
-}
-
-// everything is a handler with all routes over a database with an execution, an event and an
-// inquiry.
-func everything(t testing.TB) http.Handler {
-	t.Helper()
-	st := testkit.Store(t)
-	testkit.Execution(t, st, testkit.Action(t, st, "demo.sleep"))
-	testkit.Exec(t, st, `insert into trigger (ref, label) values ('demo.door', 'x')`)
-	server := api.New("127.0.0.1:0", api.Deps{
-		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(),
-		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
-		Acts: triage.New(triage.Config{}, st, nil), Published: publishedOver(st),
-		Ready: func(context.Context) []api.Check { return nil },
-	})
-	server.Emits(submit.New(st, nil))
-	return server.Handler()
-}
-
-var fuzzedPaths = []string{
-	"/api/v1/executions", "/api/v1/executions/1", "/api/v1/executions/1/cancel", "/api/v1/executions/1/retry",
-	"/api/v1/executions/1/why",
-	"/api/v1/events", "/api/v1/events/1", "/api/v1/enforcements", "/api/v1/rules", "/api/v1/rules/demo.rule",
-	"/api/v1/dead-letters",
-	"/api/v1/dead-letters/1/requeue", "/api/v1/dead-letters/1/discard", "/api/v1/queues", "/api/v1/queues/1",
-	"/api/v1/workflows",
-	"/api/v1/workflows/1/pause", "/api/v1/inquiries", "/api/v1/inquiries/1/respond", "/api/v1/workers/1",
-	"/api/v1/workers/1/cordon",
-	"/api/v1/actions/demo.sleep/queue-stats", "/api/v1/executions/status/running", "/api/v1/executions/execute",
-	"/api/v1/enforcements/1/executions", "/api/v1/replicas", "/api/v1/alerts", "/healthz", "/readyz", "/metrics", "/",
-}
-
-// FuzzAPI sends any text in paths, queries and bodies: no answer is a failure of the server.
-func FuzzAPI(f *testing.F) {
-	for n, text := range []string{
-		"\x00", "\xff\xfe", `{"reason":"\u0000"}`,
-		`{"reason":"\ud800","trigger_ref":"demo.door","payload":{"a":"\ud800"}}`,
-		`{"trigger_ref":"demo.door","payload":1e999999999}`, `{"trigger_ref":"demo.door","payload":{"a":"\u0000"}}`,
-		`{"trigger_ref":"\u0000"}`,
-		`{"trigger_ref":"demo.door","payload":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`,
-		`{"reason":"` + "\xc3\x28" + `"}`,
-		`{"action_ref":"demo.sleep","parameters":{"n":-1e99999}}`,
-		`{"action_ref":"demo.sleep","env_vars":{"A":"\u0000"}}`, `{"reason":1}`, `[`, `null`,
-		`{"action_ref":"demo.sleep","worker_selector":{"a":"\udfff"}}`, `{"response":{"a":"\ud800\u0000"}}`,
-		`99999999999999999999`, `{"execution_id":1e40}`,
-		`limit=99999999999999999999`, `cursor=-1`, `action=%00`, `action=%ff`, `status=%ed%a0%80`, `since=1e999999999h`,
-		`q=%zz`,
-	} {
-		for _, path := range []int{0, 2, 5, 18, n} { // those with bodies, and each of the others once
-			f.Add(uint8(path%len(fuzzedPaths)), text, text)
-		}
-	}
-	handler := everything(f)
-	f.Fuzz(func(t *testing.T, path uint8, text, more string) {
-		base := fuzzedPaths[int(path)%len(fuzzedPaths)]
-		for _, one := range []struct{ method, path, query, body string }{
-			{http.MethodPost, base, "", text},
-			{http.MethodGet, base, text, ""},
-			{http.MethodGet, base + "/" + more, "action=" + url.QueryEscape(text) + "&trigger=" + url.QueryEscape(text),
-				""},
-			{http.MethodGet, base, "rule=" + url.QueryEscape(text), ""},
-		} {
-			r := httptest.NewRequestWithContext(t.Context(), one.method, "http://127.0.0.1/",
-				strings.NewReader(one.body))
-			r.URL = &url.URL{Scheme: "http", Host: r.Host, Path: one.path, RawQuery: one.query}
-			r.Header.Set("Content-Type", "application/json")
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, r)
-			require.NotEqual(t, http.StatusInternalServerError, w.Code, "%s %q?%q %q: %s", one.method, one.path,
-				one.query, one.body, w.Body)
-		}
-	})
 }

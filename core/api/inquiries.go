@@ -46,7 +46,7 @@ func (s *Server) respond(r *http.Request, operator *triage.Triage, id int64) (an
 		return nil, requestError("the body has no response")
 	}
 	receipt, err := operator.Answer(r.Context(),
-		triage.AnswerOrder{Inquiry: id, Response: body.Response, As: body.As, Note: body.Reason})
+		triage.AnswerRequest{Inquiry: id, Response: body.Response, As: body.As, Note: body.Reason})
 	refused, isRefused := errors.AsType[*triage.AnswerRefusedError](err)
 	switch {
 	case errors.Is(err, triage.ErrNoInquiry):

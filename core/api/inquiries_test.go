@@ -9,23 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/api/apitest"
 	"github.com/attune-go/attune/core/testkit"
 )
-
-// inquiryOf stores an execution that asks and its inquiry; the status is that of the
-// inquiry.
-func inquiryOf(t *testing.T, st *store.Store, status string, assigned int) int64 {
-	t.Helper()
-	execution := testkit.Execution(t, st, testkit.ActionRow{Ref: "pk.ask"}, func(e *testkit.ExecutionRow) {
-		e.Action, e.Status = nil, attune.StatusRunning
-	}).ID
-	return int64(testkit.Count(t, st, `INSERT INTO inquiry (execution, prompt, status, assigned_to, response_schema, response, responded_at, timeout_at)
-		VALUES ($1, 'deploy?', $2::inquiry_status_enum, nullif($3::bigint, 0), '{"ok": {"type": "boolean", "required": true}}',
-			CASE WHEN $2 = 'responded' THEN '{"ok": true}'::jsonb END, CASE WHEN $2 = 'responded' THEN now() END, now() + interval '1 hour')
-		RETURNING id`, execution, status, assigned))
-}
 
 // described holds an answer against the description.
 func described(t *testing.T, s *spec, method, path, kind string, code int, answer any) {
@@ -44,8 +30,8 @@ func TestInquiriesAreListedAsDescribed(t *testing.T) {
 	st := testkit.Store(t)
 	handler := handlerOver(t, st)
 	ada := testkit.Count(t, st, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
-	open, mine, answered := inquiryOf(t, st, "pending", 0), inquiryOf(t, st, "pending", ada), inquiryOf(t, st,
-		"responded", 0)
+	open, mine := apitest.Inquiry(t, st, "pending", 0), apitest.Inquiry(t, st, "pending", ada)
+	answered := apitest.Inquiry(t, st, "responded", 0)
 	testkit.Exec(t, st, `INSERT INTO inquiry_fault (execution, reason) SELECT min(id), 'malformed' FROM execution`)
 	list := func(query string) (int, []int64, string) {
 		code, kind, body := ask(t, handler, "/api/v1/inquiries"+query)
@@ -80,8 +66,10 @@ func TestInquiriesAreListedAsDescribed(t *testing.T) {
 	require.Equal(t, []int64{open, mine}, ids)
 	_, ids, _ = list("?limit=2&cursor=" + next)
 	require.Equal(t, []int64{answered}, ids)
-	for _, bad := range []string{"?status=open", "?limit=0", "?limit=501", "?cursor=7", "?execution=x",
-		"?staus=pending"} {
+	for _, bad := range []string{
+		"?status=open", "?limit=0", "?limit=501", "?cursor=7", "?execution=x",
+		"?staus=pending",
+	} {
 		code, _, _ := list(bad)
 		require.Equal(t, http.StatusBadRequest, code, bad)
 	}
@@ -100,9 +88,9 @@ func TestInquiriesAreAnsweredAsDescribed(t *testing.T) {
 	st := testkit.Store(t)
 	handler := acting(st)
 	ada := testkit.Count(t, st, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
-	open, mine, cancelled := inquiryOf(t, st, "pending", 0), inquiryOf(t, st, "pending", ada), inquiryOf(t, st,
-		"cancelled", 0)
-	late := inquiryOf(t, st, "pending", 0)
+	open, mine := apitest.Inquiry(t, st, "pending", 0), apitest.Inquiry(t, st, "pending", ada)
+	cancelled := apitest.Inquiry(t, st, "cancelled", 0)
+	late := apitest.Inquiry(t, st, "pending", 0)
 	testkit.Exec(t, st, `UPDATE inquiry SET timeout_at = now() - interval '1 second' WHERE id = $1`, late)
 	for _, c := range []struct {
 		id     any

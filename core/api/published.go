@@ -33,7 +33,7 @@ type Published struct {
 
 // publishes adds the published routes for executions, with the paths, bodies, codes and both error
 // formats of the published documents.
-func (s *Server) publishes(mux *http.ServeMux) {
+func (s *Server) publishes(mux *routes) {
 	mux.Handle("GET /api/v1/executions", s.published(ScopeRead, s.listExecutions))
 	mux.Handle("GET /api/v1/executions/{id}", s.published(ScopeRead, s.getExecution))
 	mux.Handle("POST /api/v1/executions", s.published(ScopeSubmit, s.requestExecution))
@@ -70,7 +70,8 @@ type caller struct {
 
 // published answers a route in the published format, if the token permits it.
 func (s *Server) published(scope Scope,
-	handle func(r *http.Request, by *caller) (code int, body any, err error)) http.Handler {
+	handle func(r *http.Request, by *caller) (code int, body any, err error),
+) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
@@ -112,20 +113,31 @@ func (s *Server) identify(r *http.Request, scope Scope) (*caller, error) {
 	if cookie {
 		text = loginCookie(r)
 	}
-	if text == "" {
-		return nil, unauthorized("Missing authentication token")
-	}
-	if s.tokens != nil && !cookie {
-		if own, ok := s.tokens.find(r.Context(), text); ok {
+	if !cookie {
+		if own, ok := s.ownToken(r, text); ok {
+			if err := s.limit(r, own.actor(), true); err != nil {
+				return nil, err
+			}
 			if !slices.Contains(own.scopes, scope) {
-				return nil, &statusError{http.StatusForbidden,
-					"token " + own.name + " does not have the scope " + string(scope)}
+				return nil, &statusError{
+					http.StatusForbidden,
+					"token " + own.name + " does not have the scope " + string(scope),
+				}
 			}
 			return &caller{name: own.name}, nil
 		}
 	}
 	claims, err := s.deps.Published.Signer.Verify(text)
+	name := ""
+	if err == nil {
+		name = (&caller{claims: &claims}).actor()
+	}
+	if limited := s.limit(r, name, true); limited != nil {
+		return nil, limited
+	}
 	switch {
+	case text == "":
+		return nil, unauthorized("Missing authentication token")
 	case errors.Is(err, token.ErrExpired):
 		return nil, unauthorized("Authentication token has expired")
 	case err != nil:
@@ -202,14 +214,21 @@ func (s *Server) recognise(r *http.Request, claims *token.Claims, scope Scope) (
 func (s *Server) orPublished(next http.Handler) http.Handler {
 	own := s.guarded(ScopeRead, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.deps.Published.Signer.Verify(cmp.Or(bearer(r), loginCookie(r))); err == nil &&
-			s.deps.Published.Store != nil {
-			if _, err = s.identify(r, ScopeRead); err == nil {
-				next.ServeHTTP(w, r)
-				return
-			}
+		_, err := s.deps.Published.Signer.Verify(cmp.Or(bearer(r), loginCookie(r)))
+		if err != nil || s.deps.Published.Store == nil {
+			own.ServeHTTP(w, r)
+			return
 		}
-		own.ServeHTTP(w, r)
+		_, err = s.identify(r, ScopeRead)
+		switch limited, ok := errors.AsType[*tooManyError](err); {
+		case err == nil:
+			next.ServeHTTP(w, r)
+		case ok:
+			retryAfter(w, http.StatusTooManyRequests, limited)
+			s.problem(w, r, http.StatusTooManyRequests, limited.Error())
+		default:
+			own.ServeHTTP(w, r)
+		}
 	})
 }
 
@@ -245,9 +264,7 @@ func (s *Server) refusePublished(w http.ResponseWriter, r *http.Request, err err
 		return
 	}
 	status, detail := s.statusOf(r, err)
-	if status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "5")
-	}
+	retryAfter(w, status, err)
 	code := strings.ToUpper(strings.ReplaceAll(http.StatusText(status), " ", "_"))
 	s.write(w, r, status, map[string]any{"error": detail, "code": code})
 }

@@ -25,7 +25,7 @@ type View interface {
 	Replicas(ctx context.Context) (*monitor.Replicas, error)
 	Alerts(ctx context.Context) (*alerting.Alerts, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
-	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
+	DeadLetter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
 	Workflow(ctx context.Context, execution int64) (*monitor.WorkflowDetail, error)
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
@@ -35,6 +35,17 @@ type View interface {
 	Enforcements(ctx context.Context, filter monitor.EnforcementFilter, cursor int64) (*monitor.EnforcementPage, error)
 	Rules(ctx context.Context, trigger, cursor string) (*monitor.RulePage, error)
 	Rule(ctx context.Context, ref string) (*monitor.RuleDetail, error)
+	LedgerStats(ctx context.Context, window time.Duration) (*monitor.LedgerStats, error)
+	Workers(ctx context.Context) (*monitor.Workers, error)
+	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
+	Policies(ctx context.Context, pack, cursor string) (*monitor.ItemPage[monitor.PolicyItem], error)
+	Policy(ctx context.Context, ref string) (*monitor.PolicyDetail, error)
+	Actions(ctx context.Context, pack, cursor string) (*monitor.ItemPage[monitor.ActionItem], error)
+	Action(ctx context.Context, ref string) (*monitor.ActionDetail, error)
+	Triggers(ctx context.Context, pack, cursor string) (*monitor.ItemPage[monitor.TriggerItem], error)
+	Trigger(ctx context.Context, ref string) (*monitor.TriggerDetail, error)
+	Packs(ctx context.Context, pack, cursor string) (*monitor.ItemPage[monitor.PackItem], error)
+	Pack(ctx context.Context, ref string) (*monitor.PackDetail, error)
 }
 
 // maxQueues bounds the list of queues of one request.
@@ -46,8 +57,8 @@ var openAPI []byte
 // OpenAPI is the description of the whole API, as YAML.
 func OpenAPI() []byte { return openAPI }
 
-// routes adds the reads of queues and executions.
-func (s *Server) routes(mux *http.ServeMux) {
+// reads adds the reads.
+func (s *Server) reads(mux *routes) {
 	guarded := func(next http.Handler) http.Handler { return s.guarded(ScopeRead, next) }
 	read := func(path string, handle func(r *http.Request) (any, error), parameters ...string) {
 		mux.Handle("GET "+path, guarded(s.answer(func(r *http.Request) (any, error) {
@@ -73,8 +84,16 @@ func (s *Server) routes(mux *http.ServeMux) {
 	mux.Handle("/api/v1/actions/{ref}/queue-stats", guarded(s.only(readOnly)))
 	read("/api/v1/replicas", func(r *http.Request) (any, error) { return view.Replicas(r.Context()) })
 	read("/api/v1/alerts", s.alerts, "history")
-	read("/api/v1/dead-letters", s.letters, letterParameters...)
-	read("/api/v1/dead-letters/{id}", byID(view.Letter))
+	read("/api/v1/dead-letters", s.deadLetters, deadLetterParameters...)
+	read("/api/v1/dead-letters/{id}", byID(view.DeadLetter))
+	mux.Handle("GET /api/v1/dead-letters/stats", guarded(s.answer(func(r *http.Request) (any, error) {
+		if err := onlyParameters(r, []string{"since"}); err != nil {
+			return nil, err
+		}
+		return s.deadLetterStats(r)
+	})))
+	read("/api/v1/workers", s.workers, "health", "name", "limit", "cursor")
+	read("/api/v1/audit", s.audit, "cursor")
 	read("/api/v1/workflows", s.workflows, "status", "action", "paused", "limit", "cursor")
 	read("/api/v1/workflows/{id}", byID(s.workflow))
 	read("/api/v1/inquiries", s.inquiries, inquiryParameters...)
@@ -88,6 +107,10 @@ func (s *Server) routes(mux *http.ServeMux) {
 	read("/api/v1/rules/{ref}", func(r *http.Request) (any, error) {
 		return view.Rule(r.Context(), r.PathValue("ref"))
 	})
+	item(read, "policies", view.Policies, view.Policy)
+	item(read, "actions", view.Actions, view.Action)
+	item(read, "triggers", view.Triggers, view.Trigger)
+	item(read, "packs", view.Packs, view.Pack)
 	mux.Handle("/api/v1/openapi.yaml", guarded(s.only(readOnly)))
 	mux.Handle("GET /api/v1/openapi.yaml", guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
@@ -95,6 +118,30 @@ func (s *Server) routes(mux *http.ServeMux) {
 			s.deps.Logger.DebugContext(r.Context(), "Answer could not be written", "path", r.URL.Path, "error", err)
 		}
 	})))
+}
+
+// item adds the list and the details of one kind of item.
+func item[L, D any](
+	read func(path string, handle func(r *http.Request) (any, error), parameters ...string), name string,
+	list func(ctx context.Context, pack, cursor string) (L, error),
+	one func(ctx context.Context, ref string) (D, error),
+) {
+	read("/api/v1/"+name, func(r *http.Request) (any, error) {
+		return list(r.Context(), r.URL.Query().Get("pack"), r.URL.Query().Get("cursor"))
+	}, "pack", "cursor")
+	read("/api/v1/"+name+"/{ref}", func(r *http.Request) (any, error) {
+		return one(r.Context(), r.PathValue("ref"))
+	})
+}
+
+// audit answers a page of the actions of operators, the newest first.
+func (s *Server) audit(r *http.Request) (any, error) {
+	q := queryOf(r)
+	cursor := q.number("cursor", maxID)
+	if q.err != nil {
+		return nil, q.err
+	}
+	return s.deps.View.Audit(r.Context(), cursor)
 }
 
 // Values of the header Allow.
@@ -129,9 +176,7 @@ func (s *Server) answer(handle func(r *http.Request) (any, error)) http.Handler 
 			return
 		}
 		code, detail := s.statusOf(r, err)
-		if code == http.StatusServiceUnavailable {
-			w.Header().Set("Retry-After", "5")
-		}
+		retryAfter(w, code, err)
 		s.problem(w, r, code, detail)
 	})
 }
@@ -140,10 +185,13 @@ func (s *Server) answer(handle func(r *http.Request) (any, error)) http.Handler 
 func (s *Server) statusOf(r *http.Request, err error) (code int, detail string) {
 	var bad requestError
 	var plain *statusError
+	var limited *tooManyError
 	var unknown *monitor.UnknownActionError
 	switch {
 	case errors.As(err, &bad):
 		return http.StatusBadRequest, bad.Error()
+	case errors.As(err, &limited):
+		return http.StatusTooManyRequests, limited.Error()
 	case errors.As(err, &plain):
 		return plain.code, plain.detail
 	case errors.As(err, &unknown):

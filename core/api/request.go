@@ -11,6 +11,7 @@ import (
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // maxRequestBody bounds the body of a request for an execution.
@@ -59,6 +60,7 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 	if err != nil {
 		return 0, nil, requestProblem(err)
 	}
+	s.links(r.Context(), trace.Execution, done.ID)
 	answer, err := s.executionOf(r, done.ID)
 	return http.StatusCreated, answer, err
 }
@@ -80,8 +82,10 @@ func readRequest(r *http.Request) (*requestBody, error) {
 	body := &requestBody{}
 	if err := json.Unmarshal(raw, body); err != nil {
 		if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
-			return nil, &statusError{http.StatusUnprocessableEntity,
-				"the body is not what this path takes: " + err.Error()}
+			return nil, &statusError{
+				http.StatusUnprocessableEntity,
+				"the body is not what this path takes: " + err.Error(),
+			}
 		}
 		return nil, requestError("the body is not a JSON object")
 	}
@@ -173,7 +177,8 @@ func permitExecution(own *token.ExecutionMetadata, action grantedAction, wanted 
 // permitIdentity checks the permission sets of an identity. In a schema without permission sets the
 // identity may request everything, like our own tokens.
 func (s *Server) permitIdentity(r *http.Request, identity int64, action grantedAction, wanted,
-	defaults []string) error {
+	defaults []string,
+) error {
 	st, ctx := s.deps.Published.Store, r.Context()
 	known, err := st.HasPermissionSets(ctx)
 	if err != nil {

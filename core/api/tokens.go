@@ -34,6 +34,14 @@ type ownToken struct {
 	hash   [sha256.Size]byte // of the secret
 }
 
+// actor is the name of the token in audits, empty for none.
+func (t ownToken) actor() string {
+	if t.name == "" {
+		return ""
+	}
+	return "token " + t.name
+}
+
 // statEvery is the time between two checks whether the file has changed.
 const statEvery = time.Second
 

@@ -27,8 +27,10 @@ func failing(context.Context) []api.Check {
 
 func TestBeyondLoopbackReadinessKeepsItsDetails(t *testing.T) {
 	t.Parallel()
-	for address, told := range map[string]bool{"0.0.0.0:0": false, "127.0.0.1:0": true, "localhost:0": true,
-		"[::]:0": false} {
+	for address, told := range map[string]bool{
+		"0.0.0.0:0": false, "127.0.0.1:0": true, "localhost:0": true,
+		"[::]:0": false,
+	} {
 		handler := api.New(address,
 			api.Deps{Ready: failing, Gatherer: telemetry.NewRegistry(), Logger: telemetry.Discard()}).Handler()
 		code, _, body := ask(t, handler, "/readyz")
@@ -75,7 +77,7 @@ func listening(t *testing.T, address, tokens string) func(path, secret string) i
 	}
 }
 
-func tokenFile(t *testing.T, lines string) string {
+func tokenFile(t testing.TB, lines string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(path, []byte(lines), 0o600))
@@ -99,7 +101,7 @@ func TestBeyondLoopbackEverythingButHealthNeedsAToken(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, get("/api/v1/nothing", "s3cret"))
 
 	require.Equal(t, http.StatusUnauthorized, listening(t, "0.0.0.0:0", "")("/api/v1/queues", "s3cret"),
-		"without tokens nobody may")
+		"without tokens every request is refused")
 }
 
 func TestOnLoopbackTokensAreAskedForOnceTheyExist(t *testing.T) {
@@ -124,7 +126,7 @@ func TestTokensAreReadAgainWhenTheirFileChanges(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(file, []byte("ann everything\n"), 0o600))
 	for begin := time.Now(); time.Since(begin) < 1500*time.Millisecond; time.Sleep(100 * time.Millisecond) {
-		require.Equal(t, http.StatusOK, get("/api/v1/queues", "newer-one"), "a file that is wrong locks nobody out")
+		require.Equal(t, http.StatusOK, get("/api/v1/queues", "newer-one"), "an invalid file changes no token")
 	}
 }
 

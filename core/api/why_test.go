@@ -12,8 +12,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// The reasons about workers and pending repetitions match the description.
-func TestWhyOfWorkersAndRepetitionsIsAsDescribed(t *testing.T) {
+// The reasons about workers and pending retries match the description.
+func TestWhyOfWorkersAndRetriesIsAsDescribed(t *testing.T) {
 	t.Parallel()
 	s := readSpec(t)
 	st := testkit.Store(t)

@@ -10,38 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/api/apitest"
 	"github.com/attune-go/attune/core/testkit"
 )
-
-// workflowOf stores a workflow that was begun, with something of everything, and
-// returns the execution that it runs for.
-func workflowOf(t *testing.T, st *store.Store) int64 {
-	t.Helper()
-	parent := testkit.Execution(t, st, testkit.ActionRow{Ref: "shop.deliver"}, func(e *testkit.ExecutionRow) {
-		e.Action, e.Status = nil, attune.StatusRunning
-	}).ID
-	workflow := testkit.Count(t, st, `
-		WITH p AS (INSERT INTO pack (ref, label, version) VALUES ('shop' || $1::bigint, 'Shop', '1.0.0') RETURNING id, ref),
-		d AS (INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
-			SELECT p.ref || '.deliver', p.id, p.ref, 'd', '1', '{}' FROM p RETURNING id)
-		INSERT INTO workflow_execution (execution, workflow_def, status, deadline, variables, current_tasks, state, task_graph)
-		SELECT $1::bigint, d.id, 'running', now() + interval '1 hour', '{"order": {"id": 7}}', '{each}',
-			'{"status": "running", "tasks": {"each": {"status": "running", "total": 3, "next": 1, "open": 1}, "last": {"status": "waiting", "arrived": ["x"]}}}',
-			'{"nodes": {"each": {"name": "each", "task_type": "action", "action": "a.b", "input": {}, "with_items": [1, 2, 3],
-				"transitions": [{"when": null, "publish": [], "do_tasks": ["last"]}], "inbound_tasks": []},
-				"last": {"name": "last", "task_type": "action", "action": "a.b", "input": {}, "join": 1, "transitions": [], "inbound_tasks": ["each"]}}}'
-		FROM d RETURNING id`, parent)
-	child := testkit.Execution(t, st, testkit.ActionRow{Ref: "a.b"}, func(e *testkit.ExecutionRow) {
-		e.Action, e.Status, e.Parent, e.WorkflowTask = nil, attune.StatusRunning, &parent,
-			map[string]any{"workflow_execution": workflow, "task_name": "each"}
-	}).ID
-	testkit.Exec(t, st, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id) VALUES ($1, 'each', 0, $2)`, workflow, child)
-	testkit.Exec(t, st, `INSERT INTO workflow_log (workflow_execution, version, lines) VALUES ($1, 1, '{begins}')`,
-		workflow)
-	return parent
-}
 
 // act posts to a path and holds the answer against the description.
 func actOn(t *testing.T, s *spec, handler http.Handler, path, id, body string) (code int, answer map[string]any) {
@@ -62,7 +33,7 @@ func TestWorkflowsAreListedAndActedOnAsDescribed(t *testing.T) {
 	s := readSpec(t)
 	st := testkit.Store(t)
 	handler := handlerOver(t, st)
-	first, second := workflowOf(t, st), workflowOf(t, st)
+	first, second := apitest.Workflow(t, st), apitest.Workflow(t, st)
 	list := func(query string) (int, []int64) {
 		code, kind, body := ask(t, handler, "/api/v1/workflows"+query)
 		var value any

@@ -26,14 +26,14 @@ import (
 type Verdict int
 
 const (
-	// Again: the same batch after a pause. The server is away, or the batch lost a race; no item is
-	// the cause, however long it takes.
+	// Again means that the server is away, or that the batch lost a race. No item is the cause: the same
+	// batch is tried again after a pause.
 	Again Verdict = iota
-	// Blocked: another transaction holds what an item needs.
+	// Blocked means that another transaction holds what an item needs.
 	Blocked
-	// Slow: an item takes longer than a batch may.
+	// Slow means that an item takes longer than a batch may.
 	Slow
-	// Suspect: an item makes the batch fail.
+	// Suspect means that an item makes the batch fail.
 	Suspect
 )
 
@@ -105,12 +105,7 @@ func (r Runner[B]) Run(ctx context.Context, b B) error {
 		}
 		if f.Verdict != Again {
 			if parts := r.Split(b, f); len(parts) > 0 {
-				for _, part := range parts {
-					if err := r.Run(ctx, part); err != nil {
-						return err
-					}
-				}
-				return nil
+				return r.runAll(ctx, parts)
 			}
 			if !r.Alone(ctx, b, f) {
 				return nil
@@ -120,6 +115,15 @@ func (r Runner[B]) Run(ctx context.Context, b B) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+func (r Runner[B]) runAll(ctx context.Context, parts []B) error {
+	for _, part := range parts {
+		if err := r.Run(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Halves splits a list in its middle. A list of one has no halves.

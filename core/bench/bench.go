@@ -243,8 +243,10 @@ func (m *measurement) measure(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Config: m.cfg, Published: published(m.cfg), Seconds: took.Seconds(), Measured: time.Now().UTC(),
-		Machine: m.machine(ctx)}
+	report := Report{
+		Config: m.cfg, Published: published(m.cfg), Seconds: took.Seconds(), Measured: time.Now().UTC(),
+		Machine: m.machine(ctx),
+	}
 	if err := m.latencies(ctx, &report); err != nil {
 		return Report{}, err
 	}

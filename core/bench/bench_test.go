@@ -21,8 +21,10 @@ func TestRunMeasuresWhatItRan(t *testing.T) {
 	for name, cfg := range map[string]bench.Config{
 		"WithoutALimit": {Executions: 60, Actions: 3, Replicas: 1, Workers: 2, Concurrency: 10},
 		"WithALimit":    {Executions: 60, Actions: 3, Limit: 2, Replicas: 2, Workers: 1, Concurrency: 10},
-		"AList": {Executions: 30, Actions: 1, Limit: 5, Replicas: 2, Workers: 1, Concurrency: 10,
-			Workflow: bench.List},
+		"AList": {
+			Executions: 30, Actions: 1, Limit: 5, Replicas: 2, Workers: 1, Concurrency: 10,
+			Workflow: bench.List,
+		},
 		"AChain":  {Executions: 10, Actions: 1, Replicas: 1, Workers: 1, Concurrency: 10, Workflow: bench.Chain},
 		"AtAPace": {Executions: 60, Actions: 1, Replicas: 1, Workers: 1, Concurrency: 10, Rate: 100},
 	} {

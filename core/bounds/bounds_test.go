@@ -17,8 +17,10 @@ func deep(levels int) string {
 func TestWhatIsRefusedIsNamedByItsPath(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ raw, want string }{
-		{`{"a":{"b":[1,2,3,` + deep(198) + `]}}`,
-			"parameters.a.b[3]" + strings.Repeat("[0]", 197) + ": nested 201 levels deep; at most 200"},
+		{
+			`{"a":{"b":[1,2,3,` + deep(198) + `]}}`,
+			"parameters.a.b[3]" + strings.Repeat("[0]", 197) + ": nested 201 levels deep; at most 200",
+		},
 		{`{"a":"x","b":{"c d":"\u0000"}}`, `parameters.b["c d"]: the text contains U+0000, which cannot be stored`},
 		{`{"a":["\ud83d\ude00","\ud83d"]}`, `parameters.a[1]: the text contains half of a surrogate pair`},
 		{`["\udc00"]`, `parameters[0]: the text contains half of a surrogate pair`},
@@ -75,8 +77,10 @@ func TestMessagesAreWiderThanValues(t *testing.T) {
 // FuzzBounds: what is accepted is at most as deep and as large as it says, and no input
 // makes a scan fail otherwise.
 func FuzzBounds(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,"\ud83d"]}`, `[1e99999]`, deep(300), `"\`, `{"a":{"b":"\u0000`, `}]`, `,`,
-		`{,`} {
+	for _, seed := range []string{
+		`{"a":[1,"\ud83d"]}`, `[1e99999]`, deep(300), `"\`, `{"a":{"b":"\u0000`, `}]`, `,`,
+		`{,`,
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

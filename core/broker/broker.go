@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-go/attune/core/supervise"
@@ -20,6 +21,7 @@ type Broker struct {
 	publish   *link
 	consume   *link
 	publisher *Publisher
+	node      atomic.Int64 // that answered last, of those in the URL
 
 	mu              sync.Mutex
 	connected       bool        // both links were up once; guarded by mu

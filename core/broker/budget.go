@@ -28,8 +28,7 @@ func (b *budget) take(size int) {
 	if size < largeBody {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(),
-		largeWait) //nolint:forbidigo // the reader of a connection has none
+	ctx, cancel := context.WithTimeout(context.Background(), largeWait) //nolint:forbidigo // a reader has none
 	defer cancel()
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -42,7 +43,10 @@ type Config struct {
 	NoDeadLetters bool
 	// Properties are shown with the connections in the management UI.
 	Properties map[string]string
-	// URL is the AMQP URL, with the virtual host as its path.
+	// QuorumQueues declares queues of type quorum instead of classic ones.
+	QuorumQueues bool
+	// URL is the AMQP URL, with the virtual host as its path. It may name several nodes of a cluster,
+	// separated by commas.
 	URL string
 	// Window is how many messages may be unconfirmed at a time.
 	Window int
@@ -84,9 +88,27 @@ func VHostOf(amqpURL string) (string, error) {
 	return uri.Vhost, err
 }
 
-// parseURL parses an AMQP URL; its error does not repeat the URL, which holds the password.
+// nodes returns the URL of each node that a URL names.
+func nodes(address string) (each []string) {
+	scheme, rest, found := strings.Cut(address, "://")
+	if !found {
+		return []string{address}
+	}
+	end := strings.IndexAny(rest, "/?")
+	if end < 0 {
+		end = len(rest)
+	}
+	login := strings.LastIndex(rest[:end], "@") + 1
+	for host := range strings.SplitSeq(rest[login:end], ",") {
+		each = append(each, scheme+"://"+rest[:login]+host+rest[end:])
+	}
+	return each
+}
+
+// parseURL parses an AMQP URL of its first node; its error does not repeat the URL, which holds the
+// password.
 func parseURL(amqpURL string) (amqp.URI, error) {
-	uri, err := amqp.ParseURI(amqpURL)
+	uri, err := amqp.ParseURI(nodes(amqpURL)[0])
 	if detailed := (*url.Error)(nil); errors.As(err, &detailed) {
 		err = detailed.Err
 	}

@@ -41,7 +41,28 @@ func (c *boundedConn) Write(b []byte) (int, error) {
 // readBuffer is the size of one read from the socket.
 const readBuffer = 32 << 10
 
-// dial connects within the configured time or until the context ends.
+// dial connects to the first node that answers, beginning with the one that answered last. The nodes
+// share the configured time.
+func (b *Broker) dial(ctx context.Context, name string) (*connection, error) {
+	each := nodes(b.cfg.URL)
+	cfg := b.cfg
+	cfg.DialTimeout /= time.Duration(len(each))
+	first := b.node.Load()
+	var errs []error
+	for i := range each {
+		at := (first + int64(i)) % int64(len(each))
+		cfg.URL = each[at]
+		conn, err := dial(ctx, cfg, name)
+		if err == nil {
+			b.node.Store(at)
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// dial connects to one node within the configured time or until the context ends.
 func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 	uri, err := parseURL(cfg.URL)
 	if err != nil {

@@ -24,7 +24,14 @@ type TopologyError struct {
 }
 
 // Error implements error.
-func (e *TopologyError) Error() string { return fmt.Sprintf("declare %s: %s", e.Object, e.Reason) }
+func (e *TopologyError) Error() string {
+	text := fmt.Sprintf("declare %s: %s", e.Object, e.Reason)
+	if strings.Contains(e.Reason, "'x-queue-type'") {
+		text += ": set message_queue.rabbitmq.queue_type to the type of this queue, or move to the other type: " +
+			"stop all programs, delete the queue, and start them"
+	}
+	return text
+}
 
 // Unwrap returns the broker's own error.
 func (e *TopologyError) Unwrap() error { return e.cause }
@@ -85,13 +92,14 @@ func (d *declarer) exchange(name, kind string, internal bool) {
 // crashed queue is declared again if its messages are copies of database rows; an operator must
 // handle the dead-letter queue.
 func (d *declarer) queue(name string, arguments Table) {
+	arguments = ofType(arguments, d.broker.cfg.QuorumQueues)
 	declare := func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, arguments)
 		return err
 	}
 	d.step("queue "+name, func(ch *amqp.Channel) error {
 		err := declare(ch)
-		if !crashed(err) || name == message.QueueDeadLetter {
+		if !crashed(err) || name == message.QueueDeadLetter || d.broker.cfg.QuorumQueues {
 			return err
 		}
 		d.recreate(name, err)

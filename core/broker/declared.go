@@ -1,6 +1,9 @@
 package broker
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // declarations receives a topology: the declarer, or a list.
 type declarations interface {
@@ -43,20 +46,42 @@ func (t *Topology) bind(queue, exchange string, keys ...string) {
 	}
 }
 
+// ofType adds the type of queues to the arguments of one. Classic queues have no such argument, because
+// other participants declare none.
+func ofType(arguments Table, quorum bool) Table {
+	if !quorum {
+		return arguments
+	}
+	arguments = maps.Clone(arguments)
+	if arguments == nil {
+		arguments = Table{}
+	}
+	arguments["x-queue-type"] = "quorum"
+	return arguments
+}
+
+// ofType is the topology with queues of a type.
+func (t *Topology) ofType(quorum bool) Topology {
+	for i, q := range t.Queues {
+		t.Queues[i].Arguments = ofType(q.Arguments, quorum)
+	}
+	return *t
+}
+
 // ExecutorTopology is what DeclareExecutor declares, without the routes of dead letters.
-func ExecutorTopology() Topology {
+func ExecutorTopology(quorum bool) Topology {
 	var t Topology
 	declareCommon(&t)
 	declareExecutor(&t)
-	return t
+	return t.ofType(quorum)
 }
 
 // WorkerTopology is what DeclareWorker declares.
-func WorkerTopology(id int64, ttl time.Duration) Topology {
+func WorkerTopology(id int64, ttl time.Duration, quorum bool) Topology {
 	if ttl <= 0 {
 		ttl = WorkerQueueTTLDefault
 	}
 	var t Topology
 	declareWorker(&t, id, ttl)
-	return t
+	return t.ofType(quorum)
 }

@@ -1,12 +1,16 @@
 package broker_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/testkit"
 )
 
 func TestOnlyIdleQueuesAreDeleted(t *testing.T) {
@@ -53,5 +57,68 @@ func TestOnlyIdleQueuesAreDeleted(t *testing.T) {
 
 	b.queue("quorum", amqp.Table{"x-queue-type": "quorum"})
 	refused("quorum", "not supported")
-	require.Equal(t, broker.StateConnected, b.State(), "a refusal costs nobody else the connection")
+	require.Equal(t, broker.StateConnected, b.State(), "a refusal closes no other channel of the connection")
+}
+
+// The broker checks no conditions for quorum queues, so they are checked before.
+func TestOnlyAnIdleQuorumQueueIsDeleted(t *testing.T) {
+	t.Parallel()
+	b := newRig(t, func(c *broker.Config) { c.QuorumQueues = true })
+	require.NoError(t, b.DeclareQueue(b.ctx, "q", nil))
+	b.publishAll(broker.Message{ID: "one", RoutingKey: "q"})
+	deleted, reason, err := b.DeleteQueueIfIdle(b.ctx, "q")
+	require.NoError(t, err)
+	require.False(t, deleted)
+	require.Contains(t, reason, "has 1 messages")
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
+	require.NoError(t, b.next(consumer).Ack())
+	deleted, _, reason, err = b.DeleteQueueIfUnused(b.ctx, "q")
+	require.NoError(t, err)
+	require.False(t, deleted)
+	require.Contains(t, reason, "has 1 consumers")
+	consumer.Stop()
+	deleted, _, err = b.DeleteQueueIfIdle(b.ctx, "q")
+	require.NoError(t, err)
+	require.True(t, deleted)
+	require.Equal(t, broker.StateConnected, b.State())
+}
+
+// A queue keeps its type: the other one is refused, with the way out.
+func TestAQueueOfTheOtherTypeIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	quorum := broker.New(broker.Config{URL: b.url, QuorumQueues: true}, nil, nil)
+	require.NoError(t, quorum.Start(b.ctx))
+	t.Cleanup(quorum.Stop)
+	err := quorum.DeclareQueue(b.ctx, "q", nil)
+	require.ErrorContains(t, err, "set message_queue.rabbitmq.queue_type to the type of this queue")
+	require.NoError(t, quorum.DeclareCommon(b.ctx))
+	require.NoError(t, quorum.DeclareWorker(b.ctx, 7, 0), "with a TTL")
+	queues, err := b.management.Queues(b.ctx)
+	require.NoError(t, err)
+	for _, q := range queues {
+		if q.Name != "q" {
+			require.Equal(t, "quorum", q.Arguments["x-queue-type"], q.Name)
+		}
+	}
+}
+
+// A URL may name several nodes: the next one is used while one does not answer, by both clients.
+func TestAnotherNodeIsUsed(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	dead := fmt.Sprintf("@127.0.0.1:%d,", testkit.FreePort(t))
+	other := broker.New(broker.Config{URL: strings.Replace(b.url, "@", dead, 1)}, nil, nil)
+	require.NoError(t, other.Start(b.ctx))
+	t.Cleanup(other.Stop)
+	require.Equal(t, broker.StateConnected, other.State())
+	vhost, err := broker.VHostOf(strings.Replace(b.url, "@", dead, 1))
+	require.NoError(t, err)
+	both := strings.Replace(testkit.ManagementURL(t), "@", dead, 1)
+	management, err := broker.NewManagement(both, vhost, 10*time.Second)
+	require.NoError(t, err)
+	t.Cleanup(management.Close)
+	_, err = management.Queues(b.ctx)
+	require.NoError(t, err)
 }

@@ -32,7 +32,7 @@ type Drain struct {
 
 // Drain connects; Next takes the first messages. A missing queue is ErrNotFound.
 func (b *Broker) Drain(ctx context.Context, queue string, bound, prefetch int) (*Drain, error) {
-	conn, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/take")
+	conn, err := b.dial(ctx, b.cfg.ConnectionName+"/take")
 	if err != nil {
 		return nil, fmt.Errorf("take from queue %s: %w: %w", queue, ErrNotConnected, err)
 	}

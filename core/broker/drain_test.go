@@ -54,7 +54,12 @@ func TestADrainTakesInOrderUpToItsBound(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	for _, c := range []struct{ there, bound, prefetch, want int }{
-		{100, 100, 7, 100}, {100, 41, 20, 41}, {100, 3, 20, 3}, {100, 20, 20, 20}, {100, 21, 20, 21}, {5, 50, 20, 5},
+		{100, 100, 7, 100},
+		{100, 41, 20, 41},
+		{100, 3, 20, 3},
+		{100, 20, 20, 20},
+		{100, 21, 20, 21},
+		{5, 50, 20, 5},
 		{30, 30, 1, 30},
 	} {
 		name := fmt.Sprintf("q-%d-%d-%d", c.there, c.bound, c.prefetch)

@@ -48,17 +48,17 @@ const (
 func (d *Delivery) GiveUp(ctx context.Context, reason error, attempts int) {
 	one := d.Detach()
 	s := one.batch.subscription
-	letter := deadLetter(one, reason, attempts, s.cfg.Queue, s.publisher.cfg.ConnectionName)
-	go s.publisher.giveUp(context.WithoutCancel(ctx), one, letter) // ends with the Broker
+	deadLetter := deadLetter(one, reason, attempts, s.cfg.Queue, s.publisher.cfg.ConnectionName)
+	go s.publisher.giveUp(context.WithoutCancel(ctx), one, deadLetter) // ends with the Broker
 }
 
 // AsDeadLetter is the delivery in the form in which GiveUp would dead-letter it, for a caller that
 // stores it elsewhere. Its Ack settles the delivery.
 func (d *Delivery) AsDeadLetter(reason error, attempts int) *Delivery {
 	s := d.batch.subscription
-	letter := deadLetter(d, reason, attempts, s.cfg.Queue, s.publisher.cfg.ConnectionName)
+	deadLetter := deadLetter(d, reason, attempts, s.cfg.Queue, s.publisher.cfg.ConnectionName)
 	dead := *d
-	dead.MessageID, dead.Exchange, dead.Headers = letter.ID, letter.Exchange, letter.Headers
+	dead.MessageID, dead.Exchange, dead.Headers = deadLetter.ID, deadLetter.Exchange, deadLetter.Headers
 	return &dead
 }
 
@@ -68,7 +68,7 @@ const (
 	giveUpLongest = 15 * time.Second
 )
 
-func (p *Publisher) giveUp(ctx context.Context, d *Delivery, letter Message) {
+func (p *Publisher) giveUp(ctx context.Context, d *Delivery, deadLetter Message) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	logger, done := p.link.broker.logger, p.link.broker.Done()
@@ -80,25 +80,25 @@ func (p *Publisher) giveUp(ctx context.Context, d *Delivery, letter Message) {
 		}
 	}()
 	for pause := giveUpFirst; ctx.Err() == nil && !d.Stale(); pause = min(2*pause, giveUpLongest) {
-		outcome := p.Publish(ctx, []Message{letter})[0]
-		if outcome.Status == Returned && letter.Exchange != "" {
+		outcome := p.Publish(ctx, []Message{deadLetter})[0]
+		if outcome.Status == Returned && deadLetter.Exchange != "" {
 			// The dead-letter exchange has no route: publish to the queue directly.
-			direct := letter
+			direct := deadLetter
 			direct.Exchange, direct.RoutingKey = "", message.QueueDeadLetter
 			outcome = p.Publish(ctx, []Message{direct})[0]
 		}
 		if outcome.Status == Confirmed {
 			if err := d.Ack(); err != nil {
-				logger.DebugContext(ctx, "Delivery of a dead letter could not be acknowledged", "message_id", letter.ID,
-					"error", err)
+				logger.DebugContext(ctx, "Delivery of a dead letter could not be acknowledged", "message_id",
+					deadLetter.ID, "error", err)
 			}
 			return
 		}
 		if errors.Is(outcome.Err, ErrInvalid) {
-			letter.Headers = bare(letter.Headers)
+			deadLetter.Headers = bare(deadLetter.Headers)
 		}
 		logger.WarnContext(ctx, "Dead letter could not be published and is kept",
-			"message_id", letter.ID, "pause", pause, "error", outcome.Err)
+			"message_id", deadLetter.ID, "pause", pause, "error", outcome.Err)
 		supervise.Sleep(ctx, pause)
 	}
 }

@@ -100,8 +100,10 @@ func TestGivenUpDeliveriesBecomeDeadLettersWhateverTheirHeaders(t *testing.T) {
 		{"x-death": "forged", "x-first-death-queue": int16(3), "x-delivery-count": []byte{1}},
 		{"x-death": []any{amqp.Table{"queue": queue, "reason": "expired", "count": int64(3)}}, "kept": "yes"},
 		{"CC": []any{message.KeyExecutionCompleted}},
-		{"decimal": amqp.Decimal{Scale: 3, Value: 7}, "time": time.Unix(1, 0), "void": nil, "u": uint16(7),
-			"i": uint32(8)},
+		{
+			"decimal": amqp.Decimal{Scale: 3, Value: 7}, "time": time.Unix(1, 0), "void": nil, "u": uint16(7),
+			"i": uint32(8),
+		},
 		{"big": strings.Repeat("x", 130_000)},
 		nested(30),
 		nil,
@@ -126,10 +128,10 @@ func TestGivenUpDeliveriesBecomeDeadLettersWhateverTheirHeaders(t *testing.T) {
 		require.NoError(t, batch.Ack())
 	}
 	b.becomesReady(message.QueueDeadLetter, len(broken))
-	letters := b.consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: 50})
+	deadLetters := b.consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: 50})
 	got, ids := map[string]broker.Delivery{}, map[string]bool{}
 	for len(got) < len(broken) {
-		batch := b.next(letters)
+		batch := b.next(deadLetters)
 		for _, d := range batch.Deliveries {
 			got[string(d.Body)] = d
 			ids[d.MessageID] = true

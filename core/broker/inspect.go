@@ -165,6 +165,20 @@ func (m *Management) Policies(ctx context.Context) ([]Policy, error) {
 	return policies, nil
 }
 
+// Permissions are those of a user on the virtual host, as regular expressions of names.
+type Permissions struct {
+	Configure string `json:"configure"`
+	Write     string `json:"write"`
+	Read      string `json:"read"`
+}
+
+// Permissions reads the permissions of a user, which only administrators may; errors.Is(err, ErrNotFound) if
+// it has none.
+func (m *Management) Permissions(ctx context.Context, user string) (*Permissions, error) {
+	return get[*Permissions](ctx, m, "read the permissions of "+user,
+		"permissions/"+url.PathEscape(m.vhost)+"/"+url.PathEscape(user))
+}
+
 // DeletePolicy takes a policy of the virtual host away. One that does not exist is no error.
 func (m *Management) DeletePolicy(ctx context.Context, name string) error {
 	err := m.do(ctx, http.MethodDelete, "policies/"+url.PathEscape(m.vhost)+"/"+url.PathEscape(name), nil, nil)

@@ -46,7 +46,7 @@ func (l *link) run(ctx context.Context) {
 	defer first()
 	for ctx.Err() == nil {
 		begun := time.Now()
-		conn, err := dial(ctx, l.broker.cfg, l.broker.cfg.ConnectionName+"/"+l.purpose)
+		conn, err := l.broker.dial(ctx, l.broker.cfg.ConnectionName+"/"+l.purpose)
 		l.broker.metrics.connect(l.purpose, err)
 		if err == nil {
 			begun = time.Now()
@@ -75,7 +75,8 @@ func (l *link) run(ctx context.Context) {
 
 // watch follows a connection to its end and returns the cause.
 func (l *link) watch(ctx context.Context, conn *connection, closed <-chan *amqp.Error,
-	blocked <-chan amqp.Blocking) error {
+	blocked <-chan amqp.Blocking,
+) error {
 	for {
 		select {
 		case <-ctx.Done():

@@ -1,12 +1,14 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -45,12 +47,15 @@ type Management struct {
 	vhost     string
 	timeout   time.Duration
 	transport *http.Transport
+	others    []string // addresses of further nodes
 }
 
-// NewManagement makes a client for a URL with credentials, such as http://user:secret@host:15672.
+// NewManagement makes a client for a URL with credentials, such as http://user:secret@host:15672. The
+// URL may name several nodes, separated by commas: the next one is used while one does not answer.
 // Each call ends after the timeout or with its context.
 func NewManagement(rawURL, vhost string, timeout time.Duration) (*Management, error) {
-	parsed, err := url.Parse(rawURL)
+	each := nodes(rawURL)
+	parsed, err := url.Parse(each[0])
 	if err != nil {
 		return nil, errors.New("the management URL cannot be read") // err would repeat its password
 	}
@@ -69,8 +74,31 @@ func NewManagement(rawURL, vhost string, timeout time.Duration) (*Management, er
 	}
 	m.password, _ = parsed.User.Password()
 	parsed.User = nil
+	for _, node := range each[1:] {
+		other, err := url.Parse(node)
+		if err != nil {
+			return nil, errors.New("the management URL cannot be read")
+		}
+		port := map[string]string{"http": "80", "https": "443"}[other.Scheme]
+		m.others = append(m.others, net.JoinHostPort(other.Hostname(), cmp.Or(other.Port(), port)))
+		m.transport.DialContext = m.dial
+	}
 	m.endpoint = strings.TrimSuffix(strings.TrimSuffix(parsed.String(), "/"), "/api")
 	return m, nil
+}
+
+// dial connects to an address, or to a further node if it does not answer. The nodes share the timeout.
+func (m *Management) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: m.timeout / time.Duration(1+len(m.others))}
+	var errs []error
+	for _, node := range append([]string{address}, m.others...) {
+		conn, err := dialer.DialContext(ctx, network, node)
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
 }
 
 // Close ends idle connections; the client can still be used.
@@ -96,7 +124,8 @@ func (m *Management) client(ctx context.Context) (*rabbithole.Client, error) {
 
 // through runs one rabbit-hole call with a deadline.
 func through[T any](ctx context.Context, m *Management, what string,
-	call func(*rabbithole.Client) (T, error)) (T, error) {
+	call func(*rabbithole.Client) (T, error),
+) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
 	var none T
@@ -116,8 +145,10 @@ func typed(err error) error {
 	var answer rabbithole.ErrorResponse
 	switch {
 	case errors.As(err, &answer):
-		return &ManagementError{StatusCode: answer.StatusCode,
-			Reason: strings.TrimSpace(answer.Message + " " + answer.Reason)}
+		return &ManagementError{
+			StatusCode: answer.StatusCode,
+			Reason:     strings.TrimSpace(answer.Message + " " + answer.Reason),
+		}
 	case strings.Contains(err.Error(), "API responded with a 401"):
 		return &ManagementError{StatusCode: http.StatusUnauthorized, Reason: "credentials were refused"}
 	default:

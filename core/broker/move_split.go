@@ -81,12 +81,12 @@ func (b *Broker) SplitBatches(ctx context.Context, queue string) (split int, err
 	if err != nil || !state.Exists || state.Ready == 0 {
 		return 0, err
 	}
-	from, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/split from")
+	from, err := b.dial(ctx, b.cfg.ConnectionName+"/split from")
 	if err != nil {
 		return 0, fmt.Errorf("split the batches of queue %s: %w: %w", queue, ErrNotConnected, err)
 	}
 	defer from.goodbye()
-	to, err := dial(ctx, b.cfg, b.cfg.ConnectionName+"/split to")
+	to, err := b.dial(ctx, b.cfg.ConnectionName+"/split to")
 	if err != nil {
 		return 0, fmt.Errorf("split the batches of queue %s: %w: %w", queue, ErrNotConnected, err)
 	}

@@ -50,8 +50,10 @@ func TestAWorkerQueueIsDeclaredWithAnotherTTLOnceItIsDeleted(t *testing.T) {
 func TestPoliciesComeAndGo(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	policy := broker.Policy{Name: "p", Pattern: `^q\.`, ApplyTo: "queues", Priority: 1,
-		Definition: map[string]any{"message-ttl": 1000}}
+	policy := broker.Policy{
+		Name: "p", Pattern: `^q\.`, ApplyTo: "queues", Priority: 1,
+		Definition: map[string]any{"message-ttl": 1000},
+	}
 	require.NoError(t, b.management.PutPolicy(b.ctx, policy))
 	require.NoError(t, b.management.DeletePolicy(b.ctx, "p"))
 	require.NoError(t, b.management.DeletePolicy(b.ctx, "p"), "what is gone already needs no deleting")

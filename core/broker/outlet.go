@@ -24,6 +24,10 @@ type outlet struct {
 	closed      <-chan *amqp.Error // holds at most one element
 	reason      *amqp.Error        // why the channel closed; guarded by mu
 	outstanding int                // guarded by mu
+	// refused says that the broker refused a message: no more are sent, and the channel closes after the
+	// last confirmation. After a quorum queue has lost its leader, a channel that sent to it may be refused
+	// for ever, and a new one is not. Guarded by mu.
+	refused bool
 }
 
 type origin struct{ id, exchange, key string }
@@ -75,10 +79,16 @@ var errConnectTimeout = errors.New("no channel in time")
 func (p *Publisher) inUse() *outlet {
 	o := <-p.current
 	p.current <- o
-	if o == nil || o.channel.IsClosed() || o.conn.IsClosed() || o.conn.blocked.Load() {
+	if o == nil || o.channel.IsClosed() || o.conn.IsClosed() || o.conn.blocked.Load() || o.wasRefused() {
 		return nil
 	}
 	return o
+}
+
+func (o *outlet) wasRefused() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.refused
 }
 
 func openOutlet(conn *connection, window int) (*outlet, error) {
@@ -152,8 +162,10 @@ func (o *outlet) resolve(m *Message, acked bool) Outcome {
 		} else {
 			o.returned[key] = n - 1
 		}
-		return Outcome{Status: Returned,
-			Err: fmt.Errorf("%w: exchange %q, routing key %q", ErrReturned, m.Exchange, m.RoutingKey)}
+		return Outcome{
+			Status: Returned,
+			Err:    fmt.Errorf("%w: exchange %q, routing key %q", ErrReturned, m.Exchange, m.RoutingKey),
+		}
 	}
 	switch {
 	case acked:
@@ -161,8 +173,11 @@ func (o *outlet) resolve(m *Message, acked bool) Outcome {
 	case o.channel.IsClosed():
 		return o.lostLocked(m)
 	default:
-		return Outcome{Status: Nacked,
-			Err: fmt.Errorf("%w: exchange %q, routing key %q", ErrNacked, m.Exchange, m.RoutingKey)}
+		o.refused = true
+		return Outcome{
+			Status: Nacked,
+			Err:    fmt.Errorf("%w: exchange %q, routing key %q", ErrNacked, m.Exchange, m.RoutingKey),
+		}
 	}
 }
 
@@ -202,4 +217,9 @@ func (o *outlet) takeReturnsLocked() {
 }
 
 // doneLocked removes a message from the window.
-func (o *outlet) doneLocked() { o.outstanding-- }
+func (o *outlet) doneLocked() {
+	o.outstanding--
+	if o.refused && o.outstanding == 0 {
+		go discardChannel(o.channel)
+	}
+}

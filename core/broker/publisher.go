@@ -11,7 +11,7 @@ import (
 
 // Message is a message to publish. It is persistent.
 type Message struct {
-	// ID is the message id, the same for every repetition. Required.
+	// ID is the message id, the same each time it is published. Required.
 	ID string
 	// CorrelationID is ID if empty.
 	CorrelationID string

@@ -19,8 +19,10 @@ func TestPublishSetsTheProperties(t *testing.T) {
 	b.queue("q", nil)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
 	b.publishAll(
-		broker.Message{ID: "a", CorrelationID: "c", RoutingKey: "q", Type: "T", Body: []byte("{}"), Timestamp: at,
-			Headers: broker.Table{"x": "y"}},
+		broker.Message{
+			ID: "a", CorrelationID: "c", RoutingKey: "q", Type: "T", Body: []byte("{}"), Timestamp: at,
+			Headers: broker.Table{"x": "y"},
+		},
 		broker.Message{ID: "b", RoutingKey: "q"},
 	)
 	first, ok, err := b.plain.Get("q", true)
@@ -40,7 +42,7 @@ func TestPublishSetsTheProperties(t *testing.T) {
 	require.WithinDuration(t, time.Now(), second.Timestamp, time.Minute)
 }
 
-// Upstream 4: a refusal counted as success, and so did a message for nobody.
+// Upstream 4: a refusal counted as success, and so did an unroutable message.
 func TestOutcomesAreToldApart(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)

@@ -44,7 +44,8 @@ func TestASplitDeliveryIsSettledWithItsLastPart(t *testing.T) {
 		stays  bool
 	}{
 		"with the batch": {func(t *testing.T, batch *broker.Batch,
-			_ []*broker.Delivery) {
+			_ []*broker.Delivery,
+		) {
 			require.NoError(t, batch.Ack())
 		}, false},
 		"one is put off": {func(t *testing.T, batch *broker.Batch, parts []*broker.Delivery) {

@@ -317,8 +317,10 @@ func (s *subscription) oldestLocked(bound uint64) uint64 {
 func (s *subscription) detach(b *Batch, position int) *Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	alone := &Batch{subscription: s, first: b.tags[position], tags: []uint64{b.tags[position]},
-		settled: []bool{b.settled[position]}, detached: true}
+	alone := &Batch{
+		subscription: s, first: b.tags[position], tags: []uint64{b.tags[position]},
+		settled: []bool{b.settled[position]}, detached: true,
+	}
 	one := b.Deliveries[position]
 	one.batch, one.position = alone, 0
 	alone.Deliveries = []Delivery{one}

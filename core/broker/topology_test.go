@@ -21,8 +21,10 @@ func (b *rig) dieBothWays(worker int64) {
 	b.publishAll(
 		broker.Message{ID: "expired", Exchange: message.ExchangeExecutions, RoutingKey: message.DispatchKey(worker)},
 		broker.Message{ID: "cancel", Exchange: message.ExchangeExecutions, RoutingKey: message.CancelKey(worker)},
-		broker.Message{ID: "completed", Exchange: message.ExchangeExecutions,
-			RoutingKey: message.KeyExecutionCompleted},
+		broker.Message{
+			ID: "completed", Exchange: message.ExchangeExecutions,
+			RoutingKey: message.KeyExecutionCompleted,
+		},
 	)
 	for _, queue := range []string{message.WorkerCancelQueue(worker), message.QueueExecutionCompleted} {
 		d, ok, err := b.plain.Get(queue, false)
@@ -32,33 +34,33 @@ func (b *rig) dieBothWays(worker int64) {
 	}
 }
 
-// arrived checks that exactly the three dead letters arrived, with their
-// origin intact, and returns them to nobody.
+// arrived checks that exactly the three dead letters arrived, with their origin intact, and
+// acknowledges them.
 func (b *rig) arrived(worker int64) {
 	b.t.Helper()
 	b.becomesReady(message.QueueDeadLetter, 3)
 	consumer := b.consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter})
-	letters := map[string]broker.Delivery{}
-	for len(letters) < 3 {
+	deadLetters := map[string]broker.Delivery{}
+	for len(deadLetters) < 3 {
 		batch := b.next(consumer)
 		for _, d := range batch.Deliveries {
-			require.NotContains(b.t, letters, d.MessageID, "a dead letter arrives once")
-			letters[d.MessageID] = d
+			require.NotContains(b.t, deadLetters, d.MessageID, "a dead letter arrives once")
+			deadLetters[d.MessageID] = d
 		}
 		require.NoError(b.t, batch.Ack())
 	}
 	consumer.Stop()
-	require.Equal(b.t, message.DispatchKey(worker), letters["expired"].RoutingKey)
-	require.Equal(b.t, message.CancelKey(worker), letters["cancel"].RoutingKey)
-	require.Equal(b.t, message.KeyExecutionCompleted, letters["completed"].RoutingKey)
-	deaths := broker.Deaths(letters["expired"].Headers)
+	require.Equal(b.t, message.DispatchKey(worker), deadLetters["expired"].RoutingKey)
+	require.Equal(b.t, message.CancelKey(worker), deadLetters["cancel"].RoutingKey)
+	require.Equal(b.t, message.KeyExecutionCompleted, deadLetters["completed"].RoutingKey)
+	deaths := broker.Deaths(deadLetters["expired"].Headers)
 	require.Len(b.t, deaths, 1)
 	require.Equal(b.t, "expired", deaths[0].Reason)
 	require.Equal(b.t, message.WorkerExecutionsQueue(worker), deaths[0].Queue)
 	require.Equal(b.t, message.ExchangeExecutions, deaths[0].Exchange)
 	require.Equal(b.t, []string{message.DispatchKey(worker)}, deaths[0].RoutingKeys)
 	require.EqualValues(b.t, 1, deaths[0].Count)
-	require.Equal(b.t, "rejected", broker.Deaths(letters["completed"].Headers)[0].Reason)
+	require.Equal(b.t, "rejected", broker.Deaths(deadLetters["completed"].Headers)[0].Reason)
 	require.Zero(b.t, b.ready(message.QueueDeadLetter))
 }
 
@@ -143,22 +145,24 @@ func TestProbeFindsLostRoutes(t *testing.T) {
 		}
 	}
 	allRouted()
-	b.becomesReady(message.QueueDeadLetter, 0) // a probe is no letter for a person
+	b.becomesReady(message.QueueDeadLetter, 0) // an operator does not see a probe
 
-	b.publishAll(broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: keys[0],
-		Type: "letter"})
+	b.publishAll(broker.Message{
+		ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: keys[0],
+		Type: "letter",
+	})
 	allRouted()
 	first, ok, err := b.plain.Get(message.QueueDeadLetter, false)
 	require.NoError(t, err)
 	require.True(t, ok)
 	_, ok, err = b.plain.Get(message.QueueDeadLetter, false)
 	require.NoError(t, err)
-	require.False(t, ok, "nor can it be seen behind letters that wait")
+	require.False(t, ok, "nor does a read reach it behind waiting dead letters")
 	require.NoError(t, first.Nack(false, true))
 	consumer := b.consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter})
-	letter := b.next(consumer)
-	require.Len(t, letter.Deliveries, 1)
-	require.NoError(t, letter.Ack())
+	deadLetter := b.next(consumer)
+	require.Len(t, deadLetter.Deliveries, 1)
+	require.NoError(t, deadLetter.Ack())
 	b.becomesReady(message.QueueDeadLetter, 0)
 	allRouted()
 	require.Equal(t, broker.TypeProbe, b.next(consumer).Deliveries[0].Type, "who consumes at that moment gets it")
@@ -187,7 +191,7 @@ func TestTheListedTopologyIsTheDeclaredOne(t *testing.T) {
 	b := newRig(t, func(c *broker.Config) { c.NoDeadLetters = true })
 	require.NoError(t, b.DeclareExecutor(b.ctx))
 	require.NoError(t, b.DeclareWorker(b.ctx, 7, 0))
-	ours, workers := broker.ExecutorTopology(), broker.WorkerTopology(7, 0)
+	ours, workers := broker.ExecutorTopology(false), broker.WorkerTopology(7, 0, false)
 	exchanges, err := b.management.Exchanges(b.ctx)
 	require.NoError(t, err)
 	for _, want := range ours.Exchanges {
@@ -242,8 +246,8 @@ func TestForeignPolicyIsKept(t *testing.T) {
 	require.NoError(t, without.DeclareExecutor(without.ctx))
 }
 
-// What we declare is what everybody else declares, so that nobody is refused;
-// what differs is named, and does not keep the rest from being declared.
+// Our declarations equal the declarations of the other programs, so the broker refuses none. A
+// differing one is named, and the rest is still declared.
 func TestDeclarationsAreThoseOfTheOthers(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)

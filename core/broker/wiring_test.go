@@ -132,8 +132,10 @@ func TestNodesAndBlockedConnections(t *testing.T) {
 		{"name":"127.0.0.1:2 -> 2","state":"blocking","client_properties":[]},{"name":"fine","state":"running"}]`)
 	blocked, err = full.Blocked(b.ctx)
 	require.NoError(t, err)
-	require.Equal(t, []broker.BlockedConnection{{Client: "attune-worker", State: "blocked"},
-		{Client: "127.0.0.1:2 -> 2", State: "blocking"}}, blocked)
+	require.Equal(t, []broker.BlockedConnection{
+		{Client: "attune-worker", State: "blocked"},
+		{Client: "127.0.0.1:2 -> 2", State: "blocking"},
+	}, blocked)
 
 	odd := answering(t, http.StatusOK,
 		`[{"name":"n","running":true,"disk_free":"disk_free_monitoring_disabled","mem_used":7}]`)
@@ -148,8 +150,10 @@ func TestNodesAndBlockedConnections(t *testing.T) {
 func TestAKeyLeadsToQueues(t *testing.T) {
 	t.Parallel()
 	w := &broker.Wiring{
-		Exchanges: map[string]broker.ExchangeInfo{"t": {Name: "t", Kind: "topic"}, "d": {Name: "d", Kind: "direct"},
-			"loop": {Name: "loop", Kind: "fanout"}},
+		Exchanges: map[string]broker.ExchangeInfo{
+			"t": {Name: "t", Kind: "topic"}, "d": {Name: "d", Kind: "direct"},
+			"loop": {Name: "loop", Kind: "fanout"},
+		},
 		Queues: []broker.QueueInfo{{Name: "q"}},
 		Routes: []broker.Route{
 			{Source: "t", Key: "a.*", Destination: "one"},
@@ -173,11 +177,20 @@ func TestAKeyLeadsToQueues(t *testing.T) {
 func TestTheDeliveryLimitThatHolds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ argument, policy, want any }{
-		{nil, nil, nil}, {20.0, nil, 20}, {nil, 5.0, 5}, {20.0, 5.0, 5}, {5.0, 20.0, 5}, {-1.0, 5.0, 5}, {5.0, -1.0, 5},
-		{-1.0, nil, -1}, {-1.0, -1.0, -1},
+		{nil, nil, nil},
+		{20.0, nil, 20},
+		{nil, 5.0, 5},
+		{20.0, 5.0, 5},
+		{5.0, 20.0, 5},
+		{-1.0, 5.0, 5},
+		{5.0, -1.0, 5},
+		{-1.0, nil, -1},
+		{-1.0, -1.0, -1},
 	} {
-		q := broker.QueueInfo{Arguments: map[string]any{"x-delivery-limit": c.argument},
-			InForce: broker.Definition{"delivery-limit": c.policy}}
+		q := broker.QueueInfo{
+			Arguments: map[string]any{"x-delivery-limit": c.argument},
+			InForce:   broker.Definition{"delivery-limit": c.policy},
+		}
 		got := q.Settings().DeliveryLimit
 		if c.want == nil {
 			require.Nil(t, got, c)

@@ -22,8 +22,8 @@ const MaxPage = 200
 // execution before it counts as unstarted.
 const GraceDefault = 30 * time.Second
 
-// Order has the operator and the reason of a cancellation, and its configuration.
-type Order struct {
+// Request has the operator and the reason of a cancellation, and its configuration.
+type Request struct {
 	Actor  string
 	Reason string
 	// Source is the program that writes the messages.
@@ -39,19 +39,19 @@ type Order struct {
 	recorded bool // the cancel requests are already stored
 }
 
-func (o Order) withDefaults() Order {
-	o.Grace = cmp.Or(o.Grace, GraceDefault)
-	o.StaleAfter = cmp.Or(o.StaleAfter, 90*time.Second)
-	o.Source = cmp.Or(o.Source, "attune-executor")
-	o.Actor = cmp.Or(o.Actor, "unknown")
-	return o
+func (r Request) withDefaults() Request {
+	r.Grace = cmp.Or(r.Grace, GraceDefault)
+	r.StaleAfter = cmp.Or(r.StaleAfter, 90*time.Second)
+	r.Source = cmp.Or(r.Source, "attune-executor")
+	r.Actor = cmp.Or(r.Actor, "unknown")
+	return r
 }
 
 // Result is the outcome for one execution.
 type Result struct {
 	ID int64 `json:"id"`
-	// Repetition is its retry, which was stopped in its place.
-	Repetition int64         `json:"repetition,omitempty"`
+	// Retry is the retry of ID that was stopped in its place.
+	Retry      int64         `json:"repetition,omitempty"`
 	ActionRef  string        `json:"action_ref,omitempty"`
 	Outcome    Outcome       `json:"outcome"`
 	Was        attune.Status `json:"was,omitempty"`    // the status before
@@ -63,7 +63,7 @@ type Result struct {
 }
 
 // Acting returns the id of the changed execution.
-func (r Result) Acting() int64 { return cmp.Or(r.Repetition, r.ID) }
+func (r Result) Acting() int64 { return cmp.Or(r.Retry, r.ID) }
 
 // Page is the result of one transaction. Its messages are not sent yet: the caller appends them to the outbox
 // in the same transaction.
@@ -80,7 +80,7 @@ type Page struct {
 type page struct {
 	Page
 
-	order   Order
+	request Request
 	targets []store.CancelTargetsRow
 	facts   map[int64]store.CancelFactsRow
 	ledger  *admission.Ledger // nil without waiting executions
@@ -99,11 +99,11 @@ type decided struct {
 
 // Apply stops these executions, MaxPage at most, in the caller's transaction. It locks rows in the
 // order of docs/lock-order.md, so it must precede all other locks of the transaction.
-func Apply(ctx context.Context, tx *store.Tx, order Order, ids []int64) (*Page, error) {
+func Apply(ctx context.Context, tx *store.Tx, request Request, ids []int64) (*Page, error) {
 	if len(ids) > MaxPage {
 		return nil, fmt.Errorf("cancel %d executions at once: at most %d", len(ids), MaxPage)
 	}
-	p := &page{order: order.withDefaults()}
+	p := &page{request: request.withDefaults()}
 	if err := p.read(ctx, tx, ids); err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (p *page) read(ctx context.Context, tx *store.Tx, ids []int64) (err error) 
 	}
 	want := admission.Want{
 		Queues: make(map[int64]int), Workers: []int64{}, MaxHeads: 1,
-		StaleAfter: p.order.StaleAfter, WithoutStats: p.order.WithoutStats,
+		StaleAfter: p.request.StaleAfter, WithoutStats: p.request.WithoutStats,
 	}
 	acting := make([]int64, 0, len(p.targets))
 	for _, target := range p.targets {
@@ -144,7 +144,7 @@ func (p *page) read(ctx context.Context, tx *store.Tx, ids []int64) (err error) 
 	}
 	pipe := tx.Pipeline()
 	pipe.Exec(store.CancelLock, acting)
-	facts := store.Many[store.CancelFactsRow](pipe, store.CancelFacts, p.order.StaleAfter.Seconds(), acting)
+	facts := store.Many[store.CancelFactsRow](pipe, store.CancelFacts, p.request.StaleAfter.Seconds(), acting)
 	if err := pipe.Send(ctx); err != nil {
 		return fmt.Errorf("lock %d executions to cancel: %w", len(acting), err)
 	}
@@ -172,11 +172,11 @@ func (p *page) decide() {
 		if !ok {
 			continue // deleted meanwhile
 		}
-		if row.Repetition != 0 || row.Waits != 0 && (p.ledger == nil || !p.ledger.Locked(row.Waits)) {
+		if row.Retry != 0 || row.Waits != 0 && (p.ledger == nil || !p.ledger.Locked(row.Waits)) {
 			p.Again = append(p.Again, target.Named)
 			continue
 		}
-		rule := Decide(factsOf(row), p.order.Grace)
+		rule := Decide(factsOf(row), p.request.Grace)
 		if !done[row.ID] {
 			done[row.ID] = true
 			p.record(row, rule)
@@ -207,7 +207,7 @@ func resultOf(target store.CancelTargetsRow, row store.CancelFactsRow, rule Rule
 		WorkerID: row.Worker, WorkerName: row.WorkerName,
 	}
 	if target.Named != target.ID {
-		r.Repetition = target.ID
+		r.Retry = target.ID
 	}
 	switch rule.Step {
 	case StepEnd:
@@ -240,8 +240,8 @@ func (p *page) missing(ids []int64) {
 // result returns the result of a cancelled execution, in the format of the published scheduler.
 func (p *page) result(row store.CancelFactsRow) json.RawMessage {
 	result := map[string]any{
-		"error": "Cancelled", "message": cmp.Or(row.Reason, p.order.Reason, "cancelled on request"),
-		"cancelled_by": cmp.Or(row.Actor, p.order.Actor), "cancelled_at": p.At, "action_ref": row.ActionRef,
+		"error": "Cancelled", "message": cmp.Or(row.Reason, p.request.Reason, "cancelled on request"),
+		"cancelled_by": cmp.Or(row.Actor, p.request.Actor), "cancelled_at": p.At, "action_ref": row.ActionRef,
 	}
 	if row.Workflow && row.Worker == 0 {
 		result["error"], result["succeeded"] = "Workflow cancelled", false

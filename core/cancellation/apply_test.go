@@ -74,12 +74,18 @@ func TestWhatBecomesOfEveryStatus(t *testing.T) {
 		{"running without a worker", b.at(t, attune.StatusRunning, nil), attune.StatusCancelled, nil},
 		{"canceling", b.at(t, attune.StatusCanceling, &b.plain, age(time.Hour)), attune.StatusCanceling, &b.plain},
 		{"canceling without a worker", b.at(t, attune.StatusCanceling, nil), attune.StatusCancelled, nil},
-		{"canceling, not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain)), attune.StatusCanceling,
-			&b.plain},
-		{"canceling, long not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain, age(time.Minute))),
-			attune.StatusCancelled, &b.plain},
-		{"canceling, never to be started", unstarted(b.at(t, attune.StatusCanceling, &b.fenced)),
-			attune.StatusCancelled, &b.fenced},
+		{
+			"canceling, not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain)), attune.StatusCanceling,
+			&b.plain,
+		},
+		{
+			"canceling, long not started", unstarted(b.at(t, attune.StatusCanceling, &b.plain, age(time.Minute))),
+			attune.StatusCancelled, &b.plain,
+		},
+		{
+			"canceling, never to be started", unstarted(b.at(t, attune.StatusCanceling, &b.fenced)),
+			attune.StatusCancelled, &b.fenced,
+		},
 	} {
 		was := testkit.StatusOf(t, b.store, c.id)
 		result, sent := b.one(t, c.id)
@@ -127,14 +133,14 @@ func TestWhatHasEndedIsLeft(t *testing.T) {
 }
 
 // A cancel applies to the newest attempt, also one that is not due yet; it then never becomes due.
-func TestARepetitionIsCancelledInThePlaceOfWhatItRepeats(t *testing.T) {
+func TestARetryIsCancelledInThePlaceOfWhatItRepeats(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	first := b.at(t, attune.StatusFailed, &b.plain)
 	second := b.retryOf(t, first, attune.StatusFailed, false)
 	third := b.retryOf(t, second, attune.StatusRequested, true)
 
-	page, err := b.apply(testkit.Context(t), cancellation.Order{Actor: "ann", Reason: "enough"}, first, second, third)
+	page, err := b.apply(testkit.Context(t), cancellation.Request{Actor: "ann", Reason: "enough"}, first, second, third)
 	require.NoError(t, err)
 	require.Len(t, page.Results, 3)
 	for i, id := range []int64{first, second, third} {
@@ -184,7 +190,7 @@ func TestTheNoteSaysWhoAskedFirst(t *testing.T) {
 	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor IS NULL`, id),
 		"the trigger notes it")
 	b.one(t, id)
-	_, err := b.apply(testkit.Context(t), cancellation.Order{Actor: "bob"}, id)
+	_, err := b.apply(testkit.Context(t), cancellation.Request{Actor: "bob"}, id)
 	require.NoError(t, err)
 	require.Equal(t, 1, b.count(t,
 		`SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`, id))
@@ -200,11 +206,11 @@ func TestPreviewSaysWhatApplyDoes(t *testing.T) {
 		b.at(t, attune.StatusRequested, nil), b.at(t, attune.StatusRunning, &b.plain),
 		b.at(t, attune.StatusCompleted, &b.plain), failed, 999_999,
 	}
-	order := cancellation.Order{Actor: "ann"}
-	preview, err := cancellation.Preview(testkit.Context(t), b.store.Queries, order, ids)
+	request := cancellation.Request{Actor: "ann"}
+	preview, err := cancellation.Preview(testkit.Context(t), b.store.Queries, request, ids)
 	require.NoError(t, err)
 	require.Zero(t, b.count(t, `SELECT count(*) FROM execution_cancel`))
-	page, err := b.apply(testkit.Context(t), order, ids...)
+	page, err := b.apply(testkit.Context(t), request, ids...)
 	require.NoError(t, err)
 	require.Equal(t, page.Results, preview)
 	require.Equal(t, 2, countType(page, message.TypeExecutionCompleted))
@@ -223,7 +229,7 @@ func countType(page *cancellation.Page, kind string) int {
 func TestAPageHasItsBound(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := b.apply(testkit.Context(t), cancellation.Order{}, make([]int64, cancellation.MaxPage+1)...)
+	_, err := b.apply(testkit.Context(t), cancellation.Request{}, make([]int64, cancellation.MaxPage+1)...)
 	require.ErrorContains(t, err, "at most 200")
 }
 
@@ -233,7 +239,7 @@ func TestWhatMovesWhileItsRowIsLockedIsDecidedAnew(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	state := testkit.State(t, b.store, b.action, 1)
-	var repetition int64
+	var retry int64
 	for name, c := range map[string]struct {
 		id     int64
 		change func(tx pgx.Tx, id int64) error
@@ -246,9 +252,9 @@ func TestWhatMovesWhileItsRowIsLockedIsDecidedAnew(t *testing.T) {
 						INSERT INTO execution (action, action_ref, retry_count, original_execution)
 						SELECT action, action_ref, 1, id FROM execution WHERE id = $1 RETURNING id, original_execution), noted AS (
 						INSERT INTO execution_retry (failed, execution, reason, due) SELECT original_execution, id, 'x', now() FROM made)
-					SELECT id FROM made`, id).Scan(&repetition)
+					SELECT id FROM made`, id).Scan(&retry)
 			},
-			func(int64) int64 { return repetition },
+			func(int64) int64 { return retry },
 		},
 		"enqueued": {
 			b.at(t, attune.StatusRequested, nil),
@@ -267,7 +273,7 @@ func TestWhatMovesWhileItsRowIsLockedIsDecidedAnew(t *testing.T) {
 		require.NoError(t, err)
 		done := make(chan *cancellation.Page, 1)
 		go func() {
-			page, err := b.apply(t.Context(), cancellation.Order{Actor: "ann", WithoutStats: true}, c.id)
+			page, err := b.apply(t.Context(), cancellation.Request{Actor: "ann", WithoutStats: true}, c.id)
 			if err != nil {
 				panic(err)
 			}

@@ -42,10 +42,14 @@ var Rules = []Rule{
 	{attune.StatusRequested, nil, StepEnd, false, "it is removed from its queue; a scheduled retry is in no queue"},
 	{attune.StatusScheduling, nil, StepEnd, false, "its start is not finished, and the guard of the start fails"},
 	{attune.StatusScheduled, noWorker, StepEnd, false, "no worker has it"},
-	{attune.StatusScheduled, fenced, StepEnd, true,
-		"its worker starts only rows that are scheduled for it; the message saves it a query"},
-	{attune.StatusScheduled, nil, StepAsk, true,
-		"its worker may be starting it; such workers check for canceling before they start"},
+	{
+		attune.StatusScheduled, fenced, StepEnd, true,
+		"its worker starts only rows that are scheduled for it; the message saves it a query",
+	},
+	{
+		attune.StatusScheduled, nil, StepAsk, true,
+		"its worker may be starting it; such workers check for canceling before they start",
+	},
 	{attune.StatusRunning, tends, StepAsk, false, "a workflow: it ends with the last of its children"},
 	{attune.StatusRunning, noWorker, StepEnd, false, "a parent or an inquiry: no process runs it"},
 	{attune.StatusRunning, nil, StepAsk, true, "its worker stops the process and writes the end"},

@@ -63,7 +63,8 @@ func setup(t *testing.T) *bundle {
 
 // at makes an execution in a status at a worker.
 func (b *bundle) at(t *testing.T, status attune.Status, worker *testkit.WorkerRow,
-	options ...func(*testkit.ExecutionRow)) int64 {
+	options ...func(*testkit.ExecutionRow),
+) int64 {
 	t.Helper()
 	options = append([]func(*testkit.ExecutionRow){func(e *testkit.ExecutionRow) {
 		e.Status = status
@@ -84,10 +85,11 @@ func (b *bundle) retryOf(t *testing.T, failed int64, status attune.Status, waiti
 }
 
 // apply runs one transaction and puts its messages into the outbox.
-func (b *bundle) apply(ctx context.Context, order cancellation.Order,
-	ids ...int64) (page *cancellation.Page, err error) {
+func (b *bundle) apply(ctx context.Context, request cancellation.Request,
+	ids ...int64,
+) (page *cancellation.Page, err error) {
 	err = b.store.Tx(ctx, "cancel", func(ctx context.Context, tx *store.Tx) (err error) {
-		if page, err = cancellation.Apply(ctx, tx, order, ids); err != nil || len(page.Messages) == 0 {
+		if page, err = cancellation.Apply(ctx, tx, request, ids); err != nil || len(page.Messages) == 0 {
 			return err
 		}
 		_, err = outbox.Append(ctx, tx, page.Messages)
@@ -99,7 +101,7 @@ func (b *bundle) apply(ctx context.Context, order cancellation.Order,
 // one cancels one execution and returns the outcome.
 func (b *bundle) one(t *testing.T, id int64) (cancellation.Result, []outbox.Message) {
 	t.Helper()
-	page, err := b.apply(testkit.Context(t), cancellation.Order{Actor: "ann", Reason: "enough"}, id)
+	page, err := b.apply(testkit.Context(t), cancellation.Request{Actor: "ann", Reason: "enough"}, id)
 	require.NoError(t, err)
 	require.Empty(t, page.Again)
 	require.Len(t, page.Results, 1)

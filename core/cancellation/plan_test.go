@@ -50,8 +50,10 @@ func (b *bundle) plan(t *testing.T, mode, sql, args string) string {
 	t.Helper()
 	var lines []string
 	err := pgx.BeginFunc(t.Context(), b.store.Pool(), func(tx pgx.Tx) error {
-		for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = " + mode,
-			"PREPARE it AS " + sql} {
+		for _, setup := range []string{
+			"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = " + mode,
+			"PREPARE it AS " + sql,
+		} {
 			if _, err := tx.Exec(t.Context(), setup, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return err
 			}

@@ -95,8 +95,29 @@ func (p *Poll) tick(ctx context.Context) error {
 	}
 }
 
-// page processes one page. full reports that there are more, won that no other replica works.
+// page processes one page. If a row makes it fail, each row gets a transaction of its own, so that it delays no
+// other. full reports that there are more, won that no other replica works.
 func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
+	after := p.after
+	divisible := func() bool { return store.ClassOf(err) == store.ClassRetryable || store.Divisible(err) }
+	if full, won, err = p.rows(ctx, MaxPage); !divisible() {
+		return full, won, err
+	}
+	p.after = after
+	var failed error
+	for range MaxPage {
+		if full, won, err = p.rows(ctx, 1); err != nil {
+			failed = errors.Join(failed, err)
+		}
+		if !full || !won || (err != nil && !divisible()) {
+			break
+		}
+	}
+	return full, won, failed
+}
+
+// rows processes the next rows, at most n, in one transaction.
+func (p *Poll) rows(ctx context.Context, n int) (full, won bool, err error) {
 	after := p.after
 	for attempt := 1; ; attempt++ {
 		err = p.store.Tx(ctx, "poll cancellations", func(ctx context.Context, tx *store.Tx) error {
@@ -104,11 +125,11 @@ func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
 			if won, err = tx.TryLoopLock(ctx, "cancels"); err != nil || !won {
 				return err
 			}
-			rows, err := tx.FindCancels(ctx, after, MaxPage)
+			rows, err := tx.FindCancels(ctx, after, int32(n))
 			if err != nil {
 				return fmt.Errorf("find cancel requests: %w", err)
 			}
-			if full = len(rows) == MaxPage; full {
+			if full = len(rows) == n; full {
 				p.after = rows[len(rows)-1].Execution
 			}
 			return p.work(ctx, tx, rows)
@@ -121,7 +142,7 @@ func (p *Poll) page(ctx context.Context) (full, won bool, err error) {
 
 // work processes the rows of a page.
 func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsRow) error {
-	order := Order{
+	request := Request{
 		Source: "attune-executor", Grace: p.cfg.Grace, StaleAfter: p.cfg.StaleAfter, WithoutStats: p.cfg.WithoutStats,
 		recorded: true,
 	}
@@ -144,11 +165,11 @@ func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsR
 			return fmt.Errorf("delete %d cancel requests: %w", len(old), err)
 		}
 	}
-	due, err := p.due(ctx, tx.Queries, order, live, asked)
+	due, err := p.due(ctx, tx.Queries, request, live, asked)
 	if due = append(due, strayed...); err != nil || len(due) == 0 {
 		return err
 	}
-	done, err := Apply(ctx, tx, order, due)
+	done, err := Apply(ctx, tx, request, due)
 	if err != nil || len(done.Messages) == 0 {
 		return err
 	}
@@ -167,12 +188,13 @@ func (p *Poll) work(ctx context.Context, tx *store.Tx, rows []store.FindCancelsR
 }
 
 // due returns the live executions that can end now or whose next message is due.
-func (p *Poll) due(ctx context.Context, queries *store.Queries, order Order, live []int64,
-	asked map[int64]float64) ([]int64, error) {
+func (p *Poll) due(ctx context.Context, queries *store.Queries, request Request, live []int64,
+	asked map[int64]float64,
+) ([]int64, error) {
 	if len(live) == 0 {
 		return nil, nil
 	}
-	rows, err := queries.CancelFacts(ctx, order.withDefaults().StaleAfter.Seconds(), live)
+	rows, err := queries.CancelFacts(ctx, request.withDefaults().StaleAfter.Seconds(), live)
 	if err != nil {
 		return nil, fmt.Errorf("read %d executions to cancel: %w", len(live), err)
 	}

@@ -28,7 +28,8 @@ func (b *bundle) poll(t *testing.T, change ...func(*cancellation.Config)) *relay
 
 // asked makes an execution with a cancel request of some age.
 func (b *bundle) asked(t *testing.T, since time.Duration, status attune.Status, worker *testkit.WorkerRow,
-	started bool) int64 {
+	started bool,
+) int64 {
 	t.Helper()
 	id := b.at(t, status, worker, func(e *testkit.ExecutionRow) { e.Age = since })
 	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution, at, actor, reason)
@@ -146,7 +147,7 @@ func TestThePollReadsAllPages(t *testing.T) {
 }
 
 // A retry that an older engine made in spite of a cancel request is stopped; a later retry by an operator is not.
-func TestARepetitionAgainstTheNoteIsStopped(t *testing.T) {
+func TestARetryAgainstTheNoteIsStopped(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	strayed := b.asked(t, time.Minute, attune.StatusFailed, &b.plain, true)
@@ -160,4 +161,17 @@ func TestARepetitionAgainstTheNoteIsStopped(t *testing.T) {
 	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCompleted)) == 1 },
 		testkit.TestTimeout)
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, second))
+}
+
+// A row that cannot be written keeps no other execution from its end.
+func TestARowThatCannotBeWrittenDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	bad := b.asked(t, time.Minute, attune.StatusCanceling, nil, true)
+	good := b.asked(t, time.Minute, attune.StatusCanceling, nil, true)
+	testkit.RefuseUpdates(t, b.store, bad)
+	b.poll(t)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, good) == attune.StatusCancelled },
+		testkit.TestTimeout)
+	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, bad))
 }

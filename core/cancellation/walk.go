@@ -81,9 +81,9 @@ func (w *Walk) Next(ctx context.Context, queries *store.Queries) ([]int64, error
 // children belong to the tree too. Executions without attempts left become Stuck.
 func (w *Walk) Again(page *Page) {
 	for _, r := range page.Results {
-		if _, known := w.seen[r.Repetition]; r.Repetition != 0 && w.tree && !known {
-			w.seen[r.Repetition] = 1
-			w.all, w.grown = append(w.all, r.Repetition), append(w.grown, r.Repetition)
+		if _, known := w.seen[r.Retry]; r.Retry != 0 && w.tree && !known {
+			w.seen[r.Retry] = 1
+			w.all, w.grown = append(w.all, r.Retry), append(w.grown, r.Retry)
 		}
 	}
 	for _, id := range page.Again {
@@ -123,8 +123,8 @@ func (w *Walk) grow(ctx context.Context, queries *store.Queries) (bool, error) {
 }
 
 // Preview returns the results that Apply would have now, without locks or writes.
-func Preview(ctx context.Context, queries *store.Queries, order Order, ids []int64) ([]Result, error) {
-	p := &page{order: order.withDefaults()}
+func Preview(ctx context.Context, queries *store.Queries, request Request, ids []int64) ([]Result, error) {
+	p := &page{request: request.withDefaults()}
 	var err error
 	if p.targets, err = queries.CancelTargets(ctx, ids); err != nil {
 		return nil, fmt.Errorf("find %d executions to cancel: %w", len(ids), err)
@@ -133,7 +133,7 @@ func Preview(ctx context.Context, queries *store.Queries, order Order, ids []int
 	for i, target := range p.targets {
 		acting[i] = target.ID
 	}
-	rows, err := queries.CancelFacts(ctx, p.order.StaleAfter.Seconds(), acting)
+	rows, err := queries.CancelFacts(ctx, p.request.StaleAfter.Seconds(), acting)
 	if err != nil {
 		return nil, fmt.Errorf("read %d executions to cancel: %w", len(ids), err)
 	}
@@ -143,7 +143,7 @@ func Preview(ctx context.Context, queries *store.Queries, order Order, ids []int
 	}
 	for _, target := range p.targets {
 		if row, ok := p.facts[target.ID]; ok {
-			p.Results = append(p.Results, resultOf(target, row, Decide(factsOf(row), p.order.Grace)))
+			p.Results = append(p.Results, resultOf(target, row, Decide(factsOf(row), p.request.Grace)))
 		}
 	}
 	p.missing(ids)

@@ -24,7 +24,7 @@ func (b *bundle) walk(t *testing.T, after func(page []int64), ids ...int64) (vis
 			return visited, w.Stuck
 		}
 		visited = append(visited, next...)
-		page, err := b.apply(testkit.Context(t), cancellation.Order{Actor: "ann"}, next...)
+		page, err := b.apply(testkit.Context(t), cancellation.Request{Actor: "ann"}, next...)
 		require.NoError(t, err)
 		w.Again(page)
 		if after != nil {
@@ -130,7 +130,7 @@ func (b *bundle) walkQuietly(ctx context.Context, root int64) error {
 		if err != nil || len(next) == 0 {
 			return err
 		}
-		page, err := b.apply(ctx, cancellation.Order{Actor: "ann"}, next...)
+		page, err := b.apply(ctx, cancellation.Request{Actor: "ann"}, next...)
 		if err != nil {
 			return err
 		}

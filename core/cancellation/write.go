@@ -16,7 +16,7 @@ import (
 func (p *page) write(ctx context.Context, tx *store.Tx) error {
 	pipe := tx.Pipeline()
 	if recorded := p.recorded(); len(recorded) > 0 {
-		pipe.Exec(store.NoteCancels, p.order.Actor, p.order.Reason, recorded)
+		pipe.Exec(store.NoteCancels, p.request.Actor, p.request.Reason, recorded)
 	}
 	var ended, asked columns
 	var results []string
@@ -63,12 +63,12 @@ func (c *columns) add(d decided) {
 // recorded returns the executions whose cancel request is stored: all changed ones, and failed ones, which
 // must not be retried.
 func (p *page) recorded() []int64 {
-	if p.order.recorded {
+	if p.request.recorded {
 		return nil
 	}
 	var ids []int64
 	for _, row := range p.facts {
-		if row.Repetition != 0 {
+		if row.Retry != 0 {
 			continue
 		}
 		switch row.Status {
@@ -88,7 +88,7 @@ func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 		m, err := admission.CompletedMessage(admission.EndedExecution{
 			ExecutionID: d.ID, ActionID: d.Action, ActionRef: d.ActionRef, Status: attune.StatusCancelled,
 			Result: d.result,
-		}, p.At, p.order.Source)
+		}, p.At, p.request.Source)
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 		}
 		route := message.Route{Exchange: message.ExchangeExecutions, Key: message.CancelKey(d.Worker)}
 		m, err := outbox.EncodeTo(route, message.TypeExecutionCancelRequested,
-			message.ExecutionCancelRequested{ExecutionID: d.ID, WorkerID: d.Worker}, p.At, p.order.Source)
+			message.ExecutionCancelRequested{ExecutionID: d.ID, WorkerID: d.Worker}, p.At, p.request.Source)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (p *page) compose(ctx context.Context, tx *store.Tx) error {
 		return err
 	}
 	for _, head := range heads {
-		m, err := admission.NudgeMessage(head, p.At, p.order.Source)
+		m, err := admission.NudgeMessage(head, p.At, p.request.Source)
 		if err != nil {
 			return err
 		}

@@ -208,16 +208,20 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"Database": {"ref: deploy.good\nthreshold: 1\n---\nref: deploy.bad\nthreshold: 1\naction: deploy.rolout\n",
+		"Database": {
+			"ref: deploy.good\nthreshold: 1\n---\nref: deploy.bad\nthreshold: 1\naction: deploy.rolout\n",
 			[]string{
 				"limits.yaml:6:1: there is no action deploy.rolout; the nearest is deploy.rollout",
-			}},
-		"Both": {"ref: deploy.good\nthreshold: 0\npack: deplyo\n---\nref: x.y\nthreshold: 1\nparameters: [zone]\n",
+			},
+		},
+		"Both": {
+			"ref: deploy.good\nthreshold: 0\npack: deplyo\n---\nref: x.y\nthreshold: 1\nparameters: [zone]\n",
 			[]string{
 				"limits.yaml:2:12: threshold is 0; it must be at least 1",
 				"limits.yaml:3:1: there is no pack deplyo; the nearest is deploy",
 				"limits.yaml:7:1: the path zone is no parameter of any action",
-			}},
+			},
+		},
 		"Path": {"ref: x.y\nthreshold: 1\naction: deploy.rollout\nparameters: [regoin]\n", []string{
 			"limits.yaml:4:1: the path regoin is no parameter of the action deploy.rollout; the nearest is region",
 		}},
@@ -337,7 +341,7 @@ func (b *bundle) awaitWaiting(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `select count(*) from pg_stat_activity
 			where datname = current_database() and wait_event_type = 'Lock'`) == 1
-	}, 20*time.Second, "nobody waits for a lock")
+	}, 20*time.Second, "no session waits for a lock")
 }
 
 // TestApplyWaitsForADeletion: an action that is being deleted is waited for and
@@ -402,8 +406,8 @@ func (b *bundle) nudged(t *testing.T) []int64 {
 	return ids
 }
 
-// TestApplyNudgesWhoWaits: the queues of a changed policy, before and after the change, are requested again.
-func TestApplyNudgesWhoWaits(t *testing.T) {
+// TestApplyNudgesWaitingExecutions: the queues of a changed policy, before and after the change, are requested again.
+func TestApplyNudgesWaitingExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	scale := testkit.Action(t, b.store, "deploy.scale")
@@ -423,7 +427,7 @@ func TestApplyNudgesWhoWaits(t *testing.T) {
 	b.apply(t, "ref: p.one\nthreshold: 2\naction: deploy.rollout\n")
 	require.Empty(t, b.nudged(t), "nothing changed")
 	b.apply(t, "ref: p.one\nthreshold: 2\naction: deploy.rollout\ndescription: words\n")
-	require.Empty(t, b.nudged(t), "words limit nobody")
+	require.Empty(t, b.nudged(t), "a description changes no limit")
 
 	b.apply(t, "ref: p.one\nthreshold: 2\naction: other.work\n")
 	require.Equal(t, []int64{rollout[2], grouped[0], worked[0]}, b.nudged(t), "the old scope and the new one")
@@ -434,7 +438,7 @@ func TestApplyNudgesWhoWaits(t *testing.T) {
 	require.NotContains(t, b.nudged(t), paused[0])
 }
 
-// TestNudgesAreBounded: the sweeps find the other queues; those that a shared limit holds back come first.
+// TestNudgesAreBounded: the sweeps find the other queues. Queues behind a shared limit come first.
 func TestNudgesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -84,7 +84,8 @@ func lockDoomed(ctx context.Context, tx *store.Tx, refs []string) error {
 // deleted actions. It returns the refs of the pack's other policies without a description, which
 // stay in force.
 func prunePolicies(ctx context.Context, tx *store.Tx, request Request, doomed []store.PrunableRowsRow,
-	about *scopes) ([]Change, []string, error) {
+	about *scopes,
+) ([]Change, []string, error) {
 	set := request.Set
 	if !request.Prune || len(set.Whole) == 0 {
 		return nil, nil, nil

@@ -52,8 +52,10 @@ func documentDifference(was, wanted map[string]any, hidden redactions) []FieldCh
 		if !known {
 			name = column
 		}
-		change := FieldChange{Key: name, Old: shown(column, hidden[column].hide(before)),
-			New: shown(column, hidden[column].hide(after))}
+		change := FieldChange{
+			Key: name, Old: shown(column, hidden[column].hide(before)),
+			New: shown(column, hidden[column].hide(after)),
+		}
 		if hidden[column] != nil && change.Old == change.New {
 			change.New += otherSecrets
 		}

@@ -126,8 +126,10 @@ func (f *finder) complete(sources []pack.Source) ([]pack.Source, error) {
 		}
 		if source.Kind == pack.KindWorkflow && strings.HasPrefix(source.Path, "actions/workflows/") {
 			for _, name := range namedBy(source.Root, source.Path) {
-				if err := add(name, pack.Source{Kind: pack.KindAction, Root: source.Root,
-					Path: within(source.Root, name)}); err != nil {
+				if err := add(name, pack.Source{
+					Kind: pack.KindAction, Root: source.Root,
+					Path: within(source.Root, name),
+				}); err != nil {
 					return nil, err
 				}
 			}

@@ -74,8 +74,10 @@ func TestReadFolders(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
 	policies, skipped := inside(t, root, files)
-	require.Equal(t, []string{"deploy/policies/limit.yaml", "deploy/policies/prod/quota.yaml", "limits.yaml",
-		"more/deep/limits.yml"}, policies)
+	require.Equal(t, []string{
+		"deploy/policies/limit.yaml", "deploy/policies/prod/quota.yaml", "limits.yaml",
+		"more/deep/limits.yml",
+	}, policies)
 	require.Equal(t, []string{"deploy/config.yaml", "deploy/lib/data.yaml", "deploy/sensors/timer.yaml"}, skipped)
 	require.Equal(t, []string{"pack deploy", "action deploy.echo", "action deploy.rollout"}, items(files))
 	require.Equal(t, []string{"deploy"}, files.Set.Whole)
@@ -89,8 +91,10 @@ func TestReadFolders(t *testing.T) {
 func TestReadNamesTheSameFileOnce(t *testing.T) {
 	t.Parallel()
 	root := tree(t, "a.yaml", "notes.txt")
-	files, err := catalog.Read([]string{root, filepath.Join(root, "a.yaml"), root + "/./a.yaml",
-		filepath.Join(root, "notes.txt")}, nil)
+	files, err := catalog.Read([]string{
+		root, filepath.Join(root, "a.yaml"), root + "/./a.yaml",
+		filepath.Join(root, "notes.txt"),
+	}, nil)
 	require.NoError(t, err)
 	require.Empty(t, files.Mistakes)
 	require.Len(t, files.Policies, 2, "a file that is named counts, whatever it is called")

@@ -173,8 +173,10 @@ func isEmpty(value any) bool {
 
 // audit records the author of a change.
 func audit(ctx context.Context, tx *store.Tx, request Request, change Change, id int64) error {
-	details, err := json.Marshal(auditEntry{How: change.How, File: change.Place.String(), Pack: change.Folder,
-		Fields: change.Fields})
+	details, err := json.Marshal(auditEntry{
+		How: change.How, File: change.Place.String(), Pack: change.Folder,
+		Fields: change.Fields,
+	})
 	if err != nil {
 		return fmt.Errorf("encode the audit of the %s %s: %w", change.Kind, change.Ref, err)
 	}

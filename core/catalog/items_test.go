@@ -73,8 +73,10 @@ func order(t *testing.T, paths ...string) catalog.Request {
 	t.Helper()
 	files, err := catalog.Read(paths, nil)
 	require.NoError(t, err)
-	return catalog.Request{Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, Actor: "ada",
-		Source: "test"}
+	return catalog.Request{
+		Set: files.Set, Policies: files.Policies, Mistakes: files.Mistakes, Actor: "ada",
+		Source: "test",
+	}
 }
 
 // must applies what is in order.
@@ -224,20 +226,36 @@ func TestAnErrorInTheLastFileKeepsAllBack(t *testing.T) {
 		change []string
 		want   string
 	}{
-		"File": {[]string{"triggers/zz.yaml", "ref: [\n"},
-			"triggers/zz.yaml:1: this is not YAML: did not find expected node content"},
-		"Action": {[]string{"rules/zz.yaml", "ref: zz\ntrigger: ordered\naction: ordr\n"},
-			"rules/zz.yaml:3:1: there is no action shop.ordr; the nearest is shop.order"},
-		"Trigger": {[]string{"rules/zz.yaml", "ref: zz\ntrigger: orderd\naction: order\n"},
-			"rules/zz.yaml:2:1: there is no trigger shop.orderd; the nearest is shop.ordered"},
-		"Task": {[]string{"actions/workflows/order.workflow.yaml",
-			"version: 1.0.0\ntasks:\n  - name: a\n    action: shop.chrge\n"},
-			"actions/workflows/order.workflow.yaml:3:11: there is no action shop.chrge; the nearest is shop.charge"},
-		"Policy": {[]string{"policies/zz.yaml",
-			"ref: shop.zz\naction: shop.charge\nthreshold: 1\nparameters: [amont]\n"},
-			"policies/zz.yaml:4:1: the path amont is no parameter of the action shop.charge; the nearest is amount"},
-		"Workflow": {[]string{"actions/order.yaml", "ref: shop.order\nworkflow_file: workflows/none.workflow.yaml\n"},
-			"actions/order.yaml:2:1: there is no file actions/workflows/none.workflow.yaml in the pack"},
+		"File": {
+			[]string{"triggers/zz.yaml", "ref: [\n"},
+			"triggers/zz.yaml:1: this is not YAML: did not find expected node content",
+		},
+		"Action": {
+			[]string{"rules/zz.yaml", "ref: zz\ntrigger: ordered\naction: ordr\n"},
+			"rules/zz.yaml:3:1: there is no action shop.ordr; the nearest is shop.order",
+		},
+		"Trigger": {
+			[]string{"rules/zz.yaml", "ref: zz\ntrigger: orderd\naction: order\n"},
+			"rules/zz.yaml:2:1: there is no trigger shop.orderd; the nearest is shop.ordered",
+		},
+		"Task": {
+			[]string{
+				"actions/workflows/order.workflow.yaml",
+				"version: 1.0.0\ntasks:\n  - name: a\n    action: shop.chrge\n",
+			},
+			"actions/workflows/order.workflow.yaml:3:11: there is no action shop.chrge; the nearest is shop.charge",
+		},
+		"Policy": {
+			[]string{
+				"policies/zz.yaml",
+				"ref: shop.zz\naction: shop.charge\nthreshold: 1\nparameters: [amont]\n",
+			},
+			"policies/zz.yaml:4:1: the path amont is no parameter of the action shop.charge; the nearest is amount",
+		},
+		"Workflow": {
+			[]string{"actions/order.yaml", "ref: shop.order\nworkflow_file: workflows/none.workflow.yaml\n"},
+			"actions/order.yaml:2:1: there is no file actions/workflows/none.workflow.yaml in the pack",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -45,8 +45,10 @@ func planOf(ctx context.Context, q *store.Queries, policies []pack.Policy) (*pla
 
 func (p *plan) add(policy *pack.Policy, wanted state, current map[string]state) {
 	was, exists := current[policy.Ref]
-	change := Change{Kind: pack.KindPolicy, Ref: policy.Ref, How: Added, Place: policy.Place, Folder: policy.Folder,
-		Fields: difference(state{}, wanted)}
+	change := Change{
+		Kind: pack.KindPolicy, Ref: policy.Ref, How: Added, Place: policy.Place, Folder: policy.Folder,
+		Fields: difference(state{}, wanted),
+	}
 	if exists {
 		wanted.ID, wanted.Created = was.ID, was.Created
 		change.How, change.Fields = Changed, difference(was, wanted)
@@ -86,8 +88,10 @@ func lookUp(ctx context.Context, q *store.Queries, policies []pack.Policy) (*fac
 	if err != nil {
 		return nil, fmt.Errorf("read the packs of policies: %w", err)
 	}
-	f := &facts{actions: make(map[string]store.CatalogActionsRow, len(actions)),
-		packs: make(map[string]int64, len(packs))}
+	f := &facts{
+		actions: make(map[string]store.CatalogActionsRow, len(actions)),
+		packs:   make(map[string]int64, len(packs)),
+	}
 	for _, row := range actions {
 		f.actions[row.Ref] = row
 		f.known.Actions = append(f.known.Actions,

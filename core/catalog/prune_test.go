@@ -77,12 +77,18 @@ func TestPruneWantsTheFolder(t *testing.T) {
 		paths []string
 		want  string
 	}{
-		{[]string{"pack.yaml"},
-			"pack.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
-		{[]string{"actions/charge.yaml"},
-			"actions/charge.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
-		{[]string{"pack.yaml", "rules"},
-			"pack.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole"},
+		{
+			[]string{"pack.yaml"},
+			"pack.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole",
+		},
+		{
+			[]string{"actions/charge.yaml"},
+			"actions/charge.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole",
+		},
+		{
+			[]string{"pack.yaml", "rules"},
+			"pack.yaml:1:1: nothing of the pack shop is pruned: its folder was not read as a whole",
+		},
 		{[]string{"policies/limit.yaml"}, "policies/limit.yaml:1:1: nothing is pruned for policies"},
 	} {
 		paths := make([]string, len(tc.paths))

@@ -61,8 +61,10 @@ func (w *writer) relinked(ctx context.Context, row store.RelinkRulesRow) error {
 	}
 	w.changes = append(w.changes, change)
 	w.written = append(w.written, written{
-		item: &pack.Item{Kind: pack.KindRule, Ref: row.Ref, Pack: row.PackRef, Action: row.ActionRef,
-			Trigger: row.TriggerRef},
+		item: &pack.Item{
+			Kind: pack.KindRule, Ref: row.Ref, Pack: row.PackRef, Action: row.ActionRef,
+			Trigger: row.TriggerRef,
+		},
 		id: row.ID, was: was, now: now,
 	})
 	return audit(ctx, w.tx, w.request, change, row.ID)

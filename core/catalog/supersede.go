@@ -71,8 +71,10 @@ func (p *plan) supersede(ctx context.Context, q *store.Queries) error {
 	}
 	for _, row := range rows {
 		if !slices.ContainsFunc(p.wanted, func(w state) bool { return w.Ref == row.Ref }) {
-			rivals[row.Ref] = rival{ref: row.Ref, scope: scopeOf(row.Action, row.Pack), created: row.Created,
-				id: row.ID}
+			rivals[row.Ref] = rival{
+				ref: row.Ref, scope: scopeOf(row.Action, row.Pack), created: row.Created,
+				id: row.ID,
+			}
 		}
 	}
 	newest := map[scope]rival{}

@@ -16,26 +16,26 @@ import (
 // AlertRule raises an alert while a measure stays beyond a threshold.
 type AlertRule struct {
 	// Evaluate this rule.
-	Enabled bool `koanf:"enabled"`
+	Enabled bool `key:"enabled"`
 	// Measure that the rule compares; [alerts.md](alerts.md) explains each.
-	Measure string `koanf:"measure"`
+	Measure string `key:"measure"`
 	// The alert is raised above this value: seconds for ages and waits, a share of 1 for ratios.
-	Above float64 `koanf:"above" range:"0..1000000000000"`
+	Above float64 `key:"above" range:"0..1000000000000"`
 	// The alert is raised below this value; with 0, above counts instead.
-	Below float64 `koanf:"below" range:"0..1000000000000"`
+	Below float64 `key:"below" range:"0..1000000000000"`
 	// How long the value must stay there before the alert fires. If it is too short, a value that swings around the
 	// threshold fires again and again.
-	For time.Duration `koanf:"for" range:"0s..24h"`
+	For time.Duration `key:"for" range:"0s..24h"`
 	// Severity of the alert.
-	Severity string `koanf:"severity" oneof:"info warning critical"`
+	Severity string `key:"severity" oneof:"info warning critical"`
 	// Action, queue, worker, replica or table that the rule is limited to; all if empty.
-	Target string `koanf:"target"`
+	Target string `key:"target"`
 	// Text of the alert, with {target}, {value}, {limit} and {detail}; that of the measure if empty.
-	Summary string `koanf:"summary"`
+	Summary string `key:"summary"`
 	// What to do, with the same placeholders; that of the measure if empty.
-	Hint string `koanf:"hint"`
+	Hint string `key:"hint"`
 	// PromQL expression in the rules file; derived from the other keys if empty.
-	Expression string `koanf:"expression"`
+	Expression string `key:"expression"`
 }
 
 // Unit is the unit of a measure's values.

@@ -37,8 +37,10 @@ func TestPublishedRules(t *testing.T) {
 		expression string
 		severity   string
 	}{
-		"high_execution_timeout_rate": {"sum(max by (cause) (rate(attune_execution_timeouts_total[2m]))) * 60 > 10",
-			"warning"},
+		"high_execution_timeout_rate": {
+			"sum(max by (cause) (rate(attune_execution_timeouts_total[2m]))) * 60 > 10",
+			"warning",
+		},
 		"no_active_workers": {`max by (target) (attune_measure{measure="active_workers"}) < 1`, "critical"},
 		"dlq_buildup":       {"max(attune_dead_letter_queue_depth) > 100", "warning"},
 		"stale_executions":  {"max(attune_scheduled_overdue) > 0", "warning"},

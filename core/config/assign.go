@@ -20,7 +20,7 @@ func (l *loader) assign() {
 		if !ok {
 			continue
 		}
-		raw := l.values.Get(s.key)
+		raw := l.values.get(s.key)
 		if raw == nil && !s.isTree() {
 			continue // an empty key means its default
 		}
@@ -58,7 +58,7 @@ func (l *loader) assignAliases() error {
 		if before.rank > at.rank {
 			continue
 		}
-		if err := l.store(spelt, l.values.Get(alias), at); err != nil {
+		if err := l.store(spelt, l.values.get(alias), at); err != nil {
 			return err
 		}
 		if before.rank == at.rank && original.text() != beforeText {
@@ -74,7 +74,7 @@ func (l *loader) assignSecretFiles() error {
 	slices.Reverse(keys) // url_file before password_file, which changes the URL
 	for _, key := range keys {
 		at, ok := l.given[key]
-		path, _ := l.values.Get(key).(string)
+		path, _ := l.values.get(key).(string)
 		if !ok || path == "" {
 			continue
 		}
@@ -123,12 +123,30 @@ func (l *loader) warnOfPublic(key, path string) {
 }
 
 func withPassword(address, password string) (string, error) {
-	parsed, err := url.Parse(address)
+	single, list := oneHost(address)
+	parsed, err := url.Parse(single)
 	if err != nil || parsed.Host == "" || parsed.User == nil {
 		return "", fmt.Errorf("the URL it belongs to must name a user")
 	}
 	parsed.User = url.UserPassword(parsed.User.Username(), password)
-	return parsed.String(), nil
+	return strings.Replace(parsed.String(), "@"+parsed.Host, "@"+list, 1), nil
+}
+
+// oneHost returns a URL with only the first of its hosts, and the list of its hosts. The standard library
+// cannot read a URL with several.
+func oneHost(address string) (single, list string) {
+	scheme, rest, found := strings.Cut(address, "://")
+	if !found {
+		return address, ""
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	login := strings.LastIndex(rest[:end], "@") + 1
+	list = rest[login:end]
+	first, _, _ := strings.Cut(list, ",")
+	return scheme + "://" + rest[:login] + first + rest[end:], list
 }
 
 // errNotText replaces the error of a secret of the wrong type, which has the value.
@@ -149,13 +167,14 @@ func (l *loader) finish() error {
 	}
 	l.warnOfPublic("executor.http.tokens_file", c.Executor.HTTP.TokensFile)
 	l.warnOfPublic("executor.http.tls_key_file", c.Executor.HTTP.TLSKeyFile)
-	if letters := &c.MessageQueue.RabbitMQ.DeadLetter; letters.Exchange != "" &&
-		letters.Exchange != deadLetterExchange {
+	l.warnOfPublic("telemetry.headers_file", c.Telemetry.HeadersFile)
+	if deadLetters := &c.MessageQueue.RabbitMQ.DeadLetter; deadLetters.Exchange != "" &&
+		deadLetters.Exchange != deadLetterExchange {
 		const key = "message_queue.rabbitmq.dead_letter.exchange"
 		c.Warnings = append(c.Warnings, fmt.Sprintf(
 			"%s: %s has no effect: the exchange is %s, with which every Attune service declares its queues",
 			c.Source(key), key, deadLetterExchange))
-		letters.Exchange = deadLetterExchange
+		deadLetters.Exchange = deadLetterExchange
 	}
 	if c.sources["message_queue.url"] != "" && c.sources["message_queue.management_url"] == "" {
 		if derived := DeriveManagement(c.MessageQueue.URL); derived != "" {
@@ -220,6 +239,8 @@ func (l *loader) rules() []rule {
 			"must not be shorter than executor.retry.base_delay")},
 		{"executor.http.listen", listenProblem(c.Executor.HTTP)},
 		{"worker.taints", taintProblem(c.Worker.Taints)},
+		{"telemetry.otlp_endpoint", when(c.Telemetry.OTLPEndpoint != "" &&
+			AddressProblem(c.Telemetry.OTLPEndpoint, "http", "https") != "", "must be a URL like http://host:4318")},
 	}
 }
 
@@ -229,6 +250,7 @@ func AddressProblem(address string, schemes ...string) string {
 	if schemes[0] == "postgresql" && !strings.Contains(address, "://") && strings.Contains(address, "=") {
 		return ""
 	}
+	address, _ = oneHost(address)
 	parsed, err := url.Parse(address)
 	if err != nil || !slices.Contains(schemes, parsed.Scheme) {
 		return fmt.Sprintf("must be a URL like %s://user:password@host:port", schemes[0])
@@ -268,17 +290,24 @@ func taintProblem(taints []Taint) string {
 	return ""
 }
 
-// DeriveManagement guesses the management API of a broker from its AMQP URL: the same host, user and password, and the
+// DeriveManagement guesses the management API of a broker from its AMQP URL: the same hosts, user and password, and the
 // usual port. Without a host it is empty.
 func DeriveManagement(address string) string {
+	address, list := oneHost(address)
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Hostname() == "" {
 		return ""
 	}
-	derived := url.URL{Scheme: "http", User: parsed.User, Host: net.JoinHostPort(parsed.Hostname(), "15672")}
+	derived, port := url.URL{Scheme: "http", User: parsed.User}, "15672"
 	if parsed.Scheme == "amqps" {
-		derived.Scheme, derived.Host = "https", net.JoinHostPort(parsed.Hostname(), "15671")
+		derived.Scheme, port = "https", "15671"
 	}
+	var hosts []string
+	for host := range strings.SplitSeq(list, ",") {
+		name := (&url.URL{Host: host}).Hostname()
+		hosts = append(hosts, net.JoinHostPort(name, port))
+	}
+	derived.Host = strings.Join(hosts, ",")
 	if derived.User == nil {
 		derived.User = url.UserPassword("guest", "guest")
 	}

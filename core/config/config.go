@@ -5,38 +5,39 @@ import "time"
 // Config holds every setting. The zero value is not usable; begin with Default or Load.
 //
 // The comments of the fields are the reference in docs/configuration.md. The field tags are for the loader and Explain:
-// koanf is the key, range and oneof the allowed values, secret how the value is masked (url hides the password of a
+// key is its name, range and oneof the allowed values, secret how the value is masked (url hides the password of a
 // URL, value hides all), published the published default where ours differs, note the meaning of the default.
 type Config struct {
 	// Name of this process in log lines, database connections (application_name) and broker connections. It is used
 	// only if you set it.
-	ServiceName string `koanf:"service_name"`
+	ServiceName string `key:"service_name"`
 	// Name of your installation, such as production, in log lines and broker connections. It is used only if you set
 	// it.
-	Environment string `koanf:"environment"`
+	Environment string `key:"environment"`
 	// Folder for workflow logs and artifacts.
-	ArtifactsDir string `koanf:"artifacts_dir"`
+	ArtifactsDir string `key:"artifacts_dir"`
 	// Folder with your packs. worker.packs_dir overrides it.
-	PacksBaseDir string `koanf:"packs_base_dir" published:"/opt/attune/packs"`
+	PacksBaseDir string `key:"packs_base_dir" published:"/opt/attune/packs"`
 	// Folder with the installed environments of packs, as PACK/RUNTIME. Workers use the interpreters in it and
 	// install nothing themselves.
-	RuntimeEnvsDir string `koanf:"runtime_envs_dir" published:"/opt/attune/runtime_envs"`
+	RuntimeEnvsDir string `key:"runtime_envs_dir" published:"/opt/attune/runtime_envs"`
 
-	Server       Server       `koanf:"server"`
-	Database     Database     `koanf:"database"`
-	MessageQueue MessageQueue `koanf:"message_queue"`
-	Security     Security     `koanf:"security"`
-	Executor     Executor     `koanf:"executor"`
-	Worker       Worker       `koanf:"worker"`
-	Retention    Retention    `koanf:"retention"`
+	Server       Server       `key:"server"`
+	Database     Database     `key:"database"`
+	MessageQueue MessageQueue `key:"message_queue"`
+	Security     Security     `key:"security"`
+	Executor     Executor     `key:"executor"`
+	Worker       Worker       `key:"worker"`
+	Retention    Retention    `key:"retention"`
+	Telemetry    Telemetry    `key:"telemetry"`
 
 	// Alerts are the alert rules by name, the built-in ones included.
-	Alerts map[string]*AlertRule `koanf:"alerts"`
+	Alerts map[string]*AlertRule `key:"alerts"`
 
 	// Warnings are for the process to log once after loading: ignored sections and keys without effect.
-	Warnings []string `koanf:"-"`
+	Warnings []string `key:"-"`
 	// Path is the configuration file, empty if there is none.
-	Path string `koanf:"-"`
+	Path string `key:"-"`
 
 	sources map[string]string // where a value came from; absent means default
 }
@@ -62,80 +63,88 @@ func (c *Config) Names() map[string]string {
 
 // Database configures the connections to PostgreSQL.
 type Database struct {
-	// Connection URL: postgresql://user:password@host:port/database.
-	URL string `koanf:"url" secret:"url"`
+	// Connection URL: postgresql://user:password@host:port/database. It may name several servers:
+	// postgresql://user@db1,db2/attune?target_session_attrs=read-write.
+	URL string `key:"url" secret:"url"`
 	// Schema with the tables. The search_path of each connection is this schema, then public.
-	Schema string `koanf:"schema"`
+	Schema string `key:"schema"`
 	// Most connections that one process opens. If it is too small, a replica runs fewer schedulers; the sum over all
 	// processes must stay below max_connections of PostgreSQL.
-	MaxConnections int32 `koanf:"max_connections" range:"1..10000" published:"50"`
+	MaxConnections int32 `key:"max_connections" range:"1..10000" published:"50"`
 	// Connections that stay open while there is nothing to do.
-	MinConnections int32 `koanf:"min_connections" range:"0..10000" published:"5"`
+	MinConnections int32 `key:"min_connections" range:"0..10000" published:"5"`
 	// Timeout for opening one connection.
-	ConnectTimeout time.Duration `koanf:"connect_timeout" range:"100ms..1h"`
+	ConnectTimeout time.Duration `key:"connect_timeout" range:"100ms..1h"`
 	// An unused connection is closed after this time.
-	IdleTimeout time.Duration `koanf:"idle_timeout" range:"1s..24h"`
+	IdleTimeout time.Duration `key:"idle_timeout" range:"1s..24h"`
 	// Log every statement at level debug, without its values.
-	LogStatements bool `koanf:"log_statements"`
+	LogStatements bool `key:"log_statements"`
 }
 
 // MessageQueue configures the connections to RabbitMQ.
 type MessageQueue struct {
-	// AMQP URL of the broker. Without a path the virtual host is "/".
-	URL string `koanf:"url" secret:"url"`
-	// URL of the broker's management API. If you set only url, it is derived from it: same host, user and password,
+	// AMQP URL of the broker. Without a path the virtual host is "/". It may name several nodes of a cluster:
+	// amqp://user:password@mq1,mq2/attune.
+	URL string `key:"url" secret:"url"`
+	// URL of the broker's management API. If you set only url, it is derived from it: same hosts, user and password,
 	// port 15672 (15671 for amqps).
-	ManagementURL string   `koanf:"management_url" secret:"url"`
-	RabbitMQ      RabbitMQ `koanf:"rabbitmq"`
+	ManagementURL string   `key:"management_url" secret:"url"`
+	RabbitMQ      RabbitMQ `key:"rabbitmq"`
 }
 
 // RabbitMQ tunes the connections, consumers and queues.
 type RabbitMQ struct {
 	// Unacknowledged messages that one consumer may hold. If it is too small, batches are small; if it is too large,
 	// one replica holds messages that another could process.
-	PrefetchCount int `koanf:"prefetch_count" range:"1..65535" published:"10"`
+	PrefetchCount int `key:"prefetch_count" range:"1..65535" published:"10"`
 	// How long a dispatched message may wait in a worker's queue before it becomes a dead letter. It is an argument
 	// of the queues: use the same value in every service.
-	WorkerQueueTTL time.Duration `koanf:"worker_queue_ttl_ms" range:"1s..240h"`
+	WorkerQueueTTL time.Duration `key:"worker_queue_ttl_ms" range:"1s..240h"`
+	// Type of the queues. Queues of type quorum have copies on several nodes of a broker cluster. It is an argument of
+	// the queues: use the same value in every service. Existing queues keep their type.
+	QueueType string `key:"queue_type" oneof:"classic quorum"`
 	// Timeout for connecting to the broker.
-	ConnectionTimeout time.Duration `koanf:"connection_timeout_secs" range:"100ms..1h"`
+	ConnectionTimeout time.Duration `key:"connection_timeout_secs" range:"100ms..1h"`
 	// AMQP heartbeat. A broken connection is noticed after about two heartbeats.
-	Heartbeat time.Duration `koanf:"heartbeat_secs" range:"1s..1h"`
+	Heartbeat time.Duration `key:"heartbeat_secs" range:"1s..1h"`
 	// Longest pause between two attempts to reconnect. The pauses grow up to it.
-	ReconnectDelay time.Duration `koanf:"reconnect_delay_secs" range:"100ms..1h"`
+	ReconnectDelay time.Duration `key:"reconnect_delay_secs" range:"100ms..1h"`
 	// Timeout for the broker's confirmation of a published message. After it the message is published again.
-	PublishTimeout time.Duration `koanf:"publish_timeout_secs" range:"100ms..1h"`
-	DeadLetter     DeadLetter    `koanf:"dead_letter"`
+	PublishTimeout time.Duration `key:"publish_timeout_secs" range:"100ms..1h"`
+	DeadLetter     DeadLetter    `key:"dead_letter"`
 }
+
+// Quorum reports whether queues are of type quorum.
+func (r RabbitMQ) Quorum() bool { return r.QueueType == "quorum" }
 
 // DeadLetter configures the handling of rejected and expired messages.
 type DeadLetter struct {
 	// Process dead letters. If it is false, rejected and expired messages stay in the dead-letter queue until you
 	// handle them; the queue and its bindings are declared anyway.
-	Enabled bool `koanf:"enabled"`
+	Enabled bool `key:"enabled"`
 	// Dead-letter exchange. It is always attune.dlx: every Attune service declares its queues with it, and the
 	// broker refuses a queue with another one. If you set another name, you get a warning at the start.
-	Exchange string `koanf:"exchange"`
+	Exchange string `key:"exchange"`
 	// A dead letter leaves the ledger this long after its decision. Undecided dead letters stay.
-	TTL time.Duration `koanf:"ttl_ms" range:"1m..8760h"`
+	TTL time.Duration `key:"ttl_ms" range:"1m..8760h"`
 }
 
 // Server is the address of the API service. Workers pass it to actions, unless ATTUNE_API_URL is in their environment.
 type Server struct {
 	// Host of the API service, as actions reach it.
-	Host string `koanf:"host"`
+	Host string `key:"host"`
 	// Port of the API service.
-	Port int `koanf:"port" range:"1..65535"`
+	Port int `key:"port" range:"1..65535"`
 }
 
 // Security has the keys of the section that concern execution; the others belong to the API service.
 type Security struct {
 	// Secret that signs the bearer tokens of the published API: use the same in every service. There is no default;
 	// without it no execution gets a token and published tokens are refused.
-	JWTSecret string `koanf:"jwt_secret" secret:"value"`
+	JWTSecret string `key:"jwt_secret" secret:"value"`
 	// Key that encrypts secret parameters and results, at least 32 characters. Use the same key in the executor, in
 	// workers and wherever you request executions with secret parameters.
-	EncryptionKey string `koanf:"encryption_key" secret:"value"`
+	EncryptionKey string `key:"encryption_key" secret:"value"`
 }
 
 // Executor configures an engine replica.
@@ -144,174 +153,179 @@ type Executor struct {
 	// After it the execution is dispatched to another worker if retries are enabled and one has capacity; otherwise
 	// it fails. A small value ends executions of busy workers; a large value delays the move away from a hung
 	// worker.
-	ScheduledTimeout time.Duration `koanf:"scheduled_timeout" range:"1s..240h"`
+	ScheduledTimeout time.Duration `key:"scheduled_timeout" range:"1s..240h"`
 	// Time between two checks for dead workers: those without a heartbeat for heartbeat_interval ×
 	// heartbeat_staleness_multiplier. Their unstarted executions are dispatched to other workers or retried;
 	// lost_running decides the running ones. A large value delays this.
-	TimeoutCheckInterval time.Duration `koanf:"timeout_check_interval" range:"100ms..24h"`
+	TimeoutCheckInterval time.Duration `key:"timeout_check_interval" range:"100ms..24h"`
 	// Run these checks, and those for executions that exceed scheduled_timeout or their own timeout. If it is false,
 	// such executions stay unfinished until you end them.
-	EnableTimeoutMonitor bool `koanf:"enable_timeout_monitor"`
+	EnableTimeoutMonitor bool `key:"enable_timeout_monitor"`
 	// What happens to a running execution whose worker is dead: it is marked abandoned, or failed. It is retried either
 	// way if its action allows retries.
-	LostRunning string `koanf:"lost_running" oneof:"abandon fail"`
+	LostRunning string `key:"lost_running" oneof:"abandon fail"`
 	// The engine ends an execution that runs this much longer than its timeout_seconds, because its worker did not.
 	// If it is too small, the engine can be faster than the worker that stops the process.
-	TimeoutGrace time.Duration `koanf:"timeout_grace" range:"1s..24h"`
+	TimeoutGrace time.Duration `key:"timeout_grace" range:"1s..24h"`
 	// Time between two probes of all workers: whether they consume their queues and answer, and how long and how old
 	// these queues are.
-	HealthCheckInterval time.Duration `koanf:"health_check_interval" range:"100ms..24h"`
+	HealthCheckInterval time.Duration `key:"health_check_interval" range:"100ms..24h"`
 	// Limits from which a worker is degraded or unhealthy.
-	Health Health `koanf:"health"`
+	Health Health `key:"health"`
 	// Interval at which workers should send heartbeats.
-	HeartbeatInterval time.Duration `koanf:"heartbeat_interval" range:"100ms..24h"`
+	HeartbeatInterval time.Duration `key:"heartbeat_interval" range:"100ms..24h"`
 	// A worker is stale, and gets no work, after this many intervals without a heartbeat. If it is too small, one
 	// late heartbeat makes a worker stale; if it is too large, dead workers are noticed late.
-	HeartbeatStalenessMultiplier float64 `koanf:"heartbeat_staleness_multiplier" range:"1..1000"`
+	HeartbeatStalenessMultiplier float64 `key:"heartbeat_staleness_multiplier" range:"1..1000"`
 	// Time between two checks that mark stale workers inactive, and workers with new heartbeats active.
-	HeartbeatCheckInterval time.Duration `koanf:"heartbeat_check_interval" range:"100ms..24h"`
+	HeartbeatCheckInterval time.Duration `key:"heartbeat_check_interval" range:"100ms..24h"`
 	// What happens to an execution that no existing worker can run: fail it, or wait for such a worker. An execution
 	// always waits for workers that are full, or alive without a connection to the broker.
-	NoWorkers string `koanf:"no_workers" oneof:"fail wait"`
+	NoWorkers string `key:"no_workers" oneof:"fail wait"`
 	// Apply timeout_seconds of actions. That of a workflow task always applies.
-	HonourActionTimeoutSeconds string `koanf:"honour_action_timeout_seconds" oneof:"origin true false" note:"origin: true on a schema that attune-executor created, false on the schema of an existing installation, where the column had no effect"`
+	HonourActionTimeoutSeconds string `key:"honour_action_timeout_seconds" oneof:"origin true false" note:"origin: true on a schema that attune-executor created, false on the schema of an existing installation, where the column had no effect"`
 	// If the message of an event was lost, the event fires its rules only up to this age. Older events are only
 	// reported.
-	MaxEventAge time.Duration `koanf:"max_event_age" range:"1m..720h"`
+	MaxEventAge time.Duration `key:"max_event_age" range:"1m..720h"`
 	// Longest chain of rules in which the action of each emits the event that fires the next. The enforcement of the
 	// next rule is disabled; this ends endless chains.
-	RuleDepth int `koanf:"rule_depth" range:"1..1000"`
+	RuleDepth int `key:"rule_depth" range:"1..1000"`
 	// Schedulers of a replica. All messages of one action go to the same scheduler, and each scheduler uses one
 	// database connection. If database.max_connections is less than schedulers + 10, fewer run.
-	Schedulers int `koanf:"schedulers" range:"0..64" note:"0: one per processor, at least 2 and at most 8"`
+	Schedulers int `key:"schedulers" range:"0..64" note:"0: one per processor, at least 2 and at most 8"`
 	// Timeout for stopping a replica.
-	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..1h"`
-	Queue           Queue         `koanf:"queue"`
-	Retry           Retry         `koanf:"retry"`
-	HTTP            HTTP          `koanf:"http"`
+	ShutdownTimeout time.Duration `key:"shutdown_timeout" range:"100ms..1h"`
+	Queue           Queue         `key:"queue"`
+	Retry           Retry         `key:"retry"`
+	HTTP            HTTP          `key:"http"`
 }
 
 // Health limits the health of a worker. A degraded worker gets work after all others, an unhealthy one gets none.
 type Health struct {
 	// Workers whose health depends on failed executions: only those with the capability health_by_failures (asked),
 	// since the action may be the cause, or all.
-	ByFailures string `koanf:"by_failures" oneof:"asked all"`
+	ByFailures string `key:"by_failures" oneof:"asked all"`
 	// A worker is degraded after this many consecutive failed executions.
-	DegradedFailures int `koanf:"degraded_failures" range:"1..1000000"`
+	DegradedFailures int `key:"degraded_failures" range:"1..1000000"`
 	// A worker is unhealthy after this many consecutive failed executions.
-	UnhealthyFailures int `koanf:"unhealthy_failures" range:"1..1000000"`
+	UnhealthyFailures int `key:"unhealthy_failures" range:"1..1000000"`
 	// A worker is degraded while this many executions wait in its queue.
-	DegradedQueue int `koanf:"degraded_queue" range:"1..1000000"`
+	DegradedQueue int `key:"degraded_queue" range:"1..1000000"`
 	// A worker is unhealthy while this many executions wait in its queue.
-	UnhealthyQueue int `koanf:"unhealthy_queue" range:"1..1000000"`
+	UnhealthyQueue int `key:"unhealthy_queue" range:"1..1000000"`
 	// A worker is degraded while this share of its executions fails.
-	DegradedFailureRate float64 `koanf:"degraded_failure_rate" range:"0..1"`
+	DegradedFailureRate float64 `key:"degraded_failure_rate" range:"0..1"`
 	// A worker is unhealthy while this share of its executions fails.
-	UnhealthyFailureRate float64 `koanf:"unhealthy_failure_rate" range:"0..1"`
+	UnhealthyFailureRate float64 `key:"unhealthy_failure_rate" range:"0..1"`
 }
 
 // Queue configures the admission queues.
 type Queue struct {
 	// Most executions that may wait in one queue. A full queue refuses further ones.
-	MaxQueueLength int `koanf:"max_queue_length" range:"1..100000000"`
+	MaxQueueLength int `key:"max_queue_length" range:"1..100000000"`
 	// How long an execution may wait in a queue before it ends with status timeout; 0 is for ever. The time in a paused
 	// queue does not count.
-	Timeout time.Duration `koanf:"queue_timeout_seconds" range:"0s..8760h"`
+	Timeout time.Duration `key:"queue_timeout_seconds" range:"0s..8760h"`
 	// Where a retry joins its queue: at the back, or in front of all waiting executions. A policy can override it.
-	RetryPlace string `koanf:"retry_place" oneof:"back front"`
+	RetryPlace string `key:"retry_place" oneof:"back front"`
 	// Keep the table queue_stats up to date.
-	EnableMetrics bool `koanf:"enable_metrics"`
+	EnableMetrics bool `key:"enable_metrics"`
 }
 
 // Retry configures the retries of failed executions.
 type Retry struct {
 	// Retry failed executions. You can retry by hand in either case.
-	Enabled bool `koanf:"enabled"`
+	Enabled bool `key:"enabled"`
 	// Apply max_retries of actions. That of an execution always applies.
-	HonourActionMaxRetries string `koanf:"honour_action_max_retries" oneof:"origin true false" note:"origin: true on a schema that attune-executor created, false on the schema of an existing installation, where the column had no effect"`
+	HonourActionMaxRetries string `key:"honour_action_max_retries" oneof:"origin true false" note:"origin: true on a schema that attune-executor created, false on the schema of an existing installation, where the column had no effect"`
 	// Pause before the first retry.
-	BaseDelay time.Duration `koanf:"base_delay" range:"0s..24h"`
+	BaseDelay time.Duration `key:"base_delay" range:"0s..24h"`
 	// Each further pause is this many times as long as the one before.
-	Multiplier float64 `koanf:"multiplier" range:"1..100"`
+	Multiplier float64 `key:"multiplier" range:"1..100"`
 	// Longest pause, before jitter.
-	MaxDelay time.Duration `koanf:"max_delay" range:"0s..240h"`
+	MaxDelay time.Duration `key:"max_delay" range:"0s..240h"`
 	// A pause becomes longer or shorter by up to this share, so that many retries do not come at once.
-	Jitter float64 `koanf:"jitter" range:"0..1"`
+	Jitter float64 `key:"jitter" range:"0..1"`
 	// Retries of an execution that a worker got and never started, if its action allows fewer: it did nothing yet,
 	// and its action is not the cause. With 0 only max_retries counts, as for started executions.
-	MaxUnstarted int `koanf:"max_unstarted" range:"0..100"`
+	MaxUnstarted int `key:"max_unstarted" range:"0..100"`
 }
 
 // HTTP configures the API of a replica.
 type HTTP struct {
 	// Address to listen on. Port 0 takes a free port; an empty address turns HTTP off. If you do not set it and the
 	// port is taken, a free one is used.
-	Listen string `koanf:"listen"`
+	Listen string `key:"listen"`
 	// File with hashed bearer tokens; without it a replica listens only on loopback. A line has a name, scopes (read,
 	// operate, submit) separated by commas, and the SHA-256 of the token in hexadecimal. Changes take effect without a
 	// restart.
-	TokensFile string `koanf:"tokens_file"`
+	TokensFile string `key:"tokens_file"`
 	// PEM file with a certificate. If you set it, HTTP is served only with TLS. Changes take effect without a
 	// restart.
-	TLSCertFile string `koanf:"tls_cert_file"`
+	TLSCertFile string `key:"tls_cert_file"`
 	// PEM file with the key of the certificate.
-	TLSKeyFile string `koanf:"tls_key_file"`
+	TLSKeyFile string `key:"tls_key_file"`
+	// Requests that a token may make in a second, in bursts of twice as many; 0 for no limit.
+	RateLimit int `key:"rate_limit" range:"0..1000000"`
+	// Requests without a valid token that an address may make in a second, so that guessing a token is slow; 0 for no
+	// limit.
+	UnauthorizedRateLimit int `key:"unauthorized_rate_limit" range:"0..1000000"`
 }
 
 // Worker configures the reference worker.
 type Worker struct {
 	// Name of the worker, unique in the installation; worker-HOSTNAME if empty.
-	Name string `koanf:"name"`
+	Name string `key:"name"`
 	// Kind of worker.
-	Type string `koanf:"worker_type" oneof:"local remote container"`
+	Type string `key:"worker_type" oneof:"local remote container"`
 	// Host that others see; the host name if empty.
-	Host string `koanf:"host"`
+	Host string `key:"host"`
 	// Port that others see; 0 for none.
-	Port int `koanf:"port" range:"0..65535"`
+	Port int `key:"port" range:"0..65535"`
 	// Runtimes of the worker; shell, native and those of interpreters if empty.
-	Runtimes []string `koanf:"runtimes"`
+	Runtimes []string `key:"runtimes"`
 	// Command that runs the entrypoints of a runtime, by runtime. It overrides the execution_config of the runtime.
 	// If it is empty and the worker has a folder of packs, the worker finds python3, node, ruby and perl itself.
-	Interpreters map[string][]string `koanf:"interpreters"`
+	Interpreters map[string][]string `key:"interpreters"`
 	// Folder with your packs, each with its actions folder; packs_base_dir if empty.
-	PacksDir string `koanf:"packs_dir"`
+	PacksDir string `key:"packs_dir"`
 	// Labels that placement rules can require.
-	Labels map[string]string `koanf:"labels"`
+	Labels map[string]string `key:"labels"`
 	// Taints that keep executions away that do not tolerate them.
-	Taints []Taint `koanf:"taints"`
+	Taints []Taint `key:"taints"`
 	// Further capabilities to announce.
-	Capabilities map[string]any `koanf:"capabilities"`
+	Capabilities map[string]any `key:"capabilities"`
 	// Most executions that run at once.
-	MaxConcurrentTasks int `koanf:"max_concurrent_tasks" range:"1..10000"`
+	MaxConcurrentTasks int `key:"max_concurrent_tasks" range:"1..10000"`
 	// Accept several executions in one message.
-	BatchMessages bool `koanf:"batch_messages"`
+	BatchMessages bool `key:"batch_messages"`
 	// Report several completed executions in one message. No other program reads such messages: leave it false if
 	// you bind a queue of your own to execution.completed.
-	BatchCompletions bool `koanf:"batch_completions"`
+	BatchCompletions bool `key:"batch_completions"`
 	// Time between two heartbeats. It must be shorter than the time after which the executor calls a worker stale.
-	HeartbeatInterval time.Duration `koanf:"heartbeat_interval" range:"100ms..1h" published:"30s"`
+	HeartbeatInterval time.Duration `key:"heartbeat_interval" range:"100ms..1h" published:"30s"`
 	// Timeout of an execution if neither it nor its action has one.
-	TaskTimeout time.Duration `koanf:"task_timeout" range:"1s..8760h"`
+	TaskTimeout time.Duration `key:"task_timeout" range:"1s..8760h"`
 	// How long a stopping worker waits for its running executions. Then it stops them.
-	ShutdownTimeout time.Duration `koanf:"shutdown_timeout" range:"100ms..24h"`
+	ShutdownTimeout time.Duration `key:"shutdown_timeout" range:"100ms..24h"`
 	// Bytes of standard output that are kept; the rest is cut.
-	MaxStdoutBytes int64 `koanf:"max_stdout_bytes" range:"0..1073741824"`
+	MaxStdoutBytes int64 `key:"max_stdout_bytes" range:"0..1073741824"`
 	// Bytes of standard error that are kept; the rest is cut.
-	MaxStderrBytes int64 `koanf:"max_stderr_bytes" range:"0..1073741824"`
+	MaxStderrBytes int64 `key:"max_stderr_bytes" range:"0..1073741824"`
 	// Most bytes of a result as JSON, in which a control character takes six. In a larger result the output is cut
 	// and the data is left out.
-	MaxResultBytes int64 `koanf:"max_result_bytes" range:"65536..16777216"`
+	MaxResultBytes int64 `key:"max_result_bytes" range:"65536..16777216"`
 	// User that actions run as, USER or USER:GROUP, as names or numbers; the worker's own if empty. Without the
 	// rights for it the worker does not start.
-	RunAs string `koanf:"run_as"`
+	RunAs string `key:"run_as"`
 	// Most processes and threads of that user, over all actions; 0 sets no limit. It has no effect on root.
-	MaxProcesses int64 `koanf:"max_processes" range:"0..4194304"`
+	MaxProcesses int64 `key:"max_processes" range:"0..4194304"`
 	// Bytes of memory that one process of an action may write to; 0 sets no limit.
-	MaxMemoryBytes int64 `koanf:"max_memory_bytes" range:"0..1125899906842624"`
+	MaxMemoryBytes int64 `key:"max_memory_bytes" range:"0..1125899906842624"`
 	// Files that one process of an action may have open; 0 sets no limit.
-	MaxOpenFiles int64 `koanf:"max_open_files" range:"0..1073741824"`
+	MaxOpenFiles int64 `key:"max_open_files" range:"0..1073741824"`
 	// Processor time that one process of an action may use; 0 sets no limit.
-	MaxCPUTime time.Duration `koanf:"max_cpu_time" range:"0s..8760h"`
+	MaxCPUTime time.Duration `key:"max_cpu_time" range:"0s..8760h"`
 }
 
 // Taint keeps executions without a toleration away from a worker.
@@ -321,23 +335,34 @@ type Taint struct {
 	Effect string `json:"effect" yaml:"effect"`
 }
 
+// Telemetry configures traces. They are off without an endpoint.
+type Telemetry struct {
+	// Base URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://localhost:4318. Empty turns
+	// traces off. The variable OTEL_EXPORTER_OTLP_ENDPOINT sets it too, if you do not.
+	OTLPEndpoint string `key:"otlp_endpoint" secret:"url"`
+	// Share of the traces that are sent. A client that sends a traceparent decides for its own.
+	SampleRatio float64 `key:"sample_ratio" range:"0..1"`
+	// File with headers for the collector, such as a token: a line NAME: VALUE each.
+	HeadersFile string `key:"headers_file"`
+}
+
 // Retention configures when finished rows are deleted.
 type Retention struct {
 	// History of executions and workers, decisions about lost executions, and past alerts.
-	History time.Duration `koanf:"history" range:"1h..87600h"`
+	History time.Duration `key:"history" range:"1h..87600h"`
 	// Events.
-	Events time.Duration `koanf:"events" range:"1h..87600h"`
+	Events time.Duration `key:"events" range:"1h..87600h"`
 	// Inactive workers, since their last heartbeat.
-	InactiveWorkers time.Duration `koanf:"inactive_workers" range:"1h..87600h"`
+	InactiveWorkers time.Duration `key:"inactive_workers" range:"1h..87600h"`
 	// Completed executions with their attempts, workflow logs and inquiries, and enforcements; 0 keeps them for
 	// ever.
-	Executions time.Duration `koanf:"executions" range:"0s..87600h" note:"on the schema of an existing installation only if you set it"`
+	Executions time.Duration `key:"executions" range:"0s..87600h" note:"on the schema of an existing installation only if you set it"`
 	// Actions of operators (table operator_audit); 0 keeps them for ever.
-	OperatorAudit time.Duration `koanf:"operator_audit" range:"0s..87600h"`
+	OperatorAudit time.Duration `key:"operator_audit" range:"0s..87600h"`
 	// Unused queues of groups.
-	GroupQueues time.Duration `koanf:"group_queues" range:"1h..87600h"`
+	GroupQueues time.Duration `key:"group_queues" range:"1h..87600h"`
 	// Killed replicas. Until then they are listed and raise the alert replica_silent.
-	SilentReplicas time.Duration `koanf:"silent_replicas" range:"1m..8760h"`
+	SilentReplicas time.Duration `key:"silent_replicas" range:"1m..8760h"`
 }
 
 // StaleAfter is the age of the last heartbeat at which a worker gets no more work.
@@ -382,6 +407,7 @@ func Default() *Config {
 			RabbitMQ: RabbitMQ{
 				PrefetchCount:     256,
 				WorkerQueueTTL:    5 * time.Minute,
+				QueueType:         "classic",
 				ConnectionTimeout: 30 * time.Second,
 				Heartbeat:         time.Minute,
 				ReconnectDelay:    5 * time.Second,
@@ -408,14 +434,17 @@ func Default() *Config {
 			MaxEventAge:                  24 * time.Hour,
 			RuleDepth:                    32,
 			ShutdownTimeout:              30 * time.Second,
-			Queue: Queue{MaxQueueLength: 10000, Timeout: time.Hour, RetryPlace: "back",
-				EnableMetrics: true},
+			Queue: Queue{
+				MaxQueueLength: 10000, Timeout: time.Hour, RetryPlace: "back",
+				EnableMetrics: true,
+			},
 			Retry: Retry{
 				Enabled: true, HonourActionMaxRetries: "origin", BaseDelay: time.Second, Multiplier: 2,
 				MaxDelay: 5 * time.Minute, Jitter: 0.2, MaxUnstarted: 3,
 			},
-			HTTP: HTTP{Listen: "127.0.0.1:8080"},
+			HTTP: HTTP{Listen: "127.0.0.1:8080", RateLimit: 200, UnauthorizedRateLimit: 5},
 		},
+		Telemetry: Telemetry{SampleRatio: 1},
 		Worker: Worker{
 			Type:               "local",
 			MaxConcurrentTasks: 10,

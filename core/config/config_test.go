@@ -151,6 +151,23 @@ func TestEnvironmentOverridesTheFile(t *testing.T) {
 		entry(t, cfg, "executor.queue.max_queue_length").Source)
 }
 
+func TestKeysMayBeNumbersAndMergeKeysAreFollowed(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, `
+base: &base { labels: { zone: a }, name: first }
+worker:
+  <<: *base
+  name: second
+alerts:
+  5: { measure: head_wait, above: 30 }
+  queue_length: { above: 50 }
+`, "ATTUNE__WORKER__LABELS__RACK=r1")
+	require.Equal(t, "second", cfg.Worker.Name)
+	require.Equal(t, map[string]string{"zone": "a", "rack": "r1"}, cfg.Worker.Labels)
+	require.InDelta(t, 30, cfg.Alerts["5"].Above, 0)
+	require.InDelta(t, 50, cfg.Alerts["queue_length"].Above, 0)
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -482,6 +499,28 @@ func TestExplainMasksSecrets(t *testing.T) {
 	require.Equal(t, "http://u:***@mq:15672", entry(t, cfg, "message_queue.management_url").Value)
 	require.Equal(t, "***", entry(t, cfg, "security.encryption_key").Value)
 	require.Equal(t, "***", entry(t, cfg, "security.jwt_secret").Value)
+}
+
+func TestDeriveManagement(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"amqp://u:p@mq/%2f":              "http://u:p@mq:15672",
+		"amqps://u:p@mq1:5671,mq2:5671/": "https://u:p@mq1:15671,mq2:15671",
+		"amqp://[::1]:5672":              "http://guest:guest@[::1]:15672",
+		"nowhere":                        "",
+	} {
+		require.Equal(t, want, config.DeriveManagement(address))
+	}
+}
+
+func TestAnAddressOfSeveralServers(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, config.AddressProblem("postgresql://u@a:1,b:2/attune", "postgresql"))
+	require.Empty(t, config.AddressProblem("postgresql://u@a:1,b/attune", "postgresql"))
+	require.Empty(t, config.AddressProblem("http://u:p@a:1,b:2,c:3", "http", "https"))
+	for _, address := range []string{"amqp://u:p@a:1,b:2/v", "http://u:p@a:1,b:2", "http://u:p@a:1,b"} {
+		require.Equal(t, strings.Replace(address, ":p@", ":***@", 1), config.MaskURL(address))
+	}
 }
 
 func TestMaskURL(t *testing.T) {

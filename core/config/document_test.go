@@ -43,9 +43,10 @@ executor:
     ATTUNE__EXECUTOR__NO_WORKERS=fail attune-executor serve --config attune.yaml
     attune-executor config explain --config attune.yaml
 
-With this page you can look up every key. Write only the keys that differ from the defaults below. An environment
-variable overrides a key: ` + "`executor.no_workers`" + ` is ` + "`ATTUNE__EXECUTOR__NO_WORKERS`" + `. In variables write lists and maps
-as YAML or JSON; words of a list may also be separated by commas.
+With this page you can look up every key; ` + "[config.example.yaml](../config.example.yaml)" + ` has the same as a file. Write only
+the keys that differ from the defaults below. An environment variable overrides a key: ` + "`executor.no_workers`" + ` is
+` + "`ATTUNE__EXECUTOR__NO_WORKERS`" + `. In variables write lists and maps as YAML or JSON; words of a list may also be
+separated by commas.
 
 - Durations are a plain number (seconds; milliseconds if the key ends in ` + "`_ms`" + `) or Go syntax such as ` + "`1m30s`" + `.
 - Secrets can be in files: ` + "`database.url_file`" + `, ` + "`message_queue.url_file`" + `, ` + "`message_queue.management_url_file`" + `,
@@ -90,8 +91,10 @@ func TestTheDocumentedFileLoads(t *testing.T) {
 	path := write(t, text)
 	secrets := filepath.Join(filepath.Dir(path), "secrets")
 	require.NoError(t, os.Mkdir(secrets, 0o700))
-	for name, secret := range map[string]string{"database": "d", "broker": "b",
-		"encryption.key": strings.Repeat("k", 32)} {
+	for name, secret := range map[string]string{
+		"database": "d", "broker": "b",
+		"encryption.key": strings.Repeat("k", 32),
+	} {
 		require.NoError(t, os.WriteFile(filepath.Join(secrets, name), []byte(secret), 0o600))
 	}
 	cfg, err := config.Load(path, nil)
@@ -144,7 +147,7 @@ func describe(t *testing.T, out *strings.Builder, comments map[string]string, pr
 	var nested []int
 	for i := range section.NumField() {
 		field := section.Type().Field(i)
-		key := field.Tag.Get("koanf")
+		key := field.Tag.Get("key")
 		switch {
 		case key == "" || key == "-":
 			continue
@@ -167,7 +170,7 @@ func describe(t *testing.T, out *strings.Builder, comments map[string]string, pr
 	for _, i := range nested {
 		field := section.Type().Field(i)
 		if field.Type.Kind() == reflect.Struct {
-			describe(t, out, comments, prefix+field.Tag.Get("koanf")+".", section.Field(i))
+			describe(t, out, comments, prefix+field.Tag.Get("key")+".", section.Field(i))
 			continue
 		}
 		describeRules(t, out, comments)
@@ -203,7 +206,7 @@ func describeRules(t *testing.T, out *strings.Builder, comments map[string]strin
 		if limits := field.Tag.Get("range"); limits != "" {
 			allowed = strings.Replace(limits, "..", " to ", 1)
 		}
-		fmt.Fprintf(out, "| `alerts.NAME.%s` | %s | %s |\n", field.Tag.Get("koanf"), allowed, comment)
+		fmt.Fprintf(out, "| `alerts.NAME.%s` | %s | %s |\n", field.Tag.Get("key"), allowed, comment)
 	}
 	out.WriteString("\n| built-in rule | measure | above | below | for | severity |\n|---|---|---|---|---|---|\n")
 	for _, entry := range config.Default().Explain() {

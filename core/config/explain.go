@@ -56,7 +56,8 @@ var passwordWord = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|[
 // MaskURL hides the passwords in a URL or in a keyword connection string. It hides all of a malformed one.
 func MaskURL(address string) string {
 	masked := passwordWord.ReplaceAllString(address, "${1}"+mask)
-	parsed, err := url.Parse(masked)
+	single, list := oneHost(masked)
+	parsed, err := url.Parse(single)
 	if err != nil {
 		return mask
 	}
@@ -65,5 +66,5 @@ func MaskURL(address string) string {
 	}
 	parsed.User = url.User(parsed.User.Username())
 	user := parsed.User.String()
-	return strings.ReplaceAll(parsed.String(), "//"+user+"@", "//"+user+":"+mask+"@")
+	return strings.Replace(parsed.String(), "//"+user+"@"+parsed.Host, "//"+user+":"+mask+"@"+list, 1)
 }

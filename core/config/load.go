@@ -9,10 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	yamlparser "github.com/knadh/koanf/parsers/yaml"
-	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/rawbytes"
-	"github.com/knadh/koanf/v2"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/nearest"
@@ -36,7 +32,7 @@ func Load(path string, environ []string) (*Config, error) {
 	}
 	l := &loader{
 		cfg:    Default(),
-		values: koanf.New("."),
+		values: document{},
 		given:  map[string]place{},
 		folder: filepath.Dir(path),
 	}
@@ -47,10 +43,9 @@ func Load(path string, environ []string) (*Config, error) {
 			return nil, err
 		}
 	}
-	if err := l.readEnvironment(overrides); err != nil {
-		return nil, err
-	}
+	l.readEnvironment(overrides)
 	l.applyWorkerVariables(environ)
+	l.applyTelemetryVariable(environ)
 	l.warnOfVariables(environ)
 	l.assign()
 	for _, step := range []func() error{l.assignAliases, l.assignSecretFiles, l.finish} {
@@ -75,9 +70,37 @@ const (
 	rankEnvironment
 )
 
+// document holds the given values as the file nests them.
+type document map[string]any
+
+// get returns the value of a key such as "database.url"; nil if it is not given.
+func (d document) get(key string) any {
+	section, rest, nested := strings.Cut(key, ".")
+	if value, ok := d[key]; ok || !nested {
+		return value
+	}
+	below, _ := d[section].(document)
+	return below.get(rest)
+}
+
+// set stores a value, and replaces whatever is in the place of a section above it.
+func (d document) set(key string, value any) {
+	section, rest, nested := strings.Cut(key, ".")
+	if !nested {
+		d[key] = value
+		return
+	}
+	below, ok := d[section].(document)
+	if !ok {
+		below = document{}
+		d[section] = below
+	}
+	below.set(rest, value)
+}
+
 type loader struct {
 	cfg     *Config
-	values  *koanf.Koanf
+	values  document
 	given   map[string]place
 	known   map[string]setting
 	foreign []string
@@ -101,24 +124,36 @@ func (l *loader) readFile(path string) error {
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(content, &document); err != nil {
+	var parsed yaml.Node
+	if err := yaml.Unmarshal(content, &parsed); err != nil {
 		line, text := yamldoc.Syntax(content, err)
 		return fmt.Errorf("%s:%d: this is not YAML: %s", path, max(line, 1), text)
 	}
-	if len(document.Content) == 0 {
+	if len(parsed.Content) == 0 {
 		return nil
 	}
-	root := document.Content[0]
+	root := parsed.Content[0]
 	if root.Kind != yaml.MappingNode {
 		return fmt.Errorf("%s:%d: the configuration must be a mapping of sections", path, root.Line)
 	}
-	if err := l.values.Load(rawbytes.Provider(content), yamlparser.Parser()); err != nil {
+	nameKeys(root)
+	if err := root.Decode(&l.values); err != nil {
 		return fmt.Errorf("%s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}
-	l.addRules(l.values.MapKeys("alerts"))
+	rules, _ := l.values.get("alerts").(document)
+	l.addRules(sortedKeys(rules))
 	l.walk(path, "", root)
 	return nil
+}
+
+// nameKeys makes the keys of all mappings strings: a rule or a label may be named 5.
+func nameKeys(node *yaml.Node) {
+	for i, child := range node.Content {
+		if node.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode && child.Tag != "!!merge" {
+			child.Tag = "!!str"
+		}
+		nameKeys(child)
+	}
 }
 
 func (l *loader) walk(path, prefix string, node *yaml.Node) {
@@ -264,7 +299,7 @@ func overridesIn(environ []string) []override {
 	return list
 }
 
-func (l *loader) readEnvironment(overrides []override) error {
+func (l *loader) readEnvironment(overrides []override) {
 	var rules []string
 	for _, o := range overrides {
 		if rest, ok := strings.CutPrefix(o.key, "alerts."); ok && strings.Contains(rest, ".") {
@@ -272,7 +307,6 @@ func (l *loader) readEnvironment(overrides []override) error {
 		}
 	}
 	l.addRules(rules)
-	var lines []string
 	for _, o := range overrides {
 		at := place{source: "environment " + o.variable, rank: rankEnvironment}
 		section, err := l.accept(o.key, at)
@@ -282,15 +316,16 @@ func (l *loader) readEnvironment(overrides []override) error {
 		case section:
 			l.mistaken(fmt.Errorf("%s: %s is a section: name one of its keys", at.source, o.key))
 		default:
-			lines = append(lines, o.key+"="+o.value)
+			l.values.set(o.key, o.value)
 		}
 	}
-	return l.values.Load(env.Provider(".", env.Opt{EnvironFunc: func() []string { return lines }}), nil)
 }
 
 // elsewhere are variables that look like keys: existing workers read the first two, actions get the others.
-var elsewhere = []string{"ATTUNE_WORKER_NAME", "ATTUNE_WORKER_RUNTIMES", "ATTUNE_ARTIFACTS_DIR",
-	"ATTUNE_RUNTIME_ENVS_DIR", PathVariable}
+var elsewhere = []string{
+	"ATTUNE_WORKER_NAME", "ATTUNE_WORKER_RUNTIMES", "ATTUNE_ARTIFACTS_DIR",
+	"ATTUNE_RUNTIME_ENVS_DIR", PathVariable,
+}
 
 // warnOfVariables warns of variables that override no key because an underscore is missing.
 func (l *loader) warnOfVariables(environ []string) {
@@ -332,9 +367,17 @@ func (l *loader) applyWorkerVariables(environ []string) {
 	}
 }
 
+// applyTelemetryVariable applies the variable that names the collector to all programs of a host.
+func (l *loader) applyTelemetryVariable(environ []string) {
+	const name = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	if endpoint := lookup(environ, name); endpoint != "" && l.given["telemetry.otlp_endpoint"].rank == 0 {
+		l.set("telemetry.otlp_endpoint", endpoint, "environment "+name)
+	}
+}
+
 func (l *loader) set(key, value, source string) {
 	l.given[key] = place{source: source, rank: rankEnvironment}
-	_ = l.values.Set(key, value) // fails only for an empty key
+	l.values.set(key, value)
 }
 
 func lookup(environ []string, name string) string {

@@ -23,7 +23,7 @@ func (c *Config) settings() []setting {
 func collect(list []setting, prefix string, structure reflect.Value) []setting {
 	for i := range structure.NumField() {
 		field := structure.Type().Field(i)
-		name := field.Tag.Get("koanf")
+		name := field.Tag.Get("key")
 		if name == "" || name == "-" {
 			continue
 		}

@@ -40,12 +40,12 @@ func Engine() []string {
 	}
 }
 
-// Letters returns the points of an engine replica that handles dead letters.
-func Letters() []string {
+// DeadLetters returns the points of an engine replica that handles dead letters.
+func DeadLetters() []string {
 	return []string{
-		"letter:before-commit", // the ledger row is written and not committed
-		"letter:committed",     // the ledger row is committed, the message is unacknowledged
-		"letter:decided",       // the same, after a batch
+		"dead-letter:before-commit", // the ledger row is written and not committed
+		"dead-letter:committed",     // the ledger row is committed, the message is unacknowledged
+		"dead-letter:decided",       // the same, after a batch
 	}
 }
 
@@ -102,7 +102,7 @@ func Triage() []string {
 
 // Names returns all points.
 func Names() []string {
-	return slices.Concat(Engine(), Letters(), Events(), Workflows(), Inquiries(), Worker(), Takes(), Triage())
+	return slices.Concat(Engine(), DeadLetters(), Events(), Workflows(), Inquiries(), Worker(), Takes(), Triage())
 }
 
 // Parse reads a plan: for each named point, the reach at which the process dies, counted from 1.

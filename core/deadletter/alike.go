@@ -20,16 +20,16 @@ func NoRow(what string, id int64) error { return fmt.Errorf("%s %d %s", what, id
 // Absent writes dead letters about rows that do not exist into the ledger, in one transaction. It
 // returns those whose rows exist by now, and leaves them alone. The caller acknowledges the others.
 // After an error none is written.
-func (h *Handler) Absent(ctx context.Context, letters []*Letter) (exist []*Letter, err error) {
-	var stored []*Letter
+func (h *Handler) Absent(ctx context.Context, deadLetters []*Message) (exist []*Message, err error) {
+	var stored []*Message
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	err = h.deps.Store.Tx(ctx, "absent rows", func(ctx context.Context, tx *store.Tx) error {
-		single, counted, err := group(ctx, tx, letters)
+		single, counted, err := group(ctx, tx, deadLetters)
 		if err != nil {
 			return err
 		}
-		var first []*Letter
+		var first []*Message
 		exist = nil
 		for _, l := range single {
 			if l.alike() == "" {
@@ -38,12 +38,12 @@ func (h *Handler) Absent(ctx context.Context, letters []*Letter) (exist []*Lette
 				first = append(first, l)
 			}
 		}
-		written, undecided, err := record(ctx, tx, first, (*Letter).decide)
+		written, undecided, err := record(ctx, tx, first, (*Message).decide)
 		stored, exist = slices.Concat(counted, written), append(exist, undecided...)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("count %d messages about rows that do not exist: %w", len(letters), err)
+		return nil, fmt.Errorf("count %d messages about rows that do not exist: %w", len(deadLetters), err)
 	}
 	for _, l := range stored {
 		h.deps.Metrics.decided(l, time.Now())
@@ -53,7 +53,7 @@ func (h *Handler) Absent(ctx context.Context, letters []*Letter) (exist []*Lette
 
 // alike is the group of a dead letter about a row that does not exist; empty for all other dead
 // letters.
-func (l *Letter) alike() string {
+func (l *Message) alike() string {
 	if !strings.HasSuffix(l.said, noRow) || l.seen.execution != nil {
 		return ""
 	}
@@ -63,21 +63,21 @@ func (l *Letter) alike() string {
 // group counts dead letters about missing rows in one ledger row for each queue and type. It
 // returns the other dead letters and the counted ones. The first of a kind is returned, to become
 // that ledger row. A redelivered dead letter counts again.
-func group(ctx context.Context, tx *store.Tx, letters []*Letter) (others, counted []*Letter, err error) {
+func group(ctx context.Context, tx *store.Tx, deadLetters []*Message) (others, counted []*Message, err error) {
 	candidates := 0
-	for _, l := range letters {
+	for _, l := range deadLetters {
 		if strings.HasSuffix(l.said, noRow) {
 			candidates++
 		}
 	}
 	if candidates == 0 {
-		return letters, nil, nil
+		return deadLetters, nil, nil
 	}
-	if err := readSeen(ctx, tx, letters); err != nil {
+	if err := readSeen(ctx, tx, deadLetters); err != nil {
 		return nil, nil, err
 	}
-	groups := map[string][]*Letter{}
-	for _, l := range letters {
+	groups := map[string][]*Message{}
+	for _, l := range deadLetters {
 		if kind := l.alike(); kind != "" {
 			groups[kind] = append(groups[kind], l)
 		} else {

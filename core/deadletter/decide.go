@@ -26,7 +26,7 @@ type execution struct {
 // seen is the known state of a dead letter's execution and worker.
 type seen struct {
 	execution *execution // nil without one
-	worker    *store.ReadLetterWorkersRow
+	worker    *store.ReadDeadLetterWorkersRow
 }
 
 // verdict is the decision about a dead letter.
@@ -49,7 +49,7 @@ func waiting(format string, args ...any) verdict {
 
 // decide decides about a dead letter from reads without locks. A stale verdict stays valid: a
 // finished attempt never returns.
-func (l *Letter) decide() verdict {
+func (l *Message) decide() verdict {
 	if l.failure != "" {
 		if v := l.decideDispatch(l.seen.execution); !v.needsBatch {
 			return v // the message became stale without a decision
@@ -82,7 +82,7 @@ func (l *Letter) decide() verdict {
 }
 
 // because is the engine's reason for giving up on a message, as a prefix.
-func (l *Letter) because() string {
+func (l *Message) because() string {
 	if l.said == "" {
 		return ""
 	}
@@ -91,7 +91,7 @@ func (l *Letter) because() string {
 
 // decideDispatch is called twice: with the rows read without locks, and with the rows that a batch
 // read under its locks.
-func (l *Letter) decideDispatch(e *execution) verdict {
+func (l *Message) decideDispatch(e *execution) verdict {
 	switch {
 	case e == nil:
 		return stale("no such execution")
@@ -118,7 +118,7 @@ func sameMoment(a, b time.Time) bool {
 
 func moment(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
 
-func (l *Letter) decideRequest() verdict {
+func (l *Message) decideRequest() verdict {
 	switch e := l.seen.execution; {
 	case e == nil:
 		return waiting("%sno such execution", l.because())
@@ -129,13 +129,15 @@ func (l *Letter) decideRequest() verdict {
 	}
 }
 
-func (l *Letter) decideReport() verdict {
+func (l *Message) decideReport() verdict {
 	switch e := l.seen.execution; {
 	case e == nil:
 		return waiting("%sno such execution", l.because())
 	case e.Status.Terminal():
-		return verdict{released: true, decision: Released,
-			detail: fmt.Sprintf("execution %d has ended: %s", e.ID, e.Status)}
+		return verdict{
+			released: true, decision: Released,
+			detail: fmt.Sprintf("execution %d has ended: %s", e.ID, e.Status),
+		}
 	default:
 		return waiting("%sa report of its end came, but execution %d is %s", l.because(), e.ID, e.Status)
 	}

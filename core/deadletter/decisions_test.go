@@ -35,7 +35,7 @@ func poisoned(m broker.Message) broker.Message {
 
 // Each kind of dead letter is decided as in the table of docs/dead-letters.md, and the unknown ones
 // wait for an operator.
-func TestEveryKindOfLetterIsDecided(t *testing.T) {
+func TestEveryKindOfDeadLetterIsDecided(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
 	d.open(t)
@@ -51,11 +51,11 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 		func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 1 })
 	const nobody = 987654
 	report := func(id int64) broker.Message {
-		return letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,
+		return deadLetter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,
 			message.ExecutionCompleted{ExecutionID: id, Status: "completed"})
 	}
 	request := func(id int64) broker.Message {
-		return letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
+		return deadLetter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
 			message.ExecutionRequested{ExecutionID: id})
 	}
 	raw := func(key, kind, body string) broker.Message {
@@ -67,26 +67,36 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 		m    broker.Message
 		want want
 	}{
-		{"dispatch, running", expired(t, w.ID, message.Dispatch{ExecutionID: running.ID, Attempt: 1}),
-			want{"stale", "moved on: running"}},
-		{"dispatch, ended", expired(t, w.ID, message.Dispatch{ExecutionID: done.ID, Attempt: 1}),
-			want{"stale", "has ended: completed"}},
-		{"dispatch, older attempt", expired(t, w.ID, message.Dispatch{ExecutionID: again.ID, Attempt: 1}),
-			want{"stale", "at attempt 2"}},
-		{"dispatch, other worker", expired(t, w.ID+1, message.Dispatch{ExecutionID: elsewhere.ID, Attempt: 1}),
-			want{"stale", "was handed to worker"}},
+		{
+			"dispatch, running", expired(t, w.ID, message.Dispatch{ExecutionID: running.ID, Attempt: 1}),
+			want{"stale", "moved on: running"},
+		},
+		{
+			"dispatch, ended", expired(t, w.ID, message.Dispatch{ExecutionID: done.ID, Attempt: 1}),
+			want{"stale", "has ended: completed"},
+		},
+		{
+			"dispatch, older attempt", expired(t, w.ID, message.Dispatch{ExecutionID: again.ID, Attempt: 1}),
+			want{"stale", "at attempt 2"},
+		},
+		{
+			"dispatch, other worker", expired(t, w.ID+1, message.Dispatch{ExecutionID: elsewhere.ID, Attempt: 1}),
+			want{"stale", "was handed to worker"},
+		},
 		{
 			"dispatch, handed over again by an engine without attempts",
 			expired(t, w.ID,
 				message.Dispatch{ExecutionID: elsewhere.ID, ScheduledAttemptUpdatedAt: time.Now().Add(-time.Hour)}),
 			want{"stale", "handed over again"},
 		},
-		{"dispatch, no row", expired(t, w.ID, message.Dispatch{ExecutionID: nobody, Attempt: 1}),
-			want{"stale", "no such execution"}},
+		{
+			"dispatch, no row", expired(t, w.ID, message.Dispatch{ExecutionID: nobody, Attempt: 1}),
+			want{"stale", "no such execution"},
+		},
 		{
 			"dispatch, body names another worker",
 			func() broker.Message {
-				m := letter(t, message.DispatchKey(w.ID), message.TypeExecutionRequested,
+				m := deadLetter(t, message.DispatchKey(w.ID), message.TypeExecutionRequested,
 					message.Dispatch{ExecutionID: elsewhere.ID, WorkerID: w.ID + 9, Attempt: 1})
 				return m
 			}(),
@@ -99,39 +109,45 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 		{"request, moved on", poisoned(request(running.ID)), want{"stale", "moved on"}},
 		{"request, no row", request(nobody), want{"", "no such execution"}},
 		{
-			"cancel", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,
+			"cancel", deadLetter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,
 				message.ExecutionCancelRequested{ExecutionID: running.ID, WorkerID: w.ID}),
 			want{"stale", "repeats cancel requests"},
 		},
 		{
-			"cancel, no row", letter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,
+			"cancel, no row", deadLetter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,
 				message.ExecutionCancelRequested{ExecutionID: nobody, WorkerID: w.ID}),
 			want{"stale", "no such execution"},
 		},
 		{
-			"status", letter(t, message.KeyExecutionStatusChanged, message.TypeExecutionStatusChanged,
+			"status", deadLetter(t, message.KeyExecutionStatusChanged, message.TypeExecutionStatusChanged,
 				message.ExecutionStatusChanged{ExecutionID: running.ID}),
 			want{"stale", "news only"},
 		},
-		{"event", letter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1}),
-			want{"", "no part of this engine"}},
-		{"enforcement", letter(t, message.KeyEnforcementCreated, message.TypeEnforcementCreated,
+		{
+			"event", deadLetter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1}),
+			want{"", "no part of this engine"},
+		},
+		{"enforcement", deadLetter(t, message.KeyEnforcementCreated, message.TypeEnforcementCreated,
 			message.EnforcementCreated{EnforcementID: 1}), want{"", "no part"}},
 		{
-			"inquiry", letter(t, message.KeyInquiryResponded, message.TypeInquiryResponded,
+			"inquiry", deadLetter(t, message.KeyInquiryResponded, message.TypeInquiryResponded,
 				message.InquiryResponded{InquiryID: 1, ExecutionID: running.ID}),
 			want{"", "no part"},
 		},
-		{"garbage", raw(message.KeyExecutionRequested, "ExecutionRequested", "\x00\xff{not JSON"),
-			want{"", "not a JSON object"}},
+		{
+			"garbage", raw(message.KeyExecutionRequested, "ExecutionRequested", "\x00\xff{not JSON"),
+			want{"", "not a JSON object"},
+		},
 		{"nothing", raw(message.KeyExecutionCompleted, "", ""), want{"", "not a JSON object"}},
 		{"a type that does not fit its key", func() broker.Message {
 			m := request(requested.ID)
 			m.RoutingKey = message.KeyExecutionCompleted
 			return m
 		}(), want{"", "is unknown"}},
-		{"too deep", raw(message.KeyEventCreated, "EventCreated", strings.Repeat("[", 1000)),
-			want{"", "nested too deeply"}},
+		{
+			"too deep", raw(message.KeyEventCreated, "EventCreated", strings.Repeat("[", 1000)),
+			want{"", "nested too deeply"},
+		},
 		{"a negative id", request(-1), want{"", "execution_id"}},
 	}
 	wanted := map[string]int{}
@@ -180,7 +196,7 @@ func TestEveryKindOfLetterIsDecided(t *testing.T) {
 
 // What the database does not take in text or JSON is kept all the same, whole as
 // far as the bounds go.
-func TestOddLettersAreKept(t *testing.T) {
+func TestOddDeadLettersAreKept(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
 	d.open(t)
@@ -193,18 +209,24 @@ func TestOddLettersAreKept(t *testing.T) {
 			"time": time.Unix(1, 0),
 			"list": []any{int32(1), "two", broker.Table{"three": int64(3)}, []any{[]byte{0xff}}}, "none": nil,
 			"real": 1.5,
-			"x-death": []any{broker.Table{"reason": "a\x00b", "count": "many", "time": "never", "queue": "\xff"},
-				"no table"},
+			"x-death": []any{
+				broker.Table{"reason": "a\x00b", "count": "many", "time": "never", "queue": "\xff"},
+				"no table",
+			},
 		},
 	}
-	large := broker.Message{ID: "large", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
-		Body: big}
+	large := broker.Message{
+		ID: "large", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+		Body: big,
+	}
 	crowd := broker.Table{}
 	for i := range 1200 {
 		crowd[fmt.Sprintf("header-%04d", i)] = strings.Repeat("y", 40)
 	}
-	many := broker.Message{ID: "many", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
-		Headers: crowd}
+	many := broker.Message{
+		ID: "many", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+		Headers: crowd,
+	}
 	d.send(t, odd, large, many)
 
 	rows := d.settled(t, 3)
@@ -230,7 +252,7 @@ func TestOddLettersAreKept(t *testing.T) {
 
 // A dead letter that the database refuses is stored in a reduced form. If the database refuses that
 // too, it stays with the broker, delays no other, and is stored as soon as possible.
-func TestALetterThatTheDatabaseDoesNotTakeIsReducedAndNeverDropped(t *testing.T) {
+func TestADeadLetterThatTheDatabaseDoesNotTakeIsReducedAndNeverDropped(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
 	testkit.Exec(t, d.store,
@@ -238,8 +260,10 @@ func TestALetterThatTheDatabaseDoesNotTakeIsReducedAndNeverDropped(t *testing.T)
 	testkit.Exec(t, d.store, `ALTER TABLE dead_letter ADD CONSTRAINT never CHECK (message_id <> 'never')`)
 	d.open(t)
 	m := func(id string) broker.Message {
-		return broker.Message{ID: id, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
-			Body: []byte(`{}`), Headers: broker.Table{"a": "b"}}
+		return broker.Message{
+			ID: id, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+			Body: []byte(`{}`), Headers: broker.Table{"a": "b"},
+		}
 	}
 	d.send(t, m("good"), m("never"), m("picky"), m("fine"))
 	rows := d.settled(t, 3)
@@ -264,24 +288,28 @@ func TestProbesAreDropped(t *testing.T) {
 	for _, probe := range d.wire.ProbeDeadLetters(testkit.Context(t), message.DeadLetterKeys()) {
 		require.True(t, probe.Routed, "%s: %v", probe.Key, probe.Err)
 	}
-	d.send(t, broker.Message{Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
-		Type: broker.TypeProbe, Body: []byte(`{}`)},
-		broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
-			Body: []byte(`{}`)})
+	d.send(t, broker.Message{
+		Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+		Type: broker.TypeProbe, Body: []byte(`{}`),
+	},
+		broker.Message{
+			ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+			Body: []byte(`{}`),
+		})
 	require.Equal(t, "letter", d.settled(t, 1)[0].MessageID)
 }
 
 // Messages about rows that do not exist are one row of the ledger for each queue and
 // type, with a count; after a person's decision the next begins a new one. What else is
 // given up has a row of its own.
-func TestLettersWithoutARowAreCounted(t *testing.T) {
+func TestDeadLettersWithoutARowAreCounted(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
 	h := d.open(t)
 	sent := 0
 	about := func(id int64) broker.Message {
 		sent++
-		m := letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
+		m := deadLetter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
 			message.ExecutionRequested{ExecutionID: id})
 		m = poisoned(m)
 		m.ID, m.Headers[broker.HeaderReason] = fmt.Sprintf("ghost-%d", sent), deadletter.NoRow("execution", id).Error()
@@ -305,14 +333,14 @@ func TestLettersWithoutARowAreCounted(t *testing.T) {
 	ghost(2001)
 	counted(25, 2)
 	d.send(t,
-		poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
+		poisoned(deadLetter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
 			message.ExecutionRequested{ExecutionID: 3000})))
 	counted(25, 2, 1)
 	require.Equal(t, 24, testkit.Count(t, d.store,
 		`SELECT jsonb_array_length(evidence->'alike'->'executions') FROM dead_letter ORDER BY id LIMIT 1`))
 
 	// What the engine writes by itself counts at the same row; a row that has come by then is left to the engine.
-	read := func(id int64) *deadletter.Letter {
+	read := func(id int64) *deadletter.Message {
 		m := about(id)
 		return deadletter.Read(&broker.Delivery{
 			MessageID: m.ID, Type: m.Type, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Headers: m.Headers,
@@ -320,12 +348,12 @@ func TestLettersWithoutARowAreCounted(t *testing.T) {
 		})
 	}
 	existing := read(testkit.Execution(t, d.store, testkit.Action(t, d.store, "demo.there")).ID)
-	exist, err := h.Absent(testkit.Context(t), []*deadletter.Letter{read(4000), existing, read(4001)})
+	exist, err := h.Absent(testkit.Context(t), []*deadletter.Message{read(4000), existing, read(4001)})
 	require.NoError(t, err)
-	require.Equal(t, []*deadletter.Letter{existing}, exist)
+	require.Equal(t, []*deadletter.Message{existing}, exist)
 	counted(25, 4, 1)
 	testkit.Exec(t, d.store, `UPDATE dead_letter SET decision = 'discarded'`)
-	exist, err = h.Absent(testkit.Context(t), []*deadletter.Letter{read(4002), read(4003)})
+	exist, err = h.Absent(testkit.Context(t), []*deadletter.Message{read(4002), read(4003)})
 	require.NoError(t, err)
 	require.Empty(t, exist)
 	counted(25, 4, 1, 2)

@@ -25,8 +25,8 @@ const (
 	Prefetch = 60
 )
 
-// maxLetters bounds the dead letters of one transaction: one message may hold many.
-const maxLetters = 100
+// maxDeadLetters bounds the dead letters of one transaction: one message may hold many.
+const maxDeadLetters = 100
 
 // Consumer delivers dead letters; *broker.Consumer implements it.
 type Consumer interface {
@@ -40,7 +40,7 @@ type Deps struct {
 	// Decide passes dead letters to the scheduler, whose batches decide about them by a Step. It
 	// blocks while the scheduler is busy. The receiver settles each dead letter: by Settle after a
 	// batch that did not leave it open, or by GiveUp if no batch can decide it.
-	Decide func(ctx context.Context, letters []*Letter) error
+	Decide func(ctx context.Context, deadLetters []*Message) error
 	// Ended submits ended executions to the batches, because their reports were lost.
 	Ended func(ctx context.Context, executions []int64) error
 	// Gate holds the handler during a fault of the installation. Nil holds it alone.
@@ -60,8 +60,8 @@ type Handler struct {
 
 // parked is a dead letter that is stored again later.
 type parked struct {
-	letter *Letter
-	due    time.Time
+	deadLetter *Message
+	due        time.Time
 }
 
 // NewHandler makes the handler.
@@ -98,23 +98,23 @@ func (h *Handler) run(ctx context.Context) {
 // handle stores the deliveries and acknowledges the stored ones. Dead letters that the scheduler
 // decides are acknowledged after its batch.
 func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
-	letters := make([]*Letter, 0, len(batch.Deliveries))
+	deadLetters := make([]*Message, 0, len(batch.Deliveries))
 	for i := range batch.Deliveries {
 		for _, l := range readAll(&batch.Deliveries[i], message.QueueDeadLetter) {
 			if l.kind != kindProbe { // probes are acknowledged with the batch
-				letters = append(letters, l)
+				deadLetters = append(deadLetters, l)
 			}
 		}
 	}
 	var out outcome
-	for part := range slices.Chunk(letters, maxLetters) {
+	for part := range slices.Chunk(deadLetters, maxDeadLetters) {
 		of, err := h.settle(ctx, part, 1)
 		if err != nil {
 			return err
 		}
 		out.add(of)
 	}
-	crashpoint.Reach("letter:committed")
+	crashpoint.Reach("dead-letter:committed")
 	for _, l := range append(out.undecided, out.refused...) {
 		l.delivery = l.delivery.Detach()
 	}
@@ -128,7 +128,7 @@ func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 		// The connection is lost; redelivered dead letters find their rows.
 		h.deps.Logger.DebugContext(ctx, "Dead letters could not be acknowledged and come again", "error", err)
 	}
-	for part := range slices.Chunk(out.undecided, maxLetters) {
+	for part := range slices.Chunk(out.undecided, maxDeadLetters) {
 		if err := h.decide(ctx, part); err != nil {
 			return err
 		}
@@ -150,18 +150,18 @@ func (h *Handler) handOn(ctx context.Context, out outcome) error {
 	return nil
 }
 
-func (h *Handler) decide(ctx context.Context, letters []*Letter) error {
-	if len(letters) == 0 {
+func (h *Handler) decide(ctx context.Context, deadLetters []*Message) error {
+	if len(deadLetters) == 0 {
 		return nil
 	}
-	return h.deps.Decide(ctx, letters)
+	return h.deps.Decide(ctx, deadLetters)
 }
 
 // outcome is the result of a batch.
 type outcome struct {
-	undecided []*Letter // the scheduler has to decide
-	refused   []*Letter // the database refuses them in any form
-	ended     []int64   // executions to release
+	undecided []*Message // the scheduler has to decide
+	refused   []*Message // the database refuses them in any form
+	ended     []int64    // executions to release
 }
 
 func (o *outcome) add(other outcome) {
@@ -172,20 +172,20 @@ func (o *outcome) add(other outcome) {
 
 // storing is a batch of dead letters that are stored together.
 type storing struct {
-	letters []*Letter
-	before  int     // tries of a larger batch that contained them
-	stored  outcome // of the last try
+	deadLetters []*Message
+	before      int     // tries of a larger batch that contained them
+	stored      outcome // of the last try
 }
 
 // settle stores dead letters. tries counts this try and the previous ones. It returns an error only
 // on shutdown.
-func (h *Handler) settle(ctx context.Context, letters []*Letter, tries int) (total outcome, err error) {
-	if len(letters) == 0 {
+func (h *Handler) settle(ctx context.Context, deadLetters []*Message, tries int) (total outcome, err error) {
+	if len(deadLetters) == 0 {
 		return total, nil
 	}
 	err = batch.Runner[*storing]{
 		Try: func(ctx context.Context, b *storing) (err error) {
-			b.stored, err = h.store(ctx, b.letters)
+			b.stored, err = h.store(ctx, b.deadLetters)
 			return err
 		},
 		Done: func(_ context.Context, b *storing) { total.add(b.stored) },
@@ -199,17 +199,17 @@ func (h *Handler) settle(ctx context.Context, letters []*Letter, tries int) (tot
 		Failed: func(ctx context.Context, b *storing, f batch.Failure) {
 			if f.Verdict == batch.Again {
 				h.deps.Logger.WarnContext(ctx, "Dead letters could not be stored and are kept",
-					"letters", len(b.letters), "pause", f.Pause, "error", f.Err)
+					"dead_letters", len(b.deadLetters), "pause", f.Pause, "error", f.Err)
 			}
 		},
 		Split: func(b *storing, f batch.Failure) (parts []*storing) {
-			for _, half := range batch.Halves(b.letters) {
-				parts = append(parts, &storing{letters: half, before: b.before + f.Tries - 1})
+			for _, half := range batch.Halves(b.deadLetters) {
+				parts = append(parts, &storing{deadLetters: half, before: b.before + f.Tries - 1})
 			}
 			return parts
 		},
 		Alone: func(ctx context.Context, b *storing, f batch.Failure) bool {
-			l := b.letters[0]
+			l := b.deadLetters[0]
 			if !l.reduced {
 				h.deps.Logger.WarnContext(ctx, "Dead letter is stored in a reduced form",
 					"message_id", l.delivery.MessageID, "error", f.Err)
@@ -221,7 +221,7 @@ func (h *Handler) settle(ctx context.Context, letters []*Letter, tries int) (tot
 			return false
 		},
 		FirstPause: 200 * time.Millisecond, LongestPause: 15 * time.Second,
-	}.Run(ctx, &storing{letters: letters, before: tries - 1})
+	}.Run(ctx, &storing{deadLetters: deadLetters, before: tries - 1})
 	return total, err
 }
 
@@ -255,7 +255,7 @@ const (
 )
 
 // park keeps a dead letter unacknowledged until it is stored again.
-func (h *Handler) park(ctx context.Context, l *Letter) {
+func (h *Handler) park(ctx context.Context, l *Message) {
 	pause := min(firstPark<<min(l.tries, 10), longestPark)
 	l.tries++
 	h.deps.Logger.ErrorContext(ctx, "Dead letter cannot be stored and stays with the broker",
@@ -284,19 +284,19 @@ func (h *Handler) arm(now time.Time) {
 func (h *Handler) again(ctx context.Context, now time.Time) error {
 	waiting := h.parked
 	h.parked = nil
-	var due []*Letter
+	var due []*Message
 	for _, p := range waiting {
 		switch {
-		case p.letter.delivery.Stale():
+		case p.deadLetter.delivery.Stale():
 		case p.due.After(now):
 			h.parked = append(h.parked, p)
 		default:
-			due = append(due, p.letter)
+			due = append(due, p.deadLetter)
 		}
 	}
 	h.arm(now)
 	for _, l := range due {
-		out, err := h.settle(ctx, []*Letter{l}, maxStores)
+		out, err := h.settle(ctx, []*Message{l}, maxStores)
 		if err != nil {
 			return err
 		}
@@ -317,27 +317,27 @@ func (h *Handler) again(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (h *Handler) ack(ctx context.Context, l *Letter) {
+func (h *Handler) ack(ctx context.Context, l *Message) {
 	if err := l.delivery.Ack(); err != nil {
 		h.deps.Logger.DebugContext(ctx, "Dead letter could not be acknowledged and comes again", "error", err)
 	}
 }
 
 // Settle records a dead letter that a committed batch decided, and acknowledges it.
-func (h *Handler) Settle(ctx context.Context, l *Letter) {
-	crashpoint.Reach("letter:decided")
+func (h *Handler) Settle(ctx context.Context, l *Message) {
+	crashpoint.Reach("dead-letter:decided")
 	h.report(ctx, l)
 	h.ack(ctx, l)
 }
 
 // GiveUp stores a dead letter that no batch can decide, for an operator, and acknowledges it. After
 // an error the dead letter is not settled.
-func (h *Handler) GiveUp(ctx context.Context, l *Letter, cause error) error {
+func (h *Handler) GiveUp(ctx context.Context, l *Message, cause error) error {
 	l.failure = cause.Error()
-	_, err := h.store(ctx, []*Letter{l})
+	_, err := h.store(ctx, []*Message{l})
 	if err != nil && contentFails(err, maxStores) {
 		l.reduced = true
-		_, err = h.store(ctx, []*Letter{l})
+		_, err = h.store(ctx, []*Message{l})
 	}
 	if err != nil {
 		return fmt.Errorf("store dead letter %s, which no batch could decide: %w", l.delivery.MessageID, err)
@@ -347,7 +347,7 @@ func (h *Handler) GiveUp(ctx context.Context, l *Letter, cause error) error {
 }
 
 // report counts and logs a decided dead letter.
-func (h *Handler) report(ctx context.Context, l *Letter) {
+func (h *Handler) report(ctx context.Context, l *Message) {
 	h.deps.Metrics.decided(l, time.Now())
 	line, level, decision := "Received dead letter", slog.LevelInfo, l.decision
 	if l.Execution != 0 {
@@ -363,4 +363,4 @@ func (h *Handler) report(ctx context.Context, l *Letter) {
 }
 
 // Delivery is the dead letter as it was delivered.
-func (l *Letter) Delivery() *broker.Delivery { return l.delivery }
+func (l *Message) Delivery() *broker.Delivery { return l.delivery }

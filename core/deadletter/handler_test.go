@@ -37,8 +37,10 @@ func TestAnExpiredHandOverGoesOnElsewhere(t *testing.T) {
 	require.Equal(t, deadletter.HandledBy, got.By)
 	require.NotNil(t, got.At)
 	require.Equal(t, m.ID, got.MessageID)
-	require.Equal(t, []any{message.TypeExecutionRequested, message.ExchangeExecutions, m.RoutingKey,
-		message.WorkerExecutionsQueue(old.ID), "expired"},
+	require.Equal(t, []any{
+		message.TypeExecutionRequested, message.ExchangeExecutions, m.RoutingKey,
+		message.WorkerExecutionsQueue(old.ID), "expired",
+	},
 		[]any{got.Type, got.Exchange, got.Key, got.Queue, got.Reason})
 	require.Equal(t, []any{e.ID, "scheduled", old.ID, int32(1), "pk.do"},
 		[]any{got.Execution, got.Status, got.Worker, got.Attempt, got.ActionRef})
@@ -58,7 +60,7 @@ func TestAnExpiredHandOverGoesOnElsewhere(t *testing.T) {
 }
 
 // Upstream 34: where the worker could start it yet, the row is closed with the
-// published result, and its end is announced, from which release and repetition
+// published result, and its end is announced, from which release and retry
 // follow.
 func TestAnExpiredHandOverEndsWithThePublishedResult(t *testing.T) {
 	t.Parallel()
@@ -91,12 +93,12 @@ func TestAStartAtTheSameMomentWins(t *testing.T) {
 	w := testkit.Worker(t, d.store, "stranger")
 	const n = 40
 	var starts sync.WaitGroup
-	letters, ids := make([]broker.Message, n), make([]int64, n)
+	deadLetters, ids := make([]broker.Message, n), make([]int64, n)
 	for i := range ids {
 		e := d.scheduled(t, action, w.ID)
-		ids[i], letters[i] = e.ID, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1})
+		ids[i], deadLetters[i] = e.ID, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1})
 	}
-	d.send(t, letters...)
+	d.send(t, deadLetters...)
 	d.open(t)
 	started := make([]bool, n)
 	for i, id := range ids {
@@ -126,7 +128,7 @@ func TestAStartAtTheSameMomentWins(t *testing.T) {
 
 // S13: the same dead letter several times, at two handlers at once, is one row with one effect; so
 // are two dead letters of a dispatch that was published twice.
-func TestALetterThatComesAgainChangesNothing(t *testing.T) {
+func TestADeadLetterThatComesAgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
@@ -134,15 +136,15 @@ func TestALetterThatComesAgainChangesNothing(t *testing.T) {
 	testkit.Worker(t, d.store, "other", fenced,
 		func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 100 })
 	const n = 20
-	var letters []broker.Message
+	var deadLetters []broker.Message
 	for range n {
 		e := d.scheduled(t, action, w.ID)
 		m := expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1})
-		letters = append(letters, m, m, m)
+		deadLetters = append(deadLetters, m, m, m)
 	}
 	d.open(t)
 	d.open(t)
-	d.send(t, letters...)
+	d.send(t, deadLetters...)
 	for _, got := range d.settled(t, n) {
 		require.Equal(t, deadletter.Retried, got.Decision, got.Detail)
 	}
@@ -161,7 +163,7 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	w := testkit.Worker(t, d.store, "stranger")
 	e := d.scheduled(t, action, w.ID)
 	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))
-	d.send(t, letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,
+	d.send(t, deadLetter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,
 		message.ExecutionCompleted{ExecutionID: done.ID, Status: "completed"}),
 		expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1}))
 
@@ -180,7 +182,7 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	consumer.Stop()
 	require.Len(t, d.rows(t), 1)
 
-	// The second letter's batch is committed, and its connection is gone.
+	// The second dead letter's batch is committed, and its connection is gone.
 	dying2 := d.connect(t)
 	consumer2 := dying2.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter})
 	rounds := scheduler.New(scheduler.Config{},
@@ -189,10 +191,10 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	var h2 *deadletter.Handler
 	h2 = deadletter.NewHandler(deadletter.Deps{
 		Store: d.store, Consumer: consumer2, Logger: testkit.Logger(t),
-		Decide: func(ctx context.Context, letters []*deadletter.Letter) error {
-			_, err := rounds.Run(ctx, deadletter.NewStep(letters, deadletter.MaxOpen))
+		Decide: func(ctx context.Context, deadLetters []*deadletter.Message) error {
+			_, err := rounds.Run(ctx, deadletter.NewStep(deadLetters, deadletter.MaxOpen))
 			dying2.Stop()
-			h2.Settle(ctx, letters[0])
+			h2.Settle(ctx, deadLetters[0])
 			close(decided)
 			return err
 		},
@@ -222,8 +224,10 @@ func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
 	gate := testkit.OpenStore(t, d.store.Pool().Config().ConnString())
 	d.open(t)
 	testkit.Exec(t, gate, `ALTER TABLE dead_letter RENAME TO away`)
-	d.send(t, broker.Message{ID: "m", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
-		Body: []byte(`{}`)})
+	d.send(t, broker.Message{
+		ID: "m", Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
+		Body: []byte(`{}`),
+	})
 	testkit.Eventually(t, func() bool {
 		state, err := d.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
 		return err == nil && state.Ready == 0

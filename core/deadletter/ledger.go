@@ -15,18 +15,18 @@ const storeTimeout = 30 * time.Second
 
 // store decides about dead letters from the current rows and stores them in one transaction, except
 // dead letters for a batch. It leaves existing ledger rows unchanged.
-func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error) {
+func (h *Handler) store(ctx context.Context, deadLetters []*Message) (outcome, error) {
 	var out outcome
-	var stored []*Letter
+	var stored []*Message
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	err := h.deps.Store.Tx(ctx, "dead letters", func(ctx context.Context, tx *store.Tx) (err error) {
 		out = outcome{}
-		single, counted, err := group(ctx, tx, letters)
+		single, counted, err := group(ctx, tx, deadLetters)
 		if err != nil {
 			return err
 		}
-		stored, out.undecided, err = record(ctx, tx, single, func(l *Letter) verdict {
+		stored, out.undecided, err = record(ctx, tx, single, func(l *Message) verdict {
 			v := l.decide()
 			if v.released {
 				out.ended = append(out.ended, l.Execution)
@@ -35,12 +35,12 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 		})
 		stored = append(stored, counted...)
 		if err == nil && len(stored) > 0 {
-			crashpoint.Reach("letter:before-commit")
+			crashpoint.Reach("dead-letter:before-commit")
 		}
 		return err
 	})
 	if err != nil {
-		return outcome{}, fmt.Errorf("store %d dead letters: %w", len(letters), err)
+		return outcome{}, fmt.Errorf("store %d dead letters: %w", len(deadLetters), err)
 	}
 	for _, l := range stored {
 		h.report(ctx, l)
@@ -51,19 +51,19 @@ func (h *Handler) store(ctx context.Context, letters []*Letter) (outcome, error)
 // record writes the dead letters that are not in the ledger, with the verdict of decide, and
 // returns them. It returns the ones that a batch must decide without writing them.
 func record(
-	ctx context.Context, tx *store.Tx, letters []*Letter, decide func(*Letter) verdict,
-) (written, undecided []*Letter, err error) {
-	known, err := known(ctx, tx, letters)
+	ctx context.Context, tx *store.Tx, deadLetters []*Message, decide func(*Message) verdict,
+) (written, undecided []*Message, err error) {
+	known, err := known(ctx, tx, deadLetters)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := readSeen(ctx, tx, letters); err != nil {
+	if err := readSeen(ctx, tx, deadLetters); err != nil {
 		return nil, nil, err
 	}
 	p := tx.Pipeline()
-	var tried []*Letter
+	var tried []*Message
 	var rows []*store.Result[int64]
-	for _, l := range letters {
+	for _, l := range deadLetters {
 		if slices.Contains(known, l.fingerprint) {
 			continue
 		}
@@ -93,9 +93,9 @@ func record(
 }
 
 // known lists the fingerprints that are in the ledger.
-func known(ctx context.Context, tx *store.Tx, letters []*Letter) ([]string, error) {
-	prints := make([]string, len(letters))
-	for i, l := range letters {
+func known(ctx context.Context, tx *store.Tx, deadLetters []*Message) ([]string, error) {
+	prints := make([]string, len(deadLetters))
+	for i, l := range deadLetters {
 		prints[i] = l.fingerprint
 	}
 	known, err := tx.KnownDeadLetters(ctx, prints)
@@ -106,9 +106,9 @@ func known(ctx context.Context, tx *store.Tx, letters []*Letter) ([]string, erro
 }
 
 // readSeen reads the executions and workers of dead letters.
-func readSeen(ctx context.Context, tx *store.Tx, letters []*Letter) error {
+func readSeen(ctx context.Context, tx *store.Tx, deadLetters []*Message) error {
 	var ids, workers []int64
-	for _, l := range letters {
+	for _, l := range deadLetters {
 		l.seen = seen{}
 		if l.Execution != 0 {
 			ids = append(ids, l.Execution)
@@ -119,7 +119,7 @@ func readSeen(ctx context.Context, tx *store.Tx, letters []*Letter) error {
 	}
 	executions := map[int64]*execution{}
 	if len(ids) > 0 {
-		rows, err := tx.ReadLetterExecutions(ctx, ids)
+		rows, err := tx.ReadDeadLetterExecutions(ctx, ids)
 		if err != nil {
 			return fmt.Errorf("read the executions of dead letters: %w", err)
 		}
@@ -131,9 +131,9 @@ func readSeen(ctx context.Context, tx *store.Tx, letters []*Letter) error {
 			}
 		}
 	}
-	about := map[int64]*store.ReadLetterWorkersRow{}
+	about := map[int64]*store.ReadDeadLetterWorkersRow{}
 	if len(workers) > 0 {
-		rows, err := tx.ReadLetterWorkers(ctx, workers)
+		rows, err := tx.ReadDeadLetterWorkers(ctx, workers)
 		if err != nil {
 			return fmt.Errorf("read the workers of dead letters: %w", err)
 		}
@@ -141,7 +141,7 @@ func readSeen(ctx context.Context, tx *store.Tx, letters []*Letter) error {
 			about[rows[i].ID] = &rows[i]
 		}
 	}
-	for _, l := range letters {
+	for _, l := range deadLetters {
 		l.seen.execution = executions[l.Execution]
 		worker := l.worker
 		if worker == 0 && l.seen.execution != nil {

@@ -9,16 +9,16 @@ import (
 
 // Metrics measures dead letters and their routes. A nil *Metrics measures nothing.
 type Metrics struct {
-	letters *prometheus.CounterVec
-	took    prometheus.Histogram
-	waiting prometheus.Gauge
-	routes  *prometheus.GaugeVec
+	deadLetters *prometheus.CounterVec
+	took        prometheus.Histogram
+	waiting     prometheus.Gauge
+	routes      *prometheus.GaugeVec
 }
 
 // NewMetrics registers the metrics of dead letters.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		letters: prometheus.NewCounterVec(prometheus.CounterOpts{
+		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attune_dead_letters_total",
 			Help: "Dead letters stored in the ledger, by how they died and what was decided.",
 		}, []string{"reason", "decision"}),
@@ -39,10 +39,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	// The expected series exist from the start: a rate misses the first value of a new series.
 	for _, reason := range []string{ReasonExpired, ReasonRejected, ReasonPoison} {
 		for _, decision := range []string{Retried, Failed, Stale, Released, waitingDecision} {
-			m.letters.WithLabelValues(reason, decision)
+			m.deadLetters.WithLabelValues(reason, decision)
 		}
 	}
-	reg.MustRegister(m.letters, m.took, m.waiting, m.routes)
+	reg.MustRegister(m.deadLetters, m.took, m.waiting, m.routes)
 	return m
 }
 
@@ -52,7 +52,7 @@ const waitingDecision = "waiting"
 // reasons have a label of their own; other reasons share one, because the header can be forged.
 var reasons = []string{ReasonExpired, ReasonRejected, "maxlen", "delivery_limit", ReasonPoison, ReasonUnknown}
 
-func (m *Metrics) decided(l *Letter, now time.Time) {
+func (m *Metrics) decided(l *Message, now time.Time) {
 	if m == nil {
 		return
 	}
@@ -63,7 +63,7 @@ func (m *Metrics) decided(l *Letter, now time.Time) {
 	if decision == "" {
 		decision = waitingDecision
 	}
-	m.letters.WithLabelValues(reason, decision).Inc()
+	m.deadLetters.WithLabelValues(reason, decision).Inc()
 	if sane(l.died) {
 		m.took.Observe(max(now.Sub(l.died).Seconds(), 0))
 	}

@@ -167,7 +167,7 @@ func stillScheduled(ctx context.Context, tx *store.Tx, row store.LockDeadLetterR
 		return nil
 	}
 	l := Read(&broker.Delivery{RoutingKey: row.RoutingKey, Body: row.Body})
-	found, err := tx.ReadLetterExecutions(ctx, []int64{row.Execution})
+	found, err := tx.ReadDeadLetterExecutions(ctx, []int64{row.Execution})
 	if err != nil {
 		return fmt.Errorf("read execution %d: %w", row.Execution, err)
 	}

@@ -42,7 +42,7 @@ func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
 	d := newService(t)
 	h := d.open(t)
 	requested := testkit.Execution(t, d.store, testkit.Action(t, d.store, "pk.do"))
-	m := poisoned(letter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
+	m := poisoned(deadLetter(t, message.KeyExecutionRequested, message.TypeExecutionRequested,
 		message.ExecutionRequested{ExecutionID: requested.ID}))
 	d.send(t, m)
 	id := d.settled(t, 1)[0].ID
@@ -126,19 +126,21 @@ func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
 	d.open(t)
 	action := testkit.Action(t, d.store, "pk.do")
 	done := testkit.Execution(t, d.store, action, as(attune.StatusCompleted))
-	cut := letter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1})
+	cut := deadLetter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1})
 	cut.Body = append(cut.Body, make([]byte, 2<<20)...)
-	released := letter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,
+	released := deadLetter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,
 		message.ExecutionCompleted{ExecutionID: done.ID})
-	nowhere := letter(t, message.KeyEventCreated, "strange", message.EventCreated{EventID: 1})
-	unread := letter(t, message.DispatchKey(5), message.TypeExecutionRequested, message.Dispatch{WorkerID: 5})
+	nowhere := deadLetter(t, message.KeyEventCreated, "strange", message.EventCreated{EventID: 1})
+	unread := deadLetter(t, message.DispatchKey(5), message.TypeExecutionRequested, message.Dispatch{WorkerID: 5})
 	for i, m := range []broker.Message{cut, released, nowhere, unread} {
 		d.send(t, m)
 		d.settled(t, i+1)
 	}
 	rows := d.rows(t)
-	for i, want := range []error{deadletter.ErrNoMessage, deadletter.ErrDecided, deadletter.ErrNoMessage,
-		deadletter.ErrNoMessage} {
+	for i, want := range []error{
+		deadletter.ErrNoMessage, deadletter.ErrDecided, deadletter.ErrNoMessage,
+		deadletter.ErrNoMessage,
+	} {
 		_, err := d.requeue(t, rows[i].ID)
 		require.ErrorIs(t, err, want, "%d", i)
 	}

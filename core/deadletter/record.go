@@ -9,7 +9,7 @@ import (
 )
 
 // columns are the arguments of store.RecordDeadLetter, in their order.
-func (l *Letter) columns(v verdict) []any {
+func (l *Message) columns(v verdict) []any {
 	d := l.delivery
 	xDeath, headers := l.headers()
 	body := append([]byte{}, d.Body[:min(len(d.Body), MaxBody)]...)
@@ -43,7 +43,7 @@ func (l *Letter) columns(v verdict) []any {
 }
 
 // headers splits the headers of the message into its death history and the rest.
-func (l *Letter) headers() (xDeath, others []byte) {
+func (l *Message) headers() (xDeath, others []byte) {
 	const history = "x-death"
 	if l.delivery.Headers == nil {
 		return nil, nil
@@ -80,7 +80,7 @@ func idOrNil(id int64) *int64 {
 }
 
 // evidence is what was known at the time of the decision.
-func (l *Letter) evidence() map[string]any {
+func (l *Message) evidence() map[string]any {
 	d := l.delivery
 	body := map[string]any{"bytes": len(d.Body)}
 	if len(d.Body) > MaxBody {
@@ -129,7 +129,7 @@ func (l *Letter) evidence() map[string]any {
 }
 
 // properties are the properties of the message besides its headers.
-func (l *Letter) properties() map[string]any {
+func (l *Message) properties() map[string]any {
 	d := l.delivery
 	about := map[string]any{"redelivered": d.Redelivered}
 	for name, value := range map[string]string{
@@ -148,7 +148,7 @@ func (l *Letter) properties() map[string]any {
 }
 
 // reduction replaces the headers of a dead letter that the database refuses.
-func (l *Letter) reduction() map[string]any {
+func (l *Message) reduction() map[string]any {
 	headers := jsonOf(l.delivery.Headers)
 	digest := sha256.Sum256(headers)
 	return map[string]any{"headers": binary(headers), "headers_sha256": hex.EncodeToString(digest[:])}

@@ -136,7 +136,7 @@ func (r *Routes) tick(ctx context.Context) error {
 // probe sends a probe through every route.
 func (r *Routes) probe(ctx context.Context, now time.Time) error {
 	keys := message.DeadLetterKeys()
-	workers, err := r.store.LetterRouteWorkers(ctx, maxRouteWorkers)
+	workers, err := r.store.DeadLetterRouteWorkers(ctx, maxRouteWorkers)
 	if err != nil {
 		err = fmt.Errorf("read the workers whose routes are probed: %w", err)
 	}

@@ -92,8 +92,10 @@ func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
 	metrics := deadletter.NewMetrics(reg)
 	w := &wire{Broker: d.wire}
 	w.set(true, nil)
-	routes := deadletter.NewRoutes(deadletter.RoutesConfig{Interval: 50 * time.Millisecond,
-		ProbeEvery: 50 * time.Millisecond, DeathEvery: 100 * time.Millisecond},
+	routes := deadletter.NewRoutes(deadletter.RoutesConfig{
+		Interval:   50 * time.Millisecond,
+		ProbeEvery: 50 * time.Millisecond, DeathEvery: 100 * time.Millisecond,
+	},
 		d.store, w, slog.New(slog.NewTextHandler(told, nil)), metrics, nil)
 	require.NoError(t, routes.Start(testkit.Context(t)))
 	t.Cleanup(routes.Stop)

@@ -38,8 +38,10 @@ type service struct {
 
 func newService(t *testing.T) *service {
 	t.Helper()
-	d := &service{store: testkit.Store(t), amqp: testkit.VHost(t), registry: prometheus.NewRegistry(),
-		ended: make(chan []int64, 100)}
+	d := &service{
+		store: testkit.Store(t), amqp: testkit.VHost(t), registry: prometheus.NewRegistry(),
+		ended: make(chan []int64, 100),
+	}
 	d.metrics, d.wire = deadletter.NewMetrics(d.registry), d.connect(t)
 	require.NoError(t, d.wire.DeclareExecutor(testkit.Context(t)))
 	return d
@@ -57,22 +59,24 @@ func (d *service) connect(t *testing.T) *broker.Broker {
 func (d *service) open(t *testing.T) *deadletter.Handler {
 	t.Helper()
 	ctx := testkit.Context(t)
-	consumer := d.connect(t).Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter,
-		Prefetch: deadletter.Prefetch, MaxBatch: deadletter.MaxBatch})
+	consumer := d.connect(t).Consume(broker.ConsumerConfig{
+		Queue:    message.QueueDeadLetter,
+		Prefetch: deadletter.Prefetch, MaxBatch: deadletter.MaxBatch,
+	})
 	hot := testkit.OpenStore(t, d.store.Pool().Config().ConnString(), func(c *store.Config) { c.HotPath = true })
 	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: hot, Relay: nobody{}, Logger: testkit.Logger(t)})
 	var h *deadletter.Handler
 	h = deadletter.NewHandler(deadletter.Deps{
 		Store: d.store, Consumer: consumer, Logger: testkit.Logger(t), Metrics: d.metrics,
 		Ended: func(_ context.Context, ids []int64) error { d.ended <- ids; return nil },
-		Decide: func(ctx context.Context, letters []*deadletter.Letter) error {
+		Decide: func(ctx context.Context, deadLetters []*deadletter.Message) error {
 			for {
-				_, err := rounds.Run(ctx, deadletter.NewStep(letters, deadletter.MaxOpen))
+				_, err := rounds.Run(ctx, deadletter.NewStep(deadLetters, deadletter.MaxOpen))
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				var open []*deadletter.Letter
-				for _, l := range letters {
+				var open []*deadletter.Message
+				for _, l := range deadLetters {
 					switch {
 					case err != nil:
 						if err := h.GiveUp(ctx, l, err); err != nil {
@@ -84,7 +88,7 @@ func (d *service) open(t *testing.T) *deadletter.Handler {
 						h.Settle(ctx, l)
 					}
 				}
-				if letters = open; len(letters) == 0 {
+				if deadLetters = open; len(deadLetters) == 0 {
 					return nil
 				}
 			}
@@ -109,33 +113,35 @@ func death(queue, reason, exchange, key string, at time.Time) broker.Table {
 func expired(t *testing.T, worker int64, payload message.Dispatch) broker.Message {
 	t.Helper()
 	payload.WorkerID = worker
-	m := letter(t, message.DispatchKey(worker), message.TypeExecutionRequested, payload)
+	m := deadLetter(t, message.DispatchKey(worker), message.TypeExecutionRequested, payload)
 	m.Headers = death(message.WorkerExecutionsQueue(worker), "expired", message.ExchangeExecutions, m.RoutingKey,
 		time.Now().Truncate(time.Second))
 	return m
 }
 
-// letter is a message in the dead-letter queue.
-func letter[P any](t *testing.T, key, kind string, payload P) broker.Message {
+// deadLetter is a message in the dead-letter queue.
+func deadLetter[P any](t *testing.T, key, kind string, payload P) broker.Message {
 	t.Helper()
 	envelope := message.New(kind, payload, time.Now(), "test")
 	body, err := envelope.Encode()
 	require.NoError(t, err)
-	return broker.Message{ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: key, Type: kind,
-		Body: body}
+	return broker.Message{
+		ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: key, Type: kind,
+		Body: body,
+	}
 }
 
-func (d *service) send(t *testing.T, letters ...broker.Message) {
+func (d *service) send(t *testing.T, deadLetters ...broker.Message) {
 	t.Helper()
-	for i := range letters {
-		if worker, ok := message.WorkerOfKey(letters[i].RoutingKey); ok {
+	for i := range deadLetters {
+		if worker, ok := message.WorkerOfKey(deadLetters[i].RoutingKey); ok {
 			require.NoError(t, d.wire.BindWorkerDeadLetters(testkit.Context(t), worker))
 		}
-		if letters[i].ID == "" {
-			letters[i].ID = uuid.NewString()
+		if deadLetters[i].ID == "" {
+			deadLetters[i].ID = uuid.NewString()
 		}
 	}
-	for _, outcome := range d.wire.Publisher().Publish(testkit.Context(t), letters) {
+	for _, outcome := range d.wire.Publisher().Publish(testkit.Context(t), deadLetters) {
 		require.Equal(t, broker.Confirmed, outcome.Status, "%v", outcome.Err)
 	}
 }
@@ -182,7 +188,7 @@ func (d *service) settled(t *testing.T, n int) []row {
 	testkit.Eventually(t, func() bool {
 		state, err := d.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
 		return err == nil && state.Ready == 0 && testkit.Count(t, d.store, `SELECT count(*) FROM dead_letter`) >= n
-	}, 15*time.Second, "%d letters are stored", n)
+	}, 15*time.Second, "%d dead letters are stored", n)
 	rows := d.rows(t)
 	require.Len(t, rows, n)
 	return rows

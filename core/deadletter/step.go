@@ -18,8 +18,8 @@ import (
 // worker, with that attempt, is moved or ended (invariant S9). The batch's transaction writes the
 // ledger row and its decision.
 type Step struct {
-	letters []*Letter
-	room    int
+	deadLetters []*Message
+	room        int
 }
 
 // MaxOpen bounds the open dead letters of a replica, for which no worker has capacity. It is less
@@ -28,17 +28,17 @@ const MaxOpen = 20
 
 // NewStep makes the step. A dead letter belongs to one batch at a time. At most room of them may
 // stay open; the others are decided at once.
-func NewStep(letters []*Letter, room int) *Step {
-	letters = slices.Clone(letters)
+func NewStep(deadLetters []*Message, room int) *Step {
+	deadLetters = slices.Clone(deadLetters)
 	// Two batches with the same dead letters write them in the same order.
-	slices.SortFunc(letters, func(a, b *Letter) int { return strings.Compare(a.fingerprint, b.fingerprint) })
-	return &Step{letters: letters, room: room}
+	slices.SortFunc(deadLetters, func(a, b *Message) int { return strings.Compare(a.fingerprint, b.fingerprint) })
+	return &Step{deadLetters: deadLetters, room: room}
 }
 
 // Executions implements scheduler.Step.
 func (s *Step) Executions() []int64 {
-	ids := make([]int64, len(s.letters))
-	for i, l := range s.letters {
+	ids := make([]int64, len(s.deadLetters))
+	for i, l := range s.deadLetters {
 		ids[i] = l.Execution
 	}
 	return ids
@@ -47,7 +47,7 @@ func (s *Step) Executions() []int64 {
 // Plan implements scheduler.Step.
 func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 	var actions []int64
-	for _, l := range s.letters {
+	for _, l := range s.deadLetters {
 		row, ok := plan.Row(l.Execution)
 		if !ok {
 			continue
@@ -68,7 +68,7 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 // Apply implements scheduler.Step.
 func (s *Step) Apply(batch *scheduler.Batch) {
 	moved, kept := map[int64]bool{}, 0
-	for _, l := range s.letters {
+	for _, l := range s.deadLetters {
 		v, open := stale("decided with another dead letter of the same dispatch"), false
 		if !moved[l.Execution] {
 			v, open = l.resolve(batch, kept < s.room)
@@ -85,17 +85,17 @@ func (s *Step) Apply(batch *scheduler.Batch) {
 
 // Open reports that no worker had capacity for the execution, and that nothing was decided: the
 // next batch must try again. It is valid after the batch.
-func (l *Letter) Open() bool { return l.open }
+func (l *Message) Open() bool { return l.open }
 
 // roomTimeout is how long the execution of a dead letter keeps its slot while it waits for capacity at
-// another worker. Then it is ended, and its repetition waits in the queue like any other.
+// another worker. Then it is ended, and its retry waits in the queue like any other.
 const roomTimeout = 5 * time.Minute
 
 // wait is how long after its dispatch an execution may wait for capacity: roomTimeout from the time
 // when a batch first read its dead letter, by the database's clock, because the broker's clock may
 // be wrong. Another replica may have read a redelivered dead letter before: its timeout starts at
 // the dispatch.
-func (l *Letter) wait(now, handed time.Time) time.Duration {
+func (l *Message) wait(now, handed time.Time) time.Duration {
 	if l.delivery.Redelivered {
 		return roomTimeout
 	}
@@ -107,7 +107,7 @@ func (l *Letter) wait(now, handed time.Time) time.Duration {
 
 // resolve decides under the locks. Only with mayWait it leaves a dead letter open if no worker has
 // capacity.
-func (l *Letter) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open bool) {
+func (l *Message) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open bool) {
 	fact, ok := batch.Ledger.Fact(l.Execution)
 	if !ok {
 		return stale("no such execution"), false
@@ -137,14 +137,14 @@ func (l *Letter) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open 
 	case scheduler.ReassignMoved:
 		return verdict{decision: Retried, detail: l.moved(batch)}, false
 	case scheduler.ReassignEnded:
-		return verdict{decision: Failed, detail: "ended; its repetition, if it may have one, is a new execution"}, false
+		return verdict{decision: Failed, detail: "ended; its retry, if it may have one, is a new execution"}, false
 	case scheduler.ReassignKept:
 	}
 	return stale("execution %d stays where it is", l.Execution), false
 }
 
 // locked is the execution as the batch read it under its locks.
-func (l *Letter) locked(fact admission.Fact, actionRef string) *execution {
+func (l *Message) locked(fact admission.Fact, actionRef string) *execution {
 	e := &execution{ActionRef: actionRef}
 	if l.seen.execution != nil {
 		*e = *l.seen.execution
@@ -160,7 +160,7 @@ func (l *Letter) locked(fact admission.Fact, actionRef string) *execution {
 }
 
 // moved names the worker to which the execution moved.
-func (l *Letter) moved(batch *scheduler.Batch) string {
+func (l *Message) moved(batch *scheduler.Batch) string {
 	if fact, ok := batch.Ledger.Fact(l.Execution); ok && fact.Worker != nil {
 		return fmt.Sprintf("handed to worker %d as attempt %d", *fact.Worker, fact.Attempt)
 	}
@@ -168,7 +168,7 @@ func (l *Letter) moved(batch *scheduler.Batch) string {
 }
 
 // result is the result of an execution that is ended because of its dead letter.
-func (l *Letter) result(batch *scheduler.Batch, actionRef string) map[string]any {
+func (l *Message) result(batch *scheduler.Batch, actionRef string) map[string]any {
 	result := map[string]any{
 		"error": "Worker queue TTL expired",
 		"message": fmt.Sprintf(

@@ -42,7 +42,7 @@ func Take(
 	ctx context.Context, st *store.Store, deliveries []broker.Delivery, t TakeInfo,
 	also func(context.Context, *store.Tx, Taken) error,
 ) (Taken, error) {
-	letters, probes := make([]*Letter, 0, len(deliveries)), 0
+	deadLetters, probes := make([]*Message, 0, len(deliveries)), 0
 	for i := range deliveries {
 		for _, l := range readAll(&deliveries[i], t.Queue) {
 			if l.kind == kindProbe {
@@ -50,14 +50,14 @@ func Take(
 				continue
 			}
 			l.taking = &t
-			letters = append(letters, l)
+			deadLetters = append(deadLetters, l)
 		}
 	}
-	return take(ctx, st, letters, probes, also)
+	return take(ctx, st, deadLetters, probes, also)
 }
 
 func take(
-	ctx context.Context, st *store.Store, letters []*Letter, probes int,
+	ctx context.Context, st *store.Store, deadLetters []*Message, probes int,
 	also func(context.Context, *store.Tx, Taken) error,
 ) (Taken, error) {
 	var taken Taken
@@ -65,19 +65,21 @@ func take(
 	defer cancel()
 	err := st.Tx(bounded, "take dead letters", func(ctx context.Context, tx *store.Tx) error {
 		taken = Taken{Probes: probes}
-		written, _, err := record(ctx, tx, letters, (*Letter).awaitOperator)
+		written, _, err := record(ctx, tx, deadLetters, (*Message).awaitOperator)
 		if err != nil {
 			return err
 		}
 		for _, l := range written {
-			e := Entry{ID: l.row, Reason: l.reason, Type: l.typed(), WorkerID: idOrNil(l.worker),
-				Execution: idOrNil(l.Execution), Decision: Waiting}
+			e := Entry{
+				ID: l.row, Reason: l.reason, Type: l.typed(), WorkerID: idOrNil(l.worker),
+				Execution: idOrNil(l.Execution), Decision: Waiting,
+			}
 			if l.seen.execution != nil {
 				e.ActionRef = l.seen.execution.ActionRef
 			}
 			taken.Entries = append(taken.Entries, e)
 		}
-		taken.Known = len(letters) - len(written)
+		taken.Known = len(deadLetters) - len(written)
 		if err := also(ctx, tx, taken); err != nil {
 			return err
 		}
@@ -88,24 +90,24 @@ func take(
 	case err == nil:
 		crashpoint.Reach("take:committed")
 		return taken, nil
-	case !contentFails(err, maxStores) || len(letters) == 0:
-	case len(letters) > 1:
-		half, err := take(ctx, st, letters[:len(letters)/2], probes, also)
+	case !contentFails(err, maxStores) || len(deadLetters) == 0:
+	case len(deadLetters) > 1:
+		half, err := take(ctx, st, deadLetters[:len(deadLetters)/2], probes, also)
 		if err != nil {
 			return half, err
 		}
-		rest, err := take(ctx, st, letters[len(letters)/2:], 0, also)
+		rest, err := take(ctx, st, deadLetters[len(deadLetters)/2:], 0, also)
 		half.Add(rest)
 		return half, err
-	case !letters[0].reduced:
-		letters[0].reduced = true
-		return take(ctx, st, letters, probes, also)
+	case !deadLetters[0].reduced:
+		deadLetters[0].reduced = true
+		return take(ctx, st, deadLetters, probes, also)
 	}
-	return Taken{}, fmt.Errorf("write %d dead letters into the ledger: %w", len(letters), err)
+	return Taken{}, fmt.Errorf("write %d dead letters into the ledger: %w", len(deadLetters), err)
 }
 
 // awaitOperator leaves the decision to an operator.
-func (l *Letter) awaitOperator() verdict {
+func (l *Message) awaitOperator() verdict {
 	v := waiting("%staken from %s by %s", l.because(), l.taking.Queue, l.taking.By)
 	if l.trouble != "" {
 		v.detail += "; " + l.trouble

@@ -18,7 +18,7 @@ type Entry struct {
 	// At is when it was stored, Died when the message died, nil if unknown.
 	At   time.Time  `json:"stored"`
 	Died *time.Time `json:"died"`
-	// What is the kind of the message, as of monitor.LetterKind.
+	// What is the kind of the message, as of monitor.DeadLetterKind.
 	What       string `json:"what"`
 	Type       string `json:"type"`
 	MessageID  string `json:"message_id,omitempty"`
@@ -69,7 +69,7 @@ type Execution struct {
 	Updated    time.Time  `json:"updated"`
 	FinishedAt *time.Time `json:"finished_at"`
 	Reason     string     `json:"reason,omitempty"`
-	// RepeatedBy is the newest repetition; 0 without one.
+	// RepeatedBy is the newest retry; 0 without one.
 	RepeatedBy int64 `json:"repeated_by,omitempty"`
 	// ActionGone reports that its action was deleted.
 	ActionGone   bool   `json:"action_gone,omitempty"`
@@ -79,7 +79,7 @@ type Execution struct {
 
 // ReadExecution reads the present state of an execution; nil if it does not exist.
 func ReadExecution(ctx context.Context, tx *store.Tx, id int64) (*Execution, error) {
-	r, err := tx.ViewLetterExecution(ctx, id)
+	r, err := tx.ViewDeadLetterExecution(ctx, id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -150,8 +150,10 @@ func Evaluate(f Facts) Verdict {
 	}
 	switch {
 	case f.Cut:
-		return Verdict{RequeueRefused, AdviseExport,
-			"only the beginning of its body was kept, so it cannot be sent again"}
+		return Verdict{
+			RequeueRefused, AdviseExport,
+			"only the beginning of its body was kept, so it cannot be sent again",
+		}
 	case e.Exchange == "" || e.RoutingKey == "":
 		return Verdict{RequeueRefused, AdviseExport, "it does not say where it was sent to"}
 	case f.Unreadable != "":
@@ -161,8 +163,10 @@ func Evaluate(f Facts) Verdict {
 	if over := overVerdict(e, f.Execution); over != "" {
 		return Verdict{RequeueSends, AdviseDiscard, over + ": sent again it changes nothing"}
 	}
-	return Verdict{RequeueSends, AdviseRequeue,
-		fmt.Sprintf("it is sent again to %s with the key %s", e.Exchange, e.RoutingKey)}
+	return Verdict{
+		RequeueSends, AdviseRequeue,
+		fmt.Sprintf("it is sent again to %s with the key %s", e.Exchange, e.RoutingKey),
+	}
 }
 
 func decidedText(e *Entry) string {
@@ -182,31 +186,37 @@ func dispatchVerdict(e *Entry, x *Execution) Verdict {
 	case x == nil:
 		return Verdict{RequeueRefused, AdviseDiscard, fmt.Sprintf("execution %d does not exist any more", *e.Execution)}
 	case x.RepeatedBy != 0:
-		return Verdict{RequeueRefused, AdviseRetry,
-			fmt.Sprintf("execution %d has been repeated already, by execution %d", x.ID, x.RepeatedBy)}
+		return Verdict{
+			RequeueRefused, AdviseRetry,
+			fmt.Sprintf("execution %d has been repeated already, by execution %d", x.ID, x.RepeatedBy),
+		}
 	case x.Status == string(attune.StatusScheduled) && e.Attempt != nil && *e.Attempt == x.Attempt:
 		return Verdict{RequeueRefused, AdviseWait, fmt.Sprintf("execution %d is still scheduled "+
 			"with this hand-over: it is moved or ended when scheduled_timeout has passed", x.ID)}
 	case !attune.Status(x.Status).Terminal():
-		return Verdict{RequeueRefused, AdviseDiscard,
-			fmt.Sprintf("execution %d has moved on since, it is %s", x.ID, x.Status)}
+		return Verdict{
+			RequeueRefused, AdviseDiscard,
+			fmt.Sprintf("execution %d has moved on since, it is %s", x.ID, x.Status),
+		}
 	}
 	if why := x.Useless(); why != "" {
 		return Verdict{RequeueRepeats, AdviseDiscard, why}
 	}
-	return Verdict{RequeueRepeats, AdviseRequeue,
-		fmt.Sprintf("execution %d ended as %s: it is repeated as a new execution", x.ID, x.Status)}
+	return Verdict{
+		RequeueRepeats, AdviseRequeue,
+		fmt.Sprintf("execution %d ended as %s: it is repeated as a new execution", x.ID, x.Status),
+	}
 }
 
-// Useless returns the reason why a repetition of an ended execution is useless; empty if it is not.
+// Useless returns the reason why a retry of an ended execution is useless; empty if it is not.
 func (x *Execution) Useless() string {
 	switch {
 	case x.Status == string(attune.StatusCompleted):
 		return fmt.Sprintf("execution %d completed: a requeue would run it once more", x.ID)
 	case x.ActionGone:
-		return fmt.Sprintf("the action %s was deleted: a repetition cannot run", x.ActionRef)
+		return fmt.Sprintf("the action %s was deleted: a retry cannot run", x.ActionRef)
 	case x.ParentStatus != "" && attune.Status(x.ParentStatus).Terminal():
-		return fmt.Sprintf("its parent, execution %d, has ended (%s): nothing waits for a repetition", *x.Parent,
+		return fmt.Sprintf("its parent, execution %d, has ended (%s): nothing waits for a retry", *x.Parent,
 			x.ParentStatus)
 	}
 	return ""

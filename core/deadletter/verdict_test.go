@@ -27,38 +27,62 @@ func TestVerdicts(t *testing.T) {
 		requeue, advice string
 		why             string
 	}{
-		"failed": {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusFailed)}, deadletter.RequeueRepeats,
-			deadletter.AdviseRequeue, "ended as failed"},
-		"completed": {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusCompleted)},
-			deadletter.RequeueRepeats, deadletter.AdviseDiscard, "once more"},
-		"running": {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusRunning)},
-			deadletter.RequeueRefused, deadletter.AdviseDiscard, "moved on"},
-		"scheduled": {deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusScheduled)},
-			deadletter.RequeueRefused, deadletter.AdviseWait, "still scheduled"},
-		"elsewhere": {
-			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "scheduled",
-				Attempt: 3}}, deadletter.RequeueRefused, deadletter.AdviseDiscard, "moved on",
+		"failed": {
+			deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusFailed)},
+			deadletter.RequeueRepeats,
+			deadletter.AdviseRequeue, "ended as failed",
 		},
-		"gone": {deadletter.Facts{Entry: &dispatch}, deadletter.RequeueRefused, deadletter.AdviseDiscard,
-			"does not exist"},
+		"completed": {
+			deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusCompleted)},
+			deadletter.RequeueRepeats, deadletter.AdviseDiscard, "once more",
+		},
+		"running": {
+			deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusRunning)},
+			deadletter.RequeueRefused, deadletter.AdviseDiscard, "moved on",
+		},
+		"scheduled": {
+			deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusScheduled)},
+			deadletter.RequeueRefused, deadletter.AdviseWait, "still scheduled",
+		},
+		"elsewhere": {
+			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{
+				ID: 5, Status: "scheduled",
+				Attempt: 3,
+			}}, deadletter.RequeueRefused, deadletter.AdviseDiscard, "moved on",
+		},
+		"gone": {
+			deadletter.Facts{Entry: &dispatch},
+			deadletter.RequeueRefused, deadletter.AdviseDiscard,
+			"does not exist",
+		},
 		"repeated": {
-			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "failed",
-				RepeatedBy: 9}}, deadletter.RequeueRefused, deadletter.AdviseRetry, "by execution 9",
+			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{
+				ID: 5, Status: "failed",
+				RepeatedBy: 9,
+			}}, deadletter.RequeueRefused, deadletter.AdviseRetry, "by execution 9",
 		},
 		"action gone": {
-			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "failed",
-				ActionGone: true}}, deadletter.RequeueRepeats, deadletter.AdviseDiscard, "was deleted",
+			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{
+				ID: 5, Status: "failed",
+				ActionGone: true,
+			}}, deadletter.RequeueRepeats, deadletter.AdviseDiscard, "was deleted",
 		},
 		"parent": {
-			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{ID: 5, Status: "failed",
-				Parent: new(int64(1)), ParentStatus: "cancelled"}},
+			deadletter.Facts{Entry: &dispatch, Execution: &deadletter.Execution{
+				ID: 5, Status: "failed",
+				Parent: new(int64(1)), ParentStatus: "cancelled",
+			}},
 			deadletter.RequeueRepeats, deadletter.AdviseDiscard, "nothing waits",
 		},
-		"nameless": {deadletter.Facts{Entry: as(dispatch, func(e *deadletter.Entry) { e.Execution = nil })},
-			deadletter.RequeueRefused, deadletter.AdviseExport, "names no execution"},
+		"nameless": {
+			deadletter.Facts{Entry: as(dispatch, func(e *deadletter.Entry) { e.Execution = nil })},
+			deadletter.RequeueRefused, deadletter.AdviseExport, "names no execution",
+		},
 		"handled": {
-			deadletter.Facts{Entry: as(dispatch, func(e *deadletter.Entry) { e.Decision = "failed" }),
-				Execution: at(attune.StatusFailed)}, deadletter.RequeueRepeats, deadletter.AdviseRequeue, "",
+			deadletter.Facts{
+				Entry:     as(dispatch, func(e *deadletter.Entry) { e.Decision = "failed" }),
+				Execution: at(attune.StatusFailed),
+			}, deadletter.RequeueRepeats, deadletter.AdviseRequeue, "",
 		},
 		"discarded": {
 			deadletter.Facts{Entry: as(dispatch, func(e *deadletter.Entry) {
@@ -96,13 +120,20 @@ func TestVerdicts(t *testing.T) {
 			deadletter.RequeueSends, deadletter.AdviseDiscard, "does not exist",
 		},
 		"unreadable": {
-			deadletter.Facts{Entry: as(sent, func(e *deadletter.Entry) { e.RoutingKey = "event.created" }),
-				Unreadable: "not JSON"}, deadletter.RequeueSends, deadletter.AdviseExport, "dies again",
+			deadletter.Facts{
+				Entry:      as(sent, func(e *deadletter.Entry) { e.RoutingKey = "event.created" }),
+				Unreadable: "not JSON",
+			}, deadletter.RequeueSends, deadletter.AdviseExport, "dies again",
 		},
-		"cut": {deadletter.Facts{Entry: as(sent, func(e *deadletter.Entry) { e.RoutingKey = "event.created" }),
-			Cut: true}, deadletter.RequeueRefused, deadletter.AdviseExport, "beginning"},
-		"placeless": {deadletter.Facts{Entry: &sent}, deadletter.RequeueRefused, deadletter.AdviseExport,
-			"where it was sent to"},
+		"cut": {deadletter.Facts{
+			Entry: as(sent, func(e *deadletter.Entry) { e.RoutingKey = "event.created" }),
+			Cut:   true,
+		}, deadletter.RequeueRefused, deadletter.AdviseExport, "beginning"},
+		"placeless": {
+			deadletter.Facts{Entry: &sent},
+			deadletter.RequeueRefused, deadletter.AdviseExport,
+			"where it was sent to",
+		},
 	} {
 		v := deadletter.Evaluate(c.facts)
 		require.Equal(t, c.requeue, v.Requeue, name)

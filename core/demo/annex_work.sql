@@ -1,5 +1,5 @@
--- Of the executions $2: those ever dispatched to the worker $1, those that it has not started, and the
--- number that waits for a worker.
+-- Of the executions $2: the number ever dispatched to the worker $1, the number it has not started, and the
+-- number waiting for a worker.
 SELECT coalesce(array_agg(id) FILTER (WHERE worker = $1), '{}'),
        coalesce(array_agg(id) FILTER (WHERE worker = $1 AND status = 'scheduled'), '{}'),
        count(*) FILTER (WHERE status IN ('requested', 'scheduling'))

@@ -148,8 +148,10 @@ func (d *Demo) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.fleet = &fleet{binary: d.cfg.Binary, logs: logs, env: append(os.Environ(), d.Env()...),
-		processes: map[string]*process{}}
+	d.fleet = &fleet{
+		binary: d.cfg.Binary, logs: logs, env: append(os.Environ(), d.Env()...),
+		processes: map[string]*process{},
+	}
 	here, _ := os.Getwd() // without it, the paths are absolute
 	command, where := watchCommand(here, d.cfg.Binary, d.stack.Dir())
 	d.printf("watch it from another terminal%s:\n  %s", where, command)

@@ -25,8 +25,10 @@ func (d *Demo) faults(ctx context.Context, news chan<- string) {
 	}{
 		{"kill -9 " + replicaName(0), func(context.Context) error { d.fleet.kill(replicaName(0)); return nil }},
 		{replicaName(0) + " starts again", func(context.Context) error { return d.fleet.restart(replicaName(0)) }},
-		{"demo.report is paused",
-			d.apply("demo", triage.Override{Act: triage.Pause, Target: reports, Reason: "the demo"})},
+		{
+			"demo.report is paused",
+			d.apply("demo", triage.Override{Act: triage.Pause, Target: reports, Reason: "the demo"}),
+		},
 		{"demo.report is resumed, with a limit of six", func(ctx context.Context) error {
 			return errors.Join(d.apply("demo", triage.Override{Act: triage.Limit, Target: reports, Limit: 6})(ctx),
 				resume(ctx))

@@ -76,8 +76,11 @@ func (i *incident) undone(ctx context.Context) ([]string, error) {
 	for _, part := range []struct {
 		name       string
 		executions []int64
-	}{{"ops.print", i.prints}, {"ops.fax", slices.Concat(i.faxes, i.expired, i.elsewhere)},
-		{"ops.invoice", i.invoices}} {
+	}{
+		{"ops.print", i.prints},
+		{"ops.fax", slices.Concat(i.faxes, i.expired, i.elsewhere)},
+		{"ops.invoice", i.invoices},
+	} {
 		ends, err := i.lastOf(ctx, part.executions)
 		if err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ func (d *Demo) operator(actor string) *triage.Triage {
 
 // cancel cancels executions as an operator.
 func (d *Demo) cancel(ctx context.Context, ids []int64, reason string) error {
-	plan, err := d.operator("demo").PlanCancel(ctx, triage.CancelOrder{IDs: ids, Reason: reason})
+	plan, err := d.operator("demo").PlanCancel(ctx, triage.CancelRequest{IDs: ids, Reason: reason})
 	if err == nil {
 		_, err = d.operator("demo").Cancel(ctx, plan)
 	}
@@ -31,7 +31,7 @@ func (d *Demo) pauseOrders(ctx context.Context) error {
 		ids, err := d.underWay(ctx, false)
 		for _, id := range ids {
 			if _, err := d.operator("demo").PauseWorkflow(ctx, id, "the demo"); err != nil {
-				d.logger.InfoContext(ctx, "Order not paused", "execution", id, "error", err) // it has ended
+				d.logger.InfoContext(ctx, "Order not paused", "execution_id", id, "error", err) // it has ended
 				continue
 			}
 			paused = true
@@ -48,7 +48,7 @@ func (d *Demo) resumeOrders(ctx context.Context) error {
 	}
 	for _, id := range ids {
 		if _, err := d.operator("demo").ResumeWorkflow(ctx, id, "the demo"); err != nil {
-			d.logger.InfoContext(ctx, "Order not resumed", "execution", id, "error", err)
+			d.logger.InfoContext(ctx, "Order not resumed", "execution_id", id, "error", err)
 		}
 	}
 	return nil
@@ -62,7 +62,7 @@ func (d *Demo) cancelOrder(ctx context.Context) error {
 			return false, err
 		}
 		if _, err := d.operator("demo").CancelWorkflow(ctx, ids[0], "the demo"); err != nil {
-			d.logger.InfoContext(ctx, "Order not cancelled", "execution", ids[0], "error", err) // it has ended
+			d.logger.InfoContext(ctx, "Order not cancelled", "execution_id", ids[0], "error", err) // it has ended
 			return false, nil
 		}
 		return true, nil

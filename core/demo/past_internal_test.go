@@ -13,9 +13,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// pastLetters counts the dead letters of the made-up hour: nine retried ones, and three groups
+// pastDeadLetters counts the dead letters of the made-up hour: nine retried ones, and three groups
 // that waited for a person.
-const pastLetters = 9 + 7*3 + 6*4 + 5*6
+const pastDeadLetters = 9 + 7*3 + 6*4 + 5*6
 
 // fresh is a demo with its actions and its shop on a fresh database.
 func fresh(t *testing.T) (*Demo, *bytes.Buffer) {
@@ -39,20 +39,21 @@ func TestThePastFillsEveryChart(t *testing.T) {
 
 	past, err := m.Past(ctx)
 	require.NoError(t, err)
-	var failed, letters, deepest float64
+	var failed, deadLetters, deepest float64
 	idle, waited := 0, 0
 	for _, minute := range past.Minutes {
 		if minute.Done < 50 {
 			idle++
 		}
-		failed, letters, deepest = failed+minute.Failed, letters+minute.Letters, max(deepest, minute.Waiting)
+		failed, deadLetters = failed+minute.Failed, deadLetters+minute.DeadLetters
+		deepest = max(deepest, minute.Waiting)
 		if minute.Waiting > 0 {
 			waited++
 		}
 	}
 	require.LessOrEqual(t, idle, 4, "only the deployment is idle")
 	require.Greater(t, failed, 50.0)
-	require.InDelta(t, pastLetters, letters, 0)
+	require.InDelta(t, pastDeadLetters, deadLetters, 0)
 	require.Greater(t, waited, 20, "the chart of waiting dead letters has bars")
 	require.Greater(t, deepest, 15.0)
 	require.Zero(t, past.Minutes[59].Waiting)
@@ -95,8 +96,8 @@ func TestThePastFillsEveryChart(t *testing.T) {
 	require.Zero(t, inquiries.Open.Value)
 	ledger, err := m.LedgerList(ctx, monitor.DeadLetterFilter{}, 0)
 	require.NoError(t, err)
-	require.Len(t, ledger.List, pastLetters)
-	require.Zero(t, ledger.Open.Value, "no letter of the past waits for a person")
+	require.Len(t, ledger.List, pastDeadLetters)
+	require.Zero(t, ledger.Open.Value, "no dead letter of the past waits for a person")
 	for i := range ledger.List {
 		require.Equal(t, historyMark, ledger.List[i].Detail)
 	}

@@ -14,9 +14,9 @@ import (
 // practice is one incident to practise.
 type practice struct {
 	steps func(*incident) []step
-	// judge compares the state with the right decisions. Irreversible mistakes are wrong; open tasks are
+	// assess compares the state with the right decisions. Irreversible mistakes are wrong; open tasks are
 	// undone.
-	judge func(context.Context, *incident, *verdict) error
+	assess func(context.Context, *incident, *verdict) error
 	// end ends the cause if the user did not.
 	end func(context.Context, *incident) error
 }
@@ -30,7 +30,7 @@ var practices = map[string]practice{
 		steps: func(i *incident) []step {
 			return []step{{"incident: a worker consumes nothing", i.openAnnex}, {"", i.requestPrints}}
 		},
-		judge: func(ctx context.Context, i *incident, v *verdict) error {
+		assess: func(ctx context.Context, i *incident, v *verdict) error {
 			kept := false
 			err := i.demo.queryRow(ctx, "read "+annexName, "SELECT cordoned OR draining FROM worker WHERE id = $1",
 				args{i.annex.id}, &kept)
@@ -50,7 +50,7 @@ var practices = map[string]practice{
 				{"incident: a script copies its messages to another worker", i.copyMessages},
 			}
 		},
-		judge: func(ctx context.Context, i *incident, v *verdict) error {
+		assess: func(ctx context.Context, i *incident, v *verdict) error {
 			err := i.deadLetterVerdict(ctx, v, map[string]string{groupPrint: "requeued", groupFax: "discarded"})
 			return errors.Join(err, i.ran(ctx, v, "ops.print", i.prints), i.ran(ctx, v, "ops.fax", i.faxes))
 		},
@@ -59,7 +59,7 @@ var practices = map[string]practice{
 		steps: func(i *incident) []step {
 			return []step{{"incident: a publisher sends broken messages", i.sendBroken}}
 		},
-		judge: func(ctx context.Context, i *incident, v *verdict) error {
+		assess: func(ctx context.Context, i *incident, v *verdict) error {
 			return i.deadLetterVerdict(ctx, v, map[string]string{groupBroken: "discarded"})
 		},
 	},
@@ -71,7 +71,7 @@ var practices = map[string]practice{
 				{"incident: the mirror of events is back", i.openMirror},
 			}
 		},
-		judge: func(ctx context.Context, i *incident, v *verdict) error {
+		assess: func(ctx context.Context, i *incident, v *verdict) error {
 			if err := i.deadLetterVerdict(ctx, v, map[string]string{groupMirror: "requeued"}); err != nil {
 				return err
 			}
@@ -89,16 +89,18 @@ var practices = map[string]practice{
 				{"incident: ops 1.4.0 is back", i.rollBack},
 			}
 		},
-		judge: func(ctx context.Context, i *incident, v *verdict) error {
+		assess: func(ctx context.Context, i *incident, v *verdict) error {
 			return i.ran(ctx, v, "ops.invoice", i.invoices)
 		},
 	},
 	"forgotten-pause": {
 		steps: func(i *incident) []step {
-			return []step{{"incident: ops.invoice is paused",
-				i.override(triage.Override{Act: triage.Pause, Target: invoiceQueue})}, {"", i.requestInvoices}}
+			return []step{{
+				"incident: ops.invoice is paused",
+				i.override(triage.Override{Act: triage.Pause, Target: invoiceQueue}),
+			}, {"", i.requestInvoices}}
 		},
-		judge: func(ctx context.Context, i *incident, v *verdict) error {
+		assess: func(ctx context.Context, i *incident, v *verdict) error {
 			paused, _, err := i.overrides(ctx, invoiceQueue.Action)
 			v.put(!paused, "ops.invoice is not paused", "ops.invoice is still paused: resume it")
 			return errors.Join(err, i.ran(ctx, v, "ops.invoice", i.invoices))
@@ -114,7 +116,7 @@ var practices = map[string]practice{
 				i.override(triage.Override{Act: triage.Limit, Limit: 1, Target: reports}),
 			}}
 		},
-		judge: func(ctx context.Context, i *incident, v *verdict) error {
+		assess: func(ctx context.Context, i *incident, v *verdict) error {
 			_, limit, err := i.overrides(ctx, reports.Action)
 			v.put(limit != 1, "demo.report has another limit than one",
 				"demo.report may still run one at a time: reset its limit")
@@ -128,7 +130,7 @@ var practices = map[string]practice{
 		steps: func(i *incident) []step {
 			return []step{{"incident: a backup hangs, with a limit of one", i.requestBackups}}
 		},
-		judge: func(ctx context.Context, i *incident, v *verdict) error {
+		assess: func(ctx context.Context, i *incident, v *verdict) error {
 			list, err := i.lastOf(ctx, i.hangs)
 			for _, l := range list {
 				v.put(l.status == "cancelled", "the backup that hung was cancelled", "a backup hangs: cancel it")
@@ -141,7 +143,7 @@ var practices = map[string]practice{
 		steps: func(i *incident) []step {
 			return []step{{"incident: a script requests 300 backups of a test host", i.requestFlood}}
 		},
-		judge: func(ctx context.Context, i *incident, v *verdict) error {
+		assess: func(ctx context.Context, i *incident, v *verdict) error {
 			counts, err := i.countEnds(ctx, i.hangs)
 			for _, status := range slices.Sorted(maps.Keys(counts)) {
 				text := fmt.Sprintf("%d backups of the test host: %s", counts[status], status)
@@ -155,7 +157,7 @@ var practices = map[string]practice{
 		steps: func(i *incident) []step {
 			return []step{{"incident: the orders under way are paused", i.pauseOrders}}
 		},
-		judge: func(ctx context.Context, i *incident, v *verdict) error {
+		assess: func(ctx context.Context, i *incident, v *verdict) error {
 			left, err := i.demo.underWay(ctx, true)
 			v.put(len(left) == 0, "no order is paused",
 				fmt.Sprintf("%d orders are still paused: resume them", len(left)))
@@ -295,7 +297,7 @@ func (d *Demo) practise(ctx context.Context, news chan<- string) {
 	defer cancel()
 	var err error
 	if len(i.failures) == 0 {
-		err = one.judge(after, i, i.left)
+		err = one.assess(after, i, i.left)
 	}
 	if one.end != nil {
 		err = errors.Join(err, one.end(after, i))

@@ -66,7 +66,7 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	add("SUMMARY")
 	add("  requested             %8d executions in %s%s", total, whole(d.trafficEnd.Sub(d.begun)), d.lengthText())
 	add("    %-33s %6d", "by the demo", len(d.requested))
-	add("    %-33s %6d", "by rules, workflows, repetitions", total-int64(len(d.requested)))
+	add("    %-33s %6d", "by rules, workflows, retries", total-int64(len(d.requested)))
 	add("  completed             %8d", c.Completed)
 	ends, err := d.ends(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (d *Demo) summary(ctx context.Context, c counts, violations []doctor.Violat
 	if err != nil {
 		return err
 	}
-	add("  repetitions           %8d (among the requested)", c.Repeated)
+	add("  retries           %8d (among the requested)", c.Repeated)
 	add("  lost                  %8d (each of the %d requested by the demo was looked up)",
 		c.live()+int64(len(missing)), len(d.requested))
 	incidentLines, wrong, err := d.incidentReport(ctx)

@@ -20,8 +20,10 @@ import (
 func TestTheDemoFailsAfterABrokenPromise(t *testing.T) {
 	t.Parallel()
 	out := &bytes.Buffer{}
-	d := &Demo{cfg: Config{Out: out, Duration: time.Minute}, store: testkit.Store(t), begun: time.Now(),
-		trafficEnd: time.Now()}
+	d := &Demo{
+		cfg: Config{Out: out, Duration: time.Minute}, store: testkit.Store(t), begun: time.Now(),
+		trafficEnd: time.Now(),
+	}
 	action := testkit.Action(t, d.store, "demo.any")
 	ended := func(ref string, status attune.Status, result string) int64 {
 		e := testkit.Execution(t, d.store, testkit.ActionRow{ID: action.ID, Ref: ref}, func(r *testkit.ExecutionRow) {
@@ -42,7 +44,7 @@ func TestTheDemoFailsAfterABrokenPromise(t *testing.T) {
 		ended("shop.charge", attune.StatusFailed, `{"error": "the bank is away\n"}`),
 	}
 	require.NoError(t, summary(), out.String())
-	require.Regexp(t, `by the demo +3\n +by rules, workflows, repetitions +0\n +completed +1\n +failed attempts +0 .*\n +not completed +2\n`, out.String())
+	require.Regexp(t, `by the demo +3\n +by rules, workflows, retries +0\n +completed +1\n +failed attempts +0 .*\n +not completed +2\n`, out.String())
 	require.Regexp(t, `on purpose +1\n +refused by the bank +1\n`, out.String())
 	require.NotContains(t, out.String(), "incident", "a demo of a given length begins one itself")
 
@@ -196,8 +198,10 @@ func TestTheEndNamesTheActionsUnderWay(t *testing.T) {
 func TestTheLengthOfARunIsExplained(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	d := &Demo{cfg: Config{Duration: 20 * time.Second}, begun: now.Add(-31 * time.Second),
-		trafficEnd: now.Add(-4 * time.Second)}
+	d := &Demo{
+		cfg: Config{Duration: 20 * time.Second}, begun: now.Add(-31 * time.Second),
+		trafficEnd: now.Add(-4 * time.Second),
+	}
 	require.Equal(t, ", the last 7s until every fault had happened; the last execution ended 4s later", d.lengthText())
 	d.cfg.Duration = 0
 	require.Equal(t, "; the last execution ended 4s later", d.lengthText())

@@ -178,9 +178,9 @@ func (d *Demo) answers(ctx, show context.Context) {
 		}
 		for _, id := range ids {
 			response := json.RawMessage(`{"approved": true}`)
-			answer := triage.AnswerOrder{Inquiry: id, Response: response, Note: "the demo"}
+			answer := triage.AnswerRequest{Inquiry: id, Response: response, Note: "the demo"}
 			if _, err := d.operator("demo").Answer(ctx, answer); err != nil {
-				d.logger.WarnContext(ctx, "Failed to answer a question", "inquiry", id, "error", err)
+				d.logger.WarnContext(ctx, "Failed to answer a question", "inquiry_id", id, "error", err)
 			}
 		}
 	}

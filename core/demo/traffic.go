@@ -56,8 +56,10 @@ func request(random *rand.Rand, limited bool) submit.Request {
 	}
 	switch n := random.IntN(100); {
 	case n < 40:
-		return submit.Request{ActionRef: "core.echo",
-			Params: params(map[string]any{"message": fmt.Sprintf("hello %d", n)})}
+		return submit.Request{
+			ActionRef: "core.echo",
+			Params:    params(map[string]any{"message": fmt.Sprintf("hello %d", n)}),
+		}
 	case n < 52, n < 95 && !limited:
 		return submit.Request{ActionRef: "core.noop"}
 	case n < 60:
@@ -73,8 +75,10 @@ func request(random *rand.Rand, limited bool) submit.Request {
 			"seconds": 0.1 + random.Float64()*0.2, "tenant": tenant,
 		})}
 	case n < 97 && limited:
-		return submit.Request{ActionRef: "demo.unlucky",
-			Params: params(map[string]any{"message": "failing on purpose"})}
+		return submit.Request{
+			ActionRef: "demo.unlucky",
+			Params:    params(map[string]any{"message": "failing on purpose"}),
+		}
 	default:
 		return submit.Request{ActionRef: "core.fail", Params: params(map[string]any{"message": "failing on purpose"})}
 	}

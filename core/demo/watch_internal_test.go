@@ -14,8 +14,10 @@ import (
 // Quoted paths mean the same folder to a shell.
 func TestPathsAreQuotedForAShell(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/opt/attune/bin/attune-tui", ".attune/demo", "/home/o'brien/my demo",
-		`/a/$HOME/"b"/*`, "/ä/ö"} {
+	for _, path := range []string{
+		"/opt/attune/bin/attune-tui", ".attune/demo", "/home/o'brien/my demo",
+		`/a/$HOME/"b"/*`, "/ä/ö",
+	} {
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+inShell(path)).Output()
 		require.NoError(t, err)
 		require.Equal(t, path, string(out))

@@ -65,7 +65,7 @@ func wipeAtEnd(t *testing.T, stack *devstack.Stack) {
 		defer cancel()
 		require.NoError(t, stack.Reset(ctx))
 		if stack.Moved() != "" {
-			require.NoDirExists(t, stack.Dir(), "a folder that nobody asked for is left")
+			require.NoDirExists(t, stack.Dir(), "a folder is left that was not requested")
 		}
 	})
 }
@@ -272,8 +272,10 @@ func TestHostileSurroundings(t *testing.T) {
 	dir := tempDir(t, "a folder with blanks")
 	process := startHelper(t, helperOptions{
 		dir: dir, umask: "077", unset: []string{"HOME"},
-		env: []string{"RABBITMQ_NODENAME=other@host", "RABBITMQ_CONFIG_FILE=/nowhere", "ERL_FLAGS=-bogus", "PGPORT=1",
-			"NOTIFY_SOCKET=/x"},
+		env: []string{
+			"RABBITMQ_NODENAME=other@host", "RABBITMQ_CONFIG_FILE=/nowhere", "ERL_FLAGS=-bogus", "PGPORT=1",
+			"NOTIFY_SOCKET=/x",
+		},
 	})
 	status := process.awaitReady(t)
 	require.NotEqual(t, dir, status.Dir)
@@ -281,7 +283,7 @@ func TestHostileSurroundings(t *testing.T) {
 	require.Contains(t, status.Moved, "characters")
 	serves(t, status.DatabaseURL, status.AMQPURL)
 
-	// Whoever asks for the same folder finds the stack in its other place.
+	// A caller with the same folder finds the stack in its other place.
 	found, err := devstack.Attach(within(t), devstack.Config{Dir: dir})
 	require.NoError(t, err)
 	require.Equal(t, status.Dir, found.Dir())
@@ -298,7 +300,7 @@ func TestHostileSurroundings(t *testing.T) {
 func TestAsAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can start a process as somebody else; every other test of this run was not root")
+		t.Skip("only root can start a process as another user; every other test of this run was not root")
 	}
 	dir := tempDir(t, "stack")
 	require.NoError(t, os.Mkdir(dir, 0o755))

@@ -41,7 +41,7 @@ func TestPreparedFolderIsNotTrusted(t *testing.T) {
 	require.False(t, owned(link), "a link in the place of our folder was followed")
 	if os.Geteuid() == 0 {
 		require.NoError(t, os.Chown(dir, 65534, 65534))
-		require.False(t, owned(dir), "somebody else's folder was taken")
+		require.False(t, owned(dir), "a folder of another user was taken")
 	}
 }
 

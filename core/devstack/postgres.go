@@ -131,8 +131,10 @@ func (s *Stack) initDatabase(ctx context.Context) error {
 		}
 		login = []string{"-A", "scram-sha-256", "--pwfile=" + file}
 	}
-	args := append([]string{"-D", fresh, "-U", Username, "-E", "UTF8", "--locale=" + locale, "--no-sync",
-		"--no-instructions"}, login...)
+	args := append([]string{
+		"-D", fresh, "-U", Username, "-E", "UTF8", "--locale=" + locale, "--no-sync",
+		"--no-instructions",
+	}, login...)
 	cmd := exec.CommandContext(ctx, s.bins.initdb, args...)
 	cmd.Env, cmd.Dir = s.cleanEnv(), "/"
 	cmd.SysProcAttr = processAttributes(child{as: s.as, onDeath: syscall.SIGKILL}, s.cfg.Detached)

@@ -116,7 +116,7 @@ WHERE e.status <> 'requested'
        OR coalesce(e.finished_at, e.updated) < now() - interval '2 minutes');
 
 -- name: entry_holder
--- guards: S6: nobody holds a slot and waits for one
+-- guards: S6: no execution holds a slot and waits for one
 SELECT 'execution ' || e.id AS subject,
        format('waits in admission state %s and holds a slot of %s', q.state_id, h.state_id) AS detail
 FROM execution_admission_entry q JOIN execution e ON e.id = q.execution_id JOIN execution_holder h ON h.execution = e.id;
@@ -166,7 +166,7 @@ FROM inquiry i JOIN execution e ON e.id = i.execution JOIN execution_holder h ON
 WHERE i.status = 'pending';
 
 -- name: inquiry_overdue
--- guards: S16, L2: a question whose time is over ends, if nobody has answered it
+-- guards: S16, L2: an unanswered inquiry ends at its timeout
 SELECT 'inquiry ' || i.id AS subject, format('open although its time was over at %s', i.timeout_at) AS detail
 FROM inquiry i
 WHERE i.status = 'pending' AND i.timeout_at < now() - interval '1 minute';
@@ -193,7 +193,7 @@ WHERE e.status = 'requested' AND e.updated < now() - interval '10 minutes'
   AND NOT EXISTS (SELECT FROM execution_retry t WHERE t.execution = e.id AND t.waiting);
 
 -- name: overdue_retry
--- guards: L2: a repetition begins when its time has come
+-- guards: L2: a retry begins when its time has come
 SELECT 'execution ' || t.execution AS subject, format('repeats %s and was due at %s', t.failed, t.due) AS detail
 FROM execution_retry t JOIN execution e ON e.id = t.execution
 WHERE t.waiting AND e.status = 'requested' AND t.due < now() - interval '2 minutes';
@@ -232,7 +232,7 @@ WHERE w.open AND NOT w.paused AND w.updated < now() - interval '5 minutes'
   AND NOT EXISTS (SELECT FROM workflow_task_dispatch d WHERE d.workflow_execution = w.id AND NOT d.settled);
 
 -- name: workflow_forgotten
--- guards: S11, L2: what has ended in a workflow leads on
+-- guards: S11, L2: completed tasks of a workflow advance it
 SELECT 'workflow execution ' || w.id AS subject,
        format('task %s is %s since %s, and nothing followed', d.task_name, e.status, coalesce(e.finished_at, e.updated)) AS detail
 FROM workflow_execution w
@@ -250,7 +250,7 @@ WHERE w.state IS NOT NULL
 GROUP BY w.id HAVING w.version <> count(l.version) OR w.version <> coalesce(max(l.version), 0);
 
 -- name: task_once
--- guards: S10: a workflow has one child for each task and item, not counting repetitions
+-- guards: S10: a workflow has one child for each task and item, not counting retries
 SELECT 'workflow execution ' || c.workflow AS subject, format('task %s, item %s: %s children', c.task, c.item, c.n) AS detail
 FROM (SELECT (e.workflow_task ->> 'workflow_execution')::bigint AS workflow, e.workflow_task ->> 'task_name' AS task,
              e.workflow_task ->> 'task_index' AS item, count(*) AS n

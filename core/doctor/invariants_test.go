@@ -218,8 +218,10 @@ var plants = map[string]func(t *testing.T, db database){
 		w := orchestrated(t, db, testkit.Execution(t, db, action(t, db), status(attune.StatusRunning)))
 		for range 2 {
 			testkit.Execution(t, db, action(t, db), func(e *testkit.ExecutionRow) {
-				e.Status, e.WorkflowTask = attune.StatusCompleted, map[string]any{"workflow_execution": w,
-					"task_name": "a", "task_index": 3}
+				e.Status, e.WorkflowTask = attune.StatusCompleted, map[string]any{
+					"workflow_execution": w,
+					"task_name":          "a", "task_index": 3,
+				}
 			})
 		}
 	},

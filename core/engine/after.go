@@ -81,7 +81,7 @@ func (l *lane) reclaimStale(ctx context.Context, stale []int64) {
 		return // the loop that finds them logs it
 	}
 	if err != nil {
-		l.logger.WarnContext(ctx, "Stale claims could not be put back yet", "executions", stale, "error", err)
+		l.logger.WarnContext(ctx, "Stale claims could not be put back yet", "execution_ids", stale, "error", err)
 		return
 	}
 	l.reclaimed = append(l.reclaimed, reclaimed...)
@@ -89,9 +89,12 @@ func (l *lane) reclaimStale(ctx context.Context, stale []int64) {
 
 func (h *shared) repeated(ctx context.Context, result scheduler.Result) {
 	for _, row := range result.Repeated {
-		h.logger.InfoContext(ctx, "Execution is repeated", "execution_id", row.ID, "original_execution",
-			row.OriginalExecution,
-			"action_ref", row.ActionRef, "repetition", row.RetryCount)
+		original := row.ID
+		if row.OriginalExecution != nil {
+			original = *row.OriginalExecution
+		}
+		h.logger.InfoContext(ctx, "Execution is repeated", "execution_id", row.ID, "original_execution_id", original,
+			"action_ref", row.ActionRef, "retry", row.RetryCount)
 	}
 	if result.RetryIn > 0 && h.soon != nil {
 		h.soon(result.RetryIn)

@@ -25,7 +25,7 @@ func TestAnAlarmRingsAtEveryMoment(t *testing.T) {
 		require.Equal(t, []time.Duration{time.Second, 3 * time.Second, time.Minute}, rang)
 		select {
 		case <-a.C:
-			t.Fatal("nobody waits any more")
+			t.Fatal("the alarm did not ring")
 		case <-time.After(time.Hour):
 		}
 		a.after(time.Second, time.Now())

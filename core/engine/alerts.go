@@ -117,7 +117,7 @@ func (p *prober) LostRoutes(ctx context.Context) ([]string, error) {
 		}
 		const most = 500
 		keys := message.DeadLetterKeys()
-		workers, err := p.engine.query.LetterRouteWorkers(ctx, most)
+		workers, err := p.engine.query.DeadLetterRouteWorkers(ctx, most)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (p *prober) Missing(ctx context.Context) ([]string, error) {
 		if err := p.away(); err != nil {
 			return nil, err
 		}
-		want := broker.ExecutorTopology()
+		want := broker.ExecutorTopology(false) // names only
 		for _, exchange := range want.Exchanges {
 			exists, err := p.engine.broker.ExchangeExists(ctx, exchange.Name)
 			if err != nil {

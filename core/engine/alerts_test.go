@@ -24,8 +24,10 @@ func TestAReplicaEvaluatesTheAlerts(t *testing.T) {
 	e := b.engine(t, func(c *config.Config) {
 		c.Executor.HTTP.Listen = "127.0.0.1:0"
 		c.Alerts["no_active_workers"].For = 0
-		c.Alerts["forgotten_pause"] = &config.AlertRule{Enabled: true, Measure: "queue_paused", Above: 3,
-			Severity: "warning", Target: "demo.sleep"}
+		c.Alerts["forgotten_pause"] = &config.AlertRule{
+			Enabled: true, Measure: "queue_paused", Above: 3,
+			Severity: "warning", Target: "demo.sleep",
+		}
 	})
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	get := func(path string) string {

@@ -131,7 +131,7 @@ func TestAFailureIsRepeatedAsOftenAsItsActionAllows(t *testing.T) {
 		b.fake(t, func(c *testkit.FakeWorkerConfig) { c.Behave = behave })
 	}
 	b.engine(t, quickRetries, honourRetries)
-	b.engine(t, quickRetries, honourRetries) // two replicas, and every end is reported three times: one repetition each
+	b.engine(t, quickRetries, honourRetries) // two replicas, and every end is reported three times: one retry each
 	first := b.request(t, "again.flaky", 1, `{"n":1}`)[0]
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed'`) == 1
@@ -168,9 +168,9 @@ func TestAFailureIsRepeatedAsOftenAsItsActionAllows(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution_retry WHERE waiting`))
 }
 
-// A repetition waits for its time without a slot, in no line, and whatever asks
+// A retry waits for its time without a slot, outside all queues, and whatever asks
 // for it before changes nothing; a restart of the engine does not forget it.
-func TestARepetitionWaitsForItsTime(t *testing.T) {
+func TestARetryWaitsForItsTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "again.later", func(a *testkit.ActionRow) { a.MaxRetries = 1 })
@@ -284,7 +284,7 @@ func TestAWorkerWithoutAQueueIsSuspectedAndItsWorkGoesElsewhere(t *testing.T) {
 	b.engine(t, quickRetries)
 	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `SELECT count(*) FROM worker_probe`) == 1 },
 		10*time.Second)
-	bare := testkit.Worker(t, b.store, "bare", func(w *testkit.WorkerRow) { // nobody has looked whether it has a queue
+	bare := testkit.Worker(t, b.store, "bare", func(w *testkit.WorkerRow) { // not probed yet
 		w.Capabilities = map[string]any{"attempt_fence": true, "max_concurrent_executions": 10}
 	})
 	b.request(t, "move.me", 6, `{}`)
@@ -317,8 +317,7 @@ func TestAWorkerWithoutAQueueIsSuspectedAndItsWorkGoesElsewhere(t *testing.T) {
 	b.settled(t, 10*time.Second)
 }
 
-// Upstream 12, 13: a claim that nobody finished is put back after half a minute,
-// without any message.
+// Upstream 12, 13: an unfinished claim is put back after half a minute, without any message.
 func TestAStaleClaimIsPutBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -335,9 +334,8 @@ func TestAStaleClaimIsPutBack(t *testing.T) {
 	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, b.store, young))
 }
 
-// S14, F24: an end that nobody reported is announced by the engine, with what the
-// row says; a report that contradicts the row is recorded and changes nothing
-// (F18).
+// S14, F24: the engine announces an unreported end with the contents of the row. A report that
+// contradicts the row is recorded and changes nothing (F18).
 func TestUnreportedEndsAreAnnouncedAndContradictingReportsRecorded(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "look for attempts that no message reported")

@@ -19,8 +19,10 @@ import (
 // batchWorker starts a worker of this program and returns its id.
 func (b *bundle) batchWorker(t *testing.T, name string, change ...func(*worker.Config)) int64 {
 	t.Helper()
-	cfg := worker.Config{Name: name, MaxConcurrent: 20, HeartbeatInterval: 500 * time.Millisecond,
-		Actions: builtin.Actions()}
+	cfg := worker.Config{
+		Name: name, MaxConcurrent: 20, HeartbeatInterval: 500 * time.Millisecond,
+		Actions: builtin.Actions(),
+	}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -118,7 +120,7 @@ func TestABatchThatExpiresIsOneDeadLetterForEachExecution(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = id = $1`, silent)
 	b.settled(t, 60*time.Second)
 	require.Equal(t, 30, testkit.Count(t, b.store,
-		`SELECT count(*) FROM execution WHERE status = 'completed' AND id = ANY($1)`, ids), "no repetition")
+		`SELECT count(*) FROM execution WHERE status = 'completed' AND id = ANY($1)`, ids), "no retry")
 	require.Equal(t, 30, testkit.Count(t, b.store, `SELECT count(DISTINCT execution) FROM dead_letter WHERE decision = 'retried' AND reason = 'expired'
 		AND message_type = 'ExecutionRequested' AND queue = $1 AND convert_from(body, 'UTF8')::jsonb->'payload'->>'execution_id' = execution::text`,
 		message.WorkerExecutionsQueue(silent)))
@@ -142,8 +144,10 @@ func TestABatchOfCompletionsIsSettledItemByItem(t *testing.T) {
 	testkit.Eventually(t, func() bool { return scheduled() == 200 }, 40*time.Second, "all are handed over")
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running', started_at = now()`)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'completed', result = '{}'`)
-	elements := []json.RawMessage{[]byte(`{"execution_id":"no"}`),
-		[]byte(`{"execution_id":987654321,"status":"completed"}`)}
+	elements := []json.RawMessage{
+		[]byte(`{"execution_id":"no"}`),
+		[]byte(`{"execution_id":987654321,"status":"completed"}`),
+	}
 	for _, id := range ids {
 		elements = append(elements,
 			fmt.Appendf(nil, `{"execution_id":%d,"status":"completed","result":%q}`, id, strings.Repeat("x", 1<<10)))
@@ -153,15 +157,17 @@ func TestABatchOfCompletionsIsSettledItemByItem(t *testing.T) {
 	body, err := envelope.Encode()
 	require.NoError(t, err)
 	wire := b.connect(t, "batches")
-	m := broker.Message{ID: envelope.MessageID, RoutingKey: message.QueueExecutionBatches, Type: envelope.MessageType,
-		Body: body}
+	m := broker.Message{
+		ID: envelope.MessageID, RoutingKey: message.QueueExecutionBatches, Type: envelope.MessageType,
+		Body: body,
+	}
 	for _, outcome := range wire.Publisher().Publish(testkit.Context(t), []broker.Message{m, m}) {
 		require.NoError(t, outcome.Err)
 	}
 	b.settled(t, 60*time.Second)
 	singles, err := message.Split(body)
 	require.NoError(t, err)
-	poisoned := b.letter(t, singles[0].MessageID)
+	poisoned := b.deadLetter(t, singles[0].MessageID)
 	require.Equal(t, message.KeyExecutionCompleted, poisoned.Key)
 	require.Empty(t, poisoned.Decision, "a person decides")
 	testkit.Eventually(t, func() bool {

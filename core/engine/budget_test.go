@@ -13,7 +13,7 @@ import (
 )
 
 // What one execution may cost, its request and its worker included. Lower them with
-// what it does cost: 16.1, 3.0 and 7.0 when they were set, with loops that run besides.
+// what it does cost: 16.1, 3.0 and 7.0 when they were set, with the loops of the engine running.
 const (
 	budgetStatements = 18.0
 	budgetCommits    = 3.5 // of transactions with more than one statement

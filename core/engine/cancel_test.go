@@ -20,9 +20,9 @@ import (
 )
 
 // cancel cancels executions as an operator does.
-func (b *bundle) cancel(ctx context.Context, order triage.CancelOrder) (*triage.CancelReceipt, error) {
+func (b *bundle) cancel(ctx context.Context, request triage.CancelRequest) (*triage.CancelReceipt, error) {
 	operator := triage.New(triage.Config{Actor: "ann@desk"}, b.store, b.relay)
-	plan, err := operator.PlanCancel(ctx, order)
+	plan, err := operator.PlanCancel(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (b *bundle) cancel(ctx context.Context, order triage.CancelOrder) (*triage.
 
 func (b *bundle) mustCancel(t *testing.T, ids ...int64) *triage.CancelReceipt {
 	t.Helper()
-	receipt, err := b.cancel(testkit.Context(t), triage.CancelOrder{IDs: ids})
+	receipt, err := b.cancel(testkit.Context(t), triage.CancelRequest{IDs: ids})
 	require.NoError(t, err)
 	return receipt
 }
@@ -55,7 +55,7 @@ func (b *bundle) untilStatus(t *testing.T, status attune.Status, ids ...int64) {
 
 // Upstream 19, 20: whatever is cancelled, running, handed over or waiting, its
 // slot and its place come back within a second, with both kinds of worker, and
-// who waited behind it runs.
+// the next waiting execution runs.
 func TestWhatACancelFreesIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(t *testing.T, b *bundle){
@@ -101,9 +101,8 @@ func TestWhatACancelFreesIsTakenAtOnce(t *testing.T) {
 	}
 }
 
-// river#1397, #1564: the request to stop reaches no queue, so nobody hears of it;
-// the poll asks again, and the execution ends. The worker is a foreign one, which
-// looks at no rows while it runs something.
+// river#1397, #1564: the cancel request reaches no queue. The poll sends it again, and the execution
+// ends. The worker is of another program, which reads no rows while it runs something.
 func TestALostRequestToStopIsSentAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -131,8 +130,8 @@ func TestALostRequestToStopIsSentAgain(t *testing.T) {
 	b.settled(t, 20*time.Second)
 }
 
-// A foreign worker is handed an execution that is canceling and never looks at it:
-// the poll closes it, and its slot goes to who waits.
+// A worker of another program receives a canceling execution and never starts it. The poll closes
+// the execution, and a waiting one gets its slot.
 func TestWhatAForeignWorkerNeverStartedIsClosed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -142,7 +141,7 @@ func TestWhatAForeignWorkerNeverStartedIsClosed(t *testing.T) {
 	action := testkit.Action(t, b.store, "pack.one", func(a *testkit.ActionRow) { a.Entrypoint = "core.noop" })
 	testkit.Policy(t, b.store, action, 1)
 	w := testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{AMQPURL: b.AMQP, DatabaseURL: b.Database})
-	w.Kill() // its queue stays, and nobody takes from it
+	w.Kill() // its queue stays, without a consumer
 	id := b.request(t, "pack.one", 1, `{}`)[0]
 	b.untilStatus(t, attune.StatusScheduled, id)
 	next := b.request(t, "pack.one", 1, `{}`)[0]
@@ -165,7 +164,7 @@ func TestATreeEndsWhileItsChildrenAreCreated(t *testing.T) {
 	var root int64
 	require.NoError(t, b.store.Pool().QueryRow(ctx,
 		`INSERT INTO execution (action_ref, status, started_at) VALUES ('a.parent', 'running', now()) RETURNING id`).Scan(&root))
-	adopt := func(ids []int64) { // who makes a child looks whether its parent is alive
+	adopt := func(ids []int64) { // a child is only made if its parent is alive
 		testkit.Exec(t, b.store, `UPDATE execution SET parent = $2 WHERE id = ANY($1)
 			AND EXISTS (SELECT FROM execution p WHERE p.id = $2 AND p.status = 'running')`, ids, root)
 	}
@@ -180,7 +179,7 @@ func TestATreeEndsWhileItsChildrenAreCreated(t *testing.T) {
 			adopt(b.request(t, "core.sleep", 2, `{"seconds": 600}`))
 		}
 	})
-	receipt, err := b.cancel(ctx, triage.CancelOrder{IDs: []int64{root}, Tree: true})
+	receipt, err := b.cancel(ctx, triage.CancelRequest{IDs: []int64{root}, Tree: true})
 	require.NoError(t, err)
 	group.Wait()
 	require.GreaterOrEqual(t, receipt.Acted(), 16)
@@ -214,7 +213,7 @@ func TestAfterAnAcknowledgedCancelNoAttemptStarts(t *testing.T) {
 		group.Go(func() {
 			time.Sleep(rand.N(3 * time.Second))
 			for range 200 { // one that has just ended, and is about to be repeated, is no acknowledgement
-				receipt, err := b.cancel(ctx, triage.CancelOrder{IDs: []int64{id}})
+				receipt, err := b.cancel(ctx, triage.CancelRequest{IDs: []int64{id}})
 				if err != nil {
 					panic(fmt.Sprintf("cancel %d: %v", id, err))
 				}
@@ -266,7 +265,7 @@ func TestCancelsAgainstAForeignWorkersStarts(t *testing.T) {
 	for i, id := range ids {
 		group.Go(func() {
 			time.Sleep(rand.N(1500 * time.Millisecond))
-			receipt, err := b.cancel(ctx, triage.CancelOrder{IDs: []int64{id}})
+			receipt, err := b.cancel(ctx, triage.CancelRequest{IDs: []int64{id}})
 			if err != nil {
 				panic(fmt.Sprintf("cancel %d: %v", id, err))
 			}

@@ -118,8 +118,10 @@ func (a *idleAccount) bigWorker(t *testing.T) {
 			return map[string]any{"text": hex.EncodeToString(raw)}, nil
 		}
 	}
-	w, err := worker.New(worker.Config{Name: "w1", MaxConcurrent: 50, HeartbeatInterval: 500 * time.Millisecond,
-		Actions: actions},
+	w, err := worker.New(worker.Config{
+		Name: "w1", MaxConcurrent: 50, HeartbeatInterval: 500 * time.Millisecond,
+		Actions: actions,
+	},
 		worker.Deps{Store: a.store, Broker: a.connect(t, "w1"), Logger: testkit.Logger(t)})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(testkit.Context(t)))

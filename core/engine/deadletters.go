@@ -36,21 +36,21 @@ func (e *Engine) addDeadLetters(metrics *supervise.Metrics) {
 
 // deadLetterHandler settles dead letters after their batches; *deadletter.Handler is one.
 type deadLetterHandler interface {
-	Settle(ctx context.Context, letter *deadletter.Letter)
-	GiveUp(ctx context.Context, letter *deadletter.Letter, cause error) error
-	Absent(ctx context.Context, letters []*deadletter.Letter) (exist []*deadletter.Letter, err error)
+	Settle(ctx context.Context, deadLetter *deadletter.Message)
+	GiveUp(ctx context.Context, deadLetter *deadletter.Message, cause error) error
+	Absent(ctx context.Context, deadLetters []*deadletter.Message) (exist []*deadletter.Message, err error)
 }
 
 // SubmitDeadLetters passes dead letters that a batch must decide to the loop. It blocks while the
 // loop is busy.
-func (h *hot) SubmitDeadLetters(ctx context.Context, letters []*deadletter.Letter) error {
-	return pass(ctx, h.deadLetterBatches, letters, "submit dead letters to the lanes")
+func (h *hot) SubmitDeadLetters(ctx context.Context, deadLetters []*deadletter.Message) error {
+	return pass(ctx, h.deadLetterBatches, deadLetters, "submit dead letters to the lanes")
 }
 
 // deadLetterItems are dead letters as items, each settled alone.
-func deadLetterItems(letters []*deadletter.Letter) []item {
-	items := make([]item, len(letters))
-	for i, l := range letters {
+func deadLetterItems(deadLetters []*deadletter.Message) []item {
+	items := make([]item, len(deadLetters))
+	for i, l := range deadLetters {
 		items[i] = item{execution: l.Execution, deadLetter: l, delivery: l.Delivery(), alone: true}
 	}
 	return items

@@ -21,14 +21,14 @@ import (
 
 // shelf is a handler that remembers what comes back.
 type shelf struct {
-	settled []*deadletter.Letter
+	settled []*deadletter.Message
 	givenUp map[int64]error
 	refuses bool
 }
 
-func (s *shelf) Settle(_ context.Context, l *deadletter.Letter) { s.settled = append(s.settled, l) }
+func (s *shelf) Settle(_ context.Context, l *deadletter.Message) { s.settled = append(s.settled, l) }
 
-func (s *shelf) GiveUp(_ context.Context, l *deadletter.Letter, cause error) error {
+func (s *shelf) GiveUp(_ context.Context, l *deadletter.Message, cause error) error {
 	if s.refuses {
 		return errors.New("away")
 	}
@@ -36,13 +36,15 @@ func (s *shelf) GiveUp(_ context.Context, l *deadletter.Letter, cause error) err
 	return nil
 }
 
-func (s *shelf) Absent(_ context.Context, letters []*deadletter.Letter) ([]*deadletter.Letter, error) {
-	return letters, nil
+func (s *shelf) Absent(_ context.Context, deadLetters []*deadletter.Message) ([]*deadletter.Message, error) {
+	return deadLetters, nil
 }
 
-// buried is a letter about an execution that was handed to a worker, as a handler
-// reads it from the broker.
-func buried(t *testing.T, st *store.Store, action testkit.ActionRow, queue, worker int64) *deadletter.Letter {
+// scheduledDeadLetter is the dead letter of a dispatch of a scheduled execution, as a handler reads it
+// from the broker.
+func scheduledDeadLetter(t *testing.T, st *store.Store, action testkit.ActionRow, queue,
+	worker int64,
+) *deadletter.Message {
 	t.Helper()
 	e := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
 		e.Status, e.Worker, e.Attempt, e.AdmissionState = attune.StatusScheduled, &worker, 1, &queue
@@ -57,9 +59,9 @@ func buried(t *testing.T, st *store.Store, action testkit.ActionRow, queue, work
 	})
 }
 
-// A letter that no batch can decide costs its neighbours nothing and is given to a
-// person; it never becomes a letter again.
-func TestALetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
+// A dead letter that no batch can decide does not delay the others and waits for an operator. It does
+// not become a dead letter again.
+func TestADeadLetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "fail one dead letter of many; core/deadletter has one that no batch can decide")
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
@@ -72,13 +74,13 @@ func TestALetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 	action := testkit.Action(t, st, "pk.do")
 	queue := testkit.State(t, st, action, 9, func(s *testkit.StateRow) { s.Active = 3 }).ID
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 3 WHERE worker = $1`, w.ID)
-	letters := []*deadletter.Letter{buried(t, st, action, queue, w.ID), buried(t, st, action, queue, w.ID),
-		buried(t, st, action, queue, w.ID)}
-	bad := letters[1].Execution
+	deadLetters := []*deadletter.Message{scheduledDeadLetter(t, st, action, queue, w.ID), scheduledDeadLetter(t, st,
+		action, queue, w.ID), scheduledDeadLetter(t, st, action, queue, w.ID)}
+	bad := deadLetters[1].Execution
 	testkit.Exec(t, st, fmt.Sprintf(`ALTER TABLE execution ADD CHECK (id <> %d OR status = 'scheduled')`, bad))
 	newcomer := testkit.Execution(t, st, testkit.Action(t, st, "pk.new")).ID
 
-	items := append(deadLetterItems(letters), item{execution: newcomer})
+	items := append(deadLetterItems(deadLetters), item{execution: newcomer})
 	require.Len(t, items, 4)
 	items[1].attempts = maxAttempts - 1 // it has been tried
 	require.NoError(t, h.runBatch(testkit.Context(t), items, noChores))
@@ -97,9 +99,9 @@ func TestALetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 	require.Len(t, h.later.items, 1)
 }
 
-// A letter whose execution finds no room anywhere stays in hand, undecided, and
+// A dead letter whose execution fits no worker now stays in hand, undecided, and
 // its execution keeps its slot; when room comes it goes there.
-func TestALetterWaitsForRoom(t *testing.T) {
+func TestADeadLetterWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	h := newHot(nil, nil, 1,
@@ -117,79 +119,79 @@ func TestALetterWaitsForRoom(t *testing.T) {
 	action := testkit.Action(t, st, "pk.do")
 	queue := testkit.State(t, st, action, 9, func(s *testkit.StateRow) { s.Active = 1 }).ID
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = CASE WHEN worker = $1 THEN 1 ELSE 3 END`, old.ID)
-	letter := buried(t, st, action, queue, old.ID)
+	deadLetter := scheduledDeadLetter(t, st, action, queue, old.ID)
 
 	for range 3 {
-		require.NoError(t, h.runBatch(testkit.Context(t), deadLetterItems([]*deadletter.Letter{letter}), noChores))
+		require.NoError(t, h.runBatch(testkit.Context(t), deadLetterItems([]*deadletter.Message{deadLetter}), noChores))
 	}
-	require.True(t, letter.Open())
+	require.True(t, deadLetter.Open())
 	require.Empty(t, handler.settled)
 	require.Len(t, h.later.items, 3)
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM dead_letter`))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution_holder WHERE attempt = 1`))
 
 	testkit.Exec(t, st, `UPDATE worker_load SET assigned = 0 WHERE worker = $1`, other.ID)
-	require.NoError(t, h.runBatch(testkit.Context(t), deadLetterItems([]*deadletter.Letter{letter}), noChores))
+	require.NoError(t, h.runBatch(testkit.Context(t), deadLetterItems([]*deadletter.Message{deadLetter}), noChores))
 	require.Len(t, handler.settled, 1)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE decision = 'retried'`))
 	require.Equal(t, 1,
 		testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other.ID))
 }
 
-// What the broker says of the time of a death is as right as its clock, and nothing
-// depends on it: patience counts from when the letter was first seen, by the
-// database's clock, or from the hand-over if it comes again.
+// The broker's clock may be wrong, so nothing depends on its time of a death. The timeout counts from
+// when the dead letter was first read, by the database's clock, or from the dispatch if it is
+// redelivered.
 func TestNoClockOfTheBrokerKeepsASlot(t *testing.T) {
 	t.Parallel()
 	s := newCrowded(t)
-	read := func(died time.Time, again bool) *deadletter.Letter {
-		letter := buried(t, s.store, s.action, s.queue, s.old)
-		delivery := *letter.Delivery()
+	read := func(died time.Time, again bool) *deadletter.Message {
+		deadLetter := scheduledDeadLetter(t, s.store, s.action, s.queue, s.old)
+		delivery := *deadLetter.Delivery()
 		delivery.Redelivered = again
 		delivery.Headers = broker.Table{"x-death": []any{broker.Table{"reason": "expired", "queue": "q", "time": died}}}
 		return deadletter.Read(&delivery)
 	}
-	age := func(letter *deadletter.Letter, by time.Duration) {
+	age := func(deadLetter *deadletter.Message, by time.Duration) {
 		testkit.Exec(t, s.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
-		testkit.Exec(t, s.store, `UPDATE execution SET updated = now() - $2::interval WHERE id = $1`, letter.Execution,
-			by)
+		testkit.Exec(t, s.store, `UPDATE execution SET updated = now() - $2::interval WHERE id = $1`,
+			deadLetter.Execution, by)
 		testkit.Exec(t, s.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
 	}
 	yearAhead, hourBehind, again := read(time.Now().AddDate(1, 0, 0), false), read(time.Now().Add(-time.Hour),
 		false), read(time.Now(), true)
-	letters := []*deadletter.Letter{yearAhead, hourBehind, again}
-	for _, letter := range letters {
-		age(letter, 4*time.Minute)
+	deadLetters := []*deadletter.Message{yearAhead, hourBehind, again}
+	for _, deadLetter := range deadLetters {
+		age(deadLetter, 4*time.Minute)
 	}
-	s.batch(t, letters)
-	for _, letter := range letters {
-		require.True(t, letter.Open(), "first seen, or handed over a moment ago")
+	s.batch(t, deadLetters)
+	for _, deadLetter := range deadLetters {
+		require.True(t, deadLetter.Open(), "first seen, or handed over a moment ago")
 	}
-	for _, letter := range letters {
-		age(letter, 6*time.Minute)
+	for _, deadLetter := range deadLetters {
+		age(deadLetter, 6*time.Minute)
 	}
-	s.batch(t, letters)
+	s.batch(t, deadLetters)
 	require.Equal(t, []bool{true, true, false}, []bool{yearAhead.Open(), hourBehind.Open(), again.Open()},
 		"those were first seen just now")
 	require.Equal(t, 1, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter WHERE decision = 'failed'`))
 }
 
-// Letters for which no worker has room do not take the whole prefetch: a few wait
+// Dead letters for which no worker has room do not take the whole prefetch: a few wait
 // in hand, further ones are decided at once, and others pass them.
-func TestOnlyAFewLettersWaitForRoom(t *testing.T) {
+func TestOnlyAFewDeadLettersWaitForRoom(t *testing.T) {
 	t.Parallel()
 	s := newCrowded(t)
-	var letters []*deadletter.Letter
+	var deadLetters []*deadletter.Message
 	for range deadletter.Prefetch {
-		letters = append(letters, buried(t, s.store, s.action, s.queue, s.old))
+		deadLetters = append(deadLetters, scheduledDeadLetter(t, s.store, s.action, s.queue, s.old))
 	}
 	require.Less(t, deadletter.MaxOpen+deadletter.MaxBatch, deadletter.Prefetch)
-	for some := range slices.Chunk(letters, deadletter.MaxBatch) {
+	for some := range slices.Chunk(deadLetters, deadletter.MaxBatch) {
 		s.batch(t, some)
 	}
 	open := 0
-	for _, letter := range letters {
-		if letter.Open() {
+	for _, deadLetter := range deadLetters {
+		if deadLetter.Open() {
 			open++
 		}
 	}
@@ -231,8 +233,8 @@ func newCrowded(t *testing.T) *crowded {
 	return s
 }
 
-// batch decides letters as they come.
-func (s *crowded) batch(t *testing.T, letters []*deadletter.Letter) {
+// batch decides dead letters as they come.
+func (s *crowded) batch(t *testing.T, deadLetters []*deadletter.Message) {
 	t.Helper()
-	require.NoError(t, s.hot.runBatch(testkit.Context(t), deadLetterItems(letters), noChores))
+	require.NoError(t, s.hot.runBatch(testkit.Context(t), deadLetterItems(deadLetters), noChores))
 }

@@ -25,8 +25,8 @@ type ledgerRow struct {
 	Headers   map[string]any `json:"headers"`
 }
 
-// letter waits for the row of a message in the ledger.
-func (b *bundle) letter(t *testing.T, messageID string) ledgerRow {
+// deadLetter waits for the row of a message in the ledger.
+func (b *bundle) deadLetter(t *testing.T, messageID string) ledgerRow {
 	t.Helper()
 	var raw []byte
 	testkit.Eventually(t, func() bool {
@@ -39,8 +39,7 @@ func (b *bundle) letter(t *testing.T, messageID string) ledgerRow {
 	return row
 }
 
-// deaf registers a worker whose queue has a short time to live and nobody who
-// takes from it.
+// deaf registers a worker whose queue has a short time to live and no consumer.
 func (b *bundle) deaf(t *testing.T, name string, ttl time.Duration, options ...func(*testkit.WorkerRow)) int64 {
 	t.Helper()
 	w := testkit.Worker(t, b.store, name, append([]func(*testkit.WorkerRow){beating}, options...)...)
@@ -50,9 +49,9 @@ func (b *bundle) deaf(t *testing.T, name string, ttl time.Duration, options ...f
 	return w.ID
 }
 
-// The fifth scenario: a hand-over expires in the queue of a worker that nobody
-// serves; the execution ends as the documents say, is repeated elsewhere, and its
-// slot is given back (upstream 1, 34; S6, S20, L5).
+// The fifth scenario: a dispatch expires in a worker's queue without a consumer. The execution ends
+// as documented, is retried at another worker, and its slot is released (upstream 1, 34; S6, S20,
+// L5).
 func TestWhatExpiresInAQueueIsDoneElsewhere(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "let messages expire; another test has workers that fence")
@@ -83,7 +82,7 @@ func TestWhatExpiresInAQueueIsDoneElsewhere(t *testing.T) {
 }
 
 // Ruling 5: at workers that fence attempts the execution itself goes on elsewhere,
-// without a repetition.
+// without a retry.
 func TestWhatExpiresIsMovedBetweenWorkersThatFence(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -101,7 +100,7 @@ func TestWhatExpiresIsMovedBetweenWorkersThatFence(t *testing.T) {
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted },
 		20*time.Second)
 	b.settled(t, 10*time.Second)
-	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution`), "no repetition")
+	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution`), "no retry")
 	require.Positive(t,
 		testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE execution = $1 AND decision = 'retried'`, id))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE decision IS NULL`))
@@ -129,7 +128,7 @@ func TestALostReportReleasesTheSlot(t *testing.T) {
 		ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyExecutionCompleted,
 		Type: message.TypeExecutionCompleted, Body: body,
 	}})
-	require.Equal(t, "released", b.letter(t, envelope.MessageID).Decision)
+	require.Equal(t, "released", b.deadLetter(t, envelope.MessageID).Decision)
 	b.settled(t, 10*time.Second)
 }
 
@@ -137,8 +136,10 @@ func TestALostReportReleasesTheSlot(t *testing.T) {
 // of workers that came later; no replica consumes them.
 func TestWithoutTheHandlerDeadLettersStayOnTheBroker(t *testing.T) {
 	t.Parallel()
-	b := &bundle{servers: servers{Database: testkit.Database(t), AMQP: testkit.VHost(t),
-		Management: testkit.ManagementURL(t)}}
+	b := &bundle{servers: servers{
+		Database: testkit.Database(t), AMQP: testkit.VHost(t),
+		Management: testkit.ManagementURL(t),
+	}}
 	b.store = testkit.OpenStore(t, b.Database)
 	b.engine(t, func(c *config.Config) { c.MessageQueue.RabbitMQ.DeadLetter.Enabled = false })
 	wire := b.connect(t, "operator")

@@ -107,7 +107,10 @@ func New(ctx context.Context, cfg *config.Config, deps Deps) (*Engine, error) {
 			consumer.GiveBack()
 		}
 	}})
-	e.assemble(deps.Version)
+	if err := e.assemble(deps.Version); err != nil {
+		e.close()
+		return nil, err
+	}
 	for name, l := range e.loops {
 		l.Watch(func(err error) time.Duration { return e.gate.Tick("loop "+name, err) })
 	}
@@ -153,30 +156,38 @@ func (e *Engine) open(ctx context.Context) (err error) {
 }
 
 // assemble creates the parts in the order of their start.
-func (e *Engine) assemble(version string) {
+func (e *Engine) assemble(version string) error {
 	mq := e.cfg.MessageQueue
 	loopMetrics := supervise.NewMetrics(e.registry)
+	spans, err := e.addTraces(version, loopMetrics)
+	if err != nil {
+		return err
+	}
 	e.broker = broker.New(broker.Config{
 		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: "attune-executor " + e.id.String()[:8],
 		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
 		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: e.cfg.Names(),
+		QuorumQueues: mq.RabbitMQ.Quorum(),
 	}, e.logger, broker.NewMetrics(e.registry))
 	e.outages = liveness.NewOutageDetector(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
-	e.relay = outbox.New(outbox.Config{Listen: true, Undeliverable: undelivered.Accept, Gate: e.gate}, e.query,
-		e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
+	e.relay = outbox.New(outbox.Config{
+		Listen: true, Undeliverable: undelivered.Accept, Gate: e.gate, Traces: spans.sink,
+	}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
 	sched := scheduler.New(scheduler.Config{
 		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),
 		WaitForWorkers:      e.cfg.Executor.NoWorkers == "wait",
 		MaxQueued:           e.cfg.Executor.Queue.MaxQueueLength,
 		RetryPlace:          policy.Place(e.cfg.Executor.Queue.RetryPlace),
 		WithoutStats:        !e.cfg.Executor.Queue.EnableMetrics,
+		Traces:              spans.roots,
 		Recovering:          e.outages.Recovering, Recheck: func() { e.hot.wake.after(recheckAfter, time.Now()) },
 	}, scheduler.Deps{Store: e.store, Relay: e.relay, Logger: e.logger, Metrics: scheduler.NewMetrics(e.registry)})
 
 	prefetch := mq.RabbitMQ.PrefetchCount
 	status := e.consume(message.QueueExecutionStatus, "executor.manager", prefetch, maxCompletions)
 	e.hot = e.newHotPath(sched, prefetch)
+	e.hot.spans = spans.batches
 	e.sweep = recovery.New(recovery.Config{
 		QueueTimeout: e.cfg.Executor.Queue.Timeout, ClaimAge: scheduler.ClaimAge,
 		WithoutStats: !e.cfg.Executor.Queue.EnableMetrics,
@@ -208,7 +219,11 @@ func (e *Engine) assemble(version string) {
 		},
 		Ready: e.Ready, Gatherer: e.registry, Logger: e.logger, View: view, Acts: e.acts(),
 		TokensFile: e.cfg.Executor.HTTP.TokensFile,
-		CertFile:   e.cfg.Executor.HTTP.TLSCertFile, KeyFile: e.cfg.Executor.HTTP.TLSKeyFile,
+		Rates: api.Rates{
+			PerToken: e.cfg.Executor.HTTP.RateLimit, Unauthorized: e.cfg.Executor.HTTP.UnauthorizedRateLimit,
+		},
+		Traces:   spans.requests,
+		CertFile: e.cfg.Executor.HTTP.TLSCertFile, KeyFile: e.cfg.Executor.HTTP.TLSKeyFile,
 		AnyPort: e.cfg.Source("executor.http.listen") == "default", // so that a second replica on one host starts
 	})
 
@@ -234,6 +249,7 @@ func (e *Engine) assemble(version string) {
 		e.addLoop("timeouts", rescuer)
 	}
 	e.addGuards(view, probe, loopMetrics)
+	return nil
 }
 
 func (e *Engine) newHotPath(sched *scheduler.Scheduler, prefetch int) *hot {

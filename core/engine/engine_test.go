@@ -46,6 +46,7 @@ type servers struct {
 	Database   string `json:"database"`
 	AMQP       string `json:"amqp"`
 	Management string `json:"management"`
+	Collector  string `json:"collector"` // of traces; empty without
 }
 
 func (s servers) config() *config.Config {
@@ -54,6 +55,7 @@ func (s servers) config() *config.Config {
 	cfg.Database.MaxConnections = testkit.EngineConnections
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = s.AMQP, s.Management
 	cfg.Executor.HTTP.Listen = ""
+	cfg.Telemetry.OTLPEndpoint = s.Collector
 	return cfg
 }
 
@@ -159,8 +161,10 @@ func (b *bundle) engine(t *testing.T, change ...func(*config.Config)) *engine.En
 // worker starts a reference worker in this process.
 func (b *bundle) worker(t *testing.T, name string, concurrency int) {
 	t.Helper()
-	w, err := worker.New(worker.Config{Name: name, MaxConcurrent: concurrency,
-		HeartbeatInterval: 500 * time.Millisecond, Actions: builtin.Actions()},
+	w, err := worker.New(worker.Config{
+		Name: name, MaxConcurrent: concurrency,
+		HeartbeatInterval: 500 * time.Millisecond, Actions: builtin.Actions(),
+	},
 		worker.Deps{Store: b.store, Broker: b.connect(t, name), Logger: testkit.Logger(t)})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(testkit.Context(t)))
@@ -199,8 +203,8 @@ func (b *bundle) settled(t *testing.T, timeout time.Duration) {
 	b.requireLegalMoves(t)
 }
 
-// requireLegalMoves checks S8 on the recorded history: whoever wrote, every
-// move is in the transition table.
+// requireLegalMoves checks S8 on the recorded history: every move is in the transition table,
+// whichever program wrote it.
 func (b *bundle) requireLegalMoves(t *testing.T) {
 	t.Helper()
 	rows, err := b.store.Pool().Query(testkit.Context(t), `
@@ -323,8 +327,10 @@ func TestWhatCannotBeReadIsDeadLetteredAndBlocksNothing(t *testing.T) {
 	wire := b.connect(t, "poison")
 	b.engine(t)
 	b.worker(t, "w1", 5)
-	for i, body := range []string{`not JSON`,
-		`{"message_type":"ExecutionRequested","timestamp":"2026-01-01T00:00:00Z","payload":{}}`} {
+	for i, body := range []string{
+		`not JSON`,
+		`{"message_type":"ExecutionRequested","timestamp":"2026-01-01T00:00:00Z","payload":{}}`,
+	} {
 		for _, key := range []string{message.KeyExecutionRequested, message.KeyExecutionCompleted} {
 			outcomes := wire.Publisher().Publish(testkit.Context(t), []broker.Message{{
 				ID: "poison-" + key + string(rune('a'+i)), Exchange: message.ExchangeExecutions, RoutingKey: key,
@@ -354,8 +360,8 @@ func requestMessage(t *testing.T, id int64, name string) broker.Message {
 }
 
 // A message that names an execution which does not exist is tried again after
-// growing pauses and then kept as a dead letter that says why. Meanwhile it holds
-// nobody up, and is not thrown back and forth (upstream 5).
+// growing pauses and then kept as a dead letter that says why. Meanwhile it delays no other
+// message, and is not redelivered in a loop (upstream 5).
 func TestAMessageWithoutARowBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -368,13 +374,13 @@ func TestAMessageWithoutARowBecomesADeadLetter(t *testing.T) {
 		testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested },
 			10*time.Second)
 	}
-	letter := b.letter(t, "ghost")
-	require.Equal(t, message.KeyExecutionRequested, letter.Key)
-	require.Equal(t, message.QueueExecutionRequests, letter.Queue)
-	require.Equal(t, "poison", letter.Reason)
-	require.Empty(t, letter.Decision, "it waits for a person")
-	require.Contains(t, letter.Detail, "execution 424242 does not exist")
-	require.Equal(t, "7", letter.Headers["x-attune-attempts"])
+	deadLetter := b.deadLetter(t, "ghost")
+	require.Equal(t, message.KeyExecutionRequested, deadLetter.Key)
+	require.Equal(t, message.QueueExecutionRequests, deadLetter.Queue)
+	require.Equal(t, "poison", deadLetter.Reason)
+	require.Empty(t, deadLetter.Decision, "it waits for a person")
+	require.Contains(t, deadLetter.Detail, "execution 424242 does not exist")
+	require.Equal(t, "7", deadLetter.Headers["x-attune-attempts"])
 	require.Zero(t, testkit.Count(t, b.store,
 		`SELECT count(*) FROM dead_letter WHERE evidence->'message'->>'redelivered' = 'true'`))
 }
@@ -417,13 +423,17 @@ func TestReadinessNamesWhatIsMissing(t *testing.T) {
 	}
 	testkit.Eventually(t, func() bool { code, _ := get("/readyz"); return code == http.StatusOK }, 20*time.Second)
 	_, body := get("/readyz")
-	for _, name := range []string{"database", "broker", message.QueueExecutionRequests, message.QueueExecutionCompleted,
-		"loop recovery"} {
+	for _, name := range []string{
+		"database", "broker", message.QueueExecutionRequests, message.QueueExecutionCompleted,
+		"loop recovery",
+	} {
 		require.Contains(t, body, name)
 	}
 	_, metrics := get("/metrics")
-	for _, name := range []string{"attune_rounds_total", "attune_outbox_messages",
-		"attune_loop_last_tick_timestamp_seconds"} {
+	for _, name := range []string{
+		"attune_rounds_total", "attune_outbox_messages",
+		"attune_loop_last_tick_timestamp_seconds",
+	} {
 		require.Contains(t, metrics, name)
 	}
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM engine_replica WHERE id = $1`, e.ID()))

@@ -17,7 +17,9 @@ const maxEvents = 200
 // the sweep for lost messages.
 func (e *Engine) addEvents(metrics *supervise.Metrics) {
 	measured := eventing.NewMetrics(e.registry)
-	matcher := eventing.New(eventing.Config{Keys: e.keys, MaxDepth: e.cfg.Executor.RuleDepth}, e.query, e.relay,
+	matcher := eventing.New(eventing.Config{
+		Keys: e.keys, MaxDepth: e.cfg.Executor.RuleDepth, Traced: e.cfg.Telemetry.OTLPEndpoint != "",
+	}, e.query, e.relay,
 		e.logger, measured)
 	events := e.newInbox(&inbox{
 		queue: message.QueueEvents, kind: message.TypeEventCreated, what: "event", most: maxEvents,
@@ -49,8 +51,10 @@ const maxEnforcements = 100
 // own, beside the lanes, which wait for each other in the database. It passes the rest of its work
 // to the lanes.
 func (e *Engine) newEnforcements() *inbox {
-	b := &inbox{queue: message.QueueEnforcements, kind: message.TypeEnforcementCreated, what: "enforcement",
-		most: maxEnforcements}
+	b := &inbox{
+		queue: message.QueueEnforcements, kind: message.TypeEnforcementCreated, what: "enforcement",
+		most: maxEnforcements,
+	}
 	measured := scheduler.NewEnforcementMetrics(e.registry)
 	b.read = func(body []byte) (int64, error) {
 		envelope, err := message.Decode[message.EnforcementCreated](body)

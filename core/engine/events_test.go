@@ -73,8 +73,10 @@ func created(t *testing.T, exchange, key, kind string, payload any) broker.Messa
 	t.Helper()
 	body, err := message.New(kind, payload, time.Now(), "test").Encode()
 	require.NoError(t, err)
-	return broker.Message{ID: fmt.Sprintf("%s-%d", kind, time.Now().UnixNano()), Exchange: exchange, RoutingKey: key,
-		Type: kind, Body: body}
+	return broker.Message{
+		ID: fmt.Sprintf("%s-%d", kind, time.Now().UnixNano()), Exchange: exchange, RoutingKey: key,
+		Type: kind, Body: body,
+	}
 }
 
 // S10, S13: two replicas get every message of events and enforcements twice more and
@@ -119,8 +121,8 @@ func TestEventsThatAreDeliveredAgainRunNothingTwice(t *testing.T) {
 	b.enforced(t, 2*events, 30*time.Second)
 }
 
-// Poison and messages without a row become dead letters with the reason, and hold up
-// nobody.
+// Poison and messages without a row become dead letters with the reason, and delay no other
+// message.
 func TestMessagesOfEventsThatCannotBeServedBecomeDeadLetters(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "dead-letter messages of events; other tests have those of executions")
@@ -130,10 +132,14 @@ func TestMessagesOfEventsThatCannotBeServedBecomeDeadLetters(t *testing.T) {
 	b.engine(t)
 	b.worker(t, "w1", 5)
 	poison := []broker.Message{
-		{ID: "p1", Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated, Type: "x",
-			Body: []byte(`not JSON`)},
-		{ID: "p2", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyEnforcementCreated, Type: "x",
-			Body: []byte(`{"message_type":"EnforcementCreated","timestamp":"2026-01-01T00:00:00Z","payload":{}}`)},
+		{
+			ID: "p1", Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated, Type: "x",
+			Body: []byte(`not JSON`),
+		},
+		{
+			ID: "p2", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyEnforcementCreated, Type: "x",
+			Body: []byte(`{"message_type":"EnforcementCreated","timestamp":"2026-01-01T00:00:00Z","payload":{}}`),
+		},
 		created(t, message.ExchangeEvents, message.KeyEventCreated, message.TypeEventCreated,
 			message.EventCreated{EventID: 1 << 40, TriggerRef: "demo.door"}),
 		created(t, message.ExchangeExecutions, message.KeyEnforcementCreated, message.TypeEnforcementCreated,
@@ -150,9 +156,9 @@ func TestMessagesOfEventsThatCannotBeServedBecomeDeadLetters(t *testing.T) {
 		"ghost event":       "event 1099511627776 does not exist",
 		"ghost enforcement": "enforcement 1099511627776 does not exist",
 	} {
-		letter := b.letter(t, id)
-		require.Equal(t, "poison", letter.Reason)
-		require.Contains(t, letter.Detail, reason)
+		deadLetter := b.deadLetter(t, id)
+		require.Equal(t, "poison", deadLetter.Reason)
+		require.Contains(t, deadLetter.Detail, reason)
 	}
 }
 
@@ -234,7 +240,8 @@ func TestSecretsOfARuleReachTheActionAlone(t *testing.T) {
 	keys, err := secret.NewKeyring(key)
 	require.NoError(t, err)
 	given := make(chan string, 1)
-	w, err := worker.New(worker.Config{Name: "w1", MaxConcurrent: 1, HeartbeatInterval: 500 * time.Millisecond,
+	w, err := worker.New(worker.Config{
+		Name: "w1", MaxConcurrent: 1, HeartbeatInterval: 500 * time.Millisecond,
 		Keyring: keys, Actions: worker.Actions{
 			"demo.knock": func(_ context.Context, task worker.Task) (any, error) {
 				var params struct {
@@ -244,7 +251,8 @@ func TestSecretsOfARuleReachTheActionAlone(t *testing.T) {
 				given <- params.Token
 				return nil, err
 			},
-		}}, worker.Deps{Store: b.store, Broker: b.connect(t, "w1"), Logger: testkit.Logger(t)})
+		},
+	}, worker.Deps{Store: b.store, Broker: b.connect(t, "w1"), Logger: testkit.Logger(t)})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(testkit.Context(t)))
 	t.Cleanup(w.Stop)

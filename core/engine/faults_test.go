@@ -26,7 +26,7 @@ type storm struct {
 	stack *devstack.Stack
 	wire  *broker.Broker
 
-	buried int // messages that cannot be read
+	unreadable int // dead letters that were sent
 }
 
 func newStorm(t *testing.T) *storm {
@@ -87,25 +87,24 @@ func (s *storm) load(t *testing.T) (limited []int64) {
 	s.request(t, "core.sleep", half, `{"seconds":0.1}`)
 	testkit.Eventually(t, func() bool { return s.live(t) < 2*half*4/5 }, 20*time.Second, "a fifth has ended")
 	require.Positive(t, s.live(t), "there is something left to interrupt")
-	s.bury(t)
+	s.sendDeadLetters(t)
 	return limited
 }
 
-// bury sends dead letters that nobody can read; the replicas are about to store
-// them.
-func (s *storm) bury(t *testing.T) {
+// sendDeadLetters sends unreadable dead letters, which the replicas store.
+func (s *storm) sendDeadLetters(t *testing.T) {
 	t.Helper()
-	letters := make([]broker.Message, 200)
-	for i := range letters {
-		letters[i] = broker.Message{
+	deadLetters := make([]broker.Message, 200)
+	for i := range deadLetters {
+		deadLetters[i] = broker.Message{
 			ID: uuid.NewString(), Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
 			Type: message.TypeEventCreated, Body: []byte("garbage"),
 		}
 	}
-	for _, outcome := range s.wire.Publisher().Publish(testkit.Context(t), letters) {
+	for _, outcome := range s.wire.Publisher().Publish(testkit.Context(t), deadLetters) {
 		require.Equal(t, broker.Confirmed, outcome.Status, "%v", outcome.Err)
 	}
-	s.buried += len(letters)
+	s.unreadable += len(deadLetters)
 }
 
 // over waits, however often the database does not answer, until everything
@@ -127,11 +126,11 @@ func (s *storm) over(t *testing.T, limited []int64) {
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM late_write`), "S8: no late write had to be refused")
 	requireOrder(t, s.bundle, limited)
 	testkit.Eventually(t, func() bool {
-		letters, err := s.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
-		return err == nil && letters.Ready == 0 &&
-			testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`) >= s.buried
+		deadLetters, err := s.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
+		return err == nil && deadLetters.Ready == 0 &&
+			testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`) >= s.unreadable
 	}, 20*time.Second, "S20: what was confirmed is in the ledger")
-	require.Equal(t, s.buried, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`),
+	require.Equal(t, s.unreadable, testkit.Count(t, s.store, `SELECT count(*) FROM dead_letter`),
 		"each once, and nothing was given up")
 	require.Zero(t, testkit.Count(t, s.store,
 		`SELECT count(*) FROM dead_letter WHERE message_type IS DISTINCT FROM 'EventCreated' OR decision IS NOT NULL`))

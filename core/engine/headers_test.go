@@ -63,8 +63,10 @@ func value(dice *rand.Rand, depth int) any {
 	case 12:
 		return []any{nil, true, false}[dice.IntN(3)]
 	case 13:
-		words := []string{"", "rejected", "expired", "\x00", "\xff\xfe", message.QueueExecutionRequests,
-			message.KeyExecutionRequested, strings.Repeat("w", 5000), "{}"}
+		words := []string{
+			"", "rejected", "expired", "\x00", "\xff\xfe", message.QueueExecutionRequests,
+			message.KeyExecutionRequested, strings.Repeat("w", 5000), "{}",
+		}
 		return words[dice.IntN(len(words))]
 	case 14:
 		list := make([]any, dice.IntN(4))
@@ -75,8 +77,10 @@ func value(dice *rand.Rand, depth int) any {
 	default:
 		table := amqp.Table{}
 		for range dice.IntN(4) {
-			table[[]string{"queue", "reason", "count", "time", "exchange", "routing-keys", "x",
-				testkit.ForgedLong}[dice.IntN(8)]] = value(dice, depth+1)
+			table[[]string{
+				"queue", "reason", "count", "time", "exchange", "routing-keys", "x",
+				testkit.ForgedLong,
+			}[dice.IntN(8)]] = value(dice, depth+1)
 		}
 		return table
 	}
@@ -120,12 +124,16 @@ func TestForgedHeadersCostNothing(t *testing.T) {
 	e := b.engine(t)
 	b.runs(t, time.Minute)
 	forger := testkit.Forger(t, b.AMQP)
-	bodies := []string{"not json %d", `{"n": %d}`, `{"message_type":"ExecutionRequested","payload":%d}`, "[%d",
-		"\x00\xff%d"}
+	bodies := []string{
+		"not json %d", `{"n": %d}`, `{"message_type":"ExecutionRequested","payload":%d}`, "[%d",
+		"\x00\xff%d",
+	}
 	var last *amqp.DeferredConfirmation
 	for i := range n {
-		m := amqp.Publishing{DeliveryMode: uint8(dice.IntN(3)), Headers: headers(dice),
-			Body: fmt.Appendf(nil, bodies[dice.IntN(len(bodies))], i)}
+		m := amqp.Publishing{
+			DeliveryMode: uint8(dice.IntN(3)), Headers: headers(dice),
+			Body: fmt.Appendf(nil, bodies[dice.IntN(len(bodies))], i),
+		}
 		if dice.IntN(2) == 0 {
 			m.MessageId, m.Type = fmt.Sprintf("m%d", i), []string{message.TypeExecutionRequested, "", "x"}[dice.IntN(3)]
 		}

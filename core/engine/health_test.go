@@ -97,7 +97,7 @@ func TestAReplicaReportsItself(t *testing.T) {
 	require.False(t, mine.Late)
 	require.Len(t, mine.Details.Connections, 2)
 	for _, loop := range reporting {
-		require.Positive(t, mine.Details.Loops[loop].Patience, loop)
+		require.Positive(t, mine.Details.Loops[loop].Timeout, loop)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestAVanishedReplicaIsMissedOnce(t *testing.T) {
 		`select count(*) from engine_replica where state = 'vanished' and pid = $1`, victim.Process.Pid))
 	require.Equal(t, 1, log.count(fmt.Sprintf("pid=%d", victim.Process.Pid)))
 	time.Sleep(12 * time.Second) // two more looks of each
-	require.Equal(t, 1, log.count("Replica has vanished"), "nobody else says it again")
+	require.Equal(t, 1, log.count("Replica has vanished"), "no other replica logs it again")
 }
 
 // readiness asks /readyz.
@@ -235,4 +235,29 @@ func TestReadinessSaysWhichServerIsAway(t *testing.T) {
 		require.NoError(t, stack.StartBroker(testkit.Context(t)))
 		well()
 	})
+}
+
+// A migration may leave the schema to newer programs while a replica runs. The replica is not ready then, and
+// says what to do.
+func TestAReplicaIsNotReadyOnASchemaThatNeedsANewerProgram(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	e := b.engine(t, listening)
+	schema := func() (detail string, ok bool) {
+		for _, check := range e.Ready(testkit.Context(t)) {
+			if check.Name == "schema" {
+				return check.Detail, check.OK
+			}
+		}
+		return "no check", false
+	}
+	_, ok := schema()
+	require.True(t, ok)
+	testkit.Exec(t, b.store, `insert into attune_schema_needs values (9090, 9090, '0.99.0')`)
+	testkit.Eventually(t, func() bool {
+		detail, ok := schema()
+		return !ok && strings.Contains(detail, "needs a program of at least 0.99.0")
+	}, 30*time.Second)
+	testkit.Exec(t, b.store, `delete from attune_schema_needs where version = 9090`)
+	testkit.Eventually(t, func() bool { _, ok := schema(); return ok }, 30*time.Second)
 }

@@ -42,8 +42,10 @@ func ofWorker(id int64) []string {
 
 // forged is the message over which RabbitMQ 3 lets a queue crash that rejects it.
 func forged() amqp.Publishing {
-	return amqp.Publishing{Body: []byte("not json"), DeliveryMode: amqp.Persistent,
-		Headers: amqp.Table{"x-death": []any{int32(7)}}}
+	return amqp.Publishing{
+		Body: []byte("not json"), DeliveryMode: amqp.Persistent,
+		Headers: amqp.Table{"x-death": []any{int32(7)}},
+	}
 }
 
 // runs asks for an execution and waits until it has completed.

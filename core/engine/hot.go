@@ -47,7 +47,9 @@ type shared struct {
 	gate      *gate.Gate
 	config    stepConfig
 	handler   deadLetterHandler   // settles dead letters that batches have decided; nil without a handler
-	soon      func(time.Duration) // receives the delay of the next repetition; may be nil
+	soon      func(time.Duration) // receives the delay of the next retry; may be nil
+
+	spans batchSpans // nil while tracing is off
 
 	workflows workflowRunner // starts and advances workflows; nil in tests without any
 
@@ -56,7 +58,7 @@ type shared struct {
 	unstarted unstartedList
 
 	found             chan recovery.Found
-	deadLetterBatches chan []*deadletter.Letter
+	deadLetterBatches chan []*deadletter.Message
 	wake              *alarm       // fires when a queue's waiting time is over
 	absents           atomic.Int64 // messages of all lanes that wait for their row
 }
@@ -67,7 +69,7 @@ func newHot(
 ) *hot {
 	h := &hot{completed: completed, requested: requested, shared: &shared{
 		scheduler: sched, config: config, logger: logger, metrics: metrics,
-		found: make(chan recovery.Found, 1), deadLetterBatches: make(chan []*deadletter.Letter), wake: newAlarm(),
+		found: make(chan recovery.Found, 1), deadLetterBatches: make(chan []*deadletter.Message), wake: newAlarm(),
 	}}
 	for range lanes {
 		h.lanes = append(h.lanes, newLane(h.shared, len(h.lanes) == 0))
@@ -198,7 +200,7 @@ type item struct {
 	said       attune.Status    // the reported status
 	delivery   *broker.Delivery // nil for a finding
 	open       *atomic.Int32    // unsettled items of the delivery; nil for a single item
-	deadLetter *deadletter.Letter
+	deadLetter *deadletter.Message
 	alone      bool // the delivery is settled alone, not with its batch
 	attempts   int  // failed tries
 	blocked    bool // another transaction held its rows when it was tried alone

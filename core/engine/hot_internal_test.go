@@ -67,10 +67,9 @@ func TestAServerThatCannotWriteIsAwaited(t *testing.T) {
 	require.Equal(t, batch.Suspect, classify(errors.New("something else"), 1))
 }
 
-// What an error means for the messages is decided in one place: the database's
-// absence never costs one (upstream 2), a lost race is run again but not for
-// ever, a lock that somebody else holds is waited for without a limit, and only
-// what keeps failing by itself is to blame.
+// One place decides what an error means for the messages. An outage of the database never loses
+// one (upstream 2). A batch retries a lost race a few times, and waits for a lock of another
+// transaction without a limit. Only a message that keeps failing alone is poison.
 func TestWhatAnErrorMeans(t *testing.T) {
 	t.Parallel()
 	pg := func(code string) error { return fmt.Errorf("batch: %w", &pgconn.PgError{Code: code}) }
@@ -122,7 +121,7 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	action := testkit.Action(t, st, "pk.a")
 	request := testkit.Execution(t, st, action).ID
 	sched := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
-	// The rules are other ones whenever somebody looks.
+	// Every read of the rules finds changed ones.
 	testkit.Exec(t, st, `ALTER TABLE admission_epoch RENAME TO held`)
 	testkit.Exec(t, st, `CREATE SEQUENCE turns`)
 	testkit.Exec(t, st, `CREATE VIEW admission_epoch AS SELECT true AS one, nextval('turns') AS epoch`)
@@ -137,9 +136,8 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	require.Equal(t, 1, result.Granted)
 }
 
-// Upstream 13: a message about a claim that nobody finished puts it back, whether
-// a sweep has found it or not, and it is served by the next batch. A young claim
-// is left to whoever is about to finish it.
+// Upstream 13: a message about an unfinished claim puts it back, whether a sweep has found it or
+// not, and the next batch serves it. A young claim is left to the batch that made it.
 func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
@@ -197,8 +195,10 @@ func deliver(t *testing.T, items []item) {
 	require.NoError(t, wire.DeclareExecutor(ctx))
 	messages := make([]broker.Message, len(items))
 	for i := range items {
-		messages[i] = broker.Message{ID: fmt.Sprint(i), RoutingKey: message.QueueExecutionRequests, Type: "T",
-			Body: []byte(`{}`)}
+		messages[i] = broker.Message{
+			ID: fmt.Sprint(i), RoutingKey: message.QueueExecutionRequests, Type: "T",
+			Body: []byte(`{}`),
+		}
 	}
 	wire.Publisher().Publish(ctx, messages)
 	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionRequests, Prefetch: len(items)})
@@ -213,10 +213,9 @@ func deliver(t *testing.T, items []item) {
 	}
 }
 
-// What somebody else holds costs its own deliveries and nobody else: the others
-// of the batch go through, those concerned are put off and succeed when it is let
-// go, and meanwhile they are tried together, not waited for one by one.
-func TestWhatSomebodyHoldsIsPutOff(t *testing.T) {
+// A locked row delays its own deliveries only. The batch processes the others and postpones the
+// affected ones, which succeed after the lock is released. It tries them together, not one by one.
+func TestLockedRowsDelayTheirOwnMessagesOnly(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.HotPath = true })
@@ -288,7 +287,9 @@ func TestMessagesHintAtTheirActions(t *testing.T) {
 	require.Equal(t, scheduler.Hint{},
 		read(true, `{"execution_id":1,"status":"completed","completed_at":"2026-01-01T00:00:00Z"}`))
 
-	todo := collect([]item{{execution: 1},
-		{execution: 2, delivery: &broker.Delivery{}, hint: scheduler.Hint{ActionID: 5}}}, noChores)
+	todo := collect([]item{
+		{execution: 1},
+		{execution: 2, delivery: &broker.Delivery{}, hint: scheduler.Hint{ActionID: 5}},
+	}, noChores)
 	require.Equal(t, map[int64]scheduler.Hint{2: {ActionID: 5}}, todo.said)
 }

@@ -168,11 +168,10 @@ func split(m *inboxBatch, f batch.Failure) (parts []*inboxBatch) {
 func (b *inbox) alone(ctx context.Context, m *inboxBatch, f batch.Failure) bool {
 	it := m.items[0]
 	if it.delivery == nil {
-		b.logger.ErrorContext(ctx, "Lost message cannot be processed",
-			"what", b.what, "id", it.execution, "error", f.Err)
+		b.logger.ErrorContext(ctx, "Lost message cannot be processed", b.what+"_id", it.execution, "error", f.Err)
 		return false
 	}
-	ctx = telemetry.With(ctx, slog.String("what", b.what), slog.Int64("id", it.execution))
+	ctx = telemetry.With(ctx, slog.Int64(b.what+"_id", it.execution))
 	b.postpone(ctx, b.later, it, b.kind, f)
 	return false
 }

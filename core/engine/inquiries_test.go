@@ -49,8 +49,10 @@ tasks:
 			if job.ActionRef != "pk.check" {
 				return testkit.Answer{}
 			}
-			return testkit.Answer{Times: 3, Result: map[string]any{"succeeded": true,
-				"data": map[string]any{"__inquiry": map[string]any{"prompt": "Sure?"}}}}
+			return testkit.Answer{Times: 3, Result: map[string]any{
+				"succeeded": true,
+				"data":      map[string]any{"__inquiry": map[string]any{"prompt": "Sure?"}},
+			}}
 		},
 	})
 }
@@ -73,9 +75,9 @@ func (b *bundle) noSlot(t *testing.T) {
 	}, 5*time.Second, "S16: while a question is open no slot is held")
 }
 
-// S16, L1 and upstream 56, 57 on two replicas: a workflow waits for what its tasks ask
-// in their results and by themselves, holds no slot meanwhile, and goes on from the
-// answer, whoever took it and however often that is told.
+// S16, L1 and upstream 56, 57 on two replicas: a workflow waits for the inquiries of its tasks,
+// holds no slot meanwhile, and continues after the answer, whichever program took the answer and
+// however often it is reported.
 func TestAWorkflowGoesOnFromAnswers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -88,7 +90,7 @@ func TestAWorkflowGoesOnFromAnswers(t *testing.T) {
 	b.noSlot(t)
 	operator := triage.New(triage.Config{Actor: "ann@desk"}, b.store, b.relay)
 	_, err := operator.Answer(testkit.Context(t),
-		triage.AnswerOrder{Inquiry: first, Response: json.RawMessage(`"yes"`)})
+		triage.AnswerRequest{Inquiry: first, Response: json.RawMessage(`"yes"`)})
 	require.NoError(t, err)
 
 	second, asking := b.question(t, "Deploy, since you said yes?")
@@ -104,8 +106,10 @@ func TestAWorkflowGoesOnFromAnswers(t *testing.T) {
 		RespondedAt: time.Now().UTC(),
 	}, time.Now(), "api").Encode()
 	require.NoError(t, err)
-	told := broker.Message{ID: "m", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyInquiryResponded,
-		Type: message.TypeInquiryResponded, Body: body}
+	told := broker.Message{
+		ID: "m", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyInquiryResponded,
+		Type: message.TypeInquiryResponded, Body: body,
+	}
 	for _, outcome := range b.connect(t, "api").Publisher().Publish(testkit.Context(t),
 		[]broker.Message{told, told, told}) {
 		require.NoError(t, outcome.Err)
@@ -119,8 +123,8 @@ func TestAWorkflowGoesOnFromAnswers(t *testing.T) {
 		testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE NOT settled OR status <> 'responded'`))
 }
 
-// What nobody answers in time leads on as a timeout, and what is cancelled is asked
-// no more.
+// An unanswered inquiry continues its workflow as a timeout. A cancelled execution has no open
+// inquiry.
 func TestAWorkflowGoesOnWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "let questions of workflows expire")
@@ -132,7 +136,7 @@ func TestAWorkflowGoesOnWithoutAnAnswer(t *testing.T) {
 	operator := triage.New(triage.Config{Actor: "ann@desk"}, b.store, b.relay)
 	answer := func(inquiry int64, response string) error {
 		_, err := operator.Answer(testkit.Context(t),
-			triage.AnswerOrder{Inquiry: inquiry, Response: json.RawMessage(response)})
+			triage.AnswerRequest{Inquiry: inquiry, Response: json.RawMessage(response)})
 		return err
 	}
 	asked := map[int64]int64{} // by workflow

@@ -16,6 +16,7 @@ import (
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/spread"
 	"github.com/attune-go/attune/core/telemetry"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // lane runs batches of its actions' messages. It takes everything that has arrived, runs it as one
@@ -35,7 +36,7 @@ type lane struct {
 
 	// Only the first lane has these.
 	finds       <-chan recovery.Found
-	deadLetters <-chan []*deadletter.Letter
+	deadLetters <-chan []*deadletter.Message
 	alarms      <-chan time.Time
 
 	later     *later
@@ -83,7 +84,7 @@ type arrival struct {
 	ended       []item
 	requested   []item
 	found       recovery.Found
-	deadLetters []*deadletter.Letter
+	deadLetters []*deadletter.Message
 	later       []item // postponed deliveries
 	chores      chores
 }
@@ -269,11 +270,24 @@ func (l *lane) done(ctx context.Context, b *load) {
 		return
 	}
 	l.metrics.batch(len(b.items), time.Since(b.begun))
+	l.trace(b)
 	l.lastDone.Store(time.Now().UnixNano())
 	l.keepQueues(b.todo, b.result)
 	l.after(ctx, b.items, b.steps.completion.Early(), b.result)
 	l.reclaimStale(ctx, b.steps.request.Stale())
 	l.unstarted.add(b.steps.reassign.Left())
+}
+
+// trace offers the span of a batch, linked to the executions of its messages.
+func (l *lane) trace(b *load) {
+	if l.spans == nil || len(b.items) == 0 {
+		return
+	}
+	ids := make([]int64, len(b.items))
+	for i, it := range b.items {
+		ids[i] = it.execution
+	}
+	l.spans.OfferBatch(tracing.Batch{Name: "batch", Start: b.begun, End: time.Now(), Executions: ids})
 }
 
 func (l *lane) failed(ctx context.Context, b *load, f batch.Failure) {

@@ -27,8 +27,10 @@ func TestRulesAnswerLostWork(t *testing.T) {
 	testkit.Action(t, b.store, "demo.long")
 	lost := testkit.Worker(t, b.store, "lost", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
 	id := testkit.Execution(t, b.store,
-		testkit.ActionRow{ID: int64(testkit.Count(t, b.store, `SELECT id FROM action WHERE ref = 'demo.long'`)),
-			Ref: "demo.long"},
+		testkit.ActionRow{
+			ID:  int64(testkit.Count(t, b.store, `SELECT id FROM action WHERE ref = 'demo.long'`)),
+			Ref: "demo.long",
+		},
 		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &lost.ID, attune.StatusRunning }).ID
 	watch := func(c *config.Config) {
 		c.Executor.HeartbeatInterval, c.Executor.HeartbeatStalenessMultiplier = time.Second, 5
@@ -41,8 +43,10 @@ func TestRulesAnswerLostWork(t *testing.T) {
 		return testkit.Count(t, b.store,
 			`SELECT count(*) FROM execution WHERE status = 'completed' AND config->>'message' = $1`, correlation)
 	}
-	told := []string{fmt.Sprintf("execution:%d:worker_unavailable", id),
-		fmt.Sprintf("worker:%d:stale_heartbeat", lost.ID)}
+	told := []string{
+		fmt.Sprintf("execution:%d:worker_unavailable", id),
+		fmt.Sprintf("worker:%d:stale_heartbeat", lost.ID),
+	}
 	testkit.Eventually(t, func() bool { return ran(told[0]) == 1 && ran(told[1]) == 1 }, 30*time.Second)
 	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, b.store, id))
 	b.settled(t, 10*time.Second)
@@ -140,14 +144,18 @@ func TestWhatWaitsInTheQueueOfADeadWorkerFailsInThePublishedWords(t *testing.T) 
 		die    string
 		by     string
 	}{
-		"heartbeat": {5 * time.Minute, quickWatch, `UPDATE worker SET heartbeat_seen = now() - interval '1 hour'`,
-			"execution_timeout_monitor"},
+		"heartbeat": {
+			5 * time.Minute, quickWatch, `UPDATE worker SET heartbeat_seen = now() - interval '1 hour'`,
+			"execution_timeout_monitor",
+		},
 		"expiry": {500 * time.Millisecond, quickRetries, `UPDATE worker SET cordoned = true`, "dead_letter_handler"},
-		"timeout": {5 * time.Minute, func(c *config.Config) {
-			quickWatch(c)
-			c.Executor.ScheduledTimeout = time.Second
-		}, `UPDATE worker SET suspect_since = now() + interval '1 hour', suspect_reason = 'its queue has no consumer'`,
-			"execution_timeout_monitor"},
+		"timeout": {
+			5 * time.Minute, func(c *config.Config) {
+				quickWatch(c)
+				c.Executor.ScheduledTimeout = time.Second
+			}, `UPDATE worker SET suspect_since = now() + interval '1 hour', suspect_reason = 'its queue has no consumer'`,
+			"execution_timeout_monitor",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +172,7 @@ func TestWhatWaitsInTheQueueOfADeadWorkerFailsInThePublishedWords(t *testing.T) 
 			require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1
 				AND concat_ws(' ', result->>'error', result->>'message') LIKE '%Worker queue TTL expired%' AND result->>'failed_by' = $2`, id, c.by))
 			if name == "timeout" {
-				return // the worker beats: repetitions wait for it
+				return // the worker beats: retries wait for it
 			}
 			testkit.Eventually(t, func() bool {
 				return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE retry_reason = 'worker_unavailable' AND status = 'failed'
@@ -244,9 +252,9 @@ func TestWhatAnotherEngineLeftBehindIsTakenUp(t *testing.T) {
 	require.Equal(t, 2, log.count("events=1 first="), "one is matched, and one is too late")
 }
 
-// An inquiry that the existing API makes about an execution that has ended, as it does:
-// a row; later the answer in it and a message. Nobody cancels it, and the answer neither
-// releases nor starts anything again.
+// The existing API opens an inquiry about an ended execution: it writes a row, and later the answer
+// and a message. The engine does not cancel it, and the answer neither releases a slot nor starts
+// anything.
 func TestAnInquiryOfTheAPIAboutAnEndedExecutionIsAnswered(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -277,8 +285,10 @@ func TestAnInquiryOfTheAPIAboutAnEndedExecutionIsAnswered(t *testing.T) {
 		RespondedAt: time.Now().UTC(),
 	}, time.Now(), "api").Encode()
 	require.NoError(t, err)
-	told := broker.Message{ID: "m", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyInquiryResponded,
-		Type: message.TypeInquiryResponded, Body: body}
+	told := broker.Message{
+		ID: "m", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyInquiryResponded,
+		Type: message.TypeInquiryResponded, Body: body,
+	}
 	for _, outcome := range b.connect(t, "api").Publisher().Publish(testkit.Context(t), []broker.Message{told, told}) {
 		require.NoError(t, outcome.Err)
 	}

@@ -52,8 +52,10 @@ func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]metric {
 			var help string
 			_, err := fmt.Sscanf(parts[2], "%q", &help)
 			require.NoError(t, err)
-			found[parts[1]] = metric{kind: kindOf(collector, parts[1]), labels: strings.ReplaceAll(parts[3], ",", ", "),
-				help: help}
+			found[parts[1]] = metric{
+				kind: kindOf(collector, parts[1]), labels: strings.ReplaceAll(parts[3], ",", ", "),
+				help: help,
+			}
 		}
 	}
 	return found

@@ -81,7 +81,8 @@ func (n *neighbours) refuse(ctx context.Context) error {
 // otherExecutors describes the consumers that are not replicas of this engine. Without management
 // rights it compares their number with the replicas; the replica without has no consumer yet.
 func (e *Engine) otherExecutors(ctx context.Context, management *broker.Management,
-	without uuid.UUID) ([]string, error) {
+	without uuid.UUID,
+) ([]string, error) {
 	replicas, err := e.query.LiveReplicas(ctx, replicaSilent.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("list the replicas: %w", err)
@@ -91,7 +92,15 @@ func (e *Engine) otherExecutors(ctx context.Context, management *broker.Manageme
 	if management != nil {
 		listed, _ = management.Consumers(ctx) // without it the number decides
 	}
-	return alerting.OtherExecutors(ctx, e.broker, listed, len(replicas))
+	rows, err := e.query.KnownReplicas(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list all replicas: %w", err)
+	}
+	known := make([]string, len(rows))
+	for i, id := range rows {
+		known[i] = id.String()
+	}
+	return alerting.OtherExecutors(ctx, e.broker, listed, len(replicas), known, e.cfg.MessageQueue.RabbitMQ.Quorum())
 }
 
 // newManagement is a client of the management API, nil if none is configured.

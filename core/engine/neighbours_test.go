@@ -21,10 +21,14 @@ func TestRefusesToStartBesideAnotherExecutor(t *testing.T) {
 		change func(*config.Config)
 		says   string
 	}{
-		"with management": {func(*config.Config) {},
-			"executor.scheduler consumes " + message.QueueExecutionRequests},
-		"without management": {func(cfg *config.Config) { cfg.MessageQueue.ManagementURL = "" },
-			"has 1 consumer, and 0 replicas run"},
+		"with management": {
+			func(*config.Config) {},
+			"executor.scheduler consumes " + message.QueueExecutionRequests,
+		},
+		"without management": {
+			func(cfg *config.Config) { cfg.MessageQueue.ManagementURL = "" },
+			"has 1 consumer, and 0 replicas run",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -83,11 +83,15 @@ func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
 	const stale = 3 * time.Second
 	for range 3 { // replicas
 		outages := liveness.NewOutageDetector(stale, st, testkit.Logger(t), nil)
-		rescuer := recovery.NewRescuer(recovery.RescuerConfig{StaleAfter: stale, Interval: 200 * time.Millisecond,
-			Unsure: outages.Unsure}, st,
+		rescuer := recovery.NewRescuer(recovery.RescuerConfig{
+			StaleAfter: stale, Interval: 200 * time.Millisecond,
+			Unsure: outages.Unsure,
+		}, st,
 			func(context.Context, recovery.Found) error { return nil }, silentRelay{}, testkit.Logger(t), nil)
-		heartbeats := liveness.NewHeartbeats(liveness.HeartbeatsConfig{StaleAfter: stale,
-			Interval: 200 * time.Millisecond, Unsure: outages.Unsure},
+		heartbeats := liveness.NewHeartbeats(liveness.HeartbeatsConfig{
+			StaleAfter: stale,
+			Interval:   200 * time.Millisecond, Unsure: outages.Unsure,
+		},
 			st, testkit.Logger(t), nil, nil)
 		for _, loop := range []interface {
 			Start(context.Context) error

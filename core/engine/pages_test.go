@@ -119,8 +119,10 @@ func (p pagePacks) addPack(t *testing.T) {
 	text := page(t, "packs.md")
 	files := regexp.MustCompile("(?m)^    ref: .*\n(?:    .*\n)+").FindAllString(text, -1)
 	require.Len(t, files, 5, "a pack, an action, a trigger, a rule and a runtime")
-	for i, path := range []string{"pack.yaml", "actions/build.yaml", "triggers/push.yaml", "rules/on_push.yaml",
-		"runtimes/cobol.yaml"} {
+	for i, path := range []string{
+		"pack.yaml", "actions/build.yaml", "triggers/push.yaml", "rules/on_push.yaml",
+		"runtimes/cobol.yaml",
+	} {
 		p["deploy/"+path] = files[i]
 	}
 	script := regexp.MustCompile("(?s)```python\n(.*?)```").FindStringSubmatch(text)
@@ -241,7 +243,7 @@ func (b *bundle) requireExample(t *testing.T, ex example, id int64, rows []readi
 		response, err := json.Marshal(answer)
 		require.NoError(t, err)
 		_, err = triage.New(triage.Config{Actor: "ada"}, b.store, b.relay).
-			Answer(testkit.Context(t), triage.AnswerOrder{Inquiry: question, Response: response})
+			Answer(testkit.Context(t), triage.AnswerRequest{Inquiry: question, Response: response})
 		require.NoError(t, err)
 	}
 	result := b.completed(t, id)
@@ -265,8 +267,10 @@ func (b *bundle) requireExample(t *testing.T, ex example, id int64, rows []readi
 // packWorker starts a worker with the files of packs.
 func (b *bundle) packWorker(t *testing.T, name, packs string, change func(*worker.Config)) {
 	t.Helper()
-	cfg := worker.Config{Name: name, HeartbeatInterval: 500 * time.Millisecond, PacksDir: packs,
-		Actions: builtin.Actions()}
+	cfg := worker.Config{
+		Name: name, HeartbeatInterval: 500 * time.Millisecond, PacksDir: packs,
+		Actions: builtin.Actions(),
+	}
 	change(&cfg)
 	w, err := worker.New(cfg, worker.Deps{Store: b.store, Broker: b.connect(t, name), Logger: testkit.Logger(t)})
 	require.NoError(t, err)

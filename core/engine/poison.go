@@ -54,18 +54,18 @@ func (h *shared) absent(ctx context.Context, items []item, kind, what string) {
 // recordAbsent writes messages about rows that do not exist into the ledger, acknowledges them and
 // returns the others.
 func (h *shared) recordAbsent(ctx context.Context, items []item, kind, what string) (left []item) {
-	letters := make([]*deadletter.Letter, len(items))
+	deadLetters := make([]*deadletter.Message, len(items))
 	for i, it := range items {
-		letters[i] = deadletter.Read(it.delivery.AsDeadLetter(deadletter.NoRow(what, it.execution), it.attempts+1))
+		deadLetters[i] = deadletter.Read(it.delivery.AsDeadLetter(deadletter.NoRow(what, it.execution), it.attempts+1))
 	}
-	exist, err := h.handler.Absent(ctx, letters)
+	exist, err := h.handler.Absent(ctx, deadLetters)
 	if err != nil {
 		h.logger.WarnContext(ctx, "Messages about missing rows go to the dead-letter queue",
 			"messages", len(items), "error", err)
 		return items
 	}
 	for i, it := range items {
-		if slices.Contains(exist, letters[i]) {
+		if slices.Contains(exist, deadLetters[i]) {
 			left = append(left, it)
 			continue
 		}

@@ -204,7 +204,7 @@ func TestPublishedLinesNeedTheirToken(t *testing.T) {
 		o.run(strings.Replace(all[3].command, " | jq", ` -H "Authorization: Bearer $TOKEN" | jq`, 1)))
 }
 
-// The lines by which operators look after workers and dead letters, as they are written.
+// The log lines that operators use to watch workers and dead letters, as published.
 func TestPublishedLinesOfOperators(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "run every published line; other tests run the published statements")

@@ -111,8 +111,10 @@ func (s *scenario) result(status attune.Status, id int64, within time.Duration) 
 // Document: "Should timeout and fail". Here: `abandoned` by default, as the published
 // program has it, and `failed` where the setting says so.
 func (s *scenario) stopsMidExecution() {
-	for setting, status := range map[string]attune.Status{"abandon": attune.StatusAbandoned,
-		"fail": attune.StatusFailed} {
+	for setting, status := range map[string]attune.Status{
+		"abandon": attune.StatusAbandoned,
+		"fail":    attune.StatusFailed,
+	} {
 		s.t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			s := &scenario{bundle: setupOn(t, testkit.AdoptedDatabase(t)), t: t, change: s.change}

@@ -16,20 +16,19 @@ import (
 	"github.com/attune-go/attune/migrations"
 )
 
-// check refuses to start on an unreachable or unmigrated database, and says what to do.
+// check refuses to start on an unreachable database, or on a schema that is too old or too new for this
+// program, and says what to do.
 func (e *Engine) check(ctx context.Context) error {
 	if err := e.query.Ping(ctx); err != nil {
 		return fmt.Errorf("the database does not answer: %w", err)
 	}
-	status, err := migrations.Status(ctx, migrations.Options{
-		URL: e.cfg.Database.URL, Schema: e.cfg.Database.Schema, Logger: e.logger,
-	})
+	version, err := migrations.Fits(ctx, e.query.Pool(), e.cfg.Database.Schema)
 	if err != nil {
-		return fmt.Errorf("read the state of the schema: %w", err)
+		return err
 	}
-	if !status.Current() {
-		return fmt.Errorf("the schema %q is at version %d of %d: run attune-executor migrate up",
-			e.cfg.Database.Schema, status.Version, status.Latest)
+	if version > migrations.Latest() {
+		e.logger.InfoContext(ctx, "Schema is newer than this program, which can run on it", "version", version,
+			"known", migrations.Latest())
 	}
 	return e.nameUnrepeated(ctx)
 }
@@ -45,7 +44,7 @@ func (e *Engine) nameUnrepeated(ctx context.Context) error {
 	}
 	rows, err := e.query.AdoptedActionsWithRetries(ctx, namedActions)
 	if err != nil {
-		return fmt.Errorf("read which actions allow repetitions: %w", err)
+		return fmt.Errorf("read which actions allow retries: %w", err)
 	}
 	var refs []string
 	for _, row := range rows {
@@ -75,11 +74,11 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	})
 }
 
-// Ready runs the readiness checks: the database answers, the installation has no fault, the broker
-// is connected and takes messages, every queue has our consumer, every loop ticks, and the running
+// Ready runs the readiness checks: the database answers, its schema fits, the installation has no fault,
+// the broker is connected and takes messages, every queue has our consumer, every loop ticks, and the running
 // batch is not stuck.
 func (e *Engine) Ready(ctx context.Context) []api.Check {
-	checks := []api.Check{e.databaseReady(ctx), e.installationReady(), e.brokerReady()}
+	checks := []api.Check{e.databaseReady(ctx), e.schemaReady(), e.installationReady(), e.brokerReady()}
 	for _, name := range slices.Sorted(maps.Keys(e.consumers)) {
 		check := api.Check{Name: "consumer " + name, OK: e.consumers[name].Subscribed()}
 		if !check.OK {
@@ -112,6 +111,15 @@ func (e *Engine) databaseReady(ctx context.Context) api.Check {
 	return api.Check{Name: "database", Detail: "away since " + moment(e.report.away.began()) + ": " + err.Error()}
 }
 
+// schemaReady reports whether this program can run on the schema, as the last report found it: a migration
+// may have changed it meanwhile.
+func (e *Engine) schemaReady() api.Check {
+	if unfit := e.report.unfit.Load(); unfit != nil {
+		return api.Check{Name: "schema", Detail: unfit.Error()}
+	}
+	return api.Check{Name: "schema", OK: true}
+}
+
 // installationReady names the faults that an operator must mend.
 func (e *Engine) installationReady() api.Check {
 	faults := e.gate.Faults()
@@ -141,8 +149,10 @@ func (e *Engine) brokerReady() api.Check {
 func (e *Engine) loopReady(name string) api.Check {
 	l := e.loops[name]
 	last := l.LastTick()
-	check := api.Check{Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < l.TickTimeout(),
-		Detail: "has not ticked"}
+	check := api.Check{
+		Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < l.TickTimeout(),
+		Detail: "has not ticked",
+	}
 	if !last.IsZero() {
 		check.Detail = "last tick " + moment(last)
 		if err := l.LastError(); err != nil {
@@ -160,7 +170,7 @@ func (e *Engine) schedulerReady() api.Check {
 		check.Detail = "last batch " + moment(done)
 	}
 	if since, executions := e.hot.underWay(); !since.IsZero() {
-		check.OK = time.Since(since) < monitor.BatchPatience || e.gate.Holding() // that has a check of its own
+		check.OK = time.Since(since) < monitor.BatchTimeout || e.gate.Holding() // that has a check of its own
 		check.Detail = fmt.Sprintf("%d executions under way since %s", executions, moment(since))
 	}
 	return check

@@ -3,13 +3,16 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/migrations"
 )
 
 // replicaInterval is how often a replica reports itself, and replicaSilent the silence after which
@@ -29,8 +32,11 @@ type replica struct {
 	host    string
 	started time.Time
 
-	away            outage
-	reportsOthersAt time.Time // from when on silent replicas count as vanished; only the loop uses it
+	away outage
+	// unfit is nil while the program can run on the schema.
+	unfit atomic.Pointer[migrations.UnfitError]
+	// reportsOthersAt is from when on silent replicas count as vanished; only the loop uses it.
+	reportsOthersAt time.Time
 }
 
 func newReplica(e *Engine, version string, metrics *supervise.Metrics) *replica {
@@ -50,8 +56,7 @@ func newReplica(e *Engine, version string, metrics *supervise.Metrics) *replica 
 // Stop stops the reports and deletes the row, so that a stopped replica does not count as vanished.
 func (r *replica) Stop() {
 	r.Loop.Stop()
-	ctx, cancel := context.WithTimeout(context.Background(),
-		replicaInterval) //nolint:forbidigo // the engine's context has ended
+	ctx, cancel := context.WithTimeout(context.Background(), replicaInterval) //nolint:forbidigo // the engine's ended
 	defer cancel()
 	if _, err := r.engine.query.ForgetReplica(ctx, r.engine.id); err != nil {
 		r.engine.logger.DebugContext(ctx, "Row of the replica could not be deleted", "error", err)
@@ -60,7 +65,7 @@ func (r *replica) Stop() {
 
 // tick reports this replica, and looks for vanished ones.
 func (r *replica) tick(ctx context.Context) error {
-	err := r.report(ctx)
+	err := errors.Join(r.compareSchema(ctx), r.report(ctx))
 	if store.ClassOf(err) != store.ClassInstallation { // such a database has answered
 		r.away.note(err)
 	}
@@ -77,6 +82,19 @@ func (r *replica) tick(ctx context.Context) error {
 		return nil
 	}
 	return r.miss(ctx)
+}
+
+// compareSchema records whether this program can still run on the schema.
+func (r *replica) compareSchema(ctx context.Context) error {
+	_, err := migrations.Fits(ctx, r.engine.query.Pool(), r.engine.cfg.Database.Schema)
+	unfit, ok := errors.AsType[*migrations.UnfitError](err)
+	if err != nil && !ok {
+		return err
+	}
+	if before := r.unfit.Swap(unfit); unfit != nil && before == nil {
+		r.engine.logger.ErrorContext(ctx, "Schema does not fit this program any more", "reason", unfit.Error())
+	}
+	return nil
 }
 
 // miss logs replicas that fell silent without stopping. The database returns each to one replica
@@ -153,7 +171,7 @@ func (r *replica) details() monitor.ReplicaDetails {
 		details.RoundSince = &since
 	}
 	for name, l := range e.loops {
-		one := monitor.ReplicaLoop{Patience: l.TickTimeout()}
+		one := monitor.ReplicaLoop{Timeout: l.TickTimeout()}
 		if err := l.LastError(); err != nil {
 			one.Error = err.Error()
 		}

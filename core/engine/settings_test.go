@@ -67,8 +67,10 @@ func TestTheBrokerIsUsedAsConfigured(t *testing.T) {
 // Without a broker a replica starts, and says that it is not ready.
 func TestAReplicaStartsWithoutABroker(t *testing.T) {
 	t.Parallel()
-	s := servers{Database: testkit.Database(t), AMQP: "amqp://nobody:nothing@127.0.0.1:1/none",
-		Management: testkit.ManagementURL(t)}
+	s := servers{
+		Database: testkit.Database(t), AMQP: "amqp://nobody:nothing@127.0.0.1:1/none",
+		Management: testkit.ManagementURL(t),
+	}
 	e := startEngine(t, s.config())
 	found := false
 	for _, check := range e.Ready(testkit.Context(t)) {

@@ -70,7 +70,7 @@ type work struct {
 	requested   []int64                  // executions to start
 	late        []int64                  // requests that a sweep found
 	said        map[int64]scheduler.Hint // what the messages of the others say
-	deadLetters []*deadletter.Letter
+	deadLetters []*deadletter.Message
 	room        int // how many of the dead letters may wait for capacity
 	chores
 }

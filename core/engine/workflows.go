@@ -47,7 +47,7 @@ func classifyWorkflows(err error, tries int) batch.Verdict {
 	return verdict
 }
 
-// handleResult handles the result of a batch outside of the hot loop: workflows, repetitions, and
+// handleResult handles the result of a batch outside of the hot loop: workflows, retries, and
 // unfilled queues.
 func (e *Engine) handleResult(ctx context.Context, result scheduler.Result) {
 	e.workflows.Begin(result.Starts...)

@@ -74,8 +74,10 @@ func setup(t *testing.T, options ...func(*eventing.Config)) *bundle {
 	}
 	b.matcher = eventing.New(cfg, b.store, b.relay, testkit.Logger(t), eventing.NewMetrics(b.registry))
 	b.action = testkit.Action(t, b.store, "demo.act", func(a *testkit.ActionRow) {
-		a.ParamSchema = map[string]any{"text": map[string]any{"type": "string"},
-			"token": map[string]any{"type": "string", "secret": true}}
+		a.ParamSchema = map[string]any{
+			"text":  map[string]any{"type": "string"},
+			"token": map[string]any{"type": "string", "secret": true},
+		}
 	})
 	b.trigger("demo.door")
 	return b
@@ -282,8 +284,10 @@ func TestSecretParametersAreSealed(t *testing.T) {
 		require.Len(t, rows, 1)
 		require.Equal(t, "/token", rows[0].JsonPath)
 		require.Equal(t, c.kind, rows[0].SourceKind)
-		value, err := keys.Open(secret.Sealed{Path: rows[0].JsonPath, Value: rows[0].EncryptedValue,
-			KeyHash: rows[0].EncryptionKeyHash})
+		value, err := keys.Open(secret.Sealed{
+			Path: rows[0].JsonPath, Value: rows[0].EncryptedValue,
+			KeyHash: rows[0].EncryptionKeyHash,
+		})
 		require.NoError(t, err)
 		require.Equal(t, c.want, value)
 	}
@@ -309,7 +313,7 @@ func TestEventsWithoutARowAreReported(t *testing.T) {
 	testkit.Exec(t, b.store, `update rule set created = now() - interval '30 days'`)
 	event := b.event(``)
 	old := b.event(`[1]`)
-	testkit.Exec(t, b.store, `update event set created = now() - interval '20 days' where id = $1`, old)
+	b.age("event", old, 20*24*time.Hour)
 	result := b.match(event, old, 1<<40, 1<<41)
 	require.Equal(t, []int64{1 << 40, 1 << 41}, result.Missing)
 	require.Equal(t, 2, result.Created)

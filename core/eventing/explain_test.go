@@ -37,8 +37,10 @@ func explain(t *testing.T, st *store.Store, sql string, args ...any) node {
 	ctx := testkit.Context(t)
 	var raw []byte
 	err := pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) error {
-		for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan",
-			"PREPARE hot AS " + sql} {
+		for _, setup := range []string{
+			"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = force_generic_plan",
+			"PREPARE hot AS " + sql,
+		} {
 			if _, err := tx.Exec(ctx, setup, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return fmt.Errorf("%s: %w", setup, err)
 			}
@@ -91,10 +93,16 @@ func TestNoStatementReadsMoreThanItIsAbout(t *testing.T) {
 		"RuleActions":               {store.RuleActions, []any{[]int64{b.action.ID}, []string{}}, 1},
 		"CreatedEnforcements":       {store.CreatedEnforcements, []any{ids}, 1},
 		"FindForgottenEnforcements": {store.FindForgottenEnforcements, []any{int64(0), 30.0, int32(500)}, 1},
-		"FindForgottenEvents": {store.FindForgottenEvents, []any{int64(0), 86400.0, 30.0, int32(100), 600.0},
-			120},
-		"ReadEnforcements": {store.ReadEnforcements,
-			[]any{[]int64{b.id(`select id from enforcement where event = $1`, event)}}, 1},
+		"FindForgottenEvents": {
+			store.FindForgottenEvents,
+			[]any{int64(0), 86400.0, 30.0, int32(100), 600.0},
+			120,
+		},
+		"ReadEnforcements": {
+			store.ReadEnforcements,
+			[]any{[]int64{b.id(`select id from enforcement where event = $1`, event)}},
+			1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -60,8 +60,10 @@ func (b *bundle) sealed(enforcement int64) []secret.Sealed {
 	require.NoError(b.t, err)
 	var all []secret.Sealed
 	for _, row := range rows {
-		all = append(all, secret.Sealed{Path: row.JsonPath, Kind: row.SourceKind, Value: row.EncryptedValue,
-			KeyHash: row.EncryptionKeyHash})
+		all = append(all, secret.Sealed{
+			Path: row.JsonPath, Kind: row.SourceKind, Value: row.EncryptedValue,
+			KeyHash: row.EncryptionKeyHash,
+		})
 	}
 	return all
 }

@@ -147,10 +147,12 @@ func (b *batch) compare(e *event, c *candidate) {
 	verdict := c.conditions.Match(e.event)
 	switch {
 	case verdict.Matched && int(e.row.Depth) >= b.cfg.MaxDepth:
-		b.fire(&fire{event: e, rule: c,
+		b.fire(&fire{
+			event: e, rule: c,
 			err: fmt.Errorf("%d rules led to this event, which execution %d emitted, and %d is the most"+
 				" (executor.rule_depth): does the action of a rule emit the rule's own trigger?", e.row.Depth,
-				e.row.Origin, b.cfg.MaxDepth)})
+				e.row.Origin, b.cfg.MaxDepth),
+		})
 	case verdict.Matched:
 		b.fire(&fire{event: e, rule: c, err: c.unfillable})
 	case verdict.Err != nil:

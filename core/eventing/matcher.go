@@ -24,6 +24,8 @@ type Config struct {
 	// MaxDepth bounds a chain of rules, each fired by an event of the previous rule's action.
 	// Default 32.
 	MaxDepth int
+	// Traced has the spans of events and failed enforcements sent after the commit.
+	Traced bool
 	// Source is the source_service of the messages. Default "attune-executor".
 	Source string
 }
@@ -107,12 +109,13 @@ func (m *Matcher) match(ctx context.Context, ids []int64) (Result, error) {
 // batch is one transaction.
 type batch struct {
 	*Matcher
-	tx     *store.Tx
-	events []*event
-	rules  []*candidate
-	fires  []*fire
-	marked map[int64]bool // events that this transaction is the first to match
-	result Result
+	tx       *store.Tx
+	events   []*event
+	rules    []*candidate
+	fires    []*fire
+	marked   map[int64]bool // events that this transaction is the first to match
+	disabled []int64        // new enforcements of rules that failed
+	result   Result
 }
 
 // Most events are found withinDays; the others are searched in all partitions.

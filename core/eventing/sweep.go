@@ -73,9 +73,12 @@ const (
 
 // NewSweep makes the loop. Metrics may be nil.
 func NewSweep(cfg SweepConfig, st *store.Store, events, enforcements Submit, logger *slog.Logger, metrics *Metrics,
-	loops *supervise.Metrics) *Sweep {
-	s := &Sweep{cfg: cfg.withDefaults(), store: st, events: events, enforcements: enforcements, logger: logger,
-		metrics: metrics}
+	loops *supervise.Metrics,
+) *Sweep {
+	s := &Sweep{
+		cfg: cfg.withDefaults(), store: st, events: events, enforcements: enforcements, logger: logger,
+		metrics: metrics,
+	}
 	s.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "events", Interval: s.cfg.Interval, Timeout: 2 * time.Minute, Jitter: 0.2, Tick: s.tick, Logger: logger,
 		Metrics: loops,

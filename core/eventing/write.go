@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // key identifies an enforcement.
@@ -33,6 +35,9 @@ func (b *batch) write(ctx context.Context) error {
 		return err
 	}
 	if err := b.request(ctx); err != nil {
+		return err
+	}
+	if err := b.trace(ctx); err != nil {
 		return err
 	}
 	crashpoint.Reach("events:before-commit")
@@ -97,9 +102,28 @@ func (b *batch) insert(ctx context.Context) (map[key]int64, error) {
 			b.result.Created++
 		} else {
 			b.result.Disabled++
+			b.disabled = append(b.disabled, row.ID)
 		}
 	}
 	return made, nil
+}
+
+// trace has the spans of the matched events sent, and those of enforcements without an execution.
+func (b *batch) trace(ctx context.Context) error {
+	if !b.cfg.Traced || len(b.marked) == 0 {
+		return nil
+	}
+	events := slices.Sorted(maps.Keys(b.marked))
+	if err := b.tx.AddTracePending(ctx, string(trace.Event), events); err != nil {
+		return fmt.Errorf("request the spans of %d events: %w", len(events), err)
+	}
+	if len(b.disabled) == 0 {
+		return nil
+	}
+	if err := b.tx.AddTracePending(ctx, string(trace.Enforcement), b.disabled); err != nil {
+		return fmt.Errorf("request the spans of %d enforcements: %w", len(b.disabled), err)
+	}
+	return nil
 }
 
 // payloadObject is the stored payload of an enforcement: objects only.

@@ -17,7 +17,7 @@ func TestValuesStayAsTheyAre(t *testing.T) {
 	require.Equal(t, map[string]any{"a": "<&>", "b": json.Number("10000000000000001")}, value)
 	raw, err := exactjson.Encode(value)
 	require.NoError(t, err)
-	require.Equal(t, []byte(`{"a":"<&>","b":10000000000000001}`), raw)
+	require.Equal(t, []byte(`{"a":"<&>","b":10000000000000001}`), raw) //nolint:testifylint // the text is promised
 
 	require.Error(t, exactjson.Decode(nil, &value))
 	_, err = exactjson.Encode(math.Inf(1))

@@ -20,8 +20,10 @@ import (
 func TestWhyAgreesWithAdmission(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	b := &testBundle{Reader: explaining(monitor.Config{QueueTimeout: time.Hour}, monitor.Deps{Store: st}),
-		Fixture: &monitortest.Fixture{Store: st}}
+	b := &testBundle{
+		Reader:  explaining(monitor.Config{QueueTimeout: time.Hour}, monitor.Deps{Store: st}),
+		Fixture: &monitortest.Fixture{Store: st},
+	}
 	run := b.Batches(t)
 	b.Replica(t)
 	testkit.Worker(t, st, "w-1")

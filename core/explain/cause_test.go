@@ -20,8 +20,10 @@ func TestCausesAreSaidInAFewWords(t *testing.T) {
 	t.Parallel()
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	for want, err := range map[string]error{
-		"refuses the login": &pgconn.PgError{Code: "28P01",
-			Message: "password authentication failed"},
+		"refuses the login": &pgconn.PgError{
+			Code:    "28P01",
+			Message: "password authentication failed",
+		},
 		"has no such database":                       &pgconn.PgError{Code: "3D000"},
 		"shuts down or starts":                       &pgconn.PgError{Code: "57P03"},
 		"takes too long for an answer":               &pgconn.PgError{Code: "57014"},
@@ -30,8 +32,10 @@ func TestCausesAreSaidInAFewWords(t *testing.T) {
 		"does not let this login read it":            &broker.ManagementError{StatusCode: 403},
 		"refuses connections, nothing listens there": dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)),
 		"is out of reach, there is no way to it":     dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)),
-		"has a name that is not known, mq.example": dial(&net.DNSError{Name: "mq.example", Err: "no such host",
-			IsNotFound: true}),
+		"has a name that is not known, mq.example": dial(&net.DNSError{
+			Name: "mq.example", Err: "no such host",
+			IsNotFound: true,
+		}),
 		"has a certificate that is not trusted": x509.UnknownAuthorityError{},
 		"does not answer in time":               context.DeadlineExceeded,
 		"":                                      errors.New("something else"),

@@ -20,16 +20,18 @@ type testBundle struct {
 
 func explaining(cfg monitor.Config, deps monitor.Deps) *Reader { return New(monitor.New(cfg, deps)) }
 
-func setup(t *testing.T, broker monitor.BrokerReader) *testBundle {
+func setup(t *testing.T) *testBundle {
 	t.Helper()
 	st := testkit.Store(t)
-	return &testBundle{Reader: explaining(monitor.Config{}, monitor.Deps{Store: st, Broker: broker}),
-		Fixture: &monitortest.Fixture{Store: st}}
+	return &testBundle{
+		Reader:  explaining(monitor.Config{}, monitor.Deps{Store: st}),
+		Fixture: &monitortest.Fixture{Store: st},
+	}
 }
 
 func TestQueuesShowHeadLimitAndWhyTheyStand(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	group := "tenant=acme"
 	state := testkit.State(t, b.Store, action, 2,
@@ -57,7 +59,7 @@ func TestQueuesShowHeadLimitAndWhyTheyStand(t *testing.T) {
 	require.Equal(t, "no worker has room", head.Blocked)
 	require.Equal(t, free.ID, q.List[1].ID)
 	require.Nil(t, q.List[1].Limit, "no limit is not a large limit")
-	require.Nil(t, q.List[1].Oldest, "nobody waits")
+	require.Nil(t, q.List[1].Oldest, "no execution waits")
 
 	q, err = b.Queues(t.Context(), monitor.QueueFilter{Text: "ACME"})
 	require.NoError(t, err)
@@ -78,7 +80,7 @@ func TestQueuesShowHeadLimitAndWhyTheyStand(t *testing.T) {
 
 func TestExecutionTellsItsTimeline(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "worker-1")
 	e := testkit.Execution(t, b.Store, action,

@@ -304,8 +304,10 @@ func busyPace(list []monitor.Admitted, q *monitor.Queue, changed, at time.Time) 
 	}
 	d.Period = at.Sub(first)
 	if d.Ended < drainEnough || d.Period <= 0 {
-		return Drain{Basis: "the workers are busy, and too few executions have ended to tell how fast they are",
-			Ended: d.Ended}
+		return Drain{
+			Basis: "the workers are busy, and too few executions have ended to tell how fast they are",
+			Ended: d.Ended,
+		}
 	}
 	rate := float64(d.Ended) / d.Period.Minutes()
 	d.PerMinute = &rate

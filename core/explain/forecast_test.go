@@ -28,14 +28,22 @@ func TestForecastIsTheLatestOfAllLimits(t *testing.T) {
 	at := calm(nil, 0).at
 	next, resets := at.Add(4*time.Second), at.Add(20*time.Minute)
 	own := "action"
-	rate := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{Kind: "rate", Name: "rate r", Limit: 6,
-		Window: time.Minute, Burst: 1, Due: next, NextStart: &next}}
-	burst := monitor.PolicyLine{Scope: own,
-		Counter: &monitor.Scope{Kind: "rate", Name: "rate b", Limit: 6, Window: time.Minute, Burst: 3}}
-	quota := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{Kind: "quota", Name: "quota q", Limit: 10,
-		Window: time.Hour, Used: new(int64(7)), Resets: &resets}}
-	pack := monitor.PolicyLine{Scope: "pack",
-		Counter: &monitor.Scope{Kind: "pack", Name: "pack demo", Limit: 4, Active: 4}}
+	rate := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{
+		Kind: "rate", Name: "rate r", Limit: 6,
+		Window: time.Minute, Burst: 1, Due: next, NextStart: &next,
+	}}
+	burst := monitor.PolicyLine{
+		Scope:   own,
+		Counter: &monitor.Scope{Kind: "rate", Name: "rate b", Limit: 6, Window: time.Minute, Burst: 3},
+	}
+	quota := monitor.PolicyLine{Scope: own, Counter: &monitor.Scope{
+		Kind: "quota", Name: "quota q", Limit: 10,
+		Window: time.Hour, Used: new(int64(7)), Resets: &resets,
+	}}
+	pack := monitor.PolicyLine{
+		Scope:   "pack",
+		Counter: &monitor.Scope{Kind: "pack", Name: "pack demo", Limit: 4, Active: 4},
+	}
 	for name, c := range map[string]struct {
 		f     *forecast
 		place int64
@@ -91,8 +99,10 @@ func TestForecastSaysWhatIsNotKnown(t *testing.T) {
 	require.Equal(t, "no limit is in force", f.drain().Basis)
 	f.q.Limit, f.runs = new(int64(0)), nil
 	next := f.at.Add(time.Minute)
-	f.lines = []monitor.PolicyLine{{Scope: "action",
-		Counter: &monitor.Scope{Kind: "rate", Limit: 1, Window: time.Hour, Burst: 1, Due: next}}}
+	f.lines = []monitor.PolicyLine{{
+		Scope:   "action",
+		Counter: &monitor.Scope{Kind: "rate", Limit: 1, Window: time.Hour, Burst: 1, Due: next},
+	}}
 	require.Contains(t, f.start(1).Basis, "; not before 10:01:00Z")
 }
 
@@ -126,7 +136,7 @@ func TestPaceHasFewDigits(t *testing.T) {
 
 func TestForecastKnowsNoWorker(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	old := testkit.Worker(t, b.Store, "old", func(r *testkit.WorkerRow) { r.HeartbeatAge = time.Hour })

@@ -11,7 +11,7 @@ import (
 // TestWaitsOfALineHavePercentiles.
 func TestWaitsOfALineHavePercentiles(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
 	state, _, waiters := b.Line(t, action, 1, 1, 4, worker.ID)

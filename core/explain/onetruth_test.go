@@ -16,7 +16,7 @@ import (
 // tell the same of why an execution ended, and which try it was.
 func TestReasonsAndTriesAreTheSameEverywhere(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "pk.a")
 	for name, result := range map[string]string{
 		"error":              `{"error": "no such customer"}`,

@@ -10,11 +10,11 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What was seen of a worker is shown with it and judged with it; a look that is too
+// What was seen of a worker is shown with it and assessed with it; a look that is too
 // old counts for nothing, and a schema that records none is read as before.
 func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.new")
 	ill := b.Staff(t, "ill", nil)
@@ -70,7 +70,7 @@ func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	all, err = b.Workers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, monitor.WorkerTotals{Total: 2, Active: 2, Capacity: 20}, all.Totals,
-		"nobody has looked for too long")
+		"the last probe is too old")
 	require.False(t, all.List[0].Probe.Valid)
 
 	testkit.Exec(t, b.Store, `drop table worker_probe`)

@@ -93,7 +93,8 @@ func (r QueueRef) String() string {
 // findQueue finds the queue and its action. A missing queue is no error if the policies would make
 // it.
 func (m *Reader) findQueue(ctx context.Context, tx *store.Tx, ref QueueRef,
-	d *QueueDetail) (a store.ViewActionRow, err error) {
+	d *QueueDetail,
+) (a store.ViewActionRow, err error) {
 	var target admission.Target
 	ids := []int64{ref.ID}
 	if ref.ID == 0 {

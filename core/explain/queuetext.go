@@ -100,7 +100,7 @@ func (d *QueueDetail) head() [][]string {
 	if d.Oldest != nil {
 		rows = append(rows, []string{"oldest", "waits for " + phrase.Since(*d.Oldest, d.At)})
 	}
-	rows = append(rows, []string{"patience", d.patience()})
+	rows = append(rows, []string{"patience", d.waitLimits()})
 	if d.Drain.PerMinute != nil {
 		rows = append(rows,
 			[]string{"drains", new(phrase.Text).Add("%s", pace(*d.Drain.PerMinute)).With(", ", d.Drain.Basis).String()})
@@ -139,7 +139,7 @@ func (d *QueueDetail) lanesLine() string {
 		d.QueuedLow)
 }
 
-func (d *QueueDetail) patience() string {
+func (d *QueueDetail) waitLimits() string {
 	text := "any number may wait"
 	if d.MaxQueued != nil {
 		text = fmt.Sprintf("%d may wait", *d.MaxQueued)
@@ -226,8 +226,10 @@ func (d *QueueDetail) agesSection() Section {
 }
 
 func (d *QueueDetail) groupSection() Section {
-	s := Section{Title: "other queues of " + d.ActionRef,
-		Rows: [][]string{{"ID", "GROUP", "QUEUED", "ACTIVE", "LIMIT", "STATE"}}}
+	s := Section{
+		Title: "other queues of " + d.ActionRef,
+		Rows:  [][]string{{"ID", "GROUP", "QUEUED", "ACTIVE", "LIMIT", "STATE"}},
+	}
 	for _, q := range d.Groups {
 		limit := "none"
 		if q.Limit != nil {

@@ -14,10 +14,12 @@ import (
 // What the action marks as secret is not shown, even where the row has it in the clear.
 func TestSecretsInTheClearAreNotShown(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "probe.leak", func(row *testkit.ActionRow) {
-		row.ParamSchema = map[string]any{"token": map[string]any{"secret": true},
-			"user": map[string]any{"type": "string"}}
+		row.ParamSchema = map[string]any{
+			"token": map[string]any{"secret": true},
+			"user":  map[string]any{"type": "string"},
+		}
 	})
 	testkit.Exec(t, b.Store,
 		`UPDATE action SET out_schema = '{"type":"object","properties":{"key":{"secret":true}}}' WHERE id = $1`,
@@ -34,10 +36,14 @@ func TestSecretsInTheClearAreNotShown(t *testing.T) {
 		},
 		"by the ref":     {`{"token":"hunter2"}`, `{}`, `{"token":` + marker + `}`, `{}`, true},
 		"nothing secret": {`{"user":"u"}`, `{"data":"text"}`, `{"user":"u"}`, `{"data":"text"}`, false},
-		"markers": {`{"token":` + marker + `}`, `{"error":"x"}`, `{"token":` + marker + `}`, `{"error":"x"}`,
-			false},
-		"too long to look": {`{"token":"hunter2","user":"` + strings.Repeat("x", monitor.MaxDocument) + `"}`, `{}`,
-			`"(too long to be shown: it may hold secrets)"`, `{}`, false},
+		"markers": {
+			`{"token":` + marker + `}`, `{"error":"x"}`, `{"token":` + marker + `}`, `{"error":"x"}`,
+			false,
+		},
+		"too long to look": {
+			`{"token":"hunter2","user":"` + strings.Repeat("x", monitor.MaxDocument) + `"}`, `{}`,
+			`"(too long to be shown: it may hold secrets)"`, `{}`, false,
+		},
 	} {
 		e := testkit.Execution(t, b.Store, action,
 			func(row *testkit.ExecutionRow) { row.Config = json.RawMessage(c.config) })

@@ -35,9 +35,9 @@ type RetryFacts struct {
 	Worker monitor.WorkerHealth
 }
 
-// JudgeRetry checks the conditions of a retry by hand. It is pure; the retry itself decides again
+// EvaluateRetry checks the conditions of a retry by hand. It is pure; the retry itself decides again
 // under locks.
-func JudgeRetry(f RetryFacts) []RetryCheck {
+func EvaluateRetry(f RetryFacts) []RetryCheck {
 	list := []RetryCheck{f.ended(), f.newest(), f.waited(), f.tries()}
 	if f.Execution.WorkerID != nil && f.Worker != "" {
 		list = append(list, f.placed())
@@ -72,9 +72,11 @@ func (f *RetryFacts) newest() RetryCheck {
 	}
 	newest := f.Attempts[len(f.Attempts)-1]
 	if newest.ID != f.Execution.ID {
-		return RetryCheck{RetryRefused,
+		return RetryCheck{
+			RetryRefused,
 			fmt.Sprintf("it has been repeated already: the newest attempt is execution %d, %s", newest.ID,
-				newest.Status)}
+				newest.Status),
+		}
 	}
 	if len(f.Attempts) == 1 {
 		return RetryCheck{RetryMet, "it was not repeated"}
@@ -89,9 +91,11 @@ func (f *RetryFacts) waited() RetryCheck {
 	case f.Parent == nil:
 		return RetryCheck{RetryUnknown, fmt.Sprintf("its parent, execution %d, has not been read", *f.Execution.Parent)}
 	case attune.Status(f.Parent.Status).Terminal():
-		return RetryCheck{RetryMinded,
+		return RetryCheck{
+			RetryMinded,
 			fmt.Sprintf("its parent, execution %d, has ended (%s): it does not wait for a retry", f.Parent.ID,
-				f.Parent.Status)}
+				f.Parent.Status),
+		}
 	default:
 		return RetryCheck{RetryMet, fmt.Sprintf("its parent, execution %d, is %s", f.Parent.ID, f.Parent.Status)}
 	}

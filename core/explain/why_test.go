@@ -31,7 +31,7 @@ func (b *testBundle) ask(t *testing.T, id int64) *Why {
 
 func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	policy := testkit.Policy(t, b.Store, action, 2)
@@ -75,10 +75,10 @@ func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
 	require.Equal(t, asked, shown, "the page of an execution says the same")
 }
 
-// TestWhyCountsLanes: the high lane goes first whenever somebody joined it.
+// TestWhyCountsLanes: the high lane goes first, whenever its executions joined it.
 func TestWhyCountsLanes(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
 	state, _, waiters := b.Line(t, action, 1, 1, 3, worker.ID)
@@ -94,7 +94,7 @@ func TestWhyCountsLanes(t *testing.T) {
 
 func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
 	pack := testkit.Policy(t, b.Store, action, 1, testkit.OfPack(action))
@@ -140,7 +140,7 @@ func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
 
 func TestWhyCountsRatesAndQuotas(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
 	rate := testkit.Policy(t, b.Store, action, 6,
@@ -177,7 +177,7 @@ func TestWhyCountsRatesAndQuotas(t *testing.T) {
 // TestWhySpeaksOfThoseThatDoNotWait: every other status is one plain sentence.
 func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w-1")
 	stale := testkit.Worker(t, b.Store, "w-2", func(r *testkit.WorkerRow) { r.HeartbeatAge = 10 * time.Minute })
@@ -187,8 +187,10 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 		change func(*testkit.ExecutionRow)
 		want   string
 	}{
-		{"requested", monitortest.Aged(3 * time.Second),
-			"and is in no queue yet: no replica of the engine is alive: start one"},
+		{
+			"requested", monitortest.Aged(3 * time.Second),
+			"and is in no queue yet: no replica of the engine is alive: start one",
+		},
 		{"scheduled", func(r *testkit.ExecutionRow) {
 			r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 20*time.Minute
 		}, "was handed to worker w-2 20m ago, which has not picked it up yet. The worker's last heartbeat was 10m ago"},
@@ -229,7 +231,7 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 // and one that takes too long, when the engine looks.
 func TestWhySaysWhatBecomesOfWorkThatIsNotBegun(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	b.Reader = explaining(monitor.Config{OrphanInterval: time.Minute, ScheduledTimeout: 2 * time.Hour}, b.Deps())
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	at := func(worker testkit.WorkerRow) string {
@@ -252,7 +254,7 @@ func TestWhySaysWhatBecomesOfWorkThatIsNotBegun(t *testing.T) {
 // seldom they came, so the second in line for the one slot starts in eighty.
 func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w")
@@ -260,7 +262,8 @@ func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 		testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusCompleted),
 			monitortest.Aged(time.Duration(20-i)*time.Minute))
 	}
-	testkit.Exec(t, b.Store, `alter table execution disable trigger user`) // what has ended keeps its times
+	// The trigger keeps the times of completed executions.
+	testkit.Exec(t, b.Store, `alter table execution disable trigger user`)
 	testkit.Exec(t, b.Store, `update execution set admitted_at = created + interval '10 seconds', started_at = created + interval '11 seconds',
 		finished_at = created + interval '51 seconds'`)
 	state, _, waiters := b.Line(t, action, 1, 1, 2, worker.ID)
@@ -284,8 +287,10 @@ func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 func TestLimitLineCountsLikePeople(t *testing.T) {
 	t.Parallel()
 	line := func(active, limit int64) string {
-		return limitLine(&monitor.Queue{Active: active, Limit: &limit, Queued: 4,
-			LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride}})
+		return limitLine(&monitor.Queue{
+			Active: active, Limit: &limit, Queued: 4,
+			LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride},
+		})
 	}
 	require.Equal(t, "10 run, more than the 3 that are allowed now (limit set by an operator): it drains. 4 wait.",
 		line(10, 3))
@@ -301,7 +306,7 @@ func TestLimitLineCountsLikePeople(t *testing.T) {
 
 func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	testkit.Policy(t, b.Store, action, 3,
 		func(p *testkit.PolicyRow) { p.Parameters = []string{"region.name", "tenant"} })
@@ -334,7 +339,7 @@ func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
 	_, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `tenant`})
 	require.ErrorIs(t, err, admission.ErrGroup)
 	d, err = b.QueueDetail(t.Context(), QueueRef{Action: "demo.sleep", Group: `{"tenant":"new","region.name":"x"}`})
-	require.NoError(t, err, "nobody has used it yet, but somebody may")
+	require.NoError(t, err, "it is unused, but can be used")
 	require.False(t, d.Exists)
 	require.Equal(t, "no execution of this group has been requested yet", d.Sections()[0].Rows[1][1])
 
@@ -365,7 +370,7 @@ func TestQueueDetailFindsTheQueueByActionAndGroup(t *testing.T) {
 // and never an error of SQL.
 func TestWhyWithoutOurColumns(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	waits := testkit.Execution(t, b.Store, action)
 	runs := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning))
@@ -401,7 +406,7 @@ func TestWhyWithoutOurColumns(t *testing.T) {
 // however many wait: at fifty thousand waiters nothing walks a table.
 func TestQueueViewsStayCheap(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	b.Replica(t)
 	action, small := testkit.Action(t, b.Store, "demo.sleep"), testkit.Action(t, b.Store, "demo.small")
 	worker := testkit.Worker(t, b.Store, "w")
@@ -430,8 +435,10 @@ func TestQueueViewsStayCheap(t *testing.T) {
 		`select min(execution_id), max(execution_id) from execution_admission_entry where state_id = $1`,
 		state.ID).Scan(&first, &last))
 	ours := monitor.Shape{Ours: true, Shared: true}
-	for name, id := range map[string]int64{"why the first": first, "why the last": last,
-		"why in a small queue": tinyWaiters[0]} {
+	for name, id := range map[string]int64{
+		"why the first": first, "why the last": last,
+		"why in a small queue": tinyWaiters[0],
+	} {
 		monitortest.RequireIndexed(t, b.Store, name, func(ctx context.Context, tx *store.Tx) error {
 			return b.why(ctx, tx, ours, id, &Why{Reading: monitor.Reading{At: time.Now()}})
 		})
@@ -486,7 +493,7 @@ func mustDetail(t *testing.T, b *testBundle, id int64) *QueueDetail {
 // TestWhyNamesWhatAnAbandonedExecutionLeaves: whether the action was killed with its worker.
 func TestWhyNamesWhatAnAbandonedExecutionLeaves(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w1")
 	abandoned := func(reason string) []string {
@@ -505,7 +512,7 @@ func TestWhyNamesWhatAnAbandonedExecutionLeaves(t *testing.T) {
 // TestWhyOfAWorkflowShowsFalseConditions with their values, the newest last.
 func TestWhyOfAWorkflowShowsFalseConditions(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	w := b.AddWorkflow(t, "shop.order", monitortest.Deliver,
 		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
 	testkit.Exec(t, b.Store,

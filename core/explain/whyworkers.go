@@ -56,7 +56,7 @@ type PendingRetry struct {
 
 // sentence continues after the name of the execution.
 func (r PendingRetry) sentence(at time.Time) string {
-	text := phrase.Say("waits for its time: repetition %d", r.Number)
+	text := phrase.Say("waits for its time: retry %d", r.Number)
 	if r.Of >= r.Number {
 		text.Add(" of %d", r.Of)
 	}
@@ -134,7 +134,7 @@ func (m *Reader) whyWorkers(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 	if !fresh && !w.forWorker() {
 		return nil
 	}
-	if recorded, err := monitor.RecordsRepetitions(ctx, tx, s); err != nil || !recorded {
+	if recorded, err := monitor.RecordsRetries(ctx, tx, s); err != nil || !recorded {
 		return err
 	}
 	rows, err := tx.ViewPlacement(ctx, []int64{w.ID})
@@ -163,7 +163,7 @@ func (m *Reader) whyWorkers(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 	if err != nil {
 		return err
 	}
-	w.judge(placement.NewFleet(workers, 0).Explain(need))
+	w.assess(placement.NewFleet(workers, 0).Explain(need))
 	return nil
 }
 
@@ -191,7 +191,7 @@ var answerOrder = []placement.Answer{
 	placement.AnswerRejected,
 }
 
-func (w *Why) judge(list []placement.Explained) {
+func (w *Why) assess(list []placement.Explained) {
 	counts := map[string]int{}
 	for _, e := range list {
 		counts[e.Kind]++

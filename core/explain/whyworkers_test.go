@@ -21,7 +21,7 @@ import (
 // where it failed before.
 func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	b.Replica(t)
 	action := testkit.Action(t, b.Store, "demo.new")
 	b.NeedsPython(t, action.ID, ">=3.11")
@@ -86,7 +86,7 @@ func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 
 func TestWhyBoundsTheWorkersItNames(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.new")
 	b.NeedsPython(t, action.ID, ">=3.11")
 	for i := range 9 {
@@ -103,8 +103,10 @@ func TestWhyBoundsTheWorkersItNames(t *testing.T) {
 	}
 	failed := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed),
 		func(r *testkit.ExecutionRow) {
-			r.Result = map[string]any{"error": "no compatible worker: 9 live workers lack runtime python >=3.11",
-				"failed_by": "execution_scheduler"}
+			r.Result = map[string]any{
+				"error":     "no compatible worker: 9 live workers lack runtime python >=3.11",
+				"failed_by": "execution_scheduler",
+			}
 		})
 	w := b.ask(t, failed.ID)
 	require.Len(t, w.Workers, 8)
@@ -122,7 +124,7 @@ func TestWhyBoundsTheWorkersItNames(t *testing.T) {
 
 func TestWhyWithoutAnyWorker(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	failed := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "demo.a"),
 		monitortest.Status(attune.StatusFailed), func(r *testkit.ExecutionRow) {
 			r.Result = map[string]any{"error": "no workers available", "failed_by": "execution_scheduler"}
@@ -132,9 +134,9 @@ func TestWhyWithoutAnyWorker(t *testing.T) {
 	require.Contains(t, w.Lines[1], "No worker is registered")
 }
 
-func TestWhyTellsWhenARepetitionIsDue(t *testing.T) {
+func TestWhyTellsWhenARetryIsDue(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	b.Replica(t)
 	testkit.Exec(t, b.Store, `update attune_schema_origin set origin = 'own'`)
 	action := testkit.Action(t, b.Store, "demo.a", func(r *testkit.ActionRow) { r.MaxRetries = 3 })
@@ -145,13 +147,13 @@ func TestWhyTellsWhenARepetitionIsDue(t *testing.T) {
 		first.ID, again.ID)
 	w := b.ask(t, again.ID)
 	require.Regexp(t,
-		`^Execution \d+ of demo.a waits for its time: repetition 2 of 3 after worker_unavailable, due in 1[0-2]s\.$`, w.Summary)
+		`^Execution \d+ of demo.a waits for its time: retry 2 of 3 after worker_unavailable, due in 1[0-2]s\.$`, w.Summary)
 	require.Equal(t, "worker_unavailable", w.Retry.Reason)
 	require.Nil(t, w.Workers)
 
 	// On the schema of an existing installation the number of the action has no effect
 	// unless the setting says so: neither the explanation nor the list of dead letters
-	// promises a repetition.
+	// promises a retry.
 	testkit.Exec(t, b.Store, `update attune_schema_origin set origin = 'adopted'`)
 	testkit.Exec(t, b.Store,
 		`insert into dead_letter (fingerprint, execution, action_ref, reason) values ('f', $1, 'demo.a', 'expired')`, again.ID)
@@ -160,7 +162,7 @@ func TestWhyTellsWhenARepetitionIsDue(t *testing.T) {
 		w, err := m.Why(t.Context(), again.ID)
 		require.NoError(t, err)
 		require.Equal(t, of, w.Retry.Of, setting)
-		require.Equal(t, of == 3, strings.Contains(w.Summary, "repetition 2 of 3"), "%s: %s", setting, w.Summary)
+		require.Equal(t, of == 3, strings.Contains(w.Summary, "retry 2 of 3"), "%s: %s", setting, w.Summary)
 		page, err := m.LedgerList(t.Context(), monitor.DeadLetterFilter{}, 0)
 		require.NoError(t, err)
 		require.Len(t, page.List, 1)
@@ -170,7 +172,7 @@ func TestWhyTellsWhenARepetitionIsDue(t *testing.T) {
 	testkit.Exec(t, b.Store,
 		`update execution_retry set due = now() - interval '1 second', requested_by = 'alice', reason = 'manual_retry'`)
 	testkit.Exec(t, b.Store, `update execution set max_retries = 1 where id = $1`, again.ID)
-	require.Contains(t, b.ask(t, again.ID).Summary, "repetition 2 after manual_retry, asked for by alice, due now")
+	require.Contains(t, b.ask(t, again.ID).Summary, "retry 2 after manual_retry, asked for by alice, due now")
 
 	testkit.Exec(t, b.Store, `update execution_retry set waiting = false`)
 	require.Nil(t, b.ask(t, again.ID).Retry)

@@ -18,7 +18,7 @@ import (
 // leads where.
 func TestAWorkflowSaysWhyItWaits(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{
 		Status: attune.StatusRunning,
 		Tasks: map[string]*workflow.TaskState{
@@ -77,7 +77,7 @@ func TestAWorkflowSaysWhyItWaits(t *testing.T) {
 // is known as one.
 func TestAWorkflowNamesItsOwnHoldersAndWorkflowsWithin(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	content := "version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}', concurrency: 2}, {name: inner, action: a.c}]"
 	outer := b.AddWorkflow(t, "shop.outer", content,
 		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{
@@ -109,7 +109,7 @@ func TestAWorkflowNamesItsOwnHoldersAndWorkflowsWithin(t *testing.T) {
 // Of one task more children are read than of the others, up to a bound.
 func TestMoreChildrenOfOneTask(t *testing.T) {
 	t.Parallel()
-	b := setup(t, nil)
+	b := setup(t)
 	w := b.AddWorkflow(t, "shop.many", "version: 1\ntasks: [{name: each, action: a.b, with_items: '{{ parameters.list }}'}, {name: also, action: a.b, with_items: '{{ parameters.list }}'}]",
 		&workflow.State{Status: attune.StatusRunning, Tasks: map[string]*workflow.TaskState{}})
 	first := b.AddChild(t, w, "each", 0, attune.StatusCompleted)

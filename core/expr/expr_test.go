@@ -260,8 +260,10 @@ func TestRenderGoesThroughValues(t *testing.T) {
 // The templates of rules know paths only, and what they do not lead to is null.
 func TestRulesKnowPathsOnly(t *testing.T) {
 	t.Parallel()
-	scope := map[string]any{"event": map[string]any{"payload": map[string]any{"a": []any{int64(1),
-		map[string]any{"b": "x"}}, "s": "text", "t": "{{ event.payload.s }}"}}}
+	scope := map[string]any{"event": map[string]any{"payload": map[string]any{"a": []any{
+		int64(1),
+		map[string]any{"b": "x"},
+	}, "s": "text", "t": "{{ event.payload.s }}"}}}
 	for source, want := range map[string]any{
 		"{{ event.payload.s }}": "text", "{{event.payload.a.1.b}}": "x", "{{ event.payload.a.0 }}": int64(1),
 		"{{ event.nope.x }}": nil,
@@ -322,8 +324,10 @@ func TestTruth(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{`a.b[0] + f(1, "x") * -2 <= 3 and not x in [1,]`, `{{ a }} b {{ "}}" }}`,
-		`sort(unique(flat(zip(range(3), [1]))))`, "\"\\", "é"} {
+	for _, seed := range []string{
+		`a.b[0] + f(1, "x") * -2 <= 3 and not x in [1,]`, `{{ a }} b {{ "}}" }}`,
+		`sort(unique(flat(zip(range(3), [1]))))`, "\"\\", "é",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, source string) {

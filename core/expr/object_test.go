@@ -86,8 +86,10 @@ func TestFieldsAreFetchedWhenAskedFor(t *testing.T) {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()
 			var asked []string
-			scope := lazy{tasks{known: map[string]any{"a": map[string]any{"x": int64(1)}}, absent: []string{"b"},
-				asked: &asked}}
+			scope := lazy{tasks{
+				known: map[string]any{"a": map[string]any{"x": int64(1)}}, absent: []string{"b"},
+				asked: &asked,
+			}}
 			value, err := expr.Render(map[string]any{"in": "{{ " + source + " }}"}, scope)
 			require.Equal(t, want.asked, asked)
 			if want.need != "" {
@@ -178,8 +180,10 @@ func (b boxed) Get(key string) (any, bool, error) { return b.value, key == "self
 // A Valued is its value, wherever nothing but a field is asked for that it knows itself.
 func TestAValuedIsItsValue(t *testing.T) {
 	t.Parallel()
-	all := tasks{known: map[string]any{"o": boxed{map[string]any{"k": "v"}}, "l": boxed{[]any{"x"}}, "n": boxed{nil}},
-		asked: &[]string{}}
+	all := tasks{
+		known: map[string]any{"o": boxed{map[string]any{"k": "v"}}, "l": boxed{[]any{"x"}}, "n": boxed{nil}},
+		asked: &[]string{},
+	}
 	for source, want := range map[string]any{
 		"task.o":                map[string]any{"k": "v"},
 		"task.o.k":              "v",
@@ -200,8 +204,10 @@ func TestAValuedIsItsValue(t *testing.T) {
 		require.NoError(t, err, source)
 		require.Equal(t, want, got, source)
 	}
-	for source, why := range map[string]string{"task.l.k": "an array has no field k",
-		"task.o.none": "there is no field none", "task.n.k": "null has no field k"} {
+	for source, why := range map[string]string{
+		"task.l.k":    "an array has no field k",
+		"task.o.none": "there is no field none", "task.n.k": "null has no field k",
+	} {
 		expression, err := expr.Parse(source)
 		require.NoError(t, err)
 		_, err = expression.Eval(lazy{all})

@@ -32,8 +32,10 @@ func paths(source string, scope map[string]any, size *int) (any, error) {
 		text.WriteString(Text(follow(scope, strings.TrimSpace(source[match[2]:match[3]]))))
 		at = match[1]
 		if *size+text.Len() > maxSize {
-			return nil, &Error{Source: source, Offset: match[0],
-				Text: fmt.Sprintf("the texts become longer than %d bytes", maxSize)}
+			return nil, &Error{
+				Source: source, Offset: match[0],
+				Text: fmt.Sprintf("the texts become longer than %d bytes", maxSize),
+			}
 		}
 	}
 	if open := strings.LastIndex(source, opening); open >= at && !strings.Contains(source[open:], closing) {

@@ -125,13 +125,17 @@ func (t *Template) EvalWithin(scope Scope, all *Budget) (any, error) {
 			return value, nil
 		}
 		if all.steps += weight(value); all.steps > maxRender {
-			return nil, &Error{Source: t.source, Offset: p.at,
-				Text: fmt.Sprintf("the templates take more than %d steps", maxRender)}
+			return nil, &Error{
+				Source: t.source, Offset: p.at,
+				Text: fmt.Sprintf("the templates take more than %d steps", maxRender),
+			}
 		}
 		text.WriteString(Text(value))
 		if all.size+text.Len() > maxSize {
-			return nil, &Error{Source: t.source, Offset: p.at,
-				Text: fmt.Sprintf("the texts become longer than %d bytes", maxSize)}
+			return nil, &Error{
+				Source: t.source, Offset: p.at,
+				Text: fmt.Sprintf("the texts become longer than %d bytes", maxSize),
+			}
 		}
 	}
 	all.size += text.Len()

@@ -105,8 +105,10 @@ var (
 
 // Describe implements prometheus.Collector.
 func (g *Gauge) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{length, active, limit, oldest, paused, blocked, ages, enqueued, completed,
-		sharedActive, sharedMax} {
+	for _, d := range []*prometheus.Desc{
+		length, active, limit, oldest, paused, blocked, ages, enqueued, completed,
+		sharedActive, sharedMax,
+	} {
 		out <- d
 	}
 }

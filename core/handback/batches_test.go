@@ -30,7 +30,7 @@ func TestBatchesAreSplit(t *testing.T) {
 	ids := w.request(t, action.Ref, 20)
 	stop := w.engine(t)
 	w.reaches(t, attune.StatusScheduled, len(ids))
-	testkit.Eventually(t, func() bool { return testkit.Count(t, w, `SELECT count(*) FROM outbox`) == 0 }, patience)
+	testkit.Eventually(t, func() bool { return testkit.Count(t, w, `SELECT count(*) FROM outbox`) == 0 }, waitTimeout)
 	stop()
 	waiting, err := wire.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(ours))
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestBatchesAreSplit(t *testing.T) {
 	// The hand-back is refused while a worker has batches that it has not started.
 	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.WorkerExecutionsQueue(ours), Prefetch: 1})
 	require.NoError(t, consumer.Start(testkit.Context(t)))
-	testkit.Eventually(t, consumer.Subscribed, patience)
+	testkit.Eventually(t, consumer.Subscribed, waitTimeout)
 	var unstarted *handback.UnstartedError
 	_, err = handback.HandBack(testkit.Context(t), handback.Deps{Store: w.store, Broker: wire})
 	require.ErrorAs(t, err, &unstarted)

@@ -13,10 +13,14 @@ import (
 func TestGroupKey(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ params, key string }{
-		{`{"environment": "prod", "target": {"region": "us-east-1"}}`,
-			`{"environment":"prod","target.region":"us-east-1"}`},
-		{`{"environment": {"b": [1.50, "<"], "a": null}}`,
-			`{"environment":{"a":null,"b":[1.5,"<"]},"target.region":null}`},
+		{
+			`{"environment": "prod", "target": {"region": "us-east-1"}}`,
+			`{"environment":"prod","target.region":"us-east-1"}`,
+		},
+		{
+			`{"environment": {"b": [1.50, "<"], "a": null}}`,
+			`{"environment":{"a":null,"b":[1.5,"<"]},"target.region":null}`,
+		},
 		{`[]`, `{"environment":null,"target.region":null}`},
 	} {
 		require.Equal(t, c.key,

@@ -389,7 +389,7 @@ func small(document []byte) json.RawMessage {
 // dropRoutes deletes the routes to the dead-letter queue: the other executor ends the executions of its messages
 // without releasing their slots.
 func dropRoutes(ctx context.Context, deps Deps) error {
-	workers, err := deps.Store.LetterRouteWorkers(ctx, manyWorkers)
+	workers, err := deps.Store.DeadLetterRouteWorkers(ctx, manyWorkers)
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
@@ -399,8 +399,10 @@ func dropRoutes(ctx context.Context, deps Deps) error {
 	}
 	bindings := make([]broker.Binding, len(keys))
 	for i, key := range keys {
-		bindings[i] = broker.Binding{Source: message.ExchangeDeadLetter, Queue: message.QueueDeadLetter,
-			RoutingKey: key}
+		bindings[i] = broker.Binding{
+			Source: message.ExchangeDeadLetter, Queue: message.QueueDeadLetter,
+			RoutingKey: key,
+		}
 	}
 	if err := deps.Broker.UnbindQueues(ctx, bindings); err != nil {
 		return err

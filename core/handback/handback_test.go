@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// patience is far above what a busy machine needs.
-const patience = 60 * time.Second
+// waitTimeout is far above what a busy machine needs.
+const waitTimeout = 60 * time.Second
 
 // world is an adopted database with its virtual host, and a plain pool that works before and after the hand-back.
 type world struct {
@@ -148,7 +148,7 @@ func (w *world) reaches(t *testing.T, status attune.Status, n int) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, w, "SELECT count(*) FROM execution WHERE status::text = $1", string(status)) == n
-	}, patience, "%d executions are %s", n, status)
+	}, waitTimeout, "%d executions are %s", n, status)
 }
 
 // steps is a worker whose jobs end one by one, on request.
@@ -180,7 +180,7 @@ func TestTheOtherExecutorGoesOnAtOnce(t *testing.T) {
 	w.reaches(t, attune.StatusRunning, 2)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, w, "SELECT count(*) FROM execution_admission_entry WHERE status = 'queued'") == 4
-	}, patience, "four wait")
+	}, waitTimeout, "four wait")
 	stop()
 
 	result := w.handBack(t)
@@ -206,7 +206,7 @@ func TestTheOtherExecutorGoesOnAtOnce(t *testing.T) {
 	require.Len(t, worker.Runs(), 6, "each runs once")
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, w, "SELECT count(*) FROM execution_admission_entry") == 0
-	}, patience, "every slot is released")
+	}, waitTimeout, "every slot is released")
 }
 
 func (w *world) entries(t *testing.T, status string) []int64 {
@@ -277,7 +277,7 @@ func TestAReplicaThatGoesOnAfterAHandBack(t *testing.T) {
 	require.LessOrEqual(t, worker.MostAtOnce(), 2)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, w, "SELECT active_count + queued_count FROM execution_admission_state") == 0
-	}, patience, "every slot is released")
+	}, waitTimeout, "every slot is released")
 	testkit.Invariants(t, w.store)
 }
 
@@ -397,7 +397,7 @@ func TestRefusesWhileAReplicaRuns(t *testing.T) {
 	w.engine(t)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, w, "SELECT count(*) FROM engine_replica") == 1
-	}, patience, "the replica has reported itself")
+	}, waitTimeout, "the replica has reported itself")
 	_, err := handback.HandBack(testkit.Context(t), handback.Deps{Store: w.store, Broker: w.wire(t, w.amqp)})
 	var running *handback.RunningError
 	require.ErrorAs(t, err, &running)

@@ -74,7 +74,7 @@ func (w *world) startList(t *testing.T) (execution int64, stop func()) {
 	action := w.define(t, "demo.list", sevenItems)
 	stop = w.engine(t)
 	execution = w.requestWith(t, action.Ref, `{"word": "w"}`)
-	testkit.Eventually(t, func() bool { return len(w.each(t, "running")) == 2 }, patience, "two items run")
+	testkit.Eventually(t, func() bool { return len(w.each(t, "running")) == 2 }, waitTimeout, "two items run")
 	return execution, stop
 }
 
@@ -89,7 +89,7 @@ func TestAListGoesOnWithTheOtherExecutor(t *testing.T) {
 	step <- struct{}{}
 	testkit.Eventually(t, func() bool {
 		return len(w.each(t, "completed")) == 1 && len(w.each(t, "running")) == 2
-	}, patience, "the next item runs")
+	}, waitTimeout, "the next item runs")
 	stop()
 
 	result := w.handBack(t)
@@ -127,7 +127,7 @@ func TestUnpublishedEndsArePublishedAtHandBack(t *testing.T) {
 	link := w.wire(t, w.amqp)
 	testkit.Eventually(t, func() bool {
 		return messages(t, link, message.QueueExecutionCompleted) == 2
-	}, patience, "the worker has reported both ends")
+	}, waitTimeout, "the worker has reported both ends")
 	w.purge(t, message.QueueExecutionCompleted)
 
 	result := w.handBack(t)
@@ -168,7 +168,7 @@ tasks:
 	link := w.wire(t, w.amqp)
 	testkit.Eventually(t, func() bool {
 		return messages(t, link, message.QueueExecutionCompleted) == 1
-	}, patience, "the worker has reported the end")
+	}, waitTimeout, "the worker has reported the end")
 	w.purge(t, message.QueueExecutionCompleted)
 
 	require.Equal(t, 1, w.handBack(t).Completed)
@@ -201,7 +201,7 @@ func TestAReplicaGoesOnWithAListAfterAHandBack(t *testing.T) {
 	require.Len(t, worker.Runs(), 8)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, w, "SELECT count(*) FROM execution_admission_state WHERE active_count <> 0") == 0
-	}, patience, "the slots are counted anew")
+	}, waitTimeout, "the slots are counted anew")
 	testkit.Invariants(t, w.store)
 }
 
@@ -236,7 +236,7 @@ tasks:
 	w.reaches(t, attune.StatusCompleted, 3)
 	testkit.Eventually(t, func() bool {
 		return w.statusOf(t, execution) == attune.StatusFailed
-	}, patience, "the workflow fails")
+	}, waitTimeout, "the workflow fails")
 }
 
 // TestTheSurveyNamesWhatBehavesOtherwiseAfterwards lists settings without an effect.
@@ -289,7 +289,7 @@ func TestTheSurveyNamesParallelTasks(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, w,
 			`SELECT count(*) FROM execution WHERE action_ref = 'demo.after' AND status = 'running'`) == 1
-	}, patience, "the parallel task of the first workflow has ended")
+	}, waitTimeout, "the parallel task of the first workflow has ended")
 	w.requestWith(t, "demo.plain", `{}`)
 	lost := w.requestWith(t, action.Ref, `{}`)
 	w.reaches(t, attune.StatusRunning, 7) // three workflows and four tasks
@@ -313,7 +313,7 @@ func TestTheSurveyNamesParallelTasks(t *testing.T) {
 	}
 	testkit.Eventually(t, func() bool {
 		return w.statusOf(t, done) == attune.StatusCompleted && w.statusOf(t, lost) == attune.StatusCompleted
-	}, patience, "both workflows end")
+	}, waitTimeout, "both workflows end")
 	require.Equal(t, 1, testkit.Count(t, w, `SELECT count(*) FROM execution WHERE action_ref = 'demo.after'`),
 		"as the survey says")
 }

@@ -100,8 +100,10 @@ func (p *plan) add(e store.LiveExecutionsRow, r rule, now time.Time) {
 	placed := r.limited && (e.Holds || requested && e.Waits)
 	if placed {
 		q := queue{e.Action, groupKey(r.paths, policy.WithDefaults(e.Config, r.schema), e.GroupKey)}
-		one := entry{execution: e.ID, active: e.Holds, lane: e.Lane, order: e.QueueOrder, enqueued: e.EnqueuedAt,
-			activated: now}
+		one := entry{
+			execution: e.ID, active: e.Holds, lane: e.Lane, order: e.QueueOrder, enqueued: e.EnqueuedAt,
+			activated: now,
+		}
 		if e.AdmittedAt != nil {
 			one.activated = *e.AdmittedAt
 		}

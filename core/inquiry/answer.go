@@ -157,7 +157,8 @@ func identify(ctx context.Context, tx *store.Tx, a Answer) (int64, error) {
 }
 
 func write(ctx context.Context, tx *store.Tx, f *store.InquiryFactsRow, a Answer, given *response,
-	identity int64) error {
+	identity int64,
+) error {
 	n, err := tx.RespondInquiry(ctx, store.RespondInquiryParams{
 		ID: f.ID, Response: given.public, RespondedBy: identity, Responder: cmp.Or(a.As, a.By),
 	})
@@ -187,8 +188,10 @@ func evaluate(f *store.InquiryFactsRow, stopped string, a Answer, identity int64
 	}
 	given, mistakes := mistakes(f.ResponseSchema, a.Response)
 	if len(mistakes) > 0 {
-		return nil, &RefusedError{Inquiry: f.ID, Reason: DoesNotFit, Text: "the answer does not fit",
-			Mistakes: mistakes}
+		return nil, &RefusedError{
+			Inquiry: f.ID, Reason: DoesNotFit, Text: "the answer does not fit",
+			Mistakes: mistakes,
+		}
 	}
 	if err := given.seal(f.ResponseSchema, a.Keys); err != nil {
 		return nil, refuse(f.ID, NotSealed, "the answer has secrets that cannot be encrypted: "+err.Error())

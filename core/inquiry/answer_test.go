@@ -42,8 +42,10 @@ func TestAnAnswerCompletesTheExecutionThatAsked(t *testing.T) {
 	require.Equal(t, inquiry.Responded, b.status(t, a.inquiry))
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, a.execution))
 	require.JSONEq(t,
-		string(mustJSON(t, object{"response": object{"approved": true}, "__inquiry_id": a.inquiry,
-			"__inquiry_created_published": true})),
+		string(mustJSON(t, object{
+			"response": object{"approved": true}, "__inquiry_id": a.inquiry,
+			"__inquiry_created_published": true,
+		})),
 		b.resultOf(t, a.execution))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND settled AND responder = 'a test' AND responded_by IS NULL
 		AND responded_at > created`, a.inquiry))
@@ -73,7 +75,7 @@ func TestAnAnswerToAResultWakesWhoWaitsForIt(t *testing.T) {
 	require.False(t, done.Completed)
 	require.Equal(t, before, b.resultOf(t, a.execution))
 	require.Equal(t, map[int64]int{a.execution: 1}, b.relay.completions(t))
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`), "nobody wrote to what had ended")
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`), "ended rows stayed unchanged")
 	require.Equal(t, inquiry.Responded, b.status(t, a.inquiry))
 	require.Equal(t, 1, testkit.Count(t, b.store,
 		`SELECT count(*) FROM inquiry WHERE id = $1 AND response = '{"approved": true}'`, a.inquiry))
@@ -217,7 +219,7 @@ func (b *bundle) cancel(t *testing.T, execution int64) {
 
 func (b *bundle) stop(ctx context.Context, execution int64) error {
 	return b.store.Tx(ctx, "cancel", func(ctx context.Context, tx *store.Tx) error {
-		done, err := cancellation.Apply(ctx, tx, cancellation.Order{Actor: "a test"}, []int64{execution})
+		done, err := cancellation.Apply(ctx, tx, cancellation.Request{Actor: "a test"}, []int64{execution})
 		if err != nil {
 			return err
 		}
@@ -256,8 +258,10 @@ func TestSecretsInAnswersAreSealed(t *testing.T) {
 	ctx := testkit.Context(t)
 	form := json.RawMessage(`{"user": {"type": "string"}, "token": {"type": "string", "secret": true}}`)
 	a := b.task(t, func(q *inquiry.Question) { q.Schema = form })
-	given := inquiry.Answer{Inquiry: a.inquiry,
-		Response: json.RawMessage(`{"user": "x", "token": "hunter2", "n": 12345678901234567890}`)}
+	given := inquiry.Answer{
+		Inquiry:  a.inquiry,
+		Response: json.RawMessage(`{"user": "x", "token": "hunter2", "n": 12345678901234567890}`),
+	}
 	_, err := b.respond(ctx, given)
 	require.Equal(t, inquiry.NotSealed, refusal(t, err), "without a key nothing secret is taken")
 	require.Equal(t, inquiry.Pending, b.status(t, a.inquiry))

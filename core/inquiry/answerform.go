@@ -117,8 +117,10 @@ func answerField(name string, raw json.RawMessage) (field AnswerField, position 
 		Name: name, About: cmp.Or(text.Description, text.Label, text.Title), Required: text.Required == true,
 		Secret: text.Secret, kinds: kindsOf(text.Type),
 	}
-	if one, err := json.Marshal(map[string]any{"type": "object",
-		"properties": map[string]json.RawMessage{name: raw}}); err == nil {
+	if one, err := json.Marshal(map[string]any{
+		"type":       "object",
+		"properties": map[string]json.RawMessage{name: raw},
+	}); err == nil {
 		field.rules, _ = schema.Parse(one) // a malformed schema allows everything
 	}
 	switch {

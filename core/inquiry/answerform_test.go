@@ -33,8 +33,10 @@ func TestAFormHasAFieldForEachValue(t *testing.T) {
 	require.True(t, fields["key"].Secret)
 	require.Empty(t, fields["key"].Default, "a secret is not shown")
 
-	response, problems := form.Compose(map[string]string{"ok": "YES", "where": "old", "port": " 9007 ", "tags": `["a"]`,
-		"key": " x "})
+	response, problems := form.Compose(map[string]string{
+		"ok": "YES", "where": "old", "port": " 9007 ", "tags": `["a"]`,
+		"key": " x ",
+	})
 	require.Empty(t, problems)
 	require.JSONEq(t, `{"ok": true, "where": "old", "port": 9007, "tags": ["a"], "key": " x "}`, string(response))
 	response, problems = form.Compose(map[string]string{"ok": "no"})
@@ -60,8 +62,11 @@ func TestAFormOfBothKindsOfSchemas(t *testing.T) {
 		answer string
 	}{
 		`null`: {[]string{"answer"}, map[string]string{"answer": "host-3"}, `"host-3"`},
-		``: {[]string{"answer"}, map[string]string{"answer": `{"n": 12345678901234567890}`},
-			`{"n": 12345678901234567890}`},
+		``: {
+			[]string{"answer"},
+			map[string]string{"answer": `{"n": 12345678901234567890}`},
+			`{"n": 12345678901234567890}`,
+		},
 		`{"type": "object", "properties": {"n": {"type": "number"}, "a": {"type": ["string", "null"]}}, "required": ["n"]}`: {
 			[]string{"n", "a"}, map[string]string{"n": "0.10", "a": "null"}, `{"n": 0.10, "a": null}`,
 		},
@@ -71,8 +76,11 @@ func TestAFormOfBothKindsOfSchemas(t *testing.T) {
 		`{"type": "string", "enum": ["1", "2"]}`: {
 			[]string{"answer"}, map[string]string{"answer": "2"}, `"2"`,
 		},
-		`{"answer": {"type": "string", "minLength": 2}}`: {[]string{"answer"}, map[string]string{"answer": "ab"},
-			`{"answer": "ab"}`},
+		`{"answer": {"type": "string", "minLength": 2}}`: {
+			[]string{"answer"},
+			map[string]string{"answer": "ab"},
+			`{"answer": "ab"}`,
+		},
 		`[1]`: {[]string{"answer"}, map[string]string{"answer": "x"}, `"x"`},
 	} {
 		form := NewAnswerForm(json.RawMessage(schema))

@@ -18,9 +18,11 @@ func (b *bundle) about(t *testing.T, status attune.Status, change ...func(*testk
 	execution := testkit.Execution(t, b.store, b.act, append(change, func(e *testkit.ExecutionRow) {
 		e.Status, e.Result = status, object{"exit_code": 0}
 	})...).ID
-	return asked{execution,
+	return asked{
+		execution,
 		int64(testkit.Count(t, b.store, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'fine?') RETURNING id`,
-			execution))}
+			execution)),
+	}
 }
 
 // An inquiry of the API belongs to no task: it stays open until its answer or its timeout, however and whenever its
@@ -76,7 +78,7 @@ func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
 			`SELECT count(*) FROM inquiry WHERE id = $1 AND response = '{"approved": true}'`, a.inquiry))
 	}
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write WHERE execution <> $1`, stray.execution),
-		"nobody writes on closed rows")
+		"closed rows stay unchanged")
 
 	testkit.Exec(t, b.store, `UPDATE inquiry SET timeout_at = clock_timestamp() WHERE id = $1`, late.inquiry)
 	over := time.Now()

@@ -62,8 +62,10 @@ func setup(t *testing.T) *bundle {
 	if testkit.Adopted() { // where it comes with the files of a pack
 		b.ask = testkit.Action(t, st, inquiry.Action)
 	} else {
-		b.ask = testkit.ActionRow{Ref: inquiry.Action,
-			ID: int64(testkit.Count(t, st, `SELECT id FROM action WHERE ref = $1`, inquiry.Action))}
+		b.ask = testkit.ActionRow{
+			Ref: inquiry.Action,
+			ID:  int64(testkit.Count(t, st, `SELECT id FROM action WHERE ref = $1`, inquiry.Action)),
+		}
 	}
 	flow := testkit.Action(t, st, "pk.flow")
 	b.workflow = testkit.Execution(t, st, flow, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID

@@ -98,8 +98,10 @@ func (o *Opening) checkAssignees(ctx context.Context, q *store.Queries) error {
 	kept := make([]Question, 0, len(o.Questions))
 	for _, question := range o.Questions {
 		if to := question.AssignedTo; to != nil && !slices.Contains(known, *to) {
-			o.Faults = append(o.Faults, Fault{Execution: question.Execution,
-				Reason: fmt.Sprintf("%v: there is no identity %d to assign it to", ErrMalformed, *to)})
+			o.Faults = append(o.Faults, Fault{
+				Execution: question.Execution,
+				Reason:    fmt.Sprintf("%v: there is no identity %d to assign it to", ErrMalformed, *to),
+			})
 			continue
 		}
 		kept = append(kept, question)

@@ -22,18 +22,26 @@ func TestAQuestionIsReadFromAResult(t *testing.T) {
 		"null":              {result: `null`},
 		"a list":            {result: `[{"__inquiry": {"prompt": "x"}}]`},
 		"null asks nothing": {result: `{"__inquiry": null, "data": {"__inquiry": null}}`},
-		"at the top": {result: `{"__inquiry": {"prompt": "go on?"}}`,
-			want: &inquiry.Question{Prompt: "go on?"}},
-		"below data": {result: `{"succeeded": true, "data": {"__inquiry": {"prompt": "go on?"}}}`,
-			want: &inquiry.Question{Prompt: "go on?"}},
-		"the top wins": {result: `{"__inquiry": {"prompt": "top"}, "data": {"__inquiry": {"prompt": "data"}}}`,
-			want: &inquiry.Question{Prompt: "top"}},
+		"at the top": {
+			result: `{"__inquiry": {"prompt": "go on?"}}`,
+			want:   &inquiry.Question{Prompt: "go on?"},
+		},
+		"below data": {
+			result: `{"succeeded": true, "data": {"__inquiry": {"prompt": "go on?"}}}`,
+			want:   &inquiry.Question{Prompt: "go on?"},
+		},
+		"the top wins": {
+			result: `{"__inquiry": {"prompt": "top"}, "data": {"__inquiry": {"prompt": "data"}}}`,
+			want:   &inquiry.Question{Prompt: "top"},
+		},
 		"deeper asks nothing": {result: `{"data": {"data": {"__inquiry": {"prompt": "x"}}}}`},
 		"a text asks nothing": {result: `{"data": "__inquiry"}`},
 		"all of it": {
 			result: `{"__inquiry": {"prompt": "p", "response_schema": {"type": "object"}, "assigned_to": 7, "timeout_seconds": 90}}`,
-			want: &inquiry.Question{Prompt: "p", Schema: json.RawMessage(`{"type": "object"}`),
-				AssignedTo: new(int64(7)), Timeout: 90 * time.Second},
+			want: &inquiry.Question{
+				Prompt: "p", Schema: json.RawMessage(`{"type": "object"}`),
+				AssignedTo: new(int64(7)), Timeout: 90 * time.Second,
+			},
 		},
 		"numbers as templates leave them": {
 			result: `{"__inquiry": {"prompt": "p", "assigned_to": "7", "timeout_seconds": 60.0}}`,
@@ -43,15 +51,21 @@ func TestAQuestionIsReadFromAResult(t *testing.T) {
 		"no prompt":       {result: `{"__inquiry": {}}`, fault: "prompt must be a text"},
 		"an empty prompt": {result: `{"__inquiry": {"prompt": " "}}`, fault: "prompt must be a text"},
 		"a number":        {result: `{"__inquiry": {"prompt": 7}}`, fault: "prompt must be a text"},
-		"no schema": {result: `{"__inquiry": {"prompt": "p", "response_schema": true}}`,
-			fault: "response_schema"},
+		"no schema": {
+			result: `{"__inquiry": {"prompt": "p", "response_schema": true}}`,
+			fault:  "response_schema",
+		},
 		"a name":  {result: `{"__inquiry": {"prompt": "p", "assigned_to": "alice"}}`, fault: "assigned_to"},
 		"nobody":  {result: `{"__inquiry": {"prompt": "p", "assigned_to": 0}}`, fault: "assigned_to"},
 		"no time": {result: `{"__inquiry": {"prompt": "p", "timeout_seconds": 0}}`, fault: "timeout_seconds"},
-		"half a second": {result: `{"__inquiry": {"prompt": "p", "timeout_seconds": 0.5}}`,
-			fault: "timeout_seconds"},
-		"longer than lives": {result: `{"__inquiry": {"prompt": "p", "timeout_seconds": 1e12}}`,
-			fault: "timeout_seconds"},
+		"half a second": {
+			result: `{"__inquiry": {"prompt": "p", "timeout_seconds": 0.5}}`,
+			fault:  "timeout_seconds",
+		},
+		"longer than lives": {
+			result: `{"__inquiry": {"prompt": "p", "timeout_seconds": 1e12}}`,
+			fault:  "timeout_seconds",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,8 +94,10 @@ func TestTheQuestionOfATaskIsItsParameters(t *testing.T) {
 	q, err = inquiry.FromConfig(
 		json.RawMessage(`{"prompt": "deploy?", "assigned_to": 3, "response_schema": {"ok": {"type": "boolean"}}, "timeout_seconds": 5}`), 0)
 	require.NoError(t, err)
-	require.Equal(t, inquiry.Question{Prompt: "deploy?", AssignedTo: new(int64(3)),
-		Schema: json.RawMessage(`{"ok": {"type": "boolean"}}`)}, q,
+	require.Equal(t, inquiry.Question{
+		Prompt: "deploy?", AssignedTo: new(int64(3)),
+		Schema: json.RawMessage(`{"ok": {"type": "boolean"}}`),
+	}, q,
 		"for how long is said by its task")
 
 	for config, fault := range map[string]string{

@@ -59,7 +59,8 @@ func TestS16WhoComesSecondFindsWhoCameFirst(t *testing.T) {
 		},
 		inquiry.Expired: func(t *testing.T, b *bundle, _ asked) error { return b.look(t) },
 		inquiry.Cancelled: func(t *testing.T, b *bundle,
-			a asked) error {
+			a asked,
+		) error {
 			return b.stop(testkit.Context(t), a.execution)
 		},
 	}
@@ -108,7 +109,7 @@ func TestS16WhoComesSecondFindsWhoCameFirst(t *testing.T) {
 				}
 				require.Equal(t, map[int64]int{a.execution: 1}, b.relay.completions(t))
 				require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`),
-					"nobody wrote to what had ended")
+					"ended rows stayed unchanged")
 			})
 		}
 	}

@@ -25,10 +25,14 @@ func (b *bundle) hear(t *testing.T) (*broker.Broker, *prometheus.Registry) {
 	require.NoError(t, look.DeclareExecutor(testkit.Context(t)))
 	for range 2 {
 		wire := dial(t, url)
-		consumer := wire.Consume(broker.ConsumerConfig{Queue: message.QueueInquiryResponses, Prefetch: 20,
-			MaxBatch: 10})
-		responses := inquiry.NewResponses(inquiry.Deps{Store: b.store, Consumer: consumer, Relay: b.relay,
-			Logger: testkit.Logger(t), Metrics: metrics})
+		consumer := wire.Consume(broker.ConsumerConfig{
+			Queue: message.QueueInquiryResponses, Prefetch: 20,
+			MaxBatch: 10,
+		})
+		responses := inquiry.NewResponses(inquiry.Deps{
+			Store: b.store, Consumer: consumer, Relay: b.relay,
+			Logger: testkit.Logger(t), Metrics: metrics,
+		})
 		require.NoError(t, consumer.Start(testkit.Context(t)))
 		t.Cleanup(consumer.Stop)
 		require.NoError(t, responses.Start(testkit.Context(t)))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
@@ -64,6 +65,10 @@ func lockExecutions(ctx context.Context, tx *store.Tx, executions []int64) error
 	return nil
 }
 
+// maxResultInMessage bounds the result copied into a completion message, as for all other ends. The row has the whole
+// result; a worker may have written one that no consumer accepts in a message.
+const maxResultInMessage = 1 << 20
+
 // settled are the newly settled inquiries and the messages for the outbox.
 type settled struct {
 	inquiries []store.SettleInquiriesRow
@@ -102,8 +107,8 @@ func settle(ctx context.Context, tx *store.Tx, ids []int64, source string, keys 
 			continue
 		}
 		payload := message.ExecutionCompleted{
-			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status), Result: o.Result,
-			CompletedAt: o.FinishedAt.UTC(),
+			ExecutionID: o.ID, ActionRef: o.ActionRef, Status: string(o.Status),
+			Result: bounds.Copy(o.Result, maxResultInMessage), CompletedAt: o.FinishedAt.UTC(),
 		}
 		if o.Action != nil {
 			payload.ActionID = *o.Action

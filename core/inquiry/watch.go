@@ -44,7 +44,8 @@ type Watch struct {
 
 // NewWatch creates the loop. relay and metrics may be nil.
 func NewWatch(cfg WatchConfig, st *store.Store, relay Relay, logger *slog.Logger, metrics *Metrics,
-	loops *supervise.Metrics) *Watch {
+	loops *supervise.Metrics,
+) *Watch {
 	cfg.Interval, cfg.Page = cmp.Or(cfg.Interval, time.Second), cmp.Or(cfg.Page, 200)
 	cfg.Source = cmp.Or(cfg.Source, "attune-executor")
 	w := &Watch{cfg: cfg, store: st, relay: relay, logger: logger, metrics: metrics}
@@ -84,8 +85,40 @@ type pass struct {
 	end func(q *store.Queries, ctx context.Context, ids []int64) error
 }
 
-// page processes one page in one transaction. It does nothing while another replica has the lock.
-func (w *Watch) page(ctx context.Context, pass pass) (full bool, err error) {
+// page processes one page. If an inquiry makes it fail, each gets a transaction of its own, so that it delays no other.
+func (w *Watch) page(ctx context.Context, all pass) (full bool, err error) {
+	if full, err = w.process(ctx, all); !store.Divisible(err) {
+		return full, err
+	}
+	var ids, executions []int64
+	err = w.store.Tx(ctx, "find inquiries", func(ctx context.Context, tx *store.Tx) (err error) {
+		ids, executions, _, err = all.find(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	for i := range ids {
+		_, err := w.process(ctx, pass{
+			name: all.name, end: all.end,
+			find: func(context.Context, *store.Tx) ([]int64, []int64, bool, error) {
+				return ids[i : i+1], executions[i : i+1], false, nil
+			},
+		})
+		switch {
+		case err == nil:
+		case store.Divisible(err):
+			w.logger.ErrorContext(ctx, "Inquiry cannot be settled", "inquiry_id", ids[i], "execution_id", executions[i],
+				"error", err)
+		default:
+			return false, err
+		}
+	}
+	return false, nil // the next tick finds the rest
+}
+
+// process processes what a pass finds, in one transaction. It does nothing while another replica has the lock.
+func (w *Watch) process(ctx context.Context, pass pass) (full bool, err error) {
 	var done *settled
 	err = w.store.Tx(ctx, pass.name+" inquiries", func(ctx context.Context, tx *store.Tx) error {
 		done, full = &settled{}, false

@@ -1,6 +1,7 @@
 package inquiry_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // An inquiry without an answer in time expires once on two replicas, as published, with its task marked. Inquiries with
 // time left or without a timeout stay open.
-func TestWhatNobodyAnswersInTimeEnds(t *testing.T) {
+func TestUnansweredInquiriesEnd(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	late := b.task(t, func(q *inquiry.Question) { q.Timeout = time.Hour })
@@ -57,11 +58,15 @@ func TestWhatAnotherServiceHasEndedIsSettled(t *testing.T) {
 	b.becomes(t, cancelled, inquiry.Cancelled, attune.StatusCancelled)
 	b.becomes(t, wakes, inquiry.Responded, attune.StatusCompleted)
 	require.JSONEq(t,
-		string(mustJSON(t, object{"response": object{"ok": 1}, "__inquiry_id": answered.inquiry,
-			"__inquiry_created_published": true})),
+		string(mustJSON(t, object{
+			"response": object{"ok": 1}, "__inquiry_id": answered.inquiry,
+			"__inquiry_created_published": true,
+		})),
 		b.resultOf(t, answered.execution))
-	require.Equal(t, map[int64]int{answered.execution: 1, expired.execution: 1, cancelled.execution: 1,
-		wakes.execution: 1}, b.relay.completions(t))
+	require.Equal(t, map[int64]int{
+		answered.execution: 1, expired.execution: 1, cancelled.execution: 1,
+		wakes.execution: 1,
+	}, b.relay.completions(t))
 }
 
 // Questions whose workflow has ended are cancelled, so that no person answers them. Questions of a live workflow, or of
@@ -88,6 +93,35 @@ func TestQuestionsThatNobodyWaitsForAreCancelled(t *testing.T) {
 func (b *bundle) ended(t *testing.T, execution int64, status string) {
 	t.Helper()
 	testkit.Exec(t, b.store, `UPDATE execution SET status = $2::execution_status_enum WHERE id = $1`, execution, status)
+}
+
+// An inquiry whose execution cannot be written keeps no other from its end.
+func TestAnInquiryThatCannotBeSettledDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	soon := func(q *inquiry.Question) { q.Timeout = time.Millisecond }
+	first, stuck, last := b.task(t, soon), b.task(t, soon), b.task(t, soon)
+	testkit.RefuseUpdates(t, b.store, stuck.execution)
+	b.watch(t)
+	b.becomes(t, first, inquiry.Expired, attune.StatusTimeout)
+	b.becomes(t, last, inquiry.Expired, attune.StatusTimeout)
+	require.Equal(t, inquiry.Pending, b.status(t, stuck.inquiry))
+}
+
+// A message announces the end of an inquiry without a result that is too large for it.
+func TestALargeResultIsNotCopiedIntoAMessage(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	large := b.result(t, object{"text": strings.Repeat("x", 2<<20), "__inquiry": object{"prompt": "go on?"}})
+	testkit.Exec(t, b.store, `UPDATE inquiry SET timeout_at = now() - interval '1 second' WHERE id = $1`, large.inquiry)
+	b.watch(t)
+	b.becomes(t, large, inquiry.Expired, attune.StatusCompleted)
+	testkit.Eventually(t, func() bool { return b.relay.completions(t)[large.execution] == 1 }, testkit.TestTimeout)
+	b.relay.mu.Lock()
+	defer b.relay.mu.Unlock()
+	for _, m := range b.relay.messages {
+		require.Less(t, len(m.Body), 1<<20)
+	}
 }
 
 // L1: a thousand questions that expire at once all end, each with one message.

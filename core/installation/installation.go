@@ -32,8 +32,10 @@ var triggers string
 // sets the connection's search_path to the schema.
 func Build(ctx context.Context, conn *pgx.Conn, schema string, shape Shape) error {
 	name := pgx.Identifier{schema}.Sanitize()
-	steps := append([]string{"CREATE SCHEMA IF NOT EXISTS " + name, "SET search_path = " + name + ", public", tables,
-		functions, views, triggers}, shape.back()...)
+	steps := append([]string{
+		"CREATE SCHEMA IF NOT EXISTS " + name, "SET search_path = " + name + ", public", tables,
+		functions, views, triggers,
+	}, shape.back()...)
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		for _, sql := range steps {
 			if _, err := tx.Exec(ctx, sql); err != nil {

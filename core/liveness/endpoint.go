@@ -33,7 +33,8 @@ func newClient() *http.Client {
 		MaxIdleConns: 64, MaxIdleConnsPerHost: 1, IdleConnTimeout: 2 * time.Minute,
 		MaxResponseHeaderBytes: endpointBody,
 	}
-	return &http.Client{Transport: transport, Timeout: endpointTimeout,
+	return &http.Client{
+		Transport: transport, Timeout: endpointTimeout,
 		CheckRedirect: func(to *http.Request, via []*http.Request) error {
 			if to.URL.Host != via[0].URL.Host || !web(to.URL) {
 				return errors.New("leads to another host")
@@ -42,7 +43,8 @@ func newClient() *http.Client {
 				return errors.New("leads in circles")
 			}
 			return nil
-		}}
+		},
+	}
 }
 
 func web(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }

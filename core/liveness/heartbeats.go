@@ -49,7 +49,8 @@ type Heartbeats struct {
 
 // NewHeartbeats makes the monitor. metrics may be nil.
 func NewHeartbeats(cfg HeartbeatsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
-	loops *supervise.Metrics) *Heartbeats {
+	loops *supervise.Metrics,
+) *Heartbeats {
 	h := &Heartbeats{cfg: cfg.withDefaults(), store: st, logger: logger, metrics: metrics}
 	h.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "heartbeats", Failure: "Failed to query active workers for heartbeat check", Interval: h.cfg.Interval,

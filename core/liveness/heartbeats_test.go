@@ -95,7 +95,7 @@ func newHeartbeats(t *testing.T, st *store.Store) (*Heartbeats, *journal, *Metri
 }
 
 // Workers of any role whose heartbeats have ended, or never began, are marked
-// inactive with the documented lines; nobody else is touched.
+// inactive with the documented lines. Other workers stay unchanged.
 func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -164,7 +164,7 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 	require.NoError(t, h.tick(testkit.Context(t)))
 	require.Empty(t, j.take(), "nothing is told twice")
 	require.Equal(t, 5, testkit.Count(t, st, `SELECT count(*) FROM event`), "once")
-	require.InDelta(t, 80, testutil.ToFloat64(m.age), 20, "of those that are not inactive")
+	require.InDelta(t, 80, testutil.ToFloat64(m.age), 20, "of the workers that are not inactive")
 
 	gone, cancel := context.WithCancel(testkit.Context(t))
 	cancel()

@@ -40,7 +40,8 @@ const (
 
 // NewOutageDetector makes the detector. It is unsure until it is started.
 func NewOutageDetector(staleAfter time.Duration, st *store.Store, logger *slog.Logger,
-	metrics *supervise.Metrics) *OutageDetector {
+	metrics *supervise.Metrics,
+) *OutageDetector {
 	d := &OutageDetector{
 		staleAfter: staleAfter, interval: min(max(staleAfter/15, shortestInterval), longestInterval), store: st,
 		logger: logger, now: time.Now,

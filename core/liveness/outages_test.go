@@ -50,5 +50,5 @@ func TestHeartbeatsCountAfterAnUnbrokenTime(t *testing.T) {
 		require.False(t, s.Recovering(), name)
 	}
 	now = now.Add(20 * time.Second)
-	require.True(t, s.Unsure(), "nobody answers, and nobody has said so yet")
+	require.True(t, s.Unsure(), "no answer, and no refusal yet")
 }

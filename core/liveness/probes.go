@@ -278,8 +278,8 @@ func (p *Probes) logChanges(ctx context.Context, rows []store.FindProbedRow, fou
 		old := rows[i]
 		p.metrics.probed(f)
 		if f.failed != "" && old.Failures < deafProbes && !old.EndpointFailed {
+			//nolint:sloglint // the published line
 			p.logger.WarnContext(ctx, fmt.Sprintf("Worker %s failed health check", f.name),
-				//nolint:sloglint // the published line
 				"worker_id", f.worker, "worker", f.name, "reason", f.failed, "suspect", f.suspect != "")
 		}
 		if off := math.Abs(f.skew); off > SkewLimit.Seconds() && math.Abs(old.OldSkew) <= SkewLimit.Seconds() {
@@ -291,8 +291,10 @@ func (p *Probes) logChanges(ctx context.Context, rows []store.FindProbedRow, fou
 		if string(f.health) == old.OldHealth {
 			continue
 		}
-		args := []any{"worker_id", f.worker, "worker", f.name, "health", string(f.health), "reason", f.healthReason,
-			"was", old.OldHealth}
+		args := []any{
+			"worker_id", f.worker, "worker", f.name, "health", string(f.health), "reason", f.healthReason,
+			"was", old.OldHealth,
+		}
 		switch {
 		case f.health == placement.Unhealthy:
 			p.logger.WarnContext(ctx, "Worker is unhealthy and receives no work", args...)

@@ -107,9 +107,8 @@ func (b *bench) suspicion(worker int64) (reason string) {
 	return reason
 }
 
-// On a real broker: a worker without a queue, and one whose queue nobody consumes,
-// are suspected at the second look, since workers register before they declare and
-// consume; the consumer's return acquits.
+// On a real broker: the second probe suspects a worker without a queue, and one whose queue has no
+// consumer, since workers register before they declare and consume. A returning consumer clears it.
 func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
 	t.Parallel()
 	wire := broker.New(broker.Config{URL: testkit.VHost(t)}, testkit.Logger(t), nil)
@@ -144,8 +143,10 @@ func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
 		[]string{"WARN Worker no queue failed health check", "WARN Worker no consumer failed health check"}, b.j.take(),
 		"each failure is told once, in the published words")
 
-	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.WorkerExecutionsQueue(deaf), Tag: "back", Prefetch: 1,
-		MaxBatch: 1})
+	consumer := wire.Consume(broker.ConsumerConfig{
+		Queue: message.WorkerExecutionsQueue(deaf), Tag: "back", Prefetch: 1,
+		MaxBatch: 1,
+	})
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	t.Cleanup(consumer.Stop)
 	testkit.Eventually(t, consumer.Subscribed, 10*time.Second)
@@ -223,38 +224,72 @@ func TestVerdictsFollowRowHeartbeatAndQueue(t *testing.T) {
 		failures        int32
 	}{
 		"fresh": {row(nil), look(consumed), verdictFresh, "", false, 0},
-		"no queue": {row(nil), look(broker.QueueState{}), verdictFresh,
-			"its queue does not exist, which may be because it has just started", false, 1},
-		"still no": {row(func(r *store.FindProbedRow) { r.Failures = 1 }), look(broker.QueueState{}),
-			verdictSuspect, "its queue does not exist", true, 2},
-		"no consumer": {row(nil), look(broker.QueueState{Exists: true}), verdictFresh,
-			"its queue has no consumer, which may be because it has just started", false, 1},
-		"still none": {row(func(r *store.FindProbedRow) { r.Failures = 1 }), look(broker.QueueState{Exists: true}),
-			verdictSuspect, "its queue has no consumer", true, 2},
-		"consumed": {row(func(r *store.FindProbedRow) { r.Failures = 7 }), look(consumed), verdictFresh, "", false,
-			0},
-		"stale": {row(func(r *store.FindProbedRow) { r.HeartbeatAge = 90 }), look(consumed), verdictDead,
-			"last heartbeat 1m30s ago", false, 0},
-		"just not": {row(func(r *store.FindProbedRow) { r.HeartbeatAge = 89.9 }), look(consumed), verdictFresh, "",
-			false, 0},
-		"said goodbye": {row(func(r *store.FindProbedRow) { r.HeartbeatAge, r.Status = 100, "inactive" }),
-			look(broker.QueueState{}), verdictDead, "stopped by itself, last heartbeat 1m40s ago", false, 0},
-		"stopping": {row(func(r *store.FindProbedRow) { r.Status = "inactive" }), look(broker.QueueState{}),
-			verdictDraining, "has marked itself inactive", false, 0},
-		"returns": {row(func(r *store.FindProbedRow) { r.Status, r.Deactivated = "inactive", true }),
-			look(consumed), verdictSuspect, "beats again and is not yet marked active", false, 0},
-		"drains": {row(func(r *store.FindProbedRow) { r.Draining = true }), look(broker.QueueState{Exists: true}),
-			verdictDraining, "takes no more work and ends what it has", false, 0},
-		"drains, dead": {row(func(r *store.FindProbedRow) { r.Draining, r.HeartbeatAge = true, 1000 }), look(consumed),
-			verdictDead, "last heartbeat 16m40s ago", false, 0},
-		"cordoned": {row(func(r *store.FindProbedRow) { r.Cordoned, r.CordonReason = true, "update" }),
-			look(consumed), verdictCordoned, "update", false, 0},
-		"error": {row(func(r *store.FindProbedRow) { r.Status = "error" }), look(consumed), verdictSuspect,
-			"says that it is cut off from the broker", false, 0},
-		"unreachable": {row(func(r *store.FindProbedRow) { r.Verdict, r.Failures = verdictFresh, 1 }),
-			queueResult{asked: true, err: errAway}, verdictFresh, unreachable, false, 1},
-		"back, unseen": {row(func(r *store.FindProbedRow) { r.Verdict = verdictDead }),
-			queueResult{asked: true, err: errAway}, verdictFresh, unreachable, false, 0},
+		"no queue": {
+			row(nil), look(broker.QueueState{}), verdictFresh,
+			"its queue does not exist, which may be because it has just started", false, 1,
+		},
+		"still no": {
+			row(func(r *store.FindProbedRow) { r.Failures = 1 }), look(broker.QueueState{}),
+			verdictSuspect, "its queue does not exist", true, 2,
+		},
+		"no consumer": {
+			row(nil), look(broker.QueueState{Exists: true}), verdictFresh,
+			"its queue has no consumer, which may be because it has just started", false, 1,
+		},
+		"still none": {
+			row(func(r *store.FindProbedRow) { r.Failures = 1 }), look(broker.QueueState{Exists: true}),
+			verdictSuspect, "its queue has no consumer", true, 2,
+		},
+		"consumed": {
+			row(func(r *store.FindProbedRow) { r.Failures = 7 }), look(consumed), verdictFresh, "", false,
+			0,
+		},
+		"stale": {
+			row(func(r *store.FindProbedRow) { r.HeartbeatAge = 90 }), look(consumed), verdictDead,
+			"last heartbeat 1m30s ago", false, 0,
+		},
+		"just not": {
+			row(func(r *store.FindProbedRow) { r.HeartbeatAge = 89.9 }), look(consumed), verdictFresh, "",
+			false, 0,
+		},
+		"said goodbye": {
+			row(func(r *store.FindProbedRow) { r.HeartbeatAge, r.Status = 100, "inactive" }),
+			look(broker.QueueState{}), verdictDead, "stopped by itself, last heartbeat 1m40s ago", false, 0,
+		},
+		"stopping": {
+			row(func(r *store.FindProbedRow) { r.Status = "inactive" }), look(broker.QueueState{}),
+			verdictDraining, "has marked itself inactive", false, 0,
+		},
+		"returns": {
+			row(func(r *store.FindProbedRow) { r.Status, r.Deactivated = "inactive", true }),
+			look(consumed), verdictSuspect, "beats again and is not yet marked active", false, 0,
+		},
+		"drains": {
+			row(func(r *store.FindProbedRow) { r.Draining = true }), look(broker.QueueState{Exists: true}),
+			verdictDraining, "takes no more work and ends what it has", false, 0,
+		},
+		"drains, dead": {
+			row(func(r *store.FindProbedRow) { r.Draining, r.HeartbeatAge = true, 1000 }), look(consumed),
+			verdictDead, "last heartbeat 16m40s ago", false, 0,
+		},
+		"cordoned": {
+			row(func(r *store.FindProbedRow) { r.Cordoned, r.CordonReason = true, "update" }),
+			look(consumed), verdictCordoned, "update", false, 0,
+		},
+		"error": {
+			row(func(r *store.FindProbedRow) { r.Status = "error" }), look(consumed), verdictSuspect,
+			"says that it is cut off from the broker", false, 0,
+		},
+		"unreachable": {
+			row(func(r *store.FindProbedRow) { r.Verdict, r.Failures = verdictFresh, 1 }),
+			queueResult{asked: true, err: errAway},
+			verdictFresh, unreachable, false, 1,
+		},
+		"back, unseen": {
+			row(func(r *store.FindProbedRow) { r.Verdict = verdictDead }),
+			queueResult{asked: true, err: errAway},
+			verdictFresh, unreachable, false, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -548,15 +583,17 @@ func TestUpstream31WorkersThatReportNothingAreJudgedByTheirWork(t *testing.T) {
 }
 
 // An action that fails is not its worker's fault: however many have failed, and
-// whether the worker reports it or not, it is given work, unless it asks to be judged
+// whether the worker reports it or not, it is given work, unless it asks to be assessed
 // by them.
 func TestFailuresOfActionsSpeakOnlyAgainstWorkersThatAskForIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, &inspector{state: consumed})
 	asks := func(w *testkit.WorkerRow) { w.Capabilities["health_by_failures"] = true }
 	reports := func(w *testkit.WorkerRow) {
-		w.Capabilities["health"] = map[string]any{"consecutive_failures": 12, "total_executions": 12,
-			"failed_executions": 12, "failed_actions": 2}
+		w.Capabilities["health"] = map[string]any{
+			"consecutive_failures": 12, "total_executions": 12,
+			"failed_executions": 12, "failed_actions": 2,
+		}
 	}
 	workers := map[string]int64{
 		"silent": testkit.Worker(t, b.st, "silent").ID, "reports": testkit.Worker(t, b.st, "reports", reports).ID,

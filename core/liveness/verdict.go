@@ -106,8 +106,10 @@ func (s observation) ended() placement.Signs {
 	e := s.endings
 	return placement.Signs{
 		Numbers: true, Ready: -1, Unchanged: time.Duration(max(e.Idle, 0) * float64(time.Second)),
-		Report: placement.Report{InARow: int(e.InARow), Total: int(e.Total), Failed: int(e.Failed),
-			Actions: int(e.Actions), Action: e.Action},
+		Report: placement.Report{
+			InARow: int(e.InARow), Total: int(e.Total), Failed: int(e.Failed),
+			Actions: int(e.Actions), Action: e.Action,
+		},
 	}
 }
 

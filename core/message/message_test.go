@@ -35,49 +35,89 @@ func samples() map[string]struct {
 		payload any
 	}
 	return map[string]sample{
-		"event_created": {message.TypeEventCreated, message.EventCreated{EventID: 1, TriggerID: new(int64(2)),
-			TriggerRef: "core.timer", SensorID: new(int64(3)), SensorRef: new("core.s"), Payload: raw, Config: raw}},
+		"event_created": {message.TypeEventCreated, message.EventCreated{
+			EventID: 1, TriggerID: new(int64(2)),
+			TriggerRef: "core.timer", SensorID: new(int64(3)), SensorRef: new("core.s"), Payload: raw, Config: raw,
+		}},
 		"event_created_bare": {message.TypeEventCreated, message.EventCreated{EventID: 1, TriggerRef: "core.timer"}},
-		"enforcement_created": {message.TypeEnforcementCreated, message.EnforcementCreated{EnforcementID: 4,
-			RuleID: new(int64(5)), RuleRef: "p.r", EventID: new(int64(6)), TriggerRef: "p.t", Payload: raw}},
-		"execution_requested": {message.TypeExecutionRequested,
-			message.ExecutionRequested{ExecutionID: 7, ActionID: new(int64(8)), ActionRef: "core.echo",
-				ParentID: new(int64(9)), EnforcementID: new(int64(10)), Config: raw}},
-		"execution_bare": {message.TypeExecutionRequested,
-			message.ExecutionRequested{ExecutionID: 7, ActionRef: "core.echo"}},
-		"dispatch": {message.TypeExecutionRequested, message.Dispatch{ExecutionID: 7, WorkerID: 11,
-			ActionRef: "core.echo", Config: raw, ScheduledAttemptUpdatedAt: at, Attempt: 1}},
-		"status_changed": {message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{ExecutionID: 7,
-			ActionRef: "core.echo", PreviousStatus: "running", NewStatus: "canceling", ChangedAt: at}},
-		"execution_completed": {message.TypeExecutionCompleted, message.ExecutionCompleted{ExecutionID: 7, ActionID: 8,
-			ActionRef: "core.echo", Status: "completed", Result: raw, CompletedAt: at}},
-		"cancel_requested": {message.TypeExecutionCancelRequested,
-			message.ExecutionCancelRequested{ExecutionID: 7, WorkerID: 11}},
-		"inquiry_created": {message.TypeInquiryCreated, message.InquiryCreated{InquiryID: 12, ExecutionID: 7,
-			Prompt: "ok?", ResponseSchema: raw, AssignedTo: new(int64(1)), TimeoutAt: new(at)}},
-		"inquiry_responded": {message.TypeInquiryResponded, message.InquiryResponded{InquiryID: 12, ExecutionID: 7,
-			Response: raw, RespondedBy: new(int64(1)), RespondedAt: at}},
-		"notification_created": {message.TypeNotificationCreated, message.NotificationCreated{NotificationID: 13,
-			Channel: "c", EntityType: "execution", Entity: "7", Activity: "done", Content: raw}},
-		"rule_created": {message.TypeRuleCreated,
-			message.RuleCreated{RuleID: 5, RuleRef: "p.r", TriggerID: new(int64(2)), TriggerRef: "p.t",
-				ActionID: new(int64(8)), ActionRef: "core.echo", TriggerParams: raw, Enabled: true}},
-		"rule_enabled": {message.TypeRuleEnabled,
-			message.RuleEnabled{RuleID: 5, RuleRef: "p.r", TriggerRef: "p.t", TriggerParams: raw}},
-		"rule_disabled": {message.TypeRuleDisabled,
-			message.RuleDisabled{RuleID: 5, RuleRef: "p.r", TriggerRef: "p.t"}},
-		"pack_registered": {message.TypePackRegistered,
-			message.PackRegistered{PackID: 14, PackRef: "p", Version: "1.0.0", RuntimeNames: []string{"python"}}},
-		"batch_requested": {message.TypeExecutionBatchRequested,
-			message.Batch{Executions: []json.RawMessage{[]byte(`{"execution_id":7,"worker_id":11}`),
-				[]byte(`{"execution_id":8,"worker_id":11}`)}}},
-		"batch_completed": {message.TypeExecutionBatchCompleted,
-			message.Batch{Executions: []json.RawMessage{[]byte(`{"execution_id":7}`), []byte(`{"execution_id":8}`)}}},
+		"enforcement_created": {message.TypeEnforcementCreated, message.EnforcementCreated{
+			EnforcementID: 4,
+			RuleID:        new(int64(5)), RuleRef: "p.r", EventID: new(int64(6)), TriggerRef: "p.t", Payload: raw,
+		}},
+		"execution_requested": {
+			message.TypeExecutionRequested,
+			message.ExecutionRequested{
+				ExecutionID: 7, ActionID: new(int64(8)), ActionRef: "core.echo",
+				ParentID: new(int64(9)), EnforcementID: new(int64(10)), Config: raw,
+			},
+		},
+		"execution_bare": {
+			message.TypeExecutionRequested,
+			message.ExecutionRequested{ExecutionID: 7, ActionRef: "core.echo"},
+		},
+		"dispatch": {message.TypeExecutionRequested, message.Dispatch{
+			ExecutionID: 7, WorkerID: 11,
+			ActionRef: "core.echo", Config: raw, ScheduledAttemptUpdatedAt: at, Attempt: 1,
+		}},
+		"status_changed": {message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{
+			ExecutionID: 7,
+			ActionRef:   "core.echo", PreviousStatus: "running", NewStatus: "canceling", ChangedAt: at,
+		}},
+		"execution_completed": {message.TypeExecutionCompleted, message.ExecutionCompleted{
+			ExecutionID: 7, ActionID: 8,
+			ActionRef: "core.echo", Status: "completed", Result: raw, CompletedAt: at,
+		}},
+		"cancel_requested": {
+			message.TypeExecutionCancelRequested,
+			message.ExecutionCancelRequested{ExecutionID: 7, WorkerID: 11},
+		},
+		"inquiry_created": {message.TypeInquiryCreated, message.InquiryCreated{
+			InquiryID: 12, ExecutionID: 7,
+			Prompt: "ok?", ResponseSchema: raw, AssignedTo: new(int64(1)), TimeoutAt: new(at),
+		}},
+		"inquiry_responded": {message.TypeInquiryResponded, message.InquiryResponded{
+			InquiryID: 12, ExecutionID: 7,
+			Response: raw, RespondedBy: new(int64(1)), RespondedAt: at,
+		}},
+		"notification_created": {message.TypeNotificationCreated, message.NotificationCreated{
+			NotificationID: 13,
+			Channel:        "c", EntityType: "execution", Entity: "7", Activity: "done", Content: raw,
+		}},
+		"rule_created": {
+			message.TypeRuleCreated,
+			message.RuleCreated{
+				RuleID: 5, RuleRef: "p.r", TriggerID: new(int64(2)), TriggerRef: "p.t",
+				ActionID: new(int64(8)), ActionRef: "core.echo", TriggerParams: raw, Enabled: true,
+			},
+		},
+		"rule_enabled": {
+			message.TypeRuleEnabled,
+			message.RuleEnabled{RuleID: 5, RuleRef: "p.r", TriggerRef: "p.t", TriggerParams: raw},
+		},
+		"rule_disabled": {
+			message.TypeRuleDisabled,
+			message.RuleDisabled{RuleID: 5, RuleRef: "p.r", TriggerRef: "p.t"},
+		},
+		"pack_registered": {
+			message.TypePackRegistered,
+			message.PackRegistered{PackID: 14, PackRef: "p", Version: "1.0.0", RuntimeNames: []string{"python"}},
+		},
+		"batch_requested": {
+			message.TypeExecutionBatchRequested,
+			message.Batch{Executions: []json.RawMessage{
+				[]byte(`{"execution_id":7,"worker_id":11}`),
+				[]byte(`{"execution_id":8,"worker_id":11}`),
+			}},
+		},
+		"batch_completed": {
+			message.TypeExecutionBatchCompleted,
+			message.Batch{Executions: []json.RawMessage{[]byte(`{"execution_id":7}`), []byte(`{"execution_id":8}`)}},
+		},
 		"pack_deleted": {message.TypePackDeleted, message.PackDeleted{PackID: 14, PackRef: "p"}},
 	}
 }
 
-// What is written is what existing services read, to the letter.
+// What is written is exactly what existing services read.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -165,10 +205,14 @@ func TestDecodeRefuses(t *testing.T) {
 		"an array": {`[]`, message.ErrNotJSON},
 		"cut off":  {`{` + ok, message.ErrNotJSON},
 		"no type":  {`{"timestamp":"2026-01-02T03:04:05Z","payload":{}}`, message.ErrIncomplete},
-		"an unknown type": {`{"message_type":"Nonsense","timestamp":"2026-01-02T03:04:05Z","payload":{}}`,
-			message.ErrUnknownType},
-		"no time": {`{"message_type":"ExecutionCompleted","payload":{"execution_id":1}}`,
-			message.ErrIncomplete},
+		"an unknown type": {
+			`{"message_type":"Nonsense","timestamp":"2026-01-02T03:04:05Z","payload":{}}`,
+			message.ErrUnknownType,
+		},
+		"no time": {
+			`{"message_type":"ExecutionCompleted","payload":{"execution_id":1}}`,
+			message.ErrIncomplete,
+		},
 		"no payload":           {`{` + ok + `}`, message.ErrIncomplete},
 		"payload not object":   {`{` + ok + `,"payload":7}`, message.ErrIncomplete},
 		"payload without id":   {`{` + ok + `,"payload":{}}`, message.ErrIncomplete},

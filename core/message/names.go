@@ -29,6 +29,20 @@ const (
 	QueueExecutionBatches = "attune.execution.completed.batch.queue"
 )
 
+// Exchanges lists the exchanges.
+func Exchanges() []string {
+	return []string{ExchangeEvents, ExchangeExecutions, ExchangeNotifications, ExchangeDeadLetter}
+}
+
+// EngineQueues lists the queues that engines declare and consume; every participant declares
+// QueueDeadLetter.
+func EngineQueues() []string {
+	return []string{
+		QueueEvents, QueueEnforcements, QueueExecutionRequests, QueueExecutionStatus, QueueExecutionCompleted,
+		QueueInquiryResponses, QueueExecutionBatches,
+	}
+}
+
 // Routing keys.
 const (
 	KeyEventCreated           = "event.created"

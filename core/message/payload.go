@@ -51,6 +51,8 @@ type Dispatch struct {
 	// Attempt is execution.attempt after the dispatch: the fence. It is zero from an engine without
 	// fencing.
 	Attempt int32 `json:"attempt"`
+	// TraceParent is the position of the dispatch in its trace, empty while tracing is off.
+	TraceParent string `json:"traceparent,omitempty"`
 }
 
 // ExecutionStatusChanged reports a status that a worker wrote.

@@ -55,7 +55,7 @@ func (m *Monitor) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 }
 
 func readAttempts(ctx context.Context, tx *store.Tx, s Shape, id int64) ([]Attempt, error) {
-	recorded, err := RecordsRepetitions(ctx, tx, s)
+	recorded, err := RecordsRetries(ctx, tx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -92,14 +92,14 @@ func attemptOf(r store.ViewAttemptsRow) Attempt {
 	return one
 }
 
-// RecordsRepetitions reports whether the schema records retries.
-func RecordsRepetitions(ctx context.Context, tx *store.Tx, s Shape) (bool, error) {
+// RecordsRetries reports whether the schema records retries.
+func RecordsRetries(ctx context.Context, tx *store.Tx, s Shape) (bool, error) {
 	if !s.Ours {
 		return false, nil
 	}
 	recorded, err := tx.ViewAttemptTables(ctx)
 	if err != nil {
-		return false, fmt.Errorf("look for the record of repetitions: %w", err)
+		return false, fmt.Errorf("check whether retries are recorded: %w", err)
 	}
 	return recorded, nil
 }
@@ -130,8 +130,8 @@ func link(list []Attempt) []Attempt {
 	return list
 }
 
-// Repetition says whether an ended execution is retried.
-type Repetition struct {
+// NextRetry reports whether an ended execution is retried.
+type NextRetry struct {
 	Reading
 	// By is the attempt that repeats it; nil if there is none yet.
 	By *int64 `json:"repeated_by"`
@@ -141,34 +141,34 @@ type Repetition struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Repetition says whether an execution was retried, or will be by an engine with this policy. A
+// NextRetry reports whether an execution was retried, or will be by an engine with this policy. A
 // missing one is ErrNotFound.
-func (m *Monitor) Repetition(ctx context.Context, id int64, policy retrypolicy.Config) (*Repetition, error) {
-	answer := &Repetition{}
-	err := m.Read(ctx, "repetition of execution "+strconv.FormatInt(id, 10), &answer.Reading,
+func (m *Monitor) NextRetry(ctx context.Context, id int64, policy retrypolicy.Config) (*NextRetry, error) {
+	answer := &NextRetry{}
+	err := m.Read(ctx, "retry of execution "+strconv.FormatInt(id, 10), &answer.Reading,
 		func(ctx context.Context, tx *store.Tx, s Shape) error {
-			recorded, err := RecordsRepetitions(ctx, tx, s)
+			recorded, err := RecordsRetries(ctx, tx, s)
 			if err != nil {
 				return err
 			}
 			if !recorded {
-				answer.Why = "repetitions are not recorded in this database"
+				answer.Why = "retries are not recorded in this database"
 				return nil
 			}
-			row, err := tx.ViewRepetition(ctx, id)
+			row, err := tx.ViewNextRetry(ctx, id)
 			if errors.Is(err, sql.ErrNoRows) {
 				return ErrNotFound
 			}
 			if err != nil {
 				return fmt.Errorf("read what execution %d ended with: %w", id, err)
 			}
-			answer.judge(row, policy)
+			answer.assess(row, policy)
 			return nil
 		})
 	return answer, err
 }
 
-func (r *Repetition) judge(row store.ViewRepetitionRow, policy retrypolicy.Config) {
+func (r *NextRetry) assess(row store.ViewNextRetryRow, policy retrypolicy.Config) {
 	if row.RepeatedBy != 0 {
 		r.By = &row.RepeatedBy
 		return

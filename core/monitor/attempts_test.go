@@ -45,7 +45,7 @@ func TestAttemptsAreFoundFromEachOfThem(t *testing.T) {
 		require.Empty(t, list[1].RequestedBy)
 		require.Equal(t, "manual_retry", list[2].Reason)
 		require.Equal(t, "ann", list[2].RequestedBy)
-		require.Nil(t, list[1].Due, "what has ended waits for no time")
+		require.Nil(t, list[1].Due, "an ended attempt is not due")
 		require.WithinDuration(t, time.Now().Add(time.Hour), *list[2].Due, time.Minute)
 		require.NotNil(t, list[0].FinishedAt)
 	}
@@ -102,7 +102,7 @@ func TestAttemptsOfOthers(t *testing.T) {
 				require.Equal(t, "it broke", list[3].Error)
 				require.Equal(t, second, *list[3].Repeats)
 			}
-			one, err := b.Repetition(t.Context(), first, retrypolicy.Config{})
+			one, err := b.NextRetry(t.Context(), first, retrypolicy.Config{})
 			require.NoError(t, err)
 			require.False(t, one.Expected)
 			require.NotEmpty(t, one.Why)
@@ -110,14 +110,16 @@ func TestAttemptsOfOthers(t *testing.T) {
 	}
 }
 
-func TestRepetitionSaysWhatFollows(t *testing.T) {
+func TestNextRetrySaysWhatFollows(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	policy := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, MaxDelay: time.Second, Unstarted: 1,
-		ActionRetries: retrypolicy.Always}
-	ask := func(id int64) *Repetition {
+	policy := retrypolicy.Config{
+		Enabled: true, BaseDelay: time.Second, MaxDelay: time.Second, Unstarted: 1,
+		ActionRetries: retrypolicy.Always,
+	}
+	ask := func(id int64) *NextRetry {
 		t.Helper()
-		r, err := b.Repetition(t.Context(), id, policy)
+		r, err := b.NextRetry(t.Context(), id, policy)
 		require.NoError(t, err)
 		return r
 	}
@@ -130,7 +132,7 @@ func TestRepetitionSaysWhatFollows(t *testing.T) {
 	require.Equal(t, again, *ask(id).By)
 	require.False(t, ask(id).Expected)
 	b.Fail(t, again, `{"error": "exit 1"}`)
-	require.Equal(t, "no repetition is left: it is attempt 2, and 1 repetitions are allowed", ask(again).Why)
+	require.Equal(t, "no retry is left: it is attempt 2, and 1 retries are allowed", ask(again).Why)
 
 	own := int32(2)
 	id = testkit.Execution(t, b.Store, once, func(e *testkit.ExecutionRow) { e.MaxRetries, e.RetryCount = &own, 1 }).ID
@@ -147,8 +149,8 @@ func TestRepetitionSaysWhatFollows(t *testing.T) {
 	lost := testkit.Execution(t, b.Store, testkit.Action(t, b.Store, "demo.none")).ID
 	testkit.Exec(t, b.Store, `update execution set status = 'failed',
 		result = '{"error": "not picked up", "failed_by": "execution_timeout_monitor"}' where id = $1`, lost)
-	require.True(t, ask(lost).Expected, "nobody has started it")
+	require.True(t, ask(lost).Expected, "it was never started")
 
-	_, err := b.Repetition(t.Context(), 4711, policy)
+	_, err := b.NextRetry(t.Context(), 4711, policy)
 	require.ErrorIs(t, err, ErrNotFound)
 }

@@ -70,7 +70,7 @@ func (m *Monitor) Audit(ctx context.Context, below int64) (*Audit, error) {
 			a.ReadOnly = "this database is a standby, which takes no changes"
 		case !shape.MayWrite:
 			a.ReadOnly = "the login " + shape.Login +
-				" may not write here: INSERT on operator_audit and UPDATE on execution are not granted to it"
+				" may not write here: acting needs the role operator, see `attune-executor doctor --as operator`"
 		}
 		if a.Current {
 			origin, err := tx.AuditOrigin(ctx, ReplicaAlive.Seconds())

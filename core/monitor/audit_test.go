@@ -90,7 +90,7 @@ func TestAuditIsBounded(t *testing.T) {
 	require.Len(t, rest.List, 50, "the older ones follow without a gap")
 	require.Equal(t, a.Next-1, rest.List[0].ID)
 	require.Zero(t, rest.Next)
-	require.True(t, rest.Current, "whether somebody may act is said of every page")
+	require.True(t, rest.Current, "every page says whether the schema is current")
 }
 
 func TestAuditSaysWhereNothingIsRecorded(t *testing.T) {

@@ -22,8 +22,8 @@ func named(c *Checks) map[string]Check {
 	return found
 }
 
-// TestChecksFindRowsThatDisagree: a slot that an ended execution keeps, a counter
-// that nobody bears out, a request that waits nowhere, and work at a silent worker.
+// TestChecksFindRowsThatDisagree: a slot that an ended execution keeps, a counter that no row
+// confirms, a request outside all queues, and work at a silent worker.
 func TestChecksFindRowsThatDisagree(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{wiring: declared()})
@@ -81,7 +81,7 @@ func TestChecksOfASourceThatIsAwayAreUnknown(t *testing.T) {
 	checks, err = New(Config{}, Deps{Broker: fakeBroker{wiring: declared()}}).Checks(ctx)
 	require.NoError(t, err)
 	require.Equal(t, CheckOK, named(checks)[checkRoute].Status)
-	require.Equal(t, CheckUnknown, named(checks)[checkOrphans].Status, "without the rows nobody is an orphan")
+	require.Equal(t, CheckUnknown, named(checks)[checkOrphans].Status, "without the rows no execution is an orphan")
 	require.Equal(t, CheckUnknown, named(checks)[checkLeaked].Status)
 
 	_, err = New(Config{}, Deps{Broker: fakeBroker{err: errors.New("refused")}}).Checks(ctx)

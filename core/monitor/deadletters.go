@@ -15,11 +15,14 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Dead letters and verdicts are those of the engine.
+// The engine's types of dead letters.
 type (
-	LedgerEntry     = deadletter.Entry
-	LetterVerdict   = deadletter.Verdict
-	LetterExecution = deadletter.Execution
+	// LedgerEntry is a dead letter in the ledger.
+	LedgerEntry = deadletter.Entry
+	// DeadLetterVerdict is the judgement of a dead letter.
+	DeadLetterVerdict = deadletter.Verdict
+	// DeadLetterExecution is the execution of a dead letter.
+	DeadLetterExecution = deadletter.Execution
 )
 
 // The effects of a requeue, and the advice on a dead letter.
@@ -39,22 +42,22 @@ const (
 // DecisionOpen stands for a missing decision.
 const DecisionOpen = deadletter.Waiting
 
-// LetterKind names the message in one word of at most nine letters: dispatch or cancel for a
+// DeadLetterKind names the message in one word of at most nine letters: dispatch or cancel for a
 // worker's message, else by its type.
-func LetterKind(kind, routingKey string) string {
+func DeadLetterKind(kind, routingKey string) string {
 	if _, ok := message.WorkerOfKey(routingKey); ok {
 		if kind == message.TypeExecutionCancelRequested {
 			return "cancel"
 		}
 		return "dispatch"
 	}
-	if word, ok := letterKinds[kind]; ok {
+	if word, ok := deadLetterKinds[kind]; ok {
 		return word
 	}
 	return "unknown"
 }
 
-var letterKinds = map[string]string{
+var deadLetterKinds = map[string]string{
 	message.TypeEventCreated: "event", message.TypeEnforcementCreated: "enforce",
 	message.TypeExecutionRequested:     "request",
 	message.TypeExecutionStatusChanged: "status", message.TypeExecutionCompleted: "completed",
@@ -79,8 +82,8 @@ type LedgerPage struct {
 	Open Count `json:"open"`
 }
 
-// LetterBody is the body of a dead letter in a readable form.
-type LetterBody struct {
+// DeadLetterBody is the body of a dead letter in a readable form.
+type DeadLetterBody struct {
 	// Format is json, text, binary or empty.
 	Format string          `json:"format"`
 	JSON   json.RawMessage `json:"json,omitempty"`
@@ -100,10 +103,10 @@ type LedgerDetail struct {
 	Headers     json.RawMessage `json:"headers"`
 	// Evidence is what was known at the decision.
 	Evidence json.RawMessage `json:"evidence"`
-	Body     LetterBody      `json:"body"`
+	Body     DeadLetterBody  `json:"body"`
 	// ExecutionNow is the present state of the execution, if it exists.
-	ExecutionNow *LetterExecution `json:"execution_now"`
-	Updated      time.Time        `json:"updated"`
+	ExecutionNow *DeadLetterExecution `json:"execution_now"`
+	Updated      time.Time            `json:"updated"`
 }
 
 // LedgerStats groups dead letters and lost work of a time.
@@ -120,9 +123,9 @@ type LedgerStats struct {
 	// PerMinute is the rate of the last RatePace.
 	PerMinute float64 `json:"per_minute"`
 	// Latency is how long the latest dead letters took from death to ledger; nil if unknown.
-	Latency *time.Duration `json:"latency_ns"`
-	Letters Count          `json:"letters"`
-	Lost    Count          `json:"lost_work"`
+	Latency     *time.Duration `json:"latency_ns"`
+	DeadLetters Count          `json:"letters"`
+	Lost        Count          `json:"lost_work"`
 
 	ByReason []LedgerTally `json:"by_reason"`
 	ByAction []LedgerTally `json:"by_action"`
@@ -135,12 +138,12 @@ type LedgerStats struct {
 type LedgerTally struct {
 	Name string `json:"name"`
 	// WorkerName is the name of an existing worker.
-	WorkerName string           `json:"worker_name,omitempty"`
-	Letters    int64            `json:"letters"`
-	Open       int64            `json:"open"`
-	Decisions  map[string]int64 `json:"decisions"`
-	Lost       int64            `json:"lost_work"`
-	Outcomes   map[string]int64 `json:"outcomes"`
+	WorkerName  string           `json:"worker_name,omitempty"`
+	DeadLetters int64            `json:"letters"`
+	Open        int64            `json:"open"`
+	Decisions   map[string]int64 `json:"decisions"`
+	Lost        int64            `json:"lost_work"`
+	Outcomes    map[string]int64 `json:"outcomes"`
 	// MeanAge is the mean age of lost work at its decision.
 	MeanAge *time.Duration `json:"mean_age_ns"`
 	Newest  time.Time      `json:"newest"`
@@ -199,26 +202,26 @@ func (d *DeadLetters) ledger(ctx context.Context, tx *store.Tx, s Shape) (err er
 		l.ByReason = append(l.ByReason,
 			LedgerGroup{Reason: g.Reason, Decision: decision(g.Decision), Count: g.N, Newest: g.Newest})
 	}
-	if l.Recent, err = recentLetters(ctx, tx); err != nil {
+	if l.Recent, err = recentDeadLetters(ctx, tx); err != nil {
 		return err
 	}
-	if err := judgeLeases(ctx, tx, s, l.Recent); err != nil {
+	if err := assessLeases(ctx, tx, s, l.Recent); err != nil {
 		return err
 	}
 	d.Ledger = l
 	return nil
 }
 
-// recentLetters lists undecided dead letters, then the newest of the others.
-func recentLetters(ctx context.Context, tx *store.Tx) ([]LedgerEntry, error) {
-	search := letterSearch{ViewLetterIDsParams: store.ViewLetterIDsParams{
+// recentDeadLetters lists undecided dead letters, then the newest of the others.
+func recentDeadLetters(ctx context.Context, tx *store.Tx) ([]LedgerEntry, error) {
+	search := deadLetterSearch{ViewDeadLetterIDsParams: store.ViewDeadLetterIDsParams{
 		OnlyOpen: true, Before: math.MaxInt64, Scan: LedgerRecent, Page: LedgerRecent, Decisions: []string{},
 	}}
 	open, err := search.ids(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	list, err := readLetters(ctx, tx, open.Ids)
+	list, err := readDeadLetters(ctx, tx, open.Ids)
 	if err != nil || len(list) == LedgerRecent {
 		return list, err
 	}
@@ -228,7 +231,7 @@ func recentLetters(ctx context.Context, tx *store.Tx) ([]LedgerEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	rest, err := readLetters(ctx, tx, decided.Ids)
+	rest, err := readDeadLetters(ctx, tx, decided.Ids)
 	return append(list, rest...), err
 }
 
@@ -241,7 +244,7 @@ type ledgerNumbers struct {
 }
 
 func readLedgerNumbers(ctx context.Context, tx *store.Tx) (ledgerNumbers, error) {
-	row, err := tx.ViewLetterNumbers(ctx, ledgerBound, RatePace.Seconds())
+	row, err := tx.ViewDeadLetterNumbers(ctx, ledgerBound, RatePace.Seconds())
 	if err != nil {
 		return ledgerNumbers{}, fmt.Errorf("measure the dead-letter ledger: %w", err)
 	}

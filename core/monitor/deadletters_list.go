@@ -30,7 +30,7 @@ type DeadLetterFilter struct {
 	// Type keeps one message type, such as ExecutionRequested.
 	Type      string `json:"type,omitempty"`
 	Execution int64  `json:"execution,omitempty"`
-	// MaxAge keeps letters stored within it, MinAge letters stored before.
+	// MaxAge keeps dead letters stored within it, MinAge ones stored before.
 	MaxAge time.Duration `json:"max_age_ns,omitempty"`
 	MinAge time.Duration `json:"min_age_ns,omitempty"`
 	// IDs selects these and ignores the rest of the filter.
@@ -39,8 +39,8 @@ type DeadLetterFilter struct {
 	Limit int `json:"limit,omitempty"`
 }
 
-// LetterDecisions lists the decisions of the handler and of operators.
-var LetterDecisions = deadletter.Decisions
+// DeadLetterDecisions lists the decisions of the handler and of operators.
+var DeadLetterDecisions = deadletter.Decisions
 
 // ErrFilter matches errors about an invalid filter.
 var ErrFilter = errors.New("the filter")
@@ -61,7 +61,7 @@ func (f *DeadLetterFilter) Check() error {
 	if f.Open && f.Decided {
 		return fmt.Errorf("%w keeps nothing: open and decided exclude each other", ErrFilter)
 	}
-	if err := checkWords("decision", f.Decisions, LetterDecisions); err != nil {
+	if err := checkWords("decision", f.Decisions, DeadLetterDecisions); err != nil {
 		return err
 	}
 	if f.Limit < 0 || f.Execution < 0 || f.MaxAge < 0 || f.MinAge < 0 {
@@ -87,11 +87,11 @@ func (m *Monitor) LedgerList(ctx context.Context, filter DeadLetterFilter, curso
 		}
 		page.Open = numbers.open
 		if len(filter.IDs) > 0 {
-			list, err := readLetters(ctx, tx, filter.IDs)
+			list, err := readDeadLetters(ctx, tx, filter.IDs)
 			page.List = append(page.List, list...)
-			return errors.Join(err, judgeLeases(ctx, tx, s, page.List))
+			return errors.Join(err, assessLeases(ctx, tx, s, page.List))
 		}
-		search, err := newLetterSearch(ctx, tx, filter, cursor)
+		search, err := newDeadLetterSearch(ctx, tx, filter, cursor)
 		if err != nil || search == nil {
 			return err
 		}
@@ -99,23 +99,25 @@ func (m *Monitor) LedgerList(ctx context.Context, filter DeadLetterFilter, curso
 		if err != nil {
 			return err
 		}
-		list, err := readLetters(ctx, tx, row.Ids)
+		list, err := readDeadLetters(ctx, tx, row.Ids)
 		if err != nil {
 			return err
 		}
 		page.List = append(page.List, list...)
 		search.finish(page, row)
-		return judgeLeases(ctx, tx, s, page.List)
+		return assessLeases(ctx, tx, s, page.List)
 	})
 	return page, err
 }
 
-// letterSearch is a filter prepared for the database.
-type letterSearch struct{ store.ViewLetterIDsParams }
+// deadLetterSearch is a filter prepared for the database.
+type deadLetterSearch struct{ store.ViewDeadLetterIDsParams }
 
-// newLetterSearch resolves names; nil when no row can match.
-func newLetterSearch(ctx context.Context, tx *store.Tx, f DeadLetterFilter, cursor int64) (*letterSearch, error) {
-	q := &letterSearch{store.ViewLetterIDsParams{
+// newDeadLetterSearch resolves names; nil when no row can match.
+func newDeadLetterSearch(ctx context.Context, tx *store.Tx, f DeadLetterFilter, cursor int64) (*deadLetterSearch,
+	error,
+) {
+	q := &deadLetterSearch{store.ViewDeadLetterIDsParams{
 		OnlyOpen: f.Open, OnlyDecided: f.Decided, Decisions: []string{}, Reason: f.Reason,
 		Pattern:     Pattern(f.Action, false),
 		MessageType: f.Type, Execution: f.Execution, NewerSeconds: f.MaxAge.Seconds(), OlderSeconds: f.MinAge.Seconds(),
@@ -138,9 +140,9 @@ func newLetterSearch(ctx context.Context, tx *store.Tx, f DeadLetterFilter, curs
 	return q, nil
 }
 
-// decisions sets the decisions. An undecided letter has none in the database: alone it uses its own
+// decisions sets the decisions. An undecided dead letter has none in the database: alone it uses its own
 // index.
-func (q *letterSearch) decisions(words []string) {
+func (q *deadLetterSearch) decisions(words []string) {
 	taken := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == DecisionOpen })
 	switch {
 	case len(words) == 0:
@@ -155,14 +157,14 @@ func (q *letterSearch) decisions(words []string) {
 }
 
 // plain reports whether every row matches.
-func (q *letterSearch) plain() bool {
+func (q *deadLetterSearch) plain() bool {
 	return !q.OnlyDecided && len(q.Decisions) == 0 && q.Reason == "" && q.Pattern == "" && q.Worker == 0 &&
 		q.MessageType == "" &&
 		q.NewerSeconds <= 0 && q.OlderSeconds <= 0 && (q.Execution == 0 || !q.OnlyOpen)
 }
 
-func (q *letterSearch) ids(ctx context.Context, tx *store.Tx) (store.ViewLetterIDsRow, error) {
-	row, err := tx.ViewLetterIDs(ctx, q.ViewLetterIDsParams)
+func (q *deadLetterSearch) ids(ctx context.Context, tx *store.Tx) (store.ViewDeadLetterIDsRow, error) {
+	row, err := tx.ViewDeadLetterIDs(ctx, q.ViewDeadLetterIDsParams)
 	if err != nil {
 		return row, fmt.Errorf("search dead letters: %w", err)
 	}
@@ -170,7 +172,7 @@ func (q *letterSearch) ids(ctx context.Context, tx *store.Tx) (store.ViewLetterI
 }
 
 // finish sets the cursor of the next page and whether the search was cut short.
-func (q *letterSearch) finish(page *LedgerPage, row store.ViewLetterIDsRow) {
+func (q *deadLetterSearch) finish(page *LedgerPage, row store.ViewDeadLetterIDsRow) {
 	full := int64(len(row.Ids)) >= q.Page
 	more := row.LookedAt >= q.Scan
 	switch {
@@ -185,13 +187,13 @@ func (q *letterSearch) finish(page *LedgerPage, row store.ViewLetterIDsRow) {
 }
 
 // listVerdict is the verdict without the body.
-func listVerdict(e *LedgerEntry, r *store.ViewLettersRow) LetterVerdict {
+func listVerdict(e *LedgerEntry, r *store.ViewDeadLettersRow) DeadLetterVerdict {
 	facts := deadletter.Facts{Entry: e, Cut: r.Cut}
 	if _, known := message.RouteOf(e.Type); !known {
 		facts.Unreadable = fmt.Sprintf("the message type %.100q is unknown", e.Type)
 	}
 	if r.ExistsNow {
-		facts.Execution = &LetterExecution{
+		facts.Execution = &DeadLetterExecution{
 			ID: *r.Execution, Status: r.StatusNow, ActionRef: r.ActionRef, Attempt: int64(r.AttemptNow),
 			ActionGone: r.ActionGone, Parent: r.Parent, ParentStatus: r.ParentStatus, RepeatedBy: r.RepeatedBy,
 		}
@@ -199,18 +201,18 @@ func listVerdict(e *LedgerEntry, r *store.ViewLettersRow) LetterVerdict {
 	return deadletter.Evaluate(facts)
 }
 
-func readLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry, error) {
+func readDeadLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.ViewLetters(ctx, ids)
+	rows, err := tx.ViewDeadLetters(ctx, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read %d dead letters: %w", len(ids), err)
 	}
 	list := make([]LedgerEntry, len(rows))
 	for i, r := range rows {
 		list[i] = LedgerEntry{
-			ID: r.ID, At: r.Created, Died: r.Died, What: LetterKind(r.MessageType, r.RoutingKey),
+			ID: r.ID, At: r.Created, Died: r.Died, What: DeadLetterKind(r.MessageType, r.RoutingKey),
 			Type: cmp.Or(r.MessageType, "-"), MessageID: r.MessageID, Exchange: r.Exchange, RoutingKey: r.RoutingKey,
 			Queue: r.Queue, Reason: cmp.Or(r.Reason, "-"), Detail: r.Detail, ActionRef: r.ActionRef,
 			Execution: r.Execution, Attempt: wide(r.Attempt), WorkerID: r.Worker, WorkerName: r.WorkerName,
@@ -223,8 +225,8 @@ func readLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEntry,
 	return list, nil
 }
 
-// judgeLeases advises against a retry if another execution leases the work item.
-func judgeLeases(ctx context.Context, tx *store.Tx, s Shape, list []LedgerEntry) error {
+// assessLeases advises against a retry if another execution leases the work item.
+func assessLeases(ctx context.Context, tx *store.Tx, s Shape, list []LedgerEntry) error {
 	var ids []int64
 	for i := range list {
 		if v := &list[i].Verdict; v.Requeue == RequeueRepeats && v.Advice == AdviseRequeue {
@@ -234,12 +236,12 @@ func judgeLeases(ctx context.Context, tx *store.Tx, s Shape, list []LedgerEntry)
 	if !s.workQueues || len(ids) == 0 {
 		return nil
 	}
-	leases, err := tx.ViewLetterLeases(ctx, ids)
+	leases, err := tx.ViewDeadLetterLeases(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("read the items of work of %d executions: %w", len(ids), err)
 	}
 	for i := range list {
-		at := slices.IndexFunc(leases, func(l store.ViewLetterLeasesRow) bool {
+		at := slices.IndexFunc(leases, func(l store.ViewDeadLetterLeasesRow) bool {
 			return list[i].Execution != nil && l.Execution == *list[i].Execution
 		})
 		if at < 0 || list[i].Verdict.Advice != AdviseRequeue {
@@ -249,7 +251,7 @@ func judgeLeases(ctx context.Context, tx *store.Tx, s Shape, list []LedgerEntry)
 		if leases[at].Holder != 0 {
 			holder = fmt.Sprintf("to execution %d", leases[at].Holder)
 		}
-		list[i].Verdict = LetterVerdict{
+		list[i].Verdict = DeadLetterVerdict{
 			Requeue: RequeueRepeats, Advice: AdviseDiscard,
 			Why: fmt.Sprintf("its item of work %d is leased %s", leases[at].Item, holder),
 		}

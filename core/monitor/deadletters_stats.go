@@ -16,7 +16,8 @@ const (
 	// statsBound bounds the rows of each table.
 	statsBound = 50_000
 	// statsTop bounds the groups of one statistic, by name and decision.
-	statsTop           = 400
+	statsTop = 400
+	// DefaultStatsWindow is the window if none is given.
 	DefaultStatsWindow = 24 * time.Hour
 	// MaxStatsWindow is the longest window.
 	MaxStatsWindow = 366 * 24 * time.Hour
@@ -57,11 +58,11 @@ func (l *LedgerStats) read(ctx context.Context, tx *store.Tx, s Shape) error {
 		return err
 	}
 	l.Open, l.Oldest, l.PerMinute, l.Latency = numbers.open, numbers.oldest, numbers.perMinute, numbers.latency
-	totals, err := tx.ViewLetterTotals(ctx, l.Window.Seconds(), statsBound)
+	totals, err := tx.ViewDeadLetterTotals(ctx, l.Window.Seconds(), statsBound)
 	if err != nil {
 		return fmt.Errorf("count dead letters and lost work: %w", err)
 	}
-	l.Letters, l.Lost = upTo(totals.Letters, statsBound), upTo(totals.Lost, statsBound)
+	l.DeadLetters, l.Lost = upTo(totals.DeadLetters, statsBound), upTo(totals.Lost, statsBound)
 	for by, into := range map[string]*[]LedgerTally{
 		"reason": &l.ByReason, "action": &l.ByAction, "worker": &l.ByWorker, "cause": &l.ByCause, "time": &l.ByTime,
 	} {
@@ -79,7 +80,7 @@ func (l *LedgerStats) read(ctx context.Context, tx *store.Tx, s Shape) error {
 func (l *LedgerStats) tally(ctx context.Context, tx *store.Tx, by string) ([]LedgerTally, error) {
 	tallies := map[string]*LedgerTally{}
 	if by != "cause" {
-		rows, err := tx.ViewLetterGroups(ctx, store.ViewLetterGroupsParams{
+		rows, err := tx.ViewDeadLetterGroups(ctx, store.ViewDeadLetterGroupsParams{
 			By: by, Unit: l.Unit, Seconds: l.Window.Seconds(), Bound: statsBound, Top: statsTop,
 		})
 		if err != nil {
@@ -87,7 +88,7 @@ func (l *LedgerStats) tally(ctx context.Context, tx *store.Tx, by string) ([]Led
 		}
 		for _, r := range rows {
 			t := tallyOf(tallies, r.Name)
-			t.Letters += r.N
+			t.DeadLetters += r.N
 			t.Decisions[decision(r.Decision)] += r.N
 			t.Open = t.Decisions[DecisionOpen]
 			t.seen(r.Newest)
@@ -109,7 +110,7 @@ func (l *LedgerStats) tally(ctx context.Context, tx *store.Tx, by string) ([]Led
 		list = append(list, *t)
 	}
 	slices.SortFunc(list, func(a, b LedgerTally) int {
-		return cmp.Or(cmp.Compare(b.Letters+b.Lost, a.Letters+a.Lost), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.DeadLetters+b.Lost, a.DeadLetters+a.Lost), cmp.Compare(a.Name, b.Name))
 	})
 	return list, nil
 }

@@ -29,22 +29,32 @@ func (b *testBundle) listed(t *testing.T, filter DeadLetterFilter) []int64 {
 	return ids
 }
 
-// TestEveryFilterKeepsWhatItSays: one letter differs from the others in each way,
+// TestEveryFilterKeepsWhatItSays: one dead letter differs from the others in each way,
 // and each filter finds it and nothing else.
 func TestEveryFilterKeepsWhatItSays(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := testkit.Worker(t, b.Store, "far-away")
-	old := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Age = 3 * time.Hour; r.Decision, r.By = "purged", "ann" })
-	failed := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Decision, r.By = "failed", "dead_letter_handler" })
-	rejected := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Reason, r.Decision = "rejected", "stale" })
-	acts := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Action, r.Decision = "core.http_request", "stale" })
-	away := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Worker, r.Decision = w.ID, "stale" })
-	event := b.AddLetter(t, func(r *monitortest.LetterRow) {
+	old := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) {
+		r.Age = 3 * time.Hour
+		r.Decision, r.By = "purged",
+			"ann"
+	})
+	failed := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) {
+		r.Decision, r.By = "failed",
+			"dead_letter_handler"
+	})
+	rejected := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Reason, r.Decision = "rejected", "stale" })
+	acts := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) {
+		r.Action, r.Decision = "core.http_request",
+			"stale"
+	})
+	away := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Worker, r.Decision = w.ID, "stale" })
+	event := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) {
 		r.Kind, r.Key, r.Decision = message.TypeEventCreated, "event.created", "stale"
 	})
-	about := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Execution, r.Decision = 4711, "stale" })
-	open := b.AddLetter(t)
+	about := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Execution, r.Decision = 4711, "stale" })
+	open := b.AddDeadLetter(t)
 	all := []int64{open, about, event, away, acts, rejected, failed, old}
 
 	for name, c := range map[string]struct {
@@ -74,7 +84,11 @@ func TestEveryFilterKeepsWhatItSays(t *testing.T) {
 		require.Equal(t, c.want, b.listed(t, c.filter), name)
 	}
 	for _, wrong := range []DeadLetterFilter{
-		{Open: true, Decided: true}, {Decisions: []string{"retired"}}, {Limit: -1}, {MaxAge: -1}, {MinAge: -1},
+		{Open: true, Decided: true},
+		{Decisions: []string{"retired"}},
+		{Limit: -1},
+		{MaxAge: -1},
+		{MinAge: -1},
 		{Execution: -1},
 	} {
 		_, err := b.LedgerList(t.Context(), wrong, 0)
@@ -87,23 +101,23 @@ func TestEveryFilterKeepsWhatItSays(t *testing.T) {
 	require.Equal(t, "dispatch", page.List[0].What)
 }
 
-// TestLettersAreReadByTheirIDs: those and no others, whatever else is asked.
-func TestLettersAreReadByTheirIDs(t *testing.T) {
+// TestDeadLettersAreReadByTheirIDs: those and no others, whatever else is asked.
+func TestDeadLettersAreReadByTheirIDs(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	first, _, third := b.AddLetter(t), b.AddLetter(t), b.AddLetter(t)
+	first, _, third := b.AddDeadLetter(t), b.AddDeadLetter(t), b.AddDeadLetter(t)
 	require.ElementsMatch(t, []int64{first, third},
 		b.listed(t, DeadLetterFilter{IDs: []int64{first, third, 1 << 40}, Reason: "never", Limit: 1}))
 }
 
 // TestAPageGoesOnWhereTheLastEnded: what is stored or decided meanwhile neither
-// repeats nor hides a letter that was there.
+// repeats nor hides a dead letter that was there.
 func TestAPageGoesOnWhereTheLastEnded(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	var want, got []int64
 	for range 25 {
-		want = append([]int64{b.AddLetter(t)}, want...)
+		want = append([]int64{b.AddDeadLetter(t)}, want...)
 	}
 	cursor := int64(0)
 	for page := 0; ; page++ {
@@ -116,7 +130,7 @@ func TestAPageGoesOnWhereTheLastEnded(t *testing.T) {
 			require.Equal(t, 3, page)
 			break
 		}
-		b.AddLetter(t) // newer than all: on none of the pages that follow
+		b.AddDeadLetter(t) // newer than all: on none of the pages that follow
 		testkit.Exec(t, b.Store, `update dead_letter set decision = 'stale' where id = $1`, got[0])
 	}
 	require.Equal(t, want, got)
@@ -127,7 +141,7 @@ func TestAPageGoesOnWhereTheLastEnded(t *testing.T) {
 func TestASearchStopsAtItsBound(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	deep := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Reason = "rejected" })
+	deep := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Reason = "rejected" })
 	testkit.Exec(t, b.Store,
 		`insert into dead_letter (reason, decision) select 'expired', 'stale' from generate_series(1, $1)`, scanBound+5)
 	page, err := b.LedgerList(t.Context(), DeadLetterFilter{Reason: "rejected"}, 0)
@@ -142,9 +156,9 @@ func TestASearchStopsAtItsBound(t *testing.T) {
 		"what waits has an index of its own")
 }
 
-// TestALetterShowsWhatItIsAbout: the body in a form to be read, the execution as
+// TestADeadLetterShowsItsSubject: the body in a form to be read, the execution as
 // it is now, and what a requeue would do.
-func TestALetterShowsWhatItIsAbout(t *testing.T) {
+func TestADeadLetterShowsItsSubject(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
@@ -156,12 +170,12 @@ func TestALetterShowsWhatItIsAbout(t *testing.T) {
 		time.Now(), "test")
 	body, err := envelope.Encode()
 	require.NoError(t, err)
-	id := b.AddLetter(t, func(r *monitortest.LetterRow) {
+	id := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) {
 		r.Execution, r.Body, r.Decision, r.By = e.ID, body, "failed", "dead_letter_handler"
 		r.Evidence, r.Headers = `{"execution": {"status": "scheduled"}}`, `{"x": "y"}`
 	})
 
-	d, err := b.Letter(t.Context(), id)
+	d, err := b.DeadLetter(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, id, d.ID)
 	require.Equal(t, "json", d.Body.Format)
@@ -181,20 +195,20 @@ func TestALetterShowsWhatItIsAbout(t *testing.T) {
 	for format, hostile := range map[string][]byte{
 		"text": []byte("\x1b[2J no JSON"), "binary": {0xff, 0x00, 0x1b}, "empty": {},
 	} {
-		d, err = b.Letter(t.Context(),
-			b.AddLetter(t, func(r *monitortest.LetterRow) { r.Key, r.Body = "event.created", hostile }))
+		d, err = b.DeadLetter(t.Context(),
+			b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Key, r.Body = "event.created", hostile }))
 		require.NoError(t, err, format)
 		require.Equal(t, format, d.Body.Format)
 		require.Equal(t, AdviseExport, d.Verdict.Advice, format)
 	}
-	long := append(bytes.Repeat([]byte("é"), maxLetterBody/2-1), 'x')
+	long := append(bytes.Repeat([]byte("é"), maxDeadLetterBody/2-1), 'x')
 	long = append(long, bytes.Repeat([]byte("é"), 10)...) // the cut divides a character
-	d, err = b.Letter(t.Context(), b.AddLetter(t, func(r *monitortest.LetterRow) { r.Body = long }))
+	d, err = b.DeadLetter(t.Context(), b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Body = long }))
 	require.NoError(t, err)
 	require.True(t, d.Body.Cut)
 	require.Equal(t, "text", d.Body.Format)
 	require.EqualValues(t, len(long), d.Body.Size)
-	_, err = b.Letter(t.Context(), 999_999)
+	_, err = b.DeadLetter(t.Context(), 999_999)
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
@@ -204,10 +218,13 @@ func TestStatisticsCountBothTables(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Ready: 3}}}})
 	w := testkit.Worker(t, b.Store, "w-1")
-	b.AddLetter(t, func(r *monitortest.LetterRow) { r.Action, r.Age = "a.old", 30*time.Hour })
-	b.AddLetter(t, func(r *monitortest.LetterRow) { r.Action, r.Worker, r.Decision = "a.one", w.ID, "failed" })
-	b.AddLetter(t, func(r *monitortest.LetterRow) { r.Action, r.Worker, r.Age = "a.one", w.ID, 10*time.Minute })
-	b.AddLetter(t, func(r *monitortest.LetterRow) { r.Action, r.Reason, r.Age = "a.two", "rejected", 2*time.Hour })
+	b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Action, r.Age = "a.old", 30*time.Hour })
+	b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Action, r.Worker, r.Decision = "a.one", w.ID, "failed" })
+	b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Action, r.Worker, r.Age = "a.one", w.ID, 10*time.Minute })
+	b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) {
+		r.Action, r.Reason, r.Age = "a.two", "rejected",
+			2*time.Hour
+	})
 	testkit.Exec(t, b.Store, `insert into lost_work (cause, outcome, execution, attempt, action_ref, worker, age_seconds, at) values
 		('scheduled_timeout', 'failed', 1, 1, 'a.one', $1, 10, now()), ('scheduled_timeout', 'failed', 2, 1, 'a.one', $1, 20, now()),
 		('scheduled_timeout', 'moved', 3, 1, 'a.two', 99, 60, now()), ('worker_gone', 'abandoned', 4, 1, 'a.two', $1, NULL, now()),
@@ -217,7 +234,7 @@ func TestStatisticsCountBothTables(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "hour", s.Unit)
 	require.EqualValues(t, 3, s.Queue.Ready)
-	require.Equal(t, Count{Value: 3}, s.Letters)
+	require.Equal(t, Count{Value: 3}, s.DeadLetters)
 	require.Equal(t, Count{Value: 4}, s.Lost)
 	require.Equal(t, Count{Value: 3}, s.Open, "the old one waits too")
 	require.WithinDuration(t, s.At.Add(-30*time.Hour), *s.Oldest, time.Minute)
@@ -232,7 +249,7 @@ func TestStatisticsCountBothTables(t *testing.T) {
 	require.Equal(t, map[string]int64{"failed": 1, DecisionOpen: 1}, find(s.ByReason, "expired").Decisions)
 	require.EqualValues(t, 1, find(s.ByReason, "rejected").Open)
 	one := find(s.ByAction, "a.one")
-	require.EqualValues(t, 2, one.Letters)
+	require.EqualValues(t, 2, one.DeadLetters)
 	require.EqualValues(t, 2, one.Lost)
 	require.InDelta(t, 15, one.MeanAge.Seconds(), 0.01)
 	mine := find(s.ByWorker, fmt.Sprint(w.ID))
@@ -241,7 +258,7 @@ func TestStatisticsCountBothTables(t *testing.T) {
 	timeouts := find(s.ByCause, "scheduled_timeout")
 	require.Equal(t, map[string]int64{"failed": 2, "moved": 1}, timeouts.Outcomes)
 	require.InDelta(t, 30, timeouts.MeanAge.Seconds(), 0.01)
-	require.Zero(t, timeouts.Letters)
+	require.Zero(t, timeouts.DeadLetters)
 	require.GreaterOrEqual(t, len(s.ByTime), 2)
 	require.True(t,
 		slices.IsSortedFunc(s.ByTime, func(a, b LedgerTally) int { return strings.Compare(b.Name, a.Name) }))
@@ -249,7 +266,7 @@ func TestStatisticsCountBothTables(t *testing.T) {
 	s, err = b.LedgerStats(t.Context(), 7*24*time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, "day", s.Unit)
-	require.Equal(t, Count{Value: 4}, s.Letters)
+	require.Equal(t, Count{Value: 4}, s.DeadLetters)
 	require.True(t, strings.HasSuffix(s.ByTime[0].Name, "T00:00:00Z"))
 	_, err = b.LedgerStats(t.Context(), -1)
 	require.ErrorIs(t, err, ErrFilter)
@@ -271,15 +288,15 @@ func TestAnExportHoldsEverything(t *testing.T) {
 		bytes.Repeat([]byte("x"), exportBytes/2+1),
 	}
 	for _, body := range bodies {
-		b.AddLetter(t, func(r *monitortest.LetterRow) { r.Body = body })
+		b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Body = body })
 	}
 	testkit.Exec(t, b.Store, `insert into dead_letter (reason) select 'bulk' from generate_series(1, $1)`, exportPage+1)
 	var got [][]byte
 	ids := map[int64]bool{}
-	n, err := b.ExportLetters(t.Context(), DeadLetterFilter{}, 0, func(x *ExportedLetter) error {
+	n, err := b.ExportDeadLetters(t.Context(), DeadLetterFilter{}, 0, func(x *ExportedDeadLetter) error {
 		line, err := json.Marshal(x)
 		require.NoError(t, err)
-		var back ExportedLetter
+		var back ExportedDeadLetter
 		require.NoError(t, json.Unmarshal(line, &back))
 		require.False(t, ids[back.ID], "once each")
 		if ids[back.ID] = true; back.Reason == "bulk" {
@@ -299,12 +316,12 @@ func TestAnExportHoldsEverything(t *testing.T) {
 	slices.Reverse(bodies)
 	require.Equal(t, bodies, got)
 
-	n, err = b.ExportLetters(t.Context(), DeadLetterFilter{Reason: "bulk"}, 3,
-		func(*ExportedLetter) error { return nil })
+	n, err = b.ExportDeadLetters(t.Context(), DeadLetterFilter{Reason: "bulk"}, 3,
+		func(*ExportedDeadLetter) error { return nil })
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 	full := errors.New("the disk is full")
-	_, err = b.ExportLetters(t.Context(), DeadLetterFilter{}, 0, func(*ExportedLetter) error { return full })
+	_, err = b.ExportDeadLetters(t.Context(), DeadLetterFilter{}, 0, func(*ExportedDeadLetter) error { return full })
 	require.ErrorIs(t, err, full)
 }
 
@@ -313,9 +330,15 @@ func TestAnExportHoldsEverything(t *testing.T) {
 func TestTheDeskShowsWhoWaitsFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Consumers: 1}}}})
-	waits := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Age = 26 * time.Hour })
-	older := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Decision, r.By = "failed", "dead_letter_handler" })
-	newer := b.AddLetter(t, func(r *monitortest.LetterRow) { r.Decision, r.By = "retried", "dead_letter_handler" })
+	waits := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Age = 26 * time.Hour })
+	older := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) {
+		r.Decision, r.By = "failed",
+			"dead_letter_handler"
+	})
+	newer := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) {
+		r.Decision, r.By = "retried",
+			"dead_letter_handler"
+	})
 	d, err := b.DeadLetters(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, Count{Value: 1}, d.Ledger.Open)

@@ -254,7 +254,7 @@ func (d *EventDetail) fill(ctx context.Context, tx *store.Tx, row store.ViewEven
 		rules = rules[:rulesOfOne]
 	}
 	d.Note = noteOf(row)
-	d.judge(row, enforced, rules)
+	d.assess(row, enforced, rules)
 	return nil
 }
 
@@ -275,9 +275,10 @@ func noteOf(row store.ViewEventRow) string {
 	return ""
 }
 
-// judge lists the fired rules, deleted ones too, then the others.
-func (d *EventDetail) judge(row store.ViewEventRow, enforced []store.ViewEnforcementsOfEventRow,
-	rules []store.ViewRulesRow) {
+// assess lists the fired rules, deleted ones too, then the others.
+func (d *EventDetail) assess(row store.ViewEventRow, enforced []store.ViewEnforcementsOfEventRow,
+	rules []store.ViewRulesRow,
+) {
 	event, err := rule.NewEvent(row.ID, row.TriggerRef, row.Payload, row.Created)
 	fired := map[int64]bool{}
 	for i := range enforced {

@@ -56,8 +56,7 @@ func (g *gate) verdicts(event int64) (all []string, detail *monitor.EventDetail)
 	return all, detail
 }
 
-// Every rule of the trigger has a verdict, and whoever fired comes first, also when
-// the rule is gone.
+// Every rule of the trigger has a verdict. Rules that fired come first, also deleted ones.
 func TestEveryRuleOfAnEventHasAVerdict(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

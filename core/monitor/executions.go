@@ -132,8 +132,10 @@ type search struct {
 
 // newSearch resolves names and times; nil when no row can match.
 func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cursor int64) (*search, error) {
-	q := &search{shape: s, pattern: Pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit),
-		scan: scanBound, rising: f.Oldest}
+	q := &search{
+		shape: s, pattern: Pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit),
+		scan: scanBound, rising: f.Oldest,
+	}
 	q.windowed = f.windowed || len(f.Params) > 0
 	if q.before <= 0 || q.rising {
 		q.before = math.MaxInt64
@@ -224,8 +226,10 @@ func (q *search) ids(ctx context.Context, tx *store.Tx, f *ExecutionFilter) ([]i
 		}
 		return tx.MonitorPublishedIDs(ctx, arg)
 	case len(q.ended) == 0 && len(q.live) == 0:
-		arg := store.MonitorNewestParams{Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern,
-			Worker: q.worker, Page: q.page}
+		arg := store.MonitorNewestParams{
+			Before: q.before, Floor: q.floor, Scan: q.scan, Pattern: q.pattern,
+			Worker: q.worker, Page: q.page,
+		}
 		if q.rising {
 			return tx.MonitorOldest(ctx, store.MonitorOldestParams(arg))
 		}

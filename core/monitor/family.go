@@ -55,8 +55,8 @@ type Family struct {
 	More bool       `json:"more,omitempty"`
 	// Attempts are its chain of retries, the first one first.
 	Attempts []Attempt `json:"attempts"`
-	// Letters are its dead letters, the newest first; nil without a ledger.
-	Letters []LedgerEntry `json:"letters"`
+	// DeadLetters are its dead letters, the newest first; nil without a ledger.
+	DeadLetters []LedgerEntry `json:"letters"`
 	// Enforcement is the enforcement that requested it, if any.
 	Enforcement *Enforcement `json:"enforcement"`
 	// Inquiries are those of the execution or its tasks.
@@ -123,16 +123,16 @@ func (f *Family) acts(ctx context.Context, tx *store.Tx) error {
 	if !shape.Recorded {
 		return nil
 	}
-	executions, letters := []int64{f.ID}, []int64{}
+	executions, deadLetters := []int64{f.ID}, []int64{}
 	for _, one := range f.Attempts {
 		if one.ID != f.ID {
 			executions = append(executions, one.ID)
 		}
 	}
-	for i := range f.Letters {
-		letters = append(letters, f.Letters[i].ID)
+	for i := range f.DeadLetters {
+		deadLetters = append(deadLetters, f.DeadLetters[i].ID)
 	}
-	rows, err := tx.AuditAbout(ctx, executions, letters, maxActs)
+	rows, err := tx.AuditAbout(ctx, executions, deadLetters, maxActs)
 	if err != nil {
 		return fmt.Errorf("read what was done with execution %d: %w", f.ID, err)
 	}
@@ -187,8 +187,10 @@ func (f *Family) grow(ctx context.Context, tx *store.Tx, s Shape, top *Execution
 			}
 			asked++
 			ids, err := tx.MonitorChildIDs(ctx,
-				store.MonitorChildIDsParams{Parent: parent, Before: math.MaxInt64, Statuses: []string{},
-					Page: maxBrood + 1})
+				store.MonitorChildIDsParams{
+					Parent: parent, Before: math.MaxInt64, Statuses: []string{},
+					Page: maxBrood + 1,
+				})
 			if err != nil {
 				return fmt.Errorf("read the children of execution %d: %w", parent, err)
 			}
@@ -226,7 +228,7 @@ func (f *Family) rest(ctx context.Context, tx *store.Tx, s Shape) error {
 		return nil
 	}
 	if s.ledger {
-		search, err := newLetterSearch(ctx, tx, DeadLetterFilter{Execution: f.ID, Limit: 20}, 0)
+		search, err := newDeadLetterSearch(ctx, tx, DeadLetterFilter{Execution: f.ID, Limit: 20}, 0)
 		if err != nil {
 			return err
 		}
@@ -234,9 +236,11 @@ func (f *Family) rest(ctx context.Context, tx *store.Tx, s Shape) error {
 		if err != nil {
 			return err
 		}
-		if f.Letters, err = readLetters(ctx, tx, row.Ids); err != nil {
+		letters, err := readDeadLetters(ctx, tx, row.Ids)
+		if err != nil {
 			return err
 		}
+		f.DeadLetters = append([]LedgerEntry{}, letters...)
 	}
 	if err := f.questions(ctx, tx); err != nil {
 		return err

@@ -32,7 +32,7 @@ func TestAFamilyIsTheWholeTreeWithWhatBelongsToTheExecution(t *testing.T) {
 		}
 		require.Equal(t, []int64{top, first, second, leaf, again}, ids)
 		require.Equal(t, []int{0, 1, 1, 2, 2}, depths)
-		require.Empty(t, f.Letters)
+		require.Equal(t, []LedgerEntry{}, f.DeadLetters, "nil would say that there is no ledger")
 		require.Nil(t, f.Enforcement)
 	}
 	f, err := b.Family(t.Context(), leaf)
@@ -91,5 +91,5 @@ func TestAFamilyNamesItsTasksAndWhatOperatorsDid(t *testing.T) {
 	testkit.Exec(t, b.Store, `alter table operator_audit rename to elsewhere`)
 	f, err = b.Family(t.Context(), task)
 	require.NoError(t, err)
-	require.Nil(t, f.Acts, "where acts are not recorded nobody knows of any")
+	require.Nil(t, f.Acts, "where acts are not recorded they are unknown")
 }

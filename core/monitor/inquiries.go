@@ -58,7 +58,7 @@ type InquiryFilter struct {
 	MaxLeft time.Duration `json:"max_left_ns,omitempty"`
 	MinLeft time.Duration `json:"min_left_ns,omitempty"`
 	// Trouble keeps timed-out inquiries, those with four fifths of their time used, and those
-	// without a timeout older than InquiryPatience.
+	// without a timeout older than UnansweredAfter.
 	Trouble bool    `json:"trouble,omitempty"`
 	IDs     []int64 `json:"ids,omitempty"`
 	// Or are alternatives. Their own limits and alternatives are ignored.
@@ -67,8 +67,8 @@ type InquiryFilter struct {
 	Limit int `json:"limit,omitempty"`
 }
 
-// InquiryPatience is the age from which an inquiry without a timeout is trouble.
-const InquiryPatience = 24 * time.Hour
+// UnansweredAfter is the age from which an inquiry without a timeout is trouble.
+const UnansweredAfter = 24 * time.Hour
 
 // alternatives are the filter and those of Or, each alone.
 func (f *InquiryFilter) alternatives() []InquiryFilter {

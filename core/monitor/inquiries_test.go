@@ -77,33 +77,51 @@ func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
 		f    InquiryFilter
 		want []string
 	}{
-		"match": {InquiryFilter{Match: []string{"^PK\\.deploy$"}},
-			[]string{"task", "result", "answered", "expired"}},
+		"match": {
+			InquiryFilter{Match: []string{"^PK\\.deploy$"}},
+			[]string{"task", "result", "answered", "expired"},
+		},
 		"unmatch":  {InquiryFilter{Unmatch: []string{"deploy"}}, []string{"alone"}},
 		"assignee": {InquiryFilter{Assignees: []string{"ada", "eve"}}, []string{"task"}},
-		"assignee by id": {InquiryFilter{Assignees: []string{strconv.FormatInt(*ada.AssignedTo, 10)}},
-			[]string{"task"}},
+		"assignee by id": {
+			InquiryFilter{Assignees: []string{strconv.FormatInt(*ada.AssignedTo, 10)}},
+			[]string{"task"},
+		},
 		"nobody known": {InquiryFilter{Assignees: []string{"eve"}}, nil},
-		"not assignee": {InquiryFilter{NotAssignees: []string{"ada"}},
-			[]string{"result", "alone", "answered", "expired"}},
+		"not assignee": {
+			InquiryFilter{NotAssignees: []string{"ada"}},
+			[]string{"result", "alone", "answered", "expired"},
+		},
 		"for anybody":  {InquiryFilter{Assigned: ParentedNone}, []string{"result", "alone", "answered", "expired"}},
 		"for somebody": {InquiryFilter{Assigned: ParentedAny}, []string{"task"}},
-		"task": {InquiryFilter{Tasks: []string{"^approve$"}, Statuses: []string{"pending"}},
-			[]string{"task", "result"}},
-		"prompt": {InquiryFilter{Prompts: []string{"DEPLOY"}, Statuses: []string{"pending"}},
-			[]string{"task"}},
+		"task": {
+			InquiryFilter{Tasks: []string{"^approve$"}, Statuses: []string{"pending"}},
+			[]string{"task", "result"},
+		},
+		"prompt": {
+			InquiryFilter{Prompts: []string{"DEPLOY"}, Statuses: []string{"pending"}},
+			[]string{"task"},
+		},
 		"text":      {InquiryFilter{Texts: []string{"pk\\.act"}}, []string{"result"}},
 		"left":      {InquiryFilter{MaxLeft: 2 * time.Hour}, []string{"task"}},
 		"much left": {InquiryFilter{MinLeft: 2 * time.Hour}, []string{"result", "alone"}},
-		"age": {InquiryFilter{MinAge: 30 * time.Minute, Statuses: []string{"pending"},
-			MaxLeft: time.Hour * 2}, []string{"task"}},
+		"age": {InquiryFilter{
+			MinAge: 30 * time.Minute, Statuses: []string{"pending"},
+			MaxLeft: time.Hour * 2,
+		}, []string{"task"}},
 		"ids":     {InquiryFilter{IDs: []int64{ids["expired"], ids["alone"]}}, []string{"alone", "expired"}},
 		"trouble": {InquiryFilter{Trouble: true}, []string{"expired"}},
-		"either": {InquiryFilter{IDs: []int64{ids["expired"]},
-			Or: []InquiryFilter{{Prompts: []string{"deploy"}, Statuses: []string{"pending"}},
-				{IDs: []int64{ids["alone"]}}}}, []string{"task", "alone", "expired"}},
-		"either, or none": {InquiryFilter{Assignees: []string{"eve"},
-			Or: []InquiryFilter{{Statuses: []string{"responded"}}}}, []string{"answered"}},
+		"either": {InquiryFilter{
+			IDs: []int64{ids["expired"]},
+			Or: []InquiryFilter{
+				{Prompts: []string{"deploy"}, Statuses: []string{"pending"}},
+				{IDs: []int64{ids["alone"]}},
+			},
+		}, []string{"task", "alone", "expired"}},
+		"either, or none": {InquiryFilter{
+			Assignees: []string{"eve"},
+			Or:        []InquiryFilter{{Statuses: []string{"responded"}}},
+		}, []string{"answered"}},
 	} {
 		var want []int64
 		for _, name := range c.want {
@@ -198,7 +216,7 @@ func TestListsOfInquiriesGoByTheirIndexes(t *testing.T) {
 		rows, err := b.Store.Pool().Query(t.Context(), "EXPLAIN "+store.ViewInquiryIDs,
 			p.Open, p.Execution, p.After, p.Scan, p.Before, p.Statuses, p.AssignedTo, p.Pattern,
 			p.Ids, p.Assignees, p.NotAssignees, p.Assigned, p.MaxAge, p.MinAge, p.MaxLeft, p.MinLeft, p.Trouble,
-			p.Patience, p.Worded,
+			p.UnansweredSeconds, p.Worded,
 			p.Prompts, p.NotPrompts, p.Tasks, p.NotTasks, p.Match, p.Unmatch, p.Texts, p.NotTexts, p.Page)
 		require.NoError(t, err, name)
 		plan := ""

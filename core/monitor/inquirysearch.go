@@ -40,7 +40,7 @@ func newInquirySearch(ctx context.Context, tx *store.Tx, f InquiryFilter) (*inqu
 		ViewInquiryIDsParams: store.ViewInquiryIDsParams{
 			Statuses: list(f.Statuses), Execution: f.Execution, Pattern: Pattern(f.Action, false),
 			Page: int64(cmp.Or(f.Limit, DefaultPage)), Ids: list(f.IDs), Assigned: f.Assigned, Trouble: f.Trouble,
-			Patience: InquiryPatience.Seconds(), Worded: f.worded(), MaxAge: f.MaxAge.Seconds(),
+			UnansweredSeconds: UnansweredAfter.Seconds(), Worded: f.worded(), MaxAge: f.MaxAge.Seconds(),
 			MinAge: f.MinAge.Seconds(), MaxLeft: f.MaxLeft.Seconds(), MinLeft: f.MinLeft.Seconds(),
 			Match: list(f.Match), Unmatch: list(f.Unmatch), Tasks: list(f.Tasks), NotTasks: list(f.NotTasks),
 			Prompts: list(f.Prompts), NotPrompts: list(f.NotPrompts), Texts: list(f.Texts), NotTexts: list(f.NotTexts),
@@ -120,7 +120,8 @@ func (searches inquirySearches) fill(ctx context.Context, tx *store.Tx, page *In
 
 // find finds at most room open or ended ids.
 func (searches inquirySearches) find(ctx context.Context, tx *store.Tx, open bool, from inquiryCursor,
-	room int64) (*inquiryHits, error) {
+	room int64,
+) (*inquiryHits, error) {
 	hits := &inquiryHits{}
 	for _, q := range searches {
 		if open && !q.open || !open && !q.ended {
@@ -149,7 +150,8 @@ func (searches inquirySearches) find(ctx context.Context, tx *store.Tx, open boo
 
 // find searches one alternative.
 func (q *inquirySearch) find(ctx context.Context, tx *store.Tx, open bool, from inquiryCursor,
-	room int64) (*inquiryHits, error) {
+	room int64,
+) (*inquiryHits, error) {
 	q.Open, q.After, q.Before, q.Page = open, 0, math.MaxInt64, room+1 // one more shows whether there are more
 	if open {
 		q.After = from.id

@@ -17,8 +17,10 @@ func TestItems(t *testing.T) {
 	st := testkit.Store(t)
 	m := monitor.New(monitor.Config{}, monitor.Deps{Store: st})
 	build := testkit.Action(t, st, "demo.build", func(row *testkit.ActionRow) {
-		row.ParamSchema = map[string]any{"token": map[string]any{"type": "string", "secret": true,
-			"default": "hunter2"}}
+		row.ParamSchema = map[string]any{"token": map[string]any{
+			"type": "string", "secret": true,
+			"default": "hunter2",
+		}}
 	})
 	policy := func(ref string, action *int64, pack *int64) {
 		testkit.Exec(t, st, `insert into policy (ref, name, method, threshold, action, action_ref, pack)

@@ -32,12 +32,12 @@ type Line struct {
 	// Of is the length of the queue.
 	Of int64 `json:"of"`
 	// End says that List is the end of the queue.
-	End  bool     `json:"end,omitempty"`
-	List []Waiter `json:"list"`
+	End  bool              `json:"end,omitempty"`
+	List []QueuedExecution `json:"list"`
 }
 
-// Waiter is a queued execution.
-type Waiter struct {
+// QueuedExecution is a queued execution.
+type QueuedExecution struct {
 	ID int64 `json:"id"`
 	// Place counts from the head of the queue. Order is the number given when it joined its lane.
 	Place int64     `json:"place"`
@@ -103,7 +103,7 @@ func (l *Line) read(ctx context.Context, tx *store.Tx, q *Queue, rows int64) err
 		first = max(l.Of-n, 0) + 1
 	}
 	for i, r := range found[:n] {
-		l.List = append(l.List, Waiter{
+		l.List = append(l.List, QueuedExecution{
 			ID: r.ID, Place: first + int64(i), Lane: laneName(r.Lane), Order: r.QueueOrder, Since: r.EnqueuedAt,
 			Source: sourceOf(r), Parent: r.Parent, ParentRef: r.ParentRef, Task: r.Task,
 		})

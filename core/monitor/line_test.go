@@ -70,7 +70,7 @@ func ids(l *Line) []int64 {
 	return out
 }
 
-// TestThePastOfAQueueIsTheRowsOfItsExecutions: who has left and who waits still are
+// TestThePastOfAQueueIsTheRowsOfItsExecutions: executions that left the queue and waiting ones are
 // both counted, at every minute of the hour.
 func TestThePastOfAQueueIsTheRowsOfItsExecutions(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestThePastOfAQueueIsTheRowsOfItsExecutions(t *testing.T) {
 		require.Len(t, past.Minutes, 60)
 		require.False(t, past.Estimated)
 		require.Equal(t, p.At, past.Minutes[59].At)
-		require.InDelta(t, 3, past.Minutes[59].Depth, 0, "those that wait now")
+		require.InDelta(t, 3, past.Minutes[59].Depth, 0, "the waiting executions")
 		require.InDelta(t, 120, past.Minutes[59].Head.Seconds(), 5)
 		require.InDelta(t, 19, past.Minutes[10].Depth, 1.5, "one joined every 30 seconds and stayed for ten minutes")
 		require.InDelta(t, 585, past.Minutes[10].Head.Seconds(), 16)
@@ -130,7 +130,7 @@ func TestThePastOfABusyQueueIsEstimated(t *testing.T) {
 	}
 }
 
-// TestThePastOfAGroupIsItsOwn: it is told from the parameters of what has ended.
+// TestThePastOfAGroupIsItsOwn: the parameters of ended executions identify the group.
 func TestThePastOfAGroupIsItsOwn(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -178,7 +178,7 @@ func TestPlacesOfAPublishedSchemaAreUnknown(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, d.Recorded)
 	require.Len(t, d.Running, 1)
-	require.Equal(t, BeatUnknown, d.Beats[58], "nobody wrote it down")
+	require.Equal(t, BeatUnknown, d.Beats[58], "it was not recorded")
 	require.Equal(t, BeatAlive, d.Beats[59])
 }
 

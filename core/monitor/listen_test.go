@@ -24,7 +24,7 @@ func TestChangesAreHeardByWhoMayOnlyRead(t *testing.T) {
 	const listening = `FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle' AND query ILIKE 'listen "workflow_execution%' AND pid <> pg_backend_pid()`
 	for _, channel := range []string{"execution_status_changed", "workflow_execution_status_changed"} {
 		testkit.Eventually(t, func() bool { return testkit.Count(t, writer, `SELECT count(*) `+listening) == 1 },
-			20*time.Second, "somebody listens")
+			20*time.Second, "a session listens")
 		testkit.Exec(t, writer, `SELECT pg_notify($1, '{"status": "completed"}')`, channel)
 		select {
 		case <-heard:

@@ -73,12 +73,14 @@ func New(cfg Config, deps Deps) *Monitor {
 // Config is the configuration with its defaults.
 func (m *Monitor) Config() Config { return m.cfg }
 
+// Deps are the dependencies that New was given.
 func (m *Monitor) Deps() Deps { return m.deps }
 
 // Read runs fn in one read-only transaction, so that all numbers of a reading agree. It records the
 // time and the latency.
 func (m *Monitor) Read(ctx context.Context, name string, r *Reading,
-	fn func(ctx context.Context, tx *store.Tx, s Shape) error) error {
+	fn func(ctx context.Context, tx *store.Tx, s Shape) error,
+) error {
 	source, err := timed(SourceDatabase, func() error {
 		if m.deps.Store == nil {
 			return errNoSource

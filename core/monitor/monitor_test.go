@@ -41,8 +41,10 @@ type testBundle struct {
 func setup(t *testing.T, broker BrokerReader) *testBundle {
 	t.Helper()
 	st := testkit.Store(t)
-	return &testBundle{Monitor: New(Config{}, Deps{Store: st, Broker: broker}),
-		Fixture: &monitortest.Fixture{Store: st}}
+	return &testBundle{
+		Monitor: New(Config{}, Deps{Store: st, Broker: broker}),
+		Fixture: &monitortest.Fixture{Store: st},
+	}
 }
 
 // What matches a filter is counted by the search that lists it.
@@ -55,8 +57,10 @@ func TestMatchingCountsWhatAFilterMatches(t *testing.T) {
 		testkit.Execution(t, b.Store, sleep)
 	}
 	for want, filter := range map[int64]ExecutionFilter{
-		6: {}, 3: {Statuses: []attune.Status{attune.StatusFailed},
-			Or: []ExecutionFilter{{Statuses: []attune.Status{attune.StatusFailed}}}}, 0: {Action: "no.such"},
+		6: {}, 3: {
+			Statuses: []attune.Status{attune.StatusFailed},
+			Or:       []ExecutionFilter{{Statuses: []attune.Status{attune.StatusFailed}}},
+		}, 0: {Action: "no.such"},
 	} {
 		n, err := b.Matching(t.Context(), filter)
 		require.NoError(t, err)
@@ -71,8 +75,10 @@ func TestExecutionsPageByKeyAndFilter(t *testing.T) {
 	worker := testkit.Worker(t, b.Store, "worker-1")
 	var ids []int64
 	for i := range 10 {
-		s := []attune.Status{attune.StatusCompleted, attune.StatusFailed, attune.StatusRunning,
-			attune.StatusRequested}[i%4]
+		s := []attune.Status{
+			attune.StatusCompleted, attune.StatusFailed, attune.StatusRunning,
+			attune.StatusRequested,
+		}[i%4]
 		a := action
 		if i%5 == 0 {
 			a = other
@@ -178,12 +184,16 @@ func TestReadingNeverWalksTheTable(t *testing.T) {
 		"expression": {Match: []string{"^core"}}, "retried": {MinTries: 1}, "of others": {NotWorkers: []string{"7"}},
 		"parameter": {Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}},
 		"range":     {MinID: 150_000, MaxID: 150_500},
-		"waiting": {Statuses: []attune.Status{attune.StatusRequested},
-			Params: []ParamMatch{{Path: "tenant", Values: []string{"t7"}}}},
+		"waiting": {
+			Statuses: []attune.Status{attune.StatusRequested},
+			Params:   []ParamMatch{{Path: "tenant", Values: []string{"t7"}}},
+		},
 		"reason":     {Statuses: []attune.Status{attune.StatusFailed}, Reasons: []string{"expired"}},
 		"any reason": {Reasons: []string{"expired"}},
-		"old failures": {Statuses: []attune.Status{attune.StatusFailed}, MinAge: 5 * time.Hour,
-			Unmatch: []string{"sleep"}},
+		"old failures": {
+			Statuses: []attune.Status{attune.StatusFailed}, MinAge: 5 * time.Hour,
+			Unmatch: []string{"sleep"},
+		},
 		"alternatives": {Match: []string{"^core"}, Or: []ExecutionFilter{{MinTries: 3}, {IDs: []int64{7, 9}}}},
 	}
 	for name, filter := range queries {

@@ -59,10 +59,14 @@ func TestExecutionsAreFoundByTheirParameters(t *testing.T) {
 			}{
 				{[]int64{german}, []ParamMatch{{Path: "tenant", Values: []string{"T7"}}}},
 				{[]int64{french, german}, []ParamMatch{{Path: "tenant", Values: []string{"t7*"}}}},
-				{[]int64{german}, []ParamMatch{{Path: "order.country", Values: []string{"de"}},
-					{Path: "tenant", Values: []string{"t7", "t8"}}}},
-				{[]int64{bare, precise, german},
-					[]ParamMatch{{Path: "order.country", Values: []string{"fr"}, Not: true}}},
+				{[]int64{german}, []ParamMatch{
+					{Path: "order.country", Values: []string{"de"}},
+					{Path: "tenant", Values: []string{"t7", "t8"}},
+				}},
+				{
+					[]int64{bare, precise, german},
+					[]ParamMatch{{Path: "order.country", Values: []string{"fr"}, Not: true}},
+				},
 				{[]int64{french, german}, []ParamMatch{{Path: "amount", Values: []string{"7.0"}}}},
 				{[]int64{precise}, []ParamMatch{{Path: "amount", Values: []string{"7.5"}}}},
 				{[]int64{german}, []ParamMatch{{Path: "dry", Values: []string{"true"}}}},

@@ -25,9 +25,9 @@ func pastMinutes(now time.Time) []time.Time {
 
 // Past samples so many times so many rows of each status, and counts so many dead letters.
 const (
-	pastLooks   = 120
-	pastPer     = 25
-	pastLetters = 20_000
+	pastLooks       = 120
+	pastPer         = 25
+	pastDeadLetters = 20_000
 )
 
 // Past is the last hour as far as it is recorded, so that a new dashboard begins with history.
@@ -37,10 +37,10 @@ type Past struct {
 	Minutes []PastMinute `json:"minutes"`
 	// Estimated says that more executions ended than were counted.
 	Estimated bool `json:"estimated,omitempty"`
-	// Letters says whether dead letters are recorded. LettersFrom is set when more arrived than are
+	// DeadLetters says whether dead letters are recorded. DeadLettersFrom is set when more arrived than are
 	// counted.
-	Letters     bool      `json:"letters"`
-	LettersFrom time.Time `json:"letters_from,omitzero"`
+	DeadLetters     bool      `json:"letters"`
+	DeadLettersFrom time.Time `json:"letters_from,omitzero"`
 	// Depth is the broker's own record of waiting dead letters, the oldest first; empty without an
 	// answer.
 	Depth []PastDepth `json:"depth"`
@@ -50,12 +50,12 @@ type Past struct {
 type PastMinute struct {
 	// At is the end of the minute.
 	At time.Time `json:"at"`
-	// Failed includes timeouts and abandoned executions. Letters counts arrivals, Waiting the
+	// Failed includes timeouts and abandoned executions. DeadLetters counts arrivals, Waiting the
 	// undecided dead letters at the end of the minute.
-	Done    float64 `json:"done"`
-	Failed  float64 `json:"failed"`
-	Letters float64 `json:"letters"`
-	Waiting float64 `json:"waiting"`
+	Done        float64 `json:"done"`
+	Failed      float64 `json:"failed"`
+	DeadLetters float64 `json:"letters"`
+	Waiting     float64 `json:"waiting"`
 }
 
 // PastDepth is how many dead letters waited, by the broker's clock.
@@ -72,7 +72,7 @@ func (m *Monitor) Past(ctx context.Context) (*Past, error) {
 		p.Depth, err = b.ReadDepth(ctx, DeadLetterQueue)
 		return err
 	}, func(ctx context.Context, tx *store.Tx, s Shape) error {
-		p.Minutes, p.Estimated, p.Letters = nil, false, false // the transaction may be repeated
+		p.Minutes, p.Estimated, p.DeadLetters = nil, false, false // the transaction may be repeated
 		return p.read(ctx, tx, s)
 	})
 	if brokerErr != nil && databaseErr != nil {
@@ -108,27 +108,27 @@ func (p *Past) read(ctx context.Context, tx *store.Tx, s Shape) error {
 	if !s.ledger {
 		return nil
 	}
-	letters, err := tx.PastLetters(ctx, pastLetters)
+	deadLetters, err := tx.PastDeadLetters(ctx, pastDeadLetters)
 	if err != nil {
 		return fmt.Errorf("count the dead letters of the last hour: %w", err)
 	}
-	p.Letters = true
+	p.DeadLetters = true
 	total, oldest := int64(0), int32(0)
-	for _, row := range letters {
+	for _, row := range deadLetters {
 		if minute := p.minute(row.MinutesAgo); minute != nil {
-			minute.Letters = float64(row.N)
+			minute.DeadLetters = float64(row.N)
 			total, oldest = total+row.N, max(oldest, row.MinutesAgo)
 		}
 	}
-	if total >= pastLetters {
-		p.LettersFrom = p.At.Add(-time.Duration(oldest) * time.Minute)
+	if total >= pastDeadLetters {
+		p.DeadLettersFrom = p.At.Add(-time.Duration(oldest) * time.Minute)
 	}
 	return p.readWaiting(ctx, tx)
 }
 
 // readWaiting sums up the changes of the number of undecided dead letters.
 func (p *Past) readWaiting(ctx context.Context, tx *store.Tx) error {
-	rows, err := tx.PastWaiting(ctx, pastLetters)
+	rows, err := tx.PastWaiting(ctx, pastDeadLetters)
 	if err != nil {
 		return fmt.Errorf("count the dead letters that waited in the last hour: %w", err)
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func total(p *Past) (done, failed, letters float64) {
+func total(p *Past) (done, failed, deadLetters float64) {
 	for _, m := range p.Minutes {
-		done, failed, letters = done+m.Done, failed+m.Failed, letters+m.Letters
+		done, failed, deadLetters = done+m.Done, failed+m.Failed, deadLetters+m.DeadLetters
 	}
-	return done, failed, letters
+	return done, failed, deadLetters
 }
 
 // TestTheLastHourIsCountedFromTheRows: what ended in it by minute, whatever ended
@@ -39,16 +39,16 @@ func TestTheLastHourIsCountedFromTheRows(t *testing.T) {
 	p, err = b.Past(ctx)
 	require.NoError(t, err)
 	require.False(t, p.Estimated)
-	done, failed, letters := total(p)
+	done, failed, deadLetters := total(p)
 	require.InDelta(t, 600+118+100, done, 2, "a hundred of the five hundred ended within the hour")
 	require.InDelta(t, 118, failed, 0)
-	require.InDelta(t, 60, letters, 1)
+	require.InDelta(t, 60, deadLetters, 1)
 	require.InDelta(t, 10+2+2, p.Minutes[40].Done, 3)
 	require.Equal(t, p.At, p.Minutes[59].At)
-	require.True(t, p.Letters)
+	require.True(t, p.DeadLetters)
 }
 
-// TestThePastSaysHowManyDeadLettersWaited: at the end of each minute, also of those that died
+// TestThePastSaysHowManyDeadLettersWaited: at the end of each minute, also ones that were stored
 // before the hour.
 func TestThePastSaysHowManyDeadLettersWaited(t *testing.T) {
 	t.Parallel()

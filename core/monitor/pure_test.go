@@ -30,8 +30,10 @@ func TestWorkerQueueNames(t *testing.T) {
 	id, ok := WorkerOfQueue(WorkerQueue(7))
 	require.True(t, ok)
 	require.Equal(t, int64(7), id)
-	for _, name := range []string{"worker.x.executions", "worker.7.cancel", "attune.dlx.queue",
-		"worker.7.executions.old"} {
+	for _, name := range []string{
+		"worker.x.executions", "worker.7.cancel", "attune.dlx.queue",
+		"worker.7.executions.old",
+	} {
 		_, ok := WorkerOfQueue(name)
 		require.False(t, ok, name)
 	}

@@ -211,7 +211,8 @@ func (m *Monitor) Queues(ctx context.Context, filter QueueFilter) (*Queues, erro
 
 // ReadQueues reads the busiest matching queues, the totals of all, and whether more match.
 func (m *Monitor) ReadQueues(ctx context.Context, tx *store.Tx, s Shape, filter QueueFilter,
-	limit int) ([]Queue, QueueTotals, bool, error) {
+	limit int,
+) ([]Queue, QueueTotals, bool, error) {
 	read := m.listQueues
 	sum := func() (QueueTotals, error) { t, err := tx.MonitorQueueTotals(ctx); return QueueTotals(t), err }
 	if !s.Shared {
@@ -358,7 +359,8 @@ const aheadBound = 10_000
 // ReadPlace counts the executions ahead: by counters for the higher lanes, up to a bound in the own
 // lane.
 func ReadPlace(ctx context.Context, tx *store.Tx, q *Queue, number int16, order int64,
-	since time.Time) (*Waiting, error) {
+	since time.Time,
+) (*Waiting, error) {
 	waiting := &Waiting{
 		Queue: q.Name(), Lane: laneName(number), Since: since, Of: q.Queued, Active: q.Active, Limit: q.Limit,
 		Paused: q.Paused,

@@ -15,11 +15,11 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// BatchPatience is the duration of a batch from which a replica counts as stuck.
-const BatchPatience = time.Minute
+// BatchTimeout is the duration of a batch from which a replica counts as stuck.
+const BatchTimeout = time.Minute
 
-// startPatience is how long a replica may take to connect and subscribe.
-const startPatience = 10 * time.Second
+// startTimeout is how long a replica may take to connect and subscribe.
+const startTimeout = 10 * time.Second
 
 // silentReplicas is how long a silent replica is listed by default.
 const silentReplicas = 15 * time.Minute
@@ -37,6 +37,7 @@ const replicaBound = 200
 // StateVanished is the state of a replica that became silent without stopping.
 const StateVanished = "vanished"
 
+// StateDisconnected is the state of a broker connection that was lost.
 const StateDisconnected = "disconnected"
 
 // Replicas is the list of replicas, the oldest first.
@@ -118,9 +119,9 @@ type ReplicaOutage struct {
 
 // ReplicaLoop is the state of a loop.
 type ReplicaLoop struct {
-	// Patience is the longest silence of a working loop.
-	Patience time.Duration `json:"patience_ns"`
-	Error    string        `json:"error,omitempty"`
+	// Timeout is the longest silence of a working loop.
+	Timeout time.Duration `json:"patience_ns"`
+	Error   string        `json:"error,omitempty"`
 }
 
 // Replicas reads the replicas. The list is empty where the schema has none.
@@ -169,7 +170,7 @@ func (m *Monitor) ReadReplicas(ctx context.Context, tx *store.Tx, s Shape, now t
 		}
 		_ = json.Unmarshal(row.Loops, &one.Loops) // unreadable reports stay unknown
 		_ = json.Unmarshal(row.Details, &one.Details)
-		one.judge()
+		one.assess()
 		if len(one.Problems) == 0 {
 			r.Well++
 		}
@@ -191,8 +192,8 @@ func (m *Monitor) ReadReplicas(ctx context.Context, tx *store.Tx, s Shape, now t
 	return r, nil
 }
 
-// judge collects the problems.
-func (r *Replica) judge() {
+// assess collects the problems.
+func (r *Replica) assess() {
 	r.Late = r.Age > ReplicaLate
 	r.Problems = []string{}
 	if r.Late {
@@ -226,7 +227,7 @@ const recreatedFor = 10 * time.Minute
 func (r *Replica) Troubles() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	now := r.Details.Clock.Add(r.Age)
-	starting := r.LastSeen.Sub(r.Started) < startPatience
+	starting := r.LastSeen.Sub(r.Started) < startTimeout
 	for _, link := range r.Details.Connections {
 		switch {
 		case link.Blocked:
@@ -245,7 +246,7 @@ func (r *Replica) Troubles() (list []string) {
 				one.Queue, phrase.Span(age), one.Cause)
 		}
 	}
-	if since := r.Details.RoundSince; since != nil && now.Sub(*since) > BatchPatience {
+	if since := r.Details.RoundSince; since != nil && now.Sub(*since) > BatchTimeout {
 		add("its batch is under way for %s", phrase.Span(now.Sub(*since)))
 	}
 	return list
@@ -254,7 +255,7 @@ func (r *Replica) Troubles() (list []string) {
 // SilentLoops names the loops that are silent for too long.
 func (r *Replica) SilentLoops() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {
-		if r.Silence(name) > r.Details.Loops[name].Patience {
+		if r.Silence(name) > r.Details.Loops[name].Timeout {
 			names = append(names, name)
 		}
 	}
@@ -286,7 +287,7 @@ func (r *Replica) OldestTick() (loop string, silence time.Duration) {
 	worst := -1.0
 	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {
 		of := r.Silence(name)
-		if share := float64(of) / float64(max(r.Details.Loops[name].Patience, 1)); share > worst {
+		if share := float64(of) / float64(max(r.Details.Loops[name].Timeout, 1)); share > worst {
 			worst, loop, silence = share, name, of
 		}
 	}

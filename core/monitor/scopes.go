@@ -247,7 +247,8 @@ func policyOf(r store.ViewPoliciesRow) policy.Policy {
 // the group is unknown, and limits with groups then show no use. q is nil while the action has no
 // queue.
 func (p *Policies) Lines(ctx context.Context, tx *store.Tx, q *Queue, params map[string]any,
-	at time.Time) ([]PolicyLine, error) {
+	at time.Time,
+) ([]PolicyLine, error) {
 	var out []PolicyLine
 	if p.Limits.Queue.PolicyRef != "" || (q != nil && q.LimitFrom.Kind == LimitOverride) {
 		out = append(out, p.queueLine(q))
@@ -264,7 +265,8 @@ func (p *Policies) Lines(ctx context.Context, tx *store.Tx, q *Queue, params map
 
 // scopes reads the counters of shared limits by kind and key.
 func (p *Policies) scopes(ctx context.Context, tx *store.Tx, params map[string]any,
-	at time.Time) (map[[2]string]Scope, error) {
+	at time.Time,
+) (map[[2]string]Scope, error) {
 	var kinds, keys []string
 	for _, w := range p.Limits.Shared {
 		if len(w.Parameters) == 0 || params != nil {
@@ -320,7 +322,8 @@ func (p *Policies) queueLine(q *Queue) PolicyLine {
 }
 
 func (p *Policies) wideLine(w policy.SharedLimit, params map[string]any, scopes map[[2]string]Scope,
-	at time.Time) PolicyLine {
+	at time.Time,
+) PolicyLine {
 	r := p.rows[w.PolicyID]
 	line := PolicyLine{
 		Ref: w.PolicyRef, Kind: r.Kind, Scope: r.Scope, Threshold: int64(w.Max), Method: string(w.Method),

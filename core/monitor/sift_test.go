@@ -18,8 +18,10 @@ import (
 // crowd makes executions of every kind and returns them as a list shows them.
 func crowd(t *testing.T, b *testBundle) []Execution {
 	t.Helper()
-	actions := []testkit.ActionRow{testkit.Action(t, b.Store, "demo.echo"), testkit.Action(t, b.Store, "etl.load"),
-		testkit.Action(t, b.Store, "etl.unload")}
+	actions := []testkit.ActionRow{
+		testkit.Action(t, b.Store, "demo.echo"), testkit.Action(t, b.Store, "etl.load"),
+		testkit.Action(t, b.Store, "etl.unload"),
+	}
 	workers := []testkit.WorkerRow{testkit.Worker(t, b.Store, "worker-1"), testkit.Worker(t, b.Store, "worker-2")}
 	for i := range 60 {
 		s := attune.Statuses[i%len(attune.Statuses)]

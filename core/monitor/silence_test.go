@@ -16,76 +16,98 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
 	now := time.Now()
 	fresh, old := now.Add(-time.Second), now.Add(-251*time.Second)
 	none, one, no := int64(0), int64(1), false
-	consumed, alone := &BrokerQueue{Name: "worker.7.executions",
-		Consumers: 1}, &BrokerQueue{Name: "worker.7.executions"}
+	consumed, alone := &BrokerQueue{
+		Name:      "worker.7.executions",
+		Consumers: 1,
+	}, &BrokerQueue{Name: "worker.7.executions"}
 	for name, c := range map[string]struct {
 		worker Worker
 		queue  *BrokerQueue
-		want   Judgement
+		want   Assessment
 	}{
-		"all well": {Worker{Status: "active", Heartbeat: &fresh}, consumed,
-			Judgement{Health: WorkerActive}},
-		"the broker is not known": {Worker{Status: "active", Heartbeat: &fresh}, nil,
-			Judgement{Health: WorkerActive}},
-		"the broker has not counted": {Worker{Status: "active", Heartbeat: &fresh}, &BrokerQueue{Uncounted: true},
-			Judgement{Health: WorkerActive}},
+		"all well": {
+			Worker{Status: "active", Heartbeat: &fresh},
+			consumed,
+			Assessment{Health: WorkerActive},
+		},
+		"the broker is not known": {
+			Worker{Status: "active", Heartbeat: &fresh},
+			nil,
+			Assessment{Health: WorkerActive},
+		},
+		"the broker has not counted": {
+			Worker{Status: "active", Heartbeat: &fresh},
+			&BrokerQueue{Uncounted: true},
+			Assessment{Health: WorkerActive},
+		},
 		"silent, whoever consumes": {
 			Worker{Status: "active", Heartbeat: &old},
 			consumed,
-			Judgement{WorkerStale, ByHeartbeat, "silent for 4m11s, limit 1m30s", "active"},
+			Assessment{WorkerStale, ByHeartbeat, "silent for 4m11s, limit 1m30s", "active"},
 		},
 		"nobody consumes": {
 			Worker{Status: "active", Heartbeat: &fresh, Cordoned: true},
 			alone,
-			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
-				"active"},
+			Assessment{
+				WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
+				"active",
+			},
 		},
 		"nobody consumed when the engine looked": {
 			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}},
 			nil,
-			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
-				"active"},
+			Assessment{
+				WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
+				"active",
+			},
 		},
-		"counted before it consumed": {Worker{Status: "active", Heartbeat: &fresh,
-			Registered: now.Add(-14 * time.Second)}, alone, Judgement{Health: WorkerActive}},
+		"counted before it consumed": {Worker{
+			Status: "active", Heartbeat: &fresh,
+			Registered: now.Add(-14 * time.Second),
+		}, alone, Assessment{Health: WorkerActive}},
 		"seen before it registered": {
 			Worker{
 				Status: "active", Heartbeat: &fresh, Registered: now.Add(-40 * time.Second),
 				Probe: &WorkerProbe{At: now.Add(-41 * time.Second), Valid: true, Consumers: &none},
 			},
 			nil,
-			Judgement{Health: WorkerActive},
+			Assessment{Health: WorkerActive},
 		},
 		"nobody consumes long after it registered": {
 			Worker{Status: "active", Heartbeat: &fresh, Registered: now.Add(-15 * time.Second)},
 			alone,
-			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
-				"active"},
+			Assessment{
+				WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
+				"active",
+			},
 		},
 		"the broker knows newer than the engine": {
 			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}},
-			consumed, Judgement{Health: WorkerActive},
+			consumed,
+			Assessment{Health: WorkerActive},
 		},
 		"its queue is gone": {
 			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, QueueExists: &no}},
 			nil,
-			Judgement{WorkerDeaf, ByBroker, "sends heartbeats, but has no queue worker.7.executions", "active"},
+			Assessment{WorkerDeaf, ByBroker, "sends heartbeats, but has no queue worker.7.executions", "active"},
 		},
 		"what was seen long ago": {
-			Worker{Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Consumers: &none}}, nil,
-			Judgement{Health: WorkerActive},
+			Worker{Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Consumers: &none}},
+			nil,
+			Assessment{Health: WorkerActive},
 		},
 		"the row says that it has left": {
 			Worker{Status: "inactive", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &one}},
 			consumed,
-			Judgement{Health: WorkerInactive, By: ByStatus, Why: "status inactive"},
+			Assessment{Health: WorkerInactive, By: ByStatus, Why: "status inactive"},
 		},
 		"one that drains need not consume": {
-			Worker{Status: "active", Heartbeat: &fresh, Draining: true}, alone,
-			Judgement{Health: WorkerDraining, By: ByStatus},
+			Worker{Status: "active", Heartbeat: &fresh, Draining: true},
+			alone,
+			Assessment{Health: WorkerDraining, By: ByStatus},
 		},
 	} {
-		require.Equal(t, c.want, c.worker.Judge(now, 90*time.Second, c.queue), name)
+		require.Equal(t, c.want, c.worker.Assess(now, 90*time.Second, c.queue), name)
 	}
 }
 
@@ -124,5 +146,5 @@ func TestEveryWorkerIsInOneCount(t *testing.T) {
 		totals.Degraded + totals.Stale + totals.Inactive
 	require.Equal(t, totals.Total, counts)
 	require.Equal(t, int64(6), totals.Working())
-	require.Equal(t, int64(12), totals.Capacity, "of those that are given work")
+	require.Equal(t, int64(12), totals.Capacity, "of the workers that get work")
 }

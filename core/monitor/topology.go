@@ -52,7 +52,7 @@ func CheckTopology(w *broker.Wiring, workers []int64) []Check {
 		}
 	}
 	return []Check{
-		look.exchanges(), look.routes(), look.expiry(), look.letters(),
+		look.exchanges(), look.routes(), look.expiry(), look.deadLetters(),
 		look.orphans(workers), look.kinds(), look.deliveries(), look.overflows(),
 	}
 }
@@ -172,8 +172,10 @@ func (w *wiring) routes() Check {
 			Fix: "give the login of message_queue.management_url the tag monitoring and a right on the virtual host, or ask `attune-executor doctor`, which probes",
 		}
 	default:
-		return Check{Name: checkRoute, Status: CheckOK,
-			Text: fmt.Sprintf("all %d keys that can be dead-lettered lead to a queue", checked)}
+		return Check{
+			Name: checkRoute, Status: CheckOK,
+			Text: fmt.Sprintf("all %d keys that can be dead-lettered lead to a queue", checked),
+		}
 	}
 }
 
@@ -266,8 +268,8 @@ func (w *wiring) expiry() Check {
 			" a dead-letter exchange")
 }
 
-// letters: dead letters have a queue with a consumer.
-func (w *wiring) letters() Check {
+// deadLetters: dead letters have a queue with a consumer.
+func (w *wiring) deadLetters() Check {
 	at := slices.IndexFunc(w.ours, func(q ourQueue) bool { return q.Name == message.QueueDeadLetter })
 	if at < 0 {
 		return Check{

@@ -13,8 +13,10 @@ import (
 func declared() *broker.Wiring {
 	one := 1
 	queue := func(name string, arguments map[string]any) broker.QueueInfo {
-		return broker.QueueInfo{Name: name, Type: "classic", Durable: true, Arguments: arguments, Consumers: &one,
-			Ready: &one}
+		return broker.QueueInfo{
+			Name: name, Type: "classic", Durable: true, Arguments: arguments, Consumers: &one,
+			Ready: &one,
+		}
 	}
 	dlx := func(more ...any) map[string]any {
 		arguments := map[string]any{"x-dead-letter-exchange": message.ExchangeDeadLetter}
@@ -35,12 +37,18 @@ func declared() *broker.Wiring {
 			queue("billing", map[string]any{"x-message-ttl": 5.0}),
 		},
 		Routes: []broker.Route{
-			{Source: message.ExchangeExecutions, Destination: message.QueueEnforcements,
-				Key: message.PatternEnforcement},
-			{Source: message.ExchangeExecutions, Destination: message.WorkerExecutionsQueue(7),
-				Key: message.DispatchKey(7)},
-			{Source: message.ExchangeDeadLetter, Destination: message.QueueDeadLetter,
-				Key: message.KeyEnforcementCreated},
+			{
+				Source: message.ExchangeExecutions, Destination: message.QueueEnforcements,
+				Key: message.PatternEnforcement,
+			},
+			{
+				Source: message.ExchangeExecutions, Destination: message.WorkerExecutionsQueue(7),
+				Key: message.DispatchKey(7),
+			},
+			{
+				Source: message.ExchangeDeadLetter, Destination: message.QueueDeadLetter,
+				Key: message.KeyEnforcementCreated,
+			},
 			{Source: message.ExchangeDeadLetter, Destination: message.QueueDeadLetter, Key: message.DispatchKey(7)},
 		},
 	}
@@ -86,8 +94,10 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 			w.Routes = append(w.Routes[:2],
 				broker.Route{Source: message.ExchangeDeadLetter, Destination: message.QueueDeadLetter, Key: "#"})
 		}, checkRoute, CheckProblem, `and "#" at a direct exchange stands for itself only`},
-		"one key without a binding": {func(w *broker.Wiring) { w.Routes = w.Routes[:3] }, checkRoute, CheckProblem,
-			"queue " + worker + " are lost"},
+		"one key without a binding": {
+			func(w *broker.Wiring) { w.Routes = w.Routes[:3] }, checkRoute, CheckProblem,
+			"queue " + worker + " are lost",
+		},
 		"an own dead-letter key": {func(w *broker.Wiring) {
 			at(w, worker).Arguments["x-dead-letter-routing-key"] = "nobody"
 		}, checkRoute, CheckProblem, "key nobody"},
@@ -96,21 +106,31 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 			e.Policy, w.PoliciesUnknown, w.Routes = "p", "refused", w.Routes[:3]
 			w.Exchanges[message.ExchangeDeadLetter] = e
 		}, checkRoute, CheckUnknown, "cannot be seen"},
-		"no dead-letter exchange": {func(w *broker.Wiring) { delete(w.Exchanges, message.ExchangeDeadLetter) },
-			checkExchange, CheckProblem, "does not exist"},
+		"no dead-letter exchange": {
+			func(w *broker.Wiring) { delete(w.Exchanges, message.ExchangeDeadLetter) },
+			checkExchange, CheckProblem, "does not exist",
+		},
 		"another kind of it": {func(w *broker.Wiring) {
-			w.Exchanges[message.ExchangeDeadLetter] = broker.ExchangeInfo{Name: message.ExchangeDeadLetter,
-				Kind: "topic"}
+			w.Exchanges[message.ExchangeDeadLetter] = broker.ExchangeInfo{
+				Name: message.ExchangeDeadLetter,
+				Kind: "topic",
+			}
 		}, checkExchange, CheckWarning, "type topic"},
 		"a time to live and nothing else": {func(w *broker.Wiring) {
 			delete(at(w, worker).Arguments, "x-dead-letter-exchange")
 		}, checkTTL, CheckProblem, "deletes expired messages"},
-		"no queue of dead letters": {func(w *broker.Wiring) { w.Queues = w.Queues[1:] }, CheckDeadLetterQueue,
-			CheckProblem, "does not exist"},
-		"nobody takes dead letters": {func(w *broker.Wiring) { w.Queues[0].Consumers = new(int) }, CheckDeadLetterQueue,
-			CheckProblem, "has no consumer"},
-		"consumers not counted": {func(w *broker.Wiring) { w.Queues[0].Consumers = nil }, CheckDeadLetterQueue,
-			CheckUnknown, "not counted"},
+		"no queue of dead letters": {
+			func(w *broker.Wiring) { w.Queues = w.Queues[1:] }, CheckDeadLetterQueue,
+			CheckProblem, "does not exist",
+		},
+		"nobody takes dead letters": {
+			func(w *broker.Wiring) { w.Queues[0].Consumers = new(int) }, CheckDeadLetterQueue,
+			CheckProblem, "has no consumer",
+		},
+		"consumers not counted": {
+			func(w *broker.Wiring) { w.Queues[0].Consumers = nil }, CheckDeadLetterQueue,
+			CheckUnknown, "not counted",
+		},
 		"dead letters with a time to live": {func(w *broker.Wiring) {
 			w.Queues[0].InForce = broker.Definition{"message-ttl": 86_400_000.0}
 		}, CheckDeadLetterQueue, CheckWarning, "deletes unconsumed"},
@@ -118,10 +138,14 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 			at(w, worker).Name = "worker.9.executions"
 			w.Routes[1].Destination = "worker.9.executions"
 		}, checkOrphans, CheckProblem, "1 message and no consumer"},
-		"a stream": {func(w *broker.Wiring) { at(w, worker).Type = "stream" }, checkKind,
-			CheckProblem, "of type stream"},
-		"a queue that does not survive": {func(w *broker.Wiring) { at(w, worker).Durable = false }, checkKind,
-			CheckProblem, "not durable"},
+		"a stream": {
+			func(w *broker.Wiring) { at(w, worker).Type = "stream" }, checkKind,
+			CheckProblem, "of type stream",
+		},
+		"a queue that does not survive": {
+			func(w *broker.Wiring) { at(w, worker).Durable = false }, checkKind,
+			CheckProblem, "not durable",
+		},
 		"a delivery limit and no way on": {func(w *broker.Wiring) {
 			q := at(w, worker)
 			q.Type, q.Arguments = "quorum", map[string]any{"x-delivery-limit": 5.0}
@@ -146,5 +170,5 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 		})
 	}
 	unknown := checksOf(declared())
-	require.Equal(t, CheckUnknown, unknown[checkOrphans].Status, "without the rows nobody is an orphan")
+	require.Equal(t, CheckUnknown, unknown[checkOrphans].Status, "without the rows no queue is an orphan")
 }

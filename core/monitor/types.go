@@ -142,7 +142,7 @@ const (
 
 // Health evaluates the worker at the given database time by the database alone.
 func (w Worker) Health(now time.Time, staleAfter time.Duration) WorkerHealth {
-	return w.Judge(now, staleAfter, nil).Health
+	return w.Assess(now, staleAfter, nil).Health
 }
 
 // WorkerTotals sums up workers. Each counts in Total and in one other number.

@@ -70,11 +70,13 @@ type Beat string
 
 // The values of Beat.
 const (
-	// BeatSilent: no heartbeat since, or inactive. BeatAbsent: not registered yet. BeatUnknown: not
-	// recorded.
-	BeatAlive   Beat = "alive"
-	BeatSilent  Beat = "silent"
-	BeatAbsent  Beat = "absent"
+	// BeatAlive means active, with heartbeats.
+	BeatAlive Beat = "alive"
+	// BeatSilent means inactive, or without a heartbeat since.
+	BeatSilent Beat = "silent"
+	// BeatAbsent means not registered yet.
+	BeatAbsent Beat = "absent"
+	// BeatUnknown means not recorded.
 	BeatUnknown Beat = "unknown"
 )
 

@@ -76,8 +76,10 @@ func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
 func TestBeatsFollowTheRecord(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
-	worker := store.ViewWorkerFactsRow{Created: at.Add(-30 * time.Minute), Status: "inactive",
-		LastHeartbeat: new(at.Add(-time.Second)), Recorded: true}
+	worker := store.ViewWorkerFactsRow{
+		Created: at.Add(-30 * time.Minute), Status: "inactive",
+		LastHeartbeat: new(at.Add(-time.Second)), Recorded: true,
+	}
 	changes := []WorkerChange{
 		{At: at.Add(-10 * time.Minute), status: "inactive", was: "active"},
 		{At: at.Add(-15 * time.Minute)}, // something else

@@ -97,7 +97,7 @@ func (m *Monitor) JudgeAt(at time.Time) func(*Worker) WorkerHealth {
 }
 
 // SumWorkers counts workers by health.
-func SumWorkers(list []Worker, judge func(*Worker) WorkerHealth) WorkerTotals {
+func SumWorkers(list []Worker, assess func(*Worker) WorkerHealth) WorkerTotals {
 	var t WorkerTotals
 	counts := map[WorkerHealth]*int64{
 		WorkerStale: &t.Stale, WorkerDeaf: &t.Deaf, WorkerSuspect: &t.Suspect, WorkerUnhealthy: &t.Unhealthy,
@@ -107,7 +107,7 @@ func SumWorkers(list []Worker, judge func(*Worker) WorkerHealth) WorkerTotals {
 	for i := range list {
 		w := &list[i]
 		t.Total++
-		health := judge(w)
+		health := assess(w)
 		if n := counts[health]; n != nil {
 			*n++
 		}
@@ -130,10 +130,10 @@ var healthOrder = []WorkerHealth{
 }
 
 // UnwellFirst selects the workers of the overview.
-func UnwellFirst(list []Worker, judge func(*Worker) WorkerHealth) []Worker {
+func UnwellFirst(list []Worker, assess func(*Worker) WorkerHealth) []Worker {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b Worker) int {
-		return slices.Index(healthOrder, judge(&a)) - slices.Index(healthOrder, judge(&b))
+		return slices.Index(healthOrder, assess(&a)) - slices.Index(healthOrder, assess(&b))
 	})
 	return sorted[:min(len(sorted), TopRows)]
 }
@@ -212,8 +212,8 @@ func span64(n *float64, unit time.Duration) *time.Duration {
 	return new(time.Duration(*n * float64(unit)))
 }
 
-// Judgement is the strictest of what heartbeats, queue consumers and row of a worker say.
-type Judgement struct {
+// Assessment is the strictest of what heartbeats, queue consumers and row of a worker say.
+type Assessment struct {
 	Health WorkerHealth `json:"health"`
 	// By is what decided: heartbeat, broker or status; empty for a working one.
 	By string `json:"by,omitempty"`
@@ -231,46 +231,48 @@ const (
 )
 
 // Gone reports that the worker is silent or does not consume its queue.
-func (v Judgement) Gone() bool { return v.Health == WorkerStale || v.Health == WorkerDeaf }
+func (v Assessment) Gone() bool { return v.Health == WorkerStale || v.Health == WorkerDeaf }
 
-// Judge evaluates a worker at the database time of its reading: later it would seem silent only
+// Assess evaluates a worker at the database time of its reading: later it would seem silent only
 // because it was not read. q is its queue on the broker; without it the engine's last probe counts.
-func (w Worker) Judge(at time.Time, staleAfter time.Duration, q *BrokerQueue) Judgement {
-	v := w.judge(at, staleAfter, q)
+func (w Worker) Assess(at time.Time, staleAfter time.Duration, q *BrokerQueue) Assessment {
+	v := w.assess(at, staleAfter, q)
 	if v.By != ByStatus && v.Gone() {
 		v.Overruled = w.Status
 	}
 	return v
 }
 
-func (w Worker) judge(at time.Time, staleAfter time.Duration, q *BrokerQueue) Judgement {
+func (w Worker) assess(at time.Time, staleAfter time.Duration, q *BrokerQueue) Assessment {
 	health, reason := w.HealthInForce()
 	switch {
 	case w.Draining && !w.silent(at, staleAfter):
 		// Draining by itself or by an operator; in the first case the status is inactive as well.
-		return Judgement{Health: WorkerDraining, By: ByStatus}
+		return Assessment{Health: WorkerDraining, By: ByStatus}
 	case w.Status == "inactive" || w.Status == "error":
-		return Judgement{Health: WorkerInactive, By: ByStatus, Why: "status " + w.Status}
+		return Assessment{Health: WorkerInactive, By: ByStatus, Why: "status " + w.Status}
 	case w.silent(at, staleAfter):
-		return Judgement{Health: WorkerStale, By: ByHeartbeat, Why: w.silence(at, staleAfter)}
+		return Assessment{Health: WorkerStale, By: ByHeartbeat, Why: w.silence(at, staleAfter)}
 	case w.SuspectSince != nil: // the engine knows more about the queue
-		return Judgement{Health: WorkerSuspect, By: ByBroker,
-			Why: "no new work: " + cmp.Or(w.SuspectReason, "its queue took nothing")}
+		return Assessment{
+			Health: WorkerSuspect, By: ByBroker,
+			Why: "no new work: " + cmp.Or(w.SuspectReason, "its queue took nothing"),
+		}
 	}
 	if why := w.deaf(at, q); why != "" {
-		return Judgement{Health: WorkerDeaf, By: ByBroker, Why: why}
+		return Assessment{Health: WorkerDeaf, By: ByBroker, Why: why}
 	}
 	switch {
 	case w.Cordoned:
-		return Judgement{Health: WorkerCordoned, By: ByStatus, Why: w.CordonReason}
+		return Assessment{Health: WorkerCordoned, By: ByStatus, Why: w.CordonReason}
 	case health == "unhealthy":
-		return Judgement{Health: WorkerUnhealthy, Why: reason}
+		return Assessment{Health: WorkerUnhealthy, Why: reason}
 	case w.Assigned != nil && w.Capacity != nil && *w.Assigned >= *w.Capacity:
-		return Judgement{Health: WorkerBusy}
+		return Assessment{Health: WorkerBusy}
 	case health == "degraded":
-		return Judgement{Health: WorkerDegraded, Why: reason}
+		return Assessment{Health: WorkerDegraded, Why: reason}
 	default:
-		return Judgement{Health: WorkerActive}
+		return Assessment{Health: WorkerActive}
 	}
 }
 

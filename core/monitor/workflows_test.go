@@ -315,16 +315,20 @@ func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 		args []any
 	}{
 		"ViewWorkflowPage": {store.ViewWorkflowPage, page(WorkflowFilter{}, part{})},
-		"ViewWorkflowPage open": {store.ViewWorkflowPage,
+		"ViewWorkflowPage open": {
+			store.ViewWorkflowPage,
 			page(WorkflowFilter{Statuses: []string{"running", WorkflowPaused}, Paused: true, Match: []string{"x"}},
-				part{open: true})},
+				part{open: true}),
+		},
 		"ViewWorkflowPage ids": {store.ViewWorkflowPage, page(WorkflowFilter{IDs: []int64{w.Execution, 7}}, part{})},
 		"ViewWorkflowEdge":     {store.ViewWorkflowEdge, []any{int64(1) << 60, 0, 200}},
 		"ViewWorkflow":         {store.ViewWorkflow, []any{1000, w.Execution}},
 		"ViewWorkflowOf":       {store.ViewWorkflowOf, []any{w.Execution}},
 		"ViewWorkflowTasks":    {store.ViewWorkflowTasks, []any{w.ID, 100}},
-		"ViewWorkflowPage bad": {store.ViewWorkflowPage,
-			page(WorkflowFilter{Trouble: true, Tasks: []string{"x"}, Errors: []string{"x"}}, part{ended: true})},
+		"ViewWorkflowPage bad": {
+			store.ViewWorkflowPage,
+			page(WorkflowFilter{Trouble: true, Tasks: []string{"x"}, Errors: []string{"x"}}, part{ended: true}),
+		},
 		"ViewWorkflowChildren": {store.ViewWorkflowChildren, []any{w.ID, 100, "a", 100, 10}},
 		"ViewWorkflowTrouble":  {store.ViewWorkflowTrouble, []any{100, w.Execution}},
 		"ViewWorkflowLog":      {store.ViewWorkflowLog, []any{w.ID, 100}},

@@ -18,8 +18,10 @@ func TestWorkflowsAreFilteredByTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	var ids []int64
-	for i, s := range []attune.Status{attune.StatusRunning, attune.StatusFailed, attune.StatusRunning,
-		attune.StatusTimeout, attune.StatusCompleted} {
+	for i, s := range []attune.Status{
+		attune.StatusRunning, attune.StatusFailed, attune.StatusRunning,
+		attune.StatusTimeout, attune.StatusCompleted,
+	} {
 		state := &workflow.State{Status: attune.StatusRunning, Paused: i == 2, Tasks: map[string]*workflow.TaskState{}}
 		w := b.AddWorkflow(t, "shop.w"+strconv.Itoa(i), monitortest.Deliver, state, monitortest.Status(s),
 			monitortest.Aged(time.Duration(50-10*i)*time.Minute))
@@ -55,10 +57,14 @@ func TestWorkflowsAreFilteredByTheDatabase(t *testing.T) {
 		"ids":                {WorkflowFilter{IDs: []int64{ids[4], ids[0], 1 << 40}}, []int{0, 4}},
 		"paused as a status": {WorkflowFilter{Statuses: []string{WorkflowPaused, "failed"}}, []int{2, 1}},
 		"not paused":         {WorkflowFilter{NotPaused: true, Statuses: []string{"running", "timeout"}}, []int{0, 3}},
-		"or": {WorkflowFilter{Tasks: []string{"fetch"},
-			Or: []WorkflowFilter{{Statuses: []string{"failed"}}, {IDs: []int64{ids[0]}}}}, []int{0, 1}},
-		"or, a page each": {WorkflowFilter{Limit: 1, Tasks: []string{"fetch"},
-			Or: []WorkflowFilter{{Statuses: []string{"failed", "timeout"}}}}, []int{0, 3}},
+		"or": {WorkflowFilter{
+			Tasks: []string{"fetch"},
+			Or:    []WorkflowFilter{{Statuses: []string{"failed"}}, {IDs: []int64{ids[0]}}},
+		}, []int{0, 1}},
+		"or, a page each": {WorkflowFilter{
+			Limit: 1, Tasks: []string{"fetch"},
+			Or: []WorkflowFilter{{Statuses: []string{"failed", "timeout"}}},
+		}, []int{0, 3}},
 	} {
 		x, err := b.WorkflowBoard(t.Context(), c.f, 0)
 		require.NoError(t, err, name)

@@ -12,8 +12,10 @@ import (
 // is suggested.
 func TestOf(t *testing.T) {
 	t.Parallel()
-	keys := []string{"ref", "name", "pack", "kind", "core", "threshold", "latency_ms", "queue_timeout", "core.echo",
-		"core.sleep"}
+	keys := []string{
+		"ref", "name", "pack", "kind", "core", "threshold", "latency_ms", "queue_timeout", "core.echo",
+		"core.sleep",
+	}
 	for word, want := range map[string]string{
 		"thresold": "threshold", "Threshold": "threshold", "queue_timout": "queue_timeout", "core.ecko": "core.echo",
 		"core.slee": "core.sleep", "rf": "ref", "reff": "ref", "nam": "name", "depack": "pack", "cor": "core",

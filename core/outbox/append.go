@@ -9,6 +9,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // Message is one message to publish after the commit.
@@ -150,13 +151,13 @@ func columnsOf(messages []Message) columns {
 const headerPrefix = "x-attune-"
 
 // HeaderTrace is a trace that the relay publishes as a header of the message. The name must begin
-// with x-attune-; a trace without it stays in the table only.
+// with x-attune-, or be traceparent; a trace without it stays in the table only.
 func HeaderTrace(name, value string) string { return name + "=" + value }
 
 // headers returns the header of a trace, or nil.
-func headers(trace string) broker.Table {
-	name, value, ok := strings.Cut(trace, "=")
-	if !ok || !strings.HasPrefix(name, headerPrefix) {
+func headers(text string) broker.Table {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || (name != trace.Header && !strings.HasPrefix(name, headerPrefix)) {
 		return nil
 	}
 	return broker.Table{name: value}

@@ -18,10 +18,14 @@ func TestATraceMayBeAHeader(t *testing.T) {
 	wire := dial(t, url)
 	relay := startRelay(t, st, wire.Publisher())
 	commit(t, st, relay,
-		Message{ID: "1", RoutingKey: name, Type: message.TypeExecutionRequested, Body: []byte(`{}`),
-			Trace: HeaderTrace("x-attune-requeued-from", "7")},
-		Message{ID: "2", RoutingKey: name, Type: message.TypeExecutionRequested, Body: []byte(`{}`),
-			Trace: "00-abc-def=01"})
+		Message{
+			ID: "1", RoutingKey: name, Type: message.TypeExecutionRequested, Body: []byte(`{}`),
+			Trace: HeaderTrace("x-attune-requeued-from", "7"),
+		},
+		Message{
+			ID: "2", RoutingKey: name, Type: message.TypeExecutionRequested, Body: []byte(`{}`),
+			Trace: "00-abc-def=01",
+		})
 	got := read(2)
 	require.Equal(t, "7", got[0].Headers["x-attune-requeued-from"])
 	require.Empty(t, got[1].Headers)

@@ -31,8 +31,8 @@ func handOver(t *testing.T, st *store.Store, messages ...Message) {
 	}))
 }
 
-// S13: what somebody without a relay commits is published at once by one of the
-// relays that hear of it, and only by one, also after they lost their connections.
+// S13: a row of a program without a relay is published at once by exactly one of the notified relays,
+// also after they lost their connections.
 func TestWhatIsHandedOverIsPublishedAtOnceAndOnce(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

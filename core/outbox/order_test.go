@@ -41,7 +41,7 @@ func (p *lateStarter) Publish(_ context.Context, messages []broker.Message) []br
 }
 
 // Rows that did not get out are repeated in the order of their commits.
-func TestRepetitionKeepsTheOrder(t *testing.T) {
+func TestRepublishingKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	publisher := &lateStarter{failures: 3}

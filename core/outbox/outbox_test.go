@@ -301,8 +301,8 @@ func TestReturnedMessagesAreSplitOffAndTriedAgain(t *testing.T) {
 	testkit.Eventually(t, empty(t, st), 10*time.Second)
 }
 
-// What no queue took and somebody else takes over leaves the outbox in the very
-// transaction in which he does; its neighbours go their ways.
+// A returned message that a handler takes over leaves the outbox in the handler's transaction. The
+// other messages of its row are published.
 func TestWhatIsTakenOverLeavesTheOutbox(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

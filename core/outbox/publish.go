@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
@@ -11,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // crashPoint lets a test kill the process. By default it does nothing.
@@ -31,7 +33,9 @@ func (r *Relay) publish(ctx context.Context, rows []row) bool {
 	}
 	crashPoint("before-publish")
 	crashpoint.Reach("outbox:before-publish")
+	begun := time.Now()
 	outcomes := r.publisher.Publish(ctx, batch)
+	r.traced(rows, outcomes, begun)
 	crashPoint("after-publish")
 	crashpoint.Reach("outbox:after-publish")
 	answered := true
@@ -51,6 +55,39 @@ func (r *Relay) publish(ctx context.Context, rows []row) bool {
 	}
 	r.again(repeat)
 	return answered
+}
+
+// traced offers the spans of messages that carry a traceparent. They end when the broker has answered
+// for the whole batch.
+func (r *Relay) traced(rows []row, outcomes []broker.Outcome, begun time.Time) {
+	if r.cfg.Traces == nil {
+		return
+	}
+	ended, i := time.Now(), 0
+	for _, each := range rows {
+		for _, m := range each.messages {
+			outcome := outcomes[i]
+			i++
+			above := trace.Parse(strings.TrimPrefix(m.Trace, trace.Header+"="))
+			if !above.Valid() {
+				continue
+			}
+			span := trace.Span{
+				Context: trace.Context{Trace: above.Trace, Span: trace.RandomSpan(), Sampled: above.Sampled},
+				Parent:  above.Span, Name: "publish " + m.Exchange, Role: trace.Producer, Start: begun, End: ended,
+				Attrs: []trace.Attr{
+					{Key: "messaging.system", Value: "rabbitmq"},
+					{Key: "messaging.destination.name", Value: m.Exchange},
+					{Key: "messaging.rabbitmq.destination.routing_key", Value: m.RoutingKey},
+					{Key: "messaging.message.id", Value: m.ID},
+				},
+			}
+			if outcome.Err != nil {
+				span.Failure = outcome.Err.Error()
+			}
+			r.cfg.Traces.Offer(span)
+		}
+	}
 }
 
 // rowOutcome is the state of a row after one attempt to publish it.

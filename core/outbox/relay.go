@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // Publisher sends messages with confirms; *broker.Publisher is one.
@@ -40,6 +41,8 @@ type Config struct {
 	// Gate holds the deletes of published rows, and the consumers of the replica, during a fault of
 	// the installation. Nil holds the deletes alone.
 	Gate *gate.Gate
+	// Traces takes the spans of published messages; nil without tracing.
+	Traces trace.Sink
 	// Undeliverable decides about messages that reached no queue, in the transaction that settles
 	// their row. The messages in taken, by id, leave the outbox with that transaction; the relay
 	// retries the others. May be nil.

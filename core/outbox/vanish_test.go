@@ -12,9 +12,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Nobody has to listen to inquiry.created: where no queue takes it the row is done
-// with, and is not tried for ever.
-func TestWhatNobodyHasToHearIsDoneWithWhenItIsReturned(t *testing.T) {
+// inquiry.created needs no consumer: where no queue takes it, its row is deleted and not published
+// again.
+func TestAnOptionalMessageIsDroppedWhenItIsReturned(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
@@ -26,10 +26,12 @@ func TestWhatNobodyHasToHearIsDoneWithWhenItIsReturned(t *testing.T) {
 		}
 	})
 	commit(t, st, relay,
-		Message{ID: "asked", Exchange: "amq.topic", RoutingKey: message.KeyInquiryCreated,
-			Type: message.TypeInquiryCreated, Body: []byte(`1`)},
+		Message{
+			ID: "asked", Exchange: "amq.topic", RoutingKey: message.KeyInquiryCreated,
+			Type: message.TypeInquiryCreated, Body: []byte(`1`),
+		},
 		Message{ID: "heard", RoutingKey: name, Type: "T", Body: []byte(`2`)})
 	require.Equal(t, "heard", read(1)[0].MessageId)
 	testkit.Eventually(t, empty(t, st), 10*time.Second, "nothing is left to send")
-	require.Empty(t, asked, "nobody is asked what to do about it")
+	require.Empty(t, asked, "no handler is asked what to do with it")
 }

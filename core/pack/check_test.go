@@ -22,8 +22,10 @@ var known = pack.Known{
 			"maybe": {"type": ["null", "object"]},
 			"list": {"type": "array", "items": {"type": "object"}},
 			"any": {}, "odd": true}}`)},
-		{Ref: "deploy.flat", Pack: "deploy",
-			ParamSchema: []byte(`{"properties": {"type": "object"}, "type": {"type": "string"}}`)},
+		{
+			Ref: "deploy.flat", Pack: "deploy",
+			ParamSchema: []byte(`{"properties": {"type": "object"}, "type": {"type": "string"}}`),
+		},
 		{Ref: "deploy.none", Pack: "deploy", ParamSchema: []byte(`{"type": "object"}`)},
 	},
 	Packs:      []string{"core", "deploy", "bare"},
@@ -42,49 +44,77 @@ func TestCheck(t *testing.T) {
 		"Pack":            {"pack: bare", ""},
 		"Global":          {"", ""},
 		"NoSuchAction":    {"action: core.ecko", "3:1: there is no action core.ecko; the nearest is core.echo"},
-		"NoSuchActionInItsPack": {"action: elsewhere.rollout",
-			"3:1: there is no action elsewhere.rollout; the nearest is deploy.rollout"},
-		"NoSuchActionWithoutPack": {"action: rollout",
-			"3:1: there is no action rollout; the nearest is deploy.rollout"},
+		"NoSuchActionInItsPack": {
+			"action: elsewhere.rollout",
+			"3:1: there is no action elsewhere.rollout; the nearest is deploy.rollout",
+		},
+		"NoSuchActionWithoutPack": {
+			"action: rollout",
+			"3:1: there is no action rollout; the nearest is deploy.rollout",
+		},
 		"NoSuchActionAtAll": {"action: zzzzzzz.qqqqqqqq", "3:1: there is no action zzzzzzz.qqqqqqqq"},
 		"NoSuchPack":        {"pack: deplyo", "3:1: there is no pack deplyo; the nearest is deploy"},
 		"NoSuchPackAtAll":   {"pack: zzzzzzzzz", "3:1: there is no pack zzzzzzzzz"},
-		"ActionOfAnotherPack": {"pack: deploy\naction: core.echo",
-			"4:1: the action core.echo belongs to the pack core, not to deploy"},
+		"ActionOfAnotherPack": {
+			"pack: deploy\naction: core.echo",
+			"4:1: the action core.echo belongs to the pack core, not to deploy",
+		},
 
 		"Path":             {"action: core.echo\nparameters: [message]", ""},
 		"PathOfJSONSchema": {"action: deploy.rollout\nparameters: [environment, target, target.region]", ""},
 		"PathIntoAny":      {"action: deploy.rollout\nparameters: [any.a.b, odd.x, maybe.a]", ""},
 		"PathIntoOpen":     {"action: deploy.rollout\nparameters: [open.b.c]", ""},
 		"PathOfFlatSchema": {"action: deploy.flat\nparameters: [properties, type]", ""},
-		"UnknownPath": {"action: core.echo\nparameters: [mesage]",
-			"4:1: the path mesage is no parameter of the action core.echo; the nearest is message"},
-		"UnknownPathFarAway": {"action: core.echo\nparameters: [zzzzzzzzzz]",
-			"4:1: the path zzzzzzzzzz is no parameter of the action core.echo"},
-		"NoSchema": {"action: core.noop\nparameters: [a]",
-			"4:1: the path a is no parameter of the action core.noop: there are none"},
-		"EmptySchema": {"action: core.empty\nparameters: [a]",
-			"4:1: the path a is no parameter of the action core.empty: there are none"},
-		"NoProperties": {"action: deploy.none\nparameters: [type]",
-			"4:1: the path type is no parameter of the action deploy.none: there are none"},
+		"UnknownPath": {
+			"action: core.echo\nparameters: [mesage]",
+			"4:1: the path mesage is no parameter of the action core.echo; the nearest is message",
+		},
+		"UnknownPathFarAway": {
+			"action: core.echo\nparameters: [zzzzzzzzzz]",
+			"4:1: the path zzzzzzzzzz is no parameter of the action core.echo",
+		},
+		"NoSchema": {
+			"action: core.noop\nparameters: [a]",
+			"4:1: the path a is no parameter of the action core.noop: there are none",
+		},
+		"EmptySchema": {
+			"action: core.empty\nparameters: [a]",
+			"4:1: the path a is no parameter of the action core.empty: there are none",
+		},
+		"NoProperties": {
+			"action: deploy.none\nparameters: [type]",
+			"4:1: the path type is no parameter of the action deploy.none: there are none",
+		},
 		"PathIntoText":       {"action: core.echo\nparameters: [message.a]", "4:1: the path message.a is no parameter of the action core.echo: message is of type string and has no fields"},
 		"PathIntoTextOrNull": {"action: deploy.rollout\nparameters: [target.zone.a]", "4:1: the path target.zone.a is no parameter of the action deploy.rollout: target.zone is of type [string null] and has no fields"},
 		"PathIntoList":       {"action: deploy.rollout\nparameters: [list.a]", "4:1: the path list.a is no parameter of the action deploy.rollout: list is of type array and has no fields"},
-		"PathBesideField": {"action: deploy.rollout\nparameters: [target.rack]",
-			"4:1: the path target.rack is no parameter of the action deploy.rollout: target has no field rack"},
-		"PathIntoClosed": {"action: deploy.rollout\nparameters: [closed.b]",
-			"4:1: the path closed.b is no parameter of the action deploy.rollout: closed has no field b"},
+		"PathBesideField": {
+			"action: deploy.rollout\nparameters: [target.rack]",
+			"4:1: the path target.rack is no parameter of the action deploy.rollout: target has no field rack",
+		},
+		"PathIntoClosed": {
+			"action: deploy.rollout\nparameters: [closed.b]",
+			"4:1: the path closed.b is no parameter of the action deploy.rollout: closed has no field b",
+		},
 
 		"PackPath": {"pack: deploy\nparameters: [environment]", ""},
-		"PackPathOfOtherPack": {"pack: deploy\nparameters: [message]",
-			"4:1: the path message is no parameter of any action of the pack deploy"},
-		"PackPathOfEmptyPack": {"pack: bare\nparameters: [message]",
-			"4:1: the path message is no parameter of any action of the pack bare: there are none"},
+		"PackPathOfOtherPack": {
+			"pack: deploy\nparameters: [message]",
+			"4:1: the path message is no parameter of any action of the pack deploy",
+		},
+		"PackPathOfEmptyPack": {
+			"pack: bare\nparameters: [message]",
+			"4:1: the path message is no parameter of any action of the pack bare: there are none",
+		},
 		"GlobalPath": {"parameters: [message, target.region]", ""},
-		"GlobalPathNobodyHas": {"parameters: [messages]",
-			"3:1: the path messages is no parameter of any action; the nearest is message"},
-		"GlobalPathLeadsAstray": {"parameters: [target.rack]",
-			"3:1: the path target.rack is no parameter of any action: target has no field rack"},
+		"GlobalPathNobodyHas": {
+			"parameters: [messages]",
+			"3:1: the path messages is no parameter of any action; the nearest is message",
+		},
+		"GlobalPathLeadsAstray": {
+			"parameters: [target.rack]",
+			"3:1: the path target.rack is no parameter of any action: target has no field rack",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +128,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckOfUnsoundPolicies: what could not be read is not judged a second
+// TestCheckOfUnsoundPolicies: what could not be read is not assessed a second
 // time, and a broken scope never counts as a wider one.
 func TestCheckOfUnsoundPolicies(t *testing.T) {
 	t.Parallel()
@@ -124,8 +154,10 @@ func TestNeedsOf(t *testing.T) {
 		needs)
 	require.True(t, pack.NeedsOf(parse(t, "{ref: a.a, threshold: 1, parameters: [p]}")).ScopeAll)
 
-	actions, packs := pack.Known{Actions: []pack.Action{{Ref: "a.x"}, {Ref: "z.x"}},
-		Packs: []string{"a"}}.Unknown(needs)
+	actions, packs := pack.Known{
+		Actions: []pack.Action{{Ref: "a.x"}, {Ref: "z.x"}},
+		Packs:   []string{"a"},
+	}.Unknown(needs)
 	require.False(t, actions)
 	require.True(t, packs)
 	actions, packs = pack.Known{Actions: []pack.Action{{Ref: "a.x"}}, Packs: []string{"b", "a"}}.Unknown(needs)

@@ -66,8 +66,10 @@ func TestConsequencesOfAMistakeAreNotTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sources := []pack.Source{
-				{Name: "r/pack.yaml", Root: "r", Path: "pack.yaml", Kind: pack.KindPack,
-					Content: []byte(orElse(tc.pack, "ref: ab\nversion: 1.0.0\n"))},
+				{
+					Name: "r/pack.yaml", Root: "r", Path: "pack.yaml", Kind: pack.KindPack,
+					Content: []byte(orElse(tc.pack, "ref: ab\nversion: 1.0.0\n")),
+				},
 				{Name: "t", Root: "r", Kind: pack.KindTrigger, Content: []byte("ref: ab.t\n")},
 			}
 			for _, one := range []pack.Source{
@@ -83,8 +85,10 @@ func TestConsequencesOfAMistakeAreNotTold(t *testing.T) {
 			set, mistakes := pack.Read(sources)
 			found, warnings := set.Check(pack.World{
 				Runtimes: []pack.Runtime{{Ref: "core.shell"}},
-				Has: map[pack.Kind]map[string]pack.Found{pack.KindAction: {"core.noop": {}},
-					pack.KindPack: {"core": {}}},
+				Has: map[pack.Kind]map[string]pack.Found{
+					pack.KindAction: {"core.noop": {}},
+					pack.KindPack:   {"core": {}},
+				},
 			})
 			known := pack.Known{Files: set}
 			for _, item := range set.Of(pack.KindAction) {

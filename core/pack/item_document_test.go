@@ -76,8 +76,10 @@ func FuzzPackFile(f *testing.F) {
 		for _, kind := range append(pack.Kinds, pack.Guess("f.yaml", content)) {
 			path := map[pack.Kind]string{pack.KindWorkflow: "actions/workflows/a.workflow.yaml"}[kind]
 			set, mistakes := pack.Read([]pack.Source{
-				{Name: "pack.yaml", Kind: pack.KindPack, Root: "deploy", Path: "pack.yaml",
-					Content: []byte("ref: deploy\nversion: 1.0.0\n")},
+				{
+					Name: "pack.yaml", Kind: pack.KindPack, Root: "deploy", Path: "pack.yaml",
+					Content: []byte("ref: deploy\nversion: 1.0.0\n"),
+				},
 				{Name: "f", Kind: kind, Root: "deploy", Path: path, Content: content},
 			})
 			require.Equal(t, pack.Sort(mistakes), mistakes)

@@ -130,26 +130,44 @@ func TestItemMistakes(t *testing.T) {
 		want    []string
 	}{
 		"Pack": {pack.KindPack, "ref: Deploy\nversion: 1\n", []string{`f:1:1: ref is "Deploy"; that of a pack begins with a letter and goes on with a-z, 0-9, _ and -, and is lower case`, "f:2:10: version is 1; it must have three parts, as in 1.0.0"}},
-		"PackNoRef": {pack.KindPack, "label: x\n",
-			[]string{"f:1:1: the pack has no ref", "f:1:1: the pack has no version"}},
+		"PackNoRef": {
+			pack.KindPack, "label: x\n",
+			[]string{"f:1:1: the pack has no ref", "f:1:1: the pack has no version"},
+		},
 		"Nothing": {pack.KindAction, "# later\n", []string{"f: it describes no action"}},
-		"List": {pack.KindAction, "- ref: ab.x\n",
-			[]string{"f:1:1: this is not an action: write a mapping with ref and so on"}},
-		"Syntax": {pack.KindRule, "ref: [\n",
-			[]string{"f:1: this is not YAML: did not find expected node content"}},
+		"List": {
+			pack.KindAction, "- ref: ab.x\n",
+			[]string{"f:1:1: this is not an action: write a mapping with ref and so on"},
+		},
+		"Syntax": {
+			pack.KindRule, "ref: [\n",
+			[]string{"f:1: this is not YAML: did not find expected node content"},
+		},
 		"Action": {pack.KindAction, action, nil},
-		"TwoEntries": {pack.KindAction, action + "workflow_file: workflows/a.yaml\n",
-			[]string{"f:2:1: entry_point and workflow_file in line 3 exclude each other: keep one",
-				"f:3:1: there is no file actions/workflows/a.yaml in the pack"}},
-		"TwoNames": {pack.KindAction, action + "entrypoint: y.sh\n",
-			[]string{"f:3:1: entrypoint and entry_point in line 2 both give entry_point: keep one"}},
-		"NoFile": {pack.KindAction, "ref: ab.x\nworkflow_file: workflows/a.yaml\n",
-			[]string{"f:2:1: there is no file actions/workflows/a.yaml in the pack"}},
+		"TwoEntries": {
+			pack.KindAction, action + "workflow_file: workflows/a.yaml\n",
+			[]string{
+				"f:2:1: entry_point and workflow_file in line 3 exclude each other: keep one",
+				"f:3:1: there is no file actions/workflows/a.yaml in the pack",
+			},
+		},
+		"TwoNames": {
+			pack.KindAction, action + "entrypoint: y.sh\n",
+			[]string{"f:3:1: entrypoint and entry_point in line 2 both give entry_point: keep one"},
+		},
+		"NoFile": {
+			pack.KindAction, "ref: ab.x\nworkflow_file: workflows/a.yaml\n",
+			[]string{"f:2:1: there is no file actions/workflows/a.yaml in the pack"},
+		},
 		"FileOutside": {pack.KindAction, "ref: ab.x\nworkflow_file: ../a.yaml\n", []string{`f:2:1: workflow_file is "../a.yaml"; it is a path below actions/workflows, such as workflows/rollout.workflow.yaml`}},
-		"EntryOutside": {pack.KindAction, "ref: ab.x\nentry_point: ../../x.sh\n",
-			[]string{`f:2:14: entry_point is "../../x.sh"; it must lie within the pack`}},
-		"NoDot": {pack.KindAction, "ref: x\nentry_point: x.sh\n",
-			[]string{`f:1:1: ref is "x"; it must be the pack, a dot and a name in lower case, as in deploy.rollout`}},
+		"EntryOutside": {
+			pack.KindAction, "ref: ab.x\nentry_point: ../../x.sh\n",
+			[]string{`f:2:14: entry_point is "../../x.sh"; it must lie within the pack`},
+		},
+		"NoDot": {
+			pack.KindAction, "ref: x\nentry_point: x.sh\n",
+			[]string{`f:1:1: ref is "x"; it must be the pack, a dot and a name in lower case, as in deploy.rollout`},
+		},
 		"Words": {pack.KindAction, action + "parameter_delivery: env\noutput_format: xml\nmax_retries: -1\ntimeout_seconds: 0\naccesses_mcp: maybe\nworker_selector: a\nworker_tolerations: {}\nruntime_version: '>>3'\n", []string{
 			`f:3:21: parameter_delivery is "env"; it must be stdin or file`,
 			`f:4:16: output_format is "xml"; it must be text, json, yaml or jsonl`,
@@ -160,9 +178,13 @@ func TestItemMistakes(t *testing.T) {
 			"f:9:21: worker_tolerations is a mapping; it must be a list",
 			`f:10:18: runtime_version is ">>3"; it must be a constraint, as in >=3.9`,
 		}},
-		"Retention": {pack.KindAction, action + "log_retention_limit: 3\nartifact_retention_policy: days\n",
-			[]string{"f:3:1: log_retention_limit needs log_retention_policy",
-				"f:4:1: artifact_retention_policy needs artifact_retention_limit"}},
+		"Retention": {
+			pack.KindAction, action + "log_retention_limit: 3\nartifact_retention_policy: days\n",
+			[]string{
+				"f:3:1: log_retention_limit needs log_retention_policy",
+				"f:4:1: artifact_retention_policy needs artifact_retention_limit",
+			},
+		},
 		"Schema": {pack.KindAction, action +
 			"parameters:\n  a: string\n  b: {type: text}\n  c: {type: string, required: x, enum: y}\n", []string{
 			"f:4:6: the parameter a must be described by a mapping, as in {type: string}",
@@ -175,26 +197,40 @@ func TestItemMistakes(t *testing.T) {
 			"f:5:43: the default of the parameter b does not fit: b is below 2",
 		}},
 		"SchemaOfList": {pack.KindAction, action + "output: {type: array, items: {type: object}}\nparameters: {properties: {a: {type: string}}, required: [a]}\n", nil},
-		"DefaultsBelow": {pack.KindAction,
-			action + "parameters:\n  type: object\n  properties: {a: {type: array, default: x}}\n", []string{
+		"DefaultsBelow": {
+			pack.KindAction,
+			action + "parameters:\n  type: object\n  properties: {a: {type: array, default: x}}\n",
+			[]string{
 				"f:5:42: the default of the parameter a does not fit: a is a string, not an array",
-			}},
+			},
+		},
 		"Rule": {pack.KindRule, rule + "conditions: []\naction_params: {a: '{{ event.payload.b }}'}\n", nil},
-		"RuleNoTrigger": {pack.KindRule, "ref: ab.r\n",
-			[]string{"f:1:1: the rule ab.r has no action", "f:1:1: the rule ab.r has no trigger"}},
-		"RuleOperator": {pack.KindRule,
-			rule + "conditions:\n  - {field: a, operator: equals, value: 1}\n  - {field: a, operator: like, value: 1}\n", []string{`f:6:26: conditions[1].operator: "like" is unknown: use equals, not_equals, contains`}},
+		"RuleNoTrigger": {
+			pack.KindRule, "ref: ab.r\n",
+			[]string{"f:1:1: the rule ab.r has no action", "f:1:1: the rule ab.r has no trigger"},
+		},
+		"RuleOperator": {
+			pack.KindRule,
+			rule + "conditions:\n  - {field: a, operator: equals, value: 1}\n  - {field: a, operator: like, value: 1}\n",
+			[]string{`f:6:26: conditions[1].operator: "like" is unknown: use equals, not_equals, contains`},
+		},
 		"RuleConditions": {pack.KindRule, rule + "conditions:\n  - {field: a, operator: like}\n  - {operator: equals, value: 1}\n  - {field: a,\n     operator: equals}\n", []string{
 			`f:5:26: conditions[0].operator: "like" is unknown: use equals, not_equals, contains`,
 			"f:6:5: conditions[1].field: it must name a field of the payload",
 			"f:7:5: conditions[2].value: the operator equals needs a value; write value: null to mean null",
 		}},
 		"RuleAny": {pack.KindRule, rule + "conditions:\n  any:\n    - {field: a, operator: equals, value: 1}\n", nil},
-		"NaN": {pack.KindRule, rule + "action_params: {a: .nan}\n",
-			[]string{`f:4:20: .nan is no number that can be stored`}},
-		"NUL": {pack.KindTrigger, "ref: ab.t\nlabel: \"a\\0\"\noutput: {type: object, x: \"\\0\"}\n",
-			[]string{"f:2:8: label holds a character that cannot be stored",
-				"f:3:27: this holds a character that cannot be stored"}},
+		"NaN": {
+			pack.KindRule, rule + "action_params: {a: .nan}\n",
+			[]string{`f:4:20: .nan is no number that can be stored`},
+		},
+		"NUL": {
+			pack.KindTrigger, "ref: ab.t\nlabel: \"a\\0\"\noutput: {type: object, x: \"\\0\"}\n",
+			[]string{
+				"f:2:8: label holds a character that cannot be stored",
+				"f:3:27: this holds a character that cannot be stored",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -219,25 +255,38 @@ func TestWarningsOfFiles(t *testing.T) {
 		want    []string
 	}{
 		"NoEntry": {pack.KindAction, "ref: ab.x\n", 1, []string{"f:1:1: the action ab.x has no entry_point and no workflow_file: only a worker that has a function for it runs it"}},
-		"NoRef": {pack.KindAction, "name: x\nentry_point: x.sh\n", 0,
-			[]string{"f:1:1: it is left out: the action has no ref", "f:1:1: name of an action has no effect"}},
-		"NullRef": {pack.KindAction, "ref:\nentry_point: x.sh\n", 0,
-			[]string{"f:1:1: it is left out: the action has no ref"}},
+		"NoRef": {
+			pack.KindAction, "name: x\nentry_point: x.sh\n", 0,
+			[]string{"f:1:1: it is left out: the action has no ref", "f:1:1: name of an action has no effect"},
+		},
+		"NullRef": {
+			pack.KindAction, "ref:\nentry_point: x.sh\n", 0,
+			[]string{"f:1:1: it is left out: the action has no ref"},
+		},
 		"RuleNoRef":    {pack.KindRule, rule, 0, []string{"f:1:1: it is left out: the rule has no ref"}},
 		"TriggerNoRef": {pack.KindTrigger, "label: x\n", 0, []string{"f:1:1: it is left out: the trigger has no ref"}},
 		"RuntimeNoRef": {pack.KindRuntime, "name: x\n", 0, []string{"f:1:1: it is left out: the runtime has no ref"}},
-		"OneOfTwo": {pack.KindTrigger, "label: x\n---\nref: ab.t\n", 1,
-			[]string{"f:1:1: it is left out: the trigger has no ref"}},
-		"Unknown": {pack.KindAction,
-			"ref: ab.x\nentry_point: x.sh\ncolour: 3\n\"a b\": 1\nx-own: 1\n_own: 2\nenabled: true\n", 1, []string{
+		"OneOfTwo": {
+			pack.KindTrigger, "label: x\n---\nref: ab.t\n", 1,
+			[]string{"f:1:1: it is left out: the trigger has no ref"},
+		},
+		"Unknown": {
+			pack.KindAction,
+			"ref: ab.x\nentry_point: x.sh\ncolour: 3\n\"a b\": 1\nx-own: 1\n_own: 2\nenabled: true\n", 1,
+			[]string{
 				"f:3:1: colour is not a known key of an action and has no effect",
 				"f:4:1: a b is not a known key of an action and has no effect",
 				"f:7:1: enabled of an action has no effect",
-			}},
-		"PackNames": {pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nmetadata: {a: 1}\nkeywords: [x]\n", 1,
-			[]string{}},
-		"PackBoth": {pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nlabel: B\nkeywords: [x]\ntags: [y]\n", 1,
-			[]string{"f:3:1: name of a pack has no effect", "f:5:1: keywords of a pack has no effect"}},
+			},
+		},
+		"PackNames": {
+			pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nmetadata: {a: 1}\nkeywords: [x]\n", 1,
+			[]string{},
+		},
+		"PackBoth": {
+			pack.KindPack, "ref: ab\nversion: 1.0.0\nname: AB\nlabel: B\nkeywords: [x]\ntags: [y]\n", 1,
+			[]string{"f:3:1: name of a pack has no effect", "f:5:1: keywords of a pack has no effect"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -78,8 +78,10 @@ func described(more ...key) []key {
 }
 
 // aside are keys for people and other programs, in files of every kind.
-var aside = []string{"name", "tags", "pack", "pack_ref", "examples", "metadata", "meta", "notes", "documentation",
-	"version"}
+var aside = []string{
+	"name", "tags", "pack", "pack_ref", "examples", "metadata", "meta", "notes", "documentation",
+	"version",
+}
 
 // forms has the keys of each kind, except those of workflows, which package workflow reads.
 var forms = map[Kind]form{
@@ -89,8 +91,10 @@ var forms = map[Kind]form{
 			{name: "label", instead: "name", column: "label", read: readText},
 			{name: "description", column: "description", read: readText},
 			{name: "version", column: "version", read: readVersion, required: true},
-			{name: "conf_schema", also: []string{"config_schema"}, column: "conf_schema", read: readSchema,
-				absent: emptyObject},
+			{
+				name: "conf_schema", also: []string{"config_schema"}, column: "conf_schema", read: readSchema,
+				absent: emptyObject,
+			},
 			{name: "config", column: "config", read: readObject, absent: emptyObject, once: true},
 			{name: "meta", instead: "metadata", column: "meta", read: readObject, absent: emptyObject},
 			{name: "tags", instead: "keywords", column: "tags", read: readTexts, absent: emptyList},
@@ -114,14 +118,20 @@ var forms = map[Kind]form{
 			{name: "installation", column: "installation", read: readAny},
 			{name: "execution_config", column: "execution_config", read: readObject, absent: emptyObject},
 		},
-		foreign: append([]string{"label", "runtime_type", "versions", "auto_detected", "detection_config",
-			"installers"}, aside...),
+		foreign: append([]string{
+			"label", "runtime_type", "versions", "auto_detected", "detection_config",
+			"installers",
+		}, aside...),
 	},
-	KindAction: {keys: actionKeys,
+	KindAction: {
+		keys: actionKeys,
 		foreign: append([]string{"enabled", "is_adhoc", "reference_visibility", "reference_allowed_pack_refs"},
-			aside...)},
-	KindTrigger: {keys: triggerKeys,
-		foreign: append([]string{"type", "is_adhoc", "reference_visibility", "reference_allowed_pack_refs"}, aside...)},
+			aside...),
+	},
+	KindTrigger: {
+		keys:    triggerKeys,
+		foreign: append([]string{"type", "is_adhoc", "reference_visibility", "reference_allowed_pack_refs"}, aside...),
+	},
 	KindRule: {keys: ruleKeys, foreign: append([]string{
 		"is_adhoc", "owner_identity", "trace_tag_template", "sensor_worker_selector", "sensor_worker_tolerations",
 		"sensor_worker_affinity",
@@ -131,15 +141,19 @@ var forms = map[Kind]form{
 var actionKeys = described(
 	key{name: "entry_point", also: []string{"entrypoint"}, column: "entrypoint", read: readText},
 	key{name: "runner_type", also: []string{"runtime"}, read: readText},
-	key{name: "runtime_version", also: []string{"runtime_version_constraint"}, column: "runtime_version_constraint",
-		read: readConstraint},
+	key{
+		name: "runtime_version", also: []string{"runtime_version_constraint"}, column: "runtime_version_constraint",
+		read: readConstraint,
+	},
 	key{name: "workflow_file", read: readText},
 	key{name: "parameters", also: []string{"param_schema"}, column: "param_schema", read: readSchema},
 	key{name: "output", also: []string{"out_schema", "output_schema"}, column: "out_schema", read: readSchema},
 	key{name: "parameter_delivery", column: "parameter_delivery", read: readWord("stdin", "file"), absent: "stdin"},
 	key{name: "parameter_format", column: "parameter_format", read: readWord("json", "dotenv", "yaml"), absent: "json"},
-	key{name: "output_format", column: "output_format", read: readWord("text", "json", "yaml", "jsonl"),
-		absent: "text"},
+	key{
+		name: "output_format", column: "output_format", read: readWord("text", "json", "yaml", "jsonl"),
+		absent: "text",
+	},
 	key{name: "timeout_seconds", also: []string{"timeout"}, column: "timeout_seconds", read: readSeconds},
 	key{name: "scheduled_timeout_seconds", column: "scheduled_timeout_seconds", read: readSeconds},
 	key{name: "max_retries", column: "max_retries", read: readCount, absent: 0},
@@ -161,8 +175,10 @@ var actionKeys = described(
 var triggerKeys = described(
 	key{name: "enabled", column: "enabled", read: readBool, absent: true, keep: true},
 	key{name: "parameters", also: []string{"param_schema"}, column: "param_schema", read: readSchema},
-	key{name: "output", also: []string{"out_schema", "output_schema", "payload_schema"}, column: "out_schema",
-		read: readSchema},
+	key{
+		name: "output", also: []string{"out_schema", "output_schema", "payload_schema"}, column: "out_schema",
+		read: readSchema,
+	},
 )
 
 var ruleKeys = described(
@@ -171,8 +187,10 @@ var ruleKeys = described(
 	key{name: "conditions", column: "conditions", read: readAny, absent: emptyList},
 	key{name: "action_params", column: "action_params", read: readObject, absent: emptyObject},
 	key{name: "trigger_params", column: "trigger_params", read: readObject, absent: emptyObject},
-	key{name: "permission_set_refs", also: []string{"permission_set_ref"}, column: "permission_set_refs",
-		read: readTextOrTexts},
+	key{
+		name: "permission_set_refs", also: []string{"permission_set_ref"}, column: "permission_set_refs",
+		read: readTextOrTexts,
+	},
 	key{name: "enabled", column: "enabled", read: readBool, absent: true, keep: true},
 )
 

@@ -6,10 +6,13 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// Place, Mistake and MistakesError are those of package yamldoc.
+// The types of package yamldoc in results.
 type (
-	Place         = yamldoc.Place
-	Mistake       = yamldoc.Mistake
+	// Place is a line and column of a file.
+	Place = yamldoc.Place
+	// Mistake is a mistake at a place.
+	Mistake = yamldoc.Mistake
+	// MistakesError lists mistakes.
 	MistakesError = yamldoc.MistakesError
 )
 

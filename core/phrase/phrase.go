@@ -32,7 +32,9 @@ func Span(d time.Duration) string {
 // rounded rounds a duration to the written digits.
 func rounded(d time.Duration) time.Duration {
 	for _, step := range []struct{ below, to time.Duration }{
-		{time.Second, time.Millisecond}, {time.Minute, 100 * time.Millisecond}, {time.Hour, time.Second},
+		{time.Second, time.Millisecond},
+		{time.Minute, 100 * time.Millisecond},
+		{time.Hour, time.Second},
 		{24 * time.Hour, time.Minute},
 	} {
 		if d < step.below {

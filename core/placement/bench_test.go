@@ -22,8 +22,10 @@ func crowd(n int) []placement.Worker {
 // Choosing happens under locks: it makes no garbage once a fleet has been asked
 // for the same before, placed or not.
 func TestChoosingMakesNoGarbage(t *testing.T) { //nolint:paralleltest // counting garbage needs the process for itself
-	need := placement.NewNeed(placement.Spec{Runtimes: []string{"python"}, Version: ">=3.9",
-		Selector: []byte(`{"zone": "z1"}`)})
+	need := placement.NewNeed(placement.Spec{
+		Runtimes: []string{"python"}, Version: ">=3.9",
+		Selector: []byte(`{"zone": "z1"}`),
+	})
 	for name, c := range map[string]struct {
 		need placement.Need
 		room int

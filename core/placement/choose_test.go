@@ -29,7 +29,7 @@ func stands(standing placement.Standing, note string) func(*placement.Worker) {
 	return func(w *placement.Worker) { w.Standing, w.Note = standing, note }
 }
 
-// A repetition goes to a worker on which no attempt failed, then to one at
+// A retry goes to a worker on which no attempt failed, then to one at
 // least on another host, and waits for such a one rather than go back.
 func TestWorkersThatFailedAreAvoidedWhileOthersFit(t *testing.T) {
 	t.Parallel()
@@ -138,8 +138,7 @@ func TestFenceAndExceptAreHard(t *testing.T) {
 		"it is not named as who would fit")
 }
 
-// What a verdict says of workers that live and get nothing, and of those that
-// are not there.
+// A verdict describes workers that are alive and get nothing, and missing ones.
 func TestVerdictsNameWhoWouldFit(t *testing.T) {
 	t.Parallel()
 	shell := placement.NewNeed(placement.Spec{Runtimes: []string{"shell"}})
@@ -190,12 +189,16 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 		},
 		"an absent one that would not fit is not named": {
 			[]placement.Worker{sized(1, 1, 0), sized(5, 1, 0, has("python"), stands(placement.Cordoned, ""))},
-			placement.Verdict{Outcome: placement.Incompatible,
-				Reason: "no compatible worker: 1 live worker lacks runtime shell"},
+			placement.Verdict{
+				Outcome: placement.Incompatible,
+				Reason:  "no compatible worker: 1 live worker lacks runtime shell",
+			},
 		},
 		"nobody lives": {
-			[]placement.Worker{sized(5, 1, 0, has("shell"), stands(placement.Silent, "")),
-				sized(6, 1, 0, stands(placement.Silent, ""))},
+			[]placement.Worker{
+				sized(5, 1, 0, has("shell"), stands(placement.Silent, "")),
+				sized(6, 1, 0, stands(placement.Silent, "")),
+			},
 			placement.Verdict{
 				Outcome: placement.NoWorkers, Reason: "no workers available", Absent: true,
 				Detail: "worker-5 would fit but is silent",
@@ -215,8 +218,10 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 // A verdict counts its reasons, the most frequent first, and names few of them.
 func TestReasonsAreCountedAndBounded(t *testing.T) {
 	t.Parallel()
-	need := placement.NewNeed(placement.Spec{Runtimes: []string{"python"}, Version: ">=3.11",
-		Selector: []byte(`{"zone": "a"}`)})
+	need := placement.NewNeed(placement.Spec{
+		Runtimes: []string{"python"}, Version: ">=3.11",
+		Selector: []byte(`{"zone": "a"}`),
+	})
 	workers := []placement.Worker{
 		worker(1, `{}`), worker(2, `{"runtimes": ["python"], "runtime_versions": {"python": ["3.9"]}}`),
 		worker(3, `{"runtimes": ["python"], "runtime_versions": {"python": ["3.12"]}}`),

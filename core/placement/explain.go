@@ -132,8 +132,10 @@ func without(list []*Worker, id int64) []*Worker {
 
 func (f *Fleet) refuse(fit *fitting, need Need) Verdict {
 	if waited := without(fit.waited, need.Except); len(waited) > 0 {
-		return Verdict{Outcome: Busy,
-			Reason: "waiting for a worker: the fitting workers receive no work now: " + named(waited)}
+		return Verdict{
+			Outcome: Busy,
+			Reason:  "waiting for a worker: the fitting workers receive no work now: " + named(waited),
+		}
 	}
 	absent := without(fit.absent, need.Except)
 	v := Verdict{Outcome: Incompatible, Absent: len(absent) > 0}

@@ -49,21 +49,31 @@ func TestHardRules(t *testing.T) {
 		"capabilities that are not JSON":       {worker: `{`},
 		"the runtime by an alias":              {spec: python(""), worker: `{"runtimes": ["python"]}`},
 		"the runtime by its name, in any case": {spec: python(""), worker: `{"runtimes": ["PYTHON 3"]}`},
-		"another runtime": {spec: python(""), worker: `{"runtimes": ["shell"]}`,
-			because: "lacks runtime python 3 or python"},
-		"runtimes that are not a list of names": {spec: python(""), worker: `{"runtimes": "python"}`,
-			because: "lacks runtime python 3 or python"},
+		"another runtime": {
+			spec: python(""), worker: `{"runtimes": ["shell"]}`,
+			because: "lacks runtime python 3 or python",
+		},
+		"runtimes that are not a list of names": {
+			spec: python(""), worker: `{"runtimes": "python"}`,
+			because: "lacks runtime python 3 or python",
+		},
 
-		"a version": {spec: python(">=3.11"),
-			worker: `{"runtimes": ["python"], "runtime_versions": {"python": ["3.9", "3.12.1"]}}`},
-		"a version under another spelling": {spec: python(">=3.11"),
-			worker: `{"runtimes": ["python3"], "runtime_versions": {"Python3": ["3.12"]}}`},
+		"a version": {
+			spec:   python(">=3.11"),
+			worker: `{"runtimes": ["python"], "runtime_versions": {"python": ["3.9", "3.12.1"]}}`,
+		},
+		"a version under another spelling": {
+			spec:   python(">=3.11"),
+			worker: `{"runtimes": ["python3"], "runtime_versions": {"Python3": ["3.12"]}}`,
+		},
 		"an older version": {
 			spec: python(">=3.11"), worker: `{"runtimes": ["python"], "runtime_versions": {"python": ["3.9"]}}`,
 			because: "lacks runtime python 3 or python >=3.11",
 		},
-		"no version announced": {spec: python(">=3.11"), worker: `{"runtimes": ["python"]}`,
-			because: "lacks runtime python 3 or python >=3.11"},
+		"no version announced": {
+			spec: python(">=3.11"), worker: `{"runtimes": ["python"]}`,
+			because: "lacks runtime python 3 or python >=3.11",
+		},
 		"a version that cannot be read": {
 			spec: python(">=3.11"), worker: `{"runtimes": ["python"], "runtime_versions": {"python": ["new"]}}`,
 			because: "lacks runtime python 3 or python >=3.11",
@@ -83,91 +93,147 @@ func TestHardRules(t *testing.T) {
 		"a blank constraint":                              {spec: python(" "), worker: `{"runtimes": ["python"]}`},
 
 		"a required runtime in any version": {spec: required(`{"NodeJS": "*"}`), worker: `{"runtimes": ["node"]}`},
-		"a required runtime in a version": {spec: required(`{"node.js": "^18.2"}`),
-			worker: `{"runtimes": ["node"], "runtime_versions": {"node": ["18.3"]}}`},
-		"a required runtime is missing": {spec: required(`{"bash": "*", "node": "*"}`),
-			worker: `{"runtimes": ["node"]}`, because: "lacks the required runtime shell"},
+		"a required runtime in a version": {
+			spec:   required(`{"node.js": "^18.2"}`),
+			worker: `{"runtimes": ["node"], "runtime_versions": {"node": ["18.3"]}}`,
+		},
+		"a required runtime is missing": {
+			spec:   required(`{"bash": "*", "node": "*"}`),
+			worker: `{"runtimes": ["node"]}`, because: "lacks the required runtime shell",
+		},
 		"a required runtime in no such version": {
 			spec: required(`{"node": ">=20"}`), worker: `{"runtimes": ["node"], "runtime_versions": {"node": ["18"]}}`,
 			because: "lacks the required runtime node >=20",
 		},
 
 		"a selector": {spec: selector(`{"zone": "a"}`), worker: zone},
-		"a selector with another value": {spec: selector(`{"zone": "b"}`), worker: zone,
-			because: "lacks the label zone=b"},
-		"a selector of several labels": {spec: selector(`{"zone": "a", "disk": "ssd", "arch": "arm"}`),
-			worker: zone, because: "lacks the labels arch=arm, disk=ssd"},
-		"a label that is a number": {spec: selector(`{"cores": "8", "big": "true"}`),
-			worker: `{"labels": {"cores": 8, "big": true, "odd": {}}}`},
-		"labels that are no object are none": {spec: selector(`{"zone": "a"}`), worker: `{"labels": ["zone"]}`,
-			because: "lacks the label zone=a"},
+		"a selector with another value": {
+			spec: selector(`{"zone": "b"}`), worker: zone,
+			because: "lacks the label zone=b",
+		},
+		"a selector of several labels": {
+			spec:   selector(`{"zone": "a", "disk": "ssd", "arch": "arm"}`),
+			worker: zone, because: "lacks the labels arch=arm, disk=ssd",
+		},
+		"a label that is a number": {
+			spec:   selector(`{"cores": "8", "big": "true"}`),
+			worker: `{"labels": {"cores": 8, "big": true, "odd": {}}}`,
+		},
+		"labels that are no object are none": {
+			spec: selector(`{"zone": "a"}`), worker: `{"labels": ["zone"]}`,
+			because: "lacks the label zone=a",
+		},
 
-		"a taint": {worker: gpu,
-			because: "has the taint gpu=true:no_schedule that is not tolerated"},
-		"a taint without a value": {worker: `{"taints": [{"key": "gpu"}]}`,
-			because: "has the taint gpu:no_schedule that is not tolerated"},
+		"a taint": {
+			worker:  gpu,
+			because: "has the taint gpu=true:no_schedule that is not tolerated",
+		},
+		"a taint without a value": {
+			worker:  `{"taints": [{"key": "gpu"}]}`,
+			because: "has the taint gpu:no_schedule that is not tolerated",
+		},
 		"a taint that only asks": {worker: `{"taints": [{"key": "gpu", "effect": "prefer_no_schedule"}]}`},
-		"taints that cannot be read": {worker: `{"taints": {"gpu": 1}}`,
-			because: "has the taint (unreadable):no_schedule that is not tolerated"},
-		"a taint without a key": {worker: `{"taints": [{"value": "x"}]}`,
-			because: "has the taint (unreadable):no_schedule that is not tolerated"},
-		"a taint with an unknown effect": {worker: `{"taints": [{"key": "gpu", "effect": "evict"}]}`,
-			because: "has the taint gpu:no_schedule that is not tolerated"},
+		"taints that cannot be read": {
+			worker:  `{"taints": {"gpu": 1}}`,
+			because: "has the taint (unreadable):no_schedule that is not tolerated",
+		},
+		"a taint without a key": {
+			worker:  `{"taints": [{"value": "x"}]}`,
+			because: "has the taint (unreadable):no_schedule that is not tolerated",
+		},
+		"a taint with an unknown effect": {
+			worker:  `{"taints": [{"key": "gpu", "effect": "evict"}]}`,
+			because: "has the taint gpu:no_schedule that is not tolerated",
+		},
 		"an equal toleration": {spec: tolerates(`[{"key": "gpu", "value": "true"}]`), worker: gpu},
 		"an equal toleration, said so": {spec: tolerates(
 			`[{"key": "gpu", "operator": "equal", "value": "true", "effect": "no_schedule"}]`), worker: gpu},
-		"a toleration of another value": {spec: tolerates(`[{"key": "gpu", "value": "false"}]`), worker: gpu,
-			because: "has the taint gpu=true:no_schedule that is not tolerated"},
-		"a toleration without a value": {spec: tolerates(`[{"key": "gpu"}]`), worker: gpu,
-			because: "has the taint gpu=true:no_schedule that is not tolerated"},
-		"neither has a value": {spec: tolerates(`[{"key": "gpu"}]`),
-			worker: `{"taints": [{"key": "gpu"}]}`},
-		"a toleration of whatever value": {spec: tolerates(`[{"key": "gpu", "operator": "exists"}]`),
-			worker: gpu},
-		"a toleration of the other effect": {spec: tolerates(
-			`[{"key": "gpu", "operator": "exists", "effect": "prefer_no_schedule"}]`), worker: gpu,
-			because: "has the taint gpu=true:no_schedule that is not tolerated"},
-		"one of two taints is tolerated": {spec: tolerates(`[{"key": "gpu", "operator": "exists"}]`),
+		"a toleration of another value": {
+			spec: tolerates(`[{"key": "gpu", "value": "false"}]`), worker: gpu,
+			because: "has the taint gpu=true:no_schedule that is not tolerated",
+		},
+		"a toleration without a value": {
+			spec: tolerates(`[{"key": "gpu"}]`), worker: gpu,
+			because: "has the taint gpu=true:no_schedule that is not tolerated",
+		},
+		"neither has a value": {
+			spec:   tolerates(`[{"key": "gpu"}]`),
+			worker: `{"taints": [{"key": "gpu"}]}`,
+		},
+		"a toleration of whatever value": {
+			spec:   tolerates(`[{"key": "gpu", "operator": "exists"}]`),
+			worker: gpu,
+		},
+		"a toleration of the other effect": {
+			spec: tolerates(
+				`[{"key": "gpu", "operator": "exists", "effect": "prefer_no_schedule"}]`), worker: gpu,
+			because: "has the taint gpu=true:no_schedule that is not tolerated",
+		},
+		"one of two taints is tolerated": {
+			spec:    tolerates(`[{"key": "gpu", "operator": "exists"}]`),
 			worker:  `{"taints": [{"key": "gpu"}, {"key": "spot"}]}`,
-			because: "has the taint spot:no_schedule that is not tolerated"},
-		"a toleration needs no taint to be there": {spec: tolerates(`[{"key": "gpu", "operator": "exists"}]`),
-			worker: `{}`},
+			because: "has the taint spot:no_schedule that is not tolerated",
+		},
+		"a toleration needs no taint to be there": {
+			spec:   tolerates(`[{"key": "gpu", "operator": "exists"}]`),
+			worker: `{}`,
+		},
 
 		"required affinity": {spec: affinity(
 			`{"required": [{"match_labels": {"zone": "b"}}, {"match_labels": {"zone": "a"}}]}`), worker: zone},
-		"no required term matches": {spec: affinity(`{"required": [{"match_labels": {"zone": "b"}}]}`),
-			worker: zone, because: "matches none of the required affinity terms"},
+		"no required term matches": {
+			spec:   affinity(`{"required": [{"match_labels": {"zone": "b"}}]}`),
+			worker: zone, because: "matches none of the required affinity terms",
+		},
 		"all of a term must match":        {spec: affinity(`{"required": [{"match_labels": {"zone": "a"}, "match_expressions": [{"key": "disk", "operator": "exists"}]}]}`), worker: zone, because: "matches none of the required affinity terms"},
 		"an empty term matches everybody": {spec: affinity(`{"required": [{}]}`), worker: `{}`},
-		"in": {spec: affinity(
-			`{"required": [{"match_expressions": [{"key": "zone", "operator": "in", "values": ["b", "a"]}]}]}`),
-			worker: zone},
-		"in, without the label": {spec: affinity(
-			`{"required": [{"match_expressions": [{"key": "zone", "operator": "in", "values": ["a"]}]}]}`),
-			worker: `{}`, because: "matches none of the required affinity terms"},
-		"not_in": {spec: affinity(
-			`{"required": [{"match_expressions": [{"key": "zone", "operator": "not_in", "values": ["b"]}]}]}`),
-			worker: zone},
-		"not_in, with the value": {spec: affinity(
-			`{"required": [{"match_expressions": [{"key": "zone", "operator": "not_in", "values": ["a"]}]}]}`),
-			worker: zone, because: "matches none of the required affinity terms"},
-		"not_in, without the label": {spec: affinity(
-			`{"required": [{"match_expressions": [{"key": "zone", "operator": "not_in", "values": ["a"]}]}]}`),
-			worker: `{}`},
+		"in": {
+			spec: affinity(
+				`{"required": [{"match_expressions": [{"key": "zone", "operator": "in", "values": ["b", "a"]}]}]}`),
+			worker: zone,
+		},
+		"in, without the label": {
+			spec: affinity(
+				`{"required": [{"match_expressions": [{"key": "zone", "operator": "in", "values": ["a"]}]}]}`),
+			worker: `{}`, because: "matches none of the required affinity terms",
+		},
+		"not_in": {
+			spec: affinity(
+				`{"required": [{"match_expressions": [{"key": "zone", "operator": "not_in", "values": ["b"]}]}]}`),
+			worker: zone,
+		},
+		"not_in, with the value": {
+			spec: affinity(
+				`{"required": [{"match_expressions": [{"key": "zone", "operator": "not_in", "values": ["a"]}]}]}`),
+			worker: zone, because: "matches none of the required affinity terms",
+		},
+		"not_in, without the label": {
+			spec: affinity(
+				`{"required": [{"match_expressions": [{"key": "zone", "operator": "not_in", "values": ["a"]}]}]}`),
+			worker: `{}`,
+		},
 		"does_not_exist": {spec: affinity(
 			`{"required": [{"match_expressions": [{"key": "zone", "operator": "does_not_exist"}]}]}`), worker: `{}`},
-		"does_not_exist, with the label": {spec: affinity(
-			`{"required": [{"match_expressions": [{"key": "zone", "operator": "does_not_exist"}]}]}`), worker: zone,
-			because: "matches none of the required affinity terms"},
-		"anti-affinity": {spec: affinity(
-			`{"anti_affinity": [{"match_labels": {"zone": "b"}}, {"match_labels": {"zone": "a"}}]}`), worker: zone,
-			because: "matches an anti-affinity term"},
-		"anti-affinity to somebody else": {spec: affinity(`{"anti_affinity": [{"match_labels": {"zone": "b"}}]}`),
-			worker: zone},
+		"does_not_exist, with the label": {
+			spec: affinity(
+				`{"required": [{"match_expressions": [{"key": "zone", "operator": "does_not_exist"}]}]}`), worker: zone,
+			because: "matches none of the required affinity terms",
+		},
+		"anti-affinity": {
+			spec: affinity(
+				`{"anti_affinity": [{"match_labels": {"zone": "b"}}, {"match_labels": {"zone": "a"}}]}`), worker: zone,
+			because: "matches an anti-affinity term",
+		},
+		"anti-affinity to somebody else": {
+			spec:   affinity(`{"anti_affinity": [{"match_labels": {"zone": "b"}}]}`),
+			worker: zone,
+		},
 		"preferences are not rules": {spec: affinity(
 			`{"preferred": [{"weight": 100, "preference": {"match_labels": {"zone": "b"}}}]}`), worker: zone},
-		"empty and null fields ask nothing": {spec: placement.Spec{Required: []byte("null"), Selector: []byte("{}"),
-			Tolerations: []byte("[]"), Affinity: []byte("null")}, worker: `{}`},
+		"empty and null fields ask nothing": {spec: placement.Spec{
+			Required: []byte("null"), Selector: []byte("{}"),
+			Tolerations: []byte("[]"), Affinity: []byte("null"),
+		}, worker: `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,54 +259,94 @@ func TestBadFieldsAreNamed(t *testing.T) {
 		spec placement.Spec
 		want string
 	}{
-		"version": {placement.Spec{Version: ">=new"},
-			`action.runtime_version_constraint: ">=new" is not a version constraint`},
-		"required": {placement.Spec{Required: []byte(`["node"]`)},
-			"action.required_worker_runtimes: it must be an object of version constraints by runtime, not an array"},
-		"required version": {placement.Spec{Required: []byte(`{"node": "new"}`)},
-			`action.required_worker_runtimes: node: "new" is not a version constraint`},
-		"required nameless": {placement.Spec{Required: []byte(`{" ": "1"}`)},
-			"action.required_worker_runtimes: a runtime has no name"},
-		"selector": {placement.Spec{Selector: []byte(`"gpu"`)},
-			"action.worker_selector: it must be an object of labels"},
-		"selector value": {placement.Spec{Selector: []byte(`{"gpu": true}`)},
-			"action.worker_selector: it must be an object of labels"},
-		"selector empty": {placement.Spec{Selector: []byte(`{"gpu": " "}`)},
-			"action.worker_selector: the label gpu has no value"},
-		"selector nameless": {placement.Spec{Selector: []byte(`{"": "a"}`)},
-			"action.worker_selector: a label has no name"},
+		"version": {
+			placement.Spec{Version: ">=new"},
+			`action.runtime_version_constraint: ">=new" is not a version constraint`,
+		},
+		"required": {
+			placement.Spec{Required: []byte(`["node"]`)},
+			"action.required_worker_runtimes: it must be an object of version constraints by runtime, not an array",
+		},
+		"required version": {
+			placement.Spec{Required: []byte(`{"node": "new"}`)},
+			`action.required_worker_runtimes: node: "new" is not a version constraint`,
+		},
+		"required nameless": {
+			placement.Spec{Required: []byte(`{" ": "1"}`)},
+			"action.required_worker_runtimes: a runtime has no name",
+		},
+		"selector": {
+			placement.Spec{Selector: []byte(`"gpu"`)},
+			"action.worker_selector: it must be an object of labels",
+		},
+		"selector value": {
+			placement.Spec{Selector: []byte(`{"gpu": true}`)},
+			"action.worker_selector: it must be an object of labels",
+		},
+		"selector empty": {
+			placement.Spec{Selector: []byte(`{"gpu": " "}`)},
+			"action.worker_selector: the label gpu has no value",
+		},
+		"selector nameless": {
+			placement.Spec{Selector: []byte(`{"": "a"}`)},
+			"action.worker_selector: a label has no name",
+		},
 		"not JSON": {placement.Spec{Selector: []byte(`{"gpu"`)}, "action.worker_selector: it is not JSON"},
-		"tolerations": {placement.Spec{Tolerations: []byte(`{"key": "a"}`)},
-			"action.worker_tolerations: it must be a list of tolerations"},
-		"toleration key": {placement.Spec{Tolerations: []byte(`[{"operator": "exists"}]`)},
-			"action.worker_tolerations: toleration 1 has no key"},
-		"toleration operator": {placement.Spec{Tolerations: []byte(`[{"key": "a", "operator": "like"}]`)},
-			`action.worker_tolerations: the toleration of a has the operator "like"`},
-		"toleration value": {placement.Spec{Tolerations: []byte(`[{"key": "a", "value": ""}]`)},
-			"action.worker_tolerations: the toleration of a has an empty value"},
-		"toleration effect": {placement.Spec{Tolerations: []byte(`[{"key": "a", "effect": "NoSchedule"}]`)},
-			`action.worker_tolerations: the toleration of a has the effect "NoSchedule"`},
+		"tolerations": {
+			placement.Spec{Tolerations: []byte(`{"key": "a"}`)},
+			"action.worker_tolerations: it must be a list of tolerations",
+		},
+		"toleration key": {
+			placement.Spec{Tolerations: []byte(`[{"operator": "exists"}]`)},
+			"action.worker_tolerations: toleration 1 has no key",
+		},
+		"toleration operator": {
+			placement.Spec{Tolerations: []byte(`[{"key": "a", "operator": "like"}]`)},
+			`action.worker_tolerations: the toleration of a has the operator "like"`,
+		},
+		"toleration value": {
+			placement.Spec{Tolerations: []byte(`[{"key": "a", "value": ""}]`)},
+			"action.worker_tolerations: the toleration of a has an empty value",
+		},
+		"toleration effect": {
+			placement.Spec{Tolerations: []byte(`[{"key": "a", "effect": "NoSchedule"}]`)},
+			`action.worker_tolerations: the toleration of a has the effect "NoSchedule"`,
+		},
 		"affinity":       {placement.Spec{Affinity: []byte(`[]x`)}, "action.worker_affinity: it is not JSON"},
 		"affinity shape": {placement.Spec{Affinity: []byte(`{"required": {}}`)}, "action.worker_affinity: it must be an object of required, preferred and anti_affinity: required is an object"},
-		"weight": {placement.Spec{Affinity: []byte(`{"preferred": [{"weight": 101, "preference": {}}]}`)},
-			"action.worker_affinity: preferred 1 has the weight 101"},
-		"weight 0": {placement.Spec{Affinity: []byte(`{"preferred": [{"weight": 0, "preference": {}}]}`)},
-			"action.worker_affinity: preferred 1 has the weight 0"},
-		"operator": {placement.Spec{Affinity: []byte(
-			`{"required": [{"match_expressions": [{"key": "a", "operator": "gt", "values": ["1"]}]}]}`)},
-			`action.worker_affinity: required 1: the expression on a has the operator "gt"`},
-		"no values": {placement.Spec{Affinity: []byte(
-			`{"anti_affinity": [{"match_expressions": [{"key": "a", "operator": "in"}]}]}`)},
-			"action.worker_affinity: anti_affinity 1: the expression on a needs values"},
-		"an empty value": {placement.Spec{Affinity: []byte(
-			`{"anti_affinity": [{"match_expressions": [{"key": "a", "operator": "not_in", "values": [""]}]}]}`)},
-			"action.worker_affinity: anti_affinity 1: the expression on a needs values"},
+		"weight": {
+			placement.Spec{Affinity: []byte(`{"preferred": [{"weight": 101, "preference": {}}]}`)},
+			"action.worker_affinity: preferred 1 has the weight 101",
+		},
+		"weight 0": {
+			placement.Spec{Affinity: []byte(`{"preferred": [{"weight": 0, "preference": {}}]}`)},
+			"action.worker_affinity: preferred 1 has the weight 0",
+		},
+		"operator": {
+			placement.Spec{Affinity: []byte(
+				`{"required": [{"match_expressions": [{"key": "a", "operator": "gt", "values": ["1"]}]}]}`)},
+			`action.worker_affinity: required 1: the expression on a has the operator "gt"`,
+		},
+		"no values": {
+			placement.Spec{Affinity: []byte(
+				`{"anti_affinity": [{"match_expressions": [{"key": "a", "operator": "in"}]}]}`)},
+			"action.worker_affinity: anti_affinity 1: the expression on a needs values",
+		},
+		"an empty value": {
+			placement.Spec{Affinity: []byte(
+				`{"anti_affinity": [{"match_expressions": [{"key": "a", "operator": "not_in", "values": [""]}]}]}`)},
+			"action.worker_affinity: anti_affinity 1: the expression on a needs values",
+		},
 		"too many values": {placement.Spec{Affinity: []byte(`{"preferred": [{"preference": {"match_expressions": [{"key": "a", "operator": "exists", "values": ["1"]}]}}]}`)}, "action.worker_affinity: preferred 1: the expression on a takes no values"},
-		"no key": {placement.Spec{Affinity: []byte(
-			`{"required": [{"match_expressions": [{"operator": "exists"}]}]}`)},
-			"action.worker_affinity: required 1: an expression has no key"},
-		"a label of a term": {placement.Spec{Affinity: []byte(`{"required": [{"match_labels": {"a": ""}}]}`)},
-			"action.worker_affinity: required 1: the label a has no value"},
+		"no key": {
+			placement.Spec{Affinity: []byte(
+				`{"required": [{"match_expressions": [{"operator": "exists"}]}]}`)},
+			"action.worker_affinity: required 1: an expression has no key",
+		},
+		"a label of a term": {
+			placement.Spec{Affinity: []byte(`{"required": [{"match_labels": {"a": ""}}]}`)},
+			"action.worker_affinity: required 1: the label a has no value",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -251,7 +357,8 @@ func TestBadFieldsAreNamed(t *testing.T) {
 	}
 	good := placement.NewNeed(placement.Spec{})
 	for _, c := range []struct{ selector, tolerations, affinity, want string }{
-		{`[]`, ``, ``, "execution.worker_selector: "}, {``, `{}`, ``, "execution.worker_tolerations: "},
+		{`[]`, ``, ``, "execution.worker_selector: "},
+		{``, `{}`, ``, "execution.worker_tolerations: "},
 		{``, ``, `[]`, "execution.worker_affinity: "},
 	} {
 		_, err := good.Override([]byte(c.selector), []byte(c.tolerations), []byte(c.affinity))
@@ -274,7 +381,7 @@ func TestAnExecutionReplacesEachFieldOfItsAction(t *testing.T) {
 	nowhere := worker(3, `{"runtimes": ["shell"]}`)
 	for name, c := range map[string]struct {
 		selector, tolerations, affinity string
-		want                            int64 // 0: nobody
+		want                            int64 // 0: no worker
 	}{
 		"nothing":                    {want: 1},
 		"null":                       {"null", "null", "null", 1},
@@ -300,7 +407,7 @@ func TestAnExecutionReplacesEachFieldOfItsAction(t *testing.T) {
 	require.Equal(t, placement.Incompatible, choose(shell, worker(1, `{}`)).Outcome, "the runtime stays")
 }
 
-// A kind is the same for those who ask for the same, and there are few.
+// Executions with equal requirements have the same kind, and there are few kinds.
 func TestKindsAreFew(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, placement.Need{}.Kind())
@@ -348,15 +455,23 @@ func TestARowMakesAWorker(t *testing.T) {
 		"cordoned":              {func(r *placement.Row) { r.Cordoned = true }, placement.Cordoned},
 		"draining":              {func(r *placement.Row) { r.Draining = true }, placement.Draining},
 		"cut off":               {func(r *placement.Row) { r.Status = "error" }, placement.Deaf},
-		"cut off and silent": {func(r *placement.Row) { r.Status, r.HeartbeatAge = "error", 1000 },
-			placement.Silent},
+		"cut off and silent": {
+			func(r *placement.Row) { r.Status, r.HeartbeatAge = "error", 1000 },
+			placement.Silent,
+		},
 		"busy": {func(r *placement.Row) { r.Status = "busy" }, placement.Occupied},
-		"suspected": {func(r *placement.Row) { r.Suspect, r.SuspectReason = true, "no queue" },
-			placement.Suspect},
-		"suspected and cordoned by hand": {func(r *placement.Row) { r.Suspect, r.Cordoned = true, true },
-			placement.Cordoned},
-		"suspected, and cut off it knows": {func(r *placement.Row) { r.Suspect, r.Status = true, "error" },
-			placement.Suspect},
+		"suspected": {
+			func(r *placement.Row) { r.Suspect, r.SuspectReason = true, "no queue" },
+			placement.Suspect,
+		},
+		"suspected and cordoned by hand": {
+			func(r *placement.Row) { r.Suspect, r.Cordoned = true, true },
+			placement.Cordoned,
+		},
+		"suspected, and cut off it knows": {
+			func(r *placement.Row) { r.Suspect, r.Status = true, "error" },
+			placement.Suspect,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,8 +33,11 @@ func TestChooseRotatesAmongEqualsBetweenBatches(t *testing.T) {
 	t.Parallel()
 	first := map[int64]bool{}
 	for turn := range 3 {
-		fleet := placement.NewFleet([]placement.Worker{{ID: 1, Capacity: 9}, {ID: 2, Capacity: 9},
-			{ID: 3, Capacity: 9}}, turn)
+		fleet := placement.NewFleet([]placement.Worker{
+			{ID: 1, Capacity: 9},
+			{ID: 2, Capacity: 9},
+			{ID: 3, Capacity: 9},
+		}, turn)
 		first[fleet.Choose(placement.Need{}).Worker] = true
 	}
 	require.Len(t, first, 3)
@@ -83,6 +86,8 @@ func TestChooseWaitsForDeafWorkers(t *testing.T) {
 func TestNormalizeRuntimes(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"node", "python", "shell", "native", "ruby", "go", "java", "perl", "r", "elixir"},
-		placement.NormalizeRuntimes([]string{"Node.js", "nodejs", "python3", "bash", "builtin", "rb", "golang",
-			"OpenJDK", "perl5", "Rscript", "Elixir", " "}))
+		placement.NormalizeRuntimes([]string{
+			"Node.js", "nodejs", "python3", "bash", "builtin", "rb", "golang",
+			"OpenJDK", "perl5", "Rscript", "Elixir", " ",
+		}))
 }

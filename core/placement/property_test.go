@@ -12,7 +12,7 @@ import (
 )
 
 // world is a fleet and what is asked of it, written down in the simplest way,
-// to say by the letter of the rules who may be chosen.
+// to say by the documented rules which workers may be chosen.
 type world struct {
 	workers []placement.Worker
 	asks    []ask
@@ -46,7 +46,7 @@ func drawWorld(t *rapid.T) world {
 	return w
 }
 
-// drawAsk asks for a few things, so that somebody often fits.
+// drawAsk makes few requirements, so that a worker often fits.
 func drawAsk(t *rapid.T) ask {
 	var a ask
 	for range rapid.IntRange(0, 4).Draw(t, "things") {
@@ -84,11 +84,18 @@ func drawWorker(t *rapid.T, id int64) placement.Worker {
 			placement.Live, placement.Live,
 			placement.Deaf, placement.Suspect, placement.Unwell, placement.Silent, placement.Cordoned,
 		}).Draw(t, "standing"),
-		Health: rapid.SampledFrom([]placement.Health{"", placement.Healthy, placement.Healthy,
-			placement.Degraded}).Draw(t, "health"),
+		Health: rapid.SampledFrom([]placement.Health{
+			"", placement.Healthy, placement.Healthy,
+			placement.Degraded,
+		}).Draw(t, "health"),
 		AttemptFence: rapid.IntRange(0, 3).Draw(t, "fences") > 0,
-		Runtimes: rapid.SampledFrom([][]string{nil, {"python"}, {"shell", "python"}, {"shell", "python"},
-			{"shell"}}).Draw(t, "runtimes"),
+		Runtimes: rapid.SampledFrom([][]string{
+			nil,
+			{"python"},
+			{"shell", "python"},
+			{"shell", "python"},
+			{"shell"},
+		}).Draw(t, "runtimes"),
 		Labels: map[string]string{}, Versions: map[string][]placement.Version{},
 	}
 	if minor := rapid.SampledFrom([]uint64{0, 9, 11, 12}).Draw(t, "has minor"); minor > 0 {
@@ -97,8 +104,13 @@ func drawWorker(t *rapid.T, id int64) placement.Worker {
 	if zone := rapid.SampledFrom(zones).Draw(t, "zone"); zone != "" {
 		w.Labels["zone"] = zone
 	}
-	for _, key := range rapid.SampledFrom([][]string{nil, nil, nil, {"spot"}, {"spot"}, {"gpu"},
-		{"gpu", "spot"}}).Draw(t, "taints") {
+	for _, key := range rapid.SampledFrom([][]string{
+		nil, nil, nil,
+		{"spot"},
+		{"spot"},
+		{"gpu"},
+		{"gpu", "spot"},
+	}).Draw(t, "taints") {
 		effect := placement.NoSchedule
 		if key == "spot" {
 			effect = placement.PreferNoSchedule
@@ -135,8 +147,10 @@ func (a ask) need(t *rapid.T) placement.Need {
 	}
 	preferred := []any{}
 	for zone, weight := range a.Prefers {
-		preferred = append(preferred, map[string]any{"weight": weight,
-			"preference": map[string]any{"match_labels": map[string]string{"zone": zone}}})
+		preferred = append(preferred, map[string]any{
+			"weight":     weight,
+			"preference": map[string]any{"match_labels": map[string]string{"zone": zone}},
+		})
 	}
 	affinity["preferred"] = preferred
 	own, err := placement.NewNeed(spec).Override(nil, document(tolerations), document(affinity))
@@ -182,8 +196,10 @@ func (a ask) rank(w placement.Worker) []float64 {
 	if w.Health == placement.Degraded {
 		degraded = 1
 	}
-	return []float64{degraded, -float64(a.Prefers[w.Labels["zone"]]), shunned,
-		float64(w.Assigned) / float64(max(w.Capacity, 1))}
+	return []float64{
+		degraded, -float64(a.Prefers[w.Labels["zone"]]), shunned,
+		float64(w.Assigned) / float64(max(w.Capacity, 1)),
+	}
 }
 
 func (a ask) nearness(all []placement.Worker, w placement.Worker) int {
@@ -198,7 +214,7 @@ func (a ask) nearness(all []placement.Worker, w placement.Worker) int {
 	return 0
 }
 
-// expected is the outcome by the letter, and who may be chosen.
+// expected is the outcome of the rules as documented, and the workers that may be chosen.
 func (a ask) expected(all []placement.Worker) (placement.Outcome, []int64) {
 	var live, waited, present []placement.Worker
 	for _, w := range all {
@@ -242,10 +258,10 @@ func (a ask) expected(all []placement.Worker) (placement.Outcome, []int64) {
 	return placement.Placed, ids
 }
 
-// Choosing does what the rules say by the letter, whatever is asked of whatever
-// fleet in whatever order: so nobody is placed on a worker that breaks a hard
-// rule, and no worker gets more than it has room for.
-func TestChoosingAgreesWithTheLetterOfTheRules(t *testing.T) {
+// Choosing agrees with a plain reading of the rules for any requests, fleet and order. So no
+// execution is placed on a worker that breaks a hard rule, and no worker gets more than it has
+// capacity for.
+func TestChoosingAgreesWithTheDocumentedRules(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)

@@ -302,7 +302,7 @@ func NormalizeRuntime(name string) string {
 	return lower
 }
 
-// NormalizeRuntimes maps every name and drops repetitions, keeping order.
+// NormalizeRuntimes maps every name and drops duplicates, keeping order.
 func NormalizeRuntimes(names []string) []string {
 	out := make([]string, 0, len(names))
 	seen := map[string]bool{}

@@ -26,14 +26,23 @@ func TestGroupKey(t *testing.T) {
 		paths []string
 		want  string
 	}{
-		{"sorted and compact, as documented", []string{"target.region", "environment"},
-			`{"environment":"prod","target.region":"us-east-1"}`},
-		{"missing is null", []string{"nope", "target.nope", "environment.deeper"},
-			`{"environment.deeper":null,"nope":null,"target.nope":null}`},
+		{
+			"sorted and compact, as documented",
+			[]string{"target.region", "environment"},
+			`{"environment":"prod","target.region":"us-east-1"}`,
+		},
+		{
+			"missing is null",
+			[]string{"nope", "target.nope", "environment.deeper"},
+			`{"environment.deeper":null,"nope":null,"target.nope":null}`,
+		},
 		{"large integers stay exact", []string{"target.id"}, `{"target.id":10000000000000001}`},
 		{"objects are values too", []string{"target"}, `{"target":{"id":10000000000000001,"region":"us-east-1"}}`},
-		{"numbers are values, not texts", []string{"numbers"},
-			`{"numbers":[1,1,1,-2,0.5,1e+300,12345678901234567890123]}`},
+		{
+			"numbers are values, not texts",
+			[]string{"numbers"},
+			`{"numbers":[1,1,1,-2,0.5,1e+300,12345678901234567890123]}`,
+		},
 		{"no HTML escapes", []string{"html"}, `{"html":"<a&b>"}`},
 		{"a path named twice counts once", []string{"environment", "environment"}, `{"environment":"prod"}`},
 	} {
@@ -85,8 +94,10 @@ func TestComposeStacksScopes(t *testing.T) {
 		{ID: 6, Ref: "p.rate", Scope: policy.ScopeGlobal, Kind: policy.KindRate, Threshold: 60, Window: time.Minute},
 		{ID: 2, Ref: "p.new", Threshold: 3, Method: policy.MethodCancel, Parameters: []string{"a"}, Created: at(2)},
 		{ID: 3, Ref: "p.pack", Scope: policy.ScopePack, Threshold: 5, Method: policy.MethodEnqueue, MaxQueued: 50},
-		{ID: 4, Ref: "p.all", Scope: policy.ScopeGlobal, Threshold: 8, Parameters: []string{"zone"},
-			QueueTimeout: time.Hour},
+		{
+			ID: 4, Ref: "p.all", Scope: policy.ScopeGlobal, Threshold: 8, Parameters: []string{"zone"},
+			QueueTimeout: time.Hour,
+		},
 		{ID: 5, Ref: "p.quota", Kind: policy.KindQuota, Threshold: 100, Window: time.Hour},
 	})
 	require.Equal(t, policy.Limit{Max: 3, Method: policy.MethodCancel, Parameters: []string{"a"}, PolicyRef: "p.new"},
@@ -154,7 +165,7 @@ func TestQuotaCountsByPeriodsOfTheCalendar(t *testing.T) {
 	require.Equal(t, 3, quota.Left(now.Add(2*time.Second), period, 3), "a new period")
 	require.Equal(t, 0, quota.Left(now.Add(-time.Hour), period, 3), "a clock that went back a little gives nothing")
 	require.Equal(t, 3, quota.Left(now.Add(-48*time.Hour), period, 3),
-		"one that had been wrong stops nobody until then")
+		"an earlier wrong value stops nothing until then")
 	monthly := policy.Quota{Max: 3, Window: 30 * 24 * time.Hour}
 	require.Equal(t, 1, monthly.Left(now, period, 2), "what the narrower period counted counts on in the wider")
 }

@@ -84,13 +84,13 @@ func (h *cluster) close() {
 		"S9: one decision for each execution and attempt")
 	require.Zero(h.t, h.count(`SELECT count(*) FROM dead_letter WHERE decision IS NULL`),
 		"L5: no dead letter is undecided: %s",
-		lazily(func() string { return h.letters(`decision IS NULL`) }))
+		lazily(func() string { return h.deadLetters(`decision IS NULL`) }))
 	for _, replica := range h.replicas {
 		require.Zero(h.t, replica.stop(h.t))
 	}
-	letters, err := h.wire.QueueState(testkit.Context(h.t), message.QueueDeadLetter)
+	deadLetters, err := h.wire.QueueState(testkit.Context(h.t), message.QueueDeadLetter)
 	require.NoError(h.t, err)
-	require.Zero(h.t, letters.Ready, "L5: the queue of dead letters is empty")
+	require.Zero(h.t, deadLetters.Ready, "L5: the queue of dead letters is empty")
 }
 
 // left describes open executions, queue entries and unpublished messages.
@@ -104,8 +104,8 @@ func (h *cluster) left() (text string) {
 	return text
 }
 
-// letters describes dead letters, for a test that fails.
-func (s *stage) letters(where string) string {
+// deadLetters describes dead letters, for a test that fails.
+func (s *stage) deadLetters(where string) string {
 	var text string
 	err := s.store.Pool().QueryRow(testkit.Context(s.t), `SELECT coalesce(string_agg(concat_ws(' ', id, message_type, reason, execution, decision, detail), E'\n'), 'none')
 		FROM dead_letter WHERE `+where).Scan(&text)

@@ -159,7 +159,7 @@ func picksUpTooLate(c *scenario) {
 	c.startWorker("rescue")
 	c.settled()
 	last := c.retry(id)
-	require.Equal(c.t, 1, c.starts(last), "the repetition ran at the other worker")
+	require.Equal(c.t, 1, c.starts(last), "the retry ran at the other worker")
 
 	close(gate)
 	c.await(func() bool {
@@ -242,12 +242,12 @@ func expiresAndMoves(c *scenario) {
 		c.requireReported(id)
 	}
 	require.Empty(c.t, holder.Runs())
-	c.requireLetters("retried", holder.ID, expired...)
+	c.requireDeadLetters("retried", holder.ID, expired...)
 }
 
-// requireLetters checks that a worker's dead letter with evidence and this decision was stored for each of these
+// requireDeadLetters checks that a worker's dead letter with evidence and this decision was stored for each of these
 // (S20).
-func (c *scenario) requireLetters(decision string, worker int64, ids ...int64) {
+func (c *scenario) requireDeadLetters(decision string, worker int64, ids ...int64) {
 	c.t.Helper()
 	for _, id := range ids {
 		c.await(func() bool {
@@ -256,7 +256,7 @@ func (c *scenario) requireLetters(decision string, worker int64, ids ...int64) {
 				AND evidence->'worker'->>'id' = $4 AND (evidence->'worker'->>'heartbeat_age_seconds')::float8 < 60`,
 				id, worker, decision, strconv.FormatInt(worker, 10)) == 1
 		}, "S20: the dead letter of execution %d is stored with its evidence: %s", id,
-			lazily(func() string { return c.letters("execution = " + strconv.FormatInt(id, 10)) }))
+			lazily(func() string { return c.deadLetters("execution = " + strconv.FormatInt(id, 10)) }))
 	}
 }
 
@@ -288,7 +288,7 @@ func expiresAndFails(c *scenario) {
 	require.Equal(c.t, "dead_letter_handler", result["failed_by"])
 	require.NotEmpty(c.t, result["expired_at"])
 	require.Equal(c.t, "dead_letter failed", c.lost(expired[0]))
-	c.requireLetters("failed", holder.ID, expired...)
+	c.requireDeadLetters("failed", holder.ID, expired...)
 	c.await(func() bool { return testkit.StatusOf(c.t, c.store, waits[0]) != attune.StatusRequested },
 		"L3: the waiter has its slot")
 	holder.Kill()

@@ -25,7 +25,7 @@ type stop struct {
 func (s *stage) cancel(id int64) []stop {
 	s.t.Helper()
 	plan, err := s.operator.PlanCancel(testkit.Context(s.t),
-		triage.CancelOrder{IDs: []int64{id}, Reason: "to see what comes of it"})
+		triage.CancelRequest{IDs: []int64{id}, Reason: "to see what comes of it"})
 	require.NoError(s.t, err)
 	receipt, err := s.operator.Cancel(testkit.Context(s.t), plan)
 	require.NoError(s.t, err)
@@ -72,8 +72,8 @@ func (s *stage) requireStopped(stops []stop) {
 	all := s.attempts()
 	for _, st := range stops {
 		acting := st.ID
-		if st.Repetition != 0 {
-			acting = st.Repetition
+		if st.Retry != 0 {
+			acting = st.Retry
 		}
 		switch st.Outcome {
 		case triage.CancelDone:

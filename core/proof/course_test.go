@@ -127,8 +127,10 @@ func (m *machine) giveBack(*rapid.T) {
 	require.NoError(m.t, err)
 	lost := make([]scheduler.LostHolder, len(rows))
 	for i, row := range rows {
-		lost[i] = scheduler.LostHolder{Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker,
-			Scopes: row.Scopes}
+		lost[i] = scheduler.LostHolder{
+			Note: row.ID, Queue: row.StateID, WaitedIn: row.WaitedIn, Worker: row.Worker,
+			Scopes: row.Scopes,
+		}
 	}
 	require.Len(m.t, lost, len(m.model.notes))
 	for range 2 {
@@ -160,8 +162,10 @@ func (m *machine) expire(*rapid.T) {
 func (m *machine) word(*rapid.T) {
 	ref := rapid.SampledFrom(slices.Sorted(maps.Keys(m.model.actions))).Draw(m.t, "action")
 	order := triage.Override{Target: triage.Target{Action: ref}}
-	order.Act = rapid.SampledFrom([]triage.Act{triage.Pause, triage.Resume, triage.Resume, triage.Limit,
-		triage.Reset}).Draw(m.t, "act")
+	order.Act = rapid.SampledFrom([]triage.Act{
+		triage.Pause, triage.Resume, triage.Resume, triage.Limit,
+		triage.Reset,
+	}).Draw(m.t, "act")
 	if order.Act == triage.Limit {
 		order.Limit = m.draw(1, 4, "limit")
 	}

@@ -102,7 +102,7 @@ func (q *answerRace) look() {
 
 func (q *answerRace) answer(id int64, who string) {
 	response := json.RawMessage(fmt.Sprintf(`{"who": %q}`, who))
-	_, err := q.f.operator.Answer(testkit.Context(q.f.t), triage.AnswerOrder{Inquiry: id, Response: response})
+	_, err := q.f.operator.Answer(testkit.Context(q.f.t), triage.AnswerRequest{Inquiry: id, Response: response})
 	var refused *triage.AnswerRefusedError
 	switch {
 	case err == nil:

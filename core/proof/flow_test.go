@@ -146,7 +146,7 @@ func (f *flow) answer() {
 	f.t.Helper()
 	for _, id := range f.ids(`SELECT id FROM inquiry WHERE status = 'pending' AND (timeout_at IS NULL OR timeout_at > now() + interval '1 minute') ORDER BY id`) {
 		_, err := f.operator.Answer(testkit.Context(f.t),
-			triage.AnswerOrder{Inquiry: id, Response: json.RawMessage(`{"yes": true}`)})
+			triage.AnswerRequest{Inquiry: id, Response: json.RawMessage(`{"yes": true}`)})
 		require.NoError(f.t, err)
 	}
 }

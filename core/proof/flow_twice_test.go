@@ -157,8 +157,12 @@ func TestThreeReplicasThatGetEveryMessageTwiceInAnyOrder(t *testing.T) {
 func TestTwoReplicasThatGetEveryMessageTwiceAndOneDies(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "let a replica die meanwhile")
-	for _, d := range []death{{"batch:committed", 7}, {"advancement:committed", 5}, {"hot:before-ack", 6},
-		{"inbox:before-ack", 3}} {
+	for _, d := range []death{
+		{"batch:committed", 7},
+		{"advancement:committed", 5},
+		{"hot:before-ack", 6},
+		{"inbox:before-ack", 3},
+	} {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
 			f := newFlow(t)

@@ -218,9 +218,9 @@ var queueModel = porcupine.Model{
 	},
 }
 
-// judge reports whether the acts on one key can be explained.
-func judge(acts []act, patience time.Duration) porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(queueModel, operations(acts), patience)
+// assess reports whether the acts on one key can be explained.
+func assess(acts []act, timeout time.Duration) porcupine.CheckResult {
+	return porcupine.CheckOperationsTimeout(queueModel, operations(acts), timeout)
 }
 
 func operations(acts []act) []porcupine.Operation {
@@ -241,7 +241,7 @@ func requireExplained(t *testing.T, acts []act) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		begun := time.Now()
-		result := judge(keys[key], 30*time.Second)
+		result := assess(keys[key], 30*time.Second)
 		t.Logf("%s: %d acts, %s after %s", key, len(keys[key]), result, time.Since(begun).Round(time.Millisecond))
 		if result != porcupine.Ok {
 			require.Fail(t, "the history of "+key+" cannot be explained: "+string(result), "written to %s",
@@ -327,12 +327,18 @@ func TestTheCheckerRefusesWhatIsWrong(t *testing.T) {
 			story(limitTo(1), admits(1), act{Kind: "enqueue", ID: 2, Lane: 1, Place: 6},
 				act{Kind: "enqueue", ID: 3, Lane: 1, Place: 5}), porcupine.Illegal,
 		},
-		"S5 a newcomer overtakes": {story(limitTo(1), admits(1), enters(2), completes(1), admits(3)),
-			porcupine.Illegal},
-		"S3 one holder too many": {story(limitTo(1), admits(1), enters(2), admits(2), completes(1)),
-			porcupine.Illegal},
-		"S3 at the limit": {story(limitTo(2), admits(1), admits(2), enters(3), completes(1), admits(3)),
-			porcupine.Ok},
+		"S5 a newcomer overtakes": {
+			story(limitTo(1), admits(1), enters(2), completes(1), admits(3)),
+			porcupine.Illegal,
+		},
+		"S3 one holder too many": {
+			story(limitTo(1), admits(1), enters(2), admits(2), completes(1)),
+			porcupine.Illegal,
+		},
+		"S3 at the limit": {
+			story(limitTo(2), admits(1), admits(2), enters(3), completes(1), admits(3)),
+			porcupine.Ok,
+		},
 		"S3 under a lowered limit": {story(limitTo(2), admits(1), admits(2), enters(3), limitTo(1), completes(1),
 			admits(3)), porcupine.Illegal},
 		"S3 a lowered limit drains": {
@@ -358,14 +364,18 @@ func TestTheCheckerRefusesWhatIsWrong(t *testing.T) {
 		"S23 a lower lane in its turn": {story(lanes(7)...), porcupine.Ok},
 		"S23 a lower lane too early":   {story(lanes(6)...), porcupine.Illegal},
 		"S23 a lower lane too late":    {story(lanes(8)...), porcupine.Illegal},
-		"bounds that overlap explain it": {[]act{limitTo(1).between(0, 1), admits(1).between(2, 3),
-			enters(2).between(4, 5), admits(2).between(6, 9), completes(1).between(8, 10)}, porcupine.Ok},
-		"bounds that do not overlap do not": {[]act{limitTo(1).between(0, 1), admits(1).between(2, 3),
-			enters(2).between(4, 5), admits(2).between(6, 7), completes(1).between(8, 10)}, porcupine.Illegal},
+		"bounds that overlap explain it": {[]act{
+			limitTo(1).between(0, 1), admits(1).between(2, 3),
+			enters(2).between(4, 5), admits(2).between(6, 9), completes(1).between(8, 10),
+		}, porcupine.Ok},
+		"bounds that do not overlap do not": {[]act{
+			limitTo(1).between(0, 1), admits(1).between(2, 3),
+			enters(2).between(4, 5), admits(2).between(6, 7), completes(1).between(8, 10),
+		}, porcupine.Illegal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, judge(tc.acts, 10*time.Second))
+			require.Equal(t, tc.want, assess(tc.acts, 10*time.Second))
 		})
 	}
 }

@@ -264,8 +264,10 @@ func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 	r.ask(ids...)
 	r.finish(attune.StatusCompleted, ids[0])
 	r.sent.take(t)
-	for _, table := range []string{"outbox", "queue_stats", "execution_admission_state", "execution_admission_entry",
-		"execution"} {
+	for _, table := range []string{
+		"outbox", "queue_stats", "execution_admission_state", "execution_admission_entry",
+		"execution",
+	} {
 		testkit.Exec(t, r.store, `
 			CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'disk full'; END $$`)
 		testkit.Exec(t, r.store, `CREATE TRIGGER fails BEFORE INSERT OR UPDATE OR DELETE ON `+table+

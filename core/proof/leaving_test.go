@@ -27,9 +27,9 @@ func TestWorkersAreRestartedInTurnUnderLoad(t *testing.T) {
 	starts := s.script()
 	engine := s.serve("ATTUNE__EXECUTOR__NO_WORKERS=wait")
 	names := []string{"one", "two", "three"}
-	crew := map[string]*process{}
+	processes := map[string]*process{}
 	for _, name := range names {
-		crew[name] = s.process(name)
+		processes[name] = s.process(name)
 	}
 	each := 25
 	if testkit.Slow() {
@@ -39,14 +39,14 @@ func TestWorkersAreRestartedInTurnUnderLoad(t *testing.T) {
 	begin := time.Now()
 	for _, name := range names {
 		ids = append(ids, s.request(actScript, each)...)
-		require.Zero(t, crew[name].stop(t))
+		require.Zero(t, processes[name].stop(t))
 		ids = append(ids, s.request(actScript, each)...)
-		crew[name] = s.process(name)
+		processes[name] = s.process(name)
 	}
 	s.over()
 	require.Less(t, time.Since(begin), patient, "nothing waited for a timeout")
 	s.requireAllDoneAtOnce(ids, starts())
-	for _, p := range crew {
+	for _, p := range processes {
 		require.Zero(t, p.stop(t))
 	}
 	require.Zero(t, engine.stop(t))
@@ -88,18 +88,18 @@ func TestAWorkerIsDrainedUnderLoad(t *testing.T) {
 		ids = append(ids, s.request(actScript, each)...)
 		before := at()
 		testkit.Eventually(t, func() bool { return at() > before }, patient, "it is given work")
-		receipt, err := s.operator.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.DrainWorker, Worker: "drained"})
+		receipt, err := s.operator.ActOnWorker(ctx, triage.WorkerRequest{Act: triage.DrainWorker, Worker: "drained"})
 		require.NoError(t, err)
 		require.True(t, receipt.Settled)
 		testkit.Eventually(t, func() bool {
-			now, err := s.operator.WorkerNow(ctx, triage.WorkerOrder{Worker: "drained"})
+			now, err := s.operator.WorkerNow(ctx, triage.WorkerRequest{Worker: "drained"})
 			return err == nil && now.Empty()
 		}, patient, "it becomes empty")
 		had := at()
 		ids = append(ids, s.request(actScript, 40)...)
 		s.over()
 		require.Equal(t, had, at(), "nothing came any more")
-		_, err = s.operator.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.UncordonWorker, Worker: "drained"})
+		_, err = s.operator.ActOnWorker(ctx, triage.WorkerRequest{Act: triage.UncordonWorker, Worker: "drained"})
 		require.NoError(t, err)
 	}
 	s.over()
@@ -118,7 +118,7 @@ func TestTheLastWorkerIsDrained(t *testing.T) {
 	ids := s.request(actScript, 60)
 	testkit.Eventually(t,
 		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`) > 5 }, patient)
-	_, err := s.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.DrainWorker, Worker: "last"})
+	_, err := s.operator.ActOnWorker(testkit.Context(t), triage.WorkerRequest{Act: triage.DrainWorker, Worker: "last"})
 	require.NoError(t, err)
 	running := `SELECT count(*) FROM execution WHERE status IN ('running', 'canceling')`
 	testkit.Eventually(t, func() bool { return s.count(running) == 0 }, patient, "what runs ends")
@@ -127,7 +127,10 @@ func TestTheLastWorkerIsDrained(t *testing.T) {
 	require.Zero(t, s.count(running))
 	require.Zero(t,
 		s.count(`SELECT count(*) FROM execution WHERE status NOT IN ('completed', 'scheduled', 'requested')`))
-	_, err = s.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.UncordonWorker, Worker: "last"})
+	_, err = s.operator.ActOnWorker(testkit.Context(t), triage.WorkerRequest{
+		Act:    triage.UncordonWorker,
+		Worker: "last",
+	})
 	require.NoError(t, err)
 	s.over()
 	s.requireAllDoneAtOnce(ids, starts())
@@ -149,7 +152,7 @@ func TestAWorkerIsKilledWhileItDrains(t *testing.T) {
 	testkit.Eventually(t,
 		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, patient)
 	receipt, err := s.operator.ActOnWorker(testkit.Context(t),
-		triage.WorkerOrder{Act: triage.DrainWorker, Worker: "doomed"})
+		triage.WorkerRequest{Act: triage.DrainWorker, Worker: "doomed"})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, receipt.After.Running)
 	dyingReplica.kill()
@@ -188,7 +191,7 @@ func TestAForeignWorkerIsDrained(t *testing.T) {
 	ids := s.request(actFree, 3)
 	testkit.Eventually(t, func() bool { return len(foreign.Runs()) == 1 }, patient)
 	receipt, err := s.operator.ActOnWorker(testkit.Context(t),
-		triage.WorkerOrder{Act: triage.DrainWorker, Worker: "foreign"})
+		triage.WorkerRequest{Act: triage.DrainWorker, Worker: "foreign"})
 	require.NoError(t, err)
 	require.False(t, receipt.After.Fences)
 	require.EqualValues(t, 3, receipt.After.Running+receipt.After.Unstarted)

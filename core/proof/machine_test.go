@@ -255,8 +255,10 @@ func (m *machine) batch(ended, asked []*execution) {
 func (m *machine) newcomers() []*execution {
 	list := make([]*execution, m.draw(1, 4, "how many"))
 	for i := range list {
-		ref := rapid.SampledFrom([]string{"alpha.plain", "alpha.plain", "alpha.grouped", "alpha.grouped", "beta.strict",
-			"beta.free"}).Draw(m.t, "action")
+		ref := rapid.SampledFrom([]string{
+			"alpha.plain", "alpha.plain", "alpha.grouped", "alpha.grouped", "beta.strict",
+			"beta.free",
+		}).Draw(m.t, "action")
 		tenant := rapid.SampledFrom([]string{"a", "b"}).Draw(m.t, "tenant")
 		list[i] = m.newcomer(ref, tenant, m.draw(0, 2, "lane"), m.draw(0, 4, "retry") == 0)
 	}

@@ -42,6 +42,9 @@ func (s *stage) run(command string, settings ...string) *process {
 		"ATTUNE__DATABASE__URL="+s.Database, "ATTUNE__DATABASE__SCHEMA="+testkit.Schema,
 		fmt.Sprintf("ATTUNE__DATABASE__MAX_CONNECTIONS=%d", testkit.EngineConnections),
 		"ATTUNE__MESSAGE_QUEUE__URL="+s.AMQP, "ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL="+s.Management)
+	if s.QueueType != "" {
+		cmd.Env = append(cmd.Env, "ATTUNE__MESSAGE_QUEUE__RABBITMQ__QUEUE_TYPE="+s.QueueType)
+	}
 	cmd.Env = append(cmd.Env, settings...)
 	return launch(s.t, cmd)
 }
@@ -115,15 +118,15 @@ func (p *process) stop(t testing.TB) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// says waits until the process has logged a text.
+// says waits until the process has logged a text. It may have been killed since.
 func (p *process) says(t testing.TB, text string) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
-		select {
-		case <-p.done:
+		ended := p.ended()
+		said := strings.Contains(p.log.String(), text)
+		if ended && !said {
 			require.Fail(t, "the process has ended", "%s", p.log)
-		default:
 		}
-		return strings.Contains(p.log.String(), text)
+		return said
 	}, 30*time.Second, "the process says %q", text)
 }

@@ -28,6 +28,7 @@ type servers struct {
 	Database   string `json:"database"`
 	AMQP       string `json:"amqp"`
 	Management string `json:"management"`
+	QueueType  string `json:"queue_type"` // classic if empty
 }
 
 // replica runs an engine until SIGTERM.

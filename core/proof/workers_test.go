@@ -94,7 +94,7 @@ func (s *stage) requireDoneOnce(ids []int64, starts map[int64]int) {
 	require.Zero(s.t, s.count(`SELECT count(*) FROM (
 		SELECT FROM execution WHERE status = 'completed' GROUP BY coalesce(original_execution, id) HAVING count(*) > 1) twice`), "what is done is not repeated")
 	require.Equal(s.t, s.count(`SELECT count(*) FROM execution WHERE status <> 'completed'`),
-		s.count(`SELECT count(*) FROM execution_retry`), "S19: one repetition for each that was lost")
+		s.count(`SELECT count(*) FROM execution_retry`), "S19: one retry for each that was lost")
 	for id, n := range starts {
 		require.Equal(s.t, 1, n, "S2: the starts of execution %d", id)
 	}

@@ -62,8 +62,8 @@ func TestAHolderThatEndedDuringAPassIsFoundByTheNext(t *testing.T) {
 	require.Equal(t, []int64{id}, ended(tick(t, s, submitted)))
 }
 
-// What was found but not released, because nobody took it, is found again.
-func TestAHolderThatNobodyReleasesIsFoundAgain(t *testing.T) {
+// A holder that was found and not released is found again.
+func TestAnUnreleasedHolderIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	id := holder(t, st)
@@ -75,8 +75,8 @@ func TestAHolderThatNobodyReleasesIsFoundAgain(t *testing.T) {
 	require.Empty(t, tick(t, s, submitted))
 }
 
-// Whoever deletes an execution while triggers are off leaves its holder behind: what it
-// held is given back as if it had left a note.
+// An execution that is deleted while triggers are off leaves its holder behind. Its slot is released
+// as if the trigger had recorded the deletion.
 func TestAHolderWithoutAnExecutionIsGivenBack(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

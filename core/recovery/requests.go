@@ -50,7 +50,7 @@ func (s *Sweep) reclaim(ctx context.Context, q *store.Queries, claims []int64) (
 		return nil, fmt.Errorf("put %d unfinished claims back: %w", len(claims), err)
 	}
 	if len(reclaimed) > 0 {
-		s.logger.WarnContext(ctx, "Unfinished claims put back", "executions", reclaimed)
+		s.logger.WarnContext(ctx, "Unfinished claims put back", "execution_ids", reclaimed)
 	}
 	return reclaimed, nil
 }
@@ -67,8 +67,10 @@ func (s *Sweep) undelivered(ctx context.Context, tx *store.Tx) ([]scheduler.Unst
 	}
 	unstarted := make([]scheduler.Unstarted, len(rows))
 	for i, row := range rows {
-		unstarted[i] = scheduler.Unstarted{Execution: row.Execution, Note: row.ID, Worker: row.Worker,
-			Attempt: row.Attempt}
+		unstarted[i] = scheduler.Unstarted{
+			Execution: row.Execution, Note: row.ID, Worker: row.Worker,
+			Attempt: row.Attempt,
+		}
 	}
 	return unstarted, nil
 }

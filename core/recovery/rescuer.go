@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/attune-go/attune/core/alertevent"
@@ -108,8 +109,10 @@ func NewRescuer(
 	cfg RescuerConfig, st *store.Store, submit Submit, relay outbox.Publishing, logger *slog.Logger,
 	metrics *supervise.Metrics,
 ) *Rescuer {
-	o := &Rescuer{cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, rows: rowsPerSweep,
-		after: map[bool]int64{}}
+	o := &Rescuer{
+		cfg: cfg.withDefaults(), store: st, submit: submit, relay: relay, logger: logger, rows: rowsPerSweep,
+		after: map[bool]int64{},
+	}
 	o.Loop = supervise.NewLoop(supervise.LoopConfig{
 		// Never later than the interval, which bounds the detection of a dead worker.
 		Name: "timeouts", Failure: "Error checking stale executions", Interval: o.cfg.Interval * 9 / 10,
@@ -161,20 +164,22 @@ func (o *Rescuer) tick(ctx context.Context) error {
 
 // window handles the orphans of one window. It returns whether there are more, and the delay until
 // the next worker of the window counts as dead, 0 for none. If heartbeats prove nothing, it only
-// handles executions of workers that marked themselves inactive.
+// handles executions of workers that marked themselves inactive. If a row makes the ends of the
+// window fail, they are divided, so that it delays no other.
 func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, loss time.Duration, err error) {
 	var unstarted []scheduler.Unstarted
+	var found store.FindOrphansRow
 	after, staleAfter := o.after[holders], o.cfg.StaleAfter.Seconds()
 	if !sure {
 		staleAfter = forever
 	}
-	err = o.store.Tx(ctx, "orphans", func(ctx context.Context, tx *store.Tx) error {
-		after, unstarted = o.after[holders], nil
+	find := func(ctx context.Context, tx *store.Tx) error {
+		after, unstarted, found = o.after[holders], nil, store.FindOrphansRow{}
 		won, err := tx.TryLoopLock(ctx, "timeouts")
 		if err != nil || !won {
 			return err
 		}
-		found, err := tx.FindOrphans(ctx, store.FindOrphansParams{
+		found, err = tx.FindOrphans(ctx, store.FindOrphansParams{
 			StaleAfter: staleAfter, ScheduledTimeout: o.cfg.ScheduledTimeout.Seconds(), Grace: o.cfg.Grace.Seconds(),
 			CancelTimeout: o.cfg.CancelTimeout.Seconds(), LeaveGrace: o.cfg.LeaveGrace.Seconds(),
 			UnfencedTimeout: o.cfg.UnfencedTimeout.Seconds(),
@@ -191,17 +196,68 @@ func (o *Rescuer) window(ctx context.Context, sure, holders bool) (more bool, lo
 			unstarted = append(unstarted, scheduler.Unstarted{Execution: id})
 		}
 		late, err := o.overdue(ctx, tx, found.Overdue)
-		if err != nil {
+		unstarted = append(unstarted, late...)
+		return err
+	}
+	err = o.store.Tx(ctx, "orphans", func(ctx context.Context, tx *store.Tx) error {
+		if err := find(ctx, tx); err != nil {
 			return err
 		}
-		unstarted = append(unstarted, late...)
 		return o.end(ctx, tx, found, staleAfter)
 	})
+	if store.Divisible(err) {
+		if err = o.store.Tx(ctx, "orphans", find); err == nil {
+			err = o.endParts(ctx, found, staleAfter)
+		}
+	}
 	if err != nil {
 		return false, 0, err
 	}
 	o.after[holders] = after
 	return after > 0, loss, o.submitUnstarted(ctx, unstarted)
+}
+
+// endParts ends the executions in transactions of halves, of quarters and so on. One that fails
+// alone is logged and found again later.
+func (o *Rescuer) endParts(ctx context.Context, found store.FindOrphansRow, staleAfter float64) error {
+	kinds := [][]int64{found.Ids, found.Overrun, found.CancelIgnored, found.Headless}
+	executions := slices.Concat(kinds...)
+	if len(executions) == 0 {
+		return nil
+	}
+	err := o.store.Tx(ctx, "orphans", func(ctx context.Context, tx *store.Tx) error {
+		return o.end(ctx, tx, found, staleAfter)
+	})
+	switch {
+	case !store.Divisible(err):
+		return err
+	case len(executions) == 1:
+		o.logger.ErrorContext(ctx, "Orphaned execution cannot be ended", "execution_id", executions[0], "error", err)
+		return nil
+	}
+	first := setOf(executions[:len(executions)/2])
+	part := func(in bool) (half store.FindOrphansRow) {
+		for i, to := range []*[]int64{&half.Ids, &half.Overrun, &half.CancelIgnored, &half.Headless} {
+			for _, id := range kinds[i] {
+				if first[id] == in {
+					*to = append(*to, id)
+				}
+			}
+		}
+		return half
+	}
+	if err := o.endParts(ctx, part(true), staleAfter); err != nil {
+		return err
+	}
+	return o.endParts(ctx, part(false), staleAfter)
+}
+
+func setOf(ids []int64) map[int64]bool {
+	set := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
 }
 
 // overdue describes executions that live workers did not start in time.
@@ -248,19 +304,25 @@ func (o *Rescuer) end(ctx context.Context, tx *store.Tx, found store.FindOrphans
 		end    func(ids []int64) ([]outgoing, error)
 		ended  []outgoing
 	}{
-		{reason: "its worker is lost", ids: found.Ids,
-			end: func(ids []int64) ([]outgoing, error) { return o.endLost(ctx, tx, ids, staleAfter) }},
-		{reason: "it ran beyond its timeout", ids: found.Overrun,
-			end: func(ids []int64) ([]outgoing, error) { return o.endOverruns(ctx, tx, ids) }},
+		{
+			reason: "its worker is lost", ids: found.Ids,
+			end: func(ids []int64) ([]outgoing, error) { return o.endLost(ctx, tx, ids, staleAfter) },
+		},
+		{
+			reason: "it ran beyond its timeout", ids: found.Overrun,
+			end: func(ids []int64) ([]outgoing, error) { return o.endOverruns(ctx, tx, ids) },
+		},
 		{reason: "its worker did not stop it", ids: found.CancelIgnored, end: func(ids []int64) ([]outgoing, error) {
 			rows, err := tx.EndIgnoredCancels(ctx, ids, o.cfg.CancelTimeout.Seconds())
 			return completions(rows), err
 		}},
-		{reason: "its workflow or inquiry was deleted", ids: found.Headless,
+		{
+			reason: "its workflow or inquiry was deleted", ids: found.Headless,
 			end: func(ids []int64) ([]outgoing, error) {
 				rows, err := tx.EndHeadless(ctx, ids)
 				return completions(rows), err
-			}},
+			},
+		},
 	}
 	var all []outgoing
 	for i, kind := range kinds {

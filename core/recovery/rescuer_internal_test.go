@@ -31,8 +31,10 @@ func TestATickReadsAFewWindowsOfWaitingExecutions(t *testing.T) {
 		testkit.Logger(t), nil)
 	t.Cleanup(func() { o.early.Stop() })
 	o.rows = 10
-	for i, want := range []attune.Status{attune.StatusRunning, attune.StatusRunning, attune.StatusRunning,
-		attune.StatusAbandoned} {
+	for i, want := range []attune.Status{
+		attune.StatusRunning, attune.StatusRunning, attune.StatusRunning,
+		attune.StatusAbandoned,
+	} {
 		require.NoError(t, o.tick(testkit.Context(t)))
 		require.Equal(t, want, testkit.StatusOf(t, st, lost), "tick %d", i+1)
 	}

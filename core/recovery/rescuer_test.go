@@ -97,6 +97,31 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 	}
 }
 
+// An execution that cannot be ended keeps no other from its end.
+func TestAnOrphanThatCannotBeEndedDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
+	ids := make([]int64, 5)
+	for i := range ids {
+		ids[i] = testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusRunning }).ID
+	}
+	late := testkit.Execution(t, st, action,
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &gone.ID, attune.StatusScheduled }).ID
+	testkit.RefuseUpdates(t, st, ids[2])
+	_, found := rescuer(t, st)
+	require.Equal(t, []scheduler.Unstarted{{Execution: late}}, (<-found).Unstarted)
+	for i, id := range ids {
+		want := attune.StatusAbandoned
+		if i == 2 {
+			want = attune.StatusRunning
+		}
+		require.Equal(t, want, testkit.StatusOf(t, st, id), "execution %d", i)
+	}
+}
+
 // fences makes a worker one that refuses what is no longer its.
 func fences(w *testkit.WorkerRow) { w.Capabilities["attempt_fence"] = true }
 
@@ -116,9 +141,9 @@ func aged(t *testing.T, st *store.Store, by time.Duration, ids ...int64) {
 	testkit.Exec(t, st, `ALTER TABLE execution ENABLE TRIGGER USER`)
 }
 
-// Scenario 2 of the published document: what is not picked up in time is found,
-// by the time its action allows, with the attempt it was found at; a worker that
-// runs all it can is not to blame, and nobody is while the broker is away.
+// Scenario 2 of the published document: an execution that is not started within the time of its
+// action is found, with its attempt. Executions of a full worker are not, and none are while the
+// broker is away.
 func TestWhatIsNotStartedInTimeIsFound(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -178,7 +203,7 @@ func TestWhatRunsBeyondItsTimeoutIsEnded(t *testing.T) {
 		aged(t, st, age, id)
 		return id
 	}
-	// Seconds may pass since the worker's heartbeat, up to which it is judged.
+	// Seconds may pass since the worker's heartbeat, up to which it is assessed.
 	over, grace, free := at(bounded, 110*time.Second), at(bounded, 85*time.Second), at(unbounded, time.Hour)
 	task := at(unbounded, time.Minute)
 	testkit.Exec(t, st, `UPDATE execution SET workflow_task = '{"timeout_seconds": 20}' WHERE id = $1`, task)
@@ -251,8 +276,10 @@ func TestOddTimeoutsOfTasksHideNothing(t *testing.T) {
 	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "w1", fences)
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.HeartbeatAge = 2 * time.Minute })
 	var odd []int64
-	for _, timeout := range []string{"0", "-5", "999999999999", "9223372036854775807", "1e400", "-1e400", `"60"`,
-		"null", "[]"} {
+	for _, timeout := range []string{
+		"0", "-5", "999999999999", "9223372036854775807", "1e400", "-1e400", `"60"`,
+		"null", "[]",
+	} {
 		id := testkit.Execution(t, st, action,
 			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusRunning }).ID
 		testkit.Exec(t, st,

@@ -11,11 +11,11 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-// duePerTick bounds the repetitions of one tick.
+// duePerTick bounds the retries of one tick.
 const duePerTick = 500
 
-// Retries submits due repetitions to the batches. Every replica checks once a second, and at the
-// time of a repetition that it postponed itself; submitting one twice is harmless.
+// Retries submits due retries to the batches. Every replica checks once a second, and at the
+// time of a retry that it postponed itself; submitting one twice is harmless.
 type Retries struct {
 	*supervise.Loop
 
@@ -40,7 +40,7 @@ func NewRetries(
 	return r
 }
 
-// Soon wakes the loop after a delay, because a repetition is due then.
+// Soon wakes the loop after a delay, because a retry is due then.
 func (r *Retries) Soon(after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,13 +66,13 @@ func (r *Retries) Stop() {
 }
 
 func (r *Retries) tick(ctx context.Context) error {
-	// A repetition that another program ended would stay due for ever and hide the others.
+	// A retry that another program ended would stay due for ever and hide the others.
 	if err := r.store.CloseEndedRetries(ctx); err != nil {
-		return fmt.Errorf("close repetitions that ended before they were due: %w", err)
+		return fmt.Errorf("close retries that ended before they were due: %w", err)
 	}
 	due, err := r.store.FindDueRetries(ctx, duePerTick)
 	if err != nil {
-		return fmt.Errorf("find due repetitions: %w", err)
+		return fmt.Errorf("find due retries: %w", err)
 	}
 	found := Found{Requested: due}
 	return found.submit(ctx, pageDefault, r.submit)

@@ -10,9 +10,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// river 1318: repetitions that somebody else has ended, or deleted, before their
-// time are not due for ever, and do not hide those that are.
-func TestRepetitionsEndedByOthersHideNobody(t *testing.T) {
+// river 1318: retries that another program ended or deleted before their time do not stay due for
+// ever, and do not hide due ones.
+func TestRetriesEndedByOthersHideNoDueOnes(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")

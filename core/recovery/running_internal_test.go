@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/store"
@@ -21,6 +22,8 @@ func TestWhatIsAskedAboutSlotsReadsAsManyRowsAsRun(t *testing.T) {
 	state := testkit.State(t, st, action, 50, func(s *testkit.StateRow) { s.Active, s.Queued = running, 20_000 })
 	worker := testkit.Worker(t, st, "w",
 		func(w *testkit.WorkerRow) { w.Capabilities, w.Draining = map[string]any{"attempt_fence": true}, true })
+	incarnation := uuid.New()
+	testkit.Exec(t, st, `UPDATE worker SET incarnation = $1`, incarnation)
 	for _, sql := range []string{
 		"ALTER TABLE execution DISABLE TRIGGER ALL",
 		`INSERT INTO execution (action_ref, status) VALUES ('pk.flow', 'running')`,
@@ -54,7 +57,9 @@ func TestWhatIsAskedAboutSlotsReadsAsManyRowsAsRun(t *testing.T) {
 			return len(row.Unstarted) + len(row.Ids), err
 		},
 		"a worker's start": func(ctx context.Context, tx *store.Tx) (int, error) {
-			rows, err := tx.SettleOrphans(ctx, []byte("{}"), &worker.ID)
+			rows, err := tx.SettleOrphans(ctx, store.SettleOrphansParams{
+				Result: []byte("{}"), Worker: &worker.ID, Incarnation: incarnation,
+			})
 			return 2 * len(rows), err
 		},
 		"what a worker has": func(ctx context.Context, tx *store.Tx) (int, error) {

@@ -31,9 +31,10 @@ func (f *Found) Empty() bool {
 
 // routine reports whether the sweep found only blocked queues, which every thorough pass tries even
 // if nothing was lost.
-func (f Found) routine() bool {
-	f.Queues = nil
-	return f.Empty()
+func (f *Found) routine() bool {
+	others := *f
+	others.Queues = nil
+	return others.Empty()
 }
 
 // Submit passes findings to the batches.

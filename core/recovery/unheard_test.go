@@ -20,7 +20,8 @@ import (
 // ends waits until the search has ended some executions, and asks that it tells
 // nothing more.
 func ends(t *testing.T, st *store.Store, relay handed, want map[int64]attune.Status,
-	untouched ...int64) (messages []outbox.Message) {
+	untouched ...int64,
+) (messages []outbox.Message) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
 		for id, status := range want {
@@ -181,8 +182,10 @@ func TestLookingAtWhatIsOverdueReadsNothingElse(t *testing.T) {
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 		var lines []string
 		err := pgx.BeginFunc(t.Context(), st.Pool(), func(tx pgx.Tx) error {
-			for _, setup := range []string{"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = " + mode,
-				"PREPARE it AS " + sql} {
+			for _, setup := range []string{
+				"DEALLOCATE ALL", "SET LOCAL plan_cache_mode = " + mode,
+				"PREPARE it AS " + sql,
+			} {
 				if _, err := tx.Exec(t.Context(), setup, pgx.QueryExecModeSimpleProtocol); err != nil {
 					return err
 				}

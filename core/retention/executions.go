@@ -168,17 +168,21 @@ func (e *Executions) find(ctx context.Context, tx *store.Tx, roots []int64) ([]s
 	return families, nil
 }
 
-// families deletes some families in one transaction. If one of them is refused or locked, each gets
+// families deletes some families in one transaction. If a row of one of them makes it fail or is locked, each gets
 // a transaction of its own, and that one stays.
 func (e *Executions) families(ctx context.Context, families []store.FindFamiliesRow) (removed, kept int64, err error) {
 	removed, err = e.delete(ctx, families)
-	switch class := store.ClassOf(err); {
+	switch {
 	case err == nil:
 		return removed, 0, nil
-	case class != store.ClassRefused && class != store.ClassConflict && !errors.Is(err, errBusy):
+	case !store.Divisible(err):
 		return 0, 0, err
 	case len(families) == 1:
-		e.logger.DebugContext(ctx, "Old execution kept", "execution_id", families[0].Root, "error", err)
+		level := slog.LevelDebug
+		if store.ClassOf(err) == store.ClassFatal && !errors.Is(err, errBusy) {
+			level = slog.LevelWarn
+		}
+		e.logger.Log(ctx, level, "Old execution kept", "execution_id", families[0].Root, "error", err)
 		return 0, 1, nil
 	}
 	removed = 0

@@ -48,6 +48,26 @@ func text(id int64) string { return strconv.FormatInt(id, 10) }
 
 func ended(e *testkit.ExecutionRow) { e.Status = attune.StatusCompleted }
 
+// A trigger of the installation may refuse to delete a row: the others go.
+func TestAnExecutionThatCannotBeDeletedKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	var all []int64
+	for range 3 {
+		all = append(all, testkit.Execution(t, st, action, ended).ID)
+	}
+	aged(t, st, "execution", "true", 100)
+	testkit.Exec(t, st, `
+		CREATE FUNCTION refuse_delete() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN RAISE 'an archive refuses' USING ERRCODE = '22023'; END $$;
+		CREATE TRIGGER refuse_delete BEFORE DELETE ON execution FOR EACH ROW WHEN (OLD.id = `+text(all[0])+`)
+			EXECUTE FUNCTION refuse_delete()`)
+	pruneExecutions(t, st)
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution`))
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1`, all[0]))
+}
+
 // An execution is deleted with its children and retries, or not at all.
 func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 	t.Parallel()
@@ -80,7 +100,7 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 		testkit.Exec(t, st, sql, members[2])
 		stay = append(stay, family{why, members})
 	}
-	refer("a repetition waits",
+	refer("a retry waits",
 		`INSERT INTO execution_retry (failed, execution, reason, due) VALUES ($1, -1, 'x', now())`)
 	refer("an inquiry is open", `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'really?')`)
 	refer("a dead letter waits", `INSERT INTO dead_letter (fingerprint, execution) VALUES ('f', $1)`)
@@ -190,8 +210,10 @@ func TestOldExecutionsGoWithoutWorkQueues(t *testing.T) {
 // The statistics of an action are deleted with it.
 func TestStatisticsOfADeletedActionGo(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]string{"own": testkit.OwnDatabase(t),
-		"adopted": testkit.AdoptedDatabase(t)} {
+	for name, database := range map[string]string{
+		"own":     testkit.OwnDatabase(t),
+		"adopted": testkit.AdoptedDatabase(t),
+	} {
 		st := testkit.OpenStore(t, database)
 		action := testkit.Action(t, st, "pk.a")
 		testkit.Exec(t, st, `INSERT INTO queue_stats (action_id, max_concurrent) VALUES ($1, 1) ON CONFLICT DO NOTHING`,
@@ -210,8 +232,10 @@ func TestOldExecutionsAreDeletedByIndexes(t *testing.T) {
 		rows *= 10
 	}
 	old := rows / 20
-	for name, database := range map[string]string{"own": testkit.OwnDatabase(t),
-		"adopted": testkit.AdoptedDatabase(t)} {
+	for name, database := range map[string]string{
+		"own":     testkit.OwnDatabase(t),
+		"adopted": testkit.AdoptedDatabase(t),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			st := testkit.OpenStore(t, database)

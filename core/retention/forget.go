@@ -23,8 +23,8 @@ type Broker interface {
 	UnbindWorkerDeadLetters(ctx context.Context, id int64) error
 }
 
-// ForgetOrder names the workers to forget, and the conditions for each.
-type ForgetOrder struct {
+// ForgetRequest names the workers to forget, and the conditions for each.
+type ForgetRequest struct {
 	Workers []int64
 	// Silent is the minimum age of a worker's last heartbeat.
 	Silent time.Duration
@@ -62,8 +62,9 @@ const forgetTimeout = 2 * time.Minute
 // their queues. Then it deletes the row under locks and rolls back, deletes the queues and the routes of
 // dead letters outside a transaction, and deletes the row unless another transaction has written it. The
 // same call completes an interrupted one.
-func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder,
-	logger *slog.Logger) ([]Forgotten, error) {
+func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order ForgetRequest,
+	logger *slog.Logger,
+) ([]Forgotten, error) {
 	workers := slices.Sorted(slices.Values(order.Workers))
 	workers = slices.Compact(workers)
 	referred, err := st.ReferredWorkers(ctx, workers)
@@ -107,10 +108,12 @@ func ForgetWorkers(ctx context.Context, st *store.Store, queues Broker, order Fo
 const reasonReferred = "executions that have not ended refer to it"
 
 // examine returns why a worker must stay, before any change. An empty reason means that it may be deleted.
-func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder, worker int64) (Forgotten, error) {
+func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetRequest, worker int64) (Forgotten,
+	error,
+) {
 	one := Forgotten{ID: worker}
 	err := page(ctx, st, "check a worker", func(ctx context.Context, tx *store.Tx) error {
-		row, reason, err := judge(ctx, tx, order, worker)
+		row, reason, err := assess(ctx, tx, order, worker)
 		one.Name, one.Reason = row.Name, reason
 		return err
 	})
@@ -132,7 +135,8 @@ func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetOr
 
 // releaseWorkers removes workers from their ended executions, and returns the workers with other ones.
 func releaseWorkers(ctx context.Context, st *store.Store, workers []int64,
-	logger *slog.Logger) (held map[int64]bool, err error) {
+	logger *slog.Logger,
+) (held map[int64]bool, err error) {
 	held = make(map[int64]bool)
 	released, logged := 0, time.Now()
 	for after := int64(0); ; {
@@ -170,8 +174,9 @@ var errRolledBack = errors.New("the deletion was only a trial")
 // forgetWorker deletes one worker. It calls the broker between two transactions: the first deletes
 // the row and rolls back, so that a row that must stay keeps its queues. The second deletes the row
 // unless it was written in between.
-func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order ForgetOrder,
-	worker int64) (Forgotten, error) {
+func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order ForgetRequest,
+	worker int64,
+) (Forgotten, error) {
 	one, written, err := deleteWorker(ctx, st, order, worker, nil)
 	if err == nil && one.Reason == "" {
 		one.Discarded, one.Reason, err = deleteQueues(ctx, queues, worker)
@@ -187,7 +192,7 @@ func forgetWorker(ctx context.Context, st *store.Store, queues Broker, order For
 
 // deleteWorker deletes the row of a worker under its locks, and returns the time of its last write.
 // Without unwritten, the expected time, it rolls the deletion back.
-func deleteWorker(ctx context.Context, st *store.Store, order ForgetOrder, worker int64, unwritten *time.Time) (
+func deleteWorker(ctx context.Context, st *store.Store, order ForgetRequest, worker int64, unwritten *time.Time) (
 	one Forgotten, written time.Time, err error,
 ) {
 	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
@@ -197,7 +202,7 @@ func deleteWorker(ctx context.Context, st *store.Store, order ForgetOrder, worke
 		if err := bound(ctx, tx, forgetTimeout); err != nil {
 			return err
 		}
-		row, reason, err := judge(ctx, tx, order, worker)
+		row, reason, err := assess(ctx, tx, order, worker)
 		if one.Name, one.Reason, written = row.Name, reason, row.Updated; err != nil || reason != "" {
 			return err
 		}
@@ -232,9 +237,10 @@ func deleteWorker(ctx context.Context, st *store.Store, order ForgetOrder, worke
 	}
 }
 
-// judge locks the worker's rows and returns why it must stay. An empty reason means that it may be deleted.
-func judge(ctx context.Context, tx *store.Tx, order ForgetOrder,
-	worker int64) (row store.LockForgottenWorkerRow, reason string, err error) {
+// assess locks the worker's rows and returns why it must stay. An empty reason means that it may be deleted.
+func assess(ctx context.Context, tx *store.Tx, order ForgetRequest,
+	worker int64,
+) (row store.LockForgottenWorkerRow, reason string, err error) {
 	assigned, err := tx.LockWorkerLoad(ctx, worker)
 	if err != nil {
 		return row, "", err

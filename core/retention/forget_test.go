@@ -92,7 +92,7 @@ func ran(worker int64, status attune.Status) func(*testkit.ExecutionRow) {
 
 func forget(t *testing.T, st *store.Store, q retention.Broker, workers ...int64) map[int64]retention.Forgotten {
 	t.Helper()
-	order := retention.ForgetOrder{Workers: workers, Silent: week, Settled: time.Hour}
+	order := retention.ForgetRequest{Workers: workers, Silent: week, Settled: time.Hour}
 	all, err := retention.ForgetWorkers(testkit.Context(t), st, q, order, testkit.Logger(t))
 	require.NoError(t, err)
 	answers := map[int64]retention.Forgotten{}
@@ -160,8 +160,10 @@ func TestANeededWorkerStays(t *testing.T) {
 	q.busy[message.WorkerExecutionsQueue(busy)] = "PRECONDITION_FAILED - queue in use"
 	q.states = map[string]broker.QueueState{
 		message.WorkerExecutionsQueue(keep("handed over to", "is not empty: 3", 2*week)): {Exists: true, Ready: 3},
-		message.WorkerExecutionsQueue(keep("still consumed", "in use: it has 1 consumers", 2*week)): {Exists: true,
-			Consumers: 1},
+		message.WorkerExecutionsQueue(keep("still consumed", "in use: it has 1 consumers", 2*week)): {
+			Exists:    true,
+			Consumers: 1,
+		},
 	}
 	for id := range why { // the executions of a remaining worker keep its name
 		if id != busy {
@@ -247,7 +249,7 @@ func TestAWorkerStaysWhileTheBrokerIsAway(t *testing.T) {
 	st := testkit.Store(t)
 	worker := silent(t, st, "gone", 2*week)
 	_, err := retention.ForgetWorkers(testkit.Context(t), st, &queues{fail: errors.New("away")},
-		retention.ForgetOrder{Workers: []int64{worker}, Silent: week}, testkit.Logger(t))
+		retention.ForgetRequest{Workers: []int64{worker}, Silent: week}, testkit.Logger(t))
 	require.ErrorContains(t, err, "away")
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM worker`))
 	require.True(t, forget(t, st, &queues{}, worker)[worker].Done, "the same again goes on")
@@ -286,7 +288,7 @@ func TestAWorkerThatComesBackMeanwhileStays(t *testing.T) {
 			ON CONFLICT (name) DO UPDATE SET status = 'inactive', incarnation = gen_random_uuid()`)
 	})}
 	all, err := retention.ForgetWorkers(testkit.Context(t), st, q,
-		retention.ForgetOrder{Workers: []int64{worker}, Silent: week}, testkit.Logger(t))
+		retention.ForgetRequest{Workers: []int64{worker}, Silent: week}, testkit.Logger(t))
 	require.NoError(t, err)
 	require.False(t, all[0].Done)
 	require.Equal(t, "it returned during the deletion of its queues", all[0].Reason)
@@ -364,8 +366,10 @@ func TestQueuesOfForgottenWorkersGo(t *testing.T) {
 	one = forget(t, st, b, worker)[worker]
 	require.True(t, one.Done, one.Reason)
 	require.Equal(t, 1, one.Discarded)
-	for _, queue := range []string{message.WorkerExecutionsQueue(worker), message.WorkerCancelQueue(worker),
-		message.WorkerPacksQueue(worker)} {
+	for _, queue := range []string{
+		message.WorkerExecutionsQueue(worker), message.WorkerCancelQueue(worker),
+		message.WorkerPacksQueue(worker),
+	} {
 		state, err := b.QueueState(ctx, queue)
 		require.NoError(t, err)
 		require.False(t, state.Exists, queue)

@@ -76,7 +76,8 @@ func wrapped(err error, what string) error {
 
 // queryRows reads all rows. fields returns the destinations of a row.
 func queryRows[T any](ctx context.Context, st *store.Store, what, sql string, args []any,
-	fields func(*T) []any) ([]T, error) {
+	fields func(*T) []any,
+) ([]T, error) {
 	rows, err := st.Pool().Query(ctx, sql, args...)
 	if err != nil {
 		return nil, wrapped(err, what)

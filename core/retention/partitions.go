@@ -44,8 +44,9 @@ func (c PartitionsConfig) kept(table string) time.Duration {
 // unless they are too many. The rest stays there and is deleted in pages when it expires. Tables
 // without native partitions, such as hypertables, are left alone.
 //
-// If the database user lacks the rights, the loop logs once which to grant; the gap stays visible
-// in attune_partitions_missing.
+// Functions of the schema make these changes with the rights of their owner, so the engine's login
+// needs no DDL. If it may not run them, the loop logs once what to do; the gap stays visible in
+// attune_partitions_missing.
 type Partitions struct {
 	*supervise.Loop
 
@@ -58,7 +59,8 @@ type Partitions struct {
 
 // NewPartitions builds the loop.
 func NewPartitions(cfg PartitionsConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
-	loops *supervise.Metrics) *Partitions {
+	loops *supervise.Metrics,
+) *Partitions {
 	cfg.Interval = orDefault(cfg.Interval, time.Hour)
 	cfg.History, cfg.Events = orDefault(cfg.History, 30*24*time.Hour), orDefault(cfg.Events, 30*24*time.Hour)
 	p := &Partitions{cfg: cfg, store: st, logger: logger, metrics: metrics, refused: map[string]bool{}}
@@ -93,16 +95,16 @@ func (p *Partitions) maintain(ctx context.Context, t table, c Coverage) error {
 	var errs []error
 	if c.Default == "" {
 		errs = append(errs, p.change(ctx, t, "default partition of "+t.name+" created",
-			fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s_default PARTITION OF %s DEFAULT`, t.name, t.name)))
+			`SELECT attune_partition_default($1)`, t.name))
 	}
 	if c.Missing > 0 {
-		errs = append(errs, p.ahead(ctx, t, c.Default))
+		errs = append(errs, p.ahead(ctx, t))
 	}
 	old, err := oldPartitions(ctx, p.store, t.name, p.cfg.kept(t.name))
 	errs = append(errs, err)
 	for _, child := range old {
 		err := p.change(ctx, t, "partition "+child+" dropped",
-			fmt.Sprintf(`ALTER TABLE %s DETACH PARTITION %s`, t.name, child), `DROP TABLE `+child)
+			`SELECT attune_partition_drop($1, $2::text::regclass)`, t.name, child)
 		if err != nil {
 			errs = append(errs, err)
 			break // the next one needs the same locks
@@ -110,7 +112,7 @@ func (p *Partitions) maintain(ctx context.Context, t table, c Coverage) error {
 		p.metrics.removedOne(t.name+" partitions", 1)
 	}
 	if c.Default != "" {
-		errs = append(errs, p.pruneRest(ctx, t, c.Default))
+		errs = append(errs, p.pruneRest(ctx, t))
 	}
 	return errors.Join(errs...)
 }
@@ -124,18 +126,18 @@ var errTooMany = fmt.Errorf("more than %d rows of its time are in the default pa
 
 // ahead creates the missing partitions, the nearest first, each in a transaction of its own. An
 // error of one does not stop the others.
-func (p *Partitions) ahead(ctx context.Context, t table, rest string) error {
+func (p *Partitions) ahead(ctx context.Context, t table) error {
 	missing, err := gaps(ctx, p.store, t)
 	errs := []error{err}
 	for _, one := range missing {
 		created := false
 		err := p.page(ctx, "create a partition", func(ctx context.Context, tx *store.Tx) (err error) {
-			created, err = createPartition(ctx, tx, t, rest, one)
+			created, err = createPartition(ctx, tx, t, one)
 			return err
 		})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("create partition %s: %w", one.child, err))
-			if errors.Is(err, errBusy) || stateOf(err) == notOwner {
+			if errors.Is(err, errBusy) || stateOf(err) == notGranted {
 				break // the next one needs the same lock and the same right
 			}
 			continue
@@ -147,62 +149,25 @@ func (p *Partitions) ahead(ctx context.Context, t table, rest string) error {
 	return errors.Join(errs...)
 }
 
-// createPartition creates one partition and moves its rows from the default partition. It locks that
-// first, as attaching does in the end, so that no row arrives in between. While the partition of
-// the present time is created, no transaction can write to the table.
-func createPartition(ctx context.Context, tx *store.Tx, t table, rest string, one gap) (created bool, err error) {
-	exists := false // another replica may have created it since the check
-	sql := `SELECT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass($2))`
-	if err := tx.QueryRow(ctx, sql, one.child, t.name).Scan(&exists); err != nil || exists {
-		return false, err
+// createPartition creates one partition, unless another replica has created it since the check, and moves
+// its rows from the default partition.
+func createPartition(ctx context.Context, tx *store.Tx, t table, one gap) (created bool, err error) {
+	var done *bool
+	err = tx.QueryRow(ctx, `SELECT attune_partition_add($1, $2, $3, $4::text::timestamptz, $5::text::timestamptz, $6)`,
+		t.name, t.column, one.child, one.since, one.until, mostMoved).Scan(&done)
+	if err == nil && done == nil {
+		err = errTooMany
 	}
-	if one.now { // a waiting writer has already chosen the default partition, and would fail
-		if _, err := tx.Exec(ctx, `LOCK TABLE `+t.name+` IN SHARE ROW EXCLUSIVE MODE`); err != nil {
-			return false, err
-		}
-	}
-	if rest != "" {
-		if _, err := tx.Exec(ctx, `LOCK TABLE `+rest+` IN ACCESS EXCLUSIVE MODE`); err != nil {
-			return false, err
-		}
-		count, landed := fmt.Sprintf(
-			`SELECT count(*) FROM (SELECT FROM %s WHERE %q >= $1::timestamptz AND %q < $2::timestamptz LIMIT %d) r`,
-			rest, t.column, t.column, mostMoved+1), 0
-		if err := tx.QueryRow(ctx, count, one.since, one.until).Scan(&landed); err != nil {
-			return false, err
-		}
-		if landed > mostMoved {
-			return false, errTooMany
-		}
-	}
-	if _, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS)`,
-		one.child, t.name)); err != nil {
-		return false, err
-	}
-	if rest != "" {
-		move := fmt.Sprintf(`WITH moved AS (DELETE FROM %s WHERE %q >= $1::timestamptz AND %q < $2::timestamptz RETURNING *)
-			INSERT INTO %s SELECT * FROM moved`, rest, t.column, t.column, one.child)
-		if _, err := tx.Exec(ctx, move, one.since, one.until); err != nil {
-			return false, err
-		}
-	}
-	_, err = tx.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')`, t.name,
-		one.child, one.since, one.until))
-	return err == nil, err
+	return err == nil && *done, err
 }
 
-// change runs statements in one transaction, unless another replica does.
-func (p *Partitions) change(ctx context.Context, t table, what string, statements ...string) error {
+// change runs a statement in a transaction, unless another replica does.
+func (p *Partitions) change(ctx context.Context, t table, what, sql string, args ...any) error {
 	done := false // no other replica did
 	err := p.page(ctx, "change partitions", func(ctx context.Context, tx *store.Tx) error {
-		done = false
-		for _, sql := range statements {
-			if _, err := tx.Exec(ctx, sql); err != nil {
-				return err
-			}
-		}
-		done = true
-		return nil
+		_, err := tx.Exec(ctx, sql, args...)
+		done = err == nil
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -225,18 +190,15 @@ func (p *Partitions) page(ctx context.Context, name string, fn func(ctx context.
 }
 
 // pruneRest deletes expired rows of the default partition.
-func (p *Partitions) pruneRest(ctx context.Context, t table, rest string) error {
-	sql := fmt.Sprintf(`DELETE FROM %s WHERE ctid = ANY (ARRAY(
-		SELECT ctid FROM %s WHERE %q < now() - make_interval(secs => $1) LIMIT %d))`, rest, rest, t.column, pageRows)
+func (p *Partitions) pruneRest(ctx context.Context, t table) error {
 	for {
 		removed := int64(0)
 		err := p.page(ctx, "prune a default partition", func(ctx context.Context, tx *store.Tx) error {
-			tag, err := tx.Exec(ctx, sql, p.cfg.kept(t.name).Seconds())
-			removed = tag.RowsAffected()
-			return err
+			return tx.QueryRow(ctx, `SELECT attune_partition_prune($1, $2, make_interval(secs => $3), $4)`,
+				t.name, t.column, p.cfg.kept(t.name).Seconds(), pageRows).Scan(&removed)
 		})
 		if err != nil {
-			return fmt.Errorf("prune %s: %w", rest, err)
+			return fmt.Errorf("prune the default partition of %s: %w", t.name, err)
 		}
 		p.metrics.removedOne(t.name, removed)
 		if removed < pageRows {
@@ -256,8 +218,9 @@ func (p *Partitions) measure(ctx context.Context) error {
 	for _, c := range after {
 		rest := int64(0)
 		if c.Default != "" {
-			sql := fmt.Sprintf(`SELECT count(*) FROM (SELECT FROM %s LIMIT %d) r`, c.Default, countedRest)
-			if err := p.store.Pool().QueryRow(ctx, sql).Scan(&rest); err != nil {
+			err := p.store.Pool().QueryRow(ctx, `SELECT attune_partition_rest($1, $2)`, c.Table,
+				countedRest).Scan(&rest)
+			if err != nil && stateOf(err) != notGranted { // missing rights were logged
 				return fmt.Errorf("count the rows of %s: %w", c.Default, err)
 			}
 		}
@@ -270,8 +233,8 @@ func (p *Partitions) measure(ctx context.Context) error {
 	return nil
 }
 
-// notOwner is the SQLSTATE of missing rights.
-const notOwner = "42501"
+// notGranted is the SQLSTATE of missing rights.
+const notGranted = "42501"
 
 // logRights logs missing rights once in place of the error.
 func (p *Partitions) logRights(ctx context.Context, t table, err error) error {
@@ -279,13 +242,12 @@ func (p *Partitions) logRights(ctx context.Context, t table, err error) error {
 	case err == nil:
 		delete(p.refused, t.name)
 		return nil
-	case stateOf(err) != notOwner:
+	case stateOf(err) != notGranted:
 		return err
 	case !p.refused[t.name]:
 		p.refused[t.name] = true
-		p.logger.WarnContext(ctx, "Database user may not create and drop partitions", "table", t.name, "error", err,
-			"grant", fmt.Sprintf("make the user a member of the owner of %s (GRANT owner TO user), or the owner of it and all its partitions (ALTER TABLE %s "+
-				"OWNER TO user), and GRANT CREATE ON SCHEMA %s", t.name, t.name, p.store.Schema()))
+		p.logger.WarnContext(ctx, "Database login may not create and drop partitions", "table", t.name, "error", err,
+			"fix", "the owner of the schema grants it: attune-executor roles apply engine --login NAME")
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ type Queues struct {
 
 // NewQueues builds the loop.
 func NewQueues(cfg QueuesConfig, st *store.Store, logger *slog.Logger, metrics *Metrics,
-	loops *supervise.Metrics) *Queues {
+	loops *supervise.Metrics,
+) *Queues {
 	cfg.Interval = orDefault(cfg.Interval, time.Hour)
 	cfg.Groups, cfg.Scopes = orDefault(cfg.Groups, 30*24*time.Hour), orDefault(cfg.Scopes, 24*time.Hour)
 	q := &Queues{cfg: cfg, store: st, logger: logger, metrics: metrics}

@@ -42,8 +42,10 @@ func TestIdleQueuesOfGroupsAndSharedLimitsAreRemoved(t *testing.T) {
 	}
 	group("young", nil)
 
-	q := retention.NewQueues(retention.QueuesConfig{Interval: 10 * time.Millisecond, Groups: 24 * time.Hour,
-		Scopes: 24 * time.Hour},
+	q := retention.NewQueues(retention.QueuesConfig{
+		Interval: 10 * time.Millisecond, Groups: 24 * time.Hour,
+		Scopes: 24 * time.Hour,
+	},
 		st, testkit.Logger(t), nil, nil)
 	require.NoError(t, q.Start(testkit.Context(t)))
 	t.Cleanup(q.Stop)

@@ -24,6 +24,9 @@ type RowsConfig struct {
 // sourcesKept is the retention of unused definitions: far longer than the engine caches them.
 const sourcesKept = 24 * time.Hour
 
+// pendingTraces is the retention of the names of spans that were not sent: longer than replicas try.
+const pendingTraces = time.Hour
+
 // Rows deletes expired decided dead letters, lost work, refused late writes, cleared alerts, and unused
 // workflow definitions. It never deletes operators' actions (operator_audit).
 type Rows struct {
@@ -65,6 +68,13 @@ func (r *Rows) tick(ctx context.Context) error {
 		{"alerts", func(ctx context.Context, tx *store.Tx) (int64, error) {
 			return tx.PruneAlerts(ctx, history, pageRows)
 		}},
+		{"trace origins", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneTraceOrigins(ctx, history, pageRows)
+		}},
+		// Replicas that have tracing off now have left them.
+		{"pending traces", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneTracePending(ctx, pendingTraces.Seconds(), pageRows)
+		}},
 		{"workflow definitions", func(ctx context.Context, tx *store.Tx) (int64, error) {
 			return tx.PruneWorkflowSources(ctx, sourcesKept.Seconds(), pageRows)
 		}},
@@ -82,7 +92,8 @@ type removal struct {
 
 // prune deletes pages until one is not full, unless another replica does.
 func prune(ctx context.Context, st *store.Store, lock string, kind removal, logger *slog.Logger,
-	metrics *Metrics) error {
+	metrics *Metrics,
+) error {
 	total, logged := int64(0), time.Now()
 	defer func() {
 		if total > 0 {

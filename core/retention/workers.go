@@ -42,7 +42,8 @@ type Workers struct {
 
 // NewWorkers builds the loop.
 func NewWorkers(cfg WorkersConfig, st *store.Store, b Broker, logger *slog.Logger, metrics *Metrics,
-	loops *supervise.Metrics) *Workers {
+	loops *supervise.Metrics,
+) *Workers {
 	cfg.Interval, cfg.Silent = orDefault(cfg.Interval, time.Hour), orDefault(cfg.Silent, 7*24*time.Hour)
 	w := &Workers{cfg: cfg, store: st, broker: b, logger: logger, metrics: metrics, logged: map[int64]string{}}
 	w.Loop = supervise.NewLoop(supervise.LoopConfig{
@@ -65,7 +66,7 @@ func (w *Workers) tick(ctx context.Context) error {
 	defer lock.Release(ctx)
 	stays := map[int64]string{}
 	defer func() { w.logged = stays }()
-	order := ForgetOrder{Silent: w.cfg.Silent, Settled: min(settled, w.cfg.Silent)}
+	order := ForgetRequest{Silent: w.cfg.Silent, Settled: min(settled, w.cfg.Silent)}
 	for after := int64(0); ; {
 		found, err := w.store.FindForgettableWorkers(ctx, store.FindForgettableWorkersParams{
 			After: after, Silent: order.Silent.Seconds(), Settled: order.Settled.Seconds(), Page: workersAtOnce,

@@ -121,9 +121,9 @@ func (c Config) Decide(e Ended, chance float64) Verdict {
 	case ignored && allowed == 0:
 		return Verdict{Why: "max_retries of its action has no effect here (executor.retry.honour_action_max_retries)"}
 	}
-	why := "its action allows no repetition (max_retries)"
+	why := "its action allows no retry (max_retries)"
 	if allowed > 0 {
-		why = fmt.Sprintf("no repetition is left: it is attempt %d, and %d repetitions are allowed", e.Retries+1, allowed)
+		why = fmt.Sprintf("no retry is left: it is attempt %d, and %d retries are allowed", e.Retries+1, allowed)
 	}
 	return Verdict{Why: why}
 }
@@ -147,7 +147,7 @@ func (c Config) never(e Ended) string {
 	case e.EndedBy == ByScheduler && e.says("action not found"):
 		return "its action does not exist"
 	case e.EndedBy == ByScheduler && e.says("no compatible worker", "no worker fits", "incompatible"):
-		return "no worker can run it: a repetition would be refused the same way"
+		return "no worker can run it: a retry would be refused the same way"
 	case e.EndedBy == ByScheduler && e.says("policy"):
 		return "a policy refused it"
 	}

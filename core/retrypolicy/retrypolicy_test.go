@@ -40,38 +40,56 @@ func TestTheReasonSaysWhatHappened(t *testing.T) {
 		ended retrypolicy.Ended
 		want  retrypolicy.Reason
 	}{
-		"published word for a dispatch that expired": {by("", "Worker queue TTL expired"),
-			retrypolicy.WorkerUnavailable},
-		"published word for an absent worker": {ran(attune.StatusFailed, "the Worker Unavailable page"),
-			retrypolicy.WorkerUnavailable},
-		"published word of existing workers": {ran(attune.StatusFailed, "Execution timed out after 300s"),
-			retrypolicy.QueueTimeout},
-		"queue timeout": {ran0(attune.StatusTimeout, "Queue timeout it waited 1h0m0s"),
-			retrypolicy.QueueTimeout},
+		"published word for a dispatch that expired": {
+			by("", "Worker queue TTL expired"),
+			retrypolicy.WorkerUnavailable,
+		},
+		"published word for an absent worker": {
+			ran(attune.StatusFailed, "the Worker Unavailable page"),
+			retrypolicy.WorkerUnavailable,
+		},
+		"published word of existing workers": {
+			ran(attune.StatusFailed, "Execution timed out after 300s"),
+			retrypolicy.QueueTimeout,
+		},
+		"queue timeout": {
+			ran0(attune.StatusTimeout, "Queue timeout it waited 1h0m0s"),
+			retrypolicy.QueueTimeout,
+		},
 		"the first of two words wins": {ran(attune.StatusFailed, "connection timeout"), retrypolicy.QueueTimeout},
 		"stale":                       {ran(attune.StatusFailed, "stale handle"), retrypolicy.WorkerHeartbeatStale},
 		"an action's own words are taken as published": {
 			ran(attune.StatusFailed, "dial tcp 10.0.0.1:443: CONNECTION refused"), retrypolicy.TransientError,
 		},
-		"temporary": {ran(attune.StatusFailed, "temporary failure in name resolution"),
-			retrypolicy.TransientError},
+		"temporary": {
+			ran(attune.StatusFailed, "temporary failure in name resolution"),
+			retrypolicy.TransientError,
+		},
 		"no word":      {ran(attune.StatusFailed, "action exited with code 1"), retrypolicy.ActionFailure},
 		"no text":      {ran(attune.StatusFailed, ""), retrypolicy.ActionFailure},
 		"ran too long": {ran(attune.StatusTimeout, "timed out after 3s"), retrypolicy.ActionFailure},
-		"worker became mute": {ran(attune.StatusAbandoned, "whatever it says of a connection"),
-			retrypolicy.WorkerHeartbeatStale},
-		"its process ended": {ran(attune.StatusAbandoned, "the worker's process ended"),
-			retrypolicy.WorkerHeartbeatStale},
+		"worker became mute": {
+			ran(attune.StatusAbandoned, "whatever it says of a connection"),
+			retrypolicy.WorkerHeartbeatStale,
+		},
+		"its process ended": {
+			ran(attune.StatusAbandoned, "the worker's process ended"),
+			retrypolicy.WorkerHeartbeatStale,
+		},
 		"never picked up, whatever the text says": {
 			by(retrypolicy.ByTimeoutMonitor, "Execution timeout: not picked up within 300 s"),
 			retrypolicy.WorkerUnavailable,
 		},
-		"dead-lettered": {by(retrypolicy.ByDeadLetters, "Worker queue TTL expired"),
-			retrypolicy.WorkerUnavailable},
+		"dead-lettered": {
+			by(retrypolicy.ByDeadLetters, "Worker queue TTL expired"),
+			retrypolicy.WorkerUnavailable,
+		},
 		"queue missing": {by(retrypolicy.ByDispatcher, "it has no queue"), retrypolicy.WorkerUnavailable},
 		"no workers":    {by(retrypolicy.ByScheduler, "no workers available"), retrypolicy.WorkerUnavailable},
-		"an action's no workers": {ran(attune.StatusFailed, "no workers available in the pool"),
-			retrypolicy.ActionFailure},
+		"an action's no workers": {
+			ran(attune.StatusFailed, "no workers available in the pool"),
+			retrypolicy.ActionFailure,
+		},
 		"refused for another why": {by(retrypolicy.ByScheduler, "the database said no"), retrypolicy.ActionFailure},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,11 +120,14 @@ func TestSomeEndsAreNeverRepeated(t *testing.T) {
 		"running":   {policy, ran(attune.StatusRunning, ""), "it has not ended: it is running"},
 		"disabled":  {off, by(retrypolicy.ByTimeoutMonitor, ""), "repeating is switched off"},
 		"a stop was asked for": {
-			policy, retrypolicy.Ended{Status: attune.StatusFailed, Started: true, MaxRetries: 9, CancelAsked: true},
+			policy,
+			retrypolicy.Ended{Status: attune.StatusFailed, Started: true, MaxRetries: 9, CancelAsked: true},
 			"its cancellation was requested",
 		},
-		"no action": {policy, by(retrypolicy.ByScheduler, "Action not found: the action no longer exists"),
-			"does not exist"},
+		"no action": {
+			policy, by(retrypolicy.ByScheduler, "Action not found: the action no longer exists"),
+			"does not exist",
+		},
 		"incompatible": {policy, by(retrypolicy.ByScheduler,
 			"no compatible worker: none of 2 live workers has the runtime shell"), "no worker can run it"},
 		"policy": {policy, by(retrypolicy.ByScheduler, "Policy violation"), "a policy refused it"},
@@ -133,9 +154,9 @@ func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
 		return policy.Decide(e, middle)
 	}
 	failed := ran(attune.StatusFailed, "connection lost")
-	require.Equal(t, "its action allows no repetition (max_retries)", decide(failed, 0, 0).Why)
+	require.Equal(t, "its action allows no retry (max_retries)", decide(failed, 0, 0).Why)
 	require.True(t, decide(failed, 1, 2).Retry)
-	require.Equal(t, "no repetition is left: it is attempt 3, and 2 repetitions are allowed", decide(failed, 2, 2).Why)
+	require.Equal(t, "no retry is left: it is attempt 3, and 2 retries are allowed", decide(failed, 2, 2).Why)
 	require.False(t, decide(failed, 0, -5).Retry)
 
 	for _, who := range []string{retrypolicy.ByTimeoutMonitor, retrypolicy.ByDispatcher, retrypolicy.ByDeadLetters} {
@@ -154,7 +175,7 @@ func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
 
 // Actions of an existing installation run once, whatever their max_retries says, unless
 // the setting says otherwise. What an execution itself allows always holds.
-func TestRepetitionsThatAnActionAllowsFollowTheSetting(t *testing.T) {
+func TestRetriesThatAnActionAllowsFollowTheSetting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		setting           retrypolicy.ActionRetries
@@ -184,7 +205,7 @@ func TestRepetitionsThatAnActionAllowsFollowTheSetting(t *testing.T) {
 		}
 		lost := by(retrypolicy.ByDispatcher, "")
 		lost.MaxRetries, lost.ByAction, lost.Adopted = 2, c.byAction, c.adopted
-		require.True(t, p.Decide(lost, middle).Retry, "what nobody picked up is repeated either way")
+		require.True(t, p.Decide(lost, middle).Retry, "an unstarted execution is retried either way")
 	}
 }
 
@@ -204,7 +225,7 @@ func TestDelaysGrowAndAreSpread(t *testing.T) {
 	require.Equal(t, 240*time.Second, delay(310, 0), "many attempts do not overflow")
 }
 
-// An overflow once scheduled repetitions in the past after 310 attempts, so the
+// An overflow once scheduled retries in the past after 310 attempts, so the
 // delay is checked over everything that fits its types (river#1402).
 func TestDelaysStayWithinTheirBoundsForAllNumbers(t *testing.T) {
 	t.Parallel()
@@ -218,8 +239,10 @@ func TestDelaysStayWithinTheirBoundsForAllNumbers(t *testing.T) {
 		}
 		retries := rapid.IntRange(math.MinInt, math.MaxInt-1).Draw(t, "retries")
 		chance := rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "chance")
-		got := c.Decide(retrypolicy.Ended{Status: attune.StatusFailed, Started: true, Retries: retries,
-			MaxRetries: math.MaxInt}, chance)
+		got := c.Decide(retrypolicy.Ended{
+			Status: attune.StatusFailed, Started: true, Retries: retries,
+			MaxRetries: math.MaxInt,
+		}, chance)
 		if !got.Retry {
 			t.Fatal(got.Why)
 		}
@@ -243,8 +266,10 @@ func TestDelaysNeverShrink(t *testing.T) {
 		chance := rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "chance")
 		retries := rapid.IntRange(0, math.MaxInt32).Draw(t, "retries")
 		at := func(n int) time.Duration {
-			return c.Decide(retrypolicy.Ended{Status: attune.StatusFailed, Started: true, Retries: n,
-				MaxRetries: math.MaxInt}, chance).Delay
+			return c.Decide(retrypolicy.Ended{
+				Status: attune.StatusFailed, Started: true, Retries: n,
+				MaxRetries: math.MaxInt,
+			}, chance).Delay
 		}
 		first, later, low := at(0), at(retries), at(retries/2)
 		if later < low || low < first {
@@ -256,17 +281,21 @@ func TestDelaysNeverShrink(t *testing.T) {
 	})
 }
 
-// Whatever an end looks like, a repetition has a reason and a refusal says why.
+// Whatever an end looks like, a retry has a reason and a refusal says why.
 func TestVerdictsAreComplete(t *testing.T) {
 	t.Parallel()
-	texts := []string{"", "Queue timeout", "no workers available", "queue missing", "connection",
-		strings.Repeat("x", 100)}
+	texts := []string{
+		"", "Queue timeout", "no workers available", "queue missing", "connection",
+		strings.Repeat("x", 100),
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		e := retrypolicy.Ended{
 			Status: rapid.SampledFrom(attune.Statuses).Draw(t, "status"),
 			Error:  rapid.OneOf(rapid.SampledFrom(texts), rapid.String()).Draw(t, "error"),
-			EndedBy: rapid.SampledFrom([]string{"", retrypolicy.ByScheduler, retrypolicy.ByTimeoutMonitor,
-				retrypolicy.ByDispatcher, retrypolicy.ByDeadLetters, "other"}).Draw(t, "by"),
+			EndedBy: rapid.SampledFrom([]string{
+				"", retrypolicy.ByScheduler, retrypolicy.ByTimeoutMonitor,
+				retrypolicy.ByDispatcher, retrypolicy.ByDeadLetters, "other",
+			}).Draw(t, "by"),
 			Started: rapid.Bool().Draw(t, "started"), CancelAsked: rapid.Bool().Draw(t, "cancel"),
 			Retries: rapid.Int().Draw(t, "retries"), MaxRetries: rapid.Int().Draw(t, "max"),
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/attune-go/attune/core/rule"
 )
 
-// Check reports all mistakes at once, also those that stored rules may have.
+// Check reports all mistakes at once, also the ones that stored rules may have.
 func TestCheckTellsEverything(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -35,8 +35,10 @@ func TestCheckTellsEverything(t *testing.T) {
 		"no text": {`[{"field":"a","operator":"contains","value":3}]`, nil, []string{
 			"rule core.notify: conditions[0].value: 3 is not a text, and only a text is contained in another: it never holds",
 		}},
-		"beside": {`{"expression":"true","all":[]}`, nil,
-			[]string{"rule core.notify: conditions.all: it has no effect; known here is expression"}},
+		"beside": {
+			`{"expression":"true","all":[]}`, nil,
+			[]string{"rule core.notify: conditions.all: it has no effect; known here is expression"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

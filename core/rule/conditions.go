@@ -239,8 +239,10 @@ func (c *Conditions) evaluate(event Event) Verdict {
 	value, err := c.expression.Eval(scope)
 	if err != nil {
 		err = c.moved(err)
-		return Verdict{Why: "the expression could not be evaluated: " + err.Error(),
-			Err: c.error("conditions.expression", err)}
+		return Verdict{
+			Why: "the expression could not be evaluated: " + err.Error(),
+			Err: c.error("conditions.expression", err),
+		}
 	}
 	if expr.Truthy(value) {
 		return Verdict{Matched: true, Why: "the expression is " + show(value)}

@@ -118,7 +118,7 @@ func (b *bundle) abuse(
 }
 
 // work plays the workers: it ends what is dispatched, reports one in five
-// twice, and cancels some of those that wait.
+// twice, and cancels some waiting executions.
 func (b *bundle) work(ctx context.Context, t *testing.T, ended chan int64, finished func()) {
 	defer finished()
 	seen := map[int64]bool{}

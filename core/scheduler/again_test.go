@@ -17,8 +17,10 @@ func TestS3ASharedLimitThatIsInForceAgainCountsWhoRuns(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string][2]string{
 		"other parameters": {`UPDATE policy SET parameters = '{tenant}'`, `UPDATE policy SET parameters = '{}'`},
-		"another kind": {`UPDATE policy SET kind = 'quota', window_seconds = 86400`,
-			`UPDATE policy SET kind = 'concurrency', window_seconds = NULL`},
+		"another kind": {
+			`UPDATE policy SET kind = 'quota', window_seconds = 86400`,
+			`UPDATE policy SET kind = 'concurrency', window_seconds = NULL`,
+		},
 		"a newer policy": {
 			`INSERT INTO policy (ref, pack, name, threshold, method, parameters, created)
 			 SELECT 'pk.newer', pack, 'newer', 9, method, '{tenant}', created + interval '1 second' FROM policy`,

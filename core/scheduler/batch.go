@@ -19,6 +19,7 @@ import (
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // Batch collects the decisions of one transaction.
@@ -36,6 +37,8 @@ type Batch struct {
 	left      map[int64]bool // executions that are left for another batch
 	held      []int64        // queues to fill that another batch holds
 	ran       []ran
+
+	traces // empty while tracing is off
 
 	newExecutions []*NewExecution
 	more          []outbox.Message // messages that steps send
@@ -271,6 +274,9 @@ func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 		p.Exec(store.StartRetries, b.begun)
 	}
 	b.writeContradictions(p)
+	if len(b.finished) > 0 {
+		p.Exec(store.AddTracePending, string(trace.Execution), b.finished)
+	}
 	var row *outbox.Handle
 	if len(b.messages) > 0 {
 		row = outbox.AppendTo(tx, p, b.scheduler.relay, b.messages)
@@ -337,14 +343,18 @@ const maxConfigInDispatch = 16 << 10
 // dispatch adds the message that hands an execution to its worker. For a worker that reads batches,
 // composeBatches writes it.
 func (b *Batch) dispatch(g admission.Granted) error {
+	at := b.position(g.ExecutionID)
 	payload := message.Dispatch{
+		TraceParent: at,
 		ExecutionID: g.ExecutionID, WorkerID: g.Worker, ActionRef: g.ActionRef,
 		ScheduledAttemptUpdatedAt: b.updatedAt(g.Updated), Attempt: g.Attempt + 1,
 		Config: bounds.Copy(g.Config, maxConfigInDispatch),
 	}
 	if w := b.fleet.Worker(g.Worker); w == nil || !w.Batch {
 		route := message.Route{Exchange: message.ExchangeExecutions, Key: message.DispatchKey(g.Worker)}
-		return b.add(outbox.EncodeTo(route, message.TypeExecutionRequested, payload, b.Now(), b.Source()))
+		one, err := outbox.EncodeTo(route, message.TypeExecutionRequested, payload, b.Now(), b.Source())
+		one.Trace = traceHeader(at)
+		return b.add(one, err)
 	}
 	if b.dispatches == nil {
 		b.dispatches = make(map[int64][]message.Dispatch)
@@ -362,10 +372,16 @@ func (b *Batch) composeBatches() error {
 		if err != nil {
 			return fmt.Errorf("write the dispatches for %s: %w", key, err)
 		}
+		first := 0
 		for _, one := range sent {
-			b.messages = append(b.messages, outbox.Message{
+			m := outbox.Message{
 				ID: one.ID, Exchange: message.ExchangeExecutions, RoutingKey: key, Type: one.Type, Body: one.Body,
-			})
+			}
+			if one.Items == 1 { // a message of several executions is in several traces
+				m.Trace = traceHeader(b.dispatches[worker][first].TraceParent)
+			}
+			first += one.Items
+			b.messages = append(b.messages, m)
 		}
 	}
 	return nil

@@ -142,7 +142,7 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 	ids := b.request(t, action, 5)
 	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 3}, b.dispatch(t, ids...))
 	require.Equal(t, scheduler.Result{}, b.dispatch(t, ids...),
-		"who waits keeps its place when its message comes again")
+		"a redelivered request keeps its place")
 
 	// S7: reported k times, by anybody, in any spelling: released once.
 	b.finish(t, attune.StatusFailed, ids[0])
@@ -153,7 +153,7 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 	// A completion of an execution that has not ended changes nothing.
 	require.Equal(t, scheduler.Result{}, b.complete(t, ids[1]))
 
-	// S5: a newcomer goes behind those who wait even when a slot is free.
+	// S5: a new request goes behind the waiting executions even when a slot is free.
 	b.finish(t, attune.StatusCompleted, ids[1], ids[2])
 	late := b.request(t, action, 1)
 	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep([]int64{ids[1], ids[2]}),
@@ -175,7 +175,7 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 }
 
 // Strict FIFO: an execution whose request was lost goes before the waiting executions that
-// were requested after it, and behind those that were requested before it.
+// were requested after it, and behind the earlier ones.
 func TestALostRequestEntersItsQueueInTheOrderOfRequests(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -230,7 +230,7 @@ func TestCancelsByOthersNeitherLeakNorBlock(t *testing.T) {
 	testkit.Policy(t, b.store, action, 1)
 	ids := b.request(t, action, 4)
 	b.dispatch(t, ids...)
-	b.finish(t, attune.StatusCancelled, ids[1]) // while it waits, and nobody says so
+	b.finish(t, attune.StatusCancelled, ids[1]) // while it waits, without a message
 	b.finish(t, attune.StatusCancelled, ids[0]) // while it holds the slot
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]), "promotion skips the hole")
@@ -291,7 +291,7 @@ func TestBusyWorkersKeepTheLineInOrder(t *testing.T) {
 	b.finish(t, attune.StatusCompleted, a[0], a[1])
 	require.Equal(t, scheduler.Result{Released: 2, Granted: 2}, b.complete(t, a[0], a[1]))
 	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
-		b.statuses(t, []int64{a[3], c[0], c[1]}), "a worker that frees serves whoever waited longest, of any queue")
+		b.statuses(t, []int64{a[3], c[0], c[1]}), "a free worker gets the execution that waited longest, of any queue")
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM admission_blocked`))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)

@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// meanwhile is a step that lets somebody else act between the reading of the
-// rows and the locks, once.
+// meanwhile is a step that runs a concurrent change once, after the rows were read and before they
+// are locked.
 type meanwhile struct{ act func() }
 
 func (*meanwhile) Executions() []int64 { return nil }
@@ -28,8 +28,7 @@ func (m *meanwhile) Plan(context.Context, *scheduler.Plan) error {
 func (*meanwhile) Apply(*scheduler.Batch) {}
 
 // An action is deleted while one execution of it runs and one waits: its queue
-// goes with it, but the worker's room comes back and nobody's message is to
-// blame.
+// goes with it, but the worker's capacity is released, and no message counts as poison.
 func TestAnActionDeletedWhileItRunsGivesTheWorkerBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -125,7 +124,7 @@ func TestADeletedQueuedExecutionLeavesNoEntry(t *testing.T) {
 	require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, ids[0]), "nothing is left to fill")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT sum(queued_count) FROM execution_admission_state`))
 	require.Equal(t, scheduler.Result{Granted: 1}, b.dispatch(t, b.request(t, action, 1)...),
-		"a newcomer finds nobody before it")
+		"no execution waits before a new one")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT queue_length FROM queue_stats WHERE action_id = $1`, action.ID))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)

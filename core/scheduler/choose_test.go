@@ -59,8 +59,10 @@ func TestABatchFindsAnotherWorker(t *testing.T) {
 	require.Equal(t, to(plain.ID),
 		choose(asking{candidate: admission.Candidate{Selector: []byte(`{"zone": "a"}`)}, except: left.ID}))
 
-	none := choose(asking{candidate: admission.Candidate{Selector: []byte(`{"zone": "a"}`)}, fence: true,
-		except: left.ID})
+	none := choose(asking{
+		candidate: admission.Candidate{Selector: []byte(`{"zone": "a"}`)}, fence: true,
+		except: left.ID,
+	})
 	require.Equal(t, placement.Incompatible, none.Outcome)
 	require.Equal(t, "no compatible worker: 1 live worker does not refuse dispatches of older attempts; "+
 		"1 lacks the label zone=a; 1 is where it is to be taken from", none.Reason)

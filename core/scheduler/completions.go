@@ -174,6 +174,7 @@ func (s *CompletionStep) end(batch *Batch, report Report, status attune.Status) 
 	if outcome, ok := s.outcomes[report.Execution]; ok && (released || withdrawn) {
 		batch.Announce(outcome)
 	}
+	batch.finish(report.Execution)
 	row, _ := batch.Row(report.Execution)
 	if row.Status != status {
 		batch.Replan() // it ended after the read: the cause and its inquiries are not known yet

@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// S4 and no lost wake-up: however many queues wait for one moment, who began to
-// wait first starts first, and nobody is forgotten when it comes.
+// S4 and no lost wake-up: however many queues wait for one moment, their executions start in the order
+// in which they began to wait, and none is left out.
 func TestS4ManyQueuesWaitForOneMoment(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -50,12 +50,12 @@ func TestS4ManyQueuesWaitForOneMoment(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE policy SET threshold = 1000 WHERE kind = 'quota'`)
 	passes(40)
 	require.Equal(t, 205, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`),
-		"nobody is forgotten")
+		"every execution starts")
 	b.quiet(t)
 }
 
-// Who waits for a worker of a kind that has room is not kept by any number of
-// others that wait for a rare kind.
+// Executions that wait for a rare kind of worker do not delay executions whose kind has room, however
+// many they are.
 func TestManyExecutionsForARareWorkerDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // EnforcementStep handles enforcement.created: it creates the execution of the rule's action in the
@@ -168,6 +169,9 @@ func (s *EnforcementStep) Apply(batch *Batch) {
 		batch.Also(store.CopyEnforcementSecrets, enforcements, executions)
 	}
 	batch.Also(store.ResolveEnforcements, s.decided, s.reasons)
+	if batch.Traced() {
+		batch.Also(store.AddTracePending, string(trace.Enforcement), s.decided)
+	}
 }
 
 var _ Step = (*EnforcementStep)(nil)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
@@ -109,7 +110,7 @@ func TestAnEnforcementBecomesItsExecution(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// Who acts, and with what, when the rule does not say.
+// The identity and the parameters of a rule that names none.
 func TestWithoutAnOwnerTheSystemActs(t *testing.T) {
 	t.Parallel()
 	b := setupEnforcements(t)
@@ -136,12 +137,18 @@ func TestAnEnforcementWhoseRuleCannotActIsDisabled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ change, reason string }{
 		"rule deleted": {`delete from rule`, "rule demo.rule does not exist any more"},
-		"rule disabled": {`update rule set enabled = false`,
-			"rule demo.rule was disabled before its execution was made"},
-		"action deleted": {`delete from action where ref = 'demo.act'`,
-			"action demo.act of rule demo.rule does not exist any more: apply the pack of the rule again"},
-		"trigger deleted": {`delete from trigger where ref = 'demo.door'`,
-			"trigger demo.door of rule demo.rule does not exist any more: apply the pack of the rule again"},
+		"rule disabled": {
+			`update rule set enabled = false`,
+			"rule demo.rule was disabled before its execution was made",
+		},
+		"action deleted": {
+			`delete from action where ref = 'demo.act'`,
+			"action demo.act of rule demo.rule does not exist any more: apply the pack of the rule again",
+		},
+		"trigger deleted": {
+			`delete from trigger where ref = 'demo.door'`,
+			"trigger demo.door of rule demo.rule does not exist any more: apply the pack of the rule again",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,4 +251,50 @@ func TestReplicasWithTheSameEnforcementsMakeOneExecutionEach(t *testing.T) {
 	require.Equal(t, 3, testkit.Count(t, b.store, `select count(*) from execution where status = 'scheduled'`))
 	require.Equal(t, n-3, testkit.Count(t, b.store, `select count(*) from execution_admission_entry`))
 	testkit.Invariants(t, b.store)
+}
+
+// S4: an execution that an enforcement creates does not overtake executions that wait in other queues
+// for the same shared limit or for the same workers.
+func TestANewExecutionDoesNotOvertakeWaitingOnes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, room func(b *enforcements)
+		waiting      int
+	}{
+		"a shared limit is raised": {
+			before: func(b *enforcements) { testkit.Policy(b.t, b.store, b.action, 3, testkit.OfPack(b.action)) },
+			room:   func(b *enforcements) { testkit.Exec(b.t, b.store, `UPDATE policy SET threshold = 5`) }, waiting: 2,
+		},
+		"a worker comes": {
+			before: func(b *enforcements) {
+				testkit.Exec(b.t, b.store,
+					`UPDATE worker SET capabilities = capabilities || '{"max_concurrent_executions": 1}'`)
+			},
+			room: func(b *enforcements) {
+				testkit.Worker(b.t, b.store, "w2",
+					func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
+			}, waiting: 1 + placement.HeadroomPerWorker,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setupEnforcements(t)
+			c.before(b)
+			other := testkit.Action(t, b.store, "demo.other")
+			ids := make([]int64, 3+c.waiting)
+			for i := range ids {
+				ids[i] = testkit.Execution(t, b.store, other).ID
+			}
+			_, err := b.scheduler.Run(testkit.Context(t), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
+			require.NoError(t, err)
+			waiting := `SELECT count(*) FROM execution WHERE action = $1 AND status = 'requested'`
+			require.Equal(t, c.waiting, testkit.Count(t, b.store, waiting, other.ID))
+			c.room(b)
+			b.scheduler = b.replica() // it knows the present workers
+			require.Equal(t, scheduler.EnforcementOutcome{Processed: 1}, b.run(b.enforcement(1, `{}`)))
+			require.Zero(t, testkit.Count(t, b.store, waiting, other.ID))
+			require.Equal(t, 1, testkit.Count(t, b.store, waiting, b.action.ID))
+			testkit.Invariants(t, b.store)
+		})
+	}
 }

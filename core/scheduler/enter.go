@@ -9,9 +9,9 @@ import (
 
 // Entry says how an execution enters its queue.
 type Entry struct {
-	Key        admission.Key
-	Priority   int16
-	Repetition bool // a retry: it goes before waiting executions if its policy says so
+	Key      admission.Key
+	Priority int16
+	Retry    bool // a retry: it goes before waiting executions if its policy says so
 	// Late is set when a sweep found the execution because its request was lost.
 	Late bool
 	// Moved is set when the execution waited in another queue before. The number of waiting
@@ -31,7 +31,8 @@ func (b *Batch) Enter(w admission.Candidate, rule Rule, entry Entry) {
 	}
 	how := admission.AdmitOptions{
 		Queue: queue, MayWait: entry.Moved || rule.Limits.Queue.Method != policy.MethodCancel,
-		Priority: entry.Priority, Front: entry.Repetition && b.Front(rule), Late: entry.Late && !entry.Repetition,
+		Priority: entry.Priority, Front: entry.Retry && b.Front(rule), Late: entry.Late && !entry.Retry,
+		Moved: entry.Moved,
 	}
 	if !entry.Moved {
 		how.MaxQueued = b.MaxQueued(rule)

@@ -37,12 +37,17 @@ func named(action testkit.ActionRow) scheduler.Hint {
 // anyHint is what some program says of an execution of the action: the truth, less, or
 // something else.
 func anyHint(action, other testkit.ActionRow) scheduler.Hint {
-	return []scheduler.Hint{named(action), named(action), {ActionRef: action.Ref}, {}, named(other),
-		{ActionID: 1 << 40, ActionRef: "no.such"}}[rand.IntN(6)]
+	return []scheduler.Hint{
+		named(action), named(action),
+		{ActionRef: action.Ref},
+		{},
+		named(other),
+		{ActionID: 1 << 40, ActionRef: "no.such"},
+	}[rand.IntN(6)]
 }
 
 // The rows decide under the locks whatever messages say of their executions: an execution
-// takes and returns a slot of its own queue, once, and the next one in line gets it.
+// takes and returns a slot of its own queue, once, and the next queued execution gets it.
 func TestMessagesOnlyHintAtTheQueuesOfTheirExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -61,9 +61,9 @@ func TestWhatADrainingWorkerHasNotBegunMoves(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// Where nobody else can take it, it stays for the worker to come back to, and is
-// not failed for want of one; so does what a worker has that takes work again.
-func TestWhatNobodyElseCanTakeStaysWithADrainingWorker(t *testing.T) {
+// An unstarted execution that fits no other worker stays with the draining one and does not fail. It
+// stays, too, when its worker takes work again.
+func TestExecutionsThatFitNoOtherWorkerStayWithADrainingOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ids, old := draining(t, b, 5)

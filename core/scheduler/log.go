@@ -10,7 +10,7 @@ import (
 // at warn and info, admitted and waiting ones at debug.
 func (b *Batch) log(ctx context.Context, logger *slog.Logger) {
 	for _, m := range b.moves {
-		logger.WarnContext(ctx, "Execution moved to another worker",
+		b.of(m.candidate.ExecutionID, logger).WarnContext(ctx, "Execution moved to another worker",
 			"execution_id", m.candidate.ExecutionID, "action_ref", m.candidate.ActionRef,
 			"attempt", m.candidate.Attempt+1, "worker_id", m.to, "from_worker_id", m.from, "cause", m.cause)
 	}
@@ -20,14 +20,13 @@ func (b *Batch) log(ctx context.Context, logger *slog.Logger) {
 			// This line is published.
 			text = fmt.Sprintf("Execution %d has been scheduled for too long, marking as failed", s.execution)
 		}
-		logger.WarnContext(ctx, text, //nolint:sloglint // users look for these lines
+		b.of(s.execution, logger).WarnContext(ctx, text, //nolint:sloglint // users look for these lines
 			"execution_id", s.execution, "action_ref", s.actionRef, "attempt", s.candidate.Attempt,
 			"worker_id", s.worker, "cause", s.cause)
 	}
 	for _, e := range b.endings {
-		logger.InfoContext(ctx, "Execution ended before its start", "execution_id", e.execution, "action_ref",
-			e.actionRef,
-			"status", string(e.status), "result", string(e.result))
+		b.of(e.execution, logger).InfoContext(ctx, "Execution ended before its start", "execution_id", e.execution,
+			"action_ref", e.actionRef, "status", string(e.status), "result", string(e.result))
 	}
 	if !logger.Enabled(ctx, slog.LevelDebug) {
 		return
@@ -43,7 +42,7 @@ func (b *Batch) log(ctx context.Context, logger *slog.Logger) {
 		if g.Promoted() {
 			text = "Execution promoted"
 		}
-		logger.DebugContext(ctx, text, //nolint:sloglint // one of two constants
+		b.of(g.ExecutionID, logger).DebugContext(ctx, text, //nolint:sloglint // one of two constants
 			"execution_id", g.ExecutionID, "action_ref", g.ActionRef, "queue_id", g.Queue, "worker_id", g.Worker,
 			"waited", b.Ledger.Clock.Sub(g.Created).String())
 	}

@@ -81,7 +81,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.005, 3, 14),
 		}),
 		again: auto.NewCounterVec(prometheus.CounterOpts{
-			Name: "attune_executions_repeated_total", Help: "Repetitions of ended executions, by reason.",
+			Name: "attune_executions_repeated_total", Help: "Retries of ended executions, by reason.",
 		}, []string{"reason"}),
 		moved: counter("attune_executions_moved_total",
 			"Executions moved to another worker before they started, in place."),

@@ -11,7 +11,7 @@ import (
 )
 
 // An execution was admitted when its batch had the locks, by which rates are
-// judged, not when the batch began to wait for them.
+// assessed, not when the batch began to wait for them.
 func TestAdmittedAtIsTheMomentUnderTheLocks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -99,8 +99,12 @@ func (e *NewExecution) encode() (err error) {
 	return nil
 }
 
-// Create creates a planned execution. The stored row has the state from the end of planning.
+// Create creates a planned execution. The stored row has the state from the end of planning. Waiting
+// executions are promoted before: also those of other queues go first to shared limits and workers.
 func (b *Batch) Create(e *NewExecution) {
+	if !b.Ledger.Promoted() {
+		b.Promote()
+	}
 	b.newExecutions = append(b.newExecutions, e)
 	status := cmp.Or(e.Status, attune.StatusRequested)
 	b.Ledger.Create(e.ID, status)

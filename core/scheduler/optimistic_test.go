@@ -83,6 +83,12 @@ func TestAnOpenQueueThatChangesMeanwhileIsDecidedUnderItsLock(t *testing.T) {
 				scheduler.NewRequestStep(b.request(t, action, 1)))
 			require.NoError(t, err)
 		}, scheduler.Result{Enqueued: 2}},
+		"a policy of its pack limits it": {func(t *testing.T, b *bundle, action testkit.ActionRow, _ []int64) {
+			testkit.Policy(t, b.store, action, 2, testkit.OfPack(action))
+			_, err := b.replica(t).Run(testkit.Context(t), scheduler.FillStep{},
+				scheduler.NewRequestStep(b.request(t, action, 1)))
+			require.NoError(t, err)
+		}, scheduler.Result{Enqueued: 2}},
 		"it is pruned": {func(t *testing.T, b *bundle, action testkit.ActionRow, ids []int64) {
 			b.finish(t, attune.StatusCompleted, ids[0]-1)
 			b.complete(t, ids[0]-1)

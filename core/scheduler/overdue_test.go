@@ -32,8 +32,10 @@ func overdue(t *testing.T, b *bundle, n int) (late []scheduler.Unstarted, old, o
 	b.age(t, 320*time.Second, ids...)
 	b.scheduler = b.replica(t)
 	for _, id := range ids {
-		late = append(late, scheduler.Unstarted{Execution: id, Worker: old, Attempt: 1,
-			Late: &scheduler.Late{Allowed: 300 * time.Second}})
+		late = append(late, scheduler.Unstarted{
+			Execution: id, Worker: old, Attempt: 1,
+			Late: &scheduler.Late{Allowed: 300 * time.Second},
+		})
 	}
 	return late, old, other
 }
@@ -116,8 +118,8 @@ func TestAnExistingWorkerIsToldToDropWhatItDidNotStart(t *testing.T) {
 	require.Equal(t, message.ExecutionCancelRequested{ExecutionID: late[0].Execution, WorkerID: old}, drop.Payload)
 }
 
-// What a worker has not come to, because it runs all that it can, stays with it
-// while nobody else has room, and goes where there is some.
+// Unstarted executions of a full worker stay with it while no other worker has room, and move when
+// one has.
 func TestWhatAFullWorkerHasNotComeToIsNotLost(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

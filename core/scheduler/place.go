@@ -57,7 +57,7 @@ func (b *Batch) RefuseDeep(id, actionID int64, actionRef string, config []byte) 
 	return err != nil
 }
 
-// unreadable is the reason for failing an execution whose placement is invalid. A repetition would
+// unreadable is the reason for failing an execution whose placement is invalid. A retry would
 // fail again.
 func unreadable(err error) string { return "no worker fits: " + err.Error() }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// announces makes a worker announce this besides what it runs at once.
+// announces adds this to the capabilities of a worker.
 func announces(capacity int, more map[string]any) func(*testkit.WorkerRow) {
 	return func(w *testkit.WorkerRow) {
 		w.Capabilities = map[string]any{"runtimes": []string{"python3", "shell"}, "max_concurrent_executions": capacity}
@@ -71,8 +71,10 @@ func TestAVersionConstraintChoosesTheWorker(t *testing.T) {
 	testkit.Worker(t, b.store, "old",
 		announces(9, map[string]any{"runtime_versions": map[string]any{"python": []string{"3.9"}}}))
 	found := testkit.Worker(t, b.store, "found", announces(9, map[string]any{
-		"detected_interpreters": []any{map[string]any{"name": "python3", "path": "/usr/bin/python3",
-			"version": "3.12.1"}},
+		"detected_interpreters": []any{map[string]any{
+			"name": "python3", "path": "/usr/bin/python3",
+			"version": "3.12.1",
+		}},
 	}))
 	testkit.Worker(t, b.store, "silent about it", announces(9, nil))
 	action := testkit.Action(t, b.store, "pk.new")
@@ -121,20 +123,26 @@ func TestTaintsSelectorsAndAffinityChooseTheWorker(t *testing.T) {
 		"pk.gpu": {func(r *testkit.ActionRow) {
 			r.WorkerSelector, r.WorkerTolerations = map[string]any{"gpu": "nvidia"}, tolerant
 		}, gpu.ID},
-		"pk.required": {func(r *testkit.ActionRow) { r.WorkerAffinity = map[string]any{"required": []any{zoneB}} },
-			spot.ID},
+		"pk.required": {
+			func(r *testkit.ActionRow) { r.WorkerAffinity = map[string]any{"required": []any{zoneB}} },
+			spot.ID,
+		},
 		"pk.anti": {func(r *testkit.ActionRow) {
 			r.WorkerAffinity = map[string]any{"anti_affinity": []any{
-				map[string]any{"match_expressions": []any{map[string]any{"key": "zone", "operator": "in",
-					"values": []string{"a"}}}},
+				map[string]any{"match_expressions": []any{map[string]any{
+					"key": "zone", "operator": "in",
+					"values": []string{"a"},
+				}}},
 			}}
 		}, spot.ID},
 		"pk.preferred": {func(r *testkit.ActionRow) {
 			r.WorkerTolerations = tolerant
 			r.WorkerAffinity = map[string]any{"preferred": []any{
 				map[string]any{"weight": 10, "preference": zoneB},
-				map[string]any{"preference": map[string]any{"match_expressions": []any{map[string]any{"key": "gpu",
-					"operator": "exists"}}}},
+				map[string]any{"preference": map[string]any{"match_expressions": []any{map[string]any{
+					"key":      "gpu",
+					"operator": "exists",
+				}}}},
 			}}
 		}, gpu.ID},
 	} {
@@ -146,8 +154,8 @@ func TestTaintsSelectorsAndAffinityChooseTheWorker(t *testing.T) {
 		b.text(t, `SELECT result->>'error' FROM execution WHERE action_ref = 'pk.untolerated'`))
 }
 
-// Whether a worker lives is judged by the database's time; a clock that is
-// ahead harms nobody (upstream 17).
+// The database's time decides whether a worker is alive. A worker's clock that is ahead changes
+// nothing (upstream 17).
 func TestOnlyLiveWorkersGetWork(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -203,7 +211,7 @@ func TestAnExecutionMayAskForAnotherWorkerThanItsAction(t *testing.T) {
 	}
 }
 
-// repeats makes an execution a repetition of another that avoids workers.
+// repeats makes an execution a retry of another that avoids workers.
 func (b *bundle) repeats(t *testing.T, id, failed int64, avoid ...int64) {
 	t.Helper()
 	testkit.Exec(t, b.store, `UPDATE execution SET retry_count = 1, original_execution = $2 WHERE id = $1`, id, failed)
@@ -211,9 +219,9 @@ func (b *bundle) repeats(t *testing.T, id, failed int64, avoid ...int64) {
 		VALUES ($2, $1, 'unknown', now(), false, $3)`, id, failed, avoid)
 }
 
-// A repetition avoids the worker on which it failed, then that worker's host,
+// A retry avoids the worker on which it failed, then that worker's host,
 // and waits for another rather than go back.
-func TestARepetitionAvoidsWorkersAndTheirHosts(t *testing.T) {
+func TestARetryAvoidsWorkersAndTheirHosts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	failed := testkit.Worker(t, b.store, "w1", announces(9, nil))
@@ -304,7 +312,7 @@ func TestAnAbsentWorkerThatWouldFitIsWaitedFor(t *testing.T) {
 	const reason = "no workers available that fit: able would fit but is silent; 1 live worker lacks the label zone=a"
 	require.Equal(t, reason, b.text(t, `SELECT reason FROM admission_blocked`))
 
-	// Where nobody is to be waited for it fails, and the text is the same.
+	// With the setting not to wait for workers it fails, with the same text.
 	hasty := b.replica(t)
 	other := b.request(t, testkit.Action(t, b.store, "pk.b",
 		func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "a"} }), 1)
@@ -314,7 +322,7 @@ func TestAnAbsentWorkerThatWouldFitIsWaitedFor(t *testing.T) {
 	require.Equal(t, reason,
 		b.text(t, `SELECT result->>'error' FROM execution WHERE id = $1 AND status = 'failed'`, other[0]))
 
-	// One that nobody could ever run fails, waiting or not.
+	// An execution that no worker could ever run fails under both settings.
 	never := b.request(t, testkit.Action(t, b.store, "pk.c",
 		func(r *testkit.ActionRow) { r.WorkerSelector = map[string]any{"zone": "z"} }), 1)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.dispatch(t, never...))
@@ -327,8 +335,7 @@ func TestAnAbsentWorkerThatWouldFitIsWaitedFor(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// What is written badly fails the execution with a text that names the field,
-// and nobody else.
+// An invalid placement field fails its execution only, with a text that names the field.
 func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

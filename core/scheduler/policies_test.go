@@ -80,7 +80,7 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 	require.Equal(t, 5, testkit.Count(t, b.store, `SELECT count(*) FROM execution_slot`))
 	b.quiet(t)
 
-	// The pack's slot that pk.two gives back goes to whoever waits longest for it
+	// The released slot of the pack goes to the execution that has waited longest for it
 	// and can use it: pk.one is full, so the next of pk.two.
 	b.finish(t, attune.StatusCompleted, line[1])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, line[1]))
@@ -107,6 +107,42 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 	require.Equal(t, len(all), testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed'`))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution_slot`))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM admission_blocked`))
+	b.quiet(t)
+}
+
+// S4: a queue that another transaction holds keeps its turn at a shared limit. A later request waits,
+// and one more batch runs.
+func TestS4AHeldQueueKeepsItsTurnAtASharedLimit(t *testing.T) {
+	t.Parallel()
+	rechecks := 0
+	b := setup(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
+	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
+	first, one, two := testkit.Action(t, b.store, "pk.first"), testkit.Action(t, b.store, "pk.one"),
+		testkit.Action(t, b.store, "pk.two")
+	testkit.Policy(t, b.store, first, 1, testkit.OfPack(first))
+	runs, waits := b.request(t, first, 1)[0], b.request(t, one, 1)[0]
+	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, b.dispatch(t, runs, waits))
+	later := b.request(t, two, 1)[0]
+	b.finish(t, attune.StatusCompleted, runs)
+
+	held, err := b.store.Pool().Begin(testkit.Context(t))
+	require.NoError(t, err)
+	defer func() { _ = held.Rollback(testkit.Context(t)) }() // the pool waits for it
+	_, err = held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
+	require.NoError(t, err)
+	// A replica that has read no rule yet.
+	b.scheduler = b.replica(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
+	require.Equal(t, scheduler.Result{Released: 1, Enqueued: 1}, b.run(t, scheduler.NewReleaseStep([]int64{runs}),
+		scheduler.FillStep{}, scheduler.NewRequestStep([]int64{later})))
+	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.FillStep{}), "it is held still")
+	require.Equal(t, 2, rechecks, "each batch has another one tried")
+	require.NoError(t, held.Rollback(testkit.Context(t)))
+
+	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.FillStep{}))
+	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusRequested},
+		b.statuses(t, []int64{waits, later}))
+	b.finish(t, attune.StatusCompleted, waits)
+	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, waits))
 	b.quiet(t)
 }
 
@@ -141,8 +177,8 @@ func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 	b.quiet(t)
 }
 
-// An action with a limit of its own has one line to keep in order (S4): there a
-// group of a shared limit keeps who waits behind its head.
+// The queue of an action with a limit of its own stays in order (S4): a head that a shared limit
+// holds back also holds back the executions behind it.
 func TestS4AnActionsOwnLimitKeepsItsLineInOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -164,8 +200,8 @@ func TestS4AnActionsOwnLimitKeepsItsLineInOrder(t *testing.T) {
 	b.quiet(t)
 }
 
-// S22: starts under a rate are spaced evenly; who waits for its moment is woken
-// when it comes, and a quota lets its number through in a period.
+// S22: a rate spaces starts evenly, and an execution that waits for its time starts when it comes. A
+// quota admits its number in each period.
 func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -268,7 +304,7 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 	}
 
 	testkit.Exec(t, b.store, `UPDATE execution_admission_state SET paused = true`)
-	require.Equal(t, scheduler.Result{}, expire(), "nobody's time runs while the queue is paused")
+	require.Equal(t, scheduler.Result{}, expire(), "no timeout runs while the queue is paused")
 	testkit.Exec(t, b.store, `UPDATE execution_admission_state SET paused = false, resumed_at = now()`)
 	require.Equal(t, scheduler.Result{}, expire(), "after a pause it begins anew")
 	testkit.Exec(t, b.store, `UPDATE execution_admission_state SET resumed_at = now() - interval '1 day'`)
@@ -285,9 +321,8 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 	b.quiet(t)
 }
 
-// A limit that is changed is in force in the very next batch, on every replica:
-// raised, it is filled; lowered, it drains and evicts nobody (upstream 22). An
-// operator's limit stands in its place.
+// A changed limit applies from the next batch, on every replica. A raised limit is filled. A lowered
+// one ends no running execution (upstream 22). An operator's limit replaces it.
 func TestAChangedLimitIsInForceInTheNextBatch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -303,7 +338,8 @@ func TestAChangedLimitIsInForceInTheNextBatch(t *testing.T) {
 	set := func(n int) { testkit.Exec(t, b.store, `UPDATE policy SET threshold = $1 WHERE id = $2`, n, rule.ID) }
 	set(3)
 	b.scheduler = replicas[1]
-	require.Equal(t, scheduler.Result{Granted: 2}, b.nudge(t, ids[1]), "the request of one who waits, once more")
+	require.Equal(t, scheduler.Result{Granted: 2}, b.nudge(t, ids[1]),
+		"the request of a waiting execution, redelivered")
 	set(2)
 	for i := range 2 {
 		b.scheduler = replicas[i]
@@ -351,8 +387,34 @@ func TestS23LanesThroughTheDatabase(t *testing.T) {
 	b.quiet(t)
 }
 
-// upstream 25: when a policy's parameters change, who waits moves to the queue
-// it belongs to now, in order, and is served there.
+// An execution that moves to another queue waits there too, although a shared limit refuses new
+// executions.
+func TestAMovedExecutionIsNotRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1")
+	action := testkit.Action(t, b.store, "pk.a")
+	rule := testkit.Policy(t, b.store, action, 1)
+	testkit.Policy(t, b.store, action, 1, testkit.OfPack(action),
+		func(p *testkit.PolicyRow) { p.Method = "cancel" })
+	ids := make([]int64, 3)
+	for i := range ids {
+		ids[i] = b.requestWith(t, action,
+			func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": fmt.Sprint(i)} })
+	}
+	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 2}, b.dispatch(t, ids...))
+	testkit.Exec(t, b.store, `UPDATE policy SET parameters = '{tenant}' WHERE id = $1`, rule.ID)
+	require.Equal(t, scheduler.Result{Enqueued: 2}, b.run(t, scheduler.FillStep{}, scheduler.NewMoveStep(ids[1:])))
+	for i, id := range ids[:2] {
+		b.finish(t, attune.StatusCompleted, id)
+		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, id))
+		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[i+1]))
+	}
+	b.quiet(t)
+}
+
+// upstream 25: when a policy's parameters change, waiting executions move to their new queues, in
+// order, and start from there.
 func TestUpstream25QueuedExecutionsMoveWhenTheParametersChange(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -391,7 +453,7 @@ func sweep(t *testing.T, b *bundle, found chan recovery.Found) {
 	t.Cleanup(s.Stop)
 }
 
-// Whoever deletes executions that hold slots or wait leaves no slot behind.
+// Deleting executions that hold slots or wait releases their slots, whichever program deletes them.
 func TestDeletedExecutionsGiveBackWhatTheyHeld(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -46,10 +46,10 @@ const (
 	ReassignOpen  ReassignResult = iota // no worker has capacity: the next batch tries again
 	ReassignKept                        // it stays where it is
 	ReassignMoved                       // another worker has it, as its next attempt
-	ReassignEnded                       // its row is closed; a repetition may follow from its end
+	ReassignEnded                       // its row is closed; a retry may follow from its end
 )
 
-// maxMoves bounds the moves of one execution. Beyond it the execution is ended, and its repetition
+// maxMoves bounds the moves of one execution. Beyond it the execution is ended, and its retry
 // waits in the queue like any other.
 const maxMoves = 10
 

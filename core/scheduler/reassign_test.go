@@ -107,8 +107,8 @@ func TestAWorkerThatComesBackKeepsItsWork(t *testing.T) {
 		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 1`, old))
 }
 
-// When nobody else fences attempts the row is closed, once, and repeated once as
-// a new row that keeps away from the worker.
+// When no other worker fences attempts, the row is closed once, and retried once as a new row that
+// avoids the worker.
 func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -118,10 +118,15 @@ func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
 	require.Equal(t, scheduler.Result{Ended: 2}, b.reassign(t, ids))
 	require.Equal(t, scheduler.Result{}, b.reassign(t, ids))
 
-	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour,
-		ActionRetries: retrypolicy.Always}
-	reports := []scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]},
-		{Execution: ids[0], Said: attune.StatusTimeout}}
+	retry := retrypolicy.Config{
+		Enabled: true, BaseDelay: time.Minute, Multiplier: 2, MaxDelay: time.Hour,
+		ActionRetries: retrypolicy.Always,
+	}
+	reports := []scheduler.Report{
+		{Execution: ids[0]},
+		{Execution: ids[1]},
+		{Execution: ids[0], Said: attune.StatusTimeout},
+	}
 	for _, repeated := range []int{2, 0, 0} { // every report comes three times, to two replicas
 		b.scheduler = b.replica(t)
 		result, err := b.scheduler.Run(testkit.Context(t),
@@ -138,7 +143,7 @@ func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// S15: what was asked to stop is not repeated, whoever asked and however it ended.
+// S15: an execution with a cancel request is not retried, whichever program asked and however it ended.
 func TestWhatWasAskedToStopIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -149,8 +154,10 @@ func TestWhatWasAskedToStopIsNotRepeated(t *testing.T) {
 	b.finish(t, attune.StatusRunning, ids...)
 	b.finish(t, attune.StatusCanceling, ids[0]) // by the hand of another service
 	b.finish(t, attune.StatusFailed, ids...)
-	retry := retrypolicy.Config{Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Hour,
-		ActionRetries: retrypolicy.Always}
+	retry := retrypolicy.Config{
+		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Hour,
+		ActionRetries: retrypolicy.Always,
+	}
 	result, err := b.scheduler.Run(testkit.Context(t),
 		scheduler.NewCompletionStep(scheduler.CompletionConfig{Retry: retry},
 			[]scheduler.Report{{Execution: ids[0]}, {Execution: ids[1]}}))
@@ -186,8 +193,8 @@ func TestAReturnedHandOverIsPlacedElsewhereOnce(t *testing.T) {
 		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1 AND attempt = 2`, other))
 }
 
-// Who is displaced comes before those who wait in line: the batch that frees room
-// gives it to them first, and a single slot is not held for nothing.
+// Unstarted executions come before queued ones: the batch that frees capacity gives it to them first,
+// and a single slot is not held without use.
 func TestUnstartedExecutionsComeBeforeQueuedOnes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -222,8 +229,10 @@ func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
 	testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, b.store, `UPDATE execution SET updated = now() - interval '1 minute'`)
 	testkit.Exec(t, b.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
-	found, err := b.store.FindOrphans(testkit.Context(t), store.FindOrphansParams{StaleAfter: 90, ScheduledTimeout: 300,
-		Grace: 30, CancelTimeout: 300, Holders: true, WindowSize: 1000})
+	found, err := b.store.FindOrphans(testkit.Context(t), store.FindOrphansParams{
+		StaleAfter: 90, ScheduledTimeout: 300,
+		Grace: 30, CancelTimeout: 300, Holders: true, WindowSize: 1000,
+	})
 	require.NoError(t, err)
 	require.Equal(t, ids, found.Unstarted)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.reassign(t, found.Unstarted))
@@ -239,9 +248,8 @@ func TestAHolderWithoutAQueueMoves(t *testing.T) {
 	require.Equal(t, scheduler.Result{Moved: 1}, b.reassign(t, ids))
 }
 
-// A hand-over that was returned goes back to its own worker when that has its
-// queue again and nobody else has room; one that is moved again and again is
-// closed in the end.
+// A returned dispatch goes back to its own worker when that has its queue again and no other worker
+// has room. An execution that is moved again and again is closed in the end.
 func TestAReturnedHandOverMayGoBackButNotForEver(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -265,9 +273,9 @@ func TestAReturnedHandOverMayGoBackButNotForEver(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old))
 }
 
-// What was lost with the last worker is repeated, and the repetition waits for a
+// What was lost with the last worker is repeated, and the retry waits for a
 // worker or fails for want of any as executor.no_workers says, like everything else.
-func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
+func TestARetryWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ids, _, other := stranded(t, b, 1)
@@ -275,8 +283,10 @@ func TestARepetitionWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE action SET max_retries = 0`)
 	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Ended: 1}, b.reassign(t, ids))
-	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, BaseDelay: 1, Multiplier: 1,
-		MaxDelay: 1, Unstarted: 1}}
+	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{
+		Enabled: true, BaseDelay: 1, Multiplier: 1,
+		MaxDelay: 1, Unstarted: 1,
+	}}
 	result, err := b.scheduler.Run(testkit.Context(t),
 		scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: ids[0]}}))
 	require.NoError(t, err)

@@ -113,7 +113,7 @@ func (s *RequestStep) Plan(ctx context.Context, plan *Plan) error {
 }
 
 // readQuestions prepares the inquiries of executions that only ask a person. Workflows open the
-// first one themselves; these are repetitions and requests of users.
+// first one themselves; these are retries and requests of users.
 func (s *RequestStep) readQuestions(ctx context.Context, plan *Plan) (err error) {
 	var asking []int64
 	for _, id := range s.ids {
@@ -163,7 +163,7 @@ func (s *RequestStep) Apply(batch *Batch) {
 		case fact.Holds != nil:
 			// Admitted already.
 		case s.early(batch, id):
-			// A repetition that is not due yet: a timer brings it again.
+			// A retry that is not due yet: a timer brings it again.
 		case fact.Waits == nil && !s.move:
 			s.admit(batch, id, fact)
 		case fact.Waits != nil && s.move:
@@ -176,7 +176,7 @@ func (s *RequestStep) Apply(batch *Batch) {
 // them back and requests them again. It is valid after the batch.
 func (s *RequestStep) Stale() []int64 { return s.stale }
 
-// early reports whether an execution is a repetition that is not due yet. It begins a repetition
+// early reports whether an execution is a retry that is not due yet. It begins a retry
 // that is due.
 func (s *RequestStep) early(batch *Batch, id int64) bool {
 	row, ok := batch.Row(id)
@@ -228,7 +228,7 @@ func (s *RequestStep) admit(batch *Batch, id int64, fact admission.Fact) {
 	candidate, _ := batch.Candidate(fact)
 	candidate.ActionID = rule.ActionID
 	batch.Enter(candidate, rule, Entry{
-		Key: key, Priority: row.Priority, Repetition: row.Retry, Late: s.late[id], Moved: s.move,
+		Key: key, Priority: row.Priority, Retry: row.Retry, Late: s.late[id], Moved: s.move,
 	})
 }
 

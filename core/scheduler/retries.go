@@ -11,11 +11,11 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// afterwards is what a batch writes about ended executions and due repetitions.
+// afterwards is what a batch writes about ended executions and due retries.
 type afterwards struct {
 	repeats        []repeat
 	repeated       *store.Result[store.RepeatExecutionsRow] // nil when nothing is repeated
-	begun          []int64                                  // repetitions that are due
+	begun          []int64                                  // retries that are due
 	contradictions []contradiction
 	outcomes       []store.ReadOutcomesRow
 }
@@ -37,7 +37,7 @@ func (b *Batch) Repeat(id int64, reason retrypolicy.Reason, delay time.Duration)
 	b.repeats = append(b.repeats, repeat{execution: id, reason: reason, delay: delay})
 }
 
-// Begin marks a repetition as due.
+// Begin marks a retry as due.
 func (b *Batch) Begin(id int64) { b.begun = append(b.begun, id) }
 
 // Contradict records that a report named another end than the row. It changes nothing else: the row
@@ -76,7 +76,7 @@ func (a *afterwards) writeContradictions(p *store.Pipeline) {
 	p.Exec(store.RecordContradictions, message.KeyExecutionCompleted, ids, said)
 }
 
-// soonest is the shortest delay of the new repetitions, 0 without any.
+// soonest is the shortest delay of the new retries, 0 without any.
 func (a *afterwards) soonest() time.Duration {
 	first := time.Duration(0)
 	for _, one := range a.repeats {

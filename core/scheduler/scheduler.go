@@ -18,6 +18,7 @@ import (
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/tracing"
 )
 
 // Config configures batches.
@@ -42,6 +43,9 @@ type Config struct {
 	Recovering func() bool
 	// WithoutStats turns queue_stats off.
 	WithoutStats bool
+	// Traces finds the traces of executions, for their dispatches and log lines. The spans of ended
+	// executions are then requested. Nil means that tracing is off.
+	Traces *tracing.Roots
 	// Source is the source_service of the messages written. Default "attune-executor".
 	Source string
 	// Now is the clock of caches; no stored value depends on it. Default time.Now.
@@ -262,6 +266,9 @@ func (s *Scheduler) once(ctx context.Context, how attempt, steps []Step) (Result
 		if err := batch.verdict(how, steps); err != nil {
 			return err
 		}
+		if err := batch.readTraces(ctx, tx); err != nil {
+			return err
+		}
 		row, err = batch.write(ctx, tx)
 		return err
 	})
@@ -429,9 +436,9 @@ func (s *Scheduler) lock(
 		return nil, errUnplanned
 	}
 	queues := ledger.Queues()
-	actions := make([]int64, len(queues))
-	for i, q := range queues {
-		actions[i] = q.ActionID
+	actions := ledger.SkippedActions()
+	for _, q := range queues {
+		actions = append(actions, q.ActionID)
 	}
 	if err := plan.rules.load(ctx, tx.Queries, actions, nil); err != nil {
 		return nil, err

@@ -56,9 +56,9 @@ func TestTheQueuesOfAnotherEngineAreTakenOver(t *testing.T) {
 	b.quiet(t)
 }
 
-// Who only waits in what another engine has left is taken over too, and what a
-// deleted execution held is given back once, whoever counts before.
-func TestATakeOverMissesNobodyAndGivesBackOnce(t *testing.T) {
+// A take-over also covers executions that only wait in the queues of another engine. The slot of a
+// deleted execution is released once, whichever of both counts first.
+func TestATakeOverCoversAllExecutionsAndReleasesOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")

@@ -100,7 +100,7 @@ func (s *ReassignStep) Apply(batch *Batch) {
 const maxUnstarted = 100
 
 // reassignTimeout is how long unstarted executions keep their slot while they wait for capacity.
-// Then the row is closed, and the repetition waits in the queue.
+// Then the row is closed, and the retry waits in the queue.
 const reassignTimeout = 5 * time.Minute
 
 // Left lists executions for which no worker had capacity. It is valid after the batch.
@@ -171,7 +171,7 @@ func waitedText(fact admission.Fact, worker int64) string {
 		worker, fact.Updated.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 }
 
-// unavailable is the result of an unstarted execution. Its text decides about the repetition.
+// unavailable is the result of an unstarted execution. Its text decides about the retry.
 func unavailable(batch *Batch, fact admission.Fact, worker int64, why, by string) map[string]any {
 	return map[string]any{
 		"error": "Worker unavailable: " + why, "failed_by": by,

@@ -77,8 +77,10 @@ func TestParametersAreChecked(t *testing.T) {
 func TestJSONSchemaIsUnderstood(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ schema, value, want string }{
-		{`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, `{"a":"x"}`,
-			`a is a string, not an integer`},
+		{
+			`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, `{"a":"x"}`,
+			`a is a string, not an integer`,
+		},
 		{`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, `{}`, `a is missing`},
 		{`{"properties":{"a":{"type":"integer"}}}`, `{"a":true}`, `a is a boolean, not an integer`},
 		{`{"type":"boolean"}`, `"yes"`, `the value is a string, not a boolean`},
@@ -135,8 +137,10 @@ func TestDefaults(t *testing.T) {
 		"the other form":              {`{"type":"object","properties":{"a":{"default":[1]}}}`, `{}`, `{"a":[1]}`},
 		"the other form without type": {`{"properties":{"a":{"default":[1]}}}`, `{}`, `{"a":[1]}`},
 		"a parameter named type":      {`{"type":{"default":"x"}}`, `{}`, `{"type":"x"}`},
-		"a parameter named properties": {`{"properties":{"type":"object","default":{"x":1}}}`, `{}`,
-			`{"properties":{"x":1}}`},
+		"a parameter named properties": {
+			`{"properties":{"type":"object","default":{"x":1}}}`, `{}`,
+			`{"properties":{"x":1}}`,
+		},
 		"a malformed schema is ignored": {`[1,2]`, `{"a":1}`, `{"a":1}`},
 		"an odd entry":                  {`{"e":"odd","d":{"default":1}}`, `{}`, `{"d":1}`},
 	} {

@@ -84,8 +84,10 @@ func TestSecretsAreFoundInEveryForm(t *testing.T) {
 		"base64 of a line":  {std.EncodeToString([]byte("hunter2\n")) + "\n", "***\n"},
 		"base64 in 64":      {folded(std.EncodeToString([]byte(long)), 64) + "\n", "***\n"},
 		"base64 in 76":      {folded(std.EncodeToString([]byte(key)), 76) + "\n", "***\n"},
-		"base64 in JSON": {`{"x":"` + strings.ReplaceAll(std.EncodeToString([]byte(awkward)), "/", `\/`) + `"}`,
-			`{"x":"***"}`},
+		"base64 in JSON": {
+			`{"x":"` + strings.ReplaceAll(std.EncodeToString([]byte(awkward)), "/", `\/`) + `"}`,
+			`{"x":"***"}`,
+		},
 		"next to each other": {"hunter2hunter2", "******"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +95,10 @@ func TestSecretsAreFoundInEveryForm(t *testing.T) {
 			require.Equal(t, c.want, f.Hide(c.text))
 		})
 	}
-	for _, text := range []string{"", "pin", "1847291630", "8472916", "hunter", "HUNTER2", "004", "short", `\u00`, `\`,
-		`a\`, "\\ud83d"} {
+	for _, text := range []string{
+		"", "pin", "1847291630", "8472916", "hunter", "HUNTER2", "004", "short", `\u00`, `\`,
+		`a\`, "\\ud83d",
+	} {
 		require.Equal(t, text, f.Hide(text))
 	}
 	require.Equal(t, "hunter2", (*secret.Finder)(nil).Hide("hunter2"))
@@ -153,8 +157,10 @@ func TestASearchIsBounded(t *testing.T) {
 	}{
 		"many secrets":    {(&secret.Finder{}).With(many...), lines, lines},
 		"one long secret": {(&secret.Finder{}).With(same + "B"), strings.Repeat("A", 2<<20), secret.Unsearched},
-		"only backslashes": {(&secret.Finder{}).With("hunter2"), strings.Repeat(`\`, 2<<20),
-			strings.Repeat(`\`, 2<<20)},
+		"only backslashes": {
+			(&secret.Finder{}).With("hunter2"), strings.Repeat(`\`, 2<<20),
+			strings.Repeat(`\`, 2<<20),
+		},
 	} {
 		begin := time.Now()
 		hidden := c.f.Hide(c.text)

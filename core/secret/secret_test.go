@@ -66,8 +66,10 @@ func TestTheFormIsThePublishedOne(t *testing.T) {
 	require.Len(t, raw, 12+len(`"<a&b>"`)+16)
 	// Sealed elsewhere: AES-256-GCM by an independent implementation, with the nonce 000102030405060708090a0b.
 	opened, err := keyring(t,
-		testKey).Open(secret.Sealed{Value: []byte(`"AAECAwQFBgcICQoLL5SbFJ0CcZbIuUu7K0jc9a+MugNpbTdQ9tXb+Ny6Jto3bSA="`),
-		KeyHash: hashOf(testKey)})
+		testKey).Open(secret.Sealed{
+		Value:   []byte(`"AAECAwQFBgcICQoLL5SbFJ0CcZbIuUu7K0jc9a+MugNpbTdQ9tXb+Ny6Jto3bSA="`),
+		KeyHash: hashOf(testKey),
+	})
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"token": "hunter2"}, opened)
 }
@@ -95,9 +97,11 @@ func TestOpeningRefusesWithoutSayingAnything(t *testing.T) {
 		"not base64":   {k, secret.Sealed{Value: []byte(`"hunter2!"`)}, secret.ErrOtherKey},
 		"too short":    {k, secret.Sealed{Value: []byte(`"c2hvcnQ="`)}, secret.ErrOtherKey},
 		"nothing":      {k, secret.Sealed{}, secret.ErrOtherKey},
-		"a byte is broken": {k,
+		"a byte is broken": {
+			k,
 			secret.Sealed{Value: []byte(strings.Replace(string(sealed), string(sealed[20]), "_", 1))},
-			secret.ErrOtherKey},
+			secret.ErrOtherKey,
+		},
 	} {
 		_, err := c.key.Open(c.sealed)
 		require.ErrorIs(t, err, c.want, name)
@@ -277,14 +281,18 @@ func TestWhatCannotBeFollowedIsRefused(t *testing.T) {
 
 // FuzzCollect tries texts with markers: the public part contains no marker's source, and nothing panics.
 func FuzzCollect(f *testing.F) {
-	for _, seed := range []string{"x", `{"$attune_secret":true,"from":"execution_config:1:/a","redacted":true}`,
-		`{"$attune_secret":true`, `{"$attune_secret":1}`} {
+	for _, seed := range []string{
+		"x", `{"$attune_secret":true,"from":"execution_config:1:/a","redacted":true}`,
+		`{"$attune_secret":true`, `{"$attune_secret":1}`,
+	} {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, text, path string) {
 		traced := secret.Trace(map[string]any{"k": secret.Marker()}, secret.OfConfig, 5)
-		public, found, err := secret.Collect([]any{text, expr.Text(traced), traced,
-			text + expr.Text(secret.Trace(secret.Marker(), secret.OfResult, 9))})
+		public, found, err := secret.Collect([]any{
+			text, expr.Text(traced), traced,
+			text + expr.Text(secret.Trace(secret.Marker(), secret.OfResult, 9)),
+		})
 		if err != nil {
 			return
 		}

@@ -24,6 +24,8 @@ func TestActionsWithRetriesAreNamedOnAnAdoptedSchemaOnly(t *testing.T) {
 	rows, err = st.AdoptedActionsWithRetries(t.Context(), 10)
 	require.NoError(t, err)
 	two, one := int32(2), int32(1)
-	require.Equal(t, []store.AdoptedActionsWithRetriesRow{{Ref: "demo.a", MaxRetries: &two},
-		{Ref: "demo.c", MaxRetries: &one}}, rows)
+	require.Equal(t, []store.AdoptedActionsWithRetriesRow{
+		{Ref: "demo.a", MaxRetries: &two},
+		{Ref: "demo.c", MaxRetries: &one},
+	}, rows)
 }

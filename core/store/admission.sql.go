@@ -506,24 +506,27 @@ func (q *Queries) FindAdmissionStates(ctx context.Context, actions []int64, grou
 const GrantSlots = `-- name: GrantSlots :exec
 WITH granted AS (
     UPDATE execution e
-    SET status = 'scheduled', worker = r.worker, attempt = r.attempt, action = coalesce(e.action, r.action), admitted_at = $2::timestamptz
+    SET status = 'scheduled', worker = r.worker, attempt = r.attempt, action = coalesce(e.action, r.action), admitted_at = $3::timestamptz
     FROM (
-        SELECT unnest($1::bigint[]) AS id, unnest($3::bigint[]) AS state,
-               unnest($4::bigint[]) AS worker, unnest($5::int[]) AS attempt,
-               unnest($6::bigint[]) AS action
+        SELECT unnest($2::bigint[]) AS id, unnest($4::bigint[]) AS state,
+               unnest($5::bigint[]) AS worker, unnest($6::int[]) AS attempt,
+               unnest($7::bigint[]) AS action
     ) r
     WHERE e.id = ANY (ARRAY[r.id]) AND e.status = 'requested' AND e.attempt = r.attempt - 1
     RETURNING e.id, r.state, e.worker, e.attempt
 ), held AS (
     INSERT INTO execution_holder (execution, state_id, worker, attempt, granted_at)
-    SELECT g.id, g.state, g.worker, g.attempt, $2::timestamptz FROM granted g
+    SELECT g.id, g.state, g.worker, g.attempt, $3::timestamptz FROM granted g
     ON CONFLICT (execution) DO NOTHING
     RETURNING 1
 )
-SELECT attune_expect((SELECT count(*) FROM held), cardinality($1::bigint[])::bigint, 'granted slots')
+SELECT attune_expect(
+    CASE WHEN $1::bigint = 0 OR $1::bigint = (SELECT a.epoch FROM admission_epoch a) THEN (SELECT count(*) FROM held) END,
+    cardinality($2::bigint[])::bigint, 'granted slots')
 `
 
 type GrantSlotsParams struct {
+	Epoch    int64
 	Ids      []int64
 	Moment   time.Time
 	States   []int64
@@ -534,9 +537,11 @@ type GrantSlotsParams struct {
 
 // Admits and dispatches the executions in one step, in order of id: requested → scheduled with
 // worker and attempt, and a holder. admitted_at is the time that rates use, not the start of the
-// transaction.
+// transaction. epoch is the version of the rules by which an optimistic batch decided, 0 for any
+// other: a newer shared limit counts the running executions under the locks that the batch has now.
 func (q *Queries) GrantSlots(ctx context.Context, arg GrantSlotsParams) error {
 	_, err := q.db.Exec(ctx, GrantSlots,
+		arg.Epoch,
 		arg.Ids,
 		arg.Moment,
 		arg.States,

@@ -28,7 +28,7 @@ type AdoptWorkflowParams struct {
 	ID         int64
 }
 
-// Takes over a workflow of another engine: its definition, its deadline, and the last repetition of
+// Takes over a workflow of another engine: its definition, its deadline, and the last retry of
 // each child.
 func (q *Queries) AdoptWorkflow(ctx context.Context, arg AdoptWorkflowParams) error {
 	_, err := q.db.Exec(ctx, AdoptWorkflow,
@@ -160,6 +160,28 @@ func (q *Queries) FindWorkflows(ctx context.Context, unreportedAfter float64, af
 		return nil, err
 	}
 	return items, nil
+}
+
+const FollowRetries = `-- name: FollowRetries :exec
+WITH RECURSIVE chain AS (
+    SELECT d.id AS task, d.execution_id AS execution, 0 AS n
+    FROM workflow_task_dispatch d WHERE d.id = ANY ($1::bigint[])
+    UNION ALL
+    SELECT c.task, r.execution, c.n + 1
+    FROM chain c
+    CROSS JOIN LATERAL (SELECT t.execution FROM execution_retry t WHERE t.failed = c.execution OFFSET 0) r
+    WHERE c.n < 1000 AND EXISTS (SELECT FROM execution x WHERE x.id = r.execution)
+), newest AS (
+    SELECT DISTINCT ON (c.task) c.task, c.execution FROM chain c WHERE c.n > 0 ORDER BY c.task, c.n DESC
+)
+UPDATE workflow_task_dispatch d SET execution_id = n.execution FROM newest n WHERE d.id = ANY (ARRAY[n.task])
+`
+
+// An operator may have retried a child while its task was settled: the reopened task waits for the
+// newest attempt. It runs after ReopenTasks, whose lock waits for the operator's transaction.
+func (q *Queries) FollowRetries(ctx context.Context, ids []int64) error {
+	_, err := q.db.Exec(ctx, FollowRetries, ids)
+	return err
 }
 
 const InsertTasks = `-- name: InsertTasks :exec
@@ -582,7 +604,9 @@ FROM workflow_task_dispatch d
 CROSS JOIN LATERAL (
     SELECT x.id, x.status, x.updated, x.action, x.action_ref, x.parent, x.enforcement, x.config FROM execution x
     WHERE (x.workflow_task ->> 'workflow_execution')::bigint = d.workflow_execution AND jsonb_typeof(x.workflow_task) = 'object'
-      AND x.workflow_task ->> 'task_name' = d.task_name AND coalesce((x.workflow_task ->> 'task_index')::int, -1) = coalesce(d.task_index, -1)
+      AND x.workflow_task ->> 'task_name' = d.task_name
+      AND coalesce(CASE WHEN jsonb_typeof(x.workflow_task -> 'task_index') = 'number'
+                        THEN (x.workflow_task ->> 'task_index')::numeric END, -1) = coalesce(d.task_index, -1)
     ORDER BY x.retry_count DESC, x.id DESC LIMIT 1
 ) e
 WHERE d.workflow_execution = $1
@@ -604,7 +628,7 @@ type ReadWorkflowChildrenRow struct {
 	Ended       bool
 }
 
-// The children of a workflow that another engine started: the last repetition of each task and
+// The children of a workflow that another engine started: the last retry of each task and
 // item, to which its row will point. An execution that was never dispatched counts as not ended.
 func (q *Queries) ReadWorkflowChildren(ctx context.Context, id int64) ([]ReadWorkflowChildrenRow, error) {
 	rows, err := q.db.Query(ctx, ReadWorkflowChildren, id)

@@ -113,6 +113,25 @@ func (q *Queries) AlertActionReasons(ctx context.Context, bound int64, actions [
 	return items, nil
 }
 
+const AlertDeadLetters = `-- name: AlertDeadLetters :one
+SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT $1::bigint) a)::bigint AS open,
+       (SELECT count(*) FROM (SELECT 1 FROM dead_letter r WHERE r.created > now() - interval '5 minutes' LIMIT $1::bigint) b)::bigint AS recent
+`
+
+type AlertDeadLettersRow struct {
+	Open   int64
+	Recent int64
+}
+
+// Dead letters that wait for an operator, and dead letters of the last five minutes, each up to a
+// bound.
+func (q *Queries) AlertDeadLetters(ctx context.Context, bound int64) (AlertDeadLettersRow, error) {
+	row := q.db.QueryRow(ctx, AlertDeadLetters, bound)
+	var i AlertDeadLettersRow
+	err := row.Scan(&i.Open, &i.Recent)
+	return i, err
+}
+
 const AlertEnds = `-- name: AlertEnds :one
 WITH ends AS MATERIALIZED (
     SELECT f.id, s.status, f.finished_at, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest
@@ -139,25 +158,6 @@ func (q *Queries) AlertEnds(ctx context.Context, bound int64) (AlertEndsRow, err
 	row := q.db.QueryRow(ctx, AlertEnds, bound)
 	var i AlertEndsRow
 	err := row.Scan(&i.Ended, &i.Failed)
-	return i, err
-}
-
-const AlertLetters = `-- name: AlertLetters :one
-SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT $1::bigint) a)::bigint AS open,
-       (SELECT count(*) FROM (SELECT 1 FROM dead_letter r WHERE r.created > now() - interval '5 minutes' LIMIT $1::bigint) b)::bigint AS recent
-`
-
-type AlertLettersRow struct {
-	Open   int64
-	Recent int64
-}
-
-// Dead letters that wait for an operator, and dead letters of the last five minutes, each up to a
-// bound.
-func (q *Queries) AlertLetters(ctx context.Context, bound int64) (AlertLettersRow, error) {
-	row := q.db.QueryRow(ctx, AlertLetters, bound)
-	var i AlertLettersRow
-	err := row.Scan(&i.Open, &i.Recent)
 	return i, err
 }
 
@@ -230,19 +230,19 @@ func (q *Queries) AlertLostWork(ctx context.Context) ([]AlertLostWorkRow, error)
 }
 
 const AlertMarks = `-- name: AlertMarks :one
-SELECT coalesce((SELECT max(l.id) FROM lost_work l), 0)::bigint AS lost, coalesce((SELECT max(d.id) FROM dead_letter d), 0)::bigint AS letters
+SELECT coalesce((SELECT max(l.id) FROM lost_work l), 0)::bigint AS lost, coalesce((SELECT max(d.id) FROM dead_letter d), 0)::bigint AS dead_letters
 `
 
 type AlertMarksRow struct {
-	Lost    int64
-	Letters int64
+	Lost        int64
+	DeadLetters int64
 }
 
 // The newest rows, from which counting continues.
 func (q *Queries) AlertMarks(ctx context.Context) (AlertMarksRow, error) {
 	row := q.db.QueryRow(ctx, AlertMarks)
 	var i AlertMarksRow
-	err := row.Scan(&i.Lost, &i.Letters)
+	err := row.Scan(&i.Lost, &i.DeadLetters)
 	return i, err
 }
 

@@ -18,7 +18,7 @@ WHERE t.waiting AND t.due <= now()
   AND NOT EXISTS (SELECT FROM execution e WHERE e.id = t.execution AND e.status = 'requested')
 `
 
-// Closes repetitions that another program ended or deleted before they were due.
+// Closes retries that another program ended or deleted before they were due.
 func (q *Queries) CloseEndedRetries(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, CloseEndedRetries)
 	return err
@@ -28,7 +28,7 @@ const FindDueRetries = `-- name: FindDueRetries :many
 SELECT execution FROM execution_retry WHERE waiting AND due <= now() ORDER BY due LIMIT $1::int
 `
 
-// Due repetitions, in order of due.
+// Due retries, in order of due.
 func (q *Queries) FindDueRetries(ctx context.Context, page int32) ([]int64, error) {
 	rows, err := q.db.Query(ctx, FindDueRetries, page)
 	if err != nil {
@@ -177,7 +177,7 @@ type RepeatExecutionsRow struct {
 	Created           time.Time
 }
 
-// Repetitions of ended executions.
+// Retries of ended executions.
 // Creates the next attempt of each execution: a new row, so that late writes about the old attempt
 // meet a closed row. An execution is repeated once; a second caller gets no row. The engine does
 // not repeat an execution whose end was requested since it was read. The new row copies everything
@@ -222,7 +222,7 @@ const StartRetries = `-- name: StartRetries :exec
 UPDATE execution_retry SET waiting = false WHERE execution = ANY ($1::bigint[])
 `
 
-// Marks due repetitions: from here on they are executions like all others.
+// Marks due retries: from here on they are executions like all others.
 func (q *Queries) StartRetries(ctx context.Context, executions []int64) error {
 	_, err := q.db.Exec(ctx, StartRetries, executions)
 	return err

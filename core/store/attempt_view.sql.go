@@ -56,9 +56,9 @@ SELECT (to_regclass('execution_retry') IS NOT NULL)::boolean AS recorded
 `
 
 // Attempts, for users. The attempts of an execution name the same first one, or are chained by
-// their repetitions, because the first may have been deleted. Repetitions of other programs have no
+// their retries, because the first may have been deleted. Retries of other programs have no
 // chain.
-// Whether the schema records repetitions.
+// Whether the schema records retries.
 func (q *Queries) ViewAttemptTables(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, ViewAttemptTables)
 	var recorded bool
@@ -150,6 +150,52 @@ func (q *Queries) ViewAttempts(ctx context.Context, page int32, iD int64) ([]Vie
 	return items, nil
 }
 
+const ViewNextRetry = `-- name: ViewNextRetry :one
+SELECT e.status, e.retry_count, (e.started_at IS NOT NULL)::bool AS started, (e.workflow_task IS NOT NULL)::bool AS workflow_task,
+       left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000)::text AS error,
+       coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '')::text AS ended_by,
+       coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0)::int AS allowed,
+       (e.max_retries IS NULL)::bool AS action_allows, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
+       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = e.id)::bool AS cancel_asked,
+       coalesce((SELECT r.execution FROM execution_retry r WHERE r.failed = e.id), 0)::bigint AS repeated_by
+FROM execution e
+WHERE e.id = $1::bigint
+`
+
+type ViewNextRetryRow struct {
+	Status       attune.Status
+	RetryCount   int32
+	Started      bool
+	WorkflowTask bool
+	Error        string
+	EndedBy      string
+	Allowed      int32
+	ActionAllows bool
+	Adopted      bool
+	CancelAsked  bool
+	RepeatedBy   int64
+}
+
+// The inputs of the decision whether an ended execution is repeated, and its outcome.
+func (q *Queries) ViewNextRetry(ctx context.Context, id int64) (ViewNextRetryRow, error) {
+	row := q.db.QueryRow(ctx, ViewNextRetry, id)
+	var i ViewNextRetryRow
+	err := row.Scan(
+		&i.Status,
+		&i.RetryCount,
+		&i.Started,
+		&i.WorkflowTask,
+		&i.Error,
+		&i.EndedBy,
+		&i.Allowed,
+		&i.ActionAllows,
+		&i.Adopted,
+		&i.CancelAsked,
+		&i.RepeatedBy,
+	)
+	return i, err
+}
+
 const ViewPublishedAttempts = `-- name: ViewPublishedAttempts :many
 WITH first AS (
     SELECT coalesce(e.original_execution, e.id) AS id FROM execution e WHERE e.id = $2::bigint
@@ -224,50 +270,4 @@ func (q *Queries) ViewPublishedAttempts(ctx context.Context, page int32, iD int6
 		return nil, err
 	}
 	return items, nil
-}
-
-const ViewRepetition = `-- name: ViewRepetition :one
-SELECT e.status, e.retry_count, (e.started_at IS NOT NULL)::bool AS started, (e.workflow_task IS NOT NULL)::bool AS workflow_task,
-       left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000)::text AS error,
-       coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '')::text AS ended_by,
-       coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0)::int AS allowed,
-       (e.max_retries IS NULL)::bool AS action_allows, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
-       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = e.id)::bool AS cancel_asked,
-       coalesce((SELECT r.execution FROM execution_retry r WHERE r.failed = e.id), 0)::bigint AS repeated_by
-FROM execution e
-WHERE e.id = $1::bigint
-`
-
-type ViewRepetitionRow struct {
-	Status       attune.Status
-	RetryCount   int32
-	Started      bool
-	WorkflowTask bool
-	Error        string
-	EndedBy      string
-	Allowed      int32
-	ActionAllows bool
-	Adopted      bool
-	CancelAsked  bool
-	RepeatedBy   int64
-}
-
-// The inputs of the decision whether an ended execution is repeated, and its outcome.
-func (q *Queries) ViewRepetition(ctx context.Context, id int64) (ViewRepetitionRow, error) {
-	row := q.db.QueryRow(ctx, ViewRepetition, id)
-	var i ViewRepetitionRow
-	err := row.Scan(
-		&i.Status,
-		&i.RetryCount,
-		&i.Started,
-		&i.WorkflowTask,
-		&i.Error,
-		&i.EndedBy,
-		&i.Allowed,
-		&i.ActionAllows,
-		&i.Adopted,
-		&i.CancelAsked,
-		&i.RepeatedBy,
-	)
-	return i, err
 }

@@ -35,8 +35,8 @@ type AuditAboutRow struct {
 }
 
 // The newest actions on some executions and dead letters, by the index of targets.
-func (q *Queries) AuditAbout(ctx context.Context, executions []int64, letters []int64, bound int64) ([]AuditAboutRow, error) {
-	rows, err := q.db.Query(ctx, AuditAbout, executions, letters, bound)
+func (q *Queries) AuditAbout(ctx context.Context, executions []int64, deadLetters []int64, bound int64) ([]AuditAboutRow, error) {
+	rows, err := q.db.Query(ctx, AuditAbout, executions, deadLetters, bound)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ SELECT now()::timestamptz AS at,
         AND to_regclass('engine_replica') IS NOT NULL AND to_regclass('attune_schema_origin') IS NOT NULL
         AND to_regclass('worker_probe') IS NOT NULL AND to_regclass('lost_work') IS NOT NULL)::boolean AS current,
        (coalesce(has_table_privilege(to_regclass('operator_audit'), 'INSERT'), true)
-        AND coalesce(has_table_privilege(to_regclass('execution'), 'UPDATE'), true))::boolean AS may_write,
+        AND coalesce(has_any_column_privilege(to_regclass('execution'), 'UPDATE'), true))::boolean AS may_write,
        current_user::text AS login, pg_is_in_recovery()::boolean AS standby
 `
 

@@ -84,7 +84,7 @@ const CancelFacts = `-- name: CancelFacts :many
 SELECT e.id, e.status, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.parent, coalesce(e.worker, 0)::bigint AS worker, e.attempt,
        (e.started_at IS NOT NULL)::bool AS started, extract(epoch FROM now() - e.updated)::float8 AS age, now()::timestamptz AS now,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
-       coalesce(t.execution, 0)::bigint AS repetition,
+       coalesce(t.execution, 0)::bigint AS retry,
        EXISTS (SELECT FROM workflow_execution f WHERE f.execution = e.id) AS workflow,
        (e.worker IS NULL AND EXISTS (SELECT FROM workflow_execution f WHERE f.execution = e.id)
         AND EXISTS (SELECT FROM (SELECT x.status FROM execution x WHERE x.parent = e.id OFFSET 0) h
@@ -115,7 +115,7 @@ type CancelFactsRow struct {
 	Age        float64
 	Now        time.Time
 	Waits      int64
-	Repetition int64
+	Retry      int64
 	Workflow   bool
 	Tends      bool
 	WorkerName string
@@ -125,7 +125,7 @@ type CancelFactsRow struct {
 	Reason     string
 }
 
-// The inputs of the decision. repetition is the execution that repeats this one, if any; actor and
+// The inputs of the decision. retry is the execution that repeats this one, if any; actor and
 // reason belong to the first request; tends is true for the execution of a workflow with live
 // children.
 func (q *Queries) CancelFacts(ctx context.Context, staleAfter float64, ids []int64) ([]CancelFactsRow, error) {
@@ -149,7 +149,7 @@ func (q *Queries) CancelFacts(ctx context.Context, staleAfter float64, ids []int
 			&i.Age,
 			&i.Now,
 			&i.Waits,
-			&i.Repetition,
+			&i.Retry,
 			&i.Workflow,
 			&i.Tends,
 			&i.WorkerName,
@@ -237,7 +237,7 @@ type CancelTargetsRow struct {
 // then the executions in order of id. Every change repeats the values read under the locks, and
 // rolls back its transaction if they have changed.
 // The executions that a cancellation is about: the execution itself, or the last of its
-// repetitions. state_id is the queue to lock before the row: the queue in which it waits, or, for a
+// retries. state_id is the queue to lock before the row: the queue in which it waits, or, for a
 // failed one, the queue of the slot that it still holds, because the batch that releases the slot
 // would repeat it.
 func (q *Queries) CancelTargets(ctx context.Context, ids []int64) ([]CancelTargetsRow, error) {

@@ -46,8 +46,10 @@ const (
 // changed another number of rows than planned.
 const ExpectationCode = "AT001"
 
-var classNames = [...]string{"none", "retryable", "conflict", "refused", "unreachable", "unable", "canceled", "unknown",
-	"installation", "fatal"}
+var classNames = [...]string{
+	"none", "retryable", "conflict", "refused", "unreachable", "unable", "canceled", "unknown",
+	"installation", "fatal",
+}
 
 // String is the name of the class in logs and metrics.
 func (c Class) String() string {
@@ -67,7 +69,10 @@ func ClassOf(err error) Class {
 	case isOutcomeUnknown(err):
 		return ClassUnknown
 	case errors.As(err, &pgErr):
-		return classOfCode(pgErr.Code)
+		if class := classOfCode(pgErr.Code); class != ClassFatal || !isRefusedConnection(err) {
+			return class
+		}
+		return ClassUnreachable
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ClassCanceled
 	case errors.Is(err, pgx.ErrNoRows), errors.Is(err, pgx.ErrTxCommitRollback):
@@ -79,6 +84,17 @@ func ClassOf(err error) Class {
 	}
 }
 
+// Divisible reports whether parts of the failed transaction may succeed: one of its rows is the cause, not the server,
+// the schema or the caller's context.
+func Divisible(err error) bool {
+	switch ClassOf(err) {
+	case ClassConflict, ClassRefused, ClassFatal:
+		return true
+	default:
+		return false
+	}
+}
+
 // classes maps SQLSTATE codes, or their prefixes, to classes. Other codes are defects.
 var classes = map[string]Class{
 	"40001": ClassRetryable, "40P01": ClassRetryable, "55P03": ClassRetryable, // see IsLockTimeout
@@ -86,7 +102,7 @@ var classes = map[string]Class{
 	"23": ClassRefused, "P0001": ClassRefused, ExpectationCode: ClassRefused,
 	"08": ClassUnreachable, "57P01": ClassUnreachable, "57P02": ClassUnreachable, "57P03": ClassUnreachable,
 	"57P05": ClassUnreachable, "25P03": ClassUnreachable, "53300": ClassUnreachable,
-	"25006": ClassUnable, "53": ClassUnable, "58": ClassUnable,
+	readOnlyCode: ClassUnable, "53": ClassUnable, "58": ClassUnable,
 	"57014": ClassCanceled,
 	"42":    ClassInstallation, "0A": ClassInstallation, "3F": ClassInstallation, "3D": ClassInstallation,
 	"28": ClassInstallation,
@@ -101,6 +117,9 @@ func classOfCode(code string) Class {
 	return ClassFatal
 }
 
+// readOnlyCode is the SQLSTATE of a write on a standby, or on a former primary that became one.
+const readOnlyCode = "25006"
+
 // isStalePlan reports whether a connection prepared a statement for columns that have changed
 // since. Any other connection prepares it again, and it succeeds.
 func isStalePlan(err error) bool {
@@ -109,13 +128,19 @@ func isStalePlan(err error) bool {
 		strings.Contains(pgErr.Message, "cached plan must not change result type")
 }
 
+// isRefusedConnection reports whether the server refused the connection and has seen no statement, for
+// example because a database that is being restored accepts no connections.
+func isRefusedConnection(err error) bool {
+	var connectErr *pgconn.ConnectError
+	return errors.As(err, &connectErr)
+}
+
 func isConnectionError(err error) bool {
 	var (
-		lost       *lostError
-		connectErr *pgconn.ConnectError
-		netErr     net.Error
+		lost   *lostError
+		netErr net.Error
 	)
-	return errors.As(err, &lost) || errors.As(err, &connectErr) || errors.As(err, &netErr) ||
+	return errors.As(err, &lost) || isRefusedConnection(err) || errors.As(err, &netErr) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 

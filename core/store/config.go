@@ -102,7 +102,7 @@ func (c Config) pool() (*pgxpool.Config, error) {
 		params["enable_mergejoin"] = "off"
 		params["plan_cache_mode"] = "force_generic_plan"
 	}
-	cfg.AfterConnect = registerTypes
+	cfg.AfterConnect = prepare
 	cfg.PrepareConn = retryTypes
 	return cfg, nil
 }

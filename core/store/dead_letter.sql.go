@@ -48,6 +48,33 @@ func (q *Queries) CountWaitingDeadLetters(ctx context.Context, bound int64) (int
 	return count, err
 }
 
+const DeadLetterRouteWorkers = `-- name: DeadLetterRouteWorkers :many
+SELECT w.id FROM worker w
+WHERE w.worker_role = 'action' AND (w.status = 'active' OR w.heartbeat_seen > now() - interval '1 hour')
+ORDER BY w.id LIMIT $1::bigint
+`
+
+// Workers whose queues may hold messages that die.
+func (q *Queries) DeadLetterRouteWorkers(ctx context.Context, bound int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, DeadLetterRouteWorkers, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DecideDeadLetter = `-- name: DecideDeadLetter :execrows
 UPDATE dead_letter d
 SET decision = $1::text, decided_by = $2::text, decided_at = now(),
@@ -145,33 +172,6 @@ func (q *Queries) KnownDeadLetters(ctx context.Context, fingerprints []string) (
 	return items, nil
 }
 
-const LetterRouteWorkers = `-- name: LetterRouteWorkers :many
-SELECT w.id FROM worker w
-WHERE w.worker_role = 'action' AND (w.status = 'active' OR w.heartbeat_seen > now() - interval '1 hour')
-ORDER BY w.id LIMIT $1::bigint
-`
-
-// Workers whose queues may hold messages that die.
-func (q *Queries) LetterRouteWorkers(ctx context.Context, bound int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, LetterRouteWorkers, bound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const LockAlikeDeadLetters = `-- name: LockAlikeDeadLetters :exec
 SELECT pg_advisory_xact_lock(hashtextextended('attune dead letters ' || $1::text, 0))
 `
@@ -240,13 +240,13 @@ func (q *Queries) LockDeadLetter(ctx context.Context, id int64) (LockDeadLetterR
 	return i, err
 }
 
-const ReadLetterExecutions = `-- name: ReadLetterExecutions :many
+const ReadDeadLetterExecutions = `-- name: ReadDeadLetterExecutions :many
 SELECT e.id, e.status, e.attempt, coalesce(e.worker, 0)::bigint AS worker, e.action_ref, e.created, e.updated, e.started_at, e.finished_at,
        e.retry_count, EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))::bool AS holds
 FROM execution e WHERE e.id = ANY ($1::bigint[])
 `
 
-type ReadLetterExecutionsRow struct {
+type ReadDeadLetterExecutionsRow struct {
 	ID         int64
 	Status     attune.Status
 	Attempt    int32
@@ -261,15 +261,15 @@ type ReadLetterExecutionsRow struct {
 }
 
 // The executions of dead letters, as they are.
-func (q *Queries) ReadLetterExecutions(ctx context.Context, ids []int64) ([]ReadLetterExecutionsRow, error) {
-	rows, err := q.db.Query(ctx, ReadLetterExecutions, ids)
+func (q *Queries) ReadDeadLetterExecutions(ctx context.Context, ids []int64) ([]ReadDeadLetterExecutionsRow, error) {
+	rows, err := q.db.Query(ctx, ReadDeadLetterExecutions, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadLetterExecutionsRow
+	var items []ReadDeadLetterExecutionsRow
 	for rows.Next() {
-		var i ReadLetterExecutionsRow
+		var i ReadDeadLetterExecutionsRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Status,
@@ -293,7 +293,7 @@ func (q *Queries) ReadLetterExecutions(ctx context.Context, ids []int64) ([]Read
 	return items, nil
 }
 
-const ReadLetterWorkers = `-- name: ReadLetterWorkers :many
+const ReadDeadLetterWorkers = `-- name: ReadDeadLetterWorkers :many
 SELECT w.id, w.name, coalesce(w.status::text, '')::text AS status, w.cordoned, w.draining, coalesce(w.suspect_reason, '')::text AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce(p.verdict, '')::text AS verdict, coalesce(p.reason, '')::text AS reason, coalesce(p.health, '')::text AS health,
@@ -302,7 +302,7 @@ FROM worker w LEFT JOIN worker_probe p ON p.worker = w.id
 WHERE w.id = ANY ($1::bigint[])
 `
 
-type ReadLetterWorkersRow struct {
+type ReadDeadLetterWorkersRow struct {
 	ID            int64
 	Name          string
 	Status        string
@@ -320,15 +320,15 @@ type ReadLetterWorkersRow struct {
 
 // The workers of dead letters, with the findings of the newest probe. The heartbeat age of a worker
 // without one is infinite.
-func (q *Queries) ReadLetterWorkers(ctx context.Context, ids []int64) ([]ReadLetterWorkersRow, error) {
-	rows, err := q.db.Query(ctx, ReadLetterWorkers, ids)
+func (q *Queries) ReadDeadLetterWorkers(ctx context.Context, ids []int64) ([]ReadDeadLetterWorkersRow, error) {
+	rows, err := q.db.Query(ctx, ReadDeadLetterWorkers, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadLetterWorkersRow
+	var items []ReadDeadLetterWorkersRow
 	for rows.Next() {
-		var i ReadLetterWorkersRow
+		var i ReadDeadLetterWorkersRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Name,

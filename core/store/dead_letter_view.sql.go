@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const PlanLetterDiscard = `-- name: PlanLetterDiscard :many
+const PlanDeadLetterDiscard = `-- name: PlanDeadLetterDiscard :many
 SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
 FROM dead_letter d
 WHERE d.decision IS NULL
@@ -24,7 +24,7 @@ WHERE d.decision IS NULL
 ORDER BY d.id LIMIT $8::bigint
 `
 
-type PlanLetterDiscardParams struct {
+type PlanDeadLetterDiscardParams struct {
 	Execution    int64
 	Reason       string
 	Pattern      string
@@ -35,7 +35,7 @@ type PlanLetterDiscardParams struct {
 	Bound        int64
 }
 
-type PlanLetterDiscardRow struct {
+type PlanDeadLetterDiscardRow struct {
 	ID          int64
 	Created     time.Time
 	Reason      string
@@ -43,8 +43,8 @@ type PlanLetterDiscardRow struct {
 }
 
 // The matching open dead letters, the oldest first. Later ones are not part of the plan.
-func (q *Queries) PlanLetterDiscard(ctx context.Context, arg PlanLetterDiscardParams) ([]PlanLetterDiscardRow, error) {
-	rows, err := q.db.Query(ctx, PlanLetterDiscard,
+func (q *Queries) PlanDeadLetterDiscard(ctx context.Context, arg PlanDeadLetterDiscardParams) ([]PlanDeadLetterDiscardRow, error) {
+	rows, err := q.db.Query(ctx, PlanDeadLetterDiscard,
 		arg.Execution,
 		arg.Reason,
 		arg.Pattern,
@@ -58,9 +58,9 @@ func (q *Queries) PlanLetterDiscard(ctx context.Context, arg PlanLetterDiscardPa
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PlanLetterDiscardRow
+	var items []PlanDeadLetterDiscardRow
 	for rows.Next() {
-		var i PlanLetterDiscardRow
+		var i PlanDeadLetterDiscardRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Created,
@@ -77,30 +77,30 @@ func (q *Queries) PlanLetterDiscard(ctx context.Context, arg PlanLetterDiscardPa
 	return items, nil
 }
 
-const PlanLetterDiscardOf = `-- name: PlanLetterDiscardOf :many
+const PlanDeadLetterDiscardOf = `-- name: PlanDeadLetterDiscardOf :many
 SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
 FROM dead_letter d
 WHERE d.id = ANY ($1::bigint[]) AND d.decision IS NULL
 ORDER BY d.id
 `
 
-type PlanLetterDiscardOfRow struct {
+type PlanDeadLetterDiscardOfRow struct {
 	ID          int64
 	Created     time.Time
 	Reason      string
 	MessageType string
 }
 
-// PlanLetterDiscard for single dead letters.
-func (q *Queries) PlanLetterDiscardOf(ctx context.Context, ids []int64) ([]PlanLetterDiscardOfRow, error) {
-	rows, err := q.db.Query(ctx, PlanLetterDiscardOf, ids)
+// PlanDeadLetterDiscard for single dead letters.
+func (q *Queries) PlanDeadLetterDiscardOf(ctx context.Context, ids []int64) ([]PlanDeadLetterDiscardOfRow, error) {
+	rows, err := q.db.Query(ctx, PlanDeadLetterDiscardOf, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PlanLetterDiscardOfRow
+	var items []PlanDeadLetterDiscardOfRow
 	for rows.Next() {
-		var i PlanLetterDiscardOfRow
+		var i PlanDeadLetterDiscardOfRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Created,
@@ -117,7 +117,7 @@ func (q *Queries) PlanLetterDiscardOf(ctx context.Context, ids []int64) ([]PlanL
 	return items, nil
 }
 
-const ViewLetterExecution = `-- name: ViewLetterExecution :one
+const ViewDeadLetterExecution = `-- name: ViewDeadLetterExecution :one
 SELECT e.id, e.status::text AS status, e.action_ref, e.attempt, e.worker, e.updated, e.finished_at,
        (a.id IS NULL)::bool AS action_gone, coalesce(p.status::text, '')::text AS parent_status, e.parent,
        coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' AND pg_column_size(e.result) < 8000
@@ -128,7 +128,7 @@ LEFT JOIN execution p ON p.id = e.parent
 WHERE e.id = $1::bigint
 `
 
-type ViewLetterExecutionRow struct {
+type ViewDeadLetterExecutionRow struct {
 	ID           int64
 	Status       string
 	ActionRef    string
@@ -143,9 +143,9 @@ type ViewLetterExecutionRow struct {
 }
 
 // The inputs of the decision about a requeue: the execution, and what depends on it.
-func (q *Queries) ViewLetterExecution(ctx context.Context, id int64) (ViewLetterExecutionRow, error) {
-	row := q.db.QueryRow(ctx, ViewLetterExecution, id)
-	var i ViewLetterExecutionRow
+func (q *Queries) ViewDeadLetterExecution(ctx context.Context, id int64) (ViewDeadLetterExecutionRow, error) {
+	row := q.db.QueryRow(ctx, ViewDeadLetterExecution, id)
+	var i ViewDeadLetterExecutionRow
 	err := row.Scan(
 		&i.ID,
 		&i.Status,
@@ -162,7 +162,7 @@ func (q *Queries) ViewLetterExecution(ctx context.Context, id int64) (ViewLetter
 	return i, err
 }
 
-const ViewLetterGroups = `-- name: ViewLetterGroups :many
+const ViewDeadLetterGroups = `-- name: ViewDeadLetterGroups :many
 SELECT (CASE $1::text
             WHEN 'reason' THEN coalesce(nullif(r.reason, ''), '-')
             WHEN 'action' THEN coalesce(nullif(r.action_ref, ''), '-')
@@ -176,7 +176,7 @@ FROM (SELECT d.reason, d.action_ref, d.worker, d.decision, d.created FROM dead_l
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT $5::bigint
 `
 
-type ViewLetterGroupsParams struct {
+type ViewDeadLetterGroupsParams struct {
 	By      string
 	Unit    string
 	Seconds float64
@@ -184,7 +184,7 @@ type ViewLetterGroupsParams struct {
 	Top     int64
 }
 
-type ViewLetterGroupsRow struct {
+type ViewDeadLetterGroupsRow struct {
 	Name     string
 	Decision string
 	N        int64
@@ -192,8 +192,8 @@ type ViewLetterGroupsRow struct {
 }
 
 // The dead letters of a window in groups; the caller chooses the group columns.
-func (q *Queries) ViewLetterGroups(ctx context.Context, arg ViewLetterGroupsParams) ([]ViewLetterGroupsRow, error) {
-	rows, err := q.db.Query(ctx, ViewLetterGroups,
+func (q *Queries) ViewDeadLetterGroups(ctx context.Context, arg ViewDeadLetterGroupsParams) ([]ViewDeadLetterGroupsRow, error) {
+	rows, err := q.db.Query(ctx, ViewDeadLetterGroups,
 		arg.By,
 		arg.Unit,
 		arg.Seconds,
@@ -204,9 +204,9 @@ func (q *Queries) ViewLetterGroups(ctx context.Context, arg ViewLetterGroupsPara
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ViewLetterGroupsRow
+	var items []ViewDeadLetterGroupsRow
 	for rows.Next() {
-		var i ViewLetterGroupsRow
+		var i ViewDeadLetterGroupsRow
 		if err := rows.Scan(
 			&i.Name,
 			&i.Decision,
@@ -223,7 +223,7 @@ func (q *Queries) ViewLetterGroups(ctx context.Context, arg ViewLetterGroupsPara
 	return items, nil
 }
 
-const ViewLetterIDs = `-- name: ViewLetterIDs :one
+const ViewDeadLetterIDs = `-- name: ViewDeadLetterIDs :one
 
 WITH scanned AS MATERIALIZED (
     (SELECT d.id, d.created, d.decision, d.reason, d.action_ref, d.worker, d.message_type, d.execution
@@ -259,7 +259,7 @@ SELECT coalesce((SELECT array_agg(h.id ORDER BY h.id DESC) FROM hit h), '{}')::b
 FROM scanned s
 `
 
-type ViewLetterIDsParams struct {
+type ViewDeadLetterIDsParams struct {
 	NewerSeconds float64
 	OnlyOpen     bool
 	Execution    int64
@@ -275,7 +275,7 @@ type ViewLetterIDsParams struct {
 	Page         int64
 }
 
-type ViewLetterIDsRow struct {
+type ViewDeadLetterIDsRow struct {
 	Ids      []int64
 	LookedAt int64
 	Last     int64
@@ -286,8 +286,8 @@ type ViewLetterIDsRow struct {
 // Open ones are found by their partial index, and the dead letters of one execution by theirs.
 // Nothing locks, and no list opens a body.
 // A page of ids, the newest first, and the number of rows read for it.
-func (q *Queries) ViewLetterIDs(ctx context.Context, arg ViewLetterIDsParams) (ViewLetterIDsRow, error) {
-	row := q.db.QueryRow(ctx, ViewLetterIDs,
+func (q *Queries) ViewDeadLetterIDs(ctx context.Context, arg ViewDeadLetterIDsParams) (ViewDeadLetterIDsRow, error) {
+	row := q.db.QueryRow(ctx, ViewDeadLetterIDs,
 		arg.NewerSeconds,
 		arg.OnlyOpen,
 		arg.Execution,
@@ -302,7 +302,7 @@ func (q *Queries) ViewLetterIDs(ctx context.Context, arg ViewLetterIDsParams) (V
 		arg.OlderSeconds,
 		arg.Page,
 	)
-	var i ViewLetterIDsRow
+	var i ViewDeadLetterIDsRow
 	err := row.Scan(
 		&i.Ids,
 		&i.LookedAt,
@@ -312,7 +312,7 @@ func (q *Queries) ViewLetterIDs(ctx context.Context, arg ViewLetterIDsParams) (V
 	return i, err
 }
 
-const ViewLetterLeases = `-- name: ViewLetterLeases :many
+const ViewDeadLetterLeases = `-- name: ViewDeadLetterLeases :many
 SELECT DISTINCT ON (d.execution) d.execution, i.id AS item, coalesce(i.leased_execution, 0)::bigint AS holder
 FROM work_queue_dispatch d
 JOIN execution e ON e.id = d.execution
@@ -326,22 +326,22 @@ WHERE d.execution = ANY ($1::bigint[]) AND i.status = 'leased' AND i.leased_exec
 ORDER BY d.execution, i.id
 `
 
-type ViewLetterLeasesRow struct {
+type ViewDeadLetterLeasesRow struct {
 	Execution int64
 	Item      int64
 	Holder    int64
 }
 
 // For executions with items of a work queue: the items that are now leased to another execution.
-func (q *Queries) ViewLetterLeases(ctx context.Context, ids []int64) ([]ViewLetterLeasesRow, error) {
-	rows, err := q.db.Query(ctx, ViewLetterLeases, ids)
+func (q *Queries) ViewDeadLetterLeases(ctx context.Context, ids []int64) ([]ViewDeadLetterLeasesRow, error) {
+	rows, err := q.db.Query(ctx, ViewDeadLetterLeases, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ViewLetterLeasesRow
+	var items []ViewDeadLetterLeasesRow
 	for rows.Next() {
-		var i ViewLetterLeasesRow
+		var i ViewDeadLetterLeasesRow
 		if err := rows.Scan(&i.Execution, &i.Item, &i.Holder); err != nil {
 			return nil, err
 		}
@@ -353,7 +353,7 @@ func (q *Queries) ViewLetterLeases(ctx context.Context, ids []int64) ([]ViewLett
 	return items, nil
 }
 
-const ViewLetterNumbers = `-- name: ViewLetterNumbers :one
+const ViewDeadLetterNumbers = `-- name: ViewDeadLetterNumbers :one
 SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT $1::bigint) a)::bigint AS waiting,
        coalesce((SELECT o.created FROM dead_letter o WHERE o.decision IS NULL ORDER BY o.id LIMIT 1), 'epoch')::timestamptz AS oldest,
        (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.created > now() - make_interval(secs => $2::float8)
@@ -363,7 +363,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NU
             WHERE k.died IS NOT NULL AND k.created >= k.died), -1)::float8 AS latency_seconds
 `
 
-type ViewLetterNumbersRow struct {
+type ViewDeadLetterNumbersRow struct {
 	Waiting        int64
 	Oldest         time.Time
 	Lately         int64
@@ -371,9 +371,9 @@ type ViewLetterNumbersRow struct {
 }
 
 // Depth, age and rate, each counted up to a bound.
-func (q *Queries) ViewLetterNumbers(ctx context.Context, bound int64, paceSeconds float64) (ViewLetterNumbersRow, error) {
-	row := q.db.QueryRow(ctx, ViewLetterNumbers, bound, paceSeconds)
-	var i ViewLetterNumbersRow
+func (q *Queries) ViewDeadLetterNumbers(ctx context.Context, bound int64, paceSeconds float64) (ViewDeadLetterNumbersRow, error) {
+	row := q.db.QueryRow(ctx, ViewDeadLetterNumbers, bound, paceSeconds)
+	var i ViewDeadLetterNumbersRow
 	err := row.Scan(
 		&i.Waiting,
 		&i.Oldest,
@@ -383,7 +383,7 @@ func (q *Queries) ViewLetterNumbers(ctx context.Context, bound int64, paceSecond
 	return i, err
 }
 
-const ViewLetterRest = `-- name: ViewLetterRest :many
+const ViewDeadLetterRest = `-- name: ViewDeadLetterRest :many
 SELECT d.id, coalesce(d.fingerprint, '')::text AS fingerprint, coalesce(d.correlation_id, '')::text AS correlation_id,
        coalesce(d.detail, '')::text AS detail, d.updated,
        coalesce(d.x_death, 'null')::jsonb AS x_death, coalesce(d.headers, 'null')::jsonb AS headers, coalesce(d.evidence, 'null')::jsonb AS evidence,
@@ -393,7 +393,7 @@ WHERE d.id = ANY ($2::bigint[])
 ORDER BY d.id DESC
 `
 
-type ViewLetterRestRow struct {
+type ViewDeadLetterRestRow struct {
 	ID            int64
 	Fingerprint   string
 	CorrelationID string
@@ -406,15 +406,15 @@ type ViewLetterRestRow struct {
 }
 
 // Fields of a single dead letter, or of an export: documents, and the body up to a cut.
-func (q *Queries) ViewLetterRest(ctx context.Context, cut int32, ids []int64) ([]ViewLetterRestRow, error) {
-	rows, err := q.db.Query(ctx, ViewLetterRest, cut, ids)
+func (q *Queries) ViewDeadLetterRest(ctx context.Context, cut int32, ids []int64) ([]ViewDeadLetterRestRow, error) {
+	rows, err := q.db.Query(ctx, ViewDeadLetterRest, cut, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ViewLetterRestRow
+	var items []ViewDeadLetterRestRow
 	for rows.Next() {
-		var i ViewLetterRestRow
+		var i ViewDeadLetterRestRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Fingerprint,
@@ -436,26 +436,26 @@ func (q *Queries) ViewLetterRest(ctx context.Context, cut int32, ids []int64) ([
 	return items, nil
 }
 
-const ViewLetterTotals = `-- name: ViewLetterTotals :one
+const ViewDeadLetterTotals = `-- name: ViewDeadLetterTotals :one
 SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.created >= now() - make_interval(secs => $1::float8)
-                              LIMIT $2::bigint) a)::bigint AS letters,
+                              LIMIT $2::bigint) a)::bigint AS dead_letters,
        (SELECT count(*) FROM (SELECT 1 FROM lost_work l WHERE l.at >= now() - make_interval(secs => $1::float8)
                               LIMIT $2::bigint) b)::bigint AS lost
 `
 
-type ViewLetterTotalsRow struct {
-	Letters int64
-	Lost    int64
+type ViewDeadLetterTotalsRow struct {
+	DeadLetters int64
+	Lost        int64
 }
 
-func (q *Queries) ViewLetterTotals(ctx context.Context, seconds float64, bound int64) (ViewLetterTotalsRow, error) {
-	row := q.db.QueryRow(ctx, ViewLetterTotals, seconds, bound)
-	var i ViewLetterTotalsRow
-	err := row.Scan(&i.Letters, &i.Lost)
+func (q *Queries) ViewDeadLetterTotals(ctx context.Context, seconds float64, bound int64) (ViewDeadLetterTotalsRow, error) {
+	row := q.db.QueryRow(ctx, ViewDeadLetterTotals, seconds, bound)
+	var i ViewDeadLetterTotalsRow
+	err := row.Scan(&i.DeadLetters, &i.Lost)
 	return i, err
 }
 
-const ViewLetters = `-- name: ViewLetters :many
+const ViewDeadLetters = `-- name: ViewDeadLetters :many
 SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key, coalesce(d.queue, '')::text AS queue,
        coalesce(d.reason, '')::text AS reason,
@@ -479,7 +479,7 @@ WHERE d.id = ANY ($1::bigint[])
 ORDER BY d.id DESC
 `
 
-type ViewLettersRow struct {
+type ViewDeadLettersRow struct {
 	ID              int64
 	Created         time.Time
 	Died            *time.Time
@@ -515,16 +515,16 @@ type ViewLettersRow struct {
 }
 
 // The rows of a page, the newest first, with their present execution and the inputs of the verdict.
-// One step finds the newest repetition.
-func (q *Queries) ViewLetters(ctx context.Context, ids []int64) ([]ViewLettersRow, error) {
-	rows, err := q.db.Query(ctx, ViewLetters, ids)
+// One step finds the newest retry.
+func (q *Queries) ViewDeadLetters(ctx context.Context, ids []int64) ([]ViewDeadLettersRow, error) {
+	rows, err := q.db.Query(ctx, ViewDeadLetters, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ViewLettersRow
+	var items []ViewDeadLettersRow
 	for rows.Next() {
-		var i ViewLettersRow
+		var i ViewDeadLettersRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Created,
@@ -599,7 +599,7 @@ type ViewLostGroupsRow struct {
 	AgeSeconds float64
 }
 
-// ViewLetterGroups for lost work, from whatever source.
+// ViewDeadLetterGroups for lost work, from whatever source.
 func (q *Queries) ViewLostGroups(ctx context.Context, arg ViewLostGroupsParams) ([]ViewLostGroupsRow, error) {
 	rows, err := q.db.Query(ctx, ViewLostGroups,
 		arg.By,

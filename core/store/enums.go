@@ -10,12 +10,14 @@ import (
 
 // enumTypes are registered with every connection, and so are their arrays, so
 // that both can be passed and read.
-var enumTypes = []string{"execution_status_enum", "enforcement_status_enum", "inquiry_status_enum",
-	"worker_status_enum"}
+var enumTypes = []string{
+	"execution_status_enum", "enforcement_status_enum", "inquiry_status_enum",
+	"worker_status_enum",
+}
 
 const untyped = "attune: enum types not known yet"
 
-// registerTypes runs on every new connection. If the schema does not exist yet, the connection is
+// registerTypes makes a new connection know the types of states. If the schema does not exist yet, the connection is
 // marked, and retryTypes tries again. It reads only two numbers a type: LoadTypes of pgx reads the
 // whole catalogue, which costs the server more than most connections do.
 func registerTypes(ctx context.Context, conn *pgx.Conn) error {

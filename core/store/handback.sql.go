@@ -109,6 +109,31 @@ func (q *Queries) InsertEntries(ctx context.Context, arg InsertEntriesParams) er
 	return err
 }
 
+const KnownReplicas = `-- name: KnownReplicas :many
+SELECT r.id FROM engine_replica r
+`
+
+// All replicas with a row, also the vanished ones, whose connections the broker may not have given up.
+func (q *Queries) KnownReplicas(ctx context.Context) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, KnownReplicas)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListWindows = `-- name: ListWindows :many
 SELECT r.parent::bigint AS parent, r.task::text AS task,
        CASE WHEN jsonb_typeof(n.concurrency) = 'number' THEN (n.concurrency)::numeric ELSE 1 END::int AS most

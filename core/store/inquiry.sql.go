@@ -905,34 +905,34 @@ FROM scanned s
 `
 
 type ViewInquiryIDsParams struct {
-	Open         bool
-	Execution    int64
-	After        int64
-	Scan         int64
-	Before       int64
-	Statuses     []string
-	AssignedTo   int64
-	Pattern      string
-	Ids          []int64
-	Assignees    []int64
-	NotAssignees []int64
-	Assigned     string
-	MaxAge       float64
-	MinAge       float64
-	MaxLeft      float64
-	MinLeft      float64
-	Trouble      bool
-	Patience     float64
-	Worded       bool
-	Prompts      []string
-	NotPrompts   []string
-	Tasks        []string
-	NotTasks     []string
-	Match        []string
-	Unmatch      []string
-	Texts        []string
-	NotTexts     []string
-	Page         int64
+	Open              bool
+	Execution         int64
+	After             int64
+	Scan              int64
+	Before            int64
+	Statuses          []string
+	AssignedTo        int64
+	Pattern           string
+	Ids               []int64
+	Assignees         []int64
+	NotAssignees      []int64
+	Assigned          string
+	MaxAge            float64
+	MinAge            float64
+	MaxLeft           float64
+	MinLeft           float64
+	Trouble           bool
+	UnansweredSeconds float64
+	Worded            bool
+	Prompts           []string
+	NotPrompts        []string
+	Tasks             []string
+	NotTasks          []string
+	Match             []string
+	Unmatch           []string
+	Texts             []string
+	NotTexts          []string
+	Page              int64
 }
 
 type ViewInquiryIDsRow struct {
@@ -963,7 +963,7 @@ func (q *Queries) ViewInquiryIDs(ctx context.Context, arg ViewInquiryIDsParams) 
 		arg.MaxLeft,
 		arg.MinLeft,
 		arg.Trouble,
-		arg.Patience,
+		arg.UnansweredSeconds,
 		arg.Worded,
 		arg.Prompts,
 		arg.NotPrompts,

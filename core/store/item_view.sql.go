@@ -425,12 +425,12 @@ func (q *Queries) ViewRulesAround(ctx context.Context, arg ViewRulesAroundParams
 const ViewTriggerItems = `-- name: ViewTriggerItems :many
 SELECT t.id, t.ref, coalesce(t.pack_ref, '')::text AS pack_ref, t.label, coalesce(t.description, '')::text AS description,
        t.enabled, t.is_adhoc, coalesce(t.param_schema, 'null')::jsonb AS param_schema,
-       coalesce(t.out_schema, 'null')::jsonb AS out_schema, coalesce(to_jsonb(t) ->> 'sensor_ref', '')::text AS sensor_ref, t.webhook_enabled,
+       coalesce(t.out_schema, 'null')::jsonb AS out_schema, coalesce((SELECT sensor_ref FROM trigger x WHERE x.id = t.id), '')::text AS sensor_ref, t.webhook_enabled,
        t.created, t.updated, (SELECT count(*) FROM rule u WHERE u.trigger_ref = t.ref)::int AS rules,
        coalesce((SELECT o.request ->> 'file' FROM operator_audit o
                  WHERE o.target_type = 'trigger' AND o.target_id = t.id AND o.action = 'trigger.apply'
                  ORDER BY o.id DESC LIMIT 1), '')::text AS file
-FROM trigger t
+FROM trigger t, (SELECT NULL::text AS sensor_ref) absent
 WHERE t.ref > $1::text
   AND ($2::text = '' OR t.ref = $2::text)
   AND ($3::text = '' OR t.pack_ref = $3::text)
@@ -463,7 +463,8 @@ type ViewTriggerItemsRow struct {
 	File           string
 }
 
-// Triggers of older installations have no sensor_ref.
+// Triggers of older installations have no sensor_ref: the name then is the column of absent. A viewer may not
+// read the whole row.
 func (q *Queries) ViewTriggerItems(ctx context.Context, arg ViewTriggerItemsParams) ([]ViewTriggerItemsRow, error) {
 	rows, err := q.db.Query(ctx, ViewTriggerItems,
 		arg.After,

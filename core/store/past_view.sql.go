@@ -9,6 +9,39 @@ import (
 	"context"
 )
 
+const PastDeadLetters = `-- name: PastDeadLetters :many
+SELECT floor(extract(epoch FROM now() - c.created) / 60)::int AS minutes_ago, count(*) AS n
+FROM (SELECT d.created FROM dead_letter d
+      WHERE d.created > now() - interval '1 hour' AND d.created <= now() ORDER BY d.created DESC LIMIT $1::bigint) c
+GROUP BY 1
+`
+
+type PastDeadLettersRow struct {
+	MinutesAgo int32
+	N          int64
+}
+
+// Dead letters by minute, the newest up to the bound.
+func (q *Queries) PastDeadLetters(ctx context.Context, bound int64) ([]PastDeadLettersRow, error) {
+	rows, err := q.db.Query(ctx, PastDeadLetters, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PastDeadLettersRow
+	for rows.Next() {
+		var i PastDeadLettersRow
+		if err := rows.Scan(&i.MinutesAgo, &i.N); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PastEnds = `-- name: PastEnds :many
 
 WITH RECURSIVE search (status, lo, hi) AS (
@@ -80,39 +113,6 @@ func (q *Queries) PastEnds(ctx context.Context, looks int64, per int64) ([]PastE
 			&i.N,
 			&i.Estimated,
 		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const PastLetters = `-- name: PastLetters :many
-SELECT floor(extract(epoch FROM now() - c.created) / 60)::int AS minutes_ago, count(*) AS n
-FROM (SELECT d.created FROM dead_letter d
-      WHERE d.created > now() - interval '1 hour' AND d.created <= now() ORDER BY d.created DESC LIMIT $1::bigint) c
-GROUP BY 1
-`
-
-type PastLettersRow struct {
-	MinutesAgo int32
-	N          int64
-}
-
-// Dead letters by minute, the newest up to the bound.
-func (q *Queries) PastLetters(ctx context.Context, bound int64) ([]PastLettersRow, error) {
-	rows, err := q.db.Query(ctx, PastLetters, bound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []PastLettersRow
-	for rows.Next() {
-		var i PastLettersRow
-		if err := rows.Scan(&i.MinutesAgo, &i.N); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -18,10 +18,12 @@ const mostRefused = 16
 
 // refusals traces the outcome of every statement of a pool. After an error of class Installation it
 // makes the pool replace its connections: they hold prepared statements, and type numbers, of a
-// schema that an operator is changing. Connections in use are closed when they are returned. It
-// remembers refused statements, so that Refuses can check them again.
+// schema that an operator is changing. After a refused write too, unless the pool is read only: the
+// server has become a standby, and a new connection finds the primary. Connections in use are closed
+// when they are returned. It remembers refused statements, so that Refuses can check them again.
 type refusals struct {
-	pool atomic.Pointer[pgxpool.Pool]
+	readOnly bool
+	pool     atomic.Pointer[pgxpool.Pool]
 
 	mu   sync.Mutex
 	last []refusal
@@ -72,14 +74,16 @@ func (r *refusals) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, data pgx.Trac
 }
 
 func (r *refusals) record(ctx context.Context, err error) {
-	if err == nil || ClassOf(err) != ClassInstallation {
+	var server *pgconn.PgError
+	refused := ClassOf(err) == ClassInstallation
+	demoted := !r.readOnly && errors.As(err, &server) && server.Code == readOnlyCode
+	if !refused && !demoted {
 		return
 	}
 	if pool := r.pool.Load(); pool != nil {
 		pool.Reset()
 	}
-	var server *pgconn.PgError
-	if !errors.As(err, &server) {
+	if demoted || !errors.As(err, &server) {
 		return
 	}
 	one := refusal{err: server}

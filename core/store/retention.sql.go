@@ -63,7 +63,7 @@ type FindFamiliesRow struct {
 	Over    bool
 }
 
-// The executions of each root: its children and repetitions, theirs, and so on. over is true if all
+// The executions of each root: its children and retries, theirs, and so on. over is true if all
 // ended long ago and nothing open refers to any of them.
 func (q *Queries) FindFamilies(ctx context.Context, older float64, roots []int64) ([]FindFamiliesRow, error) {
 	rows, err := q.db.Query(ctx, FindFamilies, older, roots)

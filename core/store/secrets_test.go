@@ -11,9 +11,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// upstream 47: a repetition has the secret parameters of the execution that it
+// upstream 47: a retry has the secret parameters of the execution that it
 // repeats, and not the secrets of its result.
-func TestARepetitionHasTheSecretParameters(t *testing.T) {
+func TestARetryHasTheSecretParameters(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "probe.secret")
@@ -69,7 +69,8 @@ func TestSecretsAreReadBySource(t *testing.T) {
 	require.NoError(t, st.InsertSecretValues(t.Context(), newer))
 
 	wanted := []secret.Source{
-		{Entity: secret.OfConfig, ID: 1, Path: "/a"}, {Entity: secret.OfResult, ID: 2, Path: "/a"},
+		{Entity: secret.OfConfig, ID: 1, Path: "/a"},
+		{Entity: secret.OfResult, ID: 2, Path: "/a"},
 		{Entity: secret.OfResult, ID: 3, Path: "/a"},
 	}
 	found, err := store.ReadSecrets(t.Context(), st.Queries, wanted)
@@ -82,7 +83,7 @@ func TestSecretsAreReadBySource(t *testing.T) {
 	require.Empty(t, none)
 }
 
-// The secrets of an execution or enforcement go with it, whoever deletes it.
+// Deleting an execution or enforcement deletes its secrets, whichever program deletes it.
 func TestSecretsGoWithWhatTheyBelongTo(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -28,7 +28,7 @@ func TestAwaitLockersWaitsForThoseThatWereThere(t *testing.T) {
 		<-locked
 		return func() { close(over); require.NoError(t, <-done) }
 	}
-	require.NoError(t, st.AwaitLockers(testkit.Context(t), "worker_load"), "nobody is there")
+	require.NoError(t, st.AwaitLockers(testkit.Context(t), "worker_load"), "no session holds a lock")
 
 	first := lock()
 	short, cancel := context.WithTimeout(testkit.Context(t), 100*time.Millisecond)

@@ -76,7 +76,7 @@ func unprepared(t *testing.T, conn *pgx.Conn, statements map[string]string) []st
 
 // optional are the statements that are asked only where their tables exist.
 var optional = map[installation.Migration][]string{
-	installation.WorkQueues: {"ViewLetterLeases", "ViewWorkQueues", "ViewWorkQueueLease", "LeasedExecutions"},
+	installation.WorkQueues: {"ViewDeadLetterLeases", "ViewWorkQueues", "ViewWorkQueueLease", "LeasedExecutions"},
 }
 
 // adoptedOnly are the statements about tables that only an existing installation has.

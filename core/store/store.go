@@ -37,7 +37,7 @@ func open(ctx context.Context, cfg Config, logger *slog.Logger, adjust func(*pgx
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	adjust(poolConfig)
-	seen := &refusals{}
+	seen := &refusals{readOnly: cfg.ReadOnly}
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}

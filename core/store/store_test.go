@@ -84,9 +84,8 @@ func TestHotPoolKeepsThePlannerToIndexes(t *testing.T) {
 	}
 }
 
-// Whoever is frozen in the middle of a transaction, in whatever part of a program,
-// loses what it holds.
-func TestNoTransactionIsHeldByWhoStandsStill(t *testing.T) {
+// A client that freezes in the middle of a transaction, in any part of a program, loses its locks.
+func TestAFrozenClientHoldsNoTransaction(t *testing.T) {
 	t.Parallel()
 	for _, hot := range []bool{true, false} {
 		s := open(t, func(c *store.Config) { c.HotPath = hot })
@@ -275,8 +274,8 @@ func TestConnectionLostAtCommitIsUnknownAndNotRepeated(t *testing.T) {
 	}
 }
 
-// dieAtCommit lets the server process of whoever changes an execution end
-// while it works on COMMIT.
+// dieAtCommit ends the server process of any client that changes an execution while it works on
+// COMMIT.
 func dieAtCommit(t *testing.T, s *store.Store) {
 	t.Helper()
 	for _, sql := range []string{
@@ -411,4 +410,51 @@ func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
+}
+
+// A server that no longer accepts writes has become a standby: its connections are replaced, and new ones find
+// the primary. A read-only store keeps its connections.
+func TestConnectionsToAStandbyAreReplaced(t *testing.T) {
+	t.Parallel()
+	ctx := testkit.Context(t)
+	for name, readOnly := range map[string]bool{"Writes": false, "ReadOnly": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, func(c *store.Config) { c.MaxConnections, c.ReadOnly = 1, readOnly })
+			id := int64(1)
+			backend := func() (pid int) {
+				require.NoError(t, s.Pool().QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid))
+				return pid
+			}
+			before := backend()
+			_, err := s.Pool().Exec(ctx, "SET default_transaction_read_only = on") // as in a standby
+			require.NoError(t, err)
+			_, err = s.Pool().Exec(ctx, setStatus, id, "requested")
+			require.Equal(t, store.ClassUnable, store.ClassOf(err))
+			if readOnly {
+				require.Equal(t, before, backend())
+				return
+			}
+			require.NotEqual(t, before, backend())
+			_, err = s.Pool().Exec(ctx, setStatus, id, "requested")
+			require.NoError(t, err)
+		})
+	}
+}
+
+// While a database is being restored it accepts no connections. That is an outage, not a defect of the statement.
+func TestADatabaseThatAcceptsNoConnectionsIsUnreachable(t *testing.T) {
+	t.Parallel()
+	ctx := testkit.Context(t)
+	s := open(t)
+	var name string
+	require.NoError(t, s.Pool().QueryRow(ctx, "SELECT current_database()").Scan(&name))
+	testkit.Exec(t, testkit.Store(t), "ALTER DATABASE "+name+" WITH ALLOW_CONNECTIONS false")
+	s.Pool().Reset()
+	err := s.Ping(ctx)
+	var server *pgconn.PgError
+	require.ErrorAs(t, err, &server)
+	require.Equal(t, "55000", server.Code)
+	require.Equal(t, store.ClassUnreachable, store.ClassOf(err))
+	require.True(t, store.IsAway(err))
 }

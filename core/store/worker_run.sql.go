@@ -281,6 +281,36 @@ func (q *Queries) LeaveWorker(ctx context.Context, draining bool, iD int64, inca
 	return result.RowsAffected(), nil
 }
 
+const ReadHeldRuns = `-- name: ReadHeldRuns :many
+SELECT e.id FROM execution e
+WHERE e.id = ANY (ARRAY(SELECT attune_handed_to($1)))
+  AND e.worker = $1 AND e.status IN ('running', 'canceling')
+  AND EXISTS (SELECT FROM worker me WHERE me.id = $1 AND me.incarnation = $2::uuid)
+ORDER BY e.id
+`
+
+// The executions that run at this worker according to their rows. An older process with the same
+// name reads none.
+func (q *Queries) ReadHeldRuns(ctx context.Context, worker int64, incarnation uuid.UUID) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ReadHeldRuns, worker, incarnation)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReadRunStates = `-- name: ReadRunStates :many
 SELECT e.id, e.status, e.worker, e.attempt, e.action, e.action_ref, e.finished_at,
        CASE WHEN e.status = 'cancelled' THEN e.result END::jsonb AS words
@@ -369,6 +399,8 @@ WITH orphan AS (
     SELECT e.id FROM execution e
     WHERE e.id = ANY (ARRAY(SELECT attune_handed_to($2)))
       AND e.worker = $2 AND e.status IN ('running', 'canceling')
+      AND ($3::bigint[] IS NULL OR e.id = ANY ($3::bigint[]))
+      AND EXISTS (SELECT FROM worker me WHERE me.id = $2 AND me.incarnation = $4::uuid)
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
 )
@@ -380,6 +412,13 @@ WHERE e.id = o.id AND e.worker = $2 AND e.status IN ('running', 'canceling')
 RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, e.result
 `
 
+type SettleOrphansParams struct {
+	Result      []byte
+	Worker      *int64
+	Ids         []int64
+	Incarnation uuid.UUID
+}
+
 type SettleOrphansRow struct {
 	ID         int64
 	Action     *int64
@@ -389,9 +428,16 @@ type SettleOrphansRow struct {
 	Result     []byte
 }
 
-// Ends the executions that an earlier process of this worker ran when it died.
-func (q *Queries) SettleOrphans(ctx context.Context, result []byte, worker *int64) ([]SettleOrphansRow, error) {
-	rows, err := q.db.Query(ctx, SettleOrphans, result, worker)
+// Ends the executions that run at this worker according to their rows and that no process runs: all
+// of them when the worker starts, later the ones among ids. An older process with the same name ends
+// none: the newer one may run them.
+func (q *Queries) SettleOrphans(ctx context.Context, arg SettleOrphansParams) ([]SettleOrphansRow, error) {
+	rows, err := q.db.Query(ctx, SettleOrphans,
+		arg.Result,
+		arg.Worker,
+		arg.Ids,
+		arg.Incarnation,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -508,7 +554,7 @@ type StartExecutionsRow struct {
 
 // Starts executions that are still scheduled for this worker and attempt (zero means a dispatch
 // without an attempt), and ends executions that were cancelled before. It returns no others
-// (invariant S2). With again, it also returns running rows: only for a repetition after this
+// (invariant S2). With again, it also returns running rows: only for a retry after this
 // process lost the answer to the same statement.
 func (q *Queries) StartExecutions(ctx context.Context, arg StartExecutionsParams) ([]StartExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, StartExecutions,

@@ -175,7 +175,7 @@ type ViewWorkflowChildrenRow struct {
 }
 
 // The first children of each task: unfinished ones, then unsuccessful ones, then the others, in the
-// order of their items. due is when a waiting repetition is due; asked is the inquiry that a child
+// order of their items. due is when a waiting retry is due; asked is the inquiry that a child
 // waits for; nested marks a child that is a workflow; drawn marks a child from whose end the
 // workflow has advanced. A single task shows more children than several. For a completed child, the
 // error is an inquiry that could not be opened.
@@ -531,7 +531,7 @@ type ViewWorkflowTasksRow struct {
 	Finished  time.Time
 }
 
-// The outcomes of the children of each task, the last repetition of each. It reads at most scan
+// The outcomes of the children of each task, the last retry of each. It reads at most scan
 // children.
 func (q *Queries) ViewWorkflowTasks(ctx context.Context, workflow int64, scan int32) ([]ViewWorkflowTasksRow, error) {
 	rows, err := q.db.Query(ctx, ViewWorkflowTasks, workflow, scan)

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // MaxPayload is the largest payload of an event, in bytes.
@@ -110,7 +111,14 @@ func (s *Submitter) EmitEvents(ctx context.Context, events []Event) ([]Emitted, 
 		if err := s.insertEvents(ctx, tx, rows, done); err != nil {
 			return err
 		}
-		return recordOrigins(ctx, tx, events, done)
+		if err := recordOrigins(ctx, tx, events, done); err != nil {
+			return err
+		}
+		ids := make([]int64, len(done))
+		for i, one := range done {
+			ids[i] = one.ID
+		}
+		return recordTrace(ctx, tx, trace.Event, ids)
 	})
 	if err != nil {
 		return nil, err
@@ -267,7 +275,8 @@ func (t trigger) mistakes(value any) []schema.Mistake {
 
 // insertEvents writes rows and messages, which are published after the commit.
 func (s *Submitter) insertEvents(ctx context.Context, tx *store.Tx, rows store.InsertEventsParams,
-	done []Emitted) error {
+	done []Emitted,
+) error {
 	inserted, err := tx.InsertEvents(ctx, rows)
 	if err != nil {
 		return fmt.Errorf("insert %d events: %w", len(done), err)

@@ -27,8 +27,10 @@ func events(t *testing.T) *bundle {
 func TestEmitStoresRowAndMessageTogether(t *testing.T) {
 	t.Parallel()
 	b := events(t)
-	done, err := b.submit.EmitEvent(t.Context(), submit.Event{TriggerRef: "probe.door",
-		Payload: json.RawMessage(` { "state": "open" } `), RuleRef: "probe.rule"})
+	done, err := b.submit.EmitEvent(t.Context(), submit.Event{
+		TriggerRef: "probe.door",
+		Payload:    json.RawMessage(` { "state": "open" } `), RuleRef: "probe.rule",
+	})
 	require.NoError(t, err)
 	require.True(t, done.Enabled)
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from event e join trigger t on t.id = e.trigger join rule r on r.id = e.rule
@@ -51,7 +53,8 @@ func TestEmitRecordsTheEmittingExecution(t *testing.T) {
 	b := events(t)
 	from := testkit.Execution(t, b.store, testkit.Action(t, b.store, "probe.emits")).ID
 	done, err := b.submit.EmitEvents(t.Context(), []submit.Event{
-		{TriggerRef: "probe.free"}, {TriggerRef: "probe.free", Execution: from},
+		{TriggerRef: "probe.free"},
+		{TriggerRef: "probe.free", Execution: from},
 		{TriggerRef: "probe.free", Execution: from + 1000},
 	})
 	require.NoError(t, err)
@@ -87,19 +90,31 @@ func TestEmitRefusals(t *testing.T) {
 	for want, event := range map[string]submit.Event{
 		"there is no trigger probe.doors; the nearest is probe.door": {TriggerRef: "probe.doors"},
 		"there is no trigger zzzzzzz.qqqqqqqqq":                      {TriggerRef: "zzzzzzz.qqqqqqqqq"},
-		"there is no rule probe.none": {TriggerRef: "probe.free",
-			RuleRef: "probe.none"},
-		"rule probe.rule belongs to trigger probe.door": {TriggerRef: "probe.free",
-			RuleRef: "probe.rule"},
-		"emit probe.free: the payload is refused: it has 1048577 bytes, and": {TriggerRef: "probe.free",
-			Payload: json.RawMessage(`"` + strings.Repeat("x", submit.MaxPayload-1) + `"`)},
-		"emit probe.free: the payload is refused: it is not JSON: ": {TriggerRef: "probe.free",
-			Payload: json.RawMessage(`{`)},
-		"emit probe.free: the payload is refused: it is not JSON: it has text": {TriggerRef: "probe.free",
-			Payload: json.RawMessage(`{} {}`)},
+		"there is no rule probe.none": {
+			TriggerRef: "probe.free",
+			RuleRef:    "probe.none",
+		},
+		"rule probe.rule belongs to trigger probe.door": {
+			TriggerRef: "probe.free",
+			RuleRef:    "probe.rule",
+		},
+		"emit probe.free: the payload is refused: it has 1048577 bytes, and": {
+			TriggerRef: "probe.free",
+			Payload:    json.RawMessage(`"` + strings.Repeat("x", submit.MaxPayload-1) + `"`),
+		},
+		"emit probe.free: the payload is refused: it is not JSON: ": {
+			TriggerRef: "probe.free",
+			Payload:    json.RawMessage(`{`),
+		},
+		"emit probe.free: the payload is refused: it is not JSON: it has text": {
+			TriggerRef: "probe.free",
+			Payload:    json.RawMessage(`{} {}`),
+		},
 		"the payload does not fit probe.door: state ": {TriggerRef: "probe.door"},
-		"the payload does not fit probe.door: state": {TriggerRef: "probe.door",
-			Payload: json.RawMessage(`{"state":1}`)},
+		"the payload does not fit probe.door: state": {
+			TriggerRef: "probe.door",
+			Payload:    json.RawMessage(`{"state":1}`),
+		},
 	} {
 		_, err := b.submit.EmitEvents(t.Context(), []submit.Event{{TriggerRef: "probe.free"}, event})
 		require.ErrorContains(t, err, want)

@@ -120,7 +120,8 @@ func insertKnown(
 
 // rowsOf returns the columns of the rows of requests.
 func rowsOf(requests []Request, configs []string,
-	actions map[string]Action) (store.InsertRequestedExecutionsParams, error) {
+	actions map[string]Action,
+) (store.InsertRequestedExecutionsParams, error) {
 	rows := store.InsertRequestedExecutionsParams{Configs: configs}
 	for _, request := range requests {
 		rows.Actions = append(rows.Actions, actions[request.ActionRef].ID)
@@ -164,7 +165,9 @@ func outline(action int64, request Request, config string) (outbox.Message, body
 		return outbox.Message{}, body{}, errOutline
 	}
 	whole.Body = nil
-	parts := body{head: string(head) + `"timestamp":"`, middle: `"` + string(middle) + `"execution_id":`,
-		tail: "," + string(tail)}
+	parts := body{
+		head: string(head) + `"timestamp":"`, middle: `"` + string(middle) + `"execution_id":`,
+		tail: "," + string(tail),
+	}
 	return whole, parts, nil
 }

@@ -23,8 +23,10 @@ func TestRequestsOfKnownActionsAreStoredAsTheFirst(t *testing.T) {
 	requests := []submit.Request{
 		{ActionRef: "probe.ping", Params: json.RawMessage(tricky), Priority: submit.PriorityHigh},
 		{ActionRef: "probe.other"},
-		{ActionRef: "probe.ping",
-			Options: &submit.Options{EnvVars: map[string]any{"A": "b"}, PermissionSetRefs: []string{"x"}}},
+		{
+			ActionRef: "probe.ping",
+			Options:   &submit.Options{EnvVars: map[string]any{"A": "b"}, PermissionSetRefs: []string{"x"}},
+		},
 	}
 	first, err := b.submit.RequestMany(t.Context(), requests)
 	require.NoError(t, err)

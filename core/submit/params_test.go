@@ -72,9 +72,11 @@ func TestSecretParametersAreSealed(t *testing.T) {
 	b.submit = b.submit.WithKeyring(keyring(t))
 	list, err := b.submit.RequestMany(t.Context(), []submit.Request{
 		{ActionRef: "probe.deploy", Params: json.RawMessage(`{"target":"open"}`)},
-		{ActionRef: "probe.deploy",
+		{
+			ActionRef: "probe.deploy",
 			Params: json.RawMessage(
-				`{"target":"a","token":"hunter2-token","login":{"user":"u","password":"hunter2-pass"}}`)},
+				`{"target":"a","token":"hunter2-token","login":{"user":"u","password":"hunter2-pass"}}`),
+		},
 		{ActionRef: "probe.ping", Params: json.RawMessage(`{"token":"not known to be secret"}`)},
 	})
 	require.NoError(t, err)

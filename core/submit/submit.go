@@ -17,6 +17,7 @@ import (
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // source is the source_service of the messages.
@@ -177,9 +178,11 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 			return nil, fmt.Errorf("request %s: %w", request.ActionRef, ErrPriority)
 		}
 	}
-	done, err := s.requestKnown(ctx, requests, configs)
-	if err != nil || done != nil {
-		return done, err
+	var done []Requested
+	if !trace.From(ctx).Valid() {
+		if done, err = s.requestKnown(ctx, requests, configs); err != nil || done != nil {
+			return done, err
+		}
 	}
 	actions, err := s.actions(ctx, requests)
 	if err != nil {
@@ -194,12 +197,31 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 		if done, err = s.insert(ctx, tx, requests, configs, actions); err != nil {
 			return err
 		}
-		return insertSecrets(ctx, tx, secrets, done)
+		if err := insertSecrets(ctx, tx, secrets, done); err != nil {
+			return err
+		}
+		ids := make([]int64, len(done))
+		for i, one := range done {
+			ids[i] = one.ID
+		}
+		return recordTrace(ctx, tx, trace.Execution, ids)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return done, nil
+}
+
+// recordTrace stores the position in its trace with which a client requests executions or events.
+func recordTrace(ctx context.Context, tx *store.Tx, kind trace.Kind, ids []int64) error {
+	client := trace.From(ctx)
+	if !client.Valid() {
+		return nil
+	}
+	if err := tx.AddTraceOrigins(ctx, string(kind), ids, client.String()); err != nil {
+		return fmt.Errorf("record the trace of %d rows: %w", len(ids), err)
+	}
+	return nil
 }
 
 // Action is the part of an action that a caller needs before a request.
@@ -264,7 +286,8 @@ func (s *Submitter) unknown(ctx context.Context, ref string) error {
 
 // insert writes rows and messages, which are published after the commit.
 func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request, configs []string,
-	actions map[string]Action) ([]Requested, error) {
+	actions map[string]Action,
+) ([]Requested, error) {
 	params, err := rowsOf(requests, configs, actions)
 	if err != nil {
 		return nil, err
@@ -288,7 +311,8 @@ func (s *Submitter) insert(ctx context.Context, tx *store.Tx, requests []Request
 
 // appendMessages appends messages to the outbox in parts. set receives the outbox row of each message.
 func (s *Submitter) appendMessages(ctx context.Context, tx *store.Tx, messages []outbox.Message,
-	set func(int, int64)) error {
+	set func(int, int64),
+) error {
 	i := 0
 	for part := range slices.Chunk(messages, messagesPerRow) {
 		row, err := outbox.Send(ctx, tx, s.relay, part)
@@ -304,7 +328,8 @@ func (s *Submitter) appendMessages(ctx context.Context, tx *store.Tx, messages [
 }
 
 func requestedMessage(row store.InsertRequestedExecutionsRow, action int64, request Request,
-	config string) (outbox.Message, error) {
+	config string,
+) (outbox.Message, error) {
 	payload := message.ExecutionRequested{ExecutionID: row.ID, ActionID: &action, ActionRef: request.ActionRef}
 	if request.Options != nil {
 		payload.ParentID = request.Options.Parent

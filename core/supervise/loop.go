@@ -191,8 +191,8 @@ func (l *Loop) tick(ctx context.Context) (pause time.Duration, err error) {
 		if pause > 0 {
 			level = slog.LevelDebug
 		}
-		l.cfg.Logger.Log(ctx, level, text, "loop", l.cfg.Name, "error",
-			err) //nolint:sloglint // published lines carry their cause
+		//nolint:sloglint // published lines carry their cause
+		l.cfg.Logger.Log(ctx, level, text, "loop", l.cfg.Name, "error", err)
 	}
 	now := l.cfg.Now()
 	l.mu.Lock()

@@ -171,8 +171,8 @@ func TestLoopDeadline(t *testing.T) {
 	})
 }
 
-// A watcher is told of every outcome. An error that it sees to is not warned of, and its
-// pause replaces the loop's, however long the interval is.
+// A watcher receives every outcome. The loop does not log an error that the watcher handles, and
+// the watcher's pause replaces the loop's, whatever the interval.
 func TestLoopIsWatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/installation"
+	"github.com/attune-go/attune/core/installation/timescale"
 	"github.com/attune-go/attune/migrations"
 )
 
@@ -27,31 +29,52 @@ const databasePrefix = "attune_test_"
 // returns the URL. Advisory locks are per database, so tests do not share them.
 //
 // With ATTUNE_TEST_SCHEMA=adopted in the environment the schema is the adopted one of an existing
-// installation: `make test-adopted` runs every test so.
+// installation, and with hypertables its history and events are hypertables too: `make test-adopted` runs every
+// test so.
 func Database(t testing.TB) string {
 	t.Helper()
-	return copyOf(t, Adopted())
+	return copyOf(t, origin(cmp.Or(os.Getenv(schemaVariable), string(own))))
 }
 
 // OwnDatabase is Database with the engine's own schema also in a run with adopted ones, for features of our own
 // tables, such as partitions.
 func OwnDatabase(t testing.TB) string {
 	t.Helper()
-	return copyOf(t, false)
+	return copyOf(t, own)
 }
 
 // AdoptedDatabase is Database with the adopted schema of an existing installation.
 func AdoptedDatabase(t testing.TB) string {
 	t.Helper()
-	return copyOf(t, true)
+	return copyOf(t, adopted)
 }
 
-// Adopted reports whether Database has adopted schemas in this run, for tests of intended differences.
-func Adopted() bool { return os.Getenv("ATTUNE_TEST_SCHEMA") == "adopted" }
-
-func copyOf(t testing.TB, adopted bool) string {
+// HypertableDatabase is AdoptedDatabase with hypertables of the stand-in for TimescaleDB.
+func HypertableDatabase(t testing.TB) string {
 	t.Helper()
-	source, err := template(adopted)
+	return copyOf(t, hypertables)
+}
+
+// origin says where the schema of a test database comes from.
+type origin string
+
+const (
+	own         origin = "own"
+	adopted     origin = "adopted"
+	hypertables origin = "hypertables"
+)
+
+const schemaVariable = "ATTUNE_TEST_SCHEMA"
+
+// Adopted reports whether Database has adopted schemas in this run, for tests of intended differences.
+func Adopted() bool {
+	from := origin(os.Getenv(schemaVariable))
+	return from == adopted || from == hypertables
+}
+
+func copyOf(t testing.TB, from origin) string {
+	t.Helper()
+	source, err := template(from)
 	require.NoError(t, err, "build the template database")
 	return createDatabase(t, fmt.Sprintf("template %s strategy file_copy", source))
 }
@@ -96,14 +119,20 @@ var templates = struct {
 // template returns the name of the migrated template and builds it if it is missing. There is one for each state
 // of the migrations folder, each origin and each day, because a migrated database has partitions for the days
 // around its creation.
-func template(adopted bool) (string, error) {
+func template(from origin) (string, error) {
 	found, err := shared()
 	if err != nil {
 		return "", err
 	}
 	name := templatePrefix + migrations.Checksum()
-	if adopted {
+	switch from {
+	case own:
+	case adopted:
 		name += "adopted" + installation.Checksum()
+	case hypertables:
+		name += "hyper" + timescale.Checksum()
+	default:
+		return "", fmt.Errorf("%s=%s: want %s or %s", schemaVariable, from, adopted, hypertables)
 	}
 	name += "_" + day(time.Now())
 	templates.Lock()
@@ -113,7 +142,7 @@ func template(adopted bool) (string, error) {
 	}
 	ctx, cancel := cleanupContext()
 	defer cancel()
-	if err := buildTemplate(ctx, found.database, name, adopted); err != nil {
+	if err := buildTemplate(ctx, found.database, name, from); err != nil {
 		return "", err
 	}
 	templates.ready[name] = true
@@ -151,7 +180,7 @@ func execAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 
 // buildTemplate migrates a database under another name and renames it, under a lock that all test binaries on
 // this server share. It ends with the connection.
-func buildTemplate(ctx context.Context, admin, name string, adopted bool) error {
+func buildTemplate(ctx context.Context, admin, name string, from origin) error {
 	raw := name + "_raw"
 	return withConn(ctx, admin, func(conn *pgx.Conn) error {
 		if err := execAll(ctx, conn, "select pg_advisory_lock(hashtext('attune test template'))"); err != nil {
@@ -167,12 +196,15 @@ func buildTemplate(ctx context.Context, admin, name string, adopted bool) error 
 		if err != nil {
 			return err
 		}
-		if adopted { // the schema before adoption, with the rows of a fresh database
+		if from != own { // the schema before adoption, with the rows of a fresh database
 			err := withConn(ctx, withDatabase(admin, raw), func(conn *pgx.Conn) error {
 				if err := installation.Build(ctx, conn, Schema, installation.Newest); err != nil {
 					return err
 				}
-				return execAll(ctx, conn, catalogueRows)
+				if err := execAll(ctx, conn, catalogueRows); err != nil || from == adopted {
+					return err
+				}
+				return timescale.Convert(ctx, conn)
 			})
 			if err != nil {
 				return err
@@ -213,7 +245,7 @@ func withDatabase(databaseURL, name string) string {
 }
 
 // admins are open connections to the servers' first database, by its URL: a new connection costs the server
-// more than a test database. They end with the test binary.
+// more than a test database. Tests closes them.
 var admins = struct {
 	sync.Mutex
 	idle map[string][]*pgx.Conn
@@ -241,7 +273,22 @@ func execute(ctx context.Context, databaseURL, sql string) error {
 	return nil
 }
 
-// sweepDatabases drops the databases of killed test binaries on the private server, and outlived templates.
+// closeAdmins closes the connections that execute keeps.
+func closeAdmins() {
+	ctx, cancel := cleanupContext()
+	defer cancel()
+	admins.Lock()
+	defer admins.Unlock()
+	for _, idle := range admins.idle {
+		for _, conn := range idle {
+			_ = conn.Close(ctx) // the server may be stopped
+		}
+	}
+	clear(admins.idle)
+}
+
+// sweepDatabases drops the databases and logins of killed test binaries on the private server, and outlived
+// templates.
 func sweepDatabases(ctx context.Context, admin string) error {
 	return withConn(ctx, admin, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, "select datname::text from pg_database")
@@ -259,6 +306,6 @@ func sweepDatabases(ctx context.Context, admin string) error {
 				}
 			}
 		}
-		return nil
+		return sweepLogins(ctx, conn)
 	})
 }

@@ -14,7 +14,7 @@ import (
 func TestTemplatesAreOfTheirDay(t *testing.T) {
 	t.Parallel()
 	before := time.Now()
-	name, err := template(false)
+	name, err := template(own)
 	require.NoError(t, err)
 	after := time.Now()
 	require.Contains(t, []string{

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -265,6 +266,16 @@ func Exec(t testing.TB, st Pooler, sql string, args ...any) int {
 	tag, err := st.Pool().Exec(t.Context(), sql, args...)
 	require.NoError(t, err, sql)
 	return int(tag.RowsAffected())
+}
+
+// RefuseUpdates makes every update of an execution fail, as a trigger of an installation may. A test uses it once.
+func RefuseUpdates(t testing.TB, st Pooler, execution int64) {
+	t.Helper()
+	Exec(t, st, fmt.Sprintf(`
+		CREATE FUNCTION refuse_update() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN RAISE 'payload string too long' USING ERRCODE = '22023'; END $$;
+		CREATE TRIGGER refuse_update BEFORE UPDATE ON execution FOR EACH ROW WHEN (OLD.id = %d)
+			EXECUTE FUNCTION refuse_update()`, execution))
 }
 
 func insert(t testing.TB, st Pooler, sql string, args ...any) int64 {

@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-const patience = 10 * time.Second
+const waitTimeout = 10 * time.Second
 
 // workerBundle is an engine reduced to a channel: it dispatches executions to a fake worker and reads its reports.
 type workerBundle struct {
@@ -79,7 +79,7 @@ func (b *workerBundle) reports(n int) {
 	for range n {
 		select {
 		case <-b.completed:
-		case <-time.After(patience):
+		case <-time.After(waitTimeout):
 			require.Fail(b.t, "no execution.completed")
 		}
 	}
@@ -87,7 +87,7 @@ func (b *workerBundle) reports(n int) {
 
 func (b *workerBundle) becomes(execution int64, status attune.Status) {
 	b.t.Helper()
-	testkit.Eventually(b.t, func() bool { return testkit.StatusOf(b.t, b, execution) == status }, patience,
+	testkit.Eventually(b.t, func() bool { return testkit.StatusOf(b.t, b, execution) == status }, waitTimeout,
 		"execution %d does not become %s", execution, status)
 }
 
@@ -99,7 +99,7 @@ func TestFakeWorkerRunsWhatItIsGiven(t *testing.T) {
 	execution := b.dispatch(worker)
 	b.reports(1)
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b, execution))
-	testkit.Eventually(t, func() bool { return len(worker.Runs()) == 1 && !worker.Runs()[0].End.IsZero() }, patience)
+	testkit.Eventually(t, func() bool { return len(worker.Runs()) == 1 && !worker.Runs()[0].End.IsZero() }, waitTimeout)
 	require.Equal(t, execution, worker.Runs()[0].Job.ExecutionID)
 	require.NoError(t, worker.Stop(t.Context()))
 	require.Equal(t, 1,
@@ -132,7 +132,8 @@ func TestFakeWorkerMisbehaves(t *testing.T) {
 		t.Parallel()
 		b := setupWorker(t)
 		b.cfg.Behave = func(context.Context,
-			testkit.Job) testkit.Answer {
+			testkit.Job,
+		) testkit.Answer {
 			return testkit.Answer{Status: "failed", Times: 2}
 		}
 		execution := b.dispatch(testkit.StartFakeWorker(t, b.cfg))

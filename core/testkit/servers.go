@@ -66,14 +66,18 @@ func sharedServers(t testing.TB) servers {
 
 // NewStack starts a stack for a test that stops or freezes servers, and removes it at the end. It takes some
 // seconds; share it between subtests.
-func NewStack(t testing.TB) *devstack.Stack {
+func NewStack(t testing.TB, options ...func(*devstack.Config)) *devstack.Stack {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "attune-own-*") // PostgreSQL's user cannot enter t.TempDir
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
-	stack, err := devstack.Up(ctx, devstack.Config{Dir: dir, StatsInterval: 250 * time.Millisecond, Logger: Logger(t)})
+	cfg := devstack.Config{Dir: dir, StatsInterval: 250 * time.Millisecond, Logger: Logger(t)}
+	for _, option := range options {
+		option(&cfg)
+	}
+	stack, err := devstack.Up(ctx, cfg)
 	if err != nil {
 		_ = os.RemoveAll(dir) // the error of the start matters more
 		require.NoError(t, err)

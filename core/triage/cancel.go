@@ -26,8 +26,8 @@ const (
 	CancelMoving  = cancellation.Moving    // it changed during every try
 )
 
-// CancelOrder selects the executions that are to be stopped.
-type CancelOrder struct {
+// CancelRequest selects the executions that are to be stopped.
+type CancelRequest struct {
 	IDs  []int64 `json:"ids"`
 	Tree bool    `json:"tree,omitempty"` // with all descendants
 	// AsDefined leaves out the descendants that the cancellation_policy of their workflow lets
@@ -71,9 +71,9 @@ type cancelled struct {
 	Executions []CancelResult `json:"executions"`
 }
 
-func (c *cancelled) take(order CancelOrder, results []CancelResult) {
+func (c *cancelled) take(request CancelRequest, results []CancelResult) {
 	for _, r := range results {
-		named := slices.Contains(order.IDs, r.ID)
+		named := slices.Contains(request.IDs, r.ID)
 		if !named && r.Outcome == CancelMissing {
 			continue // a deleted child
 		}
@@ -86,26 +86,26 @@ func (c *cancelled) take(order CancelOrder, results []CancelResult) {
 
 // CancelPlan is what a cancellation would do.
 type CancelPlan struct {
-	CancelOrder
+	CancelRequest
 	cancelled
 }
 
 // PlanCancel reads what a cancellation would do, without locks or writes.
-func (t *Triage) PlanCancel(ctx context.Context, order CancelOrder) (*CancelPlan, error) {
+func (t *Triage) PlanCancel(ctx context.Context, request CancelRequest) (*CancelPlan, error) {
 	return snapshot(ctx, t, "plan a cancellation", func(ctx context.Context, tx *store.Tx) (*CancelPlan, error) {
-		planned := &CancelPlan{CancelOrder: order, cancelled: cancelled{Executions: []CancelResult{}}}
-		_, err := order.walk(ctx, tx.Queries, func(ids []int64) (*cancellation.Page, error) {
-			results, err := cancellation.Preview(ctx, tx.Queries, t.cancelOrder(order), ids)
-			planned.take(order, results)
+		planned := &CancelPlan{CancelRequest: request, cancelled: cancelled{Executions: []CancelResult{}}}
+		_, err := request.walk(ctx, tx.Queries, func(ids []int64) (*cancellation.Page, error) {
+			results, err := cancellation.Preview(ctx, tx.Queries, t.cancelRequest(request), ids)
+			planned.take(request, results)
 			return &cancellation.Page{Results: results}, err
 		})
 		return planned, err
 	})
 }
 
-// walk calls do for the executions of an order, a page at a time, parents before their children. It returns the
+// walk calls do for the executions of a request, a page at a time, parents before their children. It returns the
 // executions that changed during every try.
-func (o CancelOrder) walk(
+func (o CancelRequest) walk(
 	ctx context.Context, queries *store.Queries, do func(ids []int64) (*cancellation.Page, error),
 ) (stuck []int64, err error) {
 	walk := cancellation.NewWalk(o.IDs, o.Tree)
@@ -124,16 +124,16 @@ func (o CancelOrder) walk(
 	return walk.Stuck, err
 }
 
-func (t *Triage) cancelOrder(order CancelOrder) cancellation.Order {
-	return cancellation.Order{
-		Actor: t.cfg.Actor, Reason: order.Reason, Source: t.cfg.Source,
+func (t *Triage) cancelRequest(request CancelRequest) cancellation.Request {
+	return cancellation.Request{
+		Actor: t.cfg.Actor, Reason: request.Reason, Source: t.cfg.Source,
 		StaleAfter: t.cfg.HeartbeatStaleAfter, WithoutStats: t.cfg.WithoutStats,
 	}
 }
 
 // CancelReceipt is the result of a cancellation.
 type CancelReceipt struct {
-	CancelOrder
+	CancelRequest
 	cancelled
 	Sent
 
@@ -148,7 +148,7 @@ type CancelReceipt struct {
 func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, error) {
 	began := time.Now()
 	receipt := &CancelReceipt{
-		CancelOrder: plan.CancelOrder, cancelled: cancelled{Executions: []CancelResult{}},
+		CancelRequest: plan.CancelRequest, cancelled: cancelled{Executions: []CancelResult{}},
 		Outcome: outcomeRunning,
 	}
 	err := t.cancelPages(ctx, receipt)
@@ -173,7 +173,7 @@ func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error 
 		return err
 	}
 	for _, id := range stuck {
-		receipt.take(receipt.CancelOrder, []CancelResult{{ID: id, Outcome: CancelMoving}})
+		receipt.take(receipt.CancelRequest, []CancelResult{{ID: id, Outcome: CancelMoving}})
 	}
 	return nil
 }
@@ -186,10 +186,10 @@ func (t *Triage) cancelExecutions(
 	err = t.decide(ctx, "cancel executions", func(ctx context.Context, tx *store.Tx) (err error) {
 		after := *receipt
 		after.Rows, after.Executions = slices.Clone(receipt.Rows), slices.Clone(receipt.Executions)
-		if page, err = cancellation.Apply(ctx, tx, t.cancelOrder(receipt.CancelOrder), ids); err != nil {
+		if page, err = cancellation.Apply(ctx, tx, t.cancelRequest(receipt.CancelRequest), ids); err != nil {
 			return err
 		}
-		after.take(receipt.CancelOrder, page.Results)
+		after.take(receipt.CancelRequest, page.Results)
 		tx.AfterCommit(func() { *receipt = after })
 		if err := t.send(ctx, tx, page.Messages, &after.Sent); err != nil {
 			return err
@@ -213,7 +213,7 @@ func (r *CancelReceipt) audit(failure error) audit {
 // maxNamed bounds the executions that an audit names.
 const maxNamed = 10
 
-func (o CancelOrder) target() string {
+func (o CancelRequest) target() string {
 	if len(o.IDs) > maxNamed {
 		return fmt.Sprintf("%d executions", len(o.IDs))
 	}

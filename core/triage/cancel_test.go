@@ -22,12 +22,12 @@ import (
 // cancel plans and runs a cancellation.
 func (b *bundle) cancel(t testing.TB, ids ...int64) *triage.CancelReceipt {
 	t.Helper()
-	return b.cancelOrder(t, triage.CancelOrder{IDs: ids, Reason: "enough"})
+	return b.cancelRequest(t, triage.CancelRequest{IDs: ids, Reason: "enough"})
 }
 
-func (b *bundle) cancelOrder(t testing.TB, order triage.CancelOrder) *triage.CancelReceipt {
+func (b *bundle) cancelRequest(t testing.TB, request triage.CancelRequest) *triage.CancelReceipt {
 	t.Helper()
-	plan, err := b.operator.PlanCancel(testkit.Context(t), order)
+	plan, err := b.operator.PlanCancel(testkit.Context(t), request)
 	require.NoError(t, err)
 	receipt, err := b.operator.Cancel(testkit.Context(t), plan)
 	require.NoError(t, err)
@@ -64,7 +64,10 @@ func TestWhoWaitsIsTakenOutOfTheLine(t *testing.T) {
 	b.dispatch(t, ids...)
 	require.Equal(t, ids[1:], b.waiting(t, action))
 
-	plan, err := b.operator.PlanCancel(t.Context(), triage.CancelOrder{IDs: []int64{ids[1], ids[3]}, Reason: "enough"})
+	plan, err := b.operator.PlanCancel(t.Context(), triage.CancelRequest{
+		IDs:    []int64{ids[1], ids[3]},
+		Reason: "enough",
+	})
 	require.NoError(t, err)
 	require.Equal(t, 2, plan.Cancelled)
 	require.Equal(t, ids[1:], b.waiting(t, action), "a plan does nothing")
@@ -108,7 +111,7 @@ func TestWhoStoodBehindACancelledHeadIsTriedAtOnce(t *testing.T) {
 	b.dispatch(t, picky, next)
 	require.Equal(t, []int64{picky, next}, b.waiting(t, action))
 	b.sent.take()
-	testkit.Exec(t, b.store, `update execution_admission_state set paused = false`) // nobody was told
+	testkit.Exec(t, b.store, `update execution_admission_state set paused = false`) // without a message
 	b.cancel(t, picky)
 	b.deliver(t)
 	require.Equal(t, []int64{next}, b.holders(t, action))
@@ -162,8 +165,8 @@ func TestATreeIsOneAct(t *testing.T) {
 		select array_agg(id order by id) from made`, action.ID, action.Ref, root).Scan(&children))
 	b.dispatch(t, children...)
 	require.Len(t, b.waiting(t, action), 227)
-	order := triage.CancelOrder{IDs: []int64{root}, Tree: true}
-	plan, err := b.operator.PlanCancel(t.Context(), order)
+	request := triage.CancelRequest{IDs: []int64{root}, Tree: true}
+	plan, err := b.operator.PlanCancel(t.Context(), request)
 	require.NoError(t, err)
 	require.Equal(t, triage.CancelCounts{Cancelled: 228, Asked: 3}, plan.CancelCounts)
 	receipt, err := b.operator.Cancel(t.Context(), plan)
@@ -175,14 +178,16 @@ func TestATreeIsOneAct(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// S15: the pending repetition of a failed execution is stopped. The first holder of the lock of its
-// queue decides, and in neither order is a repetition left.
-func TestACancelAgainstTheRepetitionOfWhatHasFailed(t *testing.T) {
+// S15: the pending retry of a failed execution is stopped. The first holder of the lock of its
+// queue decides, and in neither order is a retry left.
+func TestACancelAgainstTheRetryOfWhatHasFailed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.retry", 50)
-	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1, BaseDelay: time.Hour,
-		MaxDelay: time.Hour}}
+	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{
+		Enabled: true, Multiplier: 1, BaseDelay: time.Hour,
+		MaxDelay: time.Hour,
+	}}
 	ids := b.request(t, action, 40)
 	testkit.Exec(t, b.store, `update execution set max_retries = 3 where id = any($1)`, ids)
 	b.dispatch(t, ids...)
@@ -202,14 +207,14 @@ func TestACancelAgainstTheRepetitionOfWhatHasFailed(t *testing.T) {
 		group.Go(func() {
 			time.Sleep(time.Duration(rand.N(6_000_000)))
 			if receipt, err := b.operator.Cancel(t.Context(),
-				&triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: []int64{id}}}); err != nil {
+				&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: []int64{id}}}); err != nil {
 				panic(fmt.Sprint(err, receipt))
 			}
 		})
 	}
 	group.Wait()
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution e where e.finished_status is null`),
-		"no repetition is alive")
+		"no retry is alive")
 	require.Equal(t, testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0`),
 		testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0 and status = 'cancelled'`))
 	testkit.Invariants(t, b.store)
@@ -233,7 +238,7 @@ func TestCancelsBesideReplicas(t *testing.T) {
 		acts.Go(func() {
 			for id := range todo {
 				if _, err := b.operator.Cancel(ctx,
-					&triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: []int64{id, id + 1}}}); err != nil {
+					&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: []int64{id, id + 1}}}); err != nil {
 					panic(fmt.Sprintf("cancel %d: %v", id, err))
 				}
 			}
@@ -298,7 +303,7 @@ func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 		})
 		group.Go(func() {
 			if _, err := b.operator.Cancel(t.Context(),
-				&triage.CancelPlan{CancelOrder: triage.CancelOrder{IDs: ids}}); err != nil {
+				&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: ids}}); err != nil {
 				panic(err)
 			}
 		})

@@ -15,8 +15,8 @@ import (
 // ClearingQueue is a queue whose executions a clearing cancels.
 type ClearingQueue = admission.ClearingQueue
 
-// ClearOrder selects the queued executions that are to be cancelled.
-type ClearOrder struct {
+// ClearRequest selects the queued executions that are to be cancelled.
+type ClearRequest struct {
 	Target
 
 	// OlderThan selects executions that have waited at least as long; 0 selects all.
@@ -40,19 +40,19 @@ type ClearPlan struct {
 }
 
 // PlanClear counts the queued executions, without locks or writes. Later ones are not in the plan.
-func (t *Triage) PlanClear(ctx context.Context, order ClearOrder) (*ClearPlan, error) {
+func (t *Triage) PlanClear(ctx context.Context, request ClearRequest) (*ClearPlan, error) {
 	return snapshot(ctx, t, "plan a clearing", func(ctx context.Context, tx *store.Tx) (*ClearPlan, error) {
-		target, err := t.target(ctx, tx.Queries, order.Target)
+		target, err := t.target(ctx, tx.Queries, request.Target)
 		if err != nil {
 			return nil, err
 		}
-		clearing, err := admission.PlanClearing(ctx, tx, target, order.OlderThan, order.Only)
+		clearing, err := admission.PlanClearing(ctx, tx, target, request.OlderThan, request.Only)
 		if err != nil {
 			return nil, err
 		}
 		return &ClearPlan{
 			Target: Target{Action: clearing.Target.ActionRef, Group: clearing.Target.Group}, At: clearing.At,
-			OlderThan: order.OlderThan.Seconds(), Waiting: clearing.Waiting,
+			OlderThan: request.OlderThan.Seconds(), Waiting: clearing.Waiting,
 			Queues:   append([]ClearingQueue{}, clearing.Queues...),
 			clearing: clearing,
 		}, nil

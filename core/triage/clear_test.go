@@ -48,7 +48,7 @@ func TestClearCancelsWhoWaitsAndNobodyElse(t *testing.T) {
 		`update execution_admission_entry set enqueued_at = now() - interval '1 hour' where execution_id = any($1)`,
 		ids[2:4])
 	old, err := b.operator.PlanClear(testkit.Context(t),
-		triage.ClearOrder{Target: triage.Target{Action: action.Ref}, OlderThan: 30 * time.Minute})
+		triage.ClearRequest{Target: triage.Target{Action: action.Ref}, OlderThan: 30 * time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, 2, old.Waiting)
 	plan := b.planClear(t, action)
@@ -114,7 +114,7 @@ func TestClearTakesSomeAndLeavesTheOthers(t *testing.T) {
 			rest = append(rest, id)
 		}
 	}
-	plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{
+	plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearRequest{
 		Target: triage.Target{Action: action.Ref}, Only: append([]int64{ids[0], 1 << 40}, some...),
 	})
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestClearTakesSomeAndLeavesTheOthers(t *testing.T) {
 		[]int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone, receipt.Left})
 	require.Equal(t, rest, b.waiting(t, action))
 	none, err := b.operator.PlanClear(testkit.Context(t),
-		triage.ClearOrder{Target: triage.Target{Action: action.Ref}, Only: []int64{}})
+		triage.ClearRequest{Target: triage.Target{Action: action.Ref}, Only: []int64{}})
 	require.NoError(t, err)
 	require.Zero(t, none.Waiting)
 	testkit.Invariants(t, b.store)
@@ -145,7 +145,7 @@ func TestClearAgainstConcurrentPromotionAndCompletion(t *testing.T) {
 	wait := b.storm(ctx, t, action, 3)
 	plan := b.planClear(t, action)
 	testkit.Eventually(t, func() bool { return b.count(t, "completed") > 20 }, testkit.TestTimeout)
-	foreign := plan.Queues[0].ID // somebody else cancels a few by the row alone
+	foreign := plan.Queues[0].ID // another program cancels a few by the row alone
 	stray := b.ids(t, `with few as (select execution_id from execution_admission_entry where state_id = $1 order by queue_order desc limit 7),
 		gone as (update execution set status = 'cancelled' where id in (select execution_id from few) and status = 'requested' returning id)
 		select coalesce(array_agg(id), '{}') from gone`, foreign)
@@ -207,7 +207,7 @@ func TestClearOfFiveThousandInterruptedAndRunAgain(t *testing.T) {
 	require.Len(t, ends, 5000)
 	require.Equal(t, 5000, b.count(t, "cancelled"))
 	require.Zero(t, testkit.Count(t, b.store, `select queued_count from execution_admission_state`))
-	testkit.Exec(t, b.store, `UPDATE outbox SET created = now()`) // nobody publishes here, however long it takes
+	testkit.Exec(t, b.store, `UPDATE outbox SET created = now()`) // no relay publishes here, however long it takes
 	testkit.Invariants(t, b.store)
 }
 
@@ -231,7 +231,7 @@ func TestClearThatDiesLeavesWholePages(t *testing.T) {
 		where outcome = 'running' and (request #>> '{receipt,cancelled}')::int = 1000`))
 	testkit.Invariants(t, b.store)
 	operator := triage.New(triage.Config{Actor: "bob"}, b.store, nil)
-	plan, err := operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref}})
+	plan, err := operator.PlanClear(testkit.Context(t), triage.ClearRequest{Target: triage.Target{Action: action.Ref}})
 	require.NoError(t, err)
 	receipt, err := operator.Clear(testkit.Context(t), plan)
 	require.NoError(t, err)
@@ -256,10 +256,10 @@ func TestClearOfGroupsAndLanes(t *testing.T) {
 	b.dispatch(t, ids...)
 	require.Len(t, b.holders(t, action), 4)
 	_, err := b.operator.PlanClear(testkit.Context(t),
-		triage.ClearOrder{Target: triage.Target{Action: action.Ref, Group: `{"region":"x"}`}})
+		triage.ClearRequest{Target: triage.Target{Action: action.Ref, Group: `{"region":"x"}`}})
 	require.ErrorIs(t, err, triage.ErrGroup)
 	plan, err := b.operator.PlanClear(testkit.Context(t),
-		triage.ClearOrder{Target: triage.Target{Action: action.Ref, Group: `{"tenant":"2"}`}})
+		triage.ClearRequest{Target: triage.Target{Action: action.Ref, Group: `{"tenant":"2"}`}})
 	require.NoError(t, err)
 	receipt, err := b.operator.Clear(testkit.Context(t), plan)
 	require.NoError(t, err)
@@ -283,9 +283,12 @@ func TestClearWhereNobodyWaits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	grouped, free := b.limited(t, "pk.grouped", 1, byTenant), testkit.Action(t, b.store, "pk.free")
-	for _, target := range []triage.Target{{Action: free.Ref}, {Action: grouped.Ref},
-		{Action: grouped.Ref, Group: `{"tenant":"x"}`}} {
-		plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: target})
+	for _, target := range []triage.Target{
+		{Action: free.Ref},
+		{Action: grouped.Ref},
+		{Action: grouped.Ref, Group: `{"tenant":"x"}`},
+	} {
+		plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearRequest{Target: target})
 		require.NoError(t, err)
 		require.Zero(t, plan.Waiting)
 		require.Equal(t, []triage.ClearingQueue{}, plan.Queues)
@@ -299,6 +302,6 @@ func TestClearWhereNobodyWaits(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution_admission_state`),
 		"no queue is made for it")
 	_, err := b.operator.PlanClear(testkit.Context(t),
-		triage.ClearOrder{Target: triage.Target{Action: free.Ref, Group: `{"tenant":"x"}`}})
+		triage.ClearRequest{Target: triage.Target{Action: free.Ref, Group: `{"tenant":"x"}`}})
 	require.ErrorIs(t, err, triage.ErrNoQueue, "no policy groups by anything")
 }

@@ -17,20 +17,20 @@ type DecidedError = deadletter.DecidedError
 
 // Errors of actions on dead letters, for errors.Is.
 var (
-	ErrNoLetter  = deadletter.ErrNotFound  // there is no such dead letter
-	ErrDecided   = deadletter.ErrDecided   // it is decided; the error is a *DecidedError
-	ErrNoMessage = deadletter.ErrNoMessage // it cannot be sent again
-	// ErrUseless reports that a repetition is possible but useless.
-	ErrUseless = errors.New("a repetition is of no use")
+	ErrNoDeadLetter = deadletter.ErrNotFound  // there is no such dead letter
+	ErrDecided      = deadletter.ErrDecided   // it is decided; the error is a *DecidedError
+	ErrNoMessage    = deadletter.ErrNoMessage // it cannot be sent again
+	// ErrUseless reports that a retry is possible but useless.
+	ErrUseless = errors.New("a retry is of no use")
 )
 
 // RequeueReceipt is the result of a requeue.
 type RequeueReceipt struct {
 	Sent
 
-	Audit  int64  `json:"audit_id,omitempty"`
-	Letter int64  `json:"dead_letter"`
-	Reason string `json:"reason,omitempty"`
+	Audit      int64  `json:"audit_id,omitempty"`
+	DeadLetter int64  `json:"dead_letter"`
+	Reason     string `json:"reason,omitempty"`
 	// Repeated is set for a dispatch: its execution was repeated. Otherwise the original message was
 	// sent again, to this exchange with this key.
 	Repeated   *RetryReceipt `json:"repeated,omitempty"`
@@ -40,17 +40,17 @@ type RequeueReceipt struct {
 
 // Requeue tries a dead letter again, at most once. A dispatch to a worker is never sent again,
 // because it could start the execution twice: its execution is repeated, as by RetryExecution. Any
-// other message goes to its destination again. One commit writes the decision, the repetition or
+// other message goes to its destination again. One commit writes the decision, the retry or
 // message, and the audit.
 //
 // A waiting dead letter can be requeued; a dispatch also after a decision of the handler. Errors
-// other than those of the database: ErrNoLetter, a *DecidedError, ErrNoMessage, and those of
+// other than those of the database: ErrNoDeadLetter, a *DecidedError, ErrNoMessage, and those of
 // RetryExecution.
 func (t *Triage) Requeue(ctx context.Context, id int64, reason string) (*RequeueReceipt, error) {
 	return t.requeue(ctx, id, reason, true)
 }
 
-// RequeueIfUseful is Requeue without useless repetitions, which fail with ErrUseless: of completed
+// RequeueIfUseful is Requeue without useless retries, which fail with ErrUseless: of completed
 // executions, of deleted actions, and below ended parents.
 func (t *Triage) RequeueIfUseful(ctx context.Context, id int64, reason string) (*RequeueReceipt, error) {
 	return t.requeue(ctx, id, reason, false)
@@ -63,7 +63,7 @@ func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bo
 			if err != nil {
 				return nil, err
 			}
-			receipt := &RequeueReceipt{Letter: id, Reason: reason}
+			receipt := &RequeueReceipt{DeadLetter: id, Reason: reason}
 			if resent.NewAttempt {
 				if err := useful(ctx, tx, resent.Execution); err != nil && !anyway {
 					return nil, err
@@ -83,12 +83,13 @@ func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bo
 				}
 			}
 			return receipt, t.record(ctx, tx.Queries, &receipt.Audit, audit{
-				action: "dead_letter.requeue", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+				action: "dead_letter.requeue", of: deadLetterOf(id), reason: reason, outcome: outcomeDone,
+				request: receipt,
 			})
 		})
 }
 
-// useful refuses a useless repetition. It does not check whether the repetition is possible.
+// useful refuses a useless retry. It does not check whether the retry is possible.
 func useful(ctx context.Context, tx *store.Tx, id int64) error {
 	x, err := deadletter.ReadExecution(ctx, tx, id)
 	if err != nil || x == nil {
@@ -102,40 +103,41 @@ func useful(ctx context.Context, tx *store.Tx, id int64) error {
 
 // DiscardReceipt is the result of a discard.
 type DiscardReceipt struct {
-	Audit  int64  `json:"audit_id,omitempty"`
-	Letter int64  `json:"dead_letter"`
-	Reason string `json:"reason,omitempty"`
+	Audit      int64  `json:"audit_id,omitempty"`
+	DeadLetter int64  `json:"dead_letter"`
+	Reason     string `json:"reason,omitempty"`
 }
 
 // Discard decides that nothing is done about a waiting dead letter. The row keeps everything. Errors
-// other than those of the database: ErrNoLetter and a *DecidedError.
+// other than those of the database: ErrNoDeadLetter and a *DecidedError.
 func (t *Triage) Discard(ctx context.Context, id int64, reason string) (*DiscardReceipt, error) {
 	return commit(ctx, t, fmt.Sprintf("discard dead letter %d", id),
 		func(ctx context.Context, tx *store.Tx) (*DiscardReceipt, error) {
 			if err := deadletter.Discard(ctx, tx, id, t.cfg.Actor, reason); err != nil {
 				return nil, err
 			}
-			receipt := &DiscardReceipt{Letter: id, Reason: reason}
+			receipt := &DiscardReceipt{DeadLetter: id, Reason: reason}
 			return receipt, t.record(ctx, tx.Queries, &receipt.Audit, audit{
-				action: "dead_letter.discard", of: letterOf(id), reason: reason, outcome: outcomeDone, request: receipt,
+				action: "dead_letter.discard", of: deadLetterOf(id), reason: reason, outcome: outcomeDone,
+				request: receipt,
 			})
 		})
 }
 
-func letterOf(id int64) subject {
+func deadLetterOf(id int64) subject {
 	return subject{kind: "dead_letter", id: id, name: fmt.Sprintf("dead letter %d", id)}
 }
 
-// manyLetters is the target of an action on several dead letters.
-var manyLetters = subject{kind: "dead_letters", name: "dead letters"}
+// manyDeadLetters is the target of an action on several dead letters.
+var manyDeadLetters = subject{kind: "dead_letters", name: "dead letters"}
 
-// lettersLock allows one operator at a time to act on many dead letters.
-var lettersLock = deadletter.LockName(message.QueueDeadLetter)
+// deadLettersLock allows one operator at a time to act on many dead letters.
+var deadLettersLock = deadletter.LockName(message.QueueDeadLetter)
 
 // RequeueMany requeues dead letters as a run, in their order. The ids in anyway are requeued even if that is
 // useless.
 func (t *Triage) RequeueMany(ctx context.Context, ids, anyway []int64, reason string) (*RunReceipt, error) {
-	return t.eachLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
+	return t.eachDeadLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
 		r, err := t.requeue(ctx, id, reason, slices.Contains(anyway, id))
 		if err != nil {
 			return 0, err
@@ -144,35 +146,38 @@ func (t *Triage) RequeueMany(ctx context.Context, ids, anyway []int64, reason st
 	})
 }
 
-// SendLetters publishes the messages of waiting dead letters to an exchange with a routing key, or
+// SendDeadLetters publishes the messages of waiting dead letters to an exchange with a routing key, or
 // without an exchange to the queue of that name, as a run. A dispatch is not sent to a worker, which
 // is ErrNoMessage.
-func (t *Triage) SendLetters(ctx context.Context, ids []int64, exchange, key, reason string) (*RunReceipt, error) {
-	return t.eachLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
+func (t *Triage) SendDeadLetters(ctx context.Context, ids []int64, exchange, key, reason string) (*RunReceipt, error) {
+	return t.eachDeadLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
 		to := map[string]any{"exchange": exchange, "routing_key": key}
-		return t.publishLetter(ctx, audit{action: "dead_letter.send", of: letterOf(id), reason: reason, request: to},
+		return t.publishDeadLetter(ctx, audit{
+			action: "dead_letter.send", of: deadLetterOf(id), reason: reason,
+			request: to,
+		},
 			func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
 				return deadletter.Send(ctx, tx, id, exchange, key, t.cfg.Actor, reason)
 			})
 	})
 }
 
-// ReturnLetters returns the messages of waiting dead letters to the queues that an operator took them from, as a
+// ReturnDeadLetters returns the messages of waiting dead letters to the queues that an operator took them from, as a
 // run.
-func (t *Triage) ReturnLetters(ctx context.Context, ids []int64, reason string) (*RunReceipt, error) {
-	return t.eachLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
-		return t.publishLetter(ctx, audit{action: "dead_letter.return", of: letterOf(id), reason: reason},
+func (t *Triage) ReturnDeadLetters(ctx context.Context, ids []int64, reason string) (*RunReceipt, error) {
+	return t.eachDeadLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
+		return t.publishDeadLetter(ctx, audit{action: "dead_letter.return", of: deadLetterOf(id), reason: reason},
 			func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
 				return deadletter.Return(ctx, tx, id, t.cfg.Actor, reason)
 			})
 	})
 }
 
-// eachLetter runs an action, which returns its audit, on one dead letter after the other.
-func (t *Triage) eachLetter(
+// eachDeadLetter runs an action, which returns its audit, on one dead letter after the other.
+func (t *Triage) eachDeadLetter(
 	ctx context.Context, ids []int64, reason string, act func(ctx context.Context, id int64) (int64, error),
 ) (*RunReceipt, error) {
-	run := Run{Lock: lettersLock}
+	run := Run{Lock: deadLettersLock}
 	for _, id := range ids {
 		run.Steps = append(run.Steps, Step{Rows: []int64{id}, Do: func(ctx context.Context, _ string) (Outcome, error) {
 			row, err := act(ctx, id)
@@ -182,8 +187,8 @@ func (t *Triage) eachLetter(
 	return t.Run(ctx, run, reason)
 }
 
-// publishLetter decides about one dead letter, appends its message and records both, in one transaction.
-func (t *Triage) publishLetter(
+// publishDeadLetter decides about one dead letter, appends its message and records both, in one transaction.
+func (t *Triage) publishDeadLetter(
 	ctx context.Context, a audit, decide func(context.Context, *store.Tx) (deadletter.Resent, error),
 ) (row int64, err error) {
 	a.outcome = outcomeDone
@@ -204,7 +209,7 @@ func (t *Triage) publishLetter(
 // Reopen makes discarded dead letters wait again, as a run of pages; others stay as they are. The rows keep the
 // former decisions.
 func (t *Triage) Reopen(ctx context.Context, ids []int64, reason string) (*RunReceipt, error) {
-	run := Run{Lock: lettersLock}
+	run := Run{Lock: deadLettersLock}
 	for page := range slices.Chunk(ids, discardPage) {
 		run.Steps = append(run.Steps, Step{Rows: page, Do: func(ctx context.Context, reason string) (Outcome, error) {
 			var outcome Outcome
@@ -215,7 +220,7 @@ func (t *Triage) Reopen(ctx context.Context, ids []int64, reason string) (*RunRe
 				}
 				row := int64(0)
 				err = t.record(ctx, tx.Queries, &row, audit{
-					action: "dead_letter.reopen", of: manyLetters, reason: reason, outcome: outcomeDone,
+					action: "dead_letter.reopen", of: manyDeadLetters, reason: reason, outcome: outcomeDone,
 					request: map[string]any{"letters": reopened},
 				})
 				outcome.Audits = []int64{row}

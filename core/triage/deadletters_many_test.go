@@ -14,18 +14,18 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-func TestManyLettersAreRequeuedUnderOneLock(t *testing.T) {
+func TestManyDeadLettersAreRequeuedUnderOneLock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "demo.sleep", 1)
 	var ids []int64
 	for range 3 {
 		execution := b.ended(t, action, attune.StatusFailed)
-		ids = append(ids, b.letter(t, func(r *letterRow) { r.execution = execution }))
+		ids = append(ids, b.deadLetter(t, func(r *deadLetterRow) { r.execution = execution }))
 	}
 	done := b.ended(t, action, attune.StatusCompleted)
-	useless := b.letter(t, func(r *letterRow) { r.execution = done })
-	decided := b.letter(t, event, func(r *letterRow) { r.decision = "requeued" })
+	useless := b.deadLetter(t, func(r *deadLetterRow) { r.execution = done })
+	decided := b.deadLetter(t, event, func(r *deadLetterRow) { r.decision = "requeued" })
 
 	held, err := b.store.LockSession(t.Context(), deadletter.LockName(message.QueueDeadLetter), "attune-tui bob@desk")
 	require.NoError(t, err)
@@ -50,12 +50,12 @@ func TestManyLettersAreRequeuedUnderOneLock(t *testing.T) {
 	require.Equal(t, 1, r.Done, "it was asked for nevertheless")
 }
 
-func TestPurgedLettersWaitAgain(t *testing.T) {
+func TestPurgedDeadLettersWaitAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	first, second, decided := b.letter(t, event), b.letter(t, event), b.letter(t, event,
-		func(r *letterRow) { r.decision = "requeued" })
-	later := b.letter(t, event)
+	first, second, decided := b.deadLetter(t, event), b.deadLetter(t, event), b.deadLetter(t, event,
+		func(r *deadLetterRow) { r.decision = "requeued" })
+	later := b.deadLetter(t, event)
 	plan, err := b.operator.PlanDiscardOf(t.Context(), []int64{first, second, decided})
 	require.NoError(t, err)
 	require.Equal(t, []int64{first, second}, plan.IDs())
@@ -80,7 +80,7 @@ func TestAStoppedRunNamesWhatIsLeft(t *testing.T) {
 	var ids []int64
 	for range 3 {
 		execution := b.ended(t, action, attune.StatusFailed)
-		ids = append(ids, b.letter(t, func(r *letterRow) { r.execution = execution }))
+		ids = append(ids, b.deadLetter(t, func(r *deadLetterRow) { r.execution = execution }))
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

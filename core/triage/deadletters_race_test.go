@@ -17,10 +17,10 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// TestPeopleRequeueWhileTheHandlerStoresTheSameLetter: on real servers the same dead letter arrives
+// TestPeopleRequeueWhileTheHandlerStoresTheSameDeadLetter: on real servers the same dead letter arrives
 // again and again while several operators requeue it. It stays one row with one decision, and one
 // message is sent (invariant S20).
-func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
+func TestPeopleRequeueWhileTheHandlerStoresTheSameDeadLetter(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	amqp := testkit.VHost(t)
@@ -32,13 +32,15 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
 	}
 	wire := connect()
 	require.NoError(t, wire.DeclareExecutor(testkit.Context(t)))
-	consumer := connect().Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: deadletter.Prefetch,
-		MaxBatch: deadletter.MaxBatch})
+	consumer := connect().Consume(broker.ConsumerConfig{
+		Queue: message.QueueDeadLetter, Prefetch: deadletter.Prefetch,
+		MaxBatch: deadletter.MaxBatch,
+	})
 	handler := deadletter.NewHandler(deadletter.Deps{
 		Store: b.store, Consumer: consumer, Logger: testkit.Logger(t),
 		Metrics: deadletter.NewMetrics(prometheus.NewRegistry()),
 		Ended:   func(context.Context, []int64) error { return nil },
-		Decide:  func(context.Context, []*deadletter.Letter) error { return nil }, // no hand-over comes
+		Decide:  func(context.Context, []*deadletter.Message) error { return nil }, // no hand-over comes
 	})
 	require.NoError(t, handler.Start(testkit.Context(t)))
 	require.NoError(t, consumer.Start(testkit.Context(t)))
@@ -48,7 +50,7 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
 	envelope := message.New(message.TypeEventCreated, message.EventCreated{EventID: 1}, time.Now(), "test")
 	body, err := envelope.Encode()
 	require.NoError(t, err)
-	letter := broker.Message{
+	deadLetter := broker.Message{
 		ID: envelope.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: message.KeyEventCreated,
 		Type: message.TypeEventCreated, Body: body,
 		Headers: broker.Table{"x-death": []any{broker.Table{
@@ -59,7 +61,7 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameLetter(t *testing.T) {
 	arrive := func() {
 		for range 10 {
 			for _, outcome := range wire.Publisher().Publish(testkit.Context(t),
-				[]broker.Message{letter, letter, letter}) {
+				[]broker.Message{deadLetter, deadLetter, deadLetter}) {
 				if outcome.Status != broker.Confirmed {
 					t.Errorf("not confirmed: %v", outcome.Err)
 				}

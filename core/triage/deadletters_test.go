@@ -18,18 +18,18 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// letterRow is a row of the ledger; what is empty is NULL.
-type letterRow struct {
+// deadLetterRow is a row of the ledger; what is empty is NULL.
+type deadLetterRow struct {
 	kind, key, exchange, reason, action, decision string
 	execution, worker                             int64
 	age                                           time.Duration
 	body                                          []byte
 }
 
-// letter stores an expired hand-over to worker 7, unless change says otherwise.
-func (b *bundle) letter(t *testing.T, change ...func(*letterRow)) int64 {
+// deadLetter stores an expired dispatch to worker 7, unless change says otherwise.
+func (b *bundle) deadLetter(t *testing.T, change ...func(*deadLetterRow)) int64 {
 	t.Helper()
-	r := letterRow{
+	r := deadLetterRow{
 		kind: message.TypeExecutionRequested, key: message.DispatchKey(7), exchange: message.ExchangeExecutions,
 		reason: "expired", worker: 7, body: []byte(`{"of": "a dispatch"}`),
 	}
@@ -47,7 +47,7 @@ func (b *bundle) letter(t *testing.T, change ...func(*letterRow)) int64 {
 	return id
 }
 
-func event(r *letterRow) {
+func event(r *deadLetterRow) {
 	r.kind, r.key, r.exchange, r.body = message.TypeEventCreated, message.KeyEventCreated, message.ExchangeEvents,
 		[]byte("the body\xff")
 }
@@ -67,7 +67,7 @@ func TestARequeuedHandOverIsANewAttempt(t *testing.T) {
 	action := b.limited(t, "demo.sleep", 1)
 	for _, decision := range []string{"", "failed", "stale"} {
 		execution := b.ended(t, action, attune.StatusFailed)
-		id := b.letter(t, func(r *letterRow) { r.execution, r.decision = execution, decision })
+		id := b.deadLetter(t, func(r *deadLetterRow) { r.execution, r.decision = execution, decision })
 		receipt, err := b.operator.Requeue(t.Context(), id, "the worker is back")
 		require.NoError(t, err, decision)
 		require.Equal(t, execution, receipt.Repeated.Failed)
@@ -102,24 +102,32 @@ func TestARequeueThatIsRefusedChangesNothing(t *testing.T) {
 	repeated := b.ended(t, action, attune.StatusFailed)
 	again, err := b.operator.RetryExecution(t.Context(), repeated, "")
 	require.NoError(t, err)
-	about := func(execution int64) int64 { return b.letter(t, func(r *letterRow) { r.execution = execution }) }
+	about := func(execution int64) int64 {
+		return b.deadLetter(t, func(r *deadLetterRow) { r.execution = execution })
+	}
 	for name, c := range map[string]struct {
-		letter int64
-		is     error
-		text   string
+		deadLetter int64
+		is         error
+		text       string
 	}{
-		"no letter": {999_999, triage.ErrNoLetter, "no such dead letter: 999999"},
-		"running":   {about(running), triage.ErrNotEnded, "the execution has not ended: it is running"},
-		"gone":      {about(888_888), triage.ErrNoExecution, "there is no such execution"},
-		"nameless":  {b.letter(t), triage.ErrNoMessage, "names no execution"},
-		"nowhere": {b.letter(t, event, func(r *letterRow) { r.exchange = "" }), triage.ErrNoMessage,
-			"does not say where"},
-		"retried": {b.letter(t, func(r *letterRow) { r.execution, r.decision = repeated, "retried" }),
-			triage.ErrDecided, "retried by dead_letter_handler"},
-		"stale event": {b.letter(t, event, func(r *letterRow) { r.decision = "stale" }), triage.ErrDecided,
-			"stale by dead_letter_handler"},
+		"no dead letter": {999_999, triage.ErrNoDeadLetter, "no such dead letter: 999999"},
+		"running":        {about(running), triage.ErrNotEnded, "the execution has not ended: it is running"},
+		"gone":           {about(888_888), triage.ErrNoExecution, "there is no such execution"},
+		"nameless":       {b.deadLetter(t), triage.ErrNoMessage, "names no execution"},
+		"nowhere": {
+			b.deadLetter(t, event, func(r *deadLetterRow) { r.exchange = "" }), triage.ErrNoMessage,
+			"does not say where",
+		},
+		"retried": {
+			b.deadLetter(t, func(r *deadLetterRow) { r.execution, r.decision = repeated, "retried" }),
+			triage.ErrDecided, "retried by dead_letter_handler",
+		},
+		"stale event": {
+			b.deadLetter(t, event, func(r *deadLetterRow) { r.decision = "stale" }), triage.ErrDecided,
+			"stale by dead_letter_handler",
+		},
 	} {
-		_, err := b.operator.Requeue(t.Context(), c.letter, "")
+		_, err := b.operator.Requeue(t.Context(), c.deadLetter, "")
 		require.ErrorIs(t, err, c.is, name)
 		require.Contains(t, err.Error(), c.text, name)
 	}
@@ -135,7 +143,7 @@ func TestARequeueThatIsRefusedChangesNothing(t *testing.T) {
 func TestAnotherMessageGoesBackToWhereItWasSentTo(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.letter(t, event)
+	id := b.deadLetter(t, event)
 	receipt, err := b.operator.Requeue(t.Context(), id, "")
 	require.NoError(t, err)
 	require.Nil(t, receipt.Repeated)
@@ -154,8 +162,8 @@ func TestOneOfManyWhoRequeueDoes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
-	dispatch := b.letter(t, func(r *letterRow) { r.execution = b.ended(t, action, attune.StatusFailed) })
-	other := b.letter(t, event)
+	dispatch := b.deadLetter(t, func(r *deadLetterRow) { r.execution = b.ended(t, action, attune.StatusFailed) })
+	other := b.deadLetter(t, event)
 	for _, id := range []int64{dispatch, other} {
 		errs := make([]error, 10)
 		var wg sync.WaitGroup
@@ -186,7 +194,7 @@ func TestARequeueAgainstTheHandler(t *testing.T) {
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
 	execution := b.ended(t, action, attune.StatusFailed)
-	id := b.letter(t, func(r *letterRow) { r.execution = execution })
+	id := b.deadLetter(t, func(r *deadLetterRow) { r.execution = execution })
 	testkit.Exec(t, b.store, `update dead_letter set fingerprint = 'the same' where id = $1`, id)
 	record := func() error {
 		_, err := b.store.RecordDeadLetter(t.Context(), store.RecordDeadLetterParams{
@@ -214,11 +222,11 @@ func TestARequeueAgainstTheHandler(t *testing.T) {
 		testkit.Count(t, b.store, `select count(*) from execution where original_execution = $1`, execution))
 }
 
-// TestADiscardedLetterKeepsEverything: and is decided once.
-func TestADiscardedLetterKeepsEverything(t *testing.T) {
+// TestADiscardedDeadLetterKeepsEverything: and is decided once.
+func TestADiscardedDeadLetterKeepsEverything(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.letter(t)
+	id := b.deadLetter(t)
 	receipt, err := b.operator.Discard(t.Context(), id, "a test of ours")
 	require.NoError(t, err)
 	b.keeps(t, id, "discarded")
@@ -230,7 +238,7 @@ func TestADiscardedLetterKeepsEverything(t *testing.T) {
 	_, err = b.operator.Requeue(t.Context(), id, "")
 	require.ErrorIs(t, err, triage.ErrDecided)
 	_, err = b.operator.Discard(t.Context(), 999_999, "")
-	require.ErrorIs(t, err, triage.ErrNoLetter)
+	require.ErrorIs(t, err, triage.ErrNoDeadLetter)
 	require.Empty(t, b.sent.take())
 }
 
@@ -240,39 +248,41 @@ func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := testkit.Worker(t, b.store, "far")
-	b.letter(t, func(r *letterRow) { r.decision = "failed" })
-	plain := b.letter(t)
-	old := b.letter(t, func(r *letterRow) { r.age = time.Hour })
-	kind := b.letter(t, event)
-	rejected := b.letter(t, func(r *letterRow) { r.reason = "rejected" })
-	acts := b.letter(t, func(r *letterRow) { r.action = "core.x" })
-	away := b.letter(t, func(r *letterRow) { r.worker = w.ID })
-	about := b.letter(t, func(r *letterRow) { r.execution = 12 })
+	b.deadLetter(t, func(r *deadLetterRow) { r.decision = "failed" })
+	plain := b.deadLetter(t)
+	old := b.deadLetter(t, func(r *deadLetterRow) { r.age = time.Hour })
+	kind := b.deadLetter(t, event)
+	rejected := b.deadLetter(t, func(r *deadLetterRow) { r.reason = "rejected" })
+	acts := b.deadLetter(t, func(r *deadLetterRow) { r.action = "core.x" })
+	away := b.deadLetter(t, func(r *deadLetterRow) { r.worker = w.ID })
+	about := b.deadLetter(t, func(r *deadLetterRow) { r.execution = 12 })
 	for name, c := range map[string]struct {
-		order triage.DiscardOrder
-		first int64
-		n     int
+		request triage.DiscardRequest
+		first   int64
+		n       int
 	}{
-		"all": {triage.DiscardOrder{}, plain, 7}, "older": {triage.DiscardOrder{MinAge: time.Minute}, old, 1},
-		"newer":     {triage.DiscardOrder{MaxAge: time.Minute}, plain, 6},
-		"type":      {triage.DiscardOrder{Type: message.TypeEventCreated}, kind, 1},
-		"reason":    {triage.DiscardOrder{Reason: "rejected"}, rejected, 1},
-		"action":    {triage.DiscardOrder{Action: "core.*"}, acts, 1},
-		"literal":   {triage.DiscardOrder{Action: "core_x"}, 0, 0},
-		"worker":    {triage.DiscardOrder{Worker: "far"}, away, 1},
-		"nobody":    {triage.DiscardOrder{Worker: "nobody"}, 0, 0},
-		"execution": {triage.DiscardOrder{Execution: 12}, about, 1},
+		"all": {triage.DiscardRequest{}, plain, 7}, "older": {triage.DiscardRequest{MinAge: time.Minute}, old, 1},
+		"newer":     {triage.DiscardRequest{MaxAge: time.Minute}, plain, 6},
+		"type":      {triage.DiscardRequest{Type: message.TypeEventCreated}, kind, 1},
+		"reason":    {triage.DiscardRequest{Reason: "rejected"}, rejected, 1},
+		"action":    {triage.DiscardRequest{Action: "core.*"}, acts, 1},
+		"literal":   {triage.DiscardRequest{Action: "core_x"}, 0, 0},
+		"worker":    {triage.DiscardRequest{Worker: "far"}, away, 1},
+		"nobody":    {triage.DiscardRequest{Worker: "nobody"}, 0, 0},
+		"execution": {triage.DiscardRequest{Execution: 12}, about, 1},
 	} {
-		plan, err := b.operator.PlanDiscard(t.Context(), c.order)
+		plan, err := b.operator.PlanDiscard(t.Context(), c.request)
 		require.NoError(t, err, name)
-		require.Equal(t, c.n, plan.Letters, name)
+		require.Equal(t, c.n, plan.DeadLetters, name)
 		require.Equal(t, c.first, plan.First, name)
 	}
-	plan, err := b.operator.PlanDiscard(t.Context(), triage.DiscardOrder{Note: "old tests"})
+	plan, err := b.operator.PlanDiscard(t.Context(), triage.DiscardRequest{Note: "old tests"})
 	require.NoError(t, err)
-	require.Equal(t, triage.DiscardGroup{Reason: "expired", Type: message.TypeExecutionRequested, Count: 5,
-		Oldest: plan.Groups[0].Oldest}, plan.Groups[0])
-	later := b.letter(t)
+	require.Equal(t, triage.DiscardGroup{
+		Reason: "expired", Type: message.TypeExecutionRequested, Count: 5,
+		Oldest: plan.Groups[0].Oldest,
+	}, plan.Groups[0])
+	later := b.deadLetter(t)
 	_, err = b.operator.Discard(t.Context(), old, "")
 	require.NoError(t, err)
 	receipt, err := b.operator.DiscardMany(t.Context(), plan)
@@ -296,7 +306,7 @@ func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "unchanged", again.Outcome)
 	require.Equal(t, 7, again.AlreadyDecided)
-	none, err := b.operator.PlanDiscard(t.Context(), triage.DiscardOrder{Reason: "never"})
+	none, err := b.operator.PlanDiscard(t.Context(), triage.DiscardRequest{Reason: "never"})
 	require.NoError(t, err)
 	nothing, err := b.operator.DiscardMany(t.Context(), none)
 	require.NoError(t, err)
@@ -309,16 +319,16 @@ func TestAPurgeIsBounded(t *testing.T) {
 	b := setup(t)
 	testkit.Exec(t, b.store, `insert into dead_letter (reason) select 'bulk' from generate_series(1, $1)`,
 		triage.MaxDiscard+3)
-	plan, err := b.operator.PlanDiscard(t.Context(), triage.DiscardOrder{})
+	plan, err := b.operator.PlanDiscard(t.Context(), triage.DiscardRequest{})
 	require.NoError(t, err)
-	require.Equal(t, triage.MaxDiscard, plan.Letters)
+	require.Equal(t, triage.MaxDiscard, plan.DeadLetters)
 	require.True(t, plan.More)
 	receipt, err := b.operator.DiscardMany(t.Context(), plan)
 	require.NoError(t, err)
 	require.Equal(t, triage.MaxDiscard, receipt.Discarded)
-	plan, err = b.operator.PlanDiscard(t.Context(), triage.DiscardOrder{})
+	plan, err = b.operator.PlanDiscard(t.Context(), triage.DiscardRequest{})
 	require.NoError(t, err)
-	require.Equal(t, 3, plan.Letters)
+	require.Equal(t, 3, plan.DeadLetters)
 	require.False(t, plan.More)
 }
 
@@ -329,43 +339,50 @@ func TestTheVerdictIsWhatHappens(t *testing.T) {
 	b := setup(t)
 	look := monitor.New(monitor.Config{}, monitor.Deps{Store: b.store})
 	action := testkit.Action(t, b.store, "demo.sleep")
-	var letters []int64
+	var deadLetters []int64
 	for _, status := range attune.Statuses {
 		execution := b.ended(t, action, status)
 		for _, decision := range []string{"", "failed", "stale", "retried", "released", "discarded"} {
-			letters = append(letters, b.letter(t, func(r *letterRow) { r.execution, r.decision = execution, decision }))
+			deadLetters = append(deadLetters, b.deadLetter(t, func(r *deadLetterRow) {
+				r.execution, r.decision = execution,
+					decision
+			}))
 		}
-		letters = append(letters,
-			b.letter(t, func(r *letterRow) { r.execution, r.key = execution, message.KeyExecutionRequested }))
+		deadLetters = append(deadLetters,
+			b.deadLetter(t, func(r *deadLetterRow) { r.execution, r.key = execution, message.KeyExecutionRequested }))
 	}
 	parent := b.ended(t, action, attune.StatusCancelled)
 	orphan := b.ended(t, action, attune.StatusFailed, func(e *testkit.ExecutionRow) { e.Parent = &parent })
 	gone := b.ended(t, action, attune.StatusFailed)
 	testkit.Exec(t, b.store, `update execution set action = null where id = $1`, gone)
 	for _, execution := range []int64{orphan, gone} {
-		letters = append(letters, b.letter(t, func(r *letterRow) { r.execution = execution }))
+		deadLetters = append(deadLetters, b.deadLetter(t, func(r *deadLetterRow) { r.execution = execution }))
 	}
-	letters = append(letters,
-		b.letter(t), b.letter(t, event), b.letter(t, event, func(r *letterRow) { r.decision = "stale" }),
-		b.letter(t, event, func(r *letterRow) { r.exchange = "" }),
-		b.letter(t, func(r *letterRow) { r.execution = 999_999 }),
-		b.letter(t, func(r *letterRow) { r.key, r.kind = message.CancelKey(7), message.TypeExecutionCancelRequested }),
-		b.letter(t, func(r *letterRow) { r.key = "execution.dispatch.worker.x" }),
+	deadLetters = append(deadLetters,
+		b.deadLetter(t), b.deadLetter(t, event), b.deadLetter(t, event,
+			func(r *deadLetterRow) { r.decision = "stale" }),
+		b.deadLetter(t, event, func(r *deadLetterRow) { r.exchange = "" }),
+		b.deadLetter(t, func(r *deadLetterRow) { r.execution = 999_999 }),
+		b.deadLetter(t, func(r *deadLetterRow) {
+			r.key, r.kind = message.CancelKey(7),
+				message.TypeExecutionCancelRequested
+		}),
+		b.deadLetter(t, func(r *deadLetterRow) { r.key = "execution.dispatch.worker.x" }),
 	)
-	cut := b.letter(t, event)
+	cut := b.deadLetter(t, event)
 	testkit.Exec(t, b.store, `update dead_letter set evidence = '{"body": {"cut": true}}' where id = $1`, cut)
 	seen := map[string]int{}
-	for _, id := range append(letters, cut) {
-		letter, err := look.Letter(t.Context(), id)
+	for _, id := range append(deadLetters, cut) {
+		deadLetter, err := look.DeadLetter(t.Context(), id)
 		require.NoError(t, err)
 		receipt, err := b.operator.RequeueIfUseful(t.Context(), id, "")
-		if letter.Verdict.Requeue == monitor.RequeueRepeats && letter.Verdict.Advice != monitor.AdviseRequeue {
-			require.ErrorIs(t, err, triage.ErrUseless, "%+v", letter.Verdict)
+		if deadLetter.Verdict.Requeue == monitor.RequeueRepeats && deadLetter.Verdict.Advice != monitor.AdviseRequeue {
+			require.ErrorIs(t, err, triage.ErrUseless, "%+v", deadLetter.Verdict)
 			receipt, err = b.operator.Requeue(t.Context(), id, "")
 		}
-		seen[letter.Verdict.Requeue]++
-		at := fmt.Sprintf("%+v: %+v: %v", letter.LedgerEntry, letter.Verdict, err)
-		switch letter.Verdict.Requeue {
+		seen[deadLetter.Verdict.Requeue]++
+		at := fmt.Sprintf("%+v: %+v: %v", deadLetter.LedgerEntry, deadLetter.Verdict, err)
+		switch deadLetter.Verdict.Requeue {
 		case monitor.RequeueRepeats:
 			require.NoError(t, err, at)
 			require.NotNil(t, receipt.Repeated, at)

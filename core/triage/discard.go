@@ -19,8 +19,8 @@ const (
 	discardPage = 500
 )
 
-// DiscardOrder selects waiting dead letters. The zero value selects all of them.
-type DiscardOrder struct {
+// DiscardRequest selects waiting dead letters. The zero value selects all of them.
+type DiscardRequest struct {
 	Reason    string `json:"reason,omitempty"` // of the dead letter
 	Action    string `json:"action,omitempty"` // a star stands for any text
 	Worker    string `json:"worker,omitempty"` // by id or name
@@ -43,13 +43,13 @@ type DiscardGroup struct {
 
 // DiscardPlan has the dead letters that would be discarded: the ones that waited at its time.
 type DiscardPlan struct {
-	DiscardOrder
+	DiscardRequest
 
-	At      time.Time      `json:"at"`
-	Letters int            `json:"letters"`
-	Groups  []DiscardGroup `json:"groups"`
-	First   int64          `json:"first_id,omitempty"`
-	Last    int64          `json:"last_id,omitempty"`
+	At          time.Time      `json:"at"`
+	DeadLetters int            `json:"letters"`
+	Groups      []DiscardGroup `json:"groups"`
+	First       int64          `json:"first_id,omitempty"`
+	Last        int64          `json:"last_id,omitempty"`
 	// More reports that more match than one action takes; the plan has the oldest.
 	More bool `json:"more"`
 
@@ -57,39 +57,39 @@ type DiscardPlan struct {
 }
 
 // PlanDiscard lists the waiting dead letters that match, without locks or writes.
-func (t *Triage) PlanDiscard(ctx context.Context, order DiscardOrder) (*DiscardPlan, error) {
-	return t.planDiscard(ctx, order,
-		func(ctx context.Context, tx *store.Tx) (rows []store.PlanLetterDiscardRow, err error) {
+func (t *Triage) PlanDiscard(ctx context.Context, request DiscardRequest) (*DiscardPlan, error) {
+	return t.planDiscard(ctx, request,
+		func(ctx context.Context, tx *store.Tx) (rows []store.PlanDeadLetterDiscardRow, err error) {
 			worker := int64(0)
-			if order.Worker != "" {
-				if worker, err = monitor.ResolveWorker(ctx, tx, order.Worker); err != nil || worker == 0 {
+			if request.Worker != "" {
+				if worker, err = monitor.ResolveWorker(ctx, tx, request.Worker); err != nil || worker == 0 {
 					return nil, err
 				}
 			}
-			return tx.PlanLetterDiscard(ctx, store.PlanLetterDiscardParams{
-				Execution: order.Execution, Reason: order.Reason, Pattern: monitor.Pattern(order.Action, false),
-				Worker: worker, MessageType: order.Type, NewerSeconds: order.MaxAge.Seconds(),
-				OlderSeconds: order.MinAge.Seconds(), Bound: MaxDiscard + 1,
+			return tx.PlanDeadLetterDiscard(ctx, store.PlanDeadLetterDiscardParams{
+				Execution: request.Execution, Reason: request.Reason, Pattern: monitor.Pattern(request.Action, false),
+				Worker: worker, MessageType: request.Type, NewerSeconds: request.MaxAge.Seconds(),
+				OlderSeconds: request.MinAge.Seconds(), Bound: MaxDiscard + 1,
 			})
 		})
 }
 
 // PlanDiscardOf lists the waiting ones of these dead letters, at most MaxDiscard.
 func (t *Triage) PlanDiscardOf(ctx context.Context, ids []int64) (*DiscardPlan, error) {
-	return t.planDiscard(ctx, DiscardOrder{},
-		func(ctx context.Context, tx *store.Tx) ([]store.PlanLetterDiscardRow, error) {
-			rows, err := tx.PlanLetterDiscardOf(ctx, ids)
-			list := make([]store.PlanLetterDiscardRow, len(rows))
+	return t.planDiscard(ctx, DiscardRequest{},
+		func(ctx context.Context, tx *store.Tx) ([]store.PlanDeadLetterDiscardRow, error) {
+			rows, err := tx.PlanDeadLetterDiscardOf(ctx, ids)
+			list := make([]store.PlanDeadLetterDiscardRow, len(rows))
 			for i, row := range rows {
-				list[i] = store.PlanLetterDiscardRow(row)
+				list[i] = store.PlanDeadLetterDiscardRow(row)
 			}
 			return list, err
 		})
 }
 
 func (t *Triage) planDiscard(
-	ctx context.Context, order DiscardOrder,
-	find func(context.Context, *store.Tx) ([]store.PlanLetterDiscardRow, error),
+	ctx context.Context, request DiscardRequest,
+	find func(context.Context, *store.Tx) ([]store.PlanDeadLetterDiscardRow, error),
 ) (*DiscardPlan, error) {
 	return snapshot(ctx, t, "plan a discard", func(ctx context.Context, tx *store.Tx) (*DiscardPlan, error) {
 		now, err := tx.ControlNow(ctx)
@@ -100,7 +100,7 @@ func (t *Triage) planDiscard(
 		if err != nil {
 			return nil, fmt.Errorf("find dead letters to discard: %w", err)
 		}
-		planned := &DiscardPlan{DiscardOrder: order, At: now, Groups: []DiscardGroup{}}
+		planned := &DiscardPlan{DiscardRequest: request, At: now, Groups: []DiscardGroup{}}
 		planned.fill(rows)
 		return planned, nil
 	})
@@ -109,7 +109,7 @@ func (t *Triage) planDiscard(
 // IDs returns the dead letters of a plan, the oldest first.
 func (p *DiscardPlan) IDs() []int64 { return slices.Clone(p.ids) }
 
-func (p *DiscardPlan) fill(rows []store.PlanLetterDiscardRow) {
+func (p *DiscardPlan) fill(rows []store.PlanDeadLetterDiscardRow) {
 	p.More = len(rows) > MaxDiscard
 	rows = rows[:min(len(rows), MaxDiscard)]
 	at := map[[2]string]int{}
@@ -124,8 +124,8 @@ func (p *DiscardPlan) fill(rows []store.PlanLetterDiscardRow) {
 		}
 		p.Groups[i].Count++
 	}
-	if p.Letters = len(p.ids); p.Letters > 0 {
-		p.First, p.Last = p.ids[0], p.ids[p.Letters-1]
+	if p.DeadLetters = len(p.ids); p.DeadLetters > 0 {
+		p.First, p.Last = p.ids[0], p.ids[p.DeadLetters-1]
 	}
 }
 
@@ -146,10 +146,10 @@ type DiscardManyReceipt struct {
 // since, or arrived later; the rows keep everything. It always returns a receipt, with an error that of a part.
 func (t *Triage) DiscardMany(ctx context.Context, plan *DiscardPlan) (*DiscardManyReceipt, error) {
 	began := time.Now()
-	receipt := &DiscardManyReceipt{Planned: plan.Letters, Outcome: outcomeRunning}
+	receipt := &DiscardManyReceipt{Planned: plan.DeadLetters, Outcome: outcomeRunning}
 	err := t.discardPages(ctx, plan, receipt)
 	if locked, ok := errors.AsType[*LockedError](err); ok {
-		receipt.Outcome, receipt.Left = outcomeFailed, plan.Letters
+		receipt.Outcome, receipt.Left = outcomeFailed, plan.DeadLetters
 		return receipt, locked
 	}
 	if err != nil {
@@ -164,10 +164,10 @@ func (t *Triage) DiscardMany(ctx context.Context, plan *DiscardPlan) (*DiscardMa
 }
 
 func (t *Triage) discardPages(ctx context.Context, plan *DiscardPlan, receipt *DiscardManyReceipt) error {
-	if plan.Letters == 0 {
+	if plan.DeadLetters == 0 {
 		return nil
 	}
-	lock, err := t.store.LockSession(ctx, lettersLock, t.holder())
+	lock, err := t.store.LockSession(ctx, deadLettersLock, t.holder())
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (t *Triage) discardPages(ctx context.Context, plan *DiscardPlan, receipt *D
 		page := left[:min(len(left), discardPage)]
 		left = left[len(page):]
 		err = t.discardPage(ctx, plan, page, receipt)
-		progress(ctx, receipt.Discarded+receipt.AlreadyDecided, plan.Letters)
+		progress(ctx, receipt.Discarded+receipt.AlreadyDecided, plan.DeadLetters)
 		return len(left) > 0, err
 	})
 }
@@ -201,7 +201,7 @@ func (t *Triage) auditDiscard(
 	ctx context.Context, tx *store.Tx, plan *DiscardPlan, receipt *DiscardManyReceipt, failure error,
 ) error {
 	return t.record(ctx, tx.Queries, &receipt.Audit, audit{
-		action: "dead_letter.discard", of: manyLetters, reason: plan.Note, outcome: receipt.Outcome,
+		action: "dead_letter.discard", of: manyDeadLetters, reason: plan.Note, outcome: receipt.Outcome,
 		request: map[string]any{"plan": plan, "receipt": receipt}, failure: failureOf(failure),
 	})
 }

@@ -18,7 +18,7 @@
 // ended executions.
 //
 // RetryExecution repeats an ended execution as a new one, at most once. One commit writes the
-// record of the repetition, its row, its request and its audit.
+// record of the retry, its row, its request and its audit.
 //
 // Requeue and Discard decide about one dead letter, DiscardMany about all waiting ones that match,
 // a page in each transaction. A dead letter is decided once; a second decision fails with the

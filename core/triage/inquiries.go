@@ -27,8 +27,8 @@ const (
 // ErrNoInquiry reports that there is no inquiry with the id.
 var ErrNoInquiry = inquiry.ErrNotFound
 
-// AnswerOrder is an answer to an inquiry.
-type AnswerOrder struct {
+// AnswerRequest is an answer to an inquiry.
+type AnswerRequest struct {
 	Inquiry int64 `json:"inquiry"`
 	// Response is any JSON. It may hold secrets, so only Public is shown.
 	Response json.RawMessage `json:"-"`
@@ -40,7 +40,7 @@ type AnswerOrder struct {
 
 // AnswerPlan is what an answer would do.
 type AnswerPlan struct {
-	AnswerOrder
+	AnswerRequest
 
 	Execution int64  `json:"execution"`
 	ActionRef string `json:"action_ref"`
@@ -73,14 +73,14 @@ var errOnlyAPlan = errors.New("it is only a plan")
 
 // PlanAnswer tries an answer and rolls it back: it returns or refuses what Answer would now. Errors
 // other than those of the database: ErrNoInquiry and *AnswerRefusedError.
-func (t *Triage) PlanAnswer(ctx context.Context, order AnswerOrder) (*AnswerPlan, error) {
+func (t *Triage) PlanAnswer(ctx context.Context, request AnswerRequest) (*AnswerPlan, error) {
 	var plan *AnswerPlan
 	err := t.act(ctx, "plan an answer", func(ctx context.Context, tx *store.Tx) error {
-		done, err := inquiry.Respond(ctx, tx, t.answer(order))
+		done, err := inquiry.Respond(ctx, tx, t.answer(request))
 		if err != nil {
 			return err
 		}
-		plan = planOf(order, done)
+		plan = planOf(request, done)
 		return errOnlyAPlan
 	})
 	if errors.Is(err, errOnlyAPlan) {
@@ -92,16 +92,16 @@ func (t *Triage) PlanAnswer(ctx context.Context, order AnswerOrder) (*AnswerPlan
 // Answer answers an inquiry, at most once and in time. One commit writes the answer, its
 // consequences, the messages and the audit. Errors other than those of the database: ErrNoInquiry
 // and *AnswerRefusedError.
-func (t *Triage) Answer(ctx context.Context, order AnswerOrder) (*AnswerReceipt, error) {
-	name := fmt.Sprintf("answer inquiry %d", order.Inquiry)
+func (t *Triage) Answer(ctx context.Context, request AnswerRequest) (*AnswerReceipt, error) {
+	name := fmt.Sprintf("answer inquiry %d", request.Inquiry)
 	return commit(ctx, t, name, func(ctx context.Context, tx *store.Tx) (*AnswerReceipt, error) {
-		done, err := inquiry.Respond(ctx, tx, t.answer(order))
+		done, err := inquiry.Respond(ctx, tx, t.answer(request))
 		if err != nil {
 			return nil, err
 		}
-		receipt := &AnswerReceipt{AnswerPlan: *planOf(order, done), At: done.At}
-		of := subject{kind: "inquiry", id: order.Inquiry, name: fmt.Sprintf("inquiry %d", order.Inquiry)}
-		a := audit{action: "inquiry.respond", of: of, reason: order.Note, request: receipt, outcome: outcomeDone}
+		receipt := &AnswerReceipt{AnswerPlan: *planOf(request, done), At: done.At}
+		of := subject{kind: "inquiry", id: request.Inquiry, name: fmt.Sprintf("inquiry %d", request.Inquiry)}
+		a := audit{action: "inquiry.respond", of: of, reason: request.Note, request: receipt, outcome: outcomeDone}
 		if err := t.record(ctx, tx.Queries, &receipt.Audit, a); err != nil {
 			return nil, err
 		}
@@ -109,16 +109,16 @@ func (t *Triage) Answer(ctx context.Context, order AnswerOrder) (*AnswerReceipt,
 	})
 }
 
-func (t *Triage) answer(order AnswerOrder) inquiry.Answer {
+func (t *Triage) answer(request AnswerRequest) inquiry.Answer {
 	return inquiry.Answer{
-		Inquiry: order.Inquiry, Response: order.Response, As: order.As, By: t.cfg.Actor, Source: t.cfg.Source,
+		Inquiry: request.Inquiry, Response: request.Response, As: request.As, By: t.cfg.Actor, Source: t.cfg.Source,
 		Keys: t.keys,
 	}
 }
 
-func planOf(order AnswerOrder, done *inquiry.Answered) *AnswerPlan {
+func planOf(request AnswerRequest, done *inquiry.Answered) *AnswerPlan {
 	return &AnswerPlan{
-		AnswerOrder: order, Execution: done.Execution, ActionRef: done.ActionRef, Prompt: done.Prompt,
+		AnswerRequest: request, Execution: done.Execution, ActionRef: done.ActionRef, Prompt: done.Prompt,
 		Public: done.Response, Completes: done.Completed,
 	}
 }

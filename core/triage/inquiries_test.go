@@ -29,8 +29,8 @@ func TestAPlannedAnswerChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	execution, id := b.asking(t)
-	order := triage.AnswerOrder{Inquiry: id, Response: json.RawMessage(`{"ok": true}`), Note: "it is Friday"}
-	plan, err := b.operator.PlanAnswer(testkit.Context(t), order)
+	request := triage.AnswerRequest{Inquiry: id, Response: json.RawMessage(`{"ok": true}`), Note: "it is Friday"}
+	plan, err := b.operator.PlanAnswer(testkit.Context(t), request)
 	require.NoError(t, err)
 	require.Equal(t, execution, plan.Execution)
 	require.Equal(t, "deploy?", plan.Prompt)
@@ -38,7 +38,7 @@ func TestAPlannedAnswerChangesNothing(t *testing.T) {
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, execution))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT (SELECT count(*) FROM operator_audit) + (SELECT count(*) FROM outbox) + (SELECT count(*) FROM inquiry WHERE status <> 'pending')`))
 
-	receipt, err := b.operator.Answer(testkit.Context(t), plan.AnswerOrder)
+	receipt, err := b.operator.Answer(testkit.Context(t), plan.AnswerRequest)
 	require.NoError(t, err)
 	require.Equal(t, *plan, receipt.AnswerPlan)
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, execution))
@@ -60,7 +60,7 @@ func TestOneOfManyAnswersIsTaken(t *testing.T) {
 	for i := range errs {
 		crowd.Go(func() {
 			_, errs[i] = b.operator.Answer(testkit.Context(t),
-				triage.AnswerOrder{Inquiry: id, Response: json.RawMessage(`{"ok": true}`)})
+				triage.AnswerRequest{Inquiry: id, Response: json.RawMessage(`{"ok": true}`)})
 		})
 	}
 	crowd.Wait()
@@ -84,12 +84,12 @@ func TestAnAnswerIsRefusedWithAllItsMistakes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, id := b.asking(t)
-	for _, try := range []func(triage.AnswerOrder) error{
-		func(o triage.AnswerOrder) error { _, err := b.operator.PlanAnswer(testkit.Context(t), o); return err },
-		func(o triage.AnswerOrder) error { _, err := b.operator.Answer(testkit.Context(t), o); return err },
+	for _, try := range []func(triage.AnswerRequest) error{
+		func(o triage.AnswerRequest) error { _, err := b.operator.PlanAnswer(testkit.Context(t), o); return err },
+		func(o triage.AnswerRequest) error { _, err := b.operator.Answer(testkit.Context(t), o); return err },
 	} {
-		require.ErrorIs(t, try(triage.AnswerOrder{Inquiry: 999, Response: json.RawMessage(`1`)}), triage.ErrNoInquiry)
-		err := try(triage.AnswerOrder{Inquiry: id, Response: json.RawMessage(`{"ok": "yes"}`)})
+		require.ErrorIs(t, try(triage.AnswerRequest{Inquiry: 999, Response: json.RawMessage(`1`)}), triage.ErrNoInquiry)
+		err := try(triage.AnswerRequest{Inquiry: id, Response: json.RawMessage(`{"ok": "yes"}`)})
 		refused, ok := errors.AsType[*triage.AnswerRefusedError](err)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, triage.AnswerUnfit, refused.Reason)

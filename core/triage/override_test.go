@@ -65,8 +65,10 @@ func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.same", 1)
-	order := triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Pause,
-		Reason: "the service is down"}
+	order := triage.Override{
+		Target: triage.Target{Action: action.Ref}, Act: triage.Pause,
+		Reason: "the service is down",
+	}
 	first := b.say(t, order)
 	require.Equal(t, []int{1, 0}, []int{first.Changed, first.Already})
 	require.Len(t, first.Queues, 1)
@@ -85,7 +87,7 @@ func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
 		where not paused and resumed_at is not null and paused_by is null and paused_at is null and pause_reason is null`))
 	require.Equal(t, 1, b.limit(t, action, 7).Changed)
 	require.Equal(t, 1, b.limit(t, action, 7).Already)
-	require.Empty(t, b.sent.take(), "nobody waits: nobody is nudged")
+	require.Empty(t, b.sent.take(), "no execution waits: no queue is requested again")
 
 	a := b.audit(t, first.Audit)
 	require.Equal(t, auditRow{
@@ -103,8 +105,10 @@ func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.why", 1, byTenant)
-	order := triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Pause,
-		Reason: "the service is down"}
+	order := triage.Override{
+		Target: triage.Target{Action: action.Ref}, Act: triage.Pause,
+		Reason: "the service is down",
+	}
 	first := b.say(t, order)
 	require.Zero(t, first.ReasonChanged)
 	b.dispatch(t, b.requestIn(t, action, "a")) // a group, which begins with the word of its action
@@ -134,7 +138,7 @@ func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
 	third, err := bob.Override(testkit.Context(t), order)
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 2, 0}, []int{third.Changed, third.Already, third.ReasonChanged}, "it is so already")
-	require.Empty(t, b.sent.take(), "nobody may go on")
+	require.Empty(t, b.sent.take(), "no execution may start")
 }
 
 func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
@@ -225,9 +229,9 @@ func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
 			triage.Override{Target: triage.Target{Action: action.Ref, Group: group}, Act: act})
 	}
 	receipt, err := on(` { "tenant" : "a" } `, triage.Pause)
-	require.NoError(t, err, "a group that nobody has used yet is made")
-	require.Equal(t, "{\"tenant\":\"a\"}", receipt.Group,
-		"as group keys are written") //nolint:testifylint // the text is what is promised
+	require.NoError(t, err, "the queue of an unused group is created")
+	require.Equal(t, "{\"tenant\":\"a\"}", receipt.Group, //nolint:testifylint // the text is promised
+		"as group keys are written")
 	require.Equal(t, 1, b.dispatch(t, one, two).Granted)
 	require.Equal(t, []int64{two}, b.holders(t, action))
 	receipt, err = on(`{"tenant":"a"}`, triage.Resume)

@@ -26,7 +26,7 @@ func TestActionsReportTheirProgress(t *testing.T) {
 	require.Equal(t, "not needed any more", b.audit(t, receipt.Audit).Reason)
 
 	told = nil
-	cancelled, err := b.operator.PlanCancel(ctx, triage.CancelOrder{IDs: ids})
+	cancelled, err := b.operator.PlanCancel(ctx, triage.CancelRequest{IDs: ids})
 	require.NoError(t, err)
 	_, err = b.operator.Cancel(ctx, cancelled)
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestActionsReportTheirProgress(t *testing.T) {
 
 	told = nil
 	testkit.Exec(t, b.store, `update execution_admission_state set queued_count = queued_count + 5`)
-	repaired, err := b.operator.Repair(ctx, "")
+	repaired, err := b.operator.Repair(ctx, "", "")
 	require.NoError(t, err)
 	require.Empty(t, repaired.Remains)
 	require.NotEmpty(t, told)

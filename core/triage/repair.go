@@ -18,6 +18,7 @@ type RepairReceipt struct {
 
 	Action   string  `json:"action,omitempty"` // only this action's queues
 	DryRun   bool    `json:"dry_run,omitempty"`
+	Reason   string  `json:"reason,omitempty"`
 	Found    []Drift `json:"found"`
 	Repaired []Drift `json:"repaired"`
 	Remains  []Drift `json:"remains"` // also new differences
@@ -64,9 +65,11 @@ func (t *Triage) find(
 // Repair puts right what PlanRepair finds. It counts the counters again and sets them under the locks of a batch,
 // releases the slots of ended executions, and nudges the queues that may admit an execution now. At the end it
 // compares again. With an error it returns the receipt of a part.
-func (t *Triage) Repair(ctx context.Context, action string) (*RepairReceipt, error) {
+func (t *Triage) Repair(ctx context.Context, action, reason string) (*RepairReceipt, error) {
 	began := time.Now()
-	receipt := &RepairReceipt{Action: action, Repaired: []Drift{}, Remains: []Drift{}, Audits: []int64{}}
+	receipt := &RepairReceipt{
+		Action: action, Reason: reason, Repaired: []Drift{}, Remains: []Drift{}, Audits: []int64{},
+	}
 	target, found, err := t.find(ctx, action)
 	if err != nil {
 		return nil, err
@@ -140,7 +143,7 @@ func (t *Triage) repaired(
 	}
 	var id int64
 	err = t.record(ctx, tx.Queries, &id, audit{
-		action: "queue.repair", of: queuesOf(target), outcome: outcomeDone,
+		action: "queue.repair", of: queuesOf(target), reason: receipt.Reason, outcome: outcomeDone,
 		request: map[string]any{"repaired": done.Drifts},
 	})
 	if err != nil {

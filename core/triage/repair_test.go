@@ -20,31 +20,58 @@ func TestRepairOfEveryKindOfDrift(t *testing.T) {
 		kinds []string
 		gone  int // holders that the drift takes away
 	}{
-		"ActiveCountTooHigh": {`update execution_admission_state set active_count = active_count + 1`,
-			[]string{"queue", "statistics"}, 0},
-		"ActiveCountTooLow": {`update execution_admission_state set active_count = 0`,
-			[]string{"queue", "statistics"}, 0},
-		"QueuedCountTooHigh": {`update execution_admission_state set queued_count = queued_count + 5`,
-			[]string{"queue", "statistics"}, 0},
-		"QueuedCountTooLow": {`update execution_admission_state set queued_count = 0`,
-			[]string{"queue", "statistics"}, 0},
-		"LaneCounts": {`update execution_admission_state set queued_high = 2, queued_low = 1`,
-			[]string{"queue", "queue"}, 0},
-		"HeadBehindAWaiter": {`update execution_admission_state set head_order = head_order + 2`, []string{"queue"},
-			0},
+		"ActiveCountTooHigh": {
+			`update execution_admission_state set active_count = active_count + 1`,
+			[]string{"queue", "statistics"},
+			0,
+		},
+		"ActiveCountTooLow": {
+			`update execution_admission_state set active_count = 0`,
+			[]string{"queue", "statistics"},
+			0,
+		},
+		"QueuedCountTooHigh": {
+			`update execution_admission_state set queued_count = queued_count + 5`,
+			[]string{"queue", "statistics"},
+			0,
+		},
+		"QueuedCountTooLow": {
+			`update execution_admission_state set queued_count = 0`,
+			[]string{"queue", "statistics"},
+			0,
+		},
+		"LaneCounts": {
+			`update execution_admission_state set queued_high = 2, queued_low = 1`,
+			[]string{"queue", "queue"},
+			0,
+		},
+		"HeadBehindAWaiter": {
+			`update execution_admission_state set head_order = head_order + 2`,
+			[]string{"queue"},
+			0,
+		},
 		"OrderGivenTwice":  {`update execution_admission_state set next_queue_order = 1`, []string{"queue"}, 0},
 		"WorkerLoad":       {`update worker_load set assigned = assigned + 3`, []string{"worker"}, 0},
 		"WorkerLoadTooLow": {`update worker_load set assigned = 0`, []string{"worker"}, 0},
-		"Scope": {`update admission_scope set active_count = 17 where kind = 'pack'`, []string{"scope"},
-			0},
-		"Statistics": {`update queue_stats set queue_length = 40, active_count = 41`,
-			[]string{"statistics", "statistics"}, 0},
+		"Scope": {
+			`update admission_scope set active_count = 17 where kind = 'pack'`,
+			[]string{"scope"},
+			0,
+		},
+		"Statistics": {
+			`update queue_stats set queue_length = 40, active_count = 41`,
+			[]string{"statistics", "statistics"},
+			0,
+		},
 		"EndedHolder":   {`update execution set status = 'completed' where id = $1`, []string{"ended"}, 1},
 		"EndedWaiter":   {`update execution set status = 'cancelled' where id = $2`, []string{"ended"}, 0},
 		"DeletedHolder": {`delete from execution where id = $1`, []string{"deleted"}, 1},
 		"DeletedWaiter": {`delete from execution where id = $2`, []string{"queue", "deleted"}, 0},
-		"DeletedWithoutANote": {`with d as (delete from execution where id = $1) select 1`,
-			[]string{"queue", "worker", "scope"}, 1},
+		"DeletedWithoutANote": {
+			`with d as (delete from execution where id = $1) select 1`,
+			[]string{"queue", "worker", "scope"},
+			1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,17 +94,19 @@ func TestRepairOfEveryKindOfDrift(t *testing.T) {
 			require.Equal(t, tc.kinds, kinds, plan.Found)
 			require.Zero(t, testkit.Count(t, b.store, `select count(*) from operator_audit`), "a plan writes nothing")
 
-			receipt, err := b.operator.Repair(testkit.Context(t), "")
+			receipt, err := b.operator.Repair(testkit.Context(t), "", "it was restored")
 			require.NoError(t, err)
 			require.Equal(t, plan.Found, receipt.Found)
 			require.Empty(t, receipt.Remains)
 			require.NotEmpty(t, receipt.Audits)
 			for _, id := range receipt.Audits {
-				require.Equal(t, "queue.repair", b.audit(t, id).Action)
+				row := b.audit(t, id)
+				require.Equal(t, "queue.repair", row.Action)
+				require.Equal(t, "it was restored", row.Reason)
 			}
 			testkit.Invariants(t, b.store)
 			require.Zero(t, testkit.Count(t, b.store, `select count(*) from lost_holder`))
-			again, err := b.operator.Repair(testkit.Context(t), action.Ref)
+			again, err := b.operator.Repair(testkit.Context(t), action.Ref, "")
 			require.NoError(t, err)
 			require.Empty(t, again.Found, "there is nothing left to repair")
 			require.Empty(t, again.Audits)
@@ -108,8 +137,8 @@ func (b *bundle) drift(t *testing.T, sql string, holder, waiter int64) {
 	require.NoError(t, err)
 }
 
-// Who waits elsewhere for what a repair gives back does not wait for a sweep.
-func TestARepairNudgesWhoWaitsForWhatItGivesBack(t *testing.T) {
+// Executions in other queues that wait for a repaired slot start without waiting for a sweep.
+func TestARepairNudgesExecutionsThatWaitForItsSlots(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		shared bool   // the queues share a limit, else a worker
@@ -140,7 +169,7 @@ func TestARepairNudgesWhoWaitsForWhatItGivesBack(t *testing.T) {
 			require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from admission_blocked`))
 
 			b.drift(t, tc.drift, held[0], ids[0])
-			receipt, err := b.operator.Repair(testkit.Context(t), "")
+			receipt, err := b.operator.Repair(testkit.Context(t), "", "")
 			require.NoError(t, err)
 			require.NotEmpty(t, receipt.Found)
 			require.Empty(t, receipt.Remains)
@@ -160,7 +189,7 @@ func TestRepairOfOneAction(t *testing.T) {
 	one, two := b.limited(t, "pk.one", 1), b.limited(t, "pk.two", 1)
 	b.dispatch(t, append(b.request(t, one, 2), b.request(t, two, 2)...)...)
 	testkit.Exec(t, b.store, `update execution_admission_state set active_count = 5`)
-	receipt, err := b.operator.Repair(testkit.Context(t), one.Ref)
+	receipt, err := b.operator.Repair(testkit.Context(t), one.Ref, "")
 	require.NoError(t, err)
 	require.Len(t, receipt.Found, 2, "the queue and its statistics")
 	require.Empty(t, receipt.Remains)
@@ -170,7 +199,7 @@ func TestRepairOfOneAction(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, plan.Remains, 2)
 	require.Equal(t, two.Ref, plan.Remains[0].Name)
-	_, err = b.operator.Repair(testkit.Context(t), "pk.nothing")
+	_, err = b.operator.Repair(testkit.Context(t), "pk.nothing", "")
 	require.ErrorIs(t, err, triage.ErrNoAction)
 }
 
@@ -189,7 +218,7 @@ func TestRepairBesideRunningReplicas(t *testing.T) {
 			testkit.Exec(t, b.store,
 				`update execution_admission_state set active_count = active_count + 1, queued_count = queued_count + 2`)
 		}
-		receipt, err := operator.Repair(ctx, "")
+		receipt, err := operator.Repair(ctx, "", "")
 		require.NoError(t, err)
 		if n == 0 {
 			require.Empty(t, receipt.Found)

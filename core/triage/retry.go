@@ -31,21 +31,21 @@ func (e *AlreadyRetriedError) Error() string {
 	return fmt.Sprintf("execution %d has been repeated already: the newest attempt is execution %d", e.ID, e.By)
 }
 
-// RetryReceipt is the result of a repetition by hand.
+// RetryReceipt is the result of a retry by hand.
 type RetryReceipt struct {
 	Sent
 
 	Audit     int64  `json:"audit_id,omitempty"`
 	Failed    int64  `json:"repeats"`            // the ended execution
-	Execution int64  `json:"execution"`          // its repetition
+	Execution int64  `json:"execution"`          // its retry
 	Original  int64  `json:"original_execution"` // the first attempt
-	Attempt   int    `json:"attempt"`            // 2 for the first repetition
+	Attempt   int    `json:"attempt"`            // 2 for the first retry
 	ActionRef string `json:"action"`
 	Reason    string `json:"reason,omitempty"`
 }
 
 // RetryExecution repeats an ended execution, whatever its status and its number of attempts:
-// max_retries binds the engine, not operators. The repetition is a new execution that is due at
+// max_retries binds the engine, not operators. The retry is a new execution that is due at
 // once and enters its queue like any other. An execution is repeated once: a second call, also a
 // concurrent one, fails with an AlreadyRetriedError.
 func (t *Triage) RetryExecution(ctx context.Context, id int64, reason string) (*RetryReceipt, error) {
@@ -66,7 +66,7 @@ func (t *Triage) RetryExecution(ctx context.Context, id int64, reason string) (*
 	return receipt, nil
 }
 
-// repeat creates the repetition of an execution and its request.
+// repeat creates the retry of an execution and its request.
 func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason string) (*RetryReceipt, error) {
 	if err := retriable(ctx, tx, id); err != nil {
 		return nil, err
@@ -76,9 +76,9 @@ func (t *Triage) repeat(ctx context.Context, tx *store.Tx, id int64, reason stri
 		RequestedBy: &t.cfg.Actor,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the repetition: %w", err)
+		return nil, fmt.Errorf("make the retry: %w", err)
 	}
-	if len(rows) == 0 { // a concurrent repetition was first, and is visible now
+	if len(rows) == 0 { // a concurrent retry was first, and is visible now
 		return nil, errors.Join(retriable(ctx, tx, id), errNothingMade)
 	}
 	row := rows[0]

@@ -20,7 +20,8 @@ import (
 
 // ended makes an execution that has ended like this.
 func (b *bundle) ended(t *testing.T, action testkit.ActionRow, status attune.Status,
-	options ...func(*testkit.ExecutionRow)) int64 {
+	options ...func(*testkit.ExecutionRow),
+) int64 {
 	t.Helper()
 	options = append(options, func(e *testkit.ExecutionRow) { e.Status = status })
 	return testkit.Execution(t, b.store, action, options...).ID
@@ -45,7 +46,7 @@ func TestARetryIsANewExecutionThatIsDueAtOnce(t *testing.T) {
 		  AND enforcement IS NULL AND config = '{"n": 7}'`, receipt.Execution, id))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM execution_retry
 		WHERE failed = $1 AND execution = $2 AND due <= now() AND requested_by = 'ann@desk'`, id, receipt.Execution))
-	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, id), "what has ended stays as it was")
+	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, id), "the ended execution stays unchanged")
 
 	sent := b.sent.take()
 	require.Len(t, sent, 1)
@@ -110,7 +111,7 @@ func TestWhatCannotBeRepeated(t *testing.T) {
 	require.ErrorIs(t, err, triage.ErrNoExecution)
 	require.ErrorContains(t, err, "execution 4711")
 
-	// Another program's repetition counts, although it is not recorded here.
+	// Another program's retry counts, although it is not recorded here.
 	id := b.ended(t, action, attune.StatusFailed)
 	other := testkit.Execution(t, b.store, action,
 		func(e *testkit.ExecutionRow) { e.OriginalExecution, e.RetryCount = &id, 1 }).ID
@@ -126,8 +127,8 @@ func TestWhatCannotBeRepeated(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`))
 }
 
-// TestTwoPeopleMakeOneRepetition: the second operator learns of the first repetition.
-func TestTwoPeopleMakeOneRepetition(t *testing.T) {
+// TestTwoPeopleMakeOneRetry: the second operator learns of the first retry.
+func TestTwoPeopleMakeOneRetry(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.ended(t, testkit.Action(t, b.store, "demo.sleep"), attune.StatusAbandoned)
@@ -194,9 +195,9 @@ func TestTheLoserOfARaceLearnsTheWinner(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`))
 }
 
-// TestEnginesAndPeopleMakeOneRepetitionOfEach: replicas hear of the same ends
+// TestEnginesAndPeopleMakeOneRetryOfEach: replicas hear of the same ends
 // while people repeat the same executions (S19).
-func TestEnginesAndPeopleMakeOneRepetitionOfEach(t *testing.T) {
+func TestEnginesAndPeopleMakeOneRetryOfEach(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep", func(a *testkit.ActionRow) { a.MaxRetries = 3 })

@@ -184,7 +184,7 @@ func (t *Triage) holder() string { return t.cfg.Source + " " + t.cfg.Actor }
 
 // refusals are the errors that refuse an action because of the present state of its target.
 var refusals = []error{
-	ErrNoLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded, ErrNoWorker, ErrNoWorkflow,
+	ErrNoDeadLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded, ErrNoWorker, ErrNoWorkflow,
 	ErrNoInquiry,
 }
 

@@ -76,13 +76,13 @@ func (b *bundle) actAtRandom(ctx context.Context, target triage.Target, operator
 		_, err = b.operator.Override(ctx, triage.Override{Target: target, Act: triage.Limit, Limit: 1 + round%4})
 	case 3:
 		var plan *triage.ClearPlan
-		if plan, err = b.operator.PlanClear(ctx, triage.ClearOrder{Target: target}); err == nil {
+		if plan, err = b.operator.PlanClear(ctx, triage.ClearRequest{Target: target}); err == nil {
 			_, err = b.operator.Clear(ctx, plan)
 		}
 	case 4:
 		var receipt *triage.RepairReceipt
 		patient := triage.New(triage.Config{}, b.store, nil) // what has just ended is being reported
-		if receipt, err = patient.Repair(ctx, ""); err == nil && len(receipt.Remains) > 0 {
+		if receipt, err = patient.Repair(ctx, "", ""); err == nil && len(receipt.Remains) > 0 {
 			err = fmt.Errorf("drift: %v", receipt.Remains)
 		}
 	}
@@ -109,7 +109,7 @@ func TestRepairAndRecoveryShareTheNotes(t *testing.T) {
 	}
 	group.Go(func() {
 		for range 10 {
-			if _, err := b.operator.Repair(t.Context(), ""); err != nil {
+			if _, err := b.operator.Repair(t.Context(), "", ""); err != nil {
 				panic(err)
 			}
 		}
@@ -134,7 +134,7 @@ func TestRepairAndRecoveryShareTheNotes(t *testing.T) {
 		}
 	})
 	group.Wait()
-	receipt, err := b.operator.Repair(t.Context(), "")
+	receipt, err := b.operator.Repair(t.Context(), "", "")
 	require.NoError(t, err)
 	require.Empty(t, receipt.Remains)
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from lost_holder`))

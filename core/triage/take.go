@@ -33,29 +33,32 @@ const (
 	maxMatched = 1000
 )
 
+// ErrFewMessages reports that a queue has too few messages for a purge by the broker.
+var ErrFewMessages = errors.New("the broker purges only many messages")
+
 // ErrQueueMissing reports that the broker has no such queue.
 var ErrQueueMissing = errors.New("the broker has no such queue")
 
-// LetterQueues acts on the broker's queues of dead letters; *broker.Broker implements it.
-type LetterQueues interface {
+// DeadLetterQueues acts on the broker's queues of dead letters; *broker.Broker implements it.
+type DeadLetterQueues interface {
 	QueueState(ctx context.Context, name string) (broker.QueueState, error)
 	Drain(ctx context.Context, queue string, bound, prefetch int) (*broker.Drain, error)
 	PurgeQueue(ctx context.Context, name string) (int, error)
 }
 
-// TakeOrder asks to move messages from the broker into the ledger. Match does not select messages,
+// TakeRequest asks to move messages from the broker into the ledger. Match does not select messages,
 // because none returns to the queue: the receipt names the matching rows.
-type TakeOrder struct {
+type TakeRequest struct {
 	Queue string `json:"queue"`           // attune.dlx.queue if empty
 	First int    `json:"first,omitempty"` // the greatest number; 0 for all ready messages
 	// Rate is how many are taken in a second. Default TakeRate.
-	Rate  float64     `json:"rate,omitempty"`
-	Match LetterMatch `json:"match,omitzero"`
-	Note  string      `json:"note,omitempty"`
+	Rate  float64         `json:"rate,omitempty"`
+	Match DeadLetterMatch `json:"match,omitzero"`
+	Note  string          `json:"note,omitempty"`
 }
 
-// LetterMatch selects dead letters; empty fields match all.
-type LetterMatch struct {
+// DeadLetterMatch selects dead letters; empty fields match all.
+type DeadLetterMatch struct {
 	Reason    string `json:"reason,omitempty"`
 	Action    string `json:"action,omitempty"` // a star stands for any text
 	Worker    string `json:"worker,omitempty"` // by id
@@ -64,7 +67,7 @@ type LetterMatch struct {
 }
 
 // Matches reports whether a row is selected.
-func (m LetterMatch) Matches(e *deadletter.Entry) bool {
+func (m DeadLetterMatch) Matches(e *deadletter.Entry) bool {
 	action := m.Action == ""
 	if !action {
 		action, _ = path.Match(m.Action, e.ActionRef)
@@ -76,7 +79,7 @@ func (m LetterMatch) Matches(e *deadletter.Entry) bool {
 
 // TakePlan is what a take would do. Its bound is fixed: later messages stay.
 type TakePlan struct {
-	TakeOrder
+	TakeRequest
 
 	Op        string `json:"op"`
 	Ready     int    `json:"ready"`
@@ -86,24 +89,24 @@ type TakePlan struct {
 
 // PlanTake reads the number of messages in the queue. Errors other than those of the broker:
 // ErrNoBroker and ErrQueueMissing.
-func (t *Triage) PlanTake(ctx context.Context, order TakeOrder) (*TakePlan, error) {
-	order.Queue, order.Rate = cmp.Or(order.Queue, message.QueueDeadLetter), cmp.Or(order.Rate, TakeRate)
+func (t *Triage) PlanTake(ctx context.Context, request TakeRequest) (*TakePlan, error) {
+	request.Queue, request.Rate = cmp.Or(request.Queue, message.QueueDeadLetter), cmp.Or(request.Rate, TakeRate)
 	if t.wires == nil {
 		return nil, ErrNoBroker
 	}
-	state, err := t.wires.QueueState(ctx, order.Queue)
+	state, err := t.wires.QueueState(ctx, request.Queue)
 	if err != nil {
 		return nil, err
 	}
 	if !state.Exists {
-		return nil, fmt.Errorf("%w: %s", ErrQueueMissing, order.Queue)
+		return nil, fmt.Errorf("%w: %s", ErrQueueMissing, request.Queue)
 	}
 	plan := &TakePlan{
-		TakeOrder: order, Op: uuid.NewString(), Ready: state.Ready, Consumers: state.Consumers,
+		TakeRequest: request, Op: uuid.NewString(), Ready: state.Ready, Consumers: state.Consumers,
 		Bound: state.Ready,
 	}
-	if order.First > 0 {
-		plan.Bound = min(plan.Bound, order.First)
+	if request.First > 0 {
+		plan.Bound = min(plan.Bound, request.First)
 	}
 	return plan, nil
 }
@@ -240,7 +243,7 @@ func (r *take) page(ctx context.Context, page []broker.Delivery) error {
 	return nil
 }
 
-func (r *TakeReceipt) add(taken deadletter.Taken, match LetterMatch) {
+func (r *TakeReceipt) add(taken deadletter.Taken, match DeadLetterMatch) {
 	r.New += len(taken.Entries)
 	r.Known += taken.Known
 	r.Probes += taken.Probes
@@ -260,7 +263,7 @@ func (r *take) audit(ctx context.Context, tx *store.Tx, receipt *TakeReceipt, fa
 	counts := *receipt
 	counts.Matched = nil
 	return r.record(ctx, tx.Queries, &receipt.Audit, audit{
-		action: "dead_letter.take", of: manyLetters, reason: r.plan.Note, outcome: receipt.Outcome,
+		action: "dead_letter.take", of: manyDeadLetters, reason: r.plan.Note, outcome: receipt.Outcome,
 		request: map[string]any{"plan": r.plan, "receipt": &counts}, failure: failureOf(failure),
 	})
 }
@@ -276,7 +279,7 @@ func (r *take) finish(ctx context.Context, err error, stopped bool) {
 	}
 	switch {
 	case err != nil:
-		receipt.Outcome, receipt.Stopped = outcomeFailed, err.Error()
+		receipt.Outcome, receipt.Stopped = outcomeFailed, r.Denied(err).Error()
 	case stopped && missing > 0:
 		receipt.Outcome, receipt.Stopped = outcomeInterrupted, stoppedByHand
 	case receipt.Taken == 0:
@@ -305,16 +308,19 @@ type BrokerPurge struct {
 // They are lost, without rows in the ledger. The audit is written before, with the outcome running,
 // and again with the counts. It refuses queues of at most PurgeOffered messages.
 func (t *Triage) PurgeBroker(ctx context.Context, queue, reason string) (*BrokerPurge, error) {
-	plan, err := t.PlanTake(ctx, TakeOrder{Queue: queue})
+	plan, err := t.PlanTake(ctx, TakeRequest{Queue: queue})
 	if err != nil {
 		return nil, err
 	}
 	p := &BrokerPurge{Queue: plan.Queue, Before: plan.Ready, After: -1}
 	if p.Before <= PurgeOffered {
-		return nil, fmt.Errorf("%d messages lie in %s; the broker purges only more than %d: take them", p.Before,
-			p.Queue, PurgeOffered)
+		return nil, fmt.Errorf("%d messages lie in %s: %w, more than %d: take them", p.Before, p.Queue, ErrFewMessages,
+			PurgeOffered)
 	}
-	a := audit{action: "dead_letter.purge-broker", of: manyLetters, reason: reason, outcome: outcomeRunning, request: p}
+	a := audit{
+		action: "dead_letter.purge-broker", of: manyDeadLetters, reason: reason, outcome: outcomeRunning,
+		request: p,
+	}
 	if err := t.record(ctx, t.store.Queries, &p.Audit, a); err != nil {
 		return nil, err
 	}

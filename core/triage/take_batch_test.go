@@ -35,7 +35,7 @@ func TestABatchIsTakenAsItsSingleMessages(t *testing.T) {
 		state, err := m.link.QueueState(testkit.Context(t), message.QueueDeadLetter)
 		return err == nil && state.Ready == 2
 	}, 20*time.Second)
-	plan, err := m.operator.PlanTake(testkit.Context(t), triage.TakeOrder{})
+	plan, err := m.operator.PlanTake(testkit.Context(t), triage.TakeRequest{})
 	require.NoError(t, err)
 	require.Equal(t, 2, plan.Bound)
 	receipt, err := m.operator.Take(testkit.Context(t), plan)

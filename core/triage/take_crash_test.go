@@ -54,16 +54,16 @@ func main() {
 	}
 	switch os.Args[4] {
 	case "take":
-		plan, err := operator.PlanTake(ctx, triage.TakeOrder{})
+		plan, err := operator.PlanTake(ctx, triage.TakeRequest{})
 		check(err)
 		_, err = operator.Take(ctx, plan)
 		check(err)
 	case "requeue":
 		_, err = operator.RequeueMany(ctx, ids, nil, "")
 	case "send":
-		_, err = operator.SendLetters(ctx, ids, "", "parked", "")
+		_, err = operator.SendDeadLetters(ctx, ids, "", "parked", "")
 	case "return":
-		_, err = operator.ReturnLetters(ctx, ids, "")
+		_, err = operator.ReturnDeadLetters(ctx, ids, "")
 	case "discard":
 		for _, id := range ids {
 			_, err = operator.Discard(ctx, id, "")
@@ -122,12 +122,12 @@ func (m *brokered) dies(program, point string, nth int, do string, ids ...int64)
 func TestATakeThatIsKilledLosesNothing(t *testing.T) {
 	t.Parallel()
 	program := operators(t)
-	const letters, page = 170, triage.TakePrefetch
+	const deadLetters, page = 170, triage.TakePrefetch
 	for _, point := range crashpoint.Takes() {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			m := newBrokered(t)
-			m.fill(message.QueueDeadLetter, letters)
+			m.fill(message.QueueDeadLetter, deadLetters)
 			m.dies(program, point, 2, "take")
 			rows := testkit.Count(t, m.store, `select count(*) from dead_letter`)
 			audited := testkit.Count(t, m.store,
@@ -138,16 +138,17 @@ func TestATakeThatIsKilledLosesNothing(t *testing.T) {
 				q, err := m.plain.QueueDeclarePassive(message.QueueDeadLetter, true, false, false, false, nil)
 				require.NoError(t, err)
 				there = q.Messages
-				return q.Consumers == 0 && there >= letters-rows
+				return q.Consumers == 0 && there >= deadLetters-rows
 			}, 20*time.Second, "the broker has noticed the death, and what was in hand is back")
-			require.LessOrEqual(t, there, letters-rows+page)
+			require.LessOrEqual(t, there, deadLetters-rows+page)
 			require.Equal(t, 1,
 				testkit.Count(t, m.store, `select count(*) from operator_audit where outcome = 'running'`))
 
-			r := m.take(triage.TakeOrder{})
-			require.Equal(t, []int{letters - rows, there - (letters - rows), 0}, []int{r.New, r.Known, r.After})
-			require.Equal(t, letters, m.waiting())
-			require.Equal(t, letters, testkit.Count(t, m.store, `select count(distinct message_id) from dead_letter`))
+			r := m.take(triage.TakeRequest{})
+			require.Equal(t, []int{deadLetters - rows, there - (deadLetters - rows), 0}, []int{r.New, r.Known, r.After})
+			require.Equal(t, deadLetters, m.waiting())
+			require.Equal(t, deadLetters, testkit.Count(t, m.store,
+				`select count(distinct message_id) from dead_letter`))
 		})
 	}
 }
@@ -174,7 +175,7 @@ func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 						handOver(t, e.ID, "m"+strconv.Itoa(i))))
 				}
 				m.holds(message.QueueDeadLetter, 3)
-				m.take(triage.TakeOrder{})
+				m.take(triage.TakeRequest{})
 				before := testkit.Count(t, m.store, `select count(*) from operator_audit`)
 				ids := m.ids()
 				nth, done := 2, 1 // of three transactions

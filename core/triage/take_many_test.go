@@ -17,23 +17,23 @@ import (
 // A take of 200,000 dead letters is stopped again and again: each time the rows and the messages in
 // the queue add up. With as many rows in the ledger a poll of the dashboard costs no more than with
 // a few.
-func TestTwoHundredThousandLetters(t *testing.T) {
+func TestTwoHundredThousandDeadLetters(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "take 200,000 dead letters")
-	const letters = 200_000
+	const deadLetters = 200_000
 	m := newBrokered(t)
-	for i := range letters {
+	for i := range deadLetters {
 		require.NoError(t,
 			m.plain.Publish("", message.QueueDeadLetter, false, false, handOver(t, int64(i+1), "m"+strconv.Itoa(i))))
 	}
-	m.holds(message.QueueDeadLetter, letters)
+	m.holds(message.QueueDeadLetter, deadLetters)
 	began, taken := time.Now(), 0
-	for taken < letters {
-		plan, err := m.operator.PlanTake(t.Context(), triage.TakeOrder{Rate: 1e6})
+	for taken < deadLetters {
+		plan, err := m.operator.PlanTake(t.Context(), triage.TakeRequest{Rate: 1e6})
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		r, err := m.operator.Take(triage.WithProgress(ctx, func(done, _ int64) {
-			if done >= letters/4 {
+			if done >= deadLetters/4 {
 				stop()
 			}
 		}), plan)
@@ -42,9 +42,9 @@ func TestTwoHundredThousandLetters(t *testing.T) {
 		taken += r.Taken
 		require.Equal(t, r.Planned, r.Taken+r.Left)
 		require.Equal(t, taken, m.waiting())
-		m.holds(message.QueueDeadLetter, letters-taken)
+		m.holds(message.QueueDeadLetter, deadLetters-taken)
 	}
-	t.Logf("%d letters in %s", letters, time.Since(began).Round(time.Second))
+	t.Logf("%d dead letters in %s", deadLetters, time.Since(began).Round(time.Second))
 	testkit.Exec(t, m.store, `analyze dead_letter`)
 
 	look := monitor.New(monitor.Config{}, monitor.Deps{Store: m.store})
@@ -61,12 +61,12 @@ func TestTwoHundredThousandLetters(t *testing.T) {
 	t.Logf("a poll of the list takes %s", best)
 	require.Less(t, best, 50*time.Millisecond, "it does not count them all")
 	purged := 0
-	for purged < letters {
-		plan, err := m.operator.PlanDiscard(t.Context(), triage.DiscardOrder{})
+	for purged < deadLetters {
+		plan, err := m.operator.PlanDiscard(t.Context(), triage.DiscardRequest{})
 		require.NoError(t, err)
 		r, err := m.operator.DiscardMany(t.Context(), plan)
 		require.NoError(t, err)
 		purged += r.Discarded
-		require.Equal(t, letters-purged, m.waiting())
+		require.Equal(t, deadLetters-purged, m.waiting())
 	}
 }

@@ -97,9 +97,9 @@ func (m *brokered) holds(queue string, n int) {
 	}, 20*time.Second, "%s holds %d messages", queue, n)
 }
 
-func (m *brokered) take(order triage.TakeOrder) *triage.TakeReceipt {
+func (m *brokered) take(request triage.TakeRequest) *triage.TakeReceipt {
 	m.t.Helper()
-	plan, err := m.operator.PlanTake(m.t.Context(), order)
+	plan, err := m.operator.PlanTake(m.t.Context(), request)
 	require.NoError(m.t, err)
 	receipt, err := m.operator.Take(m.t.Context(), plan)
 	require.NoError(m.t, err)
@@ -118,7 +118,7 @@ func TestDeadLettersAreTakenIntoTheLedger(t *testing.T) {
 	m := newBrokered(t)
 	m.fill(message.QueueDeadLetter, 50)
 	plan, err := m.operator.PlanTake(t.Context(),
-		triage.TakeOrder{First: 30, Note: "the worker is gone", Match: triage.LetterMatch{Execution: 7}})
+		triage.TakeRequest{First: 30, Note: "the worker is gone", Match: triage.DeadLetterMatch{Execution: 7}})
 	require.NoError(t, err)
 	require.Equal(t, []int{50, 0, 30}, []int{plan.Ready, plan.Consumers, plan.Bound})
 	r, err := m.operator.Take(t.Context(), plan)
@@ -134,23 +134,23 @@ func TestDeadLettersAreTakenIntoTheLedger(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, m.store, `select count(*) from operator_audit where id = $1 and action = 'dead_letter.take' and outcome = 'done'
 		and reason = 'the worker is gone' and request -> 'receipt' ->> 'taken' = '30'`, r.Audit))
 
-	rest := m.take(triage.TakeOrder{})
+	rest := m.take(triage.TakeRequest{})
 	require.Equal(t, []int{20, 20, 0}, []int{rest.Planned, rest.New, rest.After})
 	require.Equal(t, 50, m.waiting())
-	nothing := m.take(triage.TakeOrder{})
+	nothing := m.take(triage.TakeRequest{})
 	require.Equal(t, []any{0, "nothing to do"}, []any{nothing.Taken, nothing.Outcome})
 }
 
 // A dead letter that is delivered twice finds its row. A live message in the queue of a worker is
 // taken as it is.
-func TestATakenLetterThatComesAgainFindsItsRow(t *testing.T) {
+func TestATakenDeadLetterThatComesAgainFindsItsRow(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
 	one := handOver(t, 5, "twice")
 	require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, one))
 	require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, one))
 	m.holds(message.QueueDeadLetter, 2)
-	r := m.take(triage.TakeOrder{})
+	r := m.take(triage.TakeRequest{})
 	require.Equal(t, []int{2, 1, 1}, []int{r.Taken, r.New, r.Known})
 	require.Equal(t, 1, m.waiting())
 
@@ -160,11 +160,11 @@ func TestATakenLetterThatComesAgainFindsItsRow(t *testing.T) {
 	alive.Headers = nil
 	require.NoError(t, m.plain.Publish("", queue, false, false, alive))
 	m.holds(queue, 1)
-	r = m.take(triage.TakeOrder{Queue: queue})
+	r = m.take(triage.TakeRequest{Queue: queue})
 	require.Equal(t, 1, r.New)
 	require.Equal(t, 1, testkit.Count(t, m.store,
 		`select count(*) from dead_letter where reason = 'taken' and queue = $1 and died is null`, queue))
-	_, err := m.operator.PlanTake(t.Context(), triage.TakeOrder{Queue: "nowhere"})
+	_, err := m.operator.PlanTake(t.Context(), triage.TakeRequest{Queue: "nowhere"})
 	require.ErrorIs(t, err, triage.ErrQueueMissing)
 }
 
@@ -177,7 +177,7 @@ func TestATakeThatIsStoppedLosesNothing(t *testing.T) {
 	m.fill("limited", 900)
 	taken := 0
 	for range 6 {
-		plan, err := m.operator.PlanTake(t.Context(), triage.TakeOrder{Queue: "limited"})
+		plan, err := m.operator.PlanTake(t.Context(), triage.TakeRequest{Queue: "limited"})
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		r, err := m.operator.Take(triage.WithProgress(ctx, func(int64, int64) { stop() }), plan)
@@ -189,7 +189,7 @@ func TestATakeThatIsStoppedLosesNothing(t *testing.T) {
 		require.Equal(t, taken, m.waiting())
 		m.holds("limited", 900-taken)
 	}
-	r := m.take(triage.TakeOrder{Queue: "limited"})
+	r := m.take(triage.TakeRequest{Queue: "limited"})
 	require.Equal(t, 900, taken+r.Taken)
 	require.Equal(t, 900, m.waiting())
 }
@@ -206,7 +206,7 @@ func TestTwoOperatorsTakeOneQueue(t *testing.T) {
 	var both sync.WaitGroup
 	taken, refused := 0, 0
 	for _, operator := range []*triage.Triage{m.operator, other} {
-		plan, err := operator.PlanTake(t.Context(), triage.TakeOrder{})
+		plan, err := operator.PlanTake(t.Context(), triage.TakeRequest{})
 		require.NoError(t, err)
 		both.Go(func() {
 			r, err := operator.Take(t.Context(), plan)
@@ -231,7 +231,7 @@ func TestTwoOperatorsTakeOneQueue(t *testing.T) {
 }
 
 // A dead letter that the database refuses does not delay the others.
-func TestALetterThatTheDatabaseRefusesIsTakenReduced(t *testing.T) {
+func TestADeadLetterThatTheDatabaseRefusesIsTakenReduced(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
 	testkit.Exec(t, m.store,
@@ -244,7 +244,7 @@ func TestALetterThatTheDatabaseRefusesIsTakenReduced(t *testing.T) {
 		require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, one))
 	}
 	m.holds(message.QueueDeadLetter, 10)
-	r := m.take(triage.TakeOrder{})
+	r := m.take(triage.TakeRequest{})
 	require.Equal(t, []int{10, 10, 0}, []int{r.Taken, r.New, r.After})
 	require.Equal(t, 1, testkit.Count(t, m.store,
 		`select count(*) from dead_letter where headers is null and evidence ? 'reduced' and message_id = 'm4'`))
@@ -253,14 +253,14 @@ func TestALetterThatTheDatabaseRefusesIsTakenReduced(t *testing.T) {
 
 // The acts on rows send their messages through the outbox: elsewhere, or back to the
 // queue that they were taken from, where they are as dead as before.
-func TestTakenLettersAreSentAndPutBack(t *testing.T) {
+func TestTakenDeadLettersAreSentAndPutBack(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
 	m.queue("parked", nil)
 	m.fill(message.QueueDeadLetter, 3)
-	m.take(triage.TakeOrder{})
+	m.take(triage.TakeRequest{})
 	ids := m.ids()
-	r, err := m.operator.SendLetters(t.Context(), ids[:1], "", "parked", "a test of ours")
+	r, err := m.operator.SendDeadLetters(t.Context(), ids[:1], "", "parked", "a test of ours")
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 1}, []int{r.Planned, r.Done})
 	require.Len(t, r.Audits, 1)
@@ -269,20 +269,21 @@ func TestTakenLettersAreSentAndPutBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "m0", one.MessageId)
 	require.Contains(t, one.Headers, "x-attune-requeued-from")
-	refused, err := m.operator.SendLetters(t.Context(), ids[1:2], message.ExchangeExecutions, message.DispatchKey(8),
+	refused, err := m.operator.SendDeadLetters(t.Context(), ids[1:2], message.ExchangeExecutions,
+		message.DispatchKey(8),
 		"")
 	require.NoError(t, err)
 	require.Equal(t, 1, refused.Changed)
 	require.ErrorContains(t, refused.Notes[0].Err, "could start twice")
 
-	back, err := m.operator.ReturnLetters(t.Context(), ids, "taken by mistake")
+	back, err := m.operator.ReturnDeadLetters(t.Context(), ids, "taken by mistake")
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 1}, []int{back.Done, back.Changed}, "what was sent is decided")
 	m.holds(message.QueueDeadLetter, 2)
 	require.Zero(t, m.waiting())
 	require.Equal(t, 2, testkit.Count(t, m.store,
 		`select count(*) from dead_letter where decision = 'put_back' and fingerprint is null`))
-	again := m.take(triage.TakeOrder{})
+	again := m.take(triage.TakeRequest{})
 	require.Equal(t, []int{2, 0}, []int{again.New, again.Known}, "what was put back is another dead letter")
 	require.Equal(t, 2, testkit.Count(t, m.store, `select count(*) from dead_letter where decision is null and reason = 'expired' and queue = 'worker.7.executions'
 		and routing_key = 'execution.dispatch.worker.7' and exchange = 'attune.executions' and died is not null and message_id in ('m1', 'm2')`))
@@ -312,9 +313,9 @@ func TestAHandOverThatIsOverIsNotPutBack(t *testing.T) {
 			amqp.Publishing{MessageId: fmt.Sprint(i), Body: body}))
 	}
 	m.holds(queue, 3)
-	m.take(triage.TakeOrder{Queue: queue})
+	m.take(triage.TakeRequest{Queue: queue})
 	testkit.Exec(t, m.store, `update execution set status = 'failed' where id = (select max(id) from execution)`)
-	r, err := m.operator.ReturnLetters(t.Context(), m.ids(), "")
+	r, err := m.operator.ReturnDeadLetters(t.Context(), m.ids(), "")
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Done)
 	require.ErrorContains(t, r.Notes[0].Err, "hand-over that is over")

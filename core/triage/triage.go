@@ -27,8 +27,8 @@ var (
 	ErrGroup    = admission.ErrGroup    // a text is not a group of parameter values
 )
 
-// ErrLimit reports that a limit is not a number of executions.
-var ErrLimit = errors.New("a limit is at least 1")
+// ErrLimit reports that a limit is out of range.
+var ErrLimit = fmt.Errorf("a limit is a number from 1 to %d", admission.Unlimited-1)
 
 // Config configures a Triage.
 type Config struct {

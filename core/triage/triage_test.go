@@ -166,7 +166,8 @@ func (b *bundle) limit(t *testing.T, action testkit.ActionRow, n int) *triage.Ov
 
 func (b *bundle) planClear(t *testing.T, action testkit.ActionRow) *triage.ClearPlan {
 	t.Helper()
-	plan, err := b.operator.PlanClear(testkit.Context(t), triage.ClearOrder{Target: triage.Target{Action: action.Ref}})
+	plan, err := b.operator.PlanClear(testkit.Context(t),
+		triage.ClearRequest{Target: triage.Target{Action: action.Ref}})
 	require.NoError(t, err)
 	return plan
 }

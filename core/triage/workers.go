@@ -40,8 +40,8 @@ func (e *WorkerRefusedError) Error() string {
 	return fmt.Sprintf("worker %s stays: %s: %s", e.Name, e.Reason, e.Advice)
 }
 
-// WorkerOrder asks for an action on a worker.
-type WorkerOrder struct {
+// WorkerRequest asks for an action on a worker.
+type WorkerRequest struct {
 	Act    WorkerAct `json:"act"`
 	Worker string    `json:"worker"` // its id or name
 	ByID   bool      `json:"-"`      // Worker is an id, even if another worker has it as its name
@@ -87,7 +87,7 @@ func (w *WorkerNow) leavesByItself() bool { return w.Status == "inactive" && w.D
 
 // WorkerReceipt is the result of an action on a worker.
 type WorkerReceipt struct {
-	WorkerOrder
+	WorkerRequest
 
 	Before WorkerNow `json:"before"`
 	// After is the worker after the action; of a forgotten worker it is Before.
@@ -109,18 +109,18 @@ const settleTimeout = 5 * time.Second
 // ActOnWorker acts on a worker. If nothing changes, the receipt has the time and the reason of the
 // existing state. After a settled cordon or drain no execution is dispatched to the worker any more;
 // messages of earlier dispatches may still reach it.
-func (t *Triage) ActOnWorker(ctx context.Context, order WorkerOrder) (*WorkerReceipt, error) {
-	if order.Act == ForgetWorker {
-		return t.forget(ctx, order)
+func (t *Triage) ActOnWorker(ctx context.Context, request WorkerRequest) (*WorkerReceipt, error) {
+	if request.Act == ForgetWorker {
+		return t.forget(ctx, request)
 	}
-	done, err := commit(ctx, t, string(order.Act)+" a worker",
+	done, err := commit(ctx, t, string(request.Act)+" a worker",
 		func(ctx context.Context, tx *store.Tx) (*WorkerReceipt, error) {
-			now, err := t.worker(ctx, tx, order, true)
+			now, err := t.worker(ctx, tx, request, true)
 			if err != nil {
 				return nil, err
 			}
-			receipt := &WorkerReceipt{WorkerOrder: order, Before: *now, After: *now, Outcome: outcomeUnchanged}
-			state, says := t.change(now, order)
+			receipt := &WorkerReceipt{WorkerRequest: request, Before: *now, After: *now, Outcome: outcomeUnchanged}
+			state, says := t.change(now, request)
 			receipt.Says = says
 			if state != nil {
 				n, err := tx.SayWorker(ctx, store.SayWorkerParams{
@@ -134,7 +134,7 @@ func (t *Triage) ActOnWorker(ctx context.Context, order WorkerOrder) (*WorkerRec
 					return nil, fmt.Errorf("worker %s changed meanwhile: the same again is safe", now.Name)
 				}
 				receipt.Changed, receipt.Outcome = true, outcomeDone
-				after, err := t.worker(ctx, tx, order, false)
+				after, err := t.worker(ctx, tx, request, false)
 				if err != nil {
 					return nil, err
 				}
@@ -174,16 +174,16 @@ type workerState struct {
 }
 
 // change returns the state after an action, nil if it changes nothing, and the sentence about it.
-func (t *Triage) change(now *WorkerNow, order WorkerOrder) (state *workerState, says string) {
+func (t *Triage) change(now *WorkerNow, request WorkerRequest) (state *workerState, says string) {
 	reason := "by " + t.cfg.Actor
-	if order.Reason != "" {
-		reason = order.Reason + " (" + reason + ")"
+	if request.Reason != "" {
+		reason = request.Reason + " (" + reason + ")"
 	}
-	switch order.Act {
+	switch request.Act {
 	case CordonWorker:
-		return cordonState(now, order, reason)
+		return cordonState(now, request, reason)
 	case DrainWorker:
-		return drainState(now, order, reason)
+		return drainState(now, request, reason)
 	case UncordonWorker:
 		own := now.leavesByItself()
 		switch {
@@ -199,9 +199,9 @@ func (t *Triage) change(now *WorkerNow, order WorkerOrder) (state *workerState, 
 	return nil, "stays as it is"
 }
 
-func cordonState(now *WorkerNow, order WorkerOrder, reason string) (*workerState, string) {
+func cordonState(now *WorkerNow, request WorkerRequest, reason string) (*workerState, string) {
 	switch state := cmp.Or(map[bool]string{true: "draining"}[now.Draining && now.Cordoned], "cordoned"); {
-	case now.Cordoned && (order.Reason == "" || now.CordonReason == reason):
+	case now.Cordoned && (request.Reason == "" || now.CordonReason == reason):
 		return nil, "is " + state + " already" + now.since()
 	case now.Cordoned:
 		return &workerState{cordoned: true, draining: now.Draining, reason: reason},
@@ -211,18 +211,18 @@ func cordonState(now *WorkerNow, order WorkerOrder, reason string) (*workerState
 		"is given nothing new; what it has goes on" + leaves(now)
 }
 
-func drainState(now *WorkerNow, order WorkerOrder, reason string) (*workerState, string) {
+func drainState(now *WorkerNow, request WorkerRequest, reason string) (*workerState, string) {
 	if now.Status == "inactive" { // no process reads the drain; the next one finds the cordon
-		if state, says := cordonState(now, order, reason); state == nil || now.Cordoned {
+		if state, says := cordonState(now, request, reason); state == nil || now.Cordoned {
 			return state, says
 		}
 		return &workerState{cordoned: true, draining: now.Draining, reason: reason},
 			"is inactive: it is cordoned, so that it is given nothing when it comes back"
 	}
 	if now.Cordoned && now.Draining {
-		return cordonState(now, order, reason)
+		return cordonState(now, request, reason)
 	}
-	if order.Reason == "" && now.CordonReason != "" {
+	if request.Reason == "" && now.CordonReason != "" {
 		reason = now.CordonReason
 	}
 	return &workerState{cordoned: true, draining: true, reason: reason},
@@ -239,12 +239,12 @@ func leaves(now *WorkerNow) string {
 
 // worker reads a worker and counts its executions. A lock excludes other actions on it until the end of the
 // transaction.
-func (t *Triage) worker(ctx context.Context, tx *store.Tx, order WorkerOrder, lock bool) (*WorkerNow, error) {
-	which := order.Worker
-	rows, err := tx.FindActWorker(ctx, which, order.ByID)
+func (t *Triage) worker(ctx context.Context, tx *store.Tx, request WorkerRequest, lock bool) (*WorkerNow, error) {
+	which := request.Worker
+	rows, err := tx.FindActWorker(ctx, which, request.ByID)
 	if err == nil && lock && len(rows) > 0 {
 		if _, err = tx.LockActWorker(ctx, rows[0].ID); err == nil {
-			rows, err = tx.FindActWorker(ctx, which, order.ByID)
+			rows, err = tx.FindActWorker(ctx, which, request.ByID)
 		}
 	}
 	if err != nil {
@@ -272,8 +272,8 @@ func (t *Triage) worker(ctx context.Context, tx *store.Tx, order WorkerOrder, lo
 	return now, nil
 }
 
-// WorkerNow reads the worker of an order.
-func (t *Triage) WorkerNow(ctx context.Context, which WorkerOrder) (*WorkerNow, error) {
+// WorkerNow reads the worker of a request.
+func (t *Triage) WorkerNow(ctx context.Context, which WorkerRequest) (*WorkerNow, error) {
 	return snapshot(ctx, t, "look at a worker", func(ctx context.Context, tx *store.Tx) (*WorkerNow, error) {
 		return t.worker(ctx, tx, which, false)
 	})

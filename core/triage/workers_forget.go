@@ -16,7 +16,7 @@ import (
 // WorkerQueues acts on the broker's queues; *broker.Broker implements it.
 type WorkerQueues interface {
 	retention.Broker
-	LetterQueues
+	DeadLetterQueues
 }
 
 // With returns the same Triage with a broker.
@@ -56,17 +56,20 @@ func (w *WorkerNow) has() string {
 }
 
 // forget removes a worker. A refusal before the first change has no audit.
-func (t *Triage) forget(ctx context.Context, order WorkerOrder) (*WorkerReceipt, error) {
+func (t *Triage) forget(ctx context.Context, request WorkerRequest) (*WorkerReceipt, error) {
 	if t.wires == nil {
 		return nil, ErrNoBroker
 	}
-	receipt := &WorkerReceipt{WorkerOrder: order}
+	receipt := &WorkerReceipt{WorkerRequest: request}
 	err := t.act(ctx, "forget a worker", func(ctx context.Context, tx *store.Tx) error {
-		now, err := t.worker(ctx, tx, order, true)
+		now, err := t.worker(ctx, tx, request, true)
 		if err != nil {
 			return err
 		}
-		receipt = &WorkerReceipt{WorkerOrder: order, Before: *now, After: *now, Outcome: outcomeRunning, Settled: true}
+		receipt = &WorkerReceipt{
+			WorkerRequest: request, Before: *now, After: *now, Outcome: outcomeRunning,
+			Settled: true,
+		}
 		if err := now.forgettable(); err != nil {
 			return err
 		}
@@ -95,7 +98,7 @@ func (t *Triage) forget(ctx context.Context, order WorkerOrder) (*WorkerReceipt,
 // remove deletes the queues and the row, like the pruning of inactive workers.
 func (t *Triage) remove(ctx context.Context, receipt *WorkerReceipt) error {
 	now := &receipt.Before
-	done, err := retention.ForgetWorkers(ctx, t.store, t.wires, retention.ForgetOrder{
+	done, err := retention.ForgetWorkers(ctx, t.store, t.wires, retention.ForgetRequest{
 		Workers: []int64{now.ID}, Cordoned: true,
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -25,7 +25,7 @@ type Taker struct {
 
 // WorkerPlan is what an action on a worker would do.
 type WorkerPlan struct {
-	WorkerOrder
+	WorkerRequest
 
 	At  time.Time `json:"at"`
 	Now WorkerNow `json:"now"`
@@ -46,17 +46,20 @@ type WorkerPlan struct {
 const maxGroups = 200
 
 // PlanWorker reads what an action on a worker would do, without locks or writes.
-func (t *Triage) PlanWorker(ctx context.Context, order WorkerOrder) (*WorkerPlan, error) {
+func (t *Triage) PlanWorker(ctx context.Context, request WorkerRequest) (*WorkerPlan, error) {
 	return snapshot(ctx, t, "plan an act on a worker", func(ctx context.Context, tx *store.Tx) (*WorkerPlan, error) {
-		now, err := t.worker(ctx, tx, order, false)
+		now, err := t.worker(ctx, tx, request, false)
 		if err != nil {
 			return nil, err
 		}
-		planned := &WorkerPlan{WorkerOrder: order, Now: *now, Effects: []string{}, Takers: []Taker{}, Last: []string{}}
+		planned := &WorkerPlan{
+			WorkerRequest: request, Now: *now, Effects: []string{}, Takers: []Taker{},
+			Last: []string{},
+		}
 		if planned.At, err = tx.ControlNow(ctx); err != nil {
 			return nil, fmt.Errorf("read the clock: %w", err)
 		}
-		if order.Act == CordonWorker || order.Act == DrainWorker {
+		if request.Act == CordonWorker || request.Act == DrainWorker {
 			if err := t.others(ctx, tx, planned); err != nil {
 				return nil, err
 			}
@@ -77,7 +80,7 @@ func (p *WorkerPlan) foresee(t *Triage) {
 		}
 		return
 	}
-	state, says := t.change(&p.Now, p.WorkerOrder)
+	state, says := t.change(&p.Now, p.WorkerRequest)
 	p.Changes, p.Says = state != nil, says
 	if state != nil {
 		p.effects()

@@ -21,15 +21,17 @@ import (
 
 // fenced makes workers that refuse outdated hand-overs, with room for many.
 func fenced(w *testkit.WorkerRow) {
-	w.Capabilities = map[string]any{"attempt_fence": true, "max_concurrent_executions": 1_000_000,
-		"runtimes": []string{"shell"}}
+	w.Capabilities = map[string]any{
+		"attempt_fence": true, "max_concurrent_executions": 1_000_000,
+		"runtimes": []string{"shell"},
+	}
 }
 
 // act does something to a worker that must succeed.
 func (b *bundle) act(t testing.TB, act triage.WorkerAct, worker, reason string) *triage.WorkerReceipt {
 	t.Helper()
 	receipt, err := b.operator.ActOnWorker(testkit.Context(t),
-		triage.WorkerOrder{Act: act, Worker: worker, Reason: reason})
+		triage.WorkerRequest{Act: act, Worker: worker, Reason: reason})
 	require.NoError(t, err)
 	return receipt
 }
@@ -62,8 +64,10 @@ func TestActsOnWorkersInEachState(t *testing.T) {
 		{triage.DrainWorker, "works", true, true, true, "drains: "},
 		{triage.DrainWorker, "cordoned", true, true, true, "drains: "},
 		{triage.DrainWorker, "drains", false, true, true, "is draining already"},
-		{triage.DrainWorker, "left", true, true, false,
-			"is inactive: it is cordoned, so that it is given nothing when it comes back"},
+		{
+			triage.DrainWorker, "left", true, true, false,
+			"is inactive: it is cordoned, so that it is given nothing when it comes back",
+		},
 		{triage.DrainWorker, "leaves", true, true, true, "is inactive: it is cordoned"},
 		{triage.DrainWorker, "silent", true, true, true, "drains: "},
 		{triage.UncordonWorker, "works", false, false, false, "is not cordoned"},
@@ -75,7 +79,7 @@ func TestActsOnWorkersInEachState(t *testing.T) {
 	} {
 		name := string(c.act) + "-" + c.state
 		testkit.Worker(t, b.store, name, fenced, set[c.state])
-		plan, err := b.operator.PlanWorker(testkit.Context(t), triage.WorkerOrder{Act: c.act, Worker: name})
+		plan, err := b.operator.PlanWorker(testkit.Context(t), triage.WorkerRequest{Act: c.act, Worker: name})
 		require.NoError(t, err, name)
 		receipt := b.act(t, c.act, name, "")
 		require.Equal(t, c.changed, receipt.Changed, name)
@@ -88,7 +92,7 @@ func TestActsOnWorkersInEachState(t *testing.T) {
 		again := b.act(t, c.act, name, "")
 		require.False(t, again.Changed, "%s twice", name)
 		require.Equal(t, "unchanged", again.Outcome)
-		now, err := b.operator.WorkerNow(testkit.Context(t), triage.WorkerOrder{Worker: name})
+		now, err := b.operator.WorkerNow(testkit.Context(t), triage.WorkerRequest{Worker: name})
 		require.NoError(t, err)
 		require.Equal(t, []bool{c.cordoned, c.draining}, []bool{now.Cordoned, now.Draining}, name)
 
@@ -100,7 +104,10 @@ func TestActsOnWorkersInEachState(t *testing.T) {
 		require.Equal(t, receipt.Outcome, row.Outcome)
 		require.NotEqual(t, receipt.Audit, again.Audit)
 	}
-	_, err := b.operator.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.CordonWorker, Worker: "nobody"})
+	_, err := b.operator.ActOnWorker(testkit.Context(t), triage.WorkerRequest{
+		Act:    triage.CordonWorker,
+		Worker: "nobody",
+	})
 	require.ErrorIs(t, err, triage.ErrNoWorker)
 }
 
@@ -112,18 +119,18 @@ func TestAWorkerTellsWhoCordonedIt(t *testing.T) {
 	first := b.act(t, triage.CordonWorker, "w", "new disk")
 	require.Equal(t, "new disk (by ann@desk)", first.After.CordonReason)
 	bob := b.operator.As("bob@desk")
-	second, err := bob.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.CordonWorker, Worker: "w"})
+	second, err := bob.ActOnWorker(testkit.Context(t), triage.WorkerRequest{Act: triage.CordonWorker, Worker: "w"})
 	require.NoError(t, err)
 	require.False(t, second.Changed)
 	require.Equal(t, "is cordoned already since "+first.After.CordonedAt.UTC().Format(time.RFC3339)+
 		": new disk (by ann@desk)", second.Says)
 	third, err := bob.ActOnWorker(testkit.Context(t),
-		triage.WorkerOrder{Act: triage.CordonWorker, Worker: "w", Reason: "newer disk"})
+		triage.WorkerRequest{Act: triage.CordonWorker, Worker: "w", Reason: "newer disk"})
 	require.NoError(t, err)
 	require.True(t, third.Changed)
 	require.Equal(t, "newer disk (by bob@desk)", third.After.CordonReason)
 	require.True(t, first.After.CordonedAt.Equal(*third.After.CordonedAt), "only the reason changes")
-	drained, err := bob.ActOnWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.DrainWorker, Worker: "w"})
+	drained, err := bob.ActOnWorker(testkit.Context(t), triage.WorkerRequest{Act: triage.DrainWorker, Worker: "w"})
 	require.NoError(t, err)
 	require.Equal(t, "newer disk (by bob@desk)", drained.After.CordonReason, "the reason stays")
 	b.act(t, triage.UncordonWorker, "w", "")
@@ -143,7 +150,7 @@ func TestOfTwoOperatorsOneActs(t *testing.T) {
 			for _, who := range []string{"ann", "bob", "eve"} {
 				group.Go(func() {
 					receipt, err := b.operator.As(who).ActOnWorker(t.Context(),
-						triage.WorkerOrder{Act: act, Worker: "w"})
+						triage.WorkerRequest{Act: act, Worker: "w"})
 					if err != nil {
 						panic(err)
 					}
@@ -211,8 +218,10 @@ func TestAPlanOfADrainSaysWhoCanTakeOver(t *testing.T) {
 	b := setup(t)
 	id := testkit.Worker(t, b.store, "w", func(w *testkit.WorkerRow) {
 		fenced(w)
-		w.Capabilities["runtimes"], w.Capabilities["labels"] = []string{"shell",
-			"python"}, map[string]string{"zone": "a"}
+		w.Capabilities["runtimes"], w.Capabilities["labels"] = []string{
+			"shell",
+			"python",
+		}, map[string]string{"zone": "a"}
 	}).ID
 	testkit.Worker(t, b.store, "peer", fenced)
 	testkit.Worker(t, b.store, "foreign",
@@ -235,12 +244,12 @@ func TestAPlanOfADrainSaysWhoCanTakeOver(t *testing.T) {
 	at(plain, attune.StatusScheduled)
 	at(zoned, attune.StatusScheduled)
 
-	plan, err := b.operator.PlanWorker(testkit.Context(t), triage.WorkerOrder{Act: triage.DrainWorker, Worker: "w"})
+	plan, err := b.operator.PlanWorker(testkit.Context(t), triage.WorkerRequest{Act: triage.DrainWorker, Worker: "w"})
 	require.NoError(t, err)
 	require.True(t, plan.Changes)
 	require.EqualValues(t, 2, plan.Now.Running)
 	require.EqualValues(t, 3, plan.Now.Unstarted)
-	require.Len(t, plan.Takers, 1, "only whoever refuses outdated hand-overs takes over in place")
+	require.Len(t, plan.Takers, 1, "only workers that fence attempts take over in place")
 	require.Equal(t, "peer", plan.Takers[0].Name)
 	require.EqualValues(t, 2, plan.Takers[0].Executions)
 	require.EqualValues(t, 1, plan.Alone)
@@ -306,7 +315,7 @@ func TestForgetting(t *testing.T) {
 		"full":    "2 messages lie in its queue of hand-overs: none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms",
 		"read":    "its queue is still being consumed: stop the process",
 	} {
-		_, err := forgetter.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: name})
+		_, err := forgetter.ActOnWorker(ctx, triage.WorkerRequest{Act: triage.ForgetWorker, Worker: name})
 		var refused *triage.WorkerRefusedError
 		require.ErrorAs(t, err, &refused, name)
 		require.Contains(t, refused.Error(), why, name)
@@ -319,10 +328,10 @@ func TestForgetting(t *testing.T) {
 
 	drained := worker("drained", func(w *testkit.WorkerRow) { silent(w); w.Cordoned, w.Draining = true, true })
 	has(drained, attune.StatusCompleted)
-	_, err = b.operator.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained"})
+	_, err = b.operator.ActOnWorker(ctx, triage.WorkerRequest{Act: triage.ForgetWorker, Worker: "drained"})
 	require.ErrorIs(t, err, triage.ErrNoBroker)
 	receipt, err := forgetter.ActOnWorker(ctx,
-		triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained", Reason: "sold"})
+		triage.WorkerRequest{Act: triage.ForgetWorker, Worker: "drained", Reason: "sold"})
 	require.NoError(t, err)
 	require.True(t, receipt.Changed)
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM worker WHERE id = $1`, drained))
@@ -334,7 +343,7 @@ func TestForgetting(t *testing.T) {
 	require.Equal(t, []string{"worker.forget", "drained", "sold", "done"},
 		[]string{row.Action, row.Target, row.Reason, row.Outcome})
 	require.True(t, json.Valid(row.Request))
-	_, err = forgetter.ActOnWorker(ctx, triage.WorkerOrder{Act: triage.ForgetWorker, Worker: "drained"})
+	_, err = forgetter.ActOnWorker(ctx, triage.WorkerRequest{Act: triage.ForgetWorker, Worker: "drained"})
 	require.ErrorIs(t, err, triage.ErrNoWorker)
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM operator_audit WHERE outcome = 'failed' AND target = 'full' AND error LIKE '%2 messages lie%'`))
 }

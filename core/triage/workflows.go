@@ -136,5 +136,5 @@ func (t *Triage) CancelWorkflow(ctx context.Context, execution int64, reason str
 	if err != nil {
 		return nil, fmt.Errorf("read workflow %d: %w", execution, err)
 	}
-	return t.Cancel(ctx, &CancelPlan{CancelOrder: CancelOrder{IDs: []int64{execution}, Reason: reason}})
+	return t.Cancel(ctx, &CancelPlan{CancelRequest: CancelRequest{IDs: []int64{execution}, Reason: reason}})
 }

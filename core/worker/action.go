@@ -67,6 +67,8 @@ type Task struct {
 	Params json.RawMessage
 	// Stderr and Stdout are stored with the result, up to the worker's limits.
 	Stderr, Stdout io.Writer
+	// TraceParent is the position of the run in its trace (W3C Trace Context), empty while tracing is off.
+	TraceParent string
 }
 
 // Decode reads the parameters into a value, as encoding/json does.

@@ -115,8 +115,10 @@ func (r *readers) QueueState(context.Context, string) (broker.QueueState, error)
 // does any more.
 func TestCompletionsGoTogetherWhileAnEngineReadsThem(t *testing.T) {
 	t.Parallel()
-	ended := []announcement{{execution: 7, ref: "a.b", status: attune.StatusCompleted},
-		{execution: 8, ref: "a.b", status: attune.StatusFailed}}
+	ended := []announcement{
+		{execution: 7, ref: "a.b", status: attune.StatusCompleted},
+		{execution: 8, ref: "a.b", status: attune.StatusFailed},
+	}
 	kinds := func(messages []broker.Message) (list []string) {
 		for _, m := range messages {
 			list = append(list, m.Type+" "+m.Exchange+" "+m.RoutingKey)

@@ -51,7 +51,7 @@ func TestABatchStartsEachExecutionOnce(t *testing.T) {
 	testkit.Exec(t, b.store, `update execution set status = 'canceling' where id = $1`, ids[1])
 	m := b.dispatchBatch(t, w, ids...)
 	b.publish(t, m)
-	testkit.Eventually(t, func() bool { return starts.Load() == 4 }, patience, "four places")
+	testkit.Eventually(t, func() bool { return starts.Load() == 4 }, waitTimeout, "four places")
 	b.cancel(t, w, ids[0])
 	testkit.Exec(t, b.store, `update execution set status = 'canceling' where id = $1`, ids[0])
 	close(release)
@@ -66,7 +66,7 @@ func TestABatchStartsEachExecutionOnce(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		state, err := b.engine.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(w.ID()))
 		return err == nil && state.Ready == 0
-	}, patience)
+	}, waitTimeout)
 	require.EqualValues(t, 9, starts.Load())
 }
 
@@ -81,13 +81,13 @@ func TestAStoppedWorkerReturnsItsBatch(t *testing.T) {
 	action := testkit.Action(t, b.store, "batch.count")
 	ids := b.scheduled(t, w, action, 7)
 	b.dispatchBatch(t, w, ids...)
-	testkit.Eventually(t, func() bool { return starts.Load() == 4 }, patience)
+	testkit.Eventually(t, func() bool { return starts.Load() == 4 }, waitTimeout)
 	stopped := make(chan struct{})
 	go func() { w.Stop(); close(stopped) }()
 	testkit.Eventually(t, func() bool {
 		state, err := b.engine.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(w.ID()))
 		return err == nil && state.Ready == 1
-	}, patience, "the batch is back")
+	}, waitTimeout, "the batch is back")
 	close(release)
 	<-stopped
 	// it reads batches all the same
@@ -118,10 +118,10 @@ func TestAPoisonedElementDiesAlone(t *testing.T) {
 		status, _ := b.await(t, id)
 		require.Equal(t, attune.StatusCompleted, status)
 	}
-	letters := b.engine.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: 10})
-	require.NoError(t, letters.Start(testkit.Context(t)))
-	defer letters.Stop()
-	batch := <-letters.Batches()
+	deadLetters := b.engine.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter, Prefetch: 10})
+	require.NoError(t, deadLetters.Start(testkit.Context(t)))
+	defer deadLetters.Stop()
+	batch := <-deadLetters.Batches()
 	require.Len(t, batch.Deliveries, 1)
 	require.Equal(t, message.TypeExecutionRequested, batch.Deliveries[0].Type)
 	require.Contains(t, string(batch.Deliveries[0].Body), `"payload":{"execution_id":"no"}`)
@@ -129,7 +129,7 @@ func TestAPoisonedElementDiesAlone(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		state, err := b.engine.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(w.ID()))
 		return err == nil && state.Ready == 0
-	}, patience)
+	}, waitTimeout)
 }
 
 // Ends that are written together are reported in one message, as soon as an engine reads
@@ -141,12 +141,12 @@ func TestEndsAreReportedTogether(t *testing.T) {
 	consumer := b.engine.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionBatches, Prefetch: 10})
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	defer consumer.Stop()
-	testkit.Eventually(t, consumer.Subscribed, patience)
+	testkit.Eventually(t, consumer.Subscribed, waitTimeout)
 	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent, c.BatchCompletions = 200, true })
 	action, messages := b.core(t, "core.noop"), 0
 	// A worker that cannot learn in time who reads batches reports ends one by one, and asks
 	// again some seconds later.
-	for timeout := time.After(patience); messages == 0; {
+	for timeout := time.After(waitTimeout); messages == 0; {
 		ids := b.scheduled(t, w, action, 200)
 		b.dispatchBatch(t, w, ids...)
 		for ended := map[int64]bool{}; len(ended) < len(ids); {

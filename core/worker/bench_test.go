@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -111,7 +112,7 @@ func processorTime(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	require.NoError(t, err)
-	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 	user, err := strconv.Atoi(fields[11])
 	require.NoError(t, err)
 	system, err := strconv.Atoi(fields[12])

@@ -28,7 +28,7 @@ func (r *runner) awaitRoom(size int) (done func()) {
 	if size < largeOutput {
 		return func() {}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), roomTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), roomTimeout) //nolint:forbidigo // ended work has a result
 	defer cancel()
 	weight := int64(min(size, roomForResults))
 	if r.room.Acquire(ctx, weight) != nil {

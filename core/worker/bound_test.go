@@ -124,7 +124,7 @@ func measured(t *testing.T, env ...string) (*bundle, *exec.Cmd, int64) {
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
-	}, patience, "the child did not register")
+	}, waitTimeout, "the child did not register")
 	var id int64
 	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select id from worker").Scan(&id))
 	return b, child, id
@@ -144,7 +144,7 @@ func (b *bundle) runAt(t *testing.T, id int64, action testkit.ActionRow, n int) 
 		}))
 	}
 	for _, execution := range executions {
-		testkit.Eventually(t, func() bool { return len(b.completions(execution)) > 0 }, 6*patience,
+		testkit.Eventually(t, func() bool { return len(b.completions(execution)) > 0 }, 6*waitTimeout,
 			"execution %d did not end", execution)
 	}
 	return executions

@@ -25,7 +25,7 @@ import (
 // Its messages are not sent unless send is set.
 func (b *bundle) stop(ctx context.Context, ids ...int64) (page *cancellation.Page, err error) {
 	err = b.store.Tx(ctx, "cancel", func(ctx context.Context, tx *store.Tx) (err error) {
-		page, err = cancellation.Apply(ctx, tx, cancellation.Order{Actor: "ann"}, ids)
+		page, err = cancellation.Apply(ctx, tx, cancellation.Request{Actor: "ann"}, ids)
 		return err
 	})
 	return page, err
@@ -81,7 +81,7 @@ func TestCancelAgainstTheStart(t *testing.T) {
 	b.drained(t, w)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `select count(*) from execution e where e.finished_status is null`) == 0
-	}, patience)
+	}, waitTimeout)
 	text, err := os.ReadFile(ran)
 	if !os.IsNotExist(err) {
 		require.NoError(t, err)
@@ -127,11 +127,11 @@ func TestCancelAgainstTheEnd(t *testing.T) {
 	b.drained(t, w)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `select count(*) from execution e where e.finished_status is null`) == 0
-	}, patience)
+	}, waitTimeout)
 	for _, id := range ids {
 		b.requireOneEnd(t, id)
 	}
-	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`), "S8: nobody overwrites an end")
+	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`), "S8: an end is never overwritten")
 }
 
 // One that has been delivered and waits for a place is cancelled at once and
@@ -151,7 +151,7 @@ func TestCancelOfOneThatWaitsForAPlace(t *testing.T) {
 	_, err = b.stop(t.Context(), first)
 	require.NoError(t, err)
 	b.await(t, first)
-	testkit.Eventually(t, func() bool { return len(b.completions(second)) == 1 }, patience)
+	testkit.Eventually(t, func() bool { return len(b.completions(second)) == 1 }, waitTimeout)
 	b.requireOneEnd(t, second)
 	require.Zero(t,
 		testkit.Count(t, b.store, `select count(*) from execution where id = $1 and started_at is not null`, second))
@@ -167,7 +167,7 @@ func TestTheWorkersResultSaysWhyItWasCancelled(t *testing.T) {
 	b.dispatch(t, w, id)
 	b.awaitRunning(t, id)
 	require.NoError(t, b.store.Tx(t.Context(), "cancel", func(ctx context.Context, tx *store.Tx) error {
-		_, err := cancellation.Apply(ctx, tx, cancellation.Order{Actor: "ann", Reason: "wrong host"}, []int64{id})
+		_, err := cancellation.Apply(ctx, tx, cancellation.Request{Actor: "ann", Reason: "wrong host"}, []int64{id})
 		return err
 	}))
 	b.cancel(t, w, id)
@@ -176,7 +176,7 @@ func TestTheWorkersResultSaysWhyItWasCancelled(t *testing.T) {
 	require.True(t, r.Cancelled)
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution where id = $1
 		and result->>'message' = 'wrong host' and result->>'cancelled_by' = 'ann' and result->>'error' = 'Execution cancelled by user'`, id))
-	testkit.Eventually(t, func() bool { return len(b.completions(id)) == 1 }, patience)
+	testkit.Eventually(t, func() bool { return len(b.completions(id)) == 1 }, waitTimeout)
 	b.requireOneEnd(t, id)
 }
 
@@ -220,7 +220,7 @@ func TestAForgedCancelStopsNothing(t *testing.T) {
 		encode(t, message.TypeExecutionRequested, message.DispatchKey(w.ID()),
 			message.Dispatch{ExecutionID: strange, WorkerID: w.ID() + 999}),
 	)
-	b.letters(t, 3)
+	b.awaitDeadLetters(t, 3)
 	b.cancel(t, w, asked)
 	testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", asked)
 	status, _ := b.await(t, asked)
@@ -234,11 +234,11 @@ func TestAForgedCancelStopsNothing(t *testing.T) {
 	require.Equal(t, attune.StatusCancelled, status)
 }
 
-// letters waits until so many messages are in the dead-letter queue.
-func (b *bundle) letters(t *testing.T, n int) {
+// awaitDeadLetters waits until so many messages are in the dead-letter queue.
+func (b *bundle) awaitDeadLetters(t *testing.T, n int) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
 		state, err := b.engine.QueueState(t.Context(), message.QueueDeadLetter)
 		return err == nil && state.Ready == n
-	}, patience, "%d dead letters", n)
+	}, waitTimeout, "%d dead letters", n)
 }

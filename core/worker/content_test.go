@@ -122,26 +122,38 @@ func TestInlineCode(t *testing.T) {
 		adhoc           bool
 		want, failure   string
 	}{
-		"ParametersAndNoInput": {"own.a", `printf '%s|%s|%s|%s' "$name" "$PARAM_COUNT" "$o" "$(cat)"`, published, true,
-			"it's\n$x|2|{\"a\":1}|", ""},
+		"ParametersAndNoInput": {
+			"own.a", `printf '%s|%s|%s|%s' "$name" "$PARAM_COUNT" "$o" "$(cat)"`, published, true,
+			"it's\n$x|2|{\"a\":1}|", "",
+		},
 		"ItRunsInItsPack":  {"own.b", "pwd", published, true, packs + "/own\n", ""},
 		"WithoutAConfig":   {"own.c", `echo "$PARAM_COUNT"`, plain, true, "2\n", ""},
 		"ItEndsAtAFailure": {"own.d", "false\necho on", published, true, "", "Command exited with code 1"},
-		"ItsFileIsNamed": {"own.e", `basename "$0" | sed s/[0-9][0-9]*/ID/`, published, true, "exec_ID.sh\n",
-			""},
-		"Direct": {"own.f", `printf '%s|%s' "$PARAM_COUNT" "$(cat)"`, direct, true,
-			`|{"o":{"a":1},"name":"it's\n$x","count":2}`, ""},
-		"WithoutHelpers": {"own.g", `printf '%s|' "$PARAM_COUNT"; cat`, unhelped, true,
-			`|{"o":{"a":1},"name":"it's\n$x","count":2}` + "\n", ""},
+		"ItsFileIsNamed": {
+			"own.e", `basename "$0" | sed s/[0-9][0-9]*/ID/`, published, true, "exec_ID.sh\n",
+			"",
+		},
+		"Direct": {
+			"own.f", `printf '%s|%s' "$PARAM_COUNT" "$(cat)"`, direct, true,
+			`|{"o":{"a":1},"name":"it's\n$x","count":2}`, "",
+		},
+		"WithoutHelpers": {
+			"own.g", `printf '%s|' "$PARAM_COUNT"; cat`, unhelped, true,
+			`|{"o":{"a":1},"name":"it's\n$x","count":2}` + "\n", "",
+		},
 		"NotTheFile":            {"own.h", "run.sh", published, true, "", "run.sh: command not found"},
 		"TheFileOfAPackAction":  {"own.i", "run.sh", published, false, "the file\n", ""},
 		"AMissingFile":          {"own.j", "echo code", published, false, "code\n", ""},
 		"TheCorePacksHaveFiles": {"coreplus.k", "run.sh", published, true, "the file\n", ""},
 		"AnotherRuntimesFile":   {"own.l", "run.py", python, true, "the file", ""},
-		"AnotherRuntime": {"own.m", "print(1)", python, true, "",
-			"No executable content found for action 'own.m'"},
-		"AnotherRuntimesPack": {"own.n", "gone.py", python, false, "",
-			"No executable content found for action 'own.n'"},
+		"AnotherRuntime": {
+			"own.m", "print(1)", python, true, "",
+			"No executable content found for action 'own.m'",
+		},
+		"AnotherRuntimesPack": {
+			"own.n", "gone.py", python, false, "",
+			"No executable content found for action 'own.n'",
+		},
 		"NoRuntime":    {"own.o", "echo code", nil, true, "", "No executable content found for action 'own.o'"},
 		"NothingAtAll": {"own.p", "", published, true, "", "No executable content found for action 'own.p'"},
 	} {
@@ -237,8 +249,10 @@ func TestEnvironment(t *testing.T) {
 	t.Run("WhatEveryProcessGets", func(t *testing.T) {
 		t.Parallel()
 		all, id := env(t, "",
-			map[string]any{"context": map[string]any{"user": "ann", "n": 1.5, "ok": true, "o": map[string]any{"a": nil},
-				"x=y": 1, "z": nil}})
+			map[string]any{"context": map[string]any{
+				"user": "ann", "n": 1.5, "ok": true, "o": map[string]any{"a": nil},
+				"x=y": 1, "z": nil,
+			}})
 		raw, err := json.Marshal(id)
 		require.NoError(t, err)
 		for name, want := range map[string]string{

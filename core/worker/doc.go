@@ -26,6 +26,8 @@
 //   - Process killed: unstarted dispatches return to the queue. The next
 //     process with this name ends the rows that were running as abandoned,
 //     before it takes new work.
+//   - Database restored, or failed over without the latest commits: rows that run here although
+//     this process has ended them, or never had them, are ended as abandoned.
 //   - Two processes with one name: the younger has the row's incarnation, the
 //     older notices with its next beat and stops.
 //   - Stop: no new work (unstarted deliveries return), running work may finish

@@ -18,8 +18,10 @@ import (
 // of Attune, and the logins of its database and broker.
 var withheld = struct{ prefixes, names []string }{
 	prefixes: []string{"ATTUNE_", "PG"},
-	names: []string{"AMQP_URL", "CLOUDAMQP_URL", "DATABASE_URL", "POSTGRES_PASSWORD", "RABBITMQ_DEFAULT_PASS",
-		"RABBITMQ_URL"},
+	names: []string{
+		"AMQP_URL", "CLOUDAMQP_URL", "DATABASE_URL", "POSTGRES_PASSWORD", "RABBITMQ_DEFAULT_PASS",
+		"RABBITMQ_URL",
+	},
 }
 
 // HideSecrets removes configuration and logins from the environment of this process. It also keeps

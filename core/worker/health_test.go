@@ -53,7 +53,7 @@ func TestUpstream31WorkersReportTheirHealth(t *testing.T) {
 		}), nil)
 	}
 	testkit.Eventually(t, func() bool { health, _ = capabilities(); return health.Status == placement.Unhealthy },
-		patience)
+		waitTimeout)
 	require.GreaterOrEqual(t, health.InARow, 10)
 	require.Equal(t, health.Total, health.Failed)
 	require.GreaterOrEqual(t, health.Actions, 2)
@@ -80,16 +80,18 @@ func TestAStoppedProcessComesBack(t *testing.T) {
 				want, deactivated) == 1
 		}
 	}
-	testkit.Eventually(t, status("active", false), patience, "the child did not register")
-	monitor := liveness.NewHeartbeats(liveness.HeartbeatsConfig{Interval: 50 * time.Millisecond,
-		StaleAfter: 2 * time.Second},
+	testkit.Eventually(t, status("active", false), waitTimeout, "the child did not register")
+	monitor := liveness.NewHeartbeats(liveness.HeartbeatsConfig{
+		Interval:   50 * time.Millisecond,
+		StaleAfter: 2 * time.Second,
+	},
 		b.store, testkit.Logger(t), nil, nil)
 	require.NoError(t, monitor.Start(testkit.Context(t)))
 	t.Cleanup(monitor.Stop)
 	require.NoError(t, child.Process.Signal(syscall.SIGSTOP))
-	testkit.Eventually(t, status("inactive", true), patience)
+	testkit.Eventually(t, status("inactive", true), waitTimeout)
 	require.NoError(t, child.Process.Signal(syscall.SIGCONT))
-	testkit.Eventually(t, status("active", false), patience)
+	testkit.Eventually(t, status("active", false), waitTimeout)
 	require.NoError(t, child.Process.Kill())
-	testkit.Eventually(t, status("inactive", true), patience, "killed, it stays away")
+	testkit.Eventually(t, status("inactive", true), waitTimeout, "killed, it stays away")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // beforeStart is the result of an execution that was cancelled before it started.
@@ -120,6 +121,9 @@ func (in *intake) read(ctx context.Context, deliveries []*broker.Delivery) []*jo
 			in.logger.DebugContext(ctx, "Execution is in hand already", "execution_id", dispatch.Payload.ExecutionID)
 			continue
 		}
+		if at := trace.Parse(dispatch.Payload.TraceParent); at.Valid() {
+			j.traced = at.At(trace.Execution, j.id, trace.Run)
+		}
 		jobs = append(jobs, j)
 	}
 	return jobs
@@ -214,6 +218,9 @@ func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExe
 func (in *intake) runJob(j *job) {
 	defer in.roster.release(1)
 	logger := in.logger.With("execution_id", j.id, "action_ref", j.row.ActionRef, "attempt", j.attempt)
+	if j.traced.Valid() {
+		logger = logger.With("trace_id", j.traced.Trace.String())
+	}
 	begin := time.Now()
 	end, returned := in.runner.run(j)
 	end.took = time.Since(begin)

@@ -56,25 +56,39 @@ func TestVersionsThatInterpretersTell(t *testing.T) {
 		"PythonOnStderr":   {"python", "python", ask("--version", "echo Python 2.7.18 >&2"), "2.7.18"},
 		"PythonOfAVersion": {"python", "python3.13", ask("--version", "echo Python 3.13.0rc1+"), "3.13.0rc1"},
 		"Node":             {"node", "node", ask("--version", "echo v20.20.2"), "20.20.2"},
-		"NodeOfDebian": {"node", "nodejs", ask("--version", "echo v21.0.0-nightly2023abc"),
-			"21.0.0-nightly2023abc"},
-		"Ruby": {"ruby", "ruby",
-			ask("--version", "echo 'ruby 3.1.2p20 (2022-04-12 revision 4491bb740a) [x86_64-linux-gnu]'"), "3.1.2"},
-		"Perl": {"perl", "perl",
-			ask("--version", "printf '\nThis is perl 5, version 36, subversion 0 (v5.36.0) built for x\n'"), "5.36.0"},
+		"NodeOfDebian": {
+			"node", "nodejs", ask("--version", "echo v21.0.0-nightly2023abc"),
+			"21.0.0-nightly2023abc",
+		},
+		"Ruby": {
+			"ruby", "ruby",
+			ask("--version", "echo 'ruby 3.1.2p20 (2022-04-12 revision 4491bb740a) [x86_64-linux-gnu]'"), "3.1.2",
+		},
+		"Perl": {
+			"perl", "perl",
+			ask("--version", "printf '\nThis is perl 5, version 36, subversion 0 (v5.36.0) built for x\n'"), "5.36.0",
+		},
 		"Go":           {"go", "go", ask("version", "echo go version go1.26.8 linux/amd64"), "1.26.8"},
 		"GoPreRelease": {"go", "go", ask("version", "echo go version go1.24rc1 linux/amd64"), "1.24rc1"},
-		"Java": {"java", "java", ask("-version", `echo 'openjdk version "17.0.15" 2025-04-15' >&2`),
-			"17.0.15"},
+		"Java": {
+			"java", "java", ask("-version", `echo 'openjdk version "17.0.15" 2025-04-15' >&2`),
+			"17.0.15",
+		},
 		"JavaWithoutDots": {"java", "java", ask("-version",
 			`printf 'Picked up JAVA_TOOL_OPTIONS: -Xmx1.5g\nopenjdk version "21" 2023-09-19\n' >&2`), "21"},
-		"R": {"r", "Rscript", ask("--version", "echo 'Rscript (R) version 4.2.2 (2022-10-31)' >&2"),
-			"4.2.2"},
-		"Bash": {"shell", "bash",
-			ask("--version", "echo 'GNU bash, version 5.2.15(1)-release (x86_64-pc-linux-gnu)'"), "5.2.15"},
+		"R": {
+			"r", "Rscript", ask("--version", "echo 'Rscript (R) version 4.2.2 (2022-10-31)' >&2"),
+			"4.2.2",
+		},
+		"Bash": {
+			"shell", "bash",
+			ask("--version", "echo 'GNU bash, version 5.2.15(1)-release (x86_64-pc-linux-gnu)'"), "5.2.15",
+		},
 		"StdoutGoesFirst": {"node", "node", "echo warning: 1.1 >&2; echo v18.1.0", "18.1.0"},
-		"EnvironmentOfRuns": {"node", "node", `[ "$MARK $PWD" = "yes /" ] && [ -z "$(cat)" ] && echo v18.1.0`,
-			"18.1.0"},
+		"EnvironmentOfRuns": {
+			"node", "node", `[ "$MARK $PWD" = "yes /" ] && [ -z "$(cat)" ] && echo v18.1.0`,
+			"18.1.0",
+		},
 		"MoreThanIsRead":     {"node", "node", "echo v18.1.0; head -c 1000000 /dev/zero", "18.1.0"},
 		"BeyondWhatIsRead":   {"node", "node", "head -c 5000 /dev/zero; echo v18.1.0", ""},
 		"Garbage":            {"node", "node", `printf 'version \377 twenty, 20\n'`, ""},
@@ -198,7 +212,7 @@ func TestTheConfiguredCapabilitiesWinOverWhatIsFound(t *testing.T) {
 	both := detect(map[string]any{"runtime_versions": stated, "detected_interpreters": none})
 	require.Equal(t, stated, both["runtime_versions"])
 	require.Equal(t, none, both["detected_interpreters"])
-	require.NoFileExists(t, asked, "nobody would read the answer")
+	require.NoFileExists(t, asked, "the answer would not be read")
 
 	found := []interpreter{{Name: "python", Path: path, Version: "3.11.7"}}
 	one := detect(map[string]any{"runtime_versions": stated})

@@ -57,7 +57,7 @@ func TestAVersionConstraintIsMetByTheInterpreterThatWasFound(t *testing.T) {
 		testkit.Eventually(t, func() bool {
 			return testkit.Count(t, b.store, "select count(*) from execution where id = $1 and finished_at is not null",
 				id) == 1
-		}, patience)
+		}, waitTimeout)
 		require.NoError(t,
 			b.store.Pool().QueryRow(testkit.Context(t), "select result from execution where id = $1", id).Scan(&raw))
 		require.NoError(t, json.Unmarshal(raw, &r), "%s", raw)
@@ -90,7 +90,7 @@ func TestAHangingInterpreterDoesNotKeepAWorkerFromRegistering(t *testing.T) {
 	failed := make(chan error, 1)
 	w := b.unstarted(t, hanging)
 	go func() { failed <- w.Start(ctx) }()
-	testkit.Eventually(t, func() bool { _, err := os.Stat(started); return err == nil }, patience)
+	testkit.Eventually(t, func() bool { _, err := os.Stat(started); return err == nil }, waitTimeout)
 	begin := time.Now()
 	cancel()
 	require.ErrorIs(t, <-failed, context.Canceled)

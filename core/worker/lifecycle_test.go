@@ -51,7 +51,8 @@ func TestRegistration(t *testing.T) {
 	// inactive (upstream 30).
 	before := row("last_heartbeat")
 	testkit.Exec(t, b.store, "update worker set status = 'inactive', cordoned = true")
-	testkit.Eventually(t, func() bool { return row("status") == "active" && row("last_heartbeat") != before }, patience)
+	testkit.Eventually(t, func() bool { return row("status") == "active" && row("last_heartbeat") != before },
+		waitTimeout)
 
 	state, err := b.engine.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(w.ID()))
 	require.NoError(t, err)
@@ -84,6 +85,34 @@ func TestNameTakenStopsTheOlder(t *testing.T) {
 	require.Equal(t, attune.StatusCompleted, status)
 	require.Equal(t, 1,
 		testkit.Count(t, b.store, "select count(*) from worker where status = 'active' and not draining"))
+}
+
+// After a restore or a failover rows may run at a worker that has ended them long ago. It ends them again; the
+// executions in hand continue.
+func TestExecutionsThatRunOnlyByTheirRowsAreEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t)
+	inHand := b.schedule(t, w, b.script(t, "forgotten.long", "exec sleep 600", nil), nil)
+	noop := b.core(t, "core.noop")
+	state := testkit.State(t, b.store, noop, 5).ID
+	testkit.Hold(t, b.store, inHand, state)
+	b.dispatch(t, w, inHand)
+	b.awaitRunning(t, inHand)
+	for status, end := range map[string]attune.Status{
+		"running": attune.StatusAbandoned, "canceling": attune.StatusCancelled,
+	} {
+		id := b.schedule(t, w, noop, nil)
+		testkit.Exec(t, b.store, "update execution set status = $2::text::execution_status_enum where id = $1", id,
+			status)
+		testkit.Hold(t, b.store, id, state)
+		ended, r := b.await(t, id)
+		require.Equal(t, end, ended)
+		require.Contains(t, r.Error, "does not run this execution")
+	}
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, inHand))
+	testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", inHand)
+	b.await(t, inHand)
 }
 
 func TestDispatch(t *testing.T) {
@@ -137,7 +166,7 @@ func TestDispatch(t *testing.T) {
 		testkit.Eventually(t, func() bool {
 			state, err := b.engine.QueueState(testkit.Context(t), message.QueueDeadLetter)
 			return err == nil && state.Ready == 1
-		}, patience)
+		}, waitTimeout)
 	})
 }
 
@@ -168,7 +197,7 @@ func TestCancel(t *testing.T) {
 				status)
 			b.cancel(t, w, id)
 			b.dispatch(t, w, id)
-			testkit.Eventually(t, func() bool { return len(b.completions(id)) == 1 }, patience)
+			testkit.Eventually(t, func() bool { return len(b.completions(id)) == 1 }, waitTimeout)
 			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id))
 			require.Zero(t, testkit.Count(t, b.store,
 				"select count(*) from execution where id = $1 and started_at is not null", id))
@@ -211,8 +240,8 @@ func TestCancel(t *testing.T) {
 		testkit.Eventually(t, func() bool {
 			return testkit.Count(t, b.store,
 				"select count(*) from execution where id = $1 and status = 'abandoned' and result is null", id) == 1
-		}, patience)
-		require.Empty(t, b.completions(id), "S14: the end is announced by whoever decided it")
+		}, waitTimeout)
+		require.Empty(t, b.completions(id), "S14: the program that ended it announces the end")
 	})
 
 	t.Run("AfterTheEnd", func(t *testing.T) {
@@ -321,14 +350,14 @@ func TestConnectionLoss(t *testing.T) {
 			}
 		}
 		return cut >= 4
-	}, patience)
+	}, waitTimeout)
 	status, _ := b.await(t, id)
 	require.Equal(t, attune.StatusCompleted, status)
 	again, _ := b.run(t, w, b.core(t, "core.noop"), nil)
 	require.Equal(t, attune.StatusCompleted, again, "the worker hears again")
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
-	}, patience)
+	}, waitTimeout)
 }
 
 // TestDeafWorkerSaysSo takes the broker away for good: the heartbeat goes on,
@@ -346,8 +375,9 @@ func TestDeafWorkerSaysSo(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store,
 			"select count(*) from worker where status = 'error' and last_heartbeat > now() - interval '1 second'") == 1
-	}, patience)
-	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted }, patience)
+	}, waitTimeout)
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted },
+		waitTimeout)
 	w.Stop()
 	require.Empty(t, b.completions(id), "the engine's sweep finds it")
 }
@@ -364,7 +394,7 @@ func TestKilledWorker(t *testing.T) {
 	require.NoError(t, child.Start())
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
-	}, patience, "the child did not register")
+	}, waitTimeout, "the child did not register")
 	var id int64
 	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select id from worker").Scan(&id))
 
@@ -388,20 +418,20 @@ func TestKilledWorker(t *testing.T) {
 		raw, _ := os.ReadFile(pidFile)
 		pids = strings.Fields(string(raw))
 		return len(pids) == 2
-	}, patience)
+	}, waitTimeout)
 	require.NoError(t, child.Process.Kill())
 	_ = child.Wait()
 	for _, pid := range pids {
 		testkit.Eventually(t, func() bool {
 			state, err := exec.CommandContext(t.Context(), "ps", "-o", "stat=", "-p", pid).Output()
 			return err != nil || strings.HasPrefix(string(state), "Z") // init may not have collected it
-		}, patience, "process %s outlives its worker", pid)
+		}, waitTimeout, "process %s outlives its worker", pid)
 	}
 
 	w := b.worker(t)
 	require.Equal(t, id, w.ID())
 	status, r := b.await(t, running)
-	require.Equal(t, attune.StatusAbandoned, status, "nobody runs it any more, and it is not run twice")
+	require.Equal(t, attune.StatusAbandoned, status, "its process has ended, and it does not run twice")
 	require.Contains(t, r.Error, "process ended")
 	status, _ = b.await(t, waiting)
 	require.Equal(t, attune.StatusCompleted, status, "upstream 33: what had not started is not lost")
@@ -419,7 +449,7 @@ func TestAKilledWorkerLeavesItsBatch(t *testing.T) {
 	require.NoError(t, child.Start())
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
-	}, patience, "the child did not register")
+	}, waitTimeout, "the child did not register")
 	w := b.unstarted(t)
 	var id int64
 	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), "select id from worker").Scan(&id))
@@ -446,8 +476,10 @@ func TestAKilledWorkerLeavesItsBatch(t *testing.T) {
 	t.Cleanup(w.Stop)
 	for i, execution := range ids {
 		status, _ := b.await(t, execution)
-		require.Equal(t, []attune.Status{attune.StatusAbandoned, attune.StatusAbandoned, attune.StatusCompleted,
-			attune.StatusCompleted}[i], status)
+		require.Equal(t, []attune.Status{
+			attune.StatusAbandoned, attune.StatusAbandoned, attune.StatusCompleted,
+			attune.StatusCompleted,
+		}[i], status)
 		require.Len(t, b.completions(execution), 1)
 	}
 }

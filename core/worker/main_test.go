@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	testkit.Main(m)
 }
 
-const patience = 20 * time.Second
+const waitTimeout = 20 * time.Second
 
 // bundle is a stand-in for the engine and what the tests look at.
 type bundle struct {
@@ -57,8 +57,10 @@ func setupOn(t testing.TB, databaseURL string) *bundle {
 	b.store = testkit.OpenStore(t, b.databaseURL)
 	b.engine = b.broker(t, "engine")
 	require.NoError(t, b.engine.DeclareExecutor(testkit.Context(t)))
-	consumer := b.engine.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionCompleted, Prefetch: 500,
-		MaxBatch: 250})
+	consumer := b.engine.Consume(broker.ConsumerConfig{
+		Queue: message.QueueExecutionCompleted, Prefetch: 500,
+		MaxBatch: 250,
+	})
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -218,8 +220,10 @@ func encode[P any](t testing.TB, kind, key string, payload P) broker.Message {
 	envelope := message.New(kind, payload, time.Now(), "test")
 	body, err := envelope.Encode()
 	require.NoError(t, err)
-	return broker.Message{ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: key, Type: kind,
-		Body: body}
+	return broker.Message{
+		ID: envelope.MessageID, Exchange: message.ExchangeExecutions, RoutingKey: key, Type: kind,
+		Body: body,
+	}
 }
 
 // result is a result as its readers see it.
@@ -241,7 +245,7 @@ type result struct {
 // await waits for the completion message and returns what the row says.
 func (b *bundle) await(t testing.TB, execution int64) (attune.Status, result) {
 	t.Helper()
-	testkit.Eventually(t, func() bool { return len(b.completions(execution)) > 0 }, patience,
+	testkit.Eventually(t, func() bool { return len(b.completions(execution)) > 0 }, waitTimeout,
 		"execution %d was not completed", execution)
 	status := testkit.StatusOf(t, b.store, execution)
 	require.Equal(t, string(status), b.completions(execution)[0].Status)
@@ -256,7 +260,7 @@ func (b *bundle) await(t testing.TB, execution int64) (attune.Status, result) {
 func (b *bundle) awaitRunning(t testing.TB, execution int64) {
 	t.Helper()
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, execution) == attune.StatusRunning },
-		patience,
+		waitTimeout,
 		"execution %d did not start", execution)
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -62,15 +63,52 @@ func (m *membership) enrol(ctx context.Context, cfg Config, found []interpreter)
 	return nil
 }
 
+// forgottenWith is the result of executions that run only according to their rows.
+var forgottenWith = mustEncode(map[string]any{
+	"succeeded": false,
+	"error":     "the worker does not run this execution; the database may have lost its end in a restore or failover",
+})
+
 // endLeftovers ends executions that an earlier process with this name left running.
 func (m *membership) endLeftovers(ctx context.Context) ([]announcement, error) {
-	rows, err := m.store.SettleOrphans(ctx, lostWith, &m.id)
+	return m.settle(ctx, lostWith, nil)
+}
+
+// findForgotten ends executions that run at this worker according to their rows, but are not in
+// hand: the database was restored, or failed over to a standby that lacked their ends. It reads the
+// rows before the roster: an execution in hand enters the roster before its row runs and leaves it
+// after its end is written.
+func (m *membership) findForgotten(ctx context.Context, l *life) error {
+	held, err := m.store.ReadHeldRuns(ctx, m.id, m.incarnation)
+	if err != nil {
+		return fmt.Errorf("read the executions that run at worker %d: %w", m.id, err)
+	}
+	held = slices.DeleteFunc(held, func(id int64) bool {
+		_, inHand := l.roster.attempt(id)
+		return inHand
+	})
+	if len(held) == 0 {
+		return nil
+	}
+	ended, err := m.settle(ctx, forgottenWith, held)
+	if err != nil {
+		return err
+	}
+	l.announcer.add(ctx, ended)
+	return nil
+}
+
+// settle ends executions that no process runs, all of them if ids is nil.
+func (m *membership) settle(ctx context.Context, result []byte, ids []int64) ([]announcement, error) {
+	rows, err := m.store.SettleOrphans(ctx, store.SettleOrphansParams{
+		Result: result, Worker: &m.id, Ids: ids, Incarnation: m.incarnation,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("end the executions that worker %d left running: %w", m.id, err)
 	}
 	var ended []announcement
 	for _, row := range rows {
-		m.logger.WarnContext(ctx, "Execution of an earlier process ended", "execution_id", row.ID, "status",
+		m.logger.WarnContext(ctx, "Execution that no process runs ended", "execution_id", row.ID, "status",
 			string(row.Status))
 		ended = append(ended, announcement{
 			execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
@@ -104,7 +142,8 @@ func (m *membership) beat(ctx context.Context) error {
 		m.reportHealth(ctx)
 	case errors.Is(err, sql.ErrNoRows):
 		m.once.Do(func() {
-			m.logger.ErrorContext(ctx, "Worker stops, another process has taken its name", "worker_id", m.id)
+			m.logger.ErrorContext(ctx, "Worker stops, its row is gone or another process has taken its name",
+				"worker_id", m.id)
 			close(m.displaced)
 		})
 	default:

@@ -45,7 +45,7 @@ func TestNoticesAboutPacksAreTaken(t *testing.T) {
 	registered, err := message.New(message.TypePackRegistered, notice, time.Now(), "t").Encode()
 	require.NoError(t, err)
 	publish(message.TypePackRegistered, message.KeyPackRegistered, registered)
-	testkit.Eventually(t, announced("3.12.1"), patience)
+	testkit.Eventually(t, announced("3.12.1"), waitTimeout)
 	deleted, err := message.New(message.TypePackDeleted, message.PackDeleted{PackRef: "p"}, time.Now(), "t").Encode()
 	require.NoError(t, err)
 	publish(message.TypePackDeleted, message.KeyPackDeleted, deleted)
@@ -56,7 +56,7 @@ func TestNoticesAboutPacksAreTaken(t *testing.T) {
 		require.True(t, state.Exists)
 		return state.Ready
 	}
-	testkit.Eventually(t, func() bool { return ready(message.QueueDeadLetter) == 1 }, patience)
+	testkit.Eventually(t, func() bool { return ready(message.QueueDeadLetter) == 1 }, waitTimeout)
 	w.Stop() // unacknowledged messages return to the queue
 	require.Zero(t, ready(message.WorkerPacksQueue(w.ID())))
 }

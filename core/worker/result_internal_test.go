@@ -27,10 +27,14 @@ func TestAReportIsEncodedAsItsTagsSay(t *testing.T) {
 		other := texts[(i+3)%len(texts)]
 		for _, rep := range []report{
 			{Stdout: text, StderrLog: other},
-			{ExitCode: -1, DurationMS: 1 << 40, Error: text, OutputError: other, StdoutTruncated: true,
-				Cancelled: true},
-			{Succeeded: true, Data: json.RawMessage(`{"a":[1,2.50]}`), QueueAck: json.RawMessage(`[]`),
-				StderrTruncated: true, TimedOut: true},
+			{
+				ExitCode: -1, DurationMS: 1 << 40, Error: text, OutputError: other, StdoutTruncated: true,
+				Cancelled: true,
+			},
+			{
+				Succeeded: true, Data: json.RawMessage(`{"a":[1,2.50]}`), QueueAck: json.RawMessage(`[]`),
+				StderrTruncated: true, TimedOut: true,
+			},
 		} {
 			var want bytes.Buffer
 			encoder := json.NewEncoder(&want)
@@ -51,15 +55,18 @@ func results() (*runner, *job) {
 		return nil, nil
 	}}}.withDefaults()
 	ref := "result.mebibyte"
-	j := &job{id: 1, ctx: context.Background(),
-		row: store.StartExecutionsRow{ActionRef: ref, Entrypoint: &ref, Config: []byte(`{"a":1}`)}}
+	j := &job{
+		id: 1, ctx: context.Background(),
+		row: store.StartExecutionsRow{ActionRef: ref, Entrypoint: &ref, Config: []byte(`{"a":1}`)},
+	}
 	return newRunner(cfg, newVault(cfg.Keyring, nil, telemetry.Discard()), nil, nil, separation{}, &process.Guard{}), j
 }
 
 // A result of a mebibyte is kept while it is written (which takes twice its size), made a
 // text and encoded, and nothing more: it is given to the statement as it is.
 func TestALargeResultIsCopiedAsLittleAsPossible(
-	t *testing.T) { //nolint:paralleltest // it measures what the process allocates
+	t *testing.T,
+) { //nolint:paralleltest // it measures what the process allocates
 	r, j := results()
 	once := func() uint64 {
 		var before, after runtime.MemStats

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/trace"
 )
 
 // The causes for ending the context of an execution.
@@ -27,6 +28,7 @@ type job struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	row     store.StartExecutionsRow // after the start
+	traced  trace.Context            // of its run; zero while tracing is off
 	active  bool                     // started; guarded by the roster's mu
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-go/attune/core/schema"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/trace"
 	"github.com/attune-go/attune/core/worker/output"
 	"github.com/attune-go/attune/core/worker/process"
 )
@@ -99,11 +100,14 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 	case does.fn != nil:
 		task := Task{
 			ActionRef: j.row.ActionRef, Attempt: int(j.attempt), ExecutionID: j.id, PackRef: text(j.row.PackRef),
-			Params: params, Stdout: stdout, Stderr: stderr,
+			Params: params, Stdout: stdout, Stderr: stderr, TraceParent: j.traced.String(),
 		}
 		rep, returned, cause = r.function(ctx, does.fn, task)
 	default:
 		env := r.environment(j.row, given, limit)
+		if j.traced.Valid() {
+			env = append(env, trace.Variable+"="+j.traced.String())
+		}
 		rep, cause, err = r.process(ctx, j.row, does, params, trusted(j.row, given), env, stdout, stderr)
 	}
 	if err != nil {

@@ -117,17 +117,23 @@ func TestRunProcesses(t *testing.T) {
 	params := map[string]any{"name": "it's", "n": 5}
 
 	for name, c := range map[string]struct{ delivery, format, script, want string }{
-		"JSONByStdin": {"stdin", "json",
+		"JSONByStdin": {
+			"stdin", "json",
 			`test "$(wc -l)" -eq 1; printf '"%s"' "$ATTUNE_PARAMETER_DELIVERY $ATTUNE_PARAMETER_FORMAT"`,
-			`"stdin json"`},
+			`"stdin json"`,
+		},
 		"JSONIsOneLine": {"stdin", "json", "IFS= read -r line; printf %s \"$line\"", `{"n":5,"name":"it's"}`},
 		"NoFileByStdin": {"stdin", "json", `echo "[${ATTUNE_PARAMETER_FILE-1}]"`, `[1]`},
-		"DotenvByStdin": {"stdin", "dotenv", `eval "$(cat)"; printf '{"n":%s,"name":"%s"}' "$n" "$name"`,
-			`{"n":5,"name":"it's"}`},
+		"DotenvByStdin": {
+			"stdin", "dotenv", `eval "$(cat)"; printf '{"n":%s,"name":"%s"}' "$n" "$name"`,
+			`{"n":5,"name":"it's"}`,
+		},
 		"YAMLByStdin": {"stdin", "yaml", `grep -c -e '^"n": 5$' -e "^name: it's$"`, `2`},
 		"JSONByFile":  {"file", "json", `test -z "$(cat)" && cat "$ATTUNE_PARAMETER_FILE"`, `{"n":5,"name":"it's"}`},
-		"DotenvByFile": {"file", "dotenv", `. "$ATTUNE_PARAMETER_FILE"; printf '{"n":%s,"name":"%s"}' "$n" "$name"`,
-			`{"n":5,"name":"it's"}`},
+		"DotenvByFile": {
+			"file", "dotenv", `. "$ATTUNE_PARAMETER_FILE"; printf '{"n":%s,"name":"%s"}' "$n" "$name"`,
+			`{"n":5,"name":"it's"}`,
+		},
 		"PrivateFile": {"file", "yaml", `stat -c %a "$ATTUNE_PARAMETER_FILE"`, `600`},
 	} {
 		t.Run("Delivery"+name, func(t *testing.T) {
@@ -208,7 +214,7 @@ func TestRunProcesses(t *testing.T) {
 		require.NoError(t, err)
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		require.NoError(t, err)
-		testkit.Eventually(t, func() bool { return ended(pid) }, patience, "the grandchild outlived the timeout")
+		testkit.Eventually(t, func() bool { return ended(pid) }, waitTimeout, "the grandchild outlived the timeout")
 	})
 }
 

@@ -27,16 +27,19 @@ type vault struct {
 }
 
 func newVault(keys secret.Keyring, st *store.Store, logger *slog.Logger) *vault {
-	return &vault{keys: keys, logger: logger,
+	return &vault{
+		keys: keys, logger: logger,
 		read: func(ctx context.Context, execution int64) ([]secret.Sealed, error) {
 			return store.SecretsOf(ctx, st.Queries, secret.OfConfig, execution)
-		}}
+		},
+	}
 }
 
 // open replaces the markers in the parameters of an execution by the values. Errors name
 // parameters, never values.
 func (v *vault) open(ctx context.Context, execution int64,
-	config json.RawMessage) (json.RawMessage, *secret.Finder, error) {
+	config json.RawMessage,
+) (json.RawMessage, *secret.Finder, error) {
 	if !secret.Has(config) {
 		return config, nil, nil
 	}

@@ -59,7 +59,8 @@ func (b *bundle) sealing(t testing.TB, name string, keys secret.Keyring) (*worke
 
 // sealed schedules an execution with secret parameters.
 func (b *bundle) sealed(t testing.TB, w *worker.Worker, action testkit.ActionRow, config map[string]any,
-	secrets map[string]any) int64 {
+	secrets map[string]any,
+) int64 {
 	t.Helper()
 	id := b.schedule(t, w, action, config)
 	var rows store.InsertSecretValuesParams
@@ -92,8 +93,10 @@ func TestSecretsAreOpenedForTheActionOnly(t *testing.T) {
 	require.NoError(t, os.WriteFile(entrypoint+".expected",
 		[]byte(`{"deep":[{"token":"hunter2-deep"}],"password":"hunter2\"quoted","port":80,"user":"u"}`), 0o600))
 
-	id := b.sealed(t, w, action, map[string]any{"password": secret.Marker(), "user": "u",
-		"deep": []any{map[string]any{"token": secret.Marker()}}},
+	id := b.sealed(t, w, action, map[string]any{
+		"password": secret.Marker(), "user": "u",
+		"deep": []any{map[string]any{"token": secret.Marker()}},
+	},
 		map[string]any{"/password": `hunter2"quoted`, "/deep/0/token": "hunter2-deep"})
 	b.dispatch(t, w, id)
 	status, r := b.await(t, id)
@@ -202,15 +205,19 @@ func TestSecretsThatCannotBeOpenedFailTheExecution(t *testing.T) {
 		want  string
 	}{
 		"no key": {secret.Keyring{}, "", "open the secret parameter password: security.encryption_key is not set"},
-		"another key": {keyring(t, "x"), "",
-			"open the secret parameter password: it was encrypted with another security.encryption_key, or is damaged"},
+		"another key": {
+			keyring(t, "x"), "",
+			"open the secret parameter password: it was encrypted with another security.encryption_key, or is damaged",
+		},
 		"another hash": {
 			keyring(t, "k"),
 			"update execution_secret_value set encryption_key_hash = repeat('ab', 32) where entity_id = $1",
 			"open the secret parameter password: it was encrypted with another security.encryption_key, or is damaged",
 		},
-		"no value": {keyring(t, "k"), "delete from execution_secret_value where entity_id = $1",
-			"the secret parameter password has no value"},
+		"no value": {
+			keyring(t, "k"), "delete from execution_secret_value where entity_id = $1",
+			"the secret parameter password has no value",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

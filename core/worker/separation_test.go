@@ -139,10 +139,14 @@ func TestLinksStayInTheirPack(t *testing.T) {
 	for name, c := range map[string]struct{ ref, entrypoint, stdout, failure string }{
 		"AFile":  {"links.plain", "plain.sh", "plain\n", ""},
 		"Inside": {"links.in", "in.sh", "good\n", ""},
-		"Outside": {"links.out", "out.sh", "",
-			`action links.out: "out.sh" is refused: it leads out of its pack by a link`},
-		"ByAFolder": {"links.deep", "folder/evil.sh", "",
-			`action links.deep: "folder/evil.sh" is refused: it leads out of its pack by a link`},
+		"Outside": {
+			"links.out", "out.sh", "",
+			`action links.out: "out.sh" is refused: it leads out of its pack by a link`,
+		},
+		"ByAFolder": {
+			"links.deep", "folder/evil.sh", "",
+			`action links.deep: "folder/evil.sh" is refused: it leads out of its pack by a link`,
+		},
 		"OfALinkedPack":  {"linked.a", "of-a-linked-pack.sh", "fine\n", ""},
 		"AnAbsoluteName": {"links.abs", filepath.Join(elsewhere, "evil.sh"), "evil\n", ""},
 	} {

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestLostAnswers covers an executed statement whose answer was lost: its repetition counts only its own executions.
+// TestLostAnswers covers an executed statement whose answer was lost: its retry counts only its own executions.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -100,4 +100,31 @@ func TestLostAnswers(t *testing.T) {
 		require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, st, bad))
 		require.Zero(t, f.roster.size())
 	})
+}
+
+// A process whose name was taken before it ended what an earlier process had left ends nothing: the
+// process that took the name may run it.
+func TestAProcessWithoutItsNameEndsNoExecutions(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	process := func() *membership {
+		m := &membership{store: st, logger: testkit.Logger(t), incarnation: uuid.New()}
+		require.NoError(t, m.enrol(testkit.Context(t), Config{Name: "w", Type: "local"}, nil))
+		return m
+	}
+	slow, newer := process(), process()
+	require.Equal(t, slow.id, newer.id)
+	action := testkit.Action(t, st, "lost.name")
+	id := testkit.Execution(t, st, action, func(row *testkit.ExecutionRow) {
+		row.Worker, row.Status, row.Attempt = &newer.id, attune.StatusRunning, 1
+	}).ID
+	testkit.Exec(t, st, `INSERT INTO execution_holder (execution, state_id, worker, attempt, granted_at)
+		VALUES ($1, 1, $2, 1, now())`, id, newer.id)
+	ended, err := slow.endLeftovers(testkit.Context(t))
+	require.NoError(t, err)
+	require.Empty(t, ended)
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id))
+	ended, err = newer.endLeftovers(testkit.Context(t))
+	require.NoError(t, err)
+	require.Len(t, ended, 1)
 }

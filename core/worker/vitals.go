@@ -74,8 +74,10 @@ func (v *vitals) report() placement.Report {
 	defer v.mu.Unlock()
 	v.forget()
 	now := v.now()
-	r := placement.Report{Total: len(v.endings), Ended: v.ended, QueueDepth: v.waiting,
-		LastCheck: now.UTC().Format(time.RFC3339)}
+	r := placement.Report{
+		Total: len(v.endings), Ended: v.ended, QueueDepth: v.waiting,
+		LastCheck: now.UTC().Format(time.RFC3339),
+	}
 	actions := map[string]bool{}
 	var took, idle time.Duration
 	for _, e := range v.endings {
@@ -95,8 +97,10 @@ func (v *vitals) report() placement.Report {
 	if r.Total > 0 {
 		r.AverageMS = float64((took / time.Duration(r.Total)).Microseconds()) / 1e3
 	}
-	r.Status, _ = placement.DocumentedLimits().Evaluate(placement.Signs{Report: r, Numbers: true, Ready: -1,
-		Unchanged: idle})
+	r.Status, _ = placement.DocumentedLimits().Evaluate(placement.Signs{
+		Report: r, Numbers: true, Ready: -1,
+		Unchanged: idle,
+	})
 	return r
 }
 

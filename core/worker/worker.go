@@ -114,6 +114,7 @@ type life struct {
 	heartbeat *supervise.Loop
 	poll      *supervise.Loop
 	repair    *supervise.Loop
+	forgotten *supervise.Loop
 
 	dispatches *dispatchConsumer
 	cancels    *broker.Consumer
@@ -275,6 +276,8 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	l.poll = w.loop("worker.cancel_poll", w.cfg.CancelPoll, l.canceller.poll)
 	l.repair = w.loop("worker.queues", w.cfg.HeartbeatInterval,
 		func(ctx context.Context) error { return w.repair(ctx, l) })
+	l.forgotten = w.loop("worker.forgotten", w.cfg.HeartbeatInterval,
+		func(ctx context.Context) error { return l.member.findForgotten(ctx, l) })
 }
 
 func (w *Worker) loop(name string, interval time.Duration, tick func(context.Context) error) *supervise.Loop {
@@ -304,7 +307,7 @@ func (w *Worker) startParts(ctx context.Context, l *life) error {
 	if err := l.member.activate(ctx); err != nil {
 		return err
 	}
-	for _, loop := range []*supervise.Loop{l.heartbeat, l.poll, l.repair} {
+	for _, loop := range []*supervise.Loop{l.heartbeat, l.poll, l.repair, l.forgotten} {
 		if err := loop.Start(ctx); err != nil {
 			return fmt.Errorf("start the loops of worker %d: %w", l.member.id, err)
 		}
@@ -377,6 +380,7 @@ func (w *Worker) close(ctx context.Context, l *life) {
 	l.packs.Stop()
 	l.poll.Stop()
 	l.repair.Stop()
+	l.forgotten.Stop()
 	l.endExecs()
 	l.endOut()
 	l.out.Wait()

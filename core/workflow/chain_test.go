@@ -34,8 +34,10 @@ tasks:
 	w.ends("a", completed, map[string]any{"data": map[string]any{"n": 4}})
 	w.runs("b")
 	child := w.children[workflow.Child{Task: "b"}].start
-	require.Equal(t, map[string]any{"text": "hello me", "n": int64(5), "before": int64(4),
-		"since": "2026-01-02T03:04:05Z"}, child.Config)
+	require.Equal(t, map[string]any{
+		"text": "hello me", "n": int64(5), "before": int64(4),
+		"since": "2026-01-02T03:04:05Z",
+	}, child.Config)
 	require.Equal(t, "core.b", child.Action)
 	require.Equal(t, 30, child.Timeout)
 	require.Equal(t, "a", child.TriggeredBy)
@@ -104,19 +106,25 @@ func TestConditionsAreEvaluatedAndNotGuessed(t *testing.T) {
 	t.Parallel()
 	for source, fires := range map[string]map[string]bool{ // by how the task has ended
 		"succeeded()": {"completed": true},
-		"not succeeded()": {"failed": true, "timeout": true, "cancelled": true,
-			"abandoned": true},
+		"not succeeded()": {
+			"failed": true, "timeout": true, "cancelled": true,
+			"abandoned": true,
+		},
 		"failed()":    {"failed": true, "cancelled": true, "abandoned": true},
 		"timed_out()": {"timeout": true},
 		"cancelled()": {"cancelled": true},
-		"failed() or timed_out()": {"failed": true, "timeout": true, "cancelled": true,
-			"abandoned": true},
+		"failed() or timed_out()": {
+			"failed": true, "timeout": true, "cancelled": true,
+			"abandoned": true,
+		},
 		"succeeded() and result().code == 4":  {},
 		"succeeded() and result().code == 3":  {"completed": true},
 		"failed() and result().code == 3":     {"failed": true, "cancelled": true, "abandoned": true},
 		`"succeeded()" == "x" or timed_out()`: {"timeout": true},
-		"parameters.n == 3 and task.a.code in [3] and n": {"completed": true, "failed": true, "timeout": true,
-			"cancelled": true, "abandoned": true},
+		"parameters.n == 3 and task.a.code in [3] and n": {
+			"completed": true, "failed": true, "timeout": true,
+			"cancelled": true, "abandoned": true,
+		},
 	} {
 		for _, status := range []string{"completed", "failed", "timeout", "cancelled", "abandoned"} {
 			t.Run(source+" after "+status, func(t *testing.T) {
@@ -158,8 +166,10 @@ tasks:
 `)
 	w.ends("a", completed, map[string]any{"r": 1})
 	w.runs("b", "c")
-	require.Equal(t, map[string]any{"x": int64(2), "y": int64(1), "seen": []any{int64(2), int64(1)},
-		"whole": map[string]any{"r": int64(1)}},
+	require.Equal(t, map[string]any{
+		"x": int64(2), "y": int64(1), "seen": []any{int64(2), int64(1)},
+		"whole": map[string]any{"r": int64(1)},
+	},
 		w.state.Variables)
 	require.Equal(t, map[string]any{"seen": []any{int64(2), int64(1)}}, w.config("b", 0), "what all have published")
 	require.Equal(t, map[string]any{"x": int64(1), "y": int64(2)}, w.def.Vars, "the definition stays as it is")

@@ -26,16 +26,24 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 		{"no mapping", "- a", []string{"1:1: this is not a workflow: write a mapping with version, tasks and so on"}},
 		{"no YAML", "version: 1\ntasks: [", []string{"2: this is not YAML: did not find expected node content"}},
 		{"nothing", "# nothing\n", []string{"the file is empty: a workflow has at least version and tasks"}},
-		{"no version", "tasks: [{name: a, action: b.c}]",
-			[]string{"1:1: version is missing; write version: \"1.0.0\""}},
+		{
+			"no version", "tasks: [{name: a, action: b.c}]",
+			[]string{"1:1: version is missing; write version: \"1.0.0\""},
+		},
 		{"no tasks", "version: 1", []string{"1:1: tasks are missing: a workflow has at least one"}},
 		{"empty tasks", "version: 1\ntasks: []", []string{"2:8: tasks must be a list of at least one task"}},
-		{"two documents", task("---\nversion: 1\n"),
-			[]string{"6:1: there is a second document: a file holds one workflow"}},
-		{"version", "version: ''\ntasks: [{name: a, action: b.c}]",
-			[]string{"1:10: version has 0 characters; it must have 1 to 50"}},
-		{"no task", "version: 1\ntasks: [a]",
-			[]string{"2:9: this is not a task: write a mapping with name, action and so on"}},
+		{
+			"two documents", task("---\nversion: 1\n"),
+			[]string{"6:1: there is a second document: a file holds one workflow"},
+		},
+		{
+			"version", "version: ''\ntasks: [{name: a, action: b.c}]",
+			[]string{"1:10: version has 0 characters; it must have 1 to 50"},
+		},
+		{
+			"no task", "version: 1\ntasks: [a]",
+			[]string{"2:9: this is not a task: write a mapping with name, action and so on"},
+		},
 		{"no name", "version: 1\ntasks: [{action: b.c, timeout: 0}]", []string{
 			"2:9: a task has no name", "2:32: a task without a name: timeout is 0; it must be at least 1",
 		}},
@@ -45,12 +53,17 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 		{"twice", "version: 1\ntasks: [{name: a, action: b.c},\n {name: a, action: b.c}]", []string{
 			"3:9: there are two tasks named a, the first in line 2",
 		}},
-		{"twice within",
-			"version: 1\ntasks: [{name: a, action: b.c},\n {name: p, type: parallel, tasks: [{name: a, action: b.c}]}]", []string{
+		{
+			"twice within",
+			"version: 1\ntasks: [{name: a, action: b.c},\n {name: p, type: parallel, tasks: [{name: a, action: b.c}]}]",
+			[]string{
 				"3:43: there are two tasks named a, the first in line 2",
-			}},
-		{strictly + "no action", "version: 1\ntasks: [{name: a}]",
-			[]string{"2:16: task a: a task of type action has an action; without one it is skipped"}},
+			},
+		},
+		{
+			strictly + "no action", "version: 1\ntasks: [{name: a}]",
+			[]string{"2:16: task a: a task of type action has an action; without one it is skipped"},
+		},
 		{"ref", "version: 1\ntasks: [{name: a, action: echo}]", []string{
 			"2:27: task a: action is \"echo\"; it must be a ref such as core.echo",
 		}},
@@ -64,12 +77,17 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 		{strictly + "expression", task("    input:\n      x: \"{{ 1 + }}\"\n"), []string{
 			"6:18: task a: the expression ends where a value is expected",
 		}},
-		{strictly + "deep expression",
-			task("    input:\n      list:\n        - {deep: \"é {{ parameters.x | upper }}\"}\n"), []string{
+		{
+			strictly + "deep expression",
+			task("    input:\n      list:\n        - {deep: \"é {{ parameters.x | upper }}\"}\n"),
+			[]string{
 				"7:37: task a: unexpected \"|\"",
-			}},
-		{strictly + "open template", task("    input: {x: 'a {{ b'}\n"),
-			[]string{"5:19: task a: the template is not closed by }}"}},
+			},
+		},
+		{
+			strictly + "open template", task("    input: {x: 'a {{ b'}\n"),
+			[]string{"5:19: task a: the template is not closed by }}"},
+		},
 		{strictly + "block", task("    input:\n      x: |\n        first\n        and {{ 1 ++ }}\n"), []string{
 			"8:19: task a: unexpected +",
 		}},
@@ -79,11 +97,13 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 		{strictly + "bare condition", task("    next: [{when: succeeded() and}]\n"), []string{
 			"5:34: task a: when: the expression ends where a value is expected",
 		}},
-		{strictly + "function", task("    input: {at: '{{ now() }}', id: \"x-{{ uuid() }}\", s: '{{ leength(a) }}'}\n"),
+		{
+			strictly + "function", task("    input: {at: '{{ now() }}', id: \"x-{{ uuid() }}\", s: '{{ leength(a) }}'}\n"),
 			[]string{
 				"5:20: task a: there is no function now", "5:41: task a: there is no function uuid",
 				"5:60: task a: there is no function leength; the nearest is length",
-			}},
+			},
+		},
 		{"retry", task("    retry: {count: 0, delay: -1}\n"), []string{
 			"5:20: task a: count is 0; it must be at least 1", "5:30: task a: delay is -1; it must be at least 0",
 		}},
@@ -104,42 +124,55 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 			"5:5: task a: concurrency has a meaning only with with_items",
 			"6:5: task a: batch_size has a meaning only with with_items",
 		}},
-		{strictly + "join",
+		{
+			strictly + "join",
 			task("    next: [{do: b}]\n  - {name: b, action: c.d, join: 2}\n  - {name: c, action: c.d, join: all}\n"),
 			[]string{
 				"6:12: task b: join waits for 2, and only 1 lead to it",
 				"7:12: task c: join waits for all that lead to it, and nothing does",
-			}},
+			},
+		},
 		{"join word", task("    join: some\n"), []string{"5:11: task a: join is \"some\"; it must be a whole number"}},
-		{"parallel", "version: 1\ntasks:\n  - {name: p, type: parallel, action: a.b, retry: {count: 1}, tasks: []}\n",
+		{
+			"parallel", "version: 1\ntasks:\n  - {name: p, type: parallel, action: a.b, retry: {count: 1}, tasks: []}\n",
 			[]string{
 				"3:12: task p: a parallel task has tasks, at least one",
 				"3:31: task p: action has no meaning for a parallel task: give it to its tasks",
 				"3:44: task p: retry has no meaning for a parallel task: give it to its tasks",
-			}},
+			},
+		},
 		{"within parallel", "version: 1\ntasks:\n  - name: p\n    type: parallel\n    tasks:\n" +
 			"      - {name: x, action: a.b, next: [{do: p}], join: 1}\n      - {name: y, type: parallel, tasks: [{name: z, action: a.b}]}\n", []string{
 			"6:32: task x: next has no meaning within a parallel task: what follows stands with the task around it",
 			"6:49: task x: join has no meaning within a parallel task: what follows stands with the task around it",
 			"7:35: task y: a parallel within a parallel is not supported: put its tasks into the outer one, which runs all at once",
 		}},
-		{"into a parallel",
-			task("    next: [{do: x}]\n  - {name: p, type: parallel, tasks: [{name: x, action: a.b}]}\n"), []string{
+		{
+			"into a parallel",
+			task("    next: [{do: x}]\n  - {name: p, type: parallel, tasks: [{name: x, action: a.b}]}\n"),
+			[]string{
 				"5:17: task a: it leads to x, which is a part of p: lead to that",
-			}},
+			},
+		},
 		{"tasks of an action", task("    tasks: [{name: x, action: a.b}]\n"), []string{
 			"5:5: task a: tasks belong to a task of type parallel",
 		}},
-		{strictly + "circle",
-			task("    next: [{do: b}]\n  - {name: b, action: c.d, next: [{do: [b]}, {do: c}]}\n  - {name: c, action: c.d}\n"), []string{
+		{
+			strictly + "circle",
+			task("    next: [{do: b}]\n  - {name: b, action: c.d, next: [{do: [b]}, {do: c}]}\n  - {name: c, action: c.d}\n"),
+			[]string{
 				"6:12: the tasks lead in a circle: b → b; every task runs once, so repeat by retry or go over a list by with_items",
-			}},
-		{strictly + "circle apart",
+			},
+		},
+		{
+			strictly + "circle apart",
 			task("  - {name: b, action: c.d, next: [{do: c}]}\n  - {name: c, action: c.d, on_success: b, on_failure: d}\n" +
-				"  - {name: d, action: c.d}\n"), []string{
+				"  - {name: d, action: c.d}\n"),
+			[]string{
 				"5:12: the tasks lead in a circle: b → c → b; every task runs once, so repeat by retry or go over a list by with_items",
 				"7:12: task d is never reached: only what is never reached leads to it",
-			}},
+			},
+		},
 		{"not supported", task("    iterate_cache: {namespace: x}\n    wait_for: {inquiry: '{{ 1 }}'}\n"), []string{
 			"5:5: task a: iterate_cache is not supported: have an action read the entries and go over its result by with_items",
 			"6:5: task a: wait_for is not supported: ask by the action core.ask, or let the action open an inquiry by __inquiry in its result",
@@ -148,23 +181,32 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 			"2:8: a b is not a name for a variable; it has letters, digits, _ and -",
 			"3:50: task a: x.y is not a name for a variable; it has letters, digits, _ and -",
 		}},
-		{"keys twice",
-			task("    input: {}\n    input: {a: 1}\n    permission_set_ref: a\n    permission_set_refs: b\n"), []string{
+		{
+			"keys twice",
+			task("    input: {}\n    input: {a: 1}\n    permission_set_ref: a\n    permission_set_refs: b\n"),
+			[]string{
 				"6:5: task a: input is given twice, also in line 5",
 				"8:5: task a: permission_set_refs and permission_set_ref in line 7 are the same: keep one",
-			}},
+			},
+		},
 		{"shapes", task("    input: [a]\n    next: {do: b}\n    when: [a]\n    retry: 3\n"), []string{
 			"5:12: task a: input must be a mapping of parameters",
 			"6:11: task a: next must be a list of transitions",
 			"7:11: task a: when must be a text",
 			"8:12: task a: retry must be a mapping with count, delay and so on",
 		}},
-		{strictly + "output", "version: 1\noutput_map: {a: '{{ ) }}'}\ntasks: [{name: a, action: b.c}]",
-			[]string{"2:21: unexpected )"}},
-		{strictly + "repeated on", task("    retry: {count: 1, on_error: '1 1'}\n"),
-			[]string{"5:36: task a: on_error: unexpected 1"}},
-		{"strict", "version: 1\nstrict: often\ntasks: [{name: a, action: b.c}]",
-			[]string{"2:9: strict is \"often\"; it must be true or false"}},
+		{
+			strictly + "output", "version: 1\noutput_map: {a: '{{ ) }}'}\ntasks: [{name: a, action: b.c}]",
+			[]string{"2:21: unexpected )"},
+		},
+		{
+			strictly + "repeated on", task("    retry: {count: 1, on_error: '1 1'}\n"),
+			[]string{"5:36: task a: on_error: unexpected 1"},
+		},
+		{
+			"strict", "version: 1\nstrict: often\ntasks: [{name: a, action: b.c}]",
+			[]string{"2:9: strict is \"often\"; it must be true or false"},
+		},
 		{"cancellation", "version: 1\ncancellation_policy: none\ntasks: [{name: a, action: b.c}]", []string{
 			"2:22: cancellation_policy is \"none\"; it must be allow_finish or cancel_running",
 		}},

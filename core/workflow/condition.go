@@ -36,8 +36,10 @@ func NewCondition(source string) (*Condition, error) {
 		}
 	}
 	if strings.Contains(unquoted(inner), "{{") {
-		c.broken = &expr.Error{Source: source, Offset: 0,
-			Text: "a condition is one expression, alone or as {{ expression }}"}
+		c.broken = &expr.Error{
+			Source: source, Offset: 0,
+			Text: "a condition is one expression, alone or as {{ expression }}",
+		}
 		return c, c.broken
 	}
 	expression, err := expr.Parse(inner)

@@ -12,7 +12,8 @@ import (
 
 // midway is a workflow over a list of which so many items have ended.
 func midway(t testing.TB, total,
-	ended int) (*workflow.Definition, *workflow.State, []workflow.Happening, workflow.Facts) {
+	ended int,
+) (*workflow.Definition, *workflow.State, []workflow.Happening, workflow.Facts) {
 	t.Helper()
 	d := define(t, fmt.Sprintf(`
 - {name: a, action: core.a, with_items: "{{ range(%d) }}", concurrency: 10, input: {x: "{{ item }}"}, next: [{do: [b]}]}
@@ -29,7 +30,8 @@ func midway(t testing.TB, total,
 
 // decideFully is what one decision costs: read the state, decide, write the state.
 func decideFully(t testing.TB, d *workflow.Definition, raw []byte, happened []workflow.Happening,
-	facts workflow.Facts) []byte {
+	facts workflow.Facts,
+) []byte {
 	t.Helper()
 	state, err := workflow.ParseState(raw)
 	require.NoError(t, err)

@@ -61,7 +61,7 @@ type world struct {
 	more     bool // as the last plan says
 }
 
-// row is a child, with its last repetition.
+// row is a child, with its last retry.
 type row struct {
 	start   workflow.Start
 	made    int
@@ -229,8 +229,10 @@ func (w *world) ended(task string, index int, status attune.Status, result any) 
 	require.NotNil(w.t, child, "%s was not started", task)
 	require.True(w.t, child.open, "%s has ended", task)
 	child.open, child.due, child.status, child.result = false, false, status, result
-	return workflow.Happening{Kind: workflow.ChildEnded, Task: task, Index: index, Status: status,
-		Retries: child.retries}
+	return workflow.Happening{
+		Kind: workflow.ChildEnded, Task: task, Index: index, Status: status,
+		Retries: child.retries,
+	}
 }
 
 // ends lets the child of a task end.
@@ -294,4 +296,24 @@ func (w *world) said(part string) {
 func (w *world) config(task string, index int) map[string]any {
 	w.t.Helper()
 	return w.children[workflow.Child{Task: task, Index: index}].start.Config
+}
+
+// A join waits for a task of a circle that can still start, whichever task of the circle is checked
+// first.
+func TestAJoinWaitsForATaskOfACircle(t *testing.T) {
+	t.Parallel()
+	w := start(t, `
+- {name: back, action: p.a, next: [{do: [into, last]}]}
+- {name: slow, action: p.a, next: [{do: [into]}]}
+- {name: fast, action: p.a, next: [{do: [first, last]}]}
+- {name: into, action: p.a, next: [{do: [back, first]}]}
+- {name: first, action: p.a, join: all}
+- {name: last, action: p.a, join: all}
+`)
+	w.runs("slow", "fast")
+	for _, one := range []string{"fast", "slow", "into", "back", "first", "last"} {
+		w.ends(one, completed)
+	}
+	w.hasEnded(completed)
+	require.Empty(t, w.lists4().Skipped)
 }

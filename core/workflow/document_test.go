@@ -38,8 +38,10 @@ func TestDocumentNamesEveryKey(t *testing.T) {
 	t.Parallel()
 	text := document(t)
 	of := func(form any) []string { return yamldoc.Names(yamldoc.KeysOf(form)) }
-	for _, keys := range [][]string{of(definitionFile{}), of(taskFile{}), of(retryFile{}), {"when", "publish", "do",
-		"default"}, reserved} {
+	for _, keys := range [][]string{of(definitionFile{}), of(taskFile{}), of(retryFile{}), {
+		"when", "publish", "do",
+		"default",
+	}, reserved} {
 		for _, key := range keys {
 			if key != chartKey {
 				require.Regexp(t, "`"+regexp.QuoteMeta(key)+"[`:]", text)

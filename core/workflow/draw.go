@@ -96,8 +96,10 @@ func (p *painter) task(t *Task, prefix string) {
 	}
 	for _, sub := range t.Tasks {
 		p.lines = append(p.lines,
-			line{left: prefix + bar + " " + p.signs.inside + " " + p.symbol(sub.Name) + " " + sub.Name,
-				right: p.about(sub)})
+			line{
+				left:  prefix + bar + " " + p.signs.inside + " " + p.symbol(sub.Name) + " " + sub.Name,
+				right: p.about(sub),
+			})
 	}
 	for i := range t.Next {
 		p.elsewhere(t, &t.Next[i], prefix+bar)

@@ -46,8 +46,10 @@ func TestDraw(t *testing.T) {
 	t.Parallel()
 	d := parse(t, everything)
 	running := halfway()
-	running["ship"] = &workflow.TaskState{Status: workflow.TaskRunning, Total: 1000, Next: 41, Open: 4, Succeeded: 34,
-		Failed: 2, TimedOut: 1}
+	running["ship"] = &workflow.TaskState{
+		Status: workflow.TaskRunning, Total: 1000, Next: 41, Open: 4, Succeeded: 34,
+		Failed: 2, TimedOut: 1,
+	}
 	delete(running, "tell")
 	branches := parse(t, `
 version: 1
@@ -126,8 +128,10 @@ func TestWords(t *testing.T) {
 	for want, state := range map[string]*workflow.TaskState{
 		"not reached": nil,
 		"waiting 1/2": {Status: workflow.TaskWaiting, Arrived: []string{"pay"}},
-		"running 37/1000 (3 failed)": {Status: workflow.TaskRunning, Total: 1000, Succeeded: 34, Failed: 2,
-			TimedOut: 1},
+		"running 37/1000 (3 failed)": {
+			Status: workflow.TaskRunning, Total: 1000, Succeeded: 34, Failed: 2,
+			TimedOut: 1,
+		},
 		"completed 5/5":                  {Status: workflow.TaskCompleted, Total: 5, Succeeded: 5},
 		"failed, handled 5/5 (5 failed)": {Status: workflow.TaskFailed, Handled: true, Total: 5, Failed: 5},
 		"skipped":                        {Status: workflow.TaskSkipped},

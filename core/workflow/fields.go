@@ -31,7 +31,8 @@ const (
 // mapping returns the keys of a mapping that the tags of a struct name. It reports other keys, except those for people
 // and other programs. Meant are the known keys that misspelt ones resemble.
 func (r *reader) mapping(node *yaml.Node, form any, where string, rule keyRule) (given yamldoc.Fields,
-	meant map[string]bool) {
+	meant map[string]bool,
+) {
 	keys := yamldoc.KeysOf(form)
 	meant = map[string]bool{}
 	var other []yamldoc.Field // other names of keys

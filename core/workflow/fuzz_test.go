@@ -41,8 +41,10 @@ func FuzzDecideOnAnyState(f *testing.F) {
 		}
 		state.Variables = map[string]any{"n": int64(1)}
 		happened := []workflow.Happening{
-			{Kind: workflow.HappeningKind(kind % 9), Task: task, Index: index,
-				Status: attune.Statuses[int(status)%len(attune.Statuses)], Retries: retries},
+			{
+				Kind: workflow.HappeningKind(kind % 9), Task: task, Index: index,
+				Status: attune.Statuses[int(status)%len(attune.Statuses)], Retries: retries,
+			},
 			{Kind: workflow.Rechecked},
 		}
 		facts := workflow.Facts{Results: map[string]workflow.Result{}, Children: map[workflow.Child]any{}}

@@ -208,13 +208,17 @@ func nodeFor(t *Task) graphNode {
 		n.Concurrency = &t.Concurrency
 	}
 	if r := t.Retry; r != nil {
-		n.Retry = &storedRetry{Count: r.Count, Delay: int64(r.Delay / time.Second), OnError: source(r.OnError),
-			Backoff: capital[r.Backoff]}
+		n.Retry = &storedRetry{
+			Count: r.Count, Delay: int64(r.Delay / time.Second), OnError: source(r.OnError),
+			Backoff: capital[r.Backoff],
+		}
 		n.Retry.MaxDelay = given(int64(r.MaxDelay / time.Second))
 	}
 	for _, transition := range t.Next {
-		next := graphTransition{When: source(transition.When), Publish: []graphAssign{},
-			Do: append([]string{}, transition.Do...)}
+		next := graphTransition{
+			When: source(transition.When), Publish: []graphAssign{},
+			Do: append([]string{}, transition.Do...),
+		}
 		for _, a := range transition.Publish {
 			next.Publish = append(next.Publish, graphAssign{Name: a.Name, Value: a.Value.Raw()})
 		}

@@ -74,8 +74,10 @@ func TestBatchesTakeSeveralItems(t *testing.T) {
 
 func TestWhatIsNoListIsAListOfOne(t *testing.T) {
 	t.Parallel()
-	for source, want := range map[string]any{"{{ 3 }}": int64(3), "text": "text",
-		"{{ parameters }}": map[string]any{"who": "me", "n": int64(3)}} {
+	for source, want := range map[string]any{
+		"{{ 3 }}": int64(3), "text": "text",
+		"{{ parameters }}": map[string]any{"who": "me", "n": int64(3)},
+	} {
 		w := start(t, `
 - {name: a, action: core.a, with_items: "`+source+`", input: {x: "{{ item }}"}}
 `)
@@ -132,7 +134,7 @@ func TestOnlyWhatIsLookedAtIsAskedFor(t *testing.T) {
 - {name: c, action: core.c, input: {a: "{{ task.a }}", b: "{{ result() }}", z: "{{ task['b'].v }}", l: "{{ task.b }}"}}
 `)
 	w.ends("a", completed, map[string]any{"v": 1})
-	require.Empty(t, w.asked, "nobody looks at a")
+	require.Empty(t, w.asked, "a is not read")
 	w.ends("b", completed, map[string]any{"v": 2})
 	require.Equal(t, []*workflow.NeedError{{Results: []string{"a"}}, {Results: []string{"b"}}}, w.asked)
 	require.Equal(t, int64(2), w.config("c", 0)["z"])

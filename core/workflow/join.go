@@ -7,10 +7,10 @@ func (x *decision) skipDead() error {
 	if x.waiting == 0 || !x.running() {
 		return nil
 	}
-	known := map[string]bool{}
+	alive := x.alive()
 	for _, t := range x.def.All() {
 		st := x.state.Tasks[t.Name]
-		if st == nil || st.Status != TaskWaiting || x.alive(t, known) {
+		if st == nil || st.Status != TaskWaiting || alive[t.Name] {
 			continue
 		}
 		why := fmt.Sprintf("join: %d of %d have arrived, and no more can", len(st.Arrived), t.Join)
@@ -20,37 +20,37 @@ func (x *decision) skipDead() error {
 	return nil
 }
 
-// alive reports whether a task runs or can still start: enough of its predecessors have arrived or are alive. known has
-// the answers so far.
-func (x *decision) alive(t *Task, known map[string]bool) bool {
-	if answer, ok := known[t.Name]; ok {
-		return answer
-	}
-	known[t.Name] = false // a circle does not start itself
-	known[t.Name] = x.canRun(t, known)
-	return known[t.Name]
-}
-
-func (x *decision) canRun(t *Task, known map[string]bool) bool {
-	st := x.state.Tasks[t.Name]
-	arrived := 0
-	if st != nil {
-		switch {
-		case st.Status.Ended():
-			return false
-		case st.Status == TaskRunning || st.Status == TaskReady:
-			return true
+// alive are the tasks that run or can still start: enough of their predecessors have arrived or are alive. It goes
+// forward from the tasks that run, so a circle does not start itself.
+func (x *decision) alive() map[string]bool {
+	alive, may := map[string]bool{}, map[string]int{}
+	var reached []*Task
+	for _, t := range x.def.All() {
+		st := x.state.Tasks[t.Name]
+		if st == nil {
+			continue
 		}
-		arrived = len(st.Arrived)
-	}
-	may, enough := arrived, max(t.Join, 1)
-	for _, name := range t.Inbound {
-		if may >= enough {
-			break
-		}
-		if x.alive(x.def.Task(name), known) { // arrived predecessors have ended, so none counts twice
-			may++
+		may[t.Name] = len(st.Arrived)
+		if st.Status == TaskRunning || st.Status == TaskReady {
+			alive[t.Name] = true
+			reached = append(reached, t)
 		}
 	}
-	return may >= enough
+	for len(reached) > 0 {
+		t := reached[0]
+		reached = reached[1:]
+		for _, name := range t.Outbound {
+			st := x.state.Tasks[name]
+			if alive[name] || st != nil && st.Status.Ended() {
+				continue
+			}
+			next := x.def.Task(name)
+			may[name]++ // arrived predecessors have ended, so none counts twice
+			if may[name] >= max(next.Join, 1) {
+				alive[name] = true
+				reached = append(reached, next)
+			}
+		}
+	}
+	return alive
 }

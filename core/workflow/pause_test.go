@@ -66,8 +66,10 @@ func TestAPausedWorkflowInWhichNothingIsLeftHasEnded(t *testing.T) {
 
 func TestAWorkflowThatIsCancelledStopsItsTasksOrLetsThemFinish(t *testing.T) {
 	t.Parallel()
-	for policy, gently := range map[string]bool{"": true, "cancellation_policy: allow_finish\n": true,
-		"cancellation_policy: cancel_running\n": false} {
+	for policy, gently := range map[string]bool{
+		"": true, "cancellation_policy: allow_finish\n": true,
+		"cancellation_policy: cancel_running\n": false,
+	} {
 		w := start(t, policy+`
 tasks:
 - {name: a, action: core.a, next: [{publish: [{x: 1}], do: [b]}]}
@@ -99,8 +101,10 @@ tasks:
 		require.Equal(t, workflow.TaskCancelled, w.status("l"))
 		require.Equal(t, workflow.TaskFailed, w.status("j"))
 		require.Equal(t, workflow.TaskCancelled, w.status("p"))
-		require.Equal(t, workflow.Lists{Completed: []string{"a", "k", "s"}, Failed: []string{"l", "j", "p", "q"},
-			Skipped: []string{"w"}}, w.lists4())
+		require.Equal(t, workflow.Lists{
+			Completed: []string{"a", "k", "s"}, Failed: []string{"l", "j", "p", "q"},
+			Skipped: []string{"w"},
+		}, w.lists4())
 	}
 }
 
@@ -113,12 +117,12 @@ func TestAWorkflowThatRunsTooLongEnds(t *testing.T) {
 	w.ends("a", failed)
 	w.tell(workflow.Happening{Kind: workflow.TimedOut}, workflow.Happening{Kind: workflow.Cancelled})
 	w.hasEnded(timeout)
-	require.Empty(t, w.state.Held, "a repetition that was held is none any more")
+	require.Empty(t, w.state.Held, "a retry that was held is none any more")
 	require.Equal(t, workflow.TaskCancelled, w.status("a"))
 	require.Empty(t, w.stopped)
 }
 
-func TestRepetitionsAreAskedForByOnError(t *testing.T) {
+func TestRetriesAreAskedForByOnError(t *testing.T) {
 	t.Parallel()
 	source := `
 - name: a

@@ -101,7 +101,7 @@ func TestEveryPlanSaysThatThereIsMore(t *testing.T) {
 }
 
 // Each time something is asked for, all is decided anew.
-func TestRepetitionsOfManyItemsAreAskedAboutAtOnce(t *testing.T) {
+func TestRetriesOfManyItemsAreAskedAboutAtOnce(t *testing.T) {
 	t.Parallel()
 	const items = 1500
 	w := start(t, fmt.Sprintf(`
@@ -119,7 +119,7 @@ func TestRepetitionsOfManyItemsAreAskedAboutAtOnce(t *testing.T) {
 	}
 	w.tell(ends...)
 	require.Len(t, w.asked, 1)
-	require.Len(t, w.asked[0].Children, 3*items/5, "of those that may be repeated, and of no others")
+	require.Len(t, w.asked[0].Children, 3*items/5, "of the ones that may be retried, and of no others")
 	require.Len(t, w.repeats, items/5)
 	require.Equal(t, 5, w.repeats[1].Index)
 }

@@ -64,8 +64,10 @@ func anyTask(rt *rapid.T, i int, free bool) map[string]any {
 	name := fmt.Sprintf("t%d", i)
 	task := map[string]any{"name": name}
 	if !free && rapid.IntRange(0, 9).Draw(rt, "conditional") == 0 {
-		task["when"] = rapid.SampledFrom([]string{"{{ n > 1 }}", "{{ false }}", "{{ nothing }}",
-			"{{ succeeded() }}"}).Draw(rt, "when")
+		task["when"] = rapid.SampledFrom([]string{
+			"{{ n > 1 }}", "{{ false }}", "{{ nothing }}",
+			"{{ succeeded() }}",
+		}).Draw(rt, "when")
 	}
 	if rapid.IntRange(0, 5).Draw(rt, "parallel") == 0 {
 		task["type"] = "parallel"
@@ -77,8 +79,10 @@ func anyTask(rt *rapid.T, i int, free bool) map[string]any {
 		return task
 	}
 	if !free && i > 0 && rapid.IntRange(0, 6).Draw(rt, "looks") == 0 {
-		task["input"] = map[string]any{"of": fmt.Sprintf("{{ task.t%d }}", rapid.IntRange(0, i-1).Draw(rt, "at")),
-			"last": "{{ result() }}"}
+		task["input"] = map[string]any{
+			"of":   fmt.Sprintf("{{ task.t%d }}", rapid.IntRange(0, i-1).Draw(rt, "at")),
+			"last": "{{ result() }}",
+		}
 	}
 	return anyAction(rt, task)
 }
@@ -86,22 +90,30 @@ func anyTask(rt *rapid.T, i int, free bool) map[string]any {
 func anyAction(rt *rapid.T, task map[string]any) map[string]any {
 	task["action"] = "core.act"
 	if rapid.IntRange(0, 3).Draw(rt, "listed") == 0 {
-		size := rapid.SampledFrom([]string{"[]", "range(1)", "range(2)", "range(7)", "[1, 'x', parameters]", "7",
-			"missing"}).Draw(rt, "list")
+		size := rapid.SampledFrom([]string{
+			"[]", "range(1)", "range(2)", "range(7)", "[1, 'x', parameters]", "7",
+			"missing",
+		}).Draw(rt, "list")
 		task["with_items"] = "{{ " + size + " }}"
 		task["concurrency"] = rapid.IntRange(1, 4).Draw(rt, "concurrency")
-		task["input"] = map[string]any{"x": rapid.SampledFrom([]string{"{{ item }}", "{{ index }}",
-			"{{ item + 1 }}"}).Draw(rt, "item")}
+		task["input"] = map[string]any{"x": rapid.SampledFrom([]string{
+			"{{ item }}", "{{ index }}",
+			"{{ item + 1 }}",
+		}).Draw(rt, "item")}
 		if rapid.Bool().Draw(rt, "batched") {
 			task["batch_size"] = rapid.IntRange(1, 3).Draw(rt, "batch")
 		}
 	}
 	if rapid.IntRange(0, 2).Draw(rt, "repeated") == 0 {
-		retry := map[string]any{"count": rapid.IntRange(1, 2).Draw(rt, "count"),
-			"delay": rapid.IntRange(0, 5).Draw(rt, "delay")}
+		retry := map[string]any{
+			"count": rapid.IntRange(1, 2).Draw(rt, "count"),
+			"delay": rapid.IntRange(0, 5).Draw(rt, "delay"),
+		}
 		if rapid.Bool().Draw(rt, "asked") {
-			retry["on_error"] = rapid.SampledFrom([]string{"{{ timed_out() }}", "{{ result().code > 1 }}",
-				"{{ nothing }}"}).Draw(rt, "on_error")
+			retry["on_error"] = rapid.SampledFrom([]string{
+				"{{ timed_out() }}", "{{ result().code > 1 }}",
+				"{{ nothing }}",
+			}).Draw(rt, "on_error")
 		}
 		task["retry"] = retry
 	}
@@ -146,7 +158,7 @@ func anyTransition(rt *rapid.T, from int, inbound []map[int]bool, free, circles 
 	return transition
 }
 
-// outcomeOf is how a child ends, drawn once for each of its repetitions, so that the
+// outcomeOf is how a child ends, drawn once for each of its retries, so that the
 // same happens in every order.
 type outcomes map[string]end
 
@@ -161,10 +173,15 @@ func (o outcomes) of(rt *rapid.T, key workflow.Child, retries int) end {
 		return e
 	}
 	e := end{
-		status: rapid.SampledFrom([]attune.Status{completed, completed, completed, failed, timeout, cancelled,
-			abandoned}).Draw(rt, name),
-		result: rapid.SampledFrom([]any{nil, "text", map[string]any{"code": int64(1)},
-			map[string]any{"code": int64(2), "data": map[string]any{"k": "v"}}}).Draw(rt, name+" gives"),
+		status: rapid.SampledFrom([]attune.Status{
+			completed, completed, completed, failed, timeout, cancelled,
+			abandoned,
+		}).Draw(rt, name),
+		result: rapid.SampledFrom([]any{
+			nil, "text",
+			map[string]any{"code": int64(1)},
+			map[string]any{"code": int64(2), "data": map[string]any{"k": "v"}},
+		}).Draw(rt, name+" gives"),
 	}
 	o[name] = e
 	return e
@@ -302,8 +319,10 @@ func TestItDoesNotMatterHowManyThingsAreToldAtATime(t *testing.T) {
 				workflow.ChildEnded,
 			}).Draw(rt, "what")}
 			if rapid.IntRange(0, 60).Draw(rt, "breaks off") == 0 {
-				h.Kind = rapid.SampledFrom([]workflow.HappeningKind{workflow.Cancelled, workflow.Canceling,
-					workflow.TimedOut}).Draw(rt, "how")
+				h.Kind = rapid.SampledFrom([]workflow.HappeningKind{
+					workflow.Cancelled, workflow.Canceling,
+					workflow.TimedOut,
+				}).Draw(rt, "how")
 			}
 			if open := one.openKeys(); h.Kind == workflow.ChildEnded {
 				if len(open) == 0 {

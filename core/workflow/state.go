@@ -49,8 +49,10 @@ func ParseState(raw []byte) (*State, error) {
 	if err := json.Unmarshal(raw, &k); err != nil {
 		return nil, fmt.Errorf("read the state of a workflow: %w", err)
 	}
-	s := &State{Status: k.Status, Paused: k.Paused, Held: k.Held,
-		Tasks: make(map[string]*TaskState, len(k.Tasks)+len(k.Done))}
+	s := &State{
+		Status: k.Status, Paused: k.Paused, Held: k.Held,
+		Tasks: make(map[string]*TaskState, len(k.Tasks)+len(k.Done)),
+	}
 	for name, st := range k.Tasks {
 		if st != nil {
 			s.Tasks[name] = st

@@ -21,8 +21,10 @@ func TestAStateComesBackAsItWasWritten(t *testing.T) {
 		Tasks: map[string]*workflow.TaskState{
 			"a": &done, "b": &handled, "c": &listed, "d": &explained,
 			"e": {Status: workflow.TaskWaiting, Arrived: []string{"a", "b"}},
-			"f": {Status: workflow.TaskRunning, Items: 7, Total: 4, Next: 3, Open: 1, Succeeded: 1, Failed: 1,
-				TimedOut: 1, Cancelled: 1},
+			"f": {
+				Status: workflow.TaskRunning, Items: 7, Total: 4, Next: 3, Open: 1, Succeeded: 1, Failed: 1,
+				TimedOut: 1, Cancelled: 1,
+			},
 			"g": {Status: workflow.TaskSkipped, Why: "its condition is false"},
 			"h": {Status: workflow.TaskCompleted},
 		},
@@ -80,8 +82,10 @@ func TestViewsHaveTheKeysOfDataOrOfWhatWasPrinted(t *testing.T) {
 		"data":            {object{"data": data}, object{"data": data, "a": int64(1), "b": int64(2)}},
 		"its own win":     {object{"data": data, "a": 9}, object{"data": data, "a": int64(9), "b": int64(2)}},
 		"data, no object": {object{"data": "x", "stdout": `{"k": 1}`}, object{"data": "x", "stdout": `{"k": 1}`}},
-		"printed": {object{"stdout": ` {"k": 1.5, "n": 2}`},
-			object{"stdout": ` {"k": 1.5, "n": 2}`, "k": 1.5, "n": int64(2)}},
+		"printed": {
+			object{"stdout": ` {"k": 1.5, "n": 2}`},
+			object{"stdout": ` {"k": 1.5, "n": 2}`, "k": 1.5, "n": int64(2)},
+		},
 		"data is null":    {object{"data": nil, "stdout": `{"k": 1}`}, object{"data": nil, "stdout": `{"k": 1}`}},
 		"printed more":    {object{"stdout": `{"k": 1} and more`}, object{"stdout": `{"k": 1} and more`}},
 		"printed a list":  {object{"stdout": `[1]`}, object{"stdout": `[1]`}},

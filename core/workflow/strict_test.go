@@ -110,8 +110,10 @@ tasks:
 `)
 		require.Equal(t, runs, w.status("a") == workflow.TaskRunning)
 	}
-	for _, keys := range []string{`input: {x: "{{ now() }}"}`, `with_items: "{{ | }}"`,
-		`worker_selector: {x: "{{ nothing }}"}`} {
+	for _, keys := range []string{
+		`input: {x: "{{ now() }}"}`, `with_items: "{{ | }}"`,
+		`worker_selector: {x: "{{ nothing }}"}`,
+	} {
 		w = start(t, "- {name: a, action: core.a, "+keys+", next: [{when: failed(), publish: [{why: \"{{ result().error }}\"}], do: [b]}]}\n- {name: b, action: core.b}\n")
 		w.runs("b")
 		require.NotEmpty(t, w.state.Variables["why"])

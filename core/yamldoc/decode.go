@@ -24,8 +24,7 @@ func keysOf(structure reflect.Type) []Key {
 		structure = structure.Elem()
 	}
 	var keys []Key
-	for i := range structure.NumField() {
-		field := structure.Field(i)
+	for field := range structure.Fields() {
 		if field.Anonymous {
 			keys = append(keys, keysOf(field.Type)...)
 		} else if name := nameOf(field); name != "" {
@@ -71,7 +70,7 @@ func (r *Reader) fill(given Fields, structure reflect.Value) {
 
 // set stores the value of a key in its field, and reports whether it was usable.
 func (r *Reader) set(f Field, tag reflect.StructTag, to reflect.Value) bool {
-	if own, ok := to.Addr().Interface().(Unmarshaler); ok {
+	if own, ok := reflect.TypeAssert[Unmarshaler](to.Addr()); ok {
 		return own.UnmarshalField(r, f)
 	}
 	var value any

@@ -20,8 +20,10 @@ func TestYAMLMistakesNameTheLines(t *testing.T) {
 	}{
 		tasks + strings.Repeat("  - {name: b}\n", 20) + "   - name: c\n":             {25, broken + "25"},
 		tasks + "    input:\n      x: 1\n     y: 2\n" + strings.Repeat("a: 1\n", 90): {7, broken + "7"},
-		"a: 1\n---\na:\n  b: 1\n c: 2\n---\nd: 3\n": {5,
-			"breaks off in line 5: is one of the lines indented wrongly?"},
+		"a: 1\n---\na:\n  b: 1\n c: 2\n---\nd: 3\n": {
+			5,
+			"breaks off in line 5: is one of the lines indented wrongly?",
+		},
 		"a: 1\n\tb: 2\n": {2, "found a tab character that violates indentation"},
 		"a: [1,\nb: 2\n": {2, "did not find expected ',' or ']'"},
 	} {

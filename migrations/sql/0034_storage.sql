@@ -23,3 +23,15 @@ ALTER TABLE execution_admission_entry RESET (autovacuum_vacuum_threshold, autova
     autovacuum_vacuum_insert_threshold, autovacuum_vacuum_insert_scale_factor, autovacuum_vacuum_cost_delay);
 ALTER TABLE execution_admission_state RESET (autovacuum_vacuum_threshold, autovacuum_vacuum_scale_factor, autovacuum_vacuum_cost_delay);
 ALTER TABLE execution RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_cost_delay);
+-- A schema of our own has these from its first file on.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM attune_schema_origin WHERE origin = 'adopted') THEN
+        ALTER TABLE execution RESET (fillfactor);
+        ALTER TABLE execution_admission_state RESET (fillfactor);
+        ALTER TABLE queue_stats RESET (fillfactor);
+    END IF;
+END
+$$;
+-- +goose StatementEnd

@@ -1,7 +1,7 @@
-// Package act describes acts on rows: what may be done, an operator's order, its plan and its receipt.
+// Package act describes acts on rows: what may be done, an operator's request, its plan and its receipt.
 //
 // It runs nothing. Each kind of act is declared once with its key, texts and command. A screen returns a Menu of the
-// acts on a row, with reasons why others do not apply. Package operator turns an Order into a Plan, which
+// acts on a row, with reasons why others do not apply. Package operator turns a Request into a Plan, which
 // changes nothing, and runs a confirmed Plan, which returns a Receipt. Texts are plain: drawing cleans and wraps
 // them.
 package act
@@ -55,7 +55,7 @@ type Menu struct {
 
 // Field is a value that an act needs.
 type Field struct {
-	// Name is the key in Order.Values, Label the text in the form.
+	// Name is the key in Request.Values, Label the text in the form.
 	Name, Label string
 	// Value is the default, Hint says what is valid.
 	Value, Hint string
@@ -70,28 +70,28 @@ type Field struct {
 	Number bool
 }
 
-// Order is the request for an act.
-type Order struct {
+// Request asks for an act on one row or on marked rows.
+type Request struct {
 	Kind   Kind
 	Target Target
 	// Values are the values of the form by field name.
 	Values map[string]string
-	// Targets are the marked rows at the time of the order; empty means the Target alone.
+	// Targets are the marked rows at the time of the request; empty means the Target alone.
 	Targets []Target
 }
 
 // All are the marked rows, or else the target.
-func (o *Order) All() []Target {
-	if len(o.Targets) > 0 {
-		return o.Targets
+func (r *Request) All() []Target {
+	if len(r.Targets) > 0 {
+		return r.Targets
 	}
-	return []Target{o.Target}
+	return []Target{r.Target}
 }
 
 // IDs are the ids of All.
-func (o *Order) IDs() []int64 {
-	ids := make([]int64, len(o.All()))
-	for i, t := range o.All() {
+func (r *Request) IDs() []int64 {
+	ids := make([]int64, len(r.All()))
+	for i, t := range r.All() {
 		ids[i] = t.ID
 	}
 	return ids
@@ -109,32 +109,32 @@ const (
 	Danger      // cannot be undone, or has failed
 )
 
-// Line is a line of a plan or of a receipt.
-type Line struct {
+// TextLine is a line of a plan or of a receipt.
+type TextLine struct {
 	Tone Tone
 	Text string
 }
 
-// Lines are the lines of a plan or of a receipt.
-type Lines []Line
+// TextLines are the lines of a plan or of a receipt.
+type TextLines []TextLine
 
-// Say appends a line.
-func (l *Lines) Say(tone Tone, format string, args ...any) {
-	*l = append(*l, Line{Tone: tone, Text: fmt.Sprintf(format, args...)})
+// Add appends a formatted line.
+func (l *TextLines) Add(tone Tone, format string, args ...any) { //nolint:goprintffuncname // vet checks its calls
+	*l = append(*l, TextLine{Tone: tone, Text: fmt.Sprintf(format, args...)})
 }
 
-// Plan describes the changes of an order. Making it changes nothing.
+// Plan describes the changes of a request. Making it changes nothing.
 type Plan struct {
-	Order Order
+	Request Request
 	// Title names the act and its target.
 	Title string
-	Lines Lines
+	Lines TextLines
 	// Word must be typed to confirm the plan; empty means a key.
 	Word string
 	// Nothing says why there is nothing to run. Such a plan cannot be confirmed.
 	Nothing string
-	// Letters are all dead letters of the plan, also the unchanged ones. An export contains them in full.
-	Letters []int64
+	// DeadLetters are all dead letters of the plan, also the unchanged ones. An export contains them in full.
+	DeadLetters []int64
 	// Run is nil if there is nothing to run. With an error, the receipt, if not nil, says what was done before.
 	Run Run
 }
@@ -146,7 +146,7 @@ type Run func(ctx context.Context, reason string) (*Receipt, error)
 type Receipt struct {
 	// Text is the result in a sentence.
 	Text  string
-	Lines Lines
+	Lines TextLines
 	// Next says what to do or expect next; may be empty.
 	Next string
 	// Audits are the ids in operator_audit.
@@ -157,8 +157,8 @@ type Receipt struct {
 	Unchanged bool
 	// Left are the ids of marked rows that were not reached.
 	Left []int64
-	// Undo is the order that undoes the act, or nil.
-	Undo *Order
+	// Undo is the request that undoes the act, or nil.
+	Undo *Request
 }
 
 // AuditText lists audit rows. It writes three or more consecutive ids as a range.

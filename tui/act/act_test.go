@@ -47,8 +47,10 @@ func TestWhatAppliesToAQueue(t *testing.T) {
 	open := &monitor.Queue{ID: 1, ActionRef: "a.b", Queued: 3}
 	require.Equal(t, []act.Kind{act.PauseQueue, act.LimitQueue, act.RepairQueue, act.ClearQueue},
 		applies(act.ForQueue(open)))
-	paused := &monitor.Queue{ID: 1, ActionRef: "a.b", Group: `{"k":1}`, Paused: true,
-		LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride}}
+	paused := &monitor.Queue{
+		ID: 1, ActionRef: "a.b", Group: `{"k":1}`, Paused: true,
+		LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride},
+	}
 	menu := act.ForQueue(paused)
 	require.Equal(t, []act.Kind{act.ResumeQueue, act.LimitQueue, act.ResetQueue, act.RepairQueue}, applies(menu))
 	require.Equal(t, act.Target{Name: `queue a.b {"k":1}`, Ref: `a.b {"k":1}`, ID: 1, Action: "a.b", Group: `{"k":1}`},
@@ -64,14 +66,22 @@ func TestWhatAppliesToAWorker(t *testing.T) {
 		want   []act.Kind
 	}{
 		"active": {monitor.Worker{Status: "active", Heartbeat: &beat}, []act.Kind{act.CordonWorker, act.DrainWorker}},
-		"cordoned": {monitor.Worker{Status: "active", Heartbeat: &beat, Cordoned: true},
-			[]act.Kind{act.UncordonWorker, act.DrainWorker}},
-		"draining": {monitor.Worker{Status: "active", Heartbeat: &beat, Cordoned: true, Draining: true},
-			[]act.Kind{act.UncordonWorker}},
-		"stale": {monitor.Worker{Status: "active", Heartbeat: &old},
-			[]act.Kind{act.CordonWorker, act.DrainWorker, act.ForgetWorker}},
-		"inactive": {monitor.Worker{Status: "inactive", Heartbeat: &old},
-			[]act.Kind{act.CordonWorker, act.ForgetWorker}},
+		"cordoned": {
+			monitor.Worker{Status: "active", Heartbeat: &beat, Cordoned: true},
+			[]act.Kind{act.UncordonWorker, act.DrainWorker},
+		},
+		"draining": {
+			monitor.Worker{Status: "active", Heartbeat: &beat, Cordoned: true, Draining: true},
+			[]act.Kind{act.UncordonWorker},
+		},
+		"stale": {
+			monitor.Worker{Status: "active", Heartbeat: &old},
+			[]act.Kind{act.CordonWorker, act.DrainWorker, act.ForgetWorker},
+		},
+		"inactive": {
+			monitor.Worker{Status: "inactive", Heartbeat: &old},
+			[]act.Kind{act.CordonWorker, act.ForgetWorker},
+		},
 	} {
 		require.Equal(t, c.want, applies(act.ForWorker(&c.worker, now, 90*time.Second)), name)
 	}
@@ -80,21 +90,27 @@ func TestWhatAppliesToAWorker(t *testing.T) {
 func TestWhatAppliesToADeadLetter(t *testing.T) {
 	t.Parallel()
 	waits := &monitor.LedgerEntry{ID: 3, Decision: monitor.DecisionOpen}
-	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardLetter, act.SendLetters, act.DiscardAllLetters,
-		act.TakeLetters}, applies(act.ForLetter(waits, 0)))
-	require.Equal(t, []act.Kind{act.RequeueLetter, act.DiscardAllLetters, act.TakeLetters},
-		applies(act.ForLetter(&monitor.LedgerEntry{Decision: "failed"}, 0)))
+	require.Equal(t, []act.Kind{
+		act.RequeueDeadLetter, act.DiscardDeadLetter, act.SendDeadLetters,
+		act.DiscardAllDeadLetters,
+		act.TakeDeadLetters,
+	}, applies(act.ForDeadLetter(waits, 0)))
+	require.Equal(t, []act.Kind{act.RequeueDeadLetter, act.DiscardAllDeadLetters, act.TakeDeadLetters},
+		applies(act.ForDeadLetter(&monitor.LedgerEntry{Decision: "failed"}, 0)))
 }
 
-func TestWhatAppliesToATakenOrADiscardedLetter(t *testing.T) {
+func TestWhatAppliesToATakenOrADiscardedDeadLetter(t *testing.T) {
 	t.Parallel()
 	taken := &monitor.LedgerEntry{ID: 3, Decision: monitor.DecisionOpen, TakenFrom: monitor.DeadLetterQueue}
-	require.Contains(t, applies(act.ForLetter(taken, 0)), act.ReturnLetters)
+	require.Contains(t, applies(act.ForDeadLetter(taken, 0)), act.ReturnDeadLetters)
 	discarded := &monitor.LedgerEntry{ID: 3, Decision: "discarded", TakenFrom: monitor.DeadLetterQueue}
-	require.Equal(t, []act.Kind{act.RequeueLetter, act.UndoLetters, act.DiscardAllLetters, act.TakeLetters},
-		applies(act.ForLetter(discarded, 0)))
-	require.Equal(t, []act.Kind{act.TakeLetters}, applies(act.ForNoLetter(50_000)))
-	require.Equal(t, []act.Kind{act.TakeLetters, act.PurgeBroker}, applies(act.ForNoLetter(50_001)))
+	require.Equal(t, []act.Kind{
+		act.RequeueDeadLetter, act.UndoDeadLetters, act.DiscardAllDeadLetters,
+		act.TakeDeadLetters,
+	},
+		applies(act.ForDeadLetter(discarded, 0)))
+	require.Equal(t, []act.Kind{act.TakeDeadLetters}, applies(act.ForNoDeadLetter(50_000)))
+	require.Equal(t, []act.Kind{act.TakeDeadLetters, act.PurgeBroker}, applies(act.ForNoDeadLetter(50_001)))
 }
 
 func TestAges(t *testing.T) {
@@ -123,7 +139,7 @@ func TestTitlesNameAllThatIsTouched(t *testing.T) {
 	t.Parallel()
 	touched := map[act.Kind]string{}
 	for _, menu := range []act.Menu{
-		act.ForLetter(&monitor.LedgerEntry{ID: 7}, triage.PurgeOffered+1),
+		act.ForDeadLetter(&monitor.LedgerEntry{ID: 7}, triage.PurgeOffered+1),
 		act.ForQueue(&monitor.Queue{ActionRef: "demo.a", Group: "tenant=1", Queued: 3}),
 	} {
 		for _, item := range menu.Items {
@@ -133,9 +149,9 @@ func TestTitlesNameAllThatIsTouched(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[act.Kind]string{
-		act.DiscardAllLetters: "discard all waiting dead letters that match",
-		act.PurgeBroker:       "purge all messages of attune.dlx.queue",
-		act.RepairQueue:       "repair all queues of demo.a",
-		act.ClearQueue:        "clear the waiting executions of queue demo.a tenant=1",
+		act.DiscardAllDeadLetters: "discard all waiting dead letters that match",
+		act.PurgeBroker:           "purge all messages of attune.dlx.queue",
+		act.RepairQueue:           "repair all queues of demo.a",
+		act.ClearQueue:            "clear the waiting executions of queue demo.a tenant=1",
 	}, touched)
 }

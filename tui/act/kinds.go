@@ -12,33 +12,33 @@ type Kind string
 
 // The kinds of acts.
 const (
-	CancelExecution   Kind = "execution.cancel"
-	CancelTree        Kind = "execution.cancel-tree"
-	RetryExecution    Kind = "execution.retry"
-	PauseQueue        Kind = "queue.pause"
-	ResumeQueue       Kind = "queue.resume"
-	LimitQueue        Kind = "queue.limit"
-	ResetQueue        Kind = "queue.reset"
-	ClearQueue        Kind = "queue.clear"
-	RepairQueue       Kind = "queue.repair"
-	CordonWorker      Kind = "worker.cordon"
-	UncordonWorker    Kind = "worker.uncordon"
-	DrainWorker       Kind = "worker.drain"
-	ForgetWorker      Kind = "worker.forget"
-	PauseWorkflow     Kind = "workflow.pause"
-	ResumeWorkflow    Kind = "workflow.resume"
-	CancelWorkflow    Kind = "workflow.cancel"
-	RetryWorkflow     Kind = "workflow.retry"
-	RetryTask         Kind = "task.retry"
-	AnswerInquiry     Kind = "inquiry.respond"
-	RequeueLetter     Kind = "dead_letter.requeue"
-	DiscardLetter     Kind = "dead_letter.discard"
-	DiscardAllLetters Kind = "dead_letter.discard-all"
-	SendLetters       Kind = "dead_letter.send"
-	UndoLetters       Kind = "dead_letter.undo"
-	ReturnLetters     Kind = "dead_letter.return"
-	TakeLetters       Kind = "dead_letter.take"
-	PurgeBroker       Kind = "dead_letter.purge-broker"
+	CancelExecution       Kind = "execution.cancel"
+	CancelTree            Kind = "execution.cancel-tree"
+	RetryExecution        Kind = "execution.retry"
+	PauseQueue            Kind = "queue.pause"
+	ResumeQueue           Kind = "queue.resume"
+	LimitQueue            Kind = "queue.limit"
+	ResetQueue            Kind = "queue.reset"
+	ClearQueue            Kind = "queue.clear"
+	RepairQueue           Kind = "queue.repair"
+	CordonWorker          Kind = "worker.cordon"
+	UncordonWorker        Kind = "worker.uncordon"
+	DrainWorker           Kind = "worker.drain"
+	ForgetWorker          Kind = "worker.forget"
+	PauseWorkflow         Kind = "workflow.pause"
+	ResumeWorkflow        Kind = "workflow.resume"
+	CancelWorkflow        Kind = "workflow.cancel"
+	RetryWorkflow         Kind = "workflow.retry"
+	RetryTask             Kind = "task.retry"
+	AnswerInquiry         Kind = "inquiry.respond"
+	RequeueDeadLetter     Kind = "dead_letter.requeue"
+	DiscardDeadLetter     Kind = "dead_letter.discard"
+	DiscardAllDeadLetters Kind = "dead_letter.discard-all"
+	SendDeadLetters       Kind = "dead_letter.send"
+	UndoDeadLetters       Kind = "dead_letter.undo"
+	ReturnDeadLetters     Kind = "dead_letter.return"
+	TakeDeadLetters       Kind = "dead_letter.take"
+	PurgeBroker           Kind = "dead_letter.purge-broker"
 )
 
 // about describes a kind of act to the operator.
@@ -51,7 +51,7 @@ type about struct {
 	flags           []flag
 }
 
-// flag is an argument of a command. field names the value in the order.
+// flag is an argument of a command. field names the value in the request.
 type flag struct{ name, field string }
 
 var kinds = map[Kind]about{
@@ -64,7 +64,7 @@ var kinds = map[Kind]about{
 		many: "end them, or ask their workers to stop them", command: "execution cancel", reason: "--reason",
 	},
 	CancelTree: {
-		key: "t", label: "cancel tree", help: "and everything that it has started", command: "execution cancel",
+		key: "t", label: "cancel tree", help: "end it and everything that it has started", command: "execution cancel",
 		reason: "--reason", flags: []flag{{name: "--tree"}},
 	},
 
@@ -105,7 +105,7 @@ var kinds = map[Kind]about{
 		many: "give them nothing new, let them end what they run", command: "workers drain", reason: "--reason",
 	},
 	ForgetWorker: {
-		key: "f", label: "forget", help: "remove the row of a worker that is gone", command: "workers forget",
+		key: "f", label: "forget", help: "remove its row and its queues", command: "workers forget",
 		reason: "--reason",
 	},
 
@@ -117,7 +117,7 @@ var kinds = map[Kind]about{
 		key: "u", label: "resume", help: "go on", many: "go on", command: "workflow resume", reason: "--reason",
 	},
 	RetryWorkflow: {
-		key: "r", label: "begin anew", help: "all of it, as a new execution",
+		key: "r", label: "start again", help: "all of it, as a new execution",
 		many: "all tasks of ended ones, as new executions", command: "execution retry", reason: "--reason",
 	},
 	CancelWorkflow: {
@@ -135,34 +135,36 @@ var kinds = map[Kind]about{
 		flags: []flag{{name: "--as", field: FieldAs}},
 	},
 
-	RequeueLetter: {
+	RequeueDeadLetter: {
 		key: "r", label: "requeue", help: "try again what it was about", many: "try again what they were about",
 		command: "dlq requeue", reason: "--reason",
 	},
-	DiscardLetter: {
+	DiscardDeadLetter: {
 		key: "d", label: "discard", help: "nothing is done about it; the ledger keeps it",
 		many: "nothing is done about them; the ledger keeps them", command: "dlq discard", reason: "--reason",
 	},
-	SendLetters: {
+	SendDeadLetters: {
 		key: "m", label: "send", help: "its message to another exchange or queue",
 		many: "their messages to another exchange or queue",
 	},
-	UndoLetters: {
+	UndoDeadLetters: {
 		key: "u", label: "reopen", help: "put it back among the waiting ones",
 		many: "put them back among the waiting ones",
 	},
-	ReturnLetters: {
+	ReturnDeadLetters: {
 		key: "b", label: "put back", help: "its message to the queue it was taken from",
 		many: "their messages to the queues they were taken from",
 	},
-	DiscardAllLetters: {
+	DiscardAllDeadLetters: {
 		key: "p", label: "discard all", help: "all that wait and match", command: "dlq discard-all", reason: "--note",
 		flags: []flag{ // here --reason is the reason of the dead letter
-			{name: "--reason", field: FieldReason}, {name: "--action", field: FieldAction},
-			{name: "--worker", field: FieldWorker}, {name: "--older-than", field: FieldOlderThan},
+			{name: "--reason", field: FieldReason},
+			{name: "--action", field: FieldAction},
+			{name: "--worker", field: FieldWorker},
+			{name: "--older-than", field: FieldOlderThan},
 		},
 	},
-	TakeLetters: {
+	TakeDeadLetters: {
 		key: "s", label: "take", help: "messages from the broker into the ledger", command: "dlq take",
 		reason: "--note", flags: []flag{{name: "--queue", field: FieldQueue}, {name: "--first", field: FieldFirst}},
 	},
@@ -180,16 +182,16 @@ func (k Kind) Of() string {
 // Verb names the act in one or two words.
 func (k Kind) Verb() string { return kinds[k].label }
 
-// Commands returns the arguments of attune-executor for the order: one command, or one for each target. It is empty
+// Commands returns the arguments of attune-executor for the request: one command, or one for each target. It is empty
 // if no command does the same.
-func (o *Order) Commands(reason string) (commands [][]string) {
-	of := kinds[o.Kind]
+func (r *Request) Commands(reason string) (commands [][]string) {
+	of := kinds[r.Kind]
 	if of.command == "" {
 		return nil
 	}
 	var flags, why []string
 	for _, f := range of.flags {
-		value := strings.TrimSpace(o.Values[f.field])
+		value := strings.TrimSpace(r.Values[f.field])
 		for _, text := range []string{f.name, value} {
 			if text != "" && (value != "" || f.field == "") {
 				flags = append(flags, text)
@@ -203,24 +205,24 @@ func (o *Order) Commands(reason string) (commands [][]string) {
 		commands = append(commands, slices.Concat(strings.Fields(of.command), subject, flags, scope, why))
 	}
 	var ids []string
-	for _, t := range o.All() {
+	for _, t := range r.All() {
 		ids = append(ids, strconv.FormatInt(t.ID, 10))
 	}
 	switch group, _, _ := strings.Cut(of.command, " "); group {
 	case "queue":
-		for _, t := range o.All() {
-			if t.Group == "" || o.Kind == RepairQueue {
+		for _, t := range r.All() {
+			if t.Group == "" || r.Kind == RepairQueue {
 				add([]string{t.Action})
 			} else {
 				add([]string{t.Action}, "--group", t.Group)
 			}
 		}
 	case "workers":
-		for i, t := range o.All() {
+		for i, t := range r.All() {
 			add([]string{cmp.Or(t.Ref, ids[i])})
 		}
 	case "execution", "dlq": // one command takes many ids
-		if o.Kind == DiscardAllLetters || o.Kind == TakeLetters {
+		if r.Kind == DiscardAllDeadLetters || r.Kind == TakeDeadLetters {
 			ids = nil
 		}
 		add(ids)

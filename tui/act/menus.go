@@ -3,6 +3,7 @@ package act
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -99,10 +100,7 @@ func ForQueue(q *monitor.Queue) Menu {
 	if from := q.LimitFrom; from.Threshold != nil {
 		hint += "; the policy " + from.Policy + " says " + strconv.FormatInt(*from.Threshold, 10)
 	}
-	name := q.ActionRef
-	if q.Group != "" {
-		name += " " + q.Group
-	}
+	name := q.Name()
 	return Menu{
 		Target: Target{Name: "queue " + name, Ref: name, ID: q.ID, Action: q.ActionRef, Group: q.Group},
 		Items: []Item{
@@ -128,7 +126,7 @@ func ForWorker(w *monitor.Worker, now time.Time, staleAfter time.Duration) Menu 
 		cordon = "it is cordoned"
 	}
 	if !w.Cordoned && !w.Draining {
-		uncordon = "it is given work already"
+		uncordon = "it is not cordoned"
 	}
 	switch {
 	case w.Draining:
@@ -137,7 +135,7 @@ func ForWorker(w *monitor.Worker, now time.Time, staleAfter time.Duration) Menu 
 		drain = "it is inactive: cordon keeps work from it when it comes back"
 	}
 	if health != monitor.WorkerInactive && health != monitor.WorkerStale {
-		forget = "it is " + string(health) + ": only workers that are gone are forgotten"
+		forget = "it is " + string(health) + ": only stale and inactive workers can be forgotten"
 	}
 	return Menu{
 		Target: Target{Name: "worker " + w.Name, Ref: w.Name, ID: w.ID},
@@ -215,9 +213,10 @@ func ForInquiry(d *monitor.InquiryDetail, form *inquiry.AnswerForm) Menu {
 	return Menu{Target: Target{Name: "inquiry " + strconv.FormatInt(d.ID, 10), ID: d.ID}, Items: []Item{answer}}
 }
 
-// ForLetter lists the acts on a dead letter. Only planning finds out whether it can be requeued. depth is the number
+// ForDeadLetter lists the acts on a dead letter. Only planning finds out whether it can be requeued. depth is the
+// number
 // of messages in the broker's queue of dead letters.
-func ForLetter(l *monitor.LedgerEntry, depth int64) Menu {
+func ForDeadLetter(l *monitor.LedgerEntry, depth int64) Menu {
 	var decided, open, taken string
 	if l.TakenFrom == "" {
 		taken = "no operator took it from a queue"
@@ -229,13 +228,13 @@ func ForLetter(l *monitor.LedgerEntry, depth int64) Menu {
 	if !l.IsDiscarded() {
 		open = "it was not discarded"
 	}
-	menu := ForNoLetter(depth)
+	menu := ForNoDeadLetter(depth)
 	menu.Target = Target{Name: "dead letter " + strconv.FormatInt(l.ID, 10), ID: l.ID}
 	menu.Items = append([]Item{
-		item(RequeueLetter, ""), item(DiscardLetter, decided), item(SendLetters, decided, sendFields()...),
-		item(UndoLetters, open),
-		item(ReturnLetters, taken),
-		item(DiscardAllLetters, "",
+		item(RequeueDeadLetter, ""), item(DiscardDeadLetter, decided), item(SendDeadLetters, decided, sendFields()...),
+		item(UndoDeadLetters, open),
+		item(ReturnDeadLetters, taken),
+		item(DiscardAllDeadLetters, "",
 			Field{Name: FieldReason, Label: "died because", Value: l.Reason, Hint: "expired, rejected …; empty: any"},
 			Field{Name: FieldAction, Label: "action", Hint: "a star stands for anything; empty: any"},
 			Field{Name: FieldWorker, Label: "worker", Hint: "its id or name; empty: any"},
@@ -248,13 +247,13 @@ func ForLetter(l *monitor.LedgerEntry, depth int64) Menu {
 	return menu
 }
 
-// ForNoLetter lists the acts on the broker's queue of dead letters with depth messages.
-func ForNoLetter(depth int64) Menu {
+// ForNoDeadLetter lists the acts on the broker's queue of dead letters with depth messages.
+func ForNoDeadLetter(depth int64) Menu {
 	few, queue := "", Target{Name: monitor.DeadLetterQueue}
 	if depth <= triage.PurgeOffered {
 		few = fmt.Sprintf("only above %d messages; S takes them", triage.PurgeOffered)
 	}
-	take := item(TakeLetters, "",
+	take := item(TakeDeadLetters, "",
 		Field{
 			Name: FieldQueue, Label: "from the queue", Value: monitor.DeadLetterQueue,
 			Hint:  "or another, such as worker.7.executions",
@@ -283,7 +282,7 @@ var together = map[string][]Kind{
 	"worker":      {CordonWorker, UncordonWorker, DrainWorker},
 	"workflow":    {PauseWorkflow, ResumeWorkflow, RetryWorkflow, CancelWorkflow},
 	"inquiry":     {AnswerInquiry},
-	"dead letter": {RequeueLetter, DiscardLetter, SendLetters, UndoLetters, ReturnLetters},
+	"dead letter": {RequeueDeadLetter, DiscardDeadLetter, SendDeadLetters, UndoDeadLetters, ReturnDeadLetters},
 }
 
 // ForMarked lists the acts on marked rows, such as queues. Only planning finds out to which rows they apply.
@@ -295,7 +294,7 @@ func ForMarked(what string, targets []Target) Menu {
 	for _, kind := range together[what] {
 		one := item(kind, "")
 		one.Help = kinds[kind].many
-		if kind == SendLetters {
+		if kind == SendDeadLetters {
 			one.Fields = sendFields()
 		}
 		menu.Items = append(menu.Items, one)
@@ -328,11 +327,13 @@ func checkFirst(value string) error {
 
 func checkLimit(value string) error {
 	n, err := strconv.Atoi(strings.TrimSpace(value))
-	if err != nil {
+	switch {
+	case err != nil:
 		return errors.New("not a number")
-	}
-	if n < 1 {
+	case n < 1:
 		return errors.New("at least 1")
+	case n >= math.MaxInt32: // the database stores 32 bits, and the largest value means no limit
+		return fmt.Errorf("at most %d", math.MaxInt32-1)
 	}
 	return nil
 }

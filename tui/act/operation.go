@@ -18,10 +18,10 @@ const (
 
 // Operation is an act or export of this session.
 type Operation struct {
-	ID    int64
-	Order Order
-	Title string
-	State State
+	ID      int64
+	Request Request
+	Title   string
+	State   State
 	// Began is the time of the request, Ran of the confirmation, Ended of the end, by the local clock.
 	Began, Ran, Ended time.Time
 	Reason            string

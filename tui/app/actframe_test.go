@@ -32,7 +32,7 @@ var stages = map[string]func(b *bundle, acts *fakeActs){
 	},
 	"typed": func(b *bundle, acts *fakeActs) {
 		acts.word = "core.http_request"
-		acts.lines = []act.Line{
+		acts.lines = []act.TextLine{
 			{Text: "All waiting executions are cancelled: 612 executions in 1 queue."},
 			{Text: "  core.http_request  612 waiting, the oldest since 02:05:02Z"},
 			{Tone: act.Note, Text: "Running executions continue. Later requests are not touched. Executions promoted meanwhile keep their slots."},
@@ -123,15 +123,19 @@ func (b *bundle) poison(evil string) {
 	}
 	for _, op := range b.env.Session {
 		op.Err, op.Reason, op.Remark = evil, evil, evil
-		op.Order.Target.Name = evil
+		op.Request.Target.Name = evil
 		if op.Receipt != nil {
-			op.Receipt = &act.Receipt{Text: evil, Lines: slices.Repeat([]act.Line{{Text: evil}}, 30), Next: evil,
-				Audits: []int64{1, 2}}
+			op.Receipt = &act.Receipt{
+				Text: evil, Lines: slices.Repeat([]act.TextLine{{Text: evil}}, 30), Next: evil,
+				Audits: []int64{1, 2},
+			}
 		}
 	}
 	if q, ok := b.top().(*question); ok {
-		plan := &act.Plan{Title: evil, Lines: slices.Repeat([]act.Line{{Tone: act.Danger, Text: "  " + evil}}, 30),
-			Word: evil}
+		plan := &act.Plan{
+			Title: evil, Lines: slices.Repeat([]act.TextLine{{Tone: act.Danger, Text: "  " + evil}}, 30),
+			Word: evil,
+		}
 		q.op.State = act.Planning
 		b.replace(&planning{item: q.item, op: q.op, cancel: func() {}})
 		b.send(planMsg{op: q.op, plan: plan})

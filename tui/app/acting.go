@@ -17,8 +17,8 @@ import (
 // Esc goes one step back: from the question to the form with its values, and from the form to the menu; without a
 // form it closes the dialog. Esc on a running act closes the dialog only: the act continues and reports its result.
 type Acts interface {
-	// Plan describes the changes of an order. It changes nothing.
-	Plan(ctx context.Context, order act.Order) (*act.Plan, error)
+	// Plan describes the changes of a request. It changes nothing.
+	Plan(ctx context.Context, request act.Request) (*act.Plan, error)
 	// Run runs a plan once. With an error, the receipt, if not nil, says what was done before.
 	Run(ctx context.Context, plan *act.Plan, reason string, progress *act.Progress) (*act.Receipt, error)
 }
@@ -31,7 +31,7 @@ func (m *Model) leave(op *act.Operation, why string) {
 	}
 }
 
-func texts(lines []act.Line) []widget.Text {
+func texts(lines []act.TextLine) []widget.Text {
 	out := make([]widget.Text, 0, len(lines)+2)
 	for _, line := range lines {
 		out = append(out, widget.Text{Role: screen.Tone(line.Tone), Text: line.Text})

@@ -17,28 +17,28 @@ import (
 
 // fakeActs answers plans and runs as a test says.
 type fakeActs struct {
-	mu      sync.Mutex
-	orders  []act.Order
-	reasons []string
-	runs    int
-	word    string
-	nothing string
-	planErr error
-	runErr  error
-	panics  bool
-	partly  bool
-	lines   []act.Line
-	letters []int64
+	mu          sync.Mutex
+	requests    []act.Request
+	reasons     []string
+	runs        int
+	word        string
+	nothing     string
+	planErr     error
+	runErr      error
+	panics      bool
+	partly      bool
+	lines       []act.TextLine
+	deadLetters []int64
 	// stuck keeps plans and runs until their context ends.
 	stuckPlan, stuckRun bool
 	// told is the progress of a run.
 	told [2]int64
 }
 
-func (f *fakeActs) Plan(ctx context.Context, order act.Order) (*act.Plan, error) {
+func (f *fakeActs) Plan(ctx context.Context, request act.Request) (*act.Plan, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.orders = append(f.orders, order)
+	f.requests = append(f.requests, request)
 	if f.stuckPlan {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -51,15 +51,15 @@ func (f *fakeActs) Plan(ctx context.Context, order act.Order) (*act.Plan, error)
 	}
 	lines := f.lines
 	if lines == nil {
-		lines = []act.Line{
+		lines = []act.TextLine{
 			{Text: "core.http_request  open → paused   4 running, 612 waiting"},
 			{},
 			{Tone: act.Warn, Text: "Nothing is admitted until it is resumed: 612 executions wait. What runs goes on."},
 		}
 	}
 	return &act.Plan{
-		Order: order, Title: "Pause core.http_request", Lines: lines, Word: f.word, Nothing: f.nothing,
-		Letters: f.letters,
+		Request: request, Title: "Pause core.http_request", Lines: lines, Word: f.word, Nothing: f.nothing,
+		DeadLetters: f.deadLetters,
 	}, nil
 }
 
@@ -72,8 +72,10 @@ func (f *fakeActs) Run(ctx context.Context, _ *act.Plan, reason string, progress
 	progress.Set(f.told[0], f.told[1])
 	if stuck {
 		<-ctx.Done()
-		return &act.Receipt{Text: "Planned 600: 200 cancelled, 400 still wait.", Partly: true,
-			Audits: []int64{313}}, ctx.Err()
+		return &act.Receipt{
+			Text: "Planned 600: 200 cancelled, 400 still wait.", Partly: true,
+			Audits: []int64{313},
+		}, ctx.Err()
 	}
 	return &act.Receipt{
 		Text: "1 queue is paused, 612 executions wait.", Next: "A, then u resumes", Audits: []int64{312},
@@ -101,7 +103,7 @@ func acting(t *testing.T, acts *fakeActs, w, h int, change ...func(*Options)) *b
 func (b *bundle) hold(key string) []tea.Cmd {
 	b.t.Helper()
 	_, cmd := b.Update(keyMsg(key))
-	_, answer := b.Update(letterMsg{b.lastPress})
+	_, answer := b.Update(deadLetterMsg{b.lastPress})
 	return append(flatten(cmd), flatten(answer)...)
 }
 
@@ -138,8 +140,8 @@ func TestAnActGoesFromItsMenuToItsReceipt(t *testing.T) {
 	require.Contains(t, b.View(), "admit nothing until it is resumed")
 	b.press("enter")
 	require.Equal(t, keymap.InConfirm, b.stage())
-	require.Equal(t, act.PauseQueue, acts.orders[0].Kind)
-	require.Equal(t, "core.http_request", acts.orders[0].Target.Action)
+	require.Equal(t, act.PauseQueue, acts.requests[0].Kind)
+	require.Equal(t, "core.http_request", acts.requests[0].Target.Action)
 	require.Contains(t, b.View(), "Nothing is admitted until it is resumed")
 	require.Contains(t, b.View(), "[▶leave it ]", "the button that leaves it has the focus")
 	b.press("tab")
@@ -213,7 +215,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		b := acting(t, acts, 80, 24)
 		b.press("j", "A", "esc")
 		require.Empty(t, b.stage())
-		require.Empty(t, acts.orders)
+		require.Empty(t, acts.requests)
 		require.Empty(t, b.env.Session)
 	})
 	t.Run("form leads back to the menu", func(t *testing.T) {
@@ -224,7 +226,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		require.Equal(t, keymap.InForm, b.stage())
 		b.press("esc")
 		require.Equal(t, keymap.InMenu, b.stage())
-		require.Empty(t, acts.orders)
+		require.Empty(t, acts.requests)
 	})
 	t.Run("what comes after a form leads back to it", func(t *testing.T) {
 		t.Parallel()
@@ -240,8 +242,8 @@ func TestEscLeavesEveryStage(t *testing.T) {
 			require.Contains(t, b.View(), "7▌", "what was written is still there")
 			b.typed("8")
 			b.press("enter")
-			require.Equal(t, "7", acts.orders[0].Values["limit"])
-			require.Equal(t, "8", acts.orders[1].Values["limit"], "typing replaces it")
+			require.Equal(t, "7", acts.requests[0].Values["limit"])
+			require.Equal(t, "8", acts.requests[1].Values["limit"], "typing replaces it")
 			b.press("esc", "esc", "esc")
 			require.Empty(t, b.stage())
 			require.Zero(t, acts.count())
@@ -345,7 +347,7 @@ func TestALatePlanDoesNotDisturbTheNextDialog(t *testing.T) {
 	require.Equal(t, keymap.InPlanning, b.stage(), "the answer is not for this one")
 	b.answers(second)
 	require.Equal(t, keymap.InConfirm, b.stage())
-	require.Equal(t, act.RepairQueue, b.operation().Order.Kind)
+	require.Equal(t, act.RepairQueue, b.operation().Request.Kind)
 	require.Equal(t, act.Dropped, b.env.Session[0].State)
 }
 
@@ -376,7 +378,7 @@ func TestTheMenuSaysWhyAnActDoesNotApply(t *testing.T) {
 	b.press("p")
 	require.Equal(t, keymap.InMenu, b.stage())
 	require.Contains(t, b.View(), "▲ pause: it is paused")
-	require.Empty(t, acts.orders)
+	require.Empty(t, acts.requests)
 	b.press("A")
 	require.Equal(t, keymap.InMenu, b.stage(), "the same key opens nothing twice")
 }
@@ -387,13 +389,21 @@ func TestAFormChecksWhatIsWritten(t *testing.T) {
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "l")
 	require.Contains(t, b.View(), "at most at once")
+	require.NotContains(t, b.View(), "tab next field", "there is only one")
 	b.press("backspace", "0", "enter")
 	require.Contains(t, b.View(), "✗ at least 1")
-	require.Empty(t, acts.orders)
+	require.Empty(t, acts.requests)
 	b.press("backspace", "x", "enter")
 	require.Contains(t, b.View(), "✗ not a number")
-	b.press("backspace", "8", "enter")
-	require.Equal(t, "8", acts.orders[0].Values[act.FieldLimit])
+	b.press("backspace")
+	b.typed("2147483647")
+	b.press("enter")
+	require.Contains(t, b.View(), "✗ at most 2147483646")
+	for range 10 {
+		b.press("backspace")
+	}
+	b.press("8", "enter")
+	require.Equal(t, "8", acts.requests[0].Values[act.FieldLimit])
 }
 
 func TestTypingReplacesTheNumberOfAForm(t *testing.T) {
@@ -404,9 +414,9 @@ func TestTypingReplacesTheNumberOfAForm(t *testing.T) {
 	require.Contains(t, b.View(), "typing replaces 4")
 	b.typed("15")
 	b.press("enter")
-	require.Equal(t, "15", acts.orders[0].Values[act.FieldLimit])
+	require.Equal(t, "15", acts.requests[0].Values[act.FieldLimit])
 	b.press("esc", "backspace", "2", "enter")
-	require.Equal(t, "12", acts.orders[1].Values[act.FieldLimit], "other keys edit it")
+	require.Equal(t, "12", acts.requests[1].Values[act.FieldLimit], "other keys edit it")
 }
 
 func TestAWordIsAskedForWhereMuchIsTouched(t *testing.T) {
@@ -432,6 +442,10 @@ func TestNothingToDoCannotBeConfirmed(t *testing.T) {
 	b := acting(t, acts, 80, 24)
 	b.press("j", "A", "p")
 	require.Contains(t, b.View(), "Nothing to do: nothing would change")
+	keys := b.frame()[23]
+	require.NotContains(t, keys, "run it")
+	require.NotContains(t, keys, "reason")
+	require.Contains(t, keys, "esc back")
 	b.press("tab", "y")
 	require.Zero(t, acts.count())
 	require.Empty(t, b.stage())
@@ -448,7 +462,7 @@ func TestAnOldPlanIsNotRun(t *testing.T) {
 	require.Zero(t, acts.count())
 	require.Contains(t, b.View(), "the plan is 2m01s old")
 	b.press("r")
-	require.Len(t, acts.orders, 2)
+	require.Len(t, acts.requests, 2)
 	b.press("y")
 	require.Equal(t, 1, acts.count())
 	require.Equal(t, act.Dropped, b.env.Session[0].State)
@@ -464,7 +478,7 @@ func TestAFailedPlanSaysWhyAndCanBeAskedAgain(t *testing.T) {
 	acts.planErr = nil
 	b.press("r")
 	require.Equal(t, keymap.InConfirm, b.stage())
-	require.Equal(t, acts.orders[0], acts.orders[1])
+	require.Equal(t, acts.requests[0], acts.requests[1])
 }
 
 func TestAPlanThatNeverComesEnds(t *testing.T) {
@@ -476,7 +490,7 @@ func TestAPlanThatNeverComesEnds(t *testing.T) {
 	require.Contains(t, b.View(), "✗ no answer within 10s")
 }
 
-func TestAPanicOfWhoeverActsIsAnError(t *testing.T) {
+func TestAPanicOfAnActIsAnError(t *testing.T) {
 	t.Parallel()
 	b := acting(t, &fakeActs{panics: true}, 80, 24)
 	b.press("j", "A", "p")
@@ -560,4 +574,29 @@ func TestNothingMovesBelowADialog(t *testing.T) {
 	b.press("esc")
 	require.NotContains(t, b.View(), "core.http_request", "what was read meanwhile is shown then")
 	require.Empty(t, b.held)
+}
+
+// TestDataBelowADialogGrowsOld: what is read while a dialog is open is held, so the data below it is marked by its age,
+// and the sources still count as answering.
+func TestDataBelowADialogGrowsOld(t *testing.T) {
+	t.Parallel()
+	b := acting(t, &fakeActs{}, 100, 30)
+	poll := func() {
+		b.now = b.now.Add(20 * time.Second)
+		for _, feed := range []screen.Feed{screen.FeedOverview, screen.FeedBroker, screen.FeedQueues} {
+			b.send(dueMsg{feed: feed, gen: b.chain(feed).gen})
+		}
+	}
+	b.press("A")
+	poll()
+	frame := b.frame()
+	require.Contains(t, frame[2], "20s old", "the rows are of the time before the dialog")
+	require.Contains(t, frame[0], "PG ● ")
+	require.Contains(t, frame[0], "MQ ● ")
+	b.press("esc")
+	require.NotContains(t, b.frame()[2], "old", "the held rows are shown with their own age")
+	b.press("A")
+	b.source.fail = map[screen.Feed]error{screen.FeedQueues: errors.New("away")}
+	poll()
+	require.Contains(t, b.frame()[2], "? last read 20s ago")
 }

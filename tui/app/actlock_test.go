@@ -21,15 +21,19 @@ func TestActingIsLockedWithAReason(t *testing.T) {
 		change func(o *Options, s *fakeSource)
 		why    string
 	}{
-		"read only": {func(o *Options, _ *fakeSource) { o.ReadOnly = "the dashboard was started with --read-only" },
-			"started with --read-only"},
+		"read only": {
+			func(o *Options, _ *fakeSource) { o.ReadOnly = "the dashboard was started with --read-only" },
+			"started with --read-only",
+		},
 		"not ours": {
 			func(_ *Options, s *fakeSource) { s.audit = &monitor.Audit{Reading: s.overview.Reading} },
 			"has no tables of attune-executor",
 		},
 		"older": {func(_ *Options, s *fakeSource) { s.audit.Current = false }, "lacks tables of this version"},
-		"adopted": {func(_ *Options, s *fakeSource) { s.audit.Adopted, s.audit.Replicas = true, 0 },
-			"no replica of attune-executor runs on this adopted installation"},
+		"adopted": {
+			func(_ *Options, s *fakeSource) { s.audit.Adopted, s.audit.Replicas = true, 0 },
+			"no replica of attune-executor runs on this adopted installation",
+		},
 		"down": {func(_ *Options, s *fakeSource) {
 			s.fail = map[screen.Feed]error{screen.FeedAudit: errors.New("connection refused")}
 		}, "has not answered yet: connection refused"},
@@ -48,7 +52,7 @@ func TestActingIsLockedWithAReason(t *testing.T) {
 			require.Contains(t, b.View(), c.why)
 			require.Contains(t, b.View(), " RO ")
 			require.NotContains(t, b.frame()[39], "A act")
-			require.Empty(t, acts.orders)
+			require.Empty(t, acts.requests)
 		})
 	}
 }
@@ -101,7 +105,7 @@ func TestLettersThatArriveTogetherAreTakenOneByOne(t *testing.T) {
 	b := acting(t, acts, 80, 24)
 	b.press("jAp")
 	require.Equal(t, keymap.InConfirm, b.stage())
-	require.Equal(t, "core.http_request", acts.orders[0].Target.Action)
+	require.Equal(t, "core.http_request", acts.requests[0].Target.Action)
 	b.send(tea.KeyMsg{Type: tea.KeyEsc, Alt: true})
 	require.Empty(t, b.stage(), "and two escapes are one")
 	b.press("G", "gg")
@@ -140,7 +144,7 @@ func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
 	b := started(t, source, 80, 24, func(o *Options) { o.Acts = acts })
 	b.press("5", "R")
 	require.Equal(t, keymap.InConfirm, b.stage())
-	require.Equal(t, act.RequeueLetter, acts.orders[0].Kind)
+	require.Equal(t, act.RequeueDeadLetter, acts.requests[0].Kind)
 	b.press("esc", "D")
 	require.Equal(t, keymap.InMenu, b.stage(), "it is decided, which the menu says")
 	require.Contains(t, b.View(), "▲ discard: it is decided")
@@ -149,7 +153,7 @@ func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
 	require.Contains(t, b.View(), "expired")
 	b.press("esc", "esc", "2", "R")
 	require.Empty(t, b.stage(), "elsewhere they mean nothing")
-	require.Len(t, acts.orders, 1)
+	require.Len(t, acts.requests, 1)
 }
 
 func TestNobodyConfirmsWhatCannotBeSeen(t *testing.T) {

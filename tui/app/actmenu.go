@@ -60,28 +60,29 @@ func (o *actMenu) chosen(m *Model, at int) tea.Cmd {
 	if item.Target.Name == "" {
 		item.Target = o.acts.Target
 	}
-	order := act.Order{Kind: item.Kind, Target: item.Target, Targets: o.acts.Targets}
+	request := act.Request{Kind: item.Kind, Target: item.Target, Targets: o.acts.Targets}
 	if len(item.Fields) == 0 {
-		return m.plan(m.replace, item, order)
+		return m.plan(m.replace, item, request)
 	}
-	m.push(&form{item: item, order: order, fields: widget.NewForm(formFields(item.Fields))})
+	m.push(&form{item: item, request: request, fields: widget.NewForm(formFields(item.Fields))})
 	return nil
 }
 
 // byKey lists the acts with a key of their own; the first one in the menu is chosen.
 var byKey = map[keymap.Action][]act.Kind{
-	keymap.Requeue: {act.RequeueLetter, act.RetryExecution, act.RetryTask, act.RetryWorkflow},
-	keymap.Discard: {act.DiscardLetter},
-	keymap.Purge:   {act.DiscardAllLetters, act.DiscardLetter},
-	keymap.MoveTo:  {act.SendLetters},
-	keymap.Undo:    {act.UndoLetters},
-	keymap.Take:    {act.TakeLetters},
+	keymap.Requeue: {act.RequeueDeadLetter, act.RetryExecution, act.RetryTask, act.RetryWorkflow},
+	keymap.Discard: {act.DiscardDeadLetter},
+	keymap.Purge:   {act.DiscardAllDeadLetters, act.DiscardDeadLetter},
+	keymap.MoveTo:  {act.SendDeadLetters},
+	keymap.Undo:    {act.UndoDeadLetters},
+	keymap.Take:    {act.TakeDeadLetters},
 }
 
 // actAtOnce opens the menu and chooses the act of a key. An act that does not apply stays in the menu with its
 // reason.
 func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
-	if action == keymap.Purge && m.env.Locked == "" && m.view == keymap.InDeadLetters && m.letters.DiscardsFiltered() {
+	if action == keymap.Purge && m.env.Locked == "" && m.view == keymap.InDeadLetters &&
+		m.deadLetters.DiscardsFiltered() {
 		return m.markAllFor(action) // the plan is for the rows that match now
 	}
 	o := m.openMenu()
@@ -107,7 +108,7 @@ func (m *Model) undo() tea.Cmd {
 	if actionable, ok := m.screen().(screen.Actionable); ok {
 		if acts, ok := actionable.Acts(); ok {
 			for _, item := range acts.Items {
-				if item.Kind == act.UndoLetters && item.Not == "" {
+				if item.Kind == act.UndoDeadLetters && item.Not == "" {
 					return m.actAtOnce(keymap.Undo)
 				}
 			}

@@ -144,7 +144,7 @@ func TestAlertsAreRelatedToWhatTheyAreAbout(t *testing.T) {
 	require.Contains(t, b.View(), "worker: it is about none")
 	b.press("esc", "o", "d")
 	require.Equal(t, keymap.InDeadLetters, b.view)
-	require.Equal(t, "action:core.http_request", b.letters.Filter())
+	require.Equal(t, "action:core.http_request", b.deadLetters.Filter())
 	b.press("q", "tab", "o", "x")
 	require.Equal(t, "worker:worker-node-02", b.executions.Filter())
 	b.press("q", "G", "k", "o", "t")
@@ -181,17 +181,23 @@ func TestTrendsOfAlertsBeginBeforeTheDashboard(t *testing.T) {
 	source := sample()
 	one := *source.alerts
 	one.Open = []alerting.Alert{
-		{Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning,
+		{
+			Rule: "worker_heartbeat", Target: "worker-node-02", Severity: alerting.LevelWarning,
 			State: alerting.AlertFiring, Measure: "heartbeat_age", Of: "worker", View: "workers", Value: 600,
-			Since: *ago(9 * time.Minute)},
-		{Rule: "queue_head_wait", Target: "core.http_request", Severity: alerting.LevelWarning,
+			Since: *ago(9 * time.Minute),
+		},
+		{
+			Rule: "queue_head_wait", Target: "core.http_request", Severity: alerting.LevelWarning,
 			State: alerting.AlertFiring, Measure: "head_wait", Of: "queue", View: "queues", Value: 842,
-			Since: *ago(4 * time.Minute)},
+			Since: *ago(4 * time.Minute),
+		},
 	}
 	past := monitor.QueuePast{ID: source.overview.Top[0].ID}
 	for i := range 60 {
-		past.Minutes = append(past.Minutes, monitor.QueueMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute),
-			Head: time.Duration(max(0, i-44)) * time.Minute})
+		past.Minutes = append(past.Minutes, monitor.QueueMinute{
+			At:   frozen.Add(-time.Duration(59-i) * time.Minute),
+			Head: time.Duration(max(0, i-44)) * time.Minute,
+		})
 	}
 	source.alerts, source.queuesPast = &one, &monitor.QueuesPast{Reading: one.Reading, List: []monitor.QueuePast{past}}
 	b := started(t, source, 140, 40)
@@ -219,17 +225,21 @@ func TestTheAlertsTabCountsWhatIsLoud(t *testing.T) {
 // old, and the rules were evaluated by the dashboard.
 func dead() *fakeSource {
 	source := sample()
-	overview, judged := *source.overview, *source.alerts
+	overview, assessed := *source.overview, *source.alerts
 	overview.Alerts = sampleAlerts(overview.Reading)
 	overview.Alerts.Evaluated = false
-	judged.Evaluated, judged.Judged = false, true
-	judged.Open = []alerting.Alert{
-		{Rule: "no_replica", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
-			Summary: "no replica of the engine runs", Since: *ago(132 * time.Second), View: "overview"},
-		{Rule: "dead_letters_lost", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
-			Summary: "only a full look finds this", Since: frozen, View: "broker"},
+	assessed.Evaluated, assessed.Assessed = false, true
+	assessed.Open = []alerting.Alert{
+		{
+			Rule: "no_replica", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
+			Summary: "no replica of the engine runs", Since: *ago(132 * time.Second), View: "overview",
+		},
+		{
+			Rule: "dead_letters_lost", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
+			Summary: "only a full look finds this", Since: frozen, View: "broker",
+		},
 	}
-	source.overview, source.alerts = &overview, &judged
+	source.overview, source.alerts = &overview, &assessed
 	return source
 }
 
@@ -288,8 +298,10 @@ func calm() *fakeSource {
 	source := sample()
 	overview := *source.overview
 	overview.Alerts = &alerting.Alerts{Reading: overview.Reading, Evaluated: true, EvaluatedAt: &frozen}
-	overview.WorkerList = []monitor.Worker{{ID: 3, Name: "w3", Status: "active", Heartbeat: &frozen, Assigned: ptr(1),
-		Capacity: ptr(4)}}
+	overview.WorkerList = []monitor.Worker{{
+		ID: 3, Name: "w3", Status: "active", Heartbeat: &frozen, Assigned: ptr(1),
+		Capacity: ptr(4),
+	}}
 	overview.Workers = monitor.WorkerTotals{Total: 1, Active: 1}
 	source.overview, source.alerts = &overview, overview.Alerts
 	source.checks = &monitor.Checks{Reading: overview.Reading}
@@ -306,8 +318,10 @@ func TestNothingNeedsAttentionIsNeverSaidBesideARedRow(t *testing.T) {
 	}{
 		"all is well": {func(*fakeSource) {}, "Nothing needs attention."},
 		"deaf":        {func(s *fakeSource) { s.broker.Queues[0].Consumers = 0 }, "w3 is deaf"},
-		"stale": {func(s *fakeSource) { s.overview.WorkerList[0].Heartbeat = ago(20 * time.Minute) },
-			"w3 is stale"},
+		"stale": {
+			func(s *fakeSource) { s.overview.WorkerList[0].Heartbeat = ago(20 * time.Minute) },
+			"w3 is stale",
+		},
 		"a replica": {func(s *fakeSource) {
 			s.overview.Replicas.List[0].Problems, s.overview.Replicas.Well = []string{"silent for 12s"}, 1
 		}, "No alert fires; see ENGINE."},
@@ -352,13 +366,19 @@ func TestWhatFollowsFromTheBrokerIsFoldedUnderIt(t *testing.T) {
 		source.overview.Replicas.List[i].State = "disconnected"
 	}
 	source.alerts.Open = []alerting.Alert{
-		{Rule: "no_active_workers", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
-			Summary: "0 workers take work", Hint: "start or uncordon a worker", Since: frozen, View: "workers"},
-		{Rule: "leaked_slot", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
-			Summary: "a slot has leaked", Since: frozen, View: "queues"},
-		{Rule: "replica_unwell", Target: "5e0f3c1a", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
+		{
+			Rule: "no_active_workers", Severity: alerting.LevelCritical, State: alerting.AlertFiring,
+			Summary: "0 workers take work", Hint: "start or uncordon a worker", Since: frozen, View: "workers",
+		},
+		{
+			Rule: "leaked_slot", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
+			Summary: "a slot has leaked", Since: frozen, View: "queues",
+		},
+		{
+			Rule: "replica_unwell", Target: "5e0f3c1a", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
 			Summary: "engine replica 5e0f3c1a: no publish connection to the broker since 5s", Since: frozen,
-			View: "overview"},
+			View: "overview",
+		},
 	}
 	source.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("refused")}
 	b := started(t, source, 140, 40)

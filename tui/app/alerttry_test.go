@@ -39,8 +39,10 @@ func TestAnAlertAboutAWorkerSaysWhatHelps(t *testing.T) {
 // that fail elsewhere.
 func TestAWorkerThatIsGoneIsNamedOnlyForWhatItExplains(t *testing.T) {
 	t.Parallel()
-	for measure, named := range map[string]bool{"stuck_seconds": true, "execution_timeouts": true,
-		"action_failures": false, "retry_rate": false} {
+	for measure, named := range map[string]bool{
+		"stuck_seconds": true, "execution_timeouts": true,
+		"action_failures": false, "retry_rate": false,
+	} {
 		source := sample()
 		w := source.overview.WorkerList[0]
 		w.Heartbeat, w.Status, w.Assigned, w.Cordoned, w.Draining = &frozen, "inactive", ptr(2), false, false

@@ -123,20 +123,20 @@ type Model struct {
 	env    *screen.Env
 	keymap *keymap.Map
 
-	queues     *queues.Queues
-	queue      *queue.Queue
-	executions *executions.Executions
-	xray       *xray.Xray
-	worker     *worker.Worker
-	workerList *workers.Workers
-	execution  *execution.Execution
-	workflows  *workflows.Workflows
-	letters    *deadletters.DeadLetters
-	letter     *deadletters.Detail
-	inquiries  *inquiries.Inquiries
-	operations *operations.Operations
-	alerts     *alerts.Alerts
-	screens    map[screen.View]screen.Screen
+	queues      *queues.Queues
+	queue       *queue.Queue
+	executions  *executions.Executions
+	xray        *xray.Xray
+	worker      *worker.Worker
+	workerList  *workers.Workers
+	execution   *execution.Execution
+	workflows   *workflows.Workflows
+	deadLetters *deadletters.DeadLetters
+	deadLetter  *deadletters.Detail
+	inquiries   *inquiries.Inquiries
+	operations  *operations.Operations
+	alerts      *alerts.Alerts
+	screens     map[screen.View]screen.Screen
 
 	view screen.View
 	// parents lead back to the view that the open one was opened from. history lists the locations of the session;
@@ -161,7 +161,7 @@ type Model struct {
 	toastAt time.Time
 
 	// held are results that were read while a dialog is open. Nothing below a dialog changes.
-	held map[screen.Feed]any
+	held map[screen.Feed]heldResult
 	// underWay maps running operations to their cancel functions; workers are their goroutines.
 	underWay      map[*act.Operation]context.CancelFunc
 	workers       sync.WaitGroup
@@ -234,21 +234,21 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 func (m *Model) newScreens() {
 	env := m.env
 	env.Data, env.Quiet = screen.NewData(), screen.Quiet{}
-	m.held, m.openedFilters = map[screen.Feed]any{}, map[screen.View]string{}
+	m.held, m.openedFilters = map[screen.Feed]heldResult{}, map[screen.View]string{}
 	m.parents, m.history, m.historyAt = nil, nil, 0
 	m.markRequest++
 	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env),
 		execution.New(env)
 	m.workflows, m.inquiries, m.operations = workflows.New(env), inquiries.New(env), operations.New(env)
-	m.letters, m.alerts = deadletters.New(env), alerts.New(env)
-	m.letter = deadletters.NewDetail(env, m.letters)
+	m.deadLetters, m.alerts = deadletters.New(env), alerts.New(env)
+	m.deadLetter = deadletters.NewDetail(env, m.deadLetters)
 	m.xray = xray.New(env)
 	m.worker, m.workerList = worker.New(env), workers.New(env)
 	m.screens = map[screen.View]screen.Screen{
 		keymap.InOverview: overview.New(env), keymap.InQueues: m.queues, keymap.InQueue: m.queue,
 		keymap.InExecutions: m.executions,
 		keymap.InExecution:  m.execution, keymap.InWorkers: m.workerList, keymap.InWorker: m.worker,
-		keymap.InDeadLetters: m.letters, keymap.InLetter: m.letter,
+		keymap.InDeadLetters: m.deadLetters, keymap.InDeadLetter: m.deadLetter,
 		keymap.InWorkflows: m.workflows, keymap.InAlerts: m.alerts, keymap.InInquiries: m.inquiries,
 		keymap.InBroker: brokerqueues.New(env),
 		keymap.InLog:    m.operations, keymap.InXray: m.xray, keymap.InReplicas: replicas.New(env),
@@ -321,8 +321,8 @@ func (m *Model) handle(msg tea.Msg) tea.Cmd {
 		m.planned(msg)
 	case runMsg:
 		return m.ran(msg)
-	case letterMsg:
-		return tea.Batch(m.letterAlone(msg), m.follow(nil))
+	case deadLetterMsg:
+		return tea.Batch(m.deadLetterAlone(msg), m.follow(nil))
 	case savedMsg:
 		m.saved(msg)
 	case copiedMsg:

@@ -22,11 +22,15 @@ func (m *Model) bookmarkCommands() []command {
 	for _, b := range m.bookmarks {
 		saved = append(saved, b.Name)
 	}
-	commands := []command{{palette.Entry{Name: "bookmark", Arg: "NAME [LETTER]",
-		Help: "keep the view as it is arranged"}, m.saveBookmark}}
+	commands := []command{{palette.Entry{
+		Name: "bookmark", Arg: "NAME [LETTER]",
+		Help: "keep the view as it is arranged",
+	}, m.saveBookmark}}
 	if len(saved) > 0 {
-		entry := palette.Entry{Name: "open", Arg: "NAME", Key: m.keyOf(keymap.Bookmarks), Help: "open a bookmark",
-			Args: list(saved...)}
+		entry := palette.Entry{
+			Name: "open", Arg: "NAME", Key: m.keyOf(keymap.Bookmarks), Help: "open a bookmark",
+			Args: list(saved...),
+		}
 		commands = append(commands, command{entry, func(name string) (tea.Cmd, error) {
 			at := slices.Index(saved, name)
 			if at < 0 {

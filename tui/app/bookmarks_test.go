@@ -15,8 +15,10 @@ func TestBookmarksOpenAViewAsItWasArranged(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 30, func(o *Options) {
 		o.Bookmarks = []settings.Bookmark{
-			{Name: "etl", Key: "e", View: keymap.InQueues, Filter: "etl", Sort: "queued reversed",
-				Columns: []string{"queued"}},
+			{
+				Name: "etl", Key: "e", View: keymap.InQueues, Filter: "etl", Sort: "queued reversed",
+				Columns: []string{"queued"},
+			},
 			{Name: "broken", Key: "b", View: keymap.InExecutions, Filter: "statsu:failed"},
 			{Name: "order", Key: "o", View: keymap.InWorkers, Sort: "depth"},
 			{Name: "none", Key: "n", View: keymap.InOverview, Sort: "depth"},
@@ -62,11 +64,15 @@ func TestABookmarkIsSavedFromTheOpenView(t *testing.T) {
 	b.press(":")
 	b.run(b.command("bookmark mine m"))
 	require.Equal(t,
-		[]settings.Bookmark{{Name: "mine", Key: "m", View: keymap.InQueues, Filter: "etl", Sort: "done reversed",
-			Problems: true}}, saved)
+		[]settings.Bookmark{{
+			Name: "mine", Key: "m", View: keymap.InQueues, Filter: "etl", Sort: "done reversed",
+			Problems: true,
+		}}, saved)
 	require.Contains(t, b.View(), "Saved as mine; ' and m opens it")
-	for _, open := range []func(){func() { b.press("'", "m") },
-		func() { b.press(":"); b.run(b.command("open mine")) }} {
+	for _, open := range []func(){
+		func() { b.press("'", "m") },
+		func() { b.press(":"); b.run(b.command("open mine")) },
+	} {
 		b.press("2")
 		b.filter("")
 		b.press("s", "1", "1")

@@ -35,8 +35,10 @@ func sampleBroker(reading monitor.Reading, dead monitor.BrokerQueue) *monitor.Br
 	return &monitor.Broker{
 		Reading: monitor.Reading{Sources: reading.Sources[1:]}, Node: "rabbit@mq-1", Version: "3.13.7",
 		VHost: "/attune",
-		Queues: []monitor.BrokerQueue{dead, engine, worker(7, 2, 0, 0), worker(1, 0, 2, 1), worker(2, 0, 2, 1), orphan,
-			fresh, foreign},
+		Queues: []monitor.BrokerQueue{
+			dead, engine, worker(7, 2, 0, 0), worker(1, 0, 2, 1), worker(2, 0, 2, 1), orphan,
+			fresh, foreign,
+		},
 		Nodes: []monitor.BrokerNode{{
 			Name: "rabbit@mq-1", Running: true, MemoryUsed: new(int64(412 << 20)), MemoryLimit: new(int64(3 << 30)),
 			DiskFree: new(int64(80 << 30)), DiskLimit: new(int64(50 << 20)), Uptime: new(6 * 24 * time.Hour),
@@ -49,16 +51,20 @@ func sampleBroker(reading monitor.Reading, dead monitor.BrokerQueue) *monitor.Br
 func sampleChecks(reading monitor.Reading) *monitor.Checks {
 	list := []monitor.Check{
 		{Name: "topology.dlx", Status: monitor.CheckOK, Text: "attune.dlx exists, type direct"},
-		{Name: "topology.route", Status: monitor.CheckOK,
-			Text: "all 17 keys that can be dead-lettered lead to a queue"},
+		{
+			Name: "topology.route", Status: monitor.CheckOK,
+			Text: "all 17 keys that can be dead-lettered lead to a queue",
+		},
 		{
 			Name: "topology.ttl", Status: monitor.CheckProblem, Seen: ago(6 * time.Hour),
 			Objects: []string{"worker.9.executions"}, View: "broker",
 			Text: "queue worker.9.executions with a time to live and no dead-letter exchange: the broker deletes what expires",
 			Fix:  "a policy with dead-letter-exchange attune.dlx for worker.9.executions and its like",
 		},
-		{Name: "topology.dlq", Status: monitor.CheckOK,
-			Text: "attune.dlx.queue: 1 consumer, no time to live, no length"},
+		{
+			Name: "topology.dlq", Status: monitor.CheckOK,
+			Text: "attune.dlx.queue: 1 consumer, no time to live, no length",
+		},
 		{
 			Name: "topology.orphans", Status: monitor.CheckProblem, Objects: []string{"worker.9.executions"},
 			View: "broker", Filter: "orphan",
@@ -67,8 +73,10 @@ func sampleChecks(reading monitor.Reading) *monitor.Checks {
 		},
 	}
 	list = append(list,
-		monitor.Check{Name: "admission.slots", Status: monitor.CheckOK,
-			Text: "each queue counts the slots that executions hold"},
+		monitor.Check{
+			Name: "admission.slots", Status: monitor.CheckOK,
+			Text: "each queue counts the slots that executions hold",
+		},
 		monitor.Check{
 			Name: "admission.leaked_slot", Status: monitor.CheckProblem, Objects: []string{"884291"}, View: "queues",
 			Filter: "pack.sync",

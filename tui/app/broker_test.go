@@ -53,8 +53,10 @@ func TestABrokerThatIsAwayReadsAsUnknown(t *testing.T) {
 	source := sample()
 	b := started(t, source, 140, 40)
 	b.press("9")
-	b.source.fail = map[screen.Feed]error{screen.FeedBroker: errors.New("no answer within 1.5s"),
-		screen.FeedChecks: errors.New("no answer")}
+	b.source.fail = map[screen.Feed]error{
+		screen.FeedBroker: errors.New("no answer within 1.5s"),
+		screen.FeedChecks: errors.New("no answer"),
+	}
 	b.now = b.now.Add(20 * time.Second)
 	b.run(b.refresh())
 	require.Contains(t, b.View(), "last read 20s ago")

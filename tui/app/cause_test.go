@@ -18,11 +18,13 @@ func TestTheCauseComesFirst(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedBroker: fmt.Errorf("read the broker: %w",
-		&broker.ManagementError{StatusCode: 401,
-			Reason: "credentials were refused by the node rabbit@a-very-long-name.of.a.host.example"})}
+		&broker.ManagementError{
+			StatusCode: 401,
+			Reason:     "credentials were refused by the node rabbit@a-very-long-name.of.a.host.example",
+		})}
 	b := started(t, source, 80, 24)
 	require.Contains(t, b.View(), "▶■ RabbitMQ management refuses the login, ")
-	require.Contains(t, b.View(), " ✗ RabbitMQ refuses the login since 02:19:04Z: ")
+	require.Contains(t, b.View(), " ✗ RabbitMQ refuses the login (since 02:19:04Z): ")
 	source.fail[screen.FeedBroker] = &broker.ManagementError{StatusCode: 418}
 	b.press("r")
 	require.Contains(t, b.View(), "▶■ RabbitMQ management cannot be read, ")

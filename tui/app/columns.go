@@ -113,19 +113,21 @@ func (m *Model) listNote() string {
 }
 
 // markableViews maps the kinds of rows that can be marked to their views.
-var markableViews = map[string]screen.View{"execution": keymap.InExecutions, "queue": keymap.InQueues,
+var markableViews = map[string]screen.View{
+	"execution": keymap.InExecutions, "queue": keymap.InQueues,
 	"worker": keymap.InWorkers, "workflow": keymap.InWorkflows, "inquiry": keymap.InInquiries,
-	"dead_letter": keymap.InDeadLetters}
+	"dead_letter": keymap.InDeadLetters,
+}
 
 // unmark removes the marks of processed rows. Rows that were not reached stay marked, so that the same act continues;
 // after a failure all marks stay.
 func (m *Model) unmark(op *act.Operation) {
-	s, ok := m.screens[markableViews[op.Order.Kind.Of()]].(screen.Tabular)
+	s, ok := m.screens[markableViews[op.Request.Kind.Of()]].(screen.Tabular)
 	if !ok || op.Receipt == nil || op.State == act.Failed {
 		return
 	}
 	var keys []string
-	for _, target := range op.Order.Targets {
+	for _, target := range op.Request.Targets {
 		if !slices.Contains(op.Receipt.Left, target.ID) {
 			keys = append(keys, strconv.FormatInt(target.ID, 10))
 		}

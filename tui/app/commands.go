@@ -38,7 +38,7 @@ func (m *Model) commands() []command {
 	for _, v := range keymap.Views {
 		if v.Help != "" {
 			entry := palette.Entry{Name: string(v.Scope), Aliases: viewAliases[v.Scope], Key: m.keyOf(v.Turn)}
-			entry.Help = "turn to the view"
+			entry.Help = "open the view"
 			list = append(list, command{entry, m.turnTo(v.Scope)})
 		}
 	}
@@ -63,37 +63,57 @@ func (m *Model) openCommands() []command {
 		{palette.Entry{Name: "wf", Arg: "ID", Help: "open a workflow by its execution", Args: m.workflowIDs}, workflow},
 		{palette.Entry{Name: "inq", Arg: "ID", Help: "open an inquiry", Args: m.inquiryIDs}, inquiry},
 		{palette.Entry{Name: "w", Arg: "NAME", Help: "go to a worker", Args: m.workerNames}, worker},
-		{palette.Entry{Name: "since", Arg: "AGE", Help: "executions requested within an age; off ends it",
-			Args: list("15m", "1h", "24h", "7d", "off")}, m.since},
-		{palette.Entry{Name: "jobs", Aliases: []string{"log"}, Key: m.keyOf(keymap.Log),
-			Help: "what was done, here and by others"}, m.turnTo(keymap.InLog)},
-		{palette.Entry{Name: "lint", Aliases: []string{"doctor", "checks"},
-			Help: "what is wrong with the installation"}, m.turnTo(keymap.InBroker)},
+		{palette.Entry{
+			Name: "since", Arg: "AGE", Help: "executions requested within an age; off ends it",
+			Args: list("15m", "1h", "24h", "7d", "off"),
+		}, m.since},
+		{palette.Entry{
+			Name: "jobs", Aliases: []string{"log"}, Key: m.keyOf(keymap.Log),
+			Help: "what was done, here and by others",
+		}, m.turnTo(keymap.InLog)},
+		{palette.Entry{
+			Name: "lint", Aliases: []string{"doctor", "checks"},
+			Help: "what is wrong with the installation",
+		}, m.turnTo(keymap.InBroker)},
 	}
 }
 
 func (m *Model) otherCommands() []command {
 	commands := []command{
-		{palette.Entry{Name: "set", Arg: "poll AGE", Key: "+ -", Help: "set the interval between polls",
-			Args: list("poll 1s", "poll 2s", "poll 5s", "poll 10s", "poll 30s", "poll 1m")}, m.set},
-		{palette.Entry{Name: "theme", Arg: "NAME", Key: m.keyOf(keymap.Theme), Help: "choose the look",
-			Args: list(theme.Names...)}, m.setTheme},
-		{palette.Entry{Name: "readonly", Aliases: []string{"ro"}, Arg: "on|off",
-			Help: "refuse every act in this session", Args: list("on", "off")}, m.setReadOnly},
-		{palette.Entry{Name: "help", Aliases: []string{"h"}, Arg: "[TOPIC]", Key: m.keyOf(keymap.Help),
-			Help: "the keys that work here; a topic, a view or a word", Args: m.topicNames},
+		{palette.Entry{
+			Name: "set", Arg: "poll AGE", Key: "+ -", Help: "set the interval between polls",
+			Args: list("poll 1s", "poll 2s", "poll 5s", "poll 10s", "poll 30s", "poll 1m"),
+		}, m.set},
+		{palette.Entry{
+			Name: "theme", Arg: "NAME", Key: m.keyOf(keymap.Theme), Help: "choose the look",
+			Args: list(theme.Names...),
+		}, m.setTheme},
+		{palette.Entry{
+			Name: "readonly", Aliases: []string{"ro"}, Arg: "on|off",
+			Help: "refuse every act in this session", Args: list("on", "off"),
+		}, m.setReadOnly},
+		{
+			palette.Entry{
+				Name: "help", Aliases: []string{"h"}, Arg: "[TOPIC]", Key: m.keyOf(keymap.Help),
+				Help: "the keys that work here; a topic, a view or a word", Args: m.topicNames,
+			},
 			func(search string) (tea.Cmd, error) {
 				m.push(&help{search: search})
 				return nil, nil
-			}},
-		{palette.Entry{Name: "quit", Aliases: []string{"exit", "q!"}, Key: m.keyOf(keymap.Quit),
-			Help: "leave the dashboard"}, func(string) (tea.Cmd, error) {
+			},
+		},
+		{palette.Entry{
+			Name: "quit", Aliases: []string{"exit", "q!"}, Key: m.keyOf(keymap.Quit),
+			Help: "leave the dashboard",
+		}, func(string) (tea.Cmd, error) {
 			return m.quit(), nil
 		}},
 	}
 	if len(m.opts.Contexts) > 0 {
-		entry := palette.Entry{Name: "ctx", Aliases: []string{"context"}, Arg: "NAME",
-			Help: "turn to another installation", Args: list(m.opts.Contexts...)}
+		entry := palette.Entry{
+			Name: "ctx", Aliases: []string{"context"}, Arg: "NAME",
+			Help: "turn to another installation", Args: list(m.opts.Contexts...),
+		}
 		commands = append(commands, command{entry, func(name string) (tea.Cmd, error) {
 			if problem := m.contextProblem(name); problem != "" {
 				return nil, errors.New(problem) // keeps the palette open
@@ -155,7 +175,7 @@ func (m *Model) named(
 		if id := find(name); id != 0 {
 			return m.effect(open(id)), nil
 		}
-		m.say("Not among the " + string(view) + " that were read: these have it in their name.")
+		m.say("No such name among the loaded " + string(view) + "; the filter lists names that contain it.")
 		return m.open(screen.Nav{View: view, Filter: name}), nil
 	}
 }

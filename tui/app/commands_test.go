@@ -29,8 +29,10 @@ func TestCommandsTurnToViews(t *testing.T) {
 		require.Equal(t, view, b.view)
 		require.Nil(t, b.top())
 	}
-	for line, view := range map[string]screen.View{"exec": keymap.InExecutions, "jobs": keymap.InLog,
-		"doctor": keymap.InBroker, "queu": keymap.InQueues} {
+	for line, view := range map[string]screen.View{
+		"exec": keymap.InExecutions, "jobs": keymap.InLog,
+		"doctor": keymap.InBroker, "queu": keymap.InQueues,
+	} {
 		b.enter(line)
 		require.Equal(t, view, b.view, line)
 	}
@@ -43,6 +45,8 @@ func TestCommandsOpenThings(t *testing.T) {
 	b.enter("q core.http_request")
 	require.Equal(t, keymap.InQueue, b.view)
 	b.enter("q nowhere")
+	require.Contains(t, b.View(), "No such name among the loaded queues; the filter lists names that contain it.")
+	require.Contains(t, b.View(), "No queue matches /nowhere")
 	require.Equal(t, keymap.InQueues, b.view)
 	require.Equal(t, "nowhere", b.queues.Filter())
 	b.enter("e 884301")
@@ -107,7 +111,7 @@ func TestThePaletteListsWhatCanBeTyped(t *testing.T) {
 	b := started(t, sample(), 80, 24)
 	b.press("2", ":")
 	require.Contains(t, b.View(), ":overview")
-	require.Contains(t, b.View(), "turn to the view")
+	require.Contains(t, b.View(), "open the view")
 	b.typed("q core")
 	require.Contains(t, b.View(), ":q core.http_request")
 	b.press("enter")

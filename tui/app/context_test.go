@@ -50,8 +50,10 @@ func twoInstallations(t *testing.T, acts *fakeActs) (b *bundle, other *elsewhere
 	other = &elsewhere{source: empty(), acts: &fakeActs{}}
 	closed = new(int)
 	b = started(t, sample(), 100, 30, func(o *Options) {
-		o.Acts, o.Contexts, o.Connect, o.Close = acts, []string{"prod-eu",
-			"staging"}, other.connect, func() { *closed++ }
+		o.Acts, o.Contexts, o.Connect, o.Close = acts, []string{
+			"prod-eu",
+			"staging",
+		}, other.connect, func() { *closed++ }
 	})
 	return b, other, closed
 }
@@ -143,7 +145,7 @@ func TestTheLastWishCountsAndTheOthersAreClosed(t *testing.T) {
 	b.run(second)
 	require.Contains(t, b.frame()[0], "staging")
 	b.run(first)
-	require.Equal(t, 1, other.closed, "the one that nobody waits for any more")
+	require.Equal(t, 1, other.closed, "the abandoned one")
 	require.Equal(t, 1, *closed)
 }
 

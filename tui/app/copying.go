@@ -176,8 +176,10 @@ func (m *Model) yankText(key, label, text, not string) offer {
 
 // yank offers the result of a function. The function runs outside of Update.
 func (m *Model) yank(key, label, help, not string, text func() (string, error)) offer {
-	return offer{widget.Choice{Key: key, Label: label, Help: help, Not: not},
-		func() tea.Cmd { return m.copyText(label, text) }}
+	return offer{
+		widget.Choice{Key: key, Label: label, Help: help, Not: not},
+		func() tea.Cmd { return m.copyText(label, text) },
+	}
 }
 
 type copiedMsg struct {
@@ -194,7 +196,7 @@ func (m *Model) copyText(what string, text func() (string, error)) tea.Cmd {
 		if err == nil {
 			err = put(made)
 		}
-		return copiedMsg{what, len(made), err}
+		return copiedMsg{what: what, bytes: len(made), err: err}
 	}
 }
 

@@ -42,8 +42,10 @@ func carrying(t *testing.T, source *fakeSource, change ...func(*Options)) (*bund
 	c, folder := &clip{}, filepath.Join(t.TempDir(), "exports")
 	b := started(t, source, 140, 40, append([]func(*Options){func(o *Options) {
 		o.Clipboard, o.Exports, o.Environ = c.put, folder, []string{"HOME=" + filepath.Dir(folder)}
-		o.Origin = Origin{Database: "postgresql://u:***@db/attune", Schema: "attune",
-			Queues: "https://mq:15671/#/queues/%2Fattune/"}
+		o.Origin = Origin{
+			Database: "postgresql://u:***@db/attune", Schema: "attune",
+			Queues: "https://mq:15671/#/queues/%2Fattune/",
+		}
 	}}, change...)...)
 	return b, c, folder
 }
@@ -230,7 +232,7 @@ func TestLongListsAreExportedWhole(t *testing.T) {
 	b.press("5")
 	lines := b.exported(t)
 	require.Len(t, lines, 1_500)
-	require.Contains(t, lines[0], `"name":"dead letter 1500"`, "those that wait come first")
+	require.Contains(t, lines[0], `"name":"dead letter 1500"`, "waiting ones come first")
 	require.Contains(t, lines[500], `"name":"dead letter 1499"`)
 	b.press("/")
 	b.typed("error:nothing | action:mail.send id:3,6,1497")

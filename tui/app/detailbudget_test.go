@@ -16,7 +16,7 @@ import (
 
 // details are the views of one thing, and the lists that have more than a table.
 var details = []screen.View{
-	keymap.InOverview, keymap.InQueue, keymap.InExecution, keymap.InWorker, keymap.InDeadLetters, keymap.InLetter,
+	keymap.InOverview, keymap.InQueue, keymap.InExecution, keymap.InWorker, keymap.InDeadLetters, keymap.InDeadLetter,
 	keymap.InWorkflows, keymap.InAlerts, keymap.InXray, keymap.InInquiries, keymap.InLog,
 }
 
@@ -33,8 +33,10 @@ func TestDrawingChangesNothing(t *testing.T) {
 					b.open(view)
 					_ = b.View()
 				}
-				keys := []string{"j", "tab", "j", "j", "tab", "end", "k", "W", "j", "shift+tab", "k", "v", "v", "tab",
-					"left"}
+				keys := []string{
+					"j", "tab", "j", "j", "tab", "end", "k", "W", "j", "shift+tab", "k", "v", "v", "tab",
+					"left",
+				}
 				for _, key := range keys {
 					drawn.press(key)
 					undrawn.press(key)
@@ -77,15 +79,19 @@ func grown(t *testing.T, view screen.View, n int, keys ...string) *bundle {
 	case keymap.InQueue:
 		d := *data.Line
 		for i := range n {
-			d.List = append(d.List, monitor.Waiter{ID: int64(i), Place: int64(i), Since: frozen, Source: "by alice"})
+			d.List = append(d.List, monitor.QueuedExecution{
+				ID: int64(i), Place: int64(i), Since: frozen,
+				Source: "by alice",
+			})
 		}
 		b.apply(screen.FeedLine, &d)
 		x := *b.source.detail
 		x.ID, x.Config = b.queue.SelectedID(), fieldsOf(n)
 		b.apply(screen.FeedGlance, &screen.Glance{ExecutionDetail: &x})
-	case keymap.InLetter:
+	case keymap.InDeadLetter:
 		d := *data.LedgerDetail
-		d.Body = monitor.LetterBody{Format: "json", JSON: []byte(`{"version": "1", "payload": ` + fieldsOf(n) + "}")}
+		body := `{"version": "1", "payload": ` + fieldsOf(n) + "}"
+		d.Body = monitor.DeadLetterBody{Format: "json", JSON: []byte(body)}
 		d.Headers = []byte(fieldsOf(n))
 		b.apply(screen.FeedLedgerDetail, &d)
 	case keymap.InWorkflows:
@@ -117,9 +123,14 @@ func TestAFrameMakesNothingAnew(t *testing.T) {
 		view screen.View
 		keys []string
 	}{
-		{view: keymap.InExecution}, {view: keymap.InExecution, keys: []string{"shift+tab"}}, {view: keymap.InWorker},
-		{view: keymap.InQueue}, {view: keymap.InLetter}, {view: keymap.InLetter, keys: []string{"tab", "tab"}},
-		{view: keymap.InWorkflows}, {view: keymap.InAlerts},
+		{view: keymap.InExecution},
+		{view: keymap.InExecution, keys: []string{"shift+tab"}},
+		{view: keymap.InWorker},
+		{view: keymap.InQueue},
+		{view: keymap.InDeadLetter},
+		{view: keymap.InDeadLetter, keys: []string{"tab", "tab"}},
+		{view: keymap.InWorkflows},
+		{view: keymap.InAlerts},
 	} {
 		small, large := grown(t, of.view, 40, of.keys...), grown(t, of.view, 4_000, of.keys...)
 		few := testing.AllocsPerRun(10, func() { _ = small.View() })
@@ -162,10 +173,10 @@ func TestAnIdlePollMakesLittle(t *testing.T) {
 		})
 	}
 	few, many := poll(grown(t, keymap.InExecution, 40)), poll(grown(t, keymap.InExecution, 4_000))
-	require.LessOrEqual(t, many, few+5)
+	require.LessOrEqual(t, many, few*1.1+20) // the race detector empties pools at random
 	lists := func(b *bundle) float64 {
 		return testing.AllocsPerRun(10, func() { b.apply(screen.FeedWorker, b.env.Data.Worker) })
 	}
 	few, many = lists(grown(t, keymap.InWorker, 40)), lists(grown(t, keymap.InWorker, 4_000))
-	require.LessOrEqual(t, many, few+5)
+	require.LessOrEqual(t, many, few*1.1+20) // the race detector empties pools at random
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-// onLetters is a model that may act, on the view of dead letters.
-func onLetters(t *testing.T, acts *letterActs) *bundle {
+// onDeadLetters is a model that may act, on the view of dead letters.
+func onDeadLetters(t *testing.T, acts *deadLetterActs) *bundle {
 	t.Helper()
 	b := started(t, sample(), 140, 40, func(o *Options) { o.Acts = acts })
 	b.press("5")
@@ -24,22 +24,22 @@ func onLetters(t *testing.T, acts *letterActs) *bundle {
 
 func TestMessagesAreTakenByKey(t *testing.T) {
 	t.Parallel()
-	acts := &letterActs{}
-	b := onLetters(t, acts)
+	acts := &deadLetterActs{}
+	b := onDeadLetters(t, acts)
 	b.press("S")
 	require.Equal(t, keymap.InForm, b.stage())
 	require.Contains(t, b.View(), "attune.dlx.queue")
 	b.press("tab")
 	b.typed("100")
 	b.press("enter")
-	order := acts.orders[len(acts.orders)-1]
-	require.Equal(t, act.TakeLetters, order.Kind)
-	require.Equal(t, map[string]string{act.FieldQueue: monitor.DeadLetterQueue, act.FieldFirst: "100"}, order.Values)
+	request := acts.requests[len(acts.requests)-1]
+	require.Equal(t, act.TakeDeadLetters, request.Kind)
+	require.Equal(t, map[string]string{act.FieldQueue: monitor.DeadLetterQueue, act.FieldFirst: "100"}, request.Values)
 	b.press("y")
 	require.Equal(t, 1, acts.count())
 	b.press("u")
-	require.Equal(t, act.UndoLetters, acts.orders[len(acts.orders)-1].Kind)
-	require.Len(t, acts.orders[len(acts.orders)-1].Targets, 2)
+	require.Equal(t, act.UndoDeadLetters, acts.requests[len(acts.requests)-1].Kind)
+	require.Len(t, acts.requests[len(acts.requests)-1].Targets, 2)
 }
 
 // TestAnEmptyLedgerIsFilledByKey: what may be done with the broker's queue needs no row.
@@ -47,7 +47,7 @@ func TestAnEmptyLedgerIsFilledByKey(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.dead.Ledger.Recent, source.dead.Queue.Ready = nil, 12
-	b := started(t, source, 100, 30, func(o *Options) { o.Acts = &letterActs{} })
+	b := started(t, source, 100, 30, func(o *Options) { o.Acts = &deadLetterActs{} })
 	b.press("5")
 	require.Contains(t, b.View(), "None in the ledger; 12 lie on the broker: S takes them.")
 	b.press("S")
@@ -62,7 +62,7 @@ func TestWithoutALedgerTheDashboardOnlyReads(t *testing.T) {
 	source := sample()
 	source.dead.Ledger = nil
 	source.audit = &monitor.Audit{Reading: source.overview.Reading}
-	b := started(t, source, 140, 40, func(o *Options) { o.Acts = &letterActs{} })
+	b := started(t, source, 140, 40, func(o *Options) { o.Acts = &deadLetterActs{} })
 	b.press("5")
 	require.Contains(t, b.View(), "there is no ledger here: this dashboard only reads")
 	require.Contains(t, b.View(), "`attune-executor migrate up` adds")
@@ -72,50 +72,51 @@ func TestWithoutALedgerTheDashboardOnlyReads(t *testing.T) {
 	require.Contains(t, b.View(), "has no tables of attune-executor")
 }
 
-func TestAMarkOnAGroupMarksItsLetters(t *testing.T) {
+func TestAMarkOnAGroupMarksItsDeadLetters(t *testing.T) {
 	t.Parallel()
-	acts := &letterActs{}
-	b := onLetters(t, acts)
+	acts := &deadLetterActs{}
+	b := onDeadLetters(t, acts)
 	b.press("a")
 	require.Contains(t, b.View(), "reason × action × worker × type × error")
 	b.press("a", "tab", " ") // by reason
 	require.Contains(t, b.View(), "marked")
-	marked := len(b.letters.Table().Marked())
+	marked := len(b.deadLetters.Table().Marked())
 	require.Greater(t, marked, 1)
 	b.press("D")
 	require.Equal(t, keymap.InConfirm, b.stage())
-	order := acts.orders[len(acts.orders)-1]
-	require.Equal(t, act.DiscardLetter, order.Kind)
-	require.Len(t, order.Targets, marked, "the letters are frozen in the order")
+	request := acts.requests[len(acts.requests)-1]
+	require.Equal(t, act.DiscardDeadLetter, request.Kind)
+	require.Len(t, request.Targets, marked, "the dead letters are frozen in the request")
 	b.press("y")
-	require.Empty(t, b.letters.Table().Marked(), "what was done with is not marked any more")
+	require.Empty(t, b.deadLetters.Table().Marked(), "what was done with is not marked any more")
 	b.press("u")
-	require.Equal(t, act.UndoLetters, acts.orders[len(acts.orders)-1].Kind)
+	require.Contains(t, b.View(), "[ reopen ]")
+	require.Equal(t, act.UndoDeadLetters, acts.requests[len(acts.requests)-1].Kind)
 	b.press("esc", "k", " ")
-	require.Len(t, b.letters.Table().Marked(), marked)
+	require.Len(t, b.deadLetters.Table().Marked(), marked)
 	b.press("k", " ")
-	require.Empty(t, b.letters.Table().Marked(), "the same again takes the marks away")
+	require.Empty(t, b.deadLetters.Table().Marked(), "the same again takes the marks away")
 }
 
-func TestMarkedLettersOfTheLedgerAreActedOnTogether(t *testing.T) {
+func TestMarkedDeadLettersOfTheLedgerAreActedOnTogether(t *testing.T) {
 	t.Parallel()
-	acts := &letterActs{}
-	b := onLetters(t, acts)
+	acts := &deadLetterActs{}
+	b := onDeadLetters(t, acts)
 	b.press(" ", " ", "R")
-	order := acts.orders[len(acts.orders)-1]
-	require.Equal(t, act.RequeueLetter, order.Kind)
-	require.Equal(t, []int64{5, 4}, []int64{order.Targets[0].ID, order.Targets[1].ID})
+	request := acts.requests[len(acts.requests)-1]
+	require.Equal(t, act.RequeueDeadLetter, request.Kind)
+	require.Equal(t, []int64{5, 4}, []int64{request.Targets[0].ID, request.Targets[1].ID})
 	b.press("esc", "u")
-	require.Equal(t, act.UndoLetters, acts.orders[len(acts.orders)-1].Kind)
-	require.Len(t, acts.orders[len(acts.orders)-1].Targets, 2)
+	require.Equal(t, act.UndoDeadLetters, acts.requests[len(acts.requests)-1].Kind)
+	require.Len(t, acts.requests[len(acts.requests)-1].Targets, 2)
 }
 
 func TestDeadLettersAreFiltered(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{})
+	b := onDeadLetters(t, &deadLetterActs{})
 	b.press("/")
 	b.press("verdict:decided", "enter")
-	require.Equal(t, 2, b.letters.Len())
+	require.Equal(t, 2, b.deadLetters.Len())
 	b.press("/")
 	b.line().Set("colour:red", len("colour:red"))
 	b.press("enter")
@@ -124,7 +125,7 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 
 func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{})
+	b := onDeadLetters(t, &deadLetterActs{})
 	for text, want := range map[string]int{
 		"decision:waiting": 2, "!decision:waiting": 3, "reason:expired,poison": 4, "queue:worker.7.*": 3, "age>20h": 2,
 		"age<1h | id:4": 3, "execution:884301": 1,
@@ -132,12 +133,12 @@ func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
 		"verdict:decided":     2,
 		"from:worker-node-02": 2, "worker:worker-node-02": 2, "worker:rack7": 0,
 	} {
-		require.NoError(t, b.letters.SetFilter(text), text)
-		require.Equal(t, want, b.letters.Len(), text)
+		require.NoError(t, b.deadLetters.SetFilter(text), text)
+		require.Equal(t, want, b.deadLetters.Len(), text)
 	}
-	require.NoError(t, b.letters.SetFilter("reason:none"))
+	require.NoError(t, b.deadLetters.SetFilter("reason:none"))
 	require.Contains(t, b.View(), "None of 5 matches the filter")
-	require.Contains(t, b.letters.Known("from"), "worker-node-02")
+	require.Contains(t, b.deadLetters.Known("from"), "worker-node-02")
 	b.press("/")
 	b.line().Set("decis", len("decis"))
 	b.press("tab")
@@ -172,8 +173,8 @@ func TestMarksHideNoReason(t *testing.T) {
 
 func TestDeadLettersAreSorted(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{})
-	first := func() string { return b.letters.Key(0) }
+	b := onDeadLetters(t, &deadLetterActs{})
+	first := func() string { return b.deadLetters.Key(0) }
 	require.Contains(t, b.View(), "waiting first")
 	b.press("s", "2")
 	require.Equal(t, "3", first(), "who died last")
@@ -183,25 +184,25 @@ func TestDeadLettersAreSorted(t *testing.T) {
 	b.press("s", "3")
 	require.Equal(t, "3", first(), "by reason, otherwise as listed")
 	b.press("s", "6")
-	require.Contains(t, b.letters.Cells(0, nil)[9].Text, "✓", "what can be requeued first")
+	require.Contains(t, b.deadLetters.Cells(0, nil)[9].Text, "✓", "what can be requeued first")
 }
 
-func TestOnlyLettersThatAskForSomebody(t *testing.T) {
+func TestOnlyDeadLettersThatNeedAnOperator(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{})
+	b := onDeadLetters(t, &deadLetterActs{})
 	b.press("z")
-	require.Equal(t, 2, b.letters.Len(), "those that wait for a person")
+	require.Equal(t, 2, b.deadLetters.Len(), "the ones that wait for an operator")
 	require.Contains(t, b.View(), "problems")
 	b.press("z")
-	require.Equal(t, 5, b.letters.Len())
+	require.Equal(t, 5, b.deadLetters.Len())
 }
 
-func TestALetterIsShownBesideItsRow(t *testing.T) {
+func TestADeadLetterIsShownBesideItsRow(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{})
+	b := onDeadLetters(t, &deadLetterActs{})
 	b.press("j", "j", "enter")
-	require.Equal(t, keymap.InLetter, b.view)
-	require.Equal(t, int64(3), b.letter.ID())
+	require.Equal(t, keymap.InDeadLetter, b.view)
+	require.Equal(t, int64(3), b.deadLetter.ID())
 	view := b.View()
 	for _, text := range []string{
 		"1 expired  worker.7.executions  x1  first 2026-11-21 01:56:59Z", "time is the first death of its kind",
@@ -234,10 +235,16 @@ func TestDeadLettersFitEverywhere(t *testing.T) {
 			}
 		}
 		b := started(t, source, 140, 40,
-			func(o *Options) { o.Acts, o.Theme = &letterActs{}, theme.Options{Name: "dark"} })
+			func(o *Options) { o.Acts, o.Theme = &deadLetterActs{}, theme.Options{Name: "dark"} })
 		b.press("5")
-		for _, keys := range [][]string{{}, {"a"}, {"a", "tab", " "}, {"esc", "enter"}, {"tab", "tab"},
-			{"tab", "tab"}} {
+		for _, keys := range [][]string{
+			{},
+			{"a"},
+			{"a", "tab", " "},
+			{"esc", "enter"},
+			{"tab", "tab"},
+			{"tab", "tab"},
+		} {
 			b.press(keys...)
 			for _, w := range testkit.Some(t, []int{20, 60, 71, 80, 97, 120, 141, 220}, 3) {
 				for _, h := range []int{6, 15, 24, 31, 70} {
@@ -255,20 +262,20 @@ func TestDeadLettersFitEverywhere(t *testing.T) {
 	}
 }
 
-// TestASmallTerminalHasLettersBeforeAllElse: the list has all the room that there is,
+// TestASmallTerminalShowsDeadLettersFirst: the list has all the room that there is,
 // below it stands what R would do, and tab brings the groups, which can be marked.
-func TestASmallTerminalHasLettersBeforeAllElse(t *testing.T) {
+func TestASmallTerminalShowsDeadLettersFirst(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 60, 15)
 	b.press("5")
-	require.Contains(t, b.View(), " 1d03h expired ", "the last of the letters")
+	require.Contains(t, b.View(), " 1d03h expired ", "the last of the dead letters")
 	require.Contains(t, b.View(), "waits for a person: no part")
 	require.NotContains(t, b.View(), "groups")
 	b.press("tab")
 	require.Contains(t, b.View(), "groups reason")
 	require.Contains(t, b.View(), "PROBLEM")
 	b.press(" ")
-	require.Len(t, b.letters.Table().Marked(), 2)
+	require.Len(t, b.deadLetters.Table().Marked(), 2)
 	b.press("tab")
 	require.Contains(t, b.View(), "2 marked: 1 can be requeued, 0 stale, 0 blocked, 1 other")
 	require.NotContains(t, b.View(), "PROBLEM")
@@ -279,5 +286,5 @@ func TestGroupsAreMarkedInEightyColumns(t *testing.T) {
 	b := started(t, sample(), 80, 24)
 	b.press("5", "tab", "j", " ")
 	require.Contains(t, b.View(), "space marks a whole group")
-	require.Equal(t, []string{"5"}, b.letters.Table().Marked())
+	require.Equal(t, []string{"5"}, b.deadLetters.Table().Marked())
 }

@@ -16,19 +16,25 @@ func TestAnEmptyViewSaysHowItIsFilled(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	reading := source.overview.Reading
-	source.overview = &alerting.Overview{Reading: reading, Live: monitor.Live{},
-		Alerts: &alerting.Alerts{Reading: reading, Evaluated: true, EvaluatedAt: &reading.At}}
+	source.overview = &alerting.Overview{
+		Reading: reading, Live: monitor.Live{},
+		Alerts: &alerting.Alerts{Reading: reading, Evaluated: true, EvaluatedAt: &reading.At},
+	}
 	source.broker = &monitor.Broker{Reading: source.broker.Reading, Node: source.broker.Node}
 	source.queues = &monitor.Queues{Reading: reading}
 	source.workers = &monitor.Workers{Reading: reading}
 	source.list = nil
 	source.dead.Ledger.Recent, source.dead.Queue.Ready, source.dead.Queue.Consumers = nil, 0, 1
-	source.alerts = &alerting.Alerts{Reading: reading, Evaluated: true, EvaluatedAt: &reading.At,
-		Rules: []alerting.AlertRule{{Name: "no_replica", State: alerting.RuleQuiet}}}
+	source.alerts = &alerting.Alerts{
+		Reading: reading, Evaluated: true, EvaluatedAt: &reading.At,
+		Rules: []alerting.AlertRule{{Name: "no_replica", State: alerting.RuleQuiet}},
+	}
 	source.checks = &monitor.Checks{Reading: reading}
 	source.audit = &monitor.Audit{Reading: reading}
-	source.flows = fakeFlows{board: &monitor.WorkflowBoard{Reading: reading},
-		page: &monitor.InquiryPage{Reading: reading}}
+	source.flows = fakeFlows{
+		board: &monitor.WorkflowBoard{Reading: reading},
+		page:  &monitor.InquiryPage{Reading: reading},
+	}
 	require.Contains(t, started(t, source, 140, 40).View(), "attune-executor run core.echo -p message=hello")
 	b := started(t, source, 80, 24)
 	for key, want := range map[string]string{
@@ -38,5 +44,25 @@ func TestAnEmptyViewSaysHowItIsFilled(t *testing.T) {
 	} {
 		b.press(key)
 		require.Contains(t, ansi.Strip(b.View()), want, key)
+	}
+}
+
+// TestAnEmptyViewNamesBothReasons: with a filter and z together, a list never says that there is no such row at all.
+func TestAnEmptyViewNamesBothReasons(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 80, 24)
+	for key, want := range map[string]string{
+		"2": "No queue with a problem matches /nothing-of-it.",
+		"4": "No worker with a problem matches /nothing-of-it.",
+		"5": "No dead letter that waits for a person matches the filter",
+		"7": "No open alert with a problem matches the filter",
+		"9": "No queue with a problem matches /nothing-of-it",
+	} {
+		b.press(key, "z")
+		b.filter("nothing-of-it")
+		frame := ansi.Strip(b.View())
+		require.Contains(t, frame, want, key)
+		require.Contains(t, frame, "esc clears", key)
+		require.NotContains(t, frame, "waits for a person; z shows all", key)
 	}
 }

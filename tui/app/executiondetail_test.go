@@ -14,7 +14,8 @@ import (
 
 // detailed is the page of an execution as a test has changed what was read.
 func detailed(t *testing.T, w, h int, change func(d *monitor.ExecutionDetail, f *monitor.Family),
-	options ...func(*Options)) *bundle {
+	options ...func(*Options),
+) *bundle {
 	t.Helper()
 	source := sample()
 	if change != nil {
@@ -28,7 +29,7 @@ func detailed(t *testing.T, w, h int, change func(d *monitor.ExecutionDetail, f 
 // alone leaves of the attempts of an execution only itself.
 func alone(_ *monitor.ExecutionDetail, f *monitor.Family) { f.Attempts = f.Attempts[:1] }
 
-func TestThePageOfAnExecutionSaysWhatARepetitionComesUpon(t *testing.T) {
+func TestThePageOfAnExecutionSaysWhatARetryComesUpon(t *testing.T) {
 	t.Parallel()
 	b := detailed(t, 140, 40, nil)
 	for _, text := range []string{
@@ -59,8 +60,8 @@ func TestRRepeatsTheExecutionInSight(t *testing.T) {
 	b := detailed(t, 140, 40, alone, func(o *Options) { o.Acts = acts })
 	b.press("R")
 	require.Equal(t, keymap.InConfirm, b.stage())
-	require.Equal(t, act.RetryExecution, acts.orders[0].Kind)
-	require.Equal(t, int64(884301), acts.orders[0].Target.ID)
+	require.Equal(t, act.RetryExecution, acts.requests[0].Kind)
+	require.Equal(t, int64(884301), acts.requests[0].Target.ID)
 }
 
 func TestThePageOfAnExecutionSaysWhatWasDoneWithIt(t *testing.T) {
@@ -75,12 +76,16 @@ func TestThePageOfAnExecutionSaysWhatWasDoneWithIt(t *testing.T) {
 func TestTheTreeNamesTasksAndWhereTheyBelong(t *testing.T) {
 	t.Parallel()
 	b := detailed(t, 140, 40, nil)
-	for _, text := range []string{"├ 884101 split", "  └ 884102 etl.part", "▶├ 884301 fetch[3]",
-		"└ 884309 core.http_request"} {
+	for _, text := range []string{
+		"├ 884101 split", "  └ 884102 etl.part", "▶├ 884301 fetch[3]",
+		"└ 884309 core.http_request",
+	} {
 		require.Contains(t, b.View(), text)
 	}
-	for _, text := range []string{"884050  etl-nightly          ● running", "612 queued  4/4",
-		"worker-node-02                 ✗ stale"} {
+	for _, text := range []string{
+		"884050  etl-nightly          ● running", "612 queued  4/4",
+		"worker-node-02                 ✗ stale",
+	} {
 		require.Contains(t, b.View(), text, "and what it has to do with says how that is")
 	}
 	b.press("x")
@@ -96,31 +101,40 @@ func TestTheTimelineSaysWhoAskedAndWhyItEnded(t *testing.T) {
 		"a task":     {nil, "task fetch[3] of 884050"},
 		"its worker": {nil, "on worker-node-02 (id 7)"},
 		"it expired": {nil, "▲ waited the full TTL, never started"},
-		"a child": {func(_ *monitor.ExecutionDetail, f *monitor.Family) { f.Of(884301).Task = "" },
-			"started by 884050"},
-		"a rule": {func(d *monitor.ExecutionDetail, f *monitor.Family) { d.Parent, f.Of(884301).Task = nil, "" },
-			"rule nightly.start"},
+		"a child": {
+			func(_ *monitor.ExecutionDetail, f *monitor.Family) { f.Of(884301).Task = "" },
+			"started by 884050",
+		},
+		"a rule": {
+			func(d *monitor.ExecutionDetail, f *monitor.Family) { d.Parent, f.Of(884301).Task = nil, "" },
+			"rule nightly.start",
+		},
 		"unread": {func(d *monitor.ExecutionDetail, f *monitor.Family) {
 			d.Parent, f.Of(884301).Task, f.Enforcement = nil, "", nil
 		}, "enforcement 55120"},
 		"a retry": {func(d *monitor.ExecutionDetail, _ *monitor.Family) {
 			d.Original, d.RetryReason = ptr(884200), "manual_retry"
 		}, "retry of 884200: manual_retry"},
-		"another one": {func(d *monitor.ExecutionDetail, _ *monitor.Family) { d.Timeline[1].Worker = ptr(9) },
-			"on worker 9"},
+		"another one": {
+			func(d *monitor.ExecutionDetail, _ *monitor.Family) { d.Timeline[1].Worker = ptr(9) },
+			"on worker 9",
+		},
 		"never begun": {func(d *monitor.ExecutionDetail, f *monitor.Family) {
-			d.Reason, f.Letters = "worker lost",
+			d.Reason, f.DeadLetters = "worker lost",
 				nil
 		}, "never started"},
-		"its letter": {func(d *monitor.ExecutionDetail, _ *monitor.Family) { d.Reason = "" }, "waited the full TTL"},
+		"its dead letter": {
+			func(d *monitor.ExecutionDetail, _ *monitor.Family) { d.Reason = "" },
+			"waited the full TTL",
+		},
 	} {
 		b := detailed(t, 140, 40, c.change)
 		require.Contains(t, b.View(), c.want, name)
 	}
 	far := detailed(t, 140, 40, func(d *monitor.ExecutionDetail, f *monitor.Family) {
-		d.Reason, f.Letters[0].At = "", f.Letters[0].At.Add(time.Hour)
+		d.Reason, f.DeadLetters[0].At = "", f.DeadLetters[0].At.Add(time.Hour)
 	})
-	require.NotContains(t, far.View(), "full TTL", "a letter of another time explains nothing")
+	require.NotContains(t, far.View(), "full TTL", "a dead letter of another time explains nothing")
 }
 
 // TestALowTerminalHasTheTimelineOrASection, and tab brings every section.

@@ -167,7 +167,7 @@ func (m *Model) openExport() {
 // exportUnderWay is the newest running export, or nil.
 func (m *Model) exportUnderWay() *act.Operation {
 	for _, op := range slices.Backward(m.env.Session) {
-		if op.Order.Kind == kindExport {
+		if op.Request.Kind == kindExport {
 			if _, runs := m.underWay[op]; runs {
 				return op
 			}
@@ -200,8 +200,8 @@ func (m *Model) exportPath(name, ending string) (path, problem string) {
 
 // export writes a file as an operation of the log. Quitting asks first while it runs.
 func (m *Model) export(set *export.Set, path string) tea.Cmd {
-	order := act.Order{Kind: kindExport, Target: act.Target{Name: set.What}}
-	op := m.newOperation(order, "export of "+set.Name, act.Running)
+	request := act.Request{Kind: kindExport, Target: act.Target{Name: set.What}}
+	op := m.newOperation(request, "export of "+set.Name, act.Running)
 	op.Ran = m.env.Clock
 	return m.work(op, exportTimeout, "export", func(ctx context.Context) (*act.Receipt, error) {
 		receipt, err := set.Write(ctx, path, op.Progress)
@@ -222,8 +222,8 @@ func (m *Model) all() export.Rows {
 	case keymap.InInquiries:
 		return export.Inquiries(m.source, m.inquiries.Query())
 	case keymap.InDeadLetters:
-		if ask, ok := m.letters.All(); ok {
-			return export.Letters(m.source, ask)
+		if ask, ok := m.deadLetters.All(); ok {
+			return export.DeadLetters(m.source, ask)
 		}
 	}
 	return nil
@@ -241,8 +241,8 @@ func (m *Model) byKeys(keys []string) export.Rows {
 	case keymap.InInquiries:
 		read = func(some []int64) export.Rows { return export.Inquiries(r, monitor.InquiryFilter{IDs: some}) }
 	case keymap.InDeadLetters:
-		if ask, ok := m.letters.All(); ok {
-			return export.LettersByID(r, ids, ask.Any)
+		if ask, ok := m.deadLetters.All(); ok {
+			return export.DeadLettersByID(r, ids, ask.Any)
 		}
 	}
 	if read == nil {

@@ -188,11 +188,11 @@ var feeds = []*feed{
 			once: func(m *Model) bool { return m.view != keymap.InOverview && m.view != keymap.InDeadLetters },
 		}),
 	declare(screen.FeedLedgerDetail,
-		func(m *Model) readFunc[monitor.LedgerDetail] { return bind(m.source.Letter, m.letter.ID()) },
+		func(m *Model) readFunc[monitor.LedgerDetail] { return bind(m.source.DeadLetter, m.deadLetter.ID()) },
 		into(func(d *screen.Data) **monitor.LedgerDetail { return &d.LedgerDetail }), feed{}),
 	declare(screen.FeedLedger,
 		func(m *Model) readFunc[monitor.LedgerPage] {
-			filter, cursor, asked := m.letters.Ask()
+			filter, cursor, asked := m.deadLetters.Ask()
 			if !asked {
 				return nothing[monitor.LedgerPage]
 			}
@@ -201,7 +201,7 @@ var feeds = []*feed{
 		into(func(d *screen.Data) **monitor.LedgerPage { return &d.LedgerPage }), feed{}),
 	declare(screen.FeedRoute,
 		func(m *Model) readFunc[monitor.Route] {
-			exchange, key, asked := m.letter.Target()
+			exchange, key, asked := m.deadLetter.Target()
 			if !asked {
 				return nothing[monitor.Route]
 			}

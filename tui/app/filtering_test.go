@@ -110,8 +110,10 @@ func TestTabCompletes(t *testing.T) {
 func TestTheInputLineFitsWhateverIsTyped(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
-	keys := []string{"a", "世", ":", " ", "\"", "|", "!", "status:", "tab", "shift+tab", "left", "right", "backspace",
-		"/", ","}
+	keys := []string{
+		"a", "世", ":", " ", "\"", "|", "!", "status:", "tab", "shift+tab", "left", "right", "backspace",
+		"/", ",",
+	}
 	for _, view := range []string{"2", "3", "4"} {
 		b := started(t, sample(), 61, 16)
 		b.press(view, "/")

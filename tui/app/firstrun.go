@@ -73,15 +73,19 @@ func (m *Model) firstSteps() [][2]string {
 		steps = append(steps,
 			[2]string{"try it", "`attune-executor demo` shows everything at work on private servers"},
 			[2]string{"start", "`attune-executor stack up`, then `migrate up`, make private servers in this folder, which are found by themselves"},
-			[2]string{"name",
-				"--config FILE, or ATTUNE__DATABASE__URL and ATTUNE__MESSAGE_QUEUE__URL, as the executor has them"},
+			[2]string{
+				"name",
+				"--config FILE, or ATTUNE__DATABASE__URL and ATTUNE__MESSAGE_QUEUE__URL, as the executor has them",
+			},
 		)
 		if m.opts.Origin.Settings != "" {
 			steps = append(steps, [2]string{"remember", "contexts in " + m.opts.Origin.Settings})
 		}
 	} else {
-		steps = append(steps, [2]string{"check",
-			"`attune-executor doctor` with the same configuration finds the cause"})
+		steps = append(steps, [2]string{
+			"check",
+			"`attune-executor doctor` with the same configuration finds the cause",
+		})
 	}
 	if len(m.opts.Contexts) > 0 {
 		steps = append(steps, [2]string{"elsewhere", ":ctx turns to " + strings.Join(m.opts.Contexts, ", ")})

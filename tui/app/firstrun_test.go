@@ -39,8 +39,10 @@ func TestWhereNothingAnswersItIsSaidWhatWasTriedAndWhatToDo(t *testing.T) {
 		if size[1] < 24 {
 			continue
 		}
-		for _, want := range []string{"attune:***@localhost:5432", "the defaults", "attune-executor demo", "stack up",
-			"tui.yaml", ":ctx turns to prod-eu, staging", "r tries at once"} {
+		for _, want := range []string{
+			"attune:***@localhost:5432", "the defaults", "attune-executor demo", "stack up",
+			"tui.yaml", ":ctx turns to prod-eu, staging", "r tries at once",
+		} {
 			require.Contains(t, b.View(), want)
 		}
 		b.source.fail = nil

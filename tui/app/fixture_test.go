@@ -129,7 +129,8 @@ func (f *fakeSource) QueueDetail(ctx context.Context, ref explain.QueueRef) (*ex
 }
 
 func (f *fakeSource) Executions(ctx context.Context, filter monitor.ExecutionFilter,
-	cursor int64) (*monitor.Executions, error) {
+	cursor int64,
+) (*monitor.Executions, error) {
 	err := f.answer(ctx, screen.FeedExecutions)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,8 +162,10 @@ func (f *fakeSource) Matching(ctx context.Context, filter monitor.ExecutionFilte
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.counted = append(f.counted, filter)
-	n := &monitor.Matching{Reading: monitor.Reading{At: f.overview.At},
-		Count: monitor.Count{Value: int64(min(len(f.list), monitor.MatchBound))}}
+	n := &monitor.Matching{
+		Reading: monitor.Reading{At: f.overview.At},
+		Count:   monitor.Count{Value: int64(min(len(f.list), monitor.MatchBound))},
+	}
 	n.Count.AtLeast = len(f.list) > monitor.MatchBound
 	return n, err
 }
@@ -322,7 +325,7 @@ func (b *bundle) press(keys ...string) {
 func (b *bundle) pause() {
 	b.t.Helper()
 	if q, ok := b.top().(*question); ok && len(q.held.Runes) > 0 {
-		b.send(letterMsg{q.press})
+		b.send(deadLetterMsg{q.press})
 	}
 }
 
@@ -443,8 +446,10 @@ func sample() *fakeSource {
 	}}
 	queues, workers := sampleQueues(), sampleWorkers()
 	totals := monitor.QueueTotals{Queues: 14, Busy: 6, Queued: 1204, Active: 39, Slots: 48, Completed: 88_201}
-	workerTotals := monitor.WorkerTotals{Total: 5, Active: 2, Busy: 1, Stale: 1, Cordoned: 1, Assigned: 15,
-		Capacity: 24}
+	workerTotals := monitor.WorkerTotals{
+		Total: 5, Active: 2, Busy: 1, Stale: 1, Cordoned: 1, Assigned: 15,
+		Capacity: 24,
+	}
 	deadQueue := monitor.BrokerQueue{Name: monitor.DeadLetterQueue, Ready: 37, Consumers: 1, State: "running"}
 	return &fakeSource{
 		overview: &alerting.Overview{
@@ -457,9 +462,12 @@ func sample() *fakeSource {
 				Window: 15 * time.Minute, Completed: monitor.Count{Value: 5981}, Failed: monitor.Count{Value: 131},
 				Timeout: monitor.Count{Value: 12}, Cancelled: monitor.Count{Value: 3},
 				FailedLastMinute: &monitor.Count{Value: 9},
-				Reasons: []monitor.FailReason{{Reason: "exit code #", Count: 71},
-					{Reason: "Worker queue TTL expired", Count: 34}, {Reason: "no route to host", Count: 14},
-					{Reason: "timeout", Count: 12}},
+				Reasons: []monitor.FailReason{
+					{Reason: "exit code #", Count: 71},
+					{Reason: "Worker queue TTL expired", Count: 34},
+					{Reason: "no route to host", Count: 14},
+					{Reason: "timeout", Count: 12},
+				},
 			},
 			Queues: totals, Top: queues[:5], Workers: workerTotals, WorkerList: workers,
 			Replicas: sampleReplicas(reading),
@@ -469,8 +477,10 @@ func sample() *fakeSource {
 		queue:  sampleQueueDetail(reading, queues[2]),
 		list:   sampleExecutions(),
 		detail: sampleDetail(reading), family: sampleFamily(reading),
-		workers: &monitor.Workers{Reading: reading, HeartbeatEvery: 30 * time.Second, StaleAfter: 90 * time.Second,
-			Totals: workerTotals, List: workers},
+		workers: &monitor.Workers{
+			Reading: reading, HeartbeatEvery: 30 * time.Second, StaleAfter: 90 * time.Second,
+			Totals: workerTotals, List: workers,
+		},
 		audit:      sampleAudit(reading),
 		fakePlaces: samplePlaces(reading),
 		alerts:     sampleAlerts(reading),
@@ -485,7 +495,7 @@ func sample() *fakeSource {
 				{Reason: "expired", Decision: "retried", Count: 8, Newest: frozen},
 				{Reason: "rejected", Decision: monitor.DecisionOpen, Count: 2, Newest: frozen},
 			},
-			Recent: sampleLetters(),
+			Recent: sampleDeadLetters(),
 		}},
 	}
 }
@@ -567,10 +577,12 @@ func sampleReplicas(reading monitor.Reading) *monitor.Replicas {
 		return monitor.Replica{
 			ID: id, Host: host, Version: "1.4.0", PID: 4711, State: "connected", Started: *ago(6 * time.Hour),
 			LastSeen: clock, Age: age,
-			InFlight: inFlight, Loops: map[string]time.Time{"recovery": clock.Add(-2 * time.Second),
-				"timeouts": clock.Add(-11 * time.Second)},
+			InFlight: inFlight, Loops: map[string]time.Time{
+				"recovery": clock.Add(-2 * time.Second),
+				"timeouts": clock.Add(-11 * time.Second),
+			},
 			Details: monitor.ReplicaDetails{Clock: clock, Loops: map[string]monitor.ReplicaLoop{
-				"recovery": {Patience: 81 * time.Second}, "timeouts": {Patience: 117 * time.Second},
+				"recovery": {Timeout: 81 * time.Second}, "timeouts": {Timeout: 117 * time.Second},
 			}},
 		}
 	}
@@ -582,29 +594,42 @@ func sampleReplicas(reading monitor.Reading) *monitor.Replicas {
 
 func sampleQueues() []monitor.Queue {
 	return []monitor.Queue{
-		{ID: 42, ActionID: 4, ActionRef: "core.http_request", Queued: 612, Active: 4, Limit: ptr(4),
+		{
+			ID: 42, ActionID: 4, ActionRef: "core.http_request", Queued: 612, Active: 4, Limit: ptr(4),
 			LimitFrom: policyLimit("core.http", 4), Oldest: ago(14*time.Minute + 2*time.Second), Completed: 1_204_375,
-			Enqueued: 1_204_991},
-		{ID: 43, ActionID: 5, ActionRef: "etl.load", Group: `{"tenant":"acme"}`, Queued: 301, Active: 1, Limit: ptr(1),
-			LimitFrom: policyLimit("etl.load", 1), Oldest: ago(9*time.Minute + 40*time.Second), Completed: 88_201},
+			Enqueued: 1_204_991,
+		},
+		{
+			ID: 43, ActionID: 5, ActionRef: "etl.load", Group: `{"tenant":"acme"}`, Queued: 301, Active: 1,
+			Limit:     ptr(1),
+			LimitFrom: policyLimit("etl.load", 1), Oldest: ago(9*time.Minute + 40*time.Second), Completed: 88_201,
+		},
 		{
 			ID: 44, ActionID: 5, ActionRef: "etl.load", Group: `{"tenant":"zeta"}`, Queued: 120, Active: 1,
 			Limit: ptr(1), LimitFrom: policyLimit("etl.load", 1), Oldest: ago(3*time.Minute + 12*time.Second),
 			Completed: 61_040,
 			Blocked:   "no worker has room", BlockedSince: ago(time.Minute),
 		},
-		{ID: 45, ActionID: 6, ActionRef: "mail.send", Queued: 88, QueuedHigh: 5, Active: 10, Limit: ptr(10),
+		{
+			ID: 45, ActionID: 6, ActionRef: "mail.send", Queued: 88, QueuedHigh: 5, Active: 10, Limit: ptr(10),
 			LimitFrom: monitor.LimitSource{Kind: monitor.LimitOverride, Policy: "mail.send", Threshold: ptr(20)},
-			Oldest:    ago(41 * time.Second), Completed: 9_400_000},
-		{ID: 46, ActionID: 7, ActionRef: "core.echo", Queued: 83, Active: 8,
+			Oldest:    ago(41 * time.Second), Completed: 9_400_000,
+		},
+		{
+			ID: 46, ActionID: 7, ActionRef: "core.echo", Queued: 83, Active: 8,
 			LimitFrom: monitor.LimitSource{Kind: monitor.LimitNone}, Oldest: ago(12 * time.Second),
-			Completed: 31_000_000},
-		{ID: 47, ActionID: 8, ActionRef: "pack.sync", Queued: 14, Active: 0, Limit: ptr(1),
+			Completed: 31_000_000,
+		},
+		{
+			ID: 47, ActionID: 8, ActionRef: "pack.sync", Queued: 14, Active: 0, Limit: ptr(1),
 			Oldest: ago(31 * time.Minute), Paused: true, PausedBy: "bob", PauseReason: "maintenance",
-			LimitFrom: policyLimit("pack.one", 1)},
-		{ID: 48, ActionID: 9, ActionRef: "report.render", Limit: ptr(2),
+			LimitFrom: policyLimit("pack.one", 1),
+		},
+		{
+			ID: 48, ActionID: 9, ActionRef: "report.render", Limit: ptr(2),
 			LimitFrom: monitor.LimitSource{Kind: monitor.LimitAdaptive, Policy: "report.cpu", Threshold: ptr(5)},
-			Completed: 4411},
+			Completed: 4411,
+		},
 	}
 }
 
@@ -627,31 +652,47 @@ func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *explain.QueueD
 	}
 	return &explain.QueueDetail{
 		Reading: reading, Queue: q, Exists: true,
-		Groups: []monitor.Queue{{ID: 43, ActionRef: "etl.load", Group: `{"tenant":"acme"}`, Queued: 301, Active: 1,
-			Limit: ptr(1)}},
+		Groups: []monitor.Queue{{
+			ID: 43, ActionRef: "etl.load", Group: `{"tenant":"acme"}`, Queued: 301, Active: 1,
+			Limit: ptr(1),
+		}},
 		Holders: &monitor.Holders{Active: 1, Found: 1, List: []monitor.Holder{holder(884100, "worker-node-02")}},
-		Scope:   scope, ScopeHolders: &monitor.Holders{Active: 2, Found: 2,
-			List: []monitor.Holder{holder(884090, "worker-node-02"), holder(884100, "worker-node-02")}},
+		Scope:   scope, ScopeHolders: &monitor.Holders{
+			Active: 2, Found: 2,
+			List: []monitor.Holder{holder(884090, "worker-node-02"), holder(884100, "worker-node-02")},
+		},
 		Policies: []monitor.PolicyLine{
-			{Ref: "etl.load", Kind: "concurrency", Scope: "action", Threshold: 2, Method: "enqueue",
-				Parameters: []string{"tenant"}, Text: "1 of 2 in this queue"},
-			{Ref: "etl.all", Kind: "concurrency", Scope: "pack", Threshold: 2, Method: "enqueue", Full: true,
-				Text: "2 of 2 in pack etl"},
+			{
+				Ref: "etl.load", Kind: "concurrency", Scope: "action", Threshold: 2, Method: "enqueue",
+				Parameters: []string{"tenant"}, Text: "1 of 2 in this queue",
+			},
+			{
+				Ref: "etl.all", Kind: "concurrency", Scope: "pack", Threshold: 2, Method: "enqueue", Full: true,
+				Text: "2 of 2 in pack etl",
+			},
 		},
 		Timing: monitor.Timing{
 			Sample: 800, From: ago(6 * time.Hour), To: ago(time.Minute),
-			Wait: &monitor.Percentiles{Count: 800, P50: time.Minute, P90: 2 * time.Minute, P95: 3 * time.Minute,
-				P99: 4 * time.Minute, Max: 5 * time.Minute},
-			Run: &monitor.Percentiles{Count: 799, P50: 20 * time.Second, P90: 30 * time.Second, P95: 31 * time.Second,
-				P99: 40 * time.Second, Max: time.Minute},
+			Wait: &monitor.Percentiles{
+				Count: 800, P50: time.Minute, P90: 2 * time.Minute, P95: 3 * time.Minute,
+				P99: 4 * time.Minute, Max: 5 * time.Minute,
+			},
+			Run: &monitor.Percentiles{
+				Count: 799, P50: 20 * time.Second, P90: 30 * time.Second, P95: 31 * time.Second,
+				P99: 40 * time.Second, Max: time.Minute,
+			},
 		},
 		Ages: &monitor.Ages{
 			Classes: []int64{0, 3, 20, 97, 0, 0}, Bounds: monitor.AgeBounds,
-			Waited: &monitor.Percentiles{Count: 120, P50: 2 * time.Minute, P90: 3 * time.Minute, P95: 3 * time.Minute,
-				Max: 3*time.Minute + 12*time.Second},
+			Waited: &monitor.Percentiles{
+				Count: 120, P50: 2 * time.Minute, P90: 3 * time.Minute, P95: 3 * time.Minute,
+				Max: 3*time.Minute + 12*time.Second,
+			},
 		},
-		Drain: explain.Drain{PerMinute: &rate, Ended: 30,
-			Period: 15 * time.Minute},
+		Drain: explain.Drain{
+			PerMinute: &rate, Ended: 30,
+			Period: 15 * time.Minute,
+		},
 		Empties: explain.Expected{At: ago(-time.Hour)},
 	}
 }
@@ -661,8 +702,10 @@ func waitingDetail(reading monitor.Reading) *monitor.ExecutionDetail {
 	return &monitor.ExecutionDetail{
 		Reading: reading, Execution: sampleExecutions()[6], ActionID: ptr(4), Attempt: ptr(0),
 		Config: `{"url": "https://partner.example/feed"}`,
-		Waiting: &monitor.Waiting{Queue: "core.http_request", Lane: monitor.LaneNormal, Since: *ago(14 * time.Minute),
-			Of: 612},
+		Waiting: &monitor.Waiting{
+			Queue: "core.http_request", Lane: monitor.LaneNormal, Since: *ago(14 * time.Minute),
+			Of: 612,
+		},
 		Why: []string{
 			"Execution 884294 waits in queue core.http_request: place 1 of 612, normal lane, for 14m.",
 			"4 of 4 slots are taken (limit by policy core.http), 612 wait.",
@@ -690,25 +733,36 @@ func probe(verdict, reason, health, why string, ahead time.Duration) *monitor.Wo
 func sampleWorkers() []monitor.Worker {
 	registered := *ago(6 * time.Hour)
 	return []monitor.Worker{
-		{ID: 7, Name: "worker-node-02", Role: "action", Host: "node-b", Status: "active",
+		{
+			ID: 7, Name: "worker-node-02", Role: "action", Host: "node-b", Status: "active",
 			Heartbeat: ago(4*time.Minute + 11*time.Second), Assigned: ptr(6), Capacity: ptr(8),
 			Runtimes: []string{"node", "shell"}, Version: "1.4.0", Created: registered,
-			Probe: probe("dead", "last heartbeat 4m11s ago", "healthy", "", 90*time.Second)},
-		{ID: 1, Name: "worker-python-01", Role: "action", Status: "active", Heartbeat: ago(4 * time.Second),
-			Assigned: ptr(8), Capacity: ptr(8), Runtimes: []string{"python"}, Created: registered},
-		{ID: 2, Name: "worker-python-03", Role: "action", Status: "active", Heartbeat: ago(9 * time.Second),
-			Assigned: ptr(5), Capacity: ptr(8), Created: registered},
-		{ID: 3, Name: "worker-shell-01", Role: "action", Status: "active", Heartbeat: ago(12 * time.Second),
+			Probe: probe("dead", "last heartbeat 4m11s ago", "healthy", "", 90*time.Second),
+		},
+		{
+			ID: 1, Name: "worker-python-01", Role: "action", Status: "active", Heartbeat: ago(4 * time.Second),
+			Assigned: ptr(8), Capacity: ptr(8), Runtimes: []string{"python"}, Created: registered,
+		},
+		{
+			ID: 2, Name: "worker-python-03", Role: "action", Status: "active", Heartbeat: ago(9 * time.Second),
+			Assigned: ptr(5), Capacity: ptr(8), Created: registered,
+		},
+		{
+			ID: 3, Name: "worker-shell-01", Role: "action", Status: "active", Heartbeat: ago(12 * time.Second),
 			Assigned: ptr(2), Capacity: ptr(8), Created: registered,
-			Probe: probe("fresh", "", "degraded", "3 failures in a row", 0)},
-		{ID: 4, Name: "worker-shell-02", Role: "action", Status: "active", Heartbeat: ago(3 * time.Second),
-			Assigned: ptr(1), Capacity: ptr(8), Cordoned: true, CordonReason: "by bob", Created: registered},
+			Probe: probe("fresh", "", "degraded", "3 failures in a row", 0),
+		},
+		{
+			ID: 4, Name: "worker-shell-02", Role: "action", Status: "active", Heartbeat: ago(3 * time.Second),
+			Assigned: ptr(1), Capacity: ptr(8), Cordoned: true, CordonReason: "by bob", Created: registered,
+		},
 	}
 }
 
 func sampleExecutions() []monitor.Execution {
 	row := func(id int64, status, action, worker string, created, lasted time.Duration,
-		reason string) monitor.Execution {
+		reason string,
+	) monitor.Execution {
 		r := monitor.Execution{
 			ID: id, Status: status, ActionRef: action, WorkerName: worker, Created: *ago(created),
 			Updated: *ago(created - lasted), MaxRetries: ptr(3), Reason: reason,
@@ -824,12 +878,18 @@ func huge(rows int) *fakeSource {
 	for i := range rows {
 		id := int64(rows - i)
 		s.queues.List = append(s.queues.List,
-			monitor.Queue{ID: id, ActionRef: fmt.Sprintf("pack.action_%d", id), Queued: id, Active: 3, Limit: ptr(4),
-				Oldest: ago(time.Duration(i) * time.Second), Completed: id * 1_000_000})
-		s.list = append(s.list, monitor.Execution{ID: id, ActionRef: "pack.action", Status: "completed",
-			Created: *ago(time.Hour), Updated: frozen})
-		s.workers.List = append(s.workers.List, monitor.Worker{ID: id, Name: fmt.Sprintf("worker-%d", id),
-			Status: "active", Heartbeat: ago(time.Second), Assigned: ptr(id), Capacity: ptr(8)})
+			monitor.Queue{
+				ID: id, ActionRef: fmt.Sprintf("pack.action_%d", id), Queued: id, Active: 3, Limit: ptr(4),
+				Oldest: ago(time.Duration(i) * time.Second), Completed: id * 1_000_000,
+			})
+		s.list = append(s.list, monitor.Execution{
+			ID: id, ActionRef: "pack.action", Status: "completed",
+			Created: *ago(time.Hour), Updated: frozen,
+		})
+		s.workers.List = append(s.workers.List, monitor.Worker{
+			ID: id, Name: fmt.Sprintf("worker-%d", id),
+			Status: "active", Heartbeat: ago(time.Second), Assigned: ptr(id), Capacity: ptr(8),
+		})
 	}
 	return s
 }

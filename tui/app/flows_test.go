@@ -170,8 +170,10 @@ func longFlows() *fakeSource {
 	b.List = b.List[:b.Open]
 	s.flows.board = &b
 	for i := range int64(900) {
-		s.flows.ended = append(s.flows.ended, monitor.Workflow{Execution: 800_000 - i, ActionRef: "etl.old",
-			Status: "completed", Created: frozen, Current: []string{}})
+		s.flows.ended = append(s.flows.ended, monitor.Workflow{
+			Execution: 800_000 - i, ActionRef: "etl.old",
+			Status: "completed", Created: frozen, Current: []string{},
+		})
 	}
 	open := func(id int64, status string) monitor.Inquiry {
 		return monitor.Inquiry{ID: id, Status: status, Prompt: "Go on?", ActionRef: "core.ask", Created: frozen}
@@ -259,7 +261,7 @@ func TestQuestionsAreReadPageByPage(t *testing.T) {
 	require.Equal(t, 800, b.inquiries.Len())
 	require.Equal(t, "1000", b.inquiries.Key(0))
 	require.Equal(t, "1299", b.inquiries.Key(299))
-	require.Equal(t, "900", b.inquiries.Key(300), "those that are over follow, the newest first")
+	require.Equal(t, "900", b.inquiries.Key(300), "closed ones follow, the newest first")
 	require.Equal(t, "401", b.inquiries.Key(799))
 	require.NotContains(t, b.View(), "more below")
 	b.press("r")
@@ -338,22 +340,24 @@ func TestActsOnWorkflowsAndTheirTasks(t *testing.T) {
 	b.press("6", "A")
 	require.Contains(t, b.View(), "not now: it is not paused")
 	b.press("p", "y")
-	require.Equal(t, act.PauseWorkflow, acts.orders[0].Kind)
-	require.Equal(t, int64(884050), acts.orders[0].Target.ID)
+	require.Equal(t, act.PauseWorkflow, acts.requests[0].Kind)
+	require.Equal(t, int64(884050), acts.requests[0].Target.ID)
 	b.press("esc", "enter", "j", "j", "j", "j", "j", "R")
-	require.Equal(t, act.RetryTask, acts.orders[1].Kind)
-	require.Equal(t, int64(884301), acts.orders[1].Target.ID)
-	require.Equal(t, "task fetch[3], execution 884301", acts.orders[1].Target.Name)
+	require.Equal(t, act.RetryTask, acts.requests[1].Kind)
+	require.Equal(t, int64(884301), acts.requests[1].Target.ID)
+	require.Equal(t, "task fetch[3], execution 884301", acts.requests[1].Target.Name)
 	b.press("esc", "k", "k", "R")
 	require.Contains(t, b.View(), "retry: it has not ended: requested")
-	require.Len(t, acts.orders, 2)
+	require.Len(t, acts.requests, 2)
 }
 
 func TestAFindingLeadsToTheQuestions(t *testing.T) {
 	t.Parallel()
 	source := sample()
-	source.overview.Flows = &monitor.Flows{Inquiries: monitor.Count{Value: 2}, Oldest: 2 * time.Hour,
-		Window: 15 * time.Minute}
+	source.overview.Flows = &monitor.Flows{
+		Inquiries: monitor.Count{Value: 2}, Oldest: 2 * time.Hour,
+		Window: 15 * time.Minute,
+	}
 	b := started(t, source, 80, 24)
 	require.Contains(t, b.View(), "2 questions wait for people")
 	require.Contains(t, b.View(), "8 Ask 2")
@@ -423,12 +427,12 @@ func TestAQuestionIsAnsweredInAForm(t *testing.T) {
 	require.Contains(t, b.View(), "in the name of")
 	b.press("enter")
 	require.Equal(t, keymap.InConfirm, b.stage())
-	require.Equal(t, act.AnswerInquiry, acts.orders[0].Kind)
+	require.Equal(t, act.AnswerInquiry, acts.requests[0].Kind)
 	require.Equal(t, map[string]string{
 		"answer.go_on": "no", "answer.source": "old", "answer.rows": "12", "answer.note": "as agreed",
 		"answer.more":  `{"a": 1}`,
 		"answer.token": "s3cret", act.FieldAs: "ada",
-	}, acts.orders[0].Values)
+	}, acts.requests[0].Values)
 	b.press("y")
 	require.Equal(t, 1, acts.count())
 	b.press("L")
@@ -456,7 +460,7 @@ func TestARefusedAnswerLeadsBackToItsForm(t *testing.T) {
 	acts.planErr = nil
 	b.press("8", "tab", "tab", "tab", "tab", "enter")
 	require.Equal(t, keymap.InConfirm, b.stage())
-	require.Equal(t, "78", acts.orders[1].Values["answer.rows"])
+	require.Equal(t, "78", acts.requests[1].Values["answer.rows"])
 }
 
 // Whatever a question asks for, its form fits every window and draws nothing but text.
@@ -512,8 +516,10 @@ func TestWorkflowsAndQuestionsArePrinted(t *testing.T) {
 		require.NoError(t, json.Unmarshal(raw, &doc))
 		require.Equal(t, string(view), doc.View)
 		require.Contains(t, doc.Data, string(view))
-		require.Contains(t, doc.Data, map[screen.View]string{keymap.InWorkflows: "workflow",
-			keymap.InInquiries: "inquiry"}[view], "with the one on top")
+		require.Contains(t, doc.Data, map[screen.View]string{
+			keymap.InWorkflows: "workflow",
+			keymap.InInquiries: "inquiry",
+		}[view], "with the one on top")
 	}
 }
 

@@ -33,7 +33,8 @@ type fakeFlows struct {
 }
 
 func (f *fakeSource) WorkflowBoard(ctx context.Context, filter monitor.WorkflowFilter,
-	below int64) (*monitor.WorkflowBoard, error) {
+	below int64,
+) (*monitor.WorkflowBoard, error) {
 	err := f.answer(ctx, screen.FeedWorkflows)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,7 +59,8 @@ func (f *fakeSource) WorkflowBoard(ctx context.Context, filter monitor.WorkflowF
 
 // Workflows lists the workflows of the board, running ones first.
 func (f *fakeSource) Workflows(ctx context.Context, filter monitor.WorkflowFilter,
-	cursor int64) (*monitor.Workflows, error) {
+	cursor int64,
+) (*monitor.Workflows, error) {
 	err := f.answer(ctx, screen.FeedWorkflows)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +101,8 @@ func (f *fakeSource) WorkflowTree(ctx context.Context, ask monitor.WorkflowAsk) 
 }
 
 func (f *fakeSource) Inquiries(ctx context.Context, filter monitor.InquiryFilter,
-	cursor string) (*monitor.InquiryPage, error) {
+	cursor string,
+) (*monitor.InquiryPage, error) {
 	err := f.answer(ctx, screen.FeedInquiries)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,8 +123,10 @@ func (f *fakeSource) Inquiries(ctx context.Context, filter monitor.InquiryFilter
 			continue
 		}
 		if len(p.List) == cmp.Or(filter.Limit, monitor.DefaultPage) {
-			p.Next = map[bool]string{true: "open-",
-				false: "ended-"}[i.Open()] + strconv.FormatInt(p.List[len(p.List)-1].ID, 10)
+			p.Next = map[bool]string{
+				true:  "open-",
+				false: "ended-",
+			}[i.Open()] + strconv.FormatInt(p.List[len(p.List)-1].ID, 10)
 			if last := p.List[len(p.List)-1]; last.Open() && !i.Open() {
 				p.Next = "ended-0"
 			}
@@ -175,8 +180,10 @@ func sampleFlows(reading monitor.Reading) fakeFlows {
 			{
 				Name: "only", Type: "action", Action: "core.echo", Status: "completed", Says: "completed",
 				StartedAt: w.StartedAt, FinishedAt: w.FinishedAt, Made: 1,
-				Children: []monitor.WorkflowChild{{Execution: w.Execution + 1, Status: "completed", Attempt: 1,
-					Created: w.Created, StartedAt: w.StartedAt, FinishedAt: w.FinishedAt}},
+				Children: []monitor.WorkflowChild{{
+					Execution: w.Execution + 1, Status: "completed", Attempt: 1,
+					Created: w.Created, StartedAt: w.StartedAt, FinishedAt: w.FinishedAt,
+				}},
 			},
 		}, Why: []string{"It ended as " + w.Status + "."}}
 	}
@@ -214,9 +221,11 @@ func sampleTree(reading monitor.Reading, w monitor.Workflow) *monitor.WorkflowDe
 		Variables: []byte(
 			`{"date": "2026-11-20", "list": [1, 2, 3, 4], "token": {"$attune_secret": true}, "api_key": "hidden-one"}`),
 		List: []monitor.WorkflowTask{
-			{Name: "list", Type: "action", Action: "etl.list", Status: "completed", Says: "completed",
+			{
+				Name: "list", Type: "action", Action: "etl.list", Status: "completed", Says: "completed",
 				After: []string{"fetch"}, Publishes: []string{"list"}, StartedAt: list.StartedAt,
-				FinishedAt: list.FinishedAt, Made: 1, Children: []monitor.WorkflowChild{list}},
+				FinishedAt: list.FinishedAt, Made: 1, Children: []monitor.WorkflowChild{list},
+			},
 			{
 				Name: "fetch", Type: "action", Action: "core.http_request", Status: "running",
 				Says: "running 2/4 (1 failed)", List: true, Concurrency: 4,
@@ -226,16 +235,24 @@ func sampleTree(reading monitor.Reading, w monitor.Workflow) *monitor.WorkflowDe
 				Children: []monitor.WorkflowChild{child(884101, 0, "running", 9*time.Minute+12*time.Second,
 					"worker-node-02"), waits, failed, done},
 			},
-			{Name: "approve", Type: "action", Action: "core.ask", Status: "running", Says: "running",
+			{
+				Name: "approve", Type: "action", Action: "core.ask", Status: "running", Says: "running",
 				Why: "waits for the answer to inquiry 41", StartedAt: asks.StartedAt, Made: 1,
-				Children: []monitor.WorkflowChild{asks}},
-			{Name: "audit", Type: "workflow", Action: "audit.check", Status: "running", Says: "running",
-				StartedAt: nested.StartedAt, Made: 1, Children: []monitor.WorkflowChild{nested}},
-			{Name: "load", Type: "action", Action: "etl.load", Says: "not reached",
-				Before: []string{"fetch", "approve"}, Join: 2},
+				Children: []monitor.WorkflowChild{asks},
+			},
+			{
+				Name: "audit", Type: "workflow", Action: "audit.check", Status: "running", Says: "running",
+				StartedAt: nested.StartedAt, Made: 1, Children: []monitor.WorkflowChild{nested},
+			},
+			{
+				Name: "load", Type: "action", Action: "etl.load", Says: "not reached",
+				Before: []string{"fetch", "approve"}, Join: 2,
+			},
 		},
-		Log: []monitor.WorkflowDecision{{Version: 1, At: *ago(9 * time.Minute), Lines: []string{"begins with list"}},
-			{Version: 2, At: *ago(8 * time.Minute), Lines: []string{"list completed: fetch is started over 4 items"}}},
+		Log: []monitor.WorkflowDecision{
+			{Version: 1, At: *ago(9 * time.Minute), Lines: []string{"begins with list"}},
+			{Version: 2, At: *ago(8 * time.Minute), Lines: []string{"list completed: fetch is started over 4 items"}},
+		},
 		Why: []string{
 			"fetch[0] runs on worker-node-02, for 9m12s. The worker's last heartbeat was 4m11s ago, later than the 1m30s it may take.",
 			"fetch[1] waits in queue core.http_request: place 1 of 612, normal lane, for 9m. 4 of 4 slots are taken. fetch[0] of this workflow holds a slot of it.",
@@ -274,8 +291,10 @@ func sampleInquiries(reading monitor.Reading) []*monitor.InquiryDetail {
 	answered := one(40, monitor.InquiryResponded, "Deploy 1.4?", `{"ok": {"type": "boolean"}}`, 26*time.Hour)
 	answered.RespondedAt, answered.Responder, answered.Response = ago(25*time.Hour), "bob@ops-1",
 		json.RawMessage(`{"ok": true}`)
-	return []*monitor.InquiryDetail{deploy, open, answered,
-		one(39, monitor.InquiryTimeout, "Anybody there?", "null", 50*time.Hour)}
+	return []*monitor.InquiryDetail{
+		deploy, open, answered,
+		one(39, monitor.InquiryTimeout, "Anybody there?", "null", 50*time.Hour),
+	}
 }
 
 // hugeFlows are more workflows and questions than any screen holds, one of them with
@@ -284,12 +303,16 @@ func hugeFlows(rows int) fakeFlows {
 	f := sampleFlows(monitor.Reading{At: frozen})
 	tree := f.trees[884050]
 	each := &tree.List[1]
-	each.Children, each.Made, each.Items = nil, int64(rows), &monitor.WorkflowItems{Total: int64(rows),
-		Made: int64(rows), Succeeded: int64(rows) - 1, Failed: 1}
+	each.Children, each.Made, each.Items = nil, int64(rows), &monitor.WorkflowItems{
+		Total: int64(rows),
+		Made:  int64(rows), Succeeded: int64(rows) - 1, Failed: 1,
+	}
 	for i := range rows {
 		each.Children = append(each.Children,
-			monitor.WorkflowChild{Execution: int64(900_000 + i), Index: new(int64(i)), Status: "completed", Attempt: 1,
-				Created: *ago(time.Minute), StartedAt: ago(time.Minute), FinishedAt: ago(time.Second)})
+			monitor.WorkflowChild{
+				Execution: int64(900_000 + i), Index: new(int64(i)), Status: "completed", Attempt: 1,
+				Created: *ago(time.Minute), StartedAt: ago(time.Minute), FinishedAt: ago(time.Second),
+			})
 		w := f.board.List[i%5]
 		w.Execution, w.ActionRef = int64(800_000-i), fmt.Sprintf("pack.flow_%d", i)
 		f.board.List = append(f.board.List, w)
@@ -330,8 +353,10 @@ func hostileFlows(evil string) fakeFlows {
 	for _, d := range f.asked {
 		d.Prompt, d.ActionRef, d.Assignee, d.WorkflowRef, d.Task, d.Responder, d.ExecutionStatus = evil, evil, evil,
 			evil, evil, evil, evil
-		form, _ := json.Marshal(map[string]any{evil: map[string]any{"type": "string", "description": evil,
-			"default": evil, "enum": []string{evil}}})
+		form, _ := json.Marshal(map[string]any{evil: map[string]any{
+			"type": "string", "description": evil,
+			"default": evil, "enum": []string{evil},
+		}})
 		d.ResponseSchema, d.Response = form, form
 	}
 	f.page.Faults = []monitor.InquiryFault{{Execution: 7, ActionRef: evil, At: frozen, Reason: evil}}

@@ -16,9 +16,9 @@ type form struct {
 	dialog
 
 	item act.Item
-	// order has no values of the form yet.
-	order  act.Order
-	fields *widget.Form
+	// request has no values of the form yet.
+	request act.Request
+	fields  *widget.Form
 }
 
 func (o *form) scope() keymap.Scope { return keymap.InForm }
@@ -33,9 +33,9 @@ func (o *form) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 		o.fields.Move(-1)
 	case keymap.Choose:
 		if o.fields.Next() {
-			order := o.order
-			order.Values = o.fields.Values()
-			return m.plan(m.push, o.item, order)
+			request := o.request
+			request.Values = o.fields.Values()
+			return m.plan(m.push, o.item, request)
 		}
 	default:
 		o.fields.Update(msg)
@@ -46,7 +46,11 @@ func (o *form) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 // draw draws the form below a description of the act.
 func (o *form) draw(m *Model, f *frame) {
 	title := o.item.Label + " " + widget.Clean(cmp.Or(o.item.Touches, o.item.Target.Name))
-	f.box(m, keymap.InForm, box{title: title, role: theme.Accent, lines: func(w, h int) []string {
+	var unused []keymap.Action
+	if len(o.item.Fields) == 1 {
+		unused = []keymap.Action{keymap.NextPane}
+	}
+	f.box(m, keymap.InForm, box{title: title, role: theme.Accent, unused: unused, lines: func(w, h int) []string {
 		if o.item.About == "" {
 			return o.fields.Lines(w, h, m.env.Theme)
 		}

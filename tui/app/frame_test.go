@@ -201,8 +201,10 @@ func TestEveryFrameFitsTheWindow(t *testing.T) {
 				b.open(view)
 				widths := testkit.Some(t, []int{20, 59, 60, 71, 80, 97, 120, 141, 220}, 3)
 				heights := []int{6, 15, 24, 31, 70}
-				for i, cover := range []func(){func() {}, func() { b.push(&help{}) },
-					func() { b.pop(); b.openPalette("q ") }, func() { b.pop(); b.press("o") }} {
+				for i, cover := range []func(){
+					func() {}, func() { b.push(&help{}) },
+					func() { b.pop(); b.openPalette("q ") }, func() { b.pop(); b.press("o") },
+				} {
 					b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 					cover()
 					for x, w := range widths {

@@ -24,8 +24,10 @@ func TestThePreviewOfExecutionsTellsOfTheOneUnderTheCursor(t *testing.T) {
 	first := b.executions.Subject()
 	require.Equal(t, first, b.env.Data.Glance.ID)
 	require.Equal(t, first, b.env.Data.Family.ID)
-	for _, want := range []string{"timeline   requested", "waited the full TTL", "related    parent 884050 etl-nightly",
-		"repeat     R not now"} {
+	for _, want := range []string{
+		"timeline   requested", "waited the full TTL", "related    parent 884050 etl-nightly",
+		"repeat     R not now",
+	} {
 		require.Contains(t, b.previewed(), want)
 	}
 	b.press("j")

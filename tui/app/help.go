@@ -229,10 +229,14 @@ func (m *Model) helpTopics() []topic {
 	}
 	topics = append(topics, topic{"COMMANDS", hung(strings.Join(commands, "   "), w)})
 	return append(topics, topic{"DANGER", m.dangerText(w)}, topic{"SIGNS", []string{
-		" " + strings.Join([]string{g.OK + " running", g.Busy + " busy", g.Idle + " idle, cancelled",
-			g.Done + " completed", g.Failed + " failed, stale"}, "   "),
-		" " + strings.Join([]string{g.Scheduled + " scheduled", g.Queued + " queued", g.Timeout + " timeout",
-			g.Paused + " paused", g.Last + " degraded", g.Warning + " warning", g.Critical + " critical"}, "   "),
+		" " + strings.Join([]string{
+			g.OK + " running", g.Busy + " busy", g.Idle + " idle, cancelled",
+			g.Done + " completed", g.Failed + " failed, stale",
+		}, "   "),
+		" " + strings.Join([]string{
+			g.Scheduled + " scheduled", g.Queued + " queued", g.Timeout + " timeout",
+			g.Paused + " paused", g.Last + " degraded", g.Warning + " warning", g.Critical + " critical",
+		}, "   "),
 		" ~ older than two polls   ? source unreachable, last known value   -- not collected",
 	}})
 }

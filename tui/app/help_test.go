@@ -94,8 +94,10 @@ func TestKeysThatActAreHiddenWhereNothingCanBeActedUpon(t *testing.T) {
 
 func TestHelpAndHintsShowTheKeysOfTheOperator(t *testing.T) {
 	t.Parallel()
-	keys, err := keymap.New([]keymap.Change{{Action: keymap.Filter, Keys: []string{"f4"}},
-		{Action: keymap.Help, Keys: []string{"f1"}}})
+	keys, err := keymap.New([]keymap.Change{
+		{Action: keymap.Filter, Keys: []string{"f4"}},
+		{Action: keymap.Help, Keys: []string{"f1"}},
+	})
 	require.NoError(t, err)
 	b := started(t, sample(), 120, 34, func(o *Options) { o.Keys = keys })
 	b.press("4")

@@ -3,6 +3,7 @@ package app
 import (
 	"slices"
 	"strings"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -71,6 +72,7 @@ func (m *Model) leaveFor(from location, view screen.View) tea.Cmd {
 func (m *Model) switchView(from location, view screen.View, parents []location) tea.Cmd {
 	m.recordLeft(from)
 	m.parents, m.view = parents, view
+	m.env.LastKey = time.Time{} // the opened list is in its order, not in the one in which it was left
 	m.arrive()
 	return m.resume()
 }

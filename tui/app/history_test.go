@@ -70,8 +70,10 @@ func TestTheEndOfALineIsReadByItself(t *testing.T) {
 // TestThePaceOfAQueueIsWrittenInDigits, and as what it can be at most.
 func TestThePaceOfAQueueIsWrittenInDigits(t *testing.T) {
 	t.Parallel()
-	for rate, text := range map[float64]string{0.25: "up to 0.25/min", 999.4: "up to 999/min",
-		1130.4: "up to 1\u2009130/min"} {
+	for rate, text := range map[float64]string{
+		0.25: "up to 0.25/min", 999.4: "up to 999/min",
+		1130.4: "up to 1\u2009130/min",
+	} {
 		source := sample()
 		source.queue.Drain.PerMinute = &rate
 		b := started(t, source, 80, 24)
@@ -86,8 +88,10 @@ func TestAQueueBeginsWithTheLastHour(t *testing.T) {
 	source := sample()
 	past := monitor.QueuePast{ID: 44}
 	for i := range 60 {
-		past.Minutes = append(past.Minutes, monitor.QueueMinute{At: frozen.Add(-time.Duration(59-i) * time.Minute),
-			Depth: float64(i), Head: time.Duration(i) * time.Second})
+		past.Minutes = append(past.Minutes, monitor.QueueMinute{
+			At:    frozen.Add(-time.Duration(59-i) * time.Minute),
+			Depth: float64(i), Head: time.Duration(i) * time.Second,
+		})
 	}
 	source.queuesPast = &monitor.QueuesPast{Reading: source.overview.Reading, List: []monitor.QueuePast{past}}
 	b := started(t, source, 140, 40)

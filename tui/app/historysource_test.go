@@ -69,13 +69,12 @@ func noPlaces(reading monitor.Reading) fakePlaces {
 	}
 }
 
-// samplePlaces are a line of which nobody knows the end, and a worker that was lost
-// after it had come and gone.
+// samplePlaces are a queue of unknown length, and a worker that stopped, came back, and was then lost.
 func samplePlaces(reading monitor.Reading) fakePlaces {
 	p := noPlaces(reading)
 	p.line.Of = 120
 	for i := range int64(120) {
-		w := monitor.Waiter{
+		w := monitor.QueuedExecution{
 			ID: 884_160 + i, Place: i + 1, Lane: monitor.LaneNormal, Order: 89_621 + i, Source: "rule nightly.start",
 			Since: frozen.Add(-3*time.Minute - 12*time.Second + time.Duration(i)*time.Second),
 		}

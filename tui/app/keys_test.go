@@ -216,10 +216,10 @@ func TestRowsDoNotMoveUnderTheCursor(t *testing.T) {
 	q := *b.source.queues
 	b.source.queues = &q
 	b.press("r")
-	require.Equal(t, "43", b.queues.Key(1), "somebody reads: the order stays")
+	require.Equal(t, "43", b.queues.Key(1), "the operator reads: the order stays")
 	b.now = b.now.Add(10 * time.Second)
 	b.run(b.refresh())
-	require.Equal(t, "43", b.queues.Key(0), "nobody reads: the list is sorted")
+	require.Equal(t, "43", b.queues.Key(0), "the operator is idle: the list is sorted")
 }
 
 func TestProblemsOnly(t *testing.T) {
@@ -260,6 +260,8 @@ func TestTooSmallSaysTheMinimum(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 59, 14)
 	require.Contains(t, b.View(), "needs 60×15")
+	b.send(sized(20, 5))
+	require.Contains(t, b.View(), "60×15", "also where the sentence does not fit")
 	require.True(t, quits(t, b, "q"))
 }
 
@@ -281,8 +283,10 @@ func TestUnknownViewAndThemeAreRefused(t *testing.T) {
 func TestSnapshotShowsWhatTheLiveViewShows(t *testing.T) {
 	t.Parallel()
 	for _, view := range Views {
-		opts := Options{View: view, Context: "prod-eu", Theme: theme.Options{Plain: true},
-			Clock: func() time.Time { return frozen }}
+		opts := Options{
+			View: view, Context: "prod-eu", Theme: theme.Options{Plain: true},
+			Clock: func() time.Time { return frozen },
+		}
 		shot, err := Take(t.Context(), sample(), opts, "", 80, 24)
 		require.NoError(t, err)
 		live := started(t, sample(), 80, 24, func(o *Options) { o.View = view })
@@ -309,14 +313,16 @@ func TestSnapshotShowsWhatTheLiveViewShows(t *testing.T) {
 func TestASnapshotOfOneThing(t *testing.T) {
 	t.Parallel()
 	take := func(view screen.View, id, filter string) (*Snapshot, error) {
-		opts := Options{View: view, Filter: filter, Theme: theme.Options{Plain: true},
-			Clock: func() time.Time { return frozen }}
+		opts := Options{
+			View: view, Filter: filter, Theme: theme.Options{Plain: true},
+			Clock: func() time.Time { return frozen },
+		}
 		return Take(t.Context(), sample(), opts, id, 140, 40)
 	}
 	for view, id := range map[screen.View]string{
 		keymap.InExecution: "884301", keymap.InQueue: "etl.load tenant=acme", keymap.InWorker: "worker-node-02",
-		keymap.InLetter:    "5",
-		keymap.InWorkflows: "884050", keymap.InXray: "884301", keymap.InLog: "", keymap.InHelp: "",
+		keymap.InDeadLetter: "5",
+		keymap.InWorkflows:  "884050", keymap.InXray: "884301", keymap.InLog: "", keymap.InHelp: "",
 	} {
 		shot, err := take(view, id, "")
 		require.NoError(t, err, view)
@@ -381,4 +387,24 @@ func TestTheThemeFollowsTheBackgroundOfTheTerminal(t *testing.T) {
 		require.Equal(t, "auto", b.env.Theme.Name())
 		require.Equal(t, follows, b.env.Paint(theme.Warn, "x") == light.Paint(theme.Warn, "x"))
 	}
+}
+
+// TestTheClockIsNotCut: in the smallest window the time loses its seconds, then its place, but is never cut.
+func TestTheClockIsNotCut(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 60, 15)
+	b.opts.Context = "127.0.0.1"
+	took := func(d time.Duration) {
+		for _, feed := range []screen.Feed{screen.FeedOverview, screen.FeedBroker} {
+			b.env.Data.Fresh(feed).Took = d
+		}
+	}
+	took(time.Millisecond)
+	require.Contains(t, b.frame()[0], "02:19:04Z")
+	took(276 * time.Millisecond)
+	require.Contains(t, b.frame()[0], "02:19Z")
+	require.NotContains(t, b.frame()[0], "…")
+	b.opts.Context = "production-europe-west"
+	require.NotContains(t, b.frame()[0], "02:19")
+	require.Contains(t, b.frame()[0], "▲3")
 }

@@ -45,11 +45,11 @@ func (f *fakeSource) recent() {
 	f.dead = &dead
 }
 
-// keys lists the letters of the list in its order.
-func (b *bundle) letterKeys() []string {
-	keys := make([]string, b.letters.Len())
+// keys lists the dead letters of the list in its order.
+func (b *bundle) deadLetterKeys() []string {
+	keys := make([]string, b.deadLetters.Len())
 	for i := range keys {
-		keys[i] = b.letters.Key(i)
+		keys[i] = b.deadLetters.Key(i)
 	}
 	return keys
 }
@@ -67,27 +67,27 @@ func (f *fakeSource) wanted() []string {
 	return keys
 }
 
-// TestTheLedgerIsPaged: G loads one page after the other, first those that wait, with
-// nothing twice and nothing left out.
+// TestTheLedgerIsPaged: G loads one page after the other, first the waiting dead letters. Each
+// appears exactly once.
 func TestTheLedgerIsPaged(t *testing.T) {
 	t.Parallel()
 	b := started(t, longLedger(1_500), 140, 40)
 	b.press("5")
-	require.Equal(t, monitor.LedgerRecent, b.letters.Len())
+	require.Equal(t, monitor.LedgerRecent, b.deadLetters.Len())
 	require.Contains(t, b.View(), "more below")
 	require.Empty(t, b.source.asked, "nothing is asked before it is wanted")
 	for range 20 {
 		b.press("G")
 	}
-	require.Equal(t, b.source.wanted(), b.letterKeys())
+	require.Equal(t, b.source.wanted(), b.deadLetterKeys())
 	require.NotContains(t, b.View(), "more below")
 	n := len(b.source.asked)
 	b.press("G", "k", "j")
 	require.Len(t, b.source.asked, n, "all is there: moving asks for nothing")
 }
 
-// TestTheLedgerHasNoGapsWhenLettersCome: what the polls no longer read stays.
-func TestTheLedgerHasNoGapsWhenLettersCome(t *testing.T) {
+// TestTheLedgerHasNoGapsWhenDeadLettersArrive: what the polls no longer read stays.
+func TestTheLedgerHasNoGapsWhenDeadLettersArrive(t *testing.T) {
 	t.Parallel()
 	b := started(t, longLedger(900), 140, 40)
 	b.press("5", "G", "G", "G", "G", "G", "G", "G")
@@ -107,13 +107,13 @@ func TestTheLedgerHasNoGapsWhenLettersCome(t *testing.T) {
 	b.tick()
 	b.run(b.refresh())
 	waiting := 300 + 125
-	require.Equal(t, b.source.wanted()[:waiting], b.letterKeys()[:waiting], "every one that waits")
+	require.Equal(t, b.source.wanted()[:waiting], b.deadLetterKeys()[:waiting], "every one that waits")
 	b.press("gg")
-	require.Equal(t, monitor.LedgerRecent, b.letters.Len(), "from the top it is read anew")
+	require.Equal(t, monitor.LedgerRecent, b.deadLetters.Len(), "from the top it is read anew")
 	b.press("G", "G", "G", "G", "G", "G", "G", "G")
-	require.Equal(t, b.source.wanted(), b.letterKeys())
+	require.Equal(t, b.source.wanted(), b.deadLetterKeys())
 	b.press(" ", "gg")
-	require.Equal(t, len(b.source.ledger), b.letters.Len(), "what is marked stays")
+	require.Equal(t, len(b.source.ledger), b.deadLetters.Len(), "what is marked stays")
 }
 
 // TestAFilterAsksTheLedger: the database leaves out what it can, and the list the rest.
@@ -123,7 +123,7 @@ func TestAFilterAsksTheLedger(t *testing.T) {
 	b.press("5", "/")
 	b.press("action:core.echo !reason:poison age<1h", "enter")
 	b.press("G", "G", "G", "G", "G", "G", "G", "G", "G")
-	require.Equal(t, 1_000, b.letters.Len())
+	require.Equal(t, 1_000, b.deadLetters.Len())
 	first := b.source.asked[0]
 	require.Equal(t, "core.echo", first.Action)
 	require.Equal(t, "1h0m0s", first.MaxAge.String())
@@ -131,25 +131,25 @@ func TestAFilterAsksTheLedger(t *testing.T) {
 	b.press("/")
 	b.line().Set("decision:waiting", len("decision:waiting"))
 	b.press("enter", "G", "G", "G", "G")
-	require.Equal(t, 500, b.letters.Len())
+	require.Equal(t, 500, b.deadLetters.Len())
 	for _, one := range b.source.asked[len(b.source.asked)-2:] {
 		require.True(t, one.Open, "the others are not even looked at")
 	}
 }
 
-// TestWhatWasDecidedMeanwhileLeavesTheLettersThatWait: further down in the ledger too.
-func TestWhatWasDecidedMeanwhileLeavesTheLettersThatWait(t *testing.T) {
+// TestWhatWasDecidedMeanwhileLeavesTheWaitingDeadLetters: further down in the ledger too.
+func TestWhatWasDecidedMeanwhileLeavesTheWaitingDeadLetters(t *testing.T) {
 	t.Parallel()
 	b := started(t, longLedger(1_500), 140, 40)
 	b.press("5", "z", "G", "G", "G", "G")
-	require.Equal(t, 500, b.letters.Len())
+	require.Equal(t, 500, b.deadLetters.Len())
 	require.Contains(t, b.View(), "problems")
-	last := b.letters.Len() - 1
-	gone := b.letters.Key(last)
+	last := b.deadLetters.Len() - 1
+	gone := b.deadLetters.Key(last)
 	at := slices.IndexFunc(b.source.ledger,
 		func(l monitor.LedgerEntry) bool { return strconv.FormatInt(l.ID, 10) == gone })
 	b.source.ledger[at].Decision = "discarded"
 	b.run(b.refresh())
-	require.Equal(t, last, b.letters.Len())
-	require.NotContains(t, b.letterKeys(), gone)
+	require.Equal(t, last, b.deadLetters.Len())
+	require.NotContains(t, b.deadLetterKeys(), gone)
 }

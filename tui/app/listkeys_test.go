@@ -1,6 +1,7 @@
 package app
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,8 +40,10 @@ func TestTheLogIsFiltered(t *testing.T) {
 	audit := *source.audit
 	audit.List = nil
 	for i := range int64(500) {
-		e := monitor.AuditEntry{ID: 900 - i, At: frozen, Actor: "ann", Action: "queue.pause", Target: "core.echo",
-			Outcome: "done"}
+		e := monitor.AuditEntry{
+			ID: 900 - i, At: frozen, Actor: "ann", Action: "queue.pause", Target: "core.echo",
+			Outcome: "done",
+		}
 		if i%100 == 99 {
 			e.Actor, e.Action, e.Outcome, e.Error = "bob", "worker.drain", "failed", "gone away"
 		}
@@ -196,19 +199,70 @@ func TestTheListIsLeftToItself(t *testing.T) {
 }
 
 // u takes back from wherever one is, and P is about what the filter matches.
-func TestLettersAreActedOnFromTheirFilterAndTakenBackFromAnywhere(t *testing.T) {
+func TestDeadLettersAreActedOnFromTheirFilterAndTakenBackFromAnywhere(t *testing.T) {
 	t.Parallel()
-	acts := &letterActs{}
+	acts := &deadLetterActs{}
 	source := longLedger(900)
 	b := started(t, source, 140, 40, func(o *Options) { o.Acts = acts })
 	b.press("5")
 	b.filtered("action:mail.send")
 	b.press("P")
 	require.Equal(t, keymap.InConfirm, b.stage())
-	order := acts.orders[len(acts.orders)-1]
-	require.Equal(t, act.DiscardLetter, order.Kind)
-	require.Len(t, order.Targets, 300, "frozen by their ids, also those that were not listed")
+	request := acts.requests[len(acts.requests)-1]
+	require.Equal(t, act.DiscardDeadLetter, request.Kind)
+	require.Len(t, request.Targets, 300, "frozen by their ids, also unlisted ones")
 	b.press("esc", "1", "u")
 	require.Equal(t, keymap.InOverview, b.view)
 	require.Contains(t, b.messages(), "has nothing to undo")
+}
+
+// TestAnOpenedViewIsSortedAnew: rows keep their places after a key in their list, not after the key that opens it.
+func TestAnOpenedViewIsSortedAnew(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30)
+	b.press("2")
+	require.Equal(t, "47", b.queues.Key(0), "the longest head")
+	b.press("3")
+	list := *b.source.queues
+	list.List = slices.Clone(list.List)
+	for i := range list.List {
+		if list.List[i].ID == 45 {
+			list.List[i].Oldest = ago(time.Hour)
+		}
+	}
+	b.source.queues = &list
+	b.now = b.now.Add(time.Second)
+	b.press("2")
+	require.Equal(t, "45", b.queues.Key(0))
+	b.press("j")
+	list.List = slices.Clone(list.List)
+	for i := range list.List {
+		if list.List[i].ID == 42 {
+			list.List[i].Oldest = ago(2 * time.Hour)
+		}
+	}
+	b.now = b.now.Add(time.Second)
+	b.run(b.refresh())
+	require.Equal(t, "45", b.queues.Key(0), "after a key in the list rows stay")
+}
+
+// TestTheOldestQuestionStaysUnderAnUnmovedCursor: when the first question is answered, the cursor is on the next one
+// that waits, not on the answered one further down.
+func TestTheOldestQuestionStaysUnderAnUnmovedCursor(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 30)
+	b.press("8")
+	first, second := b.inquiries.Key(0), b.inquiries.Key(1)
+	require.Equal(t, first, b.inquiries.Table().Key())
+	page := *b.source.flows.page
+	page.List = slices.Clone(page.List)
+	for i := range page.List {
+		if strconv.FormatInt(page.List[i].ID, 10) == first {
+			page.List[i].Status = monitor.InquiryResponded
+		}
+	}
+	b.source.flows.page = &page
+	b.now = b.now.Add(screen.SettleTime)
+	b.run(b.refresh())
+	require.Equal(t, second, b.inquiries.Table().Key())
 }

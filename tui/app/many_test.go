@@ -11,8 +11,10 @@ import (
 
 func TestMarkedRowsAreActedUponTogether(t *testing.T) {
 	t.Parallel()
-	for view, kind := range map[string]act.Kind{"2": act.PauseQueue, "3": act.RetryExecution, "4": act.CordonWorker,
-		"6": act.PauseWorkflow} {
+	for view, kind := range map[string]act.Kind{
+		"2": act.PauseQueue, "3": act.RetryExecution, "4": act.CordonWorker,
+		"6": act.PauseWorkflow,
+	} {
 		acts := &fakeActs{}
 		b := acting(t, acts, 100, 30)
 		b.press(view, " ", " ", "A")
@@ -33,7 +35,7 @@ func TestMarksAreTakenAwayFromWhatWasReached(t *testing.T) {
 	menu, ok := b.executions.Acts()
 	require.True(t, ok)
 	b.unmark(&act.Operation{
-		Order: act.Order{Kind: act.RetryExecution, Targets: menu.Targets}, State: act.Partial,
+		Request: act.Request{Kind: act.RetryExecution, Targets: menu.Targets}, State: act.Partial,
 		Receipt: &act.Receipt{Left: []int64{menu.Targets[2].ID}},
 	})
 	require.Equal(t, []string{menu.Targets[2].Name}, b.executions.Table().Marked())

@@ -35,7 +35,7 @@ func TestTheStarMarksEverythingThatMatches(t *testing.T) {
 }
 
 // What the star marks is not only what was read, in every list that is read in pages.
-func TestTheStarMarksAllOfWorkflowsQuestionsAndLetters(t *testing.T) {
+func TestTheStarMarksAllOfWorkflowsInquiriesAndDeadLetters(t *testing.T) {
 	t.Parallel()
 	source := longFlows()
 	b := started(t, source, 140, 40)
@@ -50,9 +50,9 @@ func TestTheStarMarksAllOfWorkflowsQuestionsAndLetters(t *testing.T) {
 	b.press("5", "/")
 	b.typed("action:mail.send")
 	b.press("enter", "*")
-	require.Equal(t, 500, b.letters.Table().Marks(), "no more than the filter lets through")
+	require.Equal(t, 500, b.deadLetters.Table().Marks(), "no more than the filter lets through")
 	require.Contains(t, b.messages(), "All 500 that match now are marked.")
-	menu, _ = b.letters.Acts()
+	menu, _ = b.deadLetters.Acts()
 	require.Len(t, menu.Targets, 500)
 	require.Equal(t, "dead letter 3", menu.Targets[499].Name)
 	require.Len(t, b.exported(t), 500)
@@ -163,8 +163,10 @@ func TestOlderOperationsAreReadPageByPage(t *testing.T) {
 	audit := *source.audit
 	audit.List = nil
 	for i := range int64(500) {
-		audit.List = append(audit.List, monitor.AuditEntry{ID: 900 - i, At: frozen.Add(-time.Duration(i) * time.Minute),
-			Actor: "ann", Action: "queue.pause", Outcome: "done"})
+		audit.List = append(audit.List, monitor.AuditEntry{
+			ID: 900 - i, At: frozen.Add(-time.Duration(i) * time.Minute),
+			Actor: "ann", Action: "queue.pause", Outcome: "done",
+		})
 	}
 	source.audit = &audit
 	b := started(t, source, 100, 30)

@@ -1,12 +1,14 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 )
 
@@ -22,4 +24,27 @@ func TestTheWholeCauseIsSaidWhereNothingWasRead(t *testing.T) {
 	b := started(t, source, 80, 24)
 	b.press("9")
 	require.Contains(t, strings.Join(strings.Fields(b.View()), " "), "cannot be read: read the broker: list queues: the management API answered 401 Unauthorized: not_authorized Login failed The dashboard tries again")
+}
+
+// TestDeadLettersWithoutAnAnswer: what was not read has no number, and a broker that is away is named by its cause.
+func TestDeadLettersWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.fail = map[screen.Feed]error{screen.FeedDeadLetters: errors.New("away")}
+	b := started(t, source, 100, 30)
+	b.press("5")
+	require.Contains(t, b.View(), "cannot be read: away")
+	require.NotContains(t, b.View(), "0 dead letters")
+
+	source = sample()
+	source.dead.Queue, source.dead.Sources = nil, []monitor.Source{
+		{Name: monitor.SourceDatabase},
+		{Name: monitor.SourceBroker, Error: "list queues: context deadline exceeded\nread the overview: refused"},
+	}
+	b = started(t, source, 100, 30)
+	b.press("5")
+	require.Contains(t, b.View(), "broker   ? list queues: context deadline exceeded; read the overview: refused")
+	source.fail = map[screen.Feed]error{screen.FeedBroker: context.DeadlineExceeded}
+	b.run(b.refresh())
+	require.Contains(t, b.View(), "broker   ? the broker does not answer in time")
 }

@@ -67,8 +67,8 @@ func TestOneLetterTurnsToWhatIsRelated(t *testing.T) {
 		"w": func(b *bundle) { require.Equal(t, keymap.InWorker, b.view) },
 		"f": func(b *bundle) { require.Equal(t, keymap.InXray, b.view) },
 		"d": func(b *bundle) {
-			require.Equal(t, keymap.InLetter, b.view)
-			require.Equal(t, int64(71), b.letter.ID())
+			require.Equal(t, keymap.InDeadLetter, b.view)
+			require.Equal(t, int64(71), b.deadLetter.ID())
 		},
 	} {
 		b := started(t, sample(), 80, 24)
@@ -88,8 +88,10 @@ func TestWhatHasNoViewIsNamedWithItsCommand(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InExecution)
-	for key, want := range map[string]string{"e": "enforcement show 55120", "v": "event show 9007",
-		"u": "rule show nightly.start"} {
+	for key, want := range map[string]string{
+		"e": "enforcement show 55120", "v": "event show 9007",
+		"u": "rule show nightly.start",
+	} {
 		b.press("o")
 		require.Contains(t, b.View(), "nightly.start")
 		b.press(key)

@@ -39,23 +39,34 @@ func sampleFamily(reading monitor.Reading) *monitor.Family {
 		Reading: reading, ID: 884301,
 		Tree: append(tree, again),
 		Acts: []monitor.AuditEntry{
-			{ID: 312, At: frozen.Add(-time.Minute), Actor: "bob@desk", Action: "execution.cancel",
-				Target: "execution 884309", Outcome: "failed", Reason: "wrong host"},
-			{ID: 311, At: frozen.Add(-2 * time.Minute), Actor: "ada@here", Action: "dead_letter.requeue",
-				Target: "dead letter 71", Outcome: "done"},
+			{
+				ID: 312, At: frozen.Add(-time.Minute), Actor: "bob@desk", Action: "execution.cancel",
+				Target: "execution 884309", Outcome: "failed", Reason: "wrong host",
+			},
+			{
+				ID: 311, At: frozen.Add(-2 * time.Minute), Actor: "ada@here", Action: "dead_letter.requeue",
+				Target: "dead letter 71", Outcome: "done",
+			},
 		},
 		Attempts: []monitor.Attempt{
-			{ID: 884301, Number: 1, Status: "failed", RepeatedBy: ptr(884309), Created: frozen.Add(-28 * time.Minute),
-				Error: "Worker queue TTL expired"},
-			{ID: 884309, Number: 2, Status: "running", Repeats: ptr(884301), Reason: "worker_unavailable",
-				Created: frozen.Add(-20 * time.Minute)},
+			{
+				ID: 884301, Number: 1, Status: "failed", RepeatedBy: ptr(884309),
+				Created: frozen.Add(-28 * time.Minute),
+				Error:   "Worker queue TTL expired",
+			},
+			{
+				ID: 884309, Number: 2, Status: "running", Repeats: ptr(884301), Reason: "worker_unavailable",
+				Created: frozen.Add(-20 * time.Minute),
+			},
 		},
-		Letters: []monitor.LedgerEntry{{
+		DeadLetters: []monitor.LedgerEntry{{
 			ID: 71, At: frozen.Add(-22 * time.Minute), What: "dispatch", Queue: "worker.7.executions",
 			Reason: "expired", Decision: "failed",
 			StatusThen: "scheduled", Detail: "nobody took it for 5m", Execution: ptr(884301),
 		}},
-		Enforcement: &monitor.Enforcement{ID: 55120, RuleRef: "nightly.start", TriggerRef: "core.timer", Event: 9007,
-			Status: "processed", Execution: 884301},
+		Enforcement: &monitor.Enforcement{
+			ID: 55120, RuleRef: "nightly.start", TriggerRef: "core.timer", Event: 9007,
+			Status: "processed", Execution: 884301,
+		},
 	}
 }

@@ -52,7 +52,7 @@ func TestNothingIsNudgedThatIsFrozenHiddenFailedOrLeft(t *testing.T) {
 	b := started(t, sample(), 80, 24)
 	b.now = b.now.Add(time.Second)
 	b.nudge()
-	require.Zero(t, b.source.count(screen.FeedExecutions), "nobody looks at them")
+	require.Zero(t, b.source.count(screen.FeedExecutions), "the view is not open")
 	b.press("3")
 	calls := b.source.count(screen.FeedExecutions)
 	quiet := func(why string) {
@@ -62,7 +62,7 @@ func TestNothingIsNudgedThatIsFrozenHiddenFailedOrLeft(t *testing.T) {
 		require.Equal(t, calls, b.source.count(screen.FeedExecutions), why)
 	}
 	b.send(tea.BlurMsg{})
-	quiet("nobody looks at the terminal")
+	quiet("the terminal has no focus")
 	b.blurred = false
 	b.env.Data.Fresh(screen.FeedExecutions).Err = errNoRoute
 	quiet("it backs off")

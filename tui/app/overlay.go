@@ -1,6 +1,8 @@
 package app
 
 import (
+	"slices"
+
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/keymap"
@@ -62,9 +64,10 @@ func (m *Model) pop() {
 		return
 	}
 	for _, f := range feeds {
-		if result, ok := m.held[f.name]; ok {
+		if held, ok := m.held[f.name]; ok {
 			delete(m.held, f.name)
-			m.apply(f.name, result)
+			m.env.Data.Fresh(f.name).At = held.at
+			m.apply(f.name, held.result)
 		}
 	}
 }
@@ -114,6 +117,8 @@ type box struct {
 	role        theme.Role
 	// width is the wanted width; 0 means the largest one.
 	width int
+	// unused are actions of the scope that have no use now; their keys are not named.
+	unused []keymap.Action
 	// lines draws the content, w cells wide and at most h lines high.
 	lines func(w, h int) []string
 }
@@ -135,7 +140,10 @@ func (f *frame) box(m *Model, scope keymap.Scope, b box) {
 	drawn := widget.Box(b.title, b.note, widget.Fit(lines, w, min(len(lines), h)), w+boxFrame, b.role, th)
 	x, y := (m.width-widget.Width(drawn[0]))/2, max(0, (len(f.body)-len(drawn))/2)
 	f.body = widget.Overlay(widget.Fade(f.body, th), drawn, x, y, m.width, th)
-	f.keys, f.covered = m.keysOf(m.keymap.BottomLine(scope, true)), true
+	keys := slices.DeleteFunc(m.keymap.BottomLine(scope, true), func(k keymap.Binding) bool {
+		return slices.Contains(b.unused, k.Action)
+	})
+	f.keys, f.covered = m.keysOf(keys), true
 }
 
 // menu is a dialog that chooses one line by its letter or with the cursor.

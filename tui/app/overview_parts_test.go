@@ -103,8 +103,10 @@ func TestTheFindingUnderTheCursorIsInSight(t *testing.T) {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			t.Parallel()
 			source := sample()
-			source.overview.Alerts, source.overview.WorkerList = &alerting.Alerts{Evaluated: true,
-				EvaluatedAt: &frozen}, nil
+			source.overview.Alerts, source.overview.WorkerList = &alerting.Alerts{
+				Evaluated:   true,
+				EvaluatedAt: &frozen,
+			}, nil
 			for i := range 40 {
 				source.overview.Alerts.Open = append(source.overview.Alerts.Open, alerting.Alert{
 					Rule: "queue_head_wait", Target: fmt.Sprint("demo.a", i), Severity: alerting.LevelWarning,

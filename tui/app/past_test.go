@@ -25,7 +25,7 @@ func samplePast(at time.Time) *monitor.Past {
 // pastOf is an hour in which as many failed as said, so many minutes ago, and nothing
 // else happened.
 func pastOf(at time.Time, failed map[int]float64) *monitor.Past {
-	p := &monitor.Past{Reading: monitor.Reading{At: at}, Letters: true}
+	p := &monitor.Past{Reading: monitor.Reading{At: at}, DeadLetters: true}
 	for i := range 60 {
 		n := failed[59-i]
 		p.Minutes = append(p.Minutes,

@@ -67,20 +67,20 @@ func TestAPlanOverDeadLettersIsExportedWithTheirMessages(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.ledger = []monitor.LedgerEntry{{ID: 12, Reason: "poison"}, {ID: 11, Reason: "expired"}}
-	b, _, folder := carrying(t, source, func(o *Options) { o.Acts = &fakeActs{letters: []int64{12, 11, 10}} })
+	b, _, folder := carrying(t, source, func(o *Options) { o.Acts = &fakeActs{deadLetters: []int64{12, 11, 10}} })
 	b.press("2", "j", "A", "p", "tab", "tab", "e")
 	require.Contains(t, b.messages(), "Written: "+folder)
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	lines := strings.Split(strings.TrimSpace(read(t, files[0])), "\n")
-	require.Len(t, lines, 3, "the plan and two letters")
+	require.Len(t, lines, 3, "the plan and two dead letters")
 	for i, id := range []int64{12, 11} {
-		var letter monitor.ExportedLetter
-		require.NoError(t, json.Unmarshal([]byte(lines[i+1]), &letter))
-		require.Equal(t, id, letter.ID)
-		require.Contains(t, *letter.Body, `"attempt"`)
-		require.NotContains(t, *letter.Body, "hunter2")
+		var deadLetter monitor.ExportedDeadLetter
+		require.NoError(t, json.Unmarshal([]byte(lines[i+1]), &deadLetter))
+		require.Equal(t, id, deadLetter.ID)
+		require.Contains(t, *deadLetter.Body, `"attempt"`)
+		require.NotContains(t, *deadLetter.Body, "hunter2")
 	}
 	b.press("esc", "esc", "L", "j")
 	require.Contains(t, b.View(), "1 of the marked rows are gone")
@@ -91,8 +91,8 @@ func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
 	b, c, folder := withExports(t, &fakeActs{})
 	b.press("A", "p")
 	onTop[*question](b).item.Fields = []act.Field{{Name: "pin", Secret: true}}
-	b.operation().Order.Values = map[string]string{"pin": "1234"}
-	b.operation().Order.Kind, b.operation().Order.Targets = act.SendLetters, []act.Target{{ID: 884301}}
+	b.operation().Request.Values = map[string]string{"pin": "1234"}
+	b.operation().Request.Kind, b.operation().Request.Targets = act.SendDeadLetters, []act.Target{{ID: 884301}}
 	b.press("c")
 	require.Empty(t, c.texts)
 	require.Contains(t, b.messages(), "No command of attune-executor does this")
@@ -103,7 +103,7 @@ func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
 	require.NotContains(t, text, "1234")
 	require.Contains(t, text, jsonview.Masked)
 	require.Contains(t, text, `"id":884301`)
-	require.Equal(t, "1234", b.operation().Order.Values["pin"], "the plan itself has it")
+	require.Equal(t, "1234", b.operation().Request.Values["pin"], "the plan itself has it")
 }
 
 func TestAPlanIsNotTakenOutWhereNothingTakesIt(t *testing.T) {

@@ -31,13 +31,13 @@ type planMsg struct {
 	err  error
 }
 
-// plan requests the plan of an order. show puts the dialog on the stack.
-func (m *Model) plan(show func(overlay), item act.Item, order act.Order) tea.Cmd {
-	title := string(order.Kind) + " " + order.Target.Name
+// plan requests the plan of a request. show puts the dialog on the stack.
+func (m *Model) plan(show func(overlay), item act.Item, request act.Request) tea.Cmd {
+	title := string(request.Kind) + " " + request.Target.Name
 	if item.Label != "" {
-		title = item.Label + " " + cmp.Or(item.Touches, order.Target.Name)
+		title = item.Label + " " + cmp.Or(item.Touches, request.Target.Name)
 	}
-	op := m.newOperation(order, title, act.Planning)
+	op := m.newOperation(request, title, act.Planning)
 	ctx, cancel := context.WithTimeout(m.ctx, act.PlanTimeout)
 	show(&planning{item: item, op: op, cancel: cancel})
 	acts := m.opts.Acts
@@ -48,7 +48,7 @@ func (m *Model) plan(show func(overlay), item act.Item, order act.Order) tea.Cmd
 				msg = planMsg{op: op, err: fmt.Errorf("the plan failed: %v", fault)}
 			}
 		}()
-		plan, err := acts.Plan(ctx, order)
+		plan, err := acts.Plan(ctx, request)
 		if err == nil && plan == nil {
 			err = errors.New("no answer")
 		}
@@ -80,7 +80,7 @@ func (m *Model) planned(msg planMsg) {
 		list = append(list, widget.Text{}, widget.Text{Role: theme.Warn, Text: "Nothing to do: " + msg.plan.Nothing})
 		q.confirm = widget.NewNotice(list)
 	} else {
-		q.confirm = widget.NewConfirm(list, msg.plan.Word, cmp.Or(o.item.Label, "run"))
+		q.confirm = widget.NewConfirm(list, msg.plan.Word, cmp.Or(o.item.Label, o.op.Request.Kind.Verb(), "run"))
 	}
 	m.replace(q)
 }
@@ -139,8 +139,10 @@ func (o *planning) draw(m *Model, f *frame) {
 	f.box(m, keymap.InPlanning, box{
 		title: widget.Clean(o.op.Title), note: widget.Age(m.env.Clock.Sub(o.op.Began)), role: theme.Accent,
 		lines: func(int, int) []string {
-			return []string{m.turning() + " Asking what this would change …",
-				m.env.Paint(theme.Dim, "  Nothing was changed.")}
+			return []string{
+				m.turning() + " Asking what this would change …",
+				m.env.Paint(theme.Dim, "  Nothing was changed."),
+			}
 		},
 	})
 }
@@ -158,7 +160,7 @@ func (o *failed) scope() keymap.Scope { return keymap.InFailed }
 func (o *failed) key(m *Model, action keymap.Action, _ tea.KeyMsg) tea.Cmd {
 	switch {
 	case action == keymap.Refresh:
-		return m.plan(m.replace, o.item, o.op.Order)
+		return m.plan(m.replace, o.item, o.op.Request)
 	case action == keymap.Back && o.op.Ran.IsZero():
 		m.backToForm()
 	case action == keymap.Back:

@@ -35,11 +35,11 @@ type Reader interface {
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
 	Checks(ctx context.Context) (*monitor.Checks, error)
-	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
+	DeadLetter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	Route(ctx context.Context, exchange, key string) (*monitor.Route, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
-	ExportLetters(ctx context.Context, filter monitor.DeadLetterFilter, limit int,
-		each func(*monitor.ExportedLetter) error) (int, error)
+	ExportDeadLetters(ctx context.Context, filter monitor.DeadLetterFilter, limit int,
+		each func(*monitor.ExportedDeadLetter) error) (int, error)
 	Past(ctx context.Context) (*monitor.Past, error)
 	// Answers checks whether a source answers; monitor defines the names.
 	Answers(ctx context.Context, source string) error
@@ -167,7 +167,8 @@ func (m *Model) resume() tea.Cmd {
 func (m *Model) refresh() tea.Cmd {
 	var cmds []tea.Cmd
 	for _, feed := range m.visible() {
-		if fresh := m.env.Data.Fresh(feed); feedNamed[feed].once(m) && fresh.Err == nil && !fresh.At.IsZero() {
+		fresh := m.env.Data.Fresh(feed)
+		if feedNamed[feed].once(m) && fresh.Err == nil && !m.answeredAt(feed).IsZero() {
 			continue // the past does not change
 		}
 		cmds = append(cmds, m.restart(feed))
@@ -227,14 +228,16 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	if msg.err != nil {
 		m.failed(fresh, msg.err, c.currentTimeout())
 	} else {
-		fresh.At, fresh.Err, fresh.Fails = m.env.Clock, nil, 0
+		fresh.Err, fresh.Fails = nil, 0
+		answered := m.env.Clock
 		if at := feedNamed[msg.feed].readAt(msg.result); !at.IsZero() {
 			m.skew, m.synced = at.Add(msg.took/2).Sub(m.env.Clock), true
 			m.tick()
 		}
 		if m.modal() {
-			m.held[msg.feed] = msg.result
+			m.held[msg.feed] = heldResult{result: msg.result, at: answered}
 		} else {
+			fresh.At = answered
 			m.apply(msg.feed, msg.result)
 		}
 	}
@@ -260,6 +263,20 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	delay := m.delay(msg.feed, fresh)
 	fresh.Every = delay
 	return tea.Batch(missed, m.opts.After(m.jitter(delay), dueMsg{feed: msg.feed, gen: c.gen}))
+}
+
+// heldResult is a result that is shown after the open dialog, and the time of its answer.
+type heldResult struct {
+	result any
+	at     time.Time
+}
+
+// answeredAt is the local time of the last answer of a feed, also of one that is held; zero if there was none.
+func (m *Model) answeredAt(feed screen.Feed) time.Time {
+	if held, ok := m.held[feed]; ok {
+		return held.at
+	}
+	return m.env.Data.Fresh(feed).At
 }
 
 func (m *Model) apply(feed screen.Feed, result any) {

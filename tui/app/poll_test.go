@@ -195,8 +195,10 @@ func TestOldDataIsMarkedAndUnreachableIsNotZero(t *testing.T) {
 	b.now = b.now.Add(20 * time.Second)
 	b.send(clockMsg{})
 	require.Contains(t, b.View(), "1\u2009204~", "older than two polls")
-	b.source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("refused"),
-		screen.FeedBroker: errors.New("refused")}
+	b.source.fail = map[screen.Feed]error{
+		screen.FeedOverview: errors.New("refused"),
+		screen.FeedBroker:   errors.New("refused"),
+	}
 	b.press("r")
 	require.Contains(t, b.View(), "1\u2009204?", "the last value, marked")
 	require.Contains(t, b.View(), "PG ✗ down")
@@ -362,6 +364,7 @@ func TestTheReasonIsWhatAnOperatorCanActOn(t *testing.T) {
 		"dial tcp: connection refused")
 	require.EqualError(t, screen.Reason(fmt.Errorf("read: %w", context.DeadlineExceeded), fetchTimeout),
 		"no answer within 1.5s")
+	require.EqualError(t, screen.Reason(context.DeadlineExceeded, 1736884342*time.Nanosecond), "no answer within 1.7s")
 	require.EqualError(t, screen.Reason(errors.New("other"), fetchTimeout), "other")
 }
 

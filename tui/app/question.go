@@ -24,17 +24,17 @@ type question struct {
 	plan    *act.Plan
 	planned time.Time
 	confirm *widget.Confirm
-	// held is a letter on a button until letterPause has passed; press numbers it.
+	// held is a letter on a button until deadLetterPause has passed; press numbers it.
 	held  tea.KeyMsg
 	press int
 }
 
-// letterPause is how long a letter on a button must stay alone to be an answer. Faster letters are text of the
+// deadLetterPause is how long a letter on a button must stay alone to be an answer. Faster letters are text of the
 // reason.
-const letterPause = 250 * time.Millisecond
+const deadLetterPause = 250 * time.Millisecond
 
-// letterMsg is the timer of letterPause.
-type letterMsg struct{ press int }
+// deadLetterMsg is the timer of deadLetterPause.
+type deadLetterMsg struct{ press int }
 
 func (o *question) scope() keymap.Scope {
 	if o.confirm.Typing() {
@@ -56,9 +56,13 @@ func (o *question) draw(m *Model, f *frame) {
 	if age := m.env.Clock.Sub(o.planned); age > act.PlanTTL {
 		note = "planned " + widget.Age(age) + " ago: too old"
 	}
+	var unused []keymap.Action
+	if o.plan.Nothing != "" {
+		unused = []keymap.Action{keymap.Yes, keymap.NextPane, keymap.Export, keymap.Yank}
+	}
 	f.armed = true
 	f.box(m, o.scope(), box{
-		title: widget.Clean(o.op.Title), note: note, role: theme.Warn,
+		title: widget.Clean(o.op.Title), note: note, role: theme.Warn, unused: unused,
 		lines: func(w, h int) []string { return o.confirm.Lines(w, h, m.env.Theme) },
 	})
 }
@@ -80,7 +84,7 @@ func (o *question) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 		o.held = tea.KeyMsg{}
 		return nil
 	case held:
-		return m.letterAlone(letterMsg{o.press}) // the letter was alone; this key must not reach what it opens
+		return m.deadLetterAlone(deadLetterMsg{o.press}) // the letter was alone; this key must not reach what it opens
 	case !letter:
 		return o.answer(m, action, msg)
 	}
@@ -89,11 +93,11 @@ func (o *question) key(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cmd {
 	}
 	m.lastPress++
 	o.held, o.press = msg, m.lastPress
-	return m.opts.After(letterPause, letterMsg{o.press})
+	return m.opts.After(deadLetterPause, deadLetterMsg{o.press})
 }
 
-// letterAlone takes a letter on a button as an answer.
-func (m *Model) letterAlone(msg letterMsg) tea.Cmd {
+// deadLetterAlone takes a letter on a button as an answer.
+func (m *Model) deadLetterAlone(msg deadLetterMsg) tea.Cmd {
 	o, open := m.top().(*question)
 	if !open || o.press != msg.press || len(o.held.Runes) == 0 {
 		return nil
@@ -124,7 +128,7 @@ func (o *question) answer(m *Model, action keymap.Action, msg tea.KeyMsg) tea.Cm
 		o.scroll(m, -1)
 	case keymap.Refresh:
 		m.leave(o.op, "planned again")
-		return m.plan(m.replace, o.item, o.op.Order)
+		return m.plan(m.replace, o.item, o.op.Request)
 	case keymap.Export:
 		return o.export(m)
 	case keymap.Yank:
@@ -182,11 +186,11 @@ type plannedDoc struct {
 // export writes the plan to a file with one line for each of its rows: dead letters in full, as `dlq export` writes
 // them, other rows by their ids.
 func (o *question) export(m *Model) tea.Cmd {
-	order := &o.op.Order
+	request := &o.op.Request
 	doc := plannedDoc{
-		Plan: o.plan.Title, Context: m.opts.Context, Planned: o.planned.Add(m.skew), Kind: order.Kind,
-		Target: order.Target,
-		Values: maps.Clone(order.Values), Word: o.plan.Word, Nothing: o.plan.Nothing, Commands: o.commands(),
+		Plan: o.plan.Title, Context: m.opts.Context, Planned: o.planned.Add(m.skew), Kind: request.Kind,
+		Target: request.Target,
+		Values: maps.Clone(request.Values), Word: o.plan.Word, Nothing: o.plan.Nothing, Commands: o.commands(),
 	}
 	for _, line := range o.plan.Lines {
 		doc.Lines = append(doc.Lines, line.Text)
@@ -196,12 +200,12 @@ func (o *question) export(m *Model) tea.Cmd {
 			doc.Values[field.Name] = jsonview.Masked
 		}
 	}
-	set := &export.Set{Name: "plan-" + string(order.Kind), What: "plan", Values: []any{doc}}
-	if letters := o.plan.Letters; len(letters) > 0 {
-		set.Rest, set.Wanted = export.LettersInFull(m.source, letters), len(set.Values)+len(letters)
+	set := &export.Set{Name: "plan-" + string(request.Kind), What: "plan", Values: []any{doc}}
+	if deadLetters := o.plan.DeadLetters; len(deadLetters) > 0 {
+		set.Rest, set.Wanted = export.DeadLettersInFull(m.source, deadLetters), len(set.Values)+len(deadLetters)
 	} else {
-		for i := range order.Targets {
-			set.Values = append(set.Values, order.Targets[i])
+		for i := range request.Targets {
+			set.Values = append(set.Values, request.Targets[i])
 		}
 	}
 	path, problem := m.exportPath(set.Name, ".jsonl")
@@ -214,7 +218,7 @@ func (o *question) export(m *Model) tea.Cmd {
 
 func (o *question) commands() []string {
 	var lines []string
-	for _, argv := range o.op.Order.Commands(o.confirm.Reason()) {
+	for _, argv := range o.op.Request.Commands(o.confirm.Reason()) {
 		lines = append(lines, act.Shell(append([]string{executor}, argv...)...))
 	}
 	return lines

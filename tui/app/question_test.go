@@ -35,7 +35,7 @@ func TestAReasonTypedOnAButtonAnswersNothing(t *testing.T) {
 		require.Equal(t, keymap.InConfirm, b.stage(), text)
 		require.Equal(t, text, onTop[*question](b).confirm.Reason())
 		require.Zero(t, acts.count(), text)
-		require.Len(t, acts.orders, 1, text)
+		require.Len(t, acts.requests, 1, text)
 		b.press("enter", "y")
 		require.Equal(t, []string{text}, acts.reasons)
 	}

@@ -11,7 +11,7 @@ import (
 
 // related are the views in which o works, with the keys that lead to a row.
 var related = map[screen.View][]string{
-	keymap.InDeadLetters: {"5", "j", "j"}, keymap.InLetter: {"5", "j", "j", "enter"}, keymap.InAlerts: {"7"},
+	keymap.InDeadLetters: {"5", "j", "j"}, keymap.InDeadLetter: {"5", "j", "j", "enter"}, keymap.InAlerts: {"7"},
 	keymap.InWorkflows: {"6"},
 	keymap.InInquiries: {"8"}, keymap.InBroker: {"9"}, keymap.InExecutions: {"3"}, keymap.InQueues: {"2"},
 	keymap.InWorkers: {"4"},
@@ -73,38 +73,38 @@ func TestEveryRelationLeadsToItsView(t *testing.T) {
 func TestADeadLetterOpensFromElsewhere(t *testing.T) {
 	t.Parallel()
 	source := sample()
-	source.family.Letters[0].ID = 3
-	acts := &letterActs{}
+	source.family.DeadLetters[0].ID = 3
+	acts := &deadLetterActs{}
 	b := started(t, source, 140, 40, func(o *Options) { o.Acts = acts })
 	b.open(keymap.InExecution)
 	b.press("o", "d")
-	require.Equal(t, keymap.InLetter, b.view)
+	require.Equal(t, keymap.InDeadLetter, b.view)
 	require.Contains(t, b.View(), "dead letter 3")
 	require.Contains(t, b.View(), "MESSAGE SAYS")
 	require.NotContains(t, b.View(), " of 5", "it is not one of a list")
 	b.press(" ")
 	require.Contains(t, b.View(), "marked in their list")
 	b.press("j", "j")
-	require.Equal(t, int64(3), b.letter.ID(), "rows are lines of the document")
+	require.Equal(t, int64(3), b.deadLetter.ID(), "rows are lines of the document")
 	b.press("R")
-	require.Equal(t, int64(3), acts.orders[len(acts.orders)-1].Target.ID)
+	require.Equal(t, int64(3), acts.requests[len(acts.requests)-1].Target.ID)
 	b.press("esc", "o", "x")
 	require.Equal(t, int64(884301), b.execution.ID())
 	b.press("[")
-	require.Equal(t, keymap.InLetter, b.view)
-	require.Equal(t, int64(3), b.letter.ID(), "history knows which letter it was")
+	require.Equal(t, keymap.InDeadLetter, b.view)
+	require.Equal(t, int64(3), b.deadLetter.ID(), "history knows which dead letter it was")
 	b.press("5", "enter")
-	require.Equal(t, int64(5), b.letter.ID(), "from the list it is the one under the cursor")
+	require.Equal(t, int64(5), b.deadLetter.ID(), "from the list it is the one under the cursor")
 	b.press("[", "[")
-	require.Equal(t, int64(3), b.letter.ID())
+	require.Equal(t, int64(3), b.deadLetter.ID())
 }
 
-// TestALetterThatIsGoneSaysSo.
-func TestALetterThatIsGoneSaysSo(t *testing.T) {
+// TestADeletedDeadLetterSaysSo.
+func TestADeletedDeadLetterSaysSo(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.run(b.effect(screen.OpenDeadLetter(99)))
-	require.Equal(t, keymap.InLetter, b.view)
+	require.Equal(t, keymap.InDeadLetter, b.view)
 	require.Contains(t, b.View(), "dead letter 99 cannot be read")
 	b.press("A", "D", "o", "esc", "enter", "tab", "j")
 	requireFits(t, b, 80, 24)

@@ -18,7 +18,8 @@ func (m *Model) newest() *widget.Toast {
 		return nil
 	}
 	op := m.reports[len(m.reports)-1]
-	g, sign := &m.env.Theme.Glyphs, ""
+	var sign string
+	g := &m.env.Theme.Glyphs
 	toast := &widget.Toast{Texts: receiptTexts(op), Note: "esc · L log"}
 	switch op.State {
 	case act.Failed:
@@ -62,11 +63,12 @@ func receiptTexts(op *act.Operation) []widget.Text {
 }
 
 // newOperation adds an operation to the log, which drops the oldest finished one.
-func (m *Model) newOperation(order act.Order, title string, state act.State) *act.Operation {
+func (m *Model) newOperation(request act.Request, title string, state act.State) *act.Operation {
 	const most = 500
 	m.lastOperation++
 	op := &act.Operation{
-		ID: m.lastOperation, Order: order, Title: title, State: state, Began: m.env.Clock, Progress: &act.Progress{},
+		ID: m.lastOperation, Request: request, Title: title, State: state, Began: m.env.Clock,
+		Progress: &act.Progress{},
 	}
 	m.env.Session = append(m.env.Session, op)
 	if len(m.env.Session) > most && m.env.Session[0].Over() {

@@ -86,7 +86,7 @@ func (m *Model) ran(msg runMsg) tea.Cmd {
 		}
 		m.closeDialog()
 	}
-	if m.modal() && op.Order.Kind == kindExport && msg.err == nil {
+	if m.modal() && op.Request.Kind == kindExport && msg.err == nil {
 		m.say("Written: " + op.Receipt.Next) // the dialog covers its report
 	}
 	m.unmark(op)

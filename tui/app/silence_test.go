@@ -37,7 +37,7 @@ func TestWorkersDoNotFallSilentWithTheDatabase(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	b := started(t, source, 140, 40)
-	before, _ := b.env.Data.Overview.Judged(b.env.Data.Broker)
+	before, _ := b.env.Data.Overview.Assessed(b.env.Data.Broker)
 	b.now = b.now.Add(10 * time.Minute)
 	source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("connection refused")}
 	b.press("r")

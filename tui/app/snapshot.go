@@ -157,7 +157,7 @@ func (s *Snapshot) JSON() ([]byte, error) {
 	if _, help := s.model.top().(*help); help {
 		var keys []keyDocument
 		for _, b := range s.model.keymap.All() {
-			keys = append(keys, keyDocument{b.Show, b.Action, b.Help, b.Scopes, b.Acts})
+			keys = append(keys, keyDocument{Keys: b.Show, Does: b.Action, Help: b.Help, Where: b.Scopes, Acts: b.Acts})
 		}
 		return masked(keys)
 	}

@@ -133,8 +133,8 @@ func TestEveryFrameOfSpoiltTextFits(t *testing.T) {
 	}
 }
 
-// requireInert fails when a frame holds a control character, apart from those that
-// begin the dashboard's own colours.
+// requireInert fails when a frame holds a control character other than the ones that begin the dashboard's own
+// colours.
 func requireInert(t *testing.T, b *bundle) {
 	t.Helper()
 	for i, line := range b.frame() {
@@ -153,8 +153,10 @@ func requireInert(t *testing.T, b *bundle) {
 // typed are the keys of a random sequence: all that mean something, and some that
 // do not.
 var typedKeys = func() []string {
-	keys := []string{"enter", "esc", "down", "up", "tab", "shift+tab", "ctrl+d", "ctrl+u", "end", "backspace", "pgdown",
-		"left", "right", "é", "界", "\x1b", "gg"}
+	keys := []string{
+		"enter", "esc", "down", "up", "tab", "shift+tab", "ctrl+d", "ctrl+u", "end", "backspace", "pgdown",
+		"left", "right", "é", "界", "\x1b", "gg",
+	}
 	for r := '!'; r <= '~'; r++ {
 		keys = append(keys, string(r))
 	}
@@ -190,7 +192,7 @@ func FuzzKeys(f *testing.F) {
 	})
 }
 
-// meddle does one thing to the model: types a key, or what the world does besides.
+// meddle does one thing to the model: it types a key, or changes its surroundings.
 func (b *bundle) meddle(with byte) {
 	b.t.Helper()
 	switch with {

@@ -11,24 +11,26 @@ import (
 )
 
 // TestTheTargetOfARequeueIsChecked: whether it exists, where its key leads, who takes
-// from there; of each letter its own.
+// from there; of each dead letter its own.
 func TestTheTargetOfARequeueIsChecked(t *testing.T) {
 	t.Parallel()
-	b := onLetters(t, &letterActs{})
+	b := onDeadLetters(t, &deadLetterActs{})
 	b.press("j", "j", "enter") // a hand-over, whose execution is repeated
-	require.Equal(t, keymap.InLetter, b.view)
-	for _, text := range []string{"✓ exchange attune.executions exists", "✓ execution.requested routes to 1 queue",
-		"attune.execution.requests.queue has"} {
+	require.Equal(t, keymap.InDeadLetter, b.view)
+	for _, text := range []string{
+		"✓ exchange attune.executions exists", "✓ execution.requested routes to 1 queue",
+		"attune.execution.requests.queue has",
+	} {
 		require.Contains(t, b.View(), text)
 	}
 	for range 8 {
 		b.press("k") // the event, which is sent to its own exchange
-		if _, key, ok := b.letter.Target(); ok && key != "execution.requested" {
+		if _, key, ok := b.deadLetter.Target(); ok && key != "execution.requested" {
 			require.Contains(t, b.View(), "▲ "+key+" routes to no queue")
 			return
 		}
 	}
-	require.Fail(t, "no letter is sent elsewhere")
+	require.Fail(t, "no dead letter is sent elsewhere")
 }
 
 // TestAnUnknownTargetIsNotAGoodOne: while the broker does not answer nothing is said.
@@ -36,7 +38,7 @@ func TestAnUnknownTargetIsNotAGoodOne(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedRoute: errors.New("cut off")}
-	b := started(t, source, 140, 40, func(o *Options) { o.Acts = &letterActs{} })
+	b := started(t, source, 140, 40, func(o *Options) { o.Acts = &deadLetterActs{} })
 	b.press("5", "j", "j", "enter")
 	require.Contains(t, b.View(), "where execution.requested leads is unknown: cut off")
 	require.NotContains(t, b.View(), "exchange attune.executions exists")

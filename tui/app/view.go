@@ -28,7 +28,7 @@ func (m *Model) View() string {
 	if m.width <= 0 || m.height <= 0 {
 		return ""
 	}
-	lines := []string{widget.Cut("attune-tui needs 60×15; this is smaller. q quits.", m.width)}
+	lines := widget.Wrap("attune-tui needs 60×15; this is smaller. q quits.", m.width)
 	if !m.tooSmall() {
 		f := m.compose()
 		lines = append([]string{m.header(f.armed), m.tabBar(), m.titleRule(f.left, f.right)}, f.body...)
@@ -84,12 +84,24 @@ func (m *Model) header(armed bool) string {
 			right += "  skew " + m.skew.Round(100*time.Millisecond).String()
 		}
 	}
+	room := m.width - 1 - widget.Width(left) - widget.Width(right)
+	if widget.Width(clock) > room {
+		clock = "  " + e.Now.UTC().Format("15:04Z")
+	}
+	if widget.Width(clock) > room {
+		clock = ""
+	}
 	return widget.Spread(left, right+clock, m.width)
 }
 
 // contextName is the name of the installation in its colour. A protected one has a mark in every theme.
 func (m *Model) contextName() string {
-	name, role, mark := widget.CutMiddle(widget.Clean(cmp.Or(m.opts.Context, "default")), 20), theme.Accent, ""
+	longest := 20
+	if m.width < wideTabs { // the number of alerts needs the room
+		longest = 12
+	}
+	name := widget.CutMiddle(widget.Clean(cmp.Or(m.opts.Context, "default")), longest)
+	role, mark := theme.Accent, ""
 	if m.opts.Protected {
 		role, mark = theme.Warn, m.env.Paint(theme.Warn, "!")
 	}
@@ -103,14 +115,15 @@ func (m *Model) contextName() string {
 func (m *Model) sourceState(name string, feed screen.Feed) string {
 	e := m.env
 	fresh := e.Data.Fresh(feed)
+	_, held := m.held[feed] // the source answers, although older data is shown
 	switch condition, age := e.Data.Condition(feed, e.Clock), "~"+widget.Short(e.Clock.Sub(fresh.At)); {
-	case condition == screen.Waiting:
+	case condition == screen.Waiting && !held:
 		return name + " " + e.Paint(theme.Dim, "◌ --")
 	case condition == screen.Unreachable:
 		return name + " " + e.Paint(theme.Bad, "✗ down "+widget.Short(e.Clock.Sub(fresh.Since)))
 	case m.paused: // the source answers, and the data has this age
 		return name + " " + e.Paint(theme.Warn, e.Theme.Glyphs.Frozen+" "+age)
-	case condition == screen.Old:
+	case condition == screen.Old && !held:
 		return name + " " + e.Paint(theme.Warn, "◐ "+age)
 	}
 	dot := e.Theme.Glyphs.OK
@@ -196,7 +209,7 @@ func (m *Model) tabs() []tab {
 		if m.tabOpen(view) {
 			text = "[" + name + "]"
 		}
-		tabs[i] = tab{view, text, at, at + widget.Width(text)}
+		tabs[i] = tab{view: view, text: text, from: at, to: at + widget.Width(text)}
 		at = tabs[i].to
 	}
 	return tabs
@@ -225,7 +238,7 @@ func (m *Model) tabBadge(view screen.View) string {
 // listOf maps a view of one thing to its list.
 var listOf = map[screen.View]screen.View{
 	keymap.InExecution: keymap.InExecutions, keymap.InQueue: keymap.InQueues, keymap.InWorker: keymap.InWorkers,
-	keymap.InLetter: keymap.InDeadLetters,
+	keymap.InDeadLetter: keymap.InDeadLetters,
 }
 
 func (m *Model) tabOpen(view screen.View) bool { return view == m.view || view == listOf[m.view] }
@@ -291,12 +304,18 @@ func (m *Model) trouble() string {
 		if fresh.Err == nil || s.name == "this view" && len(parts) > 0 {
 			continue
 		}
-		what := "down"
-		if cause := explain.Cause(fresh.Err); cause != "" {
-			what = widget.Clean(cause)
+		what, since := "down since ", fresh.Since.Add(m.skew).UTC().Format("15:04:05Z")
+		if s.name == "this view" {
+			what = "cannot be read since "
 		}
-		parts = append(parts, s.name+" "+what+" since "+fresh.Since.Add(m.skew).UTC().Format("15:04:05Z")+": "+
-			widget.Clean(fresh.Err.Error()))
+		what += since
+		if cause := explain.Cause(fresh.Err); cause != "" {
+			what = widget.Clean(cause) + " (since " + since + ")"
+			if s.name == "this view" {
+				what = "cannot be read, the server " + what
+			}
+		}
+		parts = append(parts, s.name+" "+what+": "+widget.Clean(fresh.Err.Error()))
 	}
 	if len(parts) == 0 {
 		return ""

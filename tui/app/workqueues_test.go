@@ -17,8 +17,10 @@ func TestTheOverviewSaysThatItemsOfWorkQueuesWait(t *testing.T) {
 	source := sample()
 	overview := *source.overview
 	overview.WorkQueues = []monitor.WorkQueue{
-		{Ref: "jobs.import", Waiting: monitor.Count{Value: 10_000, AtLeast: true}, Leased: monitor.Count{Value: 2},
-			Oldest: frozen.Add(-26 * time.Hour)},
+		{
+			Ref: "jobs.import", Waiting: monitor.Count{Value: 10_000, AtLeast: true}, Leased: monitor.Count{Value: 2},
+			Oldest: frozen.Add(-26 * time.Hour),
+		},
 		{Ref: "jobs.mail", Waiting: monitor.Count{Value: 3}, Oldest: frozen.Add(-time.Hour)},
 	}
 	source.overview = &overview

@@ -87,8 +87,10 @@ func TestCSVHasTheColumnsOfTheType(t *testing.T) {
 	t.Parallel()
 	columns := columnsOf(&sample{})
 	require.Equal(t, []string{"id", "name", "tags", "inner", "Bare"}, columns)
-	line, err := JSON(sample{base: base{ID: 9007199254740993}, Name: "=cmd|' /C calc'!A0",
-		Tags: []string{"a,b", "c\"d"}})
+	line, err := JSON(sample{
+		base: base{ID: 9007199254740993}, Name: "=cmd|' /C calc'!A0",
+		Tags: []string{"a,b", "c\"d"},
+	})
 	require.NoError(t, err)
 	cells, err := record(columns, line)
 	require.NoError(t, err)

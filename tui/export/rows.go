@@ -31,8 +31,8 @@ type Reader interface {
 	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
-	ExportLetters(
-		ctx context.Context, filter monitor.DeadLetterFilter, limit int, each func(*monitor.ExportedLetter) error,
+	ExportDeadLetters(
+		ctx context.Context, filter monitor.DeadLetterFilter, limit int, each func(*monitor.ExportedDeadLetter) error,
 	) (int, error)
 	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
 }
@@ -156,8 +156,8 @@ func Inquiries(r Reader, filter monitor.InquiryFilter) Rows {
 	})
 }
 
-// Letters reads waiting dead letters first and decided ones after them, in the order of the list.
-func Letters(r Reader, ask screen.LedgerExport) Rows {
+// DeadLetters reads waiting dead letters first and decided ones after them, in the order of the list.
+func DeadLetters(r Reader, ask screen.LedgerExport) Rows {
 	part := func(open bool) Rows {
 		filter := ask.Filter
 		filter.Open, filter.Decided, filter.Limit = open, !open, Page
@@ -179,15 +179,15 @@ func Letters(r Reader, ask screen.LedgerExport) Rows {
 	}
 }
 
-// errEnough stops ExportLetters.
+// errEnough stops ExportDeadLetters.
 var errEnough = errors.New("no more rows are wanted")
 
-// LettersInFull reads dead letters by their ids with their messages.
-func LettersInFull(r Reader, ids []int64) Rows {
+// DeadLettersInFull reads dead letters by their ids with their messages.
+func DeadLettersInFull(r Reader, ids []int64) Rows {
 	return func(ctx context.Context, take func([]Row, bool) (bool, error)) (bool, error) {
 		for some := range slices.Chunk(ids, Page) {
-			_, err := r.ExportLetters(ctx, monitor.DeadLetterFilter{IDs: some}, 0,
-				func(l *monitor.ExportedLetter) error {
+			_, err := r.ExportDeadLetters(ctx, monitor.DeadLetterFilter{IDs: some}, 0,
+				func(l *monitor.ExportedDeadLetter) error {
 					goOn, err := take([]Row{{strconv.FormatInt(l.ID, 10), *l}}, true)
 					if err == nil && !goOn {
 						err = errEnough
@@ -216,8 +216,8 @@ func Acts(r Reader, below int64, row func(*monitor.AuditEntry) (key int64, value
 	})
 }
 
-// LettersByID reads dead letters by their ids. The filter of the list does not matter.
-func LettersByID(r Reader, ids []int64, row func(*monitor.LedgerEntry) (key int64, value any, wanted bool)) Rows {
+// DeadLettersByID reads dead letters by their ids. The filter of the list does not matter.
+func DeadLettersByID(r Reader, ids []int64, row func(*monitor.LedgerEntry) (key int64, value any, wanted bool)) Rows {
 	return ByID(ids, func(some []int64) Rows {
 		return through(0, func(ctx context.Context, _ int64) ([]Row, int64, bool, error) {
 			p, err := screen.Answered(r.LedgerList(ctx, monitor.DeadLetterFilter{IDs: some}, 0))

@@ -89,19 +89,21 @@ func (s *Set) Write(ctx context.Context, path string, progress *act.Progress) (*
 	return &act.Receipt{Text: text, Next: path, Lines: warning(note)}, nil
 }
 
-func warning(note string) []act.Line {
+func warning(note string) []act.TextLine {
 	if note == "" {
 		return nil
 	}
-	return []act.Line{{Tone: act.Warn, Text: note}}
+	return []act.TextLine{{Tone: act.Warn, Text: note}}
 }
 
 // unfinished reports an export that was stopped or failed.
 func unfinished(err error, part string, rows int) (*act.Receipt, error) {
 	switch {
 	case errors.Is(err, context.Canceled) && part != "":
-		return &act.Receipt{Text: fmt.Sprintf("Stopped: the %d rows until then are kept.", rows), Next: part,
-			Partly: true}, nil
+		return &act.Receipt{
+			Text: fmt.Sprintf("Stopped: the %d rows until then are kept.", rows), Next: part,
+			Partly: true,
+		}, nil
 	case errors.Is(err, context.Canceled):
 		return &act.Receipt{Text: "Stopped: nothing was written.", Partly: true}, nil
 	case part != "":

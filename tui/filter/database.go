@@ -87,8 +87,10 @@ func addParent(t Term, parent *int64, parented *string) error {
 	if len(t.Values) == 1 && (word == monitor.ParentedAny || word == monitor.ParentedNone) {
 		*parented = word
 		if t.Not {
-			*parented = map[string]string{monitor.ParentedAny: monitor.ParentedNone,
-				monitor.ParentedNone: monitor.ParentedAny}[word]
+			*parented = map[string]string{
+				monitor.ParentedAny:  monitor.ParentedNone,
+				monitor.ParentedNone: monitor.ParentedAny,
+			}[word]
 		}
 		return nil
 	}

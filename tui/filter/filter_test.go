@@ -27,19 +27,19 @@ var letters = Schema{
 	{Name: "group", Kind: Text},
 }
 
-// letter is a row of the tests.
-type letter struct {
+// deadLetter is a row of the tests.
+type deadLetter struct {
 	texts   map[string][]string
 	numbers map[string]float64
 }
 
-func (l letter) Texts(field string) []string { return l.texts[field] }
-func (l letter) Number(field string) (float64, bool) {
+func (l deadLetter) Texts(field string) []string { return l.texts[field] }
+func (l deadLetter) Number(field string) (float64, bool) {
 	n, ok := l.numbers[field]
 	return n, ok
 }
 
-var one = letter{
+var one = deadLetter{
 	texts: map[string][]string{
 		"": {"core.http_request", "expired in its queue"}, "status": {"failed"}, "action": {"core.http_request"},
 		"reason": {"Expired in its queue"},
@@ -81,7 +81,7 @@ func TestWhatIsUnknownFitsNoComparison(t *testing.T) {
 	for _, text := range []string{"try<100", "try>=0", "age>1s", "worker:7"} {
 		q, err := Parse(letters, text)
 		require.NoError(t, err, text)
-		require.False(t, q.Matches(letter{}), text)
+		require.False(t, q.Matches(deadLetter{}), text)
 	}
 }
 
@@ -135,8 +135,10 @@ func TestAParameterIsNamed(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{strings.Repeat("a ", 60), strings.Repeat("a", 3000), strings.Repeat("a|", 9) + "a",
-		"caf\xe9"} {
+	for _, text := range []string{
+		strings.Repeat("a ", 60), strings.Repeat("a", 3000), strings.Repeat("a|", 9) + "a",
+		"caf\xe9",
+	} {
 		_, err := Parse(letters, text)
 		require.Error(t, err)
 	}
@@ -176,8 +178,10 @@ func TestLawsOfAndOrNot(t *testing.T) {
 
 func TestWhatIsQuotedIsOneText(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"plain", "two words", `a "b" \c`, "status:failed", "!x", "a|b", "a,b", "7", "",
-		"regex:/x/", `{"tenant":"acme"}`, "*"} {
+	for _, text := range []string{
+		"plain", "two words", `a "b" \c`, "status:failed", "!x", "a|b", "a,b", "7", "",
+		"regex:/x/", `{"tenant":"acme"}`, "*",
+	} {
 		q, err := Parse(letters, Quote(text))
 		require.NoError(t, err, text)
 		require.Equal(t, [][]string{{text}}, [][]string{q.Any[0][0].Values}, "%q", Quote(text))
@@ -215,8 +219,10 @@ func TestCompletion(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"status:failed | !age>10m", `"two words" regex:/a\/b/`, "a,b,,", "!!!|", `worker:"x`,
-		"\xff", "try:>=2"} {
+	for _, text := range []string{
+		"status:failed | !age>10m", `"two words" regex:/a\/b/`, "a,b,,", "!!!|", `worker:"x`,
+		"\xff", "try:>=2",
+	} {
 		f.Add(text, 3)
 	}
 	f.Fuzz(func(t *testing.T, text string, caret int) {
@@ -278,8 +284,10 @@ func TestWhatTheDatabaseIsAsked(t *testing.T) {
 		"id:7..9":                {MinID: 7, MaxID: 9},
 		"id:7..7":                {IDs: []int64{7}},
 		"param.tenant:t7,t8":     {Params: []monitor.ParamMatch{{Path: "tenant", Values: []string{"t7", "t8"}}}},
-		`!PARAM.order.Country="a b"`: {Params: []monitor.ParamMatch{{Path: "order.Country", Values: []string{"a b"},
-			Not: true}}},
+		`!PARAM.order.Country="a b"`: {Params: []monitor.ParamMatch{{
+			Path: "order.Country", Values: []string{"a b"},
+			Not: true,
+		}}},
 		"status:failed | id:3":     {Statuses: failed, Or: []monitor.ExecutionFilter{{IDs: []int64{3}}}},
 		"status:failed,open_error": {},
 	} {
@@ -296,9 +304,11 @@ func TestWhatTheDatabaseIsAsked(t *testing.T) {
 		}
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"status:failed status:running", "worker:7 worker:8", "worker:w-*",
+	for _, text := range []string{
+		"status:failed status:running", "worker:7 worker:8", "worker:w-*",
 		"parent:1 parent:2", "parent:x", "!id:7", "param.db_password:x", "!id:7..9", "id:1..3,7..9", "id:1..3 id:5..6",
-		`regex:/(?:a{300})/`, "!try:2"} {
+		`regex:/(?:a{300})/`, "!try:2",
+	} {
 		q, err := Parse(Executions, text)
 		require.NoError(t, err, text)
 		_, err = ForExecutions(q)
@@ -343,8 +353,10 @@ func TestWhatTheDatabaseIsAskedAboutWorkflows(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, got.NotPaused)
 	require.Len(t, got.Statuses, len(attune.Statuses))
-	for _, text := range []string{"status:failed status:running", "parent:x", "!failed:2", "!id:7",
-		`regex:/(?:a{300})/`} {
+	for _, text := range []string{
+		"status:failed status:running", "parent:x", "!failed:2", "!id:7",
+		`regex:/(?:a{300})/`,
+	} {
 		q, err := Parse(Workflows, text)
 		require.NoError(t, err, text)
 		_, err = ForWorkflows(q)
@@ -372,8 +384,10 @@ func TestWhatTheDatabaseIsAskedAboutQuestions(t *testing.T) {
 		"age>1h left<10m":          {MinAge: time.Hour, MaxLeft: 10 * time.Minute},
 		"execution:700":            {Execution: 700},
 		"71,72":                    {IDs: []int64{71, 72}},
-		"status:timeout | left<5m": {Statuses: []string{"timeout"},
-			Or: []monitor.InquiryFilter{{MaxLeft: 5 * time.Minute}}},
+		"status:timeout | left<5m": {
+			Statuses: []string{"timeout"},
+			Or:       []monitor.InquiryFilter{{MaxLeft: 5 * time.Minute}},
+		},
 		"left>2h assigned:anybody": {MinLeft: 2 * time.Hour, Assigned: monitor.ParentedNone},
 	} {
 		q, err := Parse(Inquiries, text)
@@ -426,8 +440,10 @@ func TestAFilterIsEditedByTerms(t *testing.T) {
 		{`action:"a b" status:failed !reason:x`, "status:timeout", `action:"a b" !reason:x status:timeout`},
 		{`!status:failed  regex:/a b|c/`, "", `regex:/a b|c/`},
 		{"status:failed | worker:7", "", "worker:7"},
-		{"try>2|worker:7 status:failed", "status:timeout,failed",
-			"try>2 status:timeout,failed | worker:7 status:timeout,failed"},
+		{
+			"try>2|worker:7 status:failed", "status:timeout,failed",
+			"try>2 status:timeout,failed | worker:7 status:timeout,failed",
+		},
 	} {
 		got, err := With(Executions, c.text, c.term, status)
 		require.NoError(t, err)

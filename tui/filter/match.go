@@ -23,7 +23,7 @@ func (q *Query) Matches(row Row) bool {
 	return slices.ContainsFunc(q.Any, func(terms []Term) bool {
 		for i := range terms {
 			t := &terms[i]
-			matches := false
+			var matches bool
 			if t.Kind == Number || t.Kind == Age {
 				n, known := row.Number(t.Field)
 				matches = known && t.compares(n)

@@ -14,8 +14,10 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 func TestTheDatabaseReadsExpressionsAsWeDo(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
-	texts := []string{"core.http_request", "etl.load", "ETL.LOAD", "Straße", "a{b}", "x-y", "", "aaa", "tab\there",
-		`back\slash`}
+	texts := []string{
+		"core.http_request", "etl.load", "ETL.LOAD", "Straße", "a{b}", "x-y", "", "aaa", "tab\there",
+		`back\slash`,
+	}
 	for _, source := range []string{
 		`^etl\.`, `load$`, `a|b`, `[a-c]+`, `[^a-z]`, `\d`, `a{2,3}`, `(?:core|mail)\.\w+`, `e*?l`, `\bload\b`, `ß`,
 		`a\{b`, `[]x-]`, `\s`, `^$`, `.*`, `(?i)LOAD`, `[[:upper:]]`, `\\`, `\pL{6}`,

@@ -13,8 +13,10 @@ var Workflows = Schema{
 	{Name: "task", Kind: Text, Help: "a task that is on its way or has failed"},
 	{Name: "age", Kind: Age, Help: "how long ago it was requested"},
 	{Name: "failed", Kind: Number, Help: "how many of its tasks have failed"},
-	{Name: "parent", Kind: Text, Values: []string{monitor.ParentedAny, monitor.ParentedNone},
-		Help: "the execution that has started it"},
+	{
+		Name: "parent", Kind: Text, Values: []string{monitor.ParentedAny, monitor.ParentedNone},
+		Help: "the execution that has started it",
+	},
 	{Name: "error", Kind: Within, Help: "why it failed"},
 	{Name: "id", Kind: ID, Help: "the number of its execution"},
 }

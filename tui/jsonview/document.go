@@ -68,7 +68,7 @@ func parse(text string) *document {
 func (d *document) read() bool {
 	decoder := json.NewDecoder(strings.NewReader(d.text))
 	decoder.UseNumber()
-	secrets := map[string]bool{} // caches for each key whether it names a secret
+	secrets := secretNames{}
 	open, key, keyEnd := int32(-1), int32(0), int32(0)
 	add := func(l line) {
 		if open >= 0 {
@@ -79,10 +79,7 @@ func (d *document) read() bool {
 		if keyEnd > 0 {
 			l.key, l.keyEnd, keyEnd = key, keyEnd, 0
 			name, value := d.text[l.key:l.keyEnd], d.text[l.val:l.valEnd]
-			if _, known := secrets[name]; !known {
-				secrets[name] = namesSecret(name)
-			}
-			if secrets[name] && value != "null" {
+			if secrets.has(name) && value != "null" {
 				l.flags |= secret
 			}
 			if (name == `"$attune_secret"` || name == `"redacted"`) && value == "true" {
@@ -93,12 +90,7 @@ func (d *document) read() bool {
 	}
 	for at := int32(0); ; {
 		token, err := decoder.Token()
-		for int(at) < len(d.text) && strings.IndexByte(" \t\r\n,:", d.text[at]) >= 0 {
-			if d.text[at] == ',' && len(d.lines) > 0 {
-				d.lines[len(d.lines)-1].flags |= comma
-			}
-			at++
-		}
+		at = d.skipSeparators(at)
 		n, end := int32(len(d.lines)), int32(decoder.InputOffset())
 		l := line{key: at, keyEnd: at, val: at, valEnd: end, pair: n, parent: -1}
 		at = end
@@ -114,23 +106,12 @@ func (d *document) read() bool {
 			} else if !last.is(opens|closes|empty) && d.text[last.val] != '"' && last.valEnd == l.valEnd {
 				last.flags |= long
 			}
-			for ; open >= 0; open = d.lines[open].parent {
-				d.lines[open].pair = int32(len(d.lines) - 1)
-			}
-			d.cut = true
+			d.endCut(open)
 			return true
 		case err != nil, open < 0 && n > 0, n > 0 && d.lines[n-1].depth > maxDepth:
 			return false
 		case delim == '}' || delim == ']':
-			around := &d.lines[open]
-			if around.count == 0 {
-				around.flags, around.valEnd = around.flags&^opens|empty, end
-			} else {
-				l.pair, l.parent, l.index, l.depth, l.flags = open, around.parent, around.index, around.depth, closes
-				around.pair = n
-				d.lines = append(d.lines, l)
-			}
-			open = d.lines[open].parent
+			open = d.endElement(open, l)
 		case isKey:
 			key, keyEnd = l.val, end
 		case delim != 0:
@@ -141,6 +122,51 @@ func (d *document) read() bool {
 			add(l)
 		}
 	}
+}
+
+// skipSeparators returns the offset of the next token, and marks the line before a comma.
+func (d *document) skipSeparators(at int32) int32 {
+	for ; int(at) < len(d.text) && strings.IndexByte(" \t\r\n,:", d.text[at]) >= 0; at++ {
+		if d.text[at] == ',' && len(d.lines) > 0 {
+			d.lines[len(d.lines)-1].flags |= comma
+		}
+	}
+	return at
+}
+
+// endElement ends the open element with its bracket, and returns the element around it.
+func (d *document) endElement(open int32, bracket line) int32 {
+	around := &d.lines[open]
+	parent := around.parent
+	if around.count == 0 {
+		around.flags, around.valEnd = around.flags&^opens|empty, bracket.valEnd
+		return parent
+	}
+	bracket.pair, bracket.parent, bracket.index, bracket.depth = open, parent, around.index, around.depth
+	bracket.flags = closes
+	around.pair = int32(len(d.lines))
+	d.lines = append(d.lines, bracket)
+	return parent
+}
+
+// secretNames caches for each key whether it names a secret.
+type secretNames map[string]bool
+
+func (s secretNames) has(name string) bool {
+	found, known := s[name]
+	if !known {
+		found = namesSecret(name)
+		s[name] = found
+	}
+	return found
+}
+
+// endCut ends all open elements of a truncated text.
+func (d *document) endCut(open int32) {
+	for ; open >= 0; open = d.lines[open].parent {
+		d.lines[open].pair = int32(len(d.lines) - 1)
+	}
+	d.cut = true
 }
 
 // end is the end of the value of a line, with its brackets. In a truncated text it is the end of the text.

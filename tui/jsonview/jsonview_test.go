@@ -290,8 +290,10 @@ func BenchmarkSearch(b *testing.B) {
 }
 
 func FuzzView(f *testing.F) {
-	for _, seed := range []string{sample, `{"a":`, `[`, `{"password":{"a":[1`, "text\n\x1b[31m", `"\ud83d`,
-		`[[],{},[{}]]`, "{\"\xff\":\"\xfe\"}", `{"a":true "b"`, `[1,]`} {
+	for _, seed := range []string{
+		sample, `{"a":`, `[`, `{"password":{"a":[1`, "text\n\x1b[31m", `"\ud83d`,
+		`[[],{},[{}]]`, "{\"\xff\":\"\xfe\"}", `{"a":true "b"`, `[1,]`,
+	} {
 		f.Add(seed, uint8(40), uint8(7))
 	}
 	f.Fuzz(func(t *testing.T, text string, w, h uint8) {

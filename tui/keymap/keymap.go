@@ -87,7 +87,7 @@ const (
 	InWorkers     Scope = "workers"
 	InWorker      Scope = "worker"
 	InDeadLetters Scope = "dlq"
-	InLetter      Scope = "letter"
+	InDeadLetter  Scope = "letter"
 	InWorkflows   Scope = "workflows"
 	InAlerts      Scope = "alerts"
 	InInquiries   Scope = "inquiries"
@@ -135,69 +135,190 @@ var Table = slices.Concat(above, numbered(), below, moves)
 
 // above and below are the keys before and after the digits in the help.
 var above = []Binding{
-	{RowDown, []string{"j", "down"}, "j ↓", "", "row down", GroupMove, []Scope{Everywhere}, 0, false},
-	{RowUp, []string{"k", "up"}, "k ↑", "", "row up", GroupMove, []Scope{Everywhere}, 0, false},
-	{Top, []string{"gg", "home"}, "gg home", "", "top", GroupMove, []Scope{Everywhere}, 0, false},
-	{Bottom, []string{"G", "end"}, "G end", "", "end", GroupMove, []Scope{Everywhere}, 0, false},
-	{HalfDown, []string{"ctrl+d", "pgdown"}, "^d pgdn", "", "half a page down", GroupMove, []Scope{Everywhere}, 0,
-		false},
-	{HalfUp, []string{"ctrl+u", "pgup"}, "^u pgup", "", "half a page up", GroupMove, []Scope{Everywhere}, 0, false},
-	{NextPane, []string{"tab"}, "tab", "section", "next section", GroupMove, with(Panes), 2, false},
-	{PrevPane, []string{"shift+tab"}, "⇧tab", "", "previous section", GroupMove, with(Panes), 0, false},
-	{Left, []string{"h", "left"}, "h ←", "", "columns left; fold what is a tree", GroupMove, with(Sided), 0, false},
-	{Right, []string{"l", "right"}, "l →", "", "columns right, that do not fit; unfold", GroupMove, with(Sided), 0,
-		false},
-	{FoldAll, []string{"0"}, "0", "fold", "fold all, or unfold all", GroupMove, with(Folds), 8, false},
+	{
+		Action: RowDown, Keys: []string{"j", "down"}, Show: "j ↓", Help: "row down", Group: GroupMove,
+		Scopes: []Scope{Everywhere},
+	},
+	{
+		Action: RowUp, Keys: []string{"k", "up"}, Show: "k ↑", Help: "row up", Group: GroupMove,
+		Scopes: []Scope{Everywhere},
+	},
+	{
+		Action: Top, Keys: []string{"gg", "home"}, Show: "gg home", Help: "top", Group: GroupMove,
+		Scopes: []Scope{Everywhere},
+	},
+	{
+		Action: Bottom, Keys: []string{"G", "end"}, Show: "G end", Help: "end", Group: GroupMove,
+		Scopes: []Scope{Everywhere},
+	},
+	{
+		Action: HalfDown, Keys: []string{"ctrl+d", "pgdown"}, Show: "^d pgdn", Help: "half a page down",
+		Group: GroupMove, Scopes: []Scope{Everywhere},
+	},
+	{
+		Action: HalfUp, Keys: []string{"ctrl+u", "pgup"}, Show: "^u pgup", Help: "half a page up", Group: GroupMove,
+		Scopes: []Scope{Everywhere},
+	},
+	{
+		Action: NextPane, Keys: []string{"tab"}, Show: "tab", Short: "section", Help: "next section", Group: GroupMove,
+		Scopes: with(Panes), Rank: 2,
+	},
+	{
+		Action: PrevPane, Keys: []string{"shift+tab"}, Show: "⇧tab", Help: "previous section", Group: GroupMove,
+		Scopes: with(Panes),
+	},
+	{
+		Action: Left, Keys: []string{"h", "left"}, Show: "h ←", Help: "columns left; fold what is a tree",
+		Group: GroupMove, Scopes: with(Sided),
+	},
+	{
+		Action: Right, Keys: []string{"l", "right"}, Show: "l →", Help: "columns right, that do not fit; unfold",
+		Group: GroupMove, Scopes: with(Sided),
+	},
+	{
+		Action: FoldAll, Keys: []string{"0"}, Show: "0", Short: "fold", Help: "fold all, or unfold all",
+		Group: GroupMove, Scopes: with(Folds), Rank: 8,
+	},
 }
 
 var below = []Binding{
-	{Open, []string{"enter"}, "enter", "open", "open the row", GroupRows, with(Opens), 1, false},
-	{Mark, []string{" "}, "space", "", "mark the row, or take its mark away", GroupRows, with(Marks), 0, false},
-	{MarkRange, []string{"V"}, "V", "", "mark from the last mark to here", GroupRows, with(Marks), 0, false},
-	{MarkAll, []string{"*"}, "*", "", "mark all that the filter matches now", GroupRows, with(Marks), 0, false},
-	{Unmark, []string{"\\"}, "\\", "", "take all marks away", GroupRows, with(Marks), 0, false},
-	{Back, []string{"esc"}, "esc", "up", "go up: close, clear the filter, go back", GroupRows, []Scope{Everywhere}, 10,
-		false},
-	{Sort, []string{"s"}, "s", "sort", "sort; again reverses", GroupRows, with(Sorts), 4, false},
-	{Problems, []string{"z"}, "z", "problems", "problems only", GroupRows, with(Troubles), 5, false},
-	{GroupBy, []string{"a"}, "a", "", "group by another combination", GroupRows, with(Letters), 0, false},
-	{Columns, []string{"c"}, "c", "", "choose columns", GroupRows, with(Tabled), 0, false},
-	{Preview, []string{"v"}, "v", "preview", "preview on or off", GroupRows, with(Previews), 9, false},
+	{
+		Action: Open, Keys: []string{"enter"}, Show: "enter", Short: "open", Help: "open the row", Group: GroupRows,
+		Scopes: with(Opens), Rank: 1,
+	},
+	{
+		Action: Mark, Keys: []string{" "}, Show: "space", Help: "mark the row, or take its mark away",
+		Group: GroupRows, Scopes: with(Marks),
+	},
+	{
+		Action: MarkRange, Keys: []string{"V"}, Show: "V", Help: "mark from the last mark to here", Group: GroupRows,
+		Scopes: with(Marks),
+	},
+	{
+		Action: MarkAll, Keys: []string{"*"}, Show: "*", Help: "mark all that the filter matches now",
+		Group: GroupRows, Scopes: with(Marks),
+	},
+	{
+		Action: Unmark, Keys: []string{"\\"}, Show: "\\", Help: "take all marks away", Group: GroupRows,
+		Scopes: with(Marks),
+	},
+	{
+		Action: Back, Keys: []string{"esc"}, Show: "esc", Short: "up", Help: "go up: close, clear the filter, go back",
+		Group: GroupRows, Scopes: []Scope{Everywhere}, Rank: 10,
+	},
+	{
+		Action: Sort, Keys: []string{"s"}, Show: "s", Short: "sort", Help: "sort; again reverses", Group: GroupRows,
+		Scopes: with(Sorts), Rank: 4,
+	},
+	{
+		Action: Problems, Keys: []string{"z"}, Show: "z", Short: "problems", Help: "problems only", Group: GroupRows,
+		Scopes: with(Troubles), Rank: 5,
+	},
+	{
+		Action: GroupBy, Keys: []string{"a"}, Show: "a", Help: "group by another combination", Group: GroupRows,
+		Scopes: with(HasDeadLetters),
+	},
+	{Action: Columns, Keys: []string{"c"}, Show: "c", Help: "choose columns", Group: GroupRows, Scopes: with(Tabled)},
+	{
+		Action: Preview, Keys: []string{"v"}, Show: "v", Short: "preview", Help: "preview on or off", Group: GroupRows,
+		Scopes: with(Previews), Rank: 9,
+	},
 
-	{Why, []string{"W"}, "W", "why", "why it waits, in full; again closes", GroupRows, with(Whys), 4, false},
+	{
+		Action: Why, Keys: []string{"W"}, Show: "W", Short: "why", Help: "why it waits, in full; again closes",
+		Group: GroupRows, Scopes: with(Whys), Rank: 4,
+	},
 
-	{Acknowledge, []string{"i"}, "i", "ack", "acknowledge in this session; again takes it back", GroupRows,
-		with(Quiets), 2, false},
-	{Mute, []string{"m"}, "m", "mute", "mute for 15 minutes in this session; again takes it back", GroupRows,
-		with(Quiets), 3, false},
-	{Filter, []string{"/"}, "/", "filter", "filter; in details search", GroupView, with(Filters), 3, false},
-	{Bookmarks, []string{"'"}, "'", "", "open a bookmark by its letter", GroupView, []Scope{Everywhere}, 0, false},
-	{Freeze, []string{"p"}, "p", "freeze",
-		"freeze what is shown, and thaw it; whether the servers are up is still watched", GroupView,
-		[]Scope{Everywhere}, 6, false},
-	{Refresh, []string{"r"}, "r", "refresh", "refresh now", GroupView, []Scope{Everywhere}, 7, false},
-	{Slower, []string{"+", "="}, "+", "", "poll less often", GroupView, []Scope{Everywhere}, 0, false},
-	{Faster, []string{"-"}, "-", "", "poll more often", GroupView, []Scope{Everywhere}, 0, false},
-	{Theme, []string{"t"}, "t", "", "next theme", GroupView, []Scope{Everywhere}, 0, false},
-	{Hints, []string{"b"}, "b", "", "basics: hints about the open view, or none any more", GroupView,
-		[]Scope{Everywhere}, 0, false},
-	{Help, []string{"?"}, "?", "help", "keys that work here", GroupView, []Scope{Everywhere}, 99, false},
-	{Quit, []string{"q"}, "q", "quit", "go up; quit at a numbered view", GroupView, []Scope{Everywhere}, 12, false},
-	{Abort, []string{"ctrl+c"}, "^c", "", "quit at once", GroupView, []Scope{Everywhere}, 0, false},
+	{
+		Action: Acknowledge, Keys: []string{"i"}, Show: "i", Short: "ack",
+		Help: "acknowledge in this session; again takes it back", Group: GroupRows, Scopes: with(Quiets), Rank: 2,
+	},
+	{
+		Action: Mute, Keys: []string{"m"}, Show: "m", Short: "mute",
+		Help: "mute for 15 minutes in this session; again takes it back", Group: GroupRows, Scopes: with(Quiets),
+		Rank: 3,
+	},
+	{
+		Action: Filter, Keys: []string{"/"}, Show: "/", Short: "filter", Help: "filter; in details search",
+		Group: GroupView, Scopes: with(Filters), Rank: 3,
+	},
+	{
+		Action: Bookmarks, Keys: []string{"'"}, Show: "'", Help: "open a bookmark by its letter", Group: GroupView,
+		Scopes: []Scope{Everywhere},
+	},
+	{
+		Action: Freeze, Keys: []string{"p"}, Show: "p", Short: "freeze",
+		Help: "freeze what is shown, and thaw it; whether the servers are up is still watched", Group: GroupView,
+		Scopes: []Scope{Everywhere}, Rank: 6,
+	},
+	{
+		Action: Refresh, Keys: []string{"r"}, Show: "r", Short: "refresh", Help: "refresh now", Group: GroupView,
+		Scopes: []Scope{Everywhere}, Rank: 7,
+	},
+	{
+		Action: Slower, Keys: []string{"+", "="}, Show: "+", Help: "poll less often", Group: GroupView,
+		Scopes: []Scope{Everywhere},
+	},
+	{
+		Action: Faster, Keys: []string{"-"}, Show: "-", Help: "poll more often", Group: GroupView,
+		Scopes: []Scope{Everywhere},
+	},
+	{Action: Theme, Keys: []string{"t"}, Show: "t", Help: "next theme", Group: GroupView, Scopes: []Scope{Everywhere}},
+	{
+		Action: Hints, Keys: []string{"b"}, Show: "b", Help: "basics: hints about the open view, or none any more",
+		Group: GroupView, Scopes: []Scope{Everywhere},
+	},
+	{
+		Action: Help, Keys: []string{"?"}, Show: "?", Short: "help", Help: "keys that work here", Group: GroupView,
+		Scopes: []Scope{Everywhere}, Rank: 99,
+	},
+	{
+		Action: Quit, Keys: []string{"q"}, Show: "q", Short: "quit", Help: "go up; quit at a numbered view",
+		Group: GroupView, Scopes: []Scope{Everywhere}, Rank: 12,
+	},
+	{
+		Action: Abort, Keys: []string{"ctrl+c"}, Show: "^c", Help: "quit at once", Group: GroupView,
+		Scopes: []Scope{Everywhere},
+	},
 
-	{Act, []string{"A"}, "A", "act", "act on the row, with plan and question", GroupActs, with(Acts), 2, true},
-	{Requeue, []string{"R"}, "R", "requeue", "requeue the dead letter, with plan", GroupActs, with(Letters), 3, true},
-	{Requeue, []string{"R"}, "R", "retry", "retry the execution, with plan", GroupActs, with(Retries), 3, true},
-	{Discard, []string{"D"}, "D", "", "discard the dead letter, with plan and question", GroupActs, with(Letters), 0,
-		true},
-	{Purge, []string{"P"}, "P", "", "discard all that wait and match, with plan", GroupActs, with(Letters), 0, true},
-	{MoveTo, []string{"M"}, "M", "", "send dead letters to another exchange or queue, with plan", GroupActs,
-		with(Letters), 0, true},
-	{Undo, []string{"u"}, "u", "", "take back what was discarded or taken last, with plan", GroupActs,
-		[]Scope{Everywhere}, 0, true},
-	{Take, []string{"S"}, "S", "take", "take messages from the broker into the ledger, with plan", GroupActs,
-		with(Letters), 6, true},
-	{Log, []string{"L"}, "L", "log", "what was done, here and by others", GroupActs, []Scope{Everywhere}, 13, false},
+	{
+		Action: Act, Keys: []string{"A"}, Show: "A", Short: "act", Help: "act on the row, with plan and question",
+		Group: GroupActs, Scopes: with(Acts), Rank: 2, Acts: true,
+	},
+	{
+		Action: Requeue, Keys: []string{"R"}, Show: "R", Short: "requeue", Help: "requeue the dead letter, with plan",
+		Group: GroupActs, Scopes: with(HasDeadLetters), Rank: 3, Acts: true,
+	},
+	{
+		Action: Requeue, Keys: []string{"R"}, Show: "R", Short: "retry", Help: "retry the execution, with plan",
+		Group: GroupActs, Scopes: with(Retries), Rank: 3, Acts: true,
+	},
+	{
+		Action: Discard, Keys: []string{"D"}, Show: "D", Help: "discard the dead letter, with plan and question",
+		Group: GroupActs, Scopes: with(HasDeadLetters), Acts: true,
+	},
+	{
+		Action: Purge, Keys: []string{"P"}, Show: "P", Help: "discard all that wait and match, with plan",
+		Group: GroupActs, Scopes: with(HasDeadLetters), Acts: true,
+	},
+	{
+		Action: MoveTo, Keys: []string{"M"}, Show: "M",
+		Help: "send dead letters to another exchange or queue, with plan", Group: GroupActs,
+		Scopes: with(HasDeadLetters), Acts: true,
+	},
+	{
+		Action: Undo, Keys: []string{"u"}, Show: "u", Help: "take back what was discarded or taken last, with plan",
+		Group: GroupActs, Scopes: []Scope{Everywhere}, Acts: true,
+	},
+	{
+		Action: Take, Keys: []string{"S"}, Show: "S", Short: "take",
+		Help: "take messages from the broker into the ledger, with plan", Group: GroupActs,
+		Scopes: with(HasDeadLetters), Rank: 6, Acts: true,
+	},
+	{
+		Action: Log, Keys: []string{"L"}, Show: "L", Short: "log", Help: "what was done, here and by others",
+		Group: GroupActs, Scopes: []Scope{Everywhere}, Rank: 13,
+	},
 }
 
 // In reports whether the binding works in the scope.

@@ -17,18 +17,49 @@ const (
 )
 
 var moves = []Binding{
-	{Earlier, []string{"["}, "[", "", "the view before, as it was", GroupMove, []Scope{Everywhere}, 0, false},
-	{Later, []string{"]"}, "]", "", "the view after it again", GroupMove, []Scope{Everywhere}, 0, false},
-	{Related, []string{"o"}, "o", "", "what it has to do with; then a letter", GroupRows, with(Relates), 0, false},
-	{Xray, []string{"x"}, "x", "", "the tree that it is in", GroupRows, with(Treed), 0, false},
-	{NextMatch, []string{"n"}, "n", "", "next match of the search", GroupMove, with(Searches), 0, false},
-	{PrevMatch, []string{"N"}, "N", "", "match before", GroupMove, with(Searches), 0, false},
-	{Wrap, []string{"w"}, "w", "", "break long lines, or cut them; in lists show a row whole", GroupView,
-		with(Documents | Tabled), 0, false},
-	{Reveal, []string{"U"}, "U", "", "show the secrets of the document, or mask them", GroupView, with(Documents), 0,
-		false},
-	{Yank, []string{"y"}, "y", "yank", "copy; then a letter", GroupRows, []Scope{Everywhere}, 12, false},
-	{Export, []string{"e"}, "e", "export", "write to a file: what is marked, else all that matches", GroupRows,
-		[]Scope{Everywhere}, 12, false},
-	{Command, []string{":"}, ":", "", "commands, with completion", GroupView, []Scope{Everywhere}, 0, false},
+	{
+		Action: Earlier, Keys: []string{"["}, Show: "[", Help: "the view before, as it was", Group: GroupMove,
+		Scopes: []Scope{Everywhere},
+	},
+	{
+		Action: Later, Keys: []string{"]"}, Show: "]", Help: "the view after it again", Group: GroupMove,
+		Scopes: []Scope{Everywhere},
+	},
+	{
+		Action: Related, Keys: []string{"o"}, Show: "o", Help: "what it has to do with; then a letter",
+		Group: GroupRows, Scopes: with(Relates),
+	},
+	{
+		Action: Xray, Keys: []string{"x"}, Show: "x", Help: "the tree that it is in", Group: GroupRows,
+		Scopes: with(Treed),
+	},
+	{
+		Action: NextMatch, Keys: []string{"n"}, Show: "n", Help: "next match of the search", Group: GroupMove,
+		Scopes: with(Searches),
+	},
+	{
+		Action: PrevMatch, Keys: []string{"N"}, Show: "N", Help: "match before", Group: GroupMove,
+		Scopes: with(Searches),
+	},
+	{
+		Action: Wrap, Keys: []string{"w"}, Show: "w", Help: "break long lines, or cut them; in lists show a row whole",
+		Group: GroupView, Scopes: with(Documents | Tabled),
+	},
+	{
+		Action: Reveal, Keys: []string{"U"}, Show: "U", Help: "show the secrets of the document, or mask them",
+		Group: GroupView, Scopes: with(Documents),
+	},
+	{
+		Action: Yank, Keys: []string{"y"}, Show: "y", Short: "yank", Help: "copy; then a letter", Group: GroupRows,
+		Scopes: []Scope{Everywhere}, Rank: 12,
+	},
+	{
+		Action: Export, Keys: []string{"e"}, Show: "e", Short: "export",
+		Help: "write to a file: what is marked, else all that matches", Group: GroupRows, Scopes: []Scope{Everywhere},
+		Rank: 12,
+	},
+	{
+		Action: Command, Keys: []string{":"}, Show: ":", Help: "commands, with completion", Group: GroupView,
+		Scopes: []Scope{Everywhere},
+	},
 }

@@ -5,25 +5,25 @@ type Trait uint32
 
 // The traits.
 const (
-	Opens     Trait = 1 << iota // a row can be opened
-	Acts                        // rows have acts
-	Marks                       // rows can be marked
-	Tabled                      // columns can be chosen
-	Sorts                       // the order can be changed
-	Troubles                    // there is a problems-only mode
-	Previews                    // the list has a preview
-	Panes                       // there is more than one pane
-	Folds                       // something can be folded
-	Sided                       // columns can be scrolled
-	Filters                     // rows can be filtered or searched
-	Searches                    // matches can be stepped through
-	Documents                   // a document is shown
-	Relates                     // a row has relations
-	Treed                       // a row may be part of a tree of executions
-	Whys                        // an explanation can be opened
-	Retries                     // an execution can be retried
-	Letters                     // dead letters are shown
-	Quiets                      // alerts can be acknowledged or muted
+	Opens          Trait = 1 << iota // a row can be opened
+	Acts                             // rows have acts
+	Marks                            // rows can be marked
+	Tabled                           // columns can be chosen
+	Sorts                            // the order can be changed
+	Troubles                         // there is a problems-only mode
+	Previews                         // the list has a preview
+	Panes                            // there is more than one pane
+	Folds                            // something can be folded
+	Sided                            // columns can be scrolled
+	Filters                          // rows can be filtered or searched
+	Searches                         // matches can be stepped through
+	Documents                        // a document is shown
+	Relates                          // a row has relations
+	Treed                            // a row may be part of a tree of executions
+	Whys                             // an explanation can be opened
+	Retries                          // an execution can be retried
+	HasDeadLetters                   // dead letters are shown
+	Quiets                           // alerts can be acknowledged or muted
 )
 
 // listed are the traits of every list.
@@ -80,7 +80,7 @@ var Views = []View{
 	},
 	{
 		Scope: InDeadLetters, Turn: DeadLetters, Digit: "5", Help: "dead letters", Tab: "DLQ", Short: "DLQ",
-		Has: listed | Acts | Sorts | Troubles | Previews | Panes | Relates | Treed | Letters,
+		Has: listed | Acts | Sorts | Troubles | Previews | Panes | Relates | Treed | HasDeadLetters,
 		Hints: []Hint{
 			{Open, "opens the message"}, {Requeue, "requeues it"}, {NextPane, "groups"}, {Filter, "filters"},
 		},
@@ -128,10 +128,14 @@ var Views = []View{
 		},
 	},
 	{
-		Scope: InLetter, One: true,
-		Has: Opens | Acts | Marks | Panes | Folds | Sided | Filters | Searches | Documents | Relates | Treed | Letters,
+		Scope: InDeadLetter, One: true,
+		Has: Opens | Acts | Marks | Panes | Folds | Sided | Filters | Searches | Documents | Relates | Treed |
+			HasDeadLetters,
 		Hints: []Hint{
-			{Requeue, "requeues it"}, {Discard, "discards it"}, {Back, "back"}, {NextPane, "next section"},
+			{Requeue, "requeues it"},
+			{Discard, "discards it"},
+			{Back, "back"},
+			{NextPane, "next section"},
 			{Filter, "searches"},
 		},
 	},
@@ -167,7 +171,10 @@ func numbered() []Binding {
 	for _, v := range Views {
 		if v.Digit != "" {
 			keys = append(keys,
-				Binding{v.Turn, []string{v.Digit}, v.Digit, "", v.Help, GroupMove, []Scope{Everywhere}, 0, false})
+				Binding{
+					Action: v.Turn, Keys: []string{v.Digit}, Show: v.Digit, Help: v.Help, Group: GroupMove,
+					Scopes: []Scope{Everywhere},
+				})
 		}
 	}
 	return keys

@@ -83,11 +83,18 @@ func (l *List[R]) nothing() []string {
 	switch {
 	case l.spec.NoRows != nil:
 		return l.spec.NoRows()
+	case l.text != "" && l.problems:
+		return []string{
+			"", " No " + l.spec.Singular + " with a problem matches /" + widget.Clean(l.text) + ".",
+			" esc clears the filter, z shows the rows without a problem",
+		}
 	case l.text != "":
 		return []string{"", " No " + l.spec.Singular + " matches /" + widget.Clean(l.text) + ".  esc clears the filter"}
 	case l.problems:
-		return []string{"",
-			" " + l.env.Paint(theme.Good, "✓") + " No " + l.spec.Singular + " has a problem.  z shows all"}
+		return []string{
+			"",
+			" " + l.env.Paint(theme.Good, "✓") + " No " + l.spec.Singular + " has a problem.  z shows all",
+		}
 	default:
 		return append([]string{""}, l.spec.EmptyText...)
 	}

@@ -63,7 +63,8 @@ func pumps(t *testing.T, rows func() []pump, read ...bool) *list.List[pump] {
 
 func three() []pump {
 	return []pump{
-		{name: "b", hours: 5, seen: new(time.Unix(999_000, 0))}, {name: "a", hours: 7, ill: true},
+		{name: "b", hours: 5, seen: new(time.Unix(999_000, 0))},
+		{name: "a", hours: 7, ill: true},
 		{name: "c", hours: 5, ill: true, seen: new(time.Unix(500_000, 0))},
 	}
 }
@@ -85,8 +86,11 @@ func TestAListSortsByItsFields(t *testing.T) {
 		order screen.Order
 		names string
 	}{
-		{screen.Order{Column: 1}, "abc"}, {screen.Order{Column: 1, Reverse: true}, "cba"},
-		{screen.Order{Column: 2}, "cba"}, {screen.Order{Column: 3}, "cba"}, {screen.Order{Column: -1}, "cba"},
+		{screen.Order{Column: 1}, "abc"},
+		{screen.Order{Column: 1, Reverse: true}, "cba"},
+		{screen.Order{Column: 2}, "cba"},
+		{screen.Order{Column: 3}, "cba"},
+		{screen.Order{Column: -1}, "cba"},
 	} {
 		l.SetOrder(c.order)
 		require.Equal(t, c.names, names(l), "%+v", c.order)
@@ -121,7 +125,10 @@ func TestAListShowsProblemsOnly(t *testing.T) {
 	require.True(t, l.Do(keymap.Problems).Handled)
 	require.Equal(t, "ac", names(l))
 	require.NoError(t, l.SetFilter("b"))
-	require.Equal(t, []string{"", " No pump matches /b.  esc clears the filter"}, l.Render(80, 20))
+	require.Equal(t, []string{
+		"", " No pump with a problem matches /b.",
+		" esc clears the filter, z shows the rows without a problem",
+	}, l.Render(80, 20), "the pump b is well")
 	l.Do(keymap.Problems)
 	require.Equal(t, "b", names(l))
 }

@@ -14,26 +14,26 @@ import (
 )
 
 // planCancel plans to cancel an execution, or its whole tree.
-func (o *Operator) planCancel(ctx context.Context, order act.Order, plan *act.Plan) error {
-	id, tree := order.Target.ID, order.Kind == act.CancelTree
-	planned, err := o.triage.PlanCancel(ctx, triage.CancelOrder{IDs: []int64{id}, Tree: tree})
+func (o *Operator) planCancel(ctx context.Context, request act.Request, plan *act.Plan) error {
+	id, tree := request.Target.ID, request.Kind == act.CancelTree
+	planned, err := o.triage.PlanCancel(ctx, triage.CancelRequest{IDs: []int64{id}, Tree: tree})
 	if err != nil {
 		return err
 	}
 	if tree {
 		plan.Title = "Cancel the tree of execution " + strconv.FormatInt(id, 10)
-		plan.Lines.Say(act.Plain, "%s: it, and what it has started that has not ended.",
+		plan.Lines.Add(act.Plain, "%s: it, and what it has started that has not ended.",
 			phrase.Plural(planned.Acted(), "execution", "executions"))
 	}
 	if err := sayCancelled(plan, planned); err != nil {
 		return err
 	}
-	plan.Lines.Say(act.Plain, "")
+	plan.Lines.Add(act.Plain, "")
 	if planned.Asked > 0 {
-		plan.Lines.Say(act.Note,
+		plan.Lines.Add(act.Note,
 			"Workers are asked to stop running executions, and record how they end. A workflow ends with its last task.")
 	}
-	plan.Lines.Say(act.Danger, "This cannot be undone. Cancelled executions are not retried automatically.")
+	plan.Lines.Add(act.Danger, "This cannot be undone. Cancelled executions are not retried automatically.")
 	plan.Word = wordFor(planned.Acted(), "cancel %d", planned.Acted())
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
 		planned.Reason = reason
@@ -44,7 +44,7 @@ func (o *Operator) planCancel(ctx context.Context, order act.Order, plan *act.Pl
 
 // sayCancelled describes what happens to each execution, or why there is nothing to cancel.
 func sayCancelled(plan *act.Plan, planned *triage.CancelPlan) error {
-	sayFirst(&plan.Lines, planned.Executions, "… and %d more", cancelLine)
+	addFirst(&plan.Lines, planned.Executions, "… and %d more", cancelLine)
 	switch {
 	case planned.Acted() > 0:
 		return nil
@@ -57,9 +57,9 @@ func sayCancelled(plan *act.Plan, planned *triage.CancelPlan) error {
 	}
 }
 
-func cancelLine(r triage.CancelResult) act.Line {
+func cancelLine(r triage.CancelResult) act.TextLine {
 	name := strconv.FormatInt(r.Acting(), 10) + " " + r.ActionRef
-	if r.Repetition != 0 {
+	if r.Retry != 0 {
 		name += fmt.Sprintf(" (repeats %d)", r.ID)
 	}
 	switch r.Outcome {
@@ -97,7 +97,7 @@ func cancelReceipt(r *triage.CancelReceipt) *act.Receipt {
 	}
 	if r.Moving > 0 {
 		receipt.Partly = true
-		receipt.Lines.Say(act.Warn, "%d changed under every try: the same again is safe", r.Moving)
+		receipt.Lines.Add(act.Warn, "%d changed under every try: the same again is safe", r.Moving)
 	}
 	if r.Outcome == "interrupted" || r.Outcome == "failed" {
 		receipt.Partly, receipt.Next = true, "the same again goes on where it stopped"
@@ -107,15 +107,15 @@ func cancelReceipt(r *triage.CancelReceipt) *act.Receipt {
 		receipt.Next = "it is canceling until its worker says how it ended, or its last task has ended"
 	}
 	if text := delivered(r.Sent); text != "" {
-		receipt.Lines.Say(act.Note, "%s", text)
+		receipt.Lines.Add(act.Note, "%s", text)
 	}
 	return receipt
 }
 
 // planRetry plans to retry an ended execution, workflow or task.
-func (o *Operator) planRetry(ctx context.Context, order act.Order, plan *act.Plan) error {
-	id := order.Target.ID
-	switch order.Kind {
+func (o *Operator) planRetry(ctx context.Context, request act.Request, plan *act.Plan) error {
+	id := request.Target.ID
+	switch request.Kind {
 	case act.RetryTask:
 		plan.Title = "Retry execution " + strconv.FormatInt(id, 10)
 	case act.RetryWorkflow:
@@ -134,7 +134,7 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order, plan *act.Pla
 		return err
 	}
 	facts := explain.RetryFacts{Execution: &detail.Execution, Attempts: attempts}
-	if order.Kind != act.RetryTask && detail.Parent != nil { // heardLine says more about tasks
+	if request.Kind != act.RetryTask && detail.Parent != nil { // heardLine says more about tasks
 		parent, err := o.reader.Execution(ctx, *detail.Parent)
 		switch {
 		case err == nil:
@@ -143,18 +143,18 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order, plan *act.Pla
 			return err
 		}
 	}
-	judged := explain.JudgeRetry(facts)
-	plan.Lines.Say(act.Plain, "%s ended as %s; %s so far.", detail.ActionRef, detail.Status,
+	assessed := explain.EvaluateRetry(facts)
+	plan.Lines.Add(act.Plain, "%s ended as %s; %s so far.", detail.ActionRef, detail.Status,
 		phrase.Plural(len(attempts), "attempt", "attempts"))
-	if why := explain.Refusal(judged); why != "" {
+	if why := explain.Refusal(assessed); why != "" {
 		return nothing(why)
 	}
-	plan.Lines.Say(act.Plain,
+	plan.Lines.Add(act.Plain,
 		"A new execution with the same parameters is requested at once; it joins its queue like any other.")
-	plan.Lines.Say(act.Note, "This one stays as it is. The limit of retries binds the engine, not people.")
-	for _, c := range judged {
+	plan.Lines.Add(act.Note, "This one stays as it is. The limit of retries binds the engine, not people.")
+	for _, c := range assessed {
 		if c.Standing == explain.RetryMinded {
-			plan.Lines.Say(act.Warn, "%s", sentence(c.Text))
+			plan.Lines.Add(act.Warn, "%s", sentence(c.Text))
 		}
 	}
 	if err := o.sayPaused(ctx, &plan.Lines, map[string]bool{detail.ActionRef: true}); err != nil {
@@ -162,9 +162,9 @@ func (o *Operator) planRetry(ctx context.Context, order act.Order, plan *act.Pla
 	}
 	plan.Run = does(o.retries(id), retryReceipt)
 	switch {
-	case order.Kind == act.RetryWorkflow:
-		plan.Lines.Say(act.Warn, "All its tasks run again, also completed ones.")
-	case order.Kind == act.RetryTask && detail.Parent != nil:
+	case request.Kind == act.RetryWorkflow:
+		plan.Lines.Add(act.Warn, "All its tasks run again, also completed ones.")
+	case request.Kind == act.RetryTask && detail.Parent != nil:
 		d, err := o.workflow(ctx, *detail.Parent)
 		if _, none := errors.AsType[nothing](err); none {
 			return nil
@@ -185,7 +185,7 @@ func (o *Operator) retries(id int64) func(ctx context.Context, reason string) (*
 
 func retryReceipt(r *triage.RetryReceipt) *act.Receipt {
 	return &act.Receipt{
-		Text: repeated(r), Next: fmt.Sprintf("3, then / %s finds it", r.ActionRef), Audits: audits(r.Audit),
+		Text: repeated(r), Next: fmt.Sprintf(":e %d opens it", r.Execution), Audits: audits(r.Audit),
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// TestLettersOfTheLedgerAreRequeuedInTheOrderOfTheirExecutions: whoever was requested
-// first stands first in its queue again, however the letters were stored and marked.
-func TestLettersOfTheLedgerAreRequeuedInTheOrderOfTheirExecutions(t *testing.T) {
+// The execution that was requested first is first in its queue again, in whatever order the dead letters were stored
+// and marked.
+func TestDeadLettersOfTheLedgerAreRequeuedInTheOrderOfTheirExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.fifo")
@@ -26,10 +26,10 @@ func TestLettersOfTheLedgerAreRequeuedInTheOrderOfTheirExecutions(t *testing.T) 
 	}
 	var targets []act.Target
 	for _, at := range []int{3, 0, 5, 1, 4, 2} { // as they died
-		targets = append(targets, act.Target{ID: b.letter(executions[at], worker.ID)})
+		targets = append(targets, act.Target{ID: b.deadLetter(executions[at], worker.ID)})
 	}
 	slices.Reverse(targets)
-	p, err := b.Plan(t.Context(), act.Order{Kind: act.RequeueLetter, Targets: targets})
+	p, err := b.Plan(t.Context(), act.Request{Kind: act.RequeueDeadLetter, Targets: targets})
 	require.NoError(t, err)
 	require.Contains(t, text(p.Lines), "order    as first enqueued")
 	require.Equal(t, "Requeue: 6 of 6 done.", b.run(p).Text)

@@ -28,7 +28,7 @@ type marked struct {
 	// word is true if one of the rows alone requires a word.
 	word bool
 	// reach describes other affected things. answer is the common answer to marked inquiries.
-	reach  act.Lines
+	reach  act.TextLines
 	answer string
 }
 
@@ -53,36 +53,36 @@ func (m *marked) add(target act.Target, run act.Run) {
 	})
 }
 
-// planMarked plans an act on marked rows as one plan. It runs at most the rows of the order.
-func (o *Operator) planMarked(ctx context.Context, order act.Order, plan *act.Plan) error {
+// planMarked plans an act on marked rows as one plan. It runs at most the rows of the request.
+func (o *Operator) planMarked(ctx context.Context, request act.Request, plan *act.Plan) error {
 	rows := &marked{skipped: map[string][]string{}}
 	each := o.eachMarked
-	if order.Kind.Of() == "execution" {
+	if request.Kind.Of() == "execution" {
 		each = o.markedExecutions
 	}
-	if err := each(ctx, order, rows); err != nil {
+	if err := each(ctx, request, rows); err != nil {
 		return err
 	}
-	n, verb, what := len(rows.steps), order.Kind.Verb(), order.Kind.Of()
+	n, verb, what := len(rows.steps), request.Kind.Verb(), request.Kind.Of()
 	plan.Title = fmt.Sprintf("%s %s", capital(verb), phrase.Plural(n, what, phrase.Nouns(2, what)))
-	plan.Lines.Say(act.Plain, "%d marked: %d to %s, %d skipped.", len(order.Targets), n, verb, len(order.Targets)-n)
+	plan.Lines.Add(act.Plain, "%d marked: %d to %s, %d skipped.", len(request.Targets), n, verb, len(request.Targets)-n)
 	for _, why := range rows.reasons {
-		plan.Lines.Say(act.Warn, "  skipped, %s: %s", why, namesOf(rows.skipped[why], " and %d more"))
+		plan.Lines.Add(act.Warn, "  skipped, %s: %s", why, namesOf(rows.skipped[why], " and %d more"))
 	}
 	if n == 0 {
 		return nothing("none of them is to be changed")
 	}
 	plan.Lines = append(plan.Lines, rows.reach...)
 	if rows.answer != "" {
-		plan.Lines.Say(act.Plain, "Each is answered with:")
-		plan.Lines.Say(act.Good, "%s", rows.answer)
-		plan.Lines.Say(act.Warn, "An answer is given once and cannot be changed.")
+		plan.Lines.Add(act.Plain, "Each is answered with:")
+		plan.Lines.Add(act.Good, "%s", rows.answer)
+		plan.Lines.Add(act.Warn, "An answer is given once and cannot be changed.")
 	}
-	plan.Lines.Say(act.Plain, "")
+	plan.Lines.Add(act.Plain, "")
 	lasts := (time.Duration(n)*triage.DefaultPace + time.Second - 1).Truncate(time.Second)
-	plan.Lines.Say(act.Note, "One after the other, %d a second, est. %s; it stops after %d failures in a row.",
+	plan.Lines.Add(act.Note, "One after the other, %d a second, est. %s; it stops after %d failures in a row.",
 		time.Second/triage.DefaultPace, lasts, triage.MaxFailures)
-	plan.Lines.Say(act.Note, "Each row is checked again in its turn; rows that have changed by then are skipped.")
+	plan.Lines.Add(act.Note, "Each row is checked again in its turn; rows that have changed by then are skipped.")
 	if rows.word || n > many {
 		plan.Word = fmt.Sprintf("%s %d", verb, n)
 	}
@@ -105,26 +105,26 @@ func (o *Operator) runReceipt(r *triage.RunReceipt) *act.Receipt {
 		if note.Name != "" {
 			text = note.Name + ": " + text
 		}
-		receipt.Lines.Say(tone, "%s", text)
+		receipt.Lines.Add(tone, "%s", text)
 	}
 	if r.Stopped != "" {
-		receipt.Lines.Say(act.Warn, "%s; %d were not reached and stay marked.", capital(r.Stopped), len(r.Left))
+		receipt.Lines.Add(act.Warn, "%s; %d were not reached and stay marked.", capital(r.Stopped), len(r.Left))
 		receipt.Next = "the same again goes on with those"
 	}
 	return receipt
 }
 
-func (o *Operator) eachMarked(ctx context.Context, order act.Order, rows *marked) error {
-	if len(order.Targets) > maxSlow {
-		return fmt.Errorf("%d are marked; at most %d at once", len(order.Targets), maxSlow)
+func (o *Operator) eachMarked(ctx context.Context, request act.Request, rows *marked) error {
+	if len(request.Targets) > maxSlow {
+		return fmt.Errorf("%d are marked; at most %d at once", len(request.Targets), maxSlow)
 	}
 	var unfit *act.InvalidError
-	for _, target := range order.Targets {
-		if order.Kind.Of() == "queue" && target.Action == "" {
+	for _, target := range request.Targets {
+		if request.Kind.Of() == "queue" && target.Action == "" {
 			rows.skip(target, "it is no longer in the list")
 			continue
 		}
-		one, err := o.plan(ctx, act.Order{Kind: order.Kind, Target: target, Values: order.Values})
+		one, err := o.plan(ctx, act.Request{Kind: request.Kind, Target: target, Values: request.Values})
 		mistake, isUnfit := errors.AsType[*act.InvalidError](err)
 		switch {
 		case isUnfit:
@@ -137,7 +137,7 @@ func (o *Operator) eachMarked(ctx context.Context, order act.Order, rows *marked
 		case one.Run == nil:
 			rows.skip(target, one.Nothing)
 		default:
-			rows.take(order.Kind, target, one)
+			rows.take(request.Kind, target, one)
 		}
 	}
 	if unfit != nil && len(rows.steps) == 0 {
@@ -149,7 +149,7 @@ func (o *Operator) eachMarked(ctx context.Context, order act.Order, rows *marked
 // take adds the plan of one row to the plan of all.
 func (m *marked) take(kind act.Kind, target act.Target, one *act.Plan) {
 	if kind == act.AnswerInquiry {
-		at := slices.IndexFunc(one.Lines, func(l act.Line) bool { return l.Tone == act.Good })
+		at := slices.IndexFunc(one.Lines, func(l act.TextLine) bool { return l.Tone == act.Good })
 		answer := one.Lines[max(at, 0)].Text
 		if m.answer != "" && m.answer != answer {
 			m.skip(target, "its form makes another answer of it")
@@ -162,18 +162,18 @@ func (m *marked) take(kind act.Kind, target act.Target, one *act.Plan) {
 	for i, l := range one.Lines {
 		asks := kind == act.AnswerInquiry && i == 0 // the prompt, which the answer refers to
 		if (asks || kind != act.AnswerInquiry && l.Tone == act.Warn) && len(m.reach) < maxNamed {
-			m.reach.Say(l.Tone, "%s: %s", target.Name, l.Text)
+			m.reach.Add(l.Tone, "%s: %s", target.Name, l.Text)
 		}
 	}
 }
 
 // markedExecutions reads the marked executions in one query, oldest first, so that retries join their queues in the
 // original order.
-func (o *Operator) markedExecutions(ctx context.Context, order act.Order, rows *marked) error {
-	if len(order.Targets) > act.MaxTargets {
-		return fmt.Errorf("%d are marked; at most %d at once", len(order.Targets), act.MaxTargets)
+func (o *Operator) markedExecutions(ctx context.Context, request act.Request, rows *marked) error {
+	if len(request.Targets) > act.MaxTargets {
+		return fmt.Errorf("%d are marked; at most %d at once", len(request.Targets), act.MaxTargets)
 	}
-	ids := order.IDs()
+	ids := request.IDs()
 	found, err := o.executions(ctx, ids)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func (o *Operator) markedExecutions(ctx context.Context, order act.Order, rows *
 			continue
 		}
 		menu := act.ForExecution(x)
-		if not := menu.Not(order.Kind); not != "" {
+		if not := menu.Not(request.Kind); not != "" {
 			rows.skip(target, not)
 			continue
 		}
@@ -199,12 +199,12 @@ func (o *Operator) markedExecutions(ctx context.Context, order act.Order, rows *
 		if attune.Status(x.Status).HoldsSlot() {
 			running++
 		}
-		rows.add(target, o.executionRun(order.Kind, id))
+		rows.add(target, o.executionRun(request.Kind, id))
 	}
-	rows.reach.Say(act.Plain, "Touches the queues of %s: %s.", phrase.Plural(len(actions), "action", "actions"),
+	rows.reach.Add(act.Plain, "Touches the queues of %s: %s.", phrase.Plural(len(actions), "action", "actions"),
 		namesOf(slices.Sorted(maps.Keys(actions)), ", …"))
-	if order.Kind == act.CancelExecution {
-		rows.reach.Say(act.Danger, "This cannot be undone. %s a slot now.", phrase.Plural(running, "holds", "hold"))
+	if request.Kind == act.CancelExecution {
+		rows.reach.Add(act.Danger, "This cannot be undone. %s a slot now.", phrase.Plural(running, "holds", "hold"))
 		return nil
 	}
 	if err := o.sayPaused(ctx, &rows.reach, actions); err != nil {
@@ -231,7 +231,7 @@ func (o *Operator) executionRun(kind act.Kind, id int64) act.Run {
 		if kind == act.RetryExecution {
 			return does(o.retries(id), retryReceipt)(ctx, reason)
 		}
-		planned, err := o.triage.PlanCancel(ctx, triage.CancelOrder{IDs: []int64{id}, Reason: reason})
+		planned, err := o.triage.PlanCancel(ctx, triage.CancelRequest{IDs: []int64{id}, Reason: reason})
 		if err != nil || planned.Acted() == 0 {
 			return &act.Receipt{Unchanged: true}, err
 		}
@@ -241,7 +241,7 @@ func (o *Operator) executionRun(kind act.Kind, id int64) act.Run {
 }
 
 // sayPaused warns of paused queues, in which retries wait until an operator resumes them.
-func (o *Operator) sayPaused(ctx context.Context, lines *act.Lines, actions map[string]bool) error {
+func (o *Operator) sayPaused(ctx context.Context, lines *act.TextLines, actions map[string]bool) error {
 	paused, err := o.reader.Queues(ctx, monitor.QueueFilter{Paused: true})
 	if err != nil {
 		return err
@@ -251,18 +251,18 @@ func (o *Operator) sayPaused(ctx context.Context, lines *act.Lines, actions map[
 	if len(list) == maxNamed+1 {
 		more = "… and %d more paused queue"
 	}
-	sayFirst(lines, list, more, func(q monitor.Queue) act.Line {
+	addFirst(lines, list, more, func(q monitor.Queue) act.TextLine {
 		text := "The queue " + q.Name() + " is paused by " + cmp.Or(q.PausedBy, "an operator")
 		if q.PauseReason != "" {
 			text += " (" + q.PauseReason + ")"
 		}
-		return line(act.Warn, "%s: repetitions wait there until you resume it.", text)
+		return line(act.Warn, "%s: retries wait there until you resume it.", text)
 	})
 	return nil
 }
 
 // sayUnawaited warns of retries whose parent has ended. started counts the executions of each parent.
-func (o *Operator) sayUnawaited(ctx context.Context, lines *act.Lines, started map[int64]int) error {
+func (o *Operator) sayUnawaited(ctx context.Context, lines *act.TextLines, started map[int64]int) error {
 	if len(started) == 0 {
 		return nil
 	}
@@ -279,7 +279,7 @@ func (o *Operator) sayUnawaited(ctx context.Context, lines *act.Lines, started m
 	}
 	slices.Sort(ended)
 	if n > 0 {
-		lines.Say(act.Warn, "%d of them have no waiting parent: it has ended (%s).", n,
+		lines.Add(act.Warn, "%d of them have no waiting parent: it has ended (%s).", n,
 			namesOf(ended, ", …"))
 	}
 	return nil

@@ -32,12 +32,12 @@ func (b *bundle) ended(n int) []act.Target {
 
 func (b *bundle) planMany(kind act.Kind, targets []act.Target) *act.Plan {
 	b.t.Helper()
-	plan, err := b.Plan(b.t.Context(), act.Order{Kind: kind, Targets: targets})
+	plan, err := b.Plan(b.t.Context(), act.Request{Kind: kind, Targets: targets})
 	require.NoError(b.t, err)
 	return plan
 }
 
-func words(lines []act.Line) string {
+func words(lines []act.TextLine) string {
 	text := ""
 	for _, l := range lines {
 		text += l.Text + "\n"
@@ -45,8 +45,8 @@ func words(lines []act.Line) string {
 	return text
 }
 
-// A repetition of a task does not bring its workflow back, and that is said before.
-func TestManyRepetitionsSayForWhomNobodyWaits(t *testing.T) {
+// A retry of a task does not bring its workflow back, and that is said before.
+func TestManyRetriesNameTheOnesThatNoWorkflowWaitsFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.job")
@@ -57,8 +57,10 @@ func TestManyRepetitionsSayForWhomNobodyWaits(t *testing.T) {
 	}
 	over, open := row(attune.StatusFailed, nil), row(attune.StatusRunning, nil)
 	awaited := row(attune.StatusFailed, &open.ID)
-	marked := []act.Target{row(attune.StatusFailed, nil), awaited, row(attune.StatusFailed, &over.ID),
-		row(attune.StatusFailed, &over.ID)}
+	marked := []act.Target{
+		row(attune.StatusFailed, nil), awaited, row(attune.StatusFailed, &over.ID),
+		row(attune.StatusFailed, &over.ID),
+	}
 	require.Contains(t, words(b.planMany(act.RetryExecution, marked).Lines),
 		fmt.Sprintf("2 of them have no waiting parent: it has ended (%d).", over.ID))
 	require.NotContains(t, words(b.planMany(act.RetryExecution, marked[:2]).Lines), "Nobody waits")
@@ -97,9 +99,9 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 		testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`), "each once")
 }
 
-// A repetition joins its queue; one that is paused keeps it, and the plan says so and by
+// A retry joins its queue; one that is paused keeps it, and the plan says so and by
 // whom, for one row and for many. Plans for many say how long they take.
-func TestAPlanOfRepetitionsNamesPausedQueues(t *testing.T) {
+func TestAPlanOfRetriesNamesPausedQueues(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	targets := b.ended(31)
@@ -116,7 +118,7 @@ func TestAPlanOfRepetitionsNamesPausedQueues(t *testing.T) {
 	}
 	for _, text := range []string{one(), many()} {
 		require.Contains(t, text,
-			"The queue demo.job is paused by ann@ops (db maintenance): repetitions wait there until you resume it.")
+			"The queue demo.job is paused by ann@ops (db maintenance): retries wait there until you resume it.")
 		require.NotContains(t, text, "unrelated")
 	}
 }
@@ -133,7 +135,7 @@ func TestTwoDashboardsRepeatEachRowOnce(t *testing.T) {
 	results := make(chan *act.Receipt, 2)
 	for _, name := range []string{"ann", "bob"} {
 		one := connected(name)
-		plan, err := one.Plan(t.Context(), act.Order{Kind: act.RetryExecution, Targets: targets})
+		plan, err := one.Plan(t.Context(), act.Request{Kind: act.RetryExecution, Targets: targets})
 		require.NoError(t, err)
 		go func() {
 			receipt, _ := one.Run(context.WithoutCancel(t.Context()), plan, "", &act.Progress{})
@@ -174,7 +176,7 @@ func TestManyWorkersAndQueues(t *testing.T) {
 		workers = append(workers, act.Target{ID: testkit.Worker(t, b.store, name).ID, Name: name})
 	}
 	connected := triage.New(triage.Config{Actor: "bob"}, b.store, nil)
-	_, err := connected.ActOnWorker(t.Context(), triage.WorkerOrder{Act: triage.CordonWorker, Worker: "w-2"})
+	_, err := connected.ActOnWorker(t.Context(), triage.WorkerRequest{Act: triage.CordonWorker, Worker: "w-2"})
 	require.NoError(t, err)
 	plan := b.planMany(act.CordonWorker, append(workers, act.Target{ID: 999, Name: "nobody"}))
 	require.Contains(t, words(plan.Lines), "3 marked: 1 to cordon, 2 skipped.")
@@ -200,7 +202,7 @@ func TestAboveFiftyAWordIsAskedFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.Equal(t, "retry 51", b.planMany(act.RetryExecution, b.ended(51)).Word)
-	_, err := b.Plan(t.Context(), act.Order{Kind: act.PauseQueue, Targets: make([]act.Target, 201)})
+	_, err := b.Plan(t.Context(), act.Request{Kind: act.PauseQueue, Targets: make([]act.Target, 201)})
 	require.ErrorContains(t, err, "at most 200 at once")
 }
 
@@ -260,11 +262,11 @@ func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
 		`update inquiry set response_schema = '{"ok": {"type": "string"}, "host": {"type": "string"}}' where id = $1`, text)
 	_, over := b.asking("pk.over", nil)
 	b.run(b.plan(act.AnswerInquiry, act.Target{ID: over}, "answer.ok", "yes"))
-	order := act.Order{Kind: act.AnswerInquiry, Values: map[string]string{"answer.ok": "no", "answer.host": "h1"}}
+	request := act.Request{Kind: act.AnswerInquiry, Values: map[string]string{"answer.ok": "no", "answer.host": "h1"}}
 	for _, id := range []int64{one, two, other, over, text} {
-		order.Targets = append(order.Targets, act.Target{ID: id, Name: fmt.Sprint(id)})
+		request.Targets = append(request.Targets, act.Target{ID: id, Name: fmt.Sprint(id)})
 	}
-	plan, err := b.Plan(t.Context(), order)
+	plan, err := b.Plan(t.Context(), request)
 	require.NoError(t, err)
 	says := words(plan.Lines)
 	require.Equal(t, "Answer 2 inquiries", plan.Title)
@@ -281,11 +283,11 @@ func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
 	require.Equal(t, "1 of 2 done, 1 changed meanwhile.", receipt.Text, "the first answer counts")
 	require.Len(t, receipt.Audits, 1)
 
-	order.Targets, order.Values = order.Targets[:4], map[string]string{"answer.host": "x"}
-	_, err = b.Plan(t.Context(), order)
+	request.Targets, request.Values = request.Targets[:4], map[string]string{"answer.host": "x"}
+	_, err = b.Plan(t.Context(), request)
 	require.Error(t, err)
-	order.Targets = order.Targets[2:3]
-	_, err = b.Plan(t.Context(), order)
+	request.Targets = request.Targets[2:3]
+	_, err = b.Plan(t.Context(), request)
 	var invalid *act.InvalidError
 	require.ErrorAs(t, err, &invalid, "where it fits none, it leads back to the form")
 }

@@ -19,10 +19,10 @@ import (
 type Reader interface {
 	Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error)
 	Attempts(ctx context.Context, id int64) ([]monitor.Attempt, error)
-	Letter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
+	DeadLetter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	Workflow(ctx context.Context, execution int64) (*monitor.WorkflowDetail, error)
 	Inquiry(ctx context.Context, id int64) (*monitor.InquiryDetail, error)
-	Letters(ctx context.Context, ids []int64) ([]monitor.LedgerEntry, error)
+	DeadLettersByID(ctx context.Context, ids []int64) ([]monitor.LedgerEntry, error)
 	Broker(ctx context.Context) (*monitor.Broker, error)
 	Route(ctx context.Context, exchange, key string) (*monitor.Route, error)
 	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
@@ -52,7 +52,7 @@ func New(cfg Config, operator *triage.Triage, reader Reader) *Operator {
 }
 
 // planner fills in the plan of one kind of act. If there is nothing to run, it returns a nothing.
-type planner func(o *Operator, ctx context.Context, order act.Order, plan *act.Plan) error
+type planner func(o *Operator, ctx context.Context, request act.Request, plan *act.Plan) error
 
 // nothing is an error that says why there is nothing to run.
 type nothing string
@@ -60,55 +60,57 @@ type nothing string
 func (n nothing) Error() string { return string(n) }
 
 var planners = map[act.Kind]planner{
-	act.CancelExecution:   (*Operator).planCancel,
-	act.CancelTree:        (*Operator).planCancel,
-	act.RetryExecution:    (*Operator).planRetry,
-	act.PauseQueue:        (*Operator).planOverride,
-	act.ResumeQueue:       (*Operator).planOverride,
-	act.LimitQueue:        (*Operator).planOverride,
-	act.ResetQueue:        (*Operator).planOverride,
-	act.ClearQueue:        (*Operator).planClear,
-	act.RepairQueue:       (*Operator).planRepair,
-	act.CordonWorker:      (*Operator).planWorker,
-	act.UncordonWorker:    (*Operator).planWorker,
-	act.DrainWorker:       (*Operator).planWorker,
-	act.ForgetWorker:      (*Operator).planWorker,
-	act.PauseWorkflow:     (*Operator).planPause,
-	act.ResumeWorkflow:    (*Operator).planPause,
-	act.CancelWorkflow:    (*Operator).planCancelWorkflow,
-	act.RetryWorkflow:     (*Operator).planRetry,
-	act.RetryTask:         (*Operator).planRetry,
-	act.AnswerInquiry:     (*Operator).planAnswer,
-	act.RequeueLetter:     (*Operator).planRequeue,
-	act.DiscardLetter:     (*Operator).planDiscard,
-	act.DiscardAllLetters: (*Operator).planDiscardAll,
-	act.SendLetters:       (*Operator).planSend,
-	act.UndoLetters:       (*Operator).planUndo,
-	act.ReturnLetters:     (*Operator).planReturn,
-	act.TakeLetters:       (*Operator).planTake,
-	act.PurgeBroker:       (*Operator).planPurgeBroker,
+	act.CancelExecution:       (*Operator).planCancel,
+	act.CancelTree:            (*Operator).planCancel,
+	act.RetryExecution:        (*Operator).planRetry,
+	act.PauseQueue:            (*Operator).planOverride,
+	act.ResumeQueue:           (*Operator).planOverride,
+	act.LimitQueue:            (*Operator).planOverride,
+	act.ResetQueue:            (*Operator).planOverride,
+	act.ClearQueue:            (*Operator).planClear,
+	act.RepairQueue:           (*Operator).planRepair,
+	act.CordonWorker:          (*Operator).planWorker,
+	act.UncordonWorker:        (*Operator).planWorker,
+	act.DrainWorker:           (*Operator).planWorker,
+	act.ForgetWorker:          (*Operator).planWorker,
+	act.PauseWorkflow:         (*Operator).planPause,
+	act.ResumeWorkflow:        (*Operator).planPause,
+	act.CancelWorkflow:        (*Operator).planCancelWorkflow,
+	act.RetryWorkflow:         (*Operator).planRetry,
+	act.RetryTask:             (*Operator).planRetry,
+	act.AnswerInquiry:         (*Operator).planAnswer,
+	act.RequeueDeadLetter:     (*Operator).planRequeue,
+	act.DiscardDeadLetter:     (*Operator).planDiscard,
+	act.DiscardAllDeadLetters: (*Operator).planDiscardAll,
+	act.SendDeadLetters:       (*Operator).planSend,
+	act.UndoDeadLetters:       (*Operator).planUndo,
+	act.ReturnDeadLetters:     (*Operator).planReturn,
+	act.TakeDeadLetters:       (*Operator).planTake,
+	act.PurgeBroker:           (*Operator).planPurgeBroker,
 }
 
-// Plan describes the changes of an order. It locks and writes nothing.
-func (o *Operator) Plan(ctx context.Context, order act.Order) (*act.Plan, error) {
-	plan, err := o.plan(ctx, order)
+// Plan describes the changes of a request. It locks and writes nothing.
+func (o *Operator) Plan(ctx context.Context, request act.Request) (*act.Plan, error) {
+	plan, err := o.plan(ctx, request)
 	if err != nil {
 		return nil, o.explain(err, false)
 	}
 	return plan, nil
 }
 
-func (o *Operator) plan(ctx context.Context, order act.Order) (*act.Plan, error) {
-	planner, known := planners[order.Kind]
+func (o *Operator) plan(ctx context.Context, request act.Request) (*act.Plan, error) {
+	planner, known := planners[request.Kind]
 	if !known {
-		return nil, fmt.Errorf("%s is not something that can be done from here", order.Kind)
+		return nil, fmt.Errorf("%s is not something that can be done from here", request.Kind)
 	}
-	of := strings.ReplaceAll(order.Kind.Of(), "_", " ")
-	if len(order.Targets) > 0 && of != "dead letter" { // dead letters have plans of their own for many
+	of := strings.ReplaceAll(request.Kind.Of(), "_", " ")
+	if len(request.Targets) > 0 && of != "dead letter" { // dead letters have plans of their own for many
 		planner = (*Operator).planMarked
 	}
-	plan := &act.Plan{Order: order, Title: fmt.Sprintf("%s %s %d", capital(order.Kind.Verb()), of, order.Target.ID)}
-	err := planner(o, ctx, order, plan)
+	plan := &act.Plan{
+		Request: request, Title: fmt.Sprintf("%s %s %d", capital(request.Kind.Verb()), of, request.Target.ID),
+	}
+	err := planner(o, ctx, request, plan)
 	if why, ok := errors.AsType[nothing](err); ok {
 		plan.Nothing, plan.Run, err = string(why), nil, nil
 	}
@@ -174,13 +176,13 @@ func wordFor(n int, format string, args ...any) string {
 // maxNamed is the largest number of rows that a plan names.
 const maxNamed = 8
 
-// sayFirst adds a line for each of the first rows, and counts the rest.
-func sayFirst[T any](lines *act.Lines, list []T, more string, say func(T) act.Line) {
+// addFirst adds a line for each of the first rows, and counts the rest.
+func addFirst[T any](lines *act.TextLines, list []T, more string, say func(T) act.TextLine) {
 	for _, one := range list[:min(len(list), maxNamed)] {
 		*lines = append(*lines, say(one))
 	}
 	if n := len(list) - maxNamed; n > 0 {
-		lines.Say(act.Note, more, n)
+		lines.Add(act.Note, more, n)
 	}
 }
 
@@ -195,8 +197,8 @@ func namesOf(names []string, more string) string {
 	return strings.Join(names, ", ")
 }
 
-func line(tone act.Tone, format string, args ...any) act.Line {
-	return act.Line{Tone: tone, Text: fmt.Sprintf(format, args...)}
+func line(tone act.Tone, format string, args ...any) act.TextLine {
+	return act.TextLine{Tone: tone, Text: fmt.Sprintf(format, args...)}
 }
 
 // outcome counts the planned rows by their results.

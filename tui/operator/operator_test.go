@@ -43,8 +43,11 @@ func setup(t *testing.T, change ...func(*operator.Config)) *bundle {
 		c(&cfg)
 	}
 	connected := triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui", Pace: time.Microsecond}, st, nil)
-	return &bundle{operator.New(cfg, connected,
-		alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil)), t, st}
+	return &bundle{
+		Operator: operator.New(cfg, connected,
+			alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil)),
+		t: t, store: st,
+	}
 }
 
 // waiting makes an action of which one execution holds the slot and the others
@@ -81,13 +84,13 @@ func (b *bundle) queue(action testkit.ActionRow) act.Menu {
 
 func (b *bundle) plan(kind act.Kind, target act.Target, values ...string) *act.Plan {
 	b.t.Helper()
-	order := act.Order{Kind: kind, Target: target, Values: map[string]string{}}
+	request := act.Request{Kind: kind, Target: target, Values: map[string]string{}}
 	for i := 0; i+1 < len(values); i += 2 {
-		order.Values[values[i]] = values[i+1]
+		request.Values[values[i]] = values[i+1]
 	}
-	plan, err := b.Plan(b.t.Context(), order)
+	plan, err := b.Plan(b.t.Context(), request)
 	require.NoError(b.t, err)
-	require.Equal(b.t, order, plan.Order)
+	require.Equal(b.t, request, plan.Request)
 	return plan
 }
 
@@ -112,7 +115,7 @@ func (b *bundle) reason(receipt *act.Receipt) string {
 	return text
 }
 
-func text(lines []act.Line) string {
+func text(lines []act.TextLine) string {
 	parts := make([]string, len(lines))
 	for i, l := range lines {
 		parts[i] = l.Text
@@ -155,7 +158,7 @@ func TestALimitIsSetAndReset(t *testing.T) {
 	require.Contains(t, receipt.Next, "has room now")
 	b.run(b.plan(act.ResetQueue, target))
 	_, err := b.Plan(t.Context(),
-		act.Order{Kind: act.LimitQueue, Target: target, Values: map[string]string{act.FieldLimit: "0"}})
+		act.Request{Kind: act.LimitQueue, Target: target, Values: map[string]string{act.FieldLimit: "0"}})
 	require.ErrorIs(t, err, triage.ErrLimit)
 }
 
@@ -326,16 +329,16 @@ func TestWhatIsNotThereIsSaidInOneSentence(t *testing.T) {
 	b := setup(t, func(c *operator.Config) {
 		c.Explain = func(err error, _ bool) error { return errors.Join(errors.New("explained"), err) }
 	})
-	_, err := b.Plan(t.Context(), act.Order{Kind: act.PauseQueue, Target: act.Target{Action: "no.such"}})
+	_, err := b.Plan(t.Context(), act.Request{Kind: act.PauseQueue, Target: act.Target{Action: "no.such"}})
 	var target *triage.TargetError
 	require.ErrorAs(t, err, &target)
 	require.Equal(t, target.Error(), err.Error())
-	_, err = b.Plan(t.Context(), act.Order{Kind: "nonsense"})
+	_, err = b.Plan(t.Context(), act.Request{Kind: "nonsense"})
 	require.ErrorContains(t, err, "nonsense is not something that can be done from here")
 	_, err = b.Run(t.Context(), &act.Plan{}, "", &act.Progress{})
 	require.ErrorContains(t, err, "this plan cannot be run")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = b.Plan(ctx, act.Order{Kind: act.CancelExecution, Target: act.Target{ID: 1}})
+	_, err = b.Plan(ctx, act.Request{Kind: act.CancelExecution, Target: act.Target{ID: 1}})
 	require.ErrorContains(t, err, "explained")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-func target(order act.Order) triage.Target {
-	return triage.Target{Action: order.Target.Action, Group: order.Target.Group}
+func target(request act.Request) triage.Target {
+	return triage.Target{Action: request.Target.Action, Group: request.Target.Group}
 }
 
 // overrides are the acts that change overrides of queues, with the title of the plan and the participles of the
@@ -28,13 +28,13 @@ var overrides = map[act.Kind]struct {
 }
 
 // planOverride plans to pause or resume queues, or to change their limit.
-func (o *Operator) planOverride(ctx context.Context, order act.Order, plan *act.Plan) error {
-	of := overrides[order.Kind]
-	asked, title := triage.Override{Target: target(order), Act: of.act}, of.title
-	if order.Kind == act.LimitQueue {
-		limit, err := strconv.Atoi(strings.TrimSpace(order.Values[act.FieldLimit]))
+func (o *Operator) planOverride(ctx context.Context, request act.Request, plan *act.Plan) error {
+	of := overrides[request.Kind]
+	asked, title := triage.Override{Target: target(request), Act: of.act}, of.title
+	if request.Kind == act.LimitQueue {
+		limit, err := strconv.Atoi(strings.TrimSpace(request.Values[act.FieldLimit]))
 		if err != nil {
-			return fmt.Errorf("%q is not a number", order.Values[act.FieldLimit])
+			return fmt.Errorf("%q is not a number", request.Values[act.FieldLimit])
 		}
 		asked.Limit, title = limit, fmt.Sprintf(title, limit)
 	}
@@ -43,10 +43,10 @@ func (o *Operator) planOverride(ctx context.Context, order act.Order, plan *act.
 		return err
 	}
 	plan.Title = title + " " + asked.String()
-	changed := sayOverride(&plan.Lines, asked, planned.Queues)
+	changed := addOverride(&plan.Lines, asked, planned.Queues)
 	if planned.AbovePolicy() {
-		plan.Lines.Say(act.Plain, "")
-		plan.Lines.Say(act.Warn,
+		plan.Lines.Add(act.Plain, "")
+		plan.Lines.Add(act.Warn,
 			"%d is above the policy's limit of %d: it overrides the policy until the limit is reset.",
 			asked.Limit, *planned.PolicyLimit)
 	}
@@ -77,12 +77,13 @@ func (o *Operator) planOverride(ctx context.Context, order act.Order, plan *act.
 	return nil
 }
 
-// sayOverride describes the change of every queue. It returns how many queues change.
-func sayOverride(lines *act.Lines, order triage.Override, queues []triage.QueueChange) (changed int) {
+// addOverride describes the change of every queue. It returns how many queues change.
+func addOverride(lines *act.TextLines, override triage.Override, queues []triage.QueueChange) (changed int) {
 	if len(queues) > 1 {
-		lines.Say(act.Plain, "All %d queues of %s:", len(queues), order.Action)
+		lines.Add(act.Plain, "All %d queues of %s:", len(queues), override.Action)
 	}
-	sayFirst(lines, queues, "… and %d more", func(q triage.QueueChange) act.Line { return overrideLine(order, q) })
+	addFirst(lines, queues, "… and %d more",
+		func(q triage.QueueChange) act.TextLine { return overrideLine(override, q) })
 	waiting, over, unlimited := 0, 0, 0
 	for _, q := range queues {
 		waiting += q.Waiting
@@ -95,34 +96,34 @@ func sayOverride(lines *act.Lines, order triage.Override, queues []triage.QueueC
 			changed++
 		}
 	}
-	switch order.Act {
+	switch override.Act {
 	case triage.Pause:
-		lines.Say(act.Plain, "")
-		lines.Say(act.Warn, "Nothing is admitted until it is resumed: %s. Running executions continue.",
+		lines.Add(act.Plain, "")
+		lines.Add(act.Warn, "Nothing is admitted until it is resumed: %s. Running executions continue.",
 			phrase.Plural(waiting, "execution waits", "executions wait"))
 	case triage.Resume:
-		lines.Say(act.Plain, "")
-		lines.Say(act.Note, "%s in the order they came.",
+		lines.Add(act.Plain, "")
+		lines.Add(act.Note, "%s in the order they came.",
 			phrase.Plural(waiting, "execution goes on", "executions go on"))
 		if unlimited > 1 {
-			lines.Say(act.Warn, "There is no limit: %d start at once.", unlimited)
+			lines.Add(act.Warn, "There is no limit: %d start at once.", unlimited)
 		}
 	default:
 		if over > 0 {
-			lines.Say(act.Plain, "")
-			lines.Say(act.Note, "%s above the new limit: running executions continue, "+
+			lines.Add(act.Plain, "")
+			lines.Add(act.Note, "%s above the new limit: running executions continue, "+
 				"and fewer are admitted until they end.",
 				phrase.Plural(over, "runs", "run"))
 		}
 	}
 	if len(queues) == 0 {
-		lines.Say(act.Note, "The queue does not exist yet: the change creates it and applies to later executions.")
+		lines.Add(act.Note, "The queue does not exist yet: the change creates it and applies to later executions.")
 	}
 	return changed
 }
 
-func overrideLine(order triage.Override, q triage.QueueChange) act.Line {
-	name := order.Action
+func overrideLine(override triage.Override, q triage.QueueChange) act.TextLine {
+	name := override.Action
 	if q.Group != "" {
 		name = q.Group
 	}
@@ -130,7 +131,7 @@ func overrideLine(order triage.Override, q triage.QueueChange) act.Line {
 	switch {
 	case !q.Changed:
 		return line(act.Note, "%s  stays as it is", name)
-	case order.Act == triage.Pause || order.Act == triage.Resume:
+	case override.Act == triage.Pause || override.Act == triage.Resume:
 		state := map[bool]string{true: "paused", false: "open"}
 		what = state[q.Before.Paused] + " → " + state[q.After.Paused]
 	default:
@@ -146,12 +147,12 @@ func overrideLine(order triage.Override, q triage.QueueChange) act.Line {
 }
 
 // planClear plans to cancel the waiting executions of queues.
-func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Plan) error {
-	age, err := act.OlderThan(order.Values[act.FieldOlderThan])
+func (o *Operator) planClear(ctx context.Context, request act.Request, plan *act.Plan) error {
+	age, err := act.OlderThan(request.Values[act.FieldOlderThan])
 	if err != nil {
 		return err
 	}
-	planned, err := o.triage.PlanClear(ctx, triage.ClearOrder{Target: target(order), OlderThan: age})
+	planned, err := o.triage.PlanClear(ctx, triage.ClearRequest{Target: target(request), OlderThan: age})
 	if err != nil {
 		return err
 	}
@@ -160,10 +161,10 @@ func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Pla
 	if age > 0 {
 		which = "Executions waiting longer than " + age.String()
 	}
-	plan.Lines.Say(act.Plain, "%s are cancelled: %s in %s.", which,
+	plan.Lines.Add(act.Plain, "%s are cancelled: %s in %s.", which,
 		phrase.Plural(planned.Waiting, "execution", "executions"),
 		phrase.Plural(len(planned.Queues), "queue", "queues"))
-	sayFirst(&plan.Lines, planned.Queues, "… and %d more", func(q triage.ClearingQueue) act.Line {
+	addFirst(&plan.Lines, planned.Queues, "… and %d more", func(q triage.ClearingQueue) act.TextLine {
 		name := planned.Action
 		if q.Group != "" {
 			name = q.Group
@@ -174,10 +175,10 @@ func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Pla
 	if planned.Waiting == 0 {
 		return nothing("no execution waits")
 	}
-	plan.Lines.Say(act.Note,
+	plan.Lines.Add(act.Note,
 		"Running executions continue. Later requests are not touched. Executions promoted meanwhile keep their slots.")
-	plan.Lines.Say(act.Plain, "")
-	plan.Lines.Say(act.Danger, "This cannot be undone. A retry makes new executions, at the end of the queue.")
+	plan.Lines.Add(act.Plain, "")
+	plan.Lines.Add(act.Danger, "This cannot be undone. A retry makes new executions, at the end of the queue.")
 	plan.Word = wordFor(planned.Waiting, "%s", planned.Action)
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.ClearReceipt, error) {
 		planned.Reason = reason
@@ -192,7 +193,7 @@ func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Pla
 			receipt.Next = "the same again goes on where it stopped"
 		}
 		if text := delivered(r.Sent); text != "" {
-			receipt.Lines.Say(act.Note, "%s", text)
+			receipt.Lines.Add(act.Note, "%s", text)
 		}
 		return receipt
 	})
@@ -200,33 +201,35 @@ func (o *Operator) planClear(ctx context.Context, order act.Order, plan *act.Pla
 }
 
 // planRepair plans to correct the counters of queues.
-func (o *Operator) planRepair(ctx context.Context, order act.Order, plan *act.Plan) error {
-	found, err := o.triage.PlanRepair(ctx, order.Target.Action)
+func (o *Operator) planRepair(ctx context.Context, request act.Request, plan *act.Plan) error {
+	found, err := o.triage.PlanRepair(ctx, request.Target.Action)
 	if err != nil {
 		return err
 	}
-	plan.Title = "Repair the queues of " + order.Target.Action
-	sayDrifts(&plan.Lines, found.Found)
+	plan.Title = "Repair the queues of " + request.Target.Action
+	addDrifts(&plan.Lines, found.Found)
 	if len(found.Found) == 0 {
 		return nothing("all counters are correct, and no ended execution holds a slot")
 	}
-	plan.Lines.Say(act.Plain, "")
-	plan.Lines.Say(act.Note,
+	plan.Lines.Add(act.Plain, "")
+	plan.Lines.Add(act.Note,
 		"The counters are counted again under locks and corrected; queues with free slots then admit. "+
 			"It is safe while the engine runs.")
-	plan.Run = does(func(ctx context.Context, _ string) (*triage.RepairReceipt, error) {
-		return o.triage.Repair(ctx, order.Target.Action)
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.RepairReceipt, error) {
+		return o.triage.Repair(ctx, request.Target.Action, reason)
 	}, func(r *triage.RepairReceipt) *act.Receipt {
 		receipt := &act.Receipt{
 			Text:   fmt.Sprintf("Found %d, repaired %d, %d remain.", len(r.Found), len(r.Repaired), len(r.Remains)),
 			Partly: len(r.Remains) > 0, Audits: r.Audits,
 		}
-		sayDrifts(&receipt.Lines, r.Repaired)
+		addDrifts(&receipt.Lines, r.Repaired)
 		return receipt
 	})
 	return nil
 }
 
-func sayDrifts(lines *act.Lines, list []triage.Drift) {
-	sayFirst(lines, list, "… and %d more", func(d triage.Drift) act.Line { return line(act.Plain, "%s", d.String()) })
+func addDrifts(lines *act.TextLines, list []triage.Drift) {
+	addFirst(lines, list, "… and %d more", func(d triage.Drift) act.TextLine {
+		return line(act.Plain, "%s", d.String())
+	})
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-func (o *Operator) readTake(ctx context.Context, wish triage.TakeOrder) (*triage.TakePlan, error) {
+func (o *Operator) readTake(ctx context.Context, wish triage.TakeRequest) (*triage.TakePlan, error) {
 	return withBroker(ctx, o,
 		func(connected *triage.Triage) (*triage.TakePlan, error) { return connected.PlanTake(ctx, wish) })
 }
 
 // planTake plans to take messages from a queue of the broker into the ledger.
-func (o *Operator) planTake(ctx context.Context, order act.Order, plan *act.Plan) error {
-	wish := triage.TakeOrder{Queue: strings.TrimSpace(order.Values[act.FieldQueue])}
-	if text := strings.TrimSpace(order.Values[act.FieldFirst]); text != "" {
+func (o *Operator) planTake(ctx context.Context, request act.Request, plan *act.Plan) error {
+	wish := triage.TakeRequest{Queue: strings.TrimSpace(request.Values[act.FieldQueue])}
+	if text := strings.TrimSpace(request.Values[act.FieldFirst]); text != "" {
 		first, err := strconv.Atoi(text)
 		if err != nil || first < 1 {
 			return &act.InvalidError{Problems: map[string]string{act.FieldFirst: "a number, 1 or more"}}
@@ -31,20 +31,20 @@ func (o *Operator) planTake(ctx context.Context, order act.Order, plan *act.Plan
 	if err != nil {
 		return err
 	}
-	plan.Title, plan.Word = "Take "+letters(planned.Bound), wordFor(planned.Bound, "take %d", planned.Bound)
-	plan.Lines.Say(act.Plain, "%s ready in %s, %s; the first %d are taken into the ledger.",
+	plan.Title, plan.Word = "Take "+deadLetters(planned.Bound), wordFor(planned.Bound, "take %d", planned.Bound)
+	plan.Lines.Add(act.Plain, "%s ready in %s, %s; the first %d are taken into the ledger.",
 		phrase.Plural(planned.Ready, "message is", "messages are"), planned.Queue,
 		phrase.Plural(planned.Consumers, "consumer", "consumers"), planned.Bound)
 	if planned.Bound == 0 {
 		return nothing("nothing lies there")
 	}
 	if planned.Consumers > 0 {
-		plan.Lines.Say(act.Warn, "▲ This queue has other consumers: each message goes to one of them or to you.")
+		plan.Lines.Add(act.Warn, "▲ This queue has other consumers: each message goes to one of them or to you.")
 	}
-	plan.Lines.Say(act.Plain, "limit    the first %d messages there now; later ones stay", planned.Bound)
-	plan.Lines.Say(act.Plain, "rate     %.0f/s, in the order of the queue; est. %d s", planned.Rate,
+	plan.Lines.Add(act.Plain, "limit    the first %d messages there now; later ones stay", planned.Bound)
+	plan.Lines.Add(act.Plain, "rate     %.0f/s, in the order of the queue; est. %d s", planned.Rate,
 		planned.Bound/int(planned.Rate)+1)
-	plan.Lines.Say(act.Note,
+	plan.Lines.Add(act.Note,
 		"safety   each row is committed before its message is acknowledged; no message is returned on purpose")
 	plan.Lines = append(plan.Lines, o.limitLine(ctx, planned))
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.TakeReceipt, error) {
@@ -60,7 +60,7 @@ func (o *Operator) planTake(ctx context.Context, order act.Order, plan *act.Plan
 }
 
 // limitLine warns of messages that an interrupted run returns to a queue with a delivery limit.
-func (o *Operator) limitLine(ctx context.Context, planned *triage.TakePlan) act.Line {
+func (o *Operator) limitLine(ctx context.Context, planned *triage.TakePlan) act.TextLine {
 	at := fmt.Sprintf("A run that is cut returns at most %d messages", triage.TakePrefetch)
 	b, err := o.reader.Broker(ctx)
 	if err != nil {
@@ -90,14 +90,14 @@ func takeReceipt(r *triage.TakeReceipt) *act.Receipt {
 	if r.After >= 0 {
 		after = strconv.Itoa(r.After)
 	}
-	receipt.Lines.Say(act.Plain, "%d new rows, %d known, %d probes; %s %d → %s",
+	receipt.Lines.Add(act.Plain, "%d new rows, %d known, %d probes; %s %d → %s",
 		r.New, r.Known, r.Probes, r.Queue, r.Before, after)
 	if r.Stopped != "" {
-		receipt.Lines.Say(act.Warn, "%s", sentence("stopped: "+r.Stopped))
+		receipt.Lines.Add(act.Warn, "%s", sentence("stopped: "+r.Stopped))
 		receipt.Next = "the same again goes on"
 	}
 	if r.New > 0 && r.New == len(r.Matched) {
-		receipt.Undo = ofLetters(act.ReturnLetters, r.Matched...)
+		receipt.Undo = ofDeadLetters(act.ReturnDeadLetters, r.Matched...)
 		if receipt.Next == "" {
 			receipt.Next = "u puts them back"
 		}
@@ -106,16 +106,16 @@ func takeReceipt(r *triage.TakeReceipt) *act.Receipt {
 }
 
 // planPurgeBroker plans to purge the queue of dead letters on the broker.
-func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Order, plan *act.Plan) error {
-	planned, err := o.readTake(ctx, triage.TakeOrder{})
+func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Request, plan *act.Plan) error {
+	planned, err := o.readTake(ctx, triage.TakeRequest{})
 	if err != nil {
 		return err
 	}
 	plan.Title, plan.Word = fmt.Sprintf("Purge %s by the broker", planned.Queue), "purge for good"
-	plan.Lines.Say(act.Danger, "The broker deletes all that is ready, %d messages now, and what arrives meanwhile.",
+	plan.Lines.Add(act.Danger, "The broker deletes all that is ready, %d messages now, and what arrives meanwhile.",
 		planned.Ready)
-	plan.Lines.Say(act.Danger, "No row is written. Nothing brings them back.")
-	plan.Lines.Say(act.Plain, "S takes them into the ledger instead, in about %d s.", planned.Ready/int(planned.Rate)+1)
+	plan.Lines.Add(act.Danger, "No row is written. Nothing brings them back.")
+	plan.Lines.Add(act.Plain, "S takes them into the ledger instead, in about %d s.", planned.Ready/int(planned.Rate)+1)
 	if planned.Ready <= triage.PurgeOffered {
 		return nothing(fmt.Sprintf("%d messages lie there; the broker purges only more than %d: S takes them",
 			planned.Ready, triage.PurgeOffered))

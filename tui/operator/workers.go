@@ -10,34 +10,34 @@ import (
 )
 
 // planWorker plans an act on a worker.
-func (o *Operator) planWorker(ctx context.Context, order act.Order, plan *act.Plan) error {
-	asked := triage.WorkerOrder{
-		Act:    triage.WorkerAct(order.Kind.Verb()),
-		Worker: strconv.FormatInt(order.Target.ID, 10),
+func (o *Operator) planWorker(ctx context.Context, request act.Request, plan *act.Plan) error {
+	asked := triage.WorkerRequest{
+		Act:    triage.WorkerAct(request.Kind.Verb()),
+		Worker: strconv.FormatInt(request.Target.ID, 10),
 	}
 	planned, err := o.triage.PlanWorker(ctx, asked)
 	if err != nil {
 		return err
 	}
 	now := &planned.Now
-	plan.Title = capital(order.Kind.Verb()) + " worker " + now.Name
+	plan.Title = capital(request.Kind.Verb()) + " worker " + now.Name
 	if !planned.Changes {
 		return nothing("it " + planned.Says)
 	}
-	plan.Lines.Say(act.Plain, "%s", sentence("it "+planned.Says))
-	plan.Lines.Say(act.Note, "%s", hasNow(now.Running, now.Unstarted))
+	plan.Lines.Add(act.Plain, "%s", sentence("it "+planned.Says))
+	plan.Lines.Add(act.Note, "%s", hasNow(now.Running, now.Unstarted))
 	for _, effect := range planned.Effects {
-		plan.Lines.Say(act.Plain, "%s", effect)
+		plan.Lines.Add(act.Plain, "%s", effect)
 	}
-	sayFirst(&plan.Lines, planned.Takers, "… and %d more workers", func(t triage.Taker) act.Line {
+	addFirst(&plan.Lines, planned.Takers, "… and %d more workers", func(t triage.Taker) act.TextLine {
 		return line(act.Note, "  %s can take %d of them", t.Name, t.Executions)
 	})
 	if planned.Alone > 0 || len(planned.Last) > 0 || asked.Act == triage.ForgetWorker {
 		plan.Word = now.Name // executions would wait or fail without this worker, or the act cannot be undone
 	}
 	if asked.Act == triage.ForgetWorker {
-		plan.Lines.Say(act.Plain, "")
-		plan.Lines.Say(act.Danger,
+		plan.Lines.Add(act.Plain, "")
+		plan.Lines.Add(act.Danger,
 			"This cannot be undone. A worker that starts again under this name registers again.")
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.WorkerReceipt, error) {
@@ -72,16 +72,16 @@ func workerReceipt(r *triage.WorkerReceipt) *act.Receipt {
 	switch {
 	case r.Act == triage.ForgetWorker:
 		if r.Discarded > 0 {
-			receipt.Lines.Say(act.Note, "%s went with its queues",
+			receipt.Lines.Add(act.Note, "%s went with its queues",
 				phrase.Plural(r.Discarded, "notice or cancel", "notices and cancels"))
 		}
 		return receipt
 	case r.Act == triage.UncordonWorker:
 		return receipt
 	case !r.Settled:
-		receipt.Lines.Say(act.Warn, "Executions that are being assigned may still reach it for some seconds.")
+		receipt.Lines.Add(act.Warn, "Executions that are being assigned may still reach it for some seconds.")
 	}
-	receipt.Lines.Say(act.Plain, "%s", hasNow(r.After.Running, r.After.Unstarted))
+	receipt.Lines.Add(act.Plain, "%s", hasNow(r.After.Running, r.After.Unstarted))
 	receipt.Next = "A, then u gives it work again"
 	if r.Act == triage.DrainWorker && r.After.Running > 0 {
 		receipt.Next = "it is empty when " +

@@ -15,35 +15,35 @@ import (
 )
 
 // planPause plans to pause or resume a workflow.
-func (o *Operator) planPause(ctx context.Context, order act.Order, plan *act.Plan) error {
-	id, pauses := order.Target.ID, order.Kind == act.PauseWorkflow
+func (o *Operator) planPause(ctx context.Context, request act.Request, plan *act.Plan) error {
+	id, pauses := request.Target.ID, request.Kind == act.PauseWorkflow
 	d, err := o.workflow(ctx, id)
 	if err != nil {
 		return err
 	}
 	menu := act.ForWorkflow(&d.Workflow)
-	if not := menu.Not(order.Kind); not != "" {
+	if not := menu.Not(request.Kind); not != "" {
 		return nothing(not)
 	}
 	if pauses {
-		plan.Lines.Say(act.Plain, "%s  %s → paused", d.ActionRef, d.Status)
+		plan.Lines.Add(act.Plain, "%s  %s → paused", d.ActionRef, d.Status)
 	} else {
-		plan.Lines.Say(act.Plain, "%s  paused → %s", d.ActionRef, d.Status)
+		plan.Lines.Add(act.Plain, "%s  paused → %s", d.ActionRef, d.Status)
 		if d.PauseReason != "" {
-			plan.Lines.Say(act.Note, "It was paused: %s.", strings.TrimSuffix(d.PauseReason, "."))
+			plan.Lines.Add(act.Note, "It was paused: %s.", strings.TrimSuffix(d.PauseReason, "."))
 		}
 	}
 	ready := sayTasks(plan, d, "goes on to its end")
 	switch {
 	case pauses:
-		plan.Lines.Say(act.Warn, "Nothing more is started in it, nor in workflows nested in it, until it is resumed; "+
+		plan.Lines.Add(act.Warn, "Nothing more is started in it, nor in workflows nested in it, until it is resumed; "+
 			"its deadline does not wait.")
 	case d.PausedAbove != 0:
-		plan.Lines.Say(act.Warn, "Workflow %d above it is paused: it goes on with that.", d.PausedAbove)
+		plan.Lines.Add(act.Warn, "Workflow %d above it is paused: it goes on with that.", d.PausedAbove)
 	case len(ready) > 0:
-		plan.Lines.Say(act.Plain, "Ready tasks start: %s.", strings.Join(ready, ", "))
+		plan.Lines.Add(act.Plain, "Ready tasks start: %s.", strings.Join(ready, ", "))
 	default:
-		plan.Lines.Say(act.Plain, "Tasks that are due start within seconds.")
+		plan.Lines.Add(act.Plain, "Tasks that are due start within seconds.")
 	}
 	do, next := o.triage.ResumeWorkflow, ""
 	if pauses {
@@ -88,23 +88,23 @@ func sayTasks(plan *act.Plan, d *monitor.WorkflowDetail, becomes string) (ready 
 			unreached = append(unreached, t.Name)
 		}
 	}
-	sayFirst(&plan.Lines, running, "  … and %d more tasks", func(t *monitor.WorkflowTask) act.Line {
+	addFirst(&plan.Lines, running, "  … and %d more tasks", func(t *monitor.WorkflowTask) act.TextLine {
 		return line(act.Plain, "  %s  %s: %s", t.Name, t.Says, becomes)
 	})
 	if len(unreached) > 0 {
-		plan.Lines.Say(act.Note, "  not begun: %s", namesOf(unreached, " and %d more"))
+		plan.Lines.Add(act.Note, "  not begun: %s", namesOf(unreached, " and %d more"))
 	}
 	return ready
 }
 
 // planCancelWorkflow plans to cancel a workflow.
-func (o *Operator) planCancelWorkflow(ctx context.Context, order act.Order, plan *act.Plan) error {
-	id := order.Target.ID
+func (o *Operator) planCancelWorkflow(ctx context.Context, request act.Request, plan *act.Plan) error {
+	id := request.Target.ID
 	d, err := o.workflow(ctx, id)
 	if err != nil {
 		return err
 	}
-	planned, err := o.triage.PlanCancel(ctx, triage.CancelOrder{IDs: []int64{id}})
+	planned, err := o.triage.PlanCancel(ctx, triage.CancelRequest{IDs: []int64{id}})
 	if err != nil {
 		return err
 	}
@@ -116,10 +116,10 @@ func (o *Operator) planCancelWorkflow(ctx context.Context, order act.Order, plan
 		becomes = "is stopped"
 	}
 	sayTasks(plan, d, becomes)
-	plan.Lines.Say(act.Plain, "")
-	plan.Lines.Say(act.Note, "Its cancellation_policy decides about running tasks: %s. Cancel tree stops them too.",
+	plan.Lines.Add(act.Plain, "")
+	plan.Lines.Add(act.Note, "Its cancellation_policy decides about running tasks: %s. Cancel tree stops them too.",
 		d.Cancellation)
-	plan.Lines.Say(act.Danger, "This cannot be undone. A retry runs all tasks again.")
+	plan.Lines.Add(act.Danger, "This cannot be undone. A retry runs all tasks again.")
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
 		return o.triage.CancelWorkflow(ctx, id, reason)
 	}, cancelReceipt)
@@ -127,7 +127,7 @@ func (o *Operator) planCancelWorkflow(ctx context.Context, order act.Order, plan
 }
 
 // heardLine says whether a workflow waits for the retry of a child.
-func heardLine(d *monitor.WorkflowDetail, id int64) act.Line {
+func heardLine(d *monitor.WorkflowDetail, id int64) act.TextLine {
 	if attune.Status(d.Status).Terminal() {
 		return line(act.Warn,
 			"Its workflow %d has ended (%s) and stays so: the work is done again, and nothing follows from it.",
@@ -140,10 +140,10 @@ func heardLine(d *monitor.WorkflowDetail, id int64) act.Line {
 			case c.Drawn:
 				return line(act.Warn,
 					"Workflow %d has gone on from this end (%s is %s) and does not change that: "+
-						"nothing follows from the repetition in it.",
+						"nothing follows from the retry in it.",
 					d.Execution, d.List[i].Name, d.List[i].Status)
 			default:
-				return line(act.Plain, "Task %s of workflow %d waits for the repetition instead.", d.List[i].Name,
+				return line(act.Plain, "Task %s of workflow %d waits for the retry instead.", d.List[i].Name,
 					d.Execution)
 			}
 		}
@@ -152,8 +152,8 @@ func heardLine(d *monitor.WorkflowDetail, id int64) act.Line {
 }
 
 // planAnswer plans to answer an inquiry.
-func (o *Operator) planAnswer(ctx context.Context, order act.Order, plan *act.Plan) error {
-	id := order.Target.ID
+func (o *Operator) planAnswer(ctx context.Context, request act.Request, plan *act.Plan) error {
+	id := request.Target.ID
 	d, err := o.reader.Inquiry(ctx, id)
 	if errors.Is(err, monitor.ErrNotFound) {
 		return nothing("there is no such inquiry")
@@ -163,7 +163,7 @@ func (o *Operator) planAnswer(ctx context.Context, order act.Order, plan *act.Pl
 	}
 	form := d.Form()
 	texts := map[string]string{}
-	for name, value := range order.Values {
+	for name, value := range request.Values {
 		if field, ok := strings.CutPrefix(name, act.FieldAnswer); ok {
 			texts[field] = value
 		}
@@ -180,27 +180,27 @@ func (o *Operator) planAnswer(ctx context.Context, order act.Order, plan *act.Pl
 	if len(problems) > 0 {
 		response = []byte("null") // triage refuses the ended inquiry
 	}
-	answer := triage.AnswerOrder{Inquiry: id, Response: response, As: strings.TrimSpace(order.Values[act.FieldAs])}
+	answer := triage.AnswerRequest{Inquiry: id, Response: response, As: strings.TrimSpace(request.Values[act.FieldAs])}
 	planned, err := o.triage.PlanAnswer(ctx, answer)
 	if err != nil {
 		return refusal(form, err)
 	}
-	plan.Lines.Say(act.Plain, "%s", planned.Prompt)
-	plan.Lines.Say(act.Plain, "")
-	plan.Lines.Say(act.Good, "%s", string(planned.Public))
+	plan.Lines.Add(act.Plain, "%s", planned.Prompt)
+	plan.Lines.Add(act.Plain, "")
+	plan.Lines.Add(act.Good, "%s", string(planned.Public))
 	if answer.As != "" {
-		plan.Lines.Say(act.Plain, "in the name of %s", answer.As)
+		plan.Lines.Add(act.Plain, "in the name of %s", answer.As)
 	}
-	plan.Lines.Say(act.Plain, "")
-	plan.Lines.Say(act.Plain, "%s", follows(planned, d))
-	plan.Lines.Say(act.Warn, "An answer is given once and cannot be changed.")
+	plan.Lines.Add(act.Plain, "")
+	plan.Lines.Add(act.Plain, "%s", follows(planned, d))
+	plan.Lines.Add(act.Warn, "An answer is given once and cannot be changed.")
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.AnswerReceipt, error) {
 		answer.Note = reason
 		return o.triage.Answer(ctx, answer)
 	}, func(r *triage.AnswerReceipt) *act.Receipt {
 		return &act.Receipt{
 			Text:  fmt.Sprintf("Inquiry %d is answered.", id),
-			Lines: act.Lines{line(act.Plain, "%s", follows(&r.AnswerPlan, d))},
+			Lines: act.TextLines{line(act.Plain, "%s", follows(&r.AnswerPlan, d))},
 			Next:  delivered(r.Sent), Audits: audits(r.Audit),
 		}
 	})

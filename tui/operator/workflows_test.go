@@ -86,14 +86,14 @@ func TestAWorkflowIsCancelledAndBegunAnew(t *testing.T) {
 	require.Contains(t, b.run(plan).Text, "as attempt 2")
 }
 
-// What a repetition of a task is to its workflow depends on whether the workflow has
+// What a retry of a task is to its workflow depends on whether the workflow has
 // gone on from its end.
 func TestATaskIsRepeatedWithWhatThatIsToItsWorkflow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	waits, goneOn := b.workflow("shop.waits"), b.workflow("shop.gone_on")
 	open, heard := b.child(waits, attune.StatusFailed, false), b.child(goneOn, attune.StatusFailed, true)
-	require.Contains(t, text(b.plan(act.RetryTask, act.Target{ID: open}).Lines), "waits for the repetition instead")
+	require.Contains(t, text(b.plan(act.RetryTask, act.Target{ID: open}).Lines), "waits for the retry instead")
 	plan := b.plan(act.RetryTask, act.Target{ID: heard})
 	require.Contains(t, text(plan.Lines), "has gone on from this end")
 	b.run(plan)
@@ -138,7 +138,7 @@ func TestAnAnswerThatDoesNotFitIsBlamedOnItsFields(t *testing.T) {
 	ada := testkit.Count(t, b.store, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
 	_, id := b.asking("pk.ask", ada)
 	problems := func(values map[string]string) map[string]string {
-		_, err := b.Plan(t.Context(), act.Order{Kind: act.AnswerInquiry, Target: act.Target{ID: id}, Values: values})
+		_, err := b.Plan(t.Context(), act.Request{Kind: act.AnswerInquiry, Target: act.Target{ID: id}, Values: values})
 		var invalid *act.InvalidError
 		require.ErrorAs(t, err, &invalid)
 		return invalid.Problems
@@ -151,7 +151,7 @@ func TestAnAnswerThatDoesNotFitIsBlamedOnItsFields(t *testing.T) {
 	b.run(b.plan(act.AnswerInquiry, act.Target{ID: id}, "answer.ok", "yes", act.FieldAs, "ada"))
 }
 
-// Of two operators who answer at once one is heard, and the other learns who it was.
+// Of two operators who answer at once, the first one's answer counts, and the other sees the name of the first.
 func TestOfTwoAnswersOneIsTaken(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

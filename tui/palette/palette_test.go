@@ -14,11 +14,13 @@ import (
 
 func entries() []palette.Entry {
 	return []palette.Entry{
-		{Name: "overview", Key: "1", Help: "turn to the view"},
-		{Name: "queues", Key: "2", Help: "turn to the view"},
-		{Name: "executions", Aliases: []string{"exec"}, Key: "3", Help: "turn to the view"},
-		{Name: "q", Arg: "NAME", Help: "open a queue",
-			Args: func() []string { return []string{"core.http_request", "core.echo", "etl.load tenant=acme"} }},
+		{Name: "overview", Key: "1", Help: "open the view"},
+		{Name: "queues", Key: "2", Help: "open the view"},
+		{Name: "executions", Aliases: []string{"exec"}, Key: "3", Help: "open the view"},
+		{
+			Name: "q", Arg: "NAME", Help: "open a queue",
+			Args: func() []string { return []string{"core.http_request", "core.echo", "etl.load tenant=acme"} },
+		},
 		{Name: "export", Arg: "[FILE]", Key: "e", Help: "write rows to a file"},
 		{Name: "quit", Key: "q", Help: "leave"},
 	}
@@ -115,8 +117,10 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		_, _, err := p.Parse(line)
 		require.EqualError(t, err, want)
 	}
-	for line, want := range map[string]string{":queues": "queues", "ov": "overview", "exec": "executions",
-		"export": "export", "exp  a b.csv": "export"} {
+	for line, want := range map[string]string{
+		":queues": "queues", "ov": "overview", "exec": "executions",
+		"export": "export", "exp  a b.csv": "export",
+	} {
 		entry, _, err := p.Parse(line)
 		require.NoError(t, err, line)
 		require.Equal(t, want, entry.Name)

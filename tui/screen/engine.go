@@ -42,7 +42,7 @@ func (e *Env) oldestTick(all *monitor.Replicas) string {
 		if loop == "" {
 			continue
 		}
-		if of := float64(silence) / float64(max(r.Details.Loops[loop].Patience, 1)); of > share {
+		if of := float64(silence) / float64(max(r.Details.Loops[loop].Timeout, 1)); of > share {
 			share, name, oldest = of, loop, silence
 		}
 	}

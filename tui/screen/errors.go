@@ -31,7 +31,9 @@ func Reason(err error, timeout time.Duration) error {
 // timeoutError is context.DeadlineExceeded with the timeout.
 type timeoutError struct{ timeout time.Duration }
 
-func (t timeoutError) Error() string { return fmt.Sprintf("no answer within %s", t.timeout) }
+func (t timeoutError) Error() string {
+	return fmt.Sprintf("no answer within %s", t.timeout.Round(100*time.Millisecond))
+}
 
 // Is makes it a context.DeadlineExceeded for errors.Is.
 func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }

@@ -59,10 +59,10 @@ func (d *Data) Glanced() *monitor.ExecutionDetail {
 	return d.Glance.ExecutionDetail
 }
 
-// Judge evaluates a worker that was read at a time, with its broker queue if the broker answers. Every
+// Assess evaluates a worker that was read at a time, with its broker queue if the broker answers. Every
 // view uses it, so all agree.
-func (e *Env) Judge(w *monitor.Worker, at time.Time) monitor.Judgement {
-	return w.Judge(at, e.Data.StaleAfter(), e.Heard().WorkerQueue(w.ID))
+func (e *Env) Assess(w *monitor.Worker, at time.Time) monitor.Assessment {
+	return w.Assess(at, e.Data.StaleAfter(), e.Heard().WorkerQueue(w.ID))
 }
 
 // Heard is the present state of the broker, nil while it does not answer: old consumers prove nothing.

@@ -48,9 +48,9 @@ func (e *Env) Ended(n int, of func(*monitor.PastMinute) float64) []float64 {
 // Waited is how many dead letters waited for a person in the last hour, in n cells. It is false without
 // a ledger.
 func (e *Env) Waited(n int) ([]float64, bool) {
-	p, letters := e.Data.Past, e.Data.DeadLetters
-	known := p != nil && p.Letters && len(p.Minutes) > 0
-	counted := letters != nil && letters.Ledger != nil
+	p, deadLetters := e.Data.Past, e.Data.DeadLetters
+	known := p != nil && p.DeadLetters && len(p.Minutes) > 0
+	counted := deadLetters != nil && deadLetters.Ledger != nil
 	if !known && !counted {
 		return nil, false
 	}
@@ -62,7 +62,7 @@ func (e *Env) Waited(n int) ([]float64, bool) {
 		cells = e.Ended(n, func(minute *monitor.PastMinute) float64 { return minute.Waiting })
 	}
 	if counted && n > 0 {
-		cells[n-1] = float64(letters.Ledger.Open.Value)
+		cells[n-1] = float64(deadLetters.Ledger.Open.Value)
 	}
 	return cells, true
 }

@@ -70,7 +70,7 @@ func OpenWorkflow(execution int64) Effect { return OpenOne(keymap.InWorkflows, e
 func OpenInquiry(id int64) Effect { return OpenOne(keymap.InInquiries, id) }
 
 // OpenDeadLetter turns to a dead letter.
-func OpenDeadLetter(id int64) Effect { return OpenOne(keymap.InLetter, id) }
+func OpenDeadLetter(id int64) Effect { return OpenOne(keymap.InDeadLetter, id) }
 
 // OpenList turns to a list and sets its filter; an empty one leaves the filter.
 func OpenList(view View, filter string) Effect {
@@ -110,7 +110,7 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 	queue := Relation{Key: "q", Label: "queue", Help: x.ActionRef, To: OpenList(keymap.InQueues, x.ActionRef)}
 	worker := Relation{Key: "w", Label: "worker", Not: "it was handed to none"}
 	tree := Relation{Key: "f", Label: "workflow", Help: "the tree that it is in", To: OpenTree(x.ID)}
-	letter := Relation{Key: "d", Label: "dead letter", Not: none}
+	deadLetter := Relation{Key: "d", Label: "dead letter", Not: none}
 	cause := Relation{Key: "e", Label: "enforcement", Not: none}
 	event := Relation{Key: "v", Label: "event", Not: none}
 	rule := Relation{Key: "u", Label: "rule", Not: none}
@@ -132,9 +132,9 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 	if p := f.Parent(); p != nil {
 		parent.Leads(strconv.FormatInt(p.ID, 10)+"  "+p.ActionRef+"  "+p.Status, OpenExecution(p.ID))
 	}
-	if len(f.Letters) > 0 {
-		l := &f.Letters[0]
-		letter.Leads(strconv.FormatInt(l.ID, 10)+"  "+l.Reason+"  "+l.Decision, OpenDeadLetter(l.ID))
+	if len(f.DeadLetters) > 0 {
+		l := &f.DeadLetters[0]
+		deadLetter.Leads(strconv.FormatInt(l.ID, 10)+"  "+l.Reason+"  "+l.Decision, OpenDeadLetter(l.ID))
 	}
 	if c := f.Enforcement; c != nil {
 		cause.Leads(strconv.FormatInt(c.ID, 10)+"  "+c.Status, ShownBy("enforcement", strconv.FormatInt(c.ID, 10)))
@@ -154,7 +154,7 @@ func ExecutionRelations(x *monitor.Execution, f *monitor.Family) []Relation {
 			after.Leads(Reference(a.RepeatedBy), OpenExecution(*a.RepeatedBy))
 		}
 	}
-	return []Relation{parent, children, queue, worker, tree, letter, cause, event, rule, inquiry, before, after}
+	return []Relation{parent, children, queue, worker, tree, deadLetter, cause, event, rule, inquiry, before, after}
 }
 
 // WithoutExecution drops the relations of an execution from a menu.

@@ -240,7 +240,7 @@ func NewData() *Data {
 
 // Freshness says how old a feed's data is and why.
 type Freshness struct {
-	// At is the local time of the last answer; zero if there was none.
+	// At is the local time of the answer that is shown; zero if there was none.
 	At time.Time
 	// Err is the last failure, nil after an answer. Since is when the present failures began, Fails counts
 	// them.

@@ -194,7 +194,7 @@ func (e *Env) Findings() []alerting.Finding {
 			})
 		}
 	}
-	found = append(found, e.Data.judge(e.Heard())...)
+	found = append(found, e.Data.assess(e.Heard())...)
 	if e.Data.Overview.CutOff() {
 		return alerting.FoldBroker(found, broker)
 	}
@@ -241,8 +241,8 @@ type attentionInputs struct {
 	valid    bool
 }
 
-// judge is alerting.Attention of the last readings.
-func (d *Data) judge(heard *monitor.Broker) []alerting.Finding {
+// assess is alerting.Attention of the last readings.
+func (d *Data) assess(heard *monitor.Broker) []alerting.Finding {
 	in := attentionInputs{overview: d.Overview, alerts: d.Alerts, broker: heard, valid: true}
 	in.growth, in.grown = d.History.Change(SeriesDead, 5*time.Minute)
 	if d.attention.inputs == in {
@@ -253,7 +253,7 @@ func (d *Data) judge(heard *monitor.Broker) []alerting.Finding {
 		growth = &in.growth
 	}
 	overview := d.Overview
-	if a := d.Alerts; d.Unevaluated() && a != nil && a.Judged && overview.At.Sub(a.At) <= time.Minute {
+	if a := d.Alerts; d.Unevaluated() && a != nil && a.Assessed && overview.At.Sub(a.At) <= time.Minute {
 		own := *overview // no replica evaluates the rules: the alerts that this dashboard evaluated count
 		own.Alerts = a
 		overview = &own

@@ -27,7 +27,7 @@ func readFile(path string, read func(r *reader, root *yaml.Node)) (found bool, e
 	content, err := os.ReadFile(path)
 	if err != nil {
 		if _, missing := os.Stat(path); missing != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // see above
 		}
 		return false, fmt.Errorf("read the settings of the dashboard: %w", err)
 	}

@@ -93,7 +93,7 @@ contexts:
 	require.Equal(t, "attune_eu", prod.Schema)
 	require.False(t, prod.Management.Given())
 	require.True(t, strings.HasSuffix(prod.At, "tui.yaml:13"), prod.At)
-	require.Empty(t, s.Warnings, "nobody else can read it")
+	require.Empty(t, s.Warnings, "no other user can read it")
 }
 
 func TestEveryMistakeIsOneLineWithItsPlace(t *testing.T) {

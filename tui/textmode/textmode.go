@@ -114,13 +114,13 @@ func write(out io.Writer, lines []Line, asJSON bool) error {
 
 // answers are the results of one reading.
 type answers struct {
-	overview  answer[*alerting.Overview]
-	broker    answer[*monitor.Broker]
-	queues    answer[*monitor.Queues]
-	workers   answer[*monitor.Workers]
-	letters   answer[*monitor.DeadLetters]
-	alerts    answer[*alerting.Alerts]
-	inquiries answer[*monitor.InquiryPage]
+	overview    answer[*alerting.Overview]
+	broker      answer[*monitor.Broker]
+	queues      answer[*monitor.Queues]
+	workers     answer[*monitor.Workers]
+	deadLetters answer[*monitor.DeadLetters]
+	alerts      answer[*alerting.Alerts]
+	inquiries   answer[*monitor.InquiryPage]
 }
 
 type answer[T any] struct {
@@ -145,7 +145,7 @@ func read(ctx context.Context, r Reader, timeout time.Duration) *answers {
 	ask(&group, &a.broker, func() (*monitor.Broker, error) { return r.Broker(ctx) })
 	ask(&group, &a.queues, func() (*monitor.Queues, error) { return r.Queues(ctx, monitor.QueueFilter{}) })
 	ask(&group, &a.workers, func() (*monitor.Workers, error) { return r.Workers(ctx) })
-	ask(&group, &a.letters, func() (*monitor.DeadLetters, error) { return r.DeadLetters(ctx) })
+	ask(&group, &a.deadLetters, func() (*monitor.DeadLetters, error) { return r.DeadLetters(ctx) })
 	ask(&group, &a.alerts, func() (*alerting.Alerts, error) { return r.Alerts(ctx) })
 	ask(&group, &a.inquiries, func() (*monitor.InquiryPage, error) {
 		return r.Inquiries(ctx, monitor.InquiryFilter{Statuses: []string{monitor.InquiryPending}, Limit: maxOpen}, "")

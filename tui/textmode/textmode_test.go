@@ -48,9 +48,9 @@ func (f *fakeSource) Workers(context.Context) (*monitor.Workers, error) {
 func (f *fakeSource) DeadLetters(context.Context) (*monitor.DeadLetters, error) {
 	f.looks++
 	if f.looks > 5 && f.later != nil {
-		return f.later.letters.value, f.later.letters.err
+		return f.later.deadLetters.value, f.later.deadLetters.err
 	}
-	return f.a.letters.value, f.a.letters.err
+	return f.a.deadLetters.value, f.a.deadLetters.err
 }
 
 func (f *fakeSource) Alerts(context.Context) (*alerting.Alerts, error) {
@@ -73,11 +73,15 @@ func well() *answers {
 		}}},
 		workers: answer[*monitor.Workers]{value: &monitor.Workers{
 			Reading: reading, StaleAfter: time.Minute, Totals: monitor.WorkerTotals{Total: 2, Active: 2},
-			List: []monitor.Worker{{Name: "a", Status: "active", Heartbeat: &beat},
-				{Name: "b", Status: "active", Heartbeat: &beat}},
+			List: []monitor.Worker{
+				{Name: "a", Status: "active", Heartbeat: &beat},
+				{Name: "b", Status: "active", Heartbeat: &beat},
+			},
 		}},
-		letters: answer[*monitor.DeadLetters]{value: &monitor.DeadLetters{Queue: &monitor.BrokerQueue{},
-			Ledger: &monitor.Ledger{}}},
+		deadLetters: answer[*monitor.DeadLetters]{value: &monitor.DeadLetters{
+			Queue:  &monitor.BrokerQueue{},
+			Ledger: &monitor.Ledger{},
+		}},
 		alerts:    answer[*alerting.Alerts]{value: &alerting.Alerts{Reading: reading}},
 		inquiries: answer[*monitor.InquiryPage]{value: &monitor.InquiryPage{Reading: reading}},
 	}
@@ -120,16 +124,20 @@ func TestEveryChangeIsALine(t *testing.T) {
 	bad := well()
 	old := start.Add(-time.Hour)
 	bad.alerts.value.Open = []alerting.Alert{
-		{Rule: "worker.heartbeat", Target: "b", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
-			Summary: "no heartbeat for 1h"},
+		{
+			Rule: "worker.heartbeat", Target: "b", Severity: alerting.LevelWarning, State: alerting.AlertFiring,
+			Summary: "no heartbeat for 1h",
+		},
 		{Rule: "not.yet", State: alerting.AlertPending},
 		{Rule: "less.bad", State: alerting.AlertFiring, Behind: true},
 	}
 	bad.workers.value.List[1].Heartbeat = &old
 	bad.queues.value.List[0].Active, bad.queues.value.List[0].Queued = 2, 5
-	bad.letters.value.Queue.Ready, bad.letters.value.Ledger.Open = 3, monitor.Count{Value: 2, AtLeast: true}
-	bad.inquiries.value.List = []monitor.Inquiry{{ID: 7, Status: monitor.InquiryPending, Prompt: "Ship it?\x1b[2J",
-		Assignee: "bob"}}
+	bad.deadLetters.value.Queue.Ready, bad.deadLetters.value.Ledger.Open = 3, monitor.Count{Value: 2, AtLeast: true}
+	bad.inquiries.value.List = []monitor.Inquiry{{
+		ID: 7, Status: monitor.InquiryPending, Prompt: "Ship it?\x1b[2J",
+		Assignee: "bob",
+	}}
 	require.Equal(t, []string{
 		"alert worker.heartbeat b: raised, warning: no heartbeat for 1h",
 		"worker b: stale: its heartbeat is overdue",
@@ -154,6 +162,11 @@ func TestAQueueAtItsLimitIsOneLine(t *testing.T) {
 	require.Equal(t, []string{"queue etl.load: paused, 2 slots, 1 running, 0 waiting: disk"}, told(full, paused))
 	over.queues.value.List[0].Active = 3
 	require.Equal(t, []string{"queue etl.load: over its limit, 2 slots, 3 running, 0 waiting"}, told(well(), over))
+	single := well()
+	one := int64(1)
+	single.queues.value.List[0].Limit, single.queues.value.List[0].Queued = &one, 1
+	require.Equal(t, []string{"queue etl.load: at its limit and others wait, 1 slot, 1 running, 1 waiting"},
+		told(well(), single))
 }
 
 func TestWhatComesAndGoesIsToldOnlyWhereItIsKnown(t *testing.T) {
@@ -170,19 +183,25 @@ func TestWhatComesAndGoesIsToldOnlyWhereItIsKnown(t *testing.T) {
 func TestWhatDoesNotAnswerIsNeitherZeroNorGone(t *testing.T) {
 	t.Parallel()
 	down, half := &answers{}, well()
-	for _, err := range []*error{&down.overview.err, &down.broker.err, &down.queues.err, &down.workers.err,
-		&down.letters.err, &down.alerts.err, &down.inquiries.err} {
+	for _, err := range []*error{
+		&down.overview.err, &down.broker.err, &down.queues.err, &down.workers.err,
+		&down.deadLetters.err, &down.alerts.err, &down.inquiries.err,
+	} {
 		*err = errors.New("connection refused")
 	}
-	require.Equal(t, []string{"broker: does not answer: connection refused",
-		"database: does not answer: connection refused"}, told(well(), down))
+	require.Equal(t, []string{
+		"broker: does not answer: connection refused",
+		"database: does not answer: connection refused",
+	}, told(well(), down))
 	require.Empty(t, told(well(), down, down), "it is told once")
 	require.Equal(t, []string{"broker: answers again after 0.0s", "database: answers again after 0.0s"},
 		told(well(), down, well()))
 	half.queues.err = errors.New("statement timeout")
-	half.letters.value.Queue = nil
-	require.Equal(t, []string{"queues: does not answer: statement timeout",
-		"dead-letters: depth unknown, 0 wait for a person"}, told(well(), half))
+	half.deadLetters.value.Queue = nil
+	require.Equal(t, []string{
+		"queues: does not answer: statement timeout",
+		"dead-letters: depth unknown, 0 wait for a person",
+	}, told(well(), half))
 }
 
 // TestRun looks at an interval, and less often while the database is away.
@@ -190,7 +209,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		source := &fakeSource{a: *well(), later: well()}
-		source.later.letters.value.Queue.Ready = 9
+		source.later.deadLetters.value.Queue.Ready = 9
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		var out bytes.Buffer

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/widget"
 )
 
@@ -18,13 +19,13 @@ type watch struct {
 	at    time.Time // of the present reading
 	lines []Line
 
-	away    map[string]outage // sources that do not answer
-	alerts  map[string]string
-	workers map[string]string
-	queues  map[string]string
-	asked   map[string]string
-	letters string
-	note    string
+	away        map[string]outage // sources that do not answer
+	alerts      map[string]string
+	workers     map[string]string
+	queues      map[string]string
+	asked       map[string]string
+	deadLetters string
+	note        string
 }
 
 type outage struct {
@@ -62,7 +63,7 @@ func (w *watch) update(a *answers) {
 	part(w, "alerts", a.alerts, w.updateAlerts)
 	part(w, "workers", a.workers, w.updateWorkers)
 	part(w, "queues", a.queues, w.updateQueues)
-	part(w, "dead-letters", a.letters, w.updateLetters)
+	part(w, "dead-letters", a.deadLetters, w.updateDeadLetters)
 	part(w, "inquiries", a.inquiries, w.updateInquiries)
 }
 
@@ -212,7 +213,7 @@ func (w *watch) updateQueues(d *monitor.Queues) {
 func queueNumbers(q *monitor.Queue) string {
 	text := fmt.Sprintf(", %d running, %d waiting", q.Active, q.Queued)
 	if q.Limit != nil {
-		text = ", " + strconv.FormatInt(*q.Limit, 10) + " slots" + text
+		text = ", " + phrase.Plural(*q.Limit, "slot", "slots") + text
 	}
 	if q.Paused && q.PauseReason != "" {
 		text += ": " + q.PauseReason
@@ -220,7 +221,7 @@ func queueNumbers(q *monitor.Queue) string {
 	return text
 }
 
-func (w *watch) updateLetters(d *monitor.DeadLetters) {
+func (w *watch) updateDeadLetters(d *monitor.DeadLetters) {
 	text := "depth unknown"
 	switch {
 	case d.Queue != nil && !d.Queue.Uncounted:
@@ -231,10 +232,10 @@ func (w *watch) updateLetters(d *monitor.DeadLetters) {
 	if d.Ledger != nil {
 		text += ", " + count(d.Ledger.Open) + " wait for a person"
 	}
-	if text != w.letters {
+	if text != w.deadLetters {
 		w.say("dead-letters", "", text)
 	}
-	w.letters = text
+	w.deadLetters = text
 }
 
 func count(c monitor.Count) string {

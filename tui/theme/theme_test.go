@@ -28,11 +28,15 @@ func TestATerminalGetsTheColoursThatItHas(t *testing.T) {
 	paints := func(opts Options) []string {
 		th, err := New(opts)
 		require.NoError(t, err)
-		return []string{th.Paint(Dim, "x"), th.Paint(Warn, "x"), th.Paint(Bad, "x"), th.Paint(Cursor, "x"),
-			th.Colour("red", "x")}
+		return []string{
+			th.Paint(Dim, "x"), th.Paint(Warn, "x"), th.Paint(Bad, "x"), th.Paint(Cursor, "x"),
+			th.Colour("red", "x"),
+		}
 	}
-	many := []string{"\x1b[38;5;244mx\x1b[0m", "\x1b[38;5;130mx\x1b[0m", "\x1b[31mx\x1b[0m", "\x1b[7mx\x1b[0m",
-		"\x1b[1;91mx\x1b[0m"}
+	many := []string{
+		"\x1b[38;5;244mx\x1b[0m", "\x1b[38;5;130mx\x1b[0m", "\x1b[31mx\x1b[0m", "\x1b[7mx\x1b[0m",
+		"\x1b[1;91mx\x1b[0m",
+	}
 	require.Equal(t, many, paints(Options{Name: "light"}))
 	require.Equal(t, many, paints(Options{Name: "light", Profile: termenv.ANSI256}))
 	sixteen := paints(Options{Name: "light", Profile: termenv.ANSI})

@@ -27,11 +27,13 @@ func (r counted) Cells(row int, into []Cell) []Cell {
 func TestATableLooksAtNoRowThatIsNotInSight(t *testing.T) {
 	t.Parallel()
 	const height = 36
-	rows := counted{numbered{0, 1_000_000}, new(int), new(int)}
+	rows := counted{numbered: numbered{0, 1_000_000}, keys: new(int), cells: new(int)}
 	table := NewTable(twoColumns)
 	table.SetRows(rows)
-	for _, move := range []func(){func() { table.Move(1) }, table.Bottom, func() { table.Page(-1) }, table.Top,
-		func() { table.Move(500_000) }, func() { table.Select(3) }} {
+	for _, move := range []func(){
+		func() { table.Move(1) }, table.Bottom, func() { table.Page(-1) }, table.Top,
+		func() { table.Move(500_000) }, func() { table.Select(3) },
+	} {
 		*rows.keys, *rows.cells = 0, 0
 		move()
 		require.Len(t, drawn(table, 140, height, look(t)), height)

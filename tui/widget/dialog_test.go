@@ -23,8 +23,10 @@ func themed(t *testing.T, opts theme.Options) *theme.Theme {
 func TestAnOverlayKeepsTheWidthOfEveryLine(t *testing.T) {
 	t.Parallel()
 	th := themed(t, theme.Options{Name: "dark"})
-	below := []string{"", "plain text that is short", th.Paint(theme.Bad, strings.Repeat("x", 40)),
-		strings.Repeat("世", 20), "a世b" + strings.Repeat("👩‍👩‍👧", 12)}
+	below := []string{
+		"", "plain text that is short", th.Paint(theme.Bad, strings.Repeat("x", 40)),
+		strings.Repeat("世", 20), "a世b" + strings.Repeat("👩‍👩‍👧", 12),
+	}
 	for w := 20; w <= 40; w++ {
 		frame := Fit(below, w, len(below))
 		for x := 0; x <= w-12; x++ {
@@ -85,8 +87,11 @@ func TestAWindowSaysWhatItLeavesOut(t *testing.T) {
 func TestAMenuStartsOnWhatCanBeChosen(t *testing.T) {
 	t.Parallel()
 	th := themed(t, theme.Options{Plain: true})
-	m := NewMenu([]Choice{{Key: "a", Label: "first", Not: "gone"}, {Key: "b", Label: "second", Help: "does it"},
-		{Key: "c", Label: "third"}})
+	m := NewMenu([]Choice{
+		{Key: "a", Label: "first", Not: "gone"},
+		{Key: "b", Label: "second", Help: "does it"},
+		{Key: "c", Label: "third"},
+	})
 	require.Equal(t, 1, m.Cursor())
 	m.Move(9)
 	require.Equal(t, 2, m.Cursor())
@@ -117,8 +122,10 @@ func TestAFormIsDoneWhenAllItsFieldsAreTaken(t *testing.T) {
 		}
 		return nil
 	}
-	f := NewForm([]FormField{{Name: "a", Label: "A", Check: refuse},
-		{Name: "b", Label: "B", Value: "2", Check: refuse}})
+	f := NewForm([]FormField{
+		{Name: "a", Label: "A", Check: refuse},
+		{Name: "b", Label: "B", Value: "2", Check: refuse},
+	})
 	require.False(t, f.Next())
 	require.Contains(t, strings.Join(f.Lines(40, 9, themed(t, theme.Options{Plain: true})), "\n"), "✗ it is missing")
 	f.Move(1)
@@ -132,8 +139,10 @@ func TestAFormIsDoneWhenAllItsFieldsAreTaken(t *testing.T) {
 // A word whose letters are those of choices does not choose by one of them.
 func TestAWordThatIsNoChoiceChoosesNothing(t *testing.T) {
 	t.Parallel()
-	f := NewForm([]FormField{{Name: "ok", Label: "OK", Choices: []string{"yes", "no", "never"}, Optional: true},
-		{Name: "b", Label: "B"}})
+	f := NewForm([]FormField{
+		{Name: "ok", Label: "OK", Choices: []string{"yes", "no", "never"}, Optional: true},
+		{Name: "b", Label: "B"},
+	})
 	typed := func(text string) string {
 		for _, r := range text {
 			f.Update(letters(string(r)))

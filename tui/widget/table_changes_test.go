@@ -26,8 +26,11 @@ func TestCellsThatAPollHasChangedAreUnderlinedOnce(t *testing.T) {
 	t.Parallel()
 	look, err := theme.New(theme.Options{Name: "mono"})
 	require.NoError(t, err)
-	table := NewTable([]Column{{Title: "NAME", Width: 4}, {Title: "N", Width: 5, Right: true, Watch: true},
-		{Title: "AGE", Width: 4}})
+	table := NewTable([]Column{
+		{Title: "NAME", Width: 4},
+		{Title: "N", Width: 5, Right: true, Watch: true},
+		{Title: "AGE", Width: 4},
+	})
 	draw := func(th *theme.Theme) string { return strings.Join(drawn(table, 20, 4, th), "\n") }
 	table.SetRows(tallied{"a 1 1s", "b 2 1s"})
 	require.NotContains(t, draw(look), "\x1b[4m", "what is new is no change")
@@ -42,5 +45,5 @@ func TestCellsThatAPollHasChangedAreUnderlinedOnce(t *testing.T) {
 	require.NotContains(t, draw(look), "\x1b[4m", "once")
 	table.SetRows(tallied{"b 9 4s", "a 1 4s"})
 	table.SetRows(tallied{"b 8 4s", "a 1 4s"})
-	require.Contains(t, draw(look), "\x1b[4m8\x1b[24m", "what nobody has seen is not compared with")
+	require.Contains(t, draw(look), "\x1b[4m8\x1b[24m", "values that were not drawn are not compared with")
 }

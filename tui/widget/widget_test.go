@@ -88,8 +88,10 @@ func TestCutting(t *testing.T) {
 
 func TestNumbersAndAges(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int64]string{0: "0", 999: "999", 1204: "1_204", 88_201: "88_201", 1_204_375: "1.2M",
-		31_000_000: "31M", -1500: "-1_500", 1_500_000_000: "1.5G"} {
+	for n, want := range map[int64]string{
+		0: "0", 999: "999", 1204: "1_204", 88_201: "88_201", 1_204_375: "1.2M",
+		31_000_000: "31M", -1500: "-1_500", 1_500_000_000: "1.5G",
+	} {
 		require.Equal(t, want, Number(n, "_"))
 	}
 	for d, want := range map[time.Duration]string{
@@ -138,8 +140,10 @@ func TestChartsInDotsShowTwoValuesACell(t *testing.T) {
 
 func TestALongTextIsShownWithBothItsEnds(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{strings.Repeat("m", 1<<20), strings.Repeat("界", 1<<19),
-		"a" + strings.Repeat("界", 1<<19), strings.Repeat("\xff", 1<<20), strings.Repeat("é", 1<<15)} {
+	for _, text := range []string{
+		strings.Repeat("m", 1<<20), strings.Repeat("界", 1<<19),
+		"a" + strings.Repeat("界", 1<<19), strings.Repeat("\xff", 1<<20), strings.Repeat("é", 1<<15),
+	} {
 		text = "begins " + text + " ends"
 		got := Clean(text)
 		require.LessOrEqual(t, len(got), 4*longest)
@@ -241,8 +245,11 @@ func TestMovingStaysInside(t *testing.T) {
 
 func TestColumnsLeaveByPriority(t *testing.T) {
 	t.Parallel()
-	table := NewTable([]Column{{Title: "A", Width: 10, Grow: true}, {Title: "B", Width: 10, Priority: 1},
-		{Title: "C", Width: 10, Priority: 2}})
+	table := NewTable([]Column{
+		{Title: "A", Width: 10, Grow: true},
+		{Title: "B", Width: 10, Priority: 1},
+		{Title: "C", Width: 10, Priority: 2},
+	})
 	table.SetRows(numbered{0, 0})
 	header := func(w int) string { return strings.Join(strings.Fields(drawn(table, w, 5, look(t))[0]), "") }
 	require.Equal(t, "ABC", header(40))
@@ -254,11 +261,16 @@ func TestColumnsLeaveByPriority(t *testing.T) {
 // the terminal.
 func TestColumnsShareTheRoomThatIsLeft(t *testing.T) {
 	t.Parallel()
-	table := NewTable([]Column{{Title: "A", Width: 10, Grow: true}, {Title: "B", Width: 10, Right: true},
-		{Title: "C", Width: 10, Share: 60, Priority: 1}})
+	table := NewTable([]Column{
+		{Title: "A", Width: 10, Grow: true},
+		{Title: "B", Width: 10, Right: true},
+		{Title: "C", Width: 10, Share: 60, Priority: 1},
+	})
 	table.SetRows(numbered{0, 0})
-	for width, want := range map[int][]int{32: {10, 10, 10}, 132: {50, 10, 70}, 31: {20, 10, -1}, 21: {10, 10, -1},
-		18: {7, 10, -1}} {
+	for width, want := range map[int][]int{
+		32: {10, 10, 10}, 132: {50, 10, 70}, 31: {20, 10, -1}, 21: {10, 10, -1},
+		18: {7, 10, -1},
+	} {
 		table.layout(width)
 		require.Equal(t, want, table.widths, width)
 	}

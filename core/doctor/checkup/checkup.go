@@ -19,6 +19,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/roles"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -96,6 +97,8 @@ type Options struct {
 	NoProbe bool
 	// Timeout bounds each check; 0 means its own timeout.
 	Timeout time.Duration
+	// As is a role: only the logins in use are checked, and compared with it. Empty checks the installation.
+	As roles.Role
 }
 
 // check is one question.
@@ -123,9 +126,14 @@ type visit struct {
 // Run runs every check and returns when all have ended.
 func Run(ctx context.Context, deps Deps, options Options) *Report {
 	v := &visit{Deps: deps, Options: options, view: monitor.New(
-		monitor.Config{StaleAfter: deps.Config.Executor.StaleAfter(),
-			SilentReplicas: deps.Config.Retention.SilentReplicas}, monitor.Deps{Store: deps.Store})}
+		monitor.Config{
+			StaleAfter:     deps.Config.Executor.StaleAfter(),
+			SilentReplicas: deps.Config.Retention.SilentReplicas,
+		}, monitor.Deps{Store: deps.Store})}
 	list := checks()
+	if options.As != "" {
+		list = loginChecks()
+	}
 	report := &Report{Checks: make([]Finding, len(list))}
 	made := make(map[string]chan struct{}, len(list))
 	for _, c := range list {
@@ -218,7 +226,7 @@ const (
 	nameAlarms      = "alarms"
 	nameTopology    = "topology"
 	nameWorkers     = "workers"
-	nameLetters     = "dead letters"
+	nameDeadLetters = "dead letters"
 	nameDeaths      = "expiry and rejection"
 	nameWiring      = "queues"
 	nameReplicas    = "replicas"
@@ -227,6 +235,8 @@ const (
 	nameRivals      = "other engines"
 	nameConsistency = "consistency"
 	nameWorkQueues  = "work queues"
+	namePrivileges  = "privileges"
+	namePermissions = "permissions"
 )
 
 // checks lists the checks in the order of the report.
@@ -239,18 +249,35 @@ func checks() []check {
 		{name: nameManagement, look: lookManagement},
 		{name: nameAlarms, needs: wired, after: []string{nameManagement}, look: lookAlarms},
 		{name: nameTopology, needs: wired, after: []string{nameManagement}, look: lookTopology},
-		{name: nameWorkers, needs: append(stored, nameBroker), after: []string{nameManagement},
-			timeout: 30 * time.Second, look: lookWorkers},
-		{name: nameLetters, needs: wired, after: []string{nameManagement, nameAlarms, nameWorkers},
-			timeout: 30 * time.Second, look: lookLetters},
+		{
+			name: nameWorkers, needs: append(stored, nameBroker), after: []string{nameManagement},
+			timeout: 30 * time.Second, look: lookWorkers,
+		},
+		{
+			name: nameDeadLetters, needs: wired, after: []string{nameManagement, nameAlarms, nameWorkers},
+			timeout: 30 * time.Second, look: lookDeadLetters,
+		},
 		{name: nameDeaths, needs: wired, after: []string{nameManagement, nameAlarms}, look: lookDeaths},
 		{name: nameWiring, needs: wired, after: []string{nameManagement, nameWorkers}, look: lookWiring},
 		{name: nameReplicas, needs: stored, look: lookReplicas},
 		{name: nameVersions, needs: stored, after: []string{nameReplicas}, look: lookVersions},
 		{name: nameClocks, needs: stored, after: []string{nameReplicas, nameWorkers}, look: lookClocks},
-		{name: nameRivals, needs: append(stored, nameBroker), after: []string{nameManagement, nameReplicas},
-			look: lookRivals},
+		{
+			name: nameRivals, needs: append(stored, nameBroker), after: []string{nameManagement, nameReplicas},
+			look: lookRivals,
+		},
 		{name: nameConsistency, needs: stored, timeout: time.Minute, look: lookConsistency},
 		{name: nameWorkQueues, needs: stored, look: lookWorkQueues},
+	}
+}
+
+// loginChecks lists the checks of the logins.
+func loginChecks() []check {
+	return []check{
+		{name: nameDatabase, look: lookDatabase},
+		{name: nameSchema, needs: []string{nameDatabase}, look: lookSchema},
+		{name: namePrivileges, needs: []string{nameDatabase}, look: lookPrivileges},
+		{name: nameBroker, look: lookBroker},
+		{name: namePermissions, needs: []string{nameBroker}, look: lookPermissions},
 	}
 }

@@ -165,12 +165,14 @@ func TestLostRoutesOfDeadLettersAreNamed(t *testing.T) {
 	requireStatus(t, b.run(noProbe)["queues"], checkup.Failed,
 		"key "+key+" of "+message.WorkerExecutionsQueue(b.worker.ID)+" matches no binding")
 
-	letter := broker.Message{ID: "letter", Exchange: message.ExchangeDeadLetter,
-		RoutingKey: message.KeyExecutionCompleted, Type: "letter"}
-	require.NoError(t, b.link.Publisher().Publish(testkit.Context(t), []broker.Message{letter})[0].Err)
+	deadLetter := broker.Message{
+		ID: "letter", Exchange: message.ExchangeDeadLetter,
+		RoutingKey: message.KeyExecutionCompleted, Type: "letter",
+	}
+	require.NoError(t, b.link.Publisher().Publish(testkit.Context(t), []broker.Message{deadLetter})[0].Err)
 	waiting := b.run()["dead letters"]
-	requireStatus(t, waiting, checkup.Failed, "1 letter waits")
-	require.Equal(t, 1, b.ready(message.QueueDeadLetter), "no probe is counted with the letters that wait")
+	requireStatus(t, waiting, checkup.Failed, "1 dead letter waits")
+	require.Equal(t, 1, b.ready(message.QueueDeadLetter), "no probe is counted with the waiting dead letters")
 	require.Equal(t, checkup.Unchecked, b.run(noManagement)["dead letters"].Status)
 
 	// The policy that catches what no binding does is as good.
@@ -321,8 +323,10 @@ func TestServersThatAreAway(t *testing.T) {
 	require.True(t, away.Unreachable())
 	require.False(t, away.Well())
 	require.Equal(t, []string{"broker"}, away.Names(checkup.Failed))
-	require.Equal(t, []string{"alarms", "topology", "workers", "dead letters", "expiry and rejection", "queues",
-		"other engines"}, away.Names(checkup.Unchecked))
+	require.Equal(t, []string{
+		"alarms", "topology", "workers", "dead letters", "expiry and rejection", "queues",
+		"other engines",
+	}, away.Names(checkup.Unchecked))
 	requireStatus(t, byName(away)["consistency"], checkup.Passed, " checks of consistency found nothing")
 	for _, f := range away.Checks {
 		require.NotContains(t, fmt.Sprint(f), "secret")
@@ -336,8 +340,10 @@ func TestServersThatAreAway(t *testing.T) {
 	away = b.report(func(d *checkup.Deps, _ *checkup.Options) { d.Store = nowhere })
 	require.True(t, away.Unreachable())
 	require.Equal(t, []string{"database"}, away.Names(checkup.Failed))
-	require.Equal(t, []string{"schema", "workers", "replicas", "versions", "clocks", "other engines", "consistency",
-		"work queues"}, away.Names(checkup.Unchecked))
+	require.Equal(t, []string{
+		"schema", "workers", "replicas", "versions", "clocks", "other engines", "consistency",
+		"work queues",
+	}, away.Names(checkup.Unchecked))
 	requireStatus(t, byName(away)["topology"], checkup.Passed, "as declared")
 	for _, f := range away.Checks {
 		require.NotContains(t, fmt.Sprint(f), "secret")

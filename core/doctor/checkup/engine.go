@@ -161,7 +161,8 @@ func lookRivals(ctx context.Context, v *visit) (Finding, error) {
 	if v.wires != nil {
 		listed = v.wires.consumers
 	}
-	others, err := alerting.OtherExecutors(ctx, v.Broker, listed, len(v.alive()))
+	others, err := alerting.OtherExecutors(ctx, v.Broker, listed, len(v.alive()), v.knownReplicas(),
+		v.Config.MessageQueue.RabbitMQ.Quorum())
 	switch {
 	case err != nil:
 		return Finding{}, err
@@ -174,6 +175,17 @@ func lookRivals(ctx context.Context, v *visit) (Finding, error) {
 			nil
 	}
 	return passed("none consumes from the engine's queues"), nil
+}
+
+// knownReplicas are the ids of all replicas with a row.
+func (v *visit) knownReplicas() (ids []string) {
+	if v.replicas == nil {
+		return nil
+	}
+	for _, r := range v.replicas.List {
+		ids = append(ids, r.ID)
+	}
+	return ids
 }
 
 func lookConsistency(ctx context.Context, v *visit) (Finding, error) {

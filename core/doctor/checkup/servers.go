@@ -2,6 +2,7 @@ package checkup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -31,6 +32,10 @@ func lookDatabase(ctx context.Context, v *visit) (Finding, error) {
 		pg_is_in_recovery() or setting::bool and source <> 'client'
 		from pg_settings where name = 'default_transaction_read_only'`).Scan(&version, &number, &readOnly)
 	if err != nil {
+		if store.IsPooler(err) {
+			return failed("name PostgreSQL itself in database.url ("+v.Config.Source("database.url")+
+				"): each program has its own pool", "%s is behind a connection pooler", address).away(), nil
+		}
 		f := failed("start it, or correct database.url ("+v.Config.Source("database.url")+")", "%s does not answer: %s",
 			address, lastLine(err))
 		switch store.ClassOf(err) {
@@ -58,24 +63,22 @@ func lastLine(err error) string {
 
 func lookSchema(ctx context.Context, v *visit) (Finding, error) {
 	schema := v.Config.Database.Schema
-	state, err := migrations.Status(ctx, migrations.Options{URL: v.Config.Database.URL, Schema: schema})
+	version, err := migrations.Fits(ctx, v.Store.Pool(), schema)
+	if unfit, ok := errors.AsType[*migrations.UnfitError](err); ok {
+		what, fix, _ := strings.Cut(unfit.Error(), ": ")
+		return failed(fix, "%s", what), nil
+	}
 	if err != nil {
 		return Finding{}, err
 	}
-	if !state.Current() {
-		return failed("run attune-executor migrate up", "schema %s is at version %d of %d", schema, state.Version,
-			state.Latest), nil
+	if known := migrations.Latest(); version > known {
+		return passed("schema %s is at version %d; this program knows %d and can run on it", schema, version, known), nil
 	}
-	if state.Version > state.Latest {
-		return failed("use a program at least as new as the schema",
-			"schema %s is at version %d, this program knows %d",
-			schema, state.Version, state.Latest), nil
-	}
-	return passed("schema %s is at version %d", schema, state.Version), nil
+	return passed("schema %s is at version %d", schema, version), nil
 }
 
-// connectPatience is how long the connections to the broker may take.
-const connectPatience = 5 * time.Second
+// brokerTimeout is how long the connections to the broker may take.
+const brokerTimeout = 5 * time.Second
 
 func lookBroker(ctx context.Context, v *visit) (Finding, error) {
 	fix := "start it, or correct message_queue.url (" + v.Config.Source("message_queue.url") + ")"
@@ -95,9 +98,9 @@ func lookBroker(ctx context.Context, v *visit) (Finding, error) {
 				"%s is too old", server), nil
 		case up:
 			return passed("%s, %s", server, address), nil
-		case reason != "" || time.Since(begin) > connectPatience:
+		case reason != "" || time.Since(begin) > brokerTimeout:
 			if reason == "" {
-				reason = "no answer within " + connectPatience.String()
+				reason = "no answer within " + brokerTimeout.String()
 			}
 			return failed(fix, "%s does not answer: %s", address, reason).away(), nil
 		}

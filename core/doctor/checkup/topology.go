@@ -13,7 +13,7 @@ import (
 )
 
 func lookTopology(ctx context.Context, v *visit) (Finding, error) {
-	want := broker.ExecutorTopology()
+	want := broker.ExecutorTopology(v.Config.MessageQueue.RabbitMQ.Quorum())
 	wrong, missing := []string{}, false
 	for _, exchange := range want.Exchanges {
 		exists, err := v.Broker.ExchangeExists(ctx, exchange.Name)
@@ -174,8 +174,10 @@ func lookWorkers(ctx context.Context, v *visit) (Finding, error) {
 }
 
 func (v *visit) queuesOf(ctx context.Context, w monitor.Worker,
-	health monitor.WorkerHealth) (wrong []string, err error) {
-	want := broker.WorkerTopology(w.ID, v.Config.MessageQueue.RabbitMQ.WorkerQueueTTL)
+	health monitor.WorkerHealth,
+) (wrong []string, err error) {
+	mq := v.Config.MessageQueue.RabbitMQ
+	want := broker.WorkerTopology(w.ID, mq.WorkerQueueTTL, mq.Quorum())
 	for _, queue := range want.Queues {
 		state, err := v.Broker.QueueState(ctx, queue.Name)
 		switch {

@@ -93,11 +93,15 @@ func (e *Executor) consume(ctx context.Context) error {
 		wire.Queue{Name: "attune.executor.events.queue", Exchange: wire.Events, Keys: []string{"event.created"}},
 		wire.Queue{Name: "attune.enforcements.queue", Exchange: wire.Executions, Keys: []string{"enforcement.#"}},
 		wire.Queue{Name: requestsQueue, Exchange: wire.Executions, Keys: []string{"execution.requested"}},
-		wire.Queue{Name: "attune.execution.status.queue", Exchange: wire.Executions,
-			Keys: []string{"execution.status.changed"}},
+		wire.Queue{
+			Name: "attune.execution.status.queue", Exchange: wire.Executions,
+			Keys: []string{"execution.status.changed"},
+		},
 		wire.Queue{Name: completedQueue, Exchange: wire.Executions, Keys: []string{"execution.completed"}},
-		wire.Queue{Name: "attune.inquiry.responses.queue", Exchange: wire.Executions,
-			Keys: []string{"inquiry.responded"}},
+		wire.Queue{
+			Name: "attune.inquiry.responses.queue", Exchange: wire.Executions,
+			Keys: []string{"inquiry.responded"},
+		},
 	)
 	if err != nil {
 		return err
@@ -131,7 +135,8 @@ func (e *Executor) consume(ctx context.Context) error {
 
 // run handles one message at a time. An error rejects the message; a fresh claim requeues it.
 func (e *Executor) run(ctx context.Context, deliveries <-chan amqp.Delivery,
-	handle func(context.Context, int64) error) {
+	handle func(context.Context, int64) error,
+) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -14,8 +14,8 @@ import (
 	"github.com/attune-go/attune/core/installation/worker"
 )
 
-// judge compares the installation with the expectations.
-func (r *rehearsal) judge(ctx context.Context) error {
+// assess compares the installation with the expectations.
+func (r *rehearsal) assess(ctx context.Context) error {
 	if err := r.judgeExecutions(ctx); err != nil {
 		return err
 	}
@@ -34,11 +34,15 @@ func (r *rehearsal) judge(ctx context.Context) error {
 		what, sql string
 		want      int
 	}{
-		{"events and enforcements, each with one execution that completes",
+		{
+			"events and enforcements, each with one execution that completes",
 			`SELECT count(*) FROM enforcement f JOIN execution e ON e.enforcement = f.id AND e.parent IS NULL
-				WHERE f.rule_ref = 'demo.on_tick' AND f.status = 'processed' AND e.status = 'completed'`, r.enforcements},
-		{"messages that cannot be read, kept as dead letters",
-			`SELECT count(*) FROM dead_letter WHERE reason <> 'expired'`, r.broken},
+				WHERE f.rule_ref = 'demo.on_tick' AND f.status = 'processed' AND e.status = 'completed'`, r.enforcements,
+		},
+		{
+			"messages that cannot be read, kept as dead letters",
+			`SELECT count(*) FROM dead_letter WHERE reason <> 'expired'`, r.broken,
+		},
 		{"slots that are still held", `SELECT count(*) FROM execution_holder`, 0},
 		{"statistics that differ from the queues", `SELECT count(*) FROM queue_stats q
 			JOIN (SELECT action_id, sum(active_count) AS active, sum(queued_count) AS queued FROM execution_admission_state GROUP BY 1) s
@@ -54,13 +58,17 @@ func (r *rehearsal) judge(ctx context.Context) error {
 	err = r.pool.QueryRow(ctx, `SELECT coalesce(string_agg(format('%s as %s (%s)', e.original_execution, e.id, e.retry_reason), ', ' ORDER BY e.id), 'none')
 		FROM execution e JOIN execution o ON o.id = e.original_execution WHERE o.started_at IS NOT NULL`).Scan(&repeated)
 	if err != nil {
-		return fmt.Errorf("read repetitions: %w", err)
+		return fmt.Errorf("read retries: %w", err)
 	}
-	r.found(Outcome{What: "repetitions of executions that had begun", Want: "none", Got: repeated,
-		OK: repeated == "none"})
+	r.found(Outcome{
+		What: "retries of executions that had begun", Want: "none", Got: repeated,
+		OK: repeated == "none",
+	})
 	most := atOnce(r.worker.Runs(), "demo.limited")
-	r.found(Outcome{What: "executions of the action with two slots that ran at the same time", Want: "at most 2",
-		Got: fmt.Sprint(most), OK: most <= 2})
+	r.found(Outcome{
+		What: "executions of the action with two slots that ran at the same time", Want: "at most 2",
+		Got: fmt.Sprint(most), OK: most <= 2,
+	})
 	return nil
 }
 
@@ -75,8 +83,10 @@ func (r *rehearsal) judgeExecutions(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read execution %d: %w", x.execution, err)
 		}
-		o := Outcome{What: x.what, ID: x.execution, Want: strings.Join(x.want, " or "), Got: status,
-			OK: slices.Contains(x.want, status)}
+		o := Outcome{
+			What: x.what, ID: x.execution, Want: strings.Join(x.want, " or "), Got: status,
+			OK: slices.Contains(x.want, status),
+		}
 		if n := runs[x.execution]; n > x.runs {
 			o.Got, o.OK = fmt.Sprintf("%s, started %d times", status, n), false
 		}
@@ -141,7 +151,8 @@ func (r *rehearsal) ids(ctx context.Context, sql string, args ...any) ([]int64, 
 
 // add inserts an execution of the given age.
 func (r *rehearsal) add(ctx context.Context, action, status string, age time.Duration, worker string) (id int64,
-	err error) {
+	err error,
+) {
 	err = r.pool.QueryRow(ctx, `INSERT INTO execution (action, action_ref, status, worker, created, updated, started_at, result)
 		SELECT a.id, a.ref, $2::text::execution_status_enum, (SELECT w.id FROM worker w WHERE w.name = $3), t.at, t.at,
 			CASE WHEN $2 NOT IN ('requested', 'scheduling', 'scheduled') THEN t.at END,
@@ -156,7 +167,8 @@ func (r *rehearsal) add(ctx context.Context, action, status string, age time.Dur
 
 // workflow inserts a running workflow without children.
 func (r *rehearsal) workflow(ctx context.Context, action, params, what string,
-	want ...string) (parent, workflow int64, err error) {
+	want ...string,
+) (parent, workflow int64, err error) {
 	if parent, err = r.add(ctx, action, "running", 5*time.Minute, ""); err != nil {
 		return 0, 0, err
 	}
@@ -175,7 +187,8 @@ func (r *rehearsal) workflow(ctx context.Context, action, params, what string,
 
 // child inserts the execution of a task and its dispatch row. Item -1 means no list.
 func (r *rehearsal) child(ctx context.Context, parent, workflow int64, action, task string, item int, status,
-	worker string) (int64, error) {
+	worker string,
+) (int64, error) {
 	if status == "requested" {
 		worker = ""
 	}

@@ -4,6 +4,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ import (
 // Config configures a rehearsal. It needs an empty database and an empty virtual host of its own.
 type Config struct {
 	DatabaseURL, AMQPURL, ManagementURL string
+	Schema                              string // "attune" when empty
 
 	Out     io.Writer    // a line for each step
 	Logger  *slog.Logger // of the engine and the worker
@@ -41,7 +43,6 @@ type Config struct {
 }
 
 const (
-	schema         = "attune"
 	timeoutDefault = 2 * time.Minute
 	poll           = 50 * time.Millisecond
 )
@@ -88,9 +89,7 @@ type rehearsal struct {
 
 // Run rehearses once. With an error, the report holds the outcomes up to it.
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	if cfg.Timeout == 0 {
-		cfg.Timeout = timeoutDefault
-	}
+	cfg.Timeout, cfg.Schema = cmp.Or(cfg.Timeout, timeoutDefault), cmp.Or(cfg.Schema, migrations.DefaultSchema)
 	r := &rehearsal{cfg: cfg, gate: make(chan struct{})}
 	defer r.close()
 	for _, step := range []struct {
@@ -130,14 +129,14 @@ func (r *rehearsal) close() {
 }
 
 func (r *rehearsal) build(ctx context.Context) (err error) {
-	if r.pool, err = installation.Open(ctx, r.cfg.DatabaseURL, schema, "rehearsal"); err != nil {
+	if r.pool, err = installation.Open(ctx, r.cfg.DatabaseURL, r.cfg.Schema, "rehearsal"); err != nil {
 		return err
 	}
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
-	err = installation.Build(ctx, conn.Conn(), schema, installation.Newest)
+	err = installation.Build(ctx, conn.Conn(), r.cfg.Schema, installation.Newest)
 	conn.Release()
 	if err != nil {
 		return err
@@ -177,8 +176,10 @@ func (r *rehearsal) behave(ctx context.Context, job worker.Job) worker.Answer {
 		case <-gate:
 		}
 	case "demo.shaky", "demo.retried":
-		return worker.Answer{Status: "failed",
-			Result: map[string]any{"succeeded": false, "exit_code": 1, "error": "out of luck"}}
+		return worker.Answer{
+			Status: "failed",
+			Result: map[string]any{"succeeded": false, "exit_code": 1, "error": "out of luck"},
+		}
 	}
 	return worker.Answer{Result: map[string]any{
 		"succeeded": true, "exit_code": 0, "duration_ms": 1, "data": map[string]any{"code": 7},
@@ -216,7 +217,10 @@ func (r *rehearsal) adopt(ctx context.Context) (err error) {
 	if r.before, err = r.checksums(ctx); err != nil {
 		return err
 	}
-	opts := migrations.Options{URL: r.cfg.DatabaseURL, Schema: schema, WithoutWorkQueues: true, Logger: r.cfg.Logger}
+	opts := migrations.Options{
+		URL: r.cfg.DatabaseURL, Schema: r.cfg.Schema, WithoutWorkQueues: true,
+		Logger: r.cfg.Logger,
+	}
 	plan, err := migrations.Check(ctx, opts)
 	if err != nil {
 		return err
@@ -234,8 +238,19 @@ func (r *rehearsal) adopt(ctx context.Context) (err error) {
 
 // serve starts an engine, waits until all work has ended, and judges it. The engine keeps running.
 func (r *rehearsal) serve(ctx context.Context) error {
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	return r.assess(ctx)
+}
+
+// start starts an engine.
+func (r *rehearsal) start(ctx context.Context) error {
 	cfg := config.Default()
-	cfg.Database.URL, cfg.Database.Schema = r.cfg.DatabaseURL, schema
+	cfg.Database.URL, cfg.Database.Schema = r.cfg.DatabaseURL, r.cfg.Schema
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = r.cfg.AMQPURL, r.cfg.ManagementURL
 	cfg.Executor.HTTP.Listen = ""
 	cfg.Executor.TimeoutCheckInterval = time.Second
@@ -251,10 +266,7 @@ func (r *rehearsal) serve(ctx context.Context) error {
 		return err
 	}
 	r.replica = replica
-	if err := r.settle(ctx); err != nil {
-		return err
-	}
-	return r.judge(ctx)
+	return nil
 }
 
 // leaveAndHandBack fills a queue, stops the engine, and hands the installation back.
@@ -273,7 +285,8 @@ func (r *rehearsal) leaveAndHandBack(ctx context.Context) error {
 // handBack does the same as `migrate down --yes`.
 func (r *rehearsal) handBack(ctx context.Context) error {
 	begun := time.Now()
-	st, err := store.Open(ctx, store.Config{URL: r.cfg.DatabaseURL, Schema: schema, MaxConnections: 4}, r.cfg.Logger)
+	st, err := store.Open(ctx, store.Config{URL: r.cfg.DatabaseURL, Schema: r.cfg.Schema, MaxConnections: 4},
+		r.cfg.Logger)
 	if err != nil {
 		return fmt.Errorf("open the database: %w", err)
 	}
@@ -284,7 +297,7 @@ func (r *rehearsal) handBack(ctx context.Context) error {
 	}
 	defer link.Stop()
 	_, err = migrations.Down(ctx, migrations.Options{
-		URL: r.cfg.DatabaseURL, Schema: schema, Logger: r.cfg.Logger,
+		URL: r.cfg.DatabaseURL, Schema: r.cfg.Schema, Logger: r.cfg.Logger,
 		HandBack: func(ctx context.Context) error {
 			_, err := handback.HandBack(ctx, handback.Deps{Store: st, Broker: link})
 			return err
@@ -297,7 +310,7 @@ func (r *rehearsal) handBack(ctx context.Context) error {
 	return nil
 }
 
-// settle lets waiting jobs end and waits for everything else. After the timeout, judge judges the
+// settle lets waiting jobs end and waits for everything else. After the timeout, assess judges the
 // present state.
 func (r *rehearsal) settle(ctx context.Context) error {
 	r.release()

@@ -29,8 +29,10 @@ type Queue struct {
 
 // Dispatches is the queue in which a worker receives its executions.
 func Dispatches(worker int64, ttl time.Duration) Queue {
-	return Queue{Name: fmt.Sprintf("worker.%d.executions", worker), Exchange: Executions,
-		Keys: []string{DispatchKey(worker)}, TTL: ttl}
+	return Queue{
+		Name: fmt.Sprintf("worker.%d.executions", worker), Exchange: Executions,
+		Keys: []string{DispatchKey(worker)}, TTL: ttl,
+	}
 }
 
 // DispatchKey is the routing key of a worker's executions.

@@ -186,8 +186,10 @@ func (w *Worker) consume() (dispatches, cancels <-chan amqp.Delivery, err error)
 	own := func(kind string) string { return fmt.Sprintf("worker.%d.%s", w.ID, kind) }
 	requests := wire.Dispatches(w.ID, w.cfg.QueueTTL)
 	err = wire.Declare(w.wire.Channel, requests,
-		wire.Queue{Name: own("cancel"), Exchange: wire.Executions,
-			Keys: []string{fmt.Sprintf("execution.cancel.worker.%d", w.ID)}},
+		wire.Queue{
+			Name: own("cancel"), Exchange: wire.Executions,
+			Keys: []string{fmt.Sprintf("execution.cancel.worker.%d", w.ID)},
+		},
 		wire.Queue{Name: own("packs"), Exchange: wire.Events, Keys: []string{"pack.registered", "pack.deleted"}})
 	if err != nil {
 		return nil, nil, err

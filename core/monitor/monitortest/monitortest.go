@@ -46,6 +46,7 @@ func (b *Fixture) Fail(t *testing.T, id int64, result string) {
 // silent is a relay that publishes nothing.
 type silent struct{}
 
+// Published drops the messages.
 func (silent) Published(int64, []outbox.Message) {}
 
 // Batches returns a function that runs the engine's batch steps, so that tests read what admission
@@ -61,8 +62,8 @@ func (b *Fixture) Batches(t *testing.T) func(steps ...scheduler.Step) {
 	}
 }
 
-// LetterRow is a row of the ledger; empty fields are NULL.
-type LetterRow struct {
+// DeadLetterRow is a row of the ledger; empty fields are NULL.
+type DeadLetterRow struct {
 	Kind, Key, exchange, queue, Reason, Action, Decision, By string
 	Execution, Worker                                        int64
 	attempt                                                  int
@@ -71,10 +72,10 @@ type LetterRow struct {
 	Evidence, Headers                                        string
 }
 
-// AddLetter stores a dead letter: an expired dispatch to worker 7, unless change says otherwise.
-func (b *Fixture) AddLetter(t *testing.T, change ...func(*LetterRow)) int64 {
+// AddDeadLetter stores a dead letter: an expired dispatch to worker 7, unless change says otherwise.
+func (b *Fixture) AddDeadLetter(t *testing.T, change ...func(*DeadLetterRow)) int64 {
 	t.Helper()
-	r := LetterRow{
+	r := DeadLetterRow{
 		Kind: message.TypeExecutionRequested, Key: message.DispatchKey(7), exchange: message.ExchangeExecutions,
 		queue: "worker.7.executions", Reason: "expired", Worker: 7, attempt: 1,
 		Body: []byte(`{"message_type":"ExecutionRequested"}`),
@@ -140,8 +141,10 @@ func (b *Fixture) AddInquiries(t *testing.T) (executions, ids map[string]int64) 
 		"alone": testkit.Execution(t, b.Store, ask, Status(attune.StatusRunning)).ID,
 	}
 	ids = map[string]int64{
-		"task": b.AddInquiry(t, inquiryRow{execution: executions["task"], assigned: ada, age: time.Hour,
-			timeout: 2 * time.Hour, prompt: "deploy?"}),
+		"task": b.AddInquiry(t, inquiryRow{
+			execution: executions["task"], assigned: ada, age: time.Hour,
+			timeout: 2 * time.Hour, prompt: "deploy?",
+		}),
 		"result": b.AddInquiry(t, inquiryRow{execution: executions["result"], age: time.Minute}),
 		"alone":  b.AddInquiry(t, inquiryRow{execution: executions["alone"]}),
 		"expired": b.AddInquiry(t,
@@ -208,7 +211,8 @@ func (b *Fixture) Ended(t *testing.T, action testkit.ActionRow, n int, status st
 // Line makes a queue with holders on the worker and waiting executions of the normal lane, as
 // admission leaves them.
 func (b *Fixture) Line(t *testing.T, action testkit.ActionRow, limit, active, queued int,
-	worker int64) (state int64, holders, waiters []int64) {
+	worker int64,
+) (state int64, holders, waiters []int64) {
 	t.Helper()
 	s := testkit.State(t, b.Store, action, limit,
 		func(r *testkit.StateRow) { r.Active, r.Queued = int32(active), int32(queued) })
@@ -251,7 +255,8 @@ func (b *Fixture) Blocks(t *testing.T, state int64, reason string) {
 
 // Staff writes a worker with capabilities.
 func (b *Fixture) Staff(t *testing.T, name string, capabilities map[string]any,
-	change ...func(*testkit.WorkerRow)) int64 {
+	change ...func(*testkit.WorkerRow),
+) int64 {
 	t.Helper()
 	w := testkit.Worker(t, b.Store, name, append([]func(*testkit.WorkerRow){func(r *testkit.WorkerRow) {
 		r.Capabilities = map[string]any{"runtimes": []string{"python"}, "max_concurrent_executions": 10}
@@ -283,7 +288,8 @@ type begun struct {
 
 // AddWorkflow makes a running workflow with the engine's state.
 func (b *Fixture) AddWorkflow(t *testing.T, ref, content string, state *workflow.State,
-	options ...func(*testkit.ExecutionRow)) begun {
+	options ...func(*testkit.ExecutionRow),
+) begun {
 	t.Helper()
 	d, mistakes, _ := workflow.Parse("w", []byte(content))
 	require.Empty(t, mistakes)
@@ -323,7 +329,8 @@ func orNone(names []string) []string {
 
 // AddChild makes the execution of a task, or of an item of its list.
 func (b *Fixture) AddChild(t *testing.T, of begun, task string, index int, s attune.Status,
-	options ...func(*testkit.ExecutionRow)) int64 {
+	options ...func(*testkit.ExecutionRow),
+) int64 {
 	t.Helper()
 	action := testkit.Action(t, b.Store, fmt.Sprintf("shop.%s%d_%d", task, of.ID, index))
 	options = append([]func(*testkit.ExecutionRow){Status(s), func(r *testkit.ExecutionRow) {

@@ -146,7 +146,8 @@ ORDER BY s.id, h.lane DESC, h.queue_order;
 -- name: GrantSlots :exec
 -- Admits and dispatches the executions in one step, in order of id: requested → scheduled with
 -- worker and attempt, and a holder. admitted_at is the time that rates use, not the start of the
--- transaction.
+-- transaction. epoch is the version of the rules by which an optimistic batch decided, 0 for any
+-- other: a newer shared limit counts the running executions under the locks that the batch has now.
 WITH granted AS (
     UPDATE execution e
     SET status = 'scheduled', worker = r.worker, attempt = r.attempt, action = coalesce(e.action, r.action), admitted_at = sqlc.arg(moment)::timestamptz
@@ -163,7 +164,9 @@ WITH granted AS (
     ON CONFLICT (execution) DO NOTHING
     RETURNING 1
 )
-SELECT attune_expect((SELECT count(*) FROM held), cardinality(sqlc.arg(ids)::bigint[])::bigint, 'granted slots');
+SELECT attune_expect(
+    CASE WHEN sqlc.arg(epoch)::bigint = 0 OR sqlc.arg(epoch)::bigint = (SELECT a.epoch FROM admission_epoch a) THEN (SELECT count(*) FROM held) END,
+    cardinality(sqlc.arg(ids)::bigint[])::bigint, 'granted slots');
 
 -- name: ReleaseSlots :exec
 -- Releases each holder once, only as it was read under the lock, and only if its execution has

@@ -97,6 +97,22 @@ WHERE d.workflow_execution = sqlc.arg(workflow) AND d.task_name = ANY (sqlc.arg(
 -- Reopens tasks whose children are repeated after all.
 UPDATE workflow_task_dispatch SET settled = false, updated = now() WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
+-- name: FollowRetries :exec
+-- An operator may have retried a child while its task was settled: the reopened task waits for the
+-- newest attempt. It runs after ReopenTasks, whose lock waits for the operator's transaction.
+WITH RECURSIVE chain AS (
+    SELECT d.id AS task, d.execution_id AS execution, 0 AS n
+    FROM workflow_task_dispatch d WHERE d.id = ANY (sqlc.arg(ids)::bigint[])
+    UNION ALL
+    SELECT c.task, r.execution, c.n + 1
+    FROM chain c
+    CROSS JOIN LATERAL (SELECT t.execution FROM execution_retry t WHERE t.failed = c.execution OFFSET 0) r
+    WHERE c.n < 1000 AND EXISTS (SELECT FROM execution x WHERE x.id = r.execution)
+), newest AS (
+    SELECT DISTINCT ON (c.task) c.task, c.execution FROM chain c WHERE c.n > 0 ORDER BY c.task, c.n DESC
+)
+UPDATE workflow_task_dispatch d SET execution_id = n.execution FROM newest n WHERE d.id = ANY (ARRAY[n.task]);
+
 -- name: ReadWorkflowItems :many
 -- Parts of kept lists.
 SELECT i.workflow_execution, i.task_name, i.index, i.item
@@ -281,7 +297,7 @@ LEFT JOIN action a ON a.id = e.action
 WHERE w.id = sqlc.arg(id);
 
 -- name: ReadWorkflowChildren :many
--- The children of a workflow that another engine started: the last repetition of each task and
+-- The children of a workflow that another engine started: the last retry of each task and
 -- item, to which its row will point. An execution that was never dispatched counts as not ended.
 SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.updated,
        e.action, e.action_ref, e.parent, e.enforcement, e.config,
@@ -291,7 +307,9 @@ FROM workflow_task_dispatch d
 CROSS JOIN LATERAL (
     SELECT x.id, x.status, x.updated, x.action, x.action_ref, x.parent, x.enforcement, x.config FROM execution x
     WHERE (x.workflow_task ->> 'workflow_execution')::bigint = d.workflow_execution AND jsonb_typeof(x.workflow_task) = 'object'
-      AND x.workflow_task ->> 'task_name' = d.task_name AND coalesce((x.workflow_task ->> 'task_index')::int, -1) = coalesce(d.task_index, -1)
+      AND x.workflow_task ->> 'task_name' = d.task_name
+      AND coalesce(CASE WHEN jsonb_typeof(x.workflow_task -> 'task_index') = 'number'
+                        THEN (x.workflow_task ->> 'task_index')::numeric END, -1) = coalesce(d.task_index, -1)
     ORDER BY x.retry_count DESC, x.id DESC LIMIT 1
 ) e
 WHERE d.workflow_execution = sqlc.arg(id)
@@ -308,7 +326,7 @@ JOIN execution e ON e.id = d.execution_id
 ORDER BY e.id;
 
 -- name: AdoptWorkflow :exec
--- Takes over a workflow of another engine: its definition, its deadline, and the last repetition of
+-- Takes over a workflow of another engine: its definition, its deadline, and the last retry of
 -- each child.
 WITH kept AS (
     UPDATE workflow_execution w SET source = sqlc.arg(source)::bigint WHERE w.id = sqlc.arg(id) AND w.source IS NULL

@@ -32,7 +32,7 @@ FROM lost_work l LEFT JOIN worker w ON w.id = l.worker
 WHERE l.at > now() - interval '1 minute' AND l.cause IN ('scheduled_timeout', 'action_timeout', 'dead_letter') AND l.outcome <> 'moved'
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 100;
 
--- name: AlertLetters :one
+-- name: AlertDeadLetters :one
 -- Dead letters that wait for an operator, and dead letters of the last five minutes, each up to a
 -- bound.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT sqlc.arg(bound)::bigint) a)::bigint AS open,
@@ -220,7 +220,7 @@ ORDER BY r.cleared DESC, r.id DESC LIMIT sqlc.arg(bound)::bigint;
 
 -- name: AlertMarks :one
 -- The newest rows, from which counting continues.
-SELECT coalesce((SELECT max(l.id) FROM lost_work l), 0)::bigint AS lost, coalesce((SELECT max(d.id) FROM dead_letter d), 0)::bigint AS letters;
+SELECT coalesce((SELECT max(l.id) FROM lost_work l), 0)::bigint AS lost, coalesce((SELECT max(d.id) FROM dead_letter d), 0)::bigint AS dead_letters;
 
 -- name: CountLostWorkSince :many
 -- Decisions since a row, by cause and outcome. The last seconds are left to the next read, because

@@ -1,4 +1,4 @@
--- Repetitions of ended executions.
+-- Retries of ended executions.
 
 -- name: RepeatExecutions :many
 -- Creates the next attempt of each execution: a new row, so that late writes about the old attempt
@@ -54,17 +54,17 @@ CROSS JOIN LATERAL (
 RETURNING id, action, action_ref, config, parent, original_execution, retry_count, coalesce(retry_reason, '')::text AS retry_reason, created;
 
 -- name: FindDueRetries :many
--- Due repetitions, in order of due.
+-- Due retries, in order of due.
 SELECT execution FROM execution_retry WHERE waiting AND due <= now() ORDER BY due LIMIT sqlc.arg(page)::int;
 
 -- name: CloseEndedRetries :exec
--- Closes repetitions that another program ended or deleted before they were due.
+-- Closes retries that another program ended or deleted before they were due.
 UPDATE execution_retry t SET waiting = false
 WHERE t.waiting AND t.due <= now()
   AND NOT EXISTS (SELECT FROM execution e WHERE e.id = t.execution AND e.status = 'requested');
 
 -- name: StartRetries :exec
--- Marks due repetitions: from here on they are executions like all others.
+-- Marks due retries: from here on they are executions like all others.
 UPDATE execution_retry SET waiting = false WHERE execution = ANY (sqlc.arg(executions)::bigint[]);
 
 -- name: ReadOutcomes :many

@@ -1,9 +1,9 @@
 -- Attempts, for users. The attempts of an execution name the same first one, or are chained by
--- their repetitions, because the first may have been deleted. Repetitions of other programs have no
+-- their retries, because the first may have been deleted. Retries of other programs have no
 -- chain.
 
 -- name: ViewAttemptTables :one
--- Whether the schema records repetitions.
+-- Whether the schema records retries.
 SELECT (to_regclass('execution_retry') IS NOT NULL)::boolean AS recorded;
 
 -- name: ViewAttempts :many
@@ -60,7 +60,7 @@ LEFT JOIN worker w ON w.id = e.worker
 ORDER BY e.retry_count DESC, e.id DESC
 LIMIT sqlc.arg(page)::int;
 
--- name: ViewRepetition :one
+-- name: ViewNextRetry :one
 -- The inputs of the decision whether an ended execution is repeated, and its outcome.
 SELECT e.status, e.retry_count, (e.started_at IS NOT NULL)::bool AS started, (e.workflow_task IS NOT NULL)::bool AS workflow_task,
        left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000)::text AS error,

@@ -11,7 +11,7 @@ SELECT now()::timestamptz AS at,
         AND to_regclass('engine_replica') IS NOT NULL AND to_regclass('attune_schema_origin') IS NOT NULL
         AND to_regclass('worker_probe') IS NOT NULL AND to_regclass('lost_work') IS NOT NULL)::boolean AS current,
        (coalesce(has_table_privilege(to_regclass('operator_audit'), 'INSERT'), true)
-        AND coalesce(has_table_privilege(to_regclass('execution'), 'UPDATE'), true))::boolean AS may_write,
+        AND coalesce(has_any_column_privilege(to_regclass('execution'), 'UPDATE'), true))::boolean AS may_write,
        current_user::text AS login, pg_is_in_recovery()::boolean AS standby;
 
 -- name: AuditOrigin :one
@@ -35,5 +35,5 @@ SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.ta
        a.outcome, coalesce(a.error, '')::text AS error, ''::text AS request
 FROM operator_audit a
 WHERE a.target_type = 'execution' AND a.target_id = ANY (sqlc.arg(executions)::bigint[])
-   OR a.target_type = 'dead_letter' AND a.target_id = ANY (sqlc.arg(letters)::bigint[])
+   OR a.target_type = 'dead_letter' AND a.target_id = ANY (sqlc.arg(dead_letters)::bigint[])
 ORDER BY a.id DESC LIMIT sqlc.arg(bound)::bigint;

@@ -21,13 +21,13 @@ RETURNING id;
 -- name: KnownDeadLetters :many
 SELECT d.fingerprint::text AS fingerprint FROM dead_letter d WHERE d.fingerprint = ANY (sqlc.arg(fingerprints)::text[]);
 
--- name: ReadLetterExecutions :many
+-- name: ReadDeadLetterExecutions :many
 -- The executions of dead letters, as they are.
 SELECT e.id, e.status, e.attempt, coalesce(e.worker, 0)::bigint AS worker, e.action_ref, e.created, e.updated, e.started_at, e.finished_at,
        e.retry_count, EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))::bool AS holds
 FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
--- name: ReadLetterWorkers :many
+-- name: ReadDeadLetterWorkers :many
 -- The workers of dead letters, with the findings of the newest probe. The heartbeat age of a worker
 -- without one is infinite.
 SELECT w.id, w.name, coalesce(w.status::text, '')::text AS status, w.cordoned, w.draining, coalesce(w.suspect_reason, '')::text AS suspect_reason,
@@ -41,7 +41,7 @@ WHERE w.id = ANY (sqlc.arg(ids)::bigint[]);
 -- Dead letters that wait for an operator, up to a bound.
 SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.decision IS NULL LIMIT sqlc.arg(bound)::bigint) o;
 
--- name: LetterRouteWorkers :many
+-- name: DeadLetterRouteWorkers :many
 -- Workers whose queues may hold messages that die.
 SELECT w.id FROM worker w
 WHERE w.worker_role = 'action' AND (w.status = 'active' OR w.heartbeat_seen > now() - interval '1 hour')

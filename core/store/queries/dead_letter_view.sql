@@ -2,7 +2,7 @@
 -- Open ones are found by their partial index, and the dead letters of one execution by theirs.
 -- Nothing locks, and no list opens a body.
 
--- name: ViewLetterIDs :one
+-- name: ViewDeadLetterIDs :one
 -- A page of ids, the newest first, and the number of rows read for it.
 WITH scanned AS MATERIALIZED (
     (SELECT d.id, d.created, d.decision, d.reason, d.action_ref, d.worker, d.message_type, d.execution
@@ -37,9 +37,9 @@ SELECT coalesce((SELECT array_agg(h.id ORDER BY h.id DESC) FROM hit h), '{}')::b
        coalesce(min(s.created) < now() - make_interval(secs => sqlc.arg(newer_seconds)::float8), false)::bool AS past
 FROM scanned s;
 
--- name: ViewLetters :many
+-- name: ViewDeadLetters :many
 -- The rows of a page, the newest first, with their present execution and the inputs of the verdict.
--- One step finds the newest repetition.
+-- One step finds the newest retry.
 SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key, coalesce(d.queue, '')::text AS queue,
        coalesce(d.reason, '')::text AS reason,
@@ -62,7 +62,7 @@ LEFT JOIN execution p ON p.id = e.parent
 WHERE d.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY d.id DESC;
 
--- name: ViewLetterRest :many
+-- name: ViewDeadLetterRest :many
 -- Fields of a single dead letter, or of an export: documents, and the body up to a cut.
 SELECT d.id, coalesce(d.fingerprint, '')::text AS fingerprint, coalesce(d.correlation_id, '')::text AS correlation_id,
        coalesce(d.detail, '')::text AS detail, d.updated,
@@ -72,7 +72,7 @@ FROM dead_letter d
 WHERE d.id = ANY (sqlc.arg(ids)::bigint[])
 ORDER BY d.id DESC;
 
--- name: ViewLetterExecution :one
+-- name: ViewDeadLetterExecution :one
 -- The inputs of the decision about a requeue: the execution, and what depends on it.
 SELECT e.id, e.status::text AS status, e.action_ref, e.attempt, e.worker, e.updated, e.finished_at,
        (a.id IS NULL)::bool AS action_gone, coalesce(p.status::text, '')::text AS parent_status, e.parent,
@@ -83,7 +83,7 @@ LEFT JOIN action a ON a.id = e.action
 LEFT JOIN execution p ON p.id = e.parent
 WHERE e.id = sqlc.arg(id)::bigint;
 
--- name: ViewLetterNumbers :one
+-- name: ViewDeadLetterNumbers :one
 -- Depth, age and rate, each counted up to a bound.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NULL LIMIT sqlc.arg(bound)::bigint) a)::bigint AS waiting,
        coalesce((SELECT o.created FROM dead_letter o WHERE o.decision IS NULL ORDER BY o.id LIMIT 1), 'epoch')::timestamptz AS oldest,
@@ -93,7 +93,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter o WHERE o.decision IS NU
             SELECT o.created, o.died FROM dead_letter o ORDER BY o.id DESC LIMIT 200) k
             WHERE k.died IS NOT NULL AND k.created >= k.died), -1)::float8 AS latency_seconds;
 
--- name: ViewLetterGroups :many
+-- name: ViewDeadLetterGroups :many
 -- The dead letters of a window in groups; the caller chooses the group columns.
 SELECT (CASE sqlc.arg(by)::text
             WHEN 'reason' THEN coalesce(nullif(r.reason, ''), '-')
@@ -108,7 +108,7 @@ FROM (SELECT d.reason, d.action_ref, d.worker, d.decision, d.created FROM dead_l
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT sqlc.arg(top)::bigint;
 
 -- name: ViewLostGroups :many
--- ViewLetterGroups for lost work, from whatever source.
+-- ViewDeadLetterGroups for lost work, from whatever source.
 SELECT (CASE sqlc.arg(by)::text
             WHEN 'action' THEN r.action_ref
             WHEN 'worker' THEN coalesce(r.worker::text, '-')
@@ -121,16 +121,16 @@ FROM (SELECT l.cause, l.outcome, l.action_ref, l.worker, l.at, l.age_seconds FRO
       ORDER BY l.at DESC LIMIT sqlc.arg(bound)::bigint) r
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT sqlc.arg(top)::bigint;
 
--- name: ViewLetterTotals :one
+-- name: ViewDeadLetterTotals :one
 SELECT (SELECT count(*) FROM (SELECT 1 FROM dead_letter d WHERE d.created >= now() - make_interval(secs => sqlc.arg(seconds)::float8)
-                              LIMIT sqlc.arg(bound)::bigint) a)::bigint AS letters,
+                              LIMIT sqlc.arg(bound)::bigint) a)::bigint AS dead_letters,
        (SELECT count(*) FROM (SELECT 1 FROM lost_work l WHERE l.at >= now() - make_interval(secs => sqlc.arg(seconds)::float8)
                               LIMIT sqlc.arg(bound)::bigint) b)::bigint AS lost;
 
 -- name: ViewWorkerNames :many
 SELECT w.id, w.name FROM worker w WHERE w.id = ANY (sqlc.arg(ids)::bigint[]);
 
--- name: PlanLetterDiscard :many
+-- name: PlanDeadLetterDiscard :many
 -- The matching open dead letters, the oldest first. Later ones are not part of the plan.
 SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
 FROM dead_letter d
@@ -144,14 +144,14 @@ WHERE d.decision IS NULL
   AND (sqlc.arg(older_seconds)::float8 <= 0 OR d.created < now() - make_interval(secs => sqlc.arg(older_seconds)::float8))
 ORDER BY d.id LIMIT sqlc.arg(bound)::bigint;
 
--- name: PlanLetterDiscardOf :many
--- PlanLetterDiscard for single dead letters.
+-- name: PlanDeadLetterDiscardOf :many
+-- PlanDeadLetterDiscard for single dead letters.
 SELECT d.id, d.created, coalesce(nullif(d.reason, ''), '-')::text AS reason, coalesce(nullif(d.message_type, ''), '-')::text AS message_type
 FROM dead_letter d
 WHERE d.id = ANY (sqlc.arg(ids)::bigint[]) AND d.decision IS NULL
 ORDER BY d.id;
 
--- name: ViewLetterLeases :many
+-- name: ViewDeadLetterLeases :many
 -- For executions with items of a work queue: the items that are now leased to another execution.
 SELECT DISTINCT ON (d.execution) d.execution, i.id AS item, coalesce(i.leased_execution, 0)::bigint AS holder
 FROM work_queue_dispatch d

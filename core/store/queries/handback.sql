@@ -11,6 +11,10 @@ FROM engine_replica r
 WHERE r.state <> 'vanished' AND r.last_seen > now() - make_interval(secs => sqlc.arg(silent_seconds)::float8)
 ORDER BY r.started, r.id;
 
+-- name: KnownReplicas :many
+-- All replicas with a row, also the vanished ones, whose connections the broker may not have given up.
+SELECT r.id FROM engine_replica r;
+
 -- name: BatchQueues :many
 -- Workers whose queues may hold batches, and how many executions each has not started.
 SELECT w.id, w.name, coalesce(w.capabilities -> 'batch' = 'true', false)::bool AS batch,

@@ -12,7 +12,7 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.st
        -- Whether the result of a completed one opens an inquiry; no inquiry is megabytes long.
        CASE WHEN e.status = 'completed' AND pg_column_size(e.result) < 1048576
             THEN attune_inquiry_of(e.result) IS NOT NULL ELSE false END::bool AS asks,
-       -- The inputs of a repetition, for one that did not succeed.
+       -- The inputs of a retry, for one that did not succeed.
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000) ELSE '' END::text AS error,
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
@@ -24,7 +24,7 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.st
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0) ELSE 0 END::int AS allowed_retries,
        (e.max_retries IS NULL)::bool AS action_allows, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
-       -- When a repetition is due, and the workers that it avoids.
+       -- When a retry is due, and the workers that it avoids.
        coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT CASE WHEN t.waiting THEN t.due END FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, 'epoch')::timestamptz AS due,
        coalesce(CASE WHEN e.retry_count > 0 THEN

@@ -260,7 +260,7 @@ WITH scanned AS MATERIALIZED (
       AND (sqlc.arg(max_left)::float8 = 0 OR s.status = 'pending' AND s.timeout_at < now() + make_interval(secs => sqlc.arg(max_left)::float8))
       AND (sqlc.arg(min_left)::float8 = 0 OR s.status = 'pending' AND (s.timeout_at IS NULL OR s.timeout_at >= now() + make_interval(secs => sqlc.arg(min_left)::float8)))
       AND (NOT sqlc.arg(trouble)::bool OR s.status = 'timeout' OR s.status = 'pending' AND CASE WHEN s.timeout_at IS NULL
-           THEN s.created < now() - make_interval(secs => sqlc.arg(patience)::float8) ELSE s.timeout_at - now() < (s.timeout_at - s.created) / 5 END)
+           THEN s.created < now() - make_interval(secs => sqlc.arg(unanswered_seconds)::float8) ELSE s.timeout_at - now() < (s.timeout_at - s.created) / 5 END)
       AND (NOT sqlc.arg(worded)::bool OR EXISTS (
             SELECT FROM inquiry q
             JOIN execution e ON e.id = ANY (ARRAY[q.execution])

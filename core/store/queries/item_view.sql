@@ -50,15 +50,16 @@ ORDER BY a.ref
 LIMIT sqlc.arg(page)::int;
 
 -- name: ViewTriggerItems :many
--- Triggers of older installations have no sensor_ref.
+-- Triggers of older installations have no sensor_ref: the name then is the column of absent. A viewer may not
+-- read the whole row.
 SELECT t.id, t.ref, coalesce(t.pack_ref, '')::text AS pack_ref, t.label, coalesce(t.description, '')::text AS description,
        t.enabled, t.is_adhoc, coalesce(t.param_schema, 'null')::jsonb AS param_schema,
-       coalesce(t.out_schema, 'null')::jsonb AS out_schema, coalesce(to_jsonb(t) ->> 'sensor_ref', '')::text AS sensor_ref, t.webhook_enabled,
+       coalesce(t.out_schema, 'null')::jsonb AS out_schema, coalesce((SELECT sensor_ref FROM trigger x WHERE x.id = t.id), '')::text AS sensor_ref, t.webhook_enabled,
        t.created, t.updated, (SELECT count(*) FROM rule u WHERE u.trigger_ref = t.ref)::int AS rules,
        coalesce((SELECT o.request ->> 'file' FROM operator_audit o
                  WHERE o.target_type = 'trigger' AND o.target_id = t.id AND o.action = 'trigger.apply'
                  ORDER BY o.id DESC LIMIT 1), '')::text AS file
-FROM trigger t
+FROM trigger t, (SELECT NULL::text AS sensor_ref) absent
 WHERE t.ref > sqlc.arg(after)::text
   AND (sqlc.arg(ref)::text = '' OR t.ref = sqlc.arg(ref)::text)
   AND (sqlc.arg(pack)::text = '' OR t.pack_ref = sqlc.arg(pack)::text)

@@ -46,7 +46,7 @@ FROM seen n
 WHERE n.finished_at > now() - interval '1 hour' AND n.finished_at <= now()
 GROUP BY 1, 2;
 
--- name: PastLetters :many
+-- name: PastDeadLetters :many
 -- Dead letters by minute, the newest up to the bound.
 SELECT floor(extract(epoch FROM now() - c.created) / 60)::int AS minutes_ago, count(*) AS n
 FROM (SELECT d.created FROM dead_letter d

@@ -24,7 +24,7 @@ FROM (
                coalesce((SELECT t.waiting FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])), false) ELSE false END AS timed,
            CASE WHEN e.status = 'requested' AND jsonb_typeof(e.workflow_task -> 'task_index') = 'number' THEN
                coalesce((SELECT o.open AND (o.state IS NULL OR jsonb_typeof(t.task) = 'object'
-                                                               AND (e.workflow_task ->> 'task_index')::int >= coalesce((t.task ->> 'next')::int, 0))
+                                                               AND (e.workflow_task ->> 'task_index')::numeric >= coalesce((t.task ->> 'next')::int, 0))
                          FROM workflow_execution o
                          CROSS JOIN LATERAL (SELECT o.state -> 'tasks' -> (e.workflow_task ->> 'task_name') AS task) t
                          WHERE o.id = ANY (ARRAY[(e.workflow_task ->> 'workflow_execution')::bigint])), false) ELSE false END AS early
@@ -49,7 +49,7 @@ FROM (
                coalesce((SELECT t.waiting FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])), false) ELSE false END AS timed,
            CASE WHEN e.status = 'requested' AND jsonb_typeof(e.workflow_task -> 'task_index') = 'number' THEN
                coalesce((SELECT o.open AND (o.state IS NULL OR jsonb_typeof(t.task) = 'object'
-                                                               AND (e.workflow_task ->> 'task_index')::int >= coalesce((t.task ->> 'next')::int, 0))
+                                                               AND (e.workflow_task ->> 'task_index')::numeric >= coalesce((t.task ->> 'next')::int, 0))
                          FROM workflow_execution o
                          CROSS JOIN LATERAL (SELECT o.state -> 'tasks' -> (e.workflow_task ->> 'task_name') AS task) t
                          WHERE o.id = ANY (ARRAY[(e.workflow_task ->> 'workflow_execution')::bigint])), false) ELSE false END AS early

@@ -130,7 +130,7 @@ SELECT coalesce((SELECT max(p.id) FROM page p), 0)::bigint AS last,
        ARRAY(SELECT p.id FROM page p WHERE p.old AND p.ended ORDER BY p.id)::bigint[] AS roots;
 
 -- name: FindFamilies :many
--- The executions of each root: its children and repetitions, theirs, and so on. over is true if all
+-- The executions of each root: its children and retries, theirs, and so on. over is true if all
 -- ended long ago and nothing open refers to any of them.
 WITH RECURSIVE family AS (
     SELECT r.id AS root, r.id FROM unnest(sqlc.arg(roots)::bigint[]) r (id)

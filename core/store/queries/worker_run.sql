@@ -44,12 +44,25 @@ RETURNING draining;
 UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive', deactivated_at = NULL
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
+-- name: ReadHeldRuns :many
+-- The executions that run at this worker according to their rows. An older process with the same
+-- name reads none.
+SELECT e.id FROM execution e
+WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker))))
+  AND e.worker = sqlc.arg(worker) AND e.status IN ('running', 'canceling')
+  AND EXISTS (SELECT FROM worker me WHERE me.id = sqlc.arg(worker) AND me.incarnation = sqlc.arg(incarnation)::uuid)
+ORDER BY e.id;
+
 -- name: SettleOrphans :many
--- Ends the executions that an earlier process of this worker ran when it died.
+-- Ends the executions that run at this worker according to their rows and that no process runs: all
+-- of them when the worker starts, later the ones among ids. An older process with the same name ends
+-- none: the newer one may run them.
 WITH orphan AS (
     SELECT e.id FROM execution e
     WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker))))
       AND e.worker = sqlc.arg(worker) AND e.status IN ('running', 'canceling')
+      AND (sqlc.narg(ids)::bigint[] IS NULL OR e.id = ANY (sqlc.narg(ids)::bigint[]))
+      AND EXISTS (SELECT FROM worker me WHERE me.id = sqlc.arg(worker) AND me.incarnation = sqlc.arg(incarnation)::uuid)
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
 )
@@ -63,7 +76,7 @@ RETURNING e.id, e.action, e.action_ref, e.status, e.finished_at, e.result;
 -- name: StartExecutions :many
 -- Starts executions that are still scheduled for this worker and attempt (zero means a dispatch
 -- without an attempt), and ends executions that were cancelled before. It returns no others
--- (invariant S2). With again, it also returns running rows: only for a repetition after this
+-- (invariant S2). With again, it also returns running rows: only for a retry after this
 -- process lost the answer to the same statement.
 WITH wanted AS (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(attempts)::integer[]) AS attempt

@@ -99,7 +99,7 @@ FROM execution e
 WHERE e.id = sqlc.arg(execution)::bigint;
 
 -- name: ViewWorkflowTasks :many
--- The outcomes of the children of each task, the last repetition of each. It reads at most scan
+-- The outcomes of the children of each task, the last retry of each. It reads at most scan
 -- children.
 WITH child AS (
     SELECT d.task_name, d.execution_id FROM workflow_task_dispatch d
@@ -121,7 +121,7 @@ GROUP BY c.task_name;
 
 -- name: ViewWorkflowChildren :many
 -- The first children of each task: unfinished ones, then unsuccessful ones, then the others, in the
--- order of their items. due is when a waiting repetition is due; asked is the inquiry that a child
+-- order of their items. due is when a waiting retry is due; asked is the inquiry that a child
 -- waits for; nested marks a child that is a workflow; drawn marks a child from whose end the
 -- workflow has advanced. A single task shows more children than several. For a completed child, the
 -- error is an inquiry that could not be opened.

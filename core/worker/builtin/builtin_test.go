@@ -61,22 +61,38 @@ func TestActions(t *testing.T) {
 	}{
 		"NoopThatFails": {"core.noop", `{"exit_code": 3}`, 3, "Command exited with code 3", ""},
 		"NoopOfAText":   {"core.noop", `{"exit_code": "255"}`, 255, "Command exited with code 255", ""},
-		"NoopTooHigh": {"core.noop", `{"exit_code": 256}`, 1, "ERROR: exit_code must be between 0 and 255",
-			"ERROR: exit_code must be between 0 and 255\n"},
-		"NoopNegative": {"core.noop", `{"exit_code": -1}`, 1, "ERROR: exit_code must be between 0 and 255",
-			"ERROR: exit_code must be between 0 and 255\n"},
-		"NoopOfAWord": {"core.noop", `{"exit_code": "x"}`, 1, "ERROR: exit_code must be between 0 and 255",
-			"ERROR: exit_code must be between 0 and 255\n"},
-		"SleepBackward": {"core.sleep", `{"seconds": -1}`, 1, "ERROR: seconds must be between 0 and 3600",
-			"ERROR: seconds must be between 0 and 3600\n"},
-		"SleepTooLong": {"core.sleep", `{"seconds": 3601}`, 1, "ERROR: seconds must be between 0 and 3600",
-			"ERROR: seconds must be between 0 and 3600\n"},
-		"SleepForNaN": {"core.sleep", `{"seconds": "NaN"}`, 1, "ERROR: seconds must be between 0 and 3600",
-			"ERROR: seconds must be between 0 and 3600\n"},
-		"SleepForAWord": {"core.sleep", `{"seconds": "x"}`, 1, "ERROR: seconds must be between 0 and 3600",
-			"ERROR: seconds must be between 0 and 3600\n"},
-		"SleepForObject": {"core.sleep", `{"seconds": {}}`, 1, "ERROR: seconds must be between 0 and 3600",
-			"ERROR: seconds must be between 0 and 3600\n"},
+		"NoopTooHigh": {
+			"core.noop", `{"exit_code": 256}`, 1, "ERROR: exit_code must be between 0 and 255",
+			"ERROR: exit_code must be between 0 and 255\n",
+		},
+		"NoopNegative": {
+			"core.noop", `{"exit_code": -1}`, 1, "ERROR: exit_code must be between 0 and 255",
+			"ERROR: exit_code must be between 0 and 255\n",
+		},
+		"NoopOfAWord": {
+			"core.noop", `{"exit_code": "x"}`, 1, "ERROR: exit_code must be between 0 and 255",
+			"ERROR: exit_code must be between 0 and 255\n",
+		},
+		"SleepBackward": {
+			"core.sleep", `{"seconds": -1}`, 1, "ERROR: seconds must be between 0 and 3600",
+			"ERROR: seconds must be between 0 and 3600\n",
+		},
+		"SleepTooLong": {
+			"core.sleep", `{"seconds": 3601}`, 1, "ERROR: seconds must be between 0 and 3600",
+			"ERROR: seconds must be between 0 and 3600\n",
+		},
+		"SleepForNaN": {
+			"core.sleep", `{"seconds": "NaN"}`, 1, "ERROR: seconds must be between 0 and 3600",
+			"ERROR: seconds must be between 0 and 3600\n",
+		},
+		"SleepForAWord": {
+			"core.sleep", `{"seconds": "x"}`, 1, "ERROR: seconds must be between 0 and 3600",
+			"ERROR: seconds must be between 0 and 3600\n",
+		},
+		"SleepForObject": {
+			"core.sleep", `{"seconds": {}}`, 1, "ERROR: seconds must be between 0 and 3600",
+			"ERROR: seconds must be between 0 and 3600\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

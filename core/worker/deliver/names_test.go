@@ -32,8 +32,10 @@ func TestNamesThatAreRefused(t *testing.T) {
 		`{"a":1,"A":2}`:               {variables: `"a" becomes the same variable as "A"`},
 		`{"declared":1,"Declared":2}`: {},
 		`{"declared":1,"dEclared":2}`: {variables: `"dEclared" becomes the same variable as "declared"`},
-		`{"de-clared":1,"de clared":2}`: {lines: `"de clared" becomes the same variable as "de-clared"`,
-			variables: `"de clared" becomes`},
+		`{"de-clared":1,"de clared":2}`: {
+			lines:     `"de clared" becomes the same variable as "de-clared"`,
+			variables: `"de clared" becomes`,
+		},
 		`{"a.b":1,"a":{"b":2},"c":[1,2]}`: {},
 	} {
 		for kind, c := range map[string]struct {

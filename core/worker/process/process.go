@@ -145,7 +145,8 @@ func (c Command) Check() error {
 
 // supervise waits for the child. When the context ends, it stops and then kills its group.
 func supervise(ctx context.Context, pid int, grace time.Duration,
-	exited <-chan *os.ProcessState) (*os.ProcessState, Outcome) {
+	exited <-chan *os.ProcessState,
+) (*os.ProcessState, Outcome) {
 	select {
 	case state := <-exited:
 		return state, Outcome{}

@@ -31,8 +31,10 @@ func TestMain(m *testing.M) {
 }
 
 func shell(script string, out *bytes.Buffer) process.Command {
-	command := process.Command{Args: []string{"/bin/sh", "-c", script}, Env: os.Environ(),
-		Grace: 300 * time.Millisecond}
+	command := process.Command{
+		Args: []string{"/bin/sh", "-c", script}, Env: os.Environ(),
+		Grace: 300 * time.Millisecond,
+	}
 	if out != nil {
 		command.Stdout = out
 	}

@@ -106,8 +106,11 @@ func TestTheTerminalHasAtLeastTheSizeAskedFor(t *testing.T) {
 // Each scene is seen for its share of the time; where nothing moves the last is.
 func TestAFilmShowsOneSceneAtATime(t *testing.T) {
 	t.Parallel()
-	moving := film([]scene{{Frame: "one", Caption: "a", Shown: time.Second}, {Frame: "two", Shown: 2 * time.Second},
-		{Frame: "three\n\nx", Shown: time.Second}},
+	moving := film([]scene{
+		{Frame: "one", Caption: "a", Shown: time.Second},
+		{Frame: "two", Shown: 2 * time.Second},
+		{Frame: "three\n\nx", Shown: time.Second},
+	},
 		options{Title: "t"})
 	got := strings.Join(elements(t, moving), "\n")
 	require.Contains(t, got, "@keyframes s0{0%{visibility:visible}0%{visibility:visible}25%{visibility:hidden}}#s0{animation:s0 4s step-end infinite}")
@@ -119,8 +122,10 @@ func TestAFilmShowsOneSceneAtATime(t *testing.T) {
 }
 
 func FuzzPicture(f *testing.F) {
-	for _, seed := range []string{"", "\x1b[", "\x1b[38;5m", "\x1b[38;5;999mx", "<&>\x00\x1b]0;t\a", "\xff\xfe",
-		"e\u0301👩‍👩‍👧", "\x1b[1;;;7mx\r\n"} {
+	for _, seed := range []string{
+		"", "\x1b[", "\x1b[38;5m", "\x1b[38;5;999mx", "<&>\x00\x1b]0;t\a", "\xff\xfe",
+		"e\u0301👩‍👩‍👧", "\x1b[1;;;7mx\r\n",
+	} {
 		f.Add(seed, "<t>")
 	}
 	f.Fuzz(func(t *testing.T, frame, title string) {

@@ -27,9 +27,9 @@ type Alerts struct {
 	// past lists cleared alerts, the newest first; onPast is true while it has the focus.
 	past   *list.Table[row]
 	onPast bool
-	// origin, workers and queues explain alerts. They are judged when data is read.
+	// origin, workers and queues explain alerts. They are assessed when data is read.
 	origin  origin
-	workers map[string]judged
+	workers map[string]assessed
 	queues  map[string]*monitor.Queue
 }
 
@@ -48,8 +48,10 @@ var fields = []list.Field[row]{
 		},
 	},
 	{
-		Term: filter.Field{Name: "rule", Kind: filter.Text,
-			Help: "its rule, or the name of a check; a star stands for anything"},
+		Term: filter.Field{
+			Name: "rule", Kind: filter.Text,
+			Help: "its rule, or the name of a check; a star stands for anything",
+		},
 		Texts: list.TextOf(ruleOf), Complete: true,
 	},
 	{
@@ -87,8 +89,10 @@ var fields = []list.Field[row]{
 			}
 			return widget.Cell{Text: text}
 		},
-		Sort: list.Order[row]{Key: 2, Name: "since",
-			Compare: list.OldestFirst(func(r *row) *time.Time { return r.since })},
+		Sort: list.Order[row]{
+			Key: 2, Name: "since",
+			Compare: list.OldestFirst(func(r *row) *time.Time { return r.since }),
+		},
 	},
 	{
 		Column: widget.Column{Title: "SEEN", Width: 4, Right: true},
@@ -174,14 +178,14 @@ func New(env *screen.Env) *Alerts {
 		RefreshOn: []screen.Feed{screen.FeedChecks, screen.FeedOverview, screen.FeedBroker},
 		MoreFeeds: func() []screen.Feed {
 			feeds := []screen.Feed{screen.FeedChecks, screen.FeedQueuesPast}
-			if v.aboutLetters() {
+			if v.aboutDeadLetters() {
 				feeds = append(feeds, screen.FeedDeadLetters)
 			}
 			return feeds
 		},
 		Stale: func() screen.Feed {
 			d := env.Data
-			if v.aboutLetters() && d.DeadLetters == nil && d.Fresh(screen.FeedDeadLetters).Err == nil {
+			if v.aboutDeadLetters() && d.DeadLetters == nil && d.Fresh(screen.FeedDeadLetters).Err == nil {
 				return screen.FeedDeadLetters
 			}
 			return ""
@@ -200,28 +204,28 @@ func New(env *screen.Env) *Alerts {
 	return v
 }
 
-// aboutLetters reports whether an open alert measures dead letters. Their origin then explains it.
-func (v *Alerts) aboutLetters() bool {
+// aboutDeadLetters reports whether an open alert measures dead letters. Their origin then explains it.
+func (v *Alerts) aboutDeadLetters() bool {
 	a := v.env.Data.Alerts
 	if a == nil && v.env.Data.Overview != nil {
 		a = v.env.Data.Overview.Alerts
 	}
 	return a != nil && slices.ContainsFunc(a.Open, func(one alerting.Alert) bool {
-		return strings.HasPrefix(one.Measure, letterMeasures)
+		return strings.HasPrefix(one.Measure, deadLetterMeasures)
 	})
 }
 
-// letterMeasures is the prefix of the measures of dead letters.
-const letterMeasures = "dead_letter"
+// deadLetterMeasures is the prefix of the measures of dead letters.
+const deadLetterMeasures = "dead_letter"
 
 // Changed judges what explains the alerts, and lists them again.
 func (v *Alerts) Changed(feed screen.Feed) {
 	switch feed {
 	case screen.FeedDeadLetters:
 		v.origin = originOf(v.env.Data.DeadLetters)
-		v.judge()
+		v.assess()
 	case screen.FeedAlerts, screen.FeedOverview, screen.FeedBroker, screen.FeedWorkers, screen.FeedQueues:
-		v.judge()
+		v.assess()
 	default:
 	}
 	v.List.Changed(feed)
@@ -323,7 +327,7 @@ func (v *Alerts) quiet(action keymap.Action) screen.Effect {
 		return screen.Effect{Handled: true, Note: "Only open alerts can be acknowledged or muted."}
 	}
 	e := v.env
-	note := ""
+	var note string
 	switch {
 	case action == keymap.Acknowledge && e.Quiet.Acknowledge(r.key):
 		note = "Acknowledged in this session; it stays open."
@@ -369,7 +373,7 @@ func (v *Alerts) Relations() (title string, related []screen.Relation, ok bool) 
 	queue := screen.Relation{Key: "q", Label: "queue", Not: "it is about none"}
 	worker := screen.Relation{Key: "w", Label: "worker", Not: "it is about none"}
 	executions := screen.Relation{Key: "x", Label: "executions", Not: "it is about none by name"}
-	letters := screen.Relation{
+	deadLetters := screen.Relation{
 		Key: "d", Label: "dead letters", Help: "all", To: screen.OpenList(keymap.InDeadLetters, ""),
 	}
 	switch a := r.alert; {
@@ -378,17 +382,18 @@ func (v *Alerts) Relations() (title string, related []screen.Relation, ok bool) 
 		action, _, _ := strings.Cut(a.Target, " ")
 		queue.Leads(a.Target, screen.OpenList(keymap.InQueues, action))
 		executions.Leads("of "+action, screen.OpenList(keymap.InExecutions, "action:"+action))
-		letters.Leads("of "+action, screen.OpenList(keymap.InDeadLetters, "action:"+action))
+		deadLetters.Leads("of "+action, screen.OpenList(keymap.InDeadLetters, "action:"+action))
 	case a.Of == "worker":
 		quoted := filter.Quote(a.Target)
 		worker.Leads(a.Target, screen.OpenList(keymap.InWorkers, quoted))
 		executions.Leads("assigned to "+a.Target, screen.OpenList(keymap.InExecutions, "worker:"+quoted))
-		letters.Leads("from "+a.Target, screen.OpenList(keymap.InDeadLetters, "from:"+quoted))
+		deadLetters.Leads("from "+a.Target, screen.OpenList(keymap.InDeadLetters, "from:"+quoted))
 	}
 	opens := r.leads()
 	help := strings.TrimSpace(string(opens.Open.View) + "  " + opens.Open.Filter)
 	return r.rule, []screen.Relation{
-		{Key: "t", Label: "target", Help: help, To: opens}, queue, worker, executions, letters,
+		{Key: "t", Label: "target", Help: help, To: opens},
+		queue, worker, executions, deadLetters,
 		{
 			Key: "m", Label: "broker", Help: "queues and wiring, " + monitor.DeadLetterQueue + " among them",
 			To: screen.OpenList(keymap.InBroker, ""),

@@ -86,7 +86,13 @@ func (v *Alerts) list(a *alerting.Alerts, w, h int) []string {
 		return widget.Fit(v.Table().Lines(w, h, e.Theme), w, h)
 	}
 	if v.Filter() != "" || v.Problems() {
-		text := "No open alert matches; esc clears the filter, z shows all."
+		text := "No open alert matches the filter; esc clears it."
+		switch {
+		case v.Filter() == "":
+			text = "No warning or critical alert is open, except acknowledged and muted ones; z shows all."
+		case v.Problems():
+			text = "No open alert with a problem matches the filter; esc clears it, z shows all."
+		}
 		return widget.Fit([]string{"", " " + e.Dim(text)}, w, h)
 	}
 	text := " " + e.Dim("Nothing that could be checked needs attention.")

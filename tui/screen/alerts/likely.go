@@ -12,17 +12,17 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// judged is a worker with its health.
-type judged struct {
-	monitor.Judgement
+// assessed is a worker with its health.
+type assessed struct {
+	monitor.Assessment
 
 	worker *monitor.Worker
 }
 
-// judge indexes the workers and queues that may explain alerts, so that a frame only looks them up.
-func (v *Alerts) judge() {
+// assess indexes the workers and queues that may explain alerts, so that a frame only looks them up.
+func (v *Alerts) assess() {
 	d := v.env.Data
-	v.workers, v.queues = map[string]judged{}, map[string]*monitor.Queue{}
+	v.workers, v.queues = map[string]assessed{}, map[string]*monitor.Queue{}
 	if d.Alerts == nil {
 		return
 	}
@@ -30,7 +30,7 @@ func (v *Alerts) judge() {
 	add := func(workers []monitor.Worker, at time.Time, queues []monitor.Queue) {
 		for i := range workers {
 			w := &workers[i]
-			v.workers[w.Name] = judged{Judgement: w.Judge(at, d.StaleAfter(), broker[w.ID]), worker: w}
+			v.workers[w.Name] = assessed{Assessment: w.Assess(at, d.StaleAfter(), broker[w.ID]), worker: w}
 		}
 		for i := range queues {
 			v.queues[queues[i].Name()] = &queues[i]
@@ -51,8 +51,8 @@ func (v *Alerts) judge() {
 func (v *Alerts) likely(a *alerting.Alert, rule *alerting.AlertRule) string {
 	why := ""
 	switch {
-	case strings.HasPrefix(a.Measure, letterMeasures):
-		why = v.lettersFrom()
+	case strings.HasPrefix(a.Measure, deadLetterMeasures):
+		why = v.deadLettersFrom()
 	case a.Of == "queue":
 		why = v.aboutQueue(a.Target)
 	case a.Of == "worker":
@@ -69,8 +69,8 @@ func (v *Alerts) likely(a *alerting.Alert, rule *alerting.AlertRule) string {
 
 // origin is the worker and reason of most of the newest dead letters; worker is empty if there is none.
 type origin struct {
-	worker, reason string
-	letters, all   int
+	worker, reason   string
+	deadLetters, all int
 }
 
 // originOf finds the origin of at least half of the newest dead letters.
@@ -86,25 +86,25 @@ func originOf(d *monitor.DeadLetters) (most origin) {
 			at.worker = "worker " + strconv.FormatInt(*l.WorkerID, 10)
 		}
 		counts[at]++
-		if n := counts[at]; n > most.letters {
-			most, most.letters = at, n
+		if n := counts[at]; n > most.deadLetters {
+			most, most.deadLetters = at, n
 		}
 	}
 	most.all = len(d.Ledger.Recent)
-	if most.letters*2 < most.all {
+	if most.deadLetters*2 < most.all {
 		return origin{}
 	}
 	return most
 }
 
-// lettersFrom names the origin of most of the newest dead letters.
-func (v *Alerts) lettersFrom() string {
+// deadLettersFrom names the origin of most of the newest dead letters.
+func (v *Alerts) deadLettersFrom() string {
 	from := v.origin
 	if from.worker == "" {
 		return ""
 	}
 	text := fmt.Sprintf("%d of the newest %d dead letters came from %s, reason %s",
-		from.letters, from.all, from.worker, from.reason)
+		from.deadLetters, from.all, from.worker, from.reason)
 	if problem := v.problem(from.worker); problem != "" {
 		text = from.worker + " " + problem + "; " + text
 	}

@@ -283,7 +283,7 @@ func (v *Broker) rows() []row {
 	wrong, queues := v.wrong(), v.env.Data.Broker.Queues
 	rows := make([]row, len(queues))
 	for i := range queues {
-		rows[i] = judge(&queues[i], workers, all, wrong)
+		rows[i] = assess(&queues[i], workers, all, wrong)
 	}
 	return rows
 }
@@ -307,9 +307,9 @@ func (v *Broker) wrong() map[string]monitor.Check {
 	return found
 }
 
-// judge finds the worker of a queue and its worst problem. Workers are the known names by id, all of them if all is
+// assess finds the worker of a queue and its worst problem. Workers are the known names by id, all of them if all is
 // true.
-func judge(q *monitor.BrokerQueue, workers map[int64]string, all bool, wrong map[string]monitor.Check) row {
+func assess(q *monitor.BrokerQueue, workers map[int64]string, all bool, wrong map[string]monitor.Check) row {
 	r := row{BrokerQueue: *q, state: "active"}
 	if q.Worker != nil {
 		name, ok := workers[*q.Worker]
@@ -360,15 +360,15 @@ func relations(r *row) (title string, related []screen.Relation) {
 		worker.Leads(r.worker, screen.OpenList(keymap.InWorkers, quoted))
 		executions.Leads("assigned to "+r.worker, screen.OpenList(keymap.InExecutions, "worker:"+quoted))
 	}
-	letters := screen.Relation{
+	deadLetters := screen.Relation{
 		Key: "d", Label: "dead letters", Help: "from this queue",
 		To: screen.OpenList(keymap.InDeadLetters, "queue:"+name),
 	}
 	if named(r) == monitor.DeadLetterQueue {
-		letters.Leads("all", screen.OpenList(keymap.InDeadLetters, ""))
+		deadLetters.Leads("all", screen.OpenList(keymap.InDeadLetters, ""))
 	}
 	return named(r), []screen.Relation{
-		worker, executions, letters,
+		worker, executions, deadLetters,
 		{Key: "n", Label: "alerts", Help: "about this queue", To: screen.OpenList(keymap.InAlerts, name)},
 	}
 }

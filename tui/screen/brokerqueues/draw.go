@@ -94,10 +94,7 @@ func (v *Broker) foot(w int) []string {
 func (v *Broker) nothing() []string {
 	switch {
 	case v.Filter() != "":
-		return []string{
-			"", " No queue matches /" + widget.Clean(v.Filter()) + ".",
-			" esc clears the filter; terms: " + strings.Join(v.Schema().Examples(), "  "),
-		}
+		return screen.NoMatch("queue", v.Filter(), v.Problems(), v.Schema())
 	case v.Problems():
 		all := v.env.Num(int64(len(v.env.Data.Broker.Queues)))
 		return []string{"", " " + v.env.Paint(theme.Good, "✓") + " No queue has a problem.  z shows all " + all}

@@ -74,7 +74,10 @@ func (v *DeadLetters) Title() (left, right string) {
 	if v.Order() == (screen.Order{}) {
 		right = screen.ListTitle("waiting first", v.Problems(), v.Filter())
 	}
-	right += " · " + v.env.Plural(int64(v.Len()), "dead letter", "dead letters") + " · VERDICT: what R would do"
+	if v.env.Data.DeadLetters != nil {
+		right += " · " + v.env.Plural(int64(v.Len()), "dead letter", "dead letters")
+	}
+	right += " · VERDICT: what R would do"
 	return "DLQ " + monitor.DeadLetterQueue, right + v.env.Mark(screen.FeedDeadLetters)
 }
 
@@ -128,7 +131,7 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 			v.Table().Seek(g.keys[0])
 			v.onGroups = false
 		} else if v.Current() != nil {
-			effect.Open = screen.Nav{View: keymap.InLetter, Shown: inList}
+			effect.Open = screen.Nav{View: keymap.InDeadLetter, Shown: inList}
 		}
 	default:
 		if v.onGroups {
@@ -190,9 +193,9 @@ func (v *DeadLetters) Acts() (act.Menu, bool) {
 		}
 		return act.ForMarked("dead letter", targets), true
 	case r != nil:
-		return act.ForLetter(r.LedgerEntry, depth), true
+		return act.ForDeadLetter(r.LedgerEntry, depth), true
 	default:
-		return act.ForNoLetter(depth), true
+		return act.ForNoDeadLetter(depth), true
 	}
 }
 

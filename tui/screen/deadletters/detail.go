@@ -41,7 +41,7 @@ func NewDetail(env *screen.Env, list *DeadLetters) *Detail {
 }
 
 // View is the name of the screen.
-func (m *Detail) View() screen.View { return keymap.InLetter }
+func (m *Detail) View() screen.View { return keymap.InDeadLetter }
 
 // Table is the list, with its marks.
 func (m *Detail) Table() *widget.Table { return m.list.Table() }
@@ -119,7 +119,7 @@ func (m *Detail) Acts() (act.Menu, bool) {
 		return m.list.Acts()
 	}
 	if c := m.read(m.linked); c != nil {
-		return act.ForLetter(&c.LedgerEntry, m.env.Data.Depth()), true
+		return act.ForDeadLetter(&c.LedgerEntry, m.env.Data.Depth()), true
 	}
 	return act.Menu{}, false
 }
@@ -343,7 +343,7 @@ func (m *Detail) document(w, h int) []string {
 }
 
 // executionLines describe the execution as it is now.
-func (m *Detail) executionLines(r *row, x *monitor.LetterExecution) []string {
+func (m *Detail) executionLines(r *row, x *monitor.DeadLetterExecution) []string {
 	e := m.env
 	if x == nil {
 		return []string{e.Dim("EXECUTION ROW"), "there is none", ""}

@@ -219,7 +219,7 @@ func (v *DeadLetters) narrowed() monitor.DeadLetterFilter {
 				f.Execution = id
 			}
 		case "decision":
-			if decision := strings.ToLower(value); slices.Contains(monitor.LetterDecisions, decision) {
+			if decision := strings.ToLower(value); slices.Contains(monitor.DeadLetterDecisions, decision) {
 				f.Decisions = []string{decision}
 			}
 		case "age":

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -90,7 +91,11 @@ func (v *DeadLetters) header(w int) []string {
 			broker+e.Paint(theme.Warn, "▲ there is no queue "+monitor.DeadLetterQueue+": expired messages are lost"),
 			"          An executor declares it when it starts.")
 	case ok && !at.OK():
-		lines = append(lines, broker+"? "+widget.Clean(at.Error))
+		reason := strings.ReplaceAll(at.Error, "\n", "; ")
+		if cause := explain.Cause(e.Data.Fresh(screen.FeedBroker).Err); cause != "" {
+			reason = "the broker " + cause
+		}
+		lines = append(lines, broker+"? "+widget.Clean(reason))
 	default:
 		lines = append(lines, broker+widget.Unknown)
 	}
@@ -177,6 +182,8 @@ func (v *DeadLetters) emptyLines(w int) []string {
 	d, all := v.env.Data.DeadLetters, v.env.Num(int64(len(v.all)))
 	var texts []string
 	switch {
+	case v.Problems() && v.Filter() != "" && len(v.all) > 0:
+		texts = []string{"No dead letter that waits for a person matches the filter; esc clears it, z shows all " + all + "."}
 	case v.Problems() && len(v.all) > 0:
 		texts = []string{"None of " + all + " waits for a person; z shows all."}
 	case v.Filter() != "" && len(v.all) > 0:

@@ -172,7 +172,7 @@ var fields = []list.Field[row]{
 	term("status", "the status of its execution now", func(r *row) string { return r.StatusNow }),
 	{
 		Term: filter.Field{
-			Name: "decision", Kind: filter.Text, Values: monitor.LetterDecisions, Help: "what was decided",
+			Name: "decision", Kind: filter.Text, Values: monitor.DeadLetterDecisions, Help: "what was decided",
 		},
 		Texts: list.TextOf(func(r *row) string { return r.Decision }), Complete: true,
 	},
@@ -275,25 +275,25 @@ func (r *row) relations() (title string, list []screen.Relation, ok bool) {
 
 // exported is a dead letter as it is exported: what the list shows, and the whole reading.
 type exported struct {
-	Name      string     `json:"name"`
-	Died      *time.Time `json:"died"`
-	Type      string     `json:"type"`
-	Reason    string     `json:"reason"`
-	Action    string     `json:"action"`
-	Execution int64      `json:"execution"`
-	Now       string     `json:"now"`
-	From      string     `json:"from"`
-	Decision  string     `json:"decision"`
-	Verdict   string     `json:"verdict"`
-	Why       string     `json:"why"`
-	Letter    any        `json:"letter"`
+	Name       string     `json:"name"`
+	Died       *time.Time `json:"died"`
+	Type       string     `json:"type"`
+	Reason     string     `json:"reason"`
+	Action     string     `json:"action"`
+	Execution  int64      `json:"execution"`
+	Now        string     `json:"now"`
+	From       string     `json:"from"`
+	Decision   string     `json:"decision"`
+	Verdict    string     `json:"verdict"`
+	Why        string     `json:"why"`
+	DeadLetter any        `json:"letter"`
 }
 
 func (r *row) document(reading any) exported {
 	return exported{
 		Name: r.name(), Died: r.died(), Type: r.Type, Reason: r.Reason, Action: r.ActionRef, Execution: r.execution(),
 		Now: r.StatusNow, From: r.from(), Decision: r.Decision, Verdict: r.verdict.text, Why: r.Verdict.Why,
-		Letter: reading,
+		DeadLetter: reading,
 	}
 }
 

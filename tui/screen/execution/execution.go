@@ -128,7 +128,7 @@ func (x *Execution) Changed(feed screen.Feed) {
 			retry.Parent = &p.Execution
 		}
 	}
-	x.checks = explain.JudgeRetry(retry)
+	x.checks = explain.EvaluateRetry(retry)
 	if x.preview {
 		var result struct {
 			Error string `json:"error"`
@@ -150,7 +150,7 @@ func (x *Execution) workerHealth(d *monitor.ExecutionDetail) monitor.WorkerHealt
 	}
 	for i := range list {
 		if list[i].ID == *d.WorkerID {
-			return x.env.Judge(&list[i], at).Health
+			return x.env.Assess(&list[i], at).Health
 		}
 	}
 	return ""

@@ -21,8 +21,8 @@ const (
 	lowHeight = 14
 	// reasonLines bounds why an execution ended; the whole error is in its result.
 	reasonLines = 2
-	// letterSlack is the longest time between the end of an execution and its dead letter.
-	letterSlack = time.Minute
+	// deadLetterSlack is the longest time between the end of an execution and its dead letter.
+	deadLetterSlack = time.Minute
 )
 
 func low(w, h int) bool { return w < 120 && h < lowHeight }
@@ -189,8 +189,8 @@ func (x *Execution) ending(d *monitor.ExecutionDetail, i int) string {
 	}
 	expired := strings.Contains(strings.ToLower(d.Reason), "expired")
 	if f := x.family(); f != nil {
-		for _, l := range f.Letters {
-			expired = expired || l.Reason == "expired" && l.At.Sub(s.At).Abs() < letterSlack
+		for _, l := range f.DeadLetters {
+			expired = expired || l.Reason == "expired" && l.At.Sub(s.At).Abs() < deadLetterSlack
 		}
 	}
 	if !expired || s.Status != string(attune.StatusFailed) {

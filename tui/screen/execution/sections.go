@@ -186,14 +186,14 @@ func (x *Execution) deadLetterLines(w int) []string {
 	switch {
 	case f == nil:
 		return e.Missing(screen.FeedFamily, "its dead letters", w)
-	case f.Letters == nil:
-		return []string{" This installation has no ledger of dead letters, or none of this execution."}
-	case len(f.Letters) == 0:
+	case f.DeadLetters == nil:
+		return []string{" This installation has no ledger of dead letters: `attune-executor migrate up` adds it."}
+	case len(f.DeadLetters) == 0:
 		return []string{" This execution has no dead letter."}
 	}
 	var lines []string
-	for i := range f.Letters {
-		l := &f.Letters[i]
+	for i := range f.DeadLetters {
+		l := &f.DeadLetters[i]
 		lines = append(lines, " "+e.Paint(theme.Strong, "dead letter "+strconv.FormatInt(l.ID, 10))+"  "+
 			widget.Clean(l.What)+"  "+e.Paint(theme.Warn, widget.Clean(l.Reason))+"  "+widget.Clean(l.Decision))
 		if l.Detail != "" {

@@ -128,7 +128,7 @@ func New(env *screen.Env) *Inquiries {
 	v.ended = screen.NewPages(func(i *row) int64 { return i.ID })
 	v.List = list.New(env, list.Spec[row]{
 		View: keymap.InInquiries, Title: "Inquiries", Singular: "inquiry", Plural: "inquiries",
-		Feed: screen.FeedInquiries,
+		FollowTop: true, Feed: screen.FeedInquiries,
 		MoreFeeds: func() []screen.Feed {
 			if v.Subject() == 0 {
 				return nil

@@ -52,7 +52,7 @@ func (v *Operations) export(r *row) screen.Thing {
 // snapshot copies an operation, so that an export does not change with it.
 func snapshot(op *act.Operation, skew time.Duration) Operation {
 	o := Operation{
-		At: op.Began.Add(skew), Title: op.Title, Kind: op.Order.Kind, Target: op.Order.Target.Name, State: op.State,
+		At: op.Began.Add(skew), Title: op.Title, Kind: op.Request.Kind, Target: op.Request.Target.Name, State: op.State,
 		Reason: op.Reason, Error: op.Err, Remark: op.Remark,
 	}
 	if !op.Ended.IsZero() {

@@ -25,7 +25,7 @@ func TestAFrameOnlyFormatsTheRows(t *testing.T) {
 	drawn := func() string { return strings.Join(v.Render(80, 19), "\n") }
 	op := &act.Operation{
 		ID: 1, Title: "Pause core.echo", State: act.Planned, Began: now,
-		Order: act.Order{Kind: "queue.pause", Target: act.Target{Name: "core.echo"}},
+		Request: act.Request{Kind: "queue.pause", Target: act.Target{Name: "core.echo"}},
 	}
 	env.Session = append(env.Session, op)
 	require.NotContains(t, drawn(), "core.echo")

@@ -158,7 +158,7 @@ func (r *row) fillTexts() {
 	if op == nil {
 		return
 	}
-	r.kind, r.target, r.who = string(op.Order.Kind), op.Order.Target.Name, "this session"
+	r.kind, r.target, r.who = string(op.Request.Kind), op.Request.Target.Name, "this session"
 	r.reason, r.problem = cmp.Or(op.Reason, r.reason), cmp.Or(op.Err, r.problem)
 	if op.Receipt != nil && len(op.Receipt.Audits) > 0 {
 		r.number = strconv.FormatInt(op.Receipt.Audits[0], 10)

@@ -17,11 +17,11 @@ import (
 
 // Overview is the view. Its cursor moves in the findings and, in a wide window, in the lists beside them.
 type Overview struct {
-	env    *screen.Env
-	cursor int // in the findings
-	part   part
-	places [parts]place
-	judged judged
+	env      *screen.Env
+	cursor   int // in the findings
+	part     part
+	places   [parts]place
+	assessed assessed
 	// top are the queues, the longest wait of a head first. broker are the queues of the broker, the most
 	// pressing first.
 	top    []queue
@@ -35,8 +35,8 @@ type queue struct {
 	name string
 }
 
-// judged are the workers with their health at the last reading.
-type judged struct {
+// assessed are the workers with their health at the last reading.
+type assessed struct {
 	totals monitor.WorkerTotals
 	list   []monitor.Worker
 	health []monitor.WorkerHealth
@@ -93,10 +93,10 @@ func (o *Overview) Changed(feed screen.Feed) {
 		slices.SortStableFunc(o.broker, func(x, y monitor.BrokerQueue) int { return monitor.ComparePressing(&x, &y) })
 	}
 	if ov := d.Overview; ov != nil && (feed == screen.FeedOverview || feed == screen.FeedBroker) {
-		o.judged = judged{}
-		o.judged.totals, o.judged.list = ov.Judged(o.env.Heard())
-		for i := range o.judged.list {
-			o.judged.health = append(o.judged.health, o.env.Judge(&o.judged.list[i], ov.At).Health)
+		o.assessed = assessed{}
+		o.assessed.totals, o.assessed.list = ov.Assessed(o.env.Heard())
+		for i := range o.assessed.list {
+			o.assessed.health = append(o.assessed.health, o.env.Assess(&o.assessed.list[i], ov.At).Health)
 		}
 	}
 	o.move(0)
@@ -192,7 +192,7 @@ func (o *Overview) Shows() (screen.Thing, bool) {
 	case topQueues:
 		return screen.QueueThing(&o.top[at].Queue, o.top[at].Queue), true
 	case workers:
-		w := o.judged.list[at]
+		w := o.assessed.list[at]
 		return screen.WorkerThing(&w, w), true
 	default:
 		return screen.BrokerQueueThing(o.broker[at]), true
@@ -318,7 +318,7 @@ func (o *Overview) queueBlock() []string {
 		" " + e.Head(screen.FeedOverview, "QUEUES") + "  " + e.Num(q.Busy) + " busy of " + e.Num(q.Queues),
 		"   queued " + o.number(e.Num(q.Queued)) + "  " + e.Spark(screen.SeriesQueued, 15*time.Minute, 7) + " " +
 			e.Change(screen.SeriesQueued, 5*time.Minute) + "/5m",
-		"   running" + o.number(e.Num(q.Active)) + "  · " + e.Num(q.Slots) + " limited slots",
+		"   running" + o.number(e.Num(q.Active)) + "  · " + e.Plural(q.Slots, "limited slot", "limited slots"),
 		"   oldest " + o.number(oldest) + "  " + name,
 	}
 }
@@ -341,9 +341,9 @@ func (o *Overview) itemsLine(w int) string {
 
 func (o *Overview) workerBlock() []string {
 	e, ov := o.env, o.env.Data.Overview
-	t, worst := o.judged.totals, ""
-	if at := slices.Index(o.judged.health, monitor.WorkerStale); at >= 0 {
-		w := &o.judged.list[at]
+	t, worst := o.assessed.totals, ""
+	if at := slices.Index(o.assessed.health, monitor.WorkerStale); at >= 0 {
+		w := &o.assessed.list[at]
 		worst = widget.CutMiddle(widget.Clean(w.Name), 16) + " " + e.AgeOf(w.Heartbeat)
 	}
 	var beat *time.Time

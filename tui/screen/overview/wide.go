@@ -94,7 +94,7 @@ func (o *Overview) pastLine(w int) []string {
 	failed := "  " + e.Label("failed 60m", 13) +
 		spark(func(minute *monitor.PastMinute) float64 { return minute.Failed }) + e.Num(int64(total))
 	dead := "  " + e.Label("dlq depth", 13) + e.Spark(screen.SeriesDead, time.Hour, max(4, half-13))
-	if p.Letters {
+	if p.DeadLetters {
 		dead = "  " + e.Label("dlq waiting", 13) +
 			spark(func(minute *monitor.PastMinute) float64 { return minute.Waiting }) +
 			e.Num(int64(p.Minutes[len(p.Minutes)-1].Waiting))
@@ -211,7 +211,7 @@ func (o *Overview) headAge(q *monitor.BrokerQueue) string {
 }
 
 func (o *Overview) workerTable(w int, at *page) []string {
-	e, t := o.env, o.judged.totals
+	e, t := o.env, o.assessed.totals
 	lines := []string{
 		o.title(workers, screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " +
 			e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
@@ -220,8 +220,8 @@ func (o *Overview) workerTable(w int, at *page) []string {
 		lines = append(lines, others)
 	}
 	lines = append(lines, e.Dim(widget.Left("  WORKER", w-26)+"  SLOTS      HB TREND"))
-	lines = append(lines, o.rows(at, workers, len(o.judged.list), w-2, func(i int) (key, mark, text string) {
-		wk, health := &o.judged.list[i], o.judged.health[i]
+	lines = append(lines, o.rows(at, workers, len(o.assessed.list), w-2, func(i int) (key, mark, text string) {
+		wk, health := &o.assessed.list[i], o.assessed.health[i]
 		taken, trend := widget.Unknown, string(health) // a worker without a trend shows its health
 		if wk.Assigned != nil {
 			taken = screen.Slots(*wk.Assigned, wk.Capacity)
@@ -233,7 +233,7 @@ func (o *Overview) workerTable(w int, at *page) []string {
 			widget.Left(widget.CutMiddle(widget.Clean(wk.Name), w-28), w-28) +
 				widget.Right(taken, 7) + widget.Right(e.AgeOf(wk.Heartbeat), 8) + " " + trend
 	})...)
-	if len(o.judged.list) == 0 {
+	if len(o.assessed.list) == 0 {
 		lines = append(lines, "No worker has registered. Start one with: attune-executor worker")
 	}
 	return lines

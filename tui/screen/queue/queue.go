@@ -151,7 +151,7 @@ func (q *Queue) SelectedID() int64 {
 }
 
 // selected is the row under the cursor, a slot holder or a waiting execution. At most one is not nil.
-func (q *Queue) selected() (*holder, *monitor.Waiter) {
+func (q *Queue) selected() (*holder, *monitor.QueuedExecution) {
 	switch q.part {
 	case inHolders:
 		return q.holders.Current(), nil

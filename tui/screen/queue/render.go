@@ -218,7 +218,7 @@ func (q *Queue) aboutShown(w, h int) []string {
 	}
 	text := fmt.Sprintf(" lines %d-%d of %d · j and k scroll · enter shows its executions", at+1, at+len(shown),
 		len(lines))
-	return append(shown[:len(shown):len(shown)], q.env.Dim(text))
+	return append(slices.Clip(shown), q.env.Dim(text))
 }
 
 // aligned aligns the cells of a section. Only the last cell of a row may wrap; the others take at most a quarter of

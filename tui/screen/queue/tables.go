@@ -105,7 +105,7 @@ func (h *holder) unwell(e *screen.Env) string {
 
 // waiting are the waiting executions of a queue, of which one end is read.
 type waiting struct {
-	*list.Table[monitor.Waiter]
+	*list.Table[monitor.QueuedExecution]
 
 	total int64
 	// wantsEnd is true if the last executions are read next, showsEnd if they are shown.
@@ -115,26 +115,26 @@ type waiting struct {
 }
 
 func newWaiting(env *screen.Env) *waiting {
-	key := func(w *monitor.Waiter) string { return strconv.FormatInt(w.ID, 10) }
-	return &waiting{rows: monitor.LinePage, Table: list.NewTable(env, key, []list.Field[monitor.Waiter]{
+	key := func(w *monitor.QueuedExecution) string { return strconv.FormatInt(w.ID, 10) }
+	return &waiting{rows: monitor.LinePage, Table: list.NewTable(env, key, []list.Field[monitor.QueuedExecution]{
 		{
 			Column: widget.Column{Title: "#", Width: 7, Right: true},
-			Cell:   list.Number(func(w *monitor.Waiter) int64 { return w.Place }),
+			Cell:   list.Number(func(w *monitor.QueuedExecution) int64 { return w.Place }),
 		},
 		{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(key)},
 		{
 			Column: widget.Column{Title: "ORDER", Width: 9, Right: true, Priority: 3},
-			Cell:   list.Dim(func(w *monitor.Waiter) string { return strconv.FormatInt(w.Order, 10) }),
+			Cell:   list.Dim(func(w *monitor.QueuedExecution) string { return strconv.FormatInt(w.Order, 10) }),
 		},
 		{
 			Column: widget.Column{Title: "WAIT", Width: 7, Right: true},
-			Cell: func(e *screen.Env, w *monitor.Waiter) widget.Cell {
+			Cell: func(e *screen.Env, w *monitor.QueuedExecution) widget.Cell {
 				return e.Worry(e.AgeOf(&w.Since), e.Since(w.Since) > monitor.HeadWaitLimit)
 			},
 		},
 		{
 			Column: widget.Column{Title: "LANE", Width: 6, Priority: 2},
-			Cell: list.Dim(func(w *monitor.Waiter) string {
+			Cell: list.Dim(func(w *monitor.QueuedExecution) string {
 				if w.Lane == monitor.LaneNormal {
 					return ""
 				}
@@ -143,14 +143,14 @@ func newWaiting(env *screen.Env) *waiting {
 		},
 		{
 			Column: widget.Column{Title: "SOURCE", Width: 16, Grow: true, Middle: true},
-			Cell:   list.Plain(func(w *monitor.Waiter) string { return w.Source }),
+			Cell:   list.Plain(func(w *monitor.QueuedExecution) string { return w.Source }),
 		},
 		{Column: widget.Column{Title: "PARENT", Width: 17, Middle: true, Priority: 1}, Cell: list.Dim(parent)},
 	})}
 }
 
 // parent names the execution that requested a waiting one.
-func parent(w *monitor.Waiter) string {
+func parent(w *monitor.QueuedExecution) string {
 	switch {
 	case w.Parent == nil:
 		return "-"

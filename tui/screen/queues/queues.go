@@ -58,8 +58,10 @@ var fields = []list.Field[row]{
 		Complete: true,
 	},
 	{
-		Term: filter.Field{Name: "state", Kind: filter.Word, Help: "its state",
-			Values: []string{"active", "idle", "warning", "paused"}},
+		Term: filter.Field{
+			Name: "state", Kind: filter.Word, Help: "its state",
+			Values: []string{"active", "idle", "warning", "paused"},
+		},
 		Texts: list.TextOf(func(r *row) string { return r.state }),
 	},
 	{
@@ -205,13 +207,13 @@ func (v *Queues) rows() []row {
 	read := v.env.Data.Queues.List
 	rows := make([]row, len(read))
 	for i := range read {
-		rows[i] = judge(v.env, &read[i])
+		rows[i] = assess(v.env, &read[i])
 	}
 	return rows
 }
 
-// judge finds the state of a queue, the worst first.
-func judge(e *screen.Env, q *monitor.Queue) row {
+// assess finds the state of a queue, the worst first.
+func assess(e *screen.Env, q *monitor.Queue) row {
 	r := row{Queue: *q, name: screen.QueueName(q), state: "active", note: sourceNote(q)}
 	r.late = q.Oldest != nil && e.Since(*q.Oldest) > monitor.HeadWaitLimit
 	switch {
@@ -272,7 +274,7 @@ func drain(e *screen.Env, r *row) widget.Cell {
 	switch {
 	case !ok, rate < 0.01 && r.Active > 0 && !r.Paused: // some run, but none has ended yet
 		return widget.Cell{Text: widget.Unknown}
-	case rate < 0.01:
+	case rate < 0.01, r.Paused: // the rate of a paused queue is of the time before the pause
 		return widget.Cell{Text: "never"}
 	default:
 		return widget.Cell{Text: widget.Short(time.Duration(float64(r.Queued) / rate * float64(time.Minute)))}
@@ -334,7 +336,7 @@ func (v *Queues) summary(int) []string {
 	counts := " " + e.Num(t.Queues) + mark + " queues · " + e.Num(t.Queued) + mark + " queued · " +
 		e.Num(t.Active) + mark + " running"
 	if t.Slots > 0 {
-		counts += " · " + e.Num(t.Slots) + " limited slots"
+		counts += " · " + e.Plural(t.Slots, "limited slot", "limited slots")
 	}
 	return []string{
 		counts + v.Gone(),

@@ -36,8 +36,10 @@ var fields = []list.Field[row]{
 		},
 		Term:  filter.Field{Name: "replica", Kind: filter.Text, Help: "its id; a star stands for anything"},
 		Texts: list.TextOf(func(r *row) string { return r.ID }), Complete: true,
-		Sort: list.Order[row]{Key: 1, Name: "problem",
-			Compare: list.Descending(func(r *row) int { return len(r.Problems) })},
+		Sort: list.Order[row]{
+			Key: 1, Name: "problem",
+			Compare: list.Descending(func(r *row) int { return len(r.Problems) }),
+		},
 	},
 	{
 		Column: widget.Column{Title: "HOST", Width: 16, Grow: true, Middle: true}, Cell: list.Plain(host),
@@ -120,8 +122,10 @@ func New(env *screen.Env) *Replicas {
 		Name:        func(r *row) string { return r.Short() },
 		TieBreak:    func(a, b *row) int { return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID)) },
 		IsProblem:   func(r *row) bool { return r.Problem() != "" },
-		EmptyText: []string{" No replica of the engine runs, so nothing is admitted. Start one:",
-			"   attune-executor serve"},
+		EmptyText: []string{
+			" No replica of the engine runs, so nothing is admitted. Start one:",
+			"   attune-executor serve",
+		},
 		Export: func(r *row) screen.Thing {
 			return screen.Thing{
 				Name: "replica " + r.Short(), ID: r.ID, Value: r.Replica,

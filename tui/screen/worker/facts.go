@@ -12,11 +12,11 @@ import (
 	"github.com/attune-go/attune/tui/widget"
 )
 
-// Judged is a worker with its health and its queue at the broker, or a queue without a worker.
-type Judged struct {
+// Assessed is a worker with its health and its queue at the broker, or a queue without a worker.
+type Assessed struct {
 	monitor.Worker
 
-	Seen monitor.Judgement
+	Seen monitor.Assessment
 	// Queue is nil if the broker does not know it or was not read.
 	Queue *monitor.BrokerQueue
 	// Orphan is true if no row has the id.
@@ -24,10 +24,10 @@ type Judged struct {
 }
 
 // Title is the name of the worker, or its number if it has none.
-func (j *Judged) Title() string { return cmp.Or(j.Name, "worker "+strconv.FormatInt(j.ID, 10)) }
+func (j *Assessed) Title() string { return cmp.Or(j.Name, "worker "+strconv.FormatInt(j.ID, 10)) }
 
 // Thing is the worker with the given value, or the queue if no worker owns it.
-func (j *Judged) Thing(value any) screen.Thing {
+func (j *Assessed) Thing(value any) screen.Thing {
 	switch {
 	case !j.Orphan:
 		return screen.WorkerThing(&j.Worker, value)
@@ -38,9 +38,9 @@ func (j *Judged) Thing(value any) screen.Thing {
 	}
 }
 
-// judge finds the worker with the id among the rows and queues that were read.
-func judge(e *screen.Env, id int64) Judged {
-	j := Judged{Worker: monitor.Worker{ID: id}, Seen: monitor.Judgement{Health: monitor.WorkerStale}}
+// assess finds the worker with the id among the rows and queues that were read.
+func assess(e *screen.Env, id int64) Assessed {
+	j := Assessed{Worker: monitor.Worker{ID: id}, Seen: monitor.Assessment{Health: monitor.WorkerStale}}
 	j.Queue = e.Data.Broker.WorkerQueue(id)
 	d := e.Data.Workers
 	if d == nil {
@@ -48,7 +48,7 @@ func judge(e *screen.Env, id int64) Judged {
 	}
 	for i := range d.List {
 		if d.List[i].ID == id {
-			j.Worker, j.Seen = d.List[i], e.Judge(&d.List[i], d.At)
+			j.Worker, j.Seen = d.List[i], e.Assess(&d.List[i], d.At)
 			return j
 		}
 	}
@@ -66,7 +66,7 @@ func Detail(e *screen.Env, id int64) *monitor.WorkerDetail {
 
 // facts describe a worker by its row, the probe of the engine and the broker. The page of a worker shows
 // brief facts, because it has its history, load and queue in parts of their own.
-func facts(e *screen.Env, j *Judged, brief bool) []string {
+func facts(e *screen.Env, j *Assessed, brief bool) []string {
 	if j.Orphan {
 		return []string{" No worker row owns this queue. Its messages expire and become dead letters."}
 	}
@@ -85,7 +85,7 @@ func facts(e *screen.Env, j *Judged, brief bool) []string {
 }
 
 // heartbeat says when the last one came, how often they come, and how many are missing.
-func heartbeat(e *screen.Env, j *Judged) string {
+func heartbeat(e *screen.Env, j *Assessed) string {
 	beat := "none yet"
 	if j.Heartbeat != nil {
 		beat = "last " + j.Heartbeat.UTC().Format("15:04:05Z") + " (" + e.AgeOf(j.Heartbeat) + " ago)"
@@ -100,7 +100,7 @@ func heartbeat(e *screen.Env, j *Judged) string {
 }
 
 // history says since when the worker is up, and how often it flapped.
-func history(e *screen.Env, j *Judged) string {
+func history(e *screen.Env, j *Assessed) string {
 	registered := "registered " + j.Created.UTC().Format("2006-01-02 15:04Z")
 	d := Detail(e, j.ID)
 	if d == nil || !d.Recorded {
@@ -126,7 +126,7 @@ func history(e *screen.Env, j *Judged) string {
 }
 
 // owns counts the executions of the worker.
-func owns(e *screen.Env, j *Judged) string {
+func owns(e *screen.Env, j *Assessed) string {
 	if j.Assigned == nil {
 		return widget.Unknown + ", not counted here"
 	}
@@ -176,7 +176,7 @@ func probe(e *screen.Env, p *monitor.WorkerProbe) string {
 }
 
 // warnings name the signs that contradict the row of the worker.
-func warnings(e *screen.Env, j *Judged) []string {
+func warnings(e *screen.Env, j *Assessed) []string {
 	var lines []string
 	if j.Seen.Health == monitor.WorkerSuspect {
 		text := " ▲ suspect for " + e.AgeOf(j.SuspectSince) + ", no new work: " + orDash(j.SuspectReason)

@@ -31,7 +31,7 @@ func (v *Worker) SetSize(w, h int) {
 
 // draw draws the view and says where its parts are.
 func (v *Worker) draw(w, h int) ([]string, place) {
-	e, j := v.env, &v.judged
+	e, j := v.env, &v.assessed
 	if e.Data.Workers == nil && Detail(e, v.id) == nil {
 		return e.Missing(screen.FeedWorkers, "worker "+strconv.FormatInt(v.id, 10), w), place{}
 	}
@@ -64,7 +64,7 @@ func (v *Worker) draw(w, h int) ([]string, place) {
 
 // head is the state of the worker, its last hour, and the facts that have room.
 func (v *Worker) head(w, h int) []string {
-	e, j := v.env, &v.judged
+	e, j := v.env, &v.assessed
 	if j.Orphan {
 		sign := e.Paint(theme.Bad, e.Theme.Glyphs.Failed+" no row has this id")
 		return append([]string{" " + sign}, facts(e, j, true)...)
@@ -167,11 +167,11 @@ func (v *Worker) history(w, h int) []string {
 		title += "  flapped " + strconv.FormatInt(d.Flaps, 10) + "x"
 	}
 	lines := []string{v.heading(v.inHistory, title, w)}
-	return append(lines, v.scroll.Window(changes(e, &v.judged), h-1, e.Theme)...)
+	return append(lines, v.scroll.Window(changes(e, &v.assessed), h-1, e.Theme)...)
 }
 
 // changes are the changes of a worker, the newest first.
-func changes(e *screen.Env, j *Judged) []string {
+func changes(e *screen.Env, j *Assessed) []string {
 	d := Detail(e, j.ID)
 	if d == nil {
 		return nil
@@ -206,7 +206,7 @@ func when(e *screen.Env, at time.Time) string {
 }
 
 // queueLines describe the queue of the worker at the broker, and when the message at its head expires.
-func queueLines(e *screen.Env, j *Judged, w int) []string {
+func queueLines(e *screen.Env, j *Assessed, w int) []string {
 	lines := []string{e.Head(screen.FeedBroker, "QUEUE")}
 	q := j.Queue
 	switch {
@@ -240,7 +240,7 @@ func queueLines(e *screen.Env, j *Judged, w int) []string {
 
 // headSince is the time of the message at the head of the queue, nil if unknown. The broker knows it if
 // messages carry a timestamp; else the probe knows the oldest unstarted execution.
-func headSince(j *Judged) *time.Time {
+func headSince(j *Assessed) *time.Time {
 	switch probe := j.Probe; {
 	case j.Queue.Ready == 0:
 		return nil
@@ -254,7 +254,7 @@ func headSince(j *Judged) *time.Time {
 }
 
 // expiry forecasts when the message at the head expires; empty if no message waits or none expires.
-func expiry(e *screen.Env, j *Judged) (string, theme.Role) {
+func expiry(e *screen.Env, j *Assessed) (string, theme.Role) {
 	q := j.Queue
 	if q.Uncounted || q.Ready == 0 || q.TTL == nil {
 		return "", theme.Plain
@@ -300,7 +300,7 @@ func (p *Preview) Changed(feed screen.Feed) {
 }
 
 // Lines draws the preview of a worker.
-func (p *Preview) Lines(j *Judged, wide bool, w, h int) []string {
+func (p *Preview) Lines(j *Assessed, wide bool, w, h int) []string {
 	e := p.env
 	about := "id " + strconv.FormatInt(j.ID, 10) + " · " + orDash(j.Host) + " · " + orDash(j.Role)
 	rule, all := []string{e.Rule(j.Title(), about, w)}, facts(e, j, false)

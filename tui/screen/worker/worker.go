@@ -17,10 +17,10 @@ import (
 
 // Worker is the view of one worker.
 type Worker struct {
-	env     *screen.Env
-	id      int64
-	judged  Judged
-	running *list.Table[monitor.WorkerRun]
+	env      *screen.Env
+	id       int64
+	assessed Assessed
+	running  *list.Table[monitor.WorkerRun]
 	// inHistory is true while the keys scroll the history instead of moving in the table.
 	inHistory bool
 	scroll    screen.Scroller
@@ -83,19 +83,19 @@ func (v *Worker) Shown() string { return strconv.FormatInt(v.id, 10) }
 // Title is the text of the title rule.
 func (v *Worker) Title() (left, right string) {
 	right = "id " + strconv.FormatInt(v.id, 10)
-	for _, text := range []string{v.judged.Host, v.judged.Role} {
+	for _, text := range []string{v.assessed.Host, v.assessed.Role} {
 		if text != "" {
 			right += " · " + widget.Clean(text)
 		}
 	}
-	return "Workers › " + widget.Clean(v.judged.Title()), right + v.env.Mark(screen.FeedWorkers)
+	return "Workers › " + widget.Clean(v.assessed.Title()), right + v.env.Mark(screen.FeedWorkers)
 }
 
 // Changed judges the worker again when its row or its queue was read.
 func (v *Worker) Changed(feed screen.Feed) {
 	switch feed {
 	case screen.FeedWorkers, screen.FeedBroker:
-		v.judged = judge(v.env, v.id)
+		v.assessed = assess(v.env, v.id)
 	case screen.FeedWorker:
 		if d := Detail(v.env, v.id); d != nil {
 			v.running.SetList(d.Running)
@@ -134,7 +134,7 @@ func (v *Worker) Do(action keymap.Action) screen.Effect {
 		return screen.OpenList(keymap.InExecutions, "worker:"+v.Shown())
 	case v.inHistory:
 		_, at := v.draw(v.env.Width, v.env.Height)
-		last := screen.WindowEnd(len(changes(v.env, &v.judged)), at.history-1)
+		last := screen.WindowEnd(len(changes(v.env, &v.assessed)), at.history-1)
 		return screen.Effect{Handled: v.scroll.Do(action, historyPage, last)}
 	default:
 		return screen.Effect{Handled: screen.MoveTable(v.running.Table, action)}
@@ -162,10 +162,10 @@ func (v *Worker) Acts() (act.Menu, bool) {
 		return act.ForExecution(&monitor.Execution{ID: r.ID, ActionRef: r.ActionRef, Status: r.Status}), true
 	}
 	d := v.env.Data
-	if v.judged.Orphan || d.Workers == nil {
+	if v.assessed.Orphan || d.Workers == nil {
 		return act.Menu{}, false
 	}
-	return act.ForWorker(&v.judged.Worker, d.Workers.At, d.StaleAfter()), true
+	return act.ForWorker(&v.assessed.Worker, d.Workers.At, d.StaleAfter()), true
 }
 
 // Relations lead from the worker and its selected execution to related items.
@@ -176,18 +176,18 @@ func (v *Worker) Relations() (title string, related []screen.Relation, ok bool) 
 			Key: "e", Label: "execution", Help: strconv.FormatInt(r.ID, 10), To: screen.OpenExecution(r.ID),
 		})
 	}
-	return "worker " + v.judged.Title(), related, true
+	return "worker " + v.assessed.Title(), related, true
 }
 
 // Shows is the worker with its detail.
 func (v *Worker) Shows() (screen.Thing, bool) {
 	d := Detail(v.env, v.id)
-	if d == nil && v.judged.Name == "" {
+	if d == nil && v.assessed.Name == "" {
 		return screen.Thing{}, false
 	}
-	return v.judged.Thing(struct {
+	return v.assessed.Thing(struct {
 		monitor.Worker
 
 		Detail *monitor.WorkerDetail `json:"detail"`
-	}{v.judged.Worker, d}), true
+	}{v.assessed.Worker, d}), true
 }

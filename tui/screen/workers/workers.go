@@ -33,7 +33,7 @@ type Workers struct {
 
 // row is a worker with its broker queue, or a queue that no worker owns.
 type row struct {
-	worker.Judged
+	worker.Assessed
 
 	note string
 }
@@ -73,8 +73,10 @@ var fields = []list.Field[row]{
 			}
 			return []string{status(r)}
 		},
-		Sort: list.Order[row]{Key: 1, Name: "problem",
-			Compare: list.Ascending(func(r *row) int { return ranks[r.Seen.Health] })},
+		Sort: list.Order[row]{
+			Key: 1, Name: "problem",
+			Compare: list.Ascending(func(r *row) int { return ranks[r.Seen.Health] }),
+		},
 	},
 	{
 		Column: widget.Column{Title: "SLOTS", Width: 7, Right: true, Watch: true}, Cell: slots,
@@ -309,23 +311,23 @@ func (v *Workers) rows() []row {
 	d := v.env.Data.Workers
 	rows := make([]row, 0, len(d.List))
 	queues := v.env.Data.Broker.WorkerQueues()
-	add := func(j worker.Judged) {
-		r := row{Judged: j}
+	add := func(j worker.Assessed) {
+		r := row{Assessed: j}
 		r.note = note(&r)
 		rows = append(rows, r)
 	}
 	for i := range d.List {
 		w := &d.List[i]
-		add(worker.Judged{Worker: *w, Seen: v.env.Judge(w, d.At), Queue: queues[w.ID]})
+		add(worker.Assessed{Worker: *w, Seen: v.env.Assess(w, d.At), Queue: queues[w.ID]})
 		delete(queues, w.ID)
 	}
 	if d.More {
 		return rows
 	}
 	for _, id := range slices.Sorted(maps.Keys(queues)) {
-		add(worker.Judged{
+		add(worker.Assessed{
 			Worker: monitor.Worker{ID: id, Name: fmt.Sprintf("worker %d (no row)", id)},
-			Seen:   monitor.Judgement{Health: monitor.WorkerStale}, Queue: queues[id], Orphan: true,
+			Seen:   monitor.Assessment{Health: monitor.WorkerStale}, Queue: queues[id], Orphan: true,
 		})
 	}
 	return rows
@@ -377,7 +379,7 @@ func (v *Workers) preview(w, h int) []string {
 		return nil
 	}
 	wide := v.wide() && h > 6
-	lines := v.pane.Lines(&r.Judged, wide, w, h)
+	lines := v.pane.Lines(&r.Assessed, wide, w, h)
 	if wide {
 		return lines
 	}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/tui/keymap"
+)
+
+var manualPath = filepath.Join("..", "..", "docs", "man", "attune-executor.1")
+
+// TestTheManualPageIsThatOfTheCommands keeps docs/man/attune-executor.1 equal to the commands.
+func TestTheManualPageIsThatOfTheCommands(t *testing.T) {
+	t.Parallel()
+	page := manual()
+	if *update {
+		require.NoError(t, os.WriteFile(manualPath, []byte(page), 0o644))
+	}
+	written, err := os.ReadFile(manualPath)
+	require.NoError(t, err)
+	require.Equal(t, page, string(written), "run `go test ./cmd/attune-executor -run ManualPage -update`")
+	for _, want := range []string{
+		`.SS "attune\-executor serve"`, `.SS "attune\-executor dlq requeue`, `\fB\-\-beside\fR`,
+		`\fB\-o\fR, \fB\-\-output\fR`,
+	} {
+		require.Contains(t, page, want)
+	}
+}
+
+// TestManReadsTheManualPage lets the formatter report what it does not understand.
+func TestManReadsTheManualPage(t *testing.T) {
+	t.Parallel()
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("there is no groff to read the page with")
+	}
+	out, err := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-ww", "-z", manualPath).CombinedOutput()
+	require.NoError(t, err)
+	require.Empty(t, string(out))
+}
+
+// manual is the manual page, with every command and flag.
+func manual() string {
+	root := newRootCommand(&app{})
+	var b strings.Builder
+	b.WriteString(`.\" Made from the commands of the program; do not edit.
+.TH ATTUNE\-EXECUTOR 1 "" "attune" "User Commands"
+.SH NAME
+attune\-executor \- engine, worker and command line of Attune
+.SH SYNOPSIS
+.B attune\-executor
+.I command
+.RI [ argument ...]
+.RI [ flag ...]
+.SH DESCRIPTION
+`)
+	manText(&b, root.Long)
+	b.WriteString(".SH OPTIONS\nEvery command has these flags.\n")
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { manFlag(&b, f) })
+	b.WriteString(".SH COMMANDS\n")
+	manCommands(&b, root)
+	b.WriteString(`.SH FILES
+.TP
+.I /etc/attune/attune.yaml
+The configuration of the services of the Debian package. Other programs read the file that
+.B \-\-config
+or
+.B ATTUNE_CONFIG
+names.
+.SH ENVIRONMENT
+.TP
+.B ATTUNE_CONFIG
+The configuration file, unless
+.B \-\-config
+names one.
+.TP
+.B ATTUNE__SECTION__KEY
+Overrides a key of the configuration, such as
+.BR ATTUNE__DATABASE__URL .
+.SH EXIT STATUS
+0 done, 1 failed, 2 wrong usage or configuration, 3 refused, 4 a server is unreachable.
+.SH SEE ALSO
+.BR attune\-tui (1)
+`)
+	return b.String()
+}
+
+func manCommands(b *strings.Builder, parent *cobra.Command) {
+	for _, cmd := range parent.Commands() {
+		if !cmd.IsAvailableCommand() {
+			continue
+		}
+		if !cmd.HasSubCommands() {
+			b.WriteString(`.SS "` + keymap.Escape(strings.TrimSuffix(cmd.UseLine(), " [flags]")) + "\"\n")
+			text := cmd.Long
+			if text == "" {
+				text = cmd.Short + "."
+			}
+			manText(b, text)
+			cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) { manFlag(b, f) })
+			if cmd.Example != "" {
+				b.WriteString(".PP\n.nf\n" + manLines(cmd.Example) + ".fi\n")
+			}
+		}
+		manCommands(b, cmd)
+	}
+}
+
+func manFlag(b *strings.Builder, f *pflag.Flag) {
+	name, usage := pflag.UnquoteUsage(f)
+	b.WriteString(".TP\n")
+	if f.Shorthand != "" {
+		b.WriteString(`\fB\-` + f.Shorthand + `\fR, `)
+	}
+	b.WriteString(`\fB\-\-` + keymap.Escape(f.Name) + `\fR`)
+	if name != "" {
+		b.WriteString(` \fI` + keymap.Escape(name) + `\fR`)
+	}
+	b.WriteString("\n" + keymap.Escape(usage) + "\n")
+}
+
+// manText writes paragraphs, which an empty line divides.
+func manText(b *strings.Builder, text string) {
+	for i, paragraph := range strings.Split(text, "\n\n") {
+		if i > 0 {
+			b.WriteString(".PP\n")
+		}
+		b.WriteString(manLines(paragraph))
+	}
+}
+
+func manLines(text string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		b.WriteString(keymap.Escape(line) + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,143 @@
+package tracing
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/trace"
+)
+
+// eventSpan lasts from the event to its match with the rules. It is the first of its trace.
+func eventSpan(root trace.Context, e store.ReadTraceEventsRow, from trace.Context) trace.Span {
+	span := trace.Span{
+		Context: root.At(trace.Event, e.ID, trace.Whole), Parent: root.Span,
+		Name: "event " + e.TriggerRef, Role: trace.Internal, Start: e.Created, End: later(e.At, e.Created),
+		Attrs: []trace.Attr{
+			{Key: "attune.event.id", Value: e.ID},
+			{Key: "attune.trigger", Value: e.TriggerRef},
+			{Key: "attune.event.source", Value: e.SourceRef},
+			{Key: "attune.event.rules", Value: int64(e.Rules)},
+			{Key: "attune.event.matched", Value: int64(e.Matched)},
+		},
+	}
+	if from.Trace != (trace.ID{}) {
+		span.Links = []trace.Context{from.At(trace.Execution, e.Execution, trace.Run)}
+	}
+	if e.Failures > 0 {
+		span.Failure = "conditions of rules could not be evaluated"
+	}
+	return span
+}
+
+// enforcementSpan lasts from the match with a rule to the execution.
+func enforcementSpan(root trace.Context, e store.ReadTraceEnforcementsRow) trace.Span {
+	span := trace.Span{
+		Context: root.At(trace.Enforcement, e.ID, trace.Whole), Parent: root.Span,
+		Name: "enforcement " + e.RuleRef, Role: trace.Internal, Start: e.Created, End: later(e.Ended, e.Created),
+		Attrs: []trace.Attr{
+			{Key: "attune.enforcement.id", Value: e.ID},
+			{Key: "attune.rule", Value: e.RuleRef},
+			{Key: "attune.enforcement.status", Value: e.Status},
+		},
+		Failure: e.Error,
+	}
+	if e.Event != 0 {
+		span.Parent = root.Trace.Span(trace.Event, e.Event, trace.Whole)
+	}
+	return span
+}
+
+// executionSpans are the span of an execution and those of its phases. done is when a batch released
+// its slot and decided what follows.
+func executionSpans(root trace.Context, e store.ReadTraceExecutionsRow, done time.Time) []trace.Span {
+	whole := root.At(trace.Execution, e.ID, trace.Whole)
+	ended := e.Created
+	if e.FinishedAt != nil {
+		ended = *e.FinishedAt
+	}
+	common := []trace.Attr{
+		{Key: "attune.execution.id", Value: e.ID},
+		{Key: "attune.action", Value: e.ActionRef},
+		{Key: "attune.execution.status", Value: string(e.Status)},
+	}
+	own := append([]trace.Attr(nil), common...)
+	if e.Task != "" {
+		own = append(own, trace.Attr{Key: "attune.workflow.task", Value: e.Task})
+	}
+	if e.RetryCount > 0 {
+		own = append(own, trace.Attr{Key: "attune.execution.retry", Value: int64(e.RetryCount)},
+			trace.Attr{Key: "attune.execution.retry_reason", Value: e.RetryReason})
+	}
+	spans := []trace.Span{{
+		Context: whole, Parent: parentOf(root, e), Name: "execution " + e.ActionRef, Role: trace.Internal,
+		Start: e.Created, End: later(done, ended), Attrs: own, Failure: failureOf(e),
+	}}
+	add := func(phase trace.Phase, role trace.Role, from, to time.Time, attrs ...trace.Attr) {
+		spans = append(spans, trace.Span{
+			Context: root.At(trace.Execution, e.ID, phase), Parent: whole.Span, Name: string(phase) + " " + e.ActionRef,
+			Role: role, Start: from, End: later(to, from), Attrs: append(attrs, common...),
+		})
+	}
+	due := e.Created
+	if e.Due != nil && e.Due.After(e.Created) && !e.Due.After(ended) {
+		due = *e.Due
+		add(trace.Delay, trace.Internal, e.Created, due)
+	}
+	if e.AdmittedAt == nil {
+		return append(spans, completeSpan(root, e, ended, done, common)...)
+	}
+	at := trace.Attr{Key: "attune.worker.id", Value: e.Worker}
+	name := trace.Attr{Key: "attune.worker", Value: e.WorkerName}
+	add(trace.Queue, trace.Internal, due, *e.AdmittedAt)
+	if e.StartedAt == nil {
+		add(trace.Dispatch, trace.Producer, *e.AdmittedAt, ended, at, name)
+	} else {
+		add(trace.Dispatch, trace.Producer, *e.AdmittedAt, *e.StartedAt, at, name)
+		add(trace.Run, trace.Consumer, *e.StartedAt, ended, at, name,
+			trace.Attr{Key: "attune.execution.attempt", Value: int64(e.Attempt)})
+		spans[len(spans)-1].Failure = failureOf(e)
+	}
+	return append(spans, completeSpan(root, e, ended, done, common)...)
+}
+
+// completeSpan lasts from the end of an execution to the commit that drew its consequences.
+func completeSpan(root trace.Context, e store.ReadTraceExecutionsRow, ended, done time.Time, attrs []trace.Attr,
+) []trace.Span {
+	if e.FinishedAt == nil {
+		return nil
+	}
+	return []trace.Span{{
+		Context: root.At(trace.Execution, e.ID, trace.Complete), Name: string(trace.Complete) + " " + e.ActionRef,
+		Parent: root.Trace.Span(trace.Execution, e.ID, trace.Whole), Role: trace.Internal, Start: ended,
+		End: later(done, ended), Attrs: attrs,
+	}}
+}
+
+// parentOf is the span above an execution: that of the execution that it repeats, of its workflow, or
+// of its enforcement; without any the client's.
+func parentOf(root trace.Context, e store.ReadTraceExecutionsRow) trace.SpanID {
+	switch above := cmp.Or(e.Original, e.Parent); {
+	case above != 0:
+		return root.Trace.Span(trace.Execution, above, trace.Whole)
+	case e.Enforcement != 0:
+		return root.Trace.Span(trace.Enforcement, e.Enforcement, trace.Whole)
+	}
+	return root.Span
+}
+
+func failureOf(e store.ReadTraceExecutionsRow) string {
+	if e.Status == attune.StatusCompleted {
+		return ""
+	}
+	return cmp.Or(e.Error, string(e.Status))
+}
+
+// later keeps a span from ending before it begins: its times are of several transactions.
+func later(end, start time.Time) time.Time {
+	if end.Before(start) {
+		return start
+	}
+	return end
+}

@@ -1,0 +1,383 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/tui/act"
+)
+
+func deadLetters(n int) string { return phrase.Plural(n, "dead letter", "dead letters") }
+
+// ofDeadLetters requests an act on dead letters by their ids.
+func ofDeadLetters(kind act.Kind, ids ...int64) *act.Request {
+	request := &act.Request{Kind: kind, Target: act.Target{Name: deadLetters(len(ids))}}
+	for _, id := range ids {
+		request.Targets = append(request.Targets, act.Target{ID: id})
+	}
+	return request
+}
+
+// deadLetter reads a dead letter and begins its plan.
+func (o *Operator) deadLetter(ctx context.Context, request act.Request, plan *act.Plan) (*monitor.LedgerDetail, error) {
+	deadLetter, err := o.reader.DeadLetter(ctx, request.Target.ID)
+	if err != nil {
+		return nil, err
+	}
+	about := deadLetter.What + ", " + deadLetter.Reason
+	if deadLetter.Queue != "" {
+		about += " in " + deadLetter.Queue
+	}
+	if deadLetter.ActionRef != "" {
+		about += ", " + deadLetter.ActionRef
+	}
+	if deadLetter.Execution != nil {
+		about += ", execution " + strconv.FormatInt(*deadLetter.Execution, 10)
+		if deadLetter.StatusNow != "" {
+			about += " (" + deadLetter.StatusNow + " now)"
+		}
+	}
+	plan.DeadLetters = request.IDs()
+	plan.Lines.Add(act.Plain, "%s", sentence(about))
+	return deadLetter, nil
+}
+
+// wanted begins the plan of an act on the chosen dead letters that keep selects. It returns their ids in the order in
+// which their executions were requested, so that every queue stays FIFO. Dead letters without an execution come last.
+func (o *Operator) wanted(
+	ctx context.Context, request act.Request, plan *act.Plan, keep func(*monitor.LedgerEntry) bool,
+) (ids []int64, err error) {
+	found, err := o.reader.DeadLettersByID(ctx, request.IDs())
+	if err != nil {
+		return nil, err
+	}
+	execution := func(e *monitor.LedgerEntry) int64 {
+		if e.Execution == nil {
+			return math.MaxInt64
+		}
+		return *e.Execution
+	}
+	slices.SortFunc(found, func(a, b monitor.LedgerEntry) int {
+		return cmp.Or(cmp.Compare(execution(&a), execution(&b)), cmp.Compare(a.ID, b.ID))
+	})
+	for i := range found {
+		if keep(&found[i]) {
+			ids = append(ids, found[i].ID)
+		}
+	}
+	verb := request.Kind.Verb()
+	plan.Title, plan.DeadLetters = capital(verb)+" "+deadLetters(len(ids)), request.IDs()
+	plan.Word = wordFor(len(ids), "%s %d", verb, len(ids))
+	return ids, nil
+}
+
+func (o *Operator) runs(
+	kind act.Kind, do func(ctx context.Context, reason string) (*triage.RunReceipt, error),
+) act.Run {
+	return does(do, func(r *triage.RunReceipt) *act.Receipt {
+		receipt := o.runReceipt(r)
+		receipt.Text = capital(kind.Verb()) + ": " + receipt.Text
+		return receipt
+	})
+}
+
+// planRequeue plans to requeue a dead letter.
+func (o *Operator) planRequeue(ctx context.Context, request act.Request, plan *act.Plan) error {
+	if len(request.Targets) > 0 {
+		return o.planRequeueMany(ctx, request, plan)
+	}
+	deadLetter, err := o.deadLetter(ctx, request, plan)
+	if err != nil {
+		return err
+	}
+	verdict := deadLetter.Verdict
+	if verdict.Requeue == monitor.RequeueRefused {
+		return nothing(verdict.Why)
+	}
+	requeue := o.triage.RequeueIfUseful
+	if verdict.Advice == monitor.AdviseRequeue {
+		plan.Lines.Add(act.Plain, "%s", sentence(verdict.Why))
+	} else {
+		plan.Lines.Add(act.Warn, "%s", sentence(verdict.Why))
+		plan.Lines.Add(act.Warn, "Better: %s.", verdict.Advice)
+		plan.Word = "anyway"
+		requeue = o.triage.Requeue // the operator confirms that it is not advised
+	}
+	if verdict.Requeue == monitor.RequeueSends {
+		plan.Lines.Add(act.Note, "The message may arrive twice if it was sent already; it cannot be lost.")
+	} else {
+		plan.Lines.Add(act.Note,
+			"The hand-over itself is never sent again, since that could start the execution twice.")
+	}
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.RequeueReceipt, error) {
+		return requeue(ctx, request.Target.ID, reason)
+	}, func(r *triage.RequeueReceipt) *act.Receipt {
+		if r.Repeated != nil {
+			return &act.Receipt{
+				Text: repeated(r.Repeated), Next: "3, then enter shows how it goes", Audits: audits(r.Audit),
+			}
+		}
+		return &act.Receipt{
+			Text: fmt.Sprintf("It is sent again to %s with the key %s.", r.Exchange, r.RoutingKey),
+			Next: delivered(r.Sent), Audits: audits(r.Audit),
+		}
+	})
+	return nil
+}
+
+// insteadOf explains for each advice why dead letters are not requeued.
+var insteadOf = []struct{ advice, why string }{
+	{monitor.AdviseDiscard, "their executions have ended; discard them"},
+	{monitor.AdviseExport, "they are unreadable; export them, then discard them"},
+	{monitor.AdviseRetry, "their executions have been repeated; retry the newest"},
+	{monitor.AdviseWait, "the engine is about to decide; wait"},
+	{monitor.AdviseNothing, "they are decided"},
+}
+
+// planRequeueMany plans to requeue marked dead letters. Only those with the advice to requeue are included.
+func (o *Operator) planRequeueMany(ctx context.Context, request act.Request, plan *act.Plan) error {
+	by, found := map[string]int{}, 0
+	ids, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
+		found++
+		by[l.Verdict.Advice]++
+		return l.Verdict.Advice == monitor.AdviseRequeue
+	})
+	if err != nil {
+		return err
+	}
+	plan.Lines.Add(act.Plain, "%d marked: %d will be requeued", len(request.Targets), len(ids))
+	for _, instead := range insteadOf {
+		if n := by[instead.advice]; n > 0 {
+			plan.Lines.Add(act.Note, "  %d cannot usefully be requeued: %s", n, instead.why)
+		}
+	}
+	if gone := len(request.Targets) - found; gone > 0 {
+		plan.Lines.Add(act.Note, "  %d are not in the ledger any more", gone)
+	}
+	if len(ids) == 0 {
+		plan.Title = "Requeue marked dead letters"
+		return nothing(fmt.Sprintf("none of the %d can usefully be requeued", len(request.Targets)))
+	}
+	plan.Lines.Add(act.Plain, "order    as first enqueued (FIFO kept); executions join the tails of their queues")
+	plan.Lines.Add(act.Plain, "rate     20/s, stop after 3 errors; est. %d s", len(ids)/20+1)
+	plan.Lines.Add(act.Note,
+		"safety   each is one transaction with its audit; hand-overs are repeated as new executions")
+	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.RequeueMany(ctx, ids, nil, reason)
+	})
+	return nil
+}
+
+// planDiscard plans to discard a dead letter, or the marked ones.
+func (o *Operator) planDiscard(ctx context.Context, request act.Request, plan *act.Plan) error {
+	if marked := len(request.Targets); marked > 0 {
+		planned, err := o.triage.PlanDiscardOf(ctx, request.IDs())
+		if err != nil {
+			return err
+		}
+		o.discards(plan, planned)
+		plan.DeadLetters = request.IDs()
+		plan.Lines.Add(act.Plain, "%d marked: %d wait, %d are decided already", marked, planned.DeadLetters,
+			marked-planned.DeadLetters)
+		if planned.DeadLetters == 0 {
+			return nothing("none of them waits")
+		}
+		plan.Lines.Add(act.Note, "Nothing is repeated or sent. The ledger keeps them, and u makes them undecided again.")
+		return nil
+	}
+	deadLetter, err := o.deadLetter(ctx, request, plan)
+	if err != nil {
+		return err
+	}
+	if !deadLetter.Open() {
+		return nothing("it is decided: " + deadLetter.Decision)
+	}
+	plan.Lines.Add(act.Plain, "Nothing is done about it. The ledger keeps everything.")
+	if deadLetter.Verdict.Advice != monitor.AdviseDiscard {
+		plan.Lines.Add(act.Warn, "Better: %s, since %s.", deadLetter.Verdict.Advice, deadLetter.Verdict.Why)
+	}
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.DiscardReceipt, error) {
+		return o.triage.Discard(ctx, request.Target.ID, reason)
+	}, func(r *triage.DiscardReceipt) *act.Receipt {
+		return &act.Receipt{
+			Text:   fmt.Sprintf("Dead letter %d is discarded; the ledger keeps it.", r.DeadLetter),
+			Audits: audits(r.Audit), Undo: ofDeadLetters(act.UndoDeadLetters, r.DeadLetter),
+		}
+	})
+	return nil
+}
+
+func (o *Operator) discards(plan *act.Plan, planned *triage.DiscardPlan) {
+	plan.Title, plan.DeadLetters = "Discard "+deadLetters(planned.DeadLetters), planned.IDs()
+	plan.Word = wordFor(planned.DeadLetters, "discard %d", planned.DeadLetters)
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.DiscardManyReceipt, error) {
+		planned.Note = reason
+		return o.triage.DiscardMany(ctx, planned)
+	}, func(r *triage.DiscardManyReceipt) *act.Receipt {
+		receipt := &act.Receipt{
+			Text: outcome(r.Discarded, r.Planned, "discarded", other{r.AlreadyDecided, "had been decided by others"},
+				other{r.Left, "still wait"}),
+			Partly: r.Left > 0, Audits: audits(r.Audit),
+		}
+		if r.Discarded > 0 {
+			receipt.Undo, receipt.Next = ofDeadLetters(act.UndoDeadLetters, planned.IDs()...), "u undoes it"
+		}
+		if planned.More || r.Left > 0 {
+			receipt.Next = "the same again goes on"
+		}
+		return receipt
+	})
+}
+
+// planDiscardAll plans to discard all waiting dead letters that match.
+func (o *Operator) planDiscardAll(ctx context.Context, request act.Request, plan *act.Plan) error {
+	age, err := act.OlderThan(request.Values[act.FieldOlderThan])
+	if err != nil {
+		return err
+	}
+	value := func(name string) string { return strings.TrimSpace(request.Values[name]) }
+	planned, err := o.triage.PlanDiscard(ctx, triage.DiscardRequest{
+		Reason: value(act.FieldReason), Action: value(act.FieldAction), Worker: value(act.FieldWorker), MinAge: age,
+	})
+	if err != nil {
+		return err
+	}
+	o.discards(plan, planned)
+	if planned.DeadLetters == 0 {
+		return nothing("none that waits matches")
+	}
+	plan.Lines.Add(act.Plain, "%s that wait now and match, %d to %d:",
+		phrase.Plural(planned.DeadLetters, "dead letter", "dead letters"), planned.First, planned.Last)
+	addFirst(&plan.Lines, planned.Groups, "  … and %d more kinds", func(g triage.DiscardGroup) act.TextLine {
+		return line(act.Plain, "  %d  %s  %s, the oldest of %s", g.Count, g.Reason, g.Type,
+			g.Oldest.UTC().Format("2006-01-02 15:04Z"))
+	})
+	if planned.More {
+		plan.Lines.Add(act.Note, "More match than one act takes: these are the oldest.")
+	}
+	plan.Lines.Add(act.Note, "Later dead letters are not touched.")
+	plan.Lines.Add(act.Plain, "")
+	plan.Lines.Add(act.Danger, "Nothing is done about them. The ledger keeps everything, but they no longer wait.")
+	return nil
+}
+
+// planUndo plans to reopen discarded dead letters.
+func (o *Operator) planUndo(ctx context.Context, request act.Request, plan *act.Plan) error {
+	ids, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
+		return l.IsDiscarded()
+	})
+	if err != nil {
+		return err
+	}
+	plan.Lines.Add(act.Plain, "%s open again; the history is kept.",
+		phrase.Plural(len(ids), "dead letter is", "dead letters are"))
+	if len(ids) == 0 {
+		return nothing("none of them was discarded")
+	}
+	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.Reopen(ctx, ids, reason)
+	})
+	return nil
+}
+
+// open begins the plan of an act on waiting dead letters.
+func (o *Operator) open(ctx context.Context, request act.Request, plan *act.Plan) (ids []int64, err error) {
+	if ids, err = o.wanted(ctx, request, plan, (*monitor.LedgerEntry).Open); err != nil {
+		return nil, err
+	}
+	chosen := len(request.All())
+	plan.Lines.Add(act.Plain, "%d chosen: %d wait, %d are decided or gone", chosen, len(ids), chosen-len(ids))
+	if len(ids) == 0 {
+		return nil, nothing("none of them waits")
+	}
+	return ids, nil
+}
+
+func (o *Operator) planSend(ctx context.Context, request act.Request, plan *act.Plan) error {
+	exchange, key := strings.TrimSpace(request.Values[act.FieldExchange]),
+		strings.TrimSpace(request.Values[act.FieldKey])
+	ids, err := o.open(ctx, request, plan)
+	if err != nil {
+		return err
+	}
+	to := exchange + " with the key " + key
+	if exchange == "" {
+		to = "the queue " + key
+	}
+	plan.Lines.Add(act.Plain, "to       %s", to)
+	back, err := o.sayRoute(ctx, plan, exchange, key)
+	if err != nil {
+		return err
+	}
+	plan.Lines.Add(act.Note,
+		"A hand-over is not sent to a worker, since it could start twice: requeue it, and another worker is chosen.")
+	plan.Lines.Add(act.Note, "safety   each is one transaction with its audit and its message in the outbox")
+	if back {
+		plan.Word = "send back"
+	}
+	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.SendDeadLetters(ctx, ids, exchange, key, reason)
+	})
+	return nil
+}
+
+// sayRoute describes where a message would go, or why it must not go there. It reports whether the message can come
+// back as a dead letter.
+func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key string) (back bool, _ error) {
+	route, err := o.reader.Route(ctx, exchange, key)
+	switch {
+	case err != nil:
+		plan.Lines.Add(act.Warn, "▲ where that leads is unknown: %s", err)
+		return false, nil
+	case !route.Exists:
+		return false, nothing("there is no exchange " + exchange)
+	case route.Lost:
+		return false, nothing("it routes to no queue")
+	case slices.Contains(route.Queues, monitor.DeadLetterQueue):
+		return false, nothing("it leads back to " + monitor.DeadLetterQueue + "; put back does that")
+	case route.Unsure:
+		plan.Lines.Add(act.Warn, "▲ whether it routes to a queue cannot be seen")
+	}
+	if len(route.Queues) > 0 {
+		plan.Lines.Add(act.Plain, "reaches  %s", strings.Join(route.Queues, ", "))
+	}
+	b, err := o.reader.Broker(ctx)
+	if err != nil {
+		return false, nil //nolint:nilerr // the route is known, only not what happens to a message that dies there
+	}
+	for _, name := range route.Queues {
+		q, ok := b.Queue(name)
+		if !ok || q.DeadLetterExchange == nil {
+			continue
+		}
+		again, err := o.reader.Route(ctx, *q.DeadLetterExchange, cmp.Or(q.DeadLetterKey, key))
+		if err == nil && slices.Contains(again.Queues, monitor.DeadLetterQueue) {
+			back = true
+			plan.Lines.Add(act.Warn, "▲ what dies in %s comes back as a dead letter", name)
+		}
+	}
+	return back, nil
+}
+
+// planReturn plans to put dead letters back into the queues that they were taken from.
+func (o *Operator) planReturn(ctx context.Context, request act.Request, plan *act.Plan) error {
+	ids, err := o.open(ctx, request, plan)
+	if err != nil {
+		return err
+	}
+	plan.Lines.Add(act.Note,
+		"Each message goes to the queue that it was taken from, through the outbox; its row stays, as put_back.")
+	plan.Lines.Add(act.Note, "A hand-over goes back to its worker only while its execution is still scheduled by it.")
+	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
+		return o.triage.ReturnDeadLetters(ctx, ids, reason)
+	})
+	return nil
+}
