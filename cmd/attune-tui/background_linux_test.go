@@ -3,20 +3,22 @@ package main
 import (
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
 )
 
 const lightAnswer = "\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
 
-// On a real terminal: one that answers is believed, one that says nothing delays no frame,
-// and an answer is not taken for keys.
+// The answer of a terminal decides the colours, and is not handled as keys. A terminal that does not answer delays no
+// frame.
 func TestTheTerminalIsAskedForItsBackground(t *testing.T) {
 	t.Parallel()
 	light := false
-	for try := 0; try < 10 && !light; try++ { // others use the processors too, and the program waits for 200 ms only
+	for try := 0; try < 10 && !light; try++ { // the program waits for 200 ms only, and other tests use the processors
 		p := launchColoured(t)
 		p.shows("\x1b]11;?\a")
 		p.press(lightAnswer, "ATTUNE")
@@ -32,10 +34,30 @@ func TestATerminalThatAnswersLateKeepsItsColours(t *testing.T) {
 	p := launchColoured(t)
 	p.shows("ATTUNE")
 	time.Sleep(250 * time.Millisecond)
-	_, err := p.hands.WriteString(lightAnswer)
+	_, err := p.keys.WriteString(lightAnswer)
 	require.NoError(t, err)
 	p.press("?", "keys that work here")
 	require.False(t, p.hasDrawn("\x1b[38;5;244m"))
+}
+
+func TestTheTerminalIsRestored(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*process) error{
+		"key": func(p *process) error {
+			_, err := p.keys.WriteString("q")
+			return err
+		},
+		"SIGTERM": func(p *process) error { return p.cmd.Process.Signal(syscall.SIGTERM) },
+		"SIGINT":  func(p *process) error { return p.cmd.Process.Signal(syscall.SIGINT) },
+	} {
+		p := launchColoured(t)
+		p.shows("ATTUNE")
+		require.NoError(t, end(p), name)
+		p.awaitExit()
+		require.Zero(t, p.cmd.ProcessState.ExitCode(), "%s: %s", name, p.output.String())
+		require.True(t, strings.HasSuffix(p.output.String(), ansi.ShowCursor+ansi.ResetModeAltScreenSaveCursor),
+			"%s: %q", name, p.output.String())
+	}
 }
 
 // launchColoured starts the program without servers on a terminal that has colours.
@@ -47,5 +69,5 @@ func launchColoured(t *testing.T) *process {
 func (p *process) hasDrawn(text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return strings.Contains(p.drew.String(), text)
+	return strings.Contains(p.output.String(), text)
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
 	"github.com/attune-go/attune/tui/app"
+	"github.com/attune-go/attune/tui/renderer"
 	"github.com/attune-go/attune/tui/settings"
 	"github.com/attune-go/attune/tui/textmode"
 )
@@ -197,21 +197,32 @@ func storeConfig(cfg *config.Config) store.Config {
 func live(
 	ctx context.Context, cancel context.CancelFunc, to *app.Installation, opts options, cfg *config.Config,
 ) error {
-	var program *tea.Program
-	with := []tea.ProgramOption{tea.WithAltScreen(), tea.WithReportFocus(), tea.WithContext(ctx)}
-	if !opts.noMouse {
-		with = append(with, tea.WithMouseCellMotion())
-	}
-	if asksBackground(opts.app.Theme, opts.app.Environ) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	asks := asksBackground(opts.app.Theme, opts.app.Environ)
+	if asks {
 		opts.app.AskBackground = askBackground
-		with = append(with, tea.WithInput(&input{File: os.Stdin, answered: func(msg tea.Msg) { program.Send(msg) }}))
 	}
 	model, err := app.New(ctx, to.Source, opts.app)
 	if err != nil {
 		to.Close()
 		return &exitError{exitUsage, err}
 	}
-	program = tea.NewProgram(model, with...)
+	terminal, err := renderer.Open(os.Stdin, os.Stdout, !opts.noMouse)
+	if err != nil {
+		model.Close()
+		return fmt.Errorf("%w: use --plain for every change, --snapshot VIEW for one frame", err)
+	}
+	defer terminal.Close()
+	var program *tea.Program
+	var keys io.Reader = terminal.Input()
+	if asks {
+		keys = &input{File: terminal.Input(), answered: func(msg tea.Msg) { program.Send(msg) }}
+	}
+	program = tea.NewProgram(terminal.Draw(model), tea.WithoutRenderer(), tea.WithoutSignalHandler(),
+		tea.WithInput(keys))
+	// A signal quits as a key does: the end of a context that Bubble Tea knows would not wait for the reader of keys.
+	context.AfterFunc(ctx, program.Quit)
 	compared := make(chan error, 1)
 	go func() { // the first frame waits for no server
 		unfit := fits(ctx, cfg)
@@ -221,24 +232,12 @@ func live(
 		compared <- unfit
 	}()
 	_, err = program.Run()
-	failed := err != nil && ctx.Err() == nil
+	terminal.Close()
 	cancel()
 	model.Wait(leaveTimeout)
 	model.Close()
 	if unfit := <-compared; unfit != nil {
 		return unfit
-	}
-	if failed {
-		return withoutTerminal(err)
-	}
-	return nil
-}
-
-// withoutTerminal names what needs no terminal if an error says that there is none.
-func withoutTerminal(err error) error {
-	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Path == "/dev/tty" {
-		return fmt.Errorf(
-			"there is no terminal to draw on (%w): use --plain for every change, --snapshot VIEW for one frame", err)
 	}
 	return err
 }
