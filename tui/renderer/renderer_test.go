@@ -11,8 +11,11 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // page is a model that shows a text. A message of type string is its next text.
 type page string
