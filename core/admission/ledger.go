@@ -67,7 +67,7 @@ type Ledger struct {
 	gone    map[int64]bool // wanted queues that no longer exist
 	held    map[int64]bool // spare queues that another batch holds
 	passed  bool           // another batch held a queue that waits for shared capacity
-	skipped []Candidate    // the heads of queues that another batch holds, one each, by ticket
+	skipped []Candidate    // the heads of queues that another batch holds, as many as have a free slot, by ticket
 	ahead   []Candidate    // those of skipped for which Promote has reserved nothing yet
 	kept    bool           // something is reserved for one of skipped
 	blocked bool           // a queue waits for a shared limit or a worker

@@ -280,7 +280,7 @@ func (l *Ledger) readFacts() {
 // batch holds it, or if it began to wait for a worker after the lock statement started: the other
 // batch may not see the capacity that this one returns.
 func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
-	last := int64(0) // the queue of the last skipped head
+	skipped := map[int64]int32{} // heads of each queue that another batch holds
 	for _, row := range rows {
 		head := Candidate{
 			ExecutionID: row.ExecutionID, Status: row.Status, ActionID: row.ActionID,
@@ -296,8 +296,9 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 			q.heads[lane] = append(q.heads[lane], head)
 		default:
 			l.passed = l.passed || !l.held[row.StateID]
-			if row.StateID != last && row.Status == attune.StatusRequested {
-				l.skipped, last = append(l.skipped, head), row.StateID
+			if row.Status == attune.StatusRequested && skipped[row.StateID] < row.Free {
+				l.skipped = append(l.skipped, head)
+				skipped[row.StateID]++
 			}
 		}
 	}

@@ -146,6 +146,35 @@ func TestS4AHeldQueueKeepsItsTurnAtASharedLimit(t *testing.T) {
 	b.quiet(t)
 }
 
+// Every waiting execution of a held queue that has a free slot keeps its turn, not only the first.
+func TestS4EveryHeadOfAHeldQueueKeepsItsTurn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
+	first, one, two := testkit.Action(t, b.store, "pk.first"), testkit.Action(t, b.store, "pk.one"),
+		testkit.Action(t, b.store, "pk.two")
+	testkit.Policy(t, b.store, first, 4, testkit.OfPack(first))
+	testkit.Policy(t, b.store, one, 2)
+	run := b.request(t, first, 4)
+	require.Equal(t, scheduler.Result{Granted: 4}, b.dispatch(t, run...))
+	waiting := b.request(t, one, 3) // the third has no free slot of its own queue
+	require.Equal(t, scheduler.Result{Enqueued: 3}, b.dispatch(t, waiting...))
+	b.finish(t, attune.StatusCompleted, run...)
+
+	held, err := b.store.Pool().Begin(testkit.Context(t))
+	require.NoError(t, err)
+	defer func() { _ = held.Rollback(testkit.Context(t)) }() // the pool waits for it
+	_, err = held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
+	require.NoError(t, err)
+	require.Equal(t, scheduler.Result{Released: 4, Granted: 2, Enqueued: 1}, b.run(t, scheduler.NewReleaseStep(run),
+		scheduler.FillStep{}, scheduler.NewRequestStep(b.request(t, two, 3))))
+	require.NoError(t, held.Rollback(testkit.Context(t)))
+
+	require.Equal(t, scheduler.Result{Granted: 2}, b.run(t, scheduler.FillStep{}))
+	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
+		b.statuses(t, waiting))
+}
+
 // A pack policy with parameters is a limit per group over the whole pack, made
 // when it is first needed. Actions without a limit of their own have a line for
 // each of its groups: a group that waits keeps no other waiting.

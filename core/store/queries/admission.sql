@@ -102,9 +102,9 @@ WHERE w.id = ANY (sqlc.arg(workers)::bigint[]);
 
 -- name: ReadAdmissionHeads :many
 -- The heads of each lane of each queue: as many as the planned releases can promote, and two more
--- in case some are cancelled, at most cap for a wanted queue and blocked_cap for a tried one.
--- OFFSET 0 keeps the queues' rows to one look-up each.
-SELECT s.id AS state_id, h.lane, h.queue_order, h.ticket, e.id AS execution_id, e.status,
+-- in case some are cancelled, at most cap for a wanted queue and blocked_cap for a tried one. free is
+-- the number of those without the two. OFFSET 0 keeps the queues' rows to one look-up each.
+SELECT s.id AS state_id, least(s.free, s.room)::int AS free, h.lane, h.queue_order, h.ticket, e.id AS execution_id, e.status,
        s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created,
        e.worker_selector, e.worker_tolerations, e.worker_affinity,
        coalesce(CASE WHEN e.retry_count > 0 THEN
@@ -120,6 +120,7 @@ FROM (
 ) r
 CROSS JOIN LATERAL (
     SELECT t.id, t.action_id, t.head_high, t.head_order, t.head_low, t.queued_high, t.queued_count, t.queued_low,
+                     t.max_concurrent::bigint - t.active_count + r.releases AS free,
                      CASE WHEN t.queued_count = 0 OR t.paused OR t.max_concurrent::bigint - t.active_count + r.releases <= 0 THEN 0
                      ELSE least(t.max_concurrent::bigint - t.active_count + r.releases + 2, r.most) END AS room
     FROM execution_admission_state t WHERE t.id = r.state_id OFFSET 0
