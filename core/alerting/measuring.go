@@ -43,11 +43,13 @@ func (m *Measures) queues(list []monitor.Queue, now time.Time) {
 
 // paused adds how many executions a pause blocks, and for how long.
 func (m *Measures) paused(q *monitor.Queue, s Sample, now time.Time) {
-	s.Detail = fmt.Sprintf("%s, %d wait", pausedBy(q, now), q.Queued)
+	reason := ""
 	if q.PauseReason != "" {
-		s.Detail += ": " + q.PauseReason
+		reason = ": " + q.PauseReason
 	}
+	s.Detail = pausedBy(q, now) + reason
 	m.add("queue_paused", s)
+	s.Detail = fmt.Sprintf("%s, %d wait%s", pausedBy(q, now), q.Queued, reason)
 	begun := q.Oldest
 	if q.PausedAt != nil && (begun == nil || q.PausedAt.After(*begun)) {
 		begun = q.PausedAt

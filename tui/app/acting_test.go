@@ -487,7 +487,7 @@ func TestAPlanThatNeverComesEnds(t *testing.T) {
 	b.press("j", "A")
 	b.hold("p")
 	b.send(planMsg{op: b.operation(), err: context.DeadlineExceeded})
-	require.Contains(t, b.View(), "✗ no answer within 10s")
+	require.Contains(t, b.View(), "✗ no answer within 10s: the database or the broker is busy")
 }
 
 func TestAPanicOfAnActIsAnError(t *testing.T) {

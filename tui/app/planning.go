@@ -105,7 +105,7 @@ func planReason(err error) error {
 	var network *net.OpError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %s", act.PlanTimeout)
+		return fmt.Errorf("no answer within %s: the database or the broker is busy; nothing has changed", act.PlanTimeout)
 	case errors.As(err, &network):
 		return err
 	default:
