@@ -267,9 +267,8 @@ func TestWhatMovesWhileItsRowIsLockedIsDecidedAnew(t *testing.T) {
 			func(id int64) int64 { return id },
 		},
 	} {
-		holder, err := b.store.Pool().Begin(t.Context())
-		require.NoError(t, err)
-		_, err = holder.Exec(t.Context(), `SELECT FROM execution WHERE id = $1 FOR UPDATE`, c.id)
+		holder := testkit.Begin(t, b.store)
+		_, err := holder.Exec(t.Context(), `SELECT FROM execution WHERE id = $1 FOR UPDATE`, c.id)
 		require.NoError(t, err)
 		done := make(chan *cancellation.Page, 1)
 		go func() {

@@ -39,9 +39,8 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 		{execution: testkit.Execution(t, st, held).ID, action: held.Ref},
 	}
 	deliver(t, items)
-	tx, err := st.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+	tx := testkit.Begin(t, st)
+	_, err := tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
 		held.ID)
 	require.NoError(t, err)
 

@@ -236,9 +236,8 @@ func TestLockedRowsDelayTheirOwnMessagesOnly(t *testing.T) {
 		items = append(items, item{execution: testkit.Execution(t, st, action).ID})
 	}
 	deliver(t, items)
-	other, err := testkit.OpenStore(t, url).Pool().Begin(ctx)
-	require.NoError(t, err)
-	_, err = other.Exec(ctx, `SELECT FROM execution_admission_state WHERE id = $1 FOR UPDATE`, state.ID)
+	other := testkit.Begin(t, testkit.OpenStore(t, url))
+	_, err := other.Exec(ctx, `SELECT FROM execution_admission_state WHERE id = $1 FOR UPDATE`, state.ID)
 	require.NoError(t, err)
 
 	require.NoError(t, h.runBatch(scheduler.BriefLocks(ctx), items, noChores))

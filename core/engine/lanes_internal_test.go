@@ -58,7 +58,7 @@ func (s *stand) run(lanes int) (h *hot, stop func()) {
 		return c
 	}
 	completed, requested := consume(message.QueueExecutionCompleted), consume(message.QueueExecutionRequests)
-	sched := scheduler.New(scheduler.Config{},
+	sched := scheduler.New(scheduler.Config{HeartbeatStaleAfter: time.Hour}, // the worker sends no heartbeats
 		scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(s.t)})
 	h = newHot(completed, requested, lanes, sched, stepConfig{}, testkit.Logger(s.t),
 		NewMetrics(prometheus.NewRegistry()))
@@ -120,10 +120,9 @@ func TestALaneThatWaitsForAQueueDelaysNoOther(t *testing.T) {
 	held, free := s.of(0, "held"), s.of(1, "free")
 	testkit.Policy(t, s.store, held, 1)
 	testkit.State(t, s.store, held, 1)
-	tx, err := s.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
+	tx := testkit.Begin(t, s.store)
 	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+	_, err := tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
 		held.ID)
 	require.NoError(t, err)
 	h, _ := s.run(2)

@@ -135,9 +135,8 @@ func TestOneReplicaSweepsAtATime(t *testing.T) {
 	b := setup(t)
 	testkit.Exec(t, b.store, `update event_matching set since = now() - interval '3 days'`)
 	b.aged(time.Minute)
-	tx, err := b.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
-	_, err = tx.Exec(testkit.Context(t),
+	tx := testkit.Begin(t, b.store)
+	_, err := tx.Exec(testkit.Context(t),
 		`select pg_try_advisory_xact_lock(hashtextextended(current_schema() || '.attune.events', 0))`)
 	require.NoError(t, err)
 	k := &taker{}

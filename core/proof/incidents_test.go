@@ -142,8 +142,7 @@ func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T)
 	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.two", 2)
-	tx, err := r.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
+	tx := testkit.Begin(t, r.store)
 	var early int64
 	require.NoError(t, tx.QueryRow(testkit.Context(t),
 		`INSERT INTO execution (action, action_ref, status) VALUES ($1, $2, 'requested') RETURNING id`,

@@ -34,10 +34,9 @@ func TestABatchDoesNotWaitForOtherWorkers(t *testing.T) {
 		announces(9, nil))
 	b.dispatch(t) // makes their rows
 	testkit.Exec(t, b.store, `UPDATE worker_load SET assigned = 3 WHERE worker = $1`, busy.ID)
-	tx, err := b.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
+	tx := testkit.Begin(t, b.store)
 	defer func() { require.NoError(t, tx.Rollback(testkit.Context(t))) }()
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM worker_load WHERE worker = $1 FOR UPDATE`, busy.ID)
+	_, err := tx.Exec(testkit.Context(t), `SELECT FROM worker_load WHERE worker = $1 FOR UPDATE`, busy.ID)
 	require.NoError(t, err)
 
 	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 2)
@@ -118,9 +117,8 @@ func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
 // lockQueue holds a queue of an action as another batch does.
 func (b *bundle) lockQueue(t *testing.T, action testkit.ActionRow) (end func()) {
 	t.Helper()
-	tx, err := b.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+	tx := testkit.Begin(t, b.store)
+	_, err := tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
 		action.ID)
 	require.NoError(t, err)
 	return func() { require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t)))) }
