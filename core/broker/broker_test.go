@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,7 +41,7 @@ func newRig(t testing.TB, options ...func(*broker.Config)) *rig {
 	url := testkit.VHost(t)
 	cfg := broker.Config{
 		URL: url, ConnectionName: t.Name(), MinBackoff: 5 * time.Millisecond, MaxBackoff: 100 * time.Millisecond,
-		ConfirmTimeout: 5 * time.Second, ConnectTimeout: 10 * time.Second,
+		ConfirmTimeout: time.Minute, ConnectTimeout: time.Minute,
 	}
 	for _, option := range options {
 		option(&cfg)
@@ -117,19 +119,33 @@ func (b *rig) next(consumer *broker.Consumer) *broker.Batch {
 	}
 }
 
-// closeConnections closes both connections of the Broker, once the management API lists them.
+// closeConnections closes both connections of the Broker, each once, and none that it makes anew.
 func (b *rig) closeConnections() {
 	b.t.Helper()
-	before := b.Links()
-	testkit.Eventually(b.t, func() bool {
-		links := b.Links()
-		if !links[0].Since.Equal(before[0].Since) && !links[1].Since.Equal(before[1].Since) {
-			return true
-		}
-		// It fails for a connection that closes just now. A new one is listed late.
-		_ = b.management.CloseConnections(b.ctx, "closed by a test")
-		return false
-	}, waitTimeout, "both connections close")
+	links := b.Links()
+	for i, suffix := range []string{"/publish", "/consume"} {
+		same := func() bool { return b.Links()[i].Since.Equal(links[i].Since) }
+		testkit.Eventually(b.t, func() bool {
+			var listed []struct {
+				Name       string `json:"name"`
+				Properties struct {
+					Name string `json:"connection_name"`
+				} `json:"client_properties"`
+			}
+			// A connection is listed late, and for a while after its end.
+			vhost := testkit.VHostName(b.t, b.url)
+			testkit.Manage(b.t, http.MethodGet, "/api/vhosts/"+vhost+"/connections", nil, &listed)
+			if !same() {
+				return true
+			}
+			for _, connection := range listed { // listed before the link has lost its connection: none of them is new
+				if strings.HasSuffix(connection.Properties.Name, suffix) {
+					testkit.Cut(b.t, connection.Name)
+				}
+			}
+			return false
+		}, waitTimeout, "the connection %s closes", suffix)
+	}
 }
 
 // messages makes n messages for a queue, through the default exchange.
@@ -230,7 +246,7 @@ func TestBlockedBroker(t *testing.T) {
 	b := broker.New(broker.Config{URL: proxy.url, ConnectTimeout: 100 * time.Millisecond}, testkit.Logger(t), nil)
 	require.NoError(t, b.Start(testkit.Context(t)))
 	t.Cleanup(b.Stop)
-	require.Equal(t, broker.StateConnected, b.State())
+	testkit.Eventually(t, func() bool { return b.State() == broker.StateConnected }, waitTimeout)
 	changes := b.Watch()
 	ctx := testkit.Context(t)
 
@@ -242,7 +258,7 @@ func TestBlockedBroker(t *testing.T) {
 	publishing, consuming := b.Links()[0], b.Links()[1]
 	require.True(t, publishing.Up && publishing.Blocked)
 	require.Equal(t, "low on memory", publishing.Reason)
-	require.WithinDuration(t, time.Now(), publishing.Since, 10*time.Second)
+	require.WithinDuration(t, time.Now(), publishing.Since, time.Minute)
 	require.True(t, consuming.Up && !consuming.Blocked)
 	require.Contains(t, consuming.Server, "RabbitMQ ")
 	outcome := b.Publisher().Publish(ctx, messages("q", 1))[0]
@@ -270,9 +286,10 @@ func TestBrokerThatIsAway(t *testing.T) {
 	require.NoError(t, b.Start(testkit.Context(t)), "an absent broker does not fail the start")
 	defer b.Stop()
 	require.Equal(t, broker.StateConnecting, b.State())
-	for _, link := range b.Links() {
+	for i := range b.Links() {
+		testkit.Eventually(t, func() bool { return strings.Contains(b.Links()[i].Reason, "refused") }, waitTimeout)
+		link := b.Links()[i]
 		require.False(t, link.Up)
-		require.Contains(t, link.Reason, "refused")
 		require.NotContains(t, link.Reason, "secret")
 		require.False(t, link.Since.IsZero())
 	}

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -200,8 +201,12 @@ func TestABrokerBehindTLS(t *testing.T) {
 	listener, err := tls.Listen("tcp", "127.0.0.1:0",
 		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
+	var serving sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		serving.Wait() // both ends are closed
+	})
+	serving.Go(func() {
 		for {
 			in, err := listener.Accept()
 			if err != nil {
@@ -209,12 +214,13 @@ func TestABrokerBehindTLS(t *testing.T) {
 			}
 			out, err := net.Dial("tcp", plain.Host)
 			if err != nil {
+				_ = in.Close()
 				return
 			}
-			go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
-			go func() { _, _ = io.Copy(in, out); _ = in.Close() }()
+			serving.Go(func() { _, _ = io.Copy(out, in); _ = out.Close() })
+			serving.Go(func() { _, _ = io.Copy(in, out); _ = in.Close() })
 		}
-	}()
+	})
 	secure := *plain
 	secure.Scheme, secure.Host = "amqps", listener.Addr().String()
 	stranger := broker.New(broker.Config{URL: secure.String()}, testkit.Logger(t), nil)

@@ -60,7 +60,7 @@ func answering(t *testing.T, status int, body string) *broker.Management {
 	}))
 	t.Cleanup(server.Close)
 	management, err := broker.NewManagement(strings.Replace(server.URL, "://", "://user:secret@", 1)+"/api/", "/",
-		time.Second)
+		time.Minute)
 	require.NoError(t, err)
 	t.Cleanup(management.Close)
 	return management

@@ -150,7 +150,7 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 	url := testkit.VHost(t)
 	proxy := newProxy(t, url)
 	b := broker.New(broker.Config{
-		URL: proxy.url, ConfirmTimeout: 200 * time.Millisecond, MinBackoff: 5 * time.Millisecond,
+		URL: proxy.url, ConfirmTimeout: 10 * time.Second, MinBackoff: 5 * time.Millisecond,
 		CloseTimeout: 100 * time.Millisecond,
 	}, testkit.Logger(t), nil)
 	require.NoError(t, b.Start(testkit.Context(t)))
