@@ -63,14 +63,15 @@ func child(raw string) int {
 			select {}
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.TestTimeout)
 	defer cancel()
 	owner := store.Config{URL: cfg.Database, Schema: testkit.Schema, MaxConnections: 4, Relay: uuid.New()}
 	st, err := store.Open(ctx, owner, telemetry.Discard())
 	if err != nil {
 		return 1
 	}
-	wire := broker.New(broker.Config{URL: cfg.AMQP}, telemetry.Discard(), nil)
+	// It keeps its connection while it is frozen.
+	wire := broker.New(broker.Config{URL: cfg.AMQP, Heartbeat: 10 * time.Minute}, telemetry.Discard(), nil)
 	if err := wire.Start(ctx); err != nil {
 		return 1
 	}
@@ -395,7 +396,8 @@ func TestStopFlushes(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	publisher := &flaky{}
-	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour}, st, publisher, testkit.Logger(t), nil)
+	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour, FlushTimeout: time.Minute}, st, publisher,
+		testkit.Logger(t), nil)
 	require.NoError(t, relay.Start(testkit.Context(t)))
 	for i := range 20 {
 		commit(t, st, relay, Message{ID: fmt.Sprint(i), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
