@@ -125,10 +125,9 @@ func TestS4AHeldQueueKeepsItsTurnAtASharedLimit(t *testing.T) {
 	later := b.request(t, two, 1)[0]
 	b.finish(t, attune.StatusCompleted, runs)
 
-	held, err := b.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
+	held := testkit.Begin(t, b.store)
 	defer func() { _ = held.Rollback(testkit.Context(t)) }() // the pool waits for it
-	_, err = held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
+	_, err := held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
 	require.NoError(t, err)
 	// A replica that has read no rule yet.
 	b.scheduler = b.replica(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
@@ -214,7 +213,7 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	require.Equal(t, 2, result.Granted, "the burst")
 	require.Positive(t, result.Wake)
 	require.LessOrEqual(t, result.Wake, 100*time.Millisecond)
-	for deadline := time.Now().Add(20 * time.Second); result.Wake > 0; {
+	for deadline := time.Now().Add(time.Minute); result.Wake > 0; {
 		require.True(t, time.Now().Before(deadline))
 		time.Sleep(result.Wake)
 		result = b.run(t, scheduler.FillStep{})
