@@ -78,7 +78,7 @@ func TestWhatASilentWorkerRunsIsNotTimedOut(t *testing.T) {
 		aged(t, st, age, id)
 		return id
 	}
-	before, after := row(125*time.Second), row(110*time.Second)
+	before, after := row(150*time.Second), row(110*time.Second)
 	relay, _ := rescuer(t, st)
 	ends(t, st, relay, map[int64]attune.Status{before: attune.StatusTimeout}, after)
 	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - interval '61 seconds'`)

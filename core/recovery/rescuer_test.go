@@ -162,7 +162,7 @@ func TestWhatIsNotStartedInTimeIsFound(t *testing.T) {
 		return id
 	}
 	late := at(usual, idle.ID, attune.StatusScheduled, 301*time.Second)
-	at(usual, idle.ID, attune.StatusScheduled, 280*time.Second)
+	at(usual, idle.ID, attune.StatusScheduled, 240*time.Second)
 	at(slow, idle.ID, attune.StatusScheduled, 301*time.Second)
 	soon := at(quick, idle.ID, attune.StatusScheduled, 6*time.Second)
 	at(usual, full.ID, attune.StatusRunning, time.Hour)
@@ -204,10 +204,10 @@ func TestWhatRunsBeyondItsTimeoutIsEnded(t *testing.T) {
 		return id
 	}
 	// Seconds may pass since the worker's heartbeat, up to which it is assessed.
-	over, grace, free := at(bounded, 110*time.Second), at(bounded, 85*time.Second), at(unbounded, time.Hour)
+	over, grace, free := at(bounded, 150*time.Second), at(bounded, 65*time.Second), at(unbounded, time.Hour)
 	task := at(unbounded, time.Minute)
 	testkit.Exec(t, st, `UPDATE execution SET workflow_task = '{"timeout_seconds": 20}' WHERE id = $1`, task)
-	aged(t, st, 70*time.Second, task)
+	aged(t, st, 110*time.Second, task)
 
 	relay, _ := rescuer(t, st)
 	messages := <-relay
@@ -259,7 +259,7 @@ func TestACancelThatNobodyHeedsEnds(t *testing.T) {
 		aged(t, st, age, id)
 		return id
 	}
-	old, fresh := at(301*time.Second), at(280*time.Second)
+	old, fresh := at(301*time.Second), at(240*time.Second)
 	relay, _ := rescuer(t, st)
 	require.Len(t, <-relay, 1)
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, st, old))

@@ -149,6 +149,9 @@ func TestASweepThatIsTakenIsLeftAlone(t *testing.T) {
 			if err != nil || !won {
 				return err
 			}
+			if _, err = tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+				return err
+			}
 			close(held)
 			<-release
 			return nil
