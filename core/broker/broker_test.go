@@ -25,8 +25,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 
 const waitTimeout = 20 * time.Second
 
-// rig is a started Broker on a virtual host of its own, with a plain
-// channel beside it that the Broker knows nothing of.
+// rig is a started Broker on a virtual host of its own, and a plain channel that the Broker does not know.
 type rig struct {
 	*broker.Broker
 	t          testing.TB
@@ -175,7 +174,7 @@ func TestLifeCycle(t *testing.T) {
 	})
 }
 
-func TestStatesAreTold(t *testing.T) {
+func TestWatchersSeeStateChanges(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	require.Equal(t, broker.StateConnected, b.State())
@@ -237,8 +236,7 @@ func TestSlowWatcherKeepsTheNewestChange(t *testing.T) {
 	require.Equal(t, broker.StateStopped, last.To)
 }
 
-// A broker in alarm says so on the connection that publishes. It accepts
-// nothing then, and answers everything else.
+// A broker in alarm blocks the publishing connection. It accepts no messages then, and answers all other calls.
 func TestBlockedBroker(t *testing.T) {
 	t.Parallel()
 	const blocked, unblocked = 60, 61
@@ -312,8 +310,8 @@ func TestBrokerThatIsAway(t *testing.T) {
 	require.ErrorIs(t, outcome.Err, broker.ErrStopped)
 }
 
-// A server that accepts and says nothing is given up at the dial deadline, and
-// at once when the Broker stops.
+// A server that accepts connections and does not answer is given up at the dial deadline, and at once when the
+// Broker stops.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -22,7 +22,7 @@ func ids(batch *broker.Batch) []string {
 	return all
 }
 
-// fill waits until the consumer has been given n messages.
+// unacked waits until the queue q has so many ready messages and consumers.
 func (b *rig) unacked(ready, consumers int) {
 	b.t.Helper()
 	testkit.Eventually(b.t, func() bool {
@@ -205,9 +205,8 @@ func TestAckAfterEveryDeliveryWasSettled(t *testing.T) {
 	require.True(t, consumer.Subscribed())
 }
 
-// Stop returns to the queue what was not handed out, in order, and leaves what
-// was handed out to its holder.
-func TestStopReturnsWhatWasNotHandedOut(t *testing.T) {
+// Stop returns deliveries that no batch has taken to the queue, in order. Taken batches stay with their consumer.
+func TestStopReturnsUntakenDeliveries(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
@@ -233,8 +232,8 @@ func TestStopReturnsWhatWasNotHandedOut(t *testing.T) {
 	b.unacked(0, 0)
 }
 
-// GiveBack returns everything unsettled in its order, of a quorum queue too, what was
-// handed out and detached included, and the consumer takes nothing until it may.
+// GiveBack returns all unsettled deliveries in their order, also of a quorum queue, and also taken and detached
+// ones. The consumer subscribes again when Await allows it.
 func TestGiveBackReturnsEverythingInOrder(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"classic", "quorum"} {

@@ -46,7 +46,7 @@ func TestOnlyIdleQueuesAreDeleted(t *testing.T) {
 	require.True(t, deleted)
 	deleted, _, err = b.DeleteQueueIfIdle(b.ctx, "q")
 	require.NoError(t, err)
-	require.True(t, deleted, "what is gone already needs no deleting")
+	require.True(t, deleted, "a missing queue counts as deleted")
 
 	b.queue("notices", nil)
 	b.publishAll(broker.Message{ID: "one", RoutingKey: "notices"}, broker.Message{ID: "two", RoutingKey: "notices"})

@@ -81,8 +81,8 @@ func TestADrainTakesInOrderUpToItsBound(t *testing.T) {
 	}
 }
 
-// A queue with a limit of deliveries loses nothing, however often taking is stopped; and
-// what was stopped in order was not delivered in vain at all.
+// A queue with a delivery limit loses nothing, however often a drain stops. A drain that stops in order returns no
+// delivery.
 func TestADrainThatStopsReturnsNothing(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -103,7 +103,7 @@ func TestADrainThatStopsReturnsNothing(t *testing.T) {
 	}
 }
 
-// What is cut returns one prefetch at most.
+// A drain that is cut returns at most one prefetch.
 func TestADrainThatIsCutReturnsAPrefetch(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -128,7 +128,7 @@ func TestADrainThatIsCutReturnsAPrefetch(t *testing.T) {
 			}
 		}
 		return again > 0
-	}, waitTimeout, "what was in hand is back")
+	}, waitTimeout, "the unacknowledged deliveries return")
 	require.LessOrEqual(t, again, 10)
 }
 

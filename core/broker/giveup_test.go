@@ -86,10 +86,9 @@ func TestHeadersThatTheLibraryCannotReadCostNoConnection(t *testing.T) {
 	require.Equal(t, broker.StateConnected, b.State())
 }
 
-// What is given up arrives as a dead letter with its headers as far as they are
-// harmless, whatever they were, and the queue lives on: also where the broker itself
-// could not dead-letter the message.
-func TestGivenUpDeliveriesBecomeDeadLettersWhateverTheirHeaders(t *testing.T) {
+// A delivery that is given up becomes a dead letter with its harmless headers, and the queue lives on, also where
+// the broker itself could not dead-letter the message.
+func TestGivenUpDeliveriesBecomeDeadLettersWithAnyHeaders(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.DeclareExecutor(b.ctx))
@@ -151,7 +150,7 @@ func TestGivenUpDeliveriesBecomeDeadLettersWhateverTheirHeaders(t *testing.T) {
 		require.Contains(t, got[i].Headers[broker.HeaderDropped], "x-death", i)
 	}
 	require.Equal(t, amqp.Table{"x-death": []any{int32(7)}}, got["0"].Headers[broker.HeaderDropped])
-	require.Len(t, broker.Deaths(got["4"].Headers), 1, "what the broker may have written stays")
+	require.Len(t, broker.Deaths(got["4"].Headers), 1, "headers that the broker may have written stay")
 	require.Equal(t, "yes", got["4"].Headers["kept"])
 	require.Contains(t, got["7"].Headers["big"], "cut")
 	require.Equal(t, uint32(8), got["6"].Headers["i"])
@@ -236,9 +235,7 @@ func TestABrokerBehindTLS(t *testing.T) {
 	require.Equal(t, 1, b.ready("q"))
 }
 
-// Large messages come a few at a time, however many the prefetch allows, and all of them
-// come in the end; small ones go past at any time, and a lost queue gives back what was
-// let in.
+// The consumer takes only a few large messages at a time, however large the prefetch is, and all of them in the end.
 func TestLargeMessagesComeAFewAtATime(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)

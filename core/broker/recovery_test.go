@@ -12,8 +12,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Upstream 3: consumers stayed deaf after the loss of a channel, a queue or a
-// connection.
+// Upstream 3: consumers did not consume again after the loss of a channel, a queue or a connection.
 func TestConsumerComesBack(t *testing.T) {
 	t.Parallel()
 

@@ -16,10 +16,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Three replicas, one in five messages twice, cancels by others in between,
-// limits of one, three and none: nothing above its limit, nothing out of
-// order, nothing lost, nothing twice, nothing left over (S1–S7, S13, L3). Some messages say of their
-// executions less than is true, or something else.
+// Three replicas, one in five messages twice, cancels by others in between, limits of one, three and none: no limit
+// is exceeded, and nothing is out of order, lost or done twice (S1–S7, S13, L3). One message in ten has a wrong
+// hint.
 func TestThreeReplicasUnderAbuse(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -63,13 +62,13 @@ func TestThreeReplicasUnderAbuse(t *testing.T) {
 	wg.Wait()
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`),
 		"lost")
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE attempt > 1`), "handed over twice")
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE attempt > 1`), "dispatched twice")
 	b.requireOrder(t)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)
 }
 
-// abuse is one replica: it takes what is there, in small batches.
+// abuse is one replica, which runs the present messages in small batches.
 func (b *bundle) abuse(
 	ctx context.Context, t *testing.T, replica *scheduler.Scheduler, requests, ended chan int64,
 	hint func(int64) scheduler.Hint,
@@ -118,8 +117,8 @@ func (b *bundle) abuse(
 	}
 }
 
-// work plays the workers: it ends what is dispatched, reports one in five
-// twice, and cancels some waiting executions.
+// work is the workers: it ends dispatched executions, reports one in five twice, and cancels some waiting
+// executions.
 func (b *bundle) work(ctx context.Context, t *testing.T, ended chan int64, finished func()) {
 	defer finished()
 	seen := map[int64]bool{}
@@ -162,11 +161,7 @@ func (b *bundle) work(ctx context.Context, t *testing.T, ended chan int64, finis
 	}
 }
 
-// requireOrder checks from the rows that executions of a queue were handed
-// over in the order in which they entered it. All requests of an action were
-// sent in order of id, but three replicas may take them in any order; who
-// waited has its order in the history of entries, which is gone. What must
-// hold regardless: no two hand-overs of a limit-one queue overlap.
+// requireOrder checks from the rows that no two executions of the queue with a limit of one overlap.
 func (b *bundle) requireOrder(t *testing.T) {
 	t.Helper()
 	require.Zero(t, testkit.Count(t, b.store, `

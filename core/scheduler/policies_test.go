@@ -112,7 +112,7 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 
 // S4: a queue that another transaction holds keeps its turn at a shared limit. A later request waits,
 // and one more batch runs.
-func TestS4AHeldQueueKeepsItsTurnAtASharedLimit(t *testing.T) {
+func TestS4ALockedQueueKeepsItsPlaceAtASharedLimit(t *testing.T) {
 	t.Parallel()
 	rechecks := 0
 	b := setup(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
@@ -145,9 +145,8 @@ func TestS4AHeldQueueKeepsItsTurnAtASharedLimit(t *testing.T) {
 	b.quiet(t)
 }
 
-// A pack policy with parameters is a limit per group over the whole pack, made
-// when it is first needed. Actions without a limit of their own have a line for
-// each of its groups: a group that waits keeps no other waiting.
+// A pack policy with parameters is a limit per group over the whole pack, created when it is first needed. Actions
+// without a limit of their own have a queue for each of its groups, which blocks no other.
 func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -178,7 +177,7 @@ func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 
 // The queue of an action with a limit of its own stays in order (S4): a head that a shared limit
 // holds back also holds back the executions behind it.
-func TestS4AnActionsOwnLimitKeepsItsLineInOrder(t *testing.T) {
+func TestS4AnActionsOwnLimitKeepsItsQueueInOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
@@ -240,8 +239,7 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	b.quiet(t)
 }
 
-// The method cancel refuses at once what a full limit would make wait, whichever
-// of the limits it is, and says which; nothing is half taken.
+// The method cancel refuses at once an execution that a full limit would make wait, and names the limit.
 func TestTheMethodCancelRefusesWithTheReason(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -263,8 +261,8 @@ func TestTheMethodCancelRefusesWithTheReason(t *testing.T) {
 	b.quiet(t)
 }
 
-// S17: the line never grows beyond its maximum, of the policy or of the
-// installation, and who is refused knows why.
+// S17: a queue never exceeds its maximum, of the policy or of the installation, and a refused execution has the
+// reason.
 func TestS17AFullQueueRefusesAndSaysSo(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *scheduler.Config) { c.MaxQueued = 4 })
@@ -283,8 +281,8 @@ func TestS17AFullQueueRefusesAndSaysSo(t *testing.T) {
 	b.quiet(t)
 }
 
-// An execution that waits longer than its queue allows ends as timed out and
-// leaves its line; a pause stops the clock (upstream 26).
+// An execution that waits longer than its queue allows times out and leaves the queue. A pause stops the clock
+// (upstream 26).
 func TestAWaitThatIsTooLongEnds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -350,7 +348,7 @@ func TestAChangedLimitIsInForceInTheNextBatch(t *testing.T) {
 	b.scheduler = replicas[2]
 	require.Equal(t, scheduler.Result{Granted: 3}, b.nudge(t, ids[8]))
 	testkit.Exec(t, b.store, `DELETE FROM policy`)
-	require.Equal(t, scheduler.Result{}, b.nudge(t, ids[8]), "the operator's word outlives the policy")
+	require.Equal(t, scheduler.Result{}, b.nudge(t, ids[8]), "the operator's override outlives the policy")
 	testkit.Exec(t, b.store, `UPDATE execution_admission_state SET limit_override = NULL`)
 	require.Equal(t, scheduler.Result{Granted: 2}, b.nudge(t, ids[8]))
 	b.quiet(t)
@@ -453,7 +451,7 @@ func sweep(t *testing.T, b *bundle, found chan recovery.Found) {
 }
 
 // Deleting executions that hold slots or wait releases their slots, whichever program deletes them.
-func TestDeletedExecutionsGiveBackWhatTheyHeld(t *testing.T) {
+func TestDeletedExecutionsReleaseTheirSlots(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")

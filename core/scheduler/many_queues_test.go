@@ -95,8 +95,7 @@ func TestManyExecutionsForARareWorkerDelayNoOthers(t *testing.T) {
 	b.quiet(t)
 }
 
-// A sweep has one batch run for each thing that queues wait for, not one for
-// each queue, unless the rules have changed: then what keeps them may be no more.
+// A sweep has one batch run for each obstacle that blocks queues, not for each queue, unless the rules have changed.
 func TestASweepTriesOneQueueOfEachThatAreKept(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -126,7 +125,7 @@ func TestASweepTriesOneQueueOfEachThatAreKept(t *testing.T) {
 		`SELECT count(*) FROM execution_admission_entry WHERE state_id = ANY ($1) AND execution_id = ANY ($2)`,
 		oldest, []int64{line[3], line[6]}))
 	testkit.Exec(t, b.store, `UPDATE policy SET threshold = 2`)
-	for looks := 0; len((<-found).Queues) != 6; looks++ {
-		require.Less(t, looks, 2, "one may have been made before the change")
+	for sweeps := 0; len((<-found).Queues) != 6; sweeps++ {
+		require.Less(t, sweeps, 2, "one may have been made before the change")
 	}
 }

@@ -34,8 +34,7 @@ func named(action testkit.ActionRow) scheduler.Hint {
 	return scheduler.Hint{ActionID: action.ID, ActionRef: action.Ref}
 }
 
-// anyHint is what some program says of an execution of the action: the truth, less, or
-// something else.
+// anyHint is the hint of some message about an execution of the action: right, incomplete or wrong.
 func anyHint(action, other testkit.ActionRow) scheduler.Hint {
 	return []scheduler.Hint{
 		named(action), named(action),

@@ -126,7 +126,7 @@ func (b *bundle) lockQueue(t *testing.T, action testkit.ActionRow) (end func()) 
 
 // A sparing batch decides about free queues. It leaves reports and requests of a queue that
 // another batch holds.
-func TestASparingBatchLeavesWhatAnotherOneHolds(t *testing.T) {
+func TestASparingBatchLeavesLockedQueues(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", announces(9, nil))
@@ -221,7 +221,7 @@ func TestRoomForAQueueThatIsHeldIsOfferedAgain(t *testing.T) {
 
 // An execution of a leaving worker that another batch has moved meanwhile stays where that
 // batch put it.
-func TestWhatWasMovedMeanwhileIsNotMovedAgain(t *testing.T) {
+func TestMovedExecutionsAreNotMovedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fences := map[string]any{"attempt_fence": true}

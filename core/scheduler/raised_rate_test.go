@@ -10,8 +10,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// A rate that is raised is in force at once: what the old one had put off is
-// not waited for.
+// A raised rate is in force at once: executions that the old one postponed start.
 func TestARaisedRateDoesNotWaitForTheOldOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
