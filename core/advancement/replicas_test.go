@@ -45,7 +45,7 @@ func TestThreeReplicasThatAreToldEverythingTwice(t *testing.T) {
 	}
 	crowd := newCrowd(w, 3)
 	crowd.tell(parents, nil)
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(testkit.TestTimeout)
 	ended := map[int64]bool{}
 	for testkit.Count(t, w.store,
 		`SELECT count(*) FROM execution WHERE parent IS NULL AND status = 'completed'`) < len(parents) {

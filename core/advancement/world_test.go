@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -82,7 +83,7 @@ func (w *world) begin() {
 }
 
 func (w *world) replica() *scheduler.Scheduler {
-	return scheduler.New(scheduler.Config{},
+	return scheduler.New(scheduler.Config{HeartbeatStaleAfter: time.Hour}, // the worker sends no heartbeats
 		scheduler.Deps{Store: w.store, Relay: w.relay, Logger: testkit.Logger(w.t)})
 }
 
