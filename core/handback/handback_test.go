@@ -77,7 +77,7 @@ func (w *world) engine(t *testing.T) func() {
 
 func (w *world) wire(t *testing.T, amqp string) *broker.Broker {
 	t.Helper()
-	b := broker.New(broker.Config{URL: amqp, NoDeadLetters: true, ConnectTimeout: 5 * time.Second}, testkit.Logger(t),
+	b := broker.New(broker.Config{URL: amqp, NoDeadLetters: true, ConnectTimeout: waitTimeout}, testkit.Logger(t),
 		nil)
 	require.NoError(t, b.Start(testkit.Context(t)))
 	t.Cleanup(b.Stop)
