@@ -156,7 +156,7 @@ func (f *flow) until(enough func() bool) {
 	f.t.Helper()
 	deadline := time.Now().Add(4 * time.Minute) // as long as testkit.Eventually gives on a busy machine
 	for emitted := 0; emitted < 5 || !enough(); {
-		require.True(f.t, time.Now().Before(deadline), "what the load waits for has not happened: %s", lazily(f.open))
+		require.True(f.t, time.Now().Before(deadline), "the condition of the load is not met: %s", lazily(f.open))
 		// Executions of a dead replica wait, so the load must be bounded.
 		if emitted < 5 ||
 			f.count(`SELECT count(*) FROM execution e WHERE parent IS NULL AND e.finished_status IS NULL`) < 20 {

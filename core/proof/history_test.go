@@ -241,7 +241,7 @@ func requireExplained(t *testing.T, acts []act) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		begun := time.Now()
-		result := assess(keys[key], 30*time.Second)
+		result := assess(keys[key], 2*time.Minute)
 		t.Logf("%s: %d acts, %s after %s", key, len(keys[key]), result, time.Since(begun).Round(time.Millisecond))
 		if result != porcupine.Ok {
 			require.Fail(t, "the history of "+key+" cannot be explained: "+string(result), "written to %s",
@@ -292,7 +292,7 @@ func stamp(ms int) time.Time {
 }
 
 // A checker that refuses nothing proves nothing. Each of these differs from a right history in what its name says.
-func TestTheCheckerRefusesWhatIsWrong(t *testing.T) {
+func TestTheCheckerRefusesWrongHistories(t *testing.T) {
 	t.Parallel()
 	// Eight high ones and a low one wait; the low one must have its turn after seven.
 	lanes := func(turn int) []act {
@@ -375,7 +375,7 @@ func TestTheCheckerRefusesWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, assess(tc.acts, 10*time.Second))
+			require.Equal(t, tc.want, assess(tc.acts, 2*time.Minute))
 		})
 	}
 }

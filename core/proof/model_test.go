@@ -8,7 +8,7 @@ import (
 
 // model is shared admission by its rules, in memory and independent of the engine's methods. A queue is an action,
 // or an action and a group, with three lanes. After each event the model at once gives every free slot to the next
-// waiter.
+// queued execution.
 type model struct {
 	actions map[string]*rules
 	queues  map[place]*waitingQueue
