@@ -17,7 +17,7 @@ import (
 
 // What an execution costs the database, by kind. docs/sizing.md has the figures that this test
 // logs; the bounds are half as much again.
-func TestWhatAnExecutionCostsByKind(t *testing.T) {
+func TestCostsOfExecutionsByKind(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "count what executions of each kind cost; another test has the budget of a single one")
 	a := &idleAccount{account: newAccount(t)}

@@ -120,7 +120,7 @@ func (s *storm) over(t *testing.T, limited []int64) {
 	s.settled(t, 30*time.Second)
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE status <> 'completed'`))
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE attempt <> 1`),
-		"S2: handed over once each")
+		"S2: dispatched once each")
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM (
 		SELECT entity_id FROM execution_history WHERE new_values->>'status' = 'running' GROUP BY entity_id HAVING count(*) > 1) twice`))
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM late_write`), "S8: no late write had to be refused")

@@ -59,7 +59,7 @@ func (s *stand) run(lanes int) (h *hot, stop func()) {
 	}
 	completed, requested := consume(message.QueueExecutionCompleted), consume(message.QueueExecutionRequests)
 	sched := scheduler.New(scheduler.Config{HeartbeatStaleAfter: time.Hour}, // the worker sends no heartbeats
-		scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(s.t)})
+		scheduler.Deps{Store: s.store, Relay: noRelay{}, Logger: testkit.Logger(s.t)})
 	h = newHot(completed, requested, lanes, sched, stepConfig{}, testkit.Logger(s.t),
 		NewMetrics(prometheus.NewRegistry()))
 	require.NoError(s.t, h.Start(testkit.Context(s.t)))
@@ -247,7 +247,7 @@ func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	h := newHot(nil, nil, 1,
-		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: noRelay{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	a, b := testkit.Action(t, s.store, "pk.a"), testkit.Action(t, s.store, "pk.b")
 	of := func(action testkit.ActionRow) item { return item{execution: s.execution(action), action: action.Ref} }
@@ -368,8 +368,8 @@ func TestFewConnectionsMeanFewerLanes(t *testing.T) {
 	})
 }
 
-// Only the first lane takes what belongs to no action.
-func TestTheFirstLaneTakesWhatBelongsToNoAction(t *testing.T) {
+// Only the first lane takes items without an action.
+func TestTheFirstLaneTakesItemsWithoutAnAction(t *testing.T) {
 	t.Parallel()
 	h := newHot(nil, nil, 3, nil, stepConfig{}, testkit.Logger(t), nil)
 	for i, s := range h.lanes {

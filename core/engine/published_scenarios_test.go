@@ -127,7 +127,7 @@ func (s *scenario) stopsMidExecution() {
 			require.Equal(t, "Execution abandoned because its worker became unavailable while running", result["error"])
 			require.Equal(t, "The worker stopped sending heartbeats while it ran the execution", result["message"])
 			require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE original_execution = $1`,
-				id), "what ran is not repeated")
+				id), "a running execution is not retried")
 			require.Zero(t, s.stale())
 		})
 	}
@@ -198,7 +198,7 @@ func (s *scenario) messageExpires() {
 	if testkit.Slow() {
 		ttl = 4 * time.Minute // before the timeout of the monitor decides
 	}
-	stuck := s.deaf(s.t, "worker-stuck", ttl)
+	stuck := s.withoutConsumer(s.t, "worker-stuck", ttl)
 	s.serve()
 	id := s.one()
 	result := s.result(attune.StatusFailed, id, 7*time.Minute)

@@ -84,7 +84,7 @@ func TestWorkQueuesOfAnInstallationStayAsTheyAre(t *testing.T) {
 	ids := b.request(t, "jobs.run", 20, `{}`)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, st, `select count(*) from execution where status = 'completed'`) == len(ids)+1
-	}, 60*time.Second, "what a work queue has dispatched ends as everything does")
+	}, 60*time.Second, "executions of a work queue end like all others")
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, st, leased))
 	testkit.Invariants(t, st)
 	require.Equal(t, before, sum(), "traffic")
