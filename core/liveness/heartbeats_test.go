@@ -20,7 +20,7 @@ import (
 
 const stale = 90 * time.Second
 
-// journal keeps what was logged, a line each: LEVEL message.
+// journal keeps log lines of the form: LEVEL message.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -57,7 +57,7 @@ func (j *journal) String() string {
 	return strings.Join(j.lines, "\n")
 }
 
-// silent says when the database saw the last heartbeat of a worker.
+// silent sets the age of the last heartbeat of a worker.
 func silent(t *testing.T, st *store.Store, id int64, age time.Duration) {
 	t.Helper()
 	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - make_interval(secs => $2) WHERE id = $1`, id,
@@ -76,7 +76,7 @@ func statusOf(t *testing.T, st *store.Store, id int64) (status string, deactivat
 	return status, deactivated
 }
 
-// observed is how often and how much a histogram was told.
+// observed returns the count and the sum of a histogram.
 func observed(t *testing.T, histogram prometheus.Collector) (count uint64, sum float64) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -161,14 +161,14 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 		AND (payload->'details'->>'staleness_threshold_seconds')::int = $1`, int(stale.Seconds())))
 
 	require.NoError(t, h.tick(testkit.Context(t)))
-	require.Empty(t, j.take(), "nothing is told twice")
+	require.Empty(t, j.take(), "no line is logged twice")
 	require.Equal(t, 5, testkit.Count(t, st, `SELECT count(*) FROM event`), "once")
 	require.InDelta(t, 30, testutil.ToFloat64(m.age), 60, "of the workers that are not inactive")
 
 	gone, cancel := context.WithCancel(testkit.Context(t))
 	cancel()
 	require.Error(t, h.tick(gone))
-	require.Zero(t, testutil.CollectAndCount(m.workers), "what is not known is not shown")
+	require.Zero(t, testutil.CollectAndCount(m.workers), "unknown values are not shown")
 	require.Zero(t, testutil.CollectAndCount(m.age))
 }
 
@@ -184,7 +184,7 @@ func requireStale(t *testing.T, lines []string, name string, id int64, seconds i
 	require.InDelta(t, seconds+60, age, 60, lines[at])
 }
 
-func TestTheMonitorSaysWhatItWatches(t *testing.T) {
+func TestTheMonitorLogsItsSettings(t *testing.T) {
 	t.Parallel()
 	j := &journal{}
 	h := NewHeartbeats(HeartbeatsConfig{Interval: time.Minute, StaleAfter: stale}, testkit.Store(t), j.logger(), nil,
@@ -197,8 +197,8 @@ func TestTheMonitorSaysWhatItWatches(t *testing.T) {
 	}, j.take()[:2])
 }
 
-// Upstream 30: a worker that was marked inactive stays inactive for ever although
-// it beats again. Here it comes back, unless it has stopped by itself.
+// Upstream 30: a worker that was marked inactive stayed inactive although it sent heartbeats again. Here it becomes
+// active, unless it has stopped by itself.
 func TestUpstream30AWorkerThatBeatsAgainIsActiveAgain(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -220,7 +220,7 @@ func TestUpstream30AWorkerThatBeatsAgainIsActiveAgain(t *testing.T) {
 	}
 	j.take()
 	require.NoError(t, h.tick(ctx))
-	require.Empty(t, j.take(), "it does not beat yet")
+	require.Empty(t, j.take(), "it sends no heartbeat yet")
 
 	beat(t, st, back)
 	beat(t, st, stopped)
@@ -246,8 +246,8 @@ func TestUpstream30AWorkerThatBeatsAgainIsActiveAgain(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM worker_probe WHERE NOT details ? 'silent_since'`))
 }
 
-// Upstream 17 (F20): a worker's clock may be off, or step; what counts is when the
-// database was told. Each clock is off by an hour, and the worker beats.
+// Upstream 17 (F20): a worker's clock may be off, or step; the time of the database counts. Each clock is off by an
+// hour, and the worker sends heartbeats.
 func TestUpstream17ClocksOfWorkersDoNotMatter(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -283,9 +283,8 @@ func TestUpstream17ClocksOfWorkersDoNotMatter(t *testing.T) {
 	require.Equal(t, "inactive", status, "its heartbeats end although the last is in the future")
 }
 
-// A worker that dies while it drains, by its own word or an operator's, says no
-// goodbye any more: it is marked as any other. One that beats is never touched, and
-// a cordon stays whatever happens.
+// A worker that dies while it drains, by itself or for an operator, is marked like any other. A worker with
+// heartbeats is never marked, and a cordon always stays.
 func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -331,7 +330,7 @@ func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
 		"it was only cut off; the cordon keeps work from it")
 }
 
-// Three replicas look at once: one transition and one line for each worker.
+// Three replicas check at once: one transition and one log line for each worker.
 func TestManyReplicasMarkAWorkerOnce(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// sweep starts a quick sweep and returns what it finds, one tick at a time.
+// sweep starts a sweep with a short interval and returns its finds, one tick at a time.
 func sweep(t *testing.T, st *store.Store, change ...func(*recovery.Config)) <-chan recovery.Found {
 	t.Helper()
 	found := make(chan recovery.Found, 100)

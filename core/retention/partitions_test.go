@@ -199,8 +199,8 @@ func TestReplicasMakePartitionsTogether(t *testing.T) {
 	}
 }
 
-// For a user without rights the log names the needed grant, once, and the metric shows what is missing.
-func TestWithoutRightsWhatIsMissingShows(t *testing.T) {
+// For a user without rights the log names the needed grant, once, and the metric counts the missing partitions.
+func TestWithoutRightsMissingPartitionsShow(t *testing.T) {
 	t.Parallel()
 	databaseURL := testkit.OwnDatabase(t)
 	st := testkit.OpenStore(t, databaseURL)
