@@ -167,7 +167,7 @@ func TestInstallationsWithoutAMigrationAreAdoptedAndHandedBack(t *testing.T) {
 
 // An older installation is refused with what it lacks. Where adding is enough, the
 // refusal names the statements, and with them the installation is adopted.
-func TestOlderInstallationsAreRefusedWithWhatToRunFirst(t *testing.T) {
+func TestOlderInstallationsAreRefusedWithInstructions(t *testing.T) {
 	t.Parallel()
 	for _, old := range testkit.Some(t, installation.Shapes()[1:], 4) {
 		t.Run(old.Date, func(t *testing.T) {

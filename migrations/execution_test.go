@@ -125,7 +125,7 @@ func TestTransitionsThatDoNotEndStayHOT(t *testing.T) {
 	require.EqualValues(t, 1, one[int64](t, conn, counters))
 }
 
-func TestNoIndexMentionsWhatChangesOften(t *testing.T) {
+func TestNoIndexHasFrequentlyChangingColumns(t *testing.T) {
 	t.Parallel()
 	conn := migrated(t)
 	rows, err := conn.Query(testkit.Context(t), `SELECT indexname::text || ': ' || indexdef FROM pg_indexes

@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// node is what this test reads of a plan.
+// node is a node of a plan.
 type node struct {
 	Type      string `json:"Node Type"`
 	Relation  string `json:"Relation Name"`

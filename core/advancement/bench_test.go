@@ -37,12 +37,12 @@ func BenchmarkChain(b *testing.B) {
 		id := w.request(action, nil)
 		w.take(nil, []int64{id})
 		for i := range n {
-			child := w.handed()[0]
+			child := w.dispatched()[0]
 			w.finish(child)
-			result, err := w.rounds.Run(testkit.Context(b), completionOf(child.ID))
+			result, err := w.batches.Run(testkit.Context(b), completionOf(child.ID))
 			require.NoError(b, err)
 			began := time.Now()
-			w.lead(result)
+			w.advance(result)
 			switch took := time.Since(began); {
 			case i >= 5 && i < 25:
 				first += took
@@ -71,12 +71,12 @@ func BenchmarkList(b *testing.B) {
 		id := w.request(action, nil)
 		w.take(nil, []int64{id})
 		for i := range n {
-			child := w.handed()[0]
+			child := w.dispatched()[0]
 			w.finish(child)
-			result, err := w.rounds.Run(testkit.Context(b), completionOf(child.ID))
+			result, err := w.batches.Run(testkit.Context(b), completionOf(child.ID))
 			require.NoError(b, err)
 			began := time.Now()
-			w.lead(result)
+			w.advance(result)
 			switch took := time.Since(began); {
 			case i >= 10 && i < n/10:
 				first += took

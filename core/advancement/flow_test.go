@@ -51,7 +51,7 @@ func TestAFailureIsRepeatedAndThenHandled(t *testing.T) {
 	}
 	id := w.request(w.define("pk.fallback", fallback), nil)
 	w.take(nil, []int64{id})
-	first := w.handed()[0]
+	first := w.dispatched()[0]
 	w.finish(first)
 	w.take([]int64{first.ID}, nil)
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution_retry WHERE waiting AND due BETWEEN now() + interval '55 s' AND now() + interval '60 s'`))
@@ -93,7 +93,7 @@ func TestWorkThatWasNeverBegunIsRepeatedForTheWorkflow(t *testing.T) {
 	w := setup(t)
 	id := w.request(w.define("pk.one", "version: \"1\"\ntasks: [{name: a, action: pk.a}]"), nil)
 	w.take(nil, []int64{id})
-	child := w.handed()[0]
+	child := w.dispatched()[0]
 	testkit.Exec(t, w.store, `UPDATE execution SET status = 'failed', result = '{"error": "lost", "failed_by": "execution_timeout_monitor"}' WHERE id = $1`, child.ID)
 	w.take([]int64{child.ID}, nil)
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
@@ -206,7 +206,7 @@ func TestPauseAndResume(t *testing.T) {
 	require.Equal(t, []string{"a/0/0"}, w.ran)
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
-	w.look(id)
+	w.check(id)
 	w.completes(id)
 	require.Equal(t, []string{"a/0/0", "b/0/0"}, w.ran)
 }
@@ -236,22 +236,22 @@ tasks:
 	require.ElementsMatch(t, []int64{w.workflowOf(id), w.workflowOf(inner[0]), w.workflowOf(inner[1])}, w.due(),
 		"the sweep tells all of them")
 	w.run()
-	require.Equal(t, []string{"a/0/0", "a/0/0"}, w.ran, "what ran comes to its end, and the third begins nothing")
+	require.Equal(t, []string{"a/0/0", "a/0/0"}, w.ran, "running executions end, and the third starts nothing")
 	require.Equal(t, 3, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution w JOIN execution e ON e.id = w.execution
 		WHERE e.parent = $1 AND w.open AND (w.state ->> 'paused')::bool`, id))
 
-	w.look(id) // processes the children that ended meanwhile
+	w.check(id) // processes the children that ended meanwhile
 	pause(false, id)
 	require.Subset(t, w.due(), []int64{w.workflowOf(id), w.workflowOf(inner[0]), w.workflowOf(inner[2])})
 	for _, one := range []int64{id, inner[0], inner[1], inner[2]} {
-		w.look(one)
+		w.check(one)
 	}
 	w.run()
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, inner[0]))
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, inner[1]), "it was paused by itself")
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, inner[2]))
 	pause(false, inner[1])
-	w.look(inner[1])
+	w.check(inner[1])
 	w.completes(id)
 }
 
@@ -271,7 +271,7 @@ func TestRetriesWaitForTheirWorkflowToBeResumed(t *testing.T) {
 	w.run()
 	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution_retry`))
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
-	w.look(id)
+	w.check(id)
 	w.completes(id)
 	require.Equal(t, []string{"try/0/0", "try/0/1", "cheer/0/0"}, w.ran)
 }
@@ -305,10 +305,10 @@ func TestARetryByHandTakesThePlaceOfAHeldOne(t *testing.T) {
 				w.run()
 			}
 			testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
-			w.look(id)
+			w.check(id)
 			w.run()
 			w.cfg.UnreportedAfter = time.Nanosecond // what the sweep finds later
-			w.look(id)
+			w.check(id)
 			w.run()
 			w.completes(id)
 			require.Equal(t, []string{"try/0/0", "try/0/1", "cheer/0/0"}, w.ran)
@@ -335,7 +335,7 @@ tasks:
   - {name: c, action: pk.c}
 `, policy)), nil)
 			w.take(nil, []int64{id})
-			children := w.handed()
+			children := w.dispatched()
 			require.Len(t, children, 2)
 			testkit.Exec(t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`,
 				children[0].ID)
@@ -345,12 +345,12 @@ tasks:
 				"what is cancelled with the workflow")
 			all, err := w.store.CancelChildren(testkit.Context(t), []int64{id}, false, 10)
 			require.NoError(t, err)
-			require.Contains(t, all, children[0].ID, "what an operator cancels with the whole tree")
+			require.Contains(t, all, children[0].ID, "an operator cancels it with the whole tree")
 			require.Contains(t, tree, children[1].ID)
 			w.cancel(id)
 			require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id))
 			require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "the sweep finds it")
-			w.look(id)
+			w.check(id)
 			w.poll()
 			require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id),
 				"one of its children has not ended")
@@ -359,7 +359,7 @@ tasks:
 			require.Equal(t, running, testkit.StatusOf(t, w.store, children[0].ID))
 			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, children[1].ID))
 			_, stopped := w.outcome(children[1].ID)
-			require.Equal(t, "wrong host", stopped["message"], "what is stopped with a workflow says why")
+			require.Equal(t, "wrong host", stopped["message"], "an execution that is stopped with its workflow has the reason")
 			require.Equal(t, "anna", stopped["cancelled_by"])
 			testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed' WHERE id = $1`, children[0].ID)
 			w.run()
@@ -387,7 +387,7 @@ tasks:
   - {name: b, action: pk.b}
 `), nil)
 	w.take(nil, []int64{id})
-	w.cancel(w.handed()[0].ID)
+	w.cancel(w.dispatched()[0].ID)
 	w.completes(id)
 	require.Equal(t, []string{"b/0/0"}, w.ran)
 }
@@ -400,10 +400,10 @@ func TestAWorkflowWhoseTimeIsOver(t *testing.T) {
 	testkit.Exec(t, w.store, `UPDATE action SET timeout_seconds = 60 WHERE id = $1`, action.ID)
 	id := w.request(action, map[string]any{"n": 1})
 	w.take(nil, []int64{id})
-	child := w.handed()[0]
+	child := w.dispatched()[0]
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution WHERE deadline BETWEEN now() + interval '50 s' AND now() + interval '60 s'`))
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET created = created - interval '1 minute', deadline = deadline - interval '1 minute'`)
-	w.look(id)
+	w.check(id)
 	status, result := w.outcome(id)
 	require.Equal(t, attune.StatusTimeout, status)
 	require.Equal(t, "the workflow has run for longer than it may: 1m0s", result["error"])
@@ -439,7 +439,7 @@ func TestATaskWhoseActionDoesNotExist(t *testing.T) {
 }
 
 // The sweep replaces a lost request, whatever it was about.
-func TestTheSweepFindsWhatNobodyHasSaid(t *testing.T) {
+func TestTheSweepFindsUnreportedEnds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
@@ -448,7 +448,7 @@ func TestTheSweepFindsWhatNobodyHasSaid(t *testing.T) {
 	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
 	w.take(nil, []int64{id})
 	require.Empty(t, w.due(), "a workflow that waits for its children is left alone")
-	child := w.handed()[0]
+	child := w.dispatched()[0]
 	w.finish(child)
 	w.released(child.ID)
 	require.Empty(t, w.due(), "the report may be on its way")
@@ -458,15 +458,15 @@ func TestTheSweepFindsWhatNobodyHasSaid(t *testing.T) {
 	testkit.Exec(t, w.store, `ALTER TABLE workflow_execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET updated = now() - interval '1 min'`)
 	require.Equal(t, []int64{w.workflowOf(id)}, w.due())
-	w.look(id)
-	require.Len(t, w.handed(), 1, "b has begun")
+	w.check(id)
+	require.Len(t, w.dispatched(), 1, "b has begun")
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = true`)
 	require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "an operator has paused it")
-	w.look(id)
+	w.check(id)
 	require.Empty(t, w.due())
 }
 
-// due are the workflows that the sweep would look at.
+// due are the workflows that the sweep would check.
 func (w *world) due() []int64 {
 	rows, err := w.store.FindWorkflows(testkit.Context(w.t), 10, 0, 100)
 	require.NoError(w.t, err)
@@ -484,7 +484,7 @@ func (w *world) released(id int64) {
 	told := w.relay
 	w.relay = &relay{}
 	defer func() { w.relay = told }()
-	result, err := w.rounds.Run(testkit.Context(w.t), completionOf(id))
+	result, err := w.batches.Run(testkit.Context(w.t), completionOf(id))
 	require.NoError(w.t, err)
 	require.Len(w.t, result.Tasks, 1)
 }
@@ -566,7 +566,7 @@ func TestNothingIsMadeWhenTheTimeIsOver(t *testing.T) {
 	for ref, definition := range map[string]string{"pk.chain": chain, "pk.fallback": fallback} {
 		id := w.request(w.define(ref, definition), map[string]any{"n": 1})
 		w.take(nil, []int64{id})
-		child := w.handed()[0]
+		child := w.dispatched()[0]
 		w.finish(child)
 		w.released(child.ID)
 		testkit.Exec(t, w.store, `UPDATE workflow_execution SET deadline = now() WHERE execution = $1`, id)

@@ -49,7 +49,7 @@ func TestTheTableIsCompleteAndLegal(t *testing.T) {
 }
 
 // One execution in every status: its next status, the messages, and the note.
-func TestWhatBecomesOfEveryStatus(t *testing.T) {
+func TestTheOutcomeOfEveryStatus(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	age := func(d time.Duration) func(*testkit.ExecutionRow) { return func(e *testkit.ExecutionRow) { e.Age = d } }
@@ -114,7 +114,7 @@ func TestWhatBecomesOfEveryStatus(t *testing.T) {
 }
 
 // An ended execution stays as it ended, and an unknown one is reported as unknown.
-func TestWhatHasEndedIsLeft(t *testing.T) {
+func TestEndedExecutionsStay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, status := range attune.TerminalStatuses {
@@ -133,7 +133,7 @@ func TestWhatHasEndedIsLeft(t *testing.T) {
 }
 
 // A cancel applies to the newest attempt, also one that is not due yet; it then never becomes due.
-func TestARetryIsCancelledInThePlaceOfWhatItRepeats(t *testing.T) {
+func TestARetryIsCancelledInPlaceOfItsOriginal(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	first := b.at(t, attune.StatusFailed, &b.plain)
@@ -155,7 +155,7 @@ func TestARetryIsCancelledInThePlaceOfWhatItRepeats(t *testing.T) {
 }
 
 // A cancel of an execution ends its inquiry, and its workflow (upstream 51).
-func TestWhatHangsOnACancelledExecutionEndsWithIt(t *testing.T) {
+func TestInquiriesOfACancelledExecutionEndWithIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.at(t, attune.StatusRunning, nil)
@@ -182,7 +182,7 @@ func TestAWorkerThatIsGoneIsNotAsked(t *testing.T) {
 }
 
 // The note keeps the first requester, but a later cancel completes a note without one.
-func TestTheNoteSaysWhoAskedFirst(t *testing.T) {
+func TestTheNoteKeepsTheFirstRequester(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.at(t, attune.StatusRunning, &b.plain)
@@ -197,7 +197,7 @@ func TestTheNoteSaysWhoAskedFirst(t *testing.T) {
 }
 
 // Preview returns what Apply would do, and changes nothing.
-func TestPreviewSaysWhatApplyDoes(t *testing.T) {
+func TestPreviewEqualsApply(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	failed := b.at(t, attune.StatusFailed, &b.plain)
@@ -235,7 +235,7 @@ func TestAPageHasItsBound(t *testing.T) {
 
 // An execution that is retried, or starts to wait, while its row is being locked is not decided by the older read:
 // the cancel is asked for again, and then includes it.
-func TestWhatMovesWhileItsRowIsLockedIsDecidedAnew(t *testing.T) {
+func TestRowsThatChangeUnderALockAreDecidedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	state := testkit.State(t, b.store, b.action, 1)

@@ -99,7 +99,7 @@ func TestAnExecutionWithoutAWorkerIsEnded(t *testing.T) {
 
 // A worker that writes running without a check has overwritten the cancel: the poll asks again, and the row shows
 // it again.
-func TestWhatWasWrittenBackToRunningIsStoppedAgain(t *testing.T) {
+func TestExecutionsWrittenBackToRunningAreStoppedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.at(t, attune.StatusScheduled, &b.plain)

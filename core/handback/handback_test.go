@@ -281,9 +281,9 @@ func TestAReplicaThatGoesOnAfterAHandBack(t *testing.T) {
 	testkit.Invariants(t, w.store)
 }
 
-// TestMessagesWakeWhatNoReleaseWakes: executions without a place in a queue, free slots, ends of children, and the
-// rest of the outbox.
-func TestMessagesWakeWhatNoReleaseWakes(t *testing.T) {
+// Messages wake executions that no release wakes: those without a place in a queue, free slots, ends of children, and
+// the rest of the outbox.
+func TestMessagesWakeExecutionsThatNoReleaseWakes(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	plain, limited := testkit.Action(t, w, "demo.plain"), testkit.Action(t, w, "demo.limited")

@@ -22,7 +22,7 @@ import (
 //	prefect#23183          TestL3AFreshReplicaPromotesTheNextOfASharedLimit, and every promotion of the model
 //	dbos#739, dbos-py#204  TestAdmissionFollowsItsRules: a repeated request keeps its place
 //	graphile#621           TestAdmissionFollowsItsRules: exactly the admitted executions are dispatched
-//	graphile#313           admission: TestRetriesJoinTheLineWhereTheSettingSays; the model's retries
+//	graphile#313           admission: TestRetriesJoinTheQueueWhereTheSettingSays; the model's retries
 //	airflow#14205, #17375  as trigger.dev#1272
 //
 // The invariants of admission. The model, the chaos test and the in-memory
@@ -35,7 +35,7 @@ import (
 //	S17     TestS17AQueueNeverExceedsItsMaximum
 //	S21     triage: TestS21APausedQueueAdmitsNothingAndKeepsItsOrder; TestIncidentSt24779…
 //	S22     TestS22NoWindowHasMoreStartsThanAllowed; policy: TestRateNeverExceedsItsAllowanceInAnyWindow
-//	S23     TestS23ALowerLaneWaitsForSevenAtMost; admission: TestS23LowerLanesHaveTheirTurn
+//	S23     TestS23ALowerLaneWaitsForSevenAtMost; admission: TestS23LowerLanesArePromotedToo
 //	L3      TestL3…, TestIncidentSolidQueue689…, TestIncidentSolidQueue694…
 //
 // The promises of several schedulers together, and the faults that test them:

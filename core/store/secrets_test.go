@@ -84,7 +84,7 @@ func TestSecretsAreReadBySource(t *testing.T) {
 }
 
 // Deleting an execution or enforcement deletes its secrets, whichever program deletes it.
-func TestSecretsGoWithWhatTheyBelongTo(t *testing.T) {
+func TestSecretsAreDeletedWithTheirOwner(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "probe.secret")

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestAwaitLockersWaitsForThoseThatWereThere(t *testing.T) {
+func TestAwaitLockersWaitsForEarlierTransactions(t *testing.T) {
 	t.Parallel()
 	database := testkit.Database(t)
 	st, other := testkit.OpenStore(t, database), testkit.OpenStore(t, database)

@@ -355,7 +355,7 @@ func TestErrorOfTheFunctionTakesEverythingBack(t *testing.T) {
 	require.Equal(t, attune.StatusRequested, status(t, s, id))
 }
 
-func TestClassOfTellsWhatACallerCanDo(t *testing.T) {
+func TestClassesOfErrors(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]store.Class{
 		"40001": store.ClassRetryable, "40P01": store.ClassRetryable, "23505": store.ClassConflict,

@@ -144,7 +144,7 @@ func TestACopyOfAnInstallationIsRehearsedAndTheOriginalIsOnlyRead(t *testing.T) 
 }
 
 // An installation that is too old is copied and checked, and its differences are listed with what removes them.
-func TestACopyOfAnOlderInstallationListsWhatItLacks(t *testing.T) {
+func TestACopyOfAnOlderInstallationListsItsDifferences(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	report, err := RunCopy(testkit.Context(t), CopyConfig{

@@ -44,7 +44,7 @@ func refused(t *testing.T, conn *pgx.Conn, sql, text string) {
 }
 
 // The stand-in keeps rows in chunks, and refuses what TimescaleDB refuses.
-func TestTheStandInRefusesWhatTimescaleDBRefuses(t *testing.T) {
+func TestTheStandInRefusesTheSameStatements(t *testing.T) {
 	t.Parallel()
 	_, conn := converted(t)
 	ctx := testkit.Context(t)
