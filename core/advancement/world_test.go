@@ -46,7 +46,7 @@ type end struct {
 type world struct {
 	t       testing.TB
 	store   *store.Store
-	batches  *scheduler.Scheduler
+	batches *scheduler.Scheduler
 	relay   *relay
 	cfg     advancement.Config
 	sources *advancement.Sources

@@ -295,7 +295,7 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 		testkit.Exec(t, b.store, `UPDATE execution_admission_entry SET enqueued_at = now() - make_interval(secs => $2) WHERE execution_id = $1`, id, float64(seconds))
 	}
 	age(ids[1], 61)
-	age(ids[2], 59)
+	age(ids[2], 30)
 	expire := func() scheduler.Result {
 		return b.run(t, scheduler.NewExpireStep(ids, time.Hour), scheduler.FillStep{})
 	}
