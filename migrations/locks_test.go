@@ -171,8 +171,7 @@ func TestAMigrationThatWaitsHoldsNoBusyTable(t *testing.T) {
 	}
 }
 
-// holder is a writer of a table, which ends its transaction when it is told to and
-// begins another.
+// holder is a writer of a table, which ends its transaction on request and begins another.
 type holder struct {
 	table   string
 	conn    *pgx.Conn
@@ -223,8 +222,8 @@ func TestAMigrationThatCommitsInParts(t *testing.T) {
 	require.Equal(t, before, shape(t, conn), "handed back as it was")
 }
 
-// TestStallsOfWritersAtTwoMillionExecutions measures what adoption and hand-back make
-// writers wait, by table, behind a transaction that reads executions and without it.
+// TestStallsOfWritersAtTwoMillionExecutions measures the stalls of writers during adoption and hand-back, by table,
+// with and without a transaction that reads executions.
 func TestStallsOfWritersAtTwoMillionExecutions(t *testing.T) {
 	testkit.NeedsSlow(t, "measure the stalls of writers with 2,000,000 executions")
 	ctx, stopWriters := context.WithCancel(t.Context())
@@ -316,7 +315,7 @@ func fill(t *testing.T, opts migrations.Options, rows int) {
 	do("VACUUM ANALYZE execution")
 }
 
-// stalls is what the writes to one table took.
+// stalls are the durations of writes to one table.
 type stalls struct {
 	mu      sync.Mutex
 	longest time.Duration
@@ -332,7 +331,7 @@ func (l *stalls) take() (longest time.Duration, long []time.Duration) {
 }
 
 func (l *stalls) run(ctx context.Context, t *testing.T, conn *pgx.Conn, write string) {
-	_, err := conn.Exec(t.Context(), "SET synchronous_commit = off") // the disk is not what is measured
+	_, err := conn.Exec(t.Context(), "SET synchronous_commit = off") // the disk is not measured
 	for err == nil && ctx.Err() == nil {
 		begin := time.Now()
 		_, err = conn.Exec(t.Context(), write)

@@ -16,8 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is the simplest thing that can hold queues, shared limits and
-// executions: what the database holds between two batches, without SQL.
+// world holds queues, shared limits and executions between two batches, as the database does, without SQL.
 type world struct {
 	queues     map[int64]*stored
 	scopes     map[int64]*sharedLimit
@@ -550,7 +549,7 @@ func TestAdmitRefusals(t *testing.T) {
 	result, why := closed.Admit(newcomer, AdmitOptions{Queue: 1, MayWait: true}, Gate{Scopes: needs(5), Place: always})
 	require.Equal(t, Refused, result)
 	require.Equal(t, "all 2 slots of policy p.shared are taken", why)
-	// S17: the line never grows beyond its maximum.
+	// S17: a queue never grows beyond its maximum.
 	require.Equal(t, Full, admit(full(), AdmitOptions{MayWait: true, MaxQueued: 2}, grant))
 	require.Equal(t, Queued, admit(full(), AdmitOptions{MayWait: true, MaxQueued: 3}, grant))
 	// An execution that the gate ended takes neither slot nor place.

@@ -50,7 +50,7 @@ func TestAChainRunsToItsEnd(t *testing.T) {
 	require.Equal(t, 1, w.reports(id), "its end is announced, once")
 }
 
-// What was reported twice, late, or by another replica changes nothing (S10, S13).
+// Duplicate reports, late reports and reports from another replica change nothing (S10, S13).
 func TestDuplicatesChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -14,10 +14,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// BenchmarkChain measures what leading a chain of a hundred tasks on takes, a task:
-// at its beginning, at its end, and their ratio, which is what a task costs for each
-// that has ended before it. Fifty thousand executions of other workflows are there
-// (upstream 48: 33 ms for each step with as many).
+// BenchmarkChain measures the time to advance a chain of 100 tasks, per task: at its beginning, at its end, and
+// their ratio, the cost of the tasks already completed. 50,000 executions of other workflows exist (upstream 48: 33
+// ms per step with as many).
 func BenchmarkChain(b *testing.B) {
 	const n = 100
 	w := bench(b)
@@ -57,8 +56,8 @@ func BenchmarkChain(b *testing.B) {
 	b.ReportMetric(last.Seconds()/first.Seconds(), "late/early")
 }
 
-// BenchmarkList measures what leading a list of a thousand items on takes, an item,
-// with ten at a time that end one after the other, in its first and its last tenth.
+// BenchmarkList measures the time to advance a list of 1,000 items, ten at a time, per item: in its first tenth and
+// in its last.
 func BenchmarkList(b *testing.B) {
 	const n = 1000
 	w := bench(b)

@@ -38,8 +38,8 @@ tasks:
   - {name: cheer, action: pk.cheer, input: {}}
 `
 
-// A task is repeated as often as it says, by a timer, and what its failure leads to
-// is decided by the whole condition (upstream 45, 47).
+// A task is retried as often as it specifies, by a timer. After the last failure its transitions are evaluated with
+// their whole condition (upstream 45, 47).
 func TestAFailureIsRepeatedAndThenHandled(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -211,8 +211,8 @@ func TestPauseAndResume(t *testing.T) {
 	require.Equal(t, []string{"a/0/0", "b/0/0"}, w.ran)
 }
 
-// What is nested in a paused workflow starts nothing either, be it begun before the pause
-// or after it; resumed, it goes on with it, but for what was paused by itself.
+// Workflows within a paused workflow start nothing either, no matter whether they began before the pause. They
+// continue when it is resumed, unless they were paused themselves.
 func TestAPauseIsOneOfTheWholeTree(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -255,7 +255,7 @@ tasks:
 	w.completes(id)
 }
 
-// What was to be repeated while the workflow was paused is repeated afterwards.
+// Retries that become due during a pause run after it.
 func TestRetriesWaitForTheirWorkflowToBeResumed(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -307,7 +307,7 @@ func TestARetryByHandTakesThePlaceOfAHeldOne(t *testing.T) {
 			testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
 			w.check(id)
 			w.run()
-			w.cfg.UnreportedAfter = time.Nanosecond // what the sweep finds later
+			w.cfg.UnreportedAfter = time.Nanosecond // so that the sweep finds it
 			w.check(id)
 			w.run()
 			w.completes(id)
@@ -511,8 +511,8 @@ func (w *world) cancel(ids ...int64) {
 	}))
 }
 
-// What a secret parameter goes into is encrypted there too, also in the middle of a
-// text, and is nowhere else (upstream 52).
+// A value made from a secret parameter is encrypted as well, also within a longer text, and appears nowhere else
+// (upstream 52).
 func TestSecretsGoFromTaskToTaskUnseen(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -552,8 +552,7 @@ output_map: {out: "{{ kept }}"}
 	require.Equal(t, map[string]any{"$attune_secret": true, "redacted": true}, result["out"])
 }
 
-// What a child's end would have led to is not made when the time is over as well,
-// and its retry neither.
+// After the timeout of a workflow, the completion of a child starts no further task and no retry.
 func TestNothingIsMadeWhenTheTimeIsOver(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

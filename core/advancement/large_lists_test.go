@@ -144,7 +144,7 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(1500) }}", concurren
 	require.Equal(t, 1500, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_item`))
 }
 
-// What another engine has done of a list counts, and the rest of it is done.
+// The items of a list that another engine completed count; this engine runs the remaining ones.
 func TestAListOfAnotherEngineGoesOnWhereItIs(t *testing.T) {
 	t.Parallel()
 	for _, completed := range []int{3, 5, 8} {

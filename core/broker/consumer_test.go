@@ -109,7 +109,7 @@ func TestSettlingIsExact(t *testing.T) {
 	}
 	require.NoError(t, batches[0].Ack())
 	require.Positive(t, rest)
-	b.Stop() // what was unsettled would return now
+	b.Stop() // unsettled deliveries would return now
 	require.Equal(t, 1, plainReady(t, b, "q"))
 }
 
@@ -175,7 +175,7 @@ func TestAckOfALaterBatchSparesTheEarlier(t *testing.T) {
 	n := len(second.Deliveries)
 	require.NoError(t, second.Ack())
 	c.Stop()
-	b.closeConnections() // what is unsettled returns
+	b.closeConnections() // unsettled deliveries return
 	testkit.Eventually(t, func() bool {
 		state, err := b.QueueState(ctx, "q")
 		return err == nil && state.Ready == 6-n
@@ -242,7 +242,7 @@ func TestGiveBackReturnsEverythingInOrder(t *testing.T) {
 			b := newRig(t)
 			b.queue("q", amqp.Table{"x-queue-type": kind})
 			b.publishAll(messages("q", 10)...)
-			gate := make(chan chan struct{}, 1) // holds what is closed when the consumer may subscribe
+			gate := make(chan chan struct{}, 1) // holds the channel that is closed when the consumer may subscribe
 			open := make(chan struct{})
 			close(open)
 			gate <- open

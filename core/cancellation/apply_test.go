@@ -63,7 +63,7 @@ func TestTheOutcomeOfEveryStatus(t *testing.T) {
 		name   string
 		id     int64
 		want   attune.Status
-		worker *testkit.WorkerRow // who gets a message
+		worker *testkit.WorkerRow // the receiver of a message
 	}{
 		{"requested", b.at(t, attune.StatusRequested, nil), attune.StatusCancelled, nil},
 		{"scheduling", b.at(t, attune.StatusScheduling, nil), attune.StatusCancelled, nil},
@@ -196,7 +196,7 @@ func TestTheNoteKeepsTheFirstRequester(t *testing.T) {
 		`SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`, id))
 }
 
-// Preview returns what Apply would do, and changes nothing.
+// Preview returns the result of Apply, and changes nothing.
 func TestPreviewEqualsApply(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

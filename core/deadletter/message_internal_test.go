@@ -144,7 +144,6 @@ func TestBatchesDecideOnlyAboutTheDispatchedAttempt(t *testing.T) {
 	}
 }
 
-// What is written fits the statement that writes it.
 func TestARowHasAValueForEveryColumn(t *testing.T) {
 	t.Parallel()
 	l := Read(&broker.Delivery{RoutingKey: "x"})

@@ -75,8 +75,8 @@ func TestTheProbeNamesMissingQueuesAndRoutes(t *testing.T) {
 	require.Empty(t, alarms)
 	off := *cfg
 	off.MessageQueue.ManagementURL = "http://127.0.0.1:1"
-	deaf := &prober{engine: &Engine{cfg: &off, broker: wire}}
-	_, asked, err = deaf.Alarms(t.Context())
+	silent := &prober{engine: &Engine{cfg: &off, broker: wire}}
+	_, asked, err = silent.Alarms(t.Context())
 	require.NoError(t, err)
 	require.False(t, asked, "one that has never answered is not missed")
 

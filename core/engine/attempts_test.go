@@ -45,7 +45,7 @@ func (b *bundle) fake(t *testing.T, change func(*testkit.FakeWorkerConfig)) *tes
 	return testkit.StartFakeWorker(t, cfg)
 }
 
-// tap delivers a copy of what is published under a routing key.
+// tap delivers a copy of each message published under a routing key.
 func (b *bundle) tap(t *testing.T, key string) <-chan amqp.Delivery {
 	t.Helper()
 	conn, err := amqp.Dial(b.AMQP)

@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// shelf is a handler that remembers what comes back.
+// shelf is a handler that records returned messages.
 type shelf struct {
 	settled []*deadletter.Message
 	givenUp map[int64]error

@@ -39,8 +39,7 @@ func newStorm(t *testing.T) *storm {
 		servers: servers{Database: database, AMQP: stack.AMQPURL(), Management: stack.ManagementURL()},
 		store:   testkit.OpenStore(t, database),
 	}}
-	// The servers of tests answer before they write; one that is killed must
-	// keep what it has confirmed.
+	// Servers of tests commit asynchronously. One that is killed here must keep its confirmed transactions.
 	testkit.Exec(t, s.store, `ALTER DATABASE `+devstack.DatabaseName+` SET synchronous_commit = on`)
 	s.store.Pool().Reset()
 	s.wire = s.reconnecting(t, "requests")

@@ -237,7 +237,7 @@ func TestReadinessSaysWhichServerIsAway(t *testing.T) {
 	})
 }
 
-// A migration may leave the schema to newer programs while a replica runs. The replica is not ready then, and
+// A migration may require newer programs while a replica runs. The replica is then not ready, and its health page
 // says what to do.
 func TestAReplicaIsNotReadyOnASchemaThatNeedsANewerProgram(t *testing.T) {
 	t.Parallel()

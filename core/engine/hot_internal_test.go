@@ -259,8 +259,7 @@ func TestLockedRowsDelayTheirOwnMessagesOnly(t *testing.T) {
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'requested'`))
 }
 
-// What a message says of its execution's action and parameters is a hint for the batch;
-// a find of a sweep, and a message that says nothing, have none.
+// A message's action and parameters are a hint for the batch. Sweeps, and messages without an action, give none.
 func TestMessagesHintAtTheirActions(t *testing.T) {
 	t.Parallel()
 	read := func(ended bool, payload string) scheduler.Hint {

@@ -95,8 +95,8 @@ tasks:
 		UPDATE action SET workflow_def = d.id FROM d WHERE action.id = $1`, action.ID, ref, action.PackID, definition)
 }
 
-// held waits until /readyz says what is wrong with the installation, whichever consumer
-// has met it first, and that has lasted longer than it takes to give up on a message.
+// held waits until /readyz reports the fault of the installation, from any consumer, for longer than a message is
+// retried.
 func (a *atFault) held(t *testing.T, words ...string) {
 	t.Helper()
 	var detail string
@@ -294,11 +294,10 @@ func TestAFaultDoesNotUseUpTheTimeInAQueue(t *testing.T) {
 	b.settled(t, 20*time.Second)
 }
 
-// A replica whose own login is at fault gives back what it holds after a minute, and
-// another does all the work.
+// A replica whose own login fails returns its deliveries after a minute, and another replica does all the work.
 func TestAReplicaAtFaultLeavesItsWorkToAnother(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "wait until a replica gives back what it holds")
+	testkit.NeedsSlow(t, "wait until a replica returns its deliveries")
 	var role string
 	a := newFaultyInstallation(t, func(c *config.Config) { role = loginAs(t, c) })
 	testkit.Exec(t, a.store, `REVOKE UPDATE ON execution FROM `+role)

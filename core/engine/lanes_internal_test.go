@@ -180,8 +180,8 @@ func TestAPoisonousMessageHarmsNoOtherLane(t *testing.T) {
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, s.store, bad))
 }
 
-// Queues keep the order of delivery, and nothing is lost or done twice, while deliveries
-// come again and lanes stop with their hands full.
+// Queues keep the order of delivery, and no message is lost or processed twice, while deliveries return and lanes
+// stop with messages in process.
 func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -234,7 +234,7 @@ func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 		state, err := s.wire.QueueState(testkit.Context(t), message.QueueExecutionRequests)
 		return err == nil && state.Ready == 0
 	}, testkit.TestTimeout)
-	stop() // what is unacknowledged would return
+	stop() // unacknowledged messages would return
 	state, err := s.wire.QueueState(testkit.Context(t), message.QueueExecutionRequests)
 	require.NoError(t, err)
 	require.Zero(t, state.Ready)
@@ -269,7 +269,7 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 	h.fill(scheduler.Result{Unfilled: []int64{1, 2, 3, 4, 5, 6}, UnfilledOf: refs})
 	for i, ref := range refs {
 		require.Contains(t, h.laneOf(ref).unfilled.Take(10), int64(i+1))
-		for queue, other := range refs { // what was taken with it
+		for queue, other := range refs { // taken with it
 			if queue != i && h.laneOf(other) == h.laneOf(ref) {
 				h.laneOf(other).unfilled.Put(int64(queue + 1))
 			}
@@ -287,8 +287,7 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 	require.Equal(t, map[int64]int{8: insistAfter}, s.heldQueues, "there was nothing else to do")
 }
 
-// What waits for a lane that does not take it stays bounded, however often deliveries
-// come again.
+// The backlog of a blocked lane stays bounded, however often deliveries return.
 func TestDeliveriesThatCameAgainDoNotPileUp(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -344,7 +343,7 @@ func TestADeliveryIsSettledWithItsLastItem(t *testing.T) {
 	require.Equal(t, []bool{false, false, true}, []bool{parts[2].settled(), parts[0].settled(), parts[1].settled()})
 }
 
-// Where connections are few there are fewer lanes, and a line of the log says so.
+// A small connection pool means fewer lanes, which the log reports.
 func TestFewConnectionsMeanFewerLanes(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// takeHeld is what the next batch takes first.
+// takeHeld returns the items that the next batch takes first.
 func takeHeld(l *lane) []item {
 	held := l.held
 	l.held = nil
@@ -81,7 +81,7 @@ func TestABatchWaitsForOneAction(t *testing.T) {
 	}
 	require.Equal(t, map[int64]bool{2: true, 5: true}, insists(items))
 	require.Equal(t, map[int64]bool{3: true}, insists(append(items[2:4:4], item{execution: 6, left: 3})),
-		"what names no action may concern any queue")
+		"a message without an action may concern any queue")
 	require.Empty(t, insists(items[3:4]))
 	require.Empty(t, insists(nil))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// Rules on core.alert answer the loss of a worker and of what it ran, once on two
-// replicas, with what the published payload says.
+// Rules on core.alert react to the loss of a worker and of its executions, once on two replicas, with the published
+// payload.
 func TestRulesAnswerLostWork(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "lose work until rules answer")
@@ -70,9 +70,9 @@ func answerAlerts(t *testing.T, b *bundle) {
 		FROM action a, trigger t WHERE a.ref = 'core.echo' AND t.ref = 'core.alert'`, pack.ID)
 }
 
-// With the default times, on an adopted database: what ran at a worker that is marked
-// inactive is abandoned within 75 s, as published. What ran at a worker that is killed
-// is abandoned as soon as its heartbeat is 90 s old. Rules hear of both within 15 s.
+// With the default times, on an adopted database: executions of a worker marked inactive are abandoned within 75 s,
+// as published. Those of a killed worker are abandoned when its heartbeat is 90 s old. Rules receive both events
+// within 15 s.
 func TestLostWorkIsAbandonedWithinTheDefaultTimes(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "wait until a heartbeat is stale by the default times")

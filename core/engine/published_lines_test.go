@@ -40,12 +40,10 @@ func (b *bundle) silent(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() - interval '1 hour'`)
 }
 
-// The manual test of the document about the time to live of worker queues, line by line,
-// for each way in which the workers can be stopped: asked to, as `docker compose stop`
-// does; killed; or there, while they take nothing. In each the document's assertions
-// hold, but for one: workers that were asked to stop are never given the execution, so
-// that no time to live can be over. In the long form the times are the default ones and
-// the sleep is one.
+// The published manual test of the time to live of worker queues, for each way of stopping workers: stopped by
+// `docker compose stop`, killed, or connected without consuming. All assertions of the document hold except one:
+// stopped workers are never given the execution, so its message cannot expire. The long form uses the default times
+// and the real sleep.
 func TestThePublishedManualTestLineByLine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -67,7 +65,7 @@ func TestThePublishedManualTestLineByLine(t *testing.T) {
 				for _, w := range workers {
 					w.Kill()
 				}
-				if !testkit.Slow() { // however long the next line takes to start
+				if !testkit.Slow() { // however long the next command takes to start
 					testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() + interval '1 hour'`)
 				}
 			},
@@ -131,7 +129,7 @@ func TestThePublishedManualTestLineByLine(t *testing.T) {
 	}
 }
 
-// manualTest runs the six steps and asserts what the document says of each.
+// manualTest runs the six steps and asserts the published outcome of each.
 func (o *operator) manualTest(t *testing.T, fail, by string, ttl bool) {
 	t.Helper()
 	for i, s := range steps(t) {
@@ -171,9 +169,8 @@ func (o *operator) manualTest(t *testing.T, fail, by string, ttl bool) {
 	}
 }
 
-// With the secret of the installation configured the lines that carry no token are
-// refused, as the published API refuses them; with the header of the other line they
-// are answered.
+// With a configured secret, published commands without a token are refused like in the published API. With the
+// published header they are answered.
 func TestPublishedLinesNeedTheirToken(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "ask every published line for its token")
@@ -285,8 +282,7 @@ func TestPublishedLinesOfOperators(t *testing.T) {
 	until(watch[0], `attune\.dlx\.queue`)
 }
 
-// The configurations that the documents show load without a complaint and mean what
-// they say.
+// Published configurations load without a warning and have the documented meaning.
 func TestPublishedConfigurationsLoad(t *testing.T) {
 	t.Parallel()
 	for _, document := range []string{ttlDocument, availabilityDocument} {

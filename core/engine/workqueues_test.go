@@ -31,8 +31,8 @@ const workQueueSum = `select md5(string_agg(line, E'\n' order by line)) from (
 	union all select 'k ' || conrelid::regclass || pg_get_constraintdef(oid) from pg_constraint
 		where conrelid in ('work_queue'::regclass, 'work_queue_item'::regclass, 'work_queue_dispatch'::regclass)) all_of_it (line)`
 
-// An existing installation with work queues keeps them as they are through adoption,
-// traffic and hand-back. What a work queue has dispatched is run as any execution.
+// An existing installation keeps its work queues unchanged through adoption, traffic and hand-back. Executions
+// dispatched by a work queue run like others.
 func TestWorkQueuesOfAnInstallationStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)

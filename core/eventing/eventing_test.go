@@ -378,7 +378,7 @@ func TestAnEnforcementOfAnotherIsKept(t *testing.T) {
 	require.JSONEq(t, `{"text":"theirs"}`, b.text(`select config::text from enforcement`))
 }
 
-// The message says what existing services expect.
+// The message has the members that existing services expect.
 func TestTheMessageOfAnEnforcement(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -60,8 +60,8 @@ func explain(t *testing.T, st *store.Store, sql string, args ...any) node {
 	return plans[0].Plan
 }
 
-// Upstream 54: of ten thousand rules those of the trigger are read, by index, and of
-// the other tables what the batch is about.
+// Upstream 54: of 10,000 rules only those of the trigger are read, by index, and of other tables only rows of the
+// batch.
 func TestNoStatementReadsMoreThanItIsAbout(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -50,7 +50,7 @@ func TestEventsCannotForgeSecrets(t *testing.T) {
 		require.Equal(t, "hush", opened, "a rule still passes on the values of its pack")
 	}
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from enforcement where error is not null`),
-		"what was put together is refused")
+		"a ciphertext put together from parts is refused")
 }
 
 // sealed are the secrets of an enforcement.

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// waitTimeout is far above what a busy machine needs.
+// waitTimeout is far longer than a busy machine needs.
 const waitTimeout = 60 * time.Second
 
 // world is an adopted database with its virtual host, and a plain pool that works before and after the hand-back.

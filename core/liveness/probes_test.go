@@ -115,24 +115,24 @@ func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
 	require.NoError(t, wire.Start(testkit.Context(t)))
 	t.Cleanup(wire.Stop)
 	b := newBench(t, wire)
-	none, deaf := testkit.Worker(t, b.st, "no queue").ID, testkit.Worker(t, b.st, "no consumer").ID
+	none, unconsumed := testkit.Worker(t, b.st, "no queue").ID, testkit.Worker(t, b.st, "no consumer").ID
 	require.NoError(t, wire.DeclareCommon(testkit.Context(t)))
-	require.NoError(t, wire.DeclareWorker(testkit.Context(t), deaf, time.Minute))
+	require.NoError(t, wire.DeclareWorker(testkit.Context(t), unconsumed, time.Minute))
 	b.probe()
 	require.Empty(t, b.suspicion(none), "it may just have registered")
-	require.Empty(t, b.suspicion(deaf), "it may just have started")
+	require.Empty(t, b.suspicion(unconsumed), "it may just have started")
 	p := b.row(none)
 	require.Equal(t,
 		[]any{verdictFresh, "its queue does not exist, which may be because it has just started", 1, false},
 		[]any{p.Verdict, p.Reason, p.Failures, *p.Exists})
-	p = b.row(deaf)
+	p = b.row(unconsumed)
 	require.Equal(t, []any{verdictFresh, 1, true, 0, 0},
 		[]any{p.Verdict, p.Failures, *p.Exists, *p.Consumers, *p.Ready})
 
 	b.probe()
 	require.Equal(t, "its queue does not exist", b.suspicion(none))
-	require.Equal(t, "its queue has no consumer", b.suspicion(deaf))
-	for _, id := range []int64{none, deaf} {
+	require.Equal(t, "its queue has no consumer", b.suspicion(unconsumed))
+	for _, id := range []int64{none, unconsumed} {
 		p = b.row(id)
 		require.Equal(t, []any{verdictSuspect, 2}, []any{p.Verdict, p.Failures})
 	}
@@ -144,23 +144,23 @@ func TestProbesSeeWhetherAQueueIsConsumed(t *testing.T) {
 		"each failure is logged once, in the published words")
 
 	consumer := wire.Consume(broker.ConsumerConfig{
-		Queue: message.WorkerExecutionsQueue(deaf), Tag: "back", Prefetch: 1,
+		Queue: message.WorkerExecutionsQueue(unconsumed), Tag: "back", Prefetch: 1,
 		MaxBatch: 1,
 	})
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	t.Cleanup(consumer.Stop)
 	testkit.Eventually(t, consumer.Subscribed, 10*time.Second)
 	require.NoError(t, NewSuspects(b.st, wire, testkit.Logger(t), nil).tick(testkit.Context(t)))
-	require.Empty(t, b.suspicion(deaf))
+	require.Empty(t, b.suspicion(unconsumed))
 	require.NotEmpty(t, b.suspicion(none))
 	b.probe()
-	p = b.row(deaf)
+	p = b.row(unconsumed)
 	require.Equal(t, []any{verdictFresh, "", 0, 1}, []any{p.Verdict, p.Reason, p.Failures, *p.Consumers})
 	require.Equal(t, "healthy", p.Health)
 
 	wire.Stop()
 	b.probe()
-	p = b.row(deaf)
+	p = b.row(unconsumed)
 	require.Equal(t, []any{verdictFresh, unreachable, 0}, []any{p.Verdict, p.Reason, p.Failures})
 	require.Equal(t, verdictSuspect, b.row(none).Verdict)
 	require.Equal(t, "its queue does not exist", b.suspicion(none))

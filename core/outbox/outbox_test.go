@@ -333,7 +333,7 @@ func TestReturnedMessagesOfAHandlerLeaveTheOutbox(t *testing.T) {
 		"with the second try, and once")
 }
 
-// flaky is a publisher that is away until it is told to come back.
+// flaky is a publisher that is unavailable until restored.
 type flaky struct {
 	mu   sync.Mutex
 	away bool

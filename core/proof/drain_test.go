@@ -172,7 +172,7 @@ func TestAWorkerIsKilledWhileItDrains(t *testing.T) {
 }
 
 // An existing worker, which cannot recognize outdated dispatches: a drain sends it nothing new and moves nothing
-// away; it finishes what it has.
+// away; it finishes its executions.
 func TestAForeignWorkerIsDrained(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -37,7 +37,7 @@ tasks:
 output_map: {heard: "{{ heard }}", took: "{{ took }}"}
 `
 
-// answerRace is two people who answer the same inquiries at the moment at which these expire.
+// answerRace is two users that answer the same inquiries at the moment at which these expire.
 type answerRace struct {
 	f    *flow
 	mu   sync.Mutex

@@ -36,7 +36,7 @@ const (
 	flowDoor  = "flow.door"  // the trigger
 	flowMain  = "flow.main"  // the workflow that its rule starts
 	flowInner = "flow.inner" // the one within
-	flowStep  = "flow.step"  // what most tasks run
+	flowStep  = "flow.step"  // the action of most tasks
 	flowFlaky = "flow.flaky" // fails the first time that it is run for a workflow
 	flowAsks  = "flow.asks"  // asks a person by its result
 )
@@ -273,7 +273,7 @@ func (f *flow) requireStartedOnce() {
 	}
 }
 
-// flowLog is what the actions of a flow log about their runs.
+// flowLog is the log of the actions of a flow about their runs.
 type flowLog struct {
 	mu     sync.Mutex
 	starts map[int64][]int // the attempts of an execution

@@ -19,7 +19,7 @@ import (
 )
 
 // The promises of a highly available scheduler, one by one. The chaos tests of this package check each of them
-// too; here each has its own test, whose failure names what is broken.
+// too; here each has its own test, whose failure names the broken promise.
 
 // dispatched publishes the outbox and counts the dispatches of each execution.
 func (r *room) dispatched() map[int64]int {
@@ -173,7 +173,7 @@ func TestHACrashAfterClaimBeforePublish(t *testing.T) {
 	s.requireOnce(ids)
 }
 
-// S13, L3, upstream 7, F16: a scheduler dies after it gave a released slot to the next waiter, whose message was
+// S13, L3, upstream 7, F16: a scheduler dies after it gave a released slot to the next execution, whose message was
 // not published. Another one publishes it.
 func TestHACrashAfterReleaseBeforeRepublish(t *testing.T) {
 	t.Parallel()

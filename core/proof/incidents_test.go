@@ -210,7 +210,7 @@ func TestIncidentSolidQueue761AReturningWorkerReleasesNothing(t *testing.T) {
 	r.settle()
 }
 
-// solid_queue#689: a newcomer read "full" just before the end of the last holder, which found no waiter. Here both
+// solid_queue#689: a newcomer read "full" just before the end of the last holder, which found none waiting. Here both
 // decide under one lock, so that one of them sees the other.
 func TestIncidentSolidQueue689NoWaiterForAFreeSlot(t *testing.T) {
 	t.Parallel()
@@ -325,8 +325,8 @@ func TestIncidentSt24481OneIsOneForTwoSchedulers(t *testing.T) {
 	r.settle()
 }
 
-// st2#4655: waiters moved between two kinds of waiting, and grew with every move. Here a repeated request changes
-// nothing.
+// st2#4655: waiting executions moved between two kinds of waiting, and grew with every move. Here a repeated request
+// changes nothing.
 func TestIncidentSt24655WaitingCostsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)

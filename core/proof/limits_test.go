@@ -147,7 +147,7 @@ func TestL3AnExecutionThatIsNotDueHoldsNoSlot(t *testing.T) {
 	r.settle()
 }
 
-// L3 and prefect#23183: the batch that releases a shared slot gives it to the next waiter, also on a replica that
+// L3 and prefect#23183: the batch that releases a shared slot gives it to the next execution, also on a replica that
 // has seen none of its queues.
 func TestL3AFreshReplicaPromotesTheNextOfASharedLimit(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,7 @@ type machine struct {
 	makes     map[string]func(limit int) int64
 	late      []*execution   // requested; the message is not delivered yet
 	held      map[int64]bool // dispatched once
-	immediate bool           // the same step releases what a deletion leaves
+	immediate bool           // the same step releases the slots of a deleted execution
 	begun     time.Time
 }
 

@@ -136,9 +136,8 @@ func TestExecutionsOfADeletedWorkerEnd(t *testing.T) {
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM lost_work WHERE cause = 'worker_gone' AND outcome IN ('abandoned', 'cancelled') AND worker IS NULL`))
 }
 
-// Scenario 4 of the published document: an existing worker that stops says so,
-// sends no heartbeat any more and finishes what it runs. It is given the time that
-// this takes at most, counted from when it said so, and never longer.
+// Scenario 4 of the published document: an existing worker that stops announces it, sends no more heartbeats and
+// finishes its executions. It gets its shutdown timeout for that, from the announcement on, and never longer.
 func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -179,7 +178,7 @@ func TestAWorkerThatSaidGoodbyeMayFinish(t *testing.T) {
 		lostToo: attune.StatusAbandoned,
 	}, append(goesOn, finishing)...)
 	require.Equal(t, []scheduler.Unstarted{{Execution: unstarted}}, (<-found).Unstarted,
-		"what it has not begun goes to another")
+		"unstarted executions go to another worker")
 }
 
 // Overdue executions of live workers are read by their ids alone, however many run.

@@ -84,7 +84,7 @@ func TestTheWorkOfAWorkerThatIsGoneIsEnded(t *testing.T) {
 		require.Equal(t, 1,
 			testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1 AND status::text = $2 AND result = $3`,
 				sent.Payload.ExecutionID, sent.Payload.Status, sent.Payload.Result),
-			"S14: the message says what the row says")
+			"S14: the message matches the row")
 	}
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1
 		AND result->>'abandoned_by' = 'execution_timeout_monitor' AND result->'worker'->>'name' = 'gone'`, running))
@@ -250,7 +250,7 @@ func TestLostExecutionsMayCountAsFailures(t *testing.T) {
 func TestIgnoredCancelRequestsEnd(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
-	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "deaf")
+	action, worker := testkit.Action(t, st, "pk.a"), testkit.Worker(t, st, "no consumer")
 	at := func(age time.Duration) int64 {
 		id := testkit.Execution(t, st, action,
 			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker.ID, attune.StatusCanceling }).ID

@@ -90,9 +90,9 @@ func TestPartitionsAreMadeAheadAndTakeTheirRowsAlong(t *testing.T) {
 	require.Equal(t, full, coverageRounded(t, st, full))
 	require.Zero(t, coverage(t, st, "worker_history").Missing)
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution_history`),
-		"what is older than it is kept is gone")
+		"partitions beyond their retention are dropped")
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution_history_default`),
-		"what is from before today stays")
+		"partitions before today stay")
 	got, err := testutil.GatherAndCount(registry, "attune_partitions_missing", "attune_partitions_ahead_days")
 	require.NoError(t, err)
 	require.Equal(t, 10, got)

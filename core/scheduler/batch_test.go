@@ -234,7 +234,7 @@ func TestCancelsByOthersNeitherLeakNorBlock(t *testing.T) {
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]), "promotion skips the hole")
 	b.finish(t, attune.StatusCancelled, ids[3])
-	require.Equal(t, scheduler.Result{}, b.complete(t, ids[3])) // reported: it leaves the line at once
+	require.Equal(t, scheduler.Result{}, b.complete(t, ids[3])) // reported: it leaves the queue at once
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry`))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)

@@ -46,9 +46,9 @@ func TestABatchDoesNotWaitForOtherWorkers(t *testing.T) {
 	require.Equal(t, scheduler.Result{Released: 2}, b.complete(t, ids...))
 }
 
-// Two replicas choose the last room of a worker at the same time: one of them gets it,
+// Two replicas choose the last slot of a worker at the same time: one of them gets it,
 // and the other one decides again.
-func TestTheLastRoomIsTakenOnce(t *testing.T) {
+func TestTheLastSlotOfAWorkerIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1", announces(1, nil))
@@ -86,9 +86,9 @@ func TestAWorkerThatIsCordonedAfterItWasChosenGetsNothing(t *testing.T) {
 	b.quiet(t)
 }
 
-// Room that another replica returns while a batch finds all workers full is given to
-// the execution that the batch lets wait: the batch asks for another one.
-func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
+// Capacity that another replica releases while a batch finds all workers full is given to
+// the execution that the batch enqueued: the batch requests another one.
+func TestCapacityReleasedDuringABatchIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	rechecks := 0
 	b := setup(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
@@ -169,20 +169,20 @@ func TestASparingBatchNamesTheQueuesThatItCouldNotFill(t *testing.T) {
 	b.dispatch(t, b.request(t, action, 23)...)
 	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = $2 WHERE id = $1`, worker.ID,
 		testkit.DefaultCapabilities(50))
-	roomy := b.replica(t)
-	result, err := roomy.RunSparing(testkit.Context(t), nil, scheduler.FillStep{})
+	other := b.replica(t)
+	result, err := other.RunSparing(testkit.Context(t), nil, scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Len(t, result.Unfilled, 1)
 	require.Equal(t, []string{"pk.a"}, result.UnfilledOf)
 	queue := result.Unfilled[0]
 
 	end := b.lockQueue(t, action)
-	result, err = roomy.RunSparing(testkit.Context(t), nil, scheduler.FillStep{Spare: []int64{queue}})
+	result, err = other.RunSparing(testkit.Context(t), nil, scheduler.FillStep{Spare: []int64{queue}})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Held: []int64{queue}}, result)
 	waited := make(chan scheduler.Result)
 	go func() {
-		result, err := roomy.RunSparing(testkit.Context(t), nil, scheduler.FillStep{Queues: []int64{queue}})
+		result, err := other.RunSparing(testkit.Context(t), nil, scheduler.FillStep{Queues: []int64{queue}})
 		if err != nil {
 			result.Missing = []int64{-1}
 		}
@@ -197,9 +197,9 @@ func TestASparingBatchNamesTheQueuesThatItCouldNotFill(t *testing.T) {
 	b.quiet(t)
 }
 
-// A batch that returns room at a worker cannot offer it to a queue that another batch
-// holds: it asks for one more.
-func TestRoomForAQueueThatIsHeldIsOfferedAgain(t *testing.T) {
+// A batch that releases capacity of a worker cannot offer it to a queue that another batch
+// holds: it requests another batch.
+func TestCapacityForALockedQueueIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	rechecks := 0
 	b := setup(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
@@ -219,7 +219,7 @@ func TestRoomForAQueueThatIsHeldIsOfferedAgain(t *testing.T) {
 	b.quiet(t)
 }
 
-// An execution of a leaving worker that another batch has moved meanwhile stays where that
+// An execution of a draining worker that another batch has moved meanwhile stays where that
 // batch put it.
 func TestMovedExecutionsAreNotMovedAgain(t *testing.T) {
 	t.Parallel()

@@ -149,19 +149,19 @@ func TestAnEntryThatVanishesDuringABatchIsCreatedAgain(t *testing.T) {
 }
 
 // A batch reads only a few heads of a queue. When workers have capacity for more, the next batches read on.
-func TestATriedQueueIsReadOnWhenWorkersHaveRoom(t *testing.T) {
+func TestATriedQueueIsReadOnWhenWorkersHaveCapacity(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
 	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 23)
 	require.Equal(t, scheduler.Result{Granted: 3, Enqueued: 20}, b.dispatch(t, ids...))
 	testkit.Worker(t, b.store, "w2", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(50) })
-	roomy := b.replica(t) // it knows the new worker
-	result, err := roomy.Run(testkit.Context(t), scheduler.FillStep{})
+	other := b.replica(t) // it knows the new worker
+	result, err := other.Run(testkit.Context(t), scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, 8, result.Granted)
 	require.Len(t, result.Unfilled, 1)
-	result, err = roomy.Run(testkit.Context(t), scheduler.FillStep{Queues: result.Unfilled})
+	result, err = other.Run(testkit.Context(t), scheduler.FillStep{Queues: result.Unfilled})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Granted: 12}, result)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)

@@ -37,7 +37,7 @@ func (b *bundle) text(t *testing.T, query string, args ...any) string {
 	return text
 }
 
-// fill runs one batch for the queues that have waiters.
+// fill runs one batch for the queues with waiting executions.
 func (b *bundle) fill(t *testing.T, replica *scheduler.Scheduler) scheduler.Result {
 	t.Helper()
 	rows, err := b.store.Pool().Query(testkit.Context(t),
@@ -356,7 +356,7 @@ func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 	}
 	require.Contains(t, reason(ids[0]),
 		"failed: no worker fits: action.worker_affinity: it must be an object of required, preferred and anti_affinity")
-	require.Equal(t, "scheduled: ", reason(ids[1]), "it replaces what its action says")
+	require.Equal(t, "scheduled: ", reason(ids[1]), "it replaces the requirement of its action")
 	require.Equal(t, "scheduled: ", reason(ids[2]))
 	require.Contains(t, reason(ids[3]),
 		"failed: no worker fits: execution.worker_tolerations: it must be a list of tolerations")
@@ -366,8 +366,8 @@ func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// The workers and what they announce are read once a second, not for every
-// batch (upstream 16). A worker that has just come has to wait that long.
+// Workers and their capabilities are read once a second, not for every batch (upstream 16). A new worker waits that
+// long.
 func TestWorkersAreNotReadForEveryBatch(t *testing.T) {
 	t.Parallel()
 	var moment atomic.Int64

@@ -67,12 +67,12 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 	testkit.Policy(t, b.store, one, 3, testkit.Global)
 	testkit.Policy(t, b.store, one, 1) // its own limit is narrower still
 
-	var line []int64
+	var ids []int64
 	for range 3 {
-		line = append(line, b.request(t, one, 1)[0], b.request(t, two, 1)[0])
+		ids = append(ids, b.request(t, one, 1)[0], b.request(t, two, 1)[0])
 	}
 	// one, two | one(2) one(3) wait for their own slot, two(2) two(3) for the pack's
-	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 4}, b.dispatch(t, line...))
+	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 4}, b.dispatch(t, ids...))
 	free := b.request(t, other, 2)
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, b.dispatch(t, free...), "three of everything")
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT active_count FROM admission_scope WHERE kind = 'pack'`))
@@ -82,15 +82,15 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 
 	// The released slot of the pack goes to the execution that has waited longest for it
 	// and can use it: pk.one is full, so the next of pk.two.
-	b.finish(t, attune.StatusCompleted, line[1])
-	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, line[1]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, line[3]))
-	// When pk.one gives back its slot, its own next waiter is older than pk.two's.
-	b.finish(t, attune.StatusCompleted, line[0])
-	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, line[0]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, line[2]))
+	b.finish(t, attune.StatusCompleted, ids[1])
+	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[1]))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
+	// When pk.one releases its slot, its own next execution has waited longer than pk.two's.
+	b.finish(t, attune.StatusCompleted, ids[0])
+	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]))
 	// S7: the same completions again, and nothing moves.
-	require.Equal(t, scheduler.Result{}, b.complete(t, line[0], line[1]))
+	require.Equal(t, scheduler.Result{}, b.complete(t, ids[0], ids[1]))
 	// The global slot of elsewhere.a goes to its own second, the only one that the
 	// pack's limit does not keep.
 	b.finish(t, attune.StatusCompleted, free[0])
@@ -99,7 +99,7 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 	b.quiet(t)
 
 	// Everything ends and nothing is left of any limit.
-	all := append(append([]int64{}, line...), free...)
+	all := append(append([]int64{}, ids...), free...)
 	for range all {
 		testkit.Exec(t, b.store, `UPDATE execution SET status = 'completed' WHERE status = 'scheduled'`)
 		b.complete(t, all...)
@@ -192,7 +192,7 @@ func TestS4AnActionsOwnLimitKeepsItsQueueInOrder(t *testing.T) {
 	}
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 3}, b.dispatch(t, ids...))
 	b.finish(t, attune.StatusCompleted, ids[0])
-	// Its waiters are of groups that a fresh replica has to learn of.
+	// Its executions wait in groups that a new replica does not know yet.
 	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 3}, b.complete(t, ids[0]))
 	b.quiet(t)
@@ -435,7 +435,7 @@ func TestUpstream25QueuedExecutionsMoveWhenTheParametersChange(t *testing.T) {
 	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.FillStep{}, scheduler.NewMoveStep(misplaced)), "moved once")
 	require.Equal(t,
 		[]attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
-		b.statuses(t, ids[:4]), "the first of each group; what ran before the change holds its old slot")
+		b.statuses(t, ids[:4]), "the first of each group; executions from before the change hold their old slots")
 	b.finish(t, attune.StatusCompleted, ids[1])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[1]))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
@@ -476,7 +476,7 @@ func TestDeletedExecutionsReleaseTheirSlots(t *testing.T) {
 	b.quiet(t)
 }
 
-// The place of a retry is what the policy says, or the installation.
+// The place of a retry in the queue is set by the policy, or else by the configuration.
 func TestARetryJoinsWhereThePolicySays(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *scheduler.Config) { c.RetryPlace = policy.PlaceFront })

@@ -90,12 +90,11 @@ func TestOnlyUnstartedExecutionsMove(t *testing.T) {
 		"no slot was given back or taken")
 	require.Equal(t, scheduler.Result{}, b.reassign(t, ids), "nothing is left to move")
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
-	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now()`) // else what it runs would have to be ended
+	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now()`) // else its running executions would be ended
 	testkit.Invariants(t, b.store)
 }
 
-// A worker whose heart beats again keeps what it was handed, even if a sweep
-// found it gone a moment ago.
+// A worker whose heartbeats resume keeps its executions, even if a sweep has just found it dead.
 func TestAWorkerThatComesBackKeepsItsWork(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -197,17 +196,18 @@ func TestUnstartedExecutionsComeBeforeQueuedOnes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ids, old, other := unstartedAtDeadWorker(t, b, 1)
-	line := b.request(t, testkit.Action(t, b.store, "pk.b"), 20)
-	b.dispatch(t, line...) // fills the other worker, and a line behind it
+	queued := b.request(t, testkit.Action(t, b.store, "pk.b"), 20)
+	b.dispatch(t, queued...) // fills the other worker and its queue
 	reassign := scheduler.NewReassignStep([]scheduler.Unstarted{{Execution: ids[0]}}, true)
 	_, err := b.scheduler.Run(testkit.Context(t), reassign)
 	require.NoError(t, err)
-	require.Len(t, reassign.Left(), 1, "no room: it is left for the next batch")
+	require.Len(t, reassign.Left(), 1, "no capacity: it is left for the next batch")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
 
-	b.finish(t, attune.StatusCompleted, line[0])
+	b.finish(t, attune.StatusCompleted, queued[0])
 	again := scheduler.NewReassignStep(reassign.Left(), true)
-	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep(line[:1]), again, scheduler.FillStep{})
+	release := scheduler.NewReleaseStep(queued[:1])
+	result, err := b.scheduler.Run(testkit.Context(t), release, again, scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Moved)
 	require.Zero(t, result.Granted)

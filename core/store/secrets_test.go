@@ -44,8 +44,7 @@ func TestARetryHasTheSecretParameters(t *testing.T) {
 	require.Empty(t, values)
 }
 
-// Sources of several entities are read together; what was not asked for is left out,
-// and who inserts a path again replaces it.
+// Sources of several entities are read together, without other ones. Inserting a path again replaces it.
 func TestSecretsAreReadBySource(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

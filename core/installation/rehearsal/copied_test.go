@@ -143,7 +143,8 @@ func TestACopyOfAnInstallationIsRehearsedAndTheOriginalIsOnlyRead(t *testing.T) 
 	require.Zero(t, secrets)
 }
 
-// An installation that is too old is copied and checked, and its differences are listed with what removes them.
+// A copy of an installation that is too old is checked: its differences are listed with the statements that remove
+// them.
 func TestACopyOfAnOlderInstallationListsItsDifferences(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
