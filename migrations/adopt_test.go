@@ -70,8 +70,8 @@ func TestExistingSchemaIsAdoptedAddedToAndHandedBack(t *testing.T) {
 	require.True(t, planned.WouldAdopt)
 	require.Empty(t, planned.Differences)
 	for _, file := range planned.Pending {
-		require.GreaterOrEqual(t, file.Version, int64(20), "only what is ours is applied: %s", file.Name)
-		require.NotEqual(t, migrations.SafeEmpty, file.Safety, "%s says what it does under load", file.Name)
+		require.GreaterOrEqual(t, file.Version, int64(20), "only our own migrations are applied: %s", file.Name)
+		require.NotEqual(t, migrations.SafeEmpty, file.Safety, "%s states its effect under load", file.Name)
 	}
 	require.Equal(t, before, shape(t, conn), "a check changes nothing")
 
@@ -121,7 +121,7 @@ func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
 	require.EqualValues(t, 1,
 		one[int64](t, conn, "SELECT count(*) FROM execution_history WHERE entity_id = 2 AND operation = 'UPDATE'"))
 
-	// The same spelling finds what ended and what lives, by index.
+	// The same condition finds ended and live executions by index.
 	exec(t, conn, "UPDATE execution SET status = 'completed' WHERE id = 1")
 	exec(t, conn, "UPDATE execution SET status = 'running' WHERE id = 1")
 	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM late_write"))
@@ -135,8 +135,7 @@ func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
 		WHERE e.finished_status = 'completed' AND e.finished_status IS NOT NULL ORDER BY e.id DESC LIMIT 5`), "attune_execution_finished")
 }
 
-// An installation without one of its optional migrations is adopted, and handed
-// back as it was: what it had not, it has not afterwards.
+// An installation without an optional migration is adopted, and handed back without it.
 func TestInstallationsWithoutAMigrationAreAdoptedAndHandedBack(t *testing.T) {
 	t.Parallel()
 	optional := []installation.Migration{
@@ -165,9 +164,9 @@ func TestInstallationsWithoutAMigrationAreAdoptedAndHandedBack(t *testing.T) {
 	}
 }
 
-// An older installation is refused with what it lacks. Where adding is enough, the
-// refusal names the statements, and with them the installation is adopted.
-func TestOlderInstallationsAreRefusedWithWhatToRunFirst(t *testing.T) {
+// An older installation is refused with a list of missing parts. If adding them is enough, the refusal has the
+// statements, and after these the installation is adopted.
+func TestOlderInstallationsAreRefusedWithInstructions(t *testing.T) {
 	t.Parallel()
 	for _, old := range testkit.Some(t, installation.Shapes()[1:], 4) {
 		t.Run(old.Date, func(t *testing.T) {

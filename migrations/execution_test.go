@@ -125,7 +125,7 @@ func TestTransitionsThatDoNotEndStayHOT(t *testing.T) {
 	require.EqualValues(t, 1, one[int64](t, conn, counters))
 }
 
-func TestNoIndexMentionsWhatChangesOften(t *testing.T) {
+func TestNoIndexHasFrequentlyChangingColumns(t *testing.T) {
 	t.Parallel()
 	conn := migrated(t)
 	rows, err := conn.Query(testkit.Context(t), `SELECT indexname::text || ': ' || indexdef FROM pg_indexes
@@ -335,7 +335,7 @@ func TestPartitionsAheadTakeTheirRowsAlong(t *testing.T) {
 	require.EqualValues(t, 2, one[int64](t, conn, "SELECT count(*) FROM event_default"))
 	require.Equal(t, 3, one[int](t, conn, "SELECT attune_partitions_ahead('event', 1, 10)"))
 	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM event_default"),
-		"only what is still further ahead")
+		"only migrations that are further ahead")
 	require.EqualValues(t, 3, one[int64](t, conn, "SELECT count(*) FROM event"))
 	require.Zero(t, one[int](t, conn, "SELECT attune_partitions_ahead('execution', 1, 7)"),
 		"a plain table is left alone")

@@ -76,7 +76,7 @@ var breaking = regexp.MustCompile(`(?i)\b(DROP|RENAME|SET NOT NULL|ALTER COLUMN 
 
 // A migration that removes or changes an object says whether older programs still run on the schema: it adds a
 // row to attune_schema_needs, or has the comment "Older programs run: WHY".
-func TestAMigrationThatRemovesSaysWhatItNeeds(t *testing.T) {
+func TestAMigrationThatRemovesNamesTheNeededProgram(t *testing.T) {
 	t.Parallel()
 	names, err := fs.Glob(os.DirFS("sql"), "*.sql")
 	require.NoError(t, err)

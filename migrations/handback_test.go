@@ -12,9 +12,8 @@ import (
 	"github.com/attune-go/attune/migrations"
 )
 
-// TestTheQueuesAreHandedBackBeforeAnythingIsRemoved: an error changes nothing, an
-// interrupted removal goes on without a second hand-back, and what was never
-// handed back is not removed.
+// An error changes nothing, an interrupted removal continues without a second hand-back, and nothing is removed
+// without a hand-back.
 func TestTheQueuesAreHandedBackBeforeAnythingIsRemoved(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
@@ -29,7 +28,7 @@ func TestTheQueuesAreHandedBackBeforeAnythingIsRemoved(t *testing.T) {
 	require.True(t, state.Current(), "nothing was removed")
 
 	_, err = migrations.Down(ctx, opts, 40)
-	require.NoError(t, err, "what stays on a schema of the engine is not handed back")
+	require.NoError(t, err, "nothing is handed back if the schema stays")
 	require.Equal(t, 1, calls)
 	_, err = migrations.Down(ctx, opts, 0)
 	require.ErrorIs(t, err, migrations.ErrHalfWay)

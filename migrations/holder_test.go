@@ -91,9 +91,9 @@ func slots(t *testing.T, conn *pgx.Conn, sql string) map[int64]int64 {
 	return held
 }
 
-// What another program deletes gives back its slot once: an execution leaves a note with
-// what it held, also one that was granted its slot while the deletion waited for the row,
-// and a worker is taken out of the slots of its executions.
+// A row that another program deletes releases its slot once: an execution leaves a note with its slots, also if the
+// slot was granted while the deletion waited for the row, and a deleted worker is removed from the slots of its
+// executions.
 func TestDeletedRowsLeaveNoHolder(t *testing.T) {
 	t.Parallel()
 	conn := migrated(t)

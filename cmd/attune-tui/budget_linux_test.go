@@ -64,8 +64,9 @@ func TestTheProgramKeepsItsBudgets(t *testing.T) {
 	database.clog()
 	broker.clog()
 	var keys []time.Duration
-	for range 10 {
-		keys = append(keys, p.press("p", "FROZEN"), p.press("p", "poll 2s"))
+	for i := range 20 {
+		time.Sleep(time.Duration(30+7*i) * time.Millisecond) // as people type: not at the rhythm of the frames
+		keys = append(keys, p.press("p", []string{"FROZEN", "poll 2s"}[i%2]))
 	}
 	slices.Sort(keys)
 	resident := p.resident()

@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// node is what this test reads of a plan.
+// node is a node of a plan.
 type node struct {
 	Type      string `json:"Node Type"`
 	Relation  string `json:"Relation Name"`
@@ -71,9 +71,8 @@ func plan(t *testing.T, st *store.Store, sql string, args ...any) node {
 	return plans[0].Plan
 }
 
-// Queue tables are analysed while they are empty, and then a line grows to
-// hundreds of thousands: neither way may a hot statement, or a sweep, read a
-// table without a key (the plans are made once and kept).
+// PostgreSQL makes plans once and keeps them, from statistics of empty tables too. No frequent statement and no
+// sweep may scan a table of hundreds of thousands of rows for that.
 func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 	t.Parallel()
 	batches := testkit.Store(t, func(c *store.Config) { c.HotPath = true })

@@ -16,8 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is the simplest thing that can hold queues, shared limits and
-// executions: what the database holds between two batches, without SQL.
+// world holds queues, shared limits and executions between two batches, as the database does, without SQL.
 type world struct {
 	queues     map[int64]*stored
 	scopes     map[int64]*sharedLimit
@@ -350,7 +349,7 @@ func requireFilled(t *rapid.T, w *world, l *Ledger, room int) {
 			s := l.scopes[q.blocked.scope]
 			require.True(t, s.awaited || s.active+s.reserved >= s.max,
 				"queue %d waits for a shared limit that has room", id)
-			require.True(t, !s.awaited || len(again) > 0, "who was not read is looked at in another batch")
+			require.True(t, !s.awaited || len(again) > 0, "an unread queue is checked by another batch")
 			require.Contains(t, w.queues[id].needs, q.blocked.scope)
 			continue
 		}
@@ -462,7 +461,7 @@ func TestS4SharedLimitsServeByTicketAndReserveForEarlierExecutions(t *testing.T)
 
 // S23: of eight admissions at least one goes to a lower lane that waits, and
 // among the lower lanes to the one that has waited longest.
-func TestS23LowerLanesHaveTheirTurn(t *testing.T) {
+func TestS23LowerLanesArePromotedToo(t *testing.T) {
 	t.Parallel()
 	q := waitingQueue(1, 1000)
 	for i := range 40 {
@@ -531,7 +530,7 @@ func TestAdmitRefusals(t *testing.T) {
 		q.active = 1
 		return &Ledger{queues: map[int64]*queue{1: q}}
 	}
-	// The method cancel refuses what would have to wait for a slot, and only that.
+	// The method cancel refuses only executions that would have to wait for a slot.
 	require.Equal(t, Refused, admit(full(), AdmitOptions{}, grant))
 	busy := &Ledger{queues: map[int64]*queue{1: waitingQueue(1, 3, 1)}}
 	require.Equal(t, Queued, admit(busy, AdmitOptions{}, grant),
@@ -550,10 +549,10 @@ func TestAdmitRefusals(t *testing.T) {
 	result, why := closed.Admit(newcomer, AdmitOptions{Queue: 1, MayWait: true}, Gate{Scopes: needs(5), Place: always})
 	require.Equal(t, Refused, result)
 	require.Equal(t, "all 2 slots of policy p.shared are taken", why)
-	// S17: the line never grows beyond its maximum.
+	// S17: a queue never grows beyond its maximum.
 	require.Equal(t, Full, admit(full(), AdmitOptions{MayWait: true, MaxQueued: 2}, grant))
 	require.Equal(t, Queued, admit(full(), AdmitOptions{MayWait: true, MaxQueued: 3}, grant))
-	// What the gate ended takes neither slot nor place.
+	// An execution that the gate ended takes neither slot nor place.
 	empty := &Ledger{queues: map[int64]*queue{1: waitingQueue(1, 1)}}
 	require.Equal(t, Ended,
 		admit(empty, AdmitOptions{MayWait: true}, Gate{Place: func(Candidate) Answer { return End() }}))
@@ -567,7 +566,7 @@ func TestAdmitRefusals(t *testing.T) {
 
 // A setting decides where a retry joins its lane: before the waiting executions, each before the
 // retry before it, or behind them.
-func TestRetriesJoinTheLineWhereTheSettingSays(t *testing.T) {
+func TestRetriesJoinTheQueueWhereTheSettingSays(t *testing.T) {
 	t.Parallel()
 	q := waitingQueue(1, 1, 1, 2)
 	q.active = 1

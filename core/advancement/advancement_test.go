@@ -38,7 +38,7 @@ func TestAChainRunsToItsEnd(t *testing.T) {
 	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 7})
 	w.take(nil, []int64{id})
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
-	require.Len(t, w.handed(), 1, "the first task is at a worker")
+	require.Len(t, w.dispatched(), 1, "the first task is at a worker")
 	require.JSONEq(t, `{"n": 7}`, w.text(`SELECT config FROM execution WHERE parent = $1`, id))
 
 	result := w.completes(id)
@@ -47,10 +47,10 @@ func TestAChainRunsToItsEnd(t *testing.T) {
 	require.JSONEq(t, `{"all": 42, "text": "n is 41"}`,
 		w.text(`SELECT config FROM execution WHERE parent = $1 ORDER BY id DESC LIMIT 1`, id))
 	require.Equal(t, `{a,b}`, w.text(`SELECT completed_tasks FROM workflow_execution WHERE execution = $1`, id))
-	require.Equal(t, 1, w.told(id), "its end is announced, once")
+	require.Equal(t, 1, w.reports(id), "its end is announced, once")
 }
 
-// What was reported twice, late, or by another replica changes nothing (S10, S13).
+// Duplicate reports, late reports and reports from another replica change nothing (S10, S13).
 func TestDuplicatesChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -62,7 +62,7 @@ func TestDuplicatesChangeNothing(t *testing.T) {
 		w.take(nil, []int64{id})
 	}
 	for range 3 {
-		children := w.handed()
+		children := w.dispatched()
 		for _, child := range children {
 			w.finish(child)
 		}

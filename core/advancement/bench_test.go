@@ -14,10 +14,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// BenchmarkChain measures what leading a chain of a hundred tasks on takes, a task:
-// at its beginning, at its end, and their ratio, which is what a task costs for each
-// that has ended before it. Fifty thousand executions of other workflows are there
-// (upstream 48: 33 ms for each step with as many).
+// BenchmarkChain measures the time to advance a chain of 100 tasks, per task: at its beginning, at its end, and
+// their ratio, the cost of the tasks already completed. 50,000 executions of other workflows exist (upstream 48: 33
+// ms per step with as many).
 func BenchmarkChain(b *testing.B) {
 	const n = 100
 	w := bench(b)
@@ -37,12 +36,12 @@ func BenchmarkChain(b *testing.B) {
 		id := w.request(action, nil)
 		w.take(nil, []int64{id})
 		for i := range n {
-			child := w.handed()[0]
+			child := w.dispatched()[0]
 			w.finish(child)
-			result, err := w.rounds.Run(testkit.Context(b), completionOf(child.ID))
+			result, err := w.batches.Run(testkit.Context(b), completionOf(child.ID))
 			require.NoError(b, err)
 			began := time.Now()
-			w.lead(result)
+			w.advance(result)
 			switch took := time.Since(began); {
 			case i >= 5 && i < 25:
 				first += took
@@ -57,8 +56,8 @@ func BenchmarkChain(b *testing.B) {
 	b.ReportMetric(last.Seconds()/first.Seconds(), "late/early")
 }
 
-// BenchmarkList measures what leading a list of a thousand items on takes, an item,
-// with ten at a time that end one after the other, in its first and its last tenth.
+// BenchmarkList measures the time to advance a list of 1,000 items, ten at a time, per item: in its first tenth and
+// in its last.
 func BenchmarkList(b *testing.B) {
 	const n = 1000
 	w := bench(b)
@@ -71,12 +70,12 @@ func BenchmarkList(b *testing.B) {
 		id := w.request(action, nil)
 		w.take(nil, []int64{id})
 		for i := range n {
-			child := w.handed()[0]
+			child := w.dispatched()[0]
 			w.finish(child)
-			result, err := w.rounds.Run(testkit.Context(b), completionOf(child.ID))
+			result, err := w.batches.Run(testkit.Context(b), completionOf(child.ID))
 			require.NoError(b, err)
 			began := time.Now()
-			w.lead(result)
+			w.advance(result)
 			switch took := time.Since(began); {
 			case i >= 10 && i < n/10:
 				first += took

@@ -63,7 +63,7 @@ func (w *world) settle(id int64) (most int) {
 			}
 		}
 		w.take(nil, requested)
-		handed := w.handed()
+		handed := w.dispatched()
 		most = max(most, len(handed))
 		if len(handed) == 0 {
 			if len(requested) == 0 {
@@ -113,11 +113,11 @@ func TestAListWhoseChildrenAreAllThereGoesOn(t *testing.T) {
 			w := setup(t)
 			id, children := w.existingList(c.statuses, 6)
 			w.take(nil, nil)
-			w.look(id)
-			require.Empty(t, w.lost(), "what is not due is no lost request")
+			w.check(id)
+			require.Empty(t, w.lost(), "a request that is not due is not lost")
 			require.LessOrEqual(t, w.settle(id), 2)
 			w.age() // as the sweep finds it: one that had ended before it was due
-			w.look(id)
+			w.check(id)
 			w.settle(id)
 			status, result := w.outcome(id)
 			require.Equal(t, attune.StatusCompleted, status, "%v %v", result, w.log(id))
@@ -135,7 +135,7 @@ func TestAListOfWhichOnlySomeChildrenAreThereGoesOn(t *testing.T) {
 	w := setup(t)
 	id, children := w.existingList([]attune.Status{attune.StatusScheduled}, 4)
 	testkit.Exec(t, w.store, `UPDATE execution SET config = '{"n": 6}' WHERE id = $1`, id)
-	w.look(id)
+	w.check(id)
 	require.LessOrEqual(t, w.settle(id), 2)
 	w.completes(id)
 	require.Len(t, w.ran, 7)
@@ -149,7 +149,7 @@ func TestACancelledWorkflowOfAnotherEngineEndsWithItsLastChild(t *testing.T) {
 	w := setup(t)
 	id, children := w.existingList([]attune.Status{attune.StatusCompleted, attune.StatusRunning}, 4)
 	testkit.Exec(t, w.store, `UPDATE execution SET status = 'canceling' WHERE id = $1`, id)
-	w.look(id)
+	w.check(id)
 	w.poll()
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id), "%v", w.log(id))
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, children[1]), "it is let go on")
@@ -162,7 +162,7 @@ func TestACancelledWorkflowOfAnotherEngineEndsWithItsLastChild(t *testing.T) {
 	require.Len(t, w.ids(`SELECT id FROM execution WHERE parent = $1`, id), 4)
 }
 
-// lost are the requests that recovery would hand over again.
+// lost are the requests that recovery would submit again.
 func (w *world) lost() []int64 {
 	w.t.Helper()
 	w.age()

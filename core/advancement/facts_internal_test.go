@@ -8,8 +8,8 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// However often a decision asks, it goes on as long as something of it is new; one
-// that asks for what it was given would ask for ever.
+// A decision may ask any number of times as long as it asks for new facts. Asking for known facts again would never
+// end.
 func TestADecisionThatAsksForNothingNewIsFound(t *testing.T) {
 	t.Parallel()
 	c := &advance{results: map[string]workflow.Result{}, children: map[workflow.Child]any{}}

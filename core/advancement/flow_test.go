@@ -38,8 +38,8 @@ tasks:
   - {name: cheer, action: pk.cheer, input: {}}
 `
 
-// A task is repeated as often as it says, by a timer, and what its failure leads to
-// is decided by the whole condition (upstream 45, 47).
+// A task is retried as often as it specifies, by a timer. After the last failure its transitions are evaluated with
+// their whole condition (upstream 45, 47).
 func TestAFailureIsRepeatedAndThenHandled(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -51,7 +51,7 @@ func TestAFailureIsRepeatedAndThenHandled(t *testing.T) {
 	}
 	id := w.request(w.define("pk.fallback", fallback), nil)
 	w.take(nil, []int64{id})
-	first := w.handed()[0]
+	first := w.dispatched()[0]
 	w.finish(first)
 	w.take([]int64{first.ID}, nil)
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM execution_retry WHERE waiting AND due BETWEEN now() + interval '55 s' AND now() + interval '60 s'`))
@@ -93,7 +93,7 @@ func TestWorkThatWasNeverBegunIsRepeatedForTheWorkflow(t *testing.T) {
 	w := setup(t)
 	id := w.request(w.define("pk.one", "version: \"1\"\ntasks: [{name: a, action: pk.a}]"), nil)
 	w.take(nil, []int64{id})
-	child := w.handed()[0]
+	child := w.dispatched()[0]
 	testkit.Exec(t, w.store, `UPDATE execution SET status = 'failed', result = '{"error": "lost", "failed_by": "execution_timeout_monitor"}' WHERE id = $1`, child.ID)
 	w.take([]int64{child.ID}, nil)
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
@@ -206,13 +206,13 @@ func TestPauseAndResume(t *testing.T) {
 	require.Equal(t, []string{"a/0/0"}, w.ran)
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
-	w.look(id)
+	w.check(id)
 	w.completes(id)
 	require.Equal(t, []string{"a/0/0", "b/0/0"}, w.ran)
 }
 
-// What is nested in a paused workflow starts nothing either, be it begun before the pause
-// or after it; resumed, it goes on with it, but for what was paused by itself.
+// Workflows within a paused workflow start nothing either, no matter whether they began before the pause. They
+// continue when it is resumed, unless they were paused themselves.
 func TestAPauseIsOneOfTheWholeTree(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -236,26 +236,26 @@ tasks:
 	require.ElementsMatch(t, []int64{w.workflowOf(id), w.workflowOf(inner[0]), w.workflowOf(inner[1])}, w.due(),
 		"the sweep tells all of them")
 	w.run()
-	require.Equal(t, []string{"a/0/0", "a/0/0"}, w.ran, "what ran comes to its end, and the third begins nothing")
+	require.Equal(t, []string{"a/0/0", "a/0/0"}, w.ran, "running executions end, and the third starts nothing")
 	require.Equal(t, 3, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution w JOIN execution e ON e.id = w.execution
 		WHERE e.parent = $1 AND w.open AND (w.state ->> 'paused')::bool`, id))
 
-	w.look(id) // processes the children that ended meanwhile
+	w.check(id) // processes the children that ended meanwhile
 	pause(false, id)
 	require.Subset(t, w.due(), []int64{w.workflowOf(id), w.workflowOf(inner[0]), w.workflowOf(inner[2])})
 	for _, one := range []int64{id, inner[0], inner[1], inner[2]} {
-		w.look(one)
+		w.check(one)
 	}
 	w.run()
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, inner[0]))
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, inner[1]), "it was paused by itself")
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, inner[2]))
 	pause(false, inner[1])
-	w.look(inner[1])
+	w.check(inner[1])
 	w.completes(id)
 }
 
-// What was to be repeated while the workflow was paused is repeated afterwards.
+// Retries that become due during a pause run after it.
 func TestRetriesWaitForTheirWorkflowToBeResumed(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -271,7 +271,7 @@ func TestRetriesWaitForTheirWorkflowToBeResumed(t *testing.T) {
 	w.run()
 	require.Zero(t, testkit.Count(t, w.store, `SELECT count(*) FROM execution_retry`))
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
-	w.look(id)
+	w.check(id)
 	w.completes(id)
 	require.Equal(t, []string{"try/0/0", "try/0/1", "cheer/0/0"}, w.ran)
 }
@@ -305,10 +305,10 @@ func TestARetryByHandTakesThePlaceOfAHeldOne(t *testing.T) {
 				w.run()
 			}
 			testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
-			w.look(id)
+			w.check(id)
 			w.run()
-			w.cfg.UnreportedAfter = time.Nanosecond // what the sweep finds later
-			w.look(id)
+			w.cfg.UnreportedAfter = time.Nanosecond // so that the sweep finds it
+			w.check(id)
 			w.run()
 			w.completes(id)
 			require.Equal(t, []string{"try/0/0", "try/0/1", "cheer/0/0"}, w.ran)
@@ -335,7 +335,7 @@ tasks:
   - {name: c, action: pk.c}
 `, policy)), nil)
 			w.take(nil, []int64{id})
-			children := w.handed()
+			children := w.dispatched()
 			require.Len(t, children, 2)
 			testkit.Exec(t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`,
 				children[0].ID)
@@ -345,12 +345,12 @@ tasks:
 				"what is cancelled with the workflow")
 			all, err := w.store.CancelChildren(testkit.Context(t), []int64{id}, false, 10)
 			require.NoError(t, err)
-			require.Contains(t, all, children[0].ID, "what an operator cancels with the whole tree")
+			require.Contains(t, all, children[0].ID, "an operator cancels it with the whole tree")
 			require.Contains(t, tree, children[1].ID)
 			w.cancel(id)
 			require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id))
 			require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "the sweep finds it")
-			w.look(id)
+			w.check(id)
 			w.poll()
 			require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, w.store, id),
 				"one of its children has not ended")
@@ -359,7 +359,7 @@ tasks:
 			require.Equal(t, running, testkit.StatusOf(t, w.store, children[0].ID))
 			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, w.store, children[1].ID))
 			_, stopped := w.outcome(children[1].ID)
-			require.Equal(t, "wrong host", stopped["message"], "what is stopped with a workflow says why")
+			require.Equal(t, "wrong host", stopped["message"], "an execution that is stopped with its workflow has the reason")
 			require.Equal(t, "anna", stopped["cancelled_by"])
 			testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed' WHERE id = $1`, children[0].ID)
 			w.run()
@@ -387,7 +387,7 @@ tasks:
   - {name: b, action: pk.b}
 `), nil)
 	w.take(nil, []int64{id})
-	w.cancel(w.handed()[0].ID)
+	w.cancel(w.dispatched()[0].ID)
 	w.completes(id)
 	require.Equal(t, []string{"b/0/0"}, w.ran)
 }
@@ -400,10 +400,10 @@ func TestAWorkflowWhoseTimeIsOver(t *testing.T) {
 	testkit.Exec(t, w.store, `UPDATE action SET timeout_seconds = 60 WHERE id = $1`, action.ID)
 	id := w.request(action, map[string]any{"n": 1})
 	w.take(nil, []int64{id})
-	child := w.handed()[0]
+	child := w.dispatched()[0]
 	require.Equal(t, 1, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_execution WHERE deadline BETWEEN now() + interval '50 s' AND now() + interval '60 s'`))
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET created = created - interval '1 minute', deadline = deadline - interval '1 minute'`)
-	w.look(id)
+	w.check(id)
 	status, result := w.outcome(id)
 	require.Equal(t, attune.StatusTimeout, status)
 	require.Equal(t, "the workflow has run for longer than it may: 1m0s", result["error"])
@@ -439,7 +439,7 @@ func TestATaskWhoseActionDoesNotExist(t *testing.T) {
 }
 
 // The sweep replaces a lost request, whatever it was about.
-func TestTheSweepFindsWhatNobodyHasSaid(t *testing.T) {
+func TestTheSweepFindsUnreportedEnds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(string, int, int) end {
@@ -448,7 +448,7 @@ func TestTheSweepFindsWhatNobodyHasSaid(t *testing.T) {
 	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
 	w.take(nil, []int64{id})
 	require.Empty(t, w.due(), "a workflow that waits for its children is left alone")
-	child := w.handed()[0]
+	child := w.dispatched()[0]
 	w.finish(child)
 	w.released(child.ID)
 	require.Empty(t, w.due(), "the report may be on its way")
@@ -458,15 +458,15 @@ func TestTheSweepFindsWhatNobodyHasSaid(t *testing.T) {
 	testkit.Exec(t, w.store, `ALTER TABLE workflow_execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET updated = now() - interval '1 min'`)
 	require.Equal(t, []int64{w.workflowOf(id)}, w.due())
-	w.look(id)
-	require.Len(t, w.handed(), 1, "b has begun")
+	w.check(id)
+	require.Len(t, w.dispatched(), 1, "b has begun")
 	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = true`)
 	require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "an operator has paused it")
-	w.look(id)
+	w.check(id)
 	require.Empty(t, w.due())
 }
 
-// due are the workflows that the sweep would look at.
+// due are the workflows that the sweep would check.
 func (w *world) due() []int64 {
 	rows, err := w.store.FindWorkflows(testkit.Context(w.t), 10, 0, 100)
 	require.NoError(w.t, err)
@@ -484,7 +484,7 @@ func (w *world) released(id int64) {
 	told := w.relay
 	w.relay = &relay{}
 	defer func() { w.relay = told }()
-	result, err := w.rounds.Run(testkit.Context(w.t), completionOf(id))
+	result, err := w.batches.Run(testkit.Context(w.t), completionOf(id))
 	require.NoError(w.t, err)
 	require.Len(w.t, result.Tasks, 1)
 }
@@ -511,8 +511,8 @@ func (w *world) cancel(ids ...int64) {
 	}))
 }
 
-// What a secret parameter goes into is encrypted there too, also in the middle of a
-// text, and is nowhere else (upstream 52).
+// A value made from a secret parameter is encrypted as well, also within a longer text, and appears nowhere else
+// (upstream 52).
 func TestSecretsGoFromTaskToTaskUnseen(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -552,8 +552,7 @@ output_map: {out: "{{ kept }}"}
 	require.Equal(t, map[string]any{"$attune_secret": true, "redacted": true}, result["out"])
 }
 
-// What a child's end would have led to is not made when the time is over as well,
-// and its retry neither.
+// After the timeout of a workflow, the completion of a child starts no further task and no retry.
 func TestNothingIsMadeWhenTheTimeIsOver(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -566,7 +565,7 @@ func TestNothingIsMadeWhenTheTimeIsOver(t *testing.T) {
 	for ref, definition := range map[string]string{"pk.chain": chain, "pk.fallback": fallback} {
 		id := w.request(w.define(ref, definition), map[string]any{"n": 1})
 		w.take(nil, []int64{id})
-		child := w.handed()[0]
+		child := w.dispatched()[0]
 		w.finish(child)
 		w.released(child.ID)
 		testkit.Exec(t, w.store, `UPDATE workflow_execution SET deadline = now() WHERE execution = $1`, id)

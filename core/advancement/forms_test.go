@@ -19,10 +19,10 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// form is a file of testdata/published: one form in which published documents show
-// workflows and parts of them, and what comes of it. The words are our own.
+// form is a file of testdata/published: one form in which published documents show workflows and parts of them, with
+// its outcome. The texts are our own.
 type form struct {
-	// Shows says what the form is.
+	// Shows describes the form.
 	Shows string `yaml:"shows"`
 	// Kind is workflow (a whole file), graph (the file of an action), tasks (a list of
 	// tasks), next (the transitions of one task), action or rule.
@@ -34,8 +34,8 @@ type form struct {
 	Refused []string `yaml:"refused"`
 	Warns   []string `yaml:"warns"`
 
-	// Parameters start a run; Gives says how tasks end (completed, unless said) and
-	// Answers what people answer.
+	// Parameters start a run. Gives has the outcomes of tasks (default: completed), and Answers the responses to
+	// inquiries.
 	Parameters map[string]any     `yaml:"parameters"`
 	Gives      map[string]outcome `yaml:"gives"`
 	Answers    map[string]any     `yaml:"answers"`
@@ -46,8 +46,7 @@ type form struct {
 	Inputs map[string]any `yaml:"inputs"`
 	Status attune.Status  `yaml:"status"`
 	Result map[string]any `yaml:"result"`
-	// Events are what a rule is run with, and Script is the file of an action. The tests of
-	// the engine run both.
+	// Events are the events for a rule, and Script is the file of an action. The tests of the engine run both.
 	Events []any  `yaml:"events"`
 	Script string `yaml:"script"`
 	// Columns are some of the columns that the loader writes for an action or a rule.
@@ -126,8 +125,8 @@ func words(mistakes []pack.Mistake) []string {
 	return list
 }
 
-// wrapped is the form as a whole file: what is no workflow gets one around it, with
-// the tasks that it leads to.
+// wrapped returns the form as a whole file. A part of a workflow is put into a workflow with the tasks that it leads
+// to.
 func (f *form) wrapped(t *testing.T) string {
 	t.Helper()
 	var tasks []map[string]any

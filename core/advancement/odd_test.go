@@ -28,7 +28,7 @@ func TestAWorkflowWhoseExecutionWasNeverSaidToRun(t *testing.T) {
 			id := w.existing(w.define("pk.one", single), nil, nil)
 			testkit.Exec(t, w.store, `UPDATE execution SET status = $2 WHERE id = $1`, id, status)
 			step := advancement.NewStep(w.cfg, w.sources, []advancement.Request{{Start: id}})
-			_, err := w.rounds.Run(testkit.Context(t), step)
+			_, err := w.batches.Run(testkit.Context(t), step)
 			require.NoError(t, err)
 			w.order(append(step.Again(), advancement.Request{Workflow: w.workflowOf(id)})...)
 			require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
@@ -46,7 +46,7 @@ func TestARowWithoutItsChildIsTakenOver(t *testing.T) {
 	id := w.existing(w.define("pk.one", single), nil, nil)
 	testkit.Exec(t, w.store, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name) VALUES ($1, 'a')`,
 		w.workflowOf(id))
-	w.look(id)
+	w.check(id)
 	w.completes(id)
 	require.Equal(t, []string{"a/0/0"}, w.ran)
 }
@@ -65,10 +65,10 @@ func TestAQuestionIsSeenHoweverEarlyItsEndIsReported(t *testing.T) {
 	w := setup(t)
 	id := w.request(w.define("pk.one", single), nil)
 	w.take(nil, []int64{id})
-	child := w.handed()[0].ID
+	child := w.dispatched()[0].ID
 	testkit.Exec(t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = $1`, child)
 	done := false
-	_, err := w.rounds.Run(testkit.Context(t), completionOf(child), between(func() {
+	_, err := w.batches.Run(testkit.Context(t), completionOf(child), between(func() {
 		if !done {
 			done = true
 			testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed', result = '{"data": {"__inquiry": {"prompt": "ok?"}}}' WHERE id = $1`, child)
@@ -79,12 +79,12 @@ func TestAQuestionIsSeenHoweverEarlyItsEndIsReported(t *testing.T) {
 }
 
 // The sweep finds a question that was never opened, for any reason.
-func TestAQuestionThatNobodyHasPutIsFound(t *testing.T) {
+func TestUnopenedInquiriesAreFound(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.one", single), nil)
 	w.take(nil, []int64{id})
-	child := w.handed()[0]
+	child := w.dispatched()[0]
 	w.finish(child)
 	w.released(child.ID)
 	testkit.Exec(t, w.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
@@ -96,7 +96,7 @@ func TestAQuestionThatNobodyHasPutIsFound(t *testing.T) {
 
 // A workflow that can neither be led on nor ended costs the others nothing: it waits
 // for its turns, which become rare.
-func TestAHopelessWorkflowHoldsNobodyUp(t *testing.T) {
+func TestAHopelessWorkflowDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	action := w.define("pk.one", single)
@@ -104,11 +104,11 @@ func TestAHopelessWorkflowHoldsNobodyUp(t *testing.T) {
 	w.take(nil, []int64{bad})
 	testkit.Exec(t, w.store,
 		fmt.Sprintf(`ALTER TABLE workflow_execution ADD CHECK (execution <> %d OR version = 1)`, bad))
-	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) batch.Verdict { return batch.Suspect },
+	runner := advancement.NewRunner(w.cfg, w.batches, func(error, int) batch.Verdict { return batch.Suspect },
 		func(context.Context, scheduler.Result) {}, testkit.Logger(t), nil)
 	require.NoError(t, runner.Start(testkit.Context(t)))
 	t.Cleanup(runner.Stop)
-	child := w.handed()[0]
+	child := w.dispatched()[0]
 	w.finish(child)
 	w.released(child.ID)
 	runner.Advance(scheduler.Task{Workflow: w.workflowOf(bad), Child: child.ID})

@@ -35,7 +35,7 @@ output_map: {count: "{{ count }}"}
 
 // Three replicas get every message twice, in any order: each task runs once, no published variable is lost, no list
 // exceeds its concurrency, and the versions have no gap (S10, S11, S12, upstream 44).
-func TestThreeReplicasThatAreToldEverythingTwice(t *testing.T) {
+func TestThreeReplicasThatGetEveryMessageTwice(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	action := w.define("pk.diamond", diamond)
@@ -45,13 +45,13 @@ func TestThreeReplicasThatAreToldEverythingTwice(t *testing.T) {
 	}
 	crowd := newCrowd(w, 3)
 	crowd.tell(parents, nil)
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(testkit.TestTimeout)
 	ended := map[int64]bool{}
 	for testkit.Count(t, w.store,
 		`SELECT count(*) FROM execution WHERE parent IS NULL AND status = 'completed'`) < len(parents) {
 		require.True(t, time.Now().Before(deadline), "the workflows come to an end")
 		var told []int64
-		for _, child := range w.handed() {
+		for _, child := range w.dispatched() {
 			running := testkit.Count(t, w.store, `SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM execution
 				WHERE action_ref = 'pk.each' AND status IN ('scheduled', 'running') GROUP BY parent) x`)
 			require.LessOrEqual(t, running, 4)
@@ -83,7 +83,7 @@ func TestThreeReplicasThatAreToldEverythingTwice(t *testing.T) {
 	for _, id := range parents {
 		_, result := w.outcome(id)
 		require.Equal(t, map[string]any{"count": 4.0, "succeeded": true}, result)
-		require.Equal(t, 1, w.told(id), "its end is announced, once")
+		require.Equal(t, 1, w.reports(id), "its end is announced, once")
 	}
 	require.Equal(t, len(parents)*(1+3+1+12+1),
 		testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NOT NULL`))
@@ -112,7 +112,7 @@ func newCrowd(w *world, replicas int) *crowd {
 	ctx, cancel := context.WithCancel(testkit.Context(w.t))
 	c.cancel = cancel
 	for range replicas {
-		rounds := w.replica()
+		batches := w.replica()
 		classify := func(err error, tries int) batch.Verdict {
 			if errors.Is(err, scheduler.ErrConflict) || store.ClassOf(err) != store.ClassFatal || tries < 20 {
 				return batch.Again
@@ -120,12 +120,12 @@ func newCrowd(w *world, replicas int) *crowd {
 			return batch.Suspect
 		}
 		var runner *advancement.Runner
-		runner = advancement.NewRunner(w.cfg, rounds, classify, func(_ context.Context, result scheduler.Result) {
+		runner = advancement.NewRunner(w.cfg, batches, classify, func(_ context.Context, result scheduler.Result) {
 			runner.Begin(result.Starts...)
 		}, testkit.Logger(w.t), nil)
 		require.NoError(w.t, runner.Start(ctx))
 		c.runners = append(c.runners, runner)
-		c.done.Go(func() { c.serve(ctx, rounds, runner) })
+		c.done.Go(func() { c.serve(ctx, batches, runner) })
 	}
 	return c
 }
@@ -152,7 +152,7 @@ func (c *crowd) tell(requested, ended []int64) {
 }
 
 // serve is the hot loop of one replica.
-func (c *crowd) serve(ctx context.Context, rounds *scheduler.Scheduler, runner *advancement.Runner) {
+func (c *crowd) serve(ctx context.Context, batches *scheduler.Scheduler, runner *advancement.Runner) {
 	for {
 		c.mu.Lock()
 		n := min(len(c.pending), 1+rand.IntN(6))
@@ -181,7 +181,7 @@ func (c *crowd) serve(ctx context.Context, rounds *scheduler.Scheduler, runner *
 			seen[m] = true
 		}
 		for try := 0; ; try++ {
-			result, err := rounds.Run(ctx, scheduler.NewCompletionStep(scheduler.CompletionConfig{}, ended),
+			result, err := batches.Run(ctx, scheduler.NewCompletionStep(scheduler.CompletionConfig{}, ended),
 				scheduler.FillStep{}, scheduler.NewRequestStep(requested))
 			if err == nil {
 				runner.Begin(result.Starts...)
@@ -192,7 +192,7 @@ func (c *crowd) serve(ctx context.Context, rounds *scheduler.Scheduler, runner *
 				return
 			}
 			if try > 50 {
-				panic(fmt.Sprintf("the round never succeeds: %v", err))
+				panic(fmt.Sprintf("the batch never succeeds: %v", err))
 			}
 		}
 	}
@@ -206,14 +206,13 @@ func (c *crowd) stop() {
 	c.done.Wait()
 }
 
-// A replica that dies between a commit and what it would have done next leaves
-// everything to the sweep of another one.
-func TestALostOrderIsMadeUpFor(t *testing.T) {
+// A replica that dies after a commit leaves its next steps to the sweep of another one.
+func TestTheSweepFindsWorkOfADeadReplica(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.one", "version: \"1\"\ntasks: [{name: a, action: pk.a}]"), nil)
 	w.take(nil, []int64{id})
-	child := w.handed()[0]
+	child := w.dispatched()[0]
 	w.finish(child)
 	w.released(child.ID)
 	w.cfg.UnreportedAfter = time.Millisecond
@@ -224,7 +223,7 @@ func TestALostOrderIsMadeUpFor(t *testing.T) {
 	require.NoError(t, sweep.Start(testkit.Context(t)))
 	t.Cleanup(sweep.Stop)
 	require.Equal(t, []int64{w.workflowOf(id)}, <-found)
-	w.look(id)
+	w.check(id)
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, w.store, id))
 }
 
@@ -240,28 +239,27 @@ func TestAWorkflowThatAlwaysFailsIsEnded(t *testing.T) {
 	w.take(nil, []int64{bad, good})
 	testkit.Exec(t, w.store,
 		fmt.Sprintf(`ALTER TABLE execution ADD CHECK (NOT (action_ref = 'pk.b' AND parent = %d))`, bad))
-	runner := advancement.NewRunner(w.cfg, w.rounds, func(error, int) batch.Verdict { return batch.Suspect },
+	runner := advancement.NewRunner(w.cfg, w.batches, func(error, int) batch.Verdict { return batch.Suspect },
 		func(context.Context, scheduler.Result) {}, testkit.Logger(t), nil)
 	require.NoError(t, runner.Start(testkit.Context(t)))
 	t.Cleanup(runner.Stop)
-	for _, child := range w.handed() {
+	for _, child := range w.dispatched() {
 		w.finish(child)
-		result, err := w.rounds.Run(testkit.Context(t), completionOf(child.ID))
+		result, err := w.batches.Run(testkit.Context(t), completionOf(child.ID))
 		require.NoError(t, err)
 		runner.Advance(result.Tasks...)
 	}
-	testkit.Eventually(t, func() bool { return len(w.handed()) == 1 }, 20*time.Second, "the good one goes on")
+	testkit.Eventually(t, func() bool { return len(w.dispatched()) == 1 }, 20*time.Second, "the good one goes on")
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, w.store, bad) == attune.StatusFailed },
 		60*time.Second, "the bad one ends")
 	_, result := w.outcome(bad)
 	require.Contains(t, result["error"], "execution_check")
 	runner.Stop() // the row is committed before the message is handed to the relay
-	require.Equal(t, 1, w.told(bad))
+	require.Equal(t, 1, w.reports(bad))
 }
 
-// A batch makes a bounded number of children, whatever is asked of it; what it leaves
-// is done by the next.
-func TestARoundMakesABoundedNumberOfChildren(t *testing.T) {
+// A batch makes a bounded number of children. The next batches make the rest.
+func TestABatchMakesABoundedNumberOfChildren(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	action := w.define("pk.wide", `
@@ -275,7 +273,7 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(600) }}", concurrenc
 		ids, requests = append(ids, id), append(requests, advancement.Request{Start: id})
 	}
 	step := advancement.NewStep(w.cfg, w.sources, requests)
-	_, err := w.rounds.Run(testkit.Context(t), step)
+	_, err := w.batches.Run(testkit.Context(t), step)
 	require.NoError(t, err)
 	require.Equal(t, 600, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NOT NULL`))
 	require.Len(t, step.Again(), 2)

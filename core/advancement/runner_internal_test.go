@@ -45,30 +45,30 @@ func (l *losing) Run(_ context.Context, steps ...scheduler.Step) (scheduler.Resu
 	return scheduler.Result{}, nil
 }
 
-// A replica that is slower than the others loses against them on a workflow with
-// much to do, again and again. The workflow is not ended for that.
-func TestAWorkflowThatOthersLeadOnIsNotGivenUp(t *testing.T) {
+// A replica that is slower than the others loses against them on a large workflow, again and again. The workflow
+// does not end for that.
+func TestAWorkflowThatOthersAdvanceIsNotGivenUp(t *testing.T) {
 	t.Parallel()
-	rounds := &losing{left: 2 * maxFailures, done: make(chan struct{})}
+	batches := &losing{left: 2 * maxFailures, done: make(chan struct{})}
 	classify := func(_ error, tries int) batch.Verdict {
 		if tries > 1 {
 			return batch.Suspect
 		}
 		return batch.Again
 	}
-	r := NewRunner(Config{}, rounds, classify, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
+	r := NewRunner(Config{}, batches, classify, func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
 	r.Recheck(7)
 	select {
-	case <-rounds.done:
+	case <-batches.done:
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "it is not tried again")
 	}
-	rounds.mu.Lock()
-	defer rounds.mu.Unlock()
-	require.Empty(t, rounds.broken)
-	require.Len(t, rounds.orders, 2*maxFailures+1)
+	batches.mu.Lock()
+	defer batches.mu.Unlock()
+	require.Empty(t, batches.broken)
+	require.Len(t, batches.orders, 2*maxFailures+1)
 }
 
 // defective are batches in which one workflow comes on a defect, and not when it is
@@ -99,27 +99,26 @@ func (d *defective) Run(_ context.Context, steps ...scheduler.Step) (scheduler.R
 	return scheduler.Result{}, nil
 }
 
-// A defect ends the workflow that comes on it, and neither the others nor the
-// replica.
+// A defect ends the workflow in which it occurs, and neither the others nor the replica.
 func TestADefectEndsOneWorkflow(t *testing.T) {
 	t.Parallel()
-	rounds := &defective{ended: make(chan Request, 1)}
-	r := NewRunner(Config{}, rounds, func(error, int) batch.Verdict { return batch.Suspect },
+	batches := &defective{ended: make(chan Request, 1)}
+	r := NewRunner(Config{}, batches, func(error, int) batch.Verdict { return batch.Suspect },
 		func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	r.Recheck(6, 7, 8)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
 	select {
-	case request := <-rounds.ended:
+	case request := <-batches.ended:
 		require.EqualValues(t, 7, request.Workflow)
 		require.Equal(t, "a defect of the engine: no such thing", request.Broken)
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "it is not ended")
 	}
 	testkit.Eventually(t, func() bool {
-		rounds.mu.Lock()
-		defer rounds.mu.Unlock()
-		return len(rounds.did) == 3
+		batches.mu.Lock()
+		defer batches.mu.Unlock()
+		return len(batches.did) == 3
 	}, 10*time.Second, "the others go on")
 }
 
@@ -174,24 +173,24 @@ func (p *poisonous) did(workflows ...int64) bool {
 // is tried, the others are advanced.
 func TestAWorkflowThatTakesTooLongFailsAndDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	rounds := &poisonous{blocks: make(chan struct{}), begun: make(chan struct{}, 1), done: map[int64]bool{}}
-	r := NewRunner(Config{}, rounds, func(error, int) batch.Verdict { return batch.Slow },
+	batches := &poisonous{blocks: make(chan struct{}), begun: make(chan struct{}, 1), done: map[int64]bool{}}
+	r := NewRunner(Config{}, batches, func(error, int) batch.Verdict { return batch.Slow },
 		func(context.Context, scheduler.Result) {}, telemetry.Discard(), nil)
 	r.Recheck(6, 7, 8)
 	require.NoError(t, r.Start(t.Context()))
 	defer r.Stop()
 	select {
-	case <-rounds.begun: // a batch of the poisonous workflow runs until the test ends it
+	case <-batches.begun: // a batch of the poisonous workflow runs until the test ends it
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "it is not tried again")
 	}
 	r.Recheck(9, 10)
-	testkit.Eventually(t, func() bool { return rounds.did(6, 8, 9, 10) }, 20*time.Second, "the others are advanced")
-	require.False(t, rounds.did(7))
-	close(rounds.blocks)
-	testkit.Eventually(t, func() bool { return rounds.did(7) }, 20*time.Second, "it is ended")
-	rounds.mu.Lock()
-	defer rounds.mu.Unlock()
-	require.Equal(t, 3, rounds.alone)
-	require.Contains(t, rounds.endedAs, "deadline")
+	testkit.Eventually(t, func() bool { return batches.did(6, 8, 9, 10) }, 20*time.Second, "the others are advanced")
+	require.False(t, batches.did(7))
+	close(batches.blocks)
+	testkit.Eventually(t, func() bool { return batches.did(7) }, 20*time.Second, "it is ended")
+	batches.mu.Lock()
+	defer batches.mu.Unlock()
+	require.Equal(t, 3, batches.alone)
+	require.Contains(t, batches.endedAs, "deadline")
 }

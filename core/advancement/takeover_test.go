@@ -35,8 +35,7 @@ func (w *world) existing(action testkit.ActionRow, params any, children map[stri
 	return id
 }
 
-// A workflow that another engine has left is led on from where its children are:
-// none is run again, and what comes next is started.
+// A workflow of another engine continues with its children: none runs again, and the next tasks start.
 func TestAWorkflowOfAnotherEngineIsTakenOver(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -64,21 +63,21 @@ func TestAWorkflowOfAnotherEngineIsTakenOver(t *testing.T) {
 			id := w.existing(w.define("pk.chain", chain), map[string]any{"n": 7}, c.children)
 			require.Equal(t, []int64{w.workflowOf(id)}, w.due(), "the sweep finds it")
 			w.take(nil, w.ids(`SELECT id FROM execution WHERE parent = $1`, id))
-			w.look(id)
+			w.check(id)
 			require.Equal(t, map[string]any{"sum": 42.0, "succeeded": true}, w.completes(id), fmt.Sprint(w.log(id)))
 			require.Equal(t, c.ran, w.ran)
 		})
 	}
 }
 
-// What cannot be taken over ends with the reason, instead of staying for ever.
+// A workflow that cannot be continued ends with the reason.
 func TestAWorkflowThatCannotBeTakenOverEnds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	action := w.keep("pk.round", []byte(`{"version": "1", "strict": true, "tasks": [
 		{"name": "a", "action": "pk.a", "next": [{"do": ["b"]}]}, {"name": "b", "action": "pk.a", "next": [{"do": ["a"]}]}]}`))
 	id := w.existing(action, nil, map[string]attune.Status{"a": attune.StatusScheduled})
-	w.look(id)
+	w.check(id)
 	status, result := w.outcome(id)
 	require.Equal(t, attune.StatusFailed, status)
 	require.Contains(t, result["error"], "a → b → a")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// relay counts what batches hand over, instead of a broker.
+// relay records the committed messages of batches, in place of a broker.
 type relay struct {
 	mu       sync.Mutex
 	messages []outbox.Message
@@ -45,7 +46,7 @@ type end struct {
 type world struct {
 	t       testing.TB
 	store   *store.Store
-	rounds  *scheduler.Scheduler
+	batches *scheduler.Scheduler
 	relay   *relay
 	cfg     advancement.Config
 	sources *advancement.Sources
@@ -71,7 +72,7 @@ func setup(t *testing.T) *world {
 // begin makes the engine and the worker.
 func (w *world) begin() {
 	t := w.t
-	w.rounds = w.replica()
+	w.batches = w.replica()
 	w.worker = testkit.Worker(t, w.store, "w1", func(k *testkit.WorkerRow) {
 		able := testkit.DefaultCapabilities(5000)
 		able["attempt_fence"] = true
@@ -82,7 +83,7 @@ func (w *world) begin() {
 }
 
 func (w *world) replica() *scheduler.Scheduler {
-	return scheduler.New(scheduler.Config{},
+	return scheduler.New(scheduler.Config{HeartbeatStaleAfter: time.Hour}, // the worker sends no heartbeats
 		scheduler.Deps{Store: w.store, Relay: w.relay, Logger: testkit.Logger(w.t)})
 }
 
@@ -121,12 +122,12 @@ func (w *world) request(action testkit.ActionRow, params any) int64 {
 // order runs one batch for these requests.
 func (w *world) order(requests ...advancement.Request) scheduler.Result {
 	w.t.Helper()
-	result, err := w.rounds.Run(testkit.Context(w.t), advancement.NewStep(w.cfg, w.sources, requests))
+	result, err := w.batches.Run(testkit.Context(w.t), advancement.NewStep(w.cfg, w.sources, requests))
 	require.NoError(w.t, err)
 	return result
 }
 
-// row is what the worker needs to know of a child that was handed to him.
+// row is a dispatched child, as far as the worker reads it.
 type row struct {
 	ID      int64
 	Task    string
@@ -134,8 +135,8 @@ type row struct {
 	Retries int
 }
 
-// handed are the executions that were handed over and not begun.
-func (w *world) handed() []row {
+// dispatched are the dispatched executions that have not started.
+func (w *world) dispatched() []row {
 	w.t.Helper()
 	rows, err := w.store.Pool().Query(testkit.Context(w.t), `
 		SELECT id, coalesce(workflow_task ->> 'task_name', action_ref), coalesce((workflow_task ->> 'task_index')::int, 0), retry_count
@@ -168,7 +169,7 @@ func (w *world) ids(sql string, args ...any) []int64 {
 	return ids
 }
 
-// take runs a batch of the hot loop and what follows from it for workflows.
+// take runs a batch of the hot loop, and advances workflows by its result.
 func (w *world) take(ended, requested []int64) {
 	w.t.Helper()
 	steps := []scheduler.Step{
@@ -177,9 +178,9 @@ func (w *world) take(ended, requested []int64) {
 		scheduler.FillStep{},
 		scheduler.NewRequestStep(requested),
 	}
-	result, err := w.rounds.Run(testkit.Context(w.t), steps...)
+	result, err := w.batches.Run(testkit.Context(w.t), steps...)
 	require.NoError(w.t, err)
-	w.lead(result)
+	w.advance(result)
 }
 
 // completionOf is the step for one report.
@@ -193,8 +194,8 @@ func reports(ended []int64) []scheduler.Report {
 	return list
 }
 
-// lead does what a batch says about workflows, as long as there is something.
-func (w *world) lead(result scheduler.Result) {
+// advance advances workflows by the result of a batch, until nothing is left.
+func (w *world) advance(result scheduler.Result) {
 	w.t.Helper()
 	for len(result.Starts)+len(result.Tasks) > 0 {
 		byWorkflow := map[int64]*advancement.Request{}
@@ -225,7 +226,7 @@ func (w *world) run() {
 			AND NOT EXISTS (SELECT FROM execution_retry r WHERE r.execution = e.id AND r.waiting AND r.due > now() + interval '1 hour')`)
 		testkit.Exec(w.t, w.store, `UPDATE execution_retry SET due = now() WHERE waiting AND execution = ANY($1)`,
 			requested)
-		handed := w.handed()
+		handed := w.dispatched()
 		for _, child := range handed {
 			w.finish(child)
 		}
@@ -268,7 +269,7 @@ func (w *world) completes(id int64) map[string]any {
 	return result
 }
 
-// log is what was decided about a workflow.
+// log lists the decisions about a workflow.
 func (w *world) log(id int64) []string {
 	rows, err := w.store.Pool().Query(testkit.Context(w.t), `SELECT unnest(l.lines) FROM workflow_log l
 		JOIN workflow_execution w ON w.id = l.workflow_execution WHERE w.execution = $1 ORDER BY l.version`, id)
@@ -278,7 +279,7 @@ func (w *world) log(id int64) []string {
 	return lines
 }
 
-// sound checks what holds of workflows whenever nothing is under way.
+// sound checks the invariants of workflows when no batch is under way.
 func (w *world) sound() {
 	w.t.Helper()
 	testkit.Invariants(w.t, w.store)
@@ -312,8 +313,8 @@ func (w *world) text(sql string, args ...any) string {
 	return value
 }
 
-// told counts the messages about the end of an execution.
-func (w *world) told(id int64) int {
+// reports counts the messages about the end of an execution.
+func (w *world) reports(id int64) int {
 	w.relay.mu.Lock()
 	defer w.relay.mu.Unlock()
 	n := 0
@@ -326,8 +327,8 @@ func (w *world) told(id int64) int {
 	return n
 }
 
-// look has a workflow looked at, as the sweep does.
-func (w *world) look(execution int64) {
+// check has a workflow checked, as the sweep does.
+func (w *world) check(execution int64) {
 	w.t.Helper()
 	w.order(advancement.Request{Workflow: w.workflowOf(execution)})
 }

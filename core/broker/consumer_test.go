@@ -22,7 +22,7 @@ func ids(batch *broker.Batch) []string {
 	return all
 }
 
-// fill waits until the consumer has been given n messages.
+// unacked waits until the queue q has so many ready messages and consumers.
 func (b *rig) unacked(ready, consumers int) {
 	b.t.Helper()
 	testkit.Eventually(b.t, func() bool {
@@ -109,7 +109,7 @@ func TestSettlingIsExact(t *testing.T) {
 	}
 	require.NoError(t, batches[0].Ack())
 	require.Positive(t, rest)
-	b.Stop() // what was unsettled would return now
+	b.Stop() // unsettled deliveries would return now
 	require.Equal(t, 1, plainReady(t, b, "q"))
 }
 
@@ -175,7 +175,7 @@ func TestAckOfALaterBatchSparesTheEarlier(t *testing.T) {
 	n := len(second.Deliveries)
 	require.NoError(t, second.Ack())
 	c.Stop()
-	b.closeConnections() // what is unsettled returns
+	b.closeConnections() // unsettled deliveries return
 	testkit.Eventually(t, func() bool {
 		state, err := b.QueueState(ctx, "q")
 		return err == nil && state.Ready == 6-n
@@ -205,9 +205,8 @@ func TestAckAfterEveryDeliveryWasSettled(t *testing.T) {
 	require.True(t, consumer.Subscribed())
 }
 
-// Stop returns to the queue what was not handed out, in order, and leaves what
-// was handed out to its holder.
-func TestStopReturnsWhatWasNotHandedOut(t *testing.T) {
+// Stop returns deliveries that no batch has taken to the queue, in order. Taken batches stay with their consumer.
+func TestStopReturnsUntakenDeliveries(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	b.queue("q", nil)
@@ -233,8 +232,8 @@ func TestStopReturnsWhatWasNotHandedOut(t *testing.T) {
 	b.unacked(0, 0)
 }
 
-// GiveBack returns everything unsettled in its order, of a quorum queue too, what was
-// handed out and detached included, and the consumer takes nothing until it may.
+// GiveBack returns all unsettled deliveries in their order, also of a quorum queue, and also taken and detached
+// ones. The consumer subscribes again when Await allows it.
 func TestGiveBackReturnsEverythingInOrder(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"classic", "quorum"} {
@@ -243,7 +242,7 @@ func TestGiveBackReturnsEverythingInOrder(t *testing.T) {
 			b := newRig(t)
 			b.queue("q", amqp.Table{"x-queue-type": kind})
 			b.publishAll(messages("q", 10)...)
-			gate := make(chan chan struct{}, 1) // holds what is closed when the consumer may subscribe
+			gate := make(chan chan struct{}, 1) // holds the channel that is closed when the consumer may subscribe
 			open := make(chan struct{})
 			close(open)
 			gate <- open

@@ -24,11 +24,16 @@ func (b *rig) fill(queue string, n int) {
 
 const soon = 200 * time.Millisecond
 
-// everything acknowledges page after page, and returns the ids in the order in which they came.
-func everything(b *rig, d *broker.Drain, each func(page int)) (ids []string) {
+// everything acknowledges page after page, and returns the ids in the order in which they came. It waits for the
+// given number of messages, and does not expect more.
+func everything(b *rig, d *broker.Drain, expected int, each func(page int)) (ids []string) {
 	b.t.Helper()
 	for n := 0; ; n++ {
-		page, err := d.Next(b.ctx, soon)
+		wait := waitTimeout
+		if len(ids) >= expected {
+			wait = soon
+		}
+		page, err := d.Next(b.ctx, wait)
 		require.NoError(b.t, err)
 		if page == nil {
 			return ids
@@ -67,7 +72,7 @@ func TestADrainTakesInOrderUpToItsBound(t *testing.T) {
 		b.fill(name, c.there)
 		d, err := b.Drain(b.ctx, name, c.bound, c.prefetch)
 		require.NoError(t, err)
-		require.Equal(t, numbers(c.want), everything(b, d, nil), name)
+		require.Equal(t, numbers(c.want), everything(b, d, c.want, nil), name)
 		require.NoError(t, d.Close(b.ctx))
 		b.becomesReady(name, c.there-c.want)
 		for _, one := range b.drain(name) {
@@ -76,8 +81,8 @@ func TestADrainTakesInOrderUpToItsBound(t *testing.T) {
 	}
 }
 
-// A queue with a limit of deliveries loses nothing, however often taking is stopped; and
-// what was stopped in order was not delivered in vain at all.
+// A queue with a delivery limit loses nothing, however often a drain stops. A drain that stops in order returns no
+// delivery.
 func TestADrainThatStopsReturnsNothing(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -87,7 +92,7 @@ func TestADrainThatStopsReturnsNothing(t *testing.T) {
 	for range 6 {
 		d, err := b.Drain(b.ctx, "limited", 100, 10)
 		require.NoError(t, err)
-		ids = append(ids, everything(b, d, func(int) { require.NoError(t, d.Stop(b.ctx)) })...)
+		ids = append(ids, everything(b, d, 1, func(int) { require.NoError(t, d.Stop(b.ctx)) })...)
 		require.NoError(t, d.Close(b.ctx))
 	}
 	require.Equal(t, numbers(len(ids)), ids)
@@ -98,7 +103,7 @@ func TestADrainThatStopsReturnsNothing(t *testing.T) {
 	}
 }
 
-// What is cut returns one prefetch at most.
+// A drain that is cut returns at most one prefetch.
 func TestADrainThatIsCutReturnsAPrefetch(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -123,7 +128,7 @@ func TestADrainThatIsCutReturnsAPrefetch(t *testing.T) {
 			}
 		}
 		return again > 0
-	}, waitTimeout, "what was in hand is back")
+	}, waitTimeout, "the unacknowledged deliveries return")
 	require.LessOrEqual(t, again, 10)
 }
 
@@ -137,7 +142,7 @@ func TestADrainOfNothing(t *testing.T) {
 	b.queue("empty", nil)
 	d, err = b.Drain(b.ctx, "empty", 10, 10)
 	require.NoError(t, err)
-	require.Empty(t, everything(b, d, nil))
+	require.Empty(t, everything(b, d, 0, nil))
 	require.NoError(t, d.Close(b.ctx))
 }
 

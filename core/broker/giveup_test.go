@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,10 +86,9 @@ func TestHeadersThatTheLibraryCannotReadCostNoConnection(t *testing.T) {
 	require.Equal(t, broker.StateConnected, b.State())
 }
 
-// What is given up arrives as a dead letter with its headers as far as they are
-// harmless, whatever they were, and the queue lives on: also where the broker itself
-// could not dead-letter the message.
-func TestGivenUpDeliveriesBecomeDeadLettersWhateverTheirHeaders(t *testing.T) {
+// A delivery that is given up becomes a dead letter with its harmless headers, and the queue lives on, also where
+// the broker itself could not dead-letter the message.
+func TestGivenUpDeliveriesBecomeDeadLettersWithAnyHeaders(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	require.NoError(t, b.DeclareExecutor(b.ctx))
@@ -150,7 +150,7 @@ func TestGivenUpDeliveriesBecomeDeadLettersWhateverTheirHeaders(t *testing.T) {
 		require.Contains(t, got[i].Headers[broker.HeaderDropped], "x-death", i)
 	}
 	require.Equal(t, amqp.Table{"x-death": []any{int32(7)}}, got["0"].Headers[broker.HeaderDropped])
-	require.Len(t, broker.Deaths(got["4"].Headers), 1, "what the broker may have written stays")
+	require.Len(t, broker.Deaths(got["4"].Headers), 1, "headers that the broker may have written stay")
 	require.Equal(t, "yes", got["4"].Headers["kept"])
 	require.Contains(t, got["7"].Headers["big"], "cut")
 	require.Equal(t, uint32(8), got["6"].Headers["i"])
@@ -200,8 +200,12 @@ func TestABrokerBehindTLS(t *testing.T) {
 	listener, err := tls.Listen("tcp", "127.0.0.1:0",
 		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
+	var serving sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		serving.Wait() // both ends are closed
+	})
+	serving.Go(func() {
 		for {
 			in, err := listener.Accept()
 			if err != nil {
@@ -209,12 +213,13 @@ func TestABrokerBehindTLS(t *testing.T) {
 			}
 			out, err := net.Dial("tcp", plain.Host)
 			if err != nil {
+				_ = in.Close()
 				return
 			}
-			go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
-			go func() { _, _ = io.Copy(in, out); _ = in.Close() }()
+			serving.Go(func() { _, _ = io.Copy(out, in); _ = out.Close() })
+			serving.Go(func() { _, _ = io.Copy(in, out); _ = in.Close() })
 		}
-	}()
+	})
 	secure := *plain
 	secure.Scheme, secure.Host = "amqps", listener.Addr().String()
 	stranger := broker.New(broker.Config{URL: secure.String()}, testkit.Logger(t), nil)
@@ -230,9 +235,7 @@ func TestABrokerBehindTLS(t *testing.T) {
 	require.Equal(t, 1, b.ready("q"))
 }
 
-// Large messages come a few at a time, however many the prefetch allows, and all of them
-// come in the end; small ones go past at any time, and a lost queue gives back what was
-// let in.
+// The consumer takes only a few large messages at a time, however large the prefetch is, and all of them in the end.
 func TestLargeMessagesComeAFewAtATime(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)

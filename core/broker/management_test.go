@@ -56,11 +56,11 @@ func answering(t *testing.T, status int, body string) *broker.Management {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte(body)) // the test sees what is missing
+		_, _ = w.Write([]byte(body)) // the assertions notice an error
 	}))
 	t.Cleanup(server.Close)
 	management, err := broker.NewManagement(strings.Replace(server.URL, "://", "://user:secret@", 1)+"/api/", "/",
-		time.Second)
+		time.Minute)
 	require.NoError(t, err)
 	t.Cleanup(management.Close)
 	return management

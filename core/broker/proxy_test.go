@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy stands between the package and the server, and can stop passing on
-// what the server says.
+// proxy is between the package and the server. It can hold back the bytes of the server.
 type proxy struct {
 	url string
 
@@ -67,8 +66,7 @@ func newProxy(t *testing.T, target string) *proxy {
 	return p
 }
 
-// pass copies until either side closes; what the gated side says waits while
-// the proxy is frozen.
+// pass copies until either side closes. The bytes of the gated side wait while the proxy is frozen.
 func (p *proxy) pass(to, from net.Conn, gated bool) {
 	defer func() { _ = to.Close() }()
 	buffer := make([]byte, 32<<10)
@@ -122,7 +120,7 @@ func (p *proxy) say(t *testing.T, method byte, arguments string) {
 	}
 }
 
-// cut closes every connection without a word.
+// cut closes every connection without an orderly close.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

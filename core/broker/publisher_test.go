@@ -43,7 +43,7 @@ func TestPublishSetsTheProperties(t *testing.T) {
 }
 
 // Upstream 4: a refusal counted as success, and so did an unroutable message.
-func TestOutcomesAreToldApart(t *testing.T) {
+func TestOutcomesAreDistinguished(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	b.queue("open", nil)
@@ -55,7 +55,7 @@ func TestOutcomesAreToldApart(t *testing.T) {
 	for range 200 { // more than the window
 		batch = append(batch,
 			broker.Message{ID: "1", RoutingKey: "open"},
-			broker.Message{ID: "2", RoutingKey: "nobody"},
+			broker.Message{ID: "2", RoutingKey: "unbound"},
 			broker.Message{ID: "3", RoutingKey: "full"},
 			broker.Message{ID: "2", RoutingKey: "open"}, // the id of a message that returns
 		)
@@ -85,9 +85,8 @@ func TestMissingExchangeIsNotPublished(t *testing.T) {
 	require.Equal(t, []broker.Status{broker.Confirmed}, b.publish(broker.Message{ID: "3", RoutingKey: "open"}))
 }
 
-// What cannot be encoded is not sent, and does not cost anybody the connection
-// or his own messages.
-func TestInvalidMessageHarmsNobody(t *testing.T) {
+// A message that cannot be encoded is not sent. It costs other messages neither the connection nor their outcome.
+func TestInvalidMessagesHarmNoOthers(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	b.queue("open", nil)
@@ -114,8 +113,8 @@ func TestInvalidMessageHarmsNobody(t *testing.T) {
 	require.Empty(t, changes, "the connection was never lost")
 }
 
-// Many callers share the window, larger than it in sum and each alone, and
-// everybody gets the outcomes of his own messages.
+// Callers share the window, which is smaller than the messages of each, and each gets the outcomes of its own
+// messages.
 func TestManyCallersShareTheWindow(t *testing.T) {
 	t.Parallel()
 	b := newRig(t, func(c *broker.Config) { c.Window = 8 })
@@ -126,7 +125,7 @@ func TestManyCallersShareTheWindow(t *testing.T) {
 		callers.Go(func() {
 			key := "open"
 			if i%2 == 1 {
-				key = "nobody"
+				key = "unbound"
 			}
 			results[i] = b.Publisher().Publish(b.ctx, messages(key, 20)) // the same ids everywhere
 		})
@@ -150,27 +149,27 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 	url := testkit.VHost(t)
 	proxy := newProxy(t, url)
 	b := broker.New(broker.Config{
-		URL: proxy.url, ConfirmTimeout: 200 * time.Millisecond, MinBackoff: 5 * time.Millisecond,
+		URL: proxy.url, ConfirmTimeout: 10 * time.Second, MinBackoff: 5 * time.Millisecond,
 		CloseTimeout: 100 * time.Millisecond,
 	}, testkit.Logger(t), nil)
 	require.NoError(t, b.Start(testkit.Context(t)))
 	t.Cleanup(b.Stop)
-	require.Equal(t, broker.Returned, b.Publisher().Publish(testkit.Context(t), messages("nobody", 1))[0].Status)
+	require.Equal(t, broker.Returned, b.Publisher().Publish(testkit.Context(t), messages("unbound", 1))[0].Status)
 
 	proxy.freeze()
-	for _, outcome := range b.Publisher().Publish(testkit.Context(t), messages("nobody", 3)) {
+	for _, outcome := range b.Publisher().Publish(testkit.Context(t), messages("unbound", 3)) {
 		require.Equal(t, broker.Unknown, outcome.Status)
 		require.ErrorIs(t, outcome.Err, broker.ErrConfirmTimeout)
 	}
 	ctx, cancel := context.WithTimeout(testkit.Context(t), 20*time.Millisecond)
 	defer cancel()
-	outcome := b.Publisher().Publish(ctx, messages("nobody", 1))[0]
+	outcome := b.Publisher().Publish(ctx, messages("unbound", 1))[0]
 	require.Equal(t, broker.Unknown, outcome.Status)
 	require.ErrorIs(t, outcome.Err, context.DeadlineExceeded)
 
 	// The late answers are not taken for those of the messages sent again.
 	proxy.thaw()
-	for _, outcome := range b.Publisher().Publish(testkit.Context(t), messages("nobody", 3)) {
+	for _, outcome := range b.Publisher().Publish(testkit.Context(t), messages("unbound", 3)) {
 		require.Equal(t, broker.Returned, outcome.Status)
 	}
 	conn, err := amqp.Dial(url)
@@ -178,16 +177,15 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 	defer func() { require.NoError(t, conn.Close()) }()
 	channel, err := conn.Channel()
 	require.NoError(t, err)
-	_, err = channel.QueueDeclare("nobody", true, false, false, false, nil)
+	_, err = channel.QueueDeclare("unbound", true, false, false, false, nil)
 	require.NoError(t, err)
-	for _, outcome := range b.Publisher().Publish(testkit.Context(t), messages("nobody", 3)) {
+	for _, outcome := range b.Publisher().Publish(testkit.Context(t), messages("unbound", 3)) {
 		require.NoError(t, outcome.Err)
 	}
 }
 
-// Upstream 3 and 4: the publisher stayed dead after its connection was closed.
-// What is confirmed is in its queue, whatever happened to the connection, and
-// nothing is there that was not sent.
+// Upstream 3 and 4: the publisher stayed dead after its connection was closed. Confirmed messages are in their
+// queue, whatever happens to the connection, and unsent ones are not.
 func TestPublisherSurvivesItsConnection(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)

@@ -84,7 +84,7 @@ func TestASplitDeliveryIsSettledWithItsLastPart(t *testing.T) {
 			batch, parts := take(consumer)
 			require.Equal(t, message.KeyExecutionCompleted, parts[0].RoutingKey)
 			c.settle(t, batch, parts)
-			consumer.GiveBack() // what is not settled returns
+			consumer.GiveBack() // unsettled deliveries return
 			testkit.Eventually(t, func() bool {
 				state, err := connection.QueueState(testkit.Context(t), message.QueueExecutionBatches)
 				return err == nil && state.Consumers == 0 && (state.Ready == 1) == c.stays

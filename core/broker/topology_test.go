@@ -128,7 +128,7 @@ func TestNoDeadLettersLeavesThePublishedTopology(t *testing.T) {
 	require.Zero(t, b.ready(message.QueueDeadLetter))
 }
 
-// The probe sees what would be lost: a worker's key before it is bound.
+// The probe finds lost routes: the key of a worker before it is bound.
 func TestProbeFindsLostRoutes(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -148,8 +148,7 @@ func TestProbeFindsLostRoutes(t *testing.T) {
 	b.becomesReady(message.QueueDeadLetter, 0) // an operator does not see a probe
 
 	b.publishAll(broker.Message{
-		ID: "letter", Exchange: message.ExchangeDeadLetter, RoutingKey: keys[0],
-		Type: "letter",
+		ID: "dead", Exchange: message.ExchangeDeadLetter, RoutingKey: keys[0], Type: "x",
 	})
 	allRouted()
 	first, ok, err := b.plain.Get(message.QueueDeadLetter, false)
@@ -165,7 +164,7 @@ func TestProbeFindsLostRoutes(t *testing.T) {
 	require.NoError(t, deadLetter.Ack())
 	b.becomesReady(message.QueueDeadLetter, 0)
 	allRouted()
-	require.Equal(t, broker.TypeProbe, b.next(consumer).Deliveries[0].Type, "who consumes at that moment gets it")
+	require.Equal(t, broker.TypeProbe, b.next(consumer).Deliveries[0].Type, "a consumer at that moment gets it")
 	b.Stop()
 	require.ErrorIs(t, b.ProbeDeadLetters(b.ctx, keys)[0].Err, broker.ErrNotConnected)
 }
@@ -185,7 +184,7 @@ func TestProbeDeath(t *testing.T) {
 	}, waitTimeout, "the private queues are gone")
 }
 
-// What is listed as declared is what the broker has after the declaration.
+// The listed topology is the topology of the broker after the declaration.
 func TestTheListedTopologyIsTheDeclaredOne(t *testing.T) {
 	t.Parallel()
 	b := newRig(t, func(c *broker.Config) { c.NoDeadLetters = true })
@@ -213,7 +212,7 @@ func TestTheListedTopologyIsTheDeclaredOne(t *testing.T) {
 	require.ElementsMatch(t, append(ours.Bindings, workers.Bindings...), bindings)
 }
 
-// Who consumes is known by the name of the connection.
+// A consumer is listed with the name of its connection.
 func TestConsumersAreListedWithTheirConnections(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -331,7 +330,5 @@ func TestQueueStateIsExact(t *testing.T) {
 	consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
 	b.unacked(0, 1)
 	consumer.Stop()
-	state, err = b.QueueState(b.ctx, "q")
-	require.NoError(t, err)
-	require.Equal(t, broker.QueueState{Exists: true, Ready: 3}, state)
+	b.unacked(3, 0)
 }

@@ -42,7 +42,7 @@ func TestReachesFollowsTheKey(t *testing.T) {
 		want          broker.Reach
 	}{
 		{"direct", "a.b", broker.Kept},
-		{"direct", "execution.dispatch.worker.7", broker.Lost}, // a hash at a direct exchange is a letter
+		{"direct", "execution.dispatch.worker.7", broker.Lost}, // a hash at a direct exchange is a character of the key
 		{"direct", "#", broker.Kept},
 		{"direct", "a.via", broker.Kept},
 		{"topic", "a.c", broker.Kept},
@@ -67,8 +67,7 @@ func TestReachesFollowsTheKey(t *testing.T) {
 	require.Equal(t, broker.Unsure, w.Reaches("governed", "a"), "a policy that cannot be read may catch it")
 }
 
-// TestWiringAndSettingsOfARealBroker: what is declared and what policies add is
-// what is read.
+// The wiring and the settings of a real broker include declarations and policies.
 func TestWiringAndSettingsOfARealBroker(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -114,7 +113,7 @@ func TestWiringAndSettingsOfARealBroker(t *testing.T) {
 	require.Nil(t, settings[message.QueueDeadLetter].DeadLetterExchange)
 }
 
-// TestNodesAndBlockedConnections of a real broker, which has room.
+// A real broker without an alarm blocks no connection.
 func TestNodesAndBlockedConnections(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)

@@ -49,7 +49,7 @@ func TestTheTableIsCompleteAndLegal(t *testing.T) {
 }
 
 // One execution in every status: its next status, the messages, and the note.
-func TestWhatBecomesOfEveryStatus(t *testing.T) {
+func TestTheOutcomeOfEveryStatus(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	age := func(d time.Duration) func(*testkit.ExecutionRow) { return func(e *testkit.ExecutionRow) { e.Age = d } }
@@ -63,7 +63,7 @@ func TestWhatBecomesOfEveryStatus(t *testing.T) {
 		name   string
 		id     int64
 		want   attune.Status
-		worker *testkit.WorkerRow // who gets a message
+		worker *testkit.WorkerRow // the receiver of a message
 	}{
 		{"requested", b.at(t, attune.StatusRequested, nil), attune.StatusCancelled, nil},
 		{"scheduling", b.at(t, attune.StatusScheduling, nil), attune.StatusCancelled, nil},
@@ -114,7 +114,7 @@ func TestWhatBecomesOfEveryStatus(t *testing.T) {
 }
 
 // An ended execution stays as it ended, and an unknown one is reported as unknown.
-func TestWhatHasEndedIsLeft(t *testing.T) {
+func TestEndedExecutionsStay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, status := range attune.TerminalStatuses {
@@ -133,7 +133,7 @@ func TestWhatHasEndedIsLeft(t *testing.T) {
 }
 
 // A cancel applies to the newest attempt, also one that is not due yet; it then never becomes due.
-func TestARetryIsCancelledInThePlaceOfWhatItRepeats(t *testing.T) {
+func TestARetryIsCancelledInPlaceOfItsOriginal(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	first := b.at(t, attune.StatusFailed, &b.plain)
@@ -155,7 +155,7 @@ func TestARetryIsCancelledInThePlaceOfWhatItRepeats(t *testing.T) {
 }
 
 // A cancel of an execution ends its inquiry, and its workflow (upstream 51).
-func TestWhatHangsOnACancelledExecutionEndsWithIt(t *testing.T) {
+func TestInquiriesOfACancelledExecutionEndWithIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.at(t, attune.StatusRunning, nil)
@@ -182,7 +182,7 @@ func TestAWorkerThatIsGoneIsNotAsked(t *testing.T) {
 }
 
 // The note keeps the first requester, but a later cancel completes a note without one.
-func TestTheNoteSaysWhoAskedFirst(t *testing.T) {
+func TestTheNoteKeepsTheFirstRequester(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.at(t, attune.StatusRunning, &b.plain)
@@ -196,8 +196,8 @@ func TestTheNoteSaysWhoAskedFirst(t *testing.T) {
 		`SELECT count(*) FROM execution_cancel WHERE execution = $1 AND actor = 'ann' AND reason = 'enough'`, id))
 }
 
-// Preview returns what Apply would do, and changes nothing.
-func TestPreviewSaysWhatApplyDoes(t *testing.T) {
+// Preview returns the result of Apply, and changes nothing.
+func TestPreviewEqualsApply(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	failed := b.at(t, attune.StatusFailed, &b.plain)
@@ -235,7 +235,7 @@ func TestAPageHasItsBound(t *testing.T) {
 
 // An execution that is retried, or starts to wait, while its row is being locked is not decided by the older read:
 // the cancel is asked for again, and then includes it.
-func TestWhatMovesWhileItsRowIsLockedIsDecidedAnew(t *testing.T) {
+func TestRowsThatChangeUnderALockAreDecidedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	state := testkit.State(t, b.store, b.action, 1)
@@ -267,9 +267,8 @@ func TestWhatMovesWhileItsRowIsLockedIsDecidedAnew(t *testing.T) {
 			func(id int64) int64 { return id },
 		},
 	} {
-		holder, err := b.store.Pool().Begin(t.Context())
-		require.NoError(t, err)
-		_, err = holder.Exec(t.Context(), `SELECT FROM execution WHERE id = $1 FOR UPDATE`, c.id)
+		holder := testkit.Begin(t, b.store)
+		_, err := holder.Exec(t.Context(), `SELECT FROM execution WHERE id = $1 FOR UPDATE`, c.id)
 		require.NoError(t, err)
 		done := make(chan *cancellation.Page, 1)
 		go func() {

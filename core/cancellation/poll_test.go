@@ -47,6 +47,7 @@ func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	young := b.asked(t, time.Second, attune.StatusCanceling, &b.plain, true)
+	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = now() + interval '1 hour'`) // it stays young
 	late := b.asked(t, 15*time.Second, attune.StatusCanceling, &b.plain, true)
 	sent := b.poll(t)
 	var first []int64
@@ -63,7 +64,7 @@ func TestAWorkerIsAskedAgainAtGrowingDistance(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = at - interval '30 seconds' WHERE execution = $1`, late)
 	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 },
 		testkit.TestTimeout)
-	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = at - interval '10 seconds' WHERE execution = $1`, young)
+	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = now() - interval '11 seconds' WHERE execution = $1`, young)
 	testkit.Eventually(t, func() bool { return len(sent.take(message.TypeExecutionCancelRequested)) == 1 },
 		testkit.TestTimeout)
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, young))
@@ -98,7 +99,7 @@ func TestAnExecutionWithoutAWorkerIsEnded(t *testing.T) {
 
 // A worker that writes running without a check has overwritten the cancel: the poll asks again, and the row shows
 // it again.
-func TestWhatWasWrittenBackToRunningIsStoppedAgain(t *testing.T) {
+func TestExecutionsWrittenBackToRunningAreStoppedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.at(t, attune.StatusScheduled, &b.plain)

@@ -63,7 +63,7 @@ func TestATreeIsCancelledFromItsRootDown(t *testing.T) {
 }
 
 // Children that start while the tree is being cancelled are cancelled too, at any depth and by any service.
-func TestChildrenBornMeanwhileAreCancelled(t *testing.T) {
+func TestChildrenCreatedMeanwhileAreCancelled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	root := b.at(t, attune.StatusRunning, nil)

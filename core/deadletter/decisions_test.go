@@ -194,8 +194,7 @@ func TestEveryKindOfDeadLetterIsDecided(t *testing.T) {
 	require.Zero(t, testkit.Count(t, d.store, `SELECT count(*) FROM outbox`))
 }
 
-// What the database does not take in text or JSON is kept all the same, whole as
-// far as the bounds go.
+// Messages with values that text or JSON columns refuse are stored nevertheless, whole within the bounds of size.
 func TestOddDeadLettersAreKept(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
@@ -299,9 +298,8 @@ func TestProbesAreDropped(t *testing.T) {
 	require.Equal(t, "letter", d.settled(t, 1)[0].MessageID)
 }
 
-// Messages about rows that do not exist are one row of the ledger for each queue and
-// type, with a count; after a person's decision the next begins a new one. What else is
-// given up has a row of its own.
+// Messages about rows that do not exist share one row of the ledger for each queue and type, with a count. After an
+// operator's decision the next message begins a new row. Other dead letters have a row each.
 func TestDeadLettersWithoutARowAreCounted(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
@@ -339,7 +337,8 @@ func TestDeadLettersWithoutARowAreCounted(t *testing.T) {
 	require.Equal(t, 24, testkit.Count(t, d.store,
 		`SELECT jsonb_array_length(evidence->'alike'->'executions') FROM dead_letter ORDER BY id LIMIT 1`))
 
-	// What the engine writes by itself counts at the same row; a row that has come by then is left to the engine.
+	// Dead letters that the engine writes by itself count at the same row. If the row exists by then, the engine
+	// decides.
 	read := func(id int64) *deadletter.Message {
 		m := about(id)
 		return deadletter.Read(&broker.Delivery{

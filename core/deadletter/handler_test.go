@@ -16,10 +16,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Upstream 1, ruling 5: a hand-over that expired at workers that fence attempts
-// goes on elsewhere, in place, with everything that was known written down in the
-// same transaction.
-func TestAnExpiredHandOverGoesOnElsewhere(t *testing.T) {
+// Upstream 1, ruling 5: an expired dispatch of a worker with fencing moves to another one in place, and its evidence
+// is stored in the same transaction.
+func TestAnExpiredDispatchMoves(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
@@ -59,10 +58,9 @@ func TestAnExpiredHandOverGoesOnElsewhere(t *testing.T) {
 	testkit.Invariants(t, d.store)
 }
 
-// Upstream 34: where the worker could start it yet, the row is closed with the
-// published result, and its end is announced, from which release and retry
-// follow.
-func TestAnExpiredHandOverEndsWithThePublishedResult(t *testing.T) {
+// Upstream 34: if the worker could still start it, the row ends with the published result, and its end is announced,
+// from which release and retry follow.
+func TestAnExpiredDispatchEndsWithThePublishedResult(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
 	action := testkit.Action(t, d.store, "pk.do")
@@ -186,7 +184,7 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	dying2 := d.connect(t)
 	consumer2 := dying2.Consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter})
 	rounds := scheduler.New(scheduler.Config{},
-		scheduler.Deps{Store: d.store, Relay: nobody{}, Logger: testkit.Logger(t)})
+		scheduler.Deps{Store: d.store, Relay: noRelay{}, Logger: testkit.Logger(t)})
 	decided := make(chan struct{})
 	var h2 *deadletter.Handler
 	h2 = deadletter.NewHandler(deadletter.Deps{
@@ -208,7 +206,7 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		state, err := d.wire.QueueState(ctx, message.QueueDeadLetter)
 		return err == nil && state.Ready > 0
-	}, 10*time.Second, "what was not acknowledged is there again")
+	}, 10*time.Second, "the unacknowledged dead letter is there again")
 	before := d.rows(t)
 	require.Len(t, before, 2)
 	d.open(t)
@@ -216,8 +214,7 @@ func TestADeathBetweenCommitAndAcknowledgementIsHarmless(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, d.store, `SELECT count(*) FROM outbox`))
 }
 
-// The database is away: nothing is acknowledged, nothing is lost, and it goes on
-// by itself.
+// While the database is down, no dead letter is acknowledged or lost, and the handler continues by itself.
 func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
@@ -231,7 +228,7 @@ func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		state, err := d.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
 		return err == nil && state.Ready == 0
-	}, 10*time.Second, "it is in hand")
+	}, 10*time.Second, "it is delivered")
 	for range 5 { // not by a goroutine of its own, which might look when the table is back
 		require.Zero(t, testkit.Count(t, gate, `SELECT count(*) FROM away`))
 		time.Sleep(100 * time.Millisecond)
@@ -240,9 +237,8 @@ func TestWithoutTheDatabaseNothingIsAcknowledged(t *testing.T) {
 	require.Equal(t, "m", d.settled(t, 1)[0].MessageID)
 }
 
-// A hand-over whose row no batch can write goes in by itself, reduced, for a person
-// to see to, and says why.
-func TestAHandOverThatNoBatchCanDecideWaitsForAPerson(t *testing.T) {
+// A dispatch whose row no batch can write is stored by itself, reduced and with the reason, for an operator.
+func TestADispatchThatNoBatchCanDecideWaitsForAnOperator(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
 	testkit.Exec(t, d.store, `ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (headers IS NULL)`)

@@ -72,7 +72,7 @@ func TestAFingerprintIsOneDeathOfOneMessage(t *testing.T) {
 
 // A policy may give dead letters another key; the headers of the broker have the original one. The
 // headers of the engine come before an older death.
-func TestWhereADeadLetterCameFrom(t *testing.T) {
+func TestOriginsOfDeadLetters(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 0)
 	l := Read(&broker.Delivery{
@@ -107,7 +107,7 @@ func TestWhereADeadLetterCameFrom(t *testing.T) {
 
 // A batch decides only about executions that are still scheduled at that worker, with that attempt;
 // existing engines give the time of the dispatch instead.
-func TestWhatARoundIsAskedAbout(t *testing.T) {
+func TestBatchesDecideOnlyAboutTheDispatchedAttempt(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 123_456_000)
 	for name, c := range map[string]struct {
@@ -125,7 +125,7 @@ func TestWhatARoundIsAskedAbout(t *testing.T) {
 		"touched since, but attempts count": {3, func(e *execution) { e.Updated = at.Add(time.Second) }, true},
 		"an engine without attempts":        {0, nil, true},
 		"the same microsecond":              {0, func(e *execution) { e.Updated = at.Add(100) }, true},
-		"handed over again by such":         {0, func(e *execution) { e.Updated = at.Add(time.Microsecond) }, false},
+		"dispatched again by such":          {0, func(e *execution) { e.Updated = at.Add(time.Microsecond) }, false},
 	} {
 		e := execution{ID: 5, Status: attune.StatusScheduled, Attempt: 3, Worker: 7, Updated: at}
 		if c.change != nil {
@@ -144,7 +144,6 @@ func TestWhatARoundIsAskedAbout(t *testing.T) {
 	}
 }
 
-// What is written fits the statement that writes it.
 func TestARowHasAValueForEveryColumn(t *testing.T) {
 	t.Parallel()
 	l := Read(&broker.Delivery{RoutingKey: "x"})
@@ -204,7 +203,7 @@ func FuzzRead(f *testing.F) {
 
 // With any error of the broker's clock, an execution waits for capacity until five minutes after a
 // batch first read its dead letter, by the clock of the database.
-func TestPatienceIsCountedFromTheFirstSight(t *testing.T) {
+func TestTheTimeoutStartsWithTheFirstRead(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	handed := now.Add(-4 * time.Minute)
@@ -220,5 +219,5 @@ func TestPatienceIsCountedFromTheFirstSight(t *testing.T) {
 			handed), "others may have seen it")
 	}
 	early := &Message{delivery: &broker.Delivery{}}
-	require.Equal(t, roomTimeout, early.wait(now, now.Add(time.Second)), "handed over again meanwhile")
+	require.Equal(t, roomTimeout, early.wait(now, now.Add(time.Second)), "dispatched again meanwhile")
 }

@@ -96,7 +96,7 @@ func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
 
 // S2: a dispatch is never sent again. A handled one can be requeued, as a new attempt; other
 // decisions refuse it.
-func TestRequeueingAHandOverAsksForANewAttempt(t *testing.T) {
+func TestRequeueingADispatchRequestsANewAttempt(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
 	d.open(t)
@@ -156,7 +156,7 @@ func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
 			"ann", "")
 		return err
 	}))
-	require.ElementsMatch(t, []int64{rows[2].ID, rows[3].ID}, purged, "only what waited")
+	require.ElementsMatch(t, []int64{rows[2].ID, rows[3].ID}, purged, "only open dead letters")
 	after := d.rows(t)
 	require.Equal(t, []string{"discarded", "released", "discarded", "discarded"},
 		[]string{after[0].Decision, after[1].Decision, after[2].Decision, after[3].Decision})

@@ -88,7 +88,7 @@ func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
 	for _, key := range message.DeadLetterKeys() {
 		require.True(t, d.wire.ProbeDeadLetters(testkit.Context(t), []string{key})[0].Routed)
 	}
-	told, reg := &log{}, prometheus.NewRegistry()
+	logged, reg := &log{}, prometheus.NewRegistry()
 	metrics := deadletter.NewMetrics(reg)
 	w := &wire{Broker: d.wire}
 	w.set(true, nil)
@@ -96,7 +96,7 @@ func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
 		Interval:   50 * time.Millisecond,
 		ProbeEvery: 50 * time.Millisecond, DeathEvery: 100 * time.Millisecond,
 	},
-		d.store, w, slog.New(slog.NewTextHandler(told, nil)), metrics, nil)
+		d.store, w, slog.New(slog.NewTextHandler(logged, nil)), metrics, nil)
 	require.NoError(t, routes.Start(testkit.Context(t)))
 	t.Cleanup(routes.Stop)
 	state := func(name string) float64 {
@@ -123,16 +123,17 @@ func TestRoutesAreProvedAndMadeAgain(t *testing.T) {
 	last := routes.LastTick()
 	testkit.Eventually(t, func() bool { return routes.LastTick().After(last.Add(300 * time.Millisecond)) },
 		10*time.Second)
-	require.Equal(t, 1, told.count("Dead letters are lost on their way"), "told once")
-	require.Equal(t, 1, told.count(message.DispatchKey(active.ID)+" ")+told.count(message.DispatchKey(active.ID)+"]"))
+	require.Equal(t, 1, logged.count("Dead letters are lost on their way"), "logged once")
+	key := message.DispatchKey(active.ID)
+	require.Equal(t, 1, logged.count(key+" ")+logged.count(key+"]"))
 
 	w.set(false, nil)
 	testkit.Eventually(t, func() bool { return state("lost") == 0 && state("routed") == static+3 }, 10*time.Second)
-	testkit.Eventually(t, func() bool { return told.count("lead to a queue again") == 1 }, 10*time.Second)
-	require.Positive(t, told.count("have been made again"))
+	testkit.Eventually(t, func() bool { return logged.count("lead to a queue again") == 1 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { return logged.count("have been made again") > 0 }, 10*time.Second)
 
 	w.set(false, broker.ErrDeathLost)
-	testkit.Eventually(t, func() bool { return state("lost") == 1 && told.count("expiry and rejection") > 0 },
+	testkit.Eventually(t, func() bool { return state("lost") == 1 && logged.count("expiry and rejection") > 0 },
 		10*time.Second)
 	w.set(false, errors.New("no rights"))
 	testkit.Eventually(t, func() bool { return state("lost") == 0 && state("unknown") == 1 }, 10*time.Second)

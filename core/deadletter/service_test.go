@@ -22,9 +22,9 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-type nobody struct{}
+type noRelay struct{}
 
-func (nobody) Published(int64, []outbox.Message) {}
+func (noRelay) Published(int64, []outbox.Message) {}
 
 // service is a handler with its batches on real servers.
 type service struct {
@@ -64,7 +64,7 @@ func (d *service) open(t *testing.T) *deadletter.Handler {
 		Prefetch: deadletter.Prefetch, MaxBatch: deadletter.MaxBatch,
 	})
 	hot := testkit.OpenStore(t, d.store.Pool().Config().ConnString(), func(c *store.Config) { c.HotPath = true })
-	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: hot, Relay: nobody{}, Logger: testkit.Logger(t)})
+	rounds := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: hot, Relay: noRelay{}, Logger: testkit.Logger(t)})
 	var h *deadletter.Handler
 	h = deadletter.NewHandler(deadletter.Deps{
 		Store: d.store, Consumer: consumer, Logger: testkit.Logger(t), Metrics: d.metrics,
@@ -109,7 +109,7 @@ func death(queue, reason, exchange, key string, at time.Time) broker.Table {
 	}}, "x-first-death-queue": queue, "x-first-death-reason": reason, "x-first-death-exchange": exchange}
 }
 
-// expired is a hand-over that its worker did not take in time.
+// expired is a dispatch that expired in the queue of its worker.
 func expired(t *testing.T, worker int64, payload message.Dispatch) broker.Message {
 	t.Helper()
 	payload.WorkerID = worker
@@ -194,7 +194,7 @@ func (d *service) settled(t *testing.T, n int) []row {
 	return rows
 }
 
-// scheduled is an execution that was handed to a worker and holds its slot.
+// scheduled inserts a dispatched execution that holds its slot.
 func (d *service) scheduled(t *testing.T, action testkit.ActionRow, worker int64) testkit.ExecutionRow {
 	t.Helper()
 	state := testkit.Count(t, d.store,
@@ -218,7 +218,7 @@ func fenced(w *testkit.WorkerRow) {
 	w.HeartbeatAge = -time.Hour
 }
 
-// at is what JSON holds behind a path of names and positions.
+// at returns the value behind a path of names and positions in JSON.
 func at(t *testing.T, value any, path ...any) any {
 	t.Helper()
 	for _, step := range path {

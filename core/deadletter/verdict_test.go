@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// TestVerdicts: what a requeue would do, for every state of the execution.
+// A requeue has a defined result for every state of the execution.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	dispatch := deadletter.Entry{

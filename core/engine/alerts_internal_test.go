@@ -13,9 +13,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestTheProbeTellsWhatTheBrokerLacks: depths are exact, what is missing is named,
-// routes that lead nowhere too, and a broker that is away is an error and not zero.
-func TestTheProbeTellsWhatTheBrokerLacks(t *testing.T) {
+// Depths are exact, missing queues, exchanges and lost routes are named, and a disconnected broker is an error.
+func TestTheProbeNamesMissingQueuesAndRoutes(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = testkit.VHost(t), testkit.ManagementURL(t)
@@ -63,7 +62,7 @@ func TestTheProbeTellsWhatTheBrokerLacks(t *testing.T) {
 	require.NoError(t, wire.DeclareExecutor(testkit.Context(t)))
 	again, err := p.LostRoutes(t.Context())
 	require.NoError(t, err)
-	require.Empty(t, again, "what was found is looked for again at once")
+	require.Empty(t, again, "a found defect is checked again at once")
 	testkit.Manage(t, "DELETE", path, nil, nil)
 	testkit.Manage(t, "PUT", path, map[string]any{"type": "direct", "durable": true}, nil)
 	again, err = p.LostRoutes(t.Context())
@@ -76,8 +75,8 @@ func TestTheProbeTellsWhatTheBrokerLacks(t *testing.T) {
 	require.Empty(t, alarms)
 	off := *cfg
 	off.MessageQueue.ManagementURL = "http://127.0.0.1:1"
-	deaf := &prober{engine: &Engine{cfg: &off, broker: wire}}
-	_, asked, err = deaf.Alarms(t.Context())
+	silent := &prober{engine: &Engine{cfg: &off, broker: wire}}
+	_, asked, err = silent.Alarms(t.Context())
 	require.NoError(t, err)
 	require.False(t, asked, "one that has never answered is not missed")
 

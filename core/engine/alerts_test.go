@@ -14,8 +14,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestAReplicaEvaluatesTheAlerts: what holds is raised, served and measured, by the
-// rules of the configuration, and cleared when it is over.
+// Alerts are raised, served and measured by the rules of the configuration, and cleared when their condition is
+// over.
 func TestAReplicaEvaluatesTheAlerts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -61,9 +61,9 @@ func TestAReplicaEvaluatesTheAlerts(t *testing.T) {
 		found, evaluated := states()
 		return evaluated && found["forgotten_pause"] == "firing" && found["no_active_workers"] == "firing"
 	}, 30*time.Second)
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return strings.Contains(get("/metrics"), `attune_alerts_firing{rule="forgotten_pause",severity="warning"} 1`)
-	}, 30*time.Second, 200*time.Millisecond)
+	}, 30*time.Second)
 	metrics := get("/metrics")
 	require.Contains(t, metrics, `attune_measure{measure="active_workers",target=""} 0`)
 	require.Contains(t, metrics, "attune_dead_letter_queue_depth 0")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
@@ -99,7 +100,7 @@ func TestABatchThatExpiresIsOneDeadLetterForEachExecution(t *testing.T) {
 	testkit.Action(t, b.store, "again.batch")
 	other := b.fake(t, fence).ID
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = $1`, other)
-	silent := b.deaf(t, "silent", 2*time.Second, func(w *testkit.WorkerRow) {
+	silent := b.withoutConsumer(t, "silent", 2*time.Second, func(w *testkit.WorkerRow) {
 		w.Capabilities["attempt_fence"], w.Capabilities["batch"], w.Capabilities["max_concurrent_executions"] = true,
 			true, 200
 	})
@@ -135,13 +136,15 @@ func TestABatchOfCompletionsIsSettledItemByItem(t *testing.T) {
 	b := setup(t)
 	action := testkit.Action(t, b.store, "together.ended")
 	testkit.Policy(t, b.store, action, 250)
-	b.deaf(t, "never", time.Minute, func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 250 })
+	b.withoutConsumer(t, "never", time.Hour,
+		func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 250 })
 	ids := b.request(t, action.Ref, 200, `{}`)
-	b.engine(t)
+	// A look at the worker's queue finds no consumer.
+	b.engine(t, func(c *config.Config) { c.Executor.HealthCheckInterval = time.Hour })
 	scheduled := func() int {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'scheduled'`)
 	}
-	testkit.Eventually(t, func() bool { return scheduled() == 200 }, 40*time.Second, "all are handed over")
+	testkit.Eventually(t, func() bool { return scheduled() == 200 }, 40*time.Second, "all are dispatched")
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running', started_at = now()`)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'completed', result = '{}'`)
 	elements := []json.RawMessage{

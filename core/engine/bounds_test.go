@@ -15,14 +15,14 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// An execution whose dispatch its worker cannot read gives its slot back at once. So does
-// one with parameters that another program wrote deeper than may be read.
-func TestWhatNoWorkerCanReadHoldsNoSlot(t *testing.T) {
+// An execution whose dispatch its worker cannot read releases its slot at once. So does one whose parameters are
+// nested too deeply.
+func TestUnreadableDispatchesHoldNoSlot(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "deep.one", func(a *testkit.ActionRow) { a.Entrypoint = "core.echo" })
 	testkit.Policy(t, b.store, action, 1)
-	worker := b.deaf(t, "w1", 5*time.Minute)
+	worker := b.withoutConsumer(t, "w1", 5*time.Minute)
 	b.engine(t)
 
 	unread := b.request(t, "deep.one", 1, `{"message":"a"}`)[0]

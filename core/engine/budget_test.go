@@ -12,8 +12,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What one execution may cost, its request and its worker included. Lower them with
-// what it does cost: 16.1, 3.0 and 7.0 when they were set, with the loops of the engine running.
+// The budget of one execution, including its request and its worker. Lower it with the measured costs: they were
+// 16.1, 3.0 and 7.0 when it was set, with the loops of the engine running.
 const (
 	budgetStatements = 18.0
 	budgetCommits    = 3.5 // of transactions with more than one statement
@@ -61,9 +61,8 @@ func walOf(t *testing.T, a *account) (total float64) {
 	return total
 }
 
-// One execution after the other, from its request to its released slot, costs what it
-// is allowed to cost. What engine and worker ask while they have nothing to do is
-// measured and subtracted.
+// Executions run one after the other, from request to released slot, and keep the budget. The statements of an idle
+// engine and worker are measured and subtracted.
 func TestAnExecutionKeepsItsBudgetOfStatements(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -90,11 +89,11 @@ func TestAnExecutionKeepsItsBudgetOfStatements(t *testing.T) {
 	}
 }
 
-// budgetSeries is what an execution costs, without what is asked while nothing is to be done.
+// budgetSeries returns the cost of one execution without the statements of an idle engine.
 func budgetSeries(t *testing.T, a *account) spent {
 	t.Helper()
 	const executions = 60
-	a.published(t) // what ran before has its rows deleted before this is counted
+	a.published(t) // so that no rows of earlier executions are deleted during the count
 	testkit.Exec(t, a.direct, `TRUNCATE written`)
 	a.meter.forget()
 	began, before := time.Now(), a.meter.read()

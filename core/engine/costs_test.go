@@ -15,9 +15,8 @@ import (
 	"github.com/attune-go/attune/core/worker/builtin"
 )
 
-// What an execution costs the database, by kind. docs/sizing.md has the figures that this test
-// logs; the bounds are half as much again.
-func TestWhatAnExecutionCostsByKind(t *testing.T) {
+// docs/sizing.md has the figures that this test logs. The bounds are 1.5 times as high.
+func TestCostsOfExecutionsByKind(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "count what executions of each kind cost; another test has the budget of a single one")
 	a := &idleAccount{account: newAccount(t)}

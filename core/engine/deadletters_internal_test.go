@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// shelf is a handler that remembers what comes back.
+// shelf is a handler that records returned messages.
 type shelf struct {
 	settled []*deadletter.Message
 	givenUp map[int64]error
@@ -66,7 +66,7 @@ func TestADeadLetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 	testkit.NeedsSlow(t, "fail one dead letter of many; core/deadletter has one that no batch can decide")
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	h := newHot(nil, nil, 1,
-		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: noRelay{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	handler := &shelf{givenUp: map[int64]error{}}
 	h.handler = handler
@@ -101,11 +101,11 @@ func TestADeadLetterThatNoBatchCanDecideFailsAlone(t *testing.T) {
 
 // A dead letter whose execution fits no worker now stays in hand, undecided, and
 // its execution keeps its slot; when room comes it goes there.
-func TestADeadLetterWaitsForRoom(t *testing.T) {
+func TestADeadLetterWaitsForCapacity(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	h := newHot(nil, nil, 1,
-		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: noRelay{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	handler := &shelf{givenUp: map[int64]error{}}
 	h.handler = handler
@@ -165,7 +165,7 @@ func TestNoClockOfTheBrokerKeepsASlot(t *testing.T) {
 	}
 	s.batch(t, deadLetters)
 	for _, deadLetter := range deadLetters {
-		require.True(t, deadLetter.Open(), "first seen, or handed over a moment ago")
+		require.True(t, deadLetter.Open(), "first read, or dispatched a moment ago")
 	}
 	for _, deadLetter := range deadLetters {
 		age(deadLetter, 6*time.Minute)
@@ -178,7 +178,7 @@ func TestNoClockOfTheBrokerKeepsASlot(t *testing.T) {
 
 // Dead letters for which no worker has room do not take the whole prefetch: a few wait
 // in hand, further ones are decided at once, and others pass them.
-func TestOnlyAFewDeadLettersWaitForRoom(t *testing.T) {
+func TestOnlyAFewDeadLettersWaitForCapacity(t *testing.T) {
 	t.Parallel()
 	s := newCrowded(t)
 	var deadLetters []*deadletter.Message
@@ -218,7 +218,7 @@ func newCrowded(t *testing.T) *crowded {
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	s := &crowded{store: st, handler: &shelf{givenUp: map[int64]error{}}, action: testkit.Action(t, st, "pk.do")}
 	s.hot = newHot(nil, nil, 1,
-		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: noRelay{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	s.hot.handler = s.handler
 	fences := func(w *testkit.WorkerRow) {

@@ -39,8 +39,10 @@ func (b *bundle) deadLetter(t *testing.T, messageID string) ledgerRow {
 	return row
 }
 
-// deaf registers a worker whose queue has a short time to live and no consumer.
-func (b *bundle) deaf(t *testing.T, name string, ttl time.Duration, options ...func(*testkit.WorkerRow)) int64 {
+// withoutConsumer registers a worker whose queue has a TTL and no consumer.
+func (b *bundle) withoutConsumer(
+	t *testing.T, name string, ttl time.Duration, options ...func(*testkit.WorkerRow),
+) int64 {
 	t.Helper()
 	w := testkit.Worker(t, b.store, name, append([]func(*testkit.WorkerRow){beating}, options...)...)
 	wire := b.connect(t, name)
@@ -52,13 +54,13 @@ func (b *bundle) deaf(t *testing.T, name string, ttl time.Duration, options ...f
 // The fifth scenario: a dispatch expires in a worker's queue without a consumer. The execution ends
 // as documented, is retried at another worker, and its slot is released (upstream 1, 34; S6, S20,
 // L5).
-func TestWhatExpiresInAQueueIsDoneElsewhere(t *testing.T) {
+func TestExpiredDispatchesAreRetriedElsewhere(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "let messages expire; another test has workers that fence")
 	b := setup(t)
 	action := testkit.Action(t, b.store, "again.elsewhere", func(a *testkit.ActionRow) { a.MaxRetries = 1 })
 	testkit.Policy(t, b.store, action, 1)
-	silent := b.deaf(t, "silent", 500*time.Millisecond)
+	silent := b.withoutConsumer(t, "silent", 500*time.Millisecond)
 	b.engine(t, quickRetries)
 	first := b.request(t, "again.elsewhere", 1, `{}`)[0]
 	testkit.Eventually(t, func() bool {
@@ -83,11 +85,12 @@ func TestWhatExpiresInAQueueIsDoneElsewhere(t *testing.T) {
 
 // Ruling 5: at workers that fence attempts the execution itself goes on elsewhere,
 // without a retry.
-func TestWhatExpiresIsMovedBetweenWorkersThatFence(t *testing.T) {
+func TestExpiredDispatchesMoveBetweenWorkersWithFencing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Action(t, b.store, "again.moved")
-	silent := b.deaf(t, "silent", 2*time.Second, func(w *testkit.WorkerRow) { w.Capabilities["attempt_fence"] = true })
+	silent := b.withoutConsumer(t, "silent", 2*time.Second,
+		func(w *testkit.WorkerRow) { w.Capabilities["attempt_fence"] = true })
 	b.fake(t, fence) // it has its queue before it is given work
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = id <> $1`, silent)
 	b.engine(t, quickRetries)
@@ -112,7 +115,7 @@ func TestALostReportReleasesTheSlot(t *testing.T) {
 	b := setup(t)
 	action := testkit.Action(t, b.store, "lost.report")
 	testkit.Policy(t, b.store, action, 1)
-	b.deaf(t, "never", time.Minute)
+	b.withoutConsumer(t, "never", time.Hour)
 	b.engine(t)
 	id := b.request(t, action.Ref, 1, `{}`)[0]
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusScheduled },

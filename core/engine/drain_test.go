@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// With 1,000,000 waiting executions, what a draining worker has not started is at another worker
-// within two seconds after the sweep begins, which looks every five seconds.
+// Beside 1,000,000 waiting executions, a sweep moves the unstarted executions of a draining worker to another worker
+// within two seconds. It runs every five seconds.
 func TestADrainingWorkerHandsItsWorkBackWithAMillionWaiting(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "hand work back with 1,000,000 waiting executions; another test counts the rows that are read")
@@ -37,7 +37,7 @@ func TestADrainingWorkerHandsItsWorkBackWithAMillionWaiting(t *testing.T) {
 	for range workers {
 		draining = append(draining, b.fake(t, never).ID)
 	}
-	// None of them takes what the others hand back.
+	// No draining worker takes returned executions of another one.
 	testkit.Exec(t, b.store, `UPDATE worker SET cordoned = true WHERE id = ANY ($1)`, draining)
 	b.fillQueue(t, action, draining, each, waiting)
 	other := b.fake(t, never).ID

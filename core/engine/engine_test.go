@@ -270,7 +270,7 @@ func TestKillingOneOfTwoReplicasUnderLoadLosesNothing(t *testing.T) {
 	b.settled(t, 60*time.Second)
 	require.Equal(t, 2*each+50, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed'`))
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE attempt <> 1`),
-		"S2: handed over once each")
+		"S2: dispatched once each")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM (
 		SELECT entity_id FROM execution_history WHERE new_values->>'status' = 'running' GROUP BY entity_id HAVING count(*) > 1) twice`))
 	requireOrder(t, b, limited)
@@ -280,8 +280,7 @@ func TestKillingOneOfTwoReplicasUnderLoadLosesNothing(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`), "S8: no late write had to be refused")
 }
 
-// requireOrder checks S3 and S4 for a queue whose requests arrived in order of
-// id: at most five at once, handed over in the order of their entries.
+// requireOrder checks S3 for a queue whose limit is five: at most five executions hold a slot at once.
 func requireOrder(t *testing.T, b *bundle, ids []int64) {
 	t.Helper()
 	require.Zero(t, testkit.Count(t, b.store, `
@@ -294,14 +293,13 @@ func requireOrder(t *testing.T, b *bundle, ids []int64) {
 		WHERE running > 5`, ids), "S3: more than five held a slot at once")
 }
 
-// L4: a worker that dies in the middle of its work neither keeps the work nor
-// the slots; what waited behind it goes on at another.
+// L4: the executions of a dead worker end and release their slots; queued executions continue at another worker.
 func TestTheWorkOfADeadWorkerIsDecidedAndItsSlotsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.engine(t, func(c *config.Config) {
-		c.Executor.HeartbeatInterval, c.Executor.HeartbeatStalenessMultiplier = time.Second, 2
-		c.Executor.ScheduledTimeout, c.Executor.TimeoutCheckInterval = time.Second, 200*time.Millisecond
+		c.Executor.HeartbeatInterval, c.Executor.HeartbeatStalenessMultiplier = time.Second, 10
+		c.Executor.TimeoutCheckInterval = 200 * time.Millisecond
 		c.Executor.NoWorkers = "wait"
 	})
 	action := testkit.Action(t, b.store, "pack.two", func(a *testkit.ActionRow) { a.Entrypoint = "core.noop" })
@@ -321,7 +319,7 @@ func TestTheWorkOfADeadWorkerIsDecidedAndItsSlotsAreGivenBack(t *testing.T) {
 	require.Equal(t, 4, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status = 'completed'`))
 }
 
-func TestWhatCannotBeReadIsDeadLetteredAndBlocksNothing(t *testing.T) {
+func TestUnreadableMessagesAreDeadLetteredAndBlockNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wire := b.connect(t, "poison")
@@ -406,7 +404,7 @@ func TestAMessageBeforeItsRowIsServedWhenTheRowComes(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`))
 }
 
-func TestReadinessNamesWhatIsMissing(t *testing.T) {
+func TestReadinessNamesFailingChecks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	e := b.engine(t, func(c *config.Config) { c.Executor.HTTP.Listen = "127.0.0.1:0" })

@@ -18,7 +18,7 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// door makes a trigger with n rules that echo what the event says.
+// door makes a trigger with n rules that echo a text of the event.
 func (b *bundle) door(t *testing.T, rules int) {
 	t.Helper()
 	pack := testkit.Pack(t, b.store, "demo")
@@ -172,7 +172,7 @@ func TestEventsWhoseMessageWasLostAreFound(t *testing.T) {
 		SELECT id, ref, '{"who":"lost"}', now() - i * interval '10 minutes' FROM trigger, generate_series(1, 10) i WHERE ref = 'demo.door'`)
 	testkit.Exec(t, b.store, `INSERT INTO enforcement (rule, rule_ref, trigger_ref, payload, event, created, config)
 		SELECT id, ref, trigger_ref, '{}', 1 << 30, now() - interval '1 minute', '{"message":"lost"}' FROM rule WHERE ref = 'demo.rule0'`)
-	b.worker(t, "w1", 5) // it is there before what was lost is found, which is at once
+	b.worker(t, "w1", 5) // before the sweep finds the lost event, which it does at once
 	b.engine(t)
 	b.enforced(t, 11, 30*time.Second)
 }
@@ -199,8 +199,7 @@ func TestTheEnforcementOfADeletedRuleIsDisabled(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM enforcement WHERE id = $1 AND status = 'disabled' AND error LIKE '%does not exist any more'`, id))
 }
 
-// F23: ten thousand events at once are matched in batches, while what else there is
-// goes on.
+// F23: 10,000 simultaneous events are matched in batches, and other work continues.
 func TestTenThousandEventsAtOnceAreMatchedInBatches(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "match 10,000 events")
@@ -222,8 +221,8 @@ func TestTenThousandEventsAtOnceAreMatchedInBatches(t *testing.T) {
 		"in bounded batches")
 }
 
-// What an action marks as secret reaches it, from the event as well as from the
-// configuration of the pack, and stands nowhere in the clear on its way.
+// A secret parameter reaches the action, both from the event and from the configuration of the pack. It is stored
+// nowhere unencrypted on its way.
 func TestSecretsOfARuleReachTheActionAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

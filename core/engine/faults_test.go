@@ -39,8 +39,7 @@ func newStorm(t *testing.T) *storm {
 		servers: servers{Database: database, AMQP: stack.AMQPURL(), Management: stack.ManagementURL()},
 		store:   testkit.OpenStore(t, database),
 	}}
-	// The servers of tests answer before they write; one that is killed must
-	// keep what it has confirmed.
+	// Servers of tests commit asynchronously. One that is killed here must keep its confirmed transactions.
 	testkit.Exec(t, s.store, `ALTER DATABASE `+devstack.DatabaseName+` SET synchronous_commit = on`)
 	s.store.Pool().Reset()
 	s.wire = s.reconnecting(t, "requests")
@@ -120,7 +119,7 @@ func (s *storm) over(t *testing.T, limited []int64) {
 	s.settled(t, 30*time.Second)
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE status <> 'completed'`))
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE attempt <> 1`),
-		"S2: handed over once each")
+		"S2: dispatched once each")
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM (
 		SELECT entity_id FROM execution_history WHERE new_values->>'status' = 'running' GROUP BY entity_id HAVING count(*) > 1) twice`))
 	require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM late_write`), "S8: no late write had to be refused")

@@ -19,8 +19,8 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// form is a published form of a rule or an action with what comes of it when it is run.
-// The tests of the package advancement load the same files, and run those of workflows.
+// form is a published form of a rule or an action with the outcome of a run. The tests of package advancement load
+// the same files and run the workflows.
 type form struct {
 	Kind   string `yaml:"kind"`
 	Source string `yaml:"source"`
@@ -118,13 +118,13 @@ func TestRulesOfPublishedDocumentsRun(t *testing.T) {
 	}
 }
 
-// placeholders are what a form says of values that differ from run to run.
+// placeholders stand in a form for values that differ from run to run.
 var placeholders = map[string]*regexp.Regexp{
 	"<number>": regexp.MustCompile(`^\d+$`),
 	"<time>":   regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`),
 }
 
-// requireForm compares parameters with what a form says of them.
+// requireForm compares parameters with those of a form.
 func requireForm(t *testing.T, want any, config []byte) {
 	t.Helper()
 	raw, err := json.Marshal(want)

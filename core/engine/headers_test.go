@@ -86,7 +86,7 @@ func value(dice *rand.Rand, depth int) any {
 	}
 }
 
-// headers draws headers; now and then what is deeper or wider than clients read.
+// headers generates headers, sometimes deeper or wider than clients read.
 func headers(dice *rand.Rand) amqp.Table {
 	table := amqp.Table{}
 	for range dice.IntN(6) {

@@ -93,7 +93,7 @@ func TestAReplicaReportsItself(t *testing.T) {
 	require.Equal(t, os.Getpid(), mine.PID)
 	require.Equal(t, "connected", mine.State)
 	require.Equal(t, e.Addr(), mine.Details.HTTP)
-	require.WithinDuration(t, time.Now(), mine.Started, time.Minute)
+	require.WithinDuration(t, time.Now(), mine.Started, testkit.TestTimeout)
 	require.False(t, mine.Late)
 	require.Len(t, mine.Details.Connections, 2)
 	for _, loop := range reporting {
@@ -120,7 +120,7 @@ func TestAVanishedReplicaIsMissedOnce(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, b.store,
 		`select count(*) from engine_replica where state = 'vanished' and pid = $1`, victim.Process.Pid))
 	require.Equal(t, 1, log.count(fmt.Sprintf("pid=%d", victim.Process.Pid)))
-	time.Sleep(12 * time.Second) // two more looks of each
+	time.Sleep(12 * time.Second) // two more reports of each
 	require.Equal(t, 1, log.count("Replica has vanished"), "no other replica logs it again")
 }
 
@@ -237,7 +237,7 @@ func TestReadinessSaysWhichServerIsAway(t *testing.T) {
 	})
 }
 
-// A migration may leave the schema to newer programs while a replica runs. The replica is not ready then, and
+// A migration may require newer programs while a replica runs. The replica is then not ready, and its health page
 // says what to do.
 func TestAReplicaIsNotReadyOnASchemaThatNeedsANewerProgram(t *testing.T) {
 	t.Parallel()

@@ -24,9 +24,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-type nobody struct{}
+type noRelay struct{}
 
-func (nobody) Published(int64, []outbox.Message) {}
+func (noRelay) Published(int64, []outbox.Message) {}
 
 // A queue that cannot be filled fails alone: neither the one request that came
 // with it nor the other queues pay for it.
@@ -35,7 +35,7 @@ func TestAQueueThatCannotBeFilledFailsAlone(t *testing.T) {
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
 	h := newHot(nil, nil, 1,
-		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: noRelay{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	ctx := testkit.Context(t)
 	var queues, queued []int64
@@ -120,7 +120,7 @@ func TestRulesThatKeepChangingAreWaitedFor(t *testing.T) {
 	testkit.Worker(t, st, "w1")
 	action := testkit.Action(t, st, "pk.a")
 	request := testkit.Execution(t, st, action).ID
-	sched := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
+	sched := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: noRelay{}, Logger: testkit.Logger(t)})
 	// Every read of the rules finds changed ones.
 	testkit.Exec(t, st, `ALTER TABLE admission_epoch RENAME TO held`)
 	testkit.Exec(t, st, `CREATE SEQUENCE turns`)
@@ -148,7 +148,7 @@ func TestAMessagePutsAStaleClaimBack(t *testing.T) {
 			func(e *testkit.ExecutionRow) { e.Status, e.Age = attune.StatusScheduling, age }).ID
 	}
 	stale, young := claim(time.Minute), claim(time.Second)
-	sched := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)})
+	sched := scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: noRelay{}, Logger: testkit.Logger(t)})
 	h := newHot(nil, nil, 1, sched, stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	h.reclaim = recovery.New(recovery.Config{}, st, nil, testkit.Logger(t), nil).Reclaim
 	ctx := testkit.Context(t)
@@ -222,7 +222,7 @@ func TestLockedRowsDelayTheirOwnMessagesOnly(t *testing.T) {
 	testkit.Worker(t, st, "w1")
 	metrics := NewMetrics(prometheus.NewRegistry())
 	h := newHot(nil, nil, 1,
-		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: noRelay{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), metrics).lanes[0]
 	ctx := testkit.Context(t)
 	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
@@ -236,9 +236,8 @@ func TestLockedRowsDelayTheirOwnMessagesOnly(t *testing.T) {
 		items = append(items, item{execution: testkit.Execution(t, st, action).ID})
 	}
 	deliver(t, items)
-	other, err := testkit.OpenStore(t, url).Pool().Begin(ctx)
-	require.NoError(t, err)
-	_, err = other.Exec(ctx, `SELECT FROM execution_admission_state WHERE id = $1 FOR UPDATE`, state.ID)
+	other := testkit.Begin(t, testkit.OpenStore(t, url))
+	_, err := other.Exec(ctx, `SELECT FROM execution_admission_state WHERE id = $1 FOR UPDATE`, state.ID)
 	require.NoError(t, err)
 
 	require.NoError(t, h.runBatch(scheduler.BriefLocks(ctx), items, noChores))
@@ -260,8 +259,7 @@ func TestLockedRowsDelayTheirOwnMessagesOnly(t *testing.T) {
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE status = 'requested'`))
 }
 
-// What a message says of its execution's action and parameters is a hint for the batch;
-// a find of a sweep, and a message that says nothing, have none.
+// A message's action and parameters are a hint for the batch. Sweeps, and messages without an action, give none.
 func TestMessagesHintAtTheirActions(t *testing.T) {
 	t.Parallel()
 	read := func(ended bool, payload string) scheduler.Hint {

@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestAReplicaServesQueuesAndTheirMetrics: what the packages promise is wired.
+// A replica serves the queues of the API and their metrics.
 func TestAReplicaServesQueuesAndTheirMetrics(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -37,8 +37,8 @@ func TestAReplicaServesQueuesAndTheirMetrics(t *testing.T) {
 	require.Equal(t, http.StatusOK, code, body)
 	require.Contains(t, body, `"action_ref":"demo.sleep"`)
 	require.Contains(t, body, fmt.Sprintf(`"max_queued":%d`, 10_000), "the configuration reaches the view")
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		_, body = get("/metrics")
 		return strings.Contains(body, `attune_queue_limit{action="demo.sleep"} 3`)
-	}, 20*time.Second, 100*time.Millisecond)
+	}, 20*time.Second)
 }

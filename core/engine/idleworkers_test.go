@@ -15,8 +15,8 @@ import (
 // idleWorkers is how many live workers without work there are beside the busy ones.
 const idleWorkers = 1000
 
-// expense is what one execution costs: statements of the engine's batches, and, where the
-// server can tell, rows and bytes of WAL of all transactions that write it.
+// expense is the cost of one execution: statements of the engine's batches, and, if the server reports them, rows
+// and bytes of WAL of all transactions that write it.
 type expense struct{ statements, rows, wal float64 }
 
 func (e expense) String() string {
@@ -59,8 +59,7 @@ func (a *idleAccount) written(t *testing.T, from string, n float64) (rows, wal f
 	return rows, wal
 }
 
-// appear registers live workers that a taint keeps without work. It keeps what their rows
-// look like, to notice writes and locks.
+// appear registers live workers that a taint keeps idle, and remembers their rows to notice writes and locks.
 func (a *idleAccount) appear(t *testing.T) {
 	t.Helper()
 	testkit.Exec(t, a.direct, `
@@ -95,9 +94,9 @@ func (a *idleAccount) touched(t *testing.T) int {
 		WHERE n.id IS NULL OR b.id IS NULL OR n.written <> b.written OR n.locked NOT IN (b.locked, '0')`)
 }
 
-// 1,000 live workers without work beside two busy ones, also in the moment in which they
-// appear: no batch writes or locks a row of theirs, and an execution costs as many statements,
-// rows and bytes of WAL as without them, with a fifth to spare for what loops do meanwhile.
+// 1,000 idle workers beside two busy ones, also at the moment of their registration: no batch writes or locks their
+// rows. An execution costs as many statements, rows and bytes of WAL as without them, with a margin of 20% for
+// loops.
 func TestLiveWorkersWithoutWorkCostAnExecutionNothing(t *testing.T) {
 	t.Parallel()
 	a := &idleAccount{account: newAccount(t)}
@@ -136,7 +135,7 @@ func TestLiveWorkersWithoutWorkCostAnExecutionNothing(t *testing.T) {
 	require.Zero(t, a.touched(t), "rows of workers without work that were written or locked")
 	require.Equal(t, idleWorkers, testkit.Count(t, a.direct, `SELECT count(*) FROM worker
 		WHERE name LIKE 'idle-%' AND status = 'active' AND suspect_since IS NULL AND heartbeat_seen > now()`), "they live")
-	// What is counted above is seen: one lock of one row.
+	// The check above does notice a lock of one row.
 	testkit.Exec(t, a.direct, `SELECT FROM worker_load
 		WHERE worker = (SELECT min(id) FROM worker WHERE name LIKE 'idle-%') FOR UPDATE`)
 	require.Equal(t, 1, a.touched(t))

@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// flow makes a workflow that first runs what asks in its result, and then asks itself.
+// flow makes a workflow whose first task opens an inquiry in its result, and whose second task is an inquiry.
 func (b *bundle) flow(t *testing.T) {
 	t.Helper()
 	const ref, text = "pk.deploy", `

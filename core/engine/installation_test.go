@@ -32,9 +32,9 @@ type atFault struct {
 	flows  []int64
 }
 
-// newAtFault starts a replica that reaches the database as role says, workers, and a
+// newFaultyInstallation starts a replica that reaches the database as role says, workers, and a
 // load of executions with and without a limit, of workflows and of events.
-func newAtFault(t *testing.T, change ...func(*config.Config)) *atFault {
+func newFaultyInstallation(t *testing.T, change ...func(*config.Config)) *atFault {
 	t.Helper()
 	a := &atFault{bundle: setup(t)}
 	a.door(t, 2)
@@ -95,8 +95,8 @@ tasks:
 		UPDATE action SET workflow_def = d.id FROM d WHERE action.id = $1`, action.ID, ref, action.PackID, definition)
 }
 
-// held waits until /readyz says what is wrong with the installation, whichever consumer
-// has met it first, and that has lasted longer than it takes to give up on a message.
+// held waits until /readyz reports the fault of the installation, from any consumer, for longer than a message is
+// retried.
 func (a *atFault) held(t *testing.T, words ...string) {
 	t.Helper()
 	var detail string
@@ -151,7 +151,7 @@ func (a *atFault) mended(t *testing.T) {
 // A column that the batches need is dropped under load, and added again.
 func TestADroppedColumnHoldsAllWorkAndEndsNone(t *testing.T) {
 	t.Parallel()
-	a := newAtFault(t)
+	a := newFaultyInstallation(t)
 	testkit.Exec(t, a.store, `ALTER TABLE execution DROP COLUMN worker_affinity`)
 	a.emit(t, 15)
 	a.events += 15
@@ -163,7 +163,7 @@ func TestADroppedColumnHoldsAllWorkAndEndsNone(t *testing.T) {
 		all, err := view.Replicas(testkit.Context(t))
 		return err == nil && all.Total == 1 &&
 			strings.Contains(strings.Join(all.List[0].Problems, " "), "worker_affinity")
-	}, 20*time.Second, "doctor and the dashboard are told by its row")
+	}, 20*time.Second, "doctor and the dashboard read it in its row")
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, a.store,
 			`SELECT count(*) FROM alert WHERE rule = 'installation_fault' AND fired IS NOT NULL AND cleared IS NULL`) == 1
@@ -179,7 +179,7 @@ func TestADroppedColumnHoldsAllWorkAndEndsNone(t *testing.T) {
 func TestAWrongStatementInAdvancingEndsNoWorkflow(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "break a statement of workflows; another test drops a column")
-	a := newAtFault(t)
+	a := newFaultyInstallation(t)
 	testkit.Exec(t, a.store, `ALTER TABLE workflow_execution RENAME COLUMN variables TO variables_away`)
 	a.load(t)
 	a.held(t, "variables", "does not exist") // whichever statement met it
@@ -192,7 +192,7 @@ func TestAWrongStatementInAdvancingEndsNoWorkflow(t *testing.T) {
 func TestAMissingTableOfRulesLosesNoEvent(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "take the table of rules away; another test drops a column")
-	a := newAtFault(t)
+	a := newFaultyInstallation(t)
 	testkit.Exec(t, a.store, `ALTER TABLE rule RENAME TO rule_away`)
 	a.emit(t, 15)
 	a.events += 15
@@ -234,7 +234,7 @@ func TestARevokedPrivilegeHoldsAllWorkAndEndsNone(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "revoke a privilege under load; another test drops a column")
 	var role string
-	a := newAtFault(t, func(c *config.Config) { role = loginAs(t, c) })
+	a := newFaultyInstallation(t, func(c *config.Config) { role = loginAs(t, c) })
 	testkit.Exec(t, a.store, `REVOKE UPDATE ON execution FROM `+role)
 	a.load(t)
 	a.held(t, "permission denied for table execution", "SQLSTATE 42501",
@@ -294,13 +294,12 @@ func TestAFaultDoesNotUseUpTheTimeInAQueue(t *testing.T) {
 	b.settled(t, 20*time.Second)
 }
 
-// A replica whose own login is at fault gives back what it holds after a minute, and
-// another does all the work.
+// A replica whose own login fails returns its deliveries after a minute, and another replica does all the work.
 func TestAReplicaAtFaultLeavesItsWorkToAnother(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "wait until a replica gives back what it holds")
+	testkit.NeedsSlow(t, "wait until a replica returns its deliveries")
 	var role string
-	a := newAtFault(t, func(c *config.Config) { role = loginAs(t, c) })
+	a := newFaultyInstallation(t, func(c *config.Config) { role = loginAs(t, c) })
 	testkit.Exec(t, a.store, `REVOKE UPDATE ON execution FROM `+role)
 	a.load(t)
 	a.held(t, "permission denied for table execution")

@@ -58,8 +58,8 @@ func (s *stand) run(lanes int) (h *hot, stop func()) {
 		return c
 	}
 	completed, requested := consume(message.QueueExecutionCompleted), consume(message.QueueExecutionRequests)
-	sched := scheduler.New(scheduler.Config{},
-		scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(s.t)})
+	sched := scheduler.New(scheduler.Config{HeartbeatStaleAfter: time.Hour}, // the worker sends no heartbeats
+		scheduler.Deps{Store: s.store, Relay: noRelay{}, Logger: testkit.Logger(s.t)})
 	h = newHot(completed, requested, lanes, sched, stepConfig{}, testkit.Logger(s.t),
 		NewMetrics(prometheus.NewRegistry()))
 	require.NoError(s.t, h.Start(testkit.Context(s.t)))
@@ -120,10 +120,9 @@ func TestALaneThatWaitsForAQueueDelaysNoOther(t *testing.T) {
 	held, free := s.of(0, "held"), s.of(1, "free")
 	testkit.Policy(t, s.store, held, 1)
 	testkit.State(t, s.store, held, 1)
-	tx, err := s.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
+	tx := testkit.Begin(t, s.store)
 	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+	_, err := tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
 		held.ID)
 	require.NoError(t, err)
 	h, _ := s.run(2)
@@ -181,8 +180,8 @@ func TestAPoisonousMessageHarmsNoOtherLane(t *testing.T) {
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, s.store, bad))
 }
 
-// Queues keep the order of delivery, and nothing is lost or done twice, while deliveries
-// come again and lanes stop with their hands full.
+// Queues keep the order of delivery, and no message is lost or processed twice, while deliveries return and lanes
+// stop with messages in process.
 func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -235,7 +234,7 @@ func TestLanesKeepTheOrderOfQueues(t *testing.T) {
 		state, err := s.wire.QueueState(testkit.Context(t), message.QueueExecutionRequests)
 		return err == nil && state.Ready == 0
 	}, testkit.TestTimeout)
-	stop() // what is unacknowledged would return
+	stop() // unacknowledged messages would return
 	state, err := s.wire.QueueState(testkit.Context(t), message.QueueExecutionRequests)
 	require.NoError(t, err)
 	require.Zero(t, state.Ready)
@@ -248,7 +247,7 @@ func TestAHalvedBatchKeepsTheOrderOfAHeldQueue(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	h := newHot(nil, nil, 1,
-		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: s.store, Relay: noRelay{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	a, b := testkit.Action(t, s.store, "pk.a"), testkit.Action(t, s.store, "pk.b")
 	of := func(action testkit.ActionRow) item { return item{execution: s.execution(action), action: action.Ref} }
@@ -270,7 +269,7 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 	h.fill(scheduler.Result{Unfilled: []int64{1, 2, 3, 4, 5, 6}, UnfilledOf: refs})
 	for i, ref := range refs {
 		require.Contains(t, h.laneOf(ref).unfilled.Take(10), int64(i+1))
-		for queue, other := range refs { // what was taken with it
+		for queue, other := range refs { // taken with it
 			if queue != i && h.laneOf(other) == h.laneOf(ref) {
 				h.laneOf(other).unfilled.Put(int64(queue + 1))
 			}
@@ -288,8 +287,7 @@ func TestAnUnfilledQueueBelongsToTheLaneOfItsAction(t *testing.T) {
 	require.Equal(t, map[int64]int{8: insistAfter}, s.heldQueues, "there was nothing else to do")
 }
 
-// What waits for a lane that does not take it stays bounded, however often deliveries
-// come again.
+// The backlog of a blocked lane stays bounded, however often deliveries return.
 func TestDeliveriesThatCameAgainDoNotPileUp(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -345,7 +343,7 @@ func TestADeliveryIsSettledWithItsLastItem(t *testing.T) {
 	require.Equal(t, []bool{false, false, true}, []bool{parts[2].settled(), parts[0].settled(), parts[1].settled()})
 }
 
-// Where connections are few there are fewer lanes, and a line of the log says so.
+// A small connection pool means fewer lanes, which the log reports.
 func TestFewConnectionsMeanFewerLanes(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
@@ -369,8 +367,8 @@ func TestFewConnectionsMeanFewerLanes(t *testing.T) {
 	})
 }
 
-// Only the first lane takes what belongs to no action.
-func TestTheFirstLaneTakesWhatBelongsToNoAction(t *testing.T) {
+// Only the first lane takes items without an action.
+func TestTheFirstLaneTakesItemsWithoutAnAction(t *testing.T) {
 	t.Parallel()
 	h := newHot(nil, nil, 3, nil, stepConfig{}, testkit.Logger(t), nil)
 	for i, s := range h.lanes {

@@ -17,8 +17,8 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// Rules on core.alert answer the loss of a worker and of what it ran, once on two
-// replicas, with what the published payload says.
+// Rules on core.alert react to the loss of a worker and of its executions, once on two replicas, with the published
+// payload.
 func TestRulesAnswerLostWork(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "lose work until rules answer")
@@ -43,21 +43,21 @@ func TestRulesAnswerLostWork(t *testing.T) {
 		return testkit.Count(t, b.store,
 			`SELECT count(*) FROM execution WHERE status = 'completed' AND config->>'message' = $1`, correlation)
 	}
-	told := []string{
+	correlations := []string{
 		fmt.Sprintf("execution:%d:worker_unavailable", id),
 		fmt.Sprintf("worker:%d:stale_heartbeat", lost.ID),
 	}
-	testkit.Eventually(t, func() bool { return ran(told[0]) == 1 && ran(told[1]) == 1 }, 30*time.Second)
+	testkit.Eventually(t, func() bool { return ran(correlations[0]) == 1 && ran(correlations[1]) == 1 }, 30*time.Second)
 	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, b.store, id))
 	b.settled(t, 10*time.Second)
-	for _, correlation := range told {
+	for _, correlation := range correlations {
 		require.Equal(t, 1,
 			testkit.Count(t, b.store, `SELECT count(*) FROM event WHERE payload->>'correlation_id' = $1`, correlation))
 		require.Equal(t, 1,
 			testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE config->>'message' = $1`, correlation))
 	}
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE original_execution = $1`, id),
-		"what ran is not repeated unless its action says so")
+		"a lost execution is not retried unless its action says so")
 }
 
 // answerAlerts makes a rule that echoes the correlation_id of every core.alert event.
@@ -70,9 +70,9 @@ func answerAlerts(t *testing.T, b *bundle) {
 		FROM action a, trigger t WHERE a.ref = 'core.echo' AND t.ref = 'core.alert'`, pack.ID)
 }
 
-// With the default times, on an adopted database: what ran at a worker that is marked
-// inactive is abandoned within 75 s, as published. What ran at a worker that is killed
-// is abandoned as soon as its heartbeat is 90 s old. Rules hear of both within 15 s.
+// With the default times, on an adopted database: executions of a worker marked inactive are abandoned within 75 s,
+// as published. Those of a killed worker are abandoned when its heartbeat is 90 s old. Rules receive both events
+// within 15 s.
 func TestLostWorkIsAbandonedWithinTheDefaultTimes(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "wait until a heartbeat is stale by the default times")
@@ -133,10 +133,9 @@ func TestLostWorkIsAbandonedWithinTheDefaultTimes(t *testing.T) {
 	}
 }
 
-// The published manual test, with short times: an execution whose message waits in the
-// queue of a dead worker fails, and its result has the published words, whichever loop
-// decides first. Without another worker nothing waits.
-func TestWhatWaitsInTheQueueOfADeadWorkerFailsInThePublishedWords(t *testing.T) {
+// The published manual test, with short times: an execution whose message is in the queue of a dead worker fails,
+// and its result has the published words, whichever loop decides first. Without another worker nothing waits.
+func TestUnstartedExecutionsOfADeadWorkerFailInThePublishedWords(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ttl    time.Duration
@@ -148,12 +147,13 @@ func TestWhatWaitsInTheQueueOfADeadWorkerFailsInThePublishedWords(t *testing.T) 
 			5 * time.Minute, quickWatch, `UPDATE worker SET heartbeat_seen = now() - interval '1 hour'`,
 			"execution_timeout_monitor",
 		},
-		"expiry": {500 * time.Millisecond, quickRetries, `UPDATE worker SET cordoned = true`, "dead_letter_handler"},
+		"expiry": {3 * time.Second, quickRetries, `UPDATE worker SET cordoned = true`, "dead_letter_handler"},
 		"timeout": {
 			5 * time.Minute, func(c *config.Config) {
 				quickWatch(c)
-				c.Executor.ScheduledTimeout = time.Second
-			}, `UPDATE worker SET suspect_since = now() + interval '1 hour', suspect_reason = 'its queue has no consumer'`,
+				c.Executor.ScheduledTimeout = 10 * time.Second
+			}, `WITH w AS (UPDATE worker SET suspect_since = now() + interval '1 hour', suspect_reason = 'its queue has no consumer')
+				UPDATE action SET scheduled_timeout_seconds = 1`,
 			"execution_timeout_monitor",
 		},
 	} {
@@ -161,7 +161,7 @@ func TestWhatWaitsInTheQueueOfADeadWorkerFailsInThePublishedWords(t *testing.T) 
 			t.Parallel()
 			b := setup(t)
 			testkit.Action(t, b.store, "manual.test")
-			b.deaf(t, "stopped", c.ttl)
+			b.withoutConsumer(t, "stopped", c.ttl)
 			b.engine(t, c.change)
 			id := b.request(t, "manual.test", 1, `{}`)[0]
 			testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) != attune.StatusRequested },
@@ -183,10 +183,9 @@ func TestWhatWaitsInTheQueueOfADeadWorkerFailsInThePublishedWords(t *testing.T) 
 	}
 }
 
-// What another engine has left behind is taken up: requested executions and created
-// enforcements of any age, and events that had a rule and got no enforcement unless they
-// are too old. Nothing runs twice.
-func TestWhatAnotherEngineLeftBehindIsTakenUp(t *testing.T) {
+// Requested executions and created enforcements of another engine are continued at any age, and events that had a
+// rule and got no enforcement unless they are too old. Nothing runs twice.
+func TestWorkOfAnotherEngineIsContinued(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.door(t, 1)

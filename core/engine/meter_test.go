@@ -20,7 +20,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// meter counts what programs ask of PostgreSQL, on the wire.
+// meter counts the requests of programs to PostgreSQL, on the wire.
 type meter struct {
 	statements, commits atomic.Int64 // BEGIN and COMMIT are no statements; a commit is a COMMIT
 	trips               atomic.Int64 // without those of the engine's loops
@@ -30,7 +30,7 @@ type meter struct {
 	by    map[string]int // statements by the name of the application
 }
 
-// nameOf is what a statement is called in core/store/queries, or how it begins.
+// nameOf returns the name of a statement in core/store/queries, or its beginning.
 func nameOf(sql string) string {
 	name, found := strings.CutPrefix(sql, "-- name: ")
 	if !found {
@@ -122,7 +122,7 @@ func metered(t *testing.T, database string) (*meter, string) {
 	return m, through.String()
 }
 
-// forward passes on what both sides say, and reads what the client says.
+// forward copies the data of both sides, and reads those of the client.
 func (m *meter) forward(client, server net.Conn) {
 	said, listens := io.Pipe()
 	var group sync.WaitGroup
@@ -136,10 +136,9 @@ func (m *meter) forward(client, server net.Conn) {
 	group.Wait()
 }
 
-// A round trip is what ends with the client's word that it waits for the answers. The
-// preparation of a statement is none: connections pay for it once, and a busy machine has more
-// connections. Loops of the engine have connections of their own, and take as many as their pace
-// and the time say: those are not counted.
+// A round trip ends with a Sync of the client. Preparing a statement does not count: each connection does it once,
+// and a busy machine has more connections. Loops of the engine have their own connections, and their round trips
+// depend on time: they are not counted.
 func (m *meter) listen(said io.Reader) {
 	backend := pgproto3.NewBackend(said, io.Discard)
 	first, err := backend.ReceiveStartupMessage()
@@ -196,7 +195,7 @@ func (m *meter) listen(said io.Reader) {
 	}
 }
 
-// account counts what executions cost the database, with an engine and workers behind a meter.
+// account counts the cost of executions to the database, with an engine and workers behind a meter.
 type account struct {
 	*bundle
 	meter  *meter

@@ -29,8 +29,7 @@ type metric struct{ kind, labels, help string }
 var descText = regexp.MustCompile(
 	`^Desc{fqName: "([^"]*)", help: (".*"), constLabels: {[^}]*}, variableLabels: {([^}]*)}`)
 
-// metricsOf asks every collector of a registry what it has. A registry tells only
-// of series that exist, which is too little here.
+// metricsOf lists the metrics of every collector. Gather returns only series that exist, which is not enough here.
 func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]metric {
 	t.Helper()
 	field := reflect.ValueOf(registry).Elem().FieldByName("collectorsByID")
@@ -121,7 +120,7 @@ This page is made from the code: ` + "`go test ./core/engine -run MetricsDocumen
 |---|---|---|---|
 `
 
-// TestMetricsDocumentation keeps docs/metrics.md equal to what an engine registers.
+// docs/metrics.md lists the metrics that an engine registers.
 func TestMetricsDocumentation(t *testing.T) {
 	t.Parallel()
 	metrics := registered(t)

@@ -34,15 +34,15 @@ type operator struct {
 	change func(*config.Config)
 	engine *engine.Engine
 	log    logBuffer // of the replica
-	home   string    // where the lines run
+	home   string    // working directory of the commands
 	env    []string
-	id     string // of the execution that the lines speak of
+	id     string // replaces {id} in the commands
 
-	docker func(args string) string // what docker prints
+	docker func(args string) string // returns the output of docker
 	sleep  func(seconds string)     // returns when the pause is over
 	calls  chan call                // of docker and sleep, which the test's own goroutine answers
 
-	code int // the exit code of the last line
+	code int // the exit code of the last command
 }
 
 // call is one call of a program that the test stands for.
@@ -134,7 +134,7 @@ func (o *operator) prepare() {
 		"PGDATABASE="+database.Database, "PGOPTIONS=-c search_path="+testkit.Schema)
 }
 
-// stand does what a program that the test stands for would do.
+// stand plays a program that the test replaces.
 func (o *operator) stand(c call) string {
 	switch c.program {
 	case "/docker":
@@ -171,7 +171,7 @@ func (o *operator) query(statement string) (string, error) {
 	return text.String(), rows.Err()
 }
 
-// run runs a line and returns what it prints.
+// run runs a command and returns its output.
 func (o *operator) run(line string) string {
 	o.t.Helper()
 	line = strings.NewReplacer("{id}", o.id).Replace(line)
@@ -224,8 +224,8 @@ func lines(t *testing.T, heading string) (list []string) {
 	return list
 }
 
-// step is a numbered step of a manual test: its title, its commands, and the comments
-// behind them, which say what they should print.
+// step is a numbered step of a manual test: its title, its commands, and the comments behind them with the expected
+// output.
 type step struct{ title, command, should string }
 
 func steps(t *testing.T) (list []step) {
@@ -244,7 +244,7 @@ func steps(t *testing.T) (list []step) {
 	return list
 }
 
-// needs ends a test that runs lines of a program that the machine does not have.
+// needs skips a test of commands whose program is not installed.
 func needs(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {

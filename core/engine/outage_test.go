@@ -38,9 +38,8 @@ type silentRelay struct{}
 
 func (silentRelay) Published(int64, []outbox.Message) {}
 
-// L4, S9: after an outage of the database all heartbeats are old, and say nothing:
-// what runs at workers that beat as soon as they can is not ended, and they are not
-// marked inactive. A worker that is really gone is found a little later.
+// L4, S9: after an outage of the database all heartbeats are old. Workers that send one as soon as they can keep
+// their executions and are not marked inactive. A dead worker is found a little later.
 func requireOutageEndsNoWorkers(t *testing.T, stack *devstack.Stack) {
 	t.Helper()
 	ctx := testkit.Context(t)

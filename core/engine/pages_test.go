@@ -24,7 +24,7 @@ import (
 	"github.com/attune-go/attune/core/worker/builtin"
 )
 
-// pagesWorld is what the examples of pages come to, and what their actions print.
+// pagesWorld has the outcomes of the examples of pages, and the output of their actions.
 type pagesWorld struct {
 	Actions map[string]struct {
 		Prints, Format, Script string
@@ -83,7 +83,7 @@ func (p pagePacks) addActions(world pagesWorld) {
 	}
 }
 
-// addWorkflows adds the workflows of two pages, and what the table of results reads.
+// addWorkflows adds the workflows of two pages, and returns the rows of the table of results.
 func (p pagePacks) addWorkflows(t *testing.T, world pagesWorld) (rows []reading) {
 	t.Helper()
 	text := page(t, "workflows.md") + page(t, "inquiries.md")
@@ -235,7 +235,7 @@ func TestExamplesOfPagesRun(t *testing.T) {
 	}
 }
 
-// requireExample answers what a workflow asks, waits for its end and compares its outcome.
+// requireExample answers the inquiries of a workflow, waits for its completion and compares its outcome.
 func (b *bundle) requireExample(t *testing.T, ex example, id int64, rows []reading) {
 	t.Helper()
 	for prompt, answer := range ex.Answers {

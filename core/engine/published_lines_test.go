@@ -27,11 +27,10 @@ const (
 	queuesDocument       = "queues-and-policies"
 )
 
-// quickSilence has workers missed after four seconds, so that a machine that is busy
-// for a moment is no silent worker.
+// quickSilence counts a worker as dead after ten seconds, which is longer than a busy machine pauses.
 func quickSilence(c *config.Config) {
 	quickRetries(c)
-	c.Executor.HeartbeatInterval, c.Executor.HeartbeatStalenessMultiplier = time.Second, 4
+	c.Executor.HeartbeatInterval, c.Executor.HeartbeatStalenessMultiplier = time.Second, 10
 	c.Executor.HeartbeatCheckInterval, c.Executor.TimeoutCheckInterval = 300*time.Millisecond, 300*time.Millisecond
 }
 
@@ -41,12 +40,10 @@ func (b *bundle) silent(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() - interval '1 hour'`)
 }
 
-// The manual test of the document about the time to live of worker queues, line by line,
-// for each way in which the workers can be stopped: asked to, as `docker compose stop`
-// does; killed; or there, while they take nothing. In each the document's assertions
-// hold, but for one: workers that were asked to stop are never given the execution, so
-// that no time to live can be over. In the long form the times are the default ones and
-// the sleep is one.
+// The published manual test of the time to live of worker queues, for each way of stopping workers: stopped by
+// `docker compose stop`, killed, or connected without consuming. All assertions of the document hold except one:
+// stopped workers are never given the execution, so its message cannot expire. The long form uses the default times
+// and the real sleep.
 func TestThePublishedManualTestLineByLine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -68,7 +65,7 @@ func TestThePublishedManualTestLineByLine(t *testing.T) {
 				for _, w := range workers {
 					w.Kill()
 				}
-				if !testkit.Slow() { // however long the next line takes to start
+				if !testkit.Slow() { // however long the next command takes to start
 					testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() + interval '1 hour'`)
 				}
 			},
@@ -84,7 +81,7 @@ func TestThePublishedManualTestLineByLine(t *testing.T) {
 				if testkit.Slow() {
 					ttl = 5 * time.Minute
 				}
-				b.deaf(t, "worker-stuck", ttl)
+				b.withoutConsumer(t, "worker-stuck", ttl)
 			},
 			fail: `^(Worker queue TTL expired$|Execution timeout: worker did not pick up task within )`,
 			by:   `^(dead_letter_handler|execution_timeout_monitor)$`, ttl: true,
@@ -132,7 +129,7 @@ func TestThePublishedManualTestLineByLine(t *testing.T) {
 	}
 }
 
-// manualTest runs the six steps and asserts what the document says of each.
+// manualTest runs the six steps and asserts the published outcome of each.
 func (o *operator) manualTest(t *testing.T, fail, by string, ttl bool) {
 	t.Helper()
 	for i, s := range steps(t) {
@@ -172,9 +169,8 @@ func (o *operator) manualTest(t *testing.T, fail, by string, ttl bool) {
 	}
 }
 
-// With the secret of the installation configured the lines that carry no token are
-// refused, as the published API refuses them; with the header of the other line they
-// are answered.
+// With a configured secret, published commands without a token are refused like in the published API. With the
+// published header they are answered.
 func TestPublishedLinesNeedTheirToken(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "ask every published line for its token")
@@ -211,7 +207,7 @@ func TestPublishedLinesOfOperators(t *testing.T) {
 	needs(t, "rabbitmqadmin")
 	b := setupOn(t, testkit.AdoptedDatabase(t))
 	testkit.Exec(t, b.store, `ALTER SEQUENCE worker_id_seq RESTART WITH 1`)
-	b.deaf(t, "worker-shell", 500*time.Millisecond)
+	b.withoutConsumer(t, "worker-shell", 500*time.Millisecond)
 	o := newOperator(t, b, quickSilence)
 	o.docker = func(args string) string {
 		switch args {
@@ -286,8 +282,7 @@ func TestPublishedLinesOfOperators(t *testing.T) {
 	until(watch[0], `attune\.dlx\.queue`)
 }
 
-// The configurations that the documents show load without a complaint and mean what
-// they say.
+// Published configurations load without a warning and have the documented meaning.
 func TestPublishedConfigurationsLoad(t *testing.T) {
 	t.Parallel()
 	for _, document := range []string{ttlDocument, availabilityDocument} {
@@ -340,11 +335,11 @@ func TestPublishedStatementsAboutHeartbeats(t *testing.T) {
 	require.Regexp(t, `inactive\W+2`, statement("Count Workers by Status"))
 	require.NoError(t, os.WriteFile(filepath.Join(o.home, "executor.log"), []byte(o.log.String()), 0o600))
 	require.Contains(t, o.run(section(t, heartbeatsDocument, "Stale Workers Not Being Deactivated")),
-		"Worker heartbeat monitor started (check interval: 0.3s, staleness threshold: 4s)")
+		"Worker heartbeat monitor started (check interval: 0.3s, staleness threshold: 10s)")
 	statement("Too Many Inactive Workers")
 	require.Zero(t, o.code)
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT count(*) FROM worker`), "the one of ten days ago is gone")
-	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, kept), "what it ran stays")
+	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, kept), "its executions stay")
 }
 
 // The statements of the document about queues, as they are written, while one of three

@@ -26,9 +26,8 @@ type scenario struct {
 	change []func(*config.Config)
 }
 
-// scenarios play the numbered lines of the document: the key is the line. Each asserts
-// what the document says after the colon and, where this engine differs on purpose, the
-// difference.
+// scenarios play the numbered lines of the document; the key is the line. Each asserts the text after the colon, or
+// the deliberate difference of this engine.
 var scenarios = map[string]func(s *scenario){
 	"Worker stops mid-execution: Should timeout and fail":                     (*scenario).stopsMidExecution,
 	"Worker never picks up task: Should timeout after 5 minutes":              (*scenario).neverPicksUp,
@@ -59,8 +58,7 @@ func TestThePublishedScenariosLineByLine(t *testing.T) {
 	}
 }
 
-// stale counts what the published statement finds: executions that have been scheduled
-// for longer than they may.
+// stale counts the rows of the published statement: executions that have been scheduled for too long.
 func (s *scenario) stale() (count int) {
 	s.t.Helper()
 	cutoff := time.Now().Add(-6 * time.Minute) // the timeout and the pause between two looks
@@ -81,7 +79,7 @@ func (s *scenario) serve(change ...func(*config.Config)) {
 	s.engine(s.t, append(slices.Clone(s.change), change...)...)
 }
 
-// busy starts a worker that begins what it is given and does not end it.
+// busy starts a worker that starts executions and does not complete them.
 func (s *scenario) busy(name string) *testkit.FakeWorker {
 	s.t.Helper()
 	return s.fake(s.t, func(f *testkit.FakeWorkerConfig) {
@@ -127,14 +125,14 @@ func (s *scenario) stopsMidExecution() {
 			require.Equal(t, "Execution abandoned because its worker became unavailable while running", result["error"])
 			require.Equal(t, "The worker stopped sending heartbeats while it ran the execution", result["message"])
 			require.Zero(t, testkit.Count(t, s.store, `SELECT count(*) FROM execution WHERE original_execution = $1`,
-				id), "what ran is not repeated")
+				id), "a running execution is not retried")
 			require.Zero(t, s.stale())
 		})
 	}
 }
 
-// Document: "Should timeout after 5 minutes". Here: the same, in the words of the
-// published program; what never began is repeated as a new execution.
+// Document: "Should timeout after 5 minutes". Here: the same, with the published message; an execution that never
+// started is retried as a new one.
 func (s *scenario) neverPicksUp() {
 	seconds := "300"
 	if !testkit.Slow() {
@@ -165,8 +163,8 @@ func (s *scenario) allWorkersDown() {
 	require.Equal(s.t, "execution_scheduler", result["failed_by"])
 }
 
-// Document: "Should mark inactive and not receive new tasks". Here: the same, with the
-// statement of the document; what it runs goes on, and new tasks go to another worker.
+// Document: "Should mark inactive and not receive new tasks". Here: the same, with the statement of the document;
+// its running executions continue, and new tasks go to another worker.
 func (s *scenario) stopsGracefully() {
 	s.serve()
 	finish := make(chan struct{})
@@ -198,7 +196,7 @@ func (s *scenario) messageExpires() {
 	if testkit.Slow() {
 		ttl = 4 * time.Minute // before the timeout of the monitor decides
 	}
-	stuck := s.deaf(s.t, "worker-stuck", ttl)
+	stuck := s.withoutConsumer(s.t, "worker-stuck", ttl)
 	s.serve()
 	id := s.one()
 	result := s.result(attune.StatusFailed, id, 7*time.Minute)

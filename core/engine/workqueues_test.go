@@ -31,8 +31,8 @@ const workQueueSum = `select md5(string_agg(line, E'\n' order by line)) from (
 	union all select 'k ' || conrelid::regclass || pg_get_constraintdef(oid) from pg_constraint
 		where conrelid in ('work_queue'::regclass, 'work_queue_item'::regclass, 'work_queue_dispatch'::regclass)) all_of_it (line)`
 
-// An existing installation with work queues keeps them as they are through adoption,
-// traffic and hand-back. What a work queue has dispatched is run as any execution.
+// An existing installation keeps its work queues unchanged through adoption, traffic and hand-back. Executions
+// dispatched by a work queue run like others.
 func TestWorkQueuesOfAnInstallationStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
@@ -84,7 +84,7 @@ func TestWorkQueuesOfAnInstallationStayAsTheyAre(t *testing.T) {
 	ids := b.request(t, "jobs.run", 20, `{}`)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, st, `select count(*) from execution where status = 'completed'`) == len(ids)+1
-	}, 60*time.Second, "what a work queue has dispatched ends as everything does")
+	}, 60*time.Second, "executions of a work queue end like all others")
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, st, leased))
 	testkit.Invariants(t, st)
 	require.Equal(t, before, sum(), "traffic")

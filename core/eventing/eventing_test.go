@@ -35,7 +35,7 @@ func (r *relay) Published(_ int64, messages []outbox.Message) {
 	r.messages = append(r.messages, messages...)
 }
 
-// asked lists the enforcements for which executions were asked.
+// asked lists the enforcements whose executions were requested.
 func (r *relay) asked(t *testing.T) []int64 {
 	t.Helper()
 	r.mu.Lock()
@@ -161,8 +161,8 @@ func TestAnEventFiresItsRulesOnce(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from enforcement`), "an event meets the rules once")
 }
 
-// A path that leads to nothing is null, and the enforcement says so.
-func TestWhatLeadsToNothingIsNoted(t *testing.T) {
+// A path without a value is null, and the enforcement names it.
+func TestPathsWithoutAValueAreNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	odd := b.rule("demo.odd", `[]`,
@@ -177,8 +177,7 @@ func TestWhatLeadsToNothingIsNoted(t *testing.T) {
 		testkit.Count(t, b.store, `select count(*) from enforcement where rule = $1 and note is null`, fine))
 }
 
-// Upstream 53: one rule that cannot be carried out hides no other, and what is
-// wrong with it is where people look for what it did.
+// Upstream 53: a rule that cannot be carried out does not affect others, and its enforcement has the error.
 func TestARuleThatFailsHidesNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -213,7 +212,7 @@ func TestARuleThatFailsHidesNoOther(t *testing.T) {
 	`), "attune_event_rules_total"))
 }
 
-// What is kept of failing expressions is bounded; all of them are counted.
+// Some failing expressions are stored, and all of them are counted.
 func TestOfManyFailuresSomeAreKept(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -234,7 +233,7 @@ func TestOfManyFailuresSomeAreKept(t *testing.T) {
 	`), "attune_event_rules_total"))
 }
 
-// Upstream 55, and what an event is made for.
+// Upstream 55: disabled triggers and rules do not fire, and an event for one rule fires only that one.
 func TestDisabledTriggersAndRulesAreNotFired(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -257,8 +256,7 @@ func TestDisabledTriggersAndRulesAreNotFired(t *testing.T) {
 	require.Zero(t, b.match(b.event(`{}`)).Created)
 }
 
-// What the action marks as secret, and what the pack's configuration does, is
-// nowhere in the clear.
+// Secret parameters of the action and of the pack's configuration are encrypted everywhere.
 func TestSecretParametersAreSealed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -380,7 +378,7 @@ func TestAnEnforcementOfAnotherIsKept(t *testing.T) {
 	require.JSONEq(t, `{"text":"theirs"}`, b.text(`select config::text from enforcement`))
 }
 
-// The message says what existing services expect.
+// The message has the members that existing services expect.
 func TestTheMessageOfAnEnforcement(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// node is what this test reads of a plan.
+// node is a node of a plan.
 type node struct {
 	Type     string  `json:"Node Type"`
 	Relation string  `json:"Relation Name"`
@@ -60,8 +60,8 @@ func explain(t *testing.T, st *store.Store, sql string, args ...any) node {
 	return plans[0].Plan
 }
 
-// Upstream 54: of ten thousand rules those of the trigger are read, by index, and of
-// the other tables what the batch is about.
+// Upstream 54: of 10,000 rules only those of the trigger are read, by index, and of other tables only rows of the
+// batch.
 func TestNoStatementReadsMoreThanItIsAbout(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -47,10 +47,10 @@ func TestEventsCannotForgeSecrets(t *testing.T) {
 		require.Len(t, own, 1)
 		opened, err := keys.Open(own[0])
 		require.NoError(t, err)
-		require.Equal(t, "hush", opened, "a rule still passes on what its pack has")
+		require.Equal(t, "hush", opened, "a rule still passes on the values of its pack")
 	}
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from enforcement where error is not null`),
-		"what was put together is refused")
+		"a ciphertext put together from parts is refused")
 }
 
 // sealed are the secrets of an enforcement.

@@ -14,13 +14,13 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// taker takes what sweeps find.
-type taker struct {
+// finds records the finds of sweeps.
+type finds struct {
 	mu                   sync.Mutex
 	events, enforcements []int64 // guarded by mu
 }
 
-func (k *taker) take(list *[]int64) eventing.Submit {
+func (k *finds) record(list *[]int64) eventing.Submit {
 	return func(_ context.Context, ids []int64) error {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -29,7 +29,7 @@ func (k *taker) take(list *[]int64) eventing.Submit {
 	}
 }
 
-func (k *taker) taken() (events, enforcements []int64) {
+func (k *finds) all() (events, enforcements []int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	slices.Sort(k.events)
@@ -37,11 +37,11 @@ func (k *taker) taken() (events, enforcements []int64) {
 	return slices.Compact(slices.Clone(k.events)), slices.Compact(slices.Clone(k.enforcements))
 }
 
-// sweep starts a sweep that looks often.
-func (b *bundle) sweep(k *taker) *eventing.Sweep {
+// sweep starts a sweep with a short interval.
+func (b *bundle) sweep(k *finds) *eventing.Sweep {
 	b.t.Helper()
 	cfg := eventing.SweepConfig{Interval: 20 * time.Millisecond}
-	s := eventing.NewSweep(cfg, b.store, k.take(&k.events), k.take(&k.enforcements), testkit.Logger(b.t),
+	s := eventing.NewSweep(cfg, b.store, k.record(&k.events), k.record(&k.enforcements), testkit.Logger(b.t),
 		eventing.NewMetrics(b.registryOf()), nil)
 	require.NoError(b.t, s.Start(testkit.Context(b.t)))
 	b.t.Cleanup(s.Stop)
@@ -69,9 +69,8 @@ func (b *bundle) age(table string, id int64, age time.Duration) {
 		table), id, age.Seconds())
 }
 
-// L1: events and enforcements whose message was lost are found, and nothing else:
-// not what was matched, is fresh, or was there before any of this.
-func TestWhatLostItsMessageIsFound(t *testing.T) {
+// L1: events and enforcements whose message was lost are found. Matched, young and old ones are not.
+func TestEventsWithLostMessagesAreFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.rule("demo.one", `[]`, `{}`)
@@ -87,30 +86,30 @@ func TestWhatLostItsMessageIsFound(t *testing.T) {
 	fresh := b.event(`{}`)
 	b.match(fresh)
 
-	k := &taker{}
+	k := &finds{}
 	b.sweep(k)
 	testkit.Eventually(t, func() bool {
-		events, enforcements := k.taken()
+		events, enforcements := k.all()
 		return len(events) >= 2 && len(enforcements) >= 1
 	}, 10*time.Second)
-	events, enforcements := k.taken()
+	events, enforcements := k.all()
 	require.Equal(t, []int64{lost, late}, events)
 	require.Equal(t, []int64{open}, enforcements)
 
-	// What is lost later is found too, in front of what was matched as well.
+	// An event that is lost later is found too, also before matched ones.
 	b.match(lost, late)
 	next := b.aged(40 * time.Second)
-	testkit.Eventually(t, func() bool { events, _ := k.taken(); return slices.Contains(events, next) }, 10*time.Second)
+	testkit.Eventually(t, func() bool { events, _ := k.all(); return slices.Contains(events, next) }, 10*time.Second)
 }
 
-// What cannot be dealt with yet is found again until it is.
-func TestWhatIsFoundIsFoundAgainUntilItIsDone(t *testing.T) {
+// An event is found again until it is matched.
+func TestEventsAreFoundUntilTheyAreMatched(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `update event_matching set since = now() - interval '3 days'`)
 	lost := b.aged(time.Hour)
 	b.aged(time.Minute)
-	k := &taker{}
+	k := &finds{}
 	b.sweep(k)
 	times := func() int {
 		k.mu.Lock()
@@ -129,24 +128,23 @@ func TestWhatIsFoundIsFoundAgainUntilItIsDone(t *testing.T) {
 		func() bool { before := times(); time.Sleep(100 * time.Millisecond); return times() == before }, 10*time.Second)
 }
 
-// Of several replicas one looks at a time.
+// One replica sweeps at a time.
 func TestOneReplicaSweepsAtATime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `update event_matching set since = now() - interval '3 days'`)
 	b.aged(time.Minute)
-	tx, err := b.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
-	_, err = tx.Exec(testkit.Context(t),
+	tx := testkit.Begin(t, b.store)
+	_, err := tx.Exec(testkit.Context(t),
 		`select pg_try_advisory_xact_lock(hashtextextended(current_schema() || '.attune.events', 0))`)
 	require.NoError(t, err)
-	k := &taker{}
+	k := &finds{}
 	s := b.sweep(k)
 	testkit.Eventually(t, func() bool { return !s.LastTick().IsZero() }, 10*time.Second)
-	events, _ := k.taken()
+	events, _ := k.all()
 	require.Empty(t, events)
 	require.NoError(t, tx.Rollback(testkit.Context(t)))
-	testkit.Eventually(t, func() bool { events, _ := k.taken(); return len(events) == 1 }, 10*time.Second)
+	testkit.Eventually(t, func() bool { events, _ := k.all(); return len(events) == 1 }, 10*time.Second)
 }
 
 // Marks are deleted when they are not needed any more, and the event does not fire again.
@@ -157,15 +155,15 @@ func TestMarksArePruned(t *testing.T) {
 	b.match(old, young)
 	testkit.Exec(t, b.store, `update event_matched set at = now() - interval '8 days' where event = $1`, old)
 	b.age("event", old, 8*24*time.Hour)
-	b.sweep(&taker{})
+	b.sweep(&finds{})
 	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `select count(*) from event_matched`) == 1 },
 		10*time.Second)
 	require.Equal(t, young, b.id(`select event from event_matched`))
 }
 
-// Of events from before matching began only those are found that had a rule, which has
-// not changed since, and got no enforcement; rules that came later do not fire for them.
-func TestWhatAnotherEngineForgotIsFound(t *testing.T) {
+// Of events from before the first match only those are found that had a rule, which has not changed since, and got
+// no enforcement. Later rules do not fire for them.
+func TestUnmatchedEventsOfAnotherEngineAreFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `update event_matching set since = now()`)
@@ -186,10 +184,10 @@ func TestWhatAnotherEngineForgotIsFound(t *testing.T) {
 	other := b.aged(time.Hour) // of a trigger without rules
 	testkit.Exec(t, b.store, `update event set trigger_ref = 'demo.window' where id = $1`, other)
 
-	k := &taker{}
+	k := &finds{}
 	b.sweep(k)
-	testkit.Eventually(t, func() bool { events, _ := k.taken(); return len(events) > 0 }, 10*time.Second)
-	events, _ := k.taken()
+	testkit.Eventually(t, func() bool { events, _ := k.all(); return len(events) > 0 }, 10*time.Second)
+	events, _ := k.all()
 	require.Equal(t, []int64{lost}, events)
 	require.Equal(t, 2, b.match(lost).Created, "not of the new rule")
 }

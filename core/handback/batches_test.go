@@ -53,6 +53,10 @@ func TestBatchesAreSplit(t *testing.T) {
 	require.ErrorAs(t, err, &unstarted)
 	require.Contains(t, err.Error(), "ours holds 20")
 	consumer.Stop()
+	testkit.Eventually(t, func() bool {
+		state, err := wire.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(ours))
+		return err == nil && state.Ready == waiting.Ready && state.Consumers == 0
+	}, waitTimeout, "the queue has its messages again")
 
 	result := w.handBack(t)
 	require.Positive(t, result.Split)

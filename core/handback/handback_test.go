@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// waitTimeout is far above what a busy machine needs.
+// waitTimeout is far longer than a busy machine needs.
 const waitTimeout = 60 * time.Second
 
 // world is an adopted database with its virtual host, and a plain pool that works before and after the hand-back.
@@ -77,7 +77,7 @@ func (w *world) engine(t *testing.T) func() {
 
 func (w *world) wire(t *testing.T, amqp string) *broker.Broker {
 	t.Helper()
-	b := broker.New(broker.Config{URL: amqp, NoDeadLetters: true, ConnectTimeout: 5 * time.Second}, testkit.Logger(t),
+	b := broker.New(broker.Config{URL: amqp, NoDeadLetters: true, ConnectTimeout: waitTimeout}, testkit.Logger(t),
 		nil)
 	require.NoError(t, b.Start(testkit.Context(t)))
 	t.Cleanup(b.Stop)
@@ -281,9 +281,9 @@ func TestAReplicaThatGoesOnAfterAHandBack(t *testing.T) {
 	testkit.Invariants(t, w.store)
 }
 
-// TestMessagesWakeWhatNoReleaseWakes: executions without a place in a queue, free slots, ends of children, and the
-// rest of the outbox.
-func TestMessagesWakeWhatNoReleaseWakes(t *testing.T) {
+// Messages wake executions that no release wakes: those without a place in a queue, free slots, ends of children, and
+// the rest of the outbox.
+func TestMessagesWakeExecutionsThatNoReleaseWakes(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	plain, limited := testkit.Action(t, w, "demo.plain"), testkit.Action(t, w, "demo.limited")

@@ -239,8 +239,8 @@ tasks:
 	}, waitTimeout, "the workflow fails")
 }
 
-// TestTheSurveyNamesWhatBehavesOtherwiseAfterwards lists settings without an effect.
-func TestTheSurveyNamesWhatBehavesOtherwiseAfterwards(t *testing.T) {
+// TestTheSurveyNamesSettingsWithoutAnEffect lists settings without an effect.
+func TestTheSurveyNamesSettingsWithoutAnEffect(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	strict := w.define(t, "demo.strict", "version: \"1\"\nstrict: true\ntasks: [{name: a, action: demo.a}]\n")

@@ -20,7 +20,7 @@ import (
 
 const stale = 90 * time.Second
 
-// journal keeps what was logged, a line each: LEVEL message.
+// journal keeps log lines of the form: LEVEL message.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -57,7 +57,7 @@ func (j *journal) String() string {
 	return strings.Join(j.lines, "\n")
 }
 
-// silent says when the database saw the last heartbeat of a worker.
+// silent sets the age of the last heartbeat of a worker.
 func silent(t *testing.T, st *store.Store, id int64, age time.Duration) {
 	t.Helper()
 	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - make_interval(secs => $2) WHERE id = $1`, id,
@@ -76,7 +76,7 @@ func statusOf(t *testing.T, st *store.Store, id int64) (status string, deactivat
 	return status, deactivated
 }
 
-// observed is how often and how much a histogram was told.
+// observed returns the count and the sum of a histogram.
 func observed(t *testing.T, histogram prometheus.Collector) (count uint64, sum float64) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -111,10 +111,10 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 		"sensor":   {91 * time.Second, func(w *testkit.WorkerRow) { w.Role = "sensor" }},
 		"busy":     {92 * time.Second, status("busy")},
 		"error":    {93 * time.Second, status("error")},
-		"fresh":    {80 * time.Second, func(*testkit.WorkerRow) {}},
-		"drains":   {80 * time.Second, func(w *testkit.WorkerRow) { w.Draining = true }},
+		"fresh":    {30 * time.Second, func(*testkit.WorkerRow) {}},
+		"drains":   {30 * time.Second, func(w *testkit.WorkerRow) { w.Draining = true }},
 		"inactive": {time.Hour, status("inactive")},
-		"cordoned": {80 * time.Second, func(w *testkit.WorkerRow) { w.Cordoned = true }},
+		"cordoned": {30 * time.Second, func(w *testkit.WorkerRow) { w.Cordoned = true }},
 	} {
 		ids[name] = testkit.Worker(t, st, name, c.option).ID
 		if c.age > 0 {
@@ -132,8 +132,7 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 		require.Equal(t, want, fmt.Sprint(status, " ", deactivated), name)
 	}
 	lines := j.take()
-	require.Contains(t, lines,
-		fmt.Sprintf("WARN Worker stale (ID: %d) heartbeat is stale (1289s old), marking as inactive", ids["stale"]))
+	requireStale(t, lines, "stale", ids["stale"], 1289)
 	require.Contains(t, lines,
 		fmt.Sprintf("WARN Worker never (ID: %d) has no heartbeat, marking as inactive", ids["never"]))
 	require.Equal(t, "INFO Deactivated 5 worker(s) with stale heartbeats", lines[len(lines)-1])
@@ -141,7 +140,7 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 	require.InDelta(t, 5, testutil.ToFloat64(m.deactivated), 0)
 	count, sum := observed(t, m.downtime)
 	require.EqualValues(t, 4, count, "one of the five never sent a heartbeat")
-	require.InDelta(t, 1289+91+92+93, sum, 20)
+	require.InDelta(t, 1289+91+92+93, sum, 240)
 	require.InDelta(t, 6, testutil.ToFloat64(m.workers.WithLabelValues("inactive")), 0)
 	require.InDelta(t, 1, testutil.ToFloat64(m.workers.WithLabelValues("active")), 0)
 	require.InDelta(t, 1, testutil.ToFloat64(m.workers.WithLabelValues("draining")), 0)
@@ -158,22 +157,34 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 			alerts("worker_stale_heartbeat", name) == 1, name)
 	}
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM event WHERE payload->>'component_type' = 'sensor_worker'
-		AND payload->>'worker_role' = 'sensor' AND (payload->'details'->>'heartbeat_age_seconds')::int BETWEEN 91 AND 120
+		AND payload->>'worker_role' = 'sensor' AND (payload->'details'->>'heartbeat_age_seconds')::int BETWEEN 91 AND 150
 		AND (payload->'details'->>'staleness_threshold_seconds')::int = $1`, int(stale.Seconds())))
 
 	require.NoError(t, h.tick(testkit.Context(t)))
-	require.Empty(t, j.take(), "nothing is told twice")
+	require.Empty(t, j.take(), "no line is logged twice")
 	require.Equal(t, 5, testkit.Count(t, st, `SELECT count(*) FROM event`), "once")
-	require.InDelta(t, 80, testutil.ToFloat64(m.age), 20, "of the workers that are not inactive")
+	require.InDelta(t, 30, testutil.ToFloat64(m.age), 60, "of the workers that are not inactive")
 
 	gone, cancel := context.WithCancel(testkit.Context(t))
 	cancel()
 	require.Error(t, h.tick(gone))
-	require.Zero(t, testutil.CollectAndCount(m.workers), "what is not known is not shown")
+	require.Zero(t, testutil.CollectAndCount(m.workers), "unknown values are not shown")
 	require.Zero(t, testutil.CollectAndCount(m.age))
 }
 
-func TestTheMonitorSaysWhatItWatches(t *testing.T) {
+// requireStale requires the line about a worker whose heartbeat has this age, or is older by what the test took since.
+func requireStale(t *testing.T, lines []string, name string, id int64, seconds int) {
+	t.Helper()
+	before := fmt.Sprintf("WARN Worker %s (ID: %d) heartbeat is stale (", name, id)
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, before) })
+	require.GreaterOrEqual(t, at, 0, "%s in %v", before, lines)
+	var age int
+	_, err := fmt.Sscanf(strings.TrimPrefix(lines[at], before), "%ds old), marking as inactive", &age)
+	require.NoError(t, err, lines[at])
+	require.InDelta(t, seconds+60, age, 60, lines[at])
+}
+
+func TestTheMonitorLogsItsSettings(t *testing.T) {
 	t.Parallel()
 	j := &journal{}
 	h := NewHeartbeats(HeartbeatsConfig{Interval: time.Minute, StaleAfter: stale}, testkit.Store(t), j.logger(), nil,
@@ -186,8 +197,8 @@ func TestTheMonitorSaysWhatItWatches(t *testing.T) {
 	}, j.take()[:2])
 }
 
-// Upstream 30: a worker that was marked inactive stays inactive for ever although
-// it beats again. Here it comes back, unless it has stopped by itself.
+// Upstream 30: a worker that was marked inactive stayed inactive although it sent heartbeats again. Here it becomes
+// active, unless it has stopped by itself.
 func TestUpstream30AWorkerThatBeatsAgainIsActiveAgain(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -209,7 +220,7 @@ func TestUpstream30AWorkerThatBeatsAgainIsActiveAgain(t *testing.T) {
 	}
 	j.take()
 	require.NoError(t, h.tick(ctx))
-	require.Empty(t, j.take(), "it does not beat yet")
+	require.Empty(t, j.take(), "it sends no heartbeat yet")
 
 	beat(t, st, back)
 	beat(t, st, stopped)
@@ -231,12 +242,12 @@ func TestUpstream30AWorkerThatBeatsAgainIsActiveAgain(t *testing.T) {
 	require.InDelta(t, 2, testutil.ToFloat64(m.reactivated), 0)
 	count, sum := observed(t, m.outage)
 	require.EqualValues(t, 2, count)
-	require.InDelta(t, 1200, sum, 60, "since the last heartbeat before")
+	require.InDelta(t, 1200, sum, 240, "since the last heartbeat before")
 	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM worker_probe WHERE NOT details ? 'silent_since'`))
 }
 
-// Upstream 17 (F20): a worker's clock may be off, or step; what counts is when the
-// database was told. Each clock is off by an hour, and the worker beats.
+// Upstream 17 (F20): a worker's clock may be off, or step; the time of the database counts. Each clock is off by an
+// hour, and the worker sends heartbeats.
 func TestUpstream17ClocksOfWorkersDoNotMatter(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -272,9 +283,8 @@ func TestUpstream17ClocksOfWorkersDoNotMatter(t *testing.T) {
 	require.Equal(t, "inactive", status, "its heartbeats end although the last is in the future")
 }
 
-// A worker that dies while it drains, by its own word or an operator's, says no
-// goodbye any more: it is marked as any other. One that beats is never touched, and
-// a cordon stays whatever happens.
+// A worker that dies while it drains, by itself or for an operator, is marked like any other. A worker with
+// heartbeats is never marked, and a cordon always stays.
 func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -284,7 +294,7 @@ func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
 		age    time.Duration
 	}{
 		"killed while it stopped": {"inactive", time.Hour}, "drained and died": {"active", time.Hour},
-		"stops": {"inactive", 80 * time.Second}, "drains": {"active", 80 * time.Second},
+		"stops": {"inactive", 30 * time.Second}, "drains": {"active", 30 * time.Second},
 	} {
 		ids[name] = testkit.Worker(t, st, name,
 			func(w *testkit.WorkerRow) { w.Status, w.Draining, w.Cordoned = c.status, true, true }).ID
@@ -307,8 +317,7 @@ func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
 	lines := j.take()
 	require.Len(t, lines, 3)
 	for _, name := range []string{"killed while it stopped", "drained and died"} {
-		require.Contains(t, lines,
-			fmt.Sprintf("WARN Worker %s (ID: %d) heartbeat is stale (3600s old), marking as inactive", name, ids[name]))
+		requireStale(t, lines, name, ids[name], 3600)
 	}
 	require.Equal(t, "INFO Deactivated 2 worker(s) with stale heartbeats", lines[2])
 	require.NoError(t, h.tick(testkit.Context(t)))
@@ -321,7 +330,7 @@ func TestAWorkerThatDiesWhileItDrainsIsMarkedInactive(t *testing.T) {
 		"it was only cut off; the cordon keeps work from it")
 }
 
-// Three replicas look at once: one transition and one line for each worker.
+// Three replicas check at once: one transition and one log line for each worker.
 func TestManyReplicasMarkAWorkerOnce(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -32,8 +32,7 @@ func endpoints(t *testing.T) (address string, asked *atomic.Int64, release func(
 	return server.URL, asked, release
 }
 
-// A page of workers that do not answer delays no other page, and no transaction is
-// open while the network is waited for.
+// A page of workers whose endpoints do not answer delays no other page, and no transaction is open during requests.
 func TestSilentHealthEndpointsDelayNoOtherPage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, &inspector{state: consumed})

@@ -22,9 +22,8 @@ func (q queues) QueueState(_ context.Context, name string) (broker.QueueState, e
 	return q[name]()
 }
 
-// A suspected worker is acquitted when its queue is consumed, and not before;
-// one odd queue hides no other; a newer suspicion is not struck by an older look;
-// and who is gone is not asked after.
+// A suspicion ends when the queue of the worker is consumed, and not before. An error of one queue hides no other,
+// an older check does not end a newer suspicion, and dead workers are not checked.
 func TestSuspectsAreAcquittedOneByOne(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

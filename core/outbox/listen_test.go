@@ -22,10 +22,10 @@ func listeners(t *testing.T, st *store.Store) int {
 	return testkit.Count(t, st, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle' AND query ILIKE 'listen %'`)
 }
 
-// handOver commits messages as one does who has no relay.
-func handOver(t *testing.T, st *store.Store, messages ...Message) {
+// commitWithoutRelay commits messages like a program without a relay.
+func commitWithoutRelay(t *testing.T, st *store.Store, messages ...Message) {
 	t.Helper()
-	require.NoError(t, st.Tx(testkit.Context(t), "hand over", func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, st.Tx(testkit.Context(t), "append", func(ctx context.Context, tx *store.Tx) error {
 		_, err := Send(ctx, tx, nil, messages)
 		return err
 	}))
@@ -33,7 +33,7 @@ func handOver(t *testing.T, st *store.Store, messages ...Message) {
 
 // S13: a row of a program without a relay is published at once by exactly one of the notified relays,
 // also after they lost their connections.
-func TestWhatIsHandedOverIsPublishedAtOnceAndOnce(t *testing.T) {
+func TestRowsOfOtherProgramsArePublishedAtOnceAndOnce(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
@@ -42,21 +42,21 @@ func TestWhatIsHandedOverIsPublishedAtOnceAndOnce(t *testing.T) {
 			func(c *Config) { c.Listen, c.SweepInterval, c.SweepAge = true, time.Hour, time.Hour })
 	}
 	sent := 0
-	hand := func(n int) {
+	commit := func(n int) {
 		for range n {
 			sent++
-			handOver(t, st, Message{ID: fmt.Sprint(sent), RoutingKey: name, Type: "T", Body: []byte(`{}`)})
+			commitWithoutRelay(t, st, Message{ID: fmt.Sprint(sent), RoutingKey: name, Type: "T", Body: []byte(`{}`)})
 		}
 	}
 	listens(t, st, 3)
-	hand(50)
+	commit(50)
 	seen := map[string]int{}
 	for _, d := range read(50) {
 		seen[d.MessageId]++
 	}
 	testkit.Exec(t, st, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen %' AND pid <> pg_backend_pid()`)
 	listens(t, st, 3)
-	hand(50)
+	commit(50)
 	for _, d := range read(50) {
 		seen[d.MessageId]++
 	}

@@ -63,14 +63,15 @@ func child(raw string) int {
 			select {}
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.TestTimeout)
 	defer cancel()
 	owner := store.Config{URL: cfg.Database, Schema: testkit.Schema, MaxConnections: 4, Relay: uuid.New()}
 	st, err := store.Open(ctx, owner, telemetry.Discard())
 	if err != nil {
 		return 1
 	}
-	wire := broker.New(broker.Config{URL: cfg.AMQP}, telemetry.Discard(), nil)
+	// It keeps its connection while it is frozen.
+	wire := broker.New(broker.Config{URL: cfg.AMQP, Heartbeat: 10 * time.Minute}, telemetry.Discard(), nil)
 	if err := wire.Start(ctx); err != nil {
 		return 1
 	}
@@ -217,9 +218,8 @@ func TestARolledBackRowIsNeverPublished(t *testing.T) {
 	require.Equal(t, "marker", read(1)[0].MessageId)
 }
 
-// upstream 7, F16: the process is killed between commit and publish, between
-// publish and confirm handling, and between publish and delete. What it
-// committed arrives; what arrives twice carries the same message id.
+// upstream 7, F16: the process is killed between commit and publish, between publish and the handling of the
+// confirm, and between publish and delete. Its committed messages arrive; repeated ones have the same message id.
 func TestKilledAtEveryPointNothingIsLost(t *testing.T) {
 	t.Parallel()
 	for point, atMost := range map[string]int{"before-publish": 2, "after-publish": 4, "before-delete": 4} {
@@ -258,8 +258,8 @@ func signalOf(exit *exec.ExitError) syscall.Signal {
 	return 0
 }
 
-// upstream 4: a message that reached no queue, or that the broker refused, is
-// not taken for published; its neighbours are, once.
+// upstream 4: a message that reached no queue, or that the broker refused, does not count as published. The other
+// messages of its row are published once.
 func TestReturnedMessagesAreSplitOffAndTriedAgain(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -285,7 +285,7 @@ func TestReturnedMessagesAreSplitOffAndTriedAgain(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, st,
 			`SELECT count(*) FROM outbox WHERE message_ids = '{lost}' AND last_error IS NOT NULL`) == 1
-	}, 10*time.Second, "what came back is a row of its own, with what the broker said")
+	}, 10*time.Second, "the returned message is a row of its own with the answer of the broker")
 
 	conn, err := amqp.Dial(url)
 	require.NoError(t, err)
@@ -303,7 +303,7 @@ func TestReturnedMessagesAreSplitOffAndTriedAgain(t *testing.T) {
 
 // A returned message that a handler takes over leaves the outbox in the handler's transaction. The
 // other messages of its row are published.
-func TestWhatIsTakenOverLeavesTheOutbox(t *testing.T) {
+func TestReturnedMessagesOfAHandlerLeaveTheOutbox(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	url, name, read := queue(t)
@@ -333,7 +333,7 @@ func TestWhatIsTakenOverLeavesTheOutbox(t *testing.T) {
 		"with the second try, and once")
 }
 
-// flaky is a publisher that is away until it is told to come back.
+// flaky is a publisher that is unavailable until restored.
 type flaky struct {
 	mu   sync.Mutex
 	away bool
@@ -390,12 +390,13 @@ func TestABrokerThatIsAwayFillsTheTableNotTheMemory(t *testing.T) {
 	require.Len(t, seen, 50, "every message was published")
 }
 
-// Stop publishes what is pending; nothing of it is left to a sweep.
+// Stop publishes all pending rows.
 func TestStopFlushes(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	publisher := &flaky{}
-	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour}, st, publisher, testkit.Logger(t), nil)
+	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour, FlushTimeout: time.Minute}, st, publisher,
+		testkit.Logger(t), nil)
 	require.NoError(t, relay.Start(testkit.Context(t)))
 	for i := range 20 {
 		commit(t, st, relay, Message{ID: fmt.Sprint(i), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})

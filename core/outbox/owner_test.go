@@ -96,7 +96,7 @@ func TestAReplicaWithoutABrokerGivesItsRowsUp(t *testing.T) {
 	require.Equal(t, 5, two.count())
 }
 
-// A stopped replica ends its lease: what it could not publish is taken at once.
+// A stopped replica ends its lease, and another one publishes its remaining rows at once.
 func TestAStoppedReplicaLeavesItsRows(t *testing.T) {
 	t.Parallel()
 	database := testkit.Database(t)

@@ -8,8 +8,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// A backlog is taken at the speed of the broker, not a page a tick; but a
-// broker that does not take what it is given is tried with one page only.
+// A sweep reads the whole backlog while the broker confirms messages, and one page while it does not.
 func TestASweepTakesABacklogWhileTheBrokerDoes(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -23,8 +22,7 @@ func TestASweepTakesABacklogWhileTheBrokerDoes(t *testing.T) {
 	require.Len(t, r.pending, 250)
 }
 
-// A row with more messages than the memory's bound is held when nothing else
-// is, because no sweep would ever find more room for it.
+// A row with more messages than the bound of the memory is held only when no other row is.
 func TestARowAboveTheBoundIsHeldAlone(t *testing.T) {
 	t.Parallel()
 	r := New(Config{MaxPending: 3}, nil, nil, testkit.Logger(t), nil)

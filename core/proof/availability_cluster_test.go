@@ -30,12 +30,12 @@ type cluster struct {
 	disturb  func(testing.TB) // the fault in every scenario
 }
 
-// soon are the settings of a replica that notices a dead worker after four seconds and overdue executions within a
-// second.
+// soon are the settings of a replica that soon notices a dead worker and overdue executions. Heartbeats may be older
+// than a busy machine pauses.
 func soon() []string {
 	return []string{
-		"ATTUNE__EXECUTOR__NO_WORKERS=wait",
-		"ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=1s", "ATTUNE__EXECUTOR__HEARTBEAT_STALENESS_MULTIPLIER=4",
+		"ATTUNE__EXECUTOR__NO_WORKERS=wait", "ATTUNE__EXECUTOR__HEARTBEAT_INTERVAL=1s",
+		fmt.Sprintf("ATTUNE__EXECUTOR__HEARTBEAT_STALENESS_MULTIPLIER=%d", staleness/time.Second),
 		"ATTUNE__EXECUTOR__HEARTBEAT_CHECK_INTERVAL=300ms", "ATTUNE__EXECUTOR__HEALTH_CHECK_INTERVAL=500ms",
 		"ATTUNE__EXECUTOR__TIMEOUT_CHECK_INTERVAL=200ms", "ATTUNE__EXECUTOR__SCHEDULED_TIMEOUT=2s",
 		"ATTUNE__EXECUTOR__TIMEOUT_GRACE=1s",
@@ -44,7 +44,7 @@ func soon() []string {
 }
 
 // staleness is the heartbeat age at which these replicas count a worker as dead.
-const staleness = 4 * time.Second
+const staleness = 10 * time.Second
 
 func newCluster(s *stage) *cluster {
 	h := &cluster{stage: s}
@@ -184,7 +184,8 @@ func (c *scenario) awaitReconnect(worker string, cut []string) {
 	}, "%s is not suspected", name)
 }
 
-// action inserts an action with a process: it records its start and ends after open.
+// action inserts an action with a process: it records its start and ends after open. Its executions may wait long at
+// a worker.
 func (c *scenario) action(name string, options ...func(*testkit.ActionRow)) testkit.ActionRow {
 	c.t.Helper()
 	path := filepath.Join(c.dir, "run.sh")
@@ -192,6 +193,7 @@ func (c *scenario) action(name string, options ...func(*testkit.ActionRow)) test
 	require.NoError(c.t, os.WriteFile(path, []byte(text), 0o700))
 	return testkit.Action(c.t, c.store, c.label+"."+name, append([]func(*testkit.ActionRow){func(a *testkit.ActionRow) {
 		a.Entrypoint, a.WorkerSelector = path, map[string]string{"scene": c.label}
+		unhurried(a)
 	}}, options...)...)
 }
 
@@ -228,10 +230,10 @@ func retries(n int32) func(*testkit.ActionRow) {
 }
 
 // unhurried lets executions of an action wait long at a worker.
-func unhurried(a *testkit.ActionRow) {
-	seconds := int32(120)
-	a.ScheduledTimeoutSeconds = &seconds
-}
+func unhurried(a *testkit.ActionRow) { a.ScheduledTimeoutSeconds = new(int32(120)) }
+
+// hurried has the engine take executions from a worker that does not start them within the setting's two seconds.
+func hurried(a *testkit.ActionRow) { a.ScheduledTimeoutSeconds = nil }
 
 // fake starts a foreign worker of the scenario. With fences it announces that it fences attempts.
 func (c *scenario) fake(fences bool, cfg testkit.FakeWorkerConfig) *testkit.FakeWorker {

@@ -12,12 +12,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// F4: the broker is killed and started again in the middle of all five scenarios at
-// once: a worker has been killed at its work, two have taken work and begin none of
-// it, there is no worker at all, and one is leaving. What follows is as if nothing
-// had happened to the broker: all is done once, for each loss there is one decision,
-// the worker that leaves is not taken for dead, and nothing is left (L2–L5, S2, S8,
-// S9, S14, S20).
+// F4: the broker is killed and started again in the middle of all five scenarios: a worker was killed, two have
+// unstarted executions, one action has no worker, and one worker is leaving. Everything runs once, one replica
+// decides each loss, the leaving worker is not presumed dead, and nothing is left (L2–L5, S2, S8, S9, S14, S20).
 func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "restart a broker of the test's own")
@@ -27,20 +24,20 @@ func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 	stops, fenced, down, expires, leaves := h.scenario(t, "stops"), h.scenario(t, "fenced"), h.scenario(t,
 		"down"), h.scenario(t,
 		"expires"), h.scenario(t, "leaves")
-	dyingReplica, leaver := stops.startWorkerProcess("doomed"), leaves.startWorkerProcess("leaver",
+	doomed, leaver := stops.startWorkerProcess("doomed"), leaves.startWorkerProcess("leaver",
 		"ATTUNE__WORKER__SHUTDOWN_TIMEOUT=60s")
 	holder := fenced.fake(true, testkit.FakeWorkerConfig{Gate: make(chan struct{})})
 	existing := expires.fake(false,
 		testkit.FakeWorkerConfig{Gate: make(chan struct{}), Prefetch: 1, QueueTTL: 1500 * time.Millisecond})
 	down.startWorker("gone").Stop()
 	var ids []int64
-	request := func(c *scenario, n int) []int64 {
-		requested := c.request(c.action("act", retries(10)).Ref, n)
+	request := func(c *scenario, n int, options ...func(*testkit.ActionRow)) []int64 {
+		requested := c.request(c.action("act", append(options, retries(10))...).Ref, n)
 		ids = append(ids, requested...)
 		return requested
 	}
-	lost, kept, waiting, died, going := request(stops, 2), request(fenced, 2), request(down, 2), request(expires,
-		3), request(leaves, 2)
+	lost, going, waiting := request(stops, 2), request(leaves, 2), request(down, 2)
+	kept, died := request(fenced, 2, hurried), request(expires, 3, hurried)
 	stops.begun(lost...)
 	leaves.begun(going...)
 	fenced.await(func() bool {
@@ -48,7 +45,7 @@ func TestTheBrokerRestartsInTheMiddleOfTheScenarios(t *testing.T) {
 			append(kept, died...)) == len(kept)+len(died)
 	}, "the others are dispatched")
 	require.NoError(t, leaver.cmd.Process.Signal(syscall.SIGTERM))
-	dyingReplica.kill()
+	doomed.kill()
 
 	require.NoError(t, stack.KillBroker(testkit.Context(t)))
 	require.NoError(t, stack.StartBroker(testkit.Context(t)))

@@ -214,7 +214,11 @@ func (d *disaster) loseAnHour(also func()) {
 	var backup string
 	d.load(func() bool {
 		if backup == "" {
+			gate := make(chan struct{})
+			d.gate(gate)
+			d.request(actLimited, 1) // it is open in the backup, however long that takes
 			backup = d.backup()
+			close(gate)
 		}
 		return true
 	})

@@ -37,7 +37,7 @@ func (s *stage) emitGates(enough func() bool) (n int) {
 	s.t.Helper()
 	deadline := time.Now().Add(testkit.TestTimeout)
 	for n < 30 || !enough() {
-		require.True(s.t, time.Now().Before(deadline), "what the events wait for has not happened")
+		require.True(s.t, time.Now().Before(deadline), "the condition of the load is not met")
 		events := make([]submit.Event, 3)
 		for i := range events {
 			events[i] = submit.Event{TriggerRef: "stage.gate", Payload: fmt.Appendf(nil, `{"number":%d}`, n+i)}
@@ -118,7 +118,7 @@ func TestEventsThatComeAgainInAnyOrderRunNothingTwice(t *testing.T) {
 func (s *stage) replay() int {
 	s.t.Helper()
 	var all []broker.Message
-	tell := func(sql, exchange, key, kind string, payload func(id int64) any) {
+	add := func(sql, exchange, key, kind string, payload func(id int64) any) {
 		for _, id := range s.ids(sql) {
 			body, err := message.New(kind, payload(id), time.Now(), "again").Encode()
 			require.NoError(s.t, err)
@@ -128,12 +128,12 @@ func (s *stage) replay() int {
 			}
 		}
 	}
-	tell(`SELECT id FROM enforcement ORDER BY id DESC`, message.ExchangeExecutions, message.KeyEnforcementCreated,
+	add(`SELECT id FROM enforcement ORDER BY id DESC`, message.ExchangeExecutions, message.KeyEnforcementCreated,
 		message.TypeEnforcementCreated,
 		func(id int64) any {
 			return message.EnforcementCreated{EnforcementID: id, RuleRef: "stage.one", TriggerRef: "stage.gate"}
 		})
-	tell(`SELECT id FROM event ORDER BY id DESC`, message.ExchangeEvents, message.KeyEventCreated,
+	add(`SELECT id FROM event ORDER BY id DESC`, message.ExchangeEvents, message.KeyEventCreated,
 		message.TypeEventCreated,
 		func(id int64) any { return message.EventCreated{EventID: id, TriggerRef: "stage.gate"} })
 	for _, outcome := range s.wire.Publisher().Publish(testkit.Context(s.t), all) {

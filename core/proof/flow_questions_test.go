@@ -37,7 +37,7 @@ tasks:
 output_map: {heard: "{{ heard }}", took: "{{ took }}"}
 `
 
-// answerRace is two people who answer the same inquiries at the moment at which these expire.
+// answerRace is two users that answer the same inquiries at the moment at which these expire.
 type answerRace struct {
 	f    *flow
 	mu   sync.Mutex
@@ -73,8 +73,8 @@ func (q *answerRace) answered() bool {
 	return len(q.took) > 0
 }
 
-// look has two people answer each new inquiry.
-func (q *answerRace) look() {
+// answerNew has two people answer each new inquiry.
+func (q *answerRace) answerNew() {
 	q.f.t.Helper()
 	rows, err := q.f.store.Pool().Query(testkit.Context(q.f.t),
 		`SELECT id, timeout_at FROM inquiry WHERE status = 'pending'`)
@@ -124,7 +124,7 @@ func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 	f.worker("w1")
 	next, q, asked := f.serve(), f.answerRace(), 0
 	ask := func() {
-		q.look()
+		q.answerNew()
 		asked++
 		_, err := f.submitter.RequestMany(testkit.Context(t),
 			[]submit.Request{{ActionRef: flowAsked, Params: fmt.Appendf(nil, `{"run":%d}`, asked)}})
@@ -145,13 +145,13 @@ func TestS16AnAnswerAndTheEndOfItsTimeExcludeEachOther(t *testing.T) {
 			ask()
 			return false
 		}
-		q.look()
+		q.answerNew()
 		return f.count(`SELECT count(*) FROM execution e WHERE action_ref = $1 AND e.finished_status IS NOT NULL`,
 			flowAsked) > 0
 	}, time.Minute, "a question is answered and a workflow ends: %s", lazily(f.open))
 	f.stage.age()
 	testkit.Eventually(t, func() bool {
-		q.look()
+		q.answerNew()
 		return f.count(`SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`) == 0
 	}, time.Minute, "S12: every workflow ends: %s", lazily(f.open))
 	q.on.Wait()

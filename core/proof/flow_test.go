@@ -36,7 +36,7 @@ const (
 	flowDoor  = "flow.door"  // the trigger
 	flowMain  = "flow.main"  // the workflow that its rule starts
 	flowInner = "flow.inner" // the one within
-	flowStep  = "flow.step"  // what most tasks run
+	flowStep  = "flow.step"  // the action of most tasks
 	flowFlaky = "flow.flaky" // fails the first time that it is run for a workflow
 	flowAsks  = "flow.asks"  // asks a person by its result
 )
@@ -156,7 +156,7 @@ func (f *flow) until(enough func() bool) {
 	f.t.Helper()
 	deadline := time.Now().Add(4 * time.Minute) // as long as testkit.Eventually gives on a busy machine
 	for emitted := 0; emitted < 5 || !enough(); {
-		require.True(f.t, time.Now().Before(deadline), "what the load waits for has not happened: %s", lazily(f.open))
+		require.True(f.t, time.Now().Before(deadline), "the condition of the load is not met: %s", lazily(f.open))
 		// Executions of a dead replica wait, so the load must be bounded.
 		if emitted < 5 ||
 			f.count(`SELECT count(*) FROM execution e WHERE parent IS NULL AND e.finished_status IS NULL`) < 20 {
@@ -273,7 +273,7 @@ func (f *flow) requireStartedOnce() {
 	}
 }
 
-// flowLog is what the actions of a flow log about their runs.
+// flowLog is the log of the actions of a flow about their runs.
 type flowLog struct {
 	mu     sync.Mutex
 	starts map[int64][]int // the attempts of an execution

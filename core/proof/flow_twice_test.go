@@ -123,7 +123,7 @@ func (f *flow) quiet() {
 			}
 		}
 		return zero == 20
-	}, 30*time.Second, "everything is taken")
+	}, 30*time.Second, "every message is delivered")
 }
 
 // F14, F15, S10–S13: three replicas get each of their messages twice and in any order; each task starts once, and
@@ -146,7 +146,7 @@ func TestThreeReplicasThatGetEveryMessageTwiceInAnyOrder(t *testing.T) {
 	before := f.rows()
 	require.Greater(t, x.again(), 20*f.runs, "events, enforcements, requests and ends")
 	f.quiet()
-	require.Equal(t, before, f.rows(), "what comes again changes nothing")
+	require.Equal(t, before, f.rows(), "repeated messages change nothing")
 	f.emit(2)
 	f.over()
 	f.requireFlows()

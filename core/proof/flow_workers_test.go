@@ -48,7 +48,7 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 	f.define(flowFragile, flowList(``)) // workflows ignore the retries of an action
 	engine := f.serve(watchful()...)
 	rescue, let := f.aside("rescue", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=8")
-	dyingReplica := f.process("doomed", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=8")
+	doomed := f.process("doomed", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=8")
 	sturdy, fragile := f.request(flowSturdy, 1)[0], f.request(flowFragile, 1)[0]
 	running := func(parent int64) int {
 		return f.count(`SELECT count(*) FROM execution WHERE parent = $1 AND status = 'running'`, parent)
@@ -64,7 +64,7 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 			return false
 		}
 		// It writes nothing more about its executions, however long the kill takes.
-		require.NoError(t, dyingReplica.cmd.Process.Signal(syscall.SIGSTOP))
+		require.NoError(t, doomed.cmd.Process.Signal(syscall.SIGSTOP))
 		testkit.Eventually(t, func() bool { // the server still finishes the statements that it has received
 			return f.count(`SELECT count(*) FROM pg_stat_activity
 				WHERE datname = current_database() AND application_name = 'attune-executor worker' AND state = 'active'`) == 0
@@ -72,10 +72,10 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 		if middle() {
 			return true
 		}
-		require.NoError(t, dyingReplica.cmd.Process.Signal(syscall.SIGCONT))
+		require.NoError(t, doomed.cmd.Process.Signal(syscall.SIGCONT))
 		return false
 	}, 40*time.Second, "both lists are in their middle")
-	dyingReplica.kill()
+	doomed.kill()
 	let()
 	testkit.Eventually(t, func() bool {
 		return f.count(`SELECT count(*) FROM execution e WHERE e.finished_status IS NULL`) == 0
@@ -85,7 +85,7 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 	lost := func(parent int64) int {
 		return f.count(`SELECT count(*) FROM execution WHERE parent = $1 AND status = 'abandoned'`, parent)
 	}
-	require.Positive(t, lost(sturdy), "it died with rows that said running")
+	require.Positive(t, lost(sturdy), "it died with running executions")
 	require.Positive(t, lost(fragile))
 	var whole, broken string
 	require.NoError(t, f.store.Pool().QueryRow(testkit.Context(t),
@@ -93,7 +93,7 @@ func TestAWorkerThatDiesInTheMiddleOfAList(t *testing.T) {
 	require.NoError(t, f.store.Pool().QueryRow(testkit.Context(t),
 		`SELECT result ->> 'way' FROM execution WHERE id = $1`, fragile).Scan(&broken))
 	require.Equal(t, "whole", whole, "the lost items were retried")
-	require.Equal(t, lost(fragile), f.count(`SELECT ($1::text)::int`, broken), "what was lost has failed")
+	require.Equal(t, lost(fragile), f.count(`SELECT ($1::text)::int`, broken), "lost items have failed")
 	require.Equal(t, 2, f.count(`SELECT count(*) FROM execution WHERE parent IS NULL AND status = 'completed' AND (result ->> 'results')::int = 14`))
 	require.Equal(t, 14+14, f.count(`SELECT count(DISTINCT (parent, workflow_task ->> 'task_index')) FROM execution WHERE workflow_task ->> 'task_name' = 'list'`))
 	require.Equal(t, lost(sturdy),

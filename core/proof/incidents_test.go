@@ -19,23 +19,23 @@ import (
 //
 //	solid_queue#456, #476  recovery: TestAnEndedHolderIsFound, TestEndedQueuedExecutionsAndUnfilledQueuesAreFound;
 //	                       TestAdmissionFollowsItsRules (erase, giveBack)
-//	prefect#23183          TestL3AReplicaThatKnowsNothingGivesASharedSlotOn, and every promotion of the model
+//	prefect#23183          TestL3AFreshReplicaPromotesTheNextOfASharedLimit, and every promotion of the model
 //	dbos#739, dbos-py#204  TestAdmissionFollowsItsRules: a repeated request keeps its place
-//	graphile#621           TestAdmissionFollowsItsRules: what is dispatched is what was admitted
-//	graphile#313           admission: TestRetriesJoinTheLineWhereTheSettingSays; the model's retries
+//	graphile#621           TestAdmissionFollowsItsRules: exactly the admitted executions are dispatched
+//	graphile#313           admission: TestRetriesJoinTheQueueWhereTheSettingSays; the model's retries
 //	airflow#14205, #17375  as trigger.dev#1272
 //
 // The invariants of admission. The model, the chaos test and the in-memory
 // property test of package admission check all of them too:
 //
 //	S1, S2  scheduler: TestARequestIsAdmittedPlacedAndDispatchedInOneCommit
-//	S3      TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds, TestIncidentSt24481…
+//	S3      TestS3ALimitThatIsLoweredWhileABatchIsPlannedHolds, TestIncidentSt24481…
 //	S4, S5  scheduler: TestALimitQueuesInOrderAndCompletionPromotes; admission: TestS4SharedLimits…
 //	S6, S7  TestIncidentKestra17759…, TestIncidentSolidQueue761…; recovery: TestAnEndedHolderIsFound
 //	S17     TestS17AQueueNeverExceedsItsMaximum
 //	S21     triage: TestS21APausedQueueAdmitsNothingAndKeepsItsOrder; TestIncidentSt24779…
 //	S22     TestS22NoWindowHasMoreStartsThanAllowed; policy: TestRateNeverExceedsItsAllowanceInAnyWindow
-//	S23     TestS23ALowerLaneWaitsForSevenAtMost; admission: TestS23LowerLanesHaveTheirTurn
+//	S23     TestS23ALowerLaneWaitsForSevenAtMost; admission: TestS23LowerLanesArePromotedToo
 //	L3      TestL3…, TestIncidentSolidQueue689…, TestIncidentSolidQueue694…
 //
 // The promises of several schedulers together, and the faults that test them:
@@ -87,7 +87,7 @@ import (
 //	upstream 30: heartbeats end, resume     TestThePublishedScenarios…/HeartbeatsEndAndResume
 //	F4: the broker restarts in the middle   TestTheBrokerRestartsInTheMiddleOfTheScenarios
 //	upstream 35: all at once, at random     TestThreeReplicasAgreeWhileWorkersFall (slow)
-//	upstream 36: parents, inquiries         recovery: TestTheWorkOfAWorkerThatIsGoneIsEnded leaves alone what has no worker
+//	upstream 36: parents, inquiries         recovery: TestTheWorkOfAWorkerThatIsGoneIsEnded leaves executions without a worker alone
 //
 // Workflows, from the event that starts them to their end (S10–S13, S16, upstream
 // 38–51). Package workflow tests the decisions, package advancement the writes:
@@ -120,13 +120,13 @@ func (r *room) try(replica *scheduler.Scheduler, ended, asked []int64) scheduler
 	result, err := replica.Run(testkit.Context(r.t), scheduler.NewReleaseStep(ended), scheduler.FillStep{},
 		scheduler.NewRequestStep(asked))
 	if err != nil {
-		r.t.Errorf("round: %v", err)
+		r.t.Errorf("batch: %v", err)
 	}
 	return result
 }
 
-// line lists the waiters of an action, in order.
-func (r *room) line(action testkit.ActionRow) []int64 {
+// queued lists the queued executions of an action, in order.
+func (r *room) queued(action testkit.ActionRow) []int64 {
 	r.t.Helper()
 	ids := []int64{}
 	require.NoError(r.t, r.store.Pool().QueryRow(testkit.Context(r.t), `
@@ -142,8 +142,7 @@ func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T)
 	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.two", 2)
-	tx, err := r.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
+	tx := testkit.Begin(t, r.store)
 	var early int64
 	require.NoError(t, tx.QueryRow(testkit.Context(t),
 		`INSERT INTO execution (action, action_ref, status) VALUES ($1, $2, 'requested') RETURNING id`,
@@ -154,7 +153,7 @@ func TestIncidentHatchet4778HoldersAreCountedNotGuessedFromNumbers(t *testing.T)
 	require.NoError(t, tx.Commit(testkit.Context(t)))
 	require.Equal(t, scheduler.Result{Enqueued: 3}, r.ask(others[2], early, others[0]))
 	require.Equal(t, 2, r.holders(action))
-	require.Equal(t, []int64{others[2], early, others[0]}, r.line(action), "in the order in which they came")
+	require.Equal(t, []int64{others[2], early, others[0]}, r.queued(action), "in the order in which they came")
 	r.settle()
 }
 
@@ -182,7 +181,7 @@ func TestIncidentHatchet1164OneTimeForAllIsNoOrder(t *testing.T) {
 	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	require.Equal(t, scheduler.Result{Granted: 3, Enqueued: 17}, r.ask(append([]int64{lone}, ids...)...))
 	for next := 2; next < len(ids); next++ {
-		require.Equal(t, ids[next:], r.line(action))
+		require.Equal(t, ids[next:], r.queued(action))
 		r.finish(attune.StatusCompleted, ids[next-2])
 		require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, r.report(ids[next-2]))
 	}
@@ -211,7 +210,7 @@ func TestIncidentSolidQueue761AReturningWorkerReleasesNothing(t *testing.T) {
 	r.settle()
 }
 
-// solid_queue#689: a newcomer read "full" just before the end of the last holder, which found no waiter. Here both
+// solid_queue#689: a newcomer read "full" just before the end of the last holder, which found none waiting. Here both
 // decide under one lock, so that one of them sees the other.
 func TestIncidentSolidQueue689NoWaiterForAFreeSlot(t *testing.T) {
 	t.Parallel()
@@ -256,7 +255,7 @@ func TestIncidentSolidQueue694SlotsThatAreGivenBackTogetherAreAllFilled(t *testi
 
 // prefect#8251, #17415, #18991: one transaction took a slot and another wrote its reason, and a failed release was
 // swallowed. Here a failed batch changes nothing and returns its error.
-func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
+func TestIncidentPrefect8251ABatchIsAtomic(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)
@@ -277,7 +276,7 @@ func TestIncidentPrefect8251ARoundIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 		testkit.Exec(t, r.store, `DROP FUNCTION fails() CASCADE`)
 		require.Equal(t, 1, r.count(`SELECT count(*) FROM execution_holder WHERE execution = $1`, ids[0]),
 			"it still holds its slot")
-		require.Equal(t, ids[1:], r.line(action))
+		require.Equal(t, ids[1:], r.queued(action))
 		dispatched, _ := r.sent.take(t)
 		require.Empty(t, dispatched)
 	}
@@ -305,7 +304,7 @@ func TestIncidentKestra17759EveryEndGivesOneSlotBack(t *testing.T) {
 			r.finish(end, ids[0])
 			r.together(3, func(replica *scheduler.Scheduler, _ int) { r.try(replica, []int64{ids[0], ids[0]}, nil) })
 			require.Equal(t, 2, r.holders(action), "from %s to %s", from, end)
-			require.Equal(t, ids[3:], r.line(action), "one has moved up")
+			require.Equal(t, ids[3:], r.queued(action), "one has moved up")
 		}
 	}
 	r.settle()
@@ -321,13 +320,13 @@ func TestIncidentSt24481OneIsOneForTwoSchedulers(t *testing.T) {
 		ids := r.make(action, 4)
 		r.together(4, func(replica *scheduler.Scheduler, which int) { r.try(replica, nil, ids[which:which+1]) })
 		require.Equal(t, 1, r.holders(action))
-		require.Len(t, r.line(action), 3)
+		require.Len(t, r.queued(action), 3)
 	}
 	r.settle()
 }
 
-// st2#4655: waiters moved between two kinds of waiting, and grew with every move. Here a repeated request changes
-// nothing.
+// st2#4655: waiting executions moved between two kinds of waiting, and grew with every move. Here a repeated request
+// changes nothing.
 func TestIncidentSt24655WaitingCostsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -347,13 +346,13 @@ func TestIncidentSt24655WaitingCostsNothing(t *testing.T) {
 		r.together(3, func(replica *scheduler.Scheduler, _ int) { r.try(replica, nil, ids) })
 	}
 	require.Equal(t, before, traces())
-	require.Equal(t, ids[1:], r.line(action))
+	require.Equal(t, ids[1:], r.queued(action))
 	r.settle()
 }
 
 // st2#4779: paused executions did not count. Here running ones keep their slots during a pause and after the
 // resume.
-func TestIncidentSt24779WhoRunsInAPausedQueueStillCounts(t *testing.T) {
+func TestIncidentSt24779RunningExecutionsOfAPausedQueueCount(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.two", 2)
@@ -364,7 +363,7 @@ func TestIncidentSt24779WhoRunsInAPausedQueueStillCounts(t *testing.T) {
 	require.Equal(t, scheduler.Result{Released: 1}, r.report(ids[0]))
 	testkit.Exec(t, r.store, `UPDATE execution_admission_state SET paused = false`)
 	require.Equal(t, scheduler.Result{Granted: 1}, r.ask(ids[2]), "one of two was free")
-	require.Equal(t, ids[3:], r.line(action))
+	require.Equal(t, ids[3:], r.queued(action))
 	r.settle()
 }
 
@@ -374,7 +373,7 @@ func TestIncidentSt24779WhoRunsInAPausedQueueStillCounts(t *testing.T) {
 //
 // Parts of the engine that will make executions wait (for their children, for an answer, for the time of a retry)
 // must release the slot when the wait starts and return through admission; their tests belong next to this one.
-func TestIncidentTriggerDev1272WhoWaitsForSomethingElseHoldsNoSlot(t *testing.T) {
+func TestIncidentTriggerDev1272OtherWaitsHoldNoSlot(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	action := r.limited("pk.one", 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +33,7 @@ func newRoom(t *testing.T) *room {
 
 // replica makes the batches of one more engine with no knowledge.
 func (r *room) replica(change ...func(*scheduler.Config)) *scheduler.Scheduler {
-	var cfg scheduler.Config
+	cfg := scheduler.Config{HeartbeatStaleAfter: time.Hour} // no worker sends heartbeats here
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -103,9 +104,9 @@ func (r *room) settle() {
 	testkit.Invariants(r.t, r.store)
 }
 
-// L3: an execution that one limit refuses is promised nothing of the limits before it, so that the next one finds
-// them free.
-func TestL3WhoIsRefusedIsPromisedNothing(t *testing.T) {
+// L3: an execution that one limit refuses reserves nothing of the limits before it, so that the next one finds them
+// free.
+func TestL3ARefusedExecutionReservesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	paced, plain := r.limited("pk.paced", 0), r.limited("pk.plain", 0)
@@ -126,7 +127,7 @@ func TestL3WhoIsRefusedIsPromisedNothing(t *testing.T) {
 
 // L3: an execution that is not due yet keeps no slot from others. It may be due much later, and nothing would
 // return to these others meanwhile.
-func TestL3WhoWaitsForAMomentKeepsNoSlot(t *testing.T) {
+func TestL3AnExecutionThatIsNotDueHoldsNoSlot(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	paced, plain := r.limited("pk.paced", 0), r.limited("pk.plain", 0)
@@ -146,9 +147,9 @@ func TestL3WhoWaitsForAMomentKeepsNoSlot(t *testing.T) {
 	r.settle()
 }
 
-// L3 and prefect#23183: the batch that releases a shared slot gives it to the next waiter, also on a replica that
+// L3 and prefect#23183: the batch that releases a shared slot gives it to the next execution, also on a replica that
 // has seen none of its queues.
-func TestL3AReplicaThatKnowsNothingGivesASharedSlotOn(t *testing.T) {
+func TestL3AFreshReplicaPromotesTheNextOfASharedLimit(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(testkit.ActionRow) func(*testkit.PolicyRow){
 		"of the pack": testkit.OfPack,
@@ -196,7 +197,7 @@ func (*interruption) Apply(*scheduler.Batch) {}
 
 // S3: a batch that is planned again and again because it learns its needs does not remember a limit that was
 // lowered meanwhile.
-func TestS3ALimitThatIsLoweredWhileARoundIsPlannedHolds(t *testing.T) {
+func TestS3ALimitThatIsLoweredWhileABatchIsPlannedHolds(t *testing.T) {
 	t.Parallel()
 	for nth := 1; nth <= 4; nth++ {
 		t.Run(strconv.Itoa(nth), func(t *testing.T) {

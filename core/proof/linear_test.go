@@ -93,7 +93,7 @@ func newChaosRun(t *testing.T) *chaosRun {
 	s.limit(keyQueue, 2)
 	s.limit(keyGroups, 1, func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
 	s.policies[keyPack] = testkit.Policy(t, s.store, s.actions["wide.a"], 2, testkit.OfPack(s.actions["wide.a"])).ID
-	s.says(keyPack, act{Kind: "limit", Limit: 2}, func() {})
+	s.record(keyPack, act{Kind: "limit", Limit: 2}, func() {})
 	s.recorder = newRecorder(t, s.store)
 	for range 2 {
 		s.worker()
@@ -104,7 +104,7 @@ func newChaosRun(t *testing.T) *chaosRun {
 func (s *chaosRun) limit(ref string, limit int, options ...func(*testkit.PolicyRow)) {
 	s.policies[ref] = testkit.Policy(s.t, s.store, s.actions[ref], limit, options...).ID
 	for _, key := range s.queues(ref) {
-		s.says(key, act{Kind: "limit", Limit: limit}, func() {})
+		s.record(key, act{Kind: "limit", Limit: limit}, func() {})
 	}
 }
 
@@ -116,8 +116,8 @@ func (s *chaosRun) queues(ref string) []string {
 	return []string{ref}
 }
 
-// says records an act of this test with its bounds.
-func (s *chaosRun) says(key string, a act, do func()) {
+// record records an operation of this test with its bounds.
+func (s *chaosRun) record(key string, a act, do func()) {
 	a.Key, a.From = key, time.Now()
 	do()
 	a.Until = time.Now()
@@ -194,22 +194,22 @@ func (s *chaosRun) rule(ctx context.Context, rng *rand.Rand) {
 		limit := 1 + rng.IntN(4)
 		switch {
 		case ref == keyPack:
-			s.says(keyPack, act{Kind: "limit", Limit: limit}, func() {
+			s.record(keyPack, act{Kind: "limit", Limit: limit}, func() {
 				testkit.Exec(s.t, s.store, `UPDATE policy SET threshold = $1 WHERE id = $2`, limit, s.policies[keyPack])
 			})
 		case rng.IntN(2) == 0:
-			s.word(ref, triage.Override{Act: triage.Limit, Limit: limit}, act{Kind: "limit", Limit: limit})
+			s.override(ref, triage.Override{Act: triage.Limit, Limit: limit}, act{Kind: "limit", Limit: limit})
 		default:
-			s.word(ref, triage.Override{Act: triage.Pause}, act{Kind: "pause"})
+			s.override(ref, triage.Override{Act: triage.Pause}, act{Kind: "pause"})
 			pause(ctx, rng, 300)
-			s.word(ref, triage.Override{Act: triage.Resume}, act{Kind: "resume"})
+			s.override(ref, triage.Override{Act: triage.Resume}, act{Kind: "resume"})
 		}
 		pause(ctx, rng, 200)
 	}
 }
 
-// word sets an operator's state of all queues of an action.
-func (s *chaosRun) word(ref string, order triage.Override, a act) {
+// override applies an override to all queues of an action.
+func (s *chaosRun) override(ref string, order triage.Override, a act) {
 	order.Action = ref
 	a.From = time.Now()
 	if _, err := s.operator.Override(testkit.Context(s.t), order); err != nil {
@@ -244,13 +244,13 @@ func (s *chaosRun) cancel(ctx context.Context, rng *rand.Rand) {
 		s.acts = append(s.acts, a)
 		s.mu.Unlock()
 		if rng.IntN(2) == 0 {
-			s.tell(testkit.Context(s.t), a.ID)
+			s.report(testkit.Context(s.t), a.ID)
 		}
 	}
 }
 
-// tell reports an end.
-func (s *chaosRun) tell(ctx context.Context, id int64) {
+// report publishes the end of an execution.
+func (s *chaosRun) report(ctx context.Context, id int64) {
 	body, err := message.New(message.TypeExecutionCompleted, message.ExecutionCompleted{
 		ExecutionID: id, ActionRef: "any", Status: "cancelled", CompletedAt: time.Now(),
 	}, time.Now(), "test").Encode()

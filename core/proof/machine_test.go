@@ -78,20 +78,20 @@ type machine struct {
 	replicas  []*scheduler.Scheduler
 	operator  *triage.Triage
 	sent      *mailbox // the messages of batches
-	said      *mailbox // the messages of operators
+	nudges    *mailbox // the messages of operators
 	model     *model
 	ids       map[string]int64 // actions, and packs with a colon before
 	policies  map[string]int64 // by action, by pack with a colon before, or ":" for the global one
 	makes     map[string]func(limit int) int64
 	late      []*execution   // requested; the message is not delivered yet
 	held      map[int64]bool // dispatched once
-	immediate bool           // the same step releases what a deletion leaves
+	immediate bool           // the same step releases the slots of a deleted execution
 	begun     time.Time
 }
 
 const (
-	longestLine = 4
-	timeout     = 60 // seconds in a queue
+	longestQueue = 4
+	timeout      = 60 // seconds in a queue
 )
 
 var tables = strings.Join([]string{
@@ -101,11 +101,11 @@ var tables = strings.Join([]string{
 	"worker_load", "operator_audit",
 }, ", ")
 
-func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
+func newMachine(t *testing.T, run *rapid.T, st *store.Store) *machine {
 	t.Helper()
 	m := &machine{
-		t: course, tb: trial{TB: t, run: course}, store: st, sent: &mailbox{}, said: &mailbox{},
-		model: newModel(longestLine),
+		t: run, tb: trial{TB: t, run: run}, store: st, sent: &mailbox{}, nudges: &mailbox{},
+		model: newModel(longestQueue),
 		ids:   map[string]int64{}, policies: map[string]int64{}, makes: map[string]func(int) int64{},
 		held:  map[int64]bool{},
 		begun: time.Now(),
@@ -114,11 +114,11 @@ func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	for range 3 {
 		m.replicas = append(m.replicas, scheduler.New(scheduler.Config{
 			// no worker sends heartbeats here, and a busy machine needs minutes
-			MaxQueued: longestLine, HeartbeatStaleAfter: time.Hour,
+			MaxQueued: longestQueue, HeartbeatStaleAfter: time.Hour,
 		}, scheduler.Deps{Store: st, Relay: m.sent, Logger: testkit.Logger(t)}))
 	}
-	m.operator = triage.New(triage.Config{}, st, m.said)
-	capacity := rapid.SampledFrom([]int{2, 4, 1000}).Draw(course, "capacity")
+	m.operator = triage.New(triage.Config{}, st, m.nudges)
+	capacity := rapid.SampledFrom([]int{2, 4, 1000}).Draw(run, "capacity")
 	testkit.Worker(m.tb, st, "w", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(capacity) })
 	m.model.workers.inForce, m.model.workers.most = true, capacity+2 // two may be sent and not started
 
@@ -130,7 +130,7 @@ func newMachine(t *testing.T, course *rapid.T, st *store.Store) *machine {
 	m.wide(":alpha", "alpha.plain", testkit.OfPack(testkit.ActionRow{PackID: m.ids[":alpha"]}))
 	m.wide(":", "alpha.plain", testkit.Global)
 	m.immediate = m.model.global.inForce || m.model.packs["alpha"].inForce || capacity < 1000 ||
-		rapid.Bool().Draw(course, "immediate")
+		rapid.Bool().Draw(run, "immediate")
 	if !m.immediate {
 		delete(m.policies, ":alpha") // no shared limit comes later either
 		delete(m.policies, ":")
@@ -297,9 +297,9 @@ func (m *machine) again(list []*execution) []*execution {
 func TestAdmissionFollowsItsRules(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
-	rapid.Check(t, func(course *rapid.T) {
-		m := newMachine(t, course, st)
-		course.Repeat(map[string]func(*rapid.T){
+	rapid.Check(t, func(run *rapid.T) {
+		m := newMachine(t, run, st)
+		run.Repeat(map[string]func(*rapid.T){
 			"":                m.check,
 			"request":         m.request,
 			"requestMore":     m.request,
@@ -313,7 +313,7 @@ func TestAdmissionFollowsItsRules(t *testing.T) {
 			"erase":           m.erase,
 			"giveBack":        m.giveBack,
 			"expire":          m.expire,
-			"word":            m.word,
+			"override":        m.override,
 			"rule":            m.rule,
 		})
 	})

@@ -8,7 +8,7 @@ import (
 
 // model is shared admission by its rules, in memory and independent of the engine's methods. A queue is an action,
 // or an action and a group, with three lanes. After each event the model at once gives every free slot to the next
-// waiter.
+// queued execution.
 type model struct {
 	actions map[string]*rules
 	queues  map[place]*waitingQueue
@@ -65,7 +65,7 @@ type waitingQueue struct {
 	paused   bool
 	resumed  bool // all timeouts have started anew
 	passed   int  // promotions in a row past a lower waiting lane
-	ghosts   int  // deleted waiters that the queue may still count
+	ghosts   int  // deleted waiting executions that the queue may still count
 }
 
 type execution struct {
@@ -147,8 +147,8 @@ func (m *model) obstacle(action string) *counter {
 	return nil
 }
 
-// promised is the first shared limit that an execution of the action would find closed or promised: a waiter for
-// one limit is promised a slot of each one before it.
+// promised is the first shared limit that an execution of the action would find closed or promised: one that waits
+// for one limit is promised a slot of each one before it.
 func (m *model) promised(action string) *counter {
 	promises := map[*counter]int{}
 	for at, q := range m.queues {
@@ -173,7 +173,7 @@ func (m *model) promised(action string) *counter {
 // next is the next promoted execution: the head of the highest waiting lane, or, after seven in a row past a lower
 // lane, the head that started to wait first.
 func (q *waitingQueue) next() *execution {
-	highest := slices.IndexFunc(q.lanes[:], func(line []*execution) bool { return len(line) > 0 })
+	highest := slices.IndexFunc(q.lanes[:], func(lane []*execution) bool { return len(lane) > 0 })
 	if highest < 0 {
 		return nil
 	}
@@ -182,9 +182,9 @@ func (q *waitingQueue) next() *execution {
 		return chosen
 	}
 	var lower *execution
-	for _, line := range q.lanes[highest+1:] {
-		if len(line) > 0 && (lower == nil || line[0].ticket < lower.ticket) {
-			lower = line[0]
+	for _, lane := range q.lanes[highest+1:] {
+		if len(lane) > 0 && (lower == nil || lane[0].ticket < lower.ticket) {
+			lower = lane[0]
 		}
 	}
 	if lower != nil {
@@ -193,8 +193,8 @@ func (q *waitingQueue) next() *execution {
 	return chosen
 }
 
-// promote gives the free slots to waiters: across queues to the head that started to wait first, until every
-// waiting queue has a reason to wait.
+// promote gives the free slots to waiting executions: across queues to the head that started to wait first, until
+// every waiting queue has a reason to wait.
 func (m *model) promote() {
 	kept := map[place]bool{}
 	for {
@@ -226,12 +226,12 @@ func (m *model) promote() {
 // count keeps the number of promotions in a row past a lower lane.
 func (q *waitingQueue) count(lane int) {
 	higher, lower := 0, 0
-	for other, line := range q.lanes {
+	for other, waiting := range q.lanes {
 		switch {
 		case other < lane:
-			higher += len(line)
+			higher += len(waiting)
 		case other > lane:
-			lower += len(line)
+			lower += len(waiting)
 		}
 	}
 	if higher == 0 && lower > 0 {
@@ -262,8 +262,8 @@ func (m *model) giveBack(e *execution) {
 
 // leave takes an execution out of its queue.
 func (m *model) leave(e *execution) {
-	line := &m.queues[e.at].lanes[e.lane]
-	*line = slices.DeleteFunc(*line, func(other *execution) bool { return other == e })
+	lane := &m.queues[e.at].lanes[e.lane]
+	*lane = slices.DeleteFunc(*lane, func(other *execution) bool { return other == e })
 	e.waits = false
 }
 
@@ -307,10 +307,10 @@ func (m *model) ask(e *execution, refused func() bool) {
 	}
 	m.tickets++
 	e.waits, e.ticket, e.aged = true, m.tickets, false
-	if line := &q.lanes[e.lane]; e.retry && r.front && r.threshold > 0 {
-		*line = slices.Insert(*line, 0, e)
+	if lane := &q.lanes[e.lane]; e.retry && r.front && r.threshold > 0 {
+		*lane = slices.Insert(*lane, 0, e)
 	} else {
-		*line = append(*line, e)
+		*lane = append(*lane, e)
 	}
 }
 
@@ -340,7 +340,7 @@ func (m *model) erase(e *execution) {
 	delete(m.all, e.id)
 }
 
-// restore releases what a deleted execution held.
+// restore releases the slots of a deleted execution.
 func (m *model) restore(e *execution) {
 	if e.holds {
 		m.giveBack(e)

@@ -32,7 +32,7 @@ func TestS17AQueueNeverExceedsItsMaximum(t *testing.T) {
 			r.try(replica, nil, batch)
 		}
 	})
-	require.Len(t, r.line(action), longest)
+	require.Len(t, r.queued(action), longest)
 	require.Equal(t, 1, r.holders(action))
 	require.Equal(t, len(ids)-1-longest, r.count(`SELECT count(*) FROM execution WHERE status = 'cancelled' AND result->>'error' like 'Queue full (max length: %)'`))
 	r.settle()
@@ -72,7 +72,7 @@ func TestS22NoWindowHasMoreStartsThanAllowed(t *testing.T) {
 				var err error
 				if result, err = replica.Run(testkit.Context(t),
 					scheduler.FillStep{Queues: result.Unfilled}); err != nil {
-					t.Errorf("round: %v", err)
+					t.Errorf("batch: %v", err)
 					return
 				}
 				select {
@@ -141,19 +141,19 @@ func TestS23ALowerLaneWaitsForSevenAtMost(t *testing.T) {
 	r.settle()
 }
 
-// L3: the first batch after the start of a worker gives it the executions that waited for one, whatever else that
+// L3: the first batch after the start of a worker dispatches the executions that waited for one, whatever else that
 // batch does.
-func TestL3AWorkerThatComesBackIsGivenWhoWaited(t *testing.T) {
+func TestL3AReturningWorkerGetsWaitingExecutions(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	testkit.Exec(t, r.store, `UPDATE worker SET cordoned = true`)
-	patient := r.replica(func(c *scheduler.Config) { c.WaitForWorkers = true })
+	waiting := r.replica(func(c *scheduler.Config) { c.WaitForWorkers = true })
 	one, other := r.limited("pk.one", 1), r.limited("pk.other", 0)
 	ids := slices.Concat(r.make(one, 2), r.make(other, 2))
-	require.Equal(t, scheduler.Result{Enqueued: 4}, r.on(patient, nil, ids))
+	require.Equal(t, scheduler.Result{Enqueued: 4}, r.on(waiting, nil, ids))
 	testkit.Exec(t, r.store, `UPDATE worker SET cordoned = false`)
 	back := r.replica(func(c *scheduler.Config) { c.WaitForWorkers = true })
-	require.Equal(t, scheduler.Result{Granted: 3}, r.on(back, nil, nil), "any round at all will do")
-	require.Equal(t, ids[1:2], r.line(one))
+	require.Equal(t, scheduler.Result{Granted: 3}, r.on(back, nil, nil), "any batch does")
+	require.Equal(t, ids[1:2], r.queued(one))
 	r.settle()
 }

@@ -44,7 +44,7 @@ type change struct {
 	execution int64
 	lane      *int
 	place     *int64 // in its queue
-	ticket    *int64 // among all waiters
+	ticket    *int64 // among all waiting executions
 	tx        int64
 	begun     time.Time
 	seen      time.Time
@@ -115,7 +115,7 @@ func (r *recorder) run(ctx context.Context, t *testing.T) {
 	}
 }
 
-// world is what the workers observed, independent of the database.
+// world has the observations of the workers, independent of the database.
 type world struct {
 	mu   sync.Mutex
 	runs map[int64]*stay
@@ -193,7 +193,7 @@ func (w *world) acts(t *testing.T, changes []change, keys func(execution int64) 
 }
 
 // sortChanges sorts the log by transactions, and within one by the order of a batch's decisions: it releases,
-// gives slots, and then accepts waiters. One statement writes the first two.
+// gives slots, and then enqueues. One statement writes the first two.
 func sortChanges(changes []change) {
 	first := map[int64]int64{}
 	for _, c := range changes {

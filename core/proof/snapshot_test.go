@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// slowCourse is less than the age at which rows of the outbox violate an invariant.
-const slowCourse = 20 * time.Second
+// slowRun is less than the age at which rows of the outbox violate an invariant.
+const slowRun = 20 * time.Second
 
 // check compares the two worlds: every status, every holder, every queue.
 func (m *machine) check(*rapid.T) {
@@ -26,7 +26,7 @@ func (m *machine) check(*rapid.T) {
 		require.Equal(m.t, e.admitted == 1, m.held[id], "S1: execution %d is dispatched with its admission", id)
 	}
 	if len(m.model.notes) == 0 {
-		if time.Since(m.begun) > slowCourse { // this test publishes no outbox
+		if time.Since(m.begun) > slowRun { // this test publishes no outbox
 			testkit.Exec(m.tb, m.store, `UPDATE outbox SET created = now()`)
 		}
 		testkit.Invariants(m.tb, m.store)

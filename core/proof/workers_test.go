@@ -92,7 +92,7 @@ func (s *stage) requireDoneOnce(ids []int64, starts map[int64]int) {
 	require.Equal(s.t, len(ids), s.count(`SELECT count(*) FROM execution o WHERE o.id = ANY ($1) AND EXISTS (
 		SELECT FROM execution e WHERE e.status = 'completed' AND coalesce(e.original_execution, e.id) = o.id)`, ids), "L2: everything is done in the end")
 	require.Zero(s.t, s.count(`SELECT count(*) FROM (
-		SELECT FROM execution WHERE status = 'completed' GROUP BY coalesce(original_execution, id) HAVING count(*) > 1) twice`), "what is done is not repeated")
+		SELECT FROM execution WHERE status = 'completed' GROUP BY coalesce(original_execution, id) HAVING count(*) > 1) twice`), "completed executions are not retried")
 	require.Equal(s.t, s.count(`SELECT count(*) FROM execution WHERE status <> 'completed'`),
 		s.count(`SELECT count(*) FROM execution_retry`), "S19: one retry for each that was lost")
 	for id, n := range starts {
@@ -110,22 +110,22 @@ func TestWorkersThatDieAtAnyPointAreFollowedByAnother(t *testing.T) {
 	s := newStage(t)
 	starts := s.script()
 	engine := s.serve(watchful()...)
-	var dyingReplica []*process
+	var doomed []*process
 	for i, point := range crashpoint.Worker() {
-		dyingReplica = append(dyingReplica, s.process(fmt.Sprintf("doomed-%d", i), dieAt(point, 3)))
+		doomed = append(doomed, s.process(fmt.Sprintf("doomed-%d", i), dieAt(point, 3)))
 	}
 	var ids []int64
 	testkit.Eventually(t, func() bool {
 		if len(ids) < 200 {
 			ids = append(ids, s.request(actScript, 4)...)
 		}
-		return !slices.ContainsFunc(dyingReplica, func(p *process) bool { return !p.killed() })
+		return !slices.ContainsFunc(doomed, func(p *process) bool { return !p.killed() })
 	}, 30*time.Second, "every worker dies at its point")
 	rescue := s.process("rescue")
 	s.over()
 
 	require.GreaterOrEqual(t, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`), 2,
-		"two workers died with rows that said running")
+		"two workers died with running executions")
 	s.requireDoneOnce(ids, starts())
 	rows, err := s.store.Pool().Query(testkit.Context(t), `SELECT id, status::text FROM execution`)
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestAFrozenWorkerDoesNoHarmWhenItContinues(t *testing.T) {
 	let()
 	s.over()
 	abandoned := s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`)
-	require.GreaterOrEqual(t, abandoned, running, "and what the database began for it when it stood still already")
+	require.GreaterOrEqual(t, abandoned, running, "also those that the database started after it froze")
 	require.Positive(t, s.count(`SELECT count(*) FROM execution WHERE status = 'completed' AND attempt = 2`),
 		"unstarted work was moved")
 	late := s.count(`SELECT count(*) FROM late_write`)
@@ -177,7 +177,7 @@ func TestAFrozenWorkerDoesNoHarmWhenItContinues(t *testing.T) {
 	s.over()
 	require.Equal(t, late, s.count(`SELECT count(*) FROM late_write`), "a worker of ours asks before it writes")
 	require.Equal(t, abandoned, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`))
-	require.Zero(t, frozen.stop(t), "it has finished what it ran")
+	require.Zero(t, frozen.stop(t), "it has finished its running executions")
 	s.requireDoneOnce(ids, starts())
 	require.Zero(t, rescue.stop(t))
 	require.Zero(t, engine.stop(t))

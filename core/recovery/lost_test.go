@@ -15,10 +15,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What runs at a worker that was marked inactive is abandoned in time however long
-// the interval of the loop is, whether silence counts yet or not, and whatever its
-// age is: never timed out.
-func TestWhatRunsAtAnInactiveWorkerIsAbandonedInTime(t *testing.T) {
+// Running executions of an inactive worker are abandoned in time, however long the interval of the loop is, and
+// whether stale heartbeats count yet or not. They never time out.
+func TestExecutionsOfAnInactiveWorkerAreAbandonedInTime(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
@@ -43,9 +42,9 @@ func TestWhatRunsAtAnInactiveWorkerIsAbandonedInTime(t *testing.T) {
 		AND result->>'error' = 'Execution abandoned because its worker became unavailable while running'`, id, inactive.ID))
 }
 
-// What runs at a worker that falls silent is abandoned as soon as its heartbeat is
-// stale, however long the interval of the loop is.
-func TestWhatASilentWorkerRunsIsAbandonedInTime(t *testing.T) {
+// Running executions of a worker are abandoned as soon as its heartbeat is stale, however long the interval of the
+// loop is.
+func TestExecutionsOfADeadWorkerAreAbandonedInTime(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
@@ -64,9 +63,9 @@ func TestWhatASilentWorkerRunsIsAbandonedInTime(t *testing.T) {
 		WHERE e.id = $1 AND e.finished_at > w.heartbeat_seen + interval '1 hour'`, id), "not before its heartbeat is stale")
 }
 
-// A worker that fell silent before its execution was too old is lost: what it ran is
-// abandoned when that is known, and not timed out before.
-func TestWhatASilentWorkerRunsIsNotTimedOut(t *testing.T) {
+// A worker whose heartbeats ended before the timeout of its execution is dead: the execution is abandoned when that
+// is known, and does not time out before.
+func TestExecutionsOfADeadWorkerDoNotTimeOut(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
@@ -78,16 +77,15 @@ func TestWhatASilentWorkerRunsIsNotTimedOut(t *testing.T) {
 		aged(t, st, age, id)
 		return id
 	}
-	before, after := row(125*time.Second), row(110*time.Second)
+	before, after := row(150*time.Second), row(110*time.Second)
 	relay, _ := rescuer(t, st)
 	ends(t, st, relay, map[int64]attune.Status{before: attune.StatusTimeout}, after)
 	testkit.Exec(t, st, `UPDATE worker SET heartbeat_seen = now() - interval '61 seconds'`)
 	ends(t, st, relay, map[int64]attune.Status{after: attune.StatusAbandoned})
 }
 
-// Rules on core.alert hear of work that was lost with its worker, once, in the
-// published words; not of cordoned workers, whose operator knows.
-func TestLostWorkIsTold(t *testing.T) {
+// Lost executions raise one core.alert event in the published words. Those of cordoned workers raise none.
+func TestLostExecutionsRaiseAlerts(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Exec(t, st, `INSERT INTO trigger (ref, label) VALUES ('core.alert', 'Alert')`)

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// sweeper makes a sweep that is ticked by hand, and what it submits.
+// sweeper returns a sweep that the test ticks itself, and its finds.
 func sweeper(t *testing.T, st *store.Store, cfg Config) (*Sweep, *[]Found) {
 	t.Helper()
 	var submitted []Found
@@ -20,7 +20,7 @@ func sweeper(t *testing.T, st *store.Store, cfg Config) (*Sweep, *[]Found) {
 	}, testkit.Logger(t), nil), &submitted
 }
 
-// tick runs one sweep and returns what it submitted.
+// tick runs one sweep and returns its finds.
 func tick(t *testing.T, s *Sweep, submitted *[]Found) []Found {
 	t.Helper()
 	*submitted = nil
@@ -35,8 +35,7 @@ func ended(submitted []Found) (ids []int64) {
 	return ids
 }
 
-// holder makes an ended execution that still holds a slot, and a later one that
-// lives.
+// holder inserts an ended execution that still holds a slot, and a later open one.
 func holder(t *testing.T, st *store.Store) int64 {
 	t.Helper()
 	action := testkit.Action(t, st, "pk.held")

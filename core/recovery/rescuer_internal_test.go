@@ -16,8 +16,7 @@ type noRelay struct{}
 
 func (noRelay) Published(int64, []outbox.Message) {}
 
-// However many executions wait, a tick reads no more than some windows of them: the next one goes
-// on from there, and comes to what lies behind them.
+// A tick reads a few windows of the waiting executions, however many there are. The next tick continues behind them.
 func TestATickReadsAFewWindowsOfWaitingExecutions(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -35,7 +35,7 @@ func TestRetriesEndedByOthersHideNoDueOnes(t *testing.T) {
 	require.Equal(t, 601, testkit.Count(t, st, `SELECT original_execution FROM execution WHERE id = $1`, brought[0]))
 	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM execution_retry WHERE waiting`))
 
-	// What is put off wakes the loop, but not after its end.
+	// A postponed retry wakes the loop, but not after its end.
 	require.NoError(t, r.Start(testkit.Context(t)))
 	r.Soon(time.Hour)
 	r.Soon(time.Millisecond)

@@ -12,10 +12,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What sweeps, a worker's start and the pages of queues and workers read about slots is
-// in proportion to what runs: with one execution open since before all others, 20,000 that
-// have ended and 20,000 that wait.
-func TestWhatIsAskedAboutSlotsReadsAsManyRowsAsRun(t *testing.T) {
+// Queries about slots read rows in proportion to the running executions, although one execution is open since before
+// all others, 20,000 have ended and 20,000 are queued.
+func TestQueriesAboutSlotsReadInProportionToRunningExecutions(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
@@ -47,11 +46,11 @@ func TestWhatIsAskedAboutSlotsReadsAsManyRowsAsRun(t *testing.T) {
 			ids, err := s.endedHolders(ctx, tx)
 			return len(ids) + running, err
 		},
-		"hand-back of a draining worker": func(ctx context.Context, tx *store.Tx) (int, error) {
+		"unstarted executions of a draining worker": func(ctx context.Context, tx *store.Tx) (int, error) {
 			unstarted, err := s.leaving(ctx, tx)
 			return 2 * len(unstarted), err
 		},
-		"work of a worker that is gone": func(ctx context.Context, tx *store.Tx) (int, error) {
+		"executions of a dead worker": func(ctx context.Context, tx *store.Tx) (int, error) {
 			row, err := tx.FindOrphans(ctx,
 				store.FindOrphansParams{Holders: true, WindowSize: rowsPerSweep, StaleAfter: -1, UnfencedTimeout: 300})
 			return len(row.Unstarted) + len(row.Ids), err
@@ -62,7 +61,7 @@ func TestWhatIsAskedAboutSlotsReadsAsManyRowsAsRun(t *testing.T) {
 			})
 			return 2 * len(rows), err
 		},
-		"what a worker has": func(ctx context.Context, tx *store.Tx) (int, error) {
+		"the executions of a worker": func(ctx context.Context, tx *store.Tx) (int, error) {
 			row, err := tx.CountWorkerWork(ctx, worker.ID)
 			return int(row.Running + row.Unstarted), err
 		},
@@ -113,7 +112,7 @@ func TestWhatIsAskedAboutSlotsReadsAsManyRowsAsRun(t *testing.T) {
 	}
 }
 
-var errCounted = errors.New("rows are counted, and what was asked changes nothing")
+var errCounted = errors.New("rows are counted, and the transaction is rolled back")
 
 // running is how many executions hold slots.
 const running = 50

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// sweep starts a quick sweep and returns what it finds, one tick at a time.
+// sweep starts a sweep with a short interval and returns its finds, one tick at a time.
 func sweep(t *testing.T, st *store.Store, change ...func(*recovery.Config)) <-chan recovery.Found {
 	t.Helper()
 	found := make(chan recovery.Found, 100)
@@ -147,6 +147,9 @@ func TestASweepThatIsTakenIsLeftAlone(t *testing.T) {
 		done <- st.Tx(testkit.Context(t), "hold", func(ctx context.Context, tx *store.Tx) error {
 			won, err := tx.TryLoopLock(ctx, "recovery")
 			if err != nil || !won {
+				return err
+			}
+			if _, err = tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
 				return err
 			}
 			close(held)

@@ -125,7 +125,7 @@ func TestAnUnneededWorkerIsForgotten(t *testing.T) {
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM late_write`),
 		"that its worker is forgotten is no late write")
 	require.Equal(t, 3, testkit.Count(t, st, `SELECT count(*) FROM execution_history
-		WHERE old_values ->> 'worker' = $1::bigint::text`, worker), "the history keeps who ran it")
+		WHERE old_values ->> 'worker' = $1::bigint::text`, worker), "the history keeps its worker")
 	require.Equal(t, "there is no such worker", forget(t, st, q, worker)[worker].Reason)
 }
 
@@ -376,5 +376,5 @@ func TestQueuesOfForgottenWorkersGo(t *testing.T) {
 	}
 	require.NotContains(t, routes(), message.DispatchKey(worker))
 	require.NotContains(t, routes(), message.CancelKey(worker))
-	require.NoError(t, b.UnbindWorkerDeadLetters(ctx, worker), "what is unbound already")
+	require.NoError(t, b.UnbindWorkerDeadLetters(ctx, worker), "a missing binding counts as unbound")
 }

@@ -49,10 +49,10 @@ func TestIdleQueuesOfGroupsAndSharedLimitsAreRemoved(t *testing.T) {
 		st, testkit.Logger(t), nil, nil)
 	require.NoError(t, q.Start(testkit.Context(t)))
 	t.Cleanup(q.Stop)
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, st, `SELECT count(*) FROM execution_admission_state`) == 6 &&
 			testkit.Count(t, st, `SELECT count(*) FROM admission_scope`) == 2
-	}, 20*time.Second, 20*time.Millisecond)
+	}, 20*time.Second)
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution_admission_state WHERE group_key = 'idle'`))
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM admission_scope WHERE scope_key = 'idle'`))
 }

@@ -44,11 +44,11 @@ func refused(t *testing.T, conn *pgx.Conn, sql string) {
 	require.Equal(t, "42501", answer.Code, "%s: %v", sql, err)
 }
 
-// Each role is refused what is no work of its own.
+// Each role is refused everything outside of its own work.
 func TestRolesAreRefusedEverythingElse(t *testing.T) {
 	t.Parallel()
 	database, amqp := testkit.Database(t), testkit.VHost(t)
-	anybody := []string{
+	everyRole := []string{
 		"CREATE TABLE mine (id int)", "ALTER TABLE execution ADD COLUMN mine int", "DROP TABLE policy", "TRUNCATE execution",
 		"UPDATE policy SET threshold = 1", "UPDATE action SET entrypoint = 'x'", "UPDATE rule SET enabled = true",
 		"INSERT INTO identity (login) VALUES ('x')", "SELECT password_hash FROM identity", "DELETE FROM execution_history",
@@ -71,7 +71,7 @@ func TestRolesAreRefusedEverythingElse(t *testing.T) {
 			"INSERT INTO execution (action_ref) VALUES ('x')", "SELECT config FROM pack", "SELECT webhook_key FROM trigger"),
 	} {
 		conn := login(t, role, database, amqp)
-		for _, sql := range append(more, anybody...) {
+		for _, sql := range append(more, everyRole...) {
 			if role == roles.Engine && strings.HasPrefix(sql, "UPDATE operator_audit") {
 				continue // it serves the HTTP API, which acts
 			}
@@ -83,8 +83,8 @@ func TestRolesAreRefusedEverythingElse(t *testing.T) {
 	}
 }
 
-// A login has what its role needs and no more; applied again, the role takes what was granted beside it, and
-// grants what was revoked.
+// A login has exactly the privileges of its role. When the role is applied again, it loses additional grants and
+// gets revoked ones.
 func TestAppliedRolesAreExact(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]string{
@@ -123,7 +123,7 @@ func TestAppliedRolesAreExact(t *testing.T) {
 	require.ErrorIs(t, err, roles.ErrNoSchema)
 }
 
-// The broker refuses what a role does not declare, write or read.
+// The broker refuses all other declarations, writes and reads of a role.
 func TestBrokerPermissionsAreExact(t *testing.T) {
 	t.Parallel()
 	matches := func(expression, name string) bool { return regexp.MustCompile(expression).MatchString(name) }

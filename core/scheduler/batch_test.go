@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// relay records what batches handed over, instead of a broker.
+// relay records the committed messages of batches, in place of a broker.
 type relay struct {
 	mu       sync.Mutex
 	messages []outbox.Message
@@ -144,11 +144,11 @@ func TestALimitQueuesInOrderAndCompletionPromotes(t *testing.T) {
 	require.Equal(t, scheduler.Result{}, b.dispatch(t, ids...),
 		"a redelivered request keeps its place")
 
-	// S7: reported k times, by anybody, in any spelling: released once.
+	// S7: an end that is reported k times releases its slot once.
 	b.finish(t, attune.StatusFailed, ids[0])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0], ids[0]))
 	require.Equal(t, scheduler.Result{}, b.complete(t, ids[0]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]), "S4: the next in line")
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]), "S4: the next of its queue")
 
 	// A completion of an execution that has not ended changes nothing.
 	require.Equal(t, scheduler.Result{}, b.complete(t, ids[1]))
@@ -220,8 +220,7 @@ func TestGroupsOfParametersAreQueuesOfTheirOwn(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// upstream 19 and 20: a cancel by another service leaks no slot and leaves no
-// hole that stops the line.
+// upstream 19 and 20: a cancel by another service leaks no slot and blocks no queue.
 func TestCancelsByOthersNeitherLeakNorBlock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -235,7 +234,7 @@ func TestCancelsByOthersNeitherLeakNorBlock(t *testing.T) {
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]), "promotion skips the hole")
 	b.finish(t, attune.StatusCancelled, ids[3])
-	require.Equal(t, scheduler.Result{}, b.complete(t, ids[3])) // reported: it leaves the line at once
+	require.Equal(t, scheduler.Result{}, b.complete(t, ids[3])) // reported: it leaves the queue at once
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution_admission_entry`))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)
@@ -278,7 +277,7 @@ func TestALimitMayChangeWhileExecutionsWait(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-func TestBusyWorkersKeepTheLineInOrder(t *testing.T) {
+func TestBusyWorkersKeepQueuesInOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
@@ -297,8 +296,8 @@ func TestBusyWorkersKeepTheLineInOrder(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// upstream 11 and 14: without any live worker an execution fails at once and
-// says so, or waits if it is told to; it is never dropped.
+// upstream 11 and 14: without a live worker an execution fails at once with the reason, or waits if the setting says
+// so.
 func TestWithoutALiveWorker(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]string{
@@ -348,13 +347,13 @@ func TestRefusals(t *testing.T) {
 			`SELECT status::text || ': ' || (result->>'error') FROM execution WHERE id = $1`, id).Scan(&reason))
 		return reason
 	}
-	// The method cancel does not let anybody wait.
+	// Under the method cancel no execution waits.
 	strict := testkit.Action(t, b.store, "pk.strict")
 	testkit.Policy(t, b.store, strict, 1, func(p *testkit.PolicyRow) { p.Method = "cancel" })
 	ids := b.request(t, strict, 2)
 	require.Equal(t, scheduler.Result{Granted: 1, Ended: 1}, b.dispatch(t, ids...))
 	require.Equal(t, "cancelled: policy violation", reasonOf(ids[1]))
-	// S17: a full line refuses, and says so.
+	// S17: a full queue refuses, with the reason.
 	full := testkit.Action(t, b.store, "pk.full")
 	testkit.Policy(t, b.store, full, 1)
 	ids = b.request(t, full, 3)

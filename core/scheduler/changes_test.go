@@ -27,9 +27,9 @@ func (m *meanwhile) Plan(context.Context, *scheduler.Plan) error {
 
 func (*meanwhile) Apply(*scheduler.Batch) {}
 
-// An action is deleted while one execution of it runs and one waits: its queue
-// goes with it, but the worker's capacity is released, and no message counts as poison.
-func TestAnActionDeletedWhileItRunsGivesTheWorkerBack(t *testing.T) {
+// An action is deleted while one execution of it runs and one waits: its queue is deleted with it, but the worker's
+// capacity is released, and no message counts as poison.
+func TestADeletedActionReleasesItsWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
@@ -48,15 +48,15 @@ func TestAnActionDeletedWhileItRunsGivesTheWorkerBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 2, Ended: 1}, result)
 	require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, b.store, ids[1]),
-		"who waited learns that its action is gone")
+		"the waiting execution fails without its action")
 	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load`))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
 	testkit.Invariants(t, b.store)
 }
 
-// A replica that stood still between reading and locking decides on rows it
-// has not planned for: it plans again instead of leaking a worker's room.
-func TestAReplicaThatStoodStillPlansAgain(t *testing.T) {
+// A replica that pauses between reading and locking decides on rows that it has not planned for: it plans again
+// instead of leaking capacity of a worker.
+func TestAPausedReplicaPlansAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
@@ -86,8 +86,7 @@ func TestAReplicaThatStoodStillPlansAgain(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// An execution that the gate ends at the head of its line is not decided a
-// second time for the message that comes again in the same batch.
+// The gate ends an execution at the head of its queue once, although its message comes again in the same batch.
 func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -107,9 +106,8 @@ func TestAHeadThatEndsIsEndedOnceThoughItsMessageComesAgain(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// A waiting execution whose row was deleted takes its entry along, but not the
-// count: the next batch that reads the line to its end sets it right, and no
-// batch asks for another one for ever.
+// A deleted waiting execution leaves no entry, but its queue still counts it: the next batch that reads the queue to
+// its end corrects the count.
 func TestADeletedQueuedExecutionLeavesNoEntry(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -130,8 +128,8 @@ func TestADeletedQueuedExecutionLeavesNoEntry(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// An entry that vanishes while its execution's message comes again puts the
-// execution into line anew; it does not fail it for a deleted action.
+// An entry that vanishes while the message of its execution comes again is created again. The execution does not
+// fail.
 func TestAnEntryThatVanishesDuringABatchIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -150,21 +148,20 @@ func TestAnEntryThatVanishesDuringABatchIsCreatedAgain(t *testing.T) {
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, ids[1]))
 }
 
-// A queue that every batch tries is read a few heads deep; when a worker has
-// room for more, the next batches read on.
-func TestATriedQueueIsReadOnWhenWorkersHaveRoom(t *testing.T) {
+// A batch reads only a few heads of a queue. When workers have capacity for more, the next batches read on.
+func TestATriedQueueIsReadOnWhenWorkersHaveCapacity(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
 	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 23)
 	require.Equal(t, scheduler.Result{Granted: 3, Enqueued: 20}, b.dispatch(t, ids...))
 	testkit.Worker(t, b.store, "w2", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(50) })
-	roomy := b.replica(t) // it knows the new worker
-	result, err := roomy.Run(testkit.Context(t), scheduler.FillStep{})
+	other := b.replica(t) // it knows the new worker
+	result, err := other.Run(testkit.Context(t), scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, 8, result.Granted)
 	require.Len(t, result.Unfilled, 1)
-	result, err = roomy.Run(testkit.Context(t), scheduler.FillStep{Queues: result.Unfilled})
+	result, err = other.Run(testkit.Context(t), scheduler.FillStep{Queues: result.Unfilled})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Granted: 12}, result)
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)

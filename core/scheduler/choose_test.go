@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// asking is a step that only asks where an execution could go.
+// asking is a step that only chooses a worker.
 type asking struct {
 	candidate admission.Candidate
 	fence     bool
@@ -31,8 +31,8 @@ func (a asking) Apply(batch *scheduler.Batch) {
 	*a.verdict = batch.Choose(a.candidate, a.fence, a.except)
 }
 
-// A batch finds another worker for what holds its slot already: one that
-// fences, if that is asked for, and not the one that it leaves. It ends nothing.
+// A batch finds another worker for an execution that holds its slot: with fencing if required, and not the worker
+// that it leaves. It ends no execution.
 func TestABatchFindsAnotherWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -131,8 +131,8 @@ func TestWithoutAnOwnerTheSystemActs(t *testing.T) {
 			system))
 }
 
-// Upstream 59: what a rule has lost disables the enforcement, with the reason, and
-// is never an error; the others of the batch go on.
+// Upstream 59: a rule that lost its action disables the enforcement, with the reason. It is no error, and the rest
+// of the batch continues.
 func TestAnEnforcementWhoseRuleCannotActIsDisabled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ change, reason string }{

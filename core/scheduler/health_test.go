@@ -16,10 +16,9 @@ func (b *bundle) probed(t *testing.T, worker int64, health, age string) {
 		ON CONFLICT (worker) DO UPDATE SET health = excluded.health, at = excluded.at`, worker, health, age)
 }
 
-// An unhealthy worker is given nothing and a degraded one what the healthy have no
-// room for; where all are unhealthy their work waits, and a verdict that is too old
-// counts for nothing.
-func TestHealthDecidesWhoIsGivenWork(t *testing.T) {
+// An unhealthy worker gets no executions, and a degraded one those for which healthy workers have no capacity. If
+// all are unhealthy, executions wait. An old verdict does not count.
+func TestHealthDecidesPlacement(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "pk.a")

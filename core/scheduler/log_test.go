@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestEveryDecisionNamesItsExecution: in the published words where there are some.
+// The log of every decision names its execution, in the published words if there are any.
 func TestEveryDecisionNamesItsExecution(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

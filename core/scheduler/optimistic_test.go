@@ -60,8 +60,8 @@ func TestABatchAboutActionsWithoutLimitsLocksNoQueue(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// What another writer changed after the queue was read is found out when the batch writes, and
-// decided again under the lock.
+// If another writer changes the queue after it was read, the batch notices when it writes, and decides again under
+// the lock.
 func TestAnOpenQueueThatChangesMeanwhileIsDecidedUnderItsLock(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

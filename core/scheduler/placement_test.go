@@ -37,7 +37,7 @@ func (b *bundle) text(t *testing.T, query string, args ...any) string {
 	return text
 }
 
-// fill runs one batch for the queues that have waiters.
+// fill runs one batch for the queues with waiting executions.
 func (b *bundle) fill(t *testing.T, replica *scheduler.Scheduler) scheduler.Result {
 	t.Helper()
 	rows, err := b.store.Pool().Query(testkit.Context(t),
@@ -243,7 +243,7 @@ func TestARetryAvoidsWorkersAndTheirHosts(t *testing.T) {
 		b.text(t, `SELECT reason FROM admission_blocked`))
 	require.Regexp(t, `^/[0-7]$`, b.text(t, `SELECT need FROM admission_blocked`))
 
-	// It is handed over as soon as that worker has room.
+	// It is dispatched as soon as that worker has capacity.
 	b.finish(t, attune.StatusCompleted, ids[0])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
 	require.Equal(t, elsewhere.ID, b.workerOf(t, ids[3]))
@@ -266,9 +266,9 @@ func TestARetryAvoidsWorkersAndTheirHosts(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// What waits for a worker is handed over when any that fits it has room again,
-// whichever queue gave it back, and what waits for another kind is no obstacle.
-func TestWhoWaitsIsHandedOverWhenAnyFittingWorkerFrees(t *testing.T) {
+// A waiting execution is dispatched when any fitting worker has capacity again, whichever queue released it.
+// Executions for other workers do not delay it.
+func TestWaitingExecutionsAreDispatchedToAnyFittingWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	left := testkit.Worker(t, b.store, "left", announces(1, inZone("a")))
@@ -291,7 +291,7 @@ func TestWhoWaitsIsHandedOverWhenAnyFittingWorkerFrees(t *testing.T) {
 		return result
 	}
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, end(right.ID))
-	require.Equal(t, right.ID, b.workerOf(t, waitsAny), "the first in line cannot use it")
+	require.Equal(t, right.ID, b.workerOf(t, waitsAny), "the head of the queue cannot use it")
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, end(left.ID))
 	require.Equal(t, left.ID, b.workerOf(t, waitsA))
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
@@ -356,7 +356,7 @@ func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 	}
 	require.Contains(t, reason(ids[0]),
 		"failed: no worker fits: action.worker_affinity: it must be an object of required, preferred and anti_affinity")
-	require.Equal(t, "scheduled: ", reason(ids[1]), "it replaces what its action says")
+	require.Equal(t, "scheduled: ", reason(ids[1]), "it replaces the requirement of its action")
 	require.Equal(t, "scheduled: ", reason(ids[2]))
 	require.Contains(t, reason(ids[3]),
 		"failed: no worker fits: execution.worker_tolerations: it must be a list of tolerations")
@@ -366,8 +366,8 @@ func TestBadPlacementFieldsFailTheirExecutionOnly(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// The workers and what they announce are read once a second, not for every
-// batch (upstream 16). A worker that has just come has to wait that long.
+// Workers and their capabilities are read once a second, not for every batch (upstream 16). A new worker waits that
+// long.
 func TestWorkersAreNotReadForEveryBatch(t *testing.T) {
 	t.Parallel()
 	var moment atomic.Int64

@@ -67,12 +67,12 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 	testkit.Policy(t, b.store, one, 3, testkit.Global)
 	testkit.Policy(t, b.store, one, 1) // its own limit is narrower still
 
-	var line []int64
+	var ids []int64
 	for range 3 {
-		line = append(line, b.request(t, one, 1)[0], b.request(t, two, 1)[0])
+		ids = append(ids, b.request(t, one, 1)[0], b.request(t, two, 1)[0])
 	}
 	// one, two | one(2) one(3) wait for their own slot, two(2) two(3) for the pack's
-	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 4}, b.dispatch(t, line...))
+	require.Equal(t, scheduler.Result{Granted: 2, Enqueued: 4}, b.dispatch(t, ids...))
 	free := b.request(t, other, 2)
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 1}, b.dispatch(t, free...), "three of everything")
 	require.Equal(t, 2, testkit.Count(t, b.store, `SELECT active_count FROM admission_scope WHERE kind = 'pack'`))
@@ -82,15 +82,15 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 
 	// The released slot of the pack goes to the execution that has waited longest for it
 	// and can use it: pk.one is full, so the next of pk.two.
-	b.finish(t, attune.StatusCompleted, line[1])
-	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, line[1]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, line[3]))
-	// When pk.one gives back its slot, its own next waiter is older than pk.two's.
-	b.finish(t, attune.StatusCompleted, line[0])
-	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, line[0]))
-	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, line[2]))
+	b.finish(t, attune.StatusCompleted, ids[1])
+	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[1]))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
+	// When pk.one releases its slot, its own next execution has waited longer than pk.two's.
+	b.finish(t, attune.StatusCompleted, ids[0])
+	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[0]))
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[2]))
 	// S7: the same completions again, and nothing moves.
-	require.Equal(t, scheduler.Result{}, b.complete(t, line[0], line[1]))
+	require.Equal(t, scheduler.Result{}, b.complete(t, ids[0], ids[1]))
 	// The global slot of elsewhere.a goes to its own second, the only one that the
 	// pack's limit does not keep.
 	b.finish(t, attune.StatusCompleted, free[0])
@@ -99,7 +99,7 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 	b.quiet(t)
 
 	// Everything ends and nothing is left of any limit.
-	all := append(append([]int64{}, line...), free...)
+	all := append(append([]int64{}, ids...), free...)
 	for range all {
 		testkit.Exec(t, b.store, `UPDATE execution SET status = 'completed' WHERE status = 'scheduled'`)
 		b.complete(t, all...)
@@ -112,7 +112,7 @@ func TestS3S4PackAndGlobalLimitsAreSharedAndServedByTicket(t *testing.T) {
 
 // S4: a queue that another transaction holds keeps its turn at a shared limit. A later request waits,
 // and one more batch runs.
-func TestS4AHeldQueueKeepsItsTurnAtASharedLimit(t *testing.T) {
+func TestS4ALockedQueueKeepsItsPlaceAtASharedLimit(t *testing.T) {
 	t.Parallel()
 	rechecks := 0
 	b := setup(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
@@ -125,10 +125,9 @@ func TestS4AHeldQueueKeepsItsTurnAtASharedLimit(t *testing.T) {
 	later := b.request(t, two, 1)[0]
 	b.finish(t, attune.StatusCompleted, runs)
 
-	held, err := b.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
+	held := testkit.Begin(t, b.store)
 	defer func() { _ = held.Rollback(testkit.Context(t)) }() // the pool waits for it
-	_, err = held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
+	_, err := held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
 	require.NoError(t, err)
 	// A replica that has read no rule yet.
 	b.scheduler = b.replica(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
@@ -161,10 +160,9 @@ func TestS4EveryHeadOfAHeldQueueKeepsItsTurn(t *testing.T) {
 	require.Equal(t, scheduler.Result{Enqueued: 3}, b.dispatch(t, waiting...))
 	b.finish(t, attune.StatusCompleted, run...)
 
-	held, err := b.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
+	held := testkit.Begin(t, b.store)
 	defer func() { _ = held.Rollback(testkit.Context(t)) }() // the pool waits for it
-	_, err = held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
+	_, err := held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Released: 4, Granted: 2, Enqueued: 1}, b.run(t, scheduler.NewReleaseStep(run),
 		scheduler.FillStep{}, scheduler.NewRequestStep(b.request(t, two, 3))))
@@ -175,9 +173,8 @@ func TestS4EveryHeadOfAHeldQueueKeepsItsTurn(t *testing.T) {
 		b.statuses(t, waiting))
 }
 
-// A pack policy with parameters is a limit per group over the whole pack, made
-// when it is first needed. Actions without a limit of their own have a line for
-// each of its groups: a group that waits keeps no other waiting.
+// A pack policy with parameters is a limit per group over the whole pack, created when it is first needed. Actions
+// without a limit of their own have a queue for each of its groups, which blocks no other.
 func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -208,7 +205,7 @@ func TestSharedLimitsHaveGroupsToo(t *testing.T) {
 
 // The queue of an action with a limit of its own stays in order (S4): a head that a shared limit
 // holds back also holds back the executions behind it.
-func TestS4AnActionsOwnLimitKeepsItsLineInOrder(t *testing.T) {
+func TestS4AnActionsOwnLimitKeepsItsQueueInOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
@@ -223,7 +220,7 @@ func TestS4AnActionsOwnLimitKeepsItsLineInOrder(t *testing.T) {
 	}
 	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 3}, b.dispatch(t, ids...))
 	b.finish(t, attune.StatusCompleted, ids[0])
-	// Its waiters are of groups that a fresh replica has to learn of.
+	// Its executions wait in groups that a new replica does not know yet.
 	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 3}, b.complete(t, ids[0]))
 	b.quiet(t)
@@ -243,7 +240,7 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	require.Equal(t, 2, result.Granted, "the burst")
 	require.Positive(t, result.Wake)
 	require.LessOrEqual(t, result.Wake, 100*time.Millisecond)
-	for deadline := time.Now().Add(20 * time.Second); result.Wake > 0; {
+	for deadline := time.Now().Add(time.Minute); result.Wake > 0; {
 		require.True(t, time.Now().Before(deadline))
 		time.Sleep(result.Wake)
 		result = b.run(t, scheduler.FillStep{})
@@ -270,8 +267,7 @@ func TestS22RatesAndQuotasOnTheDatabasesClock(t *testing.T) {
 	b.quiet(t)
 }
 
-// The method cancel refuses at once what a full limit would make wait, whichever
-// of the limits it is, and says which; nothing is half taken.
+// The method cancel refuses at once an execution that a full limit would make wait, and names the limit.
 func TestTheMethodCancelRefusesWithTheReason(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -293,8 +289,8 @@ func TestTheMethodCancelRefusesWithTheReason(t *testing.T) {
 	b.quiet(t)
 }
 
-// S17: the line never grows beyond its maximum, of the policy or of the
-// installation, and who is refused knows why.
+// S17: a queue never exceeds its maximum, of the policy or of the installation, and a refused execution has the
+// reason.
 func TestS17AFullQueueRefusesAndSaysSo(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *scheduler.Config) { c.MaxQueued = 4 })
@@ -313,8 +309,8 @@ func TestS17AFullQueueRefusesAndSaysSo(t *testing.T) {
 	b.quiet(t)
 }
 
-// An execution that waits longer than its queue allows ends as timed out and
-// leaves its line; a pause stops the clock (upstream 26).
+// An execution that waits longer than its queue allows times out and leaves the queue. A pause stops the clock
+// (upstream 26).
 func TestAWaitThatIsTooLongEnds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -327,7 +323,7 @@ func TestAWaitThatIsTooLongEnds(t *testing.T) {
 		testkit.Exec(t, b.store, `UPDATE execution_admission_entry SET enqueued_at = now() - make_interval(secs => $2) WHERE execution_id = $1`, id, float64(seconds))
 	}
 	age(ids[1], 61)
-	age(ids[2], 59)
+	age(ids[2], 30)
 	expire := func() scheduler.Result {
 		return b.run(t, scheduler.NewExpireStep(ids, time.Hour), scheduler.FillStep{})
 	}
@@ -380,7 +376,7 @@ func TestAChangedLimitIsInForceInTheNextBatch(t *testing.T) {
 	b.scheduler = replicas[2]
 	require.Equal(t, scheduler.Result{Granted: 3}, b.nudge(t, ids[8]))
 	testkit.Exec(t, b.store, `DELETE FROM policy`)
-	require.Equal(t, scheduler.Result{}, b.nudge(t, ids[8]), "the operator's word outlives the policy")
+	require.Equal(t, scheduler.Result{}, b.nudge(t, ids[8]), "the operator's override outlives the policy")
 	testkit.Exec(t, b.store, `UPDATE execution_admission_state SET limit_override = NULL`)
 	require.Equal(t, scheduler.Result{Granted: 2}, b.nudge(t, ids[8]))
 	b.quiet(t)
@@ -467,7 +463,7 @@ func TestUpstream25QueuedExecutionsMoveWhenTheParametersChange(t *testing.T) {
 	require.Equal(t, scheduler.Result{}, b.run(t, scheduler.FillStep{}, scheduler.NewMoveStep(misplaced)), "moved once")
 	require.Equal(t,
 		[]attune.Status{attune.StatusScheduled, attune.StatusScheduled, attune.StatusScheduled, attune.StatusRequested},
-		b.statuses(t, ids[:4]), "the first of each group; what ran before the change holds its old slot")
+		b.statuses(t, ids[:4]), "the first of each group; executions from before the change hold their old slots")
 	b.finish(t, attune.StatusCompleted, ids[1])
 	require.Equal(t, scheduler.Result{Released: 1, Granted: 1}, b.complete(t, ids[1]))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[3]))
@@ -483,7 +479,7 @@ func sweep(t *testing.T, b *bundle, found chan recovery.Found) {
 }
 
 // Deleting executions that hold slots or wait releases their slots, whichever program deletes them.
-func TestDeletedExecutionsGiveBackWhatTheyHeld(t *testing.T) {
+func TestDeletedExecutionsReleaseTheirSlots(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
@@ -508,7 +504,7 @@ func TestDeletedExecutionsGiveBackWhatTheyHeld(t *testing.T) {
 	b.quiet(t)
 }
 
-// The place of a retry is what the policy says, or the installation.
+// The place of a retry in the queue is set by the policy, or else by the configuration.
 func TestARetryJoinsWhereThePolicySays(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *scheduler.Config) { c.RetryPlace = policy.PlaceFront })

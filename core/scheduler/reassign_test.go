@@ -28,14 +28,13 @@ func (d *during) Apply(*scheduler.Batch) {
 	d.act = nil
 }
 
-// fenced makes workers that refuse older hand-overs.
+// fenced makes workers that refuse older attempts.
 func fenced(w *testkit.WorkerRow) {
 	w.Capabilities = map[string]any{"attempt_fence": true, "max_concurrent_executions": 5}
 }
 
-// stranded hands n executions to a worker that then falls silent, and enrols
-// another one.
-func stranded(t *testing.T, b *bundle, n int) (ids []int64, old, other int64) {
+// unstartedAtDeadWorker dispatches n executions to a worker that then dies, and registers another one.
+func unstartedAtDeadWorker(t *testing.T, b *bundle, n int) (ids []int64, old, other int64) {
 	t.Helper()
 	old = testkit.Worker(t, b.store, "old", fenced).ID
 	action := testkit.Action(t, b.store, "pk.a", func(a *testkit.ActionRow) { a.MaxRetries = 1 })
@@ -60,12 +59,12 @@ func (b *bundle) reassign(t *testing.T, ids []int64, before ...scheduler.Step) s
 	return result
 }
 
-// S2, S9: of work at a silent worker only what it has not started moves, with a
-// new attempt and its slot; what it starts in that very moment stays with it.
-func TestOnlyWhatWasNotStartedMoves(t *testing.T) {
+// S2, S9: only unstarted executions of a dead worker move, with a new attempt and their slot. An execution that it
+// starts meanwhile stays.
+func TestOnlyUnstartedExecutionsMove(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ids, old, other := stranded(t, b, 3)
+	ids, old, other := unstartedAtDeadWorker(t, b, 3)
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`, ids[0])
 	starts := &during{act: func() {
 		testkit.Exec(t, b.store, `UPDATE execution SET status = 'running' WHERE id = $1`,
@@ -91,16 +90,15 @@ func TestOnlyWhatWasNotStartedMoves(t *testing.T) {
 		"no slot was given back or taken")
 	require.Equal(t, scheduler.Result{}, b.reassign(t, ids), "nothing is left to move")
 	testkit.Exec(t, b.store, `DELETE FROM outbox`)
-	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now()`) // else what it runs would have to be ended
+	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now()`) // else its running executions would be ended
 	testkit.Invariants(t, b.store)
 }
 
-// A worker whose heart beats again keeps what it was handed, even if a sweep
-// found it gone a moment ago.
+// A worker whose heartbeats resume keeps its executions, even if a sweep has just found it dead.
 func TestAWorkerThatComesBackKeepsItsWork(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ids, old, _ := stranded(t, b, 2)
+	ids, old, _ := unstartedAtDeadWorker(t, b, 2)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
 	require.Equal(t, scheduler.Result{}, b.reassign(t, ids))
 	require.Equal(t, 2,
@@ -109,10 +107,10 @@ func TestAWorkerThatComesBackKeepsItsWork(t *testing.T) {
 
 // When no other worker fences attempts, the row is closed once, and retried once as a new row that
 // avoids the worker.
-func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
+func TestExecutionsThatCannotMoveAreRetried(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ids, old, other := stranded(t, b, 2)
+	ids, old, other := unstartedAtDeadWorker(t, b, 2)
 	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = '{}' WHERE id = $1`, other)
 	b.scheduler = b.replica(t)
 	require.Equal(t, scheduler.Result{Ended: 2}, b.reassign(t, ids))
@@ -144,7 +142,7 @@ func TestWhatCannotMoveIsClosedAndRepeated(t *testing.T) {
 }
 
 // S15: an execution with a cancel request is not retried, whichever program asked and however it ended.
-func TestWhatWasAskedToStopIsNotRepeated(t *testing.T) {
+func TestCancelledExecutionsAreNotRetried(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")
@@ -167,15 +165,14 @@ func TestWhatWasAskedToStopIsNotRepeated(t *testing.T) {
 	require.Equal(t, &ids[1], result.Repeated[0].OriginalExecution)
 }
 
-// A note about a hand-over that was returned is settled with the move, and so is
-// one that is out of date.
-func TestAReturnedHandOverIsPlacedElsewhereOnce(t *testing.T) {
+// A note about a returned dispatch is deleted with the move, and so is an outdated note.
+func TestAReturnedDispatchMovesOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ids, old, other := stranded(t, b, 2)
+	ids, old, other := unstartedAtDeadWorker(t, b, 2)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now(), suspect_since = now() WHERE id = $1`, old)
 	var notes []scheduler.Unstarted
-	for _, attempt := range []int32{1, 0} { // the second is of a hand-over that is no longer valid
+	for _, attempt := range []int32{1, 0} { // the second is of an outdated dispatch
 		for _, id := range ids {
 			var note int64
 			require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
@@ -198,18 +195,19 @@ func TestAReturnedHandOverIsPlacedElsewhereOnce(t *testing.T) {
 func TestUnstartedExecutionsComeBeforeQueuedOnes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ids, old, other := stranded(t, b, 1)
-	line := b.request(t, testkit.Action(t, b.store, "pk.b"), 20)
-	b.dispatch(t, line...) // fills the other worker, and a line behind it
+	ids, old, other := unstartedAtDeadWorker(t, b, 1)
+	queued := b.request(t, testkit.Action(t, b.store, "pk.b"), 20)
+	b.dispatch(t, queued...) // fills the other worker and its queue
 	reassign := scheduler.NewReassignStep([]scheduler.Unstarted{{Execution: ids[0]}}, true)
 	_, err := b.scheduler.Run(testkit.Context(t), reassign)
 	require.NoError(t, err)
-	require.Len(t, reassign.Left(), 1, "no room: it is left for the next batch")
+	require.Len(t, reassign.Left(), 1, "no capacity: it is left for the next batch")
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, ids[0]))
 
-	b.finish(t, attune.StatusCompleted, line[0])
+	b.finish(t, attune.StatusCompleted, queued[0])
 	again := scheduler.NewReassignStep(reassign.Left(), true)
-	result, err := b.scheduler.Run(testkit.Context(t), scheduler.NewReleaseStep(line[:1]), again, scheduler.FillStep{})
+	release := scheduler.NewReleaseStep(queued[:1])
+	result, err := b.scheduler.Run(testkit.Context(t), release, again, scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Equal(t, 1, result.Moved)
 	require.Zero(t, result.Granted)
@@ -219,12 +217,11 @@ func TestUnstartedExecutionsComeBeforeQueuedOnes(t *testing.T) {
 		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE id = $1 AND worker = $2`, ids[0], other))
 }
 
-// Work at a worker whose row was deleted is found and closed like that of one
-// that fell silent.
+// Executions of a deleted worker are found and ended like those of a dead worker.
 func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ids, old, _ := stranded(t, b, 1)
+	ids, old, _ := unstartedAtDeadWorker(t, b, 1)
 	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, old)
 	testkit.Exec(t, b.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, b.store, `UPDATE execution SET updated = now() - interval '1 minute'`)
@@ -243,17 +240,17 @@ func TestWorkOfADeletedWorkerIsClosed(t *testing.T) {
 func TestAHolderWithoutAQueueMoves(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ids, _, _ := stranded(t, b, 1)
+	ids, _, _ := unstartedAtDeadWorker(t, b, 1)
 	testkit.Exec(t, b.store, `DELETE FROM execution_admission_state`)
 	require.Equal(t, scheduler.Result{Moved: 1}, b.reassign(t, ids))
 }
 
 // A returned dispatch goes back to its own worker when that has its queue again and no other worker
 // has room. An execution that is moved again and again is closed in the end.
-func TestAReturnedHandOverMayGoBackButNotForEver(t *testing.T) {
+func TestAReturnedDispatchMayGoBackButNotForever(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ids, old, other := stranded(t, b, 1)
+	ids, old, other := unstartedAtDeadWorker(t, b, 1)
 	testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = now() WHERE id = $1`, old)
 	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)
 	for attempt := int32(1); attempt <= 10; attempt++ {
@@ -273,12 +270,12 @@ func TestAReturnedHandOverMayGoBackButNotForEver(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT assigned FROM worker_load WHERE worker = $1`, old))
 }
 
-// What was lost with the last worker is repeated, and the retry waits for a
-// worker or fails for want of any as executor.no_workers says, like everything else.
+// Executions lost with the last worker are retried. The retry waits for a worker or fails, as executor.no_workers
+// says.
 func TestARetryWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ids, _, other := stranded(t, b, 1)
+	ids, _, other := unstartedAtDeadWorker(t, b, 1)
 	testkit.Exec(t, b.store, `DELETE FROM worker WHERE id = $1`, other)
 	testkit.Exec(t, b.store, `UPDATE action SET max_retries = 0`)
 	b.scheduler = b.replica(t)
@@ -300,7 +297,7 @@ func TestARetryWithoutWorkersDoesAsTheSettingSays(t *testing.T) {
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, next))
 
 	failing := setup(t)
-	ids, _, other = stranded(t, failing, 1)
+	ids, _, other = unstartedAtDeadWorker(t, failing, 1)
 	testkit.Exec(t, failing.store, `DELETE FROM worker WHERE id = $1`, other)
 	testkit.Exec(t, failing.store, `UPDATE action SET max_retries = 0`)
 	failing.scheduler = failing.replica(t)

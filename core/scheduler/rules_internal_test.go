@@ -32,8 +32,7 @@ func TestABookOutlivesTheChangesOfTheRules(t *testing.T) {
 	require.False(t, ok)
 }
 
-// SQL and code agree on the parameters by which executions wait in lines of
-// their own, whatever policies there are.
+// SQL and code agree on the parameters by which policies divide executions into groups.
 func TestTheShapeOfQueuesIsTheSameInSQLAndCode(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

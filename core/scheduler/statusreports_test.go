@@ -54,8 +54,7 @@ func queueState(t *testing.T, wire *broker.Broker, queue string) broker.QueueSta
 	return state
 }
 
-// Reports are counted by status and taken for good; what cannot be read goes
-// to the dead letters and holds up nothing.
+// Reports are counted by status and acknowledged. Unreadable ones become dead letters and delay no other.
 func TestReportsAreCountedAndUnreadableOnesDeadLettered(t *testing.T) {
 	t.Parallel()
 	vhost := testkit.VHost(t)
@@ -87,7 +86,7 @@ func TestReportsAreCountedAndUnreadableOnesDeadLettered(t *testing.T) {
 	}, 10*time.Second)
 	require.NoError(t, differs)
 
-	// What was acknowledged does not come back when the consumer goes.
+	// Acknowledged reports do not return when the consumer stops.
 	reports.Stop()
 	consumer.Stop()
 	wire.Stop()
@@ -110,7 +109,7 @@ func TestReportsAreTakenWithoutMetrics(t *testing.T) {
 	require.NoError(t, reports.Start(testkit.Context(t)))
 	testkit.Eventually(t, func() bool { return queueState(t, wire, message.QueueExecutionStatus).Ready == 0 },
 		10*time.Second)
-	reports.Stop() // takes what it was given, and ends
+	reports.Stop() // processes delivered reports, and ends
 	consumer.Stop()
 	testkit.Eventually(t, func() bool { return queueState(t, wire, message.QueueExecutionStatus).Consumers == 0 },
 		10*time.Second)

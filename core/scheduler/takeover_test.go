@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// upstream 19, 20 and 22 as they are found: what another engine has left in the
-// queues is taken over with its order, and without the slots that it has leaked.
+// upstream 19, 20 and 22: waiting executions of another engine are taken over in their order, without the slots that
+// it leaked.
 func TestTheQueuesOfAnotherEngineAreTakenOver(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

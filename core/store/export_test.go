@@ -1,5 +1,4 @@
 package store
 
-// OpenAdjusted is Open with a hand on the pool, so that a test can count what
-// goes over the network.
+// OpenAdjusted is Open with a changed pool, so that a test can count network traffic.
 var OpenAdjusted = open

@@ -13,8 +13,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What the installation lacks or refuses is no row's and no message's fault; data and
-// constraints stay what they were.
+// Errors of the installation have a class of their own; errors of data and of constraints do not.
 func TestErrorsThatConcernTheInstallationAreAClassOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	of := func(code string) store.Class {
@@ -40,8 +39,7 @@ func TestErrorsThatConcernTheInstallationAreAClassOfTheirOwn(t *testing.T) {
 	require.Equal(t, "fatal", store.ClassFatal.String())
 }
 
-// A login that is refused, and a database that does not exist, are told apart from a
-// server that is away.
+// A refused login and a missing database are not an outage of the server.
 func TestARefusedLoginConcernsTheInstallation(t *testing.T) {
 	t.Parallel()
 	st := testkit.OpenStore(t, testkit.Database(t), func(c *store.Config) {
@@ -55,9 +53,8 @@ func TestARefusedLoginConcernsTheInstallation(t *testing.T) {
 	require.Equal(t, store.ClassInstallation, store.ClassOf(err), "%v", err)
 }
 
-// What a pool has prepared does not outlive the columns that it was prepared for:
-// after the first error every connection prepares anew, and a transaction that meets a
-// stale plan is repeated at once.
+// Prepared statements do not outlive their columns: after the first error every connection prepares again, and a
+// transaction with a stale plan is retried at once.
 func TestNoPreparedStatementOutlivesItsColumns(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
@@ -120,9 +117,9 @@ func prepared(ctx context.Context, on interface {
 	return rows.Err()
 }
 
-// A refused statement can be asked about again without running it: what it needs, be
-// it in a pipeline, and the privileges of the login.
-func TestARefusedStatementIsAskedAboutAgain(t *testing.T) {
+// A refused statement can be checked again without running it: the objects and privileges that it needs, also in a
+// pipeline.
+func TestARefusedStatementIsCheckedAgain(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 	admin := open(t)

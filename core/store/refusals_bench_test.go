@@ -14,9 +14,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What it costs that the store sees the outcome of every statement: two pipelines of
-// ten statements in one transaction, as a batch sends them, with and without, in turns.
-// The ratio is that of the medians, so that other load on the machine cancels out.
+// BenchmarkRefusals measures the cost of checking the outcome of every statement: two pipelines of ten statements in
+// one transaction, as a batch sends them, alternately with and without the check. The ratio of the medians cancels
+// out other load on the machine.
 func BenchmarkRefusals(b *testing.B) {
 	ctx := b.Context()
 	cfg := store.Config{URL: testkit.Database(b), MaxConnections: 1, HotPath: true}

@@ -44,8 +44,7 @@ func TestARetryHasTheSecretParameters(t *testing.T) {
 	require.Empty(t, values)
 }
 
-// Sources of several entities are read together; what was not asked for is left out,
-// and who inserts a path again replaces it.
+// Sources of several entities are read together, without other ones. Inserting a path again replaces it.
 func TestSecretsAreReadBySource(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -84,7 +83,7 @@ func TestSecretsAreReadBySource(t *testing.T) {
 }
 
 // Deleting an execution or enforcement deletes its secrets, whichever program deletes it.
-func TestSecretsGoWithWhatTheyBelongTo(t *testing.T) {
+func TestSecretsAreDeletedWithTheirOwner(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "probe.secret")

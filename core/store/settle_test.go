@@ -11,15 +11,19 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestAwaitLockersWaitsForThoseThatWereThere(t *testing.T) {
+func TestAwaitLockersWaitsForEarlierTransactions(t *testing.T) {
 	t.Parallel()
-	st := testkit.Store(t)
+	database := testkit.Database(t)
+	st, other := testkit.OpenStore(t, database), testkit.OpenStore(t, database)
 	id := testkit.Worker(t, st, "w").ID
 	lock := func() (end func()) {
 		locked, over, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		go func() {
 			done <- st.Tx(context.Background(), "lock", func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Exec(ctx, `SELECT FROM worker_load WHERE worker = $1 FOR SHARE`, id)
+				_, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`)
+				if err == nil {
+					_, err = tx.Exec(ctx, `SELECT FROM worker_load WHERE worker = $1 FOR SHARE`, id)
+				}
 				close(locked)
 				<-over
 				return err
@@ -37,8 +41,13 @@ func TestAwaitLockersWaitsForThoseThatWereThere(t *testing.T) {
 	require.NoError(t, st.AwaitLockers(testkit.Context(t), "worker_probe"), "another table")
 
 	waited := make(chan error, 1)
+	var began time.Time
+	require.NoError(t, other.Pool().QueryRow(testkit.Context(t), `SELECT clock_timestamp()`).Scan(&began))
 	go func() { waited <- st.AwaitLockers(testkit.Context(t), "worker_load") }()
-	time.Sleep(300 * time.Millisecond)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, other, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND query LIKE '%virtualtransaction%' AND state = 'idle' AND query_start > $1 AND pid <> pg_backend_pid()`, began) > 0
+	}, 20*time.Second, "it has listed the transactions that it waits for")
 	second := lock() // came later: it is not waited for
 	defer second()
 	select {

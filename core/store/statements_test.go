@@ -117,9 +117,8 @@ func TestEveryStatementRunsOnEverySchema(t *testing.T) {
 	}
 }
 
-// The list of what adoption expects is exact: with nothing else there every
-// statement can be prepared, and each column on it is one that the queries or
-// the migrations name.
+// The list of columns that adoption expects is exact: with only these every statement can be prepared, and the
+// queries or the migrations use each of them.
 func TestAdoptionExpectsWhatStatementsNeed(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
@@ -187,8 +186,7 @@ func migrationText(t *testing.T) string {
 	return text.String()
 }
 
-// A statement that reads every column of a table reads what an installation may
-// not have.
+// A statement that reads every column of a table may read columns that an installation does not have.
 func TestNoStatementReadsEveryColumnOfASharedTable(t *testing.T) {
 	t.Parallel()
 	conn := connectTo(t, testkit.Installation(t, installation.Newest))

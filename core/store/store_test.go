@@ -217,7 +217,7 @@ func TestRetriesAreBounded(t *testing.T) {
 func terminate(t *testing.T, s *store.Store, pid uint32) {
 	t.Helper()
 	var done bool
-	err := s.Pool().QueryRow(testkit.Context(t), "SELECT pg_terminate_backend($1, 5000)", pid).Scan(&done)
+	err := s.Pool().QueryRow(testkit.Context(t), "SELECT pg_terminate_backend($1, 60000)", pid).Scan(&done)
 	require.NoError(t, err)
 	require.True(t, done)
 }
@@ -280,7 +280,7 @@ func dieAtCommit(t *testing.T, s *store.Store) {
 	t.Helper()
 	for _, sql := range []string{
 		`CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$
-		 BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(5); RETURN NULL; END $$`,
+		 BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(60); RETURN NULL; END $$`,
 		`CREATE CONSTRAINT TRIGGER die AFTER UPDATE ON execution DEFERRABLE INITIALLY DEFERRED
 		 FOR EACH ROW EXECUTE FUNCTION die()`,
 	} {
@@ -355,7 +355,7 @@ func TestErrorOfTheFunctionTakesEverythingBack(t *testing.T) {
 	require.Equal(t, attune.StatusRequested, status(t, s, id))
 }
 
-func TestClassOfTellsWhatACallerCanDo(t *testing.T) {
+func TestClassesOfErrors(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]store.Class{
 		"40001": store.ClassRetryable, "40P01": store.ClassRetryable, "23505": store.ClassConflict,

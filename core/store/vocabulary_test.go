@@ -32,8 +32,7 @@ func queries(t *testing.T) map[string]string {
 	return texts
 }
 
-// What SQL calls terminal is what the code calls terminal: every list of
-// labels that holds 'completed' and 'abandoned' is the whole set.
+// SQL and code agree on terminal statuses: every list with 'completed' and 'abandoned' is the whole set.
 func TestTerminalLabelsInSQLAreTheVocabularys(t *testing.T) {
 	t.Parallel()
 	var want []string

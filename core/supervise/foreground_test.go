@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +22,7 @@ func TestRunUntilSignal(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		stopped := false
-		err := supervise.RunUntilSignal(ctx, logger, 1e9, supervise.Foreground{
+		err := supervise.RunUntilSignal(ctx, logger, time.Minute, supervise.Foreground{
 			Start: func(context.Context) error { cancel(); return nil },
 			Stop: func(ctx context.Context) error {
 				stopped = true

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/supervise/supervisetest"
 )
 
-// diary notes what happened to the services of a group, in order.
+// diary records the starts and stops of services in order.
 type diary struct {
 	mu    sync.Mutex
 	lines []string

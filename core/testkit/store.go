@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/doctor"
@@ -55,6 +56,18 @@ func Invariants(t testing.TB, st Pooler) {
 		lines[i] = violation.String()
 	}
 	require.Empty(t, violations, strings.Join(lines, "\n"))
+}
+
+// Begin begins a transaction that may idle: the database ends those of programs after ten seconds, which a busy machine
+// may take between two statements of a test.
+func Begin(t testing.TB, st Pooler) pgx.Tx {
+	t.Helper()
+	ctx := Context(t)
+	tx, err := st.Pool().Begin(ctx)
+	require.NoError(t, err)
+	_, err = tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`)
+	require.NoError(t, err)
+	return tx
 }
 
 // NowhereInDatabase fails if any column of any row of any table contains the text, also an encrypted one.

@@ -63,10 +63,10 @@ func TestAFullQueueDropsAndNeverBlocks(t *testing.T) {
 	unsampled := span()
 	unsampled.Context.Sampled = false
 	s.Offer(unsampled)
-	require.Equal(t, 5000-4096, spans.of(t, "dropped"), "what is not sampled is not missed")
+	require.Equal(t, 5000-4096, spans.of(t, "dropped"), "unsampled spans do not count")
 }
 
-// A collector that is away gets the spans when it is back. What it refuses is dropped.
+// A collector that was down gets the spans when it is back. Refused spans are dropped.
 func TestSpansReachACollectorThatComesBack(t *testing.T) {
 	t.Parallel()
 	var answer atomic.Int64
@@ -96,8 +96,8 @@ func TestSpansReachACollectorThatComesBack(t *testing.T) {
 	eventually(t, func() bool { return spans.of(t, "dropped") == 1 })
 }
 
-// The stop sends what waits, and is not held up by a collector that hangs.
-func TestTheStopSendsWhatWaits(t *testing.T) {
+// Stop sends queued spans.
+func TestStopSendsQueuedSpans(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -143,8 +143,9 @@ func TestACopyOfAnInstallationIsRehearsedAndTheOriginalIsOnlyRead(t *testing.T) 
 	require.Zero(t, secrets)
 }
 
-// An installation that is too old is copied and checked, and its differences are listed with what removes them.
-func TestACopyOfAnOlderInstallationListsWhatItLacks(t *testing.T) {
+// A copy of an installation that is too old is checked: its differences are listed with the statements that remove
+// them.
+func TestACopyOfAnOlderInstallationListsItsDifferences(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	report, err := RunCopy(testkit.Context(t), CopyConfig{

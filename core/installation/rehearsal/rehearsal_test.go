@@ -13,8 +13,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// Everything that an installation had under way goes on after its adoption, and
-// what is under way when it is handed back goes on there.
+// Work in progress continues after an adoption, and after a hand-back.
 func TestAnInstallationIsAdoptedServedAndHandedBack(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "rehearse an adoption as make adopt does; core/handback and migrations have its parts")

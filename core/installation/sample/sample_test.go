@@ -37,7 +37,7 @@ const filled = `
 
 // The copy has all definitions, the newest rows, all live executions with the rows that they refer to, and no
 // secret.
-func TestTheSampleHasTheNewestRowsAndWhatTheyReferTo(t *testing.T) {
+func TestTheSampleHasTheNewestRowsAndTheirReferences(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 	cfg := sample.Config{

@@ -43,8 +43,8 @@ func refused(t *testing.T, conn *pgx.Conn, sql, text string) {
 	require.ErrorContains(t, err, text, sql)
 }
 
-// The stand-in keeps rows in chunks, and refuses what TimescaleDB refuses.
-func TestTheStandInRefusesWhatTimescaleDBRefuses(t *testing.T) {
+// The stand-in keeps rows in chunks, and refuses the same statements as TimescaleDB.
+func TestTheStandInRefusesTheSameStatements(t *testing.T) {
 	t.Parallel()
 	_, conn := converted(t)
 	ctx := testkit.Context(t)

@@ -12,9 +12,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// A question whose time is over is asked again if its task says so: without a worker
-// and without a slot, as the first time.
-func TestAQuestionIsAskedAgain(t *testing.T) {
+// An expired inquiry is opened again if its task says so, without a worker and without a slot.
+func TestAnExpiredInquiryIsRetried(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.again", `
@@ -42,9 +41,9 @@ tasks:
 	require.JSONEq(t, `{"said": "yes"}`, w.text(`SELECT config FROM execution WHERE action_ref = 'pk.go'`))
 }
 
-// A question of a result without an answer in time is a timeout of its task. A question that cannot be asked is a
-// failure with the reason.
-func TestAQuestionOfAResultThatIsNotAnswered(t *testing.T) {
+// An inquiry of a result without an answer in time is a timeout of its task. A malformed inquiry is a failure with
+// the reason.
+func TestAnUnansweredInquiryOfAResult(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		asks any
@@ -74,19 +73,18 @@ tasks:
 `), nil)
 			w.run()
 			testkit.Exec(t, w.store, `UPDATE inquiry SET status = 'timeout', settled = true WHERE status = 'pending'`)
-			w.look(id)
+			w.check(id)
 			testkit.Exec(t, w.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
 			testkit.Exec(t, w.store, `UPDATE execution SET updated = now() - interval '1 min'`)
 			testkit.Exec(t, w.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
-			w.look(id)
+			w.check(id)
 			w.completes(id)
 			require.Equal(t, []string{"a/0/0", c.next + "/0/0"}, w.ran)
 		})
 	}
 }
 
-// What an action calls secret is encrypted for a child too, wherever the value came
-// from; without a key the child is refused.
+// A secret parameter of a child is encrypted too, wherever its value comes from. Without a key the child is refused.
 func TestAPlainValueForASecretParameter(t *testing.T) {
 	t.Parallel()
 	const definition = `

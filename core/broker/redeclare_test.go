@@ -56,7 +56,7 @@ func TestPoliciesComeAndGo(t *testing.T) {
 	}
 	require.NoError(t, b.management.PutPolicy(b.ctx, policy))
 	require.NoError(t, b.management.DeletePolicy(b.ctx, "p"))
-	require.NoError(t, b.management.DeletePolicy(b.ctx, "p"), "what is gone already needs no deleting")
+	require.NoError(t, b.management.DeletePolicy(b.ctx, "p"), "a missing policy counts as deleted")
 	policies, err := b.management.Policies(b.ctx)
 	require.NoError(t, err)
 	require.Empty(t, policies)

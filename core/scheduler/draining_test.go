@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// leave has the batches look at what a worker that leaves has not begun.
+// leave runs a batch about unstarted executions of a leaving worker.
 func (b *bundle) leave(t *testing.T, ids []int64, before ...scheduler.Step) scheduler.Result {
 	t.Helper()
 	list := make([]scheduler.Unstarted, len(ids))
@@ -24,7 +24,7 @@ func (b *bundle) leave(t *testing.T, ids []int64, before ...scheduler.Step) sche
 	return result
 }
 
-// draining hands n executions to a worker that is then drained.
+// draining dispatches n executions to a worker that is then drained.
 func draining(t *testing.T, b *bundle, n int) (ids []int64, old int64) {
 	t.Helper()
 	old = testkit.Worker(t, b.store, "old", fenced).ID
@@ -37,9 +37,9 @@ func draining(t *testing.T, b *bundle, n int) (ids []int64, old int64) {
 	return ids, old
 }
 
-// Upstream 31, S2, S9: what a draining worker has not begun goes to others, with
-// its slot and as another attempt; what it begins in that very moment stays.
-func TestWhatADrainingWorkerHasNotBegunMoves(t *testing.T) {
+// Upstream 31, S2, S9: unstarted executions of a draining worker move to others, with their slot and as another
+// attempt. An execution that the worker starts meanwhile stays.
+func TestUnstartedExecutionsOfADrainingWorkerMove(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ids, old := draining(t, b, 3)
@@ -75,7 +75,7 @@ func TestExecutionsThatFitNoOtherWorkerStayWithADrainingOne(t *testing.T) {
 	require.Equal(t, scheduler.Result{}, b.leave(t, ids), "there is no other")
 	require.Equal(t, 5, at())
 
-	// One that may begin what was taken away from it is not given it in place.
+	// A worker without fencing gets no moved execution.
 	foreign := testkit.Worker(t, b.store, "foreign").ID
 	require.Equal(t, scheduler.Result{}, b.leave(t, ids))
 	require.Equal(t, 5, at())

@@ -25,7 +25,7 @@ func TestManagementAsksAgainAfterAStumble(t *testing.T) {
 		_, _ = w.Write([]byte(`[]`))
 	}))
 	t.Cleanup(server.Close)
-	management, err := broker.NewManagement(server.URL, "/", time.Second)
+	management, err := broker.NewManagement(server.URL, "/", time.Minute)
 	require.NoError(t, err)
 	t.Cleanup(management.Close)
 

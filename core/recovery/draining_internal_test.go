@@ -10,9 +10,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// A page of executions that can run nowhere else does not hide the others of workers that
-// leave: each is found in its turn.
-func TestEverythingThatLeavingWorkersHoldIsFoundInItsTurn(t *testing.T) {
+// Executions that fit no other worker do not hide the other executions of leaving workers: sweeps find each of them,
+// page by page.
+func TestAllExecutionsOfLeavingWorkersAreFound(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")

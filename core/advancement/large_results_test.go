@@ -35,21 +35,20 @@ func (w *world) gives() {
 
 // A result that is too large for a message is only in the row, and its end is reported without it: a message that no
 // consumer accepts would block all later ones.
-func TestTheEndOfAWorkflowIsToldWithoutALargeResult(t *testing.T) {
+func TestTheEndOfAWorkflowIsReportedWithoutALargeResult(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.gives()
 	id := w.request(w.define("pk.large", large), map[string]any{"n": 3})
 	result := w.completes(id)
 	require.Len(t, result["all"], 3)
-	require.Equal(t, 1, w.told(id))
+	require.Equal(t, 1, w.reports(id))
 	for _, m := range w.relay.messages {
 		require.Less(t, len(m.Body), 1<<20)
 	}
 }
 
-// Results that could use up the memory of every replica that looks at them fail the
-// workflow that wants them, and are not read.
+// Results that could use up the memory of every replica fail the workflow that reads them, and are not read.
 func TestResultsThatAreTooLargeTogetherFailTheirWorkflow(t *testing.T) {
 	t.Parallel()
 	for _, name := range testkit.Some(t, []string{"hard to compress", "easy to compress"}, 1) {
@@ -91,8 +90,8 @@ tasks:
   - {name: after, action: pk.after}
 `
 
-// Whether an item is repeated depends on what it has given, and on no other.
-func TestARetryLooksAtItsOwnItem(t *testing.T) {
+// The retry of an item depends on its own result only.
+func TestARetryReadsItsOwnItem(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.does = func(task string, index, _ int) end {

@@ -34,8 +34,7 @@ func named(action testkit.ActionRow) scheduler.Hint {
 	return scheduler.Hint{ActionID: action.ID, ActionRef: action.Ref}
 }
 
-// anyHint is what some program says of an execution of the action: the truth, less, or
-// something else.
+// anyHint is the hint of some message about an execution of the action: right, incomplete or wrong.
 func anyHint(action, other testkit.ActionRow) scheduler.Hint {
 	return []scheduler.Hint{
 		named(action), named(action),
@@ -107,8 +106,8 @@ func TestAHintedReportReleasesTheWorkerAndAttemptOfTheRow(t *testing.T) {
 	b.quiet(t)
 }
 
-// Groups and shared limits are those of the row's parameters, and what an execution holds of
-// them is returned, by the replica that granted it and by any other, which promotes the next.
+// Groups and shared limits come from the parameters of the row. Their slots are released by any replica, not only by
+// the one that granted them, and go to the next execution.
 func TestHintsDoNotMisleadAboutGroupsAndSharedLimits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

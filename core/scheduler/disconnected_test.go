@@ -9,9 +9,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// A worker that is cut off from the broker, as all are while the broker is
-// away, fails nothing: what asks for it waits until it hears again.
-func TestAWorkerThatHearsNothingIsWaitedFor(t *testing.T) {
+// While a worker is cut off from the broker, its executions wait and do not fail.
+func TestExecutionsWaitForADisconnectedWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1")

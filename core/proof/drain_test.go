@@ -14,9 +14,9 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// patient is the longest acceptable time for the consequences of a leave: less than any timeout that would decide
+// leaveTimeout is the longest acceptable time for the consequences of a leave: less than any timeout that would decide
 // them otherwise, which is at least 90 s.
-const patient = 75 * time.Second
+const leaveTimeout = 75 * time.Second
 
 // Upstream 31: each of three workers under load is stopped and started again in turn. Nothing fails, nothing is
 // retried, nothing starts twice, and nothing waits for a timeout.
@@ -44,7 +44,7 @@ func TestWorkersAreRestartedInTurnUnderLoad(t *testing.T) {
 		processes[name] = s.process(name)
 	}
 	s.over()
-	require.Less(t, time.Since(begin), patient, "nothing waited for a timeout")
+	require.Less(t, time.Since(begin), leaveTimeout, "nothing waited for a timeout")
 	s.requireAllDoneAtOnce(ids, starts())
 	for _, p := range processes {
 		require.Zero(t, p.stop(t))
@@ -85,20 +85,20 @@ func TestAWorkerIsDrainedUnderLoad(t *testing.T) {
 		drains, each = 3, 80
 	}
 	for range drains {
-		ids = append(ids, s.request(actScript, each)...)
 		before := at()
-		testkit.Eventually(t, func() bool { return at() > before }, patient, "it is given work")
+		ids = append(ids, s.request(actScript, each)...)
+		testkit.Eventually(t, func() bool { return at() > before }, leaveTimeout, "it gets executions")
 		receipt, err := s.operator.ActOnWorker(ctx, triage.WorkerRequest{Act: triage.DrainWorker, Worker: "drained"})
 		require.NoError(t, err)
 		require.True(t, receipt.Settled)
 		testkit.Eventually(t, func() bool {
 			now, err := s.operator.WorkerNow(ctx, triage.WorkerRequest{Worker: "drained"})
 			return err == nil && now.Empty()
-		}, patient, "it becomes empty")
+		}, leaveTimeout, "it becomes empty")
 		had := at()
 		ids = append(ids, s.request(actScript, 40)...)
 		s.over()
-		require.Equal(t, had, at(), "nothing came any more")
+		require.Equal(t, had, at(), "it got nothing more")
 		_, err = s.operator.ActOnWorker(ctx, triage.WorkerRequest{Act: triage.UncordonWorker, Worker: "drained"})
 		require.NoError(t, err)
 	}
@@ -117,11 +117,11 @@ func TestTheLastWorkerIsDrained(t *testing.T) {
 	s.process("last")
 	ids := s.request(actScript, 60)
 	testkit.Eventually(t,
-		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`) > 5 }, patient)
+		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'completed'`) > 5 }, leaveTimeout)
 	_, err := s.operator.ActOnWorker(testkit.Context(t), triage.WorkerRequest{Act: triage.DrainWorker, Worker: "last"})
 	require.NoError(t, err)
 	running := `SELECT count(*) FROM execution WHERE status IN ('running', 'canceling')`
-	testkit.Eventually(t, func() bool { return s.count(running) == 0 }, patient, "what runs ends")
+	testkit.Eventually(t, func() bool { return s.count(running) == 0 }, leaveTimeout, "running executions end")
 	ids = append(ids, s.request(actScript, 5)...)
 	time.Sleep(7 * time.Second) // longer than a sweep
 	require.Zero(t, s.count(running))
@@ -144,35 +144,35 @@ func TestAWorkerIsKilledWhileItDrains(t *testing.T) {
 	s := newStage(t)
 	engine := s.serve(watchful()...)
 	rescue, let := s.aside("rescue")
-	dyingReplica := s.process("doomed", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=1")
+	doomed := s.process("doomed", "ATTUNE__WORKER__MAX_CONCURRENT_TASKS=1")
 	path := filepath.Join(t.TempDir(), "slow.sh")
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\nexec sleep 2\n"), 0o700))
 	testkit.Action(t, s.store, "stage.slow", func(a *testkit.ActionRow) { a.Entrypoint, a.MaxRetries = path, 1 })
 	ids := s.request("stage.slow", 3)
 	testkit.Eventually(t,
-		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, patient)
+		func() bool { return s.count(`SELECT count(*) FROM execution WHERE status = 'running'`) == 1 }, leaveTimeout)
 	receipt, err := s.operator.ActOnWorker(testkit.Context(t),
 		triage.WorkerRequest{Act: triage.DrainWorker, Worker: "doomed"})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, receipt.After.Running)
-	dyingReplica.kill()
+	doomed.kill()
 	let()
 	s.over()
 	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution WHERE status = 'abandoned'`),
-		"its death is noticed although it drained")
-	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution_retry`), "what it ran is repeated, once")
+		"its death is noticed although it was draining")
+	require.Equal(t, 1, s.count(`SELECT count(*) FROM execution_retry`), "the running execution is retried once")
 	require.Equal(t, 3,
 		s.count(
 			`SELECT count(*) FROM execution WHERE status = 'completed' AND coalesce(original_execution, id) = ANY ($1)`, ids))
 	require.Equal(t, 2,
 		s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND status = 'completed' AND attempt = 2`, ids),
-		"the rest was moved in place")
+		"the others were moved in place")
 	require.Zero(t, rescue.stop(t))
 	require.Zero(t, engine.stop(t))
 }
 
 // An existing worker, which cannot recognize outdated dispatches: a drain sends it nothing new and moves nothing
-// away; it finishes what it has.
+// away; it finishes its executions.
 func TestAForeignWorkerIsDrained(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -189,7 +189,9 @@ func TestAForeignWorkerIsDrained(t *testing.T) {
 		},
 	})
 	ids := s.request(actFree, 3)
-	testkit.Eventually(t, func() bool { return len(foreign.Runs()) == 1 }, patient)
+	testkit.Eventually(t, func() bool {
+		return len(foreign.Runs()) == 1 && s.count(`SELECT count(*) FROM execution WHERE worker = $1`, foreign.ID) == 3
+	}, leaveTimeout, "one runs, and two are dispatched")
 	receipt, err := s.operator.ActOnWorker(testkit.Context(t),
 		triage.WorkerRequest{Act: triage.DrainWorker, Worker: "foreign"})
 	require.NoError(t, err)
@@ -205,6 +207,6 @@ func TestAForeignWorkerIsDrained(t *testing.T) {
 	require.Equal(t, 8, s.count(`SELECT count(*) FROM execution WHERE status = $1::text::execution_status_enum`,
 		attune.StatusCompleted))
 	require.Zero(t, s.count(`SELECT count(*) FROM execution WHERE id = ANY ($1) AND worker = $2`, more, foreign.ID),
-		"it is given nothing more")
+		"it gets nothing more")
 	require.Len(t, foreign.Runs(), 3)
 }

@@ -18,7 +18,7 @@ func TestATransactionDeletesPublishedRows(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	relay := New(Config{SweepInterval: time.Hour}, st, nil, testkit.Logger(t), nil)
-	hand := func(id string, failure error) (int64, error) {
+	add := func(id string, failure error) (int64, error) {
 		var row int64
 		err := st.Tx(testkit.Context(t), "append", func(ctx context.Context, tx *store.Tx) (err error) {
 			if row, err = Send(ctx, tx, relay,
@@ -31,16 +31,16 @@ func TestATransactionDeletesPublishedRows(t *testing.T) {
 	}
 	rows := func() int { return testkit.Count(t, st, `SELECT count(*) FROM outbox`) }
 
-	first, err := hand("first", nil)
+	first, err := add("first", nil)
 	require.NoError(t, err)
 	relay.forget(relay.take()[0], true) // confirmed
 	failure := errors.New("changed our mind")
-	_, err = hand("never", failure)
+	_, err = add("never", failure)
 	require.ErrorIs(t, err, failure)
 	require.Equal(t, 1, rows())
 	require.True(t, relay.holds(first), "it is not to be swept meanwhile")
 
-	_, err = hand("second", nil)
+	_, err = add("second", nil)
 	require.NoError(t, err)
 	require.Equal(t, 1, rows())
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM outbox WHERE message_ids = '{second}'`))

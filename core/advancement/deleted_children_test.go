@@ -33,11 +33,11 @@ func TestAWorkflowGoesOnWithoutChildrenThatWereDeleted(t *testing.T) {
 	w := setup(t)
 	id := w.request(w.define("pk.bereft", bereft), nil)
 	w.take(nil, []int64{id})
-	w.look(id)
+	w.check(id)
 	require.Empty(t, w.log(id)[3:], "nothing is missing yet")
 	testkit.Exec(t, w.store,
 		`DELETE FROM execution WHERE action_ref IN ('pk.one', 'core.ask') OR workflow_task ->> 'task_index' = '1'`)
-	w.look(id)
+	w.check(id)
 	w.run()
 	status, result := w.outcome(id)
 	require.Equal(t, attune.StatusCompleted, status, "%v", result)

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// takeHeld is what the next batch takes first.
+// takeHeld returns the items that the next batch takes first.
 func takeHeld(l *lane) []item {
 	held := l.held
 	l.held = nil
@@ -28,7 +28,7 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 	st := testkit.Store(t, func(c *store.Config) { c.HotPath = true })
 	testkit.Worker(t, st, "w1")
 	h := newHot(nil, nil, 1,
-		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: nobody{}, Logger: testkit.Logger(t)}),
+		scheduler.New(scheduler.Config{}, scheduler.Deps{Store: st, Relay: noRelay{}, Logger: testkit.Logger(t)}),
 		stepConfig{}, testkit.Logger(t), nil).lanes[0]
 	held, free := testkit.Action(t, st, "pk.held"), testkit.Action(t, st, "pk.free")
 	testkit.Policy(t, st, held, 1)
@@ -39,9 +39,8 @@ func TestMessagesOfAHeldQueueStayInHand(t *testing.T) {
 		{execution: testkit.Execution(t, st, held).ID, action: held.Ref},
 	}
 	deliver(t, items)
-	tx, err := st.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+	tx := testkit.Begin(t, st)
+	_, err := tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
 		held.ID)
 	require.NoError(t, err)
 
@@ -82,7 +81,7 @@ func TestABatchWaitsForOneAction(t *testing.T) {
 	}
 	require.Equal(t, map[int64]bool{2: true, 5: true}, insists(items))
 	require.Equal(t, map[int64]bool{3: true}, insists(append(items[2:4:4], item{execution: 6, left: 3})),
-		"what names no action may concern any queue")
+		"a message without an action may concern any queue")
 	require.Empty(t, insists(items[3:4]))
 	require.Empty(t, insists(nil))
 }

@@ -2,6 +2,7 @@ package recovery_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,10 +11,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Upstream 31: what a worker that drains or has left was handed and has not begun
-// is found at once, and nothing of what it runs, of what a worker that may begin it
-// yet was handed, and of what the search for silent workers deals with.
-func TestWhatLeavingWorkersHaveNotBegunIsFound(t *testing.T) {
+// Upstream 31: a sweep finds unstarted executions of draining and stopped workers at once. It does not find running
+// ones, those of workers without fencing, and those of dead workers.
+func TestUnstartedExecutionsOfLeavingWorkersAreFound(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
@@ -48,12 +48,12 @@ func TestWhatLeavingWorkersHaveNotBegunIsFound(t *testing.T) {
 	want := []scheduler.Unstarted{{Execution: first, Leaving: true}, {Execution: second, Leaving: true}}
 	require.Equal(t, want, next(t, found).Unstarted)
 	testkit.Exec(t, st, `UPDATE worker SET draining = false, status = 'active'`)
-	for range 3 {
+	testkit.Eventually(t, func() bool { // ticks that began before the change have found them too
 		select {
-		case <-found: // of before
-			continue
-		default:
+		case <-found:
+			return false
+		case <-time.After(300 * time.Millisecond):
+			return true
 		}
-	}
-	requireQuiet(t, found)
+	}, 20*time.Second, "nothing more is found")
 }

@@ -52,8 +52,7 @@ func (m *machine) finishAndReport(*rapid.T) {
 	m.batch(list, m.newcomers())
 }
 
-// rush adds more than one lane of a queue can accept and some in the other lanes, then does what it takes to admit
-// most of them.
+// rush adds more executions than one lane of a queue accepts and some in the other lanes, and ends most of them.
 func (m *machine) rush(*rapid.T) {
 	lanes := append([]int{m.draw(1, 2, "lower lane")}, slices.Repeat([]int{m.draw(0, 1, "lane")}, 12)...)
 	list := make([]*execution, len(lanes))
@@ -158,8 +157,8 @@ func (m *machine) expire(*rapid.T) {
 	m.model.promote()
 }
 
-// word sets an operator's state of an action's queues.
-func (m *machine) word(*rapid.T) {
+// override applies an override to the queues of an action.
+func (m *machine) override(*rapid.T) {
 	ref := rapid.SampledFrom(slices.Sorted(maps.Keys(m.model.actions))).Draw(m.t, "action")
 	order := triage.Override{Target: triage.Target{Action: ref}}
 	order.Act = rapid.SampledFrom([]triage.Act{
@@ -188,7 +187,7 @@ func (m *machine) word(*rapid.T) {
 			q.override = 0
 		}
 	}
-	_, nudged := m.said.take(m.tb)
+	_, nudged := m.nudges.take(m.tb)
 	m.run(scheduler.FillStep{}, scheduler.NewRequestStep(nudged))
 	m.model.promote()
 }

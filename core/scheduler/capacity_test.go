@@ -34,10 +34,9 @@ func TestABatchDoesNotWaitForOtherWorkers(t *testing.T) {
 		announces(9, nil))
 	b.dispatch(t) // makes their rows
 	testkit.Exec(t, b.store, `UPDATE worker_load SET assigned = 3 WHERE worker = $1`, busy.ID)
-	tx, err := b.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
+	tx := testkit.Begin(t, b.store)
 	defer func() { require.NoError(t, tx.Rollback(testkit.Context(t))) }()
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM worker_load WHERE worker = $1 FOR UPDATE`, busy.ID)
+	_, err := tx.Exec(testkit.Context(t), `SELECT FROM worker_load WHERE worker = $1 FOR UPDATE`, busy.ID)
 	require.NoError(t, err)
 
 	ids := b.request(t, testkit.Action(t, b.store, "pk.a"), 2)
@@ -47,9 +46,9 @@ func TestABatchDoesNotWaitForOtherWorkers(t *testing.T) {
 	require.Equal(t, scheduler.Result{Released: 2}, b.complete(t, ids...))
 }
 
-// Two replicas choose the last room of a worker at the same time: one of them gets it,
+// Two replicas choose the last slot of a worker at the same time: one of them gets it,
 // and the other one decides again.
-func TestTheLastRoomIsTakenOnce(t *testing.T) {
+func TestTheLastSlotOfAWorkerIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "w1", announces(1, nil))
@@ -87,9 +86,9 @@ func TestAWorkerThatIsCordonedAfterItWasChosenGetsNothing(t *testing.T) {
 	b.quiet(t)
 }
 
-// Room that another replica returns while a batch finds all workers full is given to
-// the execution that the batch lets wait: the batch asks for another one.
-func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
+// Capacity that another replica releases while a batch finds all workers full is given to
+// the execution that the batch enqueued: the batch requests another one.
+func TestCapacityReleasedDuringABatchIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	rechecks := 0
 	b := setup(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
@@ -118,9 +117,8 @@ func TestRoomThatIsReturnedMeanwhileIsOfferedAgain(t *testing.T) {
 // lockQueue holds a queue of an action as another batch does.
 func (b *bundle) lockQueue(t *testing.T, action testkit.ActionRow) (end func()) {
 	t.Helper()
-	tx, err := b.store.Pool().Begin(testkit.Context(t))
-	require.NoError(t, err)
-	_, err = tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
+	tx := testkit.Begin(t, b.store)
+	_, err := tx.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`,
 		action.ID)
 	require.NoError(t, err)
 	return func() { require.NoError(t, tx.Rollback(context.WithoutCancel(testkit.Context(t)))) }
@@ -128,7 +126,7 @@ func (b *bundle) lockQueue(t *testing.T, action testkit.ActionRow) (end func()) 
 
 // A sparing batch decides about free queues. It leaves reports and requests of a queue that
 // another batch holds.
-func TestASparingBatchLeavesWhatAnotherOneHolds(t *testing.T) {
+func TestASparingBatchLeavesLockedQueues(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", announces(9, nil))
@@ -171,20 +169,20 @@ func TestASparingBatchNamesTheQueuesThatItCouldNotFill(t *testing.T) {
 	b.dispatch(t, b.request(t, action, 23)...)
 	testkit.Exec(t, b.store, `UPDATE worker SET capabilities = $2 WHERE id = $1`, worker.ID,
 		testkit.DefaultCapabilities(50))
-	roomy := b.replica(t)
-	result, err := roomy.RunSparing(testkit.Context(t), nil, scheduler.FillStep{})
+	other := b.replica(t)
+	result, err := other.RunSparing(testkit.Context(t), nil, scheduler.FillStep{})
 	require.NoError(t, err)
 	require.Len(t, result.Unfilled, 1)
 	require.Equal(t, []string{"pk.a"}, result.UnfilledOf)
 	queue := result.Unfilled[0]
 
 	end := b.lockQueue(t, action)
-	result, err = roomy.RunSparing(testkit.Context(t), nil, scheduler.FillStep{Spare: []int64{queue}})
+	result, err = other.RunSparing(testkit.Context(t), nil, scheduler.FillStep{Spare: []int64{queue}})
 	require.NoError(t, err)
 	require.Equal(t, scheduler.Result{Held: []int64{queue}}, result)
 	waited := make(chan scheduler.Result)
 	go func() {
-		result, err := roomy.RunSparing(testkit.Context(t), nil, scheduler.FillStep{Queues: []int64{queue}})
+		result, err := other.RunSparing(testkit.Context(t), nil, scheduler.FillStep{Queues: []int64{queue}})
 		if err != nil {
 			result.Missing = []int64{-1}
 		}
@@ -199,9 +197,9 @@ func TestASparingBatchNamesTheQueuesThatItCouldNotFill(t *testing.T) {
 	b.quiet(t)
 }
 
-// A batch that returns room at a worker cannot offer it to a queue that another batch
-// holds: it asks for one more.
-func TestRoomForAQueueThatIsHeldIsOfferedAgain(t *testing.T) {
+// A batch that releases capacity of a worker cannot offer it to a queue that another batch
+// holds: it requests another batch.
+func TestCapacityForALockedQueueIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	rechecks := 0
 	b := setup(t, func(c *scheduler.Config) { c.Recheck = func() { rechecks++ } })
@@ -221,9 +219,9 @@ func TestRoomForAQueueThatIsHeldIsOfferedAgain(t *testing.T) {
 	b.quiet(t)
 }
 
-// An execution of a leaving worker that another batch has moved meanwhile stays where that
+// An execution of a draining worker that another batch has moved meanwhile stays where that
 // batch put it.
-func TestWhatWasMovedMeanwhileIsNotMovedAgain(t *testing.T) {
+func TestMovedExecutionsAreNotMovedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fences := map[string]any{"attempt_fence": true}

@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestRefusesToStartBesideAnotherExecutor: it is known by its connection or by
-// the number of consumers, its queues stay its own, and the override starts.
+// A replica refuses to start where another executor consumes, which it knows by its connection or by the number of
+// consumers. The override starts it.
 func TestRefusesToStartBesideAnotherExecutor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -33,12 +33,19 @@ func TestRefusesToStartBesideAnotherExecutor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			other := b.connect(t, "somebody").Consume(broker.ConsumerConfig{
+			other := b.connect(t, "other").Consume(broker.ConsumerConfig{
 				Queue: message.QueueExecutionRequests, Tag: "executor.scheduler", Prefetch: 10, MaxBatch: 10,
 			})
 			require.NoError(t, other.Start(testkit.Context(t)))
 			t.Cleanup(other.Stop)
-			testkit.Eventually(t, other.Subscribed, 10*time.Second)
+			management, err := broker.NewManagement(b.Management, testkit.VHostName(t, b.AMQP), time.Minute)
+			require.NoError(t, err)
+			t.Cleanup(management.Close)
+			testkit.Eventually(t, func() bool {
+				consumers, err := management.Consumers(testkit.Context(t))
+				require.NoError(t, err)
+				return len(consumers) == 1 && consumers[0].Connection != ""
+			}, 20*time.Second, "the management API lists the consumer")
 
 			cfg := b.config()
 			c.change(cfg)
@@ -58,12 +65,12 @@ func TestRefusesToStartBesideAnotherExecutor(t *testing.T) {
 	}
 }
 
-// TestAnExecutorThatComesLaterIsNoticed: an alert says how it is known.
+// An alert names an executor that starts later.
 func TestAnExecutorThatComesLaterIsNoticed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.engine(t, func(cfg *config.Config) { cfg.Alerts["other_executor"].For = 0 })
-	other := b.connect(t, "somebody").Consume(broker.ConsumerConfig{
+	other := b.connect(t, "other").Consume(broker.ConsumerConfig{
 		Queue: message.QueueExecutionCompleted, Tag: "executor.completion", Prefetch: 10, MaxBatch: 10,
 	})
 	require.NoError(t, other.Start(testkit.Context(t)))
@@ -71,7 +78,7 @@ func TestAnExecutorThatComesLaterIsNoticed(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store,
 			`SELECT count(*) FROM alert WHERE rule = 'other_executor' AND fired IS NOT NULL`) > 0
-	}, 90*time.Second, "it is looked for once a minute")
+	}, 90*time.Second, "the check runs once a minute")
 	var summary string
 	require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
 		`SELECT summary FROM alert WHERE rule = 'other_executor'`).Scan(&summary))

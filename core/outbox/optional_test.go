@@ -33,5 +33,5 @@ func TestAnOptionalMessageIsDroppedWhenItIsReturned(t *testing.T) {
 		Message{ID: "heard", RoutingKey: name, Type: "T", Body: []byte(`2`)})
 	require.Equal(t, "heard", read(1)[0].MessageId)
 	testkit.Eventually(t, empty(t, st), 10*time.Second, "nothing is left to send")
-	require.Empty(t, asked, "no handler is asked what to do with it")
+	require.Empty(t, asked, "no handler is called for it")
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// inRounds runs batches for these orders, and for what each of them leaves to the next.
-// It lists how many children each has made of the workflow of an execution.
-func (w *world) inRounds(id int64, requests ...advancement.Request) (made []int) {
+// inBatches runs batches for these requests, and for the rest that each of them leaves. It lists how many children
+// each has made of the workflow of an execution.
+func (w *world) inBatches(id int64, requests ...advancement.Request) (made []int) {
 	w.t.Helper()
 	for before := 0; len(requests) > 0; {
 		step := advancement.NewStep(w.cfg, w.sources, requests)
-		_, err := w.rounds.Run(testkit.Context(w.t), step)
+		_, err := w.batches.Run(testkit.Context(w.t), step)
 		require.NoError(w.t, err)
 		now := w.children(id)
 		made, before, requests = append(made, now-before), now, step.Again()
@@ -31,11 +31,10 @@ func (w *world) children(id int64) int {
 	return testkit.Count(w.t, w.store, `SELECT count(*) FROM execution WHERE parent = $1`, id)
 }
 
-// endAll has all children fail at once that were handed over, as one batch sees it,
-// and leads their workflow on.
+// endAll fails all dispatched children at once in one batch, and advances their workflow.
 func (w *world) endAll() int {
 	w.t.Helper()
-	handed := w.handed()
+	handed := w.dispatched()
 	ids, steps := make([]int64, len(handed)), make([]scheduler.Step, len(handed))
 	for i, child := range handed {
 		ids[i], steps[i] = child.ID, completionOf(child.ID)
@@ -43,9 +42,9 @@ func (w *world) endAll() int {
 	testkit.Exec(w.t, w.store, `UPDATE execution SET status = 'running', started_at = now() WHERE id = ANY($1)`, ids)
 	testkit.Exec(w.t, w.store, `UPDATE execution SET status = 'failed', result = '{"error": "x"}' WHERE id = ANY($1)`,
 		ids)
-	result, err := w.rounds.Run(testkit.Context(w.t), steps...)
+	result, err := w.batches.Run(testkit.Context(w.t), steps...)
 	require.NoError(w.t, err)
-	w.lead(result)
+	w.advance(result)
 	return len(ids)
 }
 
@@ -57,7 +56,7 @@ func TestAListOfManyItemsIsBegunInSeveralBatches(t *testing.T) {
 version: "1"
 tasks: [{name: each, action: pk.each, with_items: "{{ range(2100) }}", concurrency: 2050, input: {x: "{{ item }}"}}]
 `), nil)
-	require.Equal(t, []int{1000, 1000, 50}, w.inRounds(id, advancement.Request{Start: id}))
+	require.Equal(t, []int{1000, 1000, 50}, w.inBatches(id, advancement.Request{Start: id}))
 	require.Equal(t, 2050,
 		testkit.Count(t, w.store, `SELECT count(DISTINCT config ->> 'x') FROM execution WHERE parent = $1`, id))
 	testkit.Invariants(t, w.store)
@@ -74,7 +73,7 @@ version: "1"
 tasks: [{name: each, action: pk.each, with_items: "{{ range(40) }}", concurrency: 40}]
 `)
 	id := w.request(action, map[string]any{"text": strings.Repeat("0123456789", 1<<20/10)})
-	require.Equal(t, []int{16, 16, 8}, w.inRounds(id, advancement.Request{Start: id}))
+	require.Equal(t, []int{16, 16, 8}, w.inBatches(id, advancement.Request{Start: id}))
 
 	var requests []advancement.Request
 	for range 3 { // together they are too large
@@ -83,7 +82,7 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(40) }}", concurrency
 				1<<20/10)})})
 	}
 	first := advancement.NewStep(w.cfg, w.sources, requests)
-	_, err := w.rounds.Run(testkit.Context(t), first)
+	_, err := w.batches.Run(testkit.Context(t), first)
 	require.NoError(t, err)
 	require.Equal(t, 16, w.children(requests[0].Start))
 	require.Zero(t, w.children(requests[2].Start))
@@ -101,13 +100,12 @@ tasks:
     retry: {count: 1, delay: 1, on_error: "{{ result().error == 'y' }}"}
 `
 
-// However many items fail at once: whether they are repeated is found out, and it
-// says nothing against their workflow.
+// More than a thousand items fail at once: their retries are decided, and the workflow does not fail by itself.
 func TestMoreThanAThousandItemsFailAtOnce(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	id := w.request(w.define("pk.asking", asking), nil)
-	require.Equal(t, []int{1000, 100}, w.inRounds(id, advancement.Request{Start: id}))
+	require.Equal(t, []int{1000, 100}, w.inBatches(id, advancement.Request{Start: id}))
 	require.Equal(t, 1100, w.endAll())
 	status, result := w.outcome(id)
 	require.Equal(t, attune.StatusFailed, status)
@@ -116,8 +114,8 @@ func TestMoreThanAThousandItemsFailAtOnce(t *testing.T) {
 	w.sound()
 }
 
-// begun is a workflow whose one list another engine has begun: so many of its items
-// have a child, and the first of these have completed.
+// begun inserts a workflow whose list another engine has started: some of its items have a child, and the first of
+// these have completed.
 func (w *world) begun(action testkit.ActionRow, made, completed int) int64 {
 	w.t.Helper()
 	id := w.existing(action, nil, nil)
@@ -140,13 +138,13 @@ func TestALongListOfAnotherEngineIsTakenOver(t *testing.T) {
 version: "1"
 tasks: [{name: each, action: pk.each, with_items: "{{ range(1500) }}", concurrency: 1400, input: {x: "{{ item }}"}}]
 `), 1390, 0)
-	require.Equal(t, []int{1400}, w.inRounds(id, advancement.Request{Workflow: w.workflowOf(id)}))
+	require.Equal(t, []int{1400}, w.inBatches(id, advancement.Request{Workflow: w.workflowOf(id)}))
 	require.Equal(t, "1390,1399", w.text(`SELECT min((config ->> 'x')::int) || ',' || max((config ->> 'x')::int) FROM execution WHERE status = 'scheduled'`))
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
 	require.Equal(t, 1500, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_item`))
 }
 
-// What another engine has done of a list counts, and the rest of it is done.
+// The items of a list that another engine completed count; this engine runs the remaining ones.
 func TestAListOfAnotherEngineGoesOnWhereItIs(t *testing.T) {
 	t.Parallel()
 	for _, completed := range []int{3, 5, 8} {
@@ -157,7 +155,7 @@ version: "1"
 tasks: [{name: each, action: pk.each, with_items: "{{ range(8) }}", concurrency: 2, next: [{publish: [{all: "{{ result() }}"}]}]}]
 output_map: {all: "{{ all }}"}
 `), completed, completed)
-		w.look(id)
+		w.check(id)
 		require.Equal(t, []any{0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0}, w.completes(id)["all"])
 		require.Len(t, w.ran, 8-completed)
 	}

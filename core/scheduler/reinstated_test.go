@@ -11,9 +11,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// S3: a shared limit that was out of force for a while counts who began
-// meanwhile when it is in force again, though its policy is the same as before.
-func TestS3ASharedLimitThatIsInForceAgainCountsWhoRuns(t *testing.T) {
+// S3: a shared limit that was out of force for a while counts all running executions when it is in force again,
+// although its policy is the same as before.
+func TestS3AReinstatedSharedLimitCountsRunningExecutions(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string][2]string{
 		"other parameters": {`UPDATE policy SET parameters = '{tenant}'`, `UPDATE policy SET parameters = '{}'`},

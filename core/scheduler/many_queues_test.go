@@ -79,11 +79,11 @@ func TestManyExecutionsForARareWorkerDelayNoOthers(t *testing.T) {
 		testkit.Exec(t, b.store, `UPDATE action SET runtime = $1 WHERE id = $2`, id, action.ID)
 		return action
 	}
-	var line []int64
+	var ids []int64
 	for i := range 75 {
-		line = append(line, b.request(t, needs(fmt.Sprintf("pk.rare%d", i), rare), 1)...)
+		ids = append(ids, b.request(t, needs(fmt.Sprintf("pk.rare%d", i), rare), 1)...)
 	}
-	require.Equal(t, 3, b.dispatch(t, line...).Granted)
+	require.Equal(t, 3, b.dispatch(t, ids...).Granted)
 	one, two := needs("pk.one", common), needs("pk.two", common)
 	running := b.request(t, one, 3)
 	require.Equal(t, 3, b.dispatch(t, running...).Granted)
@@ -95,27 +95,26 @@ func TestManyExecutionsForARareWorkerDelayNoOthers(t *testing.T) {
 	b.quiet(t)
 }
 
-// A sweep has one batch run for each thing that queues wait for, not one for
-// each queue, unless the rules have changed: then what keeps them may be no more.
+// A sweep has one batch run for each obstacle that blocks queues, not for each queue, unless the rules have changed.
 func TestASweepTriesOneQueueOfEachThatAreKept(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1) })
-	var line []int64
+	var ids []int64
 	for i := range 6 { // three run, three wait for a worker
-		line = append(line, b.request(t, testkit.Action(t, b.store, fmt.Sprintf("pk.a%d", i)), 1)...)
+		ids = append(ids, b.request(t, testkit.Action(t, b.store, fmt.Sprintf("pk.a%d", i)), 1)...)
 	}
-	require.Equal(t, scheduler.Result{Granted: 3, Enqueued: 3}, b.dispatch(t, line...))
+	require.Equal(t, scheduler.Result{Granted: 3, Enqueued: 3}, b.dispatch(t, ids...))
 	paced := testkit.Action(t, b.store, "paced.a")
 	testkit.Policy(t, b.store, paced, 1, func(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} })
 	testkit.Policy(t, b.store, paced, 1, testkit.OfPack(paced))
 	testkit.Exec(t, b.store, `INSERT INTO admission_scope (kind, scope_key, max_concurrent, active_count, policy)
 		SELECT 'pack', pack::text, 1, 1, id FROM policy WHERE pack IS NOT NULL`)
 	for i := range 3 {
-		line = append(line,
+		ids = append(ids,
 			b.requestWith(t, paced, func(e *testkit.ExecutionRow) { e.Config = map[string]any{"tenant": i} }))
 	}
-	require.Equal(t, scheduler.Result{Enqueued: 3}, b.dispatch(t, line[6:]...))
+	require.Equal(t, scheduler.Result{Enqueued: 3}, b.dispatch(t, ids[6:]...))
 	found := make(chan recovery.Found)
 	sweep(t, b, found)
 	first := <-found
@@ -124,9 +123,9 @@ func TestASweepTriesOneQueueOfEachThatAreKept(t *testing.T) {
 	require.Len(t, oldest, 2)
 	require.Equal(t, 2, testkit.Count(t, b.store,
 		`SELECT count(*) FROM execution_admission_entry WHERE state_id = ANY ($1) AND execution_id = ANY ($2)`,
-		oldest, []int64{line[3], line[6]}))
+		oldest, []int64{ids[3], ids[6]}))
 	testkit.Exec(t, b.store, `UPDATE policy SET threshold = 2`)
-	for looks := 0; len((<-found).Queues) != 6; looks++ {
-		require.Less(t, looks, 2, "one may have been made before the change")
+	for sweeps := 0; len((<-found).Queues) != 6; sweeps++ {
+		require.Less(t, sweeps, 2, "one may have been made before the change")
 	}
 }

@@ -21,9 +21,8 @@ func TestAdmittedAtIsTheMomentUnderTheLocks(t *testing.T) {
 	b.dispatch(t, b.request(t, action, 1)...)
 	late := b.request(t, action, 1)
 	ctx := testkit.Context(t)
-	tx, err := b.store.Pool().Begin(ctx)
-	require.NoError(t, err)
-	_, err = tx.Exec(ctx, `SELECT FROM execution_admission_state FOR UPDATE`)
+	tx := testkit.Begin(t, b.store)
+	_, err := tx.Exec(ctx, `SELECT FROM execution_admission_state FOR UPDATE`)
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
