@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -355,6 +356,23 @@ func TestASnapshotOfOneThing(t *testing.T) {
 		_, err := take(screen.View(c.view), c.id, c.filter)
 		require.ErrorContains(t, err, c.want, c)
 	}
+}
+
+// A snapshot has no second read, so it waits for a slow database.
+func TestASnapshotWaitsForASlowDatabase(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := sample()
+		s.takes = map[screen.Feed]time.Duration{}
+		for _, feed := range feedNames() {
+			s.takes[feed] = LongestRead - time.Second
+		}
+		shot, err := Take(t.Context(), s, Options{View: keymap.InWorkers, Theme: theme.Options{Plain: true}}, "", 80, 24)
+		require.NoError(t, err)
+		require.False(t, shot.Failed())
+		require.Contains(t, shot.Text(), "worker-node-02")
+		require.NotContains(t, shot.Text(), "no answer")
+	})
 }
 
 func TestSnapshotOfNothingSaysSo(t *testing.T) {
