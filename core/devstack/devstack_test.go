@@ -86,15 +86,25 @@ func serves(t *testing.T, databaseURL, amqpURL string) {
 	require.NoError(t, broker.Close())
 }
 
-// silent fails when anything still listens where the stack listened.
+// silent waits until nothing listens on the ports of the stack and its processes have ended.
 func silent(t *testing.T, status devstack.Status) {
 	t.Helper()
-	eventually(t, func() bool { // a socket that was accepted before may still be reset
+	testkit.Eventually(t, func() bool { // a socket that was accepted before may still be reset
 		_, database := pgx.Connect(t.Context(), status.DatabaseURL)
 		_, wire := amqp.Dial(status.AMQPURL)
 		return errors.Is(database, syscall.ECONNREFUSED) && errors.Is(wire, syscall.ECONNREFUSED)
-	})
-	require.Empty(t, processesNaming(t, status.Dir), "processes of the stack are left")
+	}, time.Minute, "the ports of the stack are still open")
+	noProcesses(t, status.Dir)
+}
+
+// noProcesses waits until no process names a folder: children of a server end shortly after it.
+func noProcesses(t *testing.T, dir string) {
+	t.Helper()
+	var left []string
+	testkit.Eventually(t, func() bool {
+		left = processesNaming(t, dir)
+		return len(left) == 0
+	}, time.Minute, "processes are left: %v", &left)
 }
 
 // processesNaming lists the command lines that hold the text.
@@ -112,10 +122,11 @@ func processesNaming(t *testing.T, text string) []string {
 	return found
 }
 
-// firstSeen says where a stack is as soon as there is anything to be seen of it.
+// firstSeen returns the environment of a stack as soon as its state file exists.
 func firstSeen(ctx context.Context, cfg devstack.Config) string {
 	for ctx.Err() == nil {
 		if _, err := os.Stat(filepath.Join(cfg.Dir, "stack.json")); err != nil {
+			time.Sleep(time.Millisecond)
 			continue
 		}
 		if stack, err := devstack.Attach(ctx, cfg); err == nil {
@@ -141,7 +152,7 @@ func TestLifeOfAStack(t *testing.T) {
 	starting := make(chan string, 1)
 	go func() { starting <- firstSeen(ctx, cfg) }()
 	stack := up(t, cfg)
-	require.Equal(t, stack.Env(), <-starting, "who looks while it starts is told where it is going to be")
+	require.Equal(t, stack.Env(), <-starting, "a reader during the start gets the final addresses")
 	require.Equal(t, dir, stack.Dir())
 	require.Empty(t, stack.Moved())
 	serves(t, stack.DatabaseURL(), stack.AMQPURL())
@@ -169,7 +180,7 @@ func TestLifeOfAStack(t *testing.T) {
 	_, err = conn.Exec(ctx, "create table kept (n int)")
 	require.NoError(t, err)
 	require.NoError(t, stack.KillPostgres(ctx))
-	require.Error(t, conn.Ping(ctx), "a connection outlived the crash")
+	testkit.Eventually(t, func() bool { return conn.Ping(ctx) != nil }, time.Minute, "a connection outlived the crash")
 	require.False(t, stack.Status().Postgres.Running)
 	require.True(t, stack.Status().Broker.Running)
 	require.NoError(t, stack.StartPostgres(ctx))
@@ -291,7 +302,6 @@ func TestHostileSurroundings(t *testing.T) {
 
 	// The parent is killed: its servers go with it.
 	process.kill(t)
-	eventually(t, func() bool { return len(processesNaming(t, status.Dir)) == 0 })
 	silent(t, status)
 }
 
@@ -373,15 +383,6 @@ func TestInterruptedInitdb(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "postgres", "data.new"))
 }
 
-func eventually(t *testing.T, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !condition() {
-		require.True(t, time.Now().Before(deadline), "condition not met in time")
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 func portOf(t *testing.T, address string) int {
 	t.Helper()
 	parsed, err := url.Parse(address)
@@ -403,5 +404,5 @@ func TestFailedStartTellsWhy(t *testing.T) {
 	require.ErrorContains(t, err, "is of PostgreSQL 9")
 	require.ErrorContains(t, err, filepath.Join(dir, "postgres", "postgres.log"))
 	require.NotContains(t, err.Error(), "\n")
-	require.Empty(t, processesNaming(t, dir), "processes of the failed start are left")
+	noProcesses(t, dir)
 }
