@@ -49,6 +49,7 @@ func (i *house) leadAQueue(x *terminal) {
 	x.shows("limit 1 → 3")
 	x.runs("Limit to 3 demo.hold")
 	i.began(4)
+	i.running(3)
 	require.Equal(t, 3, i.worker.MostAtOnce())
 	x.plans(act.ResetQueue, "Reset the limit of demo.hold")
 	x.runs("Reset the limit of demo.hold")

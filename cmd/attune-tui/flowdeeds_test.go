@@ -34,6 +34,7 @@ func TestAWorkflowIsLedByKeys(t *testing.T) {
 	x.plans(act.ResumeWorkflow, "Resume "+name)
 	x.runs("Resume " + name)
 	i.began(2)
+	i.running(1)
 	x.plans(act.CancelWorkflow, "Cancel "+name)
 	x.runs("Cancel " + name)
 	i.ends <- struct{}{}

@@ -127,6 +127,12 @@ func (i *house) began(n int) {
 	testkit.Eventually(i.t, func() bool { return len(i.worker.Runs()) == n }, wait, "%d runs begin", n)
 }
 
+// running waits until n runs are reported as running: an earlier cancel asks no worker.
+func (i *house) running(n int) {
+	i.t.Helper()
+	i.becomes(n, `select count(*) from execution where status = 'running' and worker is not null`)
+}
+
 // audited checks that an act was recorded, once and by this program.
 func (i *house) audited(action string) {
 	i.t.Helper()
@@ -145,16 +151,20 @@ func (i *house) open(args ...string) *terminal {
 	}, append(args, "--refresh", "500ms")...)
 }
 
-// either waits until one of two texts is on the screen, and reports whether it is the
-// first.
-func (x *terminal) either(one, other string) (first bool) {
+// showsOne waits until one of two texts is on the screen, and returns the screen.
+func (x *terminal) showsOne(one, other string) (screen string) {
 	x.t.Helper()
 	testkit.Eventually(x.t, func() bool {
-		screen := x.call("capture-pane", "-p")
-		first = strings.Contains(screen, one)
-		return first || strings.Contains(screen, other)
+		screen = x.call("capture-pane", "-p")
+		return strings.Contains(screen, one) || strings.Contains(screen, other)
 	}, wait, "%q or %q is shown", one, other)
-	return first
+	return screen
+}
+
+// either waits until one of two texts is on the screen, and reports whether it is the first.
+func (x *terminal) either(one, other string) bool {
+	x.t.Helper()
+	return strings.Contains(x.showsOne(one, other), one)
 }
 
 // command types a command line.

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +16,7 @@ import (
 // each, as the demo leaves them.
 const seedIncident = `
 with target as (
-	insert into worker (name, worker_type, worker_role, status, last_heartbeat) values ('demo-worker-1', 'local', 'action', 'active', now()) returning id
+	insert into worker (name, worker_type, worker_role, status, last_heartbeat) values ('demo-worker-1', 'local', 'action', 'active', now() + interval '1 hour') returning id
 ), failed as (
 	insert into execution (action, action_ref, status, result)
 	select a.id, a.ref, 'failed', '{"error": "Worker queue TTL expired"}' from action a, generate_series(1, 15)
@@ -104,6 +103,6 @@ func (x *terminal) matches(line string) {
 		parts = append(parts, strings.Join(words, `\s+`))
 	}
 	pattern := regexp.MustCompile(strings.Join(parts, `[^\n]*`))
-	testkit.Eventually(x.t, func() bool { return pattern.MatchString(x.call("capture-pane", "-p")) }, 10*time.Second,
+	testkit.Eventually(x.t, func() bool { return pattern.MatchString(x.call("capture-pane", "-p")) }, wait,
 		"the screen shows %s", line)
 }
