@@ -68,7 +68,7 @@ func TestMoreTargetsThanARuleRaisesDoNotFlap(t *testing.T) {
 // while it is measured.
 func TestMeasuringHoldsNoTransaction(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(testkit.Context(t), 10*time.Second)
+	ctx, cancel := context.WithTimeout(testkit.Context(t), time.Minute)
 	defer cancel()
 	st, err := store.Open(ctx, store.Config{URL: testkit.Database(t), MaxConnections: 1}, telemetry.Discard())
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
 	require.False(t, w.Holders.Incomplete)
 	require.Equal(t, holders[0], w.Holders.List[0].ID, "the oldest comes first")
 	require.Equal(t, monitor.WorkerStale, w.Holders.List[0].Health)
-	require.InDelta(t, 300, w.Holders.List[0].HeartbeatAge.Seconds(), 5)
+	require.InDelta(t, 300, w.Holders.List[0].HeartbeatAge.Seconds(), 30)
 	require.Nil(t, w.Expected.At)
 	require.Equal(t, "unknown: no worker is alive", w.Expected.Basis)
 	require.Nil(t, w.Waiting.Expires, "no patience is configured")
@@ -64,7 +64,7 @@ func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
 	require.Contains(t, gone.Summary, "was cancelled at ")
 	require.Contains(t, gone.Lines[1], "still has a place in the queue")
 	require.Contains(t, text, "2 of 2 slots are taken (limit by policy "+policy.Ref+"), 5 wait.")
-	require.Regexp(t, `on ill \(stale, heartbeat 5m(\ds)? ago\)`, text)
+	require.Regexp(t, `on ill \(stale, heartbeat 5m(\d+s)? ago\)`, text)
 	require.Contains(t, text, policy.Ref+" (action concurrency): at most 2 at once; 2 of 2 in this queue (full)")
 	require.NotContains(t, text, "No replica")
 
@@ -121,8 +121,8 @@ func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
 	require.Equal(t, "1 of 1 in pack demo", w.Policies[0].Text)
 	require.True(t, w.Policies[0].Full)
 	text := strings.Join(w.Lines, "\n")
-	require.Contains(t, text,
-		"its head has been blocked for 1m30s: pack demo is full (1 of 1 in pack demo, policy "+pack.Ref+")")
+	require.Regexp(t, `its head has been blocked for 1m[3-5]\ds: pack demo is full \(1 of 1 in pack demo, policy `+
+		regexp.QuoteMeta(pack.Ref)+`\)`, text)
 	require.Contains(t, text, "The slots of pack demo are held by (the oldest first):")
 	require.Contains(t, text, "No replica of the engine is alive")
 
@@ -135,7 +135,7 @@ func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
 	testkit.Exec(t, b.Store,
 		`update execution_admission_state set paused = false, resumed_at = now() - interval '1 minute' where id = $1`, state)
 	w = b.ask(t, waiters[0])
-	require.InDelta(t, 59*60, w.Waiting.Expires.Sub(w.At).Seconds(), 5, "the patience begins anew when a pause ends")
+	require.InDelta(t, 59*60, w.Waiting.Expires.Sub(w.At).Seconds(), 30, "the timeout starts again when a pause ends")
 }
 
 func TestWhyCountsRatesAndQuotas(t *testing.T) {
@@ -222,7 +222,7 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 	require.Len(t, w.Lines, 1)
 	testkit.Exec(t, b.Store, `update engine_replica set last_seen = now() - interval '13 seconds'`)
 	w = b.ask(t, testkit.Execution(t, b.Store, action).ID)
-	require.Regexp(t, `^The last sign of an engine replica was 1[3-9](\.\d)?s ago\.$`, w.Lines[1])
+	require.Regexp(t, `^The last sign of an engine replica was (1[3-9]|2\d)(\.\d)?s ago\.$`, w.Lines[1])
 	_, err := b.Why(t.Context(), 999_999)
 	require.ErrorIs(t, err, monitor.ErrNotFound)
 }

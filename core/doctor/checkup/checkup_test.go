@@ -90,7 +90,12 @@ func (b *bundle) run(change ...func(*checkup.Deps, *checkup.Options)) map[string
 	return byName(b.report(change...))
 }
 
+// report runs the checks. Replica h reports itself before, and is not late after a pause of this process.
 func (b *bundle) report(change ...func(*checkup.Deps, *checkup.Options)) *checkup.Report {
+	const later = `now() + interval '20 seconds'`
+	testkit.Exec(b.t, b.store, `update engine_replica set last_seen = `+later+`, details = case when details ? 'clock' then
+		jsonb_set(details, '{clock}', to_jsonb((details ->> 'clock')::timestamptz + (`+later+` - last_seen))) else details end
+		where host = 'h'`)
 	deps := checkup.Deps{Config: b.cfg, Store: b.store, Broker: b.link, Management: b.management, Version: "v1"}
 	var options checkup.Options
 	for _, c := range change {
