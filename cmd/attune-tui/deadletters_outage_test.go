@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// agrees confirms the take of so many messages, by the word where they are many.
+// agrees confirms the take of n messages by typing the word.
 func (x *terminal) agrees(n int) {
 	x.t.Helper()
 	word := fmt.Sprintf("take %d", n)
@@ -41,9 +41,9 @@ func TestTheBrokerIsCutAmidATake(t *testing.T) {
 	open()
 	ended := x.reads(`(\d+) of 400 taken, (\d+) left\.`)
 	taken, left := ended[0], ended[1]
-	require.Equal(t, deadLetters, taken+left, "each is one of the two")
+	require.Equal(t, deadLetters, taken+left, "each message is taken or left")
 	require.Positive(t, left)
-	require.Equal(t, taken, u.count(waiting), "what was taken is in the ledger, and nothing else")
+	require.Equal(t, taken, u.count(waiting), "the ledger has the taken messages and no other")
 	var there int
 	testkit.Eventually(t, func() bool { // unacknowledged messages return with the end of their consumer
 		q, err := u.channel.QueueDeclarePassive(message.QueueDeadLetter, true, false, false, false, nil)

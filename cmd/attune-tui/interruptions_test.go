@@ -22,8 +22,7 @@ const (
 	gated = 10
 )
 
-// repeated counts the executions that were repeated, and retries the rows that
-// were made of it.
+// repeated counts the retried executions, and retries counts the new ones.
 const (
 	repeated = `select count(distinct original_execution) from execution where original_execution is not null`
 	retries  = `select count(*) from execution where original_execution is not null`
@@ -78,11 +77,9 @@ func (x *terminal) reads(pattern string) []int {
 	return numbers
 }
 
-// TestARunIsStoppedInTheMiddleAndGoneOnWith: what was marked is what is acted upon,
-// also when more has come meanwhile; while it runs the window may change; x ends it
-// after the step under way; and what was not reached stays marked and is done by the
-// same act again.
-func TestARunIsStoppedInTheMiddleAndGoneOnWith(t *testing.T) {
+// TestAStoppedRunIsContinued stops a run after the step under way, while the window changes and new rows arrive. The
+// other rows stay marked, and the same action again retries them.
+func TestAStoppedRunIsContinued(t *testing.T) {
 	t.Parallel()
 	url, st, action := failedExecutions(t)
 	x := openTerminal(t, url, "--view", "executions", "--refresh", "500ms")
@@ -90,7 +87,7 @@ func TestARunIsStoppedInTheMiddleAndGoneOnWith(t *testing.T) {
 	x.press("Escape", "Escape")
 	x.hides(buttons)
 	late := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed })
-	x.shows(fmt.Sprintf(" %d ✗ failed", late.ID)) // polls go on around the marks
+	x.shows(fmt.Sprintf(" %d ✗ failed", late.ID)) // polls continue while rows are marked
 	x.plansMarked(act.RetryExecution, fmt.Sprintf("Retry %d executions", manyFailed))
 	x.shows(buttons)
 	open := closeGateAt(t, st, url)
@@ -121,8 +118,7 @@ func TestARunIsStoppedInTheMiddleAndGoneOnWith(t *testing.T) {
 		"it came after the marks")
 }
 
-// TestTwoDashboardsRepeatTheSameExecutions: each is repeated once, by one of the two,
-// and the other learns that it has changed.
+// TestTwoDashboardsRepeatTheSameExecutions retries each execution once; the other dashboard counts it as changed.
 func TestTwoDashboardsRepeatTheSameExecutions(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "repeat from two dashboards; another test takes one queue from two")
@@ -147,9 +143,8 @@ func TestTwoDashboardsRepeatTheSameExecutions(t *testing.T) {
 		`select count(*) from operator_audit where action = 'execution.retry' and outcome = 'done'`))
 }
 
-// TestADashboardIsKilledInTheMiddleOfARun: what was done is recorded, nothing goes on
-// without it, the next dashboard does the rest and nothing twice, and leaves the
-// terminal as a shell wants it.
+// After a dashboard was killed in the middle of a run, completed steps are recorded and no others run. The next
+// dashboard retries the rest and restores the terminal.
 func TestADashboardIsKilledInTheMiddleOfARun(t *testing.T) {
 	t.Parallel()
 	url, st, _ := failedExecutions(t)
@@ -190,13 +185,13 @@ func TestADashboardIsKilledInTheMiddleOfARun(t *testing.T) {
 	x.becomes("alternate screen 0, cursor 1, mouse 0")
 }
 
-// state is what the program has made of the terminal.
+// state is the state of the terminal.
 func (x *terminal) state() string {
 	return strings.TrimSpace(x.call("display-message", "-p",
 		"alternate screen #{alternate_on}, cursor #{cursor_flag}, mouse #{mouse_any_flag}"))
 }
 
-// becomes waits until the terminal is in a state.
+// becomes waits for a state of the terminal.
 func (x *terminal) becomes(state string) {
 	x.t.Helper()
 	testkit.Eventually(x.t, func() bool { return x.state() == state }, wait, state)

@@ -10,30 +10,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// link is the way to a server, which can be cut and mended, and stopped up. While it is
-// cut its port stays taken, so that no other connection gets it.
+// link is a TCP proxy of a server that a test can cut, mend, clog and unclog. It keeps its port while it is cut.
 type link struct {
-	to     string
-	mu     sync.Mutex
-	whole  bool          // guarded by mu
-	mud    chan struct{} // guarded by mu; what comes through waits for its closing
-	open   sync.Map      // of net.Conn
-	copies sync.WaitGroup
+	to      string
+	mu      sync.Mutex
+	up      bool          // guarded by mu
+	clogged chan struct{} // guarded by mu; data waits until it is closed
+	open    sync.Map      // of net.Conn
+	copies  sync.WaitGroup
 }
 
-// through makes a link to the server of an address, cut as yet, and the address that
-// leads over it.
+// through starts a link to the server of an address, which is cut at first, and returns the address of the link.
 func through(t *testing.T, address string) (*link, string) {
 	t.Helper()
 	u, err := url.Parse(address)
 	require.NoError(t, err)
-	door, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // Nothing is waited for.
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // Nothing is waited for.
 	require.NoError(t, err)
 	w := &link{to: u.Host}
-	u.Host = door.Addr().String()
+	u.Host = listener.Addr().String()
 	w.copies.Go(func() {
 		for {
-			from, err := door.Accept()
+			from, err := listener.Accept()
 			if err != nil {
 				return
 			}
@@ -41,54 +39,54 @@ func through(t *testing.T, address string) (*link, string) {
 		}
 	})
 	t.Cleanup(func() {
-		_ = door.Close() // ends the loop
-		w.flow()
+		_ = listener.Close() // ends the loop
+		w.unclog()
 		w.cut()
 		w.copies.Wait()
 	})
 	return w, u.String()
 }
 
-// mend has the server reached.
+// mend accepts connections again.
 func (w *link) mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.whole = true
+	w.up = true
 }
 
-// cut ends every connection and takes no new one, as when a server dies.
+// cut closes every connection and refuses new ones, as when a server dies.
 func (w *link) cut() {
 	w.mu.Lock()
-	w.whole = false
+	w.up = false
 	w.mu.Unlock()
 	for conn := range w.open.Range {
 		if conn, ok := conn.(net.Conn); ok {
-			_ = conn.Close() // what is cut is cut
+			_ = conn.Close() // it may be closed already
 		}
 	}
 }
 
-// clog keeps back all that comes through: the server is there and says nothing.
+// clog holds back all data, as a server that does not answer.
 func (w *link) clog() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mud = make(chan struct{})
+	w.clogged = make(chan struct{})
 }
 
-// flow lets through what was kept back.
-func (w *link) flow() {
+// unclog delivers the data that was held back.
+func (w *link) unclog() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.mud != nil {
-		close(w.mud)
-		w.mud = nil
+	if w.clogged != nil {
+		close(w.clogged)
+		w.clogged = nil
 	}
 }
 
 func (w *link) pass(from net.Conn) {
 	w.mu.Lock()
-	defer w.mu.Unlock() // so that what is cut next is known
-	if !w.whole {
+	defer w.mu.Unlock() // before the next cut
+	if !w.up {
 		_ = from.Close() // the peer is gone
 		return
 	}
@@ -101,25 +99,25 @@ func (w *link) pass(from net.Conn) {
 	w.open.Store(server, nil)
 	for _, pair := range [][2]net.Conn{{from, server}, {server, from}} {
 		w.copies.Go(func() {
-			_, _ = io.Copy(pair[0], &wade{w, pair[1]}) // ends with either connection
+			_, _ = io.Copy(pair[0], &cloggable{w, pair[1]}) // ends with either connection
 			_, _ = pair[0].Close(), pair[1].Close()
 		})
 	}
 }
 
-// wade reads from a connection as long as nothing sticks.
-type wade struct {
+// cloggable reads from a connection, and waits while the link is clogged.
+type cloggable struct {
 	w    *link
 	conn net.Conn
 }
 
-func (r *wade) Read(into []byte) (int, error) {
+func (r *cloggable) Read(into []byte) (int, error) {
 	n, err := r.conn.Read(into)
 	r.w.mu.Lock()
-	mud := r.w.mud
+	clogged := r.w.clogged
 	r.w.mu.Unlock()
-	if mud != nil {
-		<-mud
+	if clogged != nil {
+		<-clogged
 	}
 	return n, err
 }

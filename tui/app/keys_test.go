@@ -367,7 +367,8 @@ func TestASnapshotWaitsForASlowDatabase(t *testing.T) {
 		for _, feed := range feedNames() {
 			s.takes[feed] = LongestRead - time.Second
 		}
-		shot, err := Take(t.Context(), s, Options{View: keymap.InWorkers, Theme: theme.Options{Plain: true}}, "", 80, 24)
+		opts := Options{View: keymap.InWorkers, Theme: theme.Options{Plain: true}}
+		shot, err := Take(t.Context(), s, opts, "", 80, 24)
 		require.NoError(t, err)
 		require.False(t, shot.Failed())
 		require.Contains(t, shot.Text(), "worker-node-02")
