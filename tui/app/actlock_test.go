@@ -146,7 +146,7 @@ func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
 	require.Equal(t, keymap.InConfirm, b.stage())
 	require.Equal(t, act.RequeueDeadLetter, acts.requests[0].Kind)
 	b.press("esc", "D")
-	require.Equal(t, keymap.InMenu, b.stage(), "it is decided, which the menu says")
+	require.Equal(t, keymap.InMenu, b.stage(), "it is decided, and the menu says so")
 	require.Contains(t, b.View(), "▲ discard: it is decided")
 	b.press("esc", "P")
 	require.Equal(t, keymap.InForm, b.stage())

@@ -11,8 +11,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// cpuTime is what this thread has used of a processor. On a busy machine a poll is
-// interrupted again and again, which a clock would count.
+// cpuTime is the processor time of this thread. A clock would count the interruptions on a busy machine.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used unix.Timespec
@@ -20,10 +19,8 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(used.Nano())
 }
 
-// TestTheLedgerCostsLittle: what a poll costs grows with the dead letters that are listed
-// and no faster (5,000 take 5 ms on a machine that does nothing else), and a frame costs
-// what it costs with a few. No body is read for either.
-// (Processor time is measured, and a parallel test would use the caches and the collector.)
+// The cost of a poll is linear in the listed dead letters (5,000 take 5 ms on an idle machine); a frame costs the same
+// for many as for few. Neither reads a body. It is not parallel because it measures processor time.
 func TestTheLedgerCostsLittle(t *testing.T) {
 	few, half, many := started(t, longLedger(500), 140, 40), started(t, longLedger(3_000), 140, 40),
 		started(t, longLedger(6_000), 140, 40)

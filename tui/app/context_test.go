@@ -24,7 +24,7 @@ func TestTheNameOfAnInstallationHasItsColour(t *testing.T) {
 	require.Contains(t, started(t, sample(), 80, 24, coloured).frame()[0], "\x1b[1;91mprod-eu\x1b[0m")
 }
 
-// elsewhere is a second installation that a test can turn to.
+// elsewhere is a second installation that a test can switch to.
 type elsewhere struct {
 	source *fakeSource
 	acts   *fakeActs
@@ -174,7 +174,7 @@ func TestTurningAsksWhileSomethingRunsAndStopsIt(t *testing.T) {
 	prod := &elsewhere{source: sample(), acts: acts}
 	b.opts.Connect = prod.connect
 	b.run(b.switchTo("prod-eu"))
-	require.Len(t, b.env.Session, 1, "what was done here is still known")
+	require.Len(t, b.env.Session, 1, "the operations of this session are kept")
 }
 
 func TestWhereItIsProtectedItsNameIsTypedToAct(t *testing.T) {

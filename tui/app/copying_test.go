@@ -75,7 +75,7 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 	b.press("y", "down", "up", "esc", "y", "q")
 	require.Empty(t, b.stage())
 	require.Equal(t, keymap.InExecutions, b.view)
-	require.Len(t, c.texts, 5, "what is closed copies nothing")
+	require.Len(t, c.texts, 5, "a closed menu copies nothing")
 	c.err = &export.TooLongError{Bytes: 80_000}
 	b.press("y", "enter")
 	require.Contains(t, b.messages(), "Not copied: 80000 bytes are more than terminals take")
@@ -146,11 +146,11 @@ func TestThePlaceInADocumentIsCopied(t *testing.T) {
 	b.press("enter", "y", "p")
 	require.Equal(t, "/headers/authorization", c.last())
 	b.press("y", ".")
-	require.Equal(t, "‹redacted›", c.last(), "what is masked is not copied")
+	require.Equal(t, "‹redacted›", c.last(), "a masked value is not copied")
 	b.press("U", "y", ".")
-	require.Equal(t, "Bearer abc", c.last(), "what is shown is")
+	require.Equal(t, "Bearer abc", c.last(), "a revealed value is copied")
 	b.press("y", "j")
-	require.NotContains(t, c.last(), "Bearer abc", "the whole is masked always")
+	require.NotContains(t, c.last(), "Bearer abc", "the whole document is always masked")
 }
 
 func TestWhatCannotBeCopiedSaysWhy(t *testing.T) {
@@ -213,7 +213,7 @@ func (b *bundle) exported(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// Lists that are longer than what was read of them are exported whole.
+// Lists that are longer than their loaded part are exported completely.
 func TestLongListsAreExportedWhole(t *testing.T) {
 	t.Parallel()
 	source := longFlows()
@@ -237,7 +237,7 @@ func TestLongListsAreExportedWhole(t *testing.T) {
 	b.press("/")
 	b.typed("error:nothing | action:mail.send id:3,6,1497")
 	b.press("enter")
-	require.Len(t, b.exported(t), 3, "what the database cannot be asked is sifted here")
+	require.Len(t, b.exported(t), 3, "the dashboard applies terms that the database does not have")
 	b.press("z", "/")
 	b.typed("zzz")
 	b.press("enter")
@@ -248,7 +248,7 @@ func TestLongListsAreExportedWhole(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// What matches nothing leaves no file behind.
+// An export without rows leaves no file.
 func TestAnEmptyExportWritesNoFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none.jsonl")

@@ -20,7 +20,7 @@ func unwell() *fakeSource {
 	return s
 }
 
-// TestTheOverviewSaysWhatIsWrongWithAReplica: in the line that is looked at
+// TestTheOverviewSaysWhatIsWrongWithAReplica checks the line of the replica
 // first, and in the list with the unwell one on top, without moving anything.
 func TestTheOverviewSaysWhatIsWrongWithAReplica(t *testing.T) {
 	t.Parallel()

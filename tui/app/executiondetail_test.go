@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// detailed is the page of an execution as a test has changed what was read.
+// detailed is the page of an execution, after a test has changed its data.
 func detailed(t *testing.T, w, h int, change func(d *monitor.ExecutionDetail, f *monitor.Family),
 	options ...func(*Options),
 ) *bundle {
@@ -86,7 +86,7 @@ func TestTheTreeNamesTasksAndWhereTheyBelong(t *testing.T) {
 		"884050  etl-nightly          ● running", "612 queued  4/4",
 		"worker-node-02                 ✗ stale",
 	} {
-		require.Contains(t, b.View(), text, "and what it has to do with says how that is")
+		require.Contains(t, b.View(), text, "the sections name the relation")
 	}
 	b.press("x")
 	require.Contains(t, b.View(), "fetch[3]", "also where the tree has the whole view")

@@ -35,7 +35,7 @@ func TestThePreviewOfExecutionsTellsOfTheOneUnderTheCursor(t *testing.T) {
 	require.Equal(t, b.executions.Subject(), b.env.Data.Glance.ID)
 	require.Equal(t, b.executions.Subject(), b.env.Data.Family.ID)
 	b.press("v")
-	require.Zero(t, b.executions.Subject(), "what is not in sight is not read")
+	require.Zero(t, b.executions.Subject(), "a hidden pane is not read")
 	require.NotContains(t, b.View(), "─ preview ")
 }
 

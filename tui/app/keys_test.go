@@ -122,7 +122,7 @@ func TestEnterOnAFindingOpensItsView(t *testing.T) {
 	require.Fail(t, "the sample has a finding about a queue")
 }
 
-// A finding of which no other view has more says so.
+// A finding without a view says so.
 func TestEnterOnAFindingThatLeadsNowhereSaysSo(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
@@ -184,7 +184,7 @@ func TestABadFilterIsNotApplied(t *testing.T) {
 		b.press(string(r))
 	}
 	b.press("enter")
-	require.Equal(t, "status:failed worker:7", b.executions.Filter(), "what is typed later is a further term")
+	require.Equal(t, "status:failed worker:7", b.executions.Filter(), "a later text is a further term")
 }
 
 func TestPastedTextIsNotTakenForKeys(t *testing.T) {
@@ -251,7 +251,7 @@ func TestExecutionsFollowTheTopAndFreezeBelow(t *testing.T) {
 	first := b.executions.Key(0)
 	b.source.list = append([]monitor.Execution{{ID: 5000, Status: "running", ActionRef: "new.one"}}, b.source.list...)
 	b.press("r")
-	require.Equal(t, first, b.executions.Key(0), "nothing is pushed in above what is read")
+	require.Equal(t, first, b.executions.Key(0), "no row is inserted above the cursor")
 	b.press("gg"[:1], "g")
 	b.press("r")
 	require.Equal(t, "5000", b.executions.Key(0), "at the top the list follows")
@@ -389,7 +389,7 @@ func TestSnapshotOfNothingSaysSo(t *testing.T) {
 	require.Contains(t, shot.Text(), "cannot be read")
 }
 
-// The theme auto follows what the terminal answers, unless it takes too long.
+// The theme auto follows the answer of the terminal, unless it takes too long.
 func TestTheThemeFollowsTheBackgroundOfTheTerminal(t *testing.T) {
 	t.Parallel()
 	for took, follows := range map[time.Duration]bool{150 * time.Millisecond: true, time.Second: false} {

@@ -33,7 +33,7 @@ func TestSinceLeavesTheRestOfTheFilterAsItWasTyped(t *testing.T) {
 	require.Equal(t, `reason:"a b" age>10m | try>2`, b.executions.Filter())
 }
 
-// The log is filtered in the language of all lists, over what was read.
+// The log is filtered like all lists, over its loaded part.
 func TestTheLogIsFiltered(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -99,7 +99,7 @@ func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
 	rows := b.operations.Len()
 	require.Len(t, b.exported(t), rows+447, "a file has each of them")
 	b.press("esc", "g", "g")
-	for !strings.Contains(b.View(), "enter = unfold") { // what this session did stands above
+	for !strings.Contains(b.View(), "enter = unfold") { // operations of this session come first
 		b.press("j")
 	}
 	rows = b.operations.Len() // with the export
@@ -116,7 +116,7 @@ func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
 	require.Equal(t, rows+1, b.operations.Len())
 }
 
-// esc clears a filter before it leads up, q leads up.
+// esc clears a filter before it goes up; q goes up.
 func TestEscClearsTheFilterFirst(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 30)

@@ -31,7 +31,7 @@ func TestSectionsOfAnExecution(t *testing.T) {
 	}
 	b.press("shift+tab")
 	require.Contains(t, b.View(), "[raw]")
-	require.NotContains(t, b.View(), "Bearer abc", "secrets are masked in the whole too")
+	require.NotContains(t, b.View(), "Bearer abc", "secrets are masked in the raw document too")
 }
 
 func TestSearchFoldAndRevealInAnExecution(t *testing.T) {
@@ -51,7 +51,7 @@ func TestSearchFoldAndRevealInAnExecution(t *testing.T) {
 	require.Contains(t, b.View(), "Bearer abc")
 	require.Contains(t, b.View(), "secrets shown")
 	b.press("3", "[")
-	require.NotContains(t, b.View(), "Bearer abc", "what was revealed is masked when the view is left")
+	require.NotContains(t, b.View(), "Bearer abc", "leaving the view masks revealed secrets again")
 	b.press("/")
 	b.typed("nowhere to be found")
 	b.press("enter")
@@ -128,7 +128,7 @@ func TestOfARowMoreIsReadWhileTheMenuIsOpen(t *testing.T) {
 	b.press("o")
 	require.Contains(t, b.View(), "more cannot be read: connection refused")
 	b.press("c")
-	require.Equal(t, keymap.InExecutions, b.view, "what the row says is there nevertheless")
+	require.Equal(t, keymap.InExecutions, b.view, "the row itself is still shown")
 	require.True(t, strings.HasPrefix(b.executions.Filter(), "parent:"))
 }
 

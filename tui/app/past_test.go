@@ -34,7 +34,7 @@ func pastOf(at time.Time, failed map[int]float64) *monitor.Past {
 	return p
 }
 
-// charts are the bars of the overview's charts of what ended.
+// charts are the bars of the overview's charts of completed and failed executions.
 func (b *bundle) charts() []string {
 	b.t.Helper()
 	var lines []string
@@ -60,7 +60,7 @@ func TestAFreshStartShowsTheLastHour(t *testing.T) {
 	b := started(t, source, 140, 40)
 	change, known := b.env.Data.History.Change(screen.SeriesDead, 5*time.Minute)
 	require.True(t, known)
-	require.EqualValues(t, 37-54, change, "what waits now against what waited five minutes ago")
+	require.EqualValues(t, 37-54, change, "the present depth against that of five minutes ago")
 	frame := b.View()
 	require.Contains(t, frame, "01:19")
 	require.Contains(t, frame, "02:19")
@@ -93,10 +93,10 @@ func TestTheChartOfDeadLettersShowsTheLastHour(t *testing.T) {
 	_, chart, found := strings.Cut(b.View(), "─ waiting for a person, 60 min ─")
 	require.True(t, found, b.View())
 	bars := strings.Split(chart, "\n")[1:5]
-	require.Regexp(t, `^ +40 ┤ +█$`, strings.TrimRight(bars[0], " "), "what waits now")
-	require.Regexp(t, `^ +10 ┤ +[▆▇]{39,41} +█$`, strings.TrimRight(bars[3], " "), "what waited for twenty minutes")
+	require.Regexp(t, `^ +40 ┤ +█$`, strings.TrimRight(bars[0], " "), "the present depth")
+	require.Regexp(t, `^ +10 ┤ +[▆▇]{39,41} +█$`, strings.TrimRight(bars[3], " "), "the depth of the last twenty minutes")
 	due := b.timers.due(screen.FeedPast)
-	require.Equal(t, pastEvery, due[len(due)-1].after, "it is read again while it is drawn")
+	require.Equal(t, pastEvery, due[len(due)-1].after, "it is read again while it is shown")
 
 	source = sample()
 	source.past, source.dead.Ledger = &monitor.Past{Reading: monitor.Reading{At: frozen}}, nil
@@ -131,7 +131,7 @@ func TestARunningSessionDrawsWhatAFreshOneDraws(t *testing.T) {
 		require.Equal(t, fresh.charts(), b.charts(), "after %d readings", i+1)
 		require.NotEqual(t, empty, b.charts())
 	}
-	require.Contains(t, strings.Join(b.charts(), "\n"), "752", "what failed within the hour")
+	require.Contains(t, strings.Join(b.charts(), "\n"), "752", "the failures of the hour")
 	b.press("2")
 	calls := source.count(screen.FeedPast)
 	due := b.timers.due(screen.FeedPast)
@@ -161,7 +161,7 @@ func TestAfterAnOutageOnlyWhatHappenedIsDrawn(t *testing.T) {
 	source.past = &monitor.Past{Depth: []monitor.PastDepth{{At: b.now}}} // the broker's half
 	b.run(b.refresh())
 	away := b.charts()
-	require.Contains(t, away[len(away)-1], "█", "what was read stays")
+	require.Contains(t, away[len(away)-1], "█", "old data stays")
 	require.NotEqual(t, before, away, "at its time")
 	b.source.fail = nil
 	b.now = b.now.Add(30 * time.Second)

@@ -53,7 +53,7 @@ func spoil(source *fakeSource, seed uint64) *fakeSource {
 	return source
 }
 
-// answers says whether values of the type are what a source answers with.
+// answers reports whether a source returns values of the type.
 func (s *spoiler) answers(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -215,7 +215,7 @@ func (b *bundle) meddle(with byte) {
 	}
 }
 
-// quits types a key and says whether the program ends by it.
+// quits presses a key and reports whether the program ends.
 func (b *bundle) quits(key string) bool {
 	_, cmd := b.Update(keyMsg(key))
 	return ends(cmd)

@@ -30,10 +30,10 @@ func TestTheTargetOfARequeueIsChecked(t *testing.T) {
 			return
 		}
 	}
-	require.Fail(t, "no dead letter is sent elsewhere")
+	require.Fail(t, "the menu has no action that sends dead letters")
 }
 
-// TestAnUnknownTargetIsNotAGoodOne: while the broker does not answer nothing is said.
+// While the broker does not answer, nothing is known of a target.
 func TestAnUnknownTargetIsNotAGoodOne(t *testing.T) {
 	t.Parallel()
 	source := sample()
