@@ -200,8 +200,8 @@ func TestQuietInstallationsRaiseNothing(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from alert`))
 }
 
-// TestWhatIsUnknownNeitherFiresNorClears: and that it is unknown is said.
-func TestWhatIsUnknownNeitherFiresNorClears(t *testing.T) {
+// TestUnknownMeasuresNeitherFireNorClear: and that it is unknown is said.
+func TestUnknownMeasuresNeitherFireNorClear(t *testing.T) {
 	t.Parallel()
 	b := setup(t, shortened())
 	b.probe.set(func(p *fakeProbe) { p.depth = 50 })
@@ -386,8 +386,8 @@ func TestAlertsCountHowOftenTheyFired(t *testing.T) {
 	}
 }
 
-// TestMetricsShowWhatIsWatched.
-func TestMetricsShowWhatIsWatched(t *testing.T) {
+// TestMetricsHaveTheMeasures.
+func TestMetricsHaveTheMeasures(t *testing.T) {
 	t.Parallel()
 	b := setup(t, shortened())
 	registry := telemetry.NewRegistry()

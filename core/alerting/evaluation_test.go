@@ -108,7 +108,7 @@ func TestTheLastSignOfLifeIsKnownLongAfterwards(t *testing.T) {
 	require.WithinDuration(t, b.lastSeen(t), *gone.Since, time.Millisecond)
 }
 
-func TestWhatTheDashboardJudgesIsWhatTheAlertsSay(t *testing.T) {
+func TestTheDashboardFindsTheSameAsTheAlerts(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	b.evaluator(t, "killed", time.Minute)

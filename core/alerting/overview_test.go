@@ -49,7 +49,7 @@ func setup(t *testing.T, broker monitor.BrokerReader) *testBundle {
 	}
 }
 
-func TestOverviewCountsWhatIsThere(t *testing.T) {
+func TestTheOverviewCountsItsParts(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")

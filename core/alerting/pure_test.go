@@ -41,7 +41,7 @@ func TestAttentionPutsTheWorstFirst(t *testing.T) {
 	require.Empty(t, Attention(nil, nil, nil), "nothing read is nothing found")
 }
 
-func TestAPauseThatIsForgottenSaysWhoseItIs(t *testing.T) {
+func TestAForgottenPauseNamesItsOperator(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	paused, oldest := now.Add(-2*time.Hour), now.Add(-5*time.Hour)

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestReplicasAreJudgedByTheDatabaseClock(t *testing.T) {
+func TestReplicasAreEvaluatedByTheDatabaseClock(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	ticks := map[string]time.Duration{"recovery": 2 * time.Second, "timeouts": 50 * time.Second, "rounds": time.Hour}

@@ -672,7 +672,7 @@ func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
 
 // An access token permits what the permission sets of its identity grant, its own and
 // those of its roles.
-func TestAccessTokensPermitWhatTheirIdentityMay(t *testing.T) {
+func TestAccessTokensHaveTheRightsOfTheirIdentity(t *testing.T) {
 	t.Parallel()
 	st := testkit.OpenStore(t, testkit.AdoptedDatabase(t))
 	handler := signed(st)

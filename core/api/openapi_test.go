@@ -264,7 +264,7 @@ func TestTheNearestActionIsNamed(t *testing.T) {
 	require.Equal(t, "there is no action demo.sleeep; the nearest is demo.sleep", problem.Detail)
 }
 
-func TestWithoutTheDatabaseItSaysSo(t *testing.T) {
+func TestWithoutTheDatabaseRoutesAnswer503(t *testing.T) {
 	t.Parallel()
 	st, err := store.Open(t.Context(),
 		store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)

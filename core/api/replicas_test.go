@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReplicasAreServedWithWhatIsWrong: the list carries the verdict.
-func TestReplicasAreServedWithWhatIsWrong(t *testing.T) {
+// TestReplicasAreServedWithTheirProblems: the list carries the verdict.
+func TestReplicasAreServedWithTheirProblems(t *testing.T) {
 	t.Parallel()
 	handler, _ := served(t)
 	code, _, body := ask(t, handler, "/api/v1/replicas")

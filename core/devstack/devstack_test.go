@@ -392,9 +392,9 @@ func portOf(t *testing.T, address string) int {
 	return port
 }
 
-// TestFailedStartTellsWhy breaks the data folder of PostgreSQL: the error is
+// TestAFailedStartNamesItsCause breaks the data folder of PostgreSQL: the error is
 // one line with the server's own words and the log, and nothing is left.
-func TestFailedStartTellsWhy(t *testing.T) {
+func TestAFailedStartNamesItsCause(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t, "stack")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "postgres", "data"), 0o755))

@@ -18,9 +18,9 @@ func TestVariablesOfAFolderWithoutAStackAreNone(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(folder, "missing"))
 }
 
-// TestLookingMakesNoFolder, neither the one that is asked for nor one above it, also
+// TestAttachCreatesNoFolder, neither the one that is asked for nor one above it, also
 // where the PostgreSQL user could not enter it.
-func TestLookingMakesNoFolder(t *testing.T) {
+func TestAttachCreatesNoFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	_, err := devstack.Attach(t.Context(), devstack.Config{Dir: filepath.Join(folder, ".attune", "stack")})

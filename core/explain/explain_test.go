@@ -78,7 +78,7 @@ func TestQueuesShowHeadLimitAndWhyTheyStand(t *testing.T) {
 	require.Equal(t, "demo.sleep tenant=acme", d.Waiting.Queue)
 }
 
-func TestExecutionTellsItsTimeline(t *testing.T) {
+func TestAnExecutionHasItsTimeline(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")

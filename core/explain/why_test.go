@@ -29,7 +29,7 @@ func (b *testBundle) ask(t *testing.T, id int64) *Why {
 	return w
 }
 
-func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
+func TestWhyNamesPlaceLimitAndHolders(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
@@ -92,7 +92,7 @@ func TestWhyCountsLanes(t *testing.T) {
 	require.Contains(t, b.ask(t, low).Summary, "place 5 of 5, low lane")
 }
 
-func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
+func TestWhyNamesTheBlockOfTheQueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
@@ -227,9 +227,9 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 	require.ErrorIs(t, err, monitor.ErrNotFound)
 }
 
-// TestWhySaysWhatBecomesOfWorkThatIsNotBegun: a worker that falls silent loses it,
+// TestWhyNamesTheFateOfUnstartedExecutions: a worker that falls silent loses it,
 // and one that takes too long, when the engine looks.
-func TestWhySaysWhatBecomesOfWorkThatIsNotBegun(t *testing.T) {
+func TestWhyNamesTheFateOfUnstartedExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.Reader = explaining(monitor.Config{OrphanInterval: time.Minute, ScheduledTimeout: 2 * time.Hour}, b.Deps())
@@ -490,8 +490,8 @@ func mustDetail(t *testing.T, b *testBundle, id int64) *QueueDetail {
 	return d
 }
 
-// TestWhyNamesWhatAnAbandonedExecutionLeaves: whether the action was killed with its worker.
-func TestWhyNamesWhatAnAbandonedExecutionLeaves(t *testing.T) {
+// TestWhyNamesTheRemainsOfAnAbandonedExecution: whether the action was killed with its worker.
+func TestWhyNamesTheRemainsOfAnAbandonedExecution(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")

@@ -134,7 +134,7 @@ func TestWhyWithoutAnyWorker(t *testing.T) {
 	require.Contains(t, w.Lines[1], "No worker is registered")
 }
 
-func TestWhyTellsWhenARetryIsDue(t *testing.T) {
+func TestWhyNamesTheTimeOfARetry(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.Replica(t)

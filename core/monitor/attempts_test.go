@@ -110,7 +110,7 @@ func TestAttemptsOfOthers(t *testing.T) {
 	}
 }
 
-func TestNextRetrySaysWhatFollows(t *testing.T) {
+func TestNextRetryDescribesTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	policy := retrypolicy.Config{

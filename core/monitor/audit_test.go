@@ -44,8 +44,8 @@ func TestAuditShowsTheNewestActsFirst(t *testing.T) {
 	require.Zero(t, a.Next)
 }
 
-// TestALoginWithoutRightsIsToldSo: what cannot be written is known before it is tried.
-func TestALoginWithoutRightsIsToldSo(t *testing.T) {
+// TestALoginWithoutRightsIsReadOnly: what cannot be written is known before it is tried.
+func TestALoginWithoutRightsIsReadOnly(t *testing.T) {
 	t.Parallel()
 	databaseURL := testkit.Database(t)
 	st := testkit.OpenStore(t, databaseURL)

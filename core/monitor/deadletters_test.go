@@ -29,9 +29,9 @@ func (b *testBundle) listed(t *testing.T, filter DeadLetterFilter) []int64 {
 	return ids
 }
 
-// TestEveryFilterKeepsWhatItSays: one dead letter differs from the others in each way,
+// TestEveryFilterSelectsItsRows: one dead letter differs from the others in each way,
 // and each filter finds it and nothing else.
-func TestEveryFilterKeepsWhatItSays(t *testing.T) {
+func TestEveryFilterSelectsItsRows(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := testkit.Worker(t, b.Store, "far-away")
@@ -110,9 +110,9 @@ func TestDeadLettersAreReadByTheirIDs(t *testing.T) {
 		b.listed(t, DeadLetterFilter{IDs: []int64{first, third, 1 << 40}, Reason: "never", Limit: 1}))
 }
 
-// TestAPageGoesOnWhereTheLastEnded: what is stored or decided meanwhile neither
+// TestAPageContinuesTheOneBefore: what is stored or decided meanwhile neither
 // repeats nor hides a dead letter that was there.
-func TestAPageGoesOnWhereTheLastEnded(t *testing.T) {
+func TestAPageContinuesTheOneBefore(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	var want, got []int64
@@ -325,9 +325,9 @@ func TestAnExportHoldsEverything(t *testing.T) {
 	require.ErrorIs(t, err, full)
 }
 
-// TestTheDeskShowsWhoWaitsFirst: the list beside the counts begins with what waits
+// TestWaitingDeadLettersComeFirst: the list beside the counts begins with what waits
 // for a person, however old.
-func TestTheDeskShowsWhoWaitsFirst(t *testing.T) {
+func TestWaitingDeadLettersComeFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Consumers: 1}}}})
 	waits := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Age = 26 * time.Hour })

@@ -164,7 +164,7 @@ func TestEventsAndEnforcementsGoByPages(t *testing.T) {
 }
 
 // Rules tell what their newest firings came to, and what keeps them from acting.
-func TestRulesTellWhatTheirFiringsCameTo(t *testing.T) {
+func TestRulesCountTheOutcomesOfTheirEnforcements(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
 	rule := g.rule("demo.a", `[]`)

@@ -152,7 +152,7 @@ func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
 	require.ErrorIs(t, err, ErrFilter)
 }
 
-func TestAnInquirySaysWhoAsksAndForHowLong(t *testing.T) {
+func TestAnInquiryHasItsTaskAndTimeout(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	executions, ids := b.AddInquiries(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatIsWrongIsRememberedUntilItIsRight(t *testing.T) {
+func TestProblemsKeepTheirBeginning(t *testing.T) {
 	t.Parallel()
 	m := &Monitor{}
 	look := func(minute int, status CheckStatus) *time.Time {

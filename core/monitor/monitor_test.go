@@ -48,7 +48,7 @@ func setup(t *testing.T, broker BrokerReader) *testBundle {
 }
 
 // What matches a filter is counted by the search that lists it.
-func TestMatchingCountsWhatAFilterMatches(t *testing.T) {
+func TestMatchingCountsByTheFilter(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	echo, sleep := testkit.Action(t, b.Store, "demo.echo"), testkit.Action(t, b.Store, "demo.sleep")

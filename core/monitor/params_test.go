@@ -130,9 +130,9 @@ func TestASecretParameterIsNeverMatched(t *testing.T) {
 	}
 }
 
-// TestAChoiceByParametersIsWhole: however many wait, all that match among the newest
+// TestAChoiceByParametersIsComplete: however many wait, all that match among the newest
 // that are looked at are chosen, and a choice that stops says so.
-func TestAChoiceByParametersIsWhole(t *testing.T) {
+func TestAChoiceByParametersIsComplete(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "shop.bill")

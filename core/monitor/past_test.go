@@ -48,9 +48,9 @@ func TestTheLastHourIsCountedFromTheRows(t *testing.T) {
 	require.True(t, p.DeadLetters)
 }
 
-// TestThePastSaysHowManyDeadLettersWaited: at the end of each minute, also ones that were stored
+// TestThePastCountsWaitingDeadLetters: at the end of each minute, also ones that were stored
 // before the hour.
-func TestThePastSaysHowManyDeadLettersWaited(t *testing.T) {
+func TestThePastCountsWaitingDeadLetters(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{})
 	testkit.Exec(t, b.Store, `insert into dead_letter (fingerprint, queue, decision, created, decided_at)

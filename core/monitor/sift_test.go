@@ -110,7 +110,7 @@ func anyFilter(random *rand.Rand, list []Execution, depth int) ExecutionFilter {
 	return f
 }
 
-func TestAFilteredListIsWhatEveryRowSays(t *testing.T) {
+func TestAFilteredListEqualsAFilterOfEveryRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	rows := crowd(t, b)
@@ -145,7 +145,7 @@ func TestAFilteredListIsWhatEveryRowSays(t *testing.T) {
 	}
 }
 
-func TestASearchThatStopsGoesOnBelow(t *testing.T) {
+func TestABoundedSearchContinuesBelow(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")

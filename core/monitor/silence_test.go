@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
+func TestTheStrictestOfHeartbeatBrokerAndStatusWins(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	fresh, old := now.Add(-time.Second), now.Add(-251*time.Second)

@@ -14,9 +14,9 @@ import (
 
 func name(id int64) string { return strconv.FormatInt(id, 10) }
 
-// TestAWorkerIsToldOfWithWhatItHasAndWhatChanged: a loss after which it was back soon
+// TestAWorkerHasItsExecutionsAndChanges: a loss after which it was back soon
 // is a flap.
-func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
+func TestAWorkerHasItsExecutionsAndChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
@@ -94,8 +94,8 @@ func TestBeatsFollowTheRecord(t *testing.T) {
 	require.Equal(t, BeatSilent, beats(worker, nil, at)[59], "as its row says, where nothing changed")
 }
 
-// TestThePastOfWorkersIsTheRowsOfWhatRanThere.
-func TestThePastOfWorkersIsTheRowsOfWhatRanThere(t *testing.T) {
+// TestThePastOfWorkersIsReadFromTheirExecutions.
+func TestThePastOfWorkersIsReadFromTheirExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")

@@ -77,7 +77,7 @@ func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
 // Of a list with many items those are shown that people look for.
 // A task whose question could not be asked says why, and one that is nested in a paused
 // workflow says with which it is paused.
-func TestWorkflowSaysWhatCouldNotBeAskedAndWhatIsPausedAbove(t *testing.T) {
+func TestWorkflowNamesUnreadPartsAndPausedParents(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{
@@ -106,7 +106,7 @@ func TestWorkflowSaysWhatCouldNotBeAskedAndWhatIsPausedAbove(t *testing.T) {
 	require.Len(t, page.List, 2, "it is listed as one that starts nothing")
 }
 
-func TestWorkflowShowsOfAListWhatMatters(t *testing.T) {
+func TestWorkflowShowsTheRelevantItemsOfAList(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.many",
@@ -182,7 +182,7 @@ func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
 }
 
 // What is asked about an execution that is no workflow is told what it is.
-func TestWorkflowSaysWhatIsNone(t *testing.T) {
+func TestAnExecutionThatIsNoWorkflowIsNamed(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,

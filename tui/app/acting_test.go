@@ -351,7 +351,7 @@ func TestALatePlanDoesNotDisturbTheNextDialog(t *testing.T) {
 	require.Equal(t, act.Dropped, b.env.Session[0].State)
 }
 
-func TestWhatRunsBehindAnotherDialogReportsWithoutTouchingIt(t *testing.T) {
+func TestARunBehindADialogReportsWithoutChangingIt(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
@@ -383,7 +383,7 @@ func TestTheMenuSaysWhyAnActDoesNotApply(t *testing.T) {
 	require.Equal(t, keymap.InMenu, b.stage(), "the same key opens nothing twice")
 }
 
-func TestAFormChecksWhatIsWritten(t *testing.T) {
+func TestAFormChecksItsTexts(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
@@ -419,7 +419,7 @@ func TestTypingReplacesTheNumberOfAForm(t *testing.T) {
 	require.Equal(t, "12", acts.requests[1].Values[act.FieldLimit], "other keys edit it")
 }
 
-func TestAWordIsAskedForWhereMuchIsTouched(t *testing.T) {
+func TestPlansForManyRowsNeedATypedWord(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{word: "core.http_request"}
 	b := acting(t, acts, 80, 24)
@@ -497,7 +497,7 @@ func TestAPanicOfAnActIsAnError(t *testing.T) {
 	require.Contains(t, b.View(), "✗ the plan failed: no plan today")
 }
 
-func TestAFailedRunSaysWhatWasDone(t *testing.T) {
+func TestAFailedRunReportsItsCompletedSteps(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{runErr: errors.New("connection lost")}
 	b := acting(t, acts, 80, 24)
@@ -509,7 +509,7 @@ func TestAFailedRunSaysWhatWasDone(t *testing.T) {
 	require.Equal(t, act.Failed, b.last().State)
 }
 
-func TestAFailureBehindTheScenesStaysInSight(t *testing.T) {
+func TestAFailureInTheBackgroundStaysVisible(t *testing.T) {
 	t.Parallel()
 	b := acting(t, &fakeActs{runErr: errors.New("connection lost")}, 80, 24)
 	b.press("j", "A", "p")
@@ -523,7 +523,7 @@ func TestAFailureBehindTheScenesStaysInSight(t *testing.T) {
 	require.NotContains(t, b.View(), "connection lost")
 }
 
-func TestStoppingAnActKeepsWhatWasDone(t *testing.T) {
+func TestStoppingARunKeepsItsCompletedSteps(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{stuckRun: true, told: [2]int64{200, 600}}
 	b := acting(t, acts, 80, 24)

@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// TestAlertsLeadToWhatTheyAreAbout: enter goes to the view, narrowed to the target.
-func TestAlertsLeadToWhatTheyAreAbout(t *testing.T) {
+// TestAlertsOpenTheirTargets: enter goes to the view, narrowed to the target.
+func TestAlertsOpenTheirTargets(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("7")
@@ -30,8 +30,8 @@ func TestAlertsLeadToWhatTheyAreAbout(t *testing.T) {
 	require.Equal(t, keymap.InWorkers, b.view, "a cleared one opens it too")
 }
 
-// TestAlertsSayWhoWatches: an empty list is no health while no replica evaluates.
-func TestAlertsSayWhoWatches(t *testing.T) {
+// TestAlertsSayWhenNoReplicaEvaluates: an empty list is no health while no replica evaluates.
+func TestAlertsSayWhenNoReplicaEvaluates(t *testing.T) {
 	t.Parallel()
 	b := started(t, empty(), 80, 24)
 	b.press("7")
@@ -110,9 +110,9 @@ func TestAlertsAreFilteredAndSorted(t *testing.T) {
 	require.Contains(t, b.View(), "sort seen↓")
 }
 
-// TestAlertsSayWhatLiesBehind: by what else was read, and what the rule means where
+// TestAlertsNameTheirCauses: by what else was read, and what the rule means where
 // nothing was.
-func TestAlertsSayWhatLiesBehind(t *testing.T) {
+func TestAlertsNameTheirCauses(t *testing.T) {
 	t.Parallel()
 	b := onAlerts(t, 140, 40, func(s *fakeSource) {
 		for i := range s.dead.Ledger.Recent {
@@ -133,8 +133,8 @@ func TestAlertsSayWhatLiesBehind(t *testing.T) {
 	require.Contains(t, b.View(), "a policy with dead-letter-exchange attune.dlx")
 }
 
-// TestAlertsAreRelatedToWhatTheyAreAbout: o and a letter, of a check too.
-func TestAlertsAreRelatedToWhatTheyAreAbout(t *testing.T) {
+// TestAlertsAreRelatedToTheirTargets: o and a letter, of a check too.
+func TestAlertsAreRelatedToTheirTargets(t *testing.T) {
 	t.Parallel()
 	b := onAlerts(t, 140, 40, func(*fakeSource) {})
 	b.press("j", "o", "x")
@@ -207,7 +207,7 @@ func TestTrendsOfAlertsBeginBeforeTheDashboard(t *testing.T) {
 }
 
 // The tab counts alerts that are not muted, at both sizes.
-func TestTheAlertsTabCountsWhatIsLoud(t *testing.T) {
+func TestTheAlertsTabCountsUnmutedAlerts(t *testing.T) {
 	t.Parallel()
 	for size, name := range map[int]string{80: "7 Alrt", 140: "7 Alerts"} {
 		source := sample()
@@ -358,8 +358,8 @@ func TestTheFirstFrameSaysThatItStillReads(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsFromTheBrokerIsFoldedUnderIt, and not counted.
-func TestWhatFollowsFromTheBrokerIsFoldedUnderIt(t *testing.T) {
+// TestConsequencesOfABrokerOutageAreFolded, and not counted.
+func TestConsequencesOfABrokerOutageAreFolded(t *testing.T) {
 	t.Parallel()
 	source := calm()
 	for i := range source.overview.Replicas.List {

@@ -103,7 +103,7 @@ func TestTheFirstFrameWaitsForNoServer(t *testing.T) {
 	}
 }
 
-func TestWithBothServersDownTheFirstFrameSaysSo(t *testing.T) {
+func TestTheFirstFrameShowsThatBothServersAreDown(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{}

@@ -35,7 +35,7 @@ func TestTheCauseComesFirst(t *testing.T) {
 }
 
 // A small window shows only the part NEEDS ATTENTION of the overview, with its cursor.
-func TestASmallOverviewIsTheListOfWhatNeedsAttention(t *testing.T) {
+func TestASmallOverviewShowsTheFindings(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 60, 15)
 	require.Regexp(t, `queued 1.204  running 39`, b.frame()[3])

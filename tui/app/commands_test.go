@@ -21,7 +21,7 @@ func (b *bundle) enter(line string) {
 	b.press("enter")
 }
 
-func TestCommandsTurnToViews(t *testing.T) {
+func TestCommandsOpenViews(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	for _, view := range Views {
@@ -106,7 +106,7 @@ func TestSinceIsATermOfTheFilter(t *testing.T) {
 	require.Contains(t, b.View(), "is no age")
 }
 
-func TestThePaletteListsWhatCanBeTyped(t *testing.T) {
+func TestThePaletteListsItsCommands(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", ":")
@@ -176,7 +176,7 @@ func TestHistoryLeadsBackAndForth(t *testing.T) {
 	require.Equal(t, keymap.InWorkers, b.view, "the forward history is dropped")
 }
 
-func TestEscReturnsToWhatWasShown(t *testing.T) {
+func TestEscReturnsToTheViewBefore(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 24)
 	b.press("3")

@@ -79,7 +79,7 @@ func TestTurningToAnotherContextBeginsWithNothing(t *testing.T) {
 	require.Equal(t, 1, other.closed)
 }
 
-func TestOneLeavesTheDetailOfARowThatIsNotElsewhere(t *testing.T) {
+func TestTheDetailOfARowThatIsNotElsewhereIsLeft(t *testing.T) {
 	t.Parallel()
 	b, _, _ := twoInstallations(t, &fakeActs{})
 	b.press("3", "enter")

@@ -81,7 +81,7 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 	require.Contains(t, b.messages(), "Not copied: 80000 bytes are more than terminals take")
 }
 
-func TestWhatIsCopiedIsWhatTheMenuWasOpenedFor(t *testing.T) {
+func TestACopyIsOfTheRowThatTheMenuWasOpenedFor(t *testing.T) {
 	t.Parallel()
 	b, c, _ := carrying(t, sample())
 	b.press("3", "y")
@@ -153,7 +153,7 @@ func TestThePlaceInADocumentIsCopied(t *testing.T) {
 	require.NotContains(t, c.last(), "Bearer abc", "the whole document is always masked")
 }
 
-func TestWhatCannotBeCopiedSaysWhy(t *testing.T) {
+func TestARefusedCopyNamesItsReason(t *testing.T) {
 	t.Parallel()
 	b, c, _ := carrying(t, sample(), func(o *Options) { o.Origin = Origin{} })
 	b.press("9", "y", "s")
@@ -214,7 +214,7 @@ func (b *bundle) exported(t *testing.T) []string {
 }
 
 // Lists that are longer than their loaded part are exported completely.
-func TestLongListsAreExportedWhole(t *testing.T) {
+func TestLongListsAreExportedCompletely(t *testing.T) {
 	t.Parallel()
 	source := longFlows()
 	for view, rows := range map[string]int{"6": 902, "8": 800} {
@@ -264,7 +264,7 @@ func TestAnEmptyExportWritesNoFile(t *testing.T) {
 }
 
 // All recorded acts are exported, also ones that the log has not loaded.
-func TestTheLogIsExportedWhole(t *testing.T) {
+func TestTheLogIsExportedCompletely(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	audit := *source.audit
@@ -298,7 +298,7 @@ func TestAnExportSaysHowFarItIsAndIsStopped(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(folder, "prod-eu-executions-20261121T021904Z.jsonl"))
 }
 
-func TestAnExportThatFailsKeepsWhatItHas(t *testing.T) {
+func TestAFailedExportKeepsItsRows(t *testing.T) {
 	t.Parallel()
 	b, _, _ := carrying(t, sample())
 	path := filepath.Join(t.TempDir(), "x.jsonl")

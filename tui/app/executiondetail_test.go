@@ -29,7 +29,7 @@ func detailed(t *testing.T, w, h int, change func(d *monitor.ExecutionDetail, f 
 // alone leaves of the attempts of an execution only itself.
 func alone(_ *monitor.ExecutionDetail, f *monitor.Family) { f.Attempts = f.Attempts[:1] }
 
-func TestThePageOfAnExecutionSaysWhatARetryComesUpon(t *testing.T) {
+func TestThePageOfAnExecutionShowsTheStateOfARetry(t *testing.T) {
 	t.Parallel()
 	b := detailed(t, 140, 40, nil)
 	for _, text := range []string{
@@ -54,7 +54,7 @@ func TestThePageOfAnExecutionSaysWhatARetryComesUpon(t *testing.T) {
 	require.NotContains(t, elsewhere.View(), "its worker is stale")
 }
 
-func TestRRepeatsTheExecutionInSight(t *testing.T) {
+func TestRRetriesTheShownExecution(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
 	b := detailed(t, 140, 40, alone, func(o *Options) { o.Acts = acts })
@@ -64,7 +64,7 @@ func TestRRepeatsTheExecutionInSight(t *testing.T) {
 	require.Equal(t, int64(884301), acts.requests[0].Target.ID)
 }
 
-func TestThePageOfAnExecutionSaysWhatWasDoneWithIt(t *testing.T) {
+func TestThePageOfAnExecutionShowsItsOperations(t *testing.T) {
 	t.Parallel()
 	b := detailed(t, 140, 40, nil)
 	require.Contains(t, b.View(), "02:18:04 bob@desk cancel execution 884309: failed")
@@ -92,7 +92,7 @@ func TestTheTreeNamesTasksAndWhereTheyBelong(t *testing.T) {
 	require.Contains(t, b.View(), "fetch[3]", "also where the tree has the whole view")
 }
 
-func TestTheTimelineSaysWhoAskedAndWhyItEnded(t *testing.T) {
+func TestTheTimelineNamesTheRequesterAndTheCause(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(d *monitor.ExecutionDetail, f *monitor.Family)

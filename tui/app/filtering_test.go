@@ -38,9 +38,9 @@ func TestAFilterIsTriedWhileItIsTyped(t *testing.T) {
 	require.Equal(t, 2, b.queues.Len())
 }
 
-// TestTheLineOfKeysIsThatOfWhatIsTyped: while a filter is typed the keys of the view
+// TestTheKeysOfAnInputLineAreShown: while a filter is typed the keys of the view
 // are letters.
-func TestTheLineOfKeysIsThatOfWhatIsTyped(t *testing.T) {
+func TestTheKeysOfAnInputLineAreShown(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	keys := func() string {

@@ -22,7 +22,7 @@ func silent() *fakeSource {
 	return s
 }
 
-func TestWhereNothingAnswersItIsSaidWhatWasTriedAndWhatToDo(t *testing.T) {
+func TestWithoutAnAnswerTheAddressesAndTheRemedyAreShown(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{60, 15}, {80, 24}, {140, 40}} {
 		b := started(t, silent(), size[0], size[1], func(o *Options) {

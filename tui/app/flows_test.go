@@ -63,7 +63,7 @@ func TestAHiddenTreeIsNotRead(t *testing.T) {
 	require.Contains(t, b.View(), "WHY IS THE WORKFLOW WAITING?", "also from the question why")
 }
 
-func TestATreeThatCannotBeReadHoldsUpNobody(t *testing.T) {
+func TestAnUnreadableTreeDelaysNothing(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedWorkflow: errors.New("canceling statement due to statement timeout")}
@@ -195,7 +195,7 @@ func (b *bundle) unread() {
 
 // An order that the database does not give is one of what was read, and the title says
 // so.
-func TestAnOrderOfWhatWasReadSaysThatItIs(t *testing.T) {
+func TestTheTitleNamesAnOrderOfTheLoadedPart(t *testing.T) {
 	t.Parallel()
 	b := started(t, longFlows(), 140, 40)
 	for key, order := range map[string]string{"6": "4", "8": "3"} {
@@ -306,7 +306,7 @@ func TestQuestionsAreFilteredAndNarrowedByTheDatabase(t *testing.T) {
 	require.Contains(t, e.View(), "No workflow has failed, is paused")
 }
 
-func TestEmptyViewsSayWhatIsNext(t *testing.T) {
+func TestEmptyViewsNameTheNextStep(t *testing.T) {
 	t.Parallel()
 	b := started(t, empty(), 80, 24)
 	b.press("6")
@@ -486,7 +486,7 @@ func TestEveryFormFitsTheWindow(t *testing.T) {
 	}
 }
 
-func TestWhoComesSecondIsToldWhoWasFirst(t *testing.T) {
+func TestTheSecondAnswerNamesTheFirstOperator(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{nothing: "it was answered already by bob@ops-1 at 2026-11-21T02:18:00Z"}
 	b := answering(t, acts, 80, 24)

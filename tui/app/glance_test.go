@@ -15,9 +15,9 @@ func (b *bundle) previewed() string {
 	return below
 }
 
-// TestThePreviewOfExecutionsTellsOfTheOneUnderTheCursor: why it is as it is, its steps,
+// TestThePreviewShowsTheSelectedExecution: why it is as it is, its steps,
 // and whether R does anything, read for each row that the cursor comes to.
-func TestThePreviewOfExecutionsTellsOfTheOneUnderTheCursor(t *testing.T) {
+func TestThePreviewShowsTheSelectedExecution(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.press("3")
@@ -52,8 +52,8 @@ func TestThePreviewOfAnExecutionThatCannotBeReadIsItsRow(t *testing.T) {
 	require.NotContains(t, b.previewed(), "repeat")
 }
 
-// TestThePreviewOfAWaitingExecutionSaysWhatItWaitsFor in a line.
-func TestThePreviewOfAWaitingExecutionSaysWhatItWaitsFor(t *testing.T) {
+// TestThePreviewExplainsAWaitingExecution in a line.
+func TestThePreviewExplainsAWaitingExecution(t *testing.T) {
 	t.Parallel()
 	data := sample()
 	data.detail = &monitor.ExecutionDetail{

@@ -135,8 +135,8 @@ func TestTheOverviewBeginsWithTheLastHourOfQueuesAndWorkers(t *testing.T) {
 	require.Empty(t, b.timers.due(screen.FeedWorkersPast))
 }
 
-// TestHoldersSayWhatIsWrong.
-func TestHoldersSayWhatIsWrong(t *testing.T) {
+// TestHoldersShowProblemsOfTheirWorkers.
+func TestHoldersShowProblemsOfTheirWorkers(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	h := &source.queue.Holders.List[0]
@@ -182,7 +182,7 @@ func TestPointingPutsTheCursorIntoTheTableThatIsThere(t *testing.T) {
 	require.EqualValues(t, 884_105, b.execution.ID())
 }
 
-func TestAnEmptyQueueSaysSo(t *testing.T) {
+func TestAnEmptyQueueHasAText(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.queue.Holders, source.queue.Active, source.queue.Queued, source.queue.Ages = &monitor.Holders{}, 0, 0, nil
@@ -195,9 +195,9 @@ func TestAnEmptyQueueSaysSo(t *testing.T) {
 	require.Equal(t, "action:etl.load", b.executions.Filter())
 }
 
-// TestTheQueueUnderTheCursorIsToldOfBelowAWideList, and read less often than when it
+// TestAWideListHasAPreviewOfTheSelectedQueue, and read less often than when it
 // is open.
-func TestTheQueueUnderTheCursorIsToldOfBelowAWideList(t *testing.T) {
+func TestAWideListHasAPreviewOfTheSelectedQueue(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "j")

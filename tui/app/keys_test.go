@@ -123,7 +123,7 @@ func TestEnterOnAFindingOpensItsView(t *testing.T) {
 }
 
 // A finding without a view says so.
-func TestEnterOnAFindingThatLeadsNowhereSaysSo(t *testing.T) {
+func TestEnterOnAFindingWithoutAViewSaysSo(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.env.Data.Fresh(screen.FeedOverview).Err = errors.New("refused")
@@ -187,7 +187,7 @@ func TestABadFilterIsNotApplied(t *testing.T) {
 	require.Equal(t, "status:failed worker:7", b.executions.Filter(), "a later text is a further term")
 }
 
-func TestPastedTextIsNotTakenForKeys(t *testing.T) {
+func TestPastedTextPressesNoKeys(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("2"), Paste: true})
@@ -281,7 +281,7 @@ func TestUnknownViewAndThemeAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, `unknown theme "pink"`)
 }
 
-func TestSnapshotShowsWhatTheLiveViewShows(t *testing.T) {
+func TestASnapshotEqualsTheLiveView(t *testing.T) {
 	t.Parallel()
 	for _, view := range Views {
 		opts := Options{
@@ -376,7 +376,7 @@ func TestASnapshotWaitsForASlowDatabase(t *testing.T) {
 	})
 }
 
-func TestSnapshotOfNothingSaysSo(t *testing.T) {
+func TestASnapshotWithoutAnswersShowsTheErrors(t *testing.T) {
 	t.Parallel()
 	s := empty()
 	s.fail = map[screen.Feed]error{}

@@ -137,8 +137,8 @@ func TestAFilterAsksTheLedger(t *testing.T) {
 	}
 }
 
-// TestWhatWasDecidedMeanwhileLeavesTheWaitingDeadLetters: further down in the ledger too.
-func TestWhatWasDecidedMeanwhileLeavesTheWaitingDeadLetters(t *testing.T) {
+// TestDecidedDeadLettersLeaveTheWaitingOnes: further down in the ledger too.
+func TestDecidedDeadLettersLeaveTheWaitingOnes(t *testing.T) {
 	t.Parallel()
 	b := started(t, longLedger(1_500), 140, 40)
 	b.press("5", "z", "G", "G", "G", "G")

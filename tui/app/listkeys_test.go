@@ -199,7 +199,7 @@ func TestTheListIsLeftToItself(t *testing.T) {
 }
 
 // u takes back from wherever one is, and P is about what the filter matches.
-func TestDeadLettersAreActedOnFromTheirFilterAndTakenBackFromAnywhere(t *testing.T) {
+func TestDeadLettersAreDiscardedByFilterAndReopenedFromAnyView(t *testing.T) {
 	t.Parallel()
 	acts := &deadLetterActs{}
 	source := longLedger(900)
@@ -216,8 +216,8 @@ func TestDeadLettersAreActedOnFromTheirFilterAndTakenBackFromAnywhere(t *testing
 	require.Contains(t, b.messages(), "has nothing to undo")
 }
 
-// TestAnOpenedViewIsSortedAnew: rows keep their places after a key in their list, not after the key that opens it.
-func TestAnOpenedViewIsSortedAnew(t *testing.T) {
+// TestAnOpenedViewIsSortedAgain: rows keep their places after a key in their list, not after the key that opens it.
+func TestAnOpenedViewIsSortedAgain(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("2")

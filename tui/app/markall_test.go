@@ -58,7 +58,7 @@ func TestTheStarMarksAllOfWorkflowsInquiriesAndDeadLetters(t *testing.T) {
 	require.Len(t, b.exported(t), 500)
 }
 
-func TestTheStarStopsAtWhatOnePlanTakesAndSaysSo(t *testing.T) {
+func TestTheStarMarksAtMostTheTargetsOfOnePlan(t *testing.T) {
 	t.Parallel()
 	b := started(t, huge(act.MaxTargets+1), 100, 30)
 	b.press("3", "*")
@@ -76,7 +76,7 @@ func TestTheStarStopsAtWhatOnePlanTakesAndSaysSo(t *testing.T) {
 
 // What is read to be marked answers the question that was asked: no other list and no
 // other filter is marked by it, and taking the marks away ends it.
-func TestWhatIsReadToBeMarkedIsForTheListThatAsked(t *testing.T) {
+func TestRowsReadForMarkingBelongToTheirList(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(b *bundle){
 		"filter": func(b *bundle) { b.filter("status:failed") }, "problems": func(b *bundle) { b.press("z") },

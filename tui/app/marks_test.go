@@ -50,7 +50,7 @@ func TestMarksStayOnTheirRowsAndNameThoseThatLeft(t *testing.T) {
 }
 
 // w shows the full texts of cut cells of the selected row, in every list.
-func TestARowIsShownWhole(t *testing.T) {
+func TestTheFullTextsOfARowAreShown(t *testing.T) {
 	t.Parallel()
 	for _, view := range []string{"2", "3", "4", "5", "6", "7", "8", "9"} {
 		b := started(t, sample(), 80, 30)

@@ -12,9 +12,9 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// TestTheWholeCauseIsSaidWhereNothingWasRead: what went wrong stands at the end of an
+// TestWithoutDataTheCauseIsShownInFull: what went wrong stands at the end of an
 // error.
-func TestTheWholeCauseIsSaidWhereNothingWasRead(t *testing.T) {
+func TestWithoutDataTheCauseIsShownInFull(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{

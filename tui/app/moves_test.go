@@ -58,7 +58,7 @@ func TestSearchFoldAndRevealInAnExecution(t *testing.T) {
 	require.Contains(t, b.View(), "Nothing here has")
 }
 
-func TestOneLetterTurnsToWhatIsRelated(t *testing.T) {
+func TestOneLetterOpensARelatedThing(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]func(*bundle){
 		"r": func(b *bundle) { require.Equal(t, int64(884309), b.execution.ID()) },
@@ -84,7 +84,7 @@ func TestOneLetterTurnsToWhatIsRelated(t *testing.T) {
 
 // The rule, the event and the enforcement behind an execution have no view: choosing one names the command that shows
 // it.
-func TestWhatHasNoViewIsNamedWithItsCommand(t *testing.T) {
+func TestThingsWithoutAViewAreNamedWithTheirCommand(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InExecution)
@@ -101,7 +101,7 @@ func TestWhatHasNoViewIsNamedWithItsCommand(t *testing.T) {
 	}
 }
 
-func TestTheMenuOfRelatedThingsSaysWhatIsNotThere(t *testing.T) {
+func TestTheMenuOfRelatedThingsNamesMissingOnes(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InExecution)

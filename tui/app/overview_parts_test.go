@@ -60,7 +60,7 @@ func TestEveryListOfTheOverviewLeadsOn(t *testing.T) {
 
 // What needs attention is shown as far as the window reaches: with hints where all have room
 // for them, otherwise a line each, and the rest is counted.
-func TestWhatNeedsAttentionUsesTheHeight(t *testing.T) {
+func TestFindingsUseTheHeight(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.overview.WorkerList = append(source.overview.WorkerList, source.overview.WorkerList[:3]...)
@@ -97,7 +97,7 @@ func TestWhatNeedsAttentionUsesTheHeight(t *testing.T) {
 }
 
 // However many findings there are, the selected one is visible.
-func TestTheFindingUnderTheCursorIsInSight(t *testing.T) {
+func TestTheSelectedFindingIsVisible(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{140, 40}, {80, 24}, {60, 15}} {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {

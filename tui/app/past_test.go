@@ -105,9 +105,9 @@ func TestTheChartOfDeadLettersShowsTheLastHour(t *testing.T) {
 	require.NotContains(t, b.View(), "waiting for a person, 60 min", "without a ledger only the broker knows")
 }
 
-// TestARunningSessionDrawsWhatAFreshOneDraws: bursts within one minute included, however
+// TestARunningAndAFreshSessionDrawTheSame: bursts within one minute included, however
 // long it has run.
-func TestARunningSessionDrawsWhatAFreshOneDraws(t *testing.T) {
+func TestARunningAndAFreshSessionDrawTheSame(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.past = pastOf(frozen, map[int]float64{31: 200, 30: 12, 2: 40})
@@ -142,9 +142,9 @@ func TestARunningSessionDrawsWhatAFreshOneDraws(t *testing.T) {
 	require.Equal(t, calls+2, source.count(screen.FeedPast))
 }
 
-// TestAfterAnOutageOnlyWhatHappenedIsDrawn: while the database is away its minutes are
+// TestTheTimeOfAnOutageIsReadAfterwards: while the database is away its minutes are
 // blank, and then as it recorded them.
-func TestAfterAnOutageOnlyWhatHappenedIsDrawn(t *testing.T) {
+func TestTheTimeOfAnOutageIsReadAfterwards(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.past = pastOf(frozen, map[int]float64{3: 100})

@@ -106,7 +106,7 @@ func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
 	require.Equal(t, "1234", b.operation().Request.Values["pin"], "the plan itself has it")
 }
 
-func TestAPlanIsNotTakenOutWhereNothingTakesIt(t *testing.T) {
+func TestAPlanIsNotCopiedWithoutAClipboard(t *testing.T) {
 	t.Parallel()
 	b, _, _ := carrying(t, sample(), func(o *Options) { o.Acts, o.Clipboard, o.Exports = &fakeActs{}, nil, "" })
 	b.press("2", "j", "A", "p", "c")

@@ -204,7 +204,7 @@ func TestOldDataIsMarkedAndUnreachableIsNotZero(t *testing.T) {
 	require.Contains(t, b.View(), "MQ ✗ down")
 }
 
-func TestWithoutAnySourceItSaysSoAndStaysUsable(t *testing.T) {
+func TestWithoutAnySourceTheDashboardStaysUsable(t *testing.T) {
 	t.Parallel()
 	s := empty()
 	s.fail = map[screen.Feed]error{}
@@ -352,7 +352,7 @@ func (l *loop) stop() {
 	time.Sleep(2 * maxRefresh)
 }
 
-func TestTheReasonIsWhatAnOperatorCanActOn(t *testing.T) {
+func TestReasonsAreShort(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	require.EqualError(t, screen.Reason(fmt.Errorf("read overview: acquire connection: %w", refused), fetchTimeout),

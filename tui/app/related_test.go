@@ -98,8 +98,8 @@ func TestADeadLetterOpensFromElsewhere(t *testing.T) {
 	require.Equal(t, int64(3), b.deadLetter.ID())
 }
 
-// TestADeletedDeadLetterSaysSo.
-func TestADeletedDeadLetterSaysSo(t *testing.T) {
+// TestADeletedDeadLetterIsNamed.
+func TestADeletedDeadLetterIsNamed(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.run(b.effect(screen.OpenDeadLetter(99)))

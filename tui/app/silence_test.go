@@ -13,7 +13,7 @@ import (
 
 // A worker that sends heartbeats and consumes nothing is so in every view, and each
 // says that the broker is why.
-func TestEveryViewJudgesAWorkerAlike(t *testing.T) {
+func TestEveryViewShowsTheSameHealthOfAWorker(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	for i := range source.broker.Queues {

@@ -34,7 +34,7 @@ func TestTheTargetOfARequeueIsChecked(t *testing.T) {
 }
 
 // While the broker does not answer, nothing is known of a target.
-func TestAnUnknownTargetIsNotAGoodOne(t *testing.T) {
+func TestAnUnknownTargetIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedRoute: errors.New("cut off")}

@@ -133,7 +133,7 @@ func TestAListShowsProblemsOnly(t *testing.T) {
 	require.Equal(t, "b", names(l))
 }
 
-func TestAListSaysWhatItHasNot(t *testing.T) {
+func TestAListHasTextsWithoutRows(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, pumps(t, three, false).Render(80, 20)[1], "Reading the pumps")
 	var read []pump

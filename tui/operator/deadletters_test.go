@@ -84,7 +84,7 @@ func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from dead_letter where decision is null`))
 }
 
-func TestARequeueThatIsNotAdvisedAsksForAWord(t *testing.T) {
+func TestAnUnadvisedRequeueNeedsATypedWord(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.done")
@@ -99,7 +99,7 @@ func TestARequeueThatIsNotAdvisedAsksForAWord(t *testing.T) {
 
 // Dead letters that cannot usefully be requeued are named with what to do instead, and
 // what was discarded is opened again.
-func TestAPlanForManySaysWhatToDoInstead(t *testing.T) {
+func TestAPlanForManyNamesTheAlternative(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.instead")

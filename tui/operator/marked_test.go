@@ -198,7 +198,7 @@ func TestManyWorkersAndQueues(t *testing.T) {
 	require.Equal(t, "1 of 2 done, 1 changed meanwhile.", receipt.Text)
 }
 
-func TestAboveFiftyAWordIsAskedFor(t *testing.T) {
+func TestMoreThanFiftyNeedATypedWord(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.Equal(t, "retry 51", b.planMany(act.RetryExecution, b.ended(51)).Word)
@@ -250,7 +250,7 @@ func TestMarkedWorkflowsArePausedAsOnePlan(t *testing.T) {
 	require.Equal(t, "1 of 2 done, 1 changed meanwhile.", b.run(plan).Text)
 }
 
-func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
+func TestMarkedInquiriesGetOneAnswer(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, one := b.asking("pk.one", nil)

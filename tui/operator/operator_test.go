@@ -162,7 +162,7 @@ func TestALimitIsSetAndReset(t *testing.T) {
 	require.ErrorIs(t, err, triage.ErrLimit)
 }
 
-func TestAQueueIsClearedOfThoseWhoWait(t *testing.T) {
+func TestClearingAQueueCancelsItsWaitingExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action, ids := b.waiting("pk.clear", 53)
@@ -183,7 +183,7 @@ func TestAQueueIsClearedOfThoseWhoWait(t *testing.T) {
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
 }
 
-func TestAnInterruptedClearingSaysWhatIsLeft(t *testing.T) {
+func TestAnInterruptedClearingCountsTheRest(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action, _ := b.waiting("pk.stop", 4)
@@ -324,7 +324,7 @@ func TestAWorkerIsForgottenWithItsQueues(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from worker where id = $1`, gone.ID))
 }
 
-func TestWhatIsNotThereIsSaidInOneSentence(t *testing.T) {
+func TestMissingTargetsAreOneSentence(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *operator.Config) {
 		c.Explain = func(err error, _ bool) error { return errors.Join(errors.New("explained"), err) }

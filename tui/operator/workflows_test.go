@@ -68,7 +68,7 @@ func TestAWorkflowIsPausedAndResumed(t *testing.T) {
 	require.Contains(t, b.plan(act.PauseWorkflow, act.Target{ID: child}).Nothing, "is no workflow but task pay")
 }
 
-func TestAWorkflowIsCancelledAndBegunAnew(t *testing.T) {
+func TestAWorkflowIsCancelledAndRetried(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.workflow("shop.deliver")
@@ -88,7 +88,7 @@ func TestAWorkflowIsCancelledAndBegunAnew(t *testing.T) {
 
 // What a retry of a task is to its workflow depends on whether the workflow has
 // gone on from its end.
-func TestATaskIsRepeatedWithWhatThatIsToItsWorkflow(t *testing.T) {
+func TestARetryOfATaskNamesItsEffectOnTheWorkflow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	waits, goneOn := b.workflow("shop.waits"), b.workflow("shop.gone_on")

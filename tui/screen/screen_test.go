@@ -29,7 +29,7 @@ func TestARateNeedsTwoSamples(t *testing.T) {
 	require.InDelta(t, 300, rate, 0.1)
 }
 
-func TestARateLooksBackOneMinute(t *testing.T) {
+func TestARateCoversOneMinute(t *testing.T) {
 	t.Parallel()
 	h := NewHistory()
 	for i := range 300 {

@@ -102,7 +102,7 @@ func told(looks ...*answers) []string {
 	return lines
 }
 
-func TestTheFirstLinesSayWhatThereIs(t *testing.T) {
+func TestTheFirstLinesDescribeTheState(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
 		"alert: none is raised", "worker: 2 registered, 2 take work",
@@ -110,7 +110,7 @@ func TestTheFirstLinesSayWhatThereIs(t *testing.T) {
 	}, told(well()))
 }
 
-func TestWhatDoesNotChangeIsNotTold(t *testing.T) {
+func TestUnchangedStatesAreNotReported(t *testing.T) {
 	t.Parallel()
 	busy := well()
 	taken := int64(4)
@@ -169,7 +169,7 @@ func TestAQueueAtItsLimitIsOneLine(t *testing.T) {
 		told(well(), single))
 }
 
-func TestWhatComesAndGoesIsToldOnlyWhereItIsKnown(t *testing.T) {
+func TestAddedAndRemovedThingsAreReportedOnlyIfKnown(t *testing.T) {
 	t.Parallel()
 	fewer, cut := well(), well()
 	fewer.workers.value.List = fewer.workers.value.List[:1]
@@ -180,7 +180,7 @@ func TestWhatComesAndGoesIsToldOnlyWhereItIsKnown(t *testing.T) {
 	require.Empty(t, told(well(), cut, well()))
 }
 
-func TestWhatDoesNotAnswerIsNeitherZeroNorGone(t *testing.T) {
+func TestAnOutageIsNeitherZeroNorARemoval(t *testing.T) {
 	t.Parallel()
 	down, half := &answers{}, well()
 	for _, err := range []*error{

@@ -22,9 +22,9 @@ func (r counted) Cells(row int, into []Cell) []Cell {
 	return r.numbered.Cells(row, into)
 }
 
-// TestATableLooksAtNoRowThatIsNotInSight has a million rows behind a table: a key
+// TestATableReadsVisibleRowsOnly has a million rows behind a table: a key
 // and the frame after it read only visible rows, wherever the cursor is.
-func TestATableLooksAtNoRowThatIsNotInSight(t *testing.T) {
+func TestATableReadsVisibleRowsOnly(t *testing.T) {
 	t.Parallel()
 	const height = 36
 	rows := counted{numbered: numbered{0, 1_000_000}, keys: new(int), cells: new(int)}

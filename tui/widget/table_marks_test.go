@@ -177,7 +177,7 @@ func TestColumnsAreChosen(t *testing.T) {
 	require.Empty(t, table.HiddenColumns())
 }
 
-func TestATableFitsWhateverIsDoneToIt(t *testing.T) {
+func TestATableAlwaysFits(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	table, th := NewTable(manyColumns()), look(t)
@@ -248,7 +248,7 @@ func (r asked) Key(row int) string {
 	return r.numbered.Key(row)
 }
 
-func TestOnlyRowsInSightAreAskedForTheirMarks(t *testing.T) {
+func TestOnlyVisibleRowsAreAskedForTheirMarks(t *testing.T) {
 	t.Parallel()
 	times := 0
 	table := NewTable(twoColumns)

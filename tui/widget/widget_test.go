@@ -301,7 +301,7 @@ func TestChartsOfTimesAreLabelledWithTimes(t *testing.T) {
 	}
 }
 
-func TestWhatHangsGoesOnBelowItself(t *testing.T) {
+func TestWrappedTextsAreIndented(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"state  one two", "       three"}, Hang("state  ", "one two three", 19))
 	require.Equal(t, []string{"state  one t…"}, Hang("state  ", "one two three", 13),

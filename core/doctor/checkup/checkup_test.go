@@ -222,7 +222,7 @@ func TestDriftOfTheTopologyIsNamed(t *testing.T) {
 	requireStatus(t, b.run()["workers"], checkup.Passed, "is stale: it is given nothing")
 }
 
-func TestReplicasClocksAndInvariantsAreJudged(t *testing.T) {
+func TestReplicasClocksAndInvariantsAreChecked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store,
@@ -355,7 +355,7 @@ func TestServersThatAreAway(t *testing.T) {
 	}
 }
 
-func TestASchemaThatIsNotMigratedIsSaid(t *testing.T) {
+func TestAnUnmigratedSchemaIsReported(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.cfg.Database.URL = testkit.EmptyDatabase(t)
