@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// fakeProbe is a broker that says what a test wants.
+// fakeProbe is a broker with the answers of a test.
 type fakeProbe struct {
 	mu                    sync.Mutex
 	depth                 int64
@@ -200,7 +200,7 @@ func TestQuietInstallationsRaiseNothing(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from alert`))
 }
 
-// TestUnknownMeasuresNeitherFireNorClear: and that it is unknown is said.
+// An unknown measure changes no alert but raises its own.
 func TestUnknownMeasuresNeitherFireNorClear(t *testing.T) {
 	t.Parallel()
 	b := setup(t, shortened())
@@ -212,7 +212,7 @@ func TestUnknownMeasuresNeitherFireNorClear(t *testing.T) {
 	b.probe.set(func(p *fakeProbe) { p.depth, p.err = 0, errors.New("cut off") })
 	b.tick()
 	b.tick()
-	require.Equal(t, "firing", b.state("dlq_depth_warning", ""), "no reading says that it has ended")
+	require.Equal(t, "firing", b.state("dlq_depth_warning", ""), "no reading clears it")
 	require.Equal(t, seen, testkitText(t, b.store, `select seen::text from alert where rule = 'dlq_depth_warning'`),
 		"it was not evaluated since")
 	require.Equal(t, "firing", b.state("unmeasured", "dead_letter_depth"))
@@ -275,7 +275,7 @@ func TestAConditionThatDoesNotLastLeavesNothing(t *testing.T) {
 	b.tick()
 	b.addDeadLetters(2)
 	b.tick()
-	require.Equal(t, "pending", b.state("slow", ""), "it begins anew")
+	require.Equal(t, "pending", b.state("slow", ""), "it begins again")
 	b.noDeadLetters()
 	b.tick()
 	require.Equal(t, "cleared", b.state("slow", ""))
@@ -283,7 +283,7 @@ func TestAConditionThatDoesNotLastLeavesNothing(t *testing.T) {
 }
 
 // TestRulesOfUsers: a rule that a user adds is evaluated for its target only; one
-// that is switched off or taken away ends what it has raised.
+// that is disabled or removed clears its alerts.
 func TestRulesOfUsers(t *testing.T) {
 	t.Parallel()
 	rules := alerting.Rules{"mail_wait": {
@@ -355,7 +355,7 @@ func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	for _, one := range a.Open {
 		rules = append(rules, one.Rule)
 	}
-	require.Contains(t, rules, "no_replica", "judged here")
+	require.Contains(t, rules, "no_replica", "evaluated here")
 }
 
 // TestAlertsCountHowOftenTheyFired: within a day, this time included. Pending ones

@@ -60,8 +60,7 @@ func TestStoredAlertsCountOnlyWhileAReplicaIsAlive(t *testing.T) {
 	require.Contains(t, findingTexts(Attention(o, nil, nil)), "an alert of the past")
 }
 
-// TestAReplicaThatHasJustStartedIsTrusted: it evaluates within seconds, and what is not
-// known until then is no alarm.
+// A replica that just started evaluates within seconds. Until then unknown values raise no alert.
 func TestAReplicaThatHasJustStartedIsTrusted(t *testing.T) {
 	t.Parallel()
 	none := 0 // as the broker counted before the replica consumed
@@ -153,9 +152,8 @@ func TestNoWorkerTakesWorkBecauseTheBrokerDoesNotAnswer(t *testing.T) {
 	require.Equal(t, "start or uncordon a worker", hint())
 }
 
-// TestTheAlertsAndTheOverviewTellTheSame, also what no rule tells: `alerts list` does not say
-// that nothing needs attention while the dashboard names a failed workflow or a deaf worker.
-func TestTheAlertsAndTheOverviewTellTheSame(t *testing.T) {
+// `alerts list` has every finding of the dashboard, also ones without a rule, such as a failed workflow.
+func TestTheAlertsAndTheOverviewHaveTheSameFindings(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	b.evaluator(t, "alive", time.Second)

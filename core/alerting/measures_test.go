@@ -32,7 +32,7 @@ func TestGrowthIsKnownAfterSomeMinutes(t *testing.T) {
 	require.True(t, known)
 	require.EqualValues(t, 17, before[""])
 	_, known = d.record(now.Add(time.Hour), map[string]int64{"": 50})
-	require.False(t, known, "what was long ago is forgotten")
+	require.False(t, known, "old values are forgotten")
 }
 
 // TestQueuesGrow: by name, without paused queues, and without new queues of a list that was cut.
@@ -98,7 +98,6 @@ func TestSharesAreRightHoweverManyEnd(t *testing.T) {
 	require.InDelta(t, 0.1, ratio, 0.01)
 }
 
-// TestAnActionWhoseExecutionsFailIsNamedWithItsCommonestError.
 func TestAnActionWhoseExecutionsFailIsNamedWithItsCommonestError(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -128,8 +127,8 @@ func TestAnActionWhoseExecutionsFailIsNamedWithItsCommonestError(t *testing.T) {
 	require.Equal(t, "action:ops.deploy status:failed,timeout,abandoned", found[0].filter)
 }
 
-// TestABrokerThatHangsHoldsNothingUp: what the database says is known all the same.
-func TestABrokerThatHangsHoldsNothingUp(t *testing.T) {
+// The measures of the database are known while the broker hangs.
+func TestAHangingBrokerDelaysNoMeasure(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	testkit.Worker(t, st, "w1")
@@ -149,8 +148,7 @@ func TestABrokerThatHangsHoldsNothingUp(t *testing.T) {
 	require.NotContains(t, all.Unknown, "broker_alarms", "no rule asked for it")
 }
 
-// TestMeasuresOfAPublishedSchema: on an installation without our tables what can be
-// read is known, and nothing is missed.
+// TestMeasuresOfAPublishedSchema measures an installation without our tables.
 func TestMeasuresOfAPublishedSchema(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -53,7 +53,7 @@ func TestReplicasAreEvaluatedByTheDatabaseClock(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, all.At.IsZero())
 	require.EqualValues(t, 10, all.Total)
-	require.EqualValues(t, 2, all.Well, "well, and the older one that says nothing")
+	require.EqualValues(t, 2, all.Well, "well, and the older one without details")
 	problems := map[string]string{}
 	for _, r := range all.List {
 		problems[r.Host] = r.Problem()

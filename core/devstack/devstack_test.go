@@ -204,11 +204,11 @@ func TestLifeOfAStack(t *testing.T) {
 	conn, err = pgx.Connect(ctx, again.DatabaseURL())
 	require.NoError(t, err)
 	_, err = conn.Exec(ctx, "insert into kept values (1)")
-	require.NoError(t, err, "what was stored is gone")
+	require.NoError(t, err, "the stored data is gone")
 	require.NoError(t, conn.Close(ctx))
 
 	require.True(t, devstack.FirstUse(dir, 7))
-	require.False(t, devstack.FirstUse(dir, 7), "the same shell was told")
+	require.False(t, devstack.FirstUse(dir, 7), "the same shell gets the hint once")
 	require.True(t, devstack.FirstUse(dir, 8))
 	require.NoError(t, again.Reset(ctx))
 	silent(t, before)
@@ -277,7 +277,7 @@ func requireOwnPassword(t *testing.T, stack *devstack.Stack) {
 
 // TestHostileSurroundings starts a stack in a process with everything wrong at
 // once: blanks in the folder's path, no HOME, variables of another broker, and
-// a umask that closes what is created.
+// a umask that removes rights from new files.
 func TestHostileSurroundings(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t, "a folder with blanks")
@@ -370,7 +370,7 @@ func TestBusyPortsAreLeftAlone(t *testing.T) {
 	require.NotEqual(t, before.AMQPURL, again.AMQPURL())
 }
 
-// TestInterruptedInitdb leaves what an interrupted first start leaves.
+// TestInterruptedInitdb starts on the files of an interrupted first start.
 func TestInterruptedInitdb(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "start after an interrupted start")
@@ -393,7 +393,7 @@ func portOf(t *testing.T, address string) int {
 }
 
 // TestAFailedStartNamesItsCause breaks the data folder of PostgreSQL: the error is
-// one line with the server's own words and the log, and nothing is left.
+// one line with the error of the server and the path of its log, and no process is left.
 func TestAFailedStartNamesItsCause(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t, "stack")

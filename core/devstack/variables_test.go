@@ -18,8 +18,7 @@ func TestVariablesOfAFolderWithoutAStackAreNone(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(folder, "missing"))
 }
 
-// TestAttachCreatesNoFolder, neither the one that is asked for nor one above it, also
-// where the PostgreSQL user could not enter it.
+// Attach creates neither the folder nor one above it, also if the user of PostgreSQL cannot enter it.
 func TestAttachCreatesNoFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

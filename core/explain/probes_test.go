@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What was seen of a worker is shown with it and assessed with it; a look that is too
+// A worker is shown and assessed with its probe; a probe that is too
 // old counts for nothing, and a schema that records none is read as before.
 func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	t.Parallel()

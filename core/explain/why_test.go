@@ -55,7 +55,7 @@ func TestWhyNamesPlaceLimitAndHolders(t *testing.T) {
 	require.InDelta(t, 300, w.Holders.List[0].HeartbeatAge.Seconds(), 30)
 	require.Nil(t, w.Expected.At)
 	require.Equal(t, "unknown: no worker is alive", w.Expected.Basis)
-	require.Nil(t, w.Waiting.Expires, "no patience is configured")
+	require.Nil(t, w.Waiting.Expires, "no timeout is configured")
 	text := strings.Join(w.Lines, "\n")
 	require.Contains(t, w.Summary, "place 3 of 5, normal lane, for 2m")
 	testkit.Exec(t, b.Store, `update execution set status = 'cancelled' where id = $1`, waiters[4])
@@ -70,7 +70,7 @@ func TestWhyNamesPlaceLimitAndHolders(t *testing.T) {
 
 	d, err := b.Execution(t.Context(), waiters[2])
 	require.NoError(t, err)
-	asked, _, _ := strings.Cut(w.Lines[0], ", for ") // the clock goes on between the two
+	asked, _, _ := strings.Cut(w.Lines[0], ", for ") // the clock runs between the two
 	shown, _, _ := strings.Cut(d.Why[0], ", for ")
 	require.Equal(t, asked, shown, "the page of an execution says the same")
 }
@@ -228,7 +228,7 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 }
 
 // TestWhyNamesTheFateOfUnstartedExecutions: a worker that falls silent loses it,
-// and one that takes too long, when the engine looks.
+// and one that takes too long, at the next check of the engine.
 func TestWhyNamesTheFateOfUnstartedExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -244,14 +244,14 @@ func TestWhyNamesTheFateOfUnstartedExecutions(t *testing.T) {
 	const next = "the engine's next check (every 1m) gives the execution to another worker, or closes and repeats it."
 	require.Regexp(t, `has not picked it up yet. If it has not begun at .*\(in (1h|59m\d+s)\), or if the worker sends no heartbeat for 1m30s, `+regexp.QuoteMeta(next), at(well))
 	testkit.Exec(t, b.Store, `UPDATE action SET scheduled_timeout_seconds = 3660`)
-	require.Regexp(t, `\(in (1m|5\d(\.\d)?s)\)`, at(well), "its action's word")
+	require.Regexp(t, `\(in (1m|5\d(\.\d)?s)\)`, at(well), "the timeout of its action")
 	require.Contains(t, at(stale), "(limit 1m30s). Unless it comes back, "+next)
 	b.Reader = explaining(monitor.Config{OrphanInterval: -1}, b.Deps())
 	require.Contains(t, at(stale), "It stays there: executor.enable_timeout_monitor is off")
 }
 
 // TestWhyExpectsAStartFromRunTimes: an execution takes forty seconds, however
-// seldom they came, so the second in line for the one slot starts in eighty.
+// seldom they came, so the second in the queue of one slot starts in eighty.
 func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -59,8 +59,8 @@ func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 		"old":     "rejected: lacks runtime python >=3.11",
 		"silent":  "absent: silent for 5m, and lacks runtime python >=3.11",
 	}, got)
-	require.Equal(t, "ahead", w.Workers[0].Name, "who could take it comes first")
-	require.Equal(t, "silent", w.Workers[5].Name, "and who could never take it last")
+	require.Equal(t, "ahead", w.Workers[0].Name, "workers that could run it come first")
+	require.Equal(t, "silent", w.Workers[5].Name, "workers that could never run it come last")
 	text := strings.Join(w.Lines, "\n")
 	require.Contains(t, text, "but its head has been blocked for 1m30s: waiting for a worker")
 	require.Contains(t, text,
@@ -75,7 +75,7 @@ func TestWhyNamesEveryWorkerThatDoesNotTakeIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, d.Why, len(w.Lines), "the page of an execution says the same")
 
-	// What it asks for itself counts.
+	// The requirements of the execution itself count.
 	testkit.Exec(t, b.Store, `update execution set worker_selector = '{"zone": "a"}' where id = $1`, waiters[0])
 	require.Equal(t, ReasonCount{"lacks the label zone=a", 4}, b.ask(t, waiters[0]).WorkerReasons[0])
 

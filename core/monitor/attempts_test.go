@@ -66,7 +66,7 @@ func TestAttemptsAreFoundFromEachOfThem(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-// TestAttemptsOfOthers: what no engine of ours repeated, with our tables and
+// TestAttemptsOfOthers: retries by other engines, with our tables and
 // without.
 func TestAttemptsOfOthers(t *testing.T) {
 	t.Parallel()

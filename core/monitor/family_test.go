@@ -54,7 +54,7 @@ func TestALargeFamilyIsMarkedAsCut(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, f.Tree, maxBrood+1)
 	require.True(t, f.Tree[0].More, "of many children the newest are listed")
-	require.True(t, f.More, "and not all are asked what they have started")
+	require.True(t, f.More, "the children of only some are read")
 }
 
 func TestAFamilyHasItsTasksAndOperations(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestReadOnlySessionsReceiveNotifications, also after the connection was lost.
+// A read-only session receives notifications, also after its connection was lost.
 func TestReadOnlySessionsReceiveNotifications(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)

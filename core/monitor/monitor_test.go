@@ -47,7 +47,7 @@ func setup(t *testing.T, broker BrokerReader) *testBundle {
 	}
 }
 
-// What matches a filter is counted by the search that lists it.
+// Matching counts with the search of the list.
 func TestMatchingCountsByTheFilter(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

@@ -17,8 +17,7 @@ func total(p *Past) (done, failed, deadLetters float64) {
 	return done, failed, deadLetters
 }
 
-// TestTheLastHourIsCountedFromTheRows: what ended in it by minute, whatever ended
-// before.
+// The last hour counts the executions that ended in it, by minute.
 func TestTheLastHourIsCountedFromTheRows(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{})

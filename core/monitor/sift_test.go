@@ -44,7 +44,7 @@ func crowd(t *testing.T, b *testBundle) []Execution {
 	return all.List
 }
 
-// passes is what a filter says, in Go.
+// passes is the filter in Go.
 func passes(f *ExecutionFilter, x *Execution, now time.Time) bool {
 	all := func(list []string, text string) bool {
 		return !slices.ContainsFunc(list,

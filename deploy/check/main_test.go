@@ -71,7 +71,7 @@ type process struct {
 	name string
 	argv []string
 	env  map[string]string
-	// replace is what the arguments, the environment and the configuration get in the place of paths and ports.
+	// replace replaces paths and ports in the arguments, the environment and the configuration.
 	replace map[string]string
 	health  []string
 	grace   time.Duration
@@ -208,7 +208,7 @@ func (l *log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String is what was written so far.
+// String is the output so far.
 func (l *log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
