@@ -134,7 +134,7 @@ func TestAuditText(t *testing.T) {
 	require.Equal(t, "audits 3, 7–9, 12, 13, 11", act.AuditText([]int64{3, 7, 8, 9, 12, 13, 11}))
 }
 
-// TestTitlesNameAllThatIsTouched: not only the row that the menu was opened on.
+// The title names every target, not only the selected row.
 func TestTitlesNameAllThatIsTouched(t *testing.T) {
 	t.Parallel()
 	touched := map[act.Kind]string{}

@@ -144,7 +144,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// anyTerm is a term that can be read.
+// anyTerm is a valid term.
 func anyTerm(random *rand.Rand) string {
 	terms := []string{
 		"status:failed", "status:open,timeout", "action:core.*", "worker:7", "try>=2", "try<2", "try:2", "age>10m",
@@ -431,7 +431,7 @@ func TestExpressionsMeanTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// Terms are put in and taken out, and what is not meant stays as it was written.
+// Terms are added and removed, and other terms keep their text.
 func TestAFilterIsEditedByTerms(t *testing.T) {
 	t.Parallel()
 	status := func(term *Term) bool { return term.Field == "status" }

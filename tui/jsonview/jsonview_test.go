@@ -25,7 +25,7 @@ func plain(t testing.TB) *theme.Theme {
 	return th
 }
 
-// drawn is what is seen of a view, without trailing blanks.
+// drawn is the visible part of a view, without trailing blanks.
 func drawn(t testing.TB, v *jsonview.View, w, h int) []string {
 	t.Helper()
 	v.SetSize(w, h)

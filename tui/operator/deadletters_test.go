@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// deadLetter stores a dead-lettered dispatch that waits for an operator.
+// deadLetter stores a waiting dead letter of a dispatch.
 func (b *bundle) deadLetter(execution, worker int64) int64 {
 	b.t.Helper()
 	var id int64
@@ -97,8 +97,7 @@ func TestAnUnadvisedRequeueNeedsATypedWord(t *testing.T) {
 	require.Contains(t, b.run(plan).Text, "as attempt 2", "then it is done")
 }
 
-// Dead letters that cannot usefully be requeued are named with what to do instead, and
-// what was discarded is opened again.
+// A plan names dead letters without a useful requeue, and their alternative. Discarded ones are reopened.
 func TestAPlanForManyNamesTheAlternative(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

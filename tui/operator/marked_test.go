@@ -18,7 +18,7 @@ import (
 	"github.com/attune-go/attune/tui/operator"
 )
 
-// ended makes executions that have failed, and marks them.
+// ended makes failed executions and their targets.
 func (b *bundle) ended(n int) []act.Target {
 	b.t.Helper()
 	action := testkit.Action(b.t, b.store, "demo.job")
@@ -45,7 +45,7 @@ func words(lines []act.TextLine) string {
 	return text
 }
 
-// A retry of a task does not bring its workflow back, and that is said before.
+// The plan says that a retry of a task does not reopen its workflow.
 func TestManyRetriesNameTheOnesThatNoWorkflowWaitsFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -99,8 +99,7 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 		testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`), "each once")
 }
 
-// A retry joins its queue; one that is paused keeps it, and the plan says so and by
-// whom, for one row and for many. Plans for many say how long they take.
+// Retries wait in a paused queue. Plans name the operator of the pause, for one row and for many, and estimate the time.
 func TestAPlanOfRetriesNamesPausedQueues(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

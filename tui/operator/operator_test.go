@@ -50,8 +50,7 @@ func setup(t *testing.T, change ...func(*operator.Config)) *bundle {
 	}
 }
 
-// waiting makes an action of which one execution holds the slot and the others
-// wait.
+// waiting makes an action with one execution in its slot and the others in its queue.
 func (b *bundle) waiting(ref string, n int) (action testkit.ActionRow, ids []int64) {
 	b.t.Helper()
 	testkit.Worker(b.t, b.store, ref, func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })

@@ -136,7 +136,7 @@ func TestAFormIsDoneWhenAllItsFieldsAreTaken(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "1", "b": "2"}, f.Values())
 }
 
-// A word whose letters are those of choices does not choose by one of them.
+// A typed word does not choose by its letters.
 func TestATypedWordChoosesNothing(t *testing.T) {
 	t.Parallel()
 	f := NewForm([]FormField{

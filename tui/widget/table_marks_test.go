@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// called is a list whose rows people call otherwise than by their keys.
+// called is a list whose rows have names besides their keys.
 type called struct{ numbered }
 
 func (r called) Name(row int) string { return "execution " + r.Key(row) }
@@ -209,7 +209,7 @@ func TestATableAlwaysFits(t *testing.T) {
 	}
 }
 
-// What a row has no room for stands below it, and the lines below belong to it.
+// The rest of a long row stands below it, and its lines belong to it.
 func TestARowIsUnfoldedBelowItself(t *testing.T) {
 	t.Parallel()
 	table, th := NewTable(manyColumns()), look(t)
@@ -237,7 +237,7 @@ func TestARowIsUnfoldedBelowItself(t *testing.T) {
 	require.NotContains(t, strings.Join(drawn(table, 40, 9, th), "\n"), "A  10000")
 }
 
-// asked counts how often its rows are asked for.
+// asked counts reads of its rows.
 type asked struct {
 	numbered
 	times *int
