@@ -106,8 +106,7 @@ func TestAForecastNamesUnknownInputs(t *testing.T) {
 	require.Contains(t, f.start(1).Basis, "; not before 10:01:00Z")
 }
 
-// TestAForecastMeasuresOnlyBusyTimes: idle and paused time are not the
-// pace of the workers.
+// Idle and paused times do not count for the pace of a queue.
 func TestAForecastMeasuresOnlyBusyTimes(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)

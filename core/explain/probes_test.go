@@ -10,8 +10,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// A worker is shown and assessed with its probe; a probe that is too
-// old counts for nothing, and a schema that records none is read as before.
+// A worker is shown and assessed with its probe; an old
+// probe is ignored, and a schema without probes is read as before.
 func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -72,8 +72,7 @@ func TestAWorkflowSaysWhyItWaits(t *testing.T) {
 	require.Regexp(t, `^It ended as failed.*: pay failed\.$`, d.Why[0])
 }
 
-// A child in a queue has the reason of its queue, and a workflow within
-// is known as one.
+// A child in a queue has the reason of its queue, and a nested workflow is marked as one.
 func TestAWorkflowNamesItsOwnHoldersAndWorkflowsWithin(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -66,8 +66,7 @@ func TestAttemptsAreFoundFromEachOfThem(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-// TestAttemptsOfOthers: retries by other engines, with our tables and
-// without.
+// TestAttemptsOfOthers reads retries by other engines, with our tables and without.
 func TestAttemptsOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, ours := range map[string]bool{"OurSchema": true, "PublishedSchema": false} {

@@ -29,8 +29,7 @@ func (b *testBundle) listed(t *testing.T, filter DeadLetterFilter) []int64 {
 	return ids
 }
 
-// TestEveryFilterSelectsItsRows: one dead letter differs from the others in each way,
-// and each filter finds it and nothing else.
+// Each filter finds exactly the one dead letter that differs in its property.
 func TestEveryFilterSelectsItsRows(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

@@ -47,8 +47,7 @@ func TestTheLastHourIsCountedFromTheRows(t *testing.T) {
 	require.True(t, p.DeadLetters)
 }
 
-// TestThePastCountsWaitingDeadLetters: at the end of each minute, also ones that were stored
-// before the hour.
+// The past counts the waiting dead letters at the end of each minute, also ones from before the hour.
 func TestThePastCountsWaitingDeadLetters(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{})

@@ -74,7 +74,7 @@ func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Of a list with many items those are shown that people look for.
+// A list with many items shows the failed and running ones.
 // A task whose inquiry failed has the reason, and one in a paused workflow names that workflow.
 func TestWorkflowNamesUnreadPartsAndPausedParents(t *testing.T) {
 	t.Parallel()

@@ -110,8 +110,7 @@ func TestAlertsAreFilteredAndSorted(t *testing.T) {
 	require.Contains(t, b.View(), "sort seen↓")
 }
 
-// TestAlertsNameTheirCauses: by what else was read, and what the rule means where
-// nothing was.
+// An alert names its cause in the other data, or explains its rule.
 func TestAlertsNameTheirCauses(t *testing.T) {
 	t.Parallel()
 	b := onAlerts(t, 140, 40, func(s *fakeSource) {

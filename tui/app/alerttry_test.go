@@ -9,8 +9,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// TestAnAlertAboutAWorkerNamesTheRemedy: one that is gone is not drained, and one that
-// drains is given work again.
+// The remedy for a gone worker is not a drain, and that for a draining one is to uncordon it.
 func TestAnAlertAboutAWorkerNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(w *monitor.Worker){
@@ -35,8 +34,7 @@ func TestAnAlertAboutAWorkerNamesTheRemedy(t *testing.T) {
 	}
 }
 
-// TestAGoneWorkerIsNamedOnlyWhereItIsTheCause: executions that wait at it, and none
-// that fail elsewhere.
+// A gone worker is the cause of executions that wait for it, not of failures elsewhere.
 func TestAGoneWorkerIsNamedOnlyWhereItIsTheCause(t *testing.T) {
 	t.Parallel()
 	for measure, named := range map[string]bool{

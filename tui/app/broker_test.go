@@ -15,8 +15,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// TestTheBrokerNamesTheOwnersOfQueues: each queue stands with what is in force for it
-// and its worker; a queue whose worker has no row is marked.
+// Each queue has its effective settings and its worker; a queue whose worker has no row is marked.
 func TestTheBrokerNamesTheOwnersOfQueues(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 160, 40)
@@ -166,8 +165,7 @@ func TestTheChecksAreMadeEveryHalfMinute(t *testing.T) {
 	require.Equal(t, checksEvery, b.delay(screen.FeedChecks, b.env.Data.Fresh(screen.FeedChecks)))
 }
 
-// TestQueuesOfPackNoticesNeedNoConsumer: a worker reads them when it runs, so they neither
-// head the table nor carry the sign of a problem.
+// Workers read notices of packs only while they run, so these queues are no problem without a consumer.
 func TestQueuesOfPackNoticesNeedNoConsumer(t *testing.T) {
 	t.Parallel()
 	source := sample()

@@ -38,8 +38,7 @@ func TestAFilterIsTriedWhileItIsTyped(t *testing.T) {
 	require.Equal(t, 2, b.queues.Len())
 }
 
-// TestTheKeysOfAnInputLineAreShown: while a filter is typed the keys of the view
-// are letters.
+// While a filter is typed, the line of keys has those of the input line.
 func TestTheKeysOfAnInputLineAreShown(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)

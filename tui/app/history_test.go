@@ -195,8 +195,7 @@ func TestAnEmptyQueueHasAText(t *testing.T) {
 	require.Equal(t, "action:etl.load", b.executions.Filter())
 }
 
-// TestAWideListHasAPreviewOfTheSelectedQueue, and read less often than when it
-// is open.
+// The preview of the selected queue is read less often than its view.
 func TestAWideListHasAPreviewOfTheSelectedQueue(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)

@@ -12,8 +12,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// TestWithoutDataTheCauseIsShownInFull: what went wrong stands at the end of an
-// error.
+// The cause stands at the end of an error, which must not be cut.
 func TestWithoutDataTheCauseIsShownInFull(t *testing.T) {
 	t.Parallel()
 	source := sample()

@@ -105,8 +105,7 @@ func TestTheChartOfDeadLettersShowsTheLastHour(t *testing.T) {
 	require.NotContains(t, b.View(), "waiting for a person, 60 min", "without a ledger only the broker knows")
 }
 
-// TestARunningAndAFreshSessionDrawTheSame: bursts within one minute included, however
-// long it has run.
+// A session of any age draws the same charts as a new one, also of bursts within a minute.
 func TestARunningAndAFreshSessionDrawTheSame(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -142,8 +141,7 @@ func TestARunningAndAFreshSessionDrawTheSame(t *testing.T) {
 	require.Equal(t, calls+2, source.count(screen.FeedPast))
 }
 
-// TestTheTimeOfAnOutageIsReadAfterwards: while the database is away its minutes are
-// blank, and then as it recorded them.
+// The minutes of an outage of the database are blank until it is back, and are read then.
 func TestTheTimeOfAnOutageIsReadAfterwards(t *testing.T) {
 	t.Parallel()
 	source := sample()

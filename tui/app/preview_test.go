@@ -15,8 +15,7 @@ func (b *bundle) previewed() string {
 	return below
 }
 
-// TestThePreviewShowsTheSelectedExecution: why it is as it is, its steps,
-// and whether R does anything, read for each row that the cursor comes to.
+// The preview is read for each selected row: the explanation, the timeline, and the effect of R.
 func TestThePreviewShowsTheSelectedExecution(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 140, 40)
