@@ -99,7 +99,7 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 		testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`), "each once")
 }
 
-// Retries wait in a paused queue. Plans name the operator of the pause, for one row and for many, and estimate the time.
+// Retries wait in a paused queue. Plans name the operator who paused it, for one row and for many.
 func TestAPlanOfRetriesNamesPausedQueues(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
