@@ -3,12 +3,12 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestReplicasAreServedWithTheirProblems: the list carries the verdict.
 func TestReplicasAreServedWithTheirProblems(t *testing.T) {
 	t.Parallel()
 	handler, _ := served(t)
@@ -29,7 +29,8 @@ func TestReplicasAreServedWithTheirProblems(t *testing.T) {
 	require.Equal(t, 1, answer.Data.Total)
 	require.Zero(t, answer.Data.Well)
 	require.Equal(t, "h", answer.Data.List[0].Host)
-	require.Contains(t, answer.Data.List[0].Problems[0], "low on memory")
+	problems := strings.Join(answer.Data.List[0].Problems, "\n") // on a slow machine it is late as well
+	require.Contains(t, problems, "low on memory")
 
 	code, _, body = ask(t, handler, "/api/v1/replicas?late=true")
 	require.Equal(t, http.StatusBadRequest, code)
