@@ -146,12 +146,13 @@ func TestWhyCountsRatesAndQuotas(t *testing.T) {
 	rate := testkit.Policy(t, b.Store, action, 6,
 		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(60)) })
 	quota := testkit.Policy(t, b.Store, action, 100, testkit.Global, func(p *testkit.PolicyRow) {
-		p.Kind, p.WindowSeconds, p.Parameters = "quota", new(int32(3600)), []string{"tenant"}
+		p.Kind, p.WindowSeconds, p.Parameters = "quota", new(int32(86_400)), []string{"tenant"}
 	})
 	testkit.Exec(t, b.Store, `insert into admission_scope (kind, scope_key, max_concurrent, policy, policy_ref, window_seconds, burst, next_at)
-		values ('rate', $1::text, 6, $2, $3, 60, 1, now() + interval '8 seconds')`, fmt.Sprint(rate.ID), rate.ID, rate.Ref)
+		values ('rate', $1::text, 6, $2, $3, 60, 1, now() + interval '50 seconds')`, fmt.Sprint(rate.ID), rate.ID, rate.Ref)
 	testkit.Exec(t, b.Store, `insert into admission_scope (kind, scope_key, max_concurrent, policy, policy_ref, window_seconds, period_start, used)
-		values ('quota', $1::text, 100, $2, $3, 3600, date_trunc('hour', now()), 40), ('quota', $4::text, 100, $2, $3, 3600, now() - interval '2 hours', 100)`,
+		values ('quota', $1::text, 100, $2, $3, 86400, to_timestamp(extract(epoch from now())::bigint / 86400 * 86400), 40),
+			('quota', $4::text, 100, $2, $3, 86400, now() - interval '2 days', 100)`,
 		fmt.Sprint(quota.ID)+` {"tenant":"acme"}`, quota.ID, quota.Ref, fmt.Sprint(quota.ID)+` {"tenant":"late"}`)
 	_, _, waiters := b.Line(t, action, 1, 0, 2, worker.ID)
 	testkit.Exec(t, b.Store, `update execution set config = '{"tenant":"acme"}' where id = $1`, waiters[0])
@@ -165,7 +166,7 @@ func TestWhyCountsRatesAndQuotas(t *testing.T) {
 	require.Equal(t, "at most 6 starts every 1m", lines[0].Title())
 	require.Equal(t, int64(40), *lines[1].Used)
 	require.JSONEq(t, `{"tenant":"acme"}`, lines[1].Group)
-	require.Contains(t, lines[1].Text, "40 of 100 starts used in this period of 1h")
+	require.Contains(t, lines[1].Text, "40 of 100 starts used in this period of 1d")
 	require.Equal(t, int64(0), *b.ask(t, waiters[1]).Policies[1].Used, "a period that has passed counts for nothing")
 
 	scopes, err := b.Scopes(t.Context(), "")
@@ -174,13 +175,13 @@ func TestWhyCountsRatesAndQuotas(t *testing.T) {
 	require.Equal(t, "quota "+quota.Ref+` {"tenant":"acme"}`, scopes.List[0].Name)
 }
 
-// TestWhySpeaksOfThoseThatDoNotWait: every other status is one plain sentence.
-func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
+// TestWhyOfOtherStatuses: each is one sentence.
+func TestWhyOfOtherStatuses(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w-1")
-	stale := testkit.Worker(t, b.Store, "w-2", func(r *testkit.WorkerRow) { r.HeartbeatAge = 10 * time.Minute })
+	stale := testkit.Worker(t, b.Store, "w-2", func(r *testkit.WorkerRow) { r.HeartbeatAge = 48 * time.Hour })
 	result := func(e, m string) any { return map[string]string{"error": e, "message": m} }
 	cases := []struct {
 		name   string
@@ -192,11 +193,11 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 			"and is in no queue yet: no replica of the engine is alive: start one",
 		},
 		{"scheduled", func(r *testkit.ExecutionRow) {
-			r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 20*time.Minute
-		}, "was handed to worker w-2 20m ago, which has not picked it up yet. The worker's last heartbeat was 10m ago"},
+			r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 72*time.Hour
+		}, "was handed to worker w-2 3d ago, which has not picked it up yet. The worker's last heartbeat was 2d ago"},
 		{"running", func(r *testkit.ExecutionRow) {
-			r.Status, r.Worker, r.Age = attune.StatusRunning, &worker.ID, 3*time.Minute
-		}, "runs on worker w-1, for 3m."},
+			r.Status, r.Worker, r.Age = attune.StatusRunning, &worker.ID, 72*time.Hour
+		}, "runs on worker w-1, for 3d."},
 		{"refused", func(r *testkit.ExecutionRow) {
 			r.Status, r.Result = attune.StatusCancelled, result("Queue full (max length: 10000)",
 				"the queue of the action is at its maximum length")
