@@ -300,8 +300,7 @@ func TestRulesOfUsers(t *testing.T) {
 	require.Equal(t, "cleared", b.state("mail_wait", "demo.mail"))
 }
 
-// TestAlertsAreReadWithTheirAge: what the table holds, and what is said while
-// no replica evaluates.
+// TestAlertsAreReadWithTheirAge reads the table, and evaluates the rules while no replica does.
 func TestAlertsAreReadWithTheirAge(t *testing.T) {
 	t.Parallel()
 	b := setup(t, shortened())

@@ -88,8 +88,7 @@ func TestChecksOfASourceThatIsAwayAreUnknown(t *testing.T) {
 	require.ErrorContains(t, err, "refused")
 }
 
-// TestTheManagementReaderReadsARealBroker: what was declared comes with what is in
-// force for it, whose it is, and the nodes.
+// Declared queues are read with their effective settings and owners, and with the nodes.
 func TestTheManagementReaderReadsARealBroker(t *testing.T) {
 	t.Parallel()
 	ctx, url := testkit.Context(t), testkit.VHost(t)

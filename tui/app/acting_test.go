@@ -576,8 +576,7 @@ func TestNothingMovesBelowADialog(t *testing.T) {
 	require.Empty(t, b.held)
 }
 
-// TestDataBelowADialogGrowsOld: what is read while a dialog is open is held, so the data below it is marked by its age,
-// and the sources still count as answering.
+// Answers are held while a dialog is open, so the data below it is marked by its age. The sources count as answering.
 func TestDataBelowADialogGrowsOld(t *testing.T) {
 	t.Parallel()
 	b := acting(t, &fakeActs{}, 100, 30)

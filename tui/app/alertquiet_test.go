@@ -32,8 +32,7 @@ func TestAlertsAreAcknowledgedAndMutedHere(t *testing.T) {
 	require.Contains(t, b.View(), "Only open alerts", "a check is not muted")
 }
 
-// TestAMuteQuietsTheHeader: what is muted is not counted as trouble, but as muted,
-// and is not among the problems.
+// A muted alert is counted as muted, and is no problem.
 func TestAMuteQuietsTheHeader(t *testing.T) {
 	t.Parallel()
 	for _, w := range []int{80, 140} {

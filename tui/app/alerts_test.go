@@ -48,8 +48,7 @@ func TestAlertsSayWhenNoReplicaEvaluates(t *testing.T) {
 	require.Contains(t, fresh.View(), "the alerts cannot be read: cut off")
 }
 
-// TestTheOverviewShowsTheAlertsOfTheEngine: what a replica evaluates goes before
-// what the dashboard would say by itself; what has not lasted yet matters less.
+// Alerts of a replica replace the dashboard's own findings. Pending alerts come last.
 func TestTheOverviewShowsTheAlertsOfTheEngine(t *testing.T) {
 	t.Parallel()
 	source := sample()

@@ -45,8 +45,7 @@ func TestUncountedMessagesAreNotZero(t *testing.T) {
 	require.Contains(t, frame, "1 not counted yet")
 }
 
-// TestABrokerThatIsAwayReadsAsUnknown: what was read last stays, marked; what was
-// never read has no numbers at all.
+// Old data of a broker that is down stays, marked. Data that was never read has no numbers.
 func TestABrokerThatIsAwayReadsAsUnknown(t *testing.T) {
 	t.Parallel()
 	source := sample()

@@ -44,9 +44,8 @@ func TestAQueueShowsTheExecutionUnderTheCursor(t *testing.T) {
 	require.Contains(t, b.View(), "PREVIEW  execution 884100", "a larger window shows it")
 }
 
-// TestTheEndOfALineIsReadByItself: G and gg turn from one end to the other, and more is
-// read when the cursor comes near what was not.
-func TestTheEndOfALineIsReadByItself(t *testing.T) {
+// G and gg read the ends of a queue. More is read when the cursor comes near an unloaded part.
+func TestTheEndOfAQueueIsReadByItself(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InQueue)
@@ -263,8 +262,7 @@ func TestTheWorkerUnderTheCursorIsReadWhereItIsShown(t *testing.T) {
 	require.Equal(t, int64(3), b.source.workerIDs[len(b.source.workerIDs)-1])
 }
 
-// TestTheHeadOfAWorkersQueueIsForecast: by the broker's word, or by what the engine saw
-// unstarted.
+// The wait of a worker's queue is forecast from the broker, or from unstarted executions.
 func TestTheHeadOfAWorkersQueueIsForecast(t *testing.T) {
 	t.Parallel()
 	frame := func(change func(q *monitor.BrokerQueue, w *monitor.Worker)) string {

@@ -34,8 +34,7 @@ var errNoRoute = errors.New("dial tcp: no route to host")
 // mebibytes are lines as long as a message may be.
 var mebibytes = []string{strings.Repeat("m", 1<<20), `"` + strings.Repeat("界", 1<<18) + `"`}
 
-// spoiler puts spoilt texts in place of every text that a source answers with,
-// whatever it is part of, so that what views come to show is covered too.
+// spoiler replaces every text in the answers of a source, so that texts of future views are covered too.
 type spoiler struct {
 	random *rand.Rand
 	seen   map[uintptr]bool

@@ -198,7 +198,7 @@ func TestTheListIsLeftToItself(t *testing.T) {
 	}
 }
 
-// u takes back from wherever one is, and P is about what the filter matches.
+// u undoes from any view, and P is about the rows that the filter matches.
 func TestDeadLettersAreDiscardedByFilterAndReopenedFromAnyView(t *testing.T) {
 	t.Parallel()
 	acts := &deadLetterActs{}

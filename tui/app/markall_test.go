@@ -34,7 +34,7 @@ func TestTheStarMarksEverythingThatMatches(t *testing.T) {
 	require.Equal(t, keymap.InExecutions, b.view)
 }
 
-// What the star marks is not only what was read, in every list that is read in pages.
+// The star also marks rows that were not loaded, in every list that is read by pages.
 func TestTheStarMarksAllOfWorkflowsInquiriesAndDeadLetters(t *testing.T) {
 	t.Parallel()
 	source := longFlows()
@@ -74,8 +74,7 @@ func TestTheStarMarksAtMostTheTargetsOfOnePlan(t *testing.T) {
 	require.Contains(t, b.messages(), "500 are marked; the search stopped at its bound; older matches may exist.")
 }
 
-// What is read to be marked answers the question that was asked: no other list and no
-// other filter is marked by it, and taking the marks away ends it.
+// Rows that are read for the star mark neither another list nor another filter. Unmarking stops the read.
 func TestRowsReadForMarkingBelongToTheirList(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(b *bundle){

@@ -77,8 +77,7 @@ func TestAFreshStartShowsTheLastHour(t *testing.T) {
 	require.Contains(t, strings.Split(b.View(), "\n")[3], "done 590/m")
 }
 
-// TestTheChartOfDeadLettersShowsTheLastHour: how many waited for a person, as the ledger tells
-// it, from the first frame on, with what waits now as its last bar.
+// The chart has the waiting dead letters of the last hour from the first frame on. Its last bar is the present number.
 func TestTheChartOfDeadLettersShowsTheLastHour(t *testing.T) {
 	t.Parallel()
 	source := sample()

@@ -61,8 +61,7 @@ func TestAPlanForManyNamesEachOfThem(t *testing.T) {
 	require.Contains(t, lines[2], "884300")
 }
 
-// TestAPlanOverDeadLettersIsExportedWithTheirMessages: each in full, without secrets; what is
-// gone from the ledger is counted.
+// A plan is exported with the full messages of its dead letters, without secrets. Missing rows are counted.
 func TestAPlanOverDeadLettersIsExportedWithTheirMessages(t *testing.T) {
 	t.Parallel()
 	source := sample()

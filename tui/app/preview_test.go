@@ -38,8 +38,7 @@ func TestThePreviewShowsTheSelectedExecution(t *testing.T) {
 	require.NotContains(t, b.View(), "─ preview ")
 }
 
-// TestThePreviewOfAnExecutionThatCannotBeReadIsItsRow: what a list knows of a row is
-// shown before more is read, and when more cannot be.
+// The preview shows the data of the row until more is read, or if it cannot be read.
 func TestThePreviewOfAnExecutionThatCannotBeReadIsItsRow(t *testing.T) {
 	t.Parallel()
 	data := sample()

@@ -10,8 +10,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// TestTheTargetOfARequeueIsChecked: whether it exists, where its key leads, who takes
-// from there; of each dead letter its own.
+// The target is checked for each dead letter: whether it exists, its queues, and their consumers.
 func TestTheTargetOfARequeueIsChecked(t *testing.T) {
 	t.Parallel()
 	b := onDeadLetters(t, &deadLetterActs{})

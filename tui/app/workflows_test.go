@@ -193,8 +193,7 @@ func (b *bundle) unread() {
 	b.run(b.refresh())
 }
 
-// An order that the database does not give is one of what was read, and the title says
-// so.
+// The list itself sorts its loaded part in orders that the database does not have.
 func TestTheTitleNamesAnOrderOfTheLoadedPart(t *testing.T) {
 	t.Parallel()
 	b := started(t, longFlows(), 140, 40)
@@ -439,9 +438,8 @@ func TestAQuestionIsAnsweredInAForm(t *testing.T) {
 	require.NotContains(t, b.View(), "s3cret")
 }
 
-// What only the database knows to be wrong leads back into the form, with everything
-// that was written.
-func TestARefusedAnswerLeadsBackToItsForm(t *testing.T) {
+// An answer that the database refuses opens the form again, with its texts.
+func TestARefusedAnswerReturnsToItsForm(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{planErr: fmt.Errorf("plan: %w", &act.InvalidError{Problems: map[string]string{
 		"answer.rows": "is odd", act.FieldAs: "it is assigned to eve", "": "it is Friday",

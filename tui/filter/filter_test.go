@@ -85,7 +85,7 @@ func TestUnknownValuesMatchNoComparison(t *testing.T) {
 	}
 }
 
-// TestMistakesAreShownWhereTheyAre marks with brackets what the error points at.
+// TestMistakesAreShownWhereTheyAre marks the position of the error with brackets.
 func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	for marked, why := range map[string]string{

@@ -140,7 +140,7 @@ func TestEnteredCommandsAreRecalled(t *testing.T) {
 	press(p, "up")
 	require.Equal(t, "queues", p.Value(), "the same line twice is remembered once")
 	press(p, "up", "down", "down")
-	require.Equal(t, "ov", p.Value(), "what was being typed is not lost")
+	require.Equal(t, "ov", p.Value(), "the typed text is kept")
 }
 
 func TestLeaving(t *testing.T) {

@@ -28,7 +28,7 @@ func TestMarksFollowTheirRows(t *testing.T) {
 	table.SetRows(called{numbered{-5, 15}})
 	require.Equal(t, []string{"0", "2"}, table.Marked(), "rows that came in above change nothing")
 	table.SetRows(called{numbered{1, 10}})
-	require.Equal(t, []string{"2", "0"}, table.Marked(), "what has left stays marked")
+	require.Equal(t, []string{"2", "0"}, table.Marked(), "rows that left stay marked")
 	require.Equal(t, "2 marked, 1 of them not in the list now: execution 0", table.MarkNote(" "))
 	table.SetRows(called{numbered{0, 10}})
 	require.Equal(t, "2 marked", table.MarkNote(" "), "it came back")
@@ -231,7 +231,7 @@ func TestARowIsUnfoldedBelowItself(t *testing.T) {
 	for range 9 {
 		table.Move(1)
 		lines = drawn(table, 40, 9, th)
-		require.Contains(t, strings.Join(lines, "\n"), "▶", "the cursor stays in sight")
+		require.Contains(t, strings.Join(lines, "\n"), "▶", "the cursor stays visible")
 	}
 	table.ToggleWrap()
 	require.NotContains(t, strings.Join(drawn(table, 40, 9, th), "\n"), "A  10000")
