@@ -24,7 +24,7 @@ func closeGate(t *testing.T, st *store.Store, url, table, when string) (open fun
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), `select pg_advisory_lock(4711)`)
 	require.NoError(t, err)
-	open = func() { _ = conn.Close(context.Background()) } // it may be closed already
+	open = func() { _ = conn.Close(context.WithoutCancel(t.Context())) } // it may be closed already
 	t.Cleanup(open)
 	return open
 }
