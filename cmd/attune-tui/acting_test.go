@@ -34,8 +34,8 @@ func openTerminal(t *testing.T, databaseURL string, args ...string) *terminal {
 		args...)
 }
 
-// openTerminalIn starts the program with variables of its own. No replica runs, so on
-// an adopted schema, which is acted upon only beside one, a row says that one does.
+// openTerminalIn starts the program with variables. An adopted schema gets the row of a running replica, without which
+// acting is disabled.
 func openTerminalIn(t *testing.T, environ []string, args ...string) *terminal {
 	t.Helper()
 	for _, variable := range environ {
@@ -46,7 +46,7 @@ func openTerminalIn(t *testing.T, environ []string, args ...string) *terminal {
 	return openDefault(t, environ, args...)
 }
 
-// replicaRuns has a database say that a replica runs. One that cannot be reached is left alone.
+// replicaRuns adds the row of a running replica, unless the database does not answer.
 func replicaRuns(t *testing.T, url string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -59,14 +59,14 @@ func replicaRuns(t *testing.T, url string) {
 	require.NoError(t, conn.Close(t.Context()))
 }
 
-// openDefault starts the program with these arguments and no others.
+// openDefault starts the program with exactly these arguments.
 func openDefault(t *testing.T, environ []string, args ...string) *terminal {
 	t.Helper()
 	tmux, err := exec.LookPath("tmux")
 	if err != nil {
 		t.Skip("there is no tmux to make a terminal with")
 	}
-	// not t.TempDir: with a test's name in it a socket's path becomes too long
+	// the name of a test in t.TempDir makes the socket's path too long
 	folder, err := os.MkdirTemp("", "tmux-*")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
@@ -110,7 +110,7 @@ func (x *terminal) press(keys ...string) {
 func (x *terminal) shows(text string) {
 	x.t.Helper()
 	var screen string
-	pause := 20 * time.Millisecond // each look is a process, which slows down what is waited for
+	pause := 20 * time.Millisecond // each check starts a process
 	for deadline := time.Now().Add(4 * wait); time.Now().Before(deadline); time.Sleep(pause) {
 		if screen = x.call("capture-pane", "-p"); strings.Contains(screen, text) {
 			return
@@ -179,7 +179,7 @@ func TestARunningExecutionIsCancelledByKeys(t *testing.T) {
 	x.shows(buttons)
 	x.press("y")
 	x.shows("1 execution was asked to stop")
-	x.press("y") // which copies now, and confirms nothing a second time
+	x.press("y") // now copies the execution
 	x.shows("copy of execution")
 	x.press("Escape")
 	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, st, execution.ID))
@@ -197,7 +197,7 @@ func TestAQuestionIsAnsweredByKeys(t *testing.T) {
 		values ($1, 'Shall it be deployed?', '{"ok": {"type": "boolean", "required": true}, "token": {"type": "string", "secret": true}}')`, execution.ID)
 	x := openTerminal(t, url, "--view", "inquiries")
 	x.shows("Shall it be deployed?")
-	x.shows("yes or no, required") // its form was read
+	x.shows("yes or no, required") // the form is loaded
 	x.shows(" RW ")
 	x.plans(act.AnswerInquiry, "answer inquiry")
 	x.shows("choose")
@@ -234,23 +234,23 @@ func TestAnAdoptedInstallationIsActedUponOnlyWhenAReplicaRuns(t *testing.T) {
 	st := testkit.OpenStore(t, url, func(c *store.Config) { c.ApplicationName = "test" })
 	testkit.Worker(t, st, "worker-a", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
 	testkit.Exec(t, st, `update attune_schema_origin set origin = 'adopted'`)
-	_, err := migrations.Up(testkit.Context(t), migrations.Options{URL: url}) // those of adopted schemas
+	_, err := migrations.Up(testkit.Context(t), migrations.Options{URL: url}) // migrations of adopted schemas
 	require.NoError(t, err)
 	x := openDefault(t, []string{"HOME=/nonexistent", "ATTUNE__DATABASE__URL=" + url, noServers[1]}, "--view",
 		"workers")
 	x.shows("worker-a")
-	testkit.Eventually(t, func() bool { // at first the schema may not have been looked at
+	testkit.Eventually(t, func() bool { // the schema may not have been read yet
 		x.press("A")
 		return strings.Contains(x.call("capture-pane", "-p"), "no replica of attune-executor runs")
-	}, 60*time.Second, "it is not said why nothing can be done")
+	}, 60*time.Second, "the reason why acting is disabled is not shown")
 	testkit.Exec(t, st, `insert into engine_replica (id, host, version, pid, last_seen) values (gen_random_uuid(), 'h', 'v', 1, now() + interval '1 hour')`)
 	x.shows(" RW ")
-	x.shows("worker-a") // what is done is done to the row under the cursor
+	x.shows("worker-a") // the action is about the row under the cursor
 	x.press("A")
 	x.shows("give it nothing new")
 }
 
-func TestWithoutADatabaseItIsSaidWhyNothingCanBeDone(t *testing.T) {
+func TestWithoutADatabaseTheReasonIsShown(t *testing.T) {
 	t.Parallel()
 	_, url, _ := strings.Cut(noServers[0], "=")
 	x := openTerminal(t, url, "--view", "workers")
@@ -258,6 +258,6 @@ func TestWithoutADatabaseItIsSaidWhyNothingCanBeDone(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		x.press("A")
 		return strings.Contains(x.call("capture-pane", "-p"), "the database has not answered yet")
-	}, 60*time.Second, "it is not said why nothing can be done")
+	}, 60*time.Second, "the reason why acting is disabled is not shown")
 	x.shows(" RO ")
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestAnErrorOfTheDatabaseIsSaidInAFewWords: of a plan, without what was being read; of a
-// run, with what became of it.
-func TestAnErrorOfTheDatabaseIsSaidInAFewWords(t *testing.T) {
+// An error of a plan does not name the read; an error of a run names its result.
+func TestErrorsOfTheDatabaseAreShort(t *testing.T) {
 	t.Parallel()
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=2")
 	require.NoError(t, err)

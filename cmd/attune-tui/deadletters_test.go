@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// unhandled is an installation whose dead letters no engine takes.
+// unhandled is an installation without an engine, so dead letters stay in their queue.
 type unhandled struct {
 	t                 *testing.T
 	database, address string
@@ -42,7 +42,7 @@ func withoutHandler(t *testing.T) *unhandled {
 	return u
 }
 
-// addDeadLetters puts so many dead-lettered dispatches of failed executions into the queue.
+// addDeadLetters puts n dead-lettered dispatches of failed executions into the queue.
 func (u *unhandled) addDeadLetters(n int) {
 	u.t.Helper()
 	for i := range n {
@@ -105,7 +105,7 @@ func (u *unhandled) openOver(address string) *terminal {
 	return x
 }
 
-// plansTake opens the plan of a take of so many.
+// plansTake opens the plan of a take of n messages.
 func (x *terminal) plansTake(n int) {
 	x.t.Helper()
 	x.asks(keymap.Take, "take "+message.QueueDeadLetter)
@@ -128,7 +128,7 @@ func TestDeadLettersAreTakenAndActedUponByKeys(t *testing.T) {
 	u.holds(0)
 	require.Equal(t, 6, u.count(waiting))
 	x.shows("waiting for a person 6")
-	x.press("z") // only pending inquiries, so that the cursor is always on one
+	x.press("z") // only waiting dead letters, so the cursor is always on one
 
 	x.plans(act.ReturnDeadLetters, "Put back 1 dead letter")
 	x.runs("Put back 1 dead letter")
@@ -163,8 +163,7 @@ func TestDeadLettersAreTakenAndActedUponByKeys(t *testing.T) {
 	require.Zero(t, u.count(waiting))
 }
 
-// TestTheBrokerPurgesByKey: only many, only by the typed words, and what it removed is
-// written down.
+// TestTheBrokerPurgesByKey purges a large queue after the typed words, and finds the counts in the audit.
 func TestTheBrokerPurgesByKey(t *testing.T) {
 	t.Parallel()
 	u := withoutHandler(t)

@@ -110,10 +110,10 @@ func TestTheServersOfAContextAreItsOwnOnly(t *testing.T) {
 	s := launcherOf(t, environ)
 	i, err := s.named("staging", "--context")
 	require.NoError(t, err)
-	require.Empty(t, i.cfg.MessageQueue.URL, "no address of another installation is taken")
+	require.Empty(t, i.cfg.MessageQueue.URL, "no address of another installation is used")
 	require.Equal(t, "http://u:secret@mq.staging:15672", i.cfg.MessageQueue.ManagementURL)
 	require.Equal(t, "attune", i.cfg.Database.Schema)
-	require.Equal(t, 77*time.Second, i.cfg.Executor.ScheduledTimeout, "all else is as configured")
+	require.Equal(t, 77*time.Second, i.cfg.Executor.ScheduledTimeout, "other settings are as configured")
 	_, err = openLink(t.Context(), i.cfg)
 	require.ErrorIs(t, err, errNoBroker)
 	i, err = s.named("prod-eu", "--context")
@@ -227,7 +227,7 @@ func TestKeysAndBookmarksOfTheOperatorWork(t *testing.T) {
 	x.shows("FROZEN")
 }
 
-func TestOneTurnsFromAContextToAnotherAndBackFromOneThatIsDown(t *testing.T) {
+func TestContextsAreSwitchedAlsoFromOneThatIsDown(t *testing.T) {
 	t.Parallel()
 	var urls []string
 	for _, name := range []string{"worker-one", "worker-two"} {
@@ -242,20 +242,20 @@ func TestOneTurnsFromAContextToAnotherAndBackFromOneThatIsDown(t *testing.T) {
 		"  two: {database_url: '"+urls[1]+"', protected: true}\n  down: {database_url: 'postgres://x@127.0.0.1:1/x'}\n")
 	x := openTerminalIn(t, []string{file}, "--view", "workers")
 	x.shows("worker-one")
-	turn := func(name string) {
+	switchTo := func(name string) {
 		x.press(":")
 		x.shows(":")
 		x.call("send-keys", "-l", "ctx "+name)
 		x.press("Enter")
 	}
-	turn("two")
+	switchTo("two")
 	x.shows("ATTUNE two!")
 	x.shows("worker-two")
 	x.hides("worker-one")
-	turn("down")
+	switchTo("down")
 	x.shows("ATTUNE down")
 	x.shows("PG ✗ down")
-	turn("one")
+	switchTo("one")
 	x.shows("worker-one")
 	x.shows("ATTUNE one RW")
 }

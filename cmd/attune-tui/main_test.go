@@ -54,7 +54,7 @@ func TestVersionAndHelp(t *testing.T) {
 	require.Contains(t, out, "Exit codes")
 }
 
-func TestWrongUsageIsOneLineAndTwo(t *testing.T) {
+func TestWrongUsageIsOneLineAndExitCodeTwo(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"--nonsense"},
@@ -119,8 +119,7 @@ func TestSnapshotOfRealServers(t *testing.T) {
 	}
 }
 
-// TestAMuteTerminalDoesNotDelayTheStart is about terminals that never answer a
-// question: the version must still come at once, so nothing is asked.
+// --version asks the terminal nothing, because some terminals never answer.
 func TestAMuteTerminalDoesNotDelayTheStart(t *testing.T) {
 	t.Parallel()
 	script, err := exec.LookPath("script")

@@ -28,8 +28,7 @@ func TestTheManualPageIsThatOfTheProgram(t *testing.T) {
 	require.Equal(t, withoutKeys(t, manual()), withoutKeys(t, string(page)), "run the test with -update")
 }
 
-// withoutKeys leaves out the keys, which are held to the key map beside those of
-// docs/dashboard.md.
+// withoutKeys omits the keys, which a test of the key map checks.
 func withoutKeys(t *testing.T, page string) string {
 	t.Helper()
 	head, rest, begins := strings.Cut(page, "<!-- keys -->")
@@ -49,7 +48,7 @@ func TestTheManualPageHasEveryFlagAndKey(t *testing.T) {
 	}
 }
 
-// TestManReadsThePage lets the formatter look for what it does not understand.
+// TestManReadsThePage formats the page with all warnings of groff.
 func TestManReadsThePage(t *testing.T) {
 	t.Parallel()
 	groff, err := exec.LookPath("groff")

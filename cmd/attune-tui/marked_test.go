@@ -21,24 +21,23 @@ func (x *terminal) marksTwo() {
 	x.shows("2 marked")
 }
 
-// bulk is an act on two marked rows of three.
+// bulk is an action on two marked rows of three.
 type bulk struct {
 	kind  act.Kind
 	title string
-	// fills writes what the form of the act asks for.
+	// fills fills in the form of the action.
 	fills func(x *terminal)
-	// effect counts the rows as they are afterwards: want of them.
+	// effect counts the changed rows, which must be want.
 	effect string
 	want   int
 }
 
-// TestMarkedRowsAreActedUponByKeys acts on two rows of three in every list that needs
-// no engine: on those two and on nothing else.
+// TestMarkedRowsAreActedUponByKeys acts on exactly two rows of three in every list that needs no engine.
 func TestMarkedRowsAreActedUponByKeys(t *testing.T) {
 	t.Parallel()
 	for view, test := range map[string]struct {
 		seed  func(t *testing.T, st *store.Store)
-		first string // what the list shows when it is there
+		first string // a text of the loaded list
 		bulks []bulk
 	}{
 		"queues": {threeQueues, "demo.c", []bulk{
@@ -103,7 +102,7 @@ func TestMarkedRowsAreActedUponByKeys(t *testing.T) {
 				if b.fills == nil {
 					x.plansMarked(b.kind, b.title)
 				} else {
-					x.shows("yes or no, required") // its form was read; before that there is nothing to choose
+					x.shows("yes or no, required") // the form is loaded
 					x.choose(x.itemOf(b.kind, menusOfMany()), "choose")
 					b.fills(x)
 				}
@@ -153,8 +152,7 @@ func threeDeadLetters(t *testing.T, st *store.Store) {
 	}
 }
 
-// TestMarkedExecutionsReachTheWorker cancels two of three that run, and repeats them:
-// the worker is asked to stop two and is given two.
+// TestMarkedExecutionsReachTheWorker cancels two of three running executions, and retries them.
 func TestMarkedExecutionsReachTheWorker(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "act upon marked executions; another test has a single one")
@@ -162,6 +160,7 @@ func TestMarkedExecutionsReachTheWorker(t *testing.T) {
 	testkit.Policy(t, i.store, testkit.Action(t, i.store, "demo.hold"), 5)
 	i.request("demo.hold", 3)
 	i.began(3)
+	i.running(3)
 	x := i.open("--view", "executions")
 	x.shows("demo.hold")
 	x.shows(" RW ")
@@ -183,11 +182,10 @@ func TestMarkedExecutionsReachTheWorker(t *testing.T) {
 	i.becomes(0, `select count(*) from execution where finished_at is null`)
 }
 
-// TestMarkedWorkflowsAreLedByKeys holds two of three between their tasks, lets them go
-// on, cancels them and begins them anew; the third goes its way.
-func TestMarkedWorkflowsAreLedByKeys(t *testing.T) {
+// TestMarkedWorkflowsAreControlledByKeys pauses, resumes, cancels and retries two of three workflows.
+func TestMarkedWorkflowsAreControlledByKeys(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "lead marked workflows; another test leads one")
+	testkit.NeedsSlow(t, "control marked workflows; another test controls one")
 	i := install(t)
 	i.flow("shop.deliver")
 	i.request("shop.deliver", 3)
@@ -202,12 +200,13 @@ func TestMarkedWorkflowsAreLedByKeys(t *testing.T) {
 		i.ends <- struct{}{}
 	}
 	i.becomes(3, `select count(*) from workflow_execution where completed_tasks = '{pay}'`)
-	i.began(4) // the third alone goes on
+	i.began(4) // the third workflow continues
 	require.Equal(t, 2, testkit.Count(t, i.store, `select count(*) from workflow_execution where paused`))
 	x.marksTwo()
 	x.plansMarked(act.ResumeWorkflow, "Resume 2 workflows")
 	x.runs("Resume 2 workflows")
 	i.began(6)
+	i.running(3)
 	x.marksTwo()
 	x.plansMarked(act.CancelWorkflow, "Cancel 2 workflows")
 	x.runs("Cancel 2 workflows")
@@ -223,9 +222,9 @@ func TestMarkedWorkflowsAreLedByKeys(t *testing.T) {
 	i.began(8)
 }
 
-// TestATaskIsRepeatedAndATreeCancelledByKeys: the retry of a task that its
-// workflow has gone on from runs for itself, and the tree takes along all that runs.
-func TestATaskIsRepeatedAndATreeCancelledByKeys(t *testing.T) {
+// TestATaskIsRetriedAndATreeCancelledByKeys retries a task after its workflow has continued, and cancels all running
+// executions of the tree.
+func TestATaskIsRetriedAndATreeCancelledByKeys(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	i.flow("shop.deliver")
@@ -242,6 +241,7 @@ func TestATaskIsRepeatedAndATreeCancelledByKeys(t *testing.T) {
 	x.runs("Retry execution")
 	i.began(3)
 	i.becomes(1, `select count(*) from execution where action_ref = 'shop.pay' and retry_reason = 'manual_retry'`)
+	i.running(2)
 	x.press("Tab")
 	x.plans(act.CancelTree, "Cancel the tree of execution")
 	x.runs("Cancel the tree of execution")
@@ -264,7 +264,7 @@ func TestCountersThatAreWrongAreRepairedByKeys(t *testing.T) {
 	require.Zero(t, testkit.Count(t, st, `select active_count from execution_admission_state`))
 }
 
-// TestAWorkerThatIsGoneIsForgottenByKeys looks for the worker's row and its queues.
+// TestAWorkerThatIsGoneIsForgottenByKeys checks the worker's row and its queues.
 func TestAWorkerThatIsGoneIsForgottenByKeys(t *testing.T) {
 	t.Parallel()
 	i := install(t)
@@ -285,12 +285,12 @@ func TestAWorkerThatIsGoneIsForgottenByKeys(t *testing.T) {
 	i.audited("worker.forget")
 }
 
-// declared reports whether the broker has a worker's queue of hand-overs.
-func (i *house) declared(worker int64) bool {
+// declared reports whether the broker has the queue of a worker's executions.
+func (i *deployment) declared(worker int64) bool {
 	i.t.Helper()
 	conn, err := amqp.Dial(i.amqp)
 	require.NoError(i.t, err)
-	defer func() { _ = conn.Close() }() // the question is answered by then
+	defer func() { _ = conn.Close() }() // the queue has been read
 	channel, err := conn.Channel()
 	require.NoError(i.t, err)
 	_, err = channel.QueueDeclarePassive(fmt.Sprintf("worker.%d.executions", worker), true, false, false, false, nil)

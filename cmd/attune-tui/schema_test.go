@@ -35,7 +35,7 @@ func TestASchemaThatDoesNotFitIsRefused(t *testing.T) {
 	require.Equal(t, exitRefused, code)
 	require.Regexp(t, `^attune-tui: schema attune is at version \d+ of \d+: run attune-executor migrate up\n$`, text)
 
-	// The live dashboard leaves the screen and says the same.
+	// The live dashboard exits with the same message.
 	x := openTerminalIn(t, environ, "; exec cat") // the terminal outlives the program
 	x.shows("run attune-executor migrate up")
 }

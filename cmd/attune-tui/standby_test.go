@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/migrations"
 )
 
-// TestTheDashboardReadsAStandby: every view reads, and an act is refused with the reason and the way out.
+// On a standby every view works, and acting is disabled with the reason.
 func TestTheDashboardReadsAStandby(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "read a standby of the test's own")

@@ -40,28 +40,27 @@ func TestStoredAlertsCountOnlyWhileAReplicaIsAlive(t *testing.T) {
 	gone := noReplica(found)
 	require.NotNil(t, gone)
 	require.Equal(t, LevelCritical, gone.Level)
-	require.InDelta(t, 31, o.At.Sub(*gone.Since).Seconds(), 2, "the last sign of life")
+	require.WithinDuration(t, b.lastSeen(t), *gone.Since, time.Millisecond)
 
 	a, err := b.Alerts(testkit.Context(t))
 	require.NoError(t, err)
 	require.False(t, a.Evaluated)
-	require.Contains(t, a.Note, "the newest evaluation is 34")
+	require.Regexp(t, `the newest evaluation is (3[4-9]|[45]\d)`, a.Note)
 	for _, one := range a.Open {
 		if one.Rule == "no_replica" {
-			require.InDelta(t, 31, a.At.Sub(one.Since).Seconds(), 2)
+			require.WithinDuration(t, b.lastSeen(t), one.Since, time.Millisecond)
 		}
 	}
 	require.NotZero(t, a.Firing(LevelCritical))
 
-	b.evaluator(t, "alive", 25*time.Second)
+	b.evaluator(t, "alive", time.Second)
 	o, err = b.Overview(testkit.Context(t))
 	require.NoError(t, err)
 	require.True(t, o.Alerts.Evaluated)
 	require.Contains(t, findingTexts(Attention(o, nil, nil)), "an alert of the past")
 }
 
-// TestAReplicaThatHasJustStartedIsTrusted: it evaluates within seconds, and what is not
-// known until then is no alarm.
+// A replica that just started evaluates within seconds. Until then unknown values raise no alert.
 func TestAReplicaThatHasJustStartedIsTrusted(t *testing.T) {
 	t.Parallel()
 	none := 0 // as the broker counted before the replica consumed
@@ -78,7 +77,7 @@ func TestAReplicaThatHasJustStartedIsTrusted(t *testing.T) {
 		return checks.List[slices.IndexFunc(checks.List,
 			func(c monitor.Check) bool { return c.Name == monitor.CheckDeadLetterQueue })]
 	}
-	require.Equal(t, monitor.CheckUnknown, dlq(time.Second).Status)
+	require.Equal(t, monitor.CheckUnknown, dlq(0).Status)
 	a, err := b.Alerts(ctx)
 	require.NoError(t, err)
 	require.True(t, a.Evaluated)
@@ -105,10 +104,10 @@ func TestTheLastSignOfLifeIsKnownLongAfterwards(t *testing.T) {
 	require.Empty(t, o.Replicas.List, "too long ago for the list")
 	gone := noReplica(Attention(o, nil, nil))
 	require.NotNil(t, gone)
-	require.InDelta(t, 7200, o.At.Sub(*gone.Since).Seconds(), 3)
+	require.WithinDuration(t, b.lastSeen(t), *gone.Since, time.Millisecond)
 }
 
-func TestWhatTheDashboardJudgesIsWhatTheAlertsSay(t *testing.T) {
+func TestTheDashboardFindsTheSameAsTheAlerts(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	b.evaluator(t, "killed", time.Minute)
@@ -153,9 +152,8 @@ func TestNoWorkerTakesWorkBecauseTheBrokerDoesNotAnswer(t *testing.T) {
 	require.Equal(t, "start or uncordon a worker", hint())
 }
 
-// TestTheAlertsAndTheOverviewTellTheSame, also what no rule tells: `alerts list` does not say
-// that nothing needs attention while the dashboard names a failed workflow or a deaf worker.
-func TestTheAlertsAndTheOverviewTellTheSame(t *testing.T) {
+// `alerts list` has every finding of the dashboard, also ones without a rule, such as a failed workflow.
+func TestTheAlertsAndTheOverviewHaveTheSameFindings(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	b.evaluator(t, "alive", time.Second)
@@ -191,6 +189,13 @@ func TestTheAlertsAndTheOverviewTellTheSame(t *testing.T) {
 	require.ElementsMatch(t, shown, listed)
 	require.Contains(t, listed, "1 workflow has failed")
 	require.Contains(t, listed, "deaf is deaf")
+}
+
+// lastSeen is the newest report of a replica.
+func (b *testBundle) lastSeen(t *testing.T) (at time.Time) {
+	t.Helper()
+	require.NoError(t, b.Store.Pool().QueryRow(t.Context(), `select max(last_seen) from engine_replica`).Scan(&at))
+	return at
 }
 
 // evaluator puts a replica into the table that reported itself some time ago and

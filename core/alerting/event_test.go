@@ -40,5 +40,5 @@ func TestAlertsFireTheRulesOfTheInstallation(t *testing.T) {
 	require.NotEmpty(t, payload.Summary)
 	require.Equal(t, testkit.Count(t, b.store, `SELECT count(*) FROM event`),
 		testkit.Count(t, b.store,
-			`SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox WHERE 'event.created' = ANY (routing_keys)`), "each is told of")
+			`SELECT coalesce(sum(cardinality(message_ids)), 0) FROM outbox WHERE 'event.created' = ANY (routing_keys)`), "each has its message")
 }

@@ -41,7 +41,7 @@ func TestAttentionPutsTheWorstFirst(t *testing.T) {
 	require.Empty(t, Attention(nil, nil, nil), "nothing read is nothing found")
 }
 
-func TestAPauseThatIsForgottenSaysWhoseItIs(t *testing.T) {
+func TestAForgottenPauseNamesItsOperator(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	paused, oldest := now.Add(-2*time.Hour), now.Add(-5*time.Hour)
@@ -55,7 +55,7 @@ func TestAPauseThatIsForgottenSaysWhoseItIs(t *testing.T) {
 	require.Len(t, found, 1, "the remark that it is paused is behind it")
 	require.Equal(t, "a.b is paused by alice for 2h, 300 wait: new disk", found[0].Text)
 	require.Equal(t, LevelWarning, found[0].Level)
-	require.Equal(t, paused, *found[0].Since, "what waited before the pause did not wait for its end")
+	require.Equal(t, paused, *found[0].Since, "the pause is newer than the oldest execution")
 	soon := now.Add(-time.Minute)
 	o.Top[0].Oldest, o.Top[0].PausedBy, o.Top[0].PauseReason = &soon, "", ""
 	found = Attention(o, nil, nil)

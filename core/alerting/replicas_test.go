@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestReplicasAreJudgedByTheDatabaseClock(t *testing.T) {
+func TestReplicasAreEvaluatedByTheDatabaseClock(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	ticks := map[string]time.Duration{"recovery": 2 * time.Second, "timeouts": 50 * time.Second, "rounds": time.Hour}
@@ -21,7 +21,7 @@ func TestReplicasAreJudgedByTheDatabaseClock(t *testing.T) {
 		Outbox: 4, HTTP: "127.0.0.1:1",
 	}
 	b.replicaRow(t, "well", "connected", time.Second, ticks, well)
-	b.replicaRow(t, "late", "connected", 15*time.Second, ticks, well)
+	b.replicaRow(t, "late", "connected", 11*time.Second, ticks, well)
 	b.replicaRow(t, "gone", "connected", 3*time.Minute, ticks, well)
 	b.replicaRow(t, "deaf", "connected", 0, ticks,
 		monitor.ReplicaDetails{Loops: patientLoops, Consumers: map[string]bool{"q": false, "r": true}})
@@ -46,12 +46,14 @@ func TestReplicasAreJudgedByTheDatabaseClock(t *testing.T) {
 	b.replicaRow(t, "stuck", "connected", 0, ticks, monitor.ReplicaDetails{RoundSince: &begun})
 	testkit.Exec(t, b.Store, `insert into engine_replica (id, host, version, pid, loops, details, state)
 		values (gen_random_uuid(), 'older', 'v0', 1, '[]', '"x"', 'connected')`)
+	testkit.Exec(t, b.Store, `update engine_replica set started = now() - interval '1 hour',
+		last_seen = now() - interval '1 hour' + (last_seen - started) where version = 'v1'`) // the inserts took time
 
 	all, err := b.Replicas(t.Context())
 	require.NoError(t, err)
 	require.False(t, all.At.IsZero())
 	require.EqualValues(t, 10, all.Total)
-	require.EqualValues(t, 2, all.Well, "well, and the older one that says nothing")
+	require.EqualValues(t, 2, all.Well, "well, and the older one without details")
 	problems := map[string]string{}
 	for _, r := range all.List {
 		problems[r.Host] = r.Problem()
@@ -59,8 +61,8 @@ func TestReplicasAreJudgedByTheDatabaseClock(t *testing.T) {
 		if r.Host == "well" {
 			require.Equal(t, 4, r.Details.Outbox)
 			loop, silence := r.OldestTick()
-			require.Equal(t, "timeouts", loop, "the one that has used up most of its patience")
-			require.InDelta(t, 51, silence.Seconds(), 3)
+			require.Equal(t, "timeouts", loop, "the one that has used most of its timeout")
+			require.InDelta(t, 55, silence.Seconds(), 5)
 			require.Contains(t, r.Loops, "rounds")
 		}
 	}

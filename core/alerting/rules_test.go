@@ -76,8 +76,7 @@ func TestARuleSwitchedOffIsNotWritten(t *testing.T) {
 	require.NotContains(t, string(file), "alert: topology\n")
 }
 
-// TestEveryRuleIsExplained: docs/alerts.md says of each built-in rule what it means,
-// and of no other.
+// docs/alerts.md explains each built-in rule, and no other.
 func TestEveryRuleIsExplained(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "alerts.md"))

@@ -56,7 +56,7 @@ func TestItemsOfWorkQueuesAreCountedWithTheirAge(t *testing.T) {
 				"6 items of work queue jobs.import wait, for an engine that dispatches them: "+
 					"5 items wait, 1 is leased, the oldest for 2d")
 
-			// The execution that a work queue dispatched says so, and no other.
+			// Only the execution of a work queue names it.
 			const lease = "Work queue jobs.import dispatched it with 1 item. This engine does not settle them: they stay leased when it ends."
 			why, err := m.Why(ctx, e.ID)
 			require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestManyItemsOfWorkQueuesAreCountedUpToABoundThroughAnIndex(t *testing.T) {
 		before := scans()
 		rows, err := tx.ViewWorkQueues(ctx, 10_000, 100)
 		require.Len(t, rows, 2)
-		require.Equal(t, before, scans(), "no item is looked for row by row")
+		require.Equal(t, before, scans(), "items are read by an index")
 		return err
 	}))
 }
@@ -114,7 +114,7 @@ func TestWithoutTablesOrAdoptionNoWorkQueueIsReported(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, measured.Known("work_queue_items"))
 
-	// Another executor dispatches what waits where this engine has not adopted the schema.
+	// Before the schema is adopted another executor dispatches the items.
 	foreign := testkit.OpenStore(t, testkit.Installation(t, installation.Newest))
 	workItems(t, foreign, 7, 3)
 	read, err = alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: foreign}), nil,

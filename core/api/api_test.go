@@ -55,7 +55,7 @@ func TestReadinessFollowsItsChecksAndLivenessDoesNot(t *testing.T) {
 	require.Contains(t, body, "go_goroutines")
 }
 
-func TestLivenessTellsWhatItIsGiven(t *testing.T) {
+func TestLivenessReportsItsState(t *testing.T) {
 	t.Parallel()
 	server := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(),

@@ -17,8 +17,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// TestDeadLettersAreFilteredAndPaged: every filter is applied, and one that means
-// nothing is refused instead of being applied as something wider.
+// Every filter is applied, and an invalid one is refused.
 func TestDeadLettersAreFilteredAndPaged(t *testing.T) {
 	t.Parallel()
 	s := readSpec(t)
@@ -75,8 +74,7 @@ func TestDeadLettersAreFilteredAndPaged(t *testing.T) {
 	}
 }
 
-// TestDeadLettersAreDecidedAsDescribed: every answer is held against the description,
-// and says why nothing could be done.
+// TestDeadLettersAreDecidedAsDescribed compares every answer with the description.
 func TestDeadLettersAreDecidedAsDescribed(t *testing.T) {
 	t.Parallel()
 	s := readSpec(t)
@@ -133,8 +131,7 @@ func TestDeadLettersAreDecidedAsDescribed(t *testing.T) {
 	require.Equal(t, 4, testkit.Count(t, st, `select count(*) from dead_letter where decision = 'requeued'`))
 }
 
-// TestDecidingNeedsTheScopeOperate: and the audit and the ledger name the token;
-// reading needs the scope read.
+// Decisions need the scope operate, reads the scope read. The audit and the ledger name the token.
 func TestDecidingNeedsTheScopeOperate(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

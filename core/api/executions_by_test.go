@@ -67,8 +67,8 @@ func TestExecutionsOfAStatusAndOfAnEnforcement(t *testing.T) {
 	}}, answer)
 }
 
-// The cookie of a login reads, as it does in the published API, and never acts: a
-// browser sends it along with what a page of another site asks for.
+// The cookie of a login permits reads, as in the published API, but no actions: browsers send it with requests of other
+// sites too.
 func TestTheCookieOfALoginReadsOnly(t *testing.T) {
 	t.Parallel()
 	st := testkit.OwnStore(t)

@@ -53,7 +53,7 @@ func published(t *testing.T, kind token.Type, subject string) string {
 	return text
 }
 
-// call sends a request and holds its answer against the description.
+// call sends a request and compares its answer with the description.
 func call(t *testing.T, handler http.Handler, method, target, bearer, body string) (int, map[string]any) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:8080"+target, strings.NewReader(body))
@@ -83,7 +83,7 @@ func call(t *testing.T, handler http.Handler, method, target, bearer, body strin
 	return w.Code, answer
 }
 
-// The lines that the published documents give, word for word.
+// The command lines of the published documents.
 var curlLines = []struct {
 	line, jq string
 	code     int
@@ -207,7 +207,7 @@ func TestPublishedCommandLinesWork(t *testing.T) {
 			}
 			require.Equal(t, 1, testkit.Count(t, st,
 				`select count(*) from execution where config = '{"message": "test"}' and action_ref = 'core.echo'`))
-			require.Equal(t, 1, testkit.Count(t, st, `select count(*) from outbox`), "the engine hears of it")
+			require.Equal(t, 1, testkit.Count(t, st, `select count(*) from outbox`), "the engine gets a message")
 		})
 	}
 }
@@ -223,8 +223,7 @@ func jq(t *testing.T, value any, path string) any {
 	return value
 }
 
-// fleet is executions to list: of two packs, in some statuses, below a parent, of a
-// rule.
+// fleet has executions of two packs, in several statuses, below a parent, and of a rule.
 type fleet struct {
 	store  *store.Store
 	parent int64
@@ -670,9 +669,8 @@ func TestExecutionTokensPermitTheirOwnPack(t *testing.T) {
 	}
 }
 
-// An access token permits what the permission sets of its identity grant, its own and
-// those of its roles.
-func TestAccessTokensPermitWhatTheirIdentityMay(t *testing.T) {
+// An access token has the grants of the permission sets of its identity and of its roles.
+func TestAccessTokensHaveTheRightsOfTheirIdentity(t *testing.T) {
 	t.Parallel()
 	st := testkit.OpenStore(t, testkit.AdoptedDatabase(t))
 	handler := signed(st)

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// described holds an answer against the description.
+// described compares an answer with the description.
 func described(t *testing.T, s *spec, method, path, kind string, code int, answer any) {
 	t.Helper()
 	as, ok := s.Paths[path][method].Responses[fmt.Sprint(code)]

@@ -76,20 +76,20 @@ func readSpec(t *testing.T) *spec {
 	return s
 }
 
-// whole follows references and joins the parts of a schema.
-func (s *spec) whole(t *testing.T, of schema) schema {
+// resolved follows references and joins the parts of a schema.
+func (s *spec) resolved(t *testing.T, of schema) schema {
 	t.Helper()
 	if of.Ref != "" {
 		name := strings.TrimPrefix(of.Ref, "#/components/schemas/")
 		require.Contains(t, s.Components.Schemas, name)
-		return s.whole(t, s.Components.Schemas[name])
+		return s.resolved(t, s.Components.Schemas[name])
 	}
 	if len(of.AllOf) == 0 {
 		return of
 	}
 	all := schema{Type: "object", Properties: map[string]schema{}}
 	for _, part := range of.AllOf {
-		part = s.whole(t, part)
+		part = s.resolved(t, part)
 		all.Required = append(all.Required, part.Required...)
 		maps.Copy(all.Properties, part.Properties)
 	}
@@ -103,7 +103,7 @@ func (s *spec) check(t *testing.T, at string, value any, of schema) {
 	if of.Ref == "#/components/schemas/Any" {
 		return
 	}
-	of = s.whole(t, of)
+	of = s.resolved(t, of)
 	require.Regexp(t, kindOf(value), fmt.Sprint(of.Type), "%s is %v", at, value)
 	if len(of.Enum) > 0 && value != nil {
 		require.Contains(t, of.Enum, value, at)
@@ -148,7 +148,7 @@ func kindOf(value any) string {
 	}
 }
 
-// served is a handler over a filled database, with what stands for the variables of paths.
+// served is a handler over a filled database, with the values of path variables.
 func served(t *testing.T) (handler http.Handler, ids map[string]string) {
 	t.Helper()
 	st := testkit.Store(t)
@@ -264,7 +264,7 @@ func TestTheNearestActionIsNamed(t *testing.T) {
 	require.Equal(t, "there is no action demo.sleeep; the nearest is demo.sleep", problem.Detail)
 }
 
-func TestWithoutTheDatabaseItSaysSo(t *testing.T) {
+func TestWithoutTheDatabaseRoutesAnswer503(t *testing.T) {
 	t.Parallel()
 	st, err := store.Open(t.Context(),
 		store.Config{URL: "postgres://nobody@127.0.0.1:1/none", ConnectTimeout: time.Second}, nil)
@@ -277,6 +277,6 @@ func TestWithoutTheDatabaseItSaysSo(t *testing.T) {
 		code, kind, body := ask(t, handlerOver(t, st), path)
 		require.Equal(t, http.StatusServiceUnavailable, code, path)
 		require.Equal(t, "application/problem+json", kind, path)
-		require.NotContains(t, string(body), "127.0.0.1", "what went wrong inside is not told")
+		require.NotContains(t, string(body), "127.0.0.1", "the answer has no internal details")
 	}
 }

@@ -163,33 +163,31 @@ func TestWithoutLimitsNoRequestIsRefused(t *testing.T) {
 // A published token has a rate of its own, also on our route that accepts it.
 func TestAPublishedTokenHasARate(t *testing.T) {
 	t.Parallel()
-	server := limited(t, api.Rates{PerToken: 2, Unauthorized: 5}, telemetry.Discard())
-	issued := published(t, token.Sensor, "core.timer")
-	handler := server.Handler()
-	codes := map[int]int{}
-	for range 50 {
-		codes[from(t, handler, "198.51.100.1:1", "/api/v1/executions/x", issued).Code]++
-	}
-	require.Positive(t, codes[http.StatusBadRequest])
-	require.Positive(t, codes[http.StatusTooManyRequests])
-	require.Len(t, codes, 2, "%v", codes)
-	w := from(t, handler, "198.51.100.1:1", "/api/v1/actions/a.b/queue-stats", issued)
-	require.Equal(t, http.StatusTooManyRequests, w.Code)
-	require.NotEmpty(t, w.Header().Get("Retry-After"))
+	synctest.Test(t, func(t *testing.T) {
+		server := limited(t, api.Rates{PerToken: 2, Unauthorized: 5}, telemetry.Discard())
+		issued := published(t, token.Sensor, "core.timer")
+		handler := server.Handler()
+		codes := map[int]int{}
+		for range 50 {
+			codes[from(t, handler, "198.51.100.1:1", "/api/v1/executions/x", issued).Code]++
+		}
+		require.Equal(t, map[int]int{http.StatusBadRequest: 4, http.StatusTooManyRequests: 46}, codes)
+		w := from(t, handler, "198.51.100.1:1", "/api/v1/actions/a.b/queue-stats", issued)
+		require.Equal(t, http.StatusTooManyRequests, w.Code)
+		require.NotEmpty(t, w.Header().Get("Retry-After"))
+	})
 }
 
 // Headers are bounded in size and in time, and so are bodies.
 func TestSlowAndHugeRequestsAreCutOff(t *testing.T) {
 	t.Parallel()
 	deps := api.Deps{Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), View: noView{}, Ready: readyNow}
-	begin := func(header, read time.Duration) (*api.Server, func(text string) (*http.Response, error)) {
+	begin := func(timeout time.Duration) func(text string) (*http.Response, error) {
 		server := api.New("127.0.0.1:0", deps)
-		if header > 0 {
-			server.SetTimeouts(header, read, header)
-		}
+		server.SetTimeouts(timeout, timeout, timeout)
 		require.NoError(t, server.Start(t.Context()))
 		t.Cleanup(server.Stop)
-		return server, func(text string) (*http.Response, error) {
+		return func(text string) (*http.Response, error) {
 			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Addr())
 			require.NoError(t, err)
 			defer func() { require.NoError(t, conn.Close()) }()
@@ -203,22 +201,26 @@ func TestSlowAndHugeRequestsAreCutOff(t *testing.T) {
 			return answer, err
 		}
 	}
-	server, send := begin(0, 0)
+	server := api.New("127.0.0.1:0", deps)
+	require.NoError(t, server.Start(t.Context()))
+	t.Cleanup(server.Stop)
 	header, read, write := server.Timeouts()
 	require.Equal(t, []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second},
 		[]time.Duration{header, read, write})
+
+	// A pause of this process must not exceed the timeouts of requests that are answered.
+	send := begin(time.Minute)
 	answer, err := send("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: " + strings.Repeat("x", 2*api.MaxHeader))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, answer.StatusCode)
+	answer, err = send("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
 
-	_, hurried := begin(50*time.Millisecond, 100*time.Millisecond)
-	answer, err = hurried("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Sl")
+	answer, err = begin(50 * time.Millisecond)("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Sl")
 	if err == nil { // the server may say why before it closes the connection
 		require.Equal(t, http.StatusBadRequest, answer.StatusCode)
 	}
-	answer, err = hurried("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, answer.StatusCode)
 }
 
 // A body that never ends does not hold a handler longer than the timeout of a request.
@@ -227,7 +229,7 @@ func TestASlowBodyIsCutOff(t *testing.T) {
 	server := api.New("127.0.0.1:0", api.Deps{
 		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Published: publishedOver(&store.Store{}),
 	})
-	server.SetTimeouts(100*time.Millisecond, 200*time.Millisecond, time.Second)
+	server.SetTimeouts(time.Minute, 200*time.Millisecond, time.Minute) // only the body is late
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(server.Stop)
 	conn, err := (&net.Dialer{}).DialContext(context.WithoutCancel(t.Context()), "tcp", server.Addr())

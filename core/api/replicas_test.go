@@ -3,13 +3,13 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestReplicasAreServedWithWhatIsWrong: the list carries the verdict.
-func TestReplicasAreServedWithWhatIsWrong(t *testing.T) {
+func TestReplicasAreServedWithTheirProblems(t *testing.T) {
 	t.Parallel()
 	handler, _ := served(t)
 	code, _, body := ask(t, handler, "/api/v1/replicas")
@@ -29,7 +29,8 @@ func TestReplicasAreServedWithWhatIsWrong(t *testing.T) {
 	require.Equal(t, 1, answer.Data.Total)
 	require.Zero(t, answer.Data.Well)
 	require.Equal(t, "h", answer.Data.List[0].Host)
-	require.Contains(t, answer.Data.List[0].Problems[0], "low on memory")
+	problems := strings.Join(answer.Data.List[0].Problems, "\n") // on a slow machine it is late as well
+	require.Contains(t, problems, "low on memory")
 
 	code, _, body = ask(t, handler, "/api/v1/replicas?late=true")
 	require.Equal(t, http.StatusBadRequest, code)

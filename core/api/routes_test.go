@@ -95,8 +95,8 @@ func TestBulkActionsHaveTheirMethods(t *testing.T) {
 	}
 }
 
-// written is what a writing route must leave behind: a row of operator_audit with the reason and the name of the
-// client, or for requests and events, which operators do not do, the row that was asked for.
+// written is a request to a writing route. It must add a row of operator_audit with the reason and the client; requests
+// of executions and events must add their own rows.
 type written struct {
 	path, query, body string
 	action            string // of the row of operator_audit

@@ -26,9 +26,8 @@ func data(t *testing.T, answer map[string]any) map[string]any {
 	return object
 }
 
-// TestEveryActOnWorkersAnswersAsDescribed: every answer is held against the
-// description, and says why nothing could be done.
-func TestEveryActOnWorkersAnswersAsDescribed(t *testing.T) {
+// TestEveryActionOnWorkersAnswersAsDescribed compares every answer with the description.
+func TestEveryActionOnWorkersAnswersAsDescribed(t *testing.T) {
 	t.Parallel()
 	s := readSpec(t)
 	st := testkit.Store(t)

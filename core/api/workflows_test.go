@@ -92,5 +92,5 @@ func TestWorkflowsAreListedAndActedOnAsDescribed(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, code)
 	require.Contains(t, string(body), "(shop.alone) is no workflow")
 	code, _ = actOn(t, s, handler, acts+"cancel", fmt.Sprint(alone), `{}`)
-	require.Equal(t, http.StatusNotFound, code, "what is no workflow is not cancelled by mistake")
+	require.Equal(t, http.StatusNotFound, code, "an execution that is no workflow is not cancelled")
 }

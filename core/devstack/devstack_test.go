@@ -86,15 +86,25 @@ func serves(t *testing.T, databaseURL, amqpURL string) {
 	require.NoError(t, broker.Close())
 }
 
-// silent fails when anything still listens where the stack listened.
+// silent waits until nothing listens on the ports of the stack and its processes have ended.
 func silent(t *testing.T, status devstack.Status) {
 	t.Helper()
-	eventually(t, func() bool { // a socket that was accepted before may still be reset
+	testkit.Eventually(t, func() bool { // a socket that was accepted before may still be reset
 		_, database := pgx.Connect(t.Context(), status.DatabaseURL)
 		_, wire := amqp.Dial(status.AMQPURL)
 		return errors.Is(database, syscall.ECONNREFUSED) && errors.Is(wire, syscall.ECONNREFUSED)
-	})
-	require.Empty(t, processesNaming(t, status.Dir), "processes of the stack are left")
+	}, time.Minute, "the ports of the stack are still open")
+	noProcesses(t, status.Dir)
+}
+
+// noProcesses waits until no process names a folder: children of a server end shortly after it.
+func noProcesses(t *testing.T, dir string) {
+	t.Helper()
+	var left []string
+	testkit.Eventually(t, func() bool {
+		left = processesNaming(t, dir)
+		return len(left) == 0
+	}, time.Minute, "processes are left: %v", &left)
 }
 
 // processesNaming lists the command lines that hold the text.
@@ -112,10 +122,11 @@ func processesNaming(t *testing.T, text string) []string {
 	return found
 }
 
-// firstSeen says where a stack is as soon as there is anything to be seen of it.
+// firstSeen returns the environment of a stack as soon as its state file exists.
 func firstSeen(ctx context.Context, cfg devstack.Config) string {
 	for ctx.Err() == nil {
 		if _, err := os.Stat(filepath.Join(cfg.Dir, "stack.json")); err != nil {
+			time.Sleep(time.Millisecond)
 			continue
 		}
 		if stack, err := devstack.Attach(ctx, cfg); err == nil {
@@ -141,7 +152,7 @@ func TestLifeOfAStack(t *testing.T) {
 	starting := make(chan string, 1)
 	go func() { starting <- firstSeen(ctx, cfg) }()
 	stack := up(t, cfg)
-	require.Equal(t, stack.Env(), <-starting, "who looks while it starts is told where it is going to be")
+	require.Equal(t, stack.Env(), <-starting, "a reader during the start gets the final addresses")
 	require.Equal(t, dir, stack.Dir())
 	require.Empty(t, stack.Moved())
 	serves(t, stack.DatabaseURL(), stack.AMQPURL())
@@ -169,7 +180,7 @@ func TestLifeOfAStack(t *testing.T) {
 	_, err = conn.Exec(ctx, "create table kept (n int)")
 	require.NoError(t, err)
 	require.NoError(t, stack.KillPostgres(ctx))
-	require.Error(t, conn.Ping(ctx), "a connection outlived the crash")
+	testkit.Eventually(t, func() bool { return conn.Ping(ctx) != nil }, time.Minute, "a connection outlived the crash")
 	require.False(t, stack.Status().Postgres.Running)
 	require.True(t, stack.Status().Broker.Running)
 	require.NoError(t, stack.StartPostgres(ctx))
@@ -193,11 +204,11 @@ func TestLifeOfAStack(t *testing.T) {
 	conn, err = pgx.Connect(ctx, again.DatabaseURL())
 	require.NoError(t, err)
 	_, err = conn.Exec(ctx, "insert into kept values (1)")
-	require.NoError(t, err, "what was stored is gone")
+	require.NoError(t, err, "the stored data is gone")
 	require.NoError(t, conn.Close(ctx))
 
 	require.True(t, devstack.FirstUse(dir, 7))
-	require.False(t, devstack.FirstUse(dir, 7), "the same shell was told")
+	require.False(t, devstack.FirstUse(dir, 7), "the same shell gets the hint once")
 	require.True(t, devstack.FirstUse(dir, 8))
 	require.NoError(t, again.Reset(ctx))
 	silent(t, before)
@@ -266,7 +277,7 @@ func requireOwnPassword(t *testing.T, stack *devstack.Stack) {
 
 // TestHostileSurroundings starts a stack in a process with everything wrong at
 // once: blanks in the folder's path, no HOME, variables of another broker, and
-// a umask that closes what is created.
+// a umask that removes rights from new files.
 func TestHostileSurroundings(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t, "a folder with blanks")
@@ -291,7 +302,6 @@ func TestHostileSurroundings(t *testing.T) {
 
 	// The parent is killed: its servers go with it.
 	process.kill(t)
-	eventually(t, func() bool { return len(processesNaming(t, status.Dir)) == 0 })
 	silent(t, status)
 }
 
@@ -360,7 +370,7 @@ func TestBusyPortsAreLeftAlone(t *testing.T) {
 	require.NotEqual(t, before.AMQPURL, again.AMQPURL())
 }
 
-// TestInterruptedInitdb leaves what an interrupted first start leaves.
+// TestInterruptedInitdb starts on the files of an interrupted first start.
 func TestInterruptedInitdb(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "start after an interrupted start")
@@ -373,15 +383,6 @@ func TestInterruptedInitdb(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "postgres", "data.new"))
 }
 
-func eventually(t *testing.T, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !condition() {
-		require.True(t, time.Now().Before(deadline), "condition not met in time")
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 func portOf(t *testing.T, address string) int {
 	t.Helper()
 	parsed, err := url.Parse(address)
@@ -391,9 +392,9 @@ func portOf(t *testing.T, address string) int {
 	return port
 }
 
-// TestFailedStartTellsWhy breaks the data folder of PostgreSQL: the error is
-// one line with the server's own words and the log, and nothing is left.
-func TestFailedStartTellsWhy(t *testing.T) {
+// TestAFailedStartNamesItsCause breaks the data folder of PostgreSQL: the error is
+// one line with the error of the server and the path of its log, and no process is left.
+func TestAFailedStartNamesItsCause(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t, "stack")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "postgres", "data"), 0o755))
@@ -403,5 +404,5 @@ func TestFailedStartTellsWhy(t *testing.T) {
 	require.ErrorContains(t, err, "is of PostgreSQL 9")
 	require.ErrorContains(t, err, filepath.Join(dir, "postgres", "postgres.log"))
 	require.NotContains(t, err.Error(), "\n")
-	require.Empty(t, processesNaming(t, dir), "processes of the failed start are left")
+	noProcesses(t, dir)
 }

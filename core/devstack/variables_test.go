@@ -18,9 +18,8 @@ func TestVariablesOfAFolderWithoutAStackAreNone(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(folder, "missing"))
 }
 
-// TestLookingMakesNoFolder, neither the one that is asked for nor one above it, also
-// where the PostgreSQL user could not enter it.
-func TestLookingMakesNoFolder(t *testing.T) {
+// Attach creates neither the folder nor one above it, also if the user of PostgreSQL cannot enter it.
+func TestAttachCreatesNoFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	_, err := devstack.Attach(t.Context(), devstack.Config{Dir: filepath.Join(folder, ".attune", "stack")})

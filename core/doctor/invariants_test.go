@@ -241,7 +241,7 @@ func orchestrated(t *testing.T, db database, parent testkit.ExecutionRow) int64 
 // also lists the checks that see a plant besides its own.
 var also = map[string][]string{"entry_holder": {"entry_status"}}
 
-func TestInvariantsSeeWhatTheyGuardAgainst(t *testing.T) {
+func TestInvariantsFindTheirViolations(t *testing.T) {
 	t.Parallel()
 	for _, check := range doctor.Checks() {
 		plant, ok := plants[check.Name]

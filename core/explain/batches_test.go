@@ -62,7 +62,7 @@ func TestWhyAgreesWithAdmission(t *testing.T) {
 	require.Equal(t, quota.Ref, w.Policies[2].Ref)
 	require.Equal(t, int64(1), *w.Policies[2].Used)
 
-	// Two more tenants fill the pack: what waits then is kept by it.
+	// Two more tenants fill the pack, which then blocks the others.
 	others := []int64{request("b", 0), request("c", 0), request("d", 0)}
 	run(scheduler.FillStep{}, scheduler.NewRequestStep(others))
 	w = b.ask(t, others[2])

@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 )
 
-func TestCausesAreSaidInAFewWords(t *testing.T) {
+func TestCausesAreShort(t *testing.T) {
 	t.Parallel()
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	for want, err := range map[string]error{

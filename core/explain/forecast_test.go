@@ -74,7 +74,7 @@ func TestForecastIsTheLatestOfAllLimits(t *testing.T) {
 	}
 }
 
-func TestForecastSaysWhatIsNotKnown(t *testing.T) {
+func TestAForecastNamesUnknownInputs(t *testing.T) {
 	t.Parallel()
 	unknown := func(want string, change func(f *forecast)) {
 		t.Helper()
@@ -106,9 +106,8 @@ func TestForecastSaysWhatIsNotKnown(t *testing.T) {
 	require.Contains(t, f.start(1).Basis, "; not before 10:01:00Z")
 }
 
-// TestForecastMeasuresOnlyWhileSomebodyWaited: idle and paused time are not the
-// pace of the workers.
-func TestForecastMeasuresOnlyWhileSomebodyWaited(t *testing.T) {
+// Idle and paused times do not count for the pace of a queue.
+func TestAForecastMeasuresOnlyBusyTimes(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	ago := func(s int) *time.Time { at := now.Add(-time.Duration(s) * time.Second); return &at }

@@ -8,8 +8,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestWaitsOfALineHavePercentiles.
-func TestWaitsOfALineHavePercentiles(t *testing.T) {
+func TestWaitsOfAQueueHavePercentiles(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What the action marks as secret is not shown, even where the row has it in the clear.
+// A parameter that the action marks as secret is not shown, even if the row has it in plain text.
 func TestSecretsInTheClearAreNotShown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

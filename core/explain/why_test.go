@@ -29,7 +29,7 @@ func (b *testBundle) ask(t *testing.T, id int64) *Why {
 	return w
 }
 
-func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
+func TestWhyNamesPlaceLimitAndHolders(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.Replica(t)
@@ -52,10 +52,10 @@ func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
 	require.False(t, w.Holders.Incomplete)
 	require.Equal(t, holders[0], w.Holders.List[0].ID, "the oldest comes first")
 	require.Equal(t, monitor.WorkerStale, w.Holders.List[0].Health)
-	require.InDelta(t, 300, w.Holders.List[0].HeartbeatAge.Seconds(), 5)
+	require.InDelta(t, 300, w.Holders.List[0].HeartbeatAge.Seconds(), 30)
 	require.Nil(t, w.Expected.At)
 	require.Equal(t, "unknown: no worker is alive", w.Expected.Basis)
-	require.Nil(t, w.Waiting.Expires, "no patience is configured")
+	require.Nil(t, w.Waiting.Expires, "no timeout is configured")
 	text := strings.Join(w.Lines, "\n")
 	require.Contains(t, w.Summary, "place 3 of 5, normal lane, for 2m")
 	testkit.Exec(t, b.Store, `update execution set status = 'cancelled' where id = $1`, waiters[4])
@@ -64,13 +64,13 @@ func TestWhyTellsPlaceLimitAndHolders(t *testing.T) {
 	require.Contains(t, gone.Summary, "was cancelled at ")
 	require.Contains(t, gone.Lines[1], "still has a place in the queue")
 	require.Contains(t, text, "2 of 2 slots are taken (limit by policy "+policy.Ref+"), 5 wait.")
-	require.Regexp(t, `on ill \(stale, heartbeat 5m(\ds)? ago\)`, text)
+	require.Regexp(t, `on ill \(stale, heartbeat 5m(\d+s)? ago\)`, text)
 	require.Contains(t, text, policy.Ref+" (action concurrency): at most 2 at once; 2 of 2 in this queue (full)")
 	require.NotContains(t, text, "No replica")
 
 	d, err := b.Execution(t.Context(), waiters[2])
 	require.NoError(t, err)
-	asked, _, _ := strings.Cut(w.Lines[0], ", for ") // the clock goes on between the two
+	asked, _, _ := strings.Cut(w.Lines[0], ", for ") // the clock runs between the two
 	shown, _, _ := strings.Cut(d.Why[0], ", for ")
 	require.Equal(t, asked, shown, "the page of an execution says the same")
 }
@@ -92,7 +92,7 @@ func TestWhyCountsLanes(t *testing.T) {
 	require.Contains(t, b.ask(t, low).Summary, "place 5 of 5, low lane")
 }
 
-func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
+func TestWhyNamesTheBlockOfTheQueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
@@ -121,8 +121,8 @@ func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
 	require.Equal(t, "1 of 1 in pack demo", w.Policies[0].Text)
 	require.True(t, w.Policies[0].Full)
 	text := strings.Join(w.Lines, "\n")
-	require.Contains(t, text,
-		"its head has been blocked for 1m30s: pack demo is full (1 of 1 in pack demo, policy "+pack.Ref+")")
+	require.Regexp(t, `its head has been blocked for 1m[3-5]\ds: pack demo is full \(1 of 1 in pack demo, policy `+
+		regexp.QuoteMeta(pack.Ref)+`\)`, text)
 	require.Contains(t, text, "The slots of pack demo are held by (the oldest first):")
 	require.Contains(t, text, "No replica of the engine is alive")
 
@@ -135,7 +135,7 @@ func TestWhyTellsWhatKeepsTheQueue(t *testing.T) {
 	testkit.Exec(t, b.Store,
 		`update execution_admission_state set paused = false, resumed_at = now() - interval '1 minute' where id = $1`, state)
 	w = b.ask(t, waiters[0])
-	require.InDelta(t, 59*60, w.Waiting.Expires.Sub(w.At).Seconds(), 5, "the patience begins anew when a pause ends")
+	require.InDelta(t, 59*60, w.Waiting.Expires.Sub(w.At).Seconds(), 30, "the timeout starts again when a pause ends")
 }
 
 func TestWhyCountsRatesAndQuotas(t *testing.T) {
@@ -146,12 +146,13 @@ func TestWhyCountsRatesAndQuotas(t *testing.T) {
 	rate := testkit.Policy(t, b.Store, action, 6,
 		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(60)) })
 	quota := testkit.Policy(t, b.Store, action, 100, testkit.Global, func(p *testkit.PolicyRow) {
-		p.Kind, p.WindowSeconds, p.Parameters = "quota", new(int32(3600)), []string{"tenant"}
+		p.Kind, p.WindowSeconds, p.Parameters = "quota", new(int32(86_400)), []string{"tenant"}
 	})
 	testkit.Exec(t, b.Store, `insert into admission_scope (kind, scope_key, max_concurrent, policy, policy_ref, window_seconds, burst, next_at)
-		values ('rate', $1::text, 6, $2, $3, 60, 1, now() + interval '8 seconds')`, fmt.Sprint(rate.ID), rate.ID, rate.Ref)
+		values ('rate', $1::text, 6, $2, $3, 60, 1, now() + interval '50 seconds')`, fmt.Sprint(rate.ID), rate.ID, rate.Ref)
 	testkit.Exec(t, b.Store, `insert into admission_scope (kind, scope_key, max_concurrent, policy, policy_ref, window_seconds, period_start, used)
-		values ('quota', $1::text, 100, $2, $3, 3600, date_trunc('hour', now()), 40), ('quota', $4::text, 100, $2, $3, 3600, now() - interval '2 hours', 100)`,
+		values ('quota', $1::text, 100, $2, $3, 86400, to_timestamp(extract(epoch from now())::bigint / 86400 * 86400), 40),
+			('quota', $4::text, 100, $2, $3, 86400, now() - interval '2 days', 100)`,
 		fmt.Sprint(quota.ID)+` {"tenant":"acme"}`, quota.ID, quota.Ref, fmt.Sprint(quota.ID)+` {"tenant":"late"}`)
 	_, _, waiters := b.Line(t, action, 1, 0, 2, worker.ID)
 	testkit.Exec(t, b.Store, `update execution set config = '{"tenant":"acme"}' where id = $1`, waiters[0])
@@ -165,7 +166,7 @@ func TestWhyCountsRatesAndQuotas(t *testing.T) {
 	require.Equal(t, "at most 6 starts every 1m", lines[0].Title())
 	require.Equal(t, int64(40), *lines[1].Used)
 	require.JSONEq(t, `{"tenant":"acme"}`, lines[1].Group)
-	require.Contains(t, lines[1].Text, "40 of 100 starts used in this period of 1h")
+	require.Contains(t, lines[1].Text, "40 of 100 starts used in this period of 1d")
 	require.Equal(t, int64(0), *b.ask(t, waiters[1]).Policies[1].Used, "a period that has passed counts for nothing")
 
 	scopes, err := b.Scopes(t.Context(), "")
@@ -174,13 +175,13 @@ func TestWhyCountsRatesAndQuotas(t *testing.T) {
 	require.Equal(t, "quota "+quota.Ref+` {"tenant":"acme"}`, scopes.List[0].Name)
 }
 
-// TestWhySpeaksOfThoseThatDoNotWait: every other status is one plain sentence.
-func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
+// TestWhyOfOtherStatuses: each is one sentence.
+func TestWhyOfOtherStatuses(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker := testkit.Worker(t, b.Store, "w-1")
-	stale := testkit.Worker(t, b.Store, "w-2", func(r *testkit.WorkerRow) { r.HeartbeatAge = 10 * time.Minute })
+	stale := testkit.Worker(t, b.Store, "w-2", func(r *testkit.WorkerRow) { r.HeartbeatAge = 48 * time.Hour })
 	result := func(e, m string) any { return map[string]string{"error": e, "message": m} }
 	cases := []struct {
 		name   string
@@ -192,11 +193,11 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 			"and is in no queue yet: no replica of the engine is alive: start one",
 		},
 		{"scheduled", func(r *testkit.ExecutionRow) {
-			r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 20*time.Minute
-		}, "was handed to worker w-2 20m ago, which has not picked it up yet. The worker's last heartbeat was 10m ago"},
+			r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 72*time.Hour
+		}, "was handed to worker w-2 3d ago, which has not picked it up yet. The worker's last heartbeat was 2d ago"},
 		{"running", func(r *testkit.ExecutionRow) {
-			r.Status, r.Worker, r.Age = attune.StatusRunning, &worker.ID, 3*time.Minute
-		}, "runs on worker w-1, for 3m."},
+			r.Status, r.Worker, r.Age = attune.StatusRunning, &worker.ID, 72*time.Hour
+		}, "runs on worker w-1, for 3d."},
 		{"refused", func(r *testkit.ExecutionRow) {
 			r.Status, r.Result = attune.StatusCancelled, result("Queue full (max length: 10000)",
 				"the queue of the action is at its maximum length")
@@ -222,14 +223,14 @@ func TestWhySpeaksOfThoseThatDoNotWait(t *testing.T) {
 	require.Len(t, w.Lines, 1)
 	testkit.Exec(t, b.Store, `update engine_replica set last_seen = now() - interval '13 seconds'`)
 	w = b.ask(t, testkit.Execution(t, b.Store, action).ID)
-	require.Regexp(t, `^The last sign of an engine replica was 1[3-9](\.\d)?s ago\.$`, w.Lines[1])
+	require.Regexp(t, `^The last sign of an engine replica was (1[3-9]|2\d)(\.\d)?s ago\.$`, w.Lines[1])
 	_, err := b.Why(t.Context(), 999_999)
 	require.ErrorIs(t, err, monitor.ErrNotFound)
 }
 
-// TestWhySaysWhatBecomesOfWorkThatIsNotBegun: a worker that falls silent loses it,
-// and one that takes too long, when the engine looks.
-func TestWhySaysWhatBecomesOfWorkThatIsNotBegun(t *testing.T) {
+// TestWhyNamesTheFateOfUnstartedExecutions: a worker that falls silent loses it,
+// and one that takes too long, at the next check of the engine.
+func TestWhyNamesTheFateOfUnstartedExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.Reader = explaining(monitor.Config{OrphanInterval: time.Minute, ScheduledTimeout: 2 * time.Hour}, b.Deps())
@@ -244,14 +245,14 @@ func TestWhySaysWhatBecomesOfWorkThatIsNotBegun(t *testing.T) {
 	const next = "the engine's next check (every 1m) gives the execution to another worker, or closes and repeats it."
 	require.Regexp(t, `has not picked it up yet. If it has not begun at .*\(in (1h|59m\d+s)\), or if the worker sends no heartbeat for 1m30s, `+regexp.QuoteMeta(next), at(well))
 	testkit.Exec(t, b.Store, `UPDATE action SET scheduled_timeout_seconds = 3660`)
-	require.Regexp(t, `\(in (1m|5\d(\.\d)?s)\)`, at(well), "its action's word")
+	require.Regexp(t, `\(in (1m|5\d(\.\d)?s)\)`, at(well), "the timeout of its action")
 	require.Contains(t, at(stale), "(limit 1m30s). Unless it comes back, "+next)
 	b.Reader = explaining(monitor.Config{OrphanInterval: -1}, b.Deps())
 	require.Contains(t, at(stale), "It stays there: executor.enable_timeout_monitor is off")
 }
 
 // TestWhyExpectsAStartFromRunTimes: an execution takes forty seconds, however
-// seldom they came, so the second in line for the one slot starts in eighty.
+// seldom they came, so the second in the queue of one slot starts in eighty.
 func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -490,8 +491,8 @@ func mustDetail(t *testing.T, b *testBundle, id int64) *QueueDetail {
 	return d
 }
 
-// TestWhyNamesWhatAnAbandonedExecutionLeaves: whether the action was killed with its worker.
-func TestWhyNamesWhatAnAbandonedExecutionLeaves(t *testing.T) {
+// TestWhyNamesTheRemainsOfAnAbandonedExecution: whether the action was killed with its worker.
+func TestWhyNamesTheRemainsOfAnAbandonedExecution(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.Store, "demo.sleep")

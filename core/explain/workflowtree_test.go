@@ -14,8 +14,7 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// The tree says in words what keeps each task, and takes from the definition what
-// leads where.
+// The tree explains why each task waits, and has the transitions of the definition.
 func TestAWorkflowSaysWhyItWaits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -73,8 +72,7 @@ func TestAWorkflowSaysWhyItWaits(t *testing.T) {
 	require.Regexp(t, `^It ended as failed.*: pay failed\.$`, d.Why[0])
 }
 
-// A child that waits in a queue tells what its queue waits for, and a workflow within
-// is known as one.
+// A child in a queue has the reason of its queue, and a nested workflow is marked as one.
 func TestAWorkflowNamesItsOwnHoldersAndWorkflowsWithin(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

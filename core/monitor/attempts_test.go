@@ -66,8 +66,7 @@ func TestAttemptsAreFoundFromEachOfThem(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-// TestAttemptsOfOthers: what no engine of ours repeated, with our tables and
-// without.
+// TestAttemptsOfOthers reads retries by other engines, with our tables and without.
 func TestAttemptsOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, ours := range map[string]bool{"OurSchema": true, "PublishedSchema": false} {
@@ -110,7 +109,7 @@ func TestAttemptsOfOthers(t *testing.T) {
 	}
 }
 
-func TestNextRetrySaysWhatFollows(t *testing.T) {
+func TestNextRetryDescribesTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	policy := retrypolicy.Config{

@@ -44,8 +44,8 @@ func TestAuditShowsTheNewestActsFirst(t *testing.T) {
 	require.Zero(t, a.Next)
 }
 
-// TestALoginWithoutRightsIsToldSo: what cannot be written is known before it is tried.
-func TestALoginWithoutRightsIsToldSo(t *testing.T) {
+// Missing rights are known before an action is tried.
+func TestALoginWithoutRightsIsReadOnly(t *testing.T) {
 	t.Parallel()
 	databaseURL := testkit.Database(t)
 	st := testkit.OpenStore(t, databaseURL)
@@ -67,7 +67,7 @@ func TestALoginWithoutRightsIsToldSo(t *testing.T) {
 	testkit.Exec(t, st, `GRANT INSERT ON operator_audit TO `+user)
 	a, err = viewer.Audit(t.Context(), 0)
 	require.NoError(t, err)
-	require.NotEmpty(t, a.ReadOnly, "it may write down what it may not do")
+	require.NotEmpty(t, a.ReadOnly, "the audit alone is not enough")
 	testkit.Exec(t, st, `GRANT UPDATE ON execution TO `+user)
 	a, err = viewer.Audit(t.Context(), 0)
 	require.NoError(t, err)

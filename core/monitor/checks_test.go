@@ -38,7 +38,7 @@ func TestChecksFindRowsThatDisagree(t *testing.T) {
 	require.NoError(t, err)
 	found := named(checks)
 	require.Equal(t, CheckOK, found[checkSlots].Status, found[checkSlots].Text)
-	require.Equal(t, CheckOK, found[checkLeaked].Status, "what ended a moment ago is given back soon")
+	require.Equal(t, CheckOK, found[checkLeaked].Status, "slots of executions that just ended are released soon")
 	require.Equal(t, CheckOK, found[checkForgotten].Status)
 	require.Equal(t, CheckOK, found[checkStaleWork].Status)
 	require.Equal(t, CheckOK, found[checkStats].Status)
@@ -88,8 +88,7 @@ func TestChecksOfASourceThatIsAwayAreUnknown(t *testing.T) {
 	require.ErrorContains(t, err, "refused")
 }
 
-// TestTheManagementReaderReadsARealBroker: what was declared comes with what is in
-// force for it, whose it is, and the nodes.
+// Declared queues are read with their effective settings and owners, and with the nodes.
 func TestTheManagementReaderReadsARealBroker(t *testing.T) {
 	t.Parallel()
 	ctx, url := testkit.Context(t), testkit.VHost(t)
@@ -134,7 +133,7 @@ func TestTheManagementReaderReadsARealBroker(t *testing.T) {
 	require.False(t, there.Lost)
 	nowhere, err := m.Route(ctx, message.ExchangeExecutions, message.DispatchKey(8))
 	require.NoError(t, err)
-	require.True(t, nowhere.Lost, "nothing takes what is for worker 8")
+	require.True(t, nowhere.Lost, "no queue gets messages for worker 8")
 	gone, err := m.Route(ctx, "no.such.exchange", "key")
 	require.NoError(t, err)
 	require.False(t, gone.Exists)

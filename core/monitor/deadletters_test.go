@@ -29,9 +29,8 @@ func (b *testBundle) listed(t *testing.T, filter DeadLetterFilter) []int64 {
 	return ids
 }
 
-// TestEveryFilterKeepsWhatItSays: one dead letter differs from the others in each way,
-// and each filter finds it and nothing else.
-func TestEveryFilterKeepsWhatItSays(t *testing.T) {
+// Each filter finds exactly the one dead letter that differs in its property.
+func TestEveryFilterSelectsItsRows(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := testkit.Worker(t, b.Store, "far-away")
@@ -101,7 +100,7 @@ func TestEveryFilterKeepsWhatItSays(t *testing.T) {
 	require.Equal(t, "dispatch", page.List[0].What)
 }
 
-// TestDeadLettersAreReadByTheirIDs: those and no others, whatever else is asked.
+// TestDeadLettersAreReadByTheirIDs ignores the other terms of the filter.
 func TestDeadLettersAreReadByTheirIDs(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -110,9 +109,8 @@ func TestDeadLettersAreReadByTheirIDs(t *testing.T) {
 		b.listed(t, DeadLetterFilter{IDs: []int64{first, third, 1 << 40}, Reason: "never", Limit: 1}))
 }
 
-// TestAPageGoesOnWhereTheLastEnded: what is stored or decided meanwhile neither
-// repeats nor hides a dead letter that was there.
-func TestAPageGoesOnWhereTheLastEnded(t *testing.T) {
+// Dead letters that are stored or decided between two pages neither repeat nor hide others.
+func TestAPageContinuesTheOneBefore(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	var want, got []int64
@@ -136,8 +134,7 @@ func TestAPageGoesOnWhereTheLastEnded(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestASearchStopsAtItsBound: a search that finds little says where it stopped,
-// and goes on from there to what it did not reach.
+// A search that finds few rows returns where it stopped, and the next one continues there.
 func TestASearchStopsAtItsBound(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -153,11 +150,11 @@ func TestASearchStopsAtItsBound(t *testing.T) {
 	require.False(t, page.Bounded)
 	require.Equal(t, deep, page.List[0].ID)
 	require.Equal(t, []int64{deep}, b.listed(t, DeadLetterFilter{Reason: "rejected", Open: true}),
-		"what waits has an index of its own")
+		"waiting ones have an index of their own")
 }
 
 // TestADeadLetterShowsItsSubject: the body in a form to be read, the execution as
-// it is now, and what a requeue would do.
+// it is now, and the effect of a requeue.
 func TestADeadLetterShowsItsSubject(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -212,8 +209,7 @@ func TestADeadLetterShowsItsSubject(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-// TestStatisticsCountBothTables: what died and what was lost, in every grouping,
-// and nothing from before the window.
+// TestStatisticsCountBothTables counts dead letters and lost executions of the window in every grouping.
 func TestStatisticsCountBothTables(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Ready: 3}}}})
@@ -325,9 +321,8 @@ func TestAnExportHoldsEverything(t *testing.T) {
 	require.ErrorIs(t, err, full)
 }
 
-// TestTheDeskShowsWhoWaitsFirst: the list beside the counts begins with what waits
-// for a person, however old.
-func TestTheDeskShowsWhoWaitsFirst(t *testing.T) {
+// The list beside the counts begins with dead letters that wait for an operator, however old.
+func TestWaitingDeadLettersComeFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{broker: &Broker{Queues: []BrokerQueue{{Name: DeadLetterQueue, Consumers: 1}}}})
 	waits := b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Age = 26 * time.Hour })

@@ -163,8 +163,8 @@ func TestEventsAndEnforcementsGoByPages(t *testing.T) {
 	require.ErrorIs(t, err, monitor.ErrNotFound)
 }
 
-// Rules tell what their newest firings came to, and what keeps them from acting.
-func TestRulesTellWhatTheirFiringsCameTo(t *testing.T) {
+// Rules count the outcomes of their newest enforcements, and name the reason why they do not fire.
+func TestRulesCountTheOutcomesOfTheirEnforcements(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
 	rule := g.rule("demo.a", `[]`)

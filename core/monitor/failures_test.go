@@ -28,7 +28,7 @@ func TestReasonsOfFailuresAreTheSameButForNumbers(t *testing.T) {
 	for _, r := range list {
 		total += r.Count
 	}
-	require.Equal(t, int64(30*100-29*30/2), total, "what is not named is counted")
+	require.Equal(t, int64(30*100-29*30/2), total, "the others are counted")
 	require.Equal(t, "other", list[reasonRows-1].Reason)
 	require.Empty(t, failReasons(nil))
 }

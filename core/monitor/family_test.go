@@ -8,16 +8,16 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestAFamilyIsTheWholeTreeWithWhatBelongsToTheExecution(t *testing.T) {
+func TestAFamilyIsTheTreeWithRetriesAndEvents(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.flow")
-	birth := func(parent *int64) int64 {
+	child := func(parent *int64) int64 {
 		return testkit.Execution(t, b.Store, action, func(e *testkit.ExecutionRow) { e.Parent = parent }).ID
 	}
-	top := birth(nil)
-	first, second := birth(&top), birth(&top)
-	leaf := birth(&second)
+	top := child(nil)
+	first, second := child(&top), child(&top)
+	leaf := child(&second)
 	b.Fail(t, leaf, `{"error": "exit 1"}`)
 	again := b.Repeat(t, leaf, "action_failure", 0, nil)
 
@@ -43,7 +43,7 @@ func TestAFamilyIsTheWholeTreeWithWhatBelongsToTheExecution(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-func TestALargeFamilyIsCutAndSaysSo(t *testing.T) {
+func TestALargeFamilyIsMarkedAsCut(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.flow")
@@ -54,10 +54,10 @@ func TestALargeFamilyIsCutAndSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, f.Tree, maxBrood+1)
 	require.True(t, f.Tree[0].More, "of many children the newest are listed")
-	require.True(t, f.More, "and not all are asked what they have started")
+	require.True(t, f.More, "the children of only some are read")
 }
 
-func TestAFamilyNamesItsTasksAndWhatOperatorsDid(t *testing.T) {
+func TestAFamilyHasItsTasksAndOperations(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.flow")

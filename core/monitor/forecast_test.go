@@ -8,8 +8,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestLeftOverQueuesAndLimitsAreNotShown: what no policy makes any more and
-// holds nothing is only shown when everything is asked for.
+// Empty queues and limits without a policy are shown only on request.
 func TestLeftOverQueuesAndLimitsAreNotShown(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -36,7 +35,7 @@ func TestLeftOverQueuesAndLimitsAreNotShown(t *testing.T) {
 	}
 	require.ElementsMatch(t, []int64{fits.ID, busy.ID, plain.ID}, ids)
 	require.Equal(t, int64(3), q.Totals.Queues)
-	require.Equal(t, int64(3), q.Totals.Slots, "only of what is busy")
+	require.Equal(t, int64(3), q.Totals.Slots, "only of busy queues")
 	q, err = b.Queues(t.Context(), QueueFilter{All: true})
 	require.NoError(t, err)
 	require.Len(t, q.List, 5)

@@ -66,7 +66,7 @@ func TestInquiriesAreListedOpenOnesFirst(t *testing.T) {
 	require.ErrorIs(t, err, ErrFilter)
 }
 
-// A filter says of each inquiry what its row says, also page by page.
+// A filter selects the same inquiries as a check of every row, also by pages.
 func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -152,7 +152,7 @@ func TestInquiriesAreFilteredByTheDatabase(t *testing.T) {
 	require.ErrorIs(t, err, ErrFilter)
 }
 
-func TestAnInquirySaysWhoAsksAndForHowLong(t *testing.T) {
+func TestAnInquiryHasItsTaskAndTimeout(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	executions, ids := b.AddInquiries(t)
@@ -189,7 +189,7 @@ func TestAnInquirySaysWhoAsksAndForHowLong(t *testing.T) {
 	require.Equal(t, "pk.deploy", page.Faults[0].ActionRef)
 }
 
-// However many inquiries have ended, what is open is read by its index.
+// Open inquiries are read by their index among many decided ones.
 func TestListsOfInquiriesGoByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestItems reads what another program has written, and of a policy what its queues hold.
+// TestItems reads the items that another program wrote, and the usage of a policy.
 func TestItems(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)

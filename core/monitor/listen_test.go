@@ -9,8 +9,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestChangesAreHeardByWhoMayOnlyRead, also after the connection was lost.
-func TestChangesAreHeardByWhoMayOnlyRead(t *testing.T) {
+// A read-only session receives notifications, also after its connection was lost.
+func TestReadOnlySessionsReceiveNotifications(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
 	writer := testkit.OpenStore(t, url)

@@ -47,8 +47,8 @@ func setup(t *testing.T, broker BrokerReader) *testBundle {
 	}
 }
 
-// What matches a filter is counted by the search that lists it.
-func TestMatchingCountsWhatAFilterMatches(t *testing.T) {
+// Matching counts with the search of the list.
+func TestMatchingCountsByTheFilter(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	echo, sleep := testkit.Action(t, b.Store, "demo.echo"), testkit.Action(t, b.Store, "demo.sleep")

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// everySchema are the databases that the same question is asked of.
+// everySchema are the databases of a test.
 var everySchema = map[string]func(t testing.TB) string{
 	"Own": testkit.Database, "Adopted": testkit.AdoptedDatabase,
 	"Unmigrated": func(t testing.TB) string { t.Helper(); return testkit.Installation(t, installation.Newest) },
@@ -85,8 +85,7 @@ func TestExecutionsAreFoundByTheirParameters(t *testing.T) {
 	}
 }
 
-// TestASecretParameterIsNeverMatched: neither what stands in place of a secret, nor what
-// the action marks as secret while a row has it in the clear.
+// A filter matches neither the placeholder of a secret, nor a plain value that the action marks as secret.
 func TestASecretParameterIsNeverMatched(t *testing.T) {
 	t.Parallel()
 	for name, database := range everySchema {
@@ -109,7 +108,7 @@ func TestASecretParameterIsNeverMatched(t *testing.T) {
 				require.Equal(t, want,
 					foundBy(t, m, ExecutionFilter{Params: []ParamMatch{{Path: path, Values: []string{"*"}}}}), path)
 			}
-			// What cannot be seen is not told by what is left out either.
+			// A negated term does not reveal a secret either.
 			for _, guess := range []string{"hunter2", "hunter3"} {
 				require.Contains(t, foundBy(t, m,
 					ExecutionFilter{Params: []ParamMatch{{Path: "pass", Values: []string{guess}, Not: true}}}), open)
@@ -130,9 +129,8 @@ func TestASecretParameterIsNeverMatched(t *testing.T) {
 	}
 }
 
-// TestAChoiceByParametersIsWhole: however many wait, all that match among the newest
-// that are looked at are chosen, and a choice that stops says so.
-func TestAChoiceByParametersIsWhole(t *testing.T) {
+// A choice returns all matches among the newest rows up to its bound, and reports when it stops there.
+func TestAChoiceByParametersIsComplete(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "shop.bill")
@@ -164,7 +162,7 @@ func TestAChoiceByParametersIsWhole(t *testing.T) {
 
 func TestAChoiceStopsAtItsBound(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "fill more than a choice looks at")
+	testkit.NeedsSlow(t, "exceed the bound of a choice")
 	b := setup(t, nil)
 	tenants(t, b.Store, testkit.Action(t, b.Store, "shop.bill").ID, ChoiceBound+10)
 	chosen, err := b.Choose(t.Context(),
@@ -175,7 +173,7 @@ func TestAChoiceStopsAtItsBound(t *testing.T) {
 	require.Len(t, chosen.IDs, ChoiceBound/10)
 }
 
-// tenants makes n executions that wait, of ten tenants in turn.
+// tenants makes n waiting executions of ten tenants in turn.
 func tenants(t *testing.T, st *store.Store, action int64, n int) {
 	t.Helper()
 	testkit.Exec(t, st, `alter table execution disable trigger user`)

@@ -17,8 +17,7 @@ func total(p *Past) (done, failed, deadLetters float64) {
 	return done, failed, deadLetters
 }
 
-// TestTheLastHourIsCountedFromTheRows: what ended in it by minute, whatever ended
-// before.
+// The last hour counts the executions that ended in it, by minute.
 func TestTheLastHourIsCountedFromTheRows(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{})
@@ -48,9 +47,8 @@ func TestTheLastHourIsCountedFromTheRows(t *testing.T) {
 	require.True(t, p.DeadLetters)
 }
 
-// TestThePastSaysHowManyDeadLettersWaited: at the end of each minute, also ones that were stored
-// before the hour.
-func TestThePastSaysHowManyDeadLettersWaited(t *testing.T) {
+// The past counts the waiting dead letters at the end of each minute, also ones from before the hour.
+func TestThePastCountsWaitingDeadLetters(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fakeBroker{})
 	testkit.Exec(t, b.Store, `insert into dead_letter (fingerprint, queue, decision, created, decided_at)

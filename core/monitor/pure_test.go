@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWorkerHealthTakesTheStricterWord(t *testing.T) {
+func TestWorkerHealthIsTheStricterVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	fresh, old, n := now.Add(-time.Second), now.Add(-2*time.Minute), int64(8)

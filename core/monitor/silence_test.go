@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestTheStrictestOfHeartbeatBrokerAndStatusWinsAndSaysSo(t *testing.T) {
+func TestTheStrictestOfHeartbeatBrokerAndStatusWins(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	fresh, old := now.Add(-time.Second), now.Add(-251*time.Second)
@@ -131,8 +131,8 @@ func TestRegisteredIsOfTheNewestProcess(t *testing.T) {
 	for _, w := range all.List {
 		since[w.Name] = all.At.Sub(w.Registered).Seconds()
 	}
-	require.InDelta(t, 0, since["again"], 10)
-	require.InDelta(t, 3600, since["foreign"], 10)
+	require.InDelta(t, 0, since["again"], 60)
+	require.InDelta(t, 3600, since["foreign"], 60)
 }
 
 func TestEveryWorkerIsInOneCount(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-// declared is the wiring that everybody declares, with one worker.
+// declared is the topology of an engine and one worker.
 func declared() *broker.Wiring {
 	one := 1
 	queue := func(name string, arguments map[string]any) broker.QueueInfo {
@@ -72,7 +72,7 @@ func TestAWiringAsDeclaredIsWell(t *testing.T) {
 	require.Len(t, CheckTopology(declared(), nil), len(topologyChecks))
 }
 
-// TestEveryFaultOfTheWiringIsNamed with the queue it is about and what to do.
+// TestEveryFaultOfTheWiringIsNamed with its queue and the remedy.
 func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 	t.Parallel()
 	worker := message.WorkerExecutionsQueue(7)

@@ -14,15 +14,14 @@ import (
 
 func name(id int64) string { return strconv.FormatInt(id, 10) }
 
-// TestAWorkerIsToldOfWithWhatItHasAndWhatChanged: a loss after which it was back soon
-// is a flap.
-func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
+// A worker that is back soon after it was lost has flapped.
+func TestAWorkerHasItsExecutionsAndChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
 	worker, other := testkit.Worker(t, b.Store, "w"), testkit.Worker(t, b.Store, "other")
 	_, holders, _ := b.Line(t, action, 2, 2, 1, worker.ID)
-	b.Load(t, worker.ID, 3) // one more than there are: then both ends are looked at
+	b.Load(t, worker.ID, 3) // one more than there are, so both ends are read
 	testkit.Execution(t, b.Store, action,
 		func(r *testkit.ExecutionRow) { r.Status, r.Worker = attune.StatusRunning, &other.ID })
 	testkit.Exec(t, b.Store, `delete from worker_history`)
@@ -72,7 +71,6 @@ func TestAWorkerIsToldOfWithWhatItHasAndWhatChanged(t *testing.T) {
 	require.Empty(t, d.Beats)
 }
 
-// TestBeatsFollowTheRecord.
 func TestBeatsFollowTheRecord(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
@@ -94,8 +92,7 @@ func TestBeatsFollowTheRecord(t *testing.T) {
 	require.Equal(t, BeatSilent, beats(worker, nil, at)[59], "as its row says, where nothing changed")
 }
 
-// TestThePastOfWorkersIsTheRowsOfWhatRanThere.
-func TestThePastOfWorkersIsTheRowsOfWhatRanThere(t *testing.T) {
+func TestThePastOfWorkersIsReadFromTheirExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")
@@ -124,7 +121,7 @@ func TestThePastOfWorkersIsTheRowsOfWhatRanThere(t *testing.T) {
 	for _, m := range w.Minutes {
 		ended += m.Ended
 	}
-	require.InDelta(t, 2, ended, 0, "what ended before the hour is left out")
+	require.InDelta(t, 2, ended, 0, "executions that ended before the hour are not counted")
 	require.InDelta(t, 2.0/60, w.PerMinute(60), 1e-9)
 	require.Zero(t, w.PerMinute(5))
 	require.Nil(t, p.Of(worker.ID+1))

@@ -58,7 +58,7 @@ func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
 	require.Equal(t, "waiting 1/2", tasks["ship"].Says)
 	require.Equal(t, "has 1 of 2 (label), may come: pay", tasks["ship"].Why)
 	require.Equal(t, "reserve has not led to it", tasks["tell"].Why)
-	require.Len(t, d.Log, 2, "what says nothing is left out")
+	require.Len(t, d.Log, 2, "entries without a text are omitted")
 	require.Equal(t, []string{"begins"}, d.Log[0].Lines)
 	require.EqualValues(t, 3, d.Log[1].Version)
 
@@ -74,10 +74,9 @@ func TestWorkflowSaysWhereItsTasksAre(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Of a list with many items those are shown that people look for.
-// A task whose question could not be asked says why, and one that is nested in a paused
-// workflow says with which it is paused.
-func TestWorkflowSaysWhatCouldNotBeAskedAndWhatIsPausedAbove(t *testing.T) {
+// A list with many items shows the failed and running ones.
+// A task whose inquiry failed has the reason, and one in a paused workflow names that workflow.
+func TestWorkflowNamesUnreadPartsAndPausedParents(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver, &workflow.State{
@@ -106,7 +105,7 @@ func TestWorkflowSaysWhatCouldNotBeAskedAndWhatIsPausedAbove(t *testing.T) {
 	require.Len(t, page.List, 2, "it is listed as one that starts nothing")
 }
 
-func TestWorkflowShowsOfAListWhatMatters(t *testing.T) {
+func TestWorkflowShowsTheRelevantItemsOfAList(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.many",
@@ -146,7 +145,7 @@ func TestWorkflowShowsOfAListWhatMatters(t *testing.T) {
 	require.Equal(t, "other", d.List[1].Name)
 }
 
-// What runs on when a workflow has ended is told as it is now.
+// Executions that outlive their workflow have their present state.
 func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -181,8 +180,8 @@ func TestWorkflowThatHasEndedBeforeItsTasks(t *testing.T) {
 	}, statuses())
 }
 
-// What is asked about an execution that is no workflow is told what it is.
-func TestWorkflowSaysWhatIsNone(t *testing.T) {
+// An execution that is no workflow is refused with its kind.
+func TestAnExecutionThatIsNoWorkflowIsNamed(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	w := b.AddWorkflow(t, "shop.deliver", monitortest.Deliver,
@@ -207,7 +206,7 @@ func TestWorkflowSaysWhatIsNone(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-// A workflow that another engine leads is known by the published columns.
+// A workflow of another engine is read from the published columns.
 func TestWorkflowOfAnotherEngine(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
@@ -229,7 +228,7 @@ func TestWorkflowOfAnotherEngine(t *testing.T) {
 	require.False(t, ok)
 	page, err := b.Workflows(t.Context(), WorkflowFilter{}, 0)
 	require.NoError(t, err)
-	require.Len(t, page.List, 1, "what cannot be drawn is listed")
+	require.Len(t, page.List, 1, "a workflow with a wrong definition is listed")
 }
 
 func TestWorkflowsArePagedAndFiltered(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// A filter says of each workflow what its row says.
+// A filter selects the same workflows as a check of every row.
 func TestWorkflowsAreFilteredByTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

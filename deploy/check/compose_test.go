@@ -50,7 +50,7 @@ func generated(t *testing.T) (dir string, environ map[string]string) {
 	return dir, environ
 }
 
-// TestSecretsAreGeneratedOnce: a second run changes nothing, and only the owner can read what was written.
+// A second run of the script changes nothing, and only the owner can read its files.
 func TestSecretsAreGeneratedOnce(t *testing.T) {
 	t.Parallel()
 	dir, environ := generated(t)
@@ -137,8 +137,7 @@ func TestComposeFile(t *testing.T) {
 	}
 }
 
-// TestPublishedComposeCommands: every service that the published pages name exists, and their other commands find what
-// they search for.
+// Every service in the published pages exists, and their other commands find their texts.
 func TestPublishedComposeCommands(t *testing.T) {
 	t.Parallel()
 	_, environ := generated(t)
@@ -218,8 +217,8 @@ func container(t *testing.T, service types.ServiceConfig, files string, servers 
 	return p
 }
 
-// TestComposeServicesRun runs what `docker compose up` runs, asks the replicas for an execution by their API, and stops
-// everything.
+// TestComposeServicesRun runs the processes of `docker compose up`, requests an execution through the API of each
+// replica, and stops everything.
 func TestComposeServicesRun(t *testing.T) {
 	t.Parallel()
 	files, environ := generated(t)

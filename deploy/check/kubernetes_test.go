@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// object is what these tests read of a manifest.
+// object is a manifest as far as these tests read it.
 type object struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -166,7 +166,7 @@ func TestKustomizeBuildsTheManifests(t *testing.T) {
 	}
 }
 
-// TestPodsRun starts what the containers start, with the mounted configuration.
+// TestPodsRun starts the processes of the containers with the mounted configuration.
 func TestPodsRun(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "run the containers of Kubernetes")

@@ -71,7 +71,7 @@ type process struct {
 	name string
 	argv []string
 	env  map[string]string
-	// replace is what the arguments, the environment and the configuration get in the place of paths and ports.
+	// replace replaces paths and ports in the arguments, the environment and the configuration.
 	replace map[string]string
 	health  []string
 	grace   time.Duration
@@ -125,9 +125,10 @@ func (p process) output(t *testing.T) string {
 // started is a running process.
 type started struct {
 	process
-	cmd  *exec.Cmd
-	log  *log
-	done chan error
+	cmd   *exec.Cmd
+	log   *log
+	ended time.Time // set before done
+	done  chan error
 }
 
 // start starts the process and stops it at the end of the test, unless stop has.
@@ -137,7 +138,11 @@ func (p process) start(t *testing.T) *started {
 	s.cmd = p.command(context.WithoutCancel(t.Context()), t, p.argv)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	require.NoError(t, s.cmd.Start(), p.name)
-	go func() { s.done <- s.cmd.Wait() }()
+	go func() {
+		err := s.cmd.Wait()
+		s.ended = time.Now()
+		s.done <- err
+	}()
 	t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {
 			_ = s.cmd.Process.Kill()
@@ -165,6 +170,9 @@ func (s *started) healthy(t *testing.T) {
 	}, time.Minute, "%s is not healthy", s.name)
 }
 
+// pause is how long this process may be paused without stop blaming the processes that it stops.
+const pause = 10 * time.Second
+
 // stop ends the processes as their containers or units do, all at once, and fails if one takes longer than its grace
 // period.
 func stop(t *testing.T, all ...*started) {
@@ -177,7 +185,8 @@ func stop(t *testing.T, all ...*started) {
 		select {
 		case err := <-s.done:
 			require.NoError(t, err, "%s: %s", s.name, s.log)
-		case <-time.After(time.Until(began.Add(s.grace))):
+			require.LessOrEqual(t, s.ended.Sub(began), s.grace+pause, "%s: %s", s.name, s.log)
+		case <-time.After(s.grace + pause): // others may have taken their time before
 			require.Fail(t, "the process still runs after its grace period", "%s: %s", s.name, s.log)
 		}
 		if s.health != nil {
@@ -199,7 +208,7 @@ func (l *log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String is what was written so far.
+// String is the output so far.
 func (l *log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

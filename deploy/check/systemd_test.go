@@ -18,7 +18,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// exposure is the most that `systemd-analyze security` may find, of 10. Its first word for units is "OK" below 2.
+// exposure is the greatest permitted result of `systemd-analyze security`, of 10. Units below 2 are "OK".
 const exposure = 20 // in tenths
 
 // unit has the values of a unit file by key, in their order.
@@ -87,7 +87,7 @@ func TestUnitsLoadTheirConfiguration(t *testing.T) {
 	}
 }
 
-// TestSystemdAcceptsTheUnits asks systemd-analyze, where it is installed, for mistakes and for what the units may do.
+// TestSystemdAcceptsTheUnits checks mistakes and privileges with systemd-analyze, where it is installed.
 func TestSystemdAcceptsTheUnits(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -108,7 +108,7 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	}
 }
 
-// TestUnitsRun starts what the units start, after what their package asks for, and stops it.
+// TestUnitsRun migrates, then starts and stops the services of the units.
 func TestUnitsRun(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "run the services of systemd")

@@ -25,7 +25,7 @@ func applies(menu act.Menu) []act.Kind {
 	return kinds
 }
 
-func TestWhatAppliesToAnExecution(t *testing.T) {
+func TestActionsOfAnExecution(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[attune.Status][]act.Kind{
 		attune.StatusRequested: {act.CancelExecution, act.CancelTree},
@@ -42,7 +42,7 @@ func TestWhatAppliesToAnExecution(t *testing.T) {
 	}
 }
 
-func TestWhatAppliesToAQueue(t *testing.T) {
+func TestActionsOfAQueue(t *testing.T) {
 	t.Parallel()
 	open := &monitor.Queue{ID: 1, ActionRef: "a.b", Queued: 3}
 	require.Equal(t, []act.Kind{act.PauseQueue, act.LimitQueue, act.RepairQueue, act.ClearQueue},
@@ -57,7 +57,7 @@ func TestWhatAppliesToAQueue(t *testing.T) {
 		menu.Target)
 }
 
-func TestWhatAppliesToAWorker(t *testing.T) {
+func TestActionsOfAWorker(t *testing.T) {
 	t.Parallel()
 	beat := now.Add(-time.Second)
 	old := now.Add(-time.Hour)
@@ -87,7 +87,7 @@ func TestWhatAppliesToAWorker(t *testing.T) {
 	}
 }
 
-func TestWhatAppliesToADeadLetter(t *testing.T) {
+func TestActionsOfADeadLetter(t *testing.T) {
 	t.Parallel()
 	waits := &monitor.LedgerEntry{ID: 3, Decision: monitor.DecisionOpen}
 	require.Equal(t, []act.Kind{
@@ -99,7 +99,7 @@ func TestWhatAppliesToADeadLetter(t *testing.T) {
 		applies(act.ForDeadLetter(&monitor.LedgerEntry{Decision: "failed"}, 0)))
 }
 
-func TestWhatAppliesToATakenOrADiscardedDeadLetter(t *testing.T) {
+func TestActionsOfATakenOrDiscardedDeadLetter(t *testing.T) {
 	t.Parallel()
 	taken := &monitor.LedgerEntry{ID: 3, Decision: monitor.DecisionOpen, TakenFrom: monitor.DeadLetterQueue}
 	require.Contains(t, applies(act.ForDeadLetter(taken, 0)), act.ReturnDeadLetters)
@@ -134,7 +134,7 @@ func TestAuditText(t *testing.T) {
 	require.Equal(t, "audits 3, 7–9, 12, 13, 11", act.AuditText([]int64{3, 7, 8, 9, 12, 13, 11}))
 }
 
-// TestTitlesNameAllThatIsTouched: not only the row that the menu was opened on.
+// The title names every target, not only the selected row.
 func TestTitlesNameAllThatIsTouched(t *testing.T) {
 	t.Parallel()
 	touched := map[act.Kind]string{}

@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// fakeActs answers plans and runs as a test says.
+// fakeActs returns the plans and receipts of a test.
 type fakeActs struct {
 	mu          sync.Mutex
 	requests    []act.Request
@@ -31,7 +31,7 @@ type fakeActs struct {
 	deadLetters []int64
 	// stuck keeps plans and runs until their context ends.
 	stuckPlan, stuckRun bool
-	// told is the progress of a run.
+	// told is the reported progress of a run.
 	told [2]int64
 }
 
@@ -114,7 +114,7 @@ func flatten(cmd tea.Cmd) []tea.Cmd {
 	return []tea.Cmd{cmd}
 }
 
-// answers runs what was held and feeds the answers back.
+// answers runs the held commands and delivers their messages.
 func (b *bundle) answers(held []tea.Cmd) {
 	b.t.Helper()
 	for _, cmd := range held {
@@ -157,7 +157,7 @@ func TestAnActGoesFromItsMenuToItsReceipt(t *testing.T) {
 	require.Contains(t, view, "→ A, then u resumes")
 	require.Contains(t, view, "audit 312")
 	require.Equal(t, act.Done, b.last().State)
-	require.Equal(t, 2, b.source.count(screen.FeedQueues), "what was changed is read again at once")
+	require.Equal(t, 2, b.source.count(screen.FeedQueues), "changed data is read again at once")
 	b.press("esc")
 	require.NotContains(t, b.View(), "audit 312", "esc takes the report away")
 	require.Equal(t, keymap.InQueues, b.view, "and nothing else")
@@ -218,7 +218,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		require.Empty(t, acts.requests)
 		require.Empty(t, b.env.Session)
 	})
-	t.Run("form leads back to the menu", func(t *testing.T) {
+	t.Run("a form returns to the menu", func(t *testing.T) {
 		t.Parallel()
 		acts := &fakeActs{}
 		b := acting(t, acts, 80, 24)
@@ -228,7 +228,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		require.Equal(t, keymap.InMenu, b.stage())
 		require.Empty(t, acts.requests)
 	})
-	t.Run("what comes after a form leads back to it", func(t *testing.T) {
+	t.Run("the plan returns to its form", func(t *testing.T) {
 		t.Parallel()
 		for _, acts := range []*fakeActs{{}, {planErr: errors.New("gone")}} {
 			b := acting(t, acts, 80, 24)
@@ -239,7 +239,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 			b.press("esc")
 			require.Equal(t, keymap.InForm, b.stage())
 			require.NotEqual(t, act.Running, b.last().State)
-			require.Contains(t, b.View(), "7▌", "what was written is still there")
+			require.Contains(t, b.View(), "7▌", "the text is still there")
 			b.typed("8")
 			b.press("enter")
 			require.Equal(t, "7", acts.requests[0].Values["limit"])
@@ -319,7 +319,7 @@ func TestEscLeavesEveryStage(t *testing.T) {
 		held := b.hold("y")
 		b.press("esc")
 		require.Empty(t, b.stage())
-		require.Equal(t, act.Running, b.last().State, "it goes on")
+		require.Equal(t, act.Running, b.last().State, "it continues")
 		b.press("4")
 		b.answers(held)
 		require.Equal(t, act.Done, b.last().State)
@@ -351,7 +351,7 @@ func TestALatePlanDoesNotDisturbTheNextDialog(t *testing.T) {
 	require.Equal(t, act.Dropped, b.env.Session[0].State)
 }
 
-func TestWhatRunsBehindAnotherDialogReportsWithoutTouchingIt(t *testing.T) {
+func TestARunBehindADialogReportsWithoutChangingIt(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
@@ -383,7 +383,7 @@ func TestTheMenuSaysWhyAnActDoesNotApply(t *testing.T) {
 	require.Equal(t, keymap.InMenu, b.stage(), "the same key opens nothing twice")
 }
 
-func TestAFormChecksWhatIsWritten(t *testing.T) {
+func TestAFormChecksItsTexts(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
@@ -419,7 +419,7 @@ func TestTypingReplacesTheNumberOfAForm(t *testing.T) {
 	require.Equal(t, "12", acts.requests[1].Values[act.FieldLimit], "other keys edit it")
 }
 
-func TestAWordIsAskedForWhereMuchIsTouched(t *testing.T) {
+func TestPlansForManyRowsNeedATypedWord(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{word: "core.http_request"}
 	b := acting(t, acts, 80, 24)
@@ -497,7 +497,7 @@ func TestAPanicOfAnActIsAnError(t *testing.T) {
 	require.Contains(t, b.View(), "✗ the plan failed: no plan today")
 }
 
-func TestAFailedRunSaysWhatWasDone(t *testing.T) {
+func TestAFailedRunReportsItsCompletedSteps(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{runErr: errors.New("connection lost")}
 	b := acting(t, acts, 80, 24)
@@ -509,7 +509,7 @@ func TestAFailedRunSaysWhatWasDone(t *testing.T) {
 	require.Equal(t, act.Failed, b.last().State)
 }
 
-func TestAFailureBehindTheScenesStaysInSight(t *testing.T) {
+func TestAFailureInTheBackgroundStaysVisible(t *testing.T) {
 	t.Parallel()
 	b := acting(t, &fakeActs{runErr: errors.New("connection lost")}, 80, 24)
 	b.press("j", "A", "p")
@@ -523,7 +523,7 @@ func TestAFailureBehindTheScenesStaysInSight(t *testing.T) {
 	require.NotContains(t, b.View(), "connection lost")
 }
 
-func TestStoppingAnActKeepsWhatWasDone(t *testing.T) {
+func TestStoppingARunKeepsItsCompletedSteps(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{stuckRun: true, told: [2]int64{200, 600}}
 	b := acting(t, acts, 80, 24)
@@ -572,12 +572,11 @@ func TestNothingMovesBelowADialog(t *testing.T) {
 	b.run(b.refresh())
 	require.Equal(t, before, b.View())
 	b.press("esc")
-	require.NotContains(t, b.View(), "core.http_request", "what was read meanwhile is shown then")
+	require.NotContains(t, b.View(), "core.http_request", "data of the meantime is shown then")
 	require.Empty(t, b.held)
 }
 
-// TestDataBelowADialogGrowsOld: what is read while a dialog is open is held, so the data below it is marked by its age,
-// and the sources still count as answering.
+// Answers are held while a dialog is open, so the data below it is marked by its age. The sources count as answering.
 func TestDataBelowADialogGrowsOld(t *testing.T) {
 	t.Parallel()
 	b := acting(t, &fakeActs{}, 100, 30)

@@ -99,7 +99,7 @@ func TestEveryMenuHasLettersThatDoNotMoveItsCursor(t *testing.T) {
 	}
 }
 
-func TestLettersThatArriveTogetherAreTakenOneByOne(t *testing.T) {
+func TestLettersThatArriveTogetherAreSeparateKeys(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
@@ -146,7 +146,7 @@ func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
 	require.Equal(t, keymap.InConfirm, b.stage())
 	require.Equal(t, act.RequeueDeadLetter, acts.requests[0].Kind)
 	b.press("esc", "D")
-	require.Equal(t, keymap.InMenu, b.stage(), "it is decided, which the menu says")
+	require.Equal(t, keymap.InMenu, b.stage(), "it is decided, and the menu says so")
 	require.Contains(t, b.View(), "▲ discard: it is decided")
 	b.press("esc", "P")
 	require.Equal(t, keymap.InForm, b.stage())
@@ -156,7 +156,7 @@ func TestDeadLettersHaveKeysOfTheirOwn(t *testing.T) {
 	require.Len(t, acts.requests, 1)
 }
 
-func TestNobodyConfirmsWhatCannotBeSeen(t *testing.T) {
+func TestAHiddenPlanCannotBeConfirmed(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 80, 24)
@@ -184,7 +184,7 @@ func TestPastedTextConfirmsNothing(t *testing.T) {
 	require.True(t, strings.HasPrefix(onTop[*question](b).confirm.Reason(), "ticket"))
 }
 
-func TestTheLogJoinsThisSessionWithWhatIsRecorded(t *testing.T) {
+func TestTheLogJoinsThisSessionWithTheAudit(t *testing.T) {
 	t.Parallel()
 	b := acting(t, &fakeActs{}, 100, 30)
 	b.press("j", "A", "p", "tab")
@@ -227,7 +227,7 @@ func TestWhyAnExecutionWaitsCanBeReadInFull(t *testing.T) {
 	require.Contains(t, b.View(), "W shows all")
 }
 
-func TestWaitingForWhatRunsIsBounded(t *testing.T) {
+func TestWaitingForRunningActionsIsBounded(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{stuckRun: true}
 	b := acting(t, acts, 80, 24)

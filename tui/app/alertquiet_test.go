@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAlertsAreAcknowledgedAndMutedHere: the row says so and stays, mutes end by
-// themselves, and what is over can be neither.
+// An acknowledged or muted row says so and stays. Mutes end, and a cleared alert has neither.
 func TestAlertsAreAcknowledgedAndMutedHere(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 140, 40)
@@ -33,8 +32,7 @@ func TestAlertsAreAcknowledgedAndMutedHere(t *testing.T) {
 	require.Contains(t, b.View(), "Only open alerts", "a check is not muted")
 }
 
-// TestAMuteQuietsTheHeader: what is muted is not counted as trouble, but as muted,
-// and is not among the problems.
+// A muted alert is counted as muted, and is no problem.
 func TestAMuteQuietsTheHeader(t *testing.T) {
 	t.Parallel()
 	for _, w := range []int{80, 140} {
@@ -55,7 +53,7 @@ func TestAMuteQuietsTheHeader(t *testing.T) {
 		require.NotContains(t, b.View(), "dead letters growing: +3 in 5m")
 		require.Contains(t, b.View(), "core.http_request head waits")
 		b.press("1")
-		require.Contains(t, b.View(), "dead letters growing", "the overview still says it")
+		require.Contains(t, b.View(), "dead letters growing", "the overview still has it")
 		b.now = b.now.Add(16 * time.Minute)
 		b.dates()
 		b.tick()

@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// TestAlertsLeadToWhatTheyAreAbout: enter goes to the view, narrowed to the target.
-func TestAlertsLeadToWhatTheyAreAbout(t *testing.T) {
+// TestAlertsOpenTheirTargets: enter goes to the view, narrowed to the target.
+func TestAlertsOpenTheirTargets(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("7")
@@ -27,11 +27,11 @@ func TestAlertsLeadToWhatTheyAreAbout(t *testing.T) {
 	require.Equal(t, keymap.InQueues, b.view)
 	require.Equal(t, "core.http_request", b.queues.Filter())
 	b.press("q", "tab", "enter")
-	require.Equal(t, keymap.InWorkers, b.view, "a past one leads there too")
+	require.Equal(t, keymap.InWorkers, b.view, "a cleared one opens it too")
 }
 
-// TestAlertsSayWhoWatches: an empty list is no health while no replica evaluates.
-func TestAlertsSayWhoWatches(t *testing.T) {
+// TestAlertsSayWhenNoReplicaEvaluates: an empty list is no health while no replica evaluates.
+func TestAlertsSayWhenNoReplicaEvaluates(t *testing.T) {
 	t.Parallel()
 	b := started(t, empty(), 80, 24)
 	b.press("7")
@@ -48,8 +48,7 @@ func TestAlertsSayWhoWatches(t *testing.T) {
 	require.Contains(t, fresh.View(), "the alerts cannot be read: cut off")
 }
 
-// TestTheOverviewShowsTheAlertsOfTheEngine: what a replica evaluates goes before
-// what the dashboard would say by itself; what has not lasted yet matters less.
+// Alerts of a replica replace the dashboard's own findings. Pending alerts come last.
 func TestTheOverviewShowsTheAlertsOfTheEngine(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -64,11 +63,11 @@ func TestTheOverviewShowsTheAlertsOfTheEngine(t *testing.T) {
 	require.Equal(t, "dead letters growing: +3 in 5m", found[0].Text)
 	require.Equal(t, "core.http_request", found[1].Filter)
 	require.WithinDuration(t, frozen.Add(-4*time.Minute), *found[1].Since, time.Second)
-	require.Equal(t, "worker-node-02 is stale", found[2].Text, "it is drawn as stale, and no alert tells of it yet")
+	require.Equal(t, "worker-node-02 is stale", found[2].Text, "it is shown as stale, without an alert yet")
 	require.Equal(t, "22 % of executions are retries", found[3].Text)
 }
 
-// onAlerts is the view of alerts, with what a test changes of it.
+// onAlerts is the view of alerts after changes by a test.
 func onAlerts(t *testing.T, w, h int, change func(*fakeSource)) *bundle {
 	t.Helper()
 	source := sample()
@@ -78,7 +77,7 @@ func onAlerts(t *testing.T, w, h int, change func(*fakeSource)) *bundle {
 	return b
 }
 
-// TestAlertsAreFilteredAndSorted: in the language of all lists, what was cleared too.
+// Alerts are filtered and sorted like all lists, also cleared ones.
 func TestAlertsAreFilteredAndSorted(t *testing.T) {
 	t.Parallel()
 	b := onAlerts(t, 140, 40, func(*fakeSource) {})
@@ -94,7 +93,7 @@ func TestAlertsAreFilteredAndSorted(t *testing.T) {
 	require.Error(t, b.alerts.SetFilter("colour:red"))
 	require.Contains(t, b.alerts.Known("rule"), "dlq_growth")
 	require.NoError(t, b.alerts.SetFilter("worker"))
-	require.Contains(t, b.View(), "worker-node-02", "what was cleared is filtered too")
+	require.Contains(t, b.View(), "worker-node-02", "cleared alerts are filtered too")
 	require.NoError(t, b.alerts.SetFilter("level:info"))
 	require.Contains(t, b.View(), "No open alert matches")
 	require.NotContains(t, b.View(), "recently cleared")
@@ -106,13 +105,12 @@ func TestAlertsAreFilteredAndSorted(t *testing.T) {
 	b.press("s", "3", "gg")
 	require.Equal(t, "check\x1ftopology.ttl", first(), "the same again reverses")
 	b.press("s", "5", "gg")
-	require.Contains(t, first(), "queue_head_wait", "what fired most often")
+	require.Contains(t, first(), "queue_head_wait", "the alert that fired most often")
 	require.Contains(t, b.View(), "sort seen↓")
 }
 
-// TestAlertsSayWhatLiesBehind: by what else was read, and what the rule means where
-// nothing was.
-func TestAlertsSayWhatLiesBehind(t *testing.T) {
+// An alert names its cause in the other data, or explains its rule.
+func TestAlertsNameTheirCauses(t *testing.T) {
 	t.Parallel()
 	b := onAlerts(t, 140, 40, func(s *fakeSource) {
 		for i := range s.dead.Ledger.Recent {
@@ -133,8 +131,8 @@ func TestAlertsSayWhatLiesBehind(t *testing.T) {
 	require.Contains(t, b.View(), "a policy with dead-letter-exchange attune.dlx")
 }
 
-// TestAlertsAreRelatedToWhatTheyAreAbout: o and a letter, of a check too.
-func TestAlertsAreRelatedToWhatTheyAreAbout(t *testing.T) {
+// TestAlertsAreRelatedToTheirTargets: o and a letter, of a check too.
+func TestAlertsAreRelatedToTheirTargets(t *testing.T) {
 	t.Parallel()
 	b := onAlerts(t, 140, 40, func(*fakeSource) {})
 	b.press("j", "o", "x")
@@ -206,8 +204,8 @@ func TestTrendsOfAlertsBeginBeforeTheDashboard(t *testing.T) {
 	require.Regexp(t, `queue core.http_request +▂▂▃▄▆▇██`, b.View())
 }
 
-// TestTheAlertsTabCountsWhatIsLoud, at both sizes, and not what is muted.
-func TestTheAlertsTabCountsWhatIsLoud(t *testing.T) {
+// The tab counts alerts that are not muted, at both sizes.
+func TestTheAlertsTabCountsUnmutedAlerts(t *testing.T) {
 	t.Parallel()
 	for size, name := range map[int]string{80: "7 Alrt", 140: "7 Alerts"} {
 		source := sample()
@@ -253,7 +251,7 @@ func TestWithoutAReplicaAllViewsSayTheSame(t *testing.T) {
 		require.Contains(t, b.header(false), "■ 2 crit")
 		require.Contains(t, b.View(), "only a full look finds this")
 		require.Regexp(t, `no replica of the engine runs.* 2m`, b.View(), "since the last sign of life")
-		require.NotContains(t, b.View(), "head waits 14m2s", "what a dead replica stored is no news")
+		require.NotContains(t, b.View(), "head waits 14m2s", "alerts of a dead replica are not shown")
 	}
 	require.NotContains(t, b.View(), "by the engine")
 	snapshot, err := Take(t.Context(), dead(), Options{Clock: func() time.Time { return frozen }}, "", 140, 40)
@@ -358,8 +356,8 @@ func TestTheFirstFrameSaysThatItStillReads(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsFromTheBrokerIsFoldedUnderIt, and not counted.
-func TestWhatFollowsFromTheBrokerIsFoldedUnderIt(t *testing.T) {
+// TestConsequencesOfABrokerOutageAreFolded, and not counted.
+func TestConsequencesOfABrokerOutageAreFolded(t *testing.T) {
 	t.Parallel()
 	source := calm()
 	for i := range source.overview.Replicas.List {

@@ -9,9 +9,8 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// TestAnAlertAboutAWorkerSaysWhatHelps: one that is gone is not drained, and one that
-// drains is given work again.
-func TestAnAlertAboutAWorkerSaysWhatHelps(t *testing.T) {
+// The remedy for a gone worker is not a drain, and that for a draining one is to uncordon it.
+func TestAnAlertAboutAWorkerNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(w *monitor.Worker){
 		"if its process is gone, A forgets it": func(w *monitor.Worker) {
@@ -35,9 +34,8 @@ func TestAnAlertAboutAWorkerSaysWhatHelps(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatIsGoneIsNamedOnlyForWhatItExplains: executions that wait at it, and none
-// that fail elsewhere.
-func TestAWorkerThatIsGoneIsNamedOnlyForWhatItExplains(t *testing.T) {
+// A gone worker is the cause of executions that wait for it, not of failures elsewhere.
+func TestAGoneWorkerIsNamedOnlyWhereItIsTheCause(t *testing.T) {
 	t.Parallel()
 	for measure, named := range map[string]bool{
 		"stuck_seconds": true, "execution_timeouts": true,

@@ -80,7 +80,7 @@ func TestABookmarkIsSavedFromTheOpenView(t *testing.T) {
 			b.press("z")
 		}
 		open()
-		require.True(t, b.queues.Problems(), "problems only, as it was kept")
+		require.True(t, b.queues.Problems(), "problems only, as stored")
 		require.Equal(t, screen.Order{Column: 3, Reverse: true}, b.queues.Order())
 		require.Equal(t, "etl", b.queues.Filter())
 	}

@@ -15,9 +15,8 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// TestTheBrokerShowsWhoseQueuesAre: each queue stands with what is in force for it
-// and its worker; a queue whose worker has no row is marked.
-func TestTheBrokerShowsWhoseQueuesAre(t *testing.T) {
+// Each queue has its effective settings and its worker; a queue whose worker has no row is marked.
+func TestTheBrokerNamesTheOwnersOfQueues(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 160, 40)
 	b.press("9")
@@ -33,8 +32,8 @@ func TestTheBrokerShowsWhoseQueuesAre(t *testing.T) {
 	require.Contains(t, frame, "Fix: a policy with dead-letter-exchange attune.dlx")
 }
 
-// TestWhatTheBrokerHasNotCountedIsNotZero: a queue that is new has no numbers yet.
-func TestWhatTheBrokerHasNotCountedIsNotZero(t *testing.T) {
+// TestUncountedMessagesAreNotZero: a queue that is new has no numbers yet.
+func TestUncountedMessagesAreNotZero(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.press("9", "/")
@@ -46,8 +45,7 @@ func TestWhatTheBrokerHasNotCountedIsNotZero(t *testing.T) {
 	require.Contains(t, frame, "1 not counted yet")
 }
 
-// TestABrokerThatIsAwayReadsAsUnknown: what was read last stays, marked; what was
-// never read has no numbers at all.
+// Old data of a broker that is down stays, marked. Data that was never read has no numbers.
 func TestABrokerThatIsAwayReadsAsUnknown(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -166,9 +164,8 @@ func TestTheChecksAreMadeEveryHalfMinute(t *testing.T) {
 	require.Equal(t, checksEvery, b.delay(screen.FeedChecks, b.env.Data.Fresh(screen.FeedChecks)))
 }
 
-// TestNoticesAboutPacksAskForNobody: a worker reads them when it runs, so they neither
-// head the table nor carry the sign of a problem.
-func TestNoticesAboutPacksAskForNobody(t *testing.T) {
+// Workers read notices of packs only while they run, so these queues are no problem without a consumer.
+func TestQueuesOfPackNoticesNeedNoConsumer(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	for _, id := range []int64{1, 2, 7} {

@@ -40,22 +40,19 @@ func (b *bundle) frameTime() time.Duration {
 	return fastest
 }
 
-// TestAFrameCostsTheSameWhateverIsBehindIt compares within one run, so that it does
-// not depend on the machine: with a hundred times as many rows a frame may take
-// four times as long, for what varies. That a table looks at no row out of sight is
-// tested where tables are, with a million.
-func TestAFrameCostsTheSameWhateverIsBehindIt(t *testing.T) {
+// TestAFrameCostsTheSameForManyRows compares frames within one run. With a hundred times as many rows one may take four
+// times as long. package widget tests that a table reads visible rows only.
+func TestAFrameCostsTheSameForManyRows(t *testing.T) {
 	t.Parallel()
 	few, many := huge(100), huge(10_000)
 	for _, view := range listed {
 		small, large := crowded(t, few, view).frameTime(), crowded(t, many, view).frameTime()
 		t.Logf("%s: %s with 100 rows, %s with 10,000", view, small, large)
-		require.Less(t, large, 4*small, "%s: drawing looks at more than what is in sight", view)
+		require.Less(t, large, 4*small, "%s: drawing reads hidden rows", view)
 	}
 }
 
-// TestAKeyIsAnsweredWhileEveryPollIsStuck runs no command at all: what a key changes
-// is drawn from the model, and nothing is waited for.
+// TestAKeyIsAnsweredWhileEveryPollIsStuck runs no command: every key changes the frame without a read.
 func TestAKeyIsAnsweredWhileEveryPollIsStuck(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 140, 40)
@@ -74,7 +71,7 @@ func TestAKeyIsAnsweredWhileEveryPollIsStuck(t *testing.T) {
 	} {
 		calls := b.allCalls()
 		before := b.View()
-		_, _ = b.Update(keyMsg(step.key)) // what it would read is never read
+		_, _ = b.Update(keyMsg(step.key)) // its reads never run
 		require.NotEqual(t, before, b.View(), "%q changed nothing", step.key)
 		require.Contains(t, b.View(), step.shows)
 		require.Equal(t, calls, b.allCalls(), "%q read something on the way", step.key)
@@ -92,22 +89,21 @@ func (b *bundle) allCalls() (n int) {
 	return n
 }
 
-// TestTheFirstFrameWaitsForNobody: it is drawn before the first reading, and again
-// as soon as one source has answered, or has failed.
-func TestTheFirstFrameWaitsForNobody(t *testing.T) {
+// The first frame is drawn before the first reading, and again after each answer or failure.
+func TestTheFirstFrameWaitsForNoServer(t *testing.T) {
 	t.Parallel()
 	for _, view := range Views {
 		b := setup(t, sample(), func(o *Options) { o.View = view })
 		cmd := b.Init()
 		b.Update(tea.WindowSizeMsg{Width: 140, Height: 40})
 		requireFits(t, b, 140, 40)
-		require.Contains(t, b.View(), "PG ◌ --", "what is unknown is not zero")
+		require.Contains(t, b.View(), "PG ◌ --", "unknown is not zero")
 		require.Zero(t, b.allCalls(), "%s reads before it has drawn", view)
 		require.NotNil(t, cmd)
 	}
 }
 
-func TestWithBothServersDownTheFirstFrameSaysSo(t *testing.T) {
+func TestTheFirstFrameShowsThatBothServersAreDown(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{}
@@ -122,8 +118,7 @@ func TestWithBothServersDownTheFirstFrameSaysSo(t *testing.T) {
 	}
 }
 
-// TestTwoDashboardsShareNothing: what one does with what it has read is not seen by
-// another that was given the same answers.
+// TestTwoDashboardsShareNothing sorts and filters the answers of one; another with the same answers does not change.
 func TestTwoDashboardsShareNothing(t *testing.T) {
 	t.Parallel()
 	source := sample()

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// What an error means stands before what it says, where a narrow line is cut.
+// The cause of an error stands before its text, where a narrow line is cut.
 func TestTheCauseComesFirst(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -34,8 +34,8 @@ func TestTheCauseComesFirst(t *testing.T) {
 	require.Contains(t, b.View(), "RabbitMQ management does not answer in time, no answer within 1.5s")
 }
 
-// In a small window the overview is what needs attention, and its cursor works there.
-func TestASmallOverviewIsTheListOfWhatNeedsAttention(t *testing.T) {
+// A small window shows only the part NEEDS ATTENTION of the overview, with its cursor.
+func TestASmallOverviewShowsTheFindings(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 60, 15)
 	require.Regexp(t, `queued 1.204  running 39`, b.frame()[3])

@@ -21,7 +21,7 @@ func (b *bundle) enter(line string) {
 	b.press("enter")
 }
 
-func TestCommandsTurnToViews(t *testing.T) {
+func TestCommandsOpenViews(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	for _, view := range Views {
@@ -99,14 +99,14 @@ func TestSinceIsATermOfTheFilter(t *testing.T) {
 	require.NoError(t, b.executions.SetFilter("age<1h status:failed"))
 	b.enter("since 15m")
 	require.Equal(t, "status:failed age<15m", b.executions.Filter())
-	require.Equal(t, 15*time.Minute, b.source.filters[len(b.source.filters)-1].MaxAge, "it is read anew")
+	require.Equal(t, 15*time.Minute, b.source.filters[len(b.source.filters)-1].MaxAge, "it is read again")
 	b.enter("since off")
 	require.Equal(t, "status:failed", b.executions.Filter())
 	b.enter("since ever")
 	require.Contains(t, b.View(), "is no age")
 }
 
-func TestThePaletteListsWhatCanBeTyped(t *testing.T) {
+func TestThePaletteListsItsCommands(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", ":")
@@ -115,7 +115,7 @@ func TestThePaletteListsWhatCanBeTyped(t *testing.T) {
 	b.typed("q core")
 	require.Contains(t, b.View(), ":q core.http_request")
 	b.press("enter")
-	require.Equal(t, "core", b.queues.Filter(), "what is typed is what is done, not what is offered")
+	require.Equal(t, "core", b.queues.Filter(), "enter runs the typed text, not the offered one")
 	b.enter("zzz")
 	require.Contains(t, b.View(), "no command :zzz")
 	require.Len(t, b.frame(), 24)
@@ -173,10 +173,10 @@ func TestHistoryLeadsBackAndForth(t *testing.T) {
 	require.Equal(t, int64(884300), b.execution.ID())
 	require.Contains(t, b.View(), "nothing ahead")
 	b.press("[", "4", "]")
-	require.Equal(t, keymap.InWorkers, b.view, "what was ahead is forgotten")
+	require.Equal(t, keymap.InWorkers, b.view, "the forward history is dropped")
 }
 
-func TestEscReturnsToWhatWasShown(t *testing.T) {
+func TestEscReturnsToTheViewBefore(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 24)
 	b.press("3")

@@ -24,7 +24,7 @@ func TestTheNameOfAnInstallationHasItsColour(t *testing.T) {
 	require.Contains(t, started(t, sample(), 80, 24, coloured).frame()[0], "\x1b[1;91mprod-eu\x1b[0m")
 }
 
-// elsewhere is a second installation that a test can turn to.
+// elsewhere is a second installation that a test can switch to.
 type elsewhere struct {
 	source *fakeSource
 	acts   *fakeActs
@@ -79,7 +79,7 @@ func TestTurningToAnotherContextBeginsWithNothing(t *testing.T) {
 	require.Equal(t, 1, other.closed)
 }
 
-func TestOneLeavesTheDetailOfARowThatIsNotElsewhere(t *testing.T) {
+func TestTheDetailOfARowThatIsNotElsewhereIsLeft(t *testing.T) {
 	t.Parallel()
 	b, _, _ := twoInstallations(t, &fakeActs{})
 	b.press("3", "enter")
@@ -174,7 +174,7 @@ func TestTurningAsksWhileSomethingRunsAndStopsIt(t *testing.T) {
 	prod := &elsewhere{source: sample(), acts: acts}
 	b.opts.Connect = prod.connect
 	b.run(b.switchTo("prod-eu"))
-	require.Len(t, b.env.Session, 1, "what was done here is still known")
+	require.Len(t, b.env.Session, 1, "the operations of this session are kept")
 }
 
 func TestWhereItIsProtectedItsNameIsTypedToAct(t *testing.T) {

@@ -75,13 +75,13 @@ func TestARowIsCopiedInEveryForm(t *testing.T) {
 	b.press("y", "down", "up", "esc", "y", "q")
 	require.Empty(t, b.stage())
 	require.Equal(t, keymap.InExecutions, b.view)
-	require.Len(t, c.texts, 5, "what is closed copies nothing")
+	require.Len(t, c.texts, 5, "a closed menu copies nothing")
 	c.err = &export.TooLongError{Bytes: 80_000}
 	b.press("y", "enter")
 	require.Contains(t, b.messages(), "Not copied: 80000 bytes are more than terminals take")
 }
 
-func TestWhatIsCopiedIsWhatTheMenuWasOpenedFor(t *testing.T) {
+func TestACopyIsOfTheRowThatTheMenuWasOpenedFor(t *testing.T) {
 	t.Parallel()
 	b, c, _ := carrying(t, sample())
 	b.press("3", "y")
@@ -146,14 +146,14 @@ func TestThePlaceInADocumentIsCopied(t *testing.T) {
 	b.press("enter", "y", "p")
 	require.Equal(t, "/headers/authorization", c.last())
 	b.press("y", ".")
-	require.Equal(t, "‹redacted›", c.last(), "what is masked is not copied")
+	require.Equal(t, "‹redacted›", c.last(), "a masked value is not copied")
 	b.press("U", "y", ".")
-	require.Equal(t, "Bearer abc", c.last(), "what is shown is")
+	require.Equal(t, "Bearer abc", c.last(), "a revealed value is copied")
 	b.press("y", "j")
-	require.NotContains(t, c.last(), "Bearer abc", "the whole is masked always")
+	require.NotContains(t, c.last(), "Bearer abc", "the whole document is always masked")
 }
 
-func TestWhatCannotBeCopiedSaysWhy(t *testing.T) {
+func TestARefusedCopyNamesItsReason(t *testing.T) {
 	t.Parallel()
 	b, c, _ := carrying(t, sample(), func(o *Options) { o.Origin = Origin{} })
 	b.press("9", "y", "s")
@@ -213,8 +213,8 @@ func (b *bundle) exported(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// Lists that are longer than what was read of them are exported whole.
-func TestLongListsAreExportedWhole(t *testing.T) {
+// Lists that are longer than their loaded part are exported completely.
+func TestLongListsAreExportedCompletely(t *testing.T) {
 	t.Parallel()
 	source := longFlows()
 	for view, rows := range map[string]int{"6": 902, "8": 800} {
@@ -237,7 +237,7 @@ func TestLongListsAreExportedWhole(t *testing.T) {
 	b.press("/")
 	b.typed("error:nothing | action:mail.send id:3,6,1497")
 	b.press("enter")
-	require.Len(t, b.exported(t), 3, "what the database cannot be asked is sifted here")
+	require.Len(t, b.exported(t), 3, "the dashboard applies terms that the database does not have")
 	b.press("z", "/")
 	b.typed("zzz")
 	b.press("enter")
@@ -248,7 +248,7 @@ func TestLongListsAreExportedWhole(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// What matches nothing leaves no file behind.
+// An export without rows leaves no file.
 func TestAnEmptyExportWritesNoFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none.jsonl")
@@ -264,7 +264,7 @@ func TestAnEmptyExportWritesNoFile(t *testing.T) {
 }
 
 // All recorded acts are exported, also ones that the log has not loaded.
-func TestTheLogIsExportedWhole(t *testing.T) {
+func TestTheLogIsExportedCompletely(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	audit := *source.audit
@@ -298,7 +298,7 @@ func TestAnExportSaysHowFarItIsAndIsStopped(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(folder, "prod-eu-executions-20261121T021904Z.jsonl"))
 }
 
-func TestAnExportThatFailsKeepsWhatItHas(t *testing.T) {
+func TestAFailedExportKeepsItsRows(t *testing.T) {
 	t.Parallel()
 	b, _, _ := carrying(t, sample())
 	path := filepath.Join(t.TempDir(), "x.jsonl")

@@ -20,8 +20,7 @@ var details = []screen.View{
 	keymap.InWorkflows, keymap.InAlerts, keymap.InXray, keymap.InInquiries, keymap.InLog,
 }
 
-// TestDrawingChangesNothing presses keys on two dashboards, of which one is drawn after each key and
-// the other at the end only: they show the same.
+// TestDrawingChangesNothing presses the same keys on two dashboards. One is drawn after each key, the other at the end.
 func TestDrawingChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, view := range details {
@@ -48,10 +47,10 @@ func TestDrawingChangesNothing(t *testing.T) {
 	}
 }
 
-// fieldsOf is a JSON object with so many fields.
-func fieldsOf(fields int) string {
+// fieldsOf is a JSON object with n fields.
+func fieldsOf(n int) string {
 	var b strings.Builder
-	for i := range fields {
+	for i := range n {
 		fmt.Fprintf(&b, `,"field_%d": {"n": %d, "text": "value %d"}`, i, i, i)
 	}
 	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
@@ -115,10 +114,9 @@ func grown(t *testing.T, view screen.View, n int, keys ...string) *bundle {
 	return b
 }
 
-// TestAFrameMakesNothingAnew: what follows from a reading is made when it is read. A frame of a
-// hundred times as much makes hardly more than a frame of little, and parses and judges nothing.
-// (Allocations are counted, and so no other test may run meanwhile.)
-func TestAFrameMakesNothingAnew(t *testing.T) {
+// Derived data is computed when it is read. A frame with a hundred times as much data allocates hardly more.
+// It is not parallel because it counts allocations.
+func TestAFrameDerivesNothing(t *testing.T) {
 	for _, of := range []struct {
 		view screen.View
 		keys []string
@@ -140,9 +138,8 @@ func TestAFrameMakesNothingAnew(t *testing.T) {
 	}
 }
 
-// TestAFrameJudgesNoWorker changes what decides about workers without telling the views. A frame shows the
-// judgement of the last reading.
-func TestAFrameJudgesNoWorker(t *testing.T) {
+// TestAFrameEvaluatesNoWorker changes workers without a reading. A frame shows the health of the last reading.
+func TestAFrameEvaluatesNoWorker(t *testing.T) {
 	t.Parallel()
 	for _, view := range []screen.View{keymap.InOverview, keymap.InWorkers, keymap.InWorker, keymap.InAlerts} {
 		t.Run(string(view), func(t *testing.T) {
@@ -163,9 +160,8 @@ func TestAFrameJudgesNoWorker(t *testing.T) {
 	}
 }
 
-// TestAnIdlePollMakesLittle: a poll that reads what is known makes what the section in sight needs,
-// and does not look through documents that are not in sight.
-func TestAnIdlePollMakesLittle(t *testing.T) {
+// A poll without changes prepares the visible section only, and does not search documents of hidden ones.
+func TestAnIdlePollAllocatesLittle(t *testing.T) {
 	poll := func(b *bundle) float64 {
 		return testing.AllocsPerRun(10, func() {
 			again := *b.env.Data.Execution

@@ -42,7 +42,7 @@ func TestMessagesAreTakenByKey(t *testing.T) {
 	require.Len(t, acts.requests[len(acts.requests)-1].Targets, 2)
 }
 
-// TestAnEmptyLedgerIsFilledByKey: what may be done with the broker's queue needs no row.
+// TestAnEmptyLedgerIsFilledByKey: actions on the broker's queue need no row.
 func TestAnEmptyLedgerIsFilledByKey(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -56,7 +56,7 @@ func TestAnEmptyLedgerIsFilledByKey(t *testing.T) {
 	require.Contains(t, b.View(), "only above 50000 messages; S takes them")
 }
 
-// TestWithoutALedgerTheDashboardOnlyReads, and says what would change that.
+// Without a ledger the dashboard only reads, and names the remedy.
 func TestWithoutALedgerTheDashboardOnlyReads(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -88,7 +88,7 @@ func TestAMarkOnAGroupMarksItsDeadLetters(t *testing.T) {
 	require.Equal(t, act.DiscardDeadLetter, request.Kind)
 	require.Len(t, request.Targets, marked, "the dead letters are frozen in the request")
 	b.press("y")
-	require.Empty(t, b.deadLetters.Table().Marked(), "what was done with is not marked any more")
+	require.Empty(t, b.deadLetters.Table().Marked(), "finished rows are not marked any more")
 	b.press("u")
 	require.Contains(t, b.View(), "[ reopen ]")
 	require.Equal(t, act.UndoDeadLetters, acts.requests[len(acts.requests)-1].Kind)
@@ -145,7 +145,7 @@ func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
 	require.Contains(t, b.line().Value(), "decision:")
 }
 
-// TestTheVerdictStaysInEightyColumns: it is what one decides by, so other columns go first.
+// In 80 columns the verdict stays and other columns are dropped.
 func TestTheVerdictStaysInEightyColumns(t *testing.T) {
 	t.Parallel()
 	for _, marks := range []string{"", " "} {
@@ -177,14 +177,14 @@ func TestDeadLettersAreSorted(t *testing.T) {
 	first := func() string { return b.deadLetters.Key(0) }
 	require.Contains(t, b.View(), "waiting first")
 	b.press("s", "2")
-	require.Equal(t, "3", first(), "who died last")
+	require.Equal(t, "3", first(), "the newest")
 	require.Contains(t, b.View(), "sort died↓")
 	b.press("s", "2")
-	require.Equal(t, "1", first(), "who died first")
+	require.Equal(t, "1", first(), "the oldest")
 	b.press("s", "3")
 	require.Equal(t, "3", first(), "by reason, otherwise as listed")
 	b.press("s", "6")
-	require.Contains(t, b.deadLetters.Cells(0, nil)[9].Text, "✓", "what can be requeued first")
+	require.Contains(t, b.deadLetters.Cells(0, nil)[9].Text, "✓", "rows that can be requeued first")
 }
 
 func TestOnlyDeadLettersThatNeedAnOperator(t *testing.T) {

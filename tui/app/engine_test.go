@@ -20,8 +20,7 @@ func unwell() *fakeSource {
 	return s
 }
 
-// TestTheOverviewSaysWhatIsWrongWithAReplica: in the line that is looked at
-// first, and in the list with the unwell one on top, without moving anything.
+// The overview names the problem of a replica among its findings, and in the list with the unwell one first.
 func TestTheOverviewSaysWhatIsWrongWithAReplica(t *testing.T) {
 	t.Parallel()
 	narrow := started(t, unwell(), 80, 24).frame()

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// detailed is the page of an execution as a test has changed what was read.
+// detailed is the page of an execution, after a test has changed its data.
 func detailed(t *testing.T, w, h int, change func(d *monitor.ExecutionDetail, f *monitor.Family),
 	options ...func(*Options),
 ) *bundle {
@@ -29,7 +29,7 @@ func detailed(t *testing.T, w, h int, change func(d *monitor.ExecutionDetail, f 
 // alone leaves of the attempts of an execution only itself.
 func alone(_ *monitor.ExecutionDetail, f *monitor.Family) { f.Attempts = f.Attempts[:1] }
 
-func TestThePageOfAnExecutionSaysWhatARetryComesUpon(t *testing.T) {
+func TestThePageOfAnExecutionShowsTheStateOfARetry(t *testing.T) {
 	t.Parallel()
 	b := detailed(t, 140, 40, nil)
 	for _, text := range []string{
@@ -54,7 +54,7 @@ func TestThePageOfAnExecutionSaysWhatARetryComesUpon(t *testing.T) {
 	require.NotContains(t, elsewhere.View(), "its worker is stale")
 }
 
-func TestRRepeatsTheExecutionInSight(t *testing.T) {
+func TestRRetriesTheShownExecution(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
 	b := detailed(t, 140, 40, alone, func(o *Options) { o.Acts = acts })
@@ -64,7 +64,7 @@ func TestRRepeatsTheExecutionInSight(t *testing.T) {
 	require.Equal(t, int64(884301), acts.requests[0].Target.ID)
 }
 
-func TestThePageOfAnExecutionSaysWhatWasDoneWithIt(t *testing.T) {
+func TestThePageOfAnExecutionShowsItsOperations(t *testing.T) {
 	t.Parallel()
 	b := detailed(t, 140, 40, nil)
 	require.Contains(t, b.View(), "02:18:04 bob@desk cancel execution 884309: failed")
@@ -86,13 +86,13 @@ func TestTheTreeNamesTasksAndWhereTheyBelong(t *testing.T) {
 		"884050  etl-nightly          ● running", "612 queued  4/4",
 		"worker-node-02                 ✗ stale",
 	} {
-		require.Contains(t, b.View(), text, "and what it has to do with says how that is")
+		require.Contains(t, b.View(), text, "the sections name the relation")
 	}
 	b.press("x")
 	require.Contains(t, b.View(), "fetch[3]", "also where the tree has the whole view")
 }
 
-func TestTheTimelineSaysWhoAskedAndWhyItEnded(t *testing.T) {
+func TestTheTimelineNamesTheRequesterAndTheCause(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(d *monitor.ExecutionDetail, f *monitor.Family)

@@ -28,9 +28,9 @@ func TestAFilterIsTriedWhileItIsTyped(t *testing.T) {
 	require.Equal(t, 1, b.queues.Len(), "before enter")
 	b.types(" !x:")
 	require.Contains(t, b.messages(), "✗ there is no field")
-	require.Equal(t, 1, b.queues.Len(), "what cannot be understood is not applied")
+	require.Equal(t, 1, b.queues.Len(), "a wrong filter is not applied")
 	b.press("esc")
-	require.Equal(t, 7, b.queues.Len(), "esc brings back what was in place")
+	require.Equal(t, 7, b.queues.Len(), "esc restores the filter before")
 	require.Empty(t, b.queues.Filter())
 	b.press("/")
 	b.types("state:paused | head>10m")
@@ -38,9 +38,8 @@ func TestAFilterIsTriedWhileItIsTyped(t *testing.T) {
 	require.Equal(t, 2, b.queues.Len())
 }
 
-// TestTheLineOfKeysIsThatOfWhatIsTyped: while a filter is typed the keys of the view
-// are letters.
-func TestTheLineOfKeysIsThatOfWhatIsTyped(t *testing.T) {
+// While a filter is typed, the line of keys has those of the input line.
+func TestTheKeysOfAnInputLineAreShown(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	keys := func() string {

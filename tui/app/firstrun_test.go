@@ -22,7 +22,7 @@ func silent() *fakeSource {
 	return s
 }
 
-func TestWhereNothingAnswersItIsSaidWhatWasTriedAndWhatToDo(t *testing.T) {
+func TestWithoutAnAnswerTheAddressesAndTheRemedyAreShown(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{60, 15}, {80, 24}, {140, 40}} {
 		b := started(t, silent(), size[0], size[1], func(o *Options) {
@@ -63,14 +63,14 @@ func TestWhereServersAreNamedTheyAreNotExplained(t *testing.T) {
 	b.source.fail = map[screen.Feed]error{screen.FeedOverview: errors.New("connection refused")}
 	b.run(b.refresh())
 	b.press("2")
-	require.NotContains(t, b.View(), "has not answered yet", "what was read is shown")
+	require.NotContains(t, b.View(), "has not answered yet", "the data is shown")
 }
 
 func TestTwoClicksOpenARow(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2")
-	b.View() // rows can be pointed at once they are drawn
+	b.View() // the mouse needs drawn rows
 	click := func(y int) {
 		b.send(tea.MouseMsg{X: 5, Y: y, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
 	}

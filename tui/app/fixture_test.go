@@ -235,7 +235,7 @@ func (f *fakeSource) Audit(ctx context.Context, below int64) (*monitor.Audit, er
 	return &a, err
 }
 
-// manualTimers collects what is to be delivered later instead of waiting.
+// manualTimers collects delayed messages instead of waiting.
 type manualTimers struct {
 	pending []pendingTimer
 }
@@ -261,7 +261,7 @@ func (t *manualTimers) due(feed screen.Feed) []pendingTimer {
 	return found
 }
 
-// bundle is a model with everything it depends on in the test's hand.
+// bundle is a model whose dependencies the test controls.
 type bundle struct {
 	*Model
 	t      *testing.T
@@ -321,7 +321,7 @@ func (b *bundle) press(keys ...string) {
 	}
 }
 
-// pause is the time after which a letter on a button of a question is an answer.
+// pause is the pause after which the letter of a button is an answer.
 func (b *bundle) pause() {
 	b.t.Helper()
 	if q, ok := b.top().(*question); ok && len(q.held.Runes) > 0 {
@@ -365,7 +365,7 @@ func (b *bundle) line() *widget.Input {
 	return onTop[*filterLine](b).input
 }
 
-// wrong is what is wrong with the command that was typed.
+// wrong is the mistake in the typed command.
 func (b *bundle) wrong() string {
 	if o, ok := b.top().(*paletteLine); ok && o.err != nil {
 		return o.err.Error()
@@ -500,7 +500,7 @@ func sample() *fakeSource {
 	}
 }
 
-// sampleAlerts is what is wrong, and what was.
+// sampleAlerts are open and cleared alerts.
 func sampleAlerts(reading monitor.Reading) *alerting.Alerts {
 	ago := func(d time.Duration) time.Time { return frozen.Add(-d) }
 	at := func(d time.Duration) *time.Time { return new(ago(d)) }
@@ -553,7 +553,7 @@ func sampleAlerts(reading monitor.Reading) *alerting.Alerts {
 	}
 }
 
-// sampleAudit is what operators did lately.
+// sampleAudit has the latest actions of operators.
 func sampleAudit(reading monitor.Reading) *monitor.Audit {
 	return &monitor.Audit{Reading: reading, Recorded: true, Current: true, Replicas: 2, List: []monitor.AuditEntry{
 		{
@@ -697,7 +697,7 @@ func sampleQueueDetail(reading monitor.Reading, q monitor.Queue) *explain.QueueD
 	}
 }
 
-// waitingDetail is an execution that waits.
+// waitingDetail is a queued execution.
 func waitingDetail(reading monitor.Reading) *monitor.ExecutionDetail {
 	return &monitor.ExecutionDetail{
 		Reading: reading, Execution: sampleExecutions()[6], ActionID: ptr(4), Attempt: ptr(0),

@@ -21,9 +21,9 @@ import (
 	"github.com/attune-go/attune/tui/theme"
 )
 
-var update = flag.Bool("update", false, "write the golden frames anew")
+var update = flag.Bool("update", false, "write the golden frames again")
 
-// open turns a model to a view, the detail included.
+// open opens a view, also one of a single thing.
 func (b *bundle) open(view screen.View) {
 	b.t.Helper()
 	if view == keymap.InExecution {
@@ -67,14 +67,13 @@ func (b *bundle) passes(minutes int) {
 	}
 }
 
-// unshare gives the source its own copies of what the model was given.
+// unshare gives the source its own copies of lists that the model has.
 func (b *bundle) unshare() {
 	s := b.source
 	s.queues.List, s.workers.List = slices.Clone(s.queues.List), slices.Clone(s.workers.List)
 }
 
-// later moves the clock and polls everything in sight again, so that rates and
-// trends have two points.
+// later moves the clock and polls all visible feeds again, so that rates and trends have two points.
 func (b *bundle) later(d time.Duration) {
 	b.now = b.now.Add(d)
 	b.dates()
@@ -82,7 +81,7 @@ func (b *bundle) later(d time.Duration) {
 	b.run(b.refresh())
 }
 
-// dates gives every answer the present time, in copies of what the model has.
+// dates gives every answer the present time, in new copies.
 func (b *bundle) dates() {
 	s := b.source
 	o, q, w, d, x, one := *s.overview, *s.queues, *s.workers, *s.dead, *s.detail, *s.queue

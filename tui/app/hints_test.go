@@ -81,7 +81,7 @@ func TestHintsEndByTheirKeyOrAfterAMinute(t *testing.T) {
 	require.Equal(t, 2, ended)
 }
 
-func TestWhatIsUrgentWinsOverAHint(t *testing.T) {
+func TestAnUrgentMessageReplacesAHint(t *testing.T) {
 	t.Parallel()
 	b := hinted(t, 80, 24, func() error { return errors.New("the disk is full") })
 	b.press("?")

@@ -30,7 +30,7 @@ func TestAQueueShowsTheExecutionUnderTheCursor(t *testing.T) {
 	require.NotContains(t, b.View(), "PREVIEW")
 	read := b.source.count(screen.FeedExecution)
 	b.press("j", "j")
-	require.Equal(t, read, b.source.count(screen.FeedExecution), "what is not shown is not read")
+	require.Equal(t, read, b.source.count(screen.FeedExecution), "a hidden view is not read")
 	b.press("v")
 	require.Contains(t, b.View(), "PREVIEW  execution 884163")
 	b.press("enter")
@@ -44,9 +44,8 @@ func TestAQueueShowsTheExecutionUnderTheCursor(t *testing.T) {
 	require.Contains(t, b.View(), "PREVIEW  execution 884100", "a larger window shows it")
 }
 
-// TestTheEndOfALineIsReadByItself: G and gg turn from one end to the other, and more is
-// read when the cursor comes near what was not.
-func TestTheEndOfALineIsReadByItself(t *testing.T) {
+// G and gg read the ends of a queue. More is read when the cursor comes near an unloaded part.
+func TestTheEndOfAQueueIsReadByItself(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InQueue)
@@ -67,7 +66,7 @@ func TestTheEndOfALineIsReadByItself(t *testing.T) {
 	require.Contains(t, b.View(), "wait p50 2m00s  p95 3m00s  max 3m12s")
 }
 
-// TestThePaceOfAQueueIsWrittenInDigits, and as what it can be at most.
+// The pace of a queue is a number, with its greatest possible value.
 func TestThePaceOfAQueueIsWrittenInDigits(t *testing.T) {
 	t.Parallel()
 	for rate, text := range map[float64]string{
@@ -82,7 +81,7 @@ func TestThePaceOfAQueueIsWrittenInDigits(t *testing.T) {
 	}
 }
 
-// TestAQueueBeginsWithTheLastHour, as the database tells it, and reads it once.
+// A queue begins with the last hour of the database, which is read once.
 func TestAQueueBeginsWithTheLastHour(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -99,7 +98,7 @@ func TestAQueueBeginsWithTheLastHour(t *testing.T) {
 	require.Equal(t, []int64{0, 0}, source.pastIDs, "the overview and the list ask for the busiest")
 	trend := b.env.Data.History.Trend(screen.QueueSeries(44), time.Hour, 60)
 	require.InDelta(t, 30, trend[30], 1)
-	require.InDelta(t, 120, trend[59], 0, "what was polled stays")
+	require.InDelta(t, 120, trend[59], 0, "polled values stay")
 	b.open(keymap.InQueue)
 	require.EqualValues(t, 44, source.pastIDs[2])
 	head := b.env.Data.History.Trend(screen.QueueHead(44), time.Hour, 60)
@@ -114,7 +113,7 @@ func TestAQueueBeginsWithTheLastHour(t *testing.T) {
 	b.run(b.refresh())
 	source.fail = nil
 	b.run(b.refresh())
-	require.Len(t, source.pastIDs, 4, "what passed while the database was away is read again")
+	require.Len(t, source.pastIDs, 4, "the time of the outage is read again")
 	source.queuesPast.List[0].Estimated = true
 	b.press("r")
 	require.Contains(t, b.View(), "QUEUED, 60m from samples")
@@ -135,8 +134,8 @@ func TestTheOverviewBeginsWithTheLastHourOfQueuesAndWorkers(t *testing.T) {
 	require.Empty(t, b.timers.due(screen.FeedWorkersPast))
 }
 
-// TestHoldersSayWhatIsWrong.
-func TestHoldersSayWhatIsWrong(t *testing.T) {
+// TestHoldersShowProblemsOfTheirWorkers.
+func TestHoldersShowProblemsOfTheirWorkers(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	h := &source.queue.Holders.List[0]
@@ -182,7 +181,7 @@ func TestPointingPutsTheCursorIntoTheTableThatIsThere(t *testing.T) {
 	require.EqualValues(t, 884_105, b.execution.ID())
 }
 
-func TestAnEmptyQueueSaysSo(t *testing.T) {
+func TestAnEmptyQueueHasAText(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.queue.Holders, source.queue.Active, source.queue.Queued, source.queue.Ages = &monitor.Holders{}, 0, 0, nil
@@ -195,9 +194,8 @@ func TestAnEmptyQueueSaysSo(t *testing.T) {
 	require.Equal(t, "action:etl.load", b.executions.Filter())
 }
 
-// TestTheQueueUnderTheCursorIsToldOfBelowAWideList, and read less often than when it
-// is open.
-func TestTheQueueUnderTheCursorIsToldOfBelowAWideList(t *testing.T) {
+// The preview of the selected queue is read less often than its view.
+func TestAWideListHasAPreviewOfTheSelectedQueue(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.press("2", "j")
@@ -219,7 +217,7 @@ func TestTheQueueUnderTheCursorIsToldOfBelowAWideList(t *testing.T) {
 	require.NotContains(t, b.View(), "FIRST WAITING")
 }
 
-// TestAWorkerIsOpened from the list, with what it has and what changed of it.
+// TestAWorkerIsOpened from the list, with its executions and changes.
 func TestAWorkerIsOpened(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
@@ -254,7 +252,7 @@ func TestTheWorkerUnderTheCursorIsReadWhereItIsShown(t *testing.T) {
 	require.Equal(t, []int64{7}, b.source.workerIDs, "a queue without a worker has nothing to read")
 	require.Regexp(t, `owns +6 executions of 8 slots, the oldest 884101 for 9m00s`, b.View())
 	b.press("v", "j")
-	require.Equal(t, 1, b.source.count(screen.FeedWorker), "what is not shown is not read")
+	require.Equal(t, 1, b.source.count(screen.FeedWorker), "a hidden view is not read")
 	b = started(t, sample(), 140, 40)
 	b.press("4", "j")
 	require.Equal(t, int64(7), b.source.workerIDs[len(b.source.workerIDs)-1])
@@ -264,8 +262,7 @@ func TestTheWorkerUnderTheCursorIsReadWhereItIsShown(t *testing.T) {
 	require.Equal(t, int64(3), b.source.workerIDs[len(b.source.workerIDs)-1])
 }
 
-// TestTheHeadOfAWorkersQueueIsForecast: by the broker's word, or by what the engine saw
-// unstarted.
+// The wait of a worker's queue is forecast from the broker, or from unstarted executions.
 func TestTheHeadOfAWorkersQueueIsForecast(t *testing.T) {
 	t.Parallel()
 	frame := func(change func(q *monitor.BrokerQueue, w *monitor.Worker)) string {
@@ -295,7 +292,7 @@ func TestTheHeadOfAWorkersQueueIsForecast(t *testing.T) {
 	require.NotContains(t, frame(func(q *monitor.BrokerQueue, _ *monitor.Worker) { q.Ready = 0 }), "expires")
 }
 
-// TestSlotsBeginWithTheLastHour, and what ended is counted.
+// Slots begin with the last hour, and completed executions are counted.
 func TestSlotsBeginWithTheLastHour(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -309,7 +306,7 @@ func TestSlotsBeginWithTheLastHour(t *testing.T) {
 	b.press("4")
 	trend := b.env.Data.History.Trend(screen.WorkerSeries(1), time.Hour, 60)
 	require.InDelta(t, 6, trend[30], 1)
-	require.InDelta(t, 8, trend[59], 0, "what was polled stays")
+	require.InDelta(t, 8, trend[59], 0, "polled values stay")
 	require.Regexp(t, `worker-python-01.* 61 `, b.View())
 	require.Equal(t, time.Minute, b.timers.due(screen.FeedWorkersPast)[0].after, "it is read once a minute")
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -121,8 +122,8 @@ func TestEnterOnAFindingOpensItsView(t *testing.T) {
 	require.Fail(t, "the sample has a finding about a queue")
 }
 
-// A finding of which no other view has more says so.
-func TestEnterOnAFindingThatLeadsNowhereSaysSo(t *testing.T) {
+// A finding without a view says so.
+func TestEnterOnAFindingWithoutAViewSaysSo(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.env.Data.Fresh(screen.FeedOverview).Err = errors.New("refused")
@@ -183,10 +184,10 @@ func TestABadFilterIsNotApplied(t *testing.T) {
 		b.press(string(r))
 	}
 	b.press("enter")
-	require.Equal(t, "status:failed worker:7", b.executions.Filter(), "what is typed later is a further term")
+	require.Equal(t, "status:failed worker:7", b.executions.Filter(), "a later text is a further term")
 }
 
-func TestPastedTextIsNotTakenForKeys(t *testing.T) {
+func TestPastedTextPressesNoKeys(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("2"), Paste: true})
@@ -250,7 +251,7 @@ func TestExecutionsFollowTheTopAndFreezeBelow(t *testing.T) {
 	first := b.executions.Key(0)
 	b.source.list = append([]monitor.Execution{{ID: 5000, Status: "running", ActionRef: "new.one"}}, b.source.list...)
 	b.press("r")
-	require.Equal(t, first, b.executions.Key(0), "nothing is pushed in above what is read")
+	require.Equal(t, first, b.executions.Key(0), "no row is inserted above the cursor")
 	b.press("gg"[:1], "g")
 	b.press("r")
 	require.Equal(t, "5000", b.executions.Key(0), "at the top the list follows")
@@ -280,7 +281,7 @@ func TestUnknownViewAndThemeAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, `unknown theme "pink"`)
 }
 
-func TestSnapshotShowsWhatTheLiveViewShows(t *testing.T) {
+func TestASnapshotEqualsTheLiveView(t *testing.T) {
 	t.Parallel()
 	for _, view := range Views {
 		opts := Options{
@@ -357,7 +358,25 @@ func TestASnapshotOfOneThing(t *testing.T) {
 	}
 }
 
-func TestSnapshotOfNothingSaysSo(t *testing.T) {
+// A snapshot has no second read, so it waits for a slow database.
+func TestASnapshotWaitsForASlowDatabase(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := sample()
+		s.takes = map[screen.Feed]time.Duration{}
+		for _, feed := range feedNames() {
+			s.takes[feed] = LongestRead - time.Second
+		}
+		opts := Options{View: keymap.InWorkers, Theme: theme.Options{Plain: true}}
+		shot, err := Take(t.Context(), s, opts, "", 80, 24)
+		require.NoError(t, err)
+		require.False(t, shot.Failed())
+		require.Contains(t, shot.Text(), "worker-node-02")
+		require.NotContains(t, shot.Text(), "no answer")
+	})
+}
+
+func TestASnapshotWithoutAnswersShowsTheErrors(t *testing.T) {
 	t.Parallel()
 	s := empty()
 	s.fail = map[screen.Feed]error{}
@@ -370,7 +389,7 @@ func TestSnapshotOfNothingSaysSo(t *testing.T) {
 	require.Contains(t, shot.Text(), "cannot be read")
 }
 
-// The theme auto follows what the terminal answers, unless it takes too long.
+// The theme auto follows the answer of the terminal, unless it takes too long.
 func TestTheThemeFollowsTheBackgroundOfTheTerminal(t *testing.T) {
 	t.Parallel()
 	for took, follows := range map[time.Duration]bool{150 * time.Millisecond: true, time.Second: false} {

@@ -86,7 +86,7 @@ func TestTheLedgerIsPaged(t *testing.T) {
 	require.Len(t, b.source.asked, n, "all is there: moving asks for nothing")
 }
 
-// TestTheLedgerHasNoGapsWhenDeadLettersArrive: what the polls no longer read stays.
+// Rows that polls no longer return stay in the list.
 func TestTheLedgerHasNoGapsWhenDeadLettersArrive(t *testing.T) {
 	t.Parallel()
 	b := started(t, longLedger(900), 140, 40)
@@ -109,14 +109,14 @@ func TestTheLedgerHasNoGapsWhenDeadLettersArrive(t *testing.T) {
 	waiting := 300 + 125
 	require.Equal(t, b.source.wanted()[:waiting], b.deadLetterKeys()[:waiting], "every one that waits")
 	b.press("gg")
-	require.Equal(t, monitor.LedgerRecent, b.deadLetters.Len(), "from the top it is read anew")
+	require.Equal(t, monitor.LedgerRecent, b.deadLetters.Len(), "at the top it is read again")
 	b.press("G", "G", "G", "G", "G", "G", "G", "G")
 	require.Equal(t, b.source.wanted(), b.deadLetterKeys())
 	b.press(" ", "gg")
-	require.Equal(t, len(b.source.ledger), b.deadLetters.Len(), "what is marked stays")
+	require.Equal(t, len(b.source.ledger), b.deadLetters.Len(), "marked rows stay")
 }
 
-// TestAFilterAsksTheLedger: the database leaves out what it can, and the list the rest.
+// TestAFilterAsksTheLedger: the database applies the terms it has, the list the others.
 func TestAFilterAsksTheLedger(t *testing.T) {
 	t.Parallel()
 	b := started(t, longLedger(1_500), 140, 40)
@@ -127,18 +127,18 @@ func TestAFilterAsksTheLedger(t *testing.T) {
 	first := b.source.asked[0]
 	require.Equal(t, "core.echo", first.Action)
 	require.Equal(t, "1h0m0s", first.MaxAge.String())
-	require.Empty(t, first.Reason, "what is not to be cannot be asked for")
+	require.Empty(t, first.Reason, "the database has no negated terms")
 	b.press("/")
 	b.line().Set("decision:waiting", len("decision:waiting"))
 	b.press("enter", "G", "G", "G", "G")
 	require.Equal(t, 500, b.deadLetters.Len())
 	for _, one := range b.source.asked[len(b.source.asked)-2:] {
-		require.True(t, one.Open, "the others are not even looked at")
+		require.True(t, one.Open, "decided ones are not read")
 	}
 }
 
-// TestWhatWasDecidedMeanwhileLeavesTheWaitingDeadLetters: further down in the ledger too.
-func TestWhatWasDecidedMeanwhileLeavesTheWaitingDeadLetters(t *testing.T) {
+// TestDecidedDeadLettersLeaveTheWaitingOnes: further down in the ledger too.
+func TestDecidedDeadLettersLeaveTheWaitingOnes(t *testing.T) {
 	t.Parallel()
 	b := started(t, longLedger(1_500), 140, 40)
 	b.press("5", "z", "G", "G", "G", "G")

@@ -33,7 +33,7 @@ func TestSinceLeavesTheRestOfTheFilterAsItWasTyped(t *testing.T) {
 	require.Equal(t, `reason:"a b" age>10m | try>2`, b.executions.Filter())
 }
 
-// The log is filtered in the language of all lists, over what was read.
+// The log is filtered like all lists, over its loaded part.
 func TestTheLogIsFiltered(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -99,7 +99,7 @@ func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
 	rows := b.operations.Len()
 	require.Len(t, b.exported(t), rows+447, "a file has each of them")
 	b.press("esc", "g", "g")
-	for !strings.Contains(b.View(), "enter = unfold") { // what this session did stands above
+	for !strings.Contains(b.View(), "enter = unfold") { // operations of this session come first
 		b.press("j")
 	}
 	rows = b.operations.Len() // with the export
@@ -116,7 +116,7 @@ func TestOneOperationIsOneRowOfTheLog(t *testing.T) {
 	require.Equal(t, rows+1, b.operations.Len())
 }
 
-// esc clears a filter before it leads up, q leads up.
+// esc clears a filter before it goes up; q goes up.
 func TestEscClearsTheFilterFirst(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 30)
@@ -198,8 +198,8 @@ func TestTheListIsLeftToItself(t *testing.T) {
 	}
 }
 
-// u takes back from wherever one is, and P is about what the filter matches.
-func TestDeadLettersAreActedOnFromTheirFilterAndTakenBackFromAnywhere(t *testing.T) {
+// u undoes from any view, and P is about the rows that the filter matches.
+func TestDeadLettersAreDiscardedByFilterAndReopenedFromAnyView(t *testing.T) {
 	t.Parallel()
 	acts := &deadLetterActs{}
 	source := longLedger(900)
@@ -216,8 +216,8 @@ func TestDeadLettersAreActedOnFromTheirFilterAndTakenBackFromAnywhere(t *testing
 	require.Contains(t, b.messages(), "has nothing to undo")
 }
 
-// TestAnOpenedViewIsSortedAnew: rows keep their places after a key in their list, not after the key that opens it.
-func TestAnOpenedViewIsSortedAnew(t *testing.T) {
+// TestAnOpenedViewIsSortedAgain: rows keep their places after a key in their list, not after the key that opens it.
+func TestAnOpenedViewIsSortedAgain(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("2")

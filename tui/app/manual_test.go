@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// between replaces what stands between two marks of a page.
+// between replaces the text between two marks of a page.
 func between(t *testing.T, page, mark, text string) string {
 	t.Helper()
 	open, end := fmt.Sprintf("<!-- %s -->\n", mark), fmt.Sprintf("<!-- /%s -->", mark)

@@ -24,7 +24,7 @@ func TestTheStarMarksEverythingThatMatches(t *testing.T) {
 	require.Contains(t, b.messages(), "All 3\u2009500 that match now are marked.")
 	b.now = b.now.Add(toastTime)
 	b.press("j")
-	require.Equal(t, "3\u2009500 marked", b.messages(), "what was never listed is not missed")
+	require.Equal(t, "3\u2009500 marked", b.messages(), "rows that were not loaded are marked too")
 	menu, ok := b.executions.Acts()
 	require.True(t, ok)
 	require.Len(t, menu.Targets, 3_500)
@@ -34,7 +34,7 @@ func TestTheStarMarksEverythingThatMatches(t *testing.T) {
 	require.Equal(t, keymap.InExecutions, b.view)
 }
 
-// What the star marks is not only what was read, in every list that is read in pages.
+// The star also marks rows that were not loaded, in every list that is read by pages.
 func TestTheStarMarksAllOfWorkflowsInquiriesAndDeadLetters(t *testing.T) {
 	t.Parallel()
 	source := longFlows()
@@ -45,7 +45,7 @@ func TestTheStarMarksAllOfWorkflowsInquiriesAndDeadLetters(t *testing.T) {
 	require.Len(t, menu.Targets, 902)
 	b.press("8", "*")
 	require.Equal(t, 800, b.inquiries.Table().Marks())
-	require.Len(t, b.exported(t), 800, "what was never listed is read for a file")
+	require.Len(t, b.exported(t), 800, "rows that were not loaded are exported too")
 	b = started(t, longLedger(1_500), 140, 40)
 	b.press("5", "/")
 	b.typed("action:mail.send")
@@ -58,7 +58,7 @@ func TestTheStarMarksAllOfWorkflowsInquiriesAndDeadLetters(t *testing.T) {
 	require.Len(t, b.exported(t), 500)
 }
 
-func TestTheStarStopsAtWhatOnePlanTakesAndSaysSo(t *testing.T) {
+func TestTheStarMarksAtMostTheTargetsOfOnePlan(t *testing.T) {
 	t.Parallel()
 	b := started(t, huge(act.MaxTargets+1), 100, 30)
 	b.press("3", "*")
@@ -74,9 +74,8 @@ func TestTheStarStopsAtWhatOnePlanTakesAndSaysSo(t *testing.T) {
 	require.Contains(t, b.messages(), "500 are marked; the search stopped at its bound; older matches may exist.")
 }
 
-// What is read to be marked answers the question that was asked: no other list and no
-// other filter is marked by it, and taking the marks away ends it.
-func TestWhatIsReadToBeMarkedIsForTheListThatAsked(t *testing.T) {
+// Rows that are read for the star mark neither another list nor another filter. Unmarking stops the read.
+func TestRowsReadForMarkingBelongToTheirList(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(b *bundle){
 		"filter": func(b *bundle) { b.filter("status:failed") }, "problems": func(b *bundle) { b.press("z") },
@@ -115,7 +114,7 @@ func TestTheFootSaysHowManyMatch(t *testing.T) {
 	b.press("j", "j", "r")
 	require.LessOrEqual(t, len(b.source.counted), n+1)
 	b.filtered("status:failed")
-	require.NotEmpty(t, b.source.counted[len(b.source.counted)-1].Statuses, "it is asked anew")
+	require.NotEmpty(t, b.source.counted[len(b.source.counted)-1].Statuses, "it is counted again")
 	b = started(t, huge(monitor.MatchBound+5), 100, 30)
 	b.press("3")
 	require.Contains(t, b.View(), " 200 of 10\u2009000+ loaded")
@@ -147,7 +146,7 @@ func TestExecutionsAreReadFromTheOldestUp(t *testing.T) {
 	require.Equal(t, "1000", b.executions.Key(999))
 	b.press("j", "k")
 	b.press("r")
-	require.Equal(t, 1_000, b.executions.Len(), "the page in sight is read anew in its place")
+	require.Equal(t, 1_000, b.executions.Len(), "the visible page is read again in its place")
 	require.Contains(t, b.View(), "gg returns to the oldest")
 	b.press("s", "2")
 	require.Contains(t, title(), "newest first", "the same again reverses")
@@ -179,5 +178,5 @@ func TestOlderOperationsAreReadPageByPage(t *testing.T) {
 	require.Equal(t, "audit 401", b.table().Key())
 	b.press("r")
 	require.Equal(t, "audit 401", b.table().Key())
-	require.Contains(t, b.frame()[2], "500 recorded ", "what was read stays while the newest are read again")
+	require.Contains(t, b.frame()[2], "500 recorded ", "old rows stay while the newest are read again")
 }

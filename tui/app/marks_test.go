@@ -49,8 +49,8 @@ func TestMarksStayOnTheirRowsAndNameThoseThatLeft(t *testing.T) {
 	require.Contains(t, b.queues.Table().Marked(), gone)
 }
 
-// w shows what the cells of the row under the cursor have no room for, in every list.
-func TestARowIsShownWhole(t *testing.T) {
+// w shows the full texts of cut cells of the selected row, in every list.
+func TestTheFullTextsOfARowAreShown(t *testing.T) {
 	t.Parallel()
 	for _, view := range []string{"2", "3", "4", "5", "6", "7", "8", "9"} {
 		b := started(t, sample(), 80, 30)
@@ -79,7 +79,7 @@ func TestColumnsAreChosenInADialog(t *testing.T) {
 	require.NotContains(t, b.View(), "RUN/MAX")
 	require.Contains(t, b.View(), "QUEUED")
 	b.press("c", "k", " ", "a", "enter")
-	require.Contains(t, b.View(), "RUN/MAX", "a turns all on")
+	require.Contains(t, b.View(), "RUN/MAX", "a shows all columns")
 }
 
 func TestColumnsThatDoNotFitAreReached(t *testing.T) {

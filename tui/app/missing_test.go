@@ -12,9 +12,8 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// TestTheWholeCauseIsSaidWhereNothingWasRead: what went wrong stands at the end of an
-// error.
-func TestTheWholeCauseIsSaidWhereNothingWasRead(t *testing.T) {
+// The cause stands at the end of an error, which must not be cut.
+func TestWithoutDataTheCauseIsShownInFull(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{
@@ -26,7 +25,7 @@ func TestTheWholeCauseIsSaidWhereNothingWasRead(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(b.View()), " "), "cannot be read: read the broker: list queues: the management API answered 401 Unauthorized: not_authorized Login failed The dashboard tries again")
 }
 
-// TestDeadLettersWithoutAnAnswer: what was not read has no number, and a broker that is away is named by its cause.
+// Unread data has no number, and the cause of an outage of the broker is named.
 func TestDeadLettersWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	source := sample()

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// nudge tells the model of a change, without waiting for the next.
+// nudge notifies the model of a change.
 func (b *bundle) nudge() {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -43,7 +43,7 @@ func TestANudgeBringsThePollForward(t *testing.T) {
 	b.timers.pending = nil
 	b.nudge()
 	require.Equal(t, 1900*time.Millisecond, b.timers.due(screen.FeedExecutions)[0].after,
-		"what takes long is not read more often")
+		"a slow feed is not read more often")
 	require.Empty(t, b.timers.due(screen.FeedOverview), "nothing else is brought forward")
 }
 

@@ -22,9 +22,8 @@ func cursorLine(b *bundle) string {
 	return ""
 }
 
-// Each list of a wide overview leads on to what it lists, and the cursor finds its row
-// again when it comes back.
-func TestEveryListOfTheOverviewLeadsOn(t *testing.T) {
+// Enter on each list of a wide overview opens its target, and the cursor is on the same row afterwards.
+func TestEveryListOfTheOverviewOpensItsTarget(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	require.Contains(t, cursorLine(b), "▶")
@@ -58,9 +57,8 @@ func TestEveryListOfTheOverviewLeadsOn(t *testing.T) {
 	require.Equal(t, first, cursorLine(b))
 }
 
-// What needs attention is shown as far as the window reaches: with hints where all have room
-// for them, otherwise a line each, and the rest is counted.
-func TestWhatNeedsAttentionUsesTheHeight(t *testing.T) {
+// Findings have hints if all have room for them, otherwise a line each, and the rest is counted.
+func TestFindingsUseTheHeight(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.overview.WorkerList = append(source.overview.WorkerList, source.overview.WorkerList[:3]...)
@@ -97,7 +95,7 @@ func TestWhatNeedsAttentionUsesTheHeight(t *testing.T) {
 }
 
 // However many findings there are, the selected one is visible.
-func TestTheFindingUnderTheCursorIsInSight(t *testing.T) {
+func TestTheSelectedFindingIsVisible(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{140, 40}, {80, 24}, {60, 15}} {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {

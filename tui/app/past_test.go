@@ -34,7 +34,7 @@ func pastOf(at time.Time, failed map[int]float64) *monitor.Past {
 	return p
 }
 
-// charts are the bars of the overview's charts of what ended.
+// charts are the bars of the overview's charts of completed and failed executions.
 func (b *bundle) charts() []string {
 	b.t.Helper()
 	var lines []string
@@ -60,7 +60,7 @@ func TestAFreshStartShowsTheLastHour(t *testing.T) {
 	b := started(t, source, 140, 40)
 	change, known := b.env.Data.History.Change(screen.SeriesDead, 5*time.Minute)
 	require.True(t, known)
-	require.EqualValues(t, 37-54, change, "what waits now against what waited five minutes ago")
+	require.EqualValues(t, 37-54, change, "the present depth against that of five minutes ago")
 	frame := b.View()
 	require.Contains(t, frame, "01:19")
 	require.Contains(t, frame, "02:19")
@@ -77,8 +77,7 @@ func TestAFreshStartShowsTheLastHour(t *testing.T) {
 	require.Contains(t, strings.Split(b.View(), "\n")[3], "done 590/m")
 }
 
-// TestTheChartOfDeadLettersShowsTheLastHour: how many waited for a person, as the ledger tells
-// it, from the first frame on, with what waits now as its last bar.
+// The chart has the waiting dead letters of the last hour from the first frame on. Its last bar is the present number.
 func TestTheChartOfDeadLettersShowsTheLastHour(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -93,10 +92,10 @@ func TestTheChartOfDeadLettersShowsTheLastHour(t *testing.T) {
 	_, chart, found := strings.Cut(b.View(), "─ waiting for a person, 60 min ─")
 	require.True(t, found, b.View())
 	bars := strings.Split(chart, "\n")[1:5]
-	require.Regexp(t, `^ +40 ┤ +█$`, strings.TrimRight(bars[0], " "), "what waits now")
-	require.Regexp(t, `^ +10 ┤ +[▆▇]{39,41} +█$`, strings.TrimRight(bars[3], " "), "what waited for twenty minutes")
+	require.Regexp(t, `^ +40 ┤ +█$`, strings.TrimRight(bars[0], " "), "the present depth")
+	require.Regexp(t, `^ +10 ┤ +[▆▇]{39,41} +█$`, strings.TrimRight(bars[3], " "), "the depth of the last twenty minutes")
 	due := b.timers.due(screen.FeedPast)
-	require.Equal(t, pastEvery, due[len(due)-1].after, "it is read again while it is drawn")
+	require.Equal(t, pastEvery, due[len(due)-1].after, "it is read again while it is shown")
 
 	source = sample()
 	source.past, source.dead.Ledger = &monitor.Past{Reading: monitor.Reading{At: frozen}}, nil
@@ -105,9 +104,8 @@ func TestTheChartOfDeadLettersShowsTheLastHour(t *testing.T) {
 	require.NotContains(t, b.View(), "waiting for a person, 60 min", "without a ledger only the broker knows")
 }
 
-// TestARunningSessionDrawsWhatAFreshOneDraws: bursts within one minute included, however
-// long it has run.
-func TestARunningSessionDrawsWhatAFreshOneDraws(t *testing.T) {
+// A session of any age draws the same charts as a new one, also of bursts within a minute.
+func TestARunningAndAFreshSessionDrawTheSame(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.past = pastOf(frozen, map[int]float64{31: 200, 30: 12, 2: 40})
@@ -131,7 +129,7 @@ func TestARunningSessionDrawsWhatAFreshOneDraws(t *testing.T) {
 		require.Equal(t, fresh.charts(), b.charts(), "after %d readings", i+1)
 		require.NotEqual(t, empty, b.charts())
 	}
-	require.Contains(t, strings.Join(b.charts(), "\n"), "752", "what failed within the hour")
+	require.Contains(t, strings.Join(b.charts(), "\n"), "752", "the failures of the hour")
 	b.press("2")
 	calls := source.count(screen.FeedPast)
 	due := b.timers.due(screen.FeedPast)
@@ -142,9 +140,8 @@ func TestARunningSessionDrawsWhatAFreshOneDraws(t *testing.T) {
 	require.Equal(t, calls+2, source.count(screen.FeedPast))
 }
 
-// TestAfterAnOutageOnlyWhatHappenedIsDrawn: while the database is away its minutes are
-// blank, and then as it recorded them.
-func TestAfterAnOutageOnlyWhatHappenedIsDrawn(t *testing.T) {
+// The minutes of an outage of the database are blank until it is back, and are read then.
+func TestTheTimeOfAnOutageIsReadAfterwards(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.past = pastOf(frozen, map[int]float64{3: 100})
@@ -161,7 +158,7 @@ func TestAfterAnOutageOnlyWhatHappenedIsDrawn(t *testing.T) {
 	source.past = &monitor.Past{Depth: []monitor.PastDepth{{At: b.now}}} // the broker's half
 	b.run(b.refresh())
 	away := b.charts()
-	require.Contains(t, away[len(away)-1], "█", "what was read stays")
+	require.Contains(t, away[len(away)-1], "█", "old data stays")
 	require.NotEqual(t, before, away, "at its time")
 	b.source.fail = nil
 	b.now = b.now.Add(30 * time.Second)

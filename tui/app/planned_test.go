@@ -61,8 +61,7 @@ func TestAPlanForManyNamesEachOfThem(t *testing.T) {
 	require.Contains(t, lines[2], "884300")
 }
 
-// TestAPlanOverDeadLettersIsExportedWithTheirMessages: each in full, without secrets; what is
-// gone from the ledger is counted.
+// A plan is exported with the full messages of its dead letters, without secrets. Missing rows are counted.
 func TestAPlanOverDeadLettersIsExportedWithTheirMessages(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -106,7 +105,7 @@ func TestAPlanIsExportedWithoutItsSecrets(t *testing.T) {
 	require.Equal(t, "1234", b.operation().Request.Values["pin"], "the plan itself has it")
 }
 
-func TestAPlanIsNotTakenOutWhereNothingTakesIt(t *testing.T) {
+func TestAPlanIsNotCopiedWithoutAClipboard(t *testing.T) {
 	t.Parallel()
 	b, _, _ := carrying(t, sample(), func(o *Options) { o.Acts, o.Clipboard, o.Exports = &fakeActs{}, nil, "" })
 	b.press("2", "j", "A", "p", "c")

@@ -63,8 +63,7 @@ func TestFailuresBackOffAndRecover(t *testing.T) {
 	require.NotContains(t, b.View(), "down since")
 }
 
-// TestABrokerThatIsBackIsSeenSoon: looks are put off while it does not answer, and made at
-// once when a replica of the engine is connected again.
+// Polls of a broker that does not answer back off, and resume when a replica of the engine is connected again.
 func TestABrokerThatIsBackIsSeenSoon(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
@@ -93,7 +92,7 @@ func TestABrokerThatIsBackIsSeenSoon(t *testing.T) {
 
 	asked := b.source.count(screen.FeedBroker)
 	say("connected")
-	require.Equal(t, asked+1, b.source.count(screen.FeedBroker), "it is looked at once")
+	require.Equal(t, asked+1, b.source.count(screen.FeedBroker), "it is polled at once")
 	require.Equal(t, brokerEvery, due(), "and then every few seconds")
 	say("connected")
 	require.Equal(t, asked+1, b.source.count(screen.FeedBroker))
@@ -205,7 +204,7 @@ func TestOldDataIsMarkedAndUnreachableIsNotZero(t *testing.T) {
 	require.Contains(t, b.View(), "MQ ✗ down")
 }
 
-func TestWithoutAnySourceItSaysSoAndStaysUsable(t *testing.T) {
+func TestWithoutAnySourceTheDashboardStaysUsable(t *testing.T) {
 	t.Parallel()
 	s := empty()
 	s.fail = map[screen.Feed]error{}
@@ -232,10 +231,9 @@ func TestOneSourceDownLeavesTheOther(t *testing.T) {
 	require.NotContains(t, b.View(), "ready 0", "an unreachable broker has no depth of zero")
 }
 
-// TestAStuckSourceHoldsUpNoKey runs the real chains, timers and deadlines on a
-// fake clock: while the database hangs, keys are taken at once, other feeds go
-// on, and every hung read ends by its deadline.
-func TestAStuckSourceHoldsUpNoKey(t *testing.T) {
+// TestAStuckSourceDelaysNoKey runs the real chains and timers on a fake clock. While the database hangs, keys work,
+// other feeds are read, and every hung read ends at its deadline.
+func TestAStuckSourceDelaysNoKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		source := sample()
@@ -246,7 +244,7 @@ func TestAStuckSourceHoldsUpNoKey(t *testing.T) {
 		loop := newLoop(m)
 		loop.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 		loop.start(m.Init())
-		loop.untyped()
+		loop.settle()
 
 		pressed := time.Now()
 		loop.send(keyMsg("2"))
@@ -263,8 +261,7 @@ func TestAStuckSourceHoldsUpNoKey(t *testing.T) {
 	})
 }
 
-// loop is what Bubble Tea does, without a terminal: one goroutine takes the
-// messages, commands run on their own.
+// loop is the loop of Bubble Tea without a terminal: one goroutine handles messages, each command has its own.
 type loop struct {
 	model    *Model
 	messages chan tea.Msg
@@ -299,8 +296,8 @@ func (l *loop) send(msg tea.Msg) {
 	l.start(cmd)
 }
 
-// settle takes what has arrived, until nothing moves without time passing.
-func (l *loop) untyped() {
+// settle handles messages until only the passing of time brings more.
+func (l *loop) settle() {
 	for {
 		synctest.Wait()
 		select {
@@ -313,14 +310,13 @@ func (l *loop) untyped() {
 }
 
 func (l *loop) pass(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); l.untyped() {
+	for end := time.Now().Add(d); time.Now().Before(end); l.settle() {
 		time.Sleep(100 * time.Millisecond)
 	}
 }
 
-// A database that needs longer than the first timeout is shown: each read that ran out of
-// time gives the next one twice as long. Once it is fast again a read that hangs is noticed
-// as soon as before.
+// A database that needs longer than the first timeout is shown: each timeout doubles the next one. After a fast read
+// the timeout is short again.
 func TestADatabaseThatIsOnlySlowIsShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -332,7 +328,7 @@ func TestADatabaseThatIsOnlySlowIsShown(t *testing.T) {
 		loop := newLoop(m)
 		loop.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 		loop.start(m.Init())
-		loop.untyped()
+		loop.settle()
 
 		loop.pass(10 * time.Second)
 		require.Contains(t, m.View(), "no answer within 3s")
@@ -350,14 +346,13 @@ func TestADatabaseThatIsOnlySlowIsShown(t *testing.T) {
 	})
 }
 
-// stop lets timers that are under way run out, since a command cannot be
-// cancelled.
+// stop lets running timers expire, because commands cannot be cancelled.
 func (l *loop) stop() {
 	close(l.done)
 	time.Sleep(2 * maxRefresh)
 }
 
-func TestTheReasonIsWhatAnOperatorCanActOn(t *testing.T) {
+func TestReasonsAreShort(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	require.EqualError(t, screen.Reason(fmt.Errorf("read overview: acquire connection: %w", refused), fetchTimeout),
@@ -368,8 +363,7 @@ func TestTheReasonIsWhatAnOperatorCanActOn(t *testing.T) {
 	require.EqualError(t, screen.Reason(errors.New("other"), fetchTimeout), "other")
 }
 
-// TestServersAreWatchedWhileTheScreenIsFrozen: nothing that is shown changes but whether
-// they are up.
+// While the screen is frozen only the states of the servers change.
 func TestServersAreWatchedWhileTheScreenIsFrozen(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
@@ -391,12 +385,12 @@ func TestServersAreWatchedWhileTheScreenIsFrozen(t *testing.T) {
 	require.Contains(t, b.frame()[0], "PG ✗ down 0s  MQ ▣ ~20s")
 	b.source.fail = nil
 	later()
-	require.Contains(t, b.frame()[0], "PG ▣ ~30s  MQ ▣ ~30s", "it is back, and what is shown no younger")
+	require.Contains(t, b.frame()[0], "PG ▣ ~30s  MQ ▣ ~30s", "the server is back, and the old data as old as before")
 	require.Equal(t, 1, b.source.count(screen.FeedOverview))
 	b.press("p")
 	require.Equal(t, 2, b.source.count(screen.FeedOverview))
 	require.Contains(t, b.frame()[0], "PG ● ")
 	probes := b.source.probes
 	later()
-	require.Equal(t, probes, b.source.probes, "what is polled need not be probed")
+	require.Equal(t, probes, b.source.probes, "polled servers are not probed")
 }

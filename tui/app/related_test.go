@@ -17,8 +17,7 @@ var related = map[screen.View][]string{
 	keymap.InWorkers: {"4"},
 }
 
-// TestLettersOfRelatedThingsAreUnambiguous: in each menu every letter leads to one
-// thing, and every line leads somewhere, says what shows it, or says why not.
+// In each menu a letter opens one thing, and every line opens something, names the key, or gives the reason.
 func TestLettersOfRelatedThingsAreUnambiguous(t *testing.T) {
 	t.Parallel()
 	for view, keys := range related {
@@ -69,7 +68,7 @@ func TestEveryRelationLeadsToItsView(t *testing.T) {
 	}
 }
 
-// TestADeadLetterOpensFromElsewhere: it need not be in the list, and esc leads back.
+// TestADeadLetterOpensFromElsewhere opens one that is not in the list; esc returns.
 func TestADeadLetterOpensFromElsewhere(t *testing.T) {
 	t.Parallel()
 	source := sample()
@@ -92,15 +91,15 @@ func TestADeadLetterOpensFromElsewhere(t *testing.T) {
 	require.Equal(t, int64(884301), b.execution.ID())
 	b.press("[")
 	require.Equal(t, keymap.InDeadLetter, b.view)
-	require.Equal(t, int64(3), b.deadLetter.ID(), "history knows which dead letter it was")
+	require.Equal(t, int64(3), b.deadLetter.ID(), "the history has the id of the dead letter")
 	b.press("5", "enter")
 	require.Equal(t, int64(5), b.deadLetter.ID(), "from the list it is the one under the cursor")
 	b.press("[", "[")
 	require.Equal(t, int64(3), b.deadLetter.ID())
 }
 
-// TestADeletedDeadLetterSaysSo.
-func TestADeletedDeadLetterSaysSo(t *testing.T) {
+// TestADeletedDeadLetterIsNamed.
+func TestADeletedDeadLetterIsNamed(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.run(b.effect(screen.OpenDeadLetter(99)))

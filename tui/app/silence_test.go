@@ -13,7 +13,7 @@ import (
 
 // A worker that sends heartbeats and consumes nothing is so in every view, and each
 // says that the broker is why.
-func TestEveryViewJudgesAWorkerAlike(t *testing.T) {
+func TestEveryViewShowsTheSameHealthOfAWorker(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	for i := range source.broker.Queues {
@@ -31,8 +31,7 @@ func TestEveryViewJudgesAWorkerAlike(t *testing.T) {
 	require.Contains(t, b.View(), "✗ deaf", "its page")
 }
 
-// A database that does not answer says nothing about workers: they stay what they
-// were when they were last read.
+// While the database does not answer, workers keep the health of the last reading.
 func TestWorkersDoNotFallSilentWithTheDatabase(t *testing.T) {
 	t.Parallel()
 	source := sample()

@@ -94,13 +94,15 @@ func Names(views []screen.View) string {
 	return strings.Join(names, ", ")
 }
 
-// readOnce reads feeds in parallel.
+// readOnce reads feeds in parallel. There is no second read, so each may take as long as any.
 func (m *Model) readOnce(feeds []screen.Feed) {
 	answers := make([]tea.Msg, len(feeds))
 	var readers sync.WaitGroup
 	for i, feed := range feeds {
 		m.stop(feed) // cancel a read that was requested but not started
-		read := m.fetch(feed, true)
+		c := m.chain(feed)
+		c.once, c.probe, c.timeout = true, false, LongestRead
+		read := m.read(feed, c.timeout, feedNamed[feed].read(m))
 		readers.Go(func() { answers[i] = read() })
 	}
 	readers.Wait()

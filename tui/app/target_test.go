@@ -10,8 +10,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// TestTheTargetOfARequeueIsChecked: whether it exists, where its key leads, who takes
-// from there; of each dead letter its own.
+// The target is checked for each dead letter: whether it exists, its queues, and their consumers.
 func TestTheTargetOfARequeueIsChecked(t *testing.T) {
 	t.Parallel()
 	b := onDeadLetters(t, &deadLetterActs{})
@@ -30,11 +29,11 @@ func TestTheTargetOfARequeueIsChecked(t *testing.T) {
 			return
 		}
 	}
-	require.Fail(t, "no dead letter is sent elsewhere")
+	require.Fail(t, "the menu has no action that sends dead letters")
 }
 
-// TestAnUnknownTargetIsNotAGoodOne: while the broker does not answer nothing is said.
-func TestAnUnknownTargetIsNotAGoodOne(t *testing.T) {
+// While the broker does not answer, nothing is known of a target.
+func TestAnUnknownTargetIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedRoute: errors.New("cut off")}

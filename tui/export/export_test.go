@@ -15,7 +15,7 @@ import (
 	"github.com/attune-go/attune/core/terminal"
 )
 
-func TestTheClipboardIsAskedThroughWhatIsAround(t *testing.T) {
+func TestTheClipboardIsReachedThroughMultiplexers(t *testing.T) {
 	t.Parallel()
 	encoded := base64.StdEncoding.EncodeToString([]byte("884301"))
 	plain := "\x1b]52;c;" + encoded + "\a"
@@ -108,7 +108,7 @@ func TestCSVHasTheColumnsOfTheType(t *testing.T) {
 	require.Equal(t, "ab", cell(json.RawMessage(`"a\u001bb"`)))
 }
 
-func TestAFileIsItsOwnersAndWholeOrNotThere(t *testing.T) {
+func TestAFileIsPrivateAndCompleteOrMissing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "exports", "a.jsonl")
 	f, err := create(path)
@@ -138,7 +138,7 @@ func TestAFileIsItsOwnersAndWholeOrNotThere(t *testing.T) {
 	require.Error(t, err, "a link is not followed to what it leads to")
 }
 
-func TestAFileThatIsLeftSaysThatItIsNotWhole(t *testing.T) {
+func TestAnIncompleteFileSaysSo(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	f, err := create(path)

@@ -48,7 +48,7 @@ var one = deadLetter{
 	numbers: map[string]float64{"try": 2, "age": 900},
 }
 
-func TestWhatFits(t *testing.T) {
+func TestMatches(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"": true, "  ": true, "status:failed": true, "status:open,failed": true, "STATUS:FAILED": true,
@@ -76,7 +76,7 @@ func TestWhatFits(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownFitsNoComparison(t *testing.T) {
+func TestUnknownValuesMatchNoComparison(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"try<100", "try>=0", "age>1s", "worker:7"} {
 		q, err := Parse(letters, text)
@@ -85,7 +85,7 @@ func TestWhatIsUnknownFitsNoComparison(t *testing.T) {
 	}
 }
 
-// TestMistakesAreShownWhereTheyAre marks with brackets what the error points at.
+// TestMistakesAreShownWhereTheyAre marks the position of the error with brackets.
 func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	for marked, why := range map[string]string{
@@ -144,7 +144,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// anyTerm is a term that can be read.
+// anyTerm is a valid term.
 func anyTerm(random *rand.Rand) string {
 	terms := []string{
 		"status:failed", "status:open,timeout", "action:core.*", "worker:7", "try>=2", "try<2", "try:2", "age>10m",
@@ -176,7 +176,7 @@ func TestLawsOfAndOrNot(t *testing.T) {
 	}
 }
 
-func TestWhatIsQuotedIsOneText(t *testing.T) {
+func TestAQuotedTermIsOneText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"plain", "two words", `a "b" \c`, "status:failed", "!x", "a|b", "a,b", "7", "",
@@ -263,7 +263,7 @@ func FuzzForExecutions(f *testing.F) {
 	})
 }
 
-func TestWhatTheDatabaseIsAsked(t *testing.T) {
+func TestTheDatabaseFilter(t *testing.T) {
 	t.Parallel()
 	failed := []attune.Status{attune.StatusFailed}
 	for text, want := range map[string]monitor.ExecutionFilter{
@@ -324,7 +324,7 @@ func TestWhatTheDatabaseIsAsked(t *testing.T) {
 	require.Len(t, got.Statuses, len(attune.Statuses)-1)
 }
 
-func TestWhatTheDatabaseIsAskedAboutWorkflows(t *testing.T) {
+func TestTheDatabaseFilterOfWorkflows(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]monitor.WorkflowFilter{
 		"":                       {},
@@ -368,7 +368,7 @@ func TestWhatTheDatabaseIsAskedAboutWorkflows(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestWhatTheDatabaseIsAskedAboutQuestions(t *testing.T) {
+func TestTheDatabaseFilterOfInquiries(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]monitor.InquiryFilter{
 		"":                         {},
@@ -431,7 +431,7 @@ func TestExpressionsMeanTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// Terms are put in and taken out, and what is not meant stays as it was written.
+// Terms are added and removed, and other terms keep their text.
 func TestAFilterIsEditedByTerms(t *testing.T) {
 	t.Parallel()
 	status := func(term *Term) bool { return term.Field == "status" }

@@ -25,7 +25,7 @@ func plain(t testing.TB) *theme.Theme {
 	return th
 }
 
-// drawn is what is seen of a view, without trailing blanks.
+// drawn is the visible part of a view, without trailing blanks.
 func drawn(t testing.TB, v *jsonview.View, w, h int) []string {
 	t.Helper()
 	v.SetSize(w, h)
@@ -129,7 +129,7 @@ func TestSecretsAreNeitherShownNorFoundNorCopied(t *testing.T) {
 	do(v, keymap.Reveal)
 	v.Reset()
 	v.Set(`{"password":"hunter3"}`)
-	require.NotContains(t, strings.Join(drawn(t, v, 70, 40), "\n"), "hunter3", "what comes next is masked again")
+	require.NotContains(t, strings.Join(drawn(t, v, 70, 40), "\n"), "hunter3", "the next value is masked again")
 }
 
 func TestSearch(t *testing.T) {
@@ -139,7 +139,7 @@ func TestSearch(t *testing.T) {
 	do(v, keymap.FoldAll)
 	require.Equal(t, 2, v.Search("Needle"))
 	path, _, _ := v.Value()
-	require.Equal(t, "/a/needle", path, "a fold opens for what is found in it")
+	require.Equal(t, "/a/needle", path, "a fold opens for a match in it")
 	do(v, keymap.NextMatch)
 	path, _, _ = v.Value()
 	require.Equal(t, "/b/0/x", path)

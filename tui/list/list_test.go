@@ -25,7 +25,7 @@ type pump struct {
 func named(p *pump) string { return p.name }
 func hours(p *pump) int64  { return p.hours }
 
-// pumps is a list of what the function returns.
+// pumps is a list of the rows that the function returns.
 func pumps(t *testing.T, rows func() []pump, read ...bool) *list.List[pump] {
 	t.Helper()
 	look, err := theme.New(theme.Options{Plain: true})
@@ -114,7 +114,7 @@ func TestAListFiltersByItsFields(t *testing.T) {
 	require.NoError(t, l.SetFilter("pump:b"))
 	require.Error(t, l.SetFilter("colour:red"))
 	require.Equal(t, "pump:b", l.Filter(), "the one before stays")
-	require.Equal(t, []string{"b", "a", "c"}, l.Known("pump"), "without what is only compared")
+	require.Equal(t, []string{"b", "a", "c"}, l.Known("pump"), "without values that are only compared")
 	require.Empty(t, l.Known("hours"))
 }
 
@@ -133,7 +133,7 @@ func TestAListShowsProblemsOnly(t *testing.T) {
 	require.Equal(t, "b", names(l))
 }
 
-func TestAListSaysWhatItHasNot(t *testing.T) {
+func TestAListHasTextsWithoutRows(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, pumps(t, three, false).Render(80, 20)[1], "Reading the pumps")
 	var read []pump

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// deadLetter stores a dead-lettered dispatch that waits for an operator.
+// deadLetter stores a waiting dead letter of a dispatch.
 func (b *bundle) deadLetter(execution, worker int64) int64 {
 	b.t.Helper()
 	var id int64
@@ -84,7 +84,7 @@ func TestDeadLettersAreDiscardedAndPurged(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from dead_letter where decision is null`))
 }
 
-func TestARequeueThatIsNotAdvisedAsksForAWord(t *testing.T) {
+func TestAnUnadvisedRequeueNeedsATypedWord(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.done")
@@ -97,9 +97,8 @@ func TestARequeueThatIsNotAdvisedAsksForAWord(t *testing.T) {
 	require.Contains(t, b.run(plan).Text, "as attempt 2", "then it is done")
 }
 
-// Dead letters that cannot usefully be requeued are named with what to do instead, and
-// what was discarded is opened again.
-func TestAPlanForManySaysWhatToDoInstead(t *testing.T) {
+// A plan names dead letters without a useful requeue, and their alternative. Discarded ones are reopened.
+func TestAPlanForManyNamesTheAlternative(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	worker := testkit.Worker(t, b.store, "pk.instead")

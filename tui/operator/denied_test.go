@@ -33,7 +33,7 @@ func wired(t *testing.T, amqp, management string) *broker.Broker {
 	return wire
 }
 
-// crowded is a broker whose queues seem to have so many messages that a purge is offered.
+// crowded is a broker whose queues seem to have enough messages for a purge.
 type crowded struct{ *broker.Broker }
 
 func (c crowded) QueueState(ctx context.Context, name string) (broker.QueueState, error) {
@@ -42,7 +42,7 @@ func (c crowded) QueueState(ctx context.Context, name string) (broker.QueueState
 	return state, err
 }
 
-// by makes operators with logins of roles in the database and on the broker: one for most acts, and one for purges.
+// by makes operators with logins of roles in the database and on the broker: one for purges, one for the others.
 func (b *bundle) by(database, onBroker roles.Role, amqp string) func(act.Kind) *operator.Operator {
 	b.t.Helper()
 	at := b.store.Pool().Config().ConnString()
@@ -68,7 +68,7 @@ func (b *bundle) with(database string, wire triage.WorkerQueues) *operator.Opera
 	}, acts, alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil))
 }
 
-// requests returns a request of each kind of act, on rows where it has something to do.
+// requests returns a request of each kind, on rows that it can change.
 func (b *bundle) requests() map[act.Kind]act.Request {
 	queue := func(ref, change string) act.Target {
 		action := testkit.Action(b.t, b.store, ref)
@@ -197,8 +197,8 @@ func withDeadLetters(t *testing.T) string {
 	return amqp
 }
 
-// A login that may only read is refused each act in one line that names the role, and nothing is half done.
-func TestEveryActIsRefusedToAViewer(t *testing.T) {
+// A read-only login is refused each action in one line that names the role, and nothing changes.
+func TestEveryActionIsRefusedToAViewer(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	amqp := withDeadLetters(t)
@@ -215,7 +215,7 @@ func TestEveryActIsRefusedToAViewer(t *testing.T) {
 	require.Equal(t, before, b.content(), "nothing has changed")
 	state, err := wired(t, amqp, testkit.ManagementURL(t)).QueueState(t.Context(), message.QueueDeadLetter)
 	require.NoError(t, err)
-	require.Equal(t, 1, state.Ready, "nor in the queue")
+	require.Equal(t, 1, state.Ready, "the queue has not changed")
 }
 
 // refusal plans and runs an act, which must be refused, and returns the reason.
@@ -238,13 +238,13 @@ func (b *bundle) refusal(o *operator.Operator, request act.Request) string {
 	return strings.Join(lines, "; ")
 }
 
-// The role operator is enough for every act.
-func TestEveryActIsDoneByAnOperator(t *testing.T) {
+// The role operator is enough for every action.
+func TestEveryActionIsPermittedToAnOperator(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	amqp := withDeadLetters(t)
 	by, requests := b.by(roles.Operator, roles.Operator, amqp), b.requests()
-	// These leave nothing to the others, and are therefore the last.
+	// These leave nothing for the others.
 	last := []act.Kind{act.TakeDeadLetters, act.PurgeBroker, act.DiscardAllDeadLetters}
 	others := slices.DeleteFunc(operator.Kinds(), func(kind act.Kind) bool { return slices.Contains(last, kind) })
 	for _, kind := range append(others, last...) {
@@ -259,7 +259,7 @@ func TestEveryActIsDoneByAnOperator(t *testing.T) {
 }
 
 // Where only the broker refuses, the reason is as short.
-func TestActsOnQueuesAreRefusedByTheBroker(t *testing.T) {
+func TestActionsOnQueuesAreRefusedByTheBroker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	by, requests := b.by(roles.Operator, roles.Viewer, withDeadLetters(t)), b.requests()

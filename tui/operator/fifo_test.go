@@ -11,8 +11,7 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// The execution that was requested first is first in its queue again, in whatever order the dead letters were stored
-// and marked.
+// Retries join their queue in the order of the original requests, not in that of the dead letters or the marks.
 func TestDeadLettersOfTheLedgerAreRequeuedInTheOrderOfTheirExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/attune-go/attune/tui/operator"
 )
 
-// ended makes executions that have failed, and marks them.
+// ended makes failed executions and their targets.
 func (b *bundle) ended(n int) []act.Target {
 	b.t.Helper()
 	action := testkit.Action(b.t, b.store, "demo.job")
@@ -45,7 +45,7 @@ func words(lines []act.TextLine) string {
 	return text
 }
 
-// A retry of a task does not bring its workflow back, and that is said before.
+// The plan says that a retry of a task does not reopen its workflow.
 func TestManyRetriesNameTheOnesThatNoWorkflowWaitsFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -99,8 +99,7 @@ func TestManyAreRepeatedAsOnePlan(t *testing.T) {
 		testkit.Count(t, b.store, `select count(*) from execution where original_execution is not null`), "each once")
 }
 
-// A retry joins its queue; one that is paused keeps it, and the plan says so and by
-// whom, for one row and for many. Plans for many say how long they take.
+// Retries wait in a paused queue. Plans name the operator who paused it, for one row and for many.
 func TestAPlanOfRetriesNamesPausedQueues(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -198,7 +197,7 @@ func TestManyWorkersAndQueues(t *testing.T) {
 	require.Equal(t, "1 of 2 done, 1 changed meanwhile.", receipt.Text)
 }
 
-func TestAboveFiftyAWordIsAskedFor(t *testing.T) {
+func TestMoreThanFiftyNeedATypedWord(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.Equal(t, "retry 51", b.planMany(act.RetryExecution, b.ended(51)).Word)
@@ -250,7 +249,7 @@ func TestMarkedWorkflowsArePausedAsOnePlan(t *testing.T) {
 	require.Equal(t, "1 of 2 done, 1 changed meanwhile.", b.run(plan).Text)
 }
 
-func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
+func TestMarkedInquiriesGetOneAnswer(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, one := b.asking("pk.one", nil)

@@ -50,8 +50,7 @@ func setup(t *testing.T, change ...func(*operator.Config)) *bundle {
 	}
 }
 
-// waiting makes an action of which one execution holds the slot and the others
-// wait.
+// waiting makes an action with one execution in its slot and the others in its queue.
 func (b *bundle) waiting(ref string, n int) (action testkit.ActionRow, ids []int64) {
 	b.t.Helper()
 	testkit.Worker(b.t, b.store, ref, func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
@@ -162,7 +161,7 @@ func TestALimitIsSetAndReset(t *testing.T) {
 	require.ErrorIs(t, err, triage.ErrLimit)
 }
 
-func TestAQueueIsClearedOfThoseWhoWait(t *testing.T) {
+func TestClearingAQueueCancelsItsWaitingExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action, ids := b.waiting("pk.clear", 53)
@@ -183,7 +182,7 @@ func TestAQueueIsClearedOfThoseWhoWait(t *testing.T) {
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
 }
 
-func TestAnInterruptedClearingSaysWhatIsLeft(t *testing.T) {
+func TestAnInterruptedClearingCountsTheRest(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action, _ := b.waiting("pk.stop", 4)
@@ -324,7 +323,7 @@ func TestAWorkerIsForgottenWithItsQueues(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from worker where id = $1`, gone.ID))
 }
 
-func TestWhatIsNotThereIsSaidInOneSentence(t *testing.T) {
+func TestMissingTargetsAreOneSentence(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *operator.Config) {
 		c.Explain = func(err error, _ bool) error { return errors.Join(errors.New("explained"), err) }

@@ -68,7 +68,7 @@ func TestAWorkflowIsPausedAndResumed(t *testing.T) {
 	require.Contains(t, b.plan(act.PauseWorkflow, act.Target{ID: child}).Nothing, "is no workflow but task pay")
 }
 
-func TestAWorkflowIsCancelledAndBegunAnew(t *testing.T) {
+func TestAWorkflowIsCancelledAndRetried(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.workflow("shop.deliver")
@@ -86,9 +86,8 @@ func TestAWorkflowIsCancelledAndBegunAnew(t *testing.T) {
 	require.Contains(t, b.run(plan).Text, "as attempt 2")
 }
 
-// What a retry of a task is to its workflow depends on whether the workflow has
-// gone on from its end.
-func TestATaskIsRepeatedWithWhatThatIsToItsWorkflow(t *testing.T) {
+// The effect of a retried task depends on whether its workflow has continued.
+func TestARetryOfATaskNamesItsEffectOnTheWorkflow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	waits, goneOn := b.workflow("shop.waits"), b.workflow("shop.gone_on")
@@ -101,7 +100,7 @@ func TestATaskIsRepeatedWithWhatThatIsToItsWorkflow(t *testing.T) {
 	require.Contains(t, text(b.plan(act.RetryTask, act.Target{ID: open}).Lines), "has ended (failed) and stays so")
 }
 
-// asking makes an execution that asks, and its inquiry.
+// asking makes an execution with an inquiry.
 func (b *bundle) asking(ref string, assigned any) (execution, id int64) {
 	b.t.Helper()
 	action := testkit.Action(b.t, b.store, ref)
@@ -128,11 +127,11 @@ func TestAnInquiryIsAnswered(t *testing.T) {
 	require.Contains(t, b.plan(act.AnswerInquiry, act.Target{ID: id}, "answer.ok", "no").Nothing,
 		"it was answered already by ann@desk")
 	require.Contains(t, b.plan(act.AnswerInquiry, act.Target{ID: id}).Nothing, "it was answered already",
-		"whatever was written")
+		"with any values")
 	require.Equal(t, "there is no such inquiry", b.plan(act.AnswerInquiry, act.Target{ID: 1 << 40}).Nothing)
 }
 
-func TestAnAnswerThatDoesNotFitIsBlamedOnItsFields(t *testing.T) {
+func TestAnInvalidAnswerNamesItsFields(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ada := testkit.Count(t, b.store, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`)
@@ -151,7 +150,7 @@ func TestAnAnswerThatDoesNotFitIsBlamedOnItsFields(t *testing.T) {
 	b.run(b.plan(act.AnswerInquiry, act.Target{ID: id}, "answer.ok", "yes", act.FieldAs, "ada"))
 }
 
-// Of two operators who answer at once, the first one's answer counts, and the other sees the name of the first.
+// Two operators answer at once: one answer is stored, and the other operator sees the name of the first.
 func TestOfTwoAnswersOneIsTaken(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

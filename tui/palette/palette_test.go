@@ -85,14 +85,14 @@ func TestTabCompletesAndTakesTurns(t *testing.T) {
 	require.Equal(t, "queues", p.Value())
 }
 
-func TestLettersMayBeLeftOut(t *testing.T) {
+func TestCommandsMatchWithMissingLetters(t *testing.T) {
 	t.Parallel()
 	p := opened("")
 	press(p, "o", "v", "w", "tab")
 	require.Equal(t, "overview", p.Value())
 }
 
-func TestArgumentsAreCompletedWithWhatIsKnown(t *testing.T) {
+func TestArgumentsAreCompletedFromTheData(t *testing.T) {
 	t.Parallel()
 	p := opened("q ")
 	require.Len(t, offers(t, p), 3)
@@ -104,7 +104,7 @@ func TestArgumentsAreCompletedWithWhatIsKnown(t *testing.T) {
 	require.Equal(t, "etl.load tenant=acme", arg)
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestMistakesAreNamed(t *testing.T) {
 	t.Parallel()
 	p := opened("")
 	for line, want := range map[string]string{
@@ -127,7 +127,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-func TestWhatWasEnteredComesBack(t *testing.T) {
+func TestEnteredCommandsAreRecalled(t *testing.T) {
 	t.Parallel()
 	p := opened("")
 	for _, line := range []string{"queues", "q core.echo", "q core.echo"} {
@@ -140,7 +140,7 @@ func TestWhatWasEnteredComesBack(t *testing.T) {
 	press(p, "up")
 	require.Equal(t, "queues", p.Value(), "the same line twice is remembered once")
 	press(p, "up", "down", "down")
-	require.Equal(t, "ov", p.Value(), "what was being typed is not lost")
+	require.Equal(t, "ov", p.Value(), "the typed text is kept")
 }
 
 func TestLeaving(t *testing.T) {

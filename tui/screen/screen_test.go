@@ -29,7 +29,7 @@ func TestARateNeedsTwoSamples(t *testing.T) {
 	require.InDelta(t, 300, rate, 0.1)
 }
 
-func TestARateLooksBackOneMinute(t *testing.T) {
+func TestARateCoversOneMinute(t *testing.T) {
 	t.Parallel()
 	h := NewHistory()
 	for i := range 300 {
@@ -115,8 +115,7 @@ func TestDeadReplicasComeLast(t *testing.T) {
 	require.Equal(t, []string{"ill", "well", "gone"}, order)
 }
 
-// Every view scrolls a text in the same way and never beyond its ends, so that drawing need not correct
-// the offset.
+// Every view scrolls a text in the same way, and never beyond its ends.
 func TestTextsAreScrolled(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(strings.Repeat("x\n", 29)+"x", "\n")

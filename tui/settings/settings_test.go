@@ -27,7 +27,7 @@ func load(t *testing.T, text string) *settings.Settings {
 	return s
 }
 
-func TestWhereTheFileIsLookedFor(t *testing.T) {
+func TestThePathOfTheFile(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		environ []string
@@ -143,7 +143,7 @@ func TestEveryMistakeIsOneLineWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestAllMistakesAreToldAtOnce(t *testing.T) {
+func TestAllMistakesAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	path := write(t, "theme: drk\nascii:\ncontexts:\n  a: {databse_url: x, protected: 1}\nkeys:\n  freez: x\n")
 	_, err := settings.Load(path)
@@ -155,7 +155,7 @@ tui.yaml:4: protected must be true or false
 tui.yaml:6: freez is not an action; did you mean freeze?`, "tui.yaml", path))
 }
 
-func TestWhatCannotBeReadIsAnError(t *testing.T) {
+func TestAnUnreadableFileIsAnError(t *testing.T) {
 	t.Parallel()
 	_, err := settings.Load(t.TempDir())
 	require.ErrorContains(t, err, "read the settings of the dashboard")
@@ -231,7 +231,7 @@ func TestPasswordsThatOthersCanReadAreWarnedOf(t *testing.T) {
 	}
 }
 
-func TestAContextThatIsNotThereIsSaidToBeMissing(t *testing.T) {
+func TestAMissingContextIsNamed(t *testing.T) {
 	t.Parallel()
 	s := load(t, "contexts:\n  staging:\n    database_url: ${X}\n")
 	_, err := s.Find("stagng")

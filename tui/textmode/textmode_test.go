@@ -21,12 +21,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var start = time.Date(2026, 11, 21, 2, 19, 4, 0, time.UTC)
 
-// fakeSource answers what a test has put there.
+// fakeSource has the answers of a test.
 type fakeSource struct {
 	a answers
-	// later takes the place of a after some looks.
+	// later replaces a after some reads.
 	later *answers
-	looks int
+	reads int
 }
 
 func (f *fakeSource) Overview(context.Context) (*alerting.Overview, error) {
@@ -46,8 +46,8 @@ func (f *fakeSource) Workers(context.Context) (*monitor.Workers, error) {
 }
 
 func (f *fakeSource) DeadLetters(context.Context) (*monitor.DeadLetters, error) {
-	f.looks++
-	if f.looks > 5 && f.later != nil {
+	f.reads++
+	if f.reads > 5 && f.later != nil {
 		return f.later.deadLetters.value, f.later.deadLetters.err
 	}
 	return f.a.deadLetters.value, f.a.deadLetters.err
@@ -61,7 +61,7 @@ func (f *fakeSource) Inquiries(context.Context, monitor.InquiryFilter, string) (
 	return f.a.inquiries.value, f.a.inquiries.err
 }
 
-// well is an installation in which all is well: two workers and a queue.
+// well is an installation without problems: two workers and a queue.
 func well() *answers {
 	beat, limit := start, int64(2)
 	reading := monitor.Reading{At: start}
@@ -87,10 +87,10 @@ func well() *answers {
 	}
 }
 
-// told updates a watch with several readings and returns the lines of the last one.
-func told(looks ...*answers) []string {
+// reported updates a watch with several readings and returns the lines of the last one.
+func reported(reads ...*answers) []string {
 	w := newWatch(func() time.Time { return start })
-	for _, a := range looks {
+	for _, a := range reads {
 		w.drain()
 		w.update(a)
 	}
@@ -102,21 +102,21 @@ func told(looks ...*answers) []string {
 	return lines
 }
 
-func TestTheFirstLinesSayWhatThereIs(t *testing.T) {
+func TestTheFirstLinesDescribeTheState(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
 		"alert: none is raised", "worker: 2 registered, 2 take work",
 		"dead-letters: 0 on the broker, 0 wait for a person", "inquiry: none waits",
-	}, told(well()))
+	}, reported(well()))
 }
 
-func TestWhatDoesNotChangeIsNotTold(t *testing.T) {
+func TestUnchangedStatesAreNotReported(t *testing.T) {
 	t.Parallel()
 	busy := well()
 	taken := int64(4)
 	busy.workers.value.List[0].Assigned, busy.workers.value.List[0].Capacity = &taken, &taken
 	busy.queues.value.List[1].Queued = 700
-	require.Empty(t, told(well(), well(), busy))
+	require.Empty(t, reported(well(), well(), busy))
 }
 
 func TestEveryChangeIsALine(t *testing.T) {
@@ -144,11 +144,11 @@ func TestEveryChangeIsALine(t *testing.T) {
 		"queue etl.load: at its limit and others wait, 2 slots, 2 running, 5 waiting",
 		"dead-letters: 3 on the broker, 2 or more wait for a person",
 		"inquiry 7: waits for bob: Ship it?",
-	}, told(well(), bad))
+	}, reported(well(), bad))
 	require.Equal(t, []string{
 		"alert worker.heartbeat b: cleared", "worker b: active", "queue etl.load: free, 2 slots, 1 running, 0 waiting",
 		"dead-letters: 0 on the broker, 0 wait for a person", "inquiry 7: no longer open",
-	}, told(well(), bad, well()))
+	}, reported(well(), bad, well()))
 }
 
 func TestAQueueAtItsLimitIsOneLine(t *testing.T) {
@@ -156,31 +156,31 @@ func TestAQueueAtItsLimitIsOneLine(t *testing.T) {
 	full, between, paused, over := well(), well(), well(), well()
 	full.queues.value.List[0].Active, full.queues.value.List[0].Queued = 2, 5
 	between.queues.value.List[0].Active, between.queues.value.List[0].Queued = 1, 4
-	require.Empty(t, told(well(), full, between))
-	require.Empty(t, told(well(), full, between, full))
+	require.Empty(t, reported(well(), full, between))
+	require.Empty(t, reported(well(), full, between, full))
 	paused.queues.value.List[0].Paused, paused.queues.value.List[0].PauseReason = true, "disk"
-	require.Equal(t, []string{"queue etl.load: paused, 2 slots, 1 running, 0 waiting: disk"}, told(full, paused))
+	require.Equal(t, []string{"queue etl.load: paused, 2 slots, 1 running, 0 waiting: disk"}, reported(full, paused))
 	over.queues.value.List[0].Active = 3
-	require.Equal(t, []string{"queue etl.load: over its limit, 2 slots, 3 running, 0 waiting"}, told(well(), over))
+	require.Equal(t, []string{"queue etl.load: over its limit, 2 slots, 3 running, 0 waiting"}, reported(well(), over))
 	single := well()
 	one := int64(1)
 	single.queues.value.List[0].Limit, single.queues.value.List[0].Queued = &one, 1
 	require.Equal(t, []string{"queue etl.load: at its limit and others wait, 1 slot, 1 running, 1 waiting"},
-		told(well(), single))
+		reported(well(), single))
 }
 
-func TestWhatComesAndGoesIsToldOnlyWhereItIsKnown(t *testing.T) {
+func TestAddedAndRemovedThingsAreReportedOnlyIfKnown(t *testing.T) {
 	t.Parallel()
 	fewer, cut := well(), well()
 	fewer.workers.value.List = fewer.workers.value.List[:1]
 	cut.workers.value.List, cut.workers.value.More = cut.workers.value.List[:1], true
-	require.Equal(t, []string{"worker b: removed"}, told(well(), fewer))
-	require.Equal(t, []string{"worker b: active"}, told(well(), fewer, well()))
-	require.Empty(t, told(well(), cut), "it may only be out of sight")
-	require.Empty(t, told(well(), cut, well()))
+	require.Equal(t, []string{"worker b: removed"}, reported(well(), fewer))
+	require.Equal(t, []string{"worker b: active"}, reported(well(), fewer, well()))
+	require.Empty(t, reported(well(), cut), "it may only be out of sight")
+	require.Empty(t, reported(well(), cut, well()))
 }
 
-func TestWhatDoesNotAnswerIsNeitherZeroNorGone(t *testing.T) {
+func TestAnOutageIsNeitherZeroNorARemoval(t *testing.T) {
 	t.Parallel()
 	down, half := &answers{}, well()
 	for _, err := range []*error{
@@ -192,19 +192,19 @@ func TestWhatDoesNotAnswerIsNeitherZeroNorGone(t *testing.T) {
 	require.Equal(t, []string{
 		"broker: does not answer: connection refused",
 		"database: does not answer: connection refused",
-	}, told(well(), down))
-	require.Empty(t, told(well(), down, down), "it is told once")
+	}, reported(well(), down))
+	require.Empty(t, reported(well(), down, down), "it is told once")
 	require.Equal(t, []string{"broker: answers again after 0.0s", "database: answers again after 0.0s"},
-		told(well(), down, well()))
+		reported(well(), down, well()))
 	half.queues.err = errors.New("statement timeout")
 	half.deadLetters.value.Queue = nil
 	require.Equal(t, []string{
 		"queues: does not answer: statement timeout",
 		"dead-letters: depth unknown, 0 wait for a person",
-	}, told(well(), half))
+	}, reported(well(), half))
 }
 
-// TestRun looks at an interval, and less often while the database is away.
+// TestRun reads at an interval, and backs off while the database is down.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestLinesForProgramsAreObjects(t *testing.T) {
 		full{}), "write the changes: no space")
 }
 
-// full is a disk without room.
+// full is a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counted are numbered rows that count how often they are looked at.
+// counted are numbered rows that count their reads.
 type counted struct {
 	numbered
 	keys, cells *int
@@ -22,9 +22,8 @@ func (r counted) Cells(row int, into []Cell) []Cell {
 	return r.numbered.Cells(row, into)
 }
 
-// TestATableLooksAtNoRowThatIsNotInSight has a million rows behind a table: a key
-// and the frame after it read only visible rows, wherever the cursor is.
-func TestATableLooksAtNoRowThatIsNotInSight(t *testing.T) {
+// TestATableReadsVisibleRowsOnly moves the cursor in a million rows, and counts the reads of each frame.
+func TestATableReadsVisibleRowsOnly(t *testing.T) {
 	t.Parallel()
 	const height = 36
 	rows := counted{numbered: numbered{0, 1_000_000}, keys: new(int), cells: new(int)}

@@ -67,7 +67,7 @@ func TestABarIsAsWideAsItIsAskedToBe(t *testing.T) {
 	require.Equal(t, "██░░", Bar(1, 2, 4))
 }
 
-func TestAWindowSaysWhatItLeavesOut(t *testing.T) {
+func TestAWindowCountsItsHiddenLines(t *testing.T) {
 	t.Parallel()
 	th := themed(t, theme.Options{Plain: true})
 	var lines []string
@@ -84,7 +84,7 @@ func TestAWindowSaysWhatItLeavesOut(t *testing.T) {
 	require.Equal(t, lines, shown)
 }
 
-func TestAMenuStartsOnWhatCanBeChosen(t *testing.T) {
+func TestAMenuStartsOnAnEnabledItem(t *testing.T) {
 	t.Parallel()
 	th := themed(t, theme.Options{Plain: true})
 	m := NewMenu([]Choice{
@@ -136,8 +136,8 @@ func TestAFormIsDoneWhenAllItsFieldsAreTaken(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "1", "b": "2"}, f.Values())
 }
 
-// A word whose letters are those of choices does not choose by one of them.
-func TestAWordThatIsNoChoiceChoosesNothing(t *testing.T) {
+// A typed word does not choose by its letters.
+func TestATypedWordChoosesNothing(t *testing.T) {
 	t.Parallel()
 	f := NewForm([]FormField{
 		{Name: "ok", Label: "OK", Choices: []string{"yes", "no", "never"}, Optional: true},
@@ -174,7 +174,7 @@ func TestAnInputShowsThePartAroundItsCaret(t *testing.T) {
 	require.NotContains(t, in.View(10, false, th), "▌")
 }
 
-func TestAConfirmationKeepsItsQuestionInSight(t *testing.T) {
+func TestAConfirmationKeepsItsQuestionVisible(t *testing.T) {
 	t.Parallel()
 	th := themed(t, theme.Options{Plain: true})
 	var texts []Text

@@ -33,7 +33,7 @@ func TestCellsThatAPollHasChangedAreUnderlinedOnce(t *testing.T) {
 	})
 	draw := func(th *theme.Theme) string { return strings.Join(drawn(table, 20, 4, th), "\n") }
 	table.SetRows(tallied{"a 1 1s", "b 2 1s"})
-	require.NotContains(t, draw(look), "\x1b[4m", "what is new is no change")
+	require.NotContains(t, draw(look), "\x1b[4m", "a new row is no change")
 	table.SetRows(tallied{"b 3 2s", "a 1 2s"})
 	require.Equal(t, 1, strings.Count(draw(look), "\x1b[4m"))
 	require.Contains(t, draw(look), "    \x1b[4m3\x1b[24m",

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// called is a list whose rows people call otherwise than by their keys.
+// called is a list whose rows have names besides their keys.
 type called struct{ numbered }
 
 func (r called) Name(row int) string { return "execution " + r.Key(row) }
@@ -28,7 +28,7 @@ func TestMarksFollowTheirRows(t *testing.T) {
 	table.SetRows(called{numbered{-5, 15}})
 	require.Equal(t, []string{"0", "2"}, table.Marked(), "rows that came in above change nothing")
 	table.SetRows(called{numbered{1, 10}})
-	require.Equal(t, []string{"2", "0"}, table.Marked(), "what has left stays marked")
+	require.Equal(t, []string{"2", "0"}, table.Marked(), "rows that left stay marked")
 	require.Equal(t, "2 marked, 1 of them not in the list now: execution 0", table.MarkNote(" "))
 	table.SetRows(called{numbered{0, 10}})
 	require.Equal(t, "2 marked", table.MarkNote(" "), "it came back")
@@ -177,7 +177,7 @@ func TestColumnsAreChosen(t *testing.T) {
 	require.Empty(t, table.HiddenColumns())
 }
 
-func TestATableFitsWhateverIsDoneToIt(t *testing.T) {
+func TestATableAlwaysFits(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	table, th := NewTable(manyColumns()), look(t)
@@ -209,7 +209,7 @@ func TestATableFitsWhateverIsDoneToIt(t *testing.T) {
 	}
 }
 
-// What a row has no room for stands below it, and the lines below belong to it.
+// The rest of a long row stands below it, and its lines belong to it.
 func TestARowIsUnfoldedBelowItself(t *testing.T) {
 	t.Parallel()
 	table, th := NewTable(manyColumns()), look(t)
@@ -231,13 +231,13 @@ func TestARowIsUnfoldedBelowItself(t *testing.T) {
 	for range 9 {
 		table.Move(1)
 		lines = drawn(table, 40, 9, th)
-		require.Contains(t, strings.Join(lines, "\n"), "▶", "the cursor stays in sight")
+		require.Contains(t, strings.Join(lines, "\n"), "▶", "the cursor stays visible")
 	}
 	table.ToggleWrap()
 	require.NotContains(t, strings.Join(drawn(table, 40, 9, th), "\n"), "A  10000")
 }
 
-// asked counts how often its rows are asked for.
+// asked counts reads of its rows.
 type asked struct {
 	numbered
 	times *int
@@ -248,7 +248,7 @@ func (r asked) Key(row int) string {
 	return r.numbered.Key(row)
 }
 
-func TestOnlyRowsInSightAreAskedForTheirMarks(t *testing.T) {
+func TestOnlyVisibleRowsAreAskedForTheirMarks(t *testing.T) {
 	t.Parallel()
 	times := 0
 	table := NewTable(twoColumns)

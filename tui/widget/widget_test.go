@@ -175,7 +175,7 @@ func TestTheCursorFollowsItsRow(t *testing.T) {
 	drawn(table, 40, 11, look(t))
 	table.Move(50)
 	line := table.Cursor() - table.Offset()
-	table.SetRows(numbered{-20, 120}) // twenty rows came in above
+	table.SetRows(numbered{-20, 120}) // twenty new rows above
 	require.Equal(t, 70, table.Cursor())
 	require.Equal(t, line, table.Cursor()-table.Offset(), "the row stays on its line")
 	require.Empty(t, table.Gone())
@@ -257,8 +257,7 @@ func TestColumnsLeaveByPriority(t *testing.T) {
 	require.Equal(t, "A", header(15))
 }
 
-// What is left over goes to the names and to the sentences, and a line is as wide as
-// the terminal.
+// Spare width goes to names and sentences, and a line is as wide as the terminal.
 func TestColumnsShareTheRoomThatIsLeft(t *testing.T) {
 	t.Parallel()
 	table := NewTable([]Column{
@@ -301,7 +300,7 @@ func TestChartsOfTimesAreLabelledWithTimes(t *testing.T) {
 	}
 }
 
-func TestWhatHangsGoesOnBelowItself(t *testing.T) {
+func TestWrappedTextsAreIndented(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"state  one two", "       three"}, Hang("state  ", "one two three", 19))
 	require.Equal(t, []string{"state  one t…"}, Hang("state  ", "one two three", 13),

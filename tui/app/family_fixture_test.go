@@ -18,7 +18,7 @@ func (f *fakeSource) Family(ctx context.Context, id int64) (*monitor.Family, err
 	return &family, err
 }
 
-// sampleFamily is what execution 884301 has to do with.
+// sampleFamily has the relatives of execution 884301.
 func sampleFamily(reading monitor.Reading) *monitor.Family {
 	one := func(id int64, depth int, status, action string, parent *int64) monitor.Relative {
 		return monitor.Relative{Depth: depth, Execution: monitor.Execution{

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// fakePlaces is what the views of one queue and of one worker read.
+// fakePlaces has the data of the views of one queue and of one worker.
 type fakePlaces struct {
 	line        *monitor.Line
 	queuesPast  *monitor.QueuesPast

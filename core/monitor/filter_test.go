@@ -44,7 +44,7 @@ func crowd(t *testing.T, b *testBundle) []Execution {
 	return all.List
 }
 
-// passes is what a filter says, in Go.
+// passes is the filter in Go.
 func passes(f *ExecutionFilter, x *Execution, now time.Time) bool {
 	all := func(list []string, text string) bool {
 		return !slices.ContainsFunc(list,
@@ -110,7 +110,7 @@ func anyFilter(random *rand.Rand, list []Execution, depth int) ExecutionFilter {
 	return f
 }
 
-func TestAFilteredListIsWhatEveryRowSays(t *testing.T) {
+func TestAFilteredListEqualsAFilterOfEveryRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	rows := crowd(t, b)
@@ -145,7 +145,7 @@ func TestAFilteredListIsWhatEveryRowSays(t *testing.T) {
 	}
 }
 
-func TestASearchThatStopsGoesOnBelow(t *testing.T) {
+func TestABoundedSearchContinuesBelow(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	action := testkit.Action(t, b.Store, "demo.sleep")

@@ -12,10 +12,9 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// TestTwoDashboardsLeadOneQueue has two people confirm at the same moment, each with a
-// plan that was made before the other's. Both words count, one after the other, and
-// what was so already by then is said to be.
-func TestTwoDashboardsLeadOneQueue(t *testing.T) {
+// TestTwoDashboardsActOnOneQueue confirms two plans that were made before either ran. Both limits are applied, in
+// turn, and the second pause reports that the queue was paused already.
+func TestTwoDashboardsActOnOneQueue(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
@@ -39,7 +38,7 @@ func TestTwoDashboardsLeadOneQueue(t *testing.T) {
 		testkit.Count(t, st, `select count(*) from operator_audit where action = 'queue.limit' and outcome = 'done'`))
 	require.Equal(t, testkit.Count(t, st,
 		`select (request ->> 'limit')::int from operator_audit where action = 'queue.limit' order by id desc limit 1`),
-		testkit.Count(t, st, `select max_concurrent from execution_admission_state`), "the later word holds")
+		testkit.Count(t, st, `select max_concurrent from execution_admission_state`), "the later limit holds")
 
 	for _, x := range two {
 		x.plans(act.PauseQueue, "Pause demo.sleep")
@@ -54,13 +53,13 @@ func TestTwoDashboardsLeadOneQueue(t *testing.T) {
 			changed++
 		}
 	}
-	require.Equal(t, 1, changed, "one of them has paused it, and the other is told so")
+	require.Equal(t, 1, changed, "one of them paused it, the other reports that")
 	require.Equal(t, 1,
 		testkit.Count(t, st, `select count(*) from operator_audit where action = 'queue.pause' and outcome = 'done'`))
 }
 
-// TestTwoDashboardsTakeOneQueue has both take the same messages at the same moment: each
-// becomes one row, and the other operator sees the name of the first.
+// TestTwoDashboardsTakeOneQueue takes the same messages from both at once: each message becomes one row, and the other
+// operator sees the name of the first.
 func TestTwoDashboardsTakeOneQueue(t *testing.T) {
 	t.Parallel()
 	u := withoutHandler(t)
@@ -86,8 +85,7 @@ func TestTwoDashboardsTakeOneQueue(t *testing.T) {
 	done := 0
 	for _, x := range two {
 		// The second one may come while the first holds the queue, or after it.
-		if x.either("of 40 taken", "is in use by ") &&
-			strings.Contains(x.call("capture-pane", "-p"), "40 of 40 taken") {
+		if strings.Contains(x.showsOne("of 40 taken", "is in use by "), "40 of 40 taken") {
 			done++
 		}
 	}

@@ -34,8 +34,7 @@ var errNoRoute = errors.New("dial tcp: no route to host")
 // mebibytes are lines as long as a message may be.
 var mebibytes = []string{strings.Repeat("m", 1<<20), `"` + strings.Repeat("界", 1<<18) + `"`}
 
-// spoiler puts spoilt texts in place of every text that a source answers with,
-// whatever it is part of, so that what views come to show is covered too.
+// spoiler replaces every text in the answers of a source, so that texts of future views are covered too.
 type spoiler struct {
 	random *rand.Rand
 	seen   map[uintptr]bool
@@ -53,7 +52,7 @@ func spoil(source *fakeSource, seed uint64) *fakeSource {
 	return source
 }
 
-// answers says whether values of the type are what a source answers with.
+// answers reports whether a source returns values of the type.
 func (s *spoiler) answers(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -215,7 +214,7 @@ func (b *bundle) meddle(with byte) {
 	}
 }
 
-// quits types a key and says whether the program ends by it.
+// quits presses a key and reports whether the program ends.
 func (b *bundle) quits(key string) bool {
 	_, cmd := b.Update(keyMsg(key))
 	return ends(cmd)

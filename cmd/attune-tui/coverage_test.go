@@ -18,8 +18,7 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// menusOfOne and menusOfMany are all that acts are chosen from: for the row under the
-// cursor, and for rows that are marked.
+// menusOfOne are the menus of the row under the cursor, menusOfMany those of marked rows.
 func menusOfOne() []act.Menu {
 	return []act.Menu{
 		act.ForExecution(&monitor.Execution{}), act.ForTask(&monitor.WorkflowTask{}, &monitor.WorkflowChild{}),
@@ -38,7 +37,7 @@ func menusOfMany() []act.Menu {
 	}
 }
 
-// itemOf is the line of a menu that asks for an act.
+// itemOf is the menu item of an action.
 func (x *terminal) itemOf(kind act.Kind, menus []act.Menu) act.Item {
 	x.t.Helper()
 	for _, menu := range menus {
@@ -52,9 +51,8 @@ func (x *terminal) itemOf(kind act.Kind, menus []act.Menu) act.Item {
 	return act.Item{}
 }
 
-// plans chooses an act from the menu of the row under the cursor, and waits for its
-// dialog. What the row is may come to the screen a moment later than to the database,
-// and of what does not apply to the older row the menu says so.
+// plans chooses an action from the menu of the row under the cursor, and waits for its dialog. The menu refuses an
+// action while the screen shows an older state of the row.
 func (x *terminal) plans(kind act.Kind, title string) {
 	x.t.Helper()
 	x.choose(x.itemOf(kind, menusOfOne()), "─ "+title)
@@ -80,7 +78,7 @@ func (x *terminal) choose(item act.Item, shown string) {
 	}, wait, "%s is shown", shown)
 }
 
-// asks presses the key that an act has of its own, and waits for its dialog.
+// asks presses the key of an action and waits for its dialog.
 func (x *terminal) asks(action keymap.Action, title string) {
 	x.t.Helper()
 	binding, ok := keymap.BuiltIn.Of(action)
@@ -89,8 +87,8 @@ func (x *terminal) asks(action keymap.Action, title string) {
 	x.shows("─ " + title)
 }
 
-// buttons is a part of the line with the two buttons, which is on the screen when a plan
-// can be confirmed. Before that the plan is being made, and a key would be lost.
+// buttons is part of the line with the two buttons. Before it is on the screen the plan is not ready, and a key would
+// be lost.
 const buttons = "leave it ]"
 
 // runs confirms a plan and waits for its receipt.
@@ -110,7 +108,7 @@ func (x *terminal) types(word, title string) {
 	x.reports(title)
 }
 
-// reports waits for a receipt and closes it, so that the next one is seen to come.
+// reports waits for a receipt and closes it.
 func (x *terminal) reports(title string) {
 	x.t.Helper()
 	x.shows("✓ " + title)
@@ -118,14 +116,13 @@ func (x *terminal) reports(title string) {
 	x.hides("✓ " + title)
 }
 
-// TestEveryActHasARunByKeys: of every act that can be chosen there is a run of the
-// program in a terminal in which it is chosen by its key, for one row and, where rows
-// can be marked, for those; and of every key that acts.
-func TestEveryActHasARunByKeys(t *testing.T) {
+// TestEveryActionHasATestByKeys requires a test in a terminal for every menu item, of one row and of marked rows, and
+// for every key with an action of its own.
+func TestEveryActionHasATestByKeys(t *testing.T) {
 	t.Parallel()
 	names, actions := constants(t, "../../tui/act/*.go", "Kind"), constants(t, "../../tui/keymap/*.go", "Action")
 	one, many, keys := asked(t, "plans"), asked(t, "plansMarked"), asked(t, "asks")
-	byKey := map[string]string{ // an act with a key of its own may have no other run
+	byKey := map[string]string{ // by the action of their own key
 		"Requeue": "RequeueDeadLetter", "Discard": "DiscardDeadLetter", "Purge": "DiscardAllDeadLetters", "MoveTo": "SendDeadLetters",
 		"Undo": "UndoDeadLetters",
 		"Take": "TakeDeadLetters",
@@ -137,25 +134,25 @@ func TestEveryActHasARunByKeys(t *testing.T) {
 	for _, menu := range menusOfOne() {
 		for _, item := range menu.Items {
 			reached[string(item.Kind)] = true
-			require.Contains(t, one, names[string(item.Kind)], "%s of one row is in no run by keys", item.Kind)
+			require.Contains(t, one, names[string(item.Kind)], "%s of one row is in no test by keys", item.Kind)
 		}
 	}
 	for _, menu := range menusOfMany() {
 		for _, item := range menu.Items {
-			require.Contains(t, many, names[string(item.Kind)], "%s of marked rows is in no run by keys", item.Kind)
+			require.Contains(t, many, names[string(item.Kind)], "%s of marked rows is in no test by keys", item.Kind)
 		}
 	}
 	for kind := range names {
 		require.True(t, reached[kind], "%s is in no menu that this test knows", kind)
 	}
 	for _, b := range keymap.Table {
-		if b.Acts && b.Action != keymap.Act { // A leads to all the others
-			require.Contains(t, keys, actions[string(b.Action)], "the key %s is in no run by keys", b.Show)
+		if b.Acts && b.Action != keymap.Act { // A opens the menu of all others
+			require.Contains(t, keys, actions[string(b.Action)], "the key %s is in no test by keys", b.Show)
 		}
 	}
 }
 
-// constants reads from the program's source how the values of a type are called.
+// constants reads the names of a type's constants from the source, by value.
 func constants(t *testing.T, pattern, typ string) map[string]string {
 	t.Helper()
 	names := map[string]string{}
@@ -173,8 +170,8 @@ func constants(t *testing.T, pattern, typ string) map[string]string {
 	return names
 }
 
-// asked lists what the runs in this package give to one of the functions above, by
-// itself or as the kind of a line in a table.
+// asked lists the arguments that the tests of this package pass to one of the functions above, also as the kind of a
+// row in a table.
 func asked(t *testing.T, function string) []string {
 	t.Helper()
 	var names []string

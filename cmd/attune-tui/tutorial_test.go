@@ -6,18 +6,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// seedIncident writes the four groups of dead letters of the demo's incident, fifteen
-// each, as the demo leaves them.
+// seedIncident writes the four groups of fifteen dead letters of the demo's incident.
 const seedIncident = `
 with target as (
-	insert into worker (name, worker_type, worker_role, status, last_heartbeat) values ('demo-worker-1', 'local', 'action', 'active', now()) returning id
+	insert into worker (name, worker_type, worker_role, status, last_heartbeat) values ('demo-worker-1', 'local', 'action', 'active', now() + interval '1 hour') returning id
 ), failed as (
 	insert into execution (action, action_ref, status, result)
 	select a.id, a.ref, 'failed', '{"error": "Worker queue TTL expired"}' from action a, generate_series(1, 15)
@@ -39,8 +37,7 @@ from generate_series(1, 15) n`
 // frames are the steps of the tutorial: a key, and the lines that it shows.
 var frames = regexp.MustCompile("(?s)\n### `([^`]+)`[^\n]*\n(.*?)```text\n(.*?)```")
 
-// TestTheTutorialOfTriageByKeys presses the keys of the tutorial and sees each line that
-// it shows; the ledger is then decided as it says.
+// TestTheTutorialOfTriageByKeys presses the keys of the tutorial, and checks each line and the decisions.
 func TestTheTutorialOfTriageByKeys(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "tutorial-triage.md"))
@@ -75,7 +72,7 @@ func TestTheTutorialOfTriageByKeys(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(state, "attune", "exports", "*.jsonl"))
 	require.NoError(t, err)
-	require.Len(t, files, 1, "the copy of what is discarded")
+	require.Len(t, files, 1, "the copy of the discarded messages")
 	copied, err := os.ReadFile(files[0])
 	require.NoError(t, err)
 	require.Equal(t, 15, strings.Count(string(copied), `"body":"<"`), "each unreadable message is in it")
@@ -104,6 +101,6 @@ func (x *terminal) matches(line string) {
 		parts = append(parts, strings.Join(words, `\s+`))
 	}
 	pattern := regexp.MustCompile(strings.Join(parts, `[^\n]*`))
-	testkit.Eventually(x.t, func() bool { return pattern.MatchString(x.call("capture-pane", "-p")) }, 10*time.Second,
+	testkit.Eventually(x.t, func() bool { return pattern.MatchString(x.call("capture-pane", "-p")) }, wait,
 		"the screen shows %s", line)
 }

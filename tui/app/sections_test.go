@@ -31,7 +31,7 @@ func TestSectionsOfAnExecution(t *testing.T) {
 	}
 	b.press("shift+tab")
 	require.Contains(t, b.View(), "[raw]")
-	require.NotContains(t, b.View(), "Bearer abc", "secrets are masked in the whole too")
+	require.NotContains(t, b.View(), "Bearer abc", "secrets are masked in the raw document too")
 }
 
 func TestSearchFoldAndRevealInAnExecution(t *testing.T) {
@@ -51,14 +51,14 @@ func TestSearchFoldAndRevealInAnExecution(t *testing.T) {
 	require.Contains(t, b.View(), "Bearer abc")
 	require.Contains(t, b.View(), "secrets shown")
 	b.press("3", "[")
-	require.NotContains(t, b.View(), "Bearer abc", "what was revealed is masked when the view is left")
+	require.NotContains(t, b.View(), "Bearer abc", "leaving the view masks revealed secrets again")
 	b.press("/")
 	b.typed("nowhere to be found")
 	b.press("enter")
 	require.Contains(t, b.View(), "Nothing here has")
 }
 
-func TestOneLetterTurnsToWhatIsRelated(t *testing.T) {
+func TestOneLetterOpensARelatedThing(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]func(*bundle){
 		"r": func(b *bundle) { require.Equal(t, int64(884309), b.execution.ID()) },
@@ -84,7 +84,7 @@ func TestOneLetterTurnsToWhatIsRelated(t *testing.T) {
 
 // The rule, the event and the enforcement behind an execution have no view: choosing one names the command that shows
 // it.
-func TestWhatHasNoViewIsNamedWithItsCommand(t *testing.T) {
+func TestThingsWithoutAViewAreNamedWithTheirCommand(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InExecution)
@@ -101,7 +101,7 @@ func TestWhatHasNoViewIsNamedWithItsCommand(t *testing.T) {
 	}
 }
 
-func TestTheMenuOfRelatedThingsSaysWhatIsNotThere(t *testing.T) {
+func TestTheMenuOfRelatedThingsNamesMissingOnes(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 80, 24)
 	b.open(keymap.InExecution)
@@ -128,7 +128,7 @@ func TestOfARowMoreIsReadWhileTheMenuIsOpen(t *testing.T) {
 	b.press("o")
 	require.Contains(t, b.View(), "more cannot be read: connection refused")
 	b.press("c")
-	require.Equal(t, keymap.InExecutions, b.view, "what the row says is there nevertheless")
+	require.Equal(t, keymap.InExecutions, b.view, "the row itself is still shown")
 	require.True(t, strings.HasPrefix(b.executions.Filter(), "parent:"))
 }
 

@@ -60,10 +60,10 @@ func TestAHiddenTreeIsNotRead(t *testing.T) {
 	require.Contains(t, b.View(), "884050 etl.nightly", "enter shows it again")
 	require.Contains(t, b.View(), "883977 report.weekly  ✗ failed")
 	b.press("esc", "v", "k", "W")
-	require.Contains(t, b.View(), "WHY IS THE WORKFLOW WAITING?", "and so does who asks why")
+	require.Contains(t, b.View(), "WHY IS THE WORKFLOW WAITING?", "also from the question why")
 }
 
-func TestATreeThatCannotBeReadHoldsUpNobody(t *testing.T) {
+func TestAnUnreadableTreeDelaysNothing(t *testing.T) {
 	t.Parallel()
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedWorkflow: errors.New("canceling statement due to statement timeout")}
@@ -94,7 +94,7 @@ func TestATreeIsFoldedAndOpened(t *testing.T) {
 	require.Equal(t, keymap.InExecution, b.view)
 	require.Equal(t, int64(884101), b.execution.ID())
 	b.press("esc")
-	require.Equal(t, keymap.InWorkflows, b.view, "the way back leads into the same tree")
+	require.Equal(t, keymap.InWorkflows, b.view, "back returns to the same tree")
 	require.Contains(t, b.View(), "▶    ● [0] 884101")
 	b.press("esc")
 	require.Contains(t, b.View(), "▶   884050", "and then to the list")
@@ -144,7 +144,7 @@ func TestWorkflowsAreFilteredByTheDatabase(t *testing.T) {
 	b.typed("status:nonsense")
 	b.press("enter")
 	require.Contains(t, b.View(), "status is one of")
-	require.Empty(t, b.workflows.Filter(), "what is wrong is not applied")
+	require.Empty(t, b.workflows.Filter(), "a wrong filter is not applied")
 	b.press("esc", "/")
 	b.typed("status:paused etl | failed>1")
 	b.press("enter", "z")
@@ -160,7 +160,7 @@ func TestWorkflowsAreFilteredByTheDatabase(t *testing.T) {
 	b.press("/")
 	b.typed("task:fe")
 	b.press("tab", "enter")
-	require.Contains(t, b.workflows.Filter(), "task:fetch", "what is known is completed")
+	require.Contains(t, b.workflows.Filter(), "task:fetch", "the names of tasks are completed")
 }
 
 // longFlows is an installation with many workflows and questions that are over.
@@ -193,9 +193,8 @@ func (b *bundle) unread() {
 	b.run(b.refresh())
 }
 
-// An order that the database does not give is one of what was read, and the title says
-// so.
-func TestAnOrderOfWhatWasReadSaysThatItIs(t *testing.T) {
+// The list itself sorts its loaded part in orders that the database does not have.
+func TestTheTitleNamesAnOrderOfTheLoadedPart(t *testing.T) {
 	t.Parallel()
 	b := started(t, longFlows(), 140, 40)
 	for key, order := range map[string]string{"6": "4", "8": "3"} {
@@ -219,7 +218,7 @@ func TestEndedWorkflowsAreReadPageByPage(t *testing.T) {
 	require.Contains(t, b.frame()[2], "· 902")
 	require.Equal(t, "799101", b.workflows.Key(901))
 	b.press("r")
-	require.Equal(t, "799101", b.workflows.Table().Key(), "the page in sight is read anew in its place")
+	require.Equal(t, "799101", b.workflows.Table().Key(), "the visible page is read again in its place")
 	require.Equal(t, 902, b.workflows.Len())
 	require.NotZero(t, b.source.flows.wfBelow[len(b.source.flows.wfBelow)-1])
 
@@ -246,7 +245,7 @@ func TestEndedWorkflowsAreReadPageByPage(t *testing.T) {
 	b.unread()
 	require.Equal(t, 901, b.workflows.Len())
 	b.press("s", "4", "s", "4", "r")
-	require.Equal(t, 901, b.workflows.Len(), "whatever the order, what was read stays")
+	require.Equal(t, 901, b.workflows.Len(), "loaded rows stay in every order")
 }
 
 func TestQuestionsAreReadPageByPage(t *testing.T) {
@@ -306,7 +305,7 @@ func TestQuestionsAreFilteredAndNarrowedByTheDatabase(t *testing.T) {
 	require.Contains(t, e.View(), "No workflow has failed, is paused")
 }
 
-func TestEmptyViewsSayWhatIsNext(t *testing.T) {
+func TestEmptyViewsNameTheNextStep(t *testing.T) {
 	t.Parallel()
 	b := started(t, empty(), 80, 24)
 	b.press("6")
@@ -405,7 +404,7 @@ func TestAQuestionIsAnsweredInAForm(t *testing.T) {
 	b := answering(t, acts, 80, 24)
 	require.Contains(t, b.View(), "Shall the nightly load go on")
 	b.press("enter")
-	require.Contains(t, b.View(), "✗ it is required", "what is wrong stands beside the field")
+	require.Contains(t, b.View(), "✗ it is required", "the mistake is shown beside the field")
 	b.press("n", "enter", "right", "enter")
 	b.typed("0")
 	b.press("enter")
@@ -439,9 +438,8 @@ func TestAQuestionIsAnsweredInAForm(t *testing.T) {
 	require.NotContains(t, b.View(), "s3cret")
 }
 
-// What only the database knows to be wrong leads back into the form, with everything
-// that was written.
-func TestARefusedAnswerLeadsBackToItsForm(t *testing.T) {
+// An answer that the database refuses opens the form again, with its texts.
+func TestARefusedAnswerReturnsToItsForm(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{planErr: fmt.Errorf("plan: %w", &act.InvalidError{Problems: map[string]string{
 		"answer.rows": "is odd", act.FieldAs: "it is assigned to eve", "": "it is Friday",
@@ -455,7 +453,7 @@ func TestARefusedAnswerLeadsBackToItsForm(t *testing.T) {
 	require.Contains(t, view, "✗ is odd")
 	require.Contains(t, view, "✗ it is assigned to eve")
 	require.Contains(t, view, "✗ it is Friday")
-	require.Contains(t, view, "rows", "what was written is still there")
+	require.Contains(t, view, "rows", "the text is still there")
 	require.Equal(t, act.Dropped, b.last().State)
 	acts.planErr = nil
 	b.press("8", "tab", "tab", "tab", "tab", "enter")
@@ -486,7 +484,7 @@ func TestEveryFormFitsTheWindow(t *testing.T) {
 	}
 }
 
-func TestWhoComesSecondIsToldWhoWasFirst(t *testing.T) {
+func TestTheSecondAnswerNamesTheFirstOperator(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{nothing: "it was answered already by bob@ops-1 at 2026-11-21T02:18:00Z"}
 	b := answering(t, acts, 80, 24)
@@ -532,7 +530,7 @@ func TestTheWayBackAndForthKnowsWorkflowsAndQuestions(t *testing.T) {
 	require.Contains(t, b.frame()[2], "Inquiries › 41")
 	b.press("[")
 	require.Equal(t, keymap.InWorkflows, b.view)
-	require.NotContains(t, b.frame()[2], "884050", "the list, as it was left")
+	require.NotContains(t, b.frame()[2], "884050", "the list as before")
 	b.press("]", "]")
 	require.Contains(t, b.frame()[2], "884050")
 	b.press(":")
@@ -564,7 +562,7 @@ func TestAllNineTabsFitOnTheLine(t *testing.T) {
 	}
 }
 
-// However narrow it is, one sees which view is open and what the time is.
+// The narrowest window shows the open view and the time.
 func TestTheOpenTabAndTheClockStayAtEveryWidth(t *testing.T) {
 	t.Parallel()
 	source := sample()

@@ -64,11 +64,10 @@ func TestMoreTargetsThanARuleRaisesDoNotFlap(t *testing.T) {
 		testkit.Count(t, b.store, `select count(*) from alert where cleared is null`))
 }
 
-// TestMeasuringHoldsNoTransaction: one connection is enough, also for what is read
-// while it is measured.
+// TestMeasuringHoldsNoTransaction uses one connection for the measurement and for reads during it.
 func TestMeasuringHoldsNoTransaction(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(testkit.Context(t), 10*time.Second)
+	ctx, cancel := context.WithTimeout(testkit.Context(t), time.Minute)
 	defer cancel()
 	st, err := store.Open(ctx, store.Config{URL: testkit.Database(t), MaxConnections: 1}, telemetry.Discard())
 	require.NoError(t, err)
@@ -88,9 +87,8 @@ func TestMeasuringHoldsNoTransaction(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from alert where rule = 'no_active_workers'`))
 }
 
-// TestAnOlderSnapshotTakesNothingBack: what another replica has written since it was
-// taken stays.
-func TestAnOlderSnapshotTakesNothingBack(t *testing.T) {
+// A replica with an older measurement does not overwrite the newer result of another.
+func TestAnOlderMeasurementOverwritesNothing(t *testing.T) {
 	t.Parallel()
 	rules := shortened()
 	b := setup(t, rules)
@@ -105,6 +103,6 @@ func TestAnOlderSnapshotTakesNothingBack(t *testing.T) {
 		require.Equal(t, "cleared", b.state("dlq_depth_warning", ""))
 	}
 	b.tick()
-	require.Equal(t, "cleared", b.state("dlq_depth_warning", ""), "and is not raised again by what was so before")
+	require.Equal(t, "cleared", b.state("dlq_depth_warning", ""), "the older measurement does not raise it again")
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from alert where rule = 'dlq_depth_warning'`))
 }

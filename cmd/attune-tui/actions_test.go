@@ -11,10 +11,9 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// TestWhatKeysDoReachesTheWorker leads queues, executions and workers of an
-// installation that works, from one dashboard. Every act is looked for where it ends:
-// in the database, and at the worker that the broker brings it to.
-func TestWhatKeysDoReachesTheWorker(t *testing.T) {
+// TestActionsByKeysReachTheWorker acts on queues, executions and workers from one dashboard. It checks every action in
+// the database and at the worker.
+func TestActionsByKeysReachTheWorker(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	action := testkit.Action(t, i.store, "demo.hold")
@@ -25,14 +24,13 @@ func TestWhatKeysDoReachesTheWorker(t *testing.T) {
 	x.shows("demo.hold")
 	x.shows(" RW ")
 
-	i.leadAQueue(x)
-	i.leadExecutions(x)
-	i.leadAWorker(x)
+	i.actOnQueue(x)
+	i.actOnExecutions(x)
+	i.actOnWorker(x)
 }
 
-// leadAQueue begins with one that runs and three that wait, and ends with three that
-// run and none that waits.
-func (i *house) leadAQueue(x *terminal) {
+// actOnQueue begins with one running and three waiting executions, and ends with three running ones.
+func (i *deployment) actOnQueue(x *terminal) {
 	t, waiting := i.t, `select queued_count from execution_admission_state`
 	x.plans(act.PauseQueue, "Pause demo.hold")
 	x.runs("Pause demo.hold")
@@ -49,6 +47,7 @@ func (i *house) leadAQueue(x *terminal) {
 	x.shows("limit 1 → 3")
 	x.runs("Limit to 3 demo.hold")
 	i.began(4)
+	i.running(3)
 	require.Equal(t, 3, i.worker.MostAtOnce())
 	x.plans(act.ResetQueue, "Reset the limit of demo.hold")
 	x.runs("Reset the limit of demo.hold")
@@ -68,8 +67,8 @@ func (i *house) leadAQueue(x *terminal) {
 	}
 }
 
-// leadExecutions stops one of the three that run, and repeats it.
-func (i *house) leadExecutions(x *terminal) {
+// actOnExecutions cancels one of three running executions, and retries it.
+func (i *deployment) actOnExecutions(x *terminal) {
 	t := i.t
 	id := i.worker.Runs()[1].Job.ExecutionID
 	name := strconv.FormatInt(id, 10)
@@ -80,21 +79,21 @@ func (i *house) leadExecutions(x *terminal) {
 	x.runs("Cancel execution " + name)
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, i.store, id) == attune.StatusCancelled }, wait,
 		"it ends as its worker says")
-	require.EqualValues(t, 1, i.asked.Load(), "the worker was asked, once, and about this one")
+	require.EqualValues(t, 1, i.asked.Load(), "the worker was asked once, to stop this execution")
 	x.plans(act.RetryExecution, "Retry execution "+name)
 	x.runs("Retry execution " + name)
 	require.Equal(t, 1, testkit.Count(t, i.store,
 		`select count(*) from execution where original_execution = $1 and retry_reason = 'manual_retry'`, id))
 	i.ends <- struct{}{}
-	i.ends <- struct{}{} // of two that run, so that there is room
+	i.ends <- struct{}{} // both slots become free
 	i.began(5)
 	i.audited("execution.cancel")
 	i.audited("execution.retry")
 	require.Equal(t, "completed", i.end())
 }
 
-// end lets the last run come to its end and says how it did.
-func (i *house) end() string {
+// end ends the last execution and returns its status.
+func (i *deployment) end() string {
 	i.t.Helper()
 	i.ends <- struct{}{}
 	var status string
@@ -106,8 +105,8 @@ func (i *house) end() string {
 	return status
 }
 
-// leadAWorker takes the only worker out of service, in both ways, and puts it back.
-func (i *house) leadAWorker(x *terminal) {
+// actOnWorker drains the only worker and uncordons it.
+func (i *deployment) actOnWorker(x *terminal) {
 	t := i.t
 	x.press("4")
 	x.shows("▶● worker-a")
@@ -116,7 +115,7 @@ func (i *house) leadAWorker(x *terminal) {
 	require.Equal(t, 1, testkit.Count(t, i.store, `select count(*) from worker where draining`))
 	i.request("demo.hold", 1)
 	i.becomes(1, `select count(*) from execution where status = 'failed'`)
-	require.Len(t, i.worker.Runs(), 5, "a worker that drains is given nothing, and there is no other")
+	require.Len(t, i.worker.Runs(), 5, "a draining worker gets no execution, and there is no other worker")
 	x.plans(act.UncordonWorker, "Uncordon worker worker-a")
 	x.runs("Uncordon worker worker-a")
 	i.request("demo.hold", 1)

@@ -21,13 +21,12 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// wait is how long something may take that happens at once.
+// wait bounds something that takes less than a second on an idle machine.
 const wait = 60 * time.Second
 
-// house is an installation that works: an engine, and a worker that holds on to what it
-// runs until the test releases it, or a cancel stops it. The engine has the login of its role, and the
-// dashboard that of an operator.
-type house struct {
+// deployment is an engine and a worker whose executions run until the test ends them or a cancel stops them. The
+// engine has the login of its role, the dashboard that of an operator.
+type deployment struct {
 	t                          *testing.T
 	database, amqp, management string // with the owner's login
 	operator                   testkit.Login
@@ -38,10 +37,10 @@ type house struct {
 	asked                      atomic.Int64  // how many runs were asked to stop
 }
 
-func install(t *testing.T) *house {
+func install(t *testing.T) *deployment {
 	t.Helper()
 	database := testkit.Database(t)
-	i := &house{
+	i := &deployment{
 		t: t, database: database, amqp: testkit.VHost(t), management: testkit.ManagementURL(t),
 		store: testkit.OpenStore(t, database),
 		ends:  make(chan struct{}, 100),
@@ -61,8 +60,7 @@ func install(t *testing.T) *house {
 		testkit.Logger(t), nil)
 	require.NoError(t, wire.Start(testkit.Context(t)))
 	t.Cleanup(wire.Stop)
-	// It sends what the test asks for, and nothing beside the engine: two relays that look
-	// for the same messages send some of them twice, and this worker begins each of them.
+	// It sends only the requests of the test: two relays that sweep the same outbox send some messages twice.
 	i.relay = outbox.New(outbox.Config{SweepInterval: time.Hour, SweepAge: time.Hour}, i.store, wire.Publisher(),
 		testkit.Logger(t), nil)
 	require.NoError(t, i.relay.Start(testkit.Context(t)))
@@ -73,8 +71,8 @@ func install(t *testing.T) *house {
 	return i
 }
 
-// hold runs until a run may end or is asked to stop.
-func (i *house) hold(ctx context.Context, _ testkit.Job) testkit.Answer {
+// hold runs until the test ends it or a cancel asks it to stop.
+func (i *deployment) hold(ctx context.Context, _ testkit.Job) testkit.Answer {
 	select {
 	case <-ctx.Done():
 		i.asked.Add(1)
@@ -84,7 +82,7 @@ func (i *house) hold(ctx context.Context, _ testkit.Job) testkit.Answer {
 }
 
 // request asks for n executions of an action.
-func (i *house) request(ref string, n int) []int64 {
+func (i *deployment) request(ref string, n int) []int64 {
 	i.t.Helper()
 	requests := make([]submit.Request, n)
 	for at := range requests {
@@ -100,7 +98,7 @@ func (i *house) request(ref string, n int) []int64 {
 }
 
 // flow makes a workflow of two tasks, one after the other.
-func (i *house) flow(ref string) {
+func (i *deployment) flow(ref string) {
 	i.t.Helper()
 	parsed, mistakes, _ := workflow.Parse(ref,
 		[]byte(`{version: "1", tasks: [{name: pay, action: shop.pay, next: [{do: [ship]}]}, {name: ship, action: shop.ship}]}`))
@@ -115,20 +113,26 @@ func (i *house) flow(ref string) {
 		update action set workflow_def = d.id from d where action.id = $1`, action.ID, ref, action.PackID, definition)
 }
 
-// becomes waits until a query answers a number.
-func (i *house) becomes(want int, sql string, args ...any) {
+// becomes waits until a query returns a number.
+func (i *deployment) becomes(want int, sql string, args ...any) {
 	i.t.Helper()
 	testkit.Eventually(i.t, func() bool { return testkit.Count(i.t, i.store, sql, args...) == want }, wait, sql)
 }
 
-// began waits until the worker has been given n runs in all.
-func (i *house) began(n int) {
+// began waits until the worker has begun n executions in all.
+func (i *deployment) began(n int) {
 	i.t.Helper()
 	testkit.Eventually(i.t, func() bool { return len(i.worker.Runs()) == n }, wait, "%d runs begin", n)
 }
 
-// audited checks that an act was recorded, once and by this program.
-func (i *house) audited(action string) {
+// running waits until n runs are reported as running: an earlier cancel asks no worker.
+func (i *deployment) running(n int) {
+	i.t.Helper()
+	i.becomes(n, `select count(*) from execution where status = 'running' and worker is not null`)
+}
+
+// audited requires that an action was recorded once, and by this program.
+func (i *deployment) audited(action string) {
 	i.t.Helper()
 	require.Equal(i.t, 1, testkit.Count(i.t, i.store,
 		`select count(*) from operator_audit where action = $1 and source = 'attune-tui' and outcome = 'done'`, action),
@@ -136,7 +140,7 @@ func (i *house) audited(action string) {
 }
 
 // open shows the installation in a terminal.
-func (i *house) open(args ...string) *terminal {
+func (i *deployment) open(args ...string) *terminal {
 	i.t.Helper()
 	return openDefault(i.t, []string{
 		"HOME=/nonexistent", "XDG_STATE_HOME=" + i.t.TempDir(), "ATTUNE__DATABASE__URL=" + i.operator.DatabaseURL,
@@ -145,16 +149,20 @@ func (i *house) open(args ...string) *terminal {
 	}, append(args, "--refresh", "500ms")...)
 }
 
-// either waits until one of two texts is on the screen, and reports whether it is the
-// first.
-func (x *terminal) either(one, other string) (first bool) {
+// showsOne waits until one of two texts is on the screen, and returns the screen.
+func (x *terminal) showsOne(one, other string) (screen string) {
 	x.t.Helper()
 	testkit.Eventually(x.t, func() bool {
-		screen := x.call("capture-pane", "-p")
-		first = strings.Contains(screen, one)
-		return first || strings.Contains(screen, other)
+		screen = x.call("capture-pane", "-p")
+		return strings.Contains(screen, one) || strings.Contains(screen, other)
 	}, wait, "%q or %q is shown", one, other)
-	return first
+	return screen
+}
+
+// either waits until one of two texts is on the screen, and reports whether it is the first.
+func (x *terminal) either(one, other string) bool {
+	x.t.Helper()
+	return strings.Contains(x.showsOne(one, other), one)
 }
 
 // command types a command line.

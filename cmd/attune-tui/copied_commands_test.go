@@ -15,21 +15,20 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// copied is an act whose plan is copied as a command, and what the command does. The command runs
-// without a terminal and cannot ask, so the test gives it the answers as flags.
+// copied is an action whose plan is copied as a command. The command has no terminal to ask on, so the test adds the
+// answers as flags.
 type copied struct {
 	view   string
 	marked bool
 	kind   act.Kind
 	title  string
-	enters []string // what its form is given
-	more   string   // told to the command
-	effect string   // lists what the act was about, as text
+	enters []string // keys for its form
+	more   string   // flags of the command
+	effect string   // a query of the changed rows
 	want   string
 }
 
-// The ids of what was seeded are 1, 2 and 3, and the first two rows are marked: the
-// newest come first.
+// The seeded rows have the ids 1, 2 and 3. The newest come first, and the first two are marked.
 var copies = []copied{
 	{
 		view: "executions", kind: act.CancelExecution, title: "Cancel execution 3",
@@ -137,8 +136,7 @@ func TestCopiedCommandsDoWhatTheirPlansSay(t *testing.T) {
 	}
 }
 
-// seedCopies make three rows in a view, with the numbers 1 to 3, and say what is on
-// the screen when they are there.
+// seedCopies make three rows in a view, with the ids 1 to 3, and return a text that the screen then shows.
 var seedCopies = map[string]func(t *testing.T, st *store.Store, kind act.Kind) string{
 	"executions": func(t *testing.T, st *store.Store, kind act.Kind) string {
 		t.Helper()

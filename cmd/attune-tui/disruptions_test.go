@@ -10,8 +10,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestAQueueIsPausedWhileTheWindowChanges: a dialog stays what it is when the
-// terminal becomes small and large below it, and its act is done once.
+// TestAQueueIsPausedWhileTheWindowChanges resizes the terminal below an open dialog. The action runs once.
 func TestAQueueIsPausedWhileTheWindowChanges(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
@@ -35,8 +34,7 @@ func TestAQueueIsPausedWhileTheWindowChanges(t *testing.T) {
 		`select count(*) from operator_audit where action = 'queue.pause' and source = 'attune-tui'`))
 }
 
-// TestAKilledDashboardLeavesNothingBehind: not the act that was asked about, no
-// session that goes on, and a terminal in which the next one works.
+// A killed dashboard has not run the open plan, leaves no session, and the next one works in its terminal.
 func TestAKilledDashboardLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
@@ -65,9 +63,8 @@ func TestAKilledDashboardLeavesNothingBehind(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from worker where cordoned`))
 }
 
-// TestTwoDashboardsSeeWhatEachDoes: both act on one row, and what the second finds
-// done already it says, whatever it had on its screen.
-func TestTwoDashboardsSeeWhatEachDoes(t *testing.T) {
+// TestTwoDashboardsActOnOneWorker runs the same action from both: the second changes nothing and sees the first.
+func TestTwoDashboardsActOnOneWorker(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "watch one dashboard from another")
 	url := testkit.Database(t)
@@ -83,7 +80,7 @@ func TestTwoDashboardsSeeWhatEachDoes(t *testing.T) {
 	}
 	one.press("y")
 	one.shows("✓ Cordon worker worker-a")
-	other.press("y", "Escape") // leaves what it said to that
+	other.press("y", "Escape") // closes its receipt
 	other.shows("cordoned")
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from worker where cordoned`))
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from worker where name = 'worker-a' and cordoned`))

@@ -33,7 +33,7 @@ func TestANumberKeyLeavesTheWayUp(t *testing.T) {
 	require.True(t, quits(t, b, "q"))
 }
 
-func TestActsAreAboutTheRowUnderTheCursorAndNotAboutWhatContainsIt(t *testing.T) {
+func TestActionsAreAboutTheSelectedRowNotItsParent(t *testing.T) {
 	t.Parallel()
 	b := acting(t, &fakeActs{}, 80, 24)
 	b.press("j", "enter")

@@ -12,9 +12,8 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// TestAWorkflowIsLedByKeys holds one between two of its tasks, lets it go on, cancels
-// it, and begins it anew.
-func TestAWorkflowIsLedByKeys(t *testing.T) {
+// TestAWorkflowIsControlledByKeys pauses a workflow between two tasks, resumes, cancels and retries it.
+func TestAWorkflowIsControlledByKeys(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	i.flow("shop.deliver")
@@ -30,10 +29,11 @@ func TestAWorkflowIsLedByKeys(t *testing.T) {
 	x.runs("Pause " + name)
 	i.ends <- struct{}{}
 	i.becomes(1, `select count(*) from workflow_execution where paused and completed_tasks = '{pay}'`)
-	require.Len(t, i.worker.Runs(), 1, "nothing follows in a paused workflow")
+	require.Len(t, i.worker.Runs(), 1, "a paused workflow starts no task")
 	x.plans(act.ResumeWorkflow, "Resume "+name)
 	x.runs("Resume " + name)
 	i.began(2)
+	i.running(1)
 	x.plans(act.CancelWorkflow, "Cancel "+name)
 	x.runs("Cancel " + name)
 	i.ends <- struct{}{}
@@ -48,8 +48,8 @@ func TestAWorkflowIsLedByKeys(t *testing.T) {
 	}
 }
 
-// TestDeadLettersOfTheLedgerAreActedUponByKeys requeues one so that its work is done after all,
-// discards one, purges the rest, and undoes the discard.
+// TestDeadLettersOfTheLedgerAreActedUponByKeys requeues one, whose retry completes, discards one, reopens it and
+// discards the rest.
 func TestDeadLettersOfTheLedgerAreActedUponByKeys(t *testing.T) {
 	t.Parallel()
 	i := install(t)
@@ -65,7 +65,7 @@ func TestDeadLettersOfTheLedgerAreActedUponByKeys(t *testing.T) {
 	x := i.open("--view", "dlq")
 	x.shows("waiting for a person 4")
 	x.shows(" RW ")
-	x.press("z") // only pending inquiries, so that the cursor is always on one
+	x.press("z") // only waiting dead letters, so the cursor is always on one
 
 	x.asks(keymap.Requeue, "Requeue dead letter")
 	x.runs("Requeue dead letter")

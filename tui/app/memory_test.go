@@ -12,9 +12,8 @@ import (
 	"github.com/attune-go/attune/tui/keymap"
 )
 
-// TestPollsKeepTheirMemory polls while queues, workers and executions come and go. What the
-// dashboard keeps of them does not grow with the number of polls.
-// (The heap is measured, and so no other test may run meanwhile.)
+// TestPollsKeepTheirMemory polls while queues, workers and executions come and go. The heap does not grow with the
+// number of polls. It is not parallel because it measures the heap.
 func TestPollsKeepTheirMemory(t *testing.T) {
 	b := started(t, sample(), 140, 40)
 	views := keymap.Scopes

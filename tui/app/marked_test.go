@@ -28,7 +28,7 @@ func TestMarkedRowsAreActedUponTogether(t *testing.T) {
 	}
 }
 
-func TestMarksAreTakenAwayFromWhatWasReached(t *testing.T) {
+func TestReachedRowsAreUnmarked(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 100, 30)
 	b.press("3", " ", " ", " ")
@@ -41,7 +41,7 @@ func TestMarksAreTakenAwayFromWhatWasReached(t *testing.T) {
 	require.Equal(t, []string{menu.Targets[2].Name}, b.executions.Table().Marked())
 }
 
-func TestMarkedQuestionsAreAnsweredAlike(t *testing.T) {
+func TestMarkedInquiriesGetOneAnswer(t *testing.T) {
 	t.Parallel()
 	acts := &fakeActs{}
 	b := acting(t, acts, 100, 30)

@@ -16,9 +16,8 @@ import (
 	"github.com/attune-go/attune/tui/textmode"
 )
 
-// TestPlainTellsEveryChangeToAPipe is the real program, whose output is no
-// terminal: a line for each change, and exit code 0 after an interrupt.
-func TestPlainTellsEveryChangeToAPipe(t *testing.T) {
+// The program writes a line for each change to a pipe, and exits with 0 after an interrupt.
+func TestPlainWritesEveryChangeToAPipe(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
@@ -34,12 +33,12 @@ func TestPlainTellsEveryChangeToAPipe(t *testing.T) {
 	lines := bufio.NewScanner(pipe)
 	until := func(text string) string {
 		for lines.Scan() {
-			require.NotContains(t, lines.Text(), "\x1b", "nothing is drawn")
+			require.NotContains(t, lines.Text(), "\x1b", "it writes no control sequences")
 			if strings.Contains(lines.Text(), text) {
 				return lines.Text()
 			}
 		}
-		require.Fail(t, "it never told "+text)
+		require.Fail(t, "the program never wrote "+text)
 		return ""
 	}
 	until("dashboard ")
@@ -54,7 +53,7 @@ func TestPlainTellsEveryChangeToAPipe(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
-func TestPlainWithoutServersSaysSoAndGoesOn(t *testing.T) {
+func TestPlainWithoutServersReportsThemAndContinues(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "--plain", "-o", "json")
 	cmd.Env = append([]string{asProgram + "=1", "HOME=/nonexistent"}, noServers...)

@@ -15,9 +15,8 @@ func (b *bundle) previewed() string {
 	return below
 }
 
-// TestThePreviewOfExecutionsTellsOfTheOneUnderTheCursor: why it is as it is, its steps,
-// and whether R does anything, read for each row that the cursor comes to.
-func TestThePreviewOfExecutionsTellsOfTheOneUnderTheCursor(t *testing.T) {
+// The preview is read for each selected row: the explanation, the timeline, and the effect of R.
+func TestThePreviewShowsTheSelectedExecution(t *testing.T) {
 	t.Parallel()
 	b := started(t, sample(), 140, 40)
 	b.press("3")
@@ -35,12 +34,11 @@ func TestThePreviewOfExecutionsTellsOfTheOneUnderTheCursor(t *testing.T) {
 	require.Equal(t, b.executions.Subject(), b.env.Data.Glance.ID)
 	require.Equal(t, b.executions.Subject(), b.env.Data.Family.ID)
 	b.press("v")
-	require.Zero(t, b.executions.Subject(), "what is not in sight is not read")
+	require.Zero(t, b.executions.Subject(), "a hidden pane is not read")
 	require.NotContains(t, b.View(), "─ preview ")
 }
 
-// TestThePreviewOfAnExecutionThatCannotBeReadIsItsRow: what a list knows of a row is
-// shown before more is read, and when more cannot be.
+// The preview shows the data of the row until more is read, or if it cannot be read.
 func TestThePreviewOfAnExecutionThatCannotBeReadIsItsRow(t *testing.T) {
 	t.Parallel()
 	data := sample()
@@ -52,8 +50,8 @@ func TestThePreviewOfAnExecutionThatCannotBeReadIsItsRow(t *testing.T) {
 	require.NotContains(t, b.previewed(), "repeat")
 }
 
-// TestThePreviewOfAWaitingExecutionSaysWhatItWaitsFor in a line.
-func TestThePreviewOfAWaitingExecutionSaysWhatItWaitsFor(t *testing.T) {
+// TestThePreviewExplainsAWaitingExecution in a line.
+func TestThePreviewExplainsAWaitingExecution(t *testing.T) {
 	t.Parallel()
 	data := sample()
 	data.detail = &monitor.ExecutionDetail{

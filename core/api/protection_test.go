@@ -30,7 +30,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// What is answered without a token is answered only under the name of this machine.
+// Without tokens only requests under the name of this machine are answered.
 func TestWithoutTokensOtherNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	server := api.New("127.0.0.1:0", api.Deps{
@@ -67,7 +67,7 @@ func (failingView) Queues(context.Context, monitor.QueueFilter) (*monitor.Queues
 	return nil, errors.New("the reading is broken")
 }
 
-// However many requests fail, one line a second says so, with the number of those it left out.
+// Failing requests log one line a second, with the number of skipped ones.
 func TestFailingRequestsDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,8 +115,8 @@ func certificate(t *testing.T, certFile, keyFile string, number int64) {
 	}
 }
 
-// HTTP is served with TLS only, and a certificate that was replaced counts from the next
-// connection on. Files that cannot be read leave the old one in force.
+// HTTP is served with TLS only. A new certificate is used from the next connection on; unreadable files leave the old
+// one in force.
 func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -48,9 +48,8 @@ func post(t *testing.T, handler http.Handler, path, body string,
 	return w.Code, kind, answer
 }
 
-// TestEveryActAnswersAsDescribed: every answer of every act is held against the
-// description, and says why nothing could be done.
-func TestEveryActAnswersAsDescribed(t *testing.T) {
+// TestEveryActionAnswersAsDescribed compares every answer of every action with the description.
+func TestEveryActionAnswersAsDescribed(t *testing.T) {
 	t.Parallel()
 	s := readSpec(t)
 	st := testkit.Store(t)
@@ -162,7 +161,7 @@ func TestOtherSitesCannotAct(t *testing.T) {
 	}
 }
 
-// To act a token needs the scope operate, and the audit names it.
+// Actions need a token with the scope operate, and the audit names it.
 func TestActsNeedTheScopeOperate(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -177,7 +176,7 @@ func TestActsNeedTheScopeOperate(t *testing.T) {
 	url := fmt.Sprintf("/api/v1/executions/%d/cancel", id)
 	with := func(secret string) func(*http.Request) {
 		return func(r *http.Request) {
-			r.Host = "engine.example" // with tokens any name will do
+			r.Host = "engine.example" // with tokens every name is accepted
 			if secret != "" {
 				r.Header.Set("Authorization", "Bearer "+secret)
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/attune-go/attune/tui/act"
 )
 
-// TestExecutionsOfOneCustomerAreCancelledByKeys: of 1,000 that wait, the 300 of tenant t7
-// are cancelled and no other: first those in a range of ids, then the rest.
+// TestExecutionsOfOneCustomerAreCancelledByKeys cancels the 300 executions of tenant t7 among 1,000 waiting ones: first
+// a range of ids, then the rest.
 func TestExecutionsOfOneCustomerAreCancelledByKeys(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "cancel hundreds by keys; a script has it by command")
@@ -26,7 +26,7 @@ func TestExecutionsOfOneCustomerAreCancelledByKeys(t *testing.T) {
 	x.call("send-keys", "-l", "status:requested param.tenant:t7")
 	x.press("Enter")
 	x.shows("200 of 300 loaded")
-	// without the worker and the reason there is room
+	// hide two columns to make room
 	x.press("c", "j", "j", "j", "Space", "j", "j", "j", "j", "Space", "Escape")
 	x.shows("n=1000 tenant=t7")
 	x.press("/")

@@ -22,19 +22,18 @@ func TestPagesOfQueuesCarryNoLogin(t *testing.T) {
 	require.Empty(t, queuePages("://", "/"))
 }
 
-func TestTheClipboardIsAskedInOneWrite(t *testing.T) {
+func TestTheClipboardIsSetInOneWrite(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	put := clipboard(&out, export.Within{})
 	require.NoError(t, put("884301"))
 	require.Equal(t, "\x1b]52;c;ODg0MzAx\a", out.String())
 	require.Error(t, put(strings.Repeat("x", export.MaxCopy+1)))
-	require.Equal(t, "\x1b]52;c;ODg0MzAx\a", out.String(), "what is too long is not begun")
+	require.Equal(t, "\x1b]52;c;ODg0MzAx\a", out.String(), "nothing is written of a text that is too long")
 }
 
-// TestWhatIsTakenOutArrives: in the buffer of a real terminal, and in files that only
-// their owner can read.
-func TestWhatIsTakenOutArrives(t *testing.T) {
+// Copies arrive in the buffer of a real terminal, exports in files that only their owner can read.
+func TestCopiesAndExportsArrive(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
 	st := testkit.OpenStore(t, url)
@@ -56,7 +55,7 @@ func TestWhatIsTakenOutArrives(t *testing.T) {
 	x.press(":", "export "+named, "Enter")
 	testkit.Eventually(t, func() bool {
 		about, err := os.Stat(named)
-		return err == nil && about.Size() > 0 // it is empty until it is whole
+		return err == nil && about.Size() > 0 // it is empty until it is complete
 	}, 60*time.Second, "the named file")
 	files, err := filepath.Glob(filepath.Join(state, "attune", "exports", "*"))
 	require.NoError(t, err)
