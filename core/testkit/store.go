@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/doctor"
@@ -43,6 +44,22 @@ func OpenStore(t testing.TB, databaseURL string, options ...func(*store.Config))
 	require.NoError(t, err)
 	t.Cleanup(st.Close)
 	return st
+}
+
+// Begin opens a transaction that the test holds open. The server does not end it for being idle, as it ends others
+// after ten seconds. The test's end rolls it back.
+func Begin(t testing.TB, st Pooler) pgx.Tx {
+	t.Helper()
+	tx, err := st.Pool().Begin(Context(t))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := cleanupContext()
+		defer cancel()
+		_ = tx.Rollback(ctx) // it may have ended
+	})
+	_, err = tx.Exec(Context(t), "SET LOCAL idle_in_transaction_session_timeout = 0")
+	require.NoError(t, err)
+	return tx
 }
 
 // Invariants fails the test when an invariant query returns a row.

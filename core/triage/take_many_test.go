@@ -24,7 +24,7 @@ func TestTwoHundredThousandDeadLetters(t *testing.T) {
 	m := newBrokered(t)
 	for i := range deadLetters {
 		require.NoError(t,
-			m.plain.Publish("", message.QueueDeadLetter, false, false, handOver(t, int64(i+1), "m"+strconv.Itoa(i))))
+			m.plain.Publish("", message.QueueDeadLetter, false, false, deadDispatch(t, int64(i+1), "m"+strconv.Itoa(i))))
 	}
 	m.holds(message.QueueDeadLetter, deadLetters)
 	began, taken := time.Now(), 0
