@@ -157,6 +157,7 @@ func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
 	require.Equal(t, "its action allows no retry (max_retries)", decide(failed, 0, 0).Why)
 	require.True(t, decide(failed, 1, 2).Retry)
 	require.Equal(t, "no retry is left: it is attempt 3, and 2 retries are allowed", decide(failed, 2, 2).Why)
+	require.Equal(t, "no retry is left: it is attempt 2, and 1 retry is allowed", decide(failed, 1, 1).Why)
 	require.False(t, decide(failed, 0, -5).Retry)
 
 	for _, who := range []string{retrypolicy.ByTimeoutMonitor, retrypolicy.ByDispatcher, retrypolicy.ByDeadLetters} {
