@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -188,24 +189,32 @@ func TestACancelAgainstTheRetryOfAFailedExecution(t *testing.T) {
 	ids := b.request(t, action, 40)
 	testkit.Exec(t, b.store, `update execution set max_retries = 3 where id = any($1)`, ids)
 	b.dispatch(t, ids...)
+	fail := func(id int64) {
+		time.Sleep(time.Duration(rand.N(3_000_000)))
+		if _, err := b.store.Pool().Exec(t.Context(),
+			`update execution set status = 'failed', result = '{"error": "x"}' where id = $1`, id); err != nil {
+			panic(err)
+		}
+		if _, err := b.scheduler.Run(t.Context(), scheduler.NewCompletionStep(retry,
+			[]scheduler.Report{{Execution: id}}), scheduler.FillStep{}); err != nil {
+			panic(err)
+		}
+	}
+	cancel := func(id int64) {
+		time.Sleep(time.Duration(rand.N(6_000_000)))
+		if receipt, err := b.operator.Cancel(t.Context(),
+			&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: []int64{id}}}); err != nil {
+			panic(fmt.Sprint(err, receipt))
+		}
+	}
 	var group sync.WaitGroup
-	for _, id := range ids {
+	for share := range slices.Chunk(ids, 10) { // as many at once as there are connections: a receipt waits only seconds
 		group.Go(func() {
-			time.Sleep(time.Duration(rand.N(3_000_000)))
-			if _, err := b.store.Pool().Exec(t.Context(),
-				`update execution set status = 'failed', result = '{"error": "x"}' where id = $1`, id); err != nil {
-				panic(err)
-			}
-			if _, err := b.scheduler.Run(t.Context(), scheduler.NewCompletionStep(retry,
-				[]scheduler.Report{{Execution: id}}), scheduler.FillStep{}); err != nil {
-				panic(err)
-			}
-		})
-		group.Go(func() {
-			time.Sleep(time.Duration(rand.N(6_000_000)))
-			if receipt, err := b.operator.Cancel(t.Context(),
-				&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: []int64{id}}}); err != nil {
-				panic(fmt.Sprint(err, receipt))
+			for _, id := range share {
+				var pair sync.WaitGroup
+				pair.Go(func() { fail(id) })
+				pair.Go(func() { cancel(id) })
+				pair.Wait()
 			}
 		})
 	}

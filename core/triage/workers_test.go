@@ -297,7 +297,7 @@ func TestForgetting(t *testing.T) {
 		}
 	}
 	silent := func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour }
-	left := func(w *testkit.WorkerRow) { w.Status = "inactive" }
+	left := func(w *testkit.WorkerRow) { w.Status, w.HeartbeatAge = "inactive", 0 }
 
 	worker("works", func(*testkit.WorkerRow) {})
 	worker("leaves", func(w *testkit.WorkerRow) { w.Status, w.Draining = "inactive", true })
