@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -305,14 +304,12 @@ func TestConcurrentApplies(t *testing.T) {
 		"the last application wins for both")
 }
 
-// TestApplyWaitsForAnother: the second comparison is made after the first
-// application has committed.
+// The second application compares after the first one has committed.
 func TestApplyWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	held, err := b.store.Pool().Begin(t.Context())
-	require.NoError(t, err)
-	_, err = held.Exec(t.Context(), store.LockCatalog)
+	held := testkit.Begin(t, b.store)
+	_, err := held.Exec(t.Context(), store.LockCatalog)
 	require.NoError(t, err)
 	_, err = held.Exec(t.Context(),
 		"insert into policy (ref, name, method, threshold) values ('a.one', 'a.one', 'enqueue', 4)")
@@ -341,17 +338,15 @@ func (b *bundle) awaitWaiting(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `select count(*) from pg_stat_activity
 			where datname = current_database() and wait_event_type = 'Lock'`) == 1
-	}, 20*time.Second, "no session waits for a lock")
+	}, testkit.TestTimeout, "no session waits for a lock")
 }
 
-// TestApplyWaitsForADeletion: an action that is being deleted is waited for and
-// then missing, in place of a policy that names nothing.
+// An application waits for the deletion of its action and then reports it as missing.
 func TestApplyWaitsForADeletion(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	deletion, err := b.store.Pool().Begin(t.Context())
-	require.NoError(t, err)
-	_, err = deletion.Exec(t.Context(), "delete from action where ref = 'deploy.rollout'")
+	deletion := testkit.Begin(t, b.store)
+	_, err := deletion.Exec(t.Context(), "delete from action where ref = 'deploy.rollout'")
 	require.NoError(t, err)
 	failed := make(chan error, 1)
 	go func() {
