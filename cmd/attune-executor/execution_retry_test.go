@@ -147,6 +147,6 @@ func TestTheRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
 	}, retryPolicy(config.Default()))
 	for _, status := range attune.Statuses {
 		verdict := retryPolicy(config.Default()).Decide(retrypolicy.Ended{Status: status, MaxRetries: 1}, 0)
-		require.Equal(t, verdict.Retry, unsuccessful(status), "%s: a wait continues if the policy may repeat it", status)
+		require.Equal(t, verdict.Retry, unsuccessful(status), "%s: the wait goes by the policy", status)
 	}
 }

@@ -226,6 +226,46 @@ func TestACancelAgainstTheRetryOfAFailedExecution(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
+// An execution fails after a cancel has read it and before the cancel has its row. The cancel then waits for the batch
+// that completes it, which holds the lock of its queue, and stops the retry.
+func TestACancelOfAnExecutionThatFailsMeanwhileWaitsForItsQueue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.meanwhile", 5)
+	id := b.request(t, action, 1)[0]
+	b.dispatch(t, id)
+	failure, batch := testkit.Begin(t, b.store), testkit.Begin(t, b.store)
+	_, err := failure.Exec(t.Context(), `update execution set status = 'failed' where id = $1`, id)
+	require.NoError(t, err)
+	_, err = batch.Exec(t.Context(), `select from execution_admission_state for update`)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.operator.Cancel(testkit.Context(t),
+			&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: []int64{id}}})
+		done <- err
+	}()
+	waits := func(statement string) func() bool {
+		return func() bool {
+			return len(done) > 0 || testkit.Count(t, b.store, `select count(*) from pg_stat_activity
+				where datname = current_database() and wait_event_type = 'Lock' and query like '%name: ' || $1 || ' %'`,
+				statement) == 1
+		}
+	}
+	testkit.Eventually(t, waits("CancelLock"), testkit.TestTimeout)
+	require.Empty(t, done)
+	require.NoError(t, failure.Commit(t.Context()))
+	testkit.Eventually(t, waits("LockAdmissionStates"), testkit.TestTimeout)
+	require.Empty(t, done, "it did not wait for the queue")
+	require.NoError(t, batch.Commit(t.Context()))
+	require.NoError(t, <-done)
+	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
+	testkit.Exec(t, b.store, `update execution set max_retries = 3`)
+	_, err = b.scheduler.Run(t.Context(), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: id}}))
+	require.NoError(t, err)
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution`), "it is not retried")
+}
+
 // Cancels run beside each other and beside batches that admit, dispatch and complete. Each cancelled execution ends
 // once, no queue keeps one, no slot is lost, and no cancel fails.
 func TestCancelsBesideReplicas(t *testing.T) {

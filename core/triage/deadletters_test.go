@@ -239,7 +239,7 @@ func TestADiscardedDeadLetterKeepsEverything(t *testing.T) {
 	require.Empty(t, b.sent.take())
 }
 
-// A purge discards the dead letters of its plan, but not those that were decided since.
+// A purge discards the undecided dead letters of its plan.
 func TestAPurgeDiscardsTheDeadLettersOfItsPlan(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -283,7 +283,7 @@ func TestAnOverrideOfOneGroupLeavesTheOthers(t *testing.T) {
 	testkit.Invariants(t, b.store)
 }
 
-// New groups inherit the override of their action, also those that concurrent batches create.
+// New groups inherit the override of their action, also groups of concurrent batches.
 func TestGroupsInheritTheOverrideOfTheirAction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

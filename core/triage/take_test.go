@@ -82,7 +82,8 @@ func deadDispatch(t testing.TB, execution int64, id string) amqp.Publishing {
 func (m *brokered) fill(queue string, n int) {
 	m.t.Helper()
 	for i := range n {
-		require.NoError(m.t, m.plain.Publish("", queue, false, false, deadDispatch(m.t, int64(i+1), fmt.Sprintf("m%d", i))))
+		dead := deadDispatch(m.t, int64(i+1), fmt.Sprintf("m%d", i))
+		require.NoError(m.t, m.plain.Publish("", queue, false, false, dead))
 	}
 	m.holds(queue, n)
 }

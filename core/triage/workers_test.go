@@ -206,7 +206,9 @@ func TestNothingIsDispatchedToAWorkerAfterTheReceipt(t *testing.T) {
 			}
 		})
 	}
-	dispatched := func() int { return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1`, id) }
+	dispatched := func() int {
+		return testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE worker = $1`, id)
+	}
 	for range 12 {
 		before := dispatched()
 		testkit.Eventually(t, func() bool { return dispatched() > before }, testkit.TestTimeout, "it gets executions")
