@@ -166,7 +166,8 @@ func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
 		`select count(*) from execution_admission_state where max_concurrent = 2 and limit_override is null and not unlimited`))
 	require.Zero(t, b.finish(t, ids[1:5]...).Granted)
 	require.Equal(t, 1, b.finish(t, ids[5]).Granted, "the policy's limit is in force again")
-	require.Equal(t, 1, b.override(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset}).Already)
+	receipt = b.override(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
+	require.Equal(t, 1, receipt.Already)
 	testkit.Invariants(t, b.store)
 }
 
