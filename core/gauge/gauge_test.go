@@ -31,7 +31,7 @@ func started(t *testing.T, deps gauge.Deps) *gauge.Gauge {
 	return g
 }
 
-func TestAScrapeShowsWhatTheDatabaseHolds(t *testing.T) {
+func TestAScrapeShowsTheDatabase(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "demo.sleep")
@@ -153,7 +153,7 @@ func TestUnknownIsNotZero(t *testing.T) {
 	mu.Lock()
 	now = now.Add(2 * time.Minute)
 	mu.Unlock()
-	require.Zero(t, testutil.CollectAndCount(g), "what was read two minutes ago is not known any more")
+	require.Zero(t, testutil.CollectAndCount(g), "values of two minutes ago are outdated")
 }
 
 func TestOnlyTheBusiestActionsAreShown(t *testing.T) {

@@ -83,8 +83,7 @@ func TestInquiriesOfTheAPIOutliveTheirExecutions(t *testing.T) {
 	b.becomes(t, late, inquiry.Expired, attune.StatusFailed)
 }
 
-// They are answered here, too; one that runs at a worker goes on, and a workflow is
-// not ended by the answer.
+// Inquiries of the API can be answered here too. Their execution continues, at a worker or as a workflow.
 func TestInquiriesOfTheAPIAreAnswered(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

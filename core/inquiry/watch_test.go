@@ -95,7 +95,7 @@ func (b *bundle) ended(t *testing.T, execution int64, status string) {
 	testkit.Exec(t, b.store, `UPDATE execution SET status = $2::execution_status_enum WHERE id = $1`, execution, status)
 }
 
-// An inquiry whose execution cannot be written keeps no other from its end.
+// An inquiry whose execution cannot be written delays no other.
 func TestAnInquiryThatCannotBeSettledDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -147,7 +147,7 @@ func TestAThousandQuestionsEndAtOnce(t *testing.T) {
 	}
 }
 
-// An inquiry from before is settled; what is open is not.
+// Ended inquiries of earlier versions are settled; open ones are not.
 func TestAnEndedInquiryKeepsItsEnd(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
