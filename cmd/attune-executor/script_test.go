@@ -69,7 +69,7 @@ func (c checked) Run() int {
 // noExitPause avoids the second that the race detector waits at the end of each command.
 const noExitPause = "atexit_sleep_ms=0"
 
-// commands are what scripts can use besides the built-in ones.
+// commands are the additional commands of scripts.
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	// exits CODE COMMAND… runs a command that must end with this exit code.
 	"exits": func(ts *testscript.TestScript, neg bool, args []string) {
