@@ -77,7 +77,7 @@ func TestACancelledExecutionLeavesItsQueue(t *testing.T) {
 	require.Equal(t, "done", receipt.Outcome)
 	require.Equal(t, []int64{ids[2], ids[4]}, b.waiting(t, action))
 	require.Equal(t, attune.StatusRequested, receipt.Executions[0].Was)
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 
 	a := b.audit(t, receipt.Audit)
 	require.Equal(t, "ann@desk", a.Actor)
@@ -96,7 +96,7 @@ func TestACancelledExecutionLeavesItsQueue(t *testing.T) {
 	b.deliver(t)
 	b.finish(t, ids[0])
 	require.Equal(t, []int64{ids[2]}, b.holders(t, action), "S4: the head of the queue")
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // After a cancel of the blocked head the next execution is tried at once, without a sweep.
@@ -114,7 +114,7 @@ func TestTheNextAfterACancelledHeadIsTriedAtOnce(t *testing.T) {
 	b.cancel(t, picky)
 	b.deliver(t)
 	require.Equal(t, []int64{next}, b.holders(t, action))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // Upstream 20: the completion of a dispatched and unstarted execution releases its slot, and its place at the worker.
@@ -132,7 +132,7 @@ func TestTheSlotOfADispatchedExecutionIsReleased(t *testing.T) {
 	b.deliver(t)
 	require.Equal(t, []int64{ids[1]}, b.holders(t, action))
 	require.Equal(t, 1, testkit.Count(t, b.store, `select assigned from worker_load`))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 func TestReceiptsNameUncancelledExecutions(t *testing.T) {
@@ -173,7 +173,7 @@ func TestTheCancelOfATreeIsOneAction(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from operator_audit where outcome = 'done'`))
 	require.Empty(t, b.waiting(t, action))
 	require.Equal(t, fmt.Sprintf("execution %d with all below", root), b.audit(t, receipt.Audit).Target)
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // S15: the pending retry of a failed execution is stopped. The first holder of the lock of its
@@ -223,7 +223,7 @@ func TestACancelAgainstTheRetryOfAFailedExecution(t *testing.T) {
 		"no retry is alive")
 	require.Equal(t, testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0`),
 		testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0 and status = 'cancelled'`))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // An execution fails after a cancel has read it and before the cancel has its row. The cancel then waits for the batch
@@ -329,7 +329,7 @@ func TestCancelsBesideReplicas(t *testing.T) {
 		require.Equal(t, 1, n, "S14: execution %d ended once", id)
 	}
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // A batch that has decided about a request before a concurrent cancel commits finds its guard false and decides again.
@@ -357,7 +357,7 @@ func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 		live := b.ids(t, `select coalesce(array_agg(id), '{}') from execution where status = 'canceling'`)
 		b.end(t, live) // as their worker does after the cancel request
 	}
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // end ends executions as a worker does after a cancel request.

@@ -49,7 +49,7 @@ func TestS21APausedQueueAdmitsNothingAndKeepsItsOrder(t *testing.T) {
 	cancel()
 	wait()
 	require.Equal(t, append(order, late...), b.waiting(t, action))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 
 	receipt = b.resume(t, action)
 	require.Equal(t, 1, receipt.WithRoom)
@@ -61,7 +61,7 @@ func TestS21APausedQueueAdmitsNothingAndKeepsItsOrder(t *testing.T) {
 		require.Equal(t, order[next:next+3], holders, "the order is the same after the resume")
 		b.finish(t, holders...)
 	}
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 func TestARepeatedOverrideChangesNothing(t *testing.T) {
@@ -168,7 +168,7 @@ func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
 	require.Equal(t, 1, b.finish(t, ids[5]).Granted, "the policy's limit is in force again")
 	receipt = b.override(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
 	require.Equal(t, 1, receipt.Already)
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // Upstream 22: a lower limit evicts no running execution.
@@ -185,7 +185,7 @@ func TestALoweredLimitDrainsWithoutEvicting(t *testing.T) {
 	require.Equal(t, ids[3:4], b.holders(t, action))
 	require.Equal(t, 1, b.finish(t, ids[3]).Granted)
 	require.Equal(t, ids[4:5], b.holders(t, action))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 func TestAnActionWithoutPolicyCanBeLimitedAndUnlimited(t *testing.T) {
@@ -200,7 +200,7 @@ func TestAnActionWithoutPolicyCanBeLimitedAndUnlimited(t *testing.T) {
 	receipt = b.override(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
 	require.Nil(t, receipt.Queues[0].After.Limit)
 	require.Equal(t, 4, b.dispatch(t, b.nudged(t)...).Granted)
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // A queue that an operator has paused is not tried when a worker has room again.
@@ -220,7 +220,7 @@ func TestAPausedQueueIsNotBlocked(t *testing.T) {
 	b.resume(t, action)
 	require.Equal(t, 1, b.dispatch(t, b.nudged(t)...).Granted)
 	require.Equal(t, 1, blocked())
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 func TestAnOverrideOfOneGroupLeavesTheOthers(t *testing.T) {
@@ -281,7 +281,7 @@ func TestAnOverrideOfOneGroupLeavesTheOthers(t *testing.T) {
 	}
 	require.Equal(t, queues, testkit.Count(t, b.store, `select count(*) from execution_admission_state`),
 		"removing an override creates no queue")
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // New groups inherit the override of their action, also groups of concurrent batches.
@@ -331,7 +331,7 @@ func TestGroupsInheritTheOverrideOfTheirAction(t *testing.T) {
 	b.dispatch(t, b.requestIn(t, action, "late"))
 	require.Equal(t, 62, testkit.Count(t, b.store,
 		`select count(*) from execution_admission_state where limit_override = 2 and max_concurrent = 2`))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 func TestAPlanOfAnOverrideWritesNothing(t *testing.T) {

@@ -104,7 +104,7 @@ func TestRepairOfEveryKindOfDrift(t *testing.T) {
 				require.Equal(t, "queue.repair", row.Action)
 				require.Equal(t, "it was restored", row.Reason)
 			}
-			testkit.Invariants(t, b.store)
+			b.invariants(t)
 			require.Zero(t, testkit.Count(t, b.store, `select count(*) from lost_holder`))
 			again, err := b.operator.Repair(testkit.Context(t), action.Ref, "")
 			require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestRepairOfEveryKindOfDrift(t *testing.T) {
 			}
 			require.Empty(t, b.waiting(t, action), "all are admitted")
 			require.Zero(t, testkit.Count(t, b.store, `select count(*) from execution where status = 'requested'`))
-			testkit.Invariants(t, b.store)
+			b.invariants(t)
 		})
 	}
 }
@@ -177,7 +177,7 @@ func TestARepairNudgesExecutionsThatWaitForItsSlots(t *testing.T) {
 			require.Equal(t, ids[:1], nudged, "one head of a queue that waits for the slot")
 			require.Equal(t, 1, b.dispatch(t, nudged...).Granted)
 			require.Equal(t, ids[:1], b.holders(t, waiting))
-			testkit.Invariants(t, b.store)
+			b.invariants(t)
 		})
 	}
 }
@@ -229,5 +229,5 @@ func TestRepairBesideRunningReplicas(t *testing.T) {
 	testkit.Eventually(t, func() bool { return b.count(t, "completed") == 600 }, testkit.TestTimeout)
 	cancel()
 	wait()
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }

@@ -62,7 +62,7 @@ func TestOperatorsBesideReplicas(t *testing.T) {
 	cancel()
 	wait()
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // step runs one of five actions on the queues of a target.
@@ -139,10 +139,10 @@ func TestRepairAndRecoveryShareDeletedHolders(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, receipt.Remains)
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from lost_holder`))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 	b.dispatch(t, ids[75:]...)
 	require.Len(t, b.holders(t, action), 40)
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // An execution that ends between the lock and the write of a page rolls the page back. The page is decided again, and
@@ -174,5 +174,5 @@ func TestClearDecidesAgainWhenAQueuedExecutionEnds(t *testing.T) {
 	require.Len(t, b.ends(t), 2)
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[2]))
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }

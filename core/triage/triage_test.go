@@ -217,6 +217,13 @@ func (b *bundle) audit(t testing.TB, id int64) auditRow {
 	return a
 }
 
+// invariants checks the invariants, except the age of messages: no relay publishes them here, however long a test takes.
+func (b *bundle) invariants(t testing.TB) {
+	t.Helper()
+	testkit.Exec(t, b.store, `update outbox set created = now()`)
+	testkit.Invariants(t, b.store)
+}
+
 // storm runs the batches of several replicas until the context ends. Each replica ends its share of the scheduled
 // executions up to lastEnd, releases their slots and fills the queues.
 func (b *bundle) storm(ctx context.Context, t *testing.T, action testkit.ActionRow, replicas int) (wait func()) {
