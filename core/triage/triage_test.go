@@ -217,7 +217,7 @@ func (b *bundle) audit(t testing.TB, id int64) auditRow {
 	return a
 }
 
-// invariants checks the invariants, except the age of messages: no relay publishes them here, however long a test takes.
+// invariants checks the invariants, except the age of messages, because no relay publishes them here.
 func (b *bundle) invariants(t testing.TB) {
 	t.Helper()
 	testkit.Exec(t, b.store, `update outbox set created = now()`)
