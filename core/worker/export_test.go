@@ -10,7 +10,7 @@ import (
 )
 
 // SetProbeTimeout bounds the version queries of interpreters.
-func (c *Config) SetProbeTimeout(timeout time.Duration) { c.probeTimeout = timeout }
+func SetProbeTimeout(c *Config, timeout time.Duration) { c.probeTimeout = timeout }
 
 // WriteExecutable writes an executable file. Another process does the writing: a file cannot be executed while a
 // child that a parallel test has forked holds it open for writing.

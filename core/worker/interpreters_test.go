@@ -77,7 +77,7 @@ func TestAHangingInterpreterDoesNotPreventTheRegistration(t *testing.T) {
 	hanging := func(timeout time.Duration) func(*worker.Config) {
 		return func(c *worker.Config) {
 			c.Interpreters = map[string][]string{"python": {filepath.Join(dir, "python3")}}
-			c.SetProbeTimeout(timeout)
+			worker.SetProbeTimeout(c, timeout)
 		}
 	}
 

@@ -135,7 +135,7 @@ func (b *bundle) unstartedOn(t testing.TB, options ...func(*worker.Config)) (*wo
 		HeartbeatInterval: 100 * time.Millisecond, KillGrace: 300 * time.Millisecond, ShutdownTimeout: 10 * time.Second,
 		TempDir: t.TempDir(),
 	}
-	cfg.SetProbeTimeout(time.Minute)
+	worker.SetProbeTimeout(&cfg, time.Minute)
 	for _, option := range options {
 		option(&cfg)
 	}
