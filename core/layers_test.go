@@ -17,8 +17,8 @@ import (
 
 const module = "github.com/attune-go/attune/"
 
-// layers is the order of the packages below core/. A package may import those
-// of lower layers; within its own only what siblings lists.
+// layers is the order of the packages below core/. A package may import packages of lower layers, and of its own layer
+// only those in siblings.
 var layers = map[string]int{
 	"attune": 0, "bounds": 0, "supervise": 0, "telemetry": 0, "crashpoint": 0, "terminal": 0, "spread": 0,
 	"phrase": 0, "nearest": 0, "exactjson": 0, "trace": 0,
@@ -81,7 +81,7 @@ var whyLayer = map[int]string{
 	60: "programs and tools are the top",
 }
 
-// dashboard is all that tui may import of core.
+// dashboard lists the packages of core that tui may import.
 var dashboard = []string{
 	"monitor", "explain", "alerting", "inquiry", "phrase", "triage", "attune", "config", "terminal", "nearest",
 	"yamldoc",
@@ -138,7 +138,7 @@ var edges = []struct {
 	},
 }
 
-// source is one Go file and what it imports.
+// source is one Go file and its imports.
 type source struct {
 	file    string // relative to the module
 	folder  string // relative to the module
@@ -169,8 +169,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestLayersRefuse shows that the table refuses what it should: a rule that
-// nothing can break guards nothing.
+// TestLayersRefuse checks that the table refuses forbidden imports.
 func TestLayersRefuse(t *testing.T) {
 	t.Parallel()
 
@@ -346,7 +345,7 @@ func within(folder, parent string) bool {
 	return folder == parent || strings.HasPrefix(folder, parent+"/")
 }
 
-// sources parses the import clauses of every Go file of the product and of what measures and draws it.
+// sources parses the import clauses of every Go file of the product, its benchmarks and its screenshots.
 func sources(t *testing.T) []source {
 	t.Helper()
 	root, err := filepath.Abs("..")

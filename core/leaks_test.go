@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGoroutinesAreLookedAfter: a package whose code or tests start goroutines has a
-// TestMain that fails when one of them is left behind.
-func TestGoroutinesAreLookedAfter(t *testing.T) {
+// A package whose code or tests start goroutines has a TestMain that fails if one remains.
+func TestPackagesWithGoroutinesCheckForLeaks(t *testing.T) {
 	t.Parallel()
 	starts, tested, checked := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, file := range sources(t) {

@@ -29,7 +29,7 @@ var logCalls = map[string]int{
 	"Debug": 1, "Info": 1, "Warn": 1, "Error": 1,
 }
 
-// TestLogAttributesHaveOneName: a search for one attribute finds every line about a thing.
+// A search for one attribute finds every line about a thing.
 func TestLogAttributesHaveOneName(t *testing.T) {
 	t.Parallel()
 	var wrong []string

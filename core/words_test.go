@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// forbidden are words that hide who does what, each with what to write instead.
+// forbidden are words that hide the agent, each with a replacement.
 var forbidden = []struct {
 	word    *regexp.Regexp
 	instead string
@@ -31,10 +31,10 @@ var forbidden = []struct {
 	},
 }
 
-// exempt is where the word is the name of a thing: a user, a request without a body.
+// exempt lists uses of the words as names: a user, a request without a body.
 var exempt = regexp.MustCompile(`"_?postgres"|user postgres or nobody|the user nobody|http\.NoBody`)
 
-// parts are what lines with these words contain; most lines contain none.
+// parts are fragments of these words, for a fast check: most lines contain none.
 var parts = []string{
 	"whoever", "body", "those ", "what has ended", "who waits", "look", "told of", "errand", "haul", "crew", "bury", "furnish",
 }

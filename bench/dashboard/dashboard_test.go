@@ -93,7 +93,7 @@ func TestNoReadingCostsMoreInALargerDatabase(t *testing.T) {
 	require.Empty(t, more, "readings that look at more where four times as many executions are stored")
 }
 
-func TestAnInstallationIsFilledOnlyWithWhatFits(t *testing.T) {
+func TestAnInstallationIsFilledOnlyIfItFits(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	require.ErrorContains(t, Fill(t.Context(), st, Size{Executions: 1_000, Queued: 500}), "too few")
@@ -105,7 +105,7 @@ func TestAnInstallationIsFilledOnlyWithWhatFits(t *testing.T) {
 		where q.status = 'queued' and s.queued_count = 0`))
 }
 
-func TestAReportSaysWhatItWasMeasuredOn(t *testing.T) {
+func TestAReportNamesItsMachine(t *testing.T) {
 	t.Parallel()
 	r := Report{
 		Size: Full, Rounds: 20, PostgreSQL: "15.18", CPUs: 2, Poll: 31.5, Budget: 50,

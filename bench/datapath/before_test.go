@@ -21,7 +21,8 @@ func TestARoundIsComparedWithAnEarlierProgram(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "answer"), raw, 0o600))
 	program := filepath.Join(dir, "before")
-	// Written by another process: a test that forks meanwhile would keep it open for writing.
+	// Another process does the writing: a file cannot be executed while a child that a parallel test has forked holds
+	// it open for writing.
 	text := "#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho \"$@\" >asked\ncat answer\n"
 	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c", `printf '%s' "$1" >"$2" && chmod 700 "$2"`, "sh",
 		text, program).Run())

@@ -120,9 +120,8 @@ func TestWaitsForLocksAreCounted(t *testing.T) {
 	w, err := s.build(ctx, Scenario{Design: DesignEngine, Keys: 1, Replicas: 1, Schedulers: 1, Workers: 1, Batch: 10})
 	require.NoError(t, err)
 	defer w.close()
-	holder, err := w.query.Pool().Begin(ctx)
-	require.NoError(t, err)
-	defer func() { _ = holder.Rollback(context.Background()) }()
+	holder := testkit.Begin(t, w.query)
+	defer func() { _ = holder.Rollback(context.Background()) }() // before the pool is closed
 	const lock = `SELECT FROM action WHERE ref = 'bench.noop_0' FOR UPDATE`
 	_, err = holder.Exec(ctx, lock)
 	require.NoError(t, err)

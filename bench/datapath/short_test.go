@@ -14,13 +14,9 @@ import (
 
 // The engine keeps its lead over the one-at-a-time design, as `attune-bench --short` measures it.
 //
-// A program built for it is measured, and not this test binary: the race detector makes Go code
-// several times as slow and leaves PostgreSQL as it is. Ratios with it are those of Go code
-// alone, so that a statement could take twice as long without being noticed.
-//
-// This is not a parallel test: it runs before the others of the package, which would take
-// the processors from it. What one execution may cost in statements, commits and round trips
-// is counted by TestAnExecutionKeepsItsBudgetOfStatements in core/engine.
+// It measures a program without the race detector, which makes Go code several times as slow and not PostgreSQL: the
+// ratios would hide a statement of twice the cost. It is not parallel, because other tests would compete for the
+// processors. TestAnExecutionKeepsItsBudgetOfStatements in core/engine counts statements, commits and round trips.
 func TestTheEngineKeepsItsLead(t *testing.T) { //nolint:paralleltest // see above
 	program, database := filepath.Join(t.TempDir(), "attune-bench"), testkit.Database(t)
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "..")

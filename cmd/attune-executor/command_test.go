@@ -100,7 +100,7 @@ func TestAddPairs(t *testing.T) {
 	require.EqualError(t, err, `parameter count: "five" is not JSON: write -p count=value for a text`)
 }
 
-func TestAParameterFileThatIsTooLargeIsNamedSo(t *testing.T) {
+func TestATooLargeParameterFileIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := readParams(&runOptions{paramsFile: "-"}, strings.NewReader("a: "+strings.Repeat("x", 16<<20)))
 	require.EqualError(t, err,
@@ -127,7 +127,7 @@ func TestReadParams(t *testing.T) {
 	require.ErrorContains(t, err, "is not a mapping of parameters")
 }
 
-func TestPrintYAMLSaysWhatJSONSays(t *testing.T) {
+func TestYAMLOutputEqualsJSON(t *testing.T) {
 	t.Parallel()
 	value := map[string]any{
 		"text": "yes", "number": 1, "looks": "5", "list": []string{"a: b", ""}, "none": nil, "empty": []string{},
@@ -151,7 +151,7 @@ text: "yes"
 `, out.String())
 }
 
-func TestRowDropsWhatSteersTheTerminal(t *testing.T) {
+func TestRowsContainNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	var out page
 	out.row("a\x1b[31mred", "b\nc")

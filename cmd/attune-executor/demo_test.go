@@ -17,12 +17,11 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestDemoScript runs the demo as a person does, with servers of its own in a
-// folder of its own.
+// TestDemoScript runs the demo with its own servers in its own folder.
 func TestDemoScript(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t,
-		"run the demo on servers of its own; scripts have what it refuses, and core/demo has its parts")
+		"run the demo on its own servers; scripts check its refusals, and core/demo its parts")
 	dir := stackDir(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -37,20 +36,19 @@ func TestDemoScript(t *testing.T) {
 		Dir: filepath.Join("testdata", "demo"), UpdateScripts: *update, RequireExplicitExec: true, Cmds: withGone,
 		Setup: func(env *testscript.Env) error {
 			setProgram(t, env)
-			env.Setenv("DEMO_DIR", dir) // also the mark by which its processes are told
+			env.Setenv("DEMO_DIR", dir) // the command gone finds its processes by it
 			return nil
 		},
 	})
 }
 
-// gone FOLDER fails if a process runs that has the folder in its command line
-// or in its environment.
+// gone FOLDER fails if a process has the folder in its command line or in its environment.
 func gone(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: gone FOLDER")
 	}
 	if runtime.GOOS != "linux" {
-		return // there is no way to see another process's environment
+		return // other systems do not show the environment of a process
 	}
 	processes, err := filepath.Glob("/proc/[0-9]*")
 	ts.Check(err)

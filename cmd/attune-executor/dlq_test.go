@@ -19,8 +19,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// TestATableOfDeadLettersFitsTheTerminal: whatever the names are, and without cutting
-// what need not be cut.
+// The table of dead letters fits the terminal with any names.
 func TestATableOfDeadLettersFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("very.long-name", 9)
@@ -57,8 +56,8 @@ func TestATableOfDeadLettersFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestNothingThatSteersATerminalIsWritten: in no format, and the data is the same.
-func TestNothingThatSteersATerminalIsWritten(t *testing.T) {
+// No output format writes control sequences of terminals, and JSON and YAML keep the data.
+func TestNoControlSequencesAreWritten(t *testing.T) {
 	t.Parallel()
 	foul := "a\x1b[2J\u009b2J\x7f\u202eb\u2066\u200b\U000e0041\r\x00é\nc"
 	body := map[string]string{"body": foul, "key " + foul: "x", "lines": "a\nb"}
@@ -89,13 +88,12 @@ func TestNothingThatSteersATerminalIsWritten(t *testing.T) {
 	}
 }
 
-// TestAPurgeIsConfirmed: a yes for a few, the number for many, and never without
-// a person.
+// A discard of few dead letters needs a yes, one of many their number, and both need a terminal.
 func TestAPurgeIsConfirmed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		deadLetters int
-		person      bool
+		terminal    bool
 		answer      string
 		refused     string
 	}{
@@ -110,7 +108,7 @@ func TestAPurgeIsConfirmed(t *testing.T) {
 			DeadLetters: c.deadLetters,
 			Groups:      []triage.DiscardGroup{{Reason: "expired", Type: "T\x1b[2J", Count: c.deadLetters}},
 		}
-		err := discardQuestion(plan).confirm(strings.NewReader(c.answer), &out, c.person)
+		err := discardQuestion(plan).confirm(strings.NewReader(c.answer), &out, c.terminal)
 		require.NotContains(t, out.String(), "\x1b")
 		if c.refused == "" {
 			require.NoError(t, err, name)
@@ -134,8 +132,7 @@ func TestTimesTakeDays(t *testing.T) {
 	}
 }
 
-// TestMessagesAreTakenByCommand: in pieces, with what matches named at the end, and
-// without what could steer a terminal.
+// `dlq take` takes messages in parts, and lists the matching ones at the end.
 func TestMessagesAreTakenByCommand(t *testing.T) {
 	t.Parallel()
 	amqp, database := testkit.VHost(t), testkit.Database(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// crowded is a queue in which 1,000 executions wait: 300 of tenant t7, 700 of others.
+// crowded is a queue with 1,000 executions: 300 of tenant t7, 700 of others.
 type crowded struct {
 	t              *testing.T
 	database, amqp string
@@ -49,14 +49,13 @@ func (c *crowded) cancelled(tenant string) int {
 		`select count(*) from execution where status = 'cancelled' and config ->> 'tenant' = $1`, tenant)
 }
 
-// TestExecutionsOfOneCustomerAreCancelled chooses 300 of 1,000 executions that wait, by
-// their parameter, and repeats them.
+// A parameter selects 300 of 1,000 queued executions, which are cancelled and retried.
 func TestExecutionsOfOneCustomerAreCancelled(t *testing.T) {
 	t.Parallel()
 	c := crowd(t)
 	code, out, errs := c.run("execution", "list", "--status", "requested", "-p", "tenant=T7", "--limit", "400")
 	require.Zero(t, code, errs)
-	require.Equal(t, 301, strings.Count(out, "\n"), "a line each and a head")
+	require.Equal(t, 301, strings.Count(out, "\n"), "a line each and a header")
 
 	code, out, errs = c.run("execution", "cancel", "-p", "tenant=t7", "--dry-run")
 	require.Zero(t, code, errs)
@@ -86,7 +85,7 @@ func TestExecutionsOfOneCustomerAreCancelled(t *testing.T) {
 	testkit.Invariants(t, c.store)
 }
 
-// TestWaitingExecutionsOfOneCustomerAreCleared leaves the others in their queue.
+// A clear of one customer leaves the other executions in their queue.
 func TestWaitingExecutionsOfOneCustomerAreCleared(t *testing.T) {
 	t.Parallel()
 	c := crowd(t)
@@ -102,8 +101,8 @@ func TestWaitingExecutionsOfOneCustomerAreCleared(t *testing.T) {
 	testkit.Invariants(t, c.store)
 }
 
-// TestWhatChoosesExecutionsIsChecked before a server is asked.
-func TestWhatChoosesExecutionsIsChecked(t *testing.T) {
+// Flags that select executions are checked before a server is contacted.
+func TestSelectingFlagsAreChecked(t *testing.T) {
 	t.Parallel()
 	c := &crowded{t: t}
 	for line, why := range map[string]string{

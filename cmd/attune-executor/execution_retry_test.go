@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -43,7 +44,7 @@ func TestRetryProblemsHaveTheirExitCodes(t *testing.T) {
 	}
 }
 
-func TestTheWorstOfSeveralProblemsDecides(t *testing.T) {
+func TestTheWorstOfSeveralProblemsIsTheExitCode(t *testing.T) {
 	t.Parallel()
 	refused, failed, away := refusedErrorf("no"), failedErrorf("broken"), &exitError{
 		exitUnreachable,
@@ -70,26 +71,32 @@ func TestTheWorstOfSeveralProblemsDecides(t *testing.T) {
 	}
 	a := &app{running: true}
 	require.NoError(t, a.verdict(1, 0, "execution", "repeated", nil))
-	require.Equal(t, refused, a.verdict(1, 0, "execution", "repeated", []error{refused}), "one alone is told once")
+	require.Equal(t, refused, a.verdict(1, 0, "execution", "repeated", []error{refused}), "a single one, once")
 }
 
 func TestARunReportsItsProgress(t *testing.T) {
 	t.Parallel()
-	var stderr bytes.Buffer
-	a := &app{stderr: &stderr}
-	report := a.progress("execution", time.Now().Add(-time.Minute))
-	report(3, 9)
-	report(4, 9)
-	require.Equal(t, "3 of 9 executions (1m0s)\n", stderr.String(), "one note in two seconds")
-	stderr.Reset()
-	report = a.progress("execution", time.Now().Add(-time.Minute))
-	report(9, 9)
-	require.Empty(t, stderr.String(), "the receipt reports the end")
-	report(1, 0)
-	require.Equal(t, "1 execution (1m0s)\n", stderr.String(), "the total is unknown")
+	synctest.Test(t, func(t *testing.T) {
+		var stderr bytes.Buffer
+		a := &app{stderr: &stderr}
+		report := a.progress("execution", time.Now().Add(-time.Minute))
+		report(3, 9)
+		report(4, 9)
+		require.Equal(t, "3 of 9 executions (1m0s)\n", stderr.String(), "one note in two seconds")
+		stderr.Reset()
+		time.Sleep(progressEvery)
+		report(5, 9)
+		require.Equal(t, "5 of 9 executions (1m2s)\n", stderr.String())
+		stderr.Reset()
+		report = a.progress("execution", time.Now().Add(-time.Minute))
+		report(9, 9)
+		require.Empty(t, stderr.String(), "the receipt reports the end")
+		report(1, 0)
+		require.Equal(t, "1 execution (1m0s)\n", stderr.String(), "the total is unknown")
+	})
 }
 
-func TestHistoryTellsItsPlace(t *testing.T) {
+func TestTheHistoryOfAnExecution(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	one, two := int64(1), int64(2)
@@ -132,8 +139,7 @@ func TestHistoryTellsItsPlace(t *testing.T) {
 	require.Contains(t, out.String(), "  2\t2\tdue in 1m30s\tmanual_retry\t")
 }
 
-// Every key of the section reaches the policy.
-func TestRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
+func TestTheRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, retrypolicy.Config{
 		Enabled: true, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Minute, Jitter: 0.2, Unstarted: 3,
@@ -141,6 +147,6 @@ func TestRetryPolicyIsThatOfTheConfiguration(t *testing.T) {
 	}, retryPolicy(config.Default()))
 	for _, status := range attune.Statuses {
 		verdict := retryPolicy(config.Default()).Decide(retrypolicy.Ended{Status: status, MaxRetries: 1}, 0)
-		require.Equal(t, verdict.Retry, unsuccessful(status), "%s: what the policy may repeat is waited for", status)
+		require.Equal(t, verdict.Retry, unsuccessful(status), "%s: the wait goes by the policy", status)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// typed asks at a terminal with these lines, and returns the questions too.
+// typed answers an inquiry with these lines of a terminal, and returns the questions too.
 func typed(form, lines string, hidden ...string) (response, asked string, err error) {
 	var out bytes.Buffer
 	p := &prompter{in: bufio.NewReader(strings.NewReader(lines)), out: &out}
@@ -25,7 +25,7 @@ func typed(form, lines string, hidden ...string) (response, asked string, err er
 	return string(raw), out.String(), err
 }
 
-func TestAPersonIsAskedForWhatTheSchemaNames(t *testing.T) {
+func TestThePromptAsksForTheFieldsOfTheSchema(t *testing.T) {
 	t.Parallel()
 	flat := `{"approved": {"type": "boolean", "required": true}, "by": {"type": "string", "enum": ["ada", "bob"], "description": "Who"},
 		"count": {"type": "integer", "default": 3, "maximum": 9}, "token": {"type": "string", "secret": true}}`

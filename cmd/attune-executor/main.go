@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -64,13 +65,15 @@ type app struct {
 	output     string
 	environ    []string
 	stderr     io.Writer
+	// repeatTimeout is how long `run --wait` waits for an engine to repeat an execution.
+	repeatTimeout time.Duration
 
 	running bool // a command's own code has begun; errors before it are usage
 }
 
 // execute runs one command line and returns its exit code.
 func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{environ: environ, stderr: stderr}
+	a := &app{environ: environ, stderr: stderr, repeatTimeout: 10 * time.Second}
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)

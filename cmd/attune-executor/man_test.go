@@ -34,7 +34,7 @@ func TestTheManualPageIsThatOfTheCommands(t *testing.T) {
 	}
 }
 
-// TestManReadsTheManualPage lets the formatter report what it does not understand.
+// The formatter of manual pages has no warning.
 func TestManReadsTheManualPage(t *testing.T) {
 	t.Parallel()
 	groff, err := exec.LookPath("groff")

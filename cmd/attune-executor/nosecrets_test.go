@@ -147,7 +147,7 @@ func basic(address string) string {
 	return base64.StdEncoding.EncodeToString([]byte(login))
 }
 
-// output collects what processes write.
+// output collects the output of processes.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// No program works behind PgBouncer: each refuses at once and says what to do, however PgBouncer is configured.
+// No program works behind PgBouncer: each refuses at once, with advice, for any configuration of PgBouncer.
 func TestProgramsRefuseAPooler(t *testing.T) {
 	t.Parallel()
 	database, amqp := testkit.Database(t), testkit.VHost(t)

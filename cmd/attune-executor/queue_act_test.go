@@ -41,7 +41,7 @@ func TestClearAsksForTheActionsName(t *testing.T) {
 }
 
 // Without a broker the action is done, and the note says that an engine publishes its messages.
-func TestQueueActsWithoutABroker(t *testing.T) {
+func TestQueueActionsWithoutABroker(t *testing.T) {
 	t.Parallel()
 	database := testkit.Database(t)
 	st := testkit.OpenStore(t, database)

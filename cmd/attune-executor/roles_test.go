@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// roleOf is a shell program that runs each command with the login of its role. Commands that change what the owner
-// of the schema decides (migrate, apply and so on) keep the owner's.
+// roleOf is a shell program that runs each command with the login of its role. Commands of the owner of the schema
+// (migrate, apply and so on) keep the owner's login.
 const roleOf = `#!/bin/sh
 role=viewer
 case "$1 $2" in
@@ -73,7 +73,7 @@ func TestServerScriptsWithRoles(t *testing.T) {
 	serverScripts(t, slices.DeleteFunc(files, func(file string) bool { return !migrates(t, file) }), withRoles)
 }
 
-// The courses of each role in short: what it does, and what it is refused.
+// Each role can run its commands, and others are refused.
 func TestRoleScripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "roles", "*.txtar"))

@@ -355,9 +355,6 @@ func because(result []byte) string {
 	return ""
 }
 
-// repeatTimeout is how long `run --wait` waits for an engine to repeat an execution.
-const repeatTimeout = 10 * time.Second
-
 // followEnd waits for the ends of an execution and of its retries, and returns the last one
 // with the number of attempts. With an error it returns the awaited execution.
 func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submitter,
@@ -383,7 +380,7 @@ func (a *app) followEnd(ctx context.Context, c *client, submitter *submit.Submit
 
 // awaitRetry returns the attempt that repeats an execution; nil without one.
 func (a *app) awaitRetry(ctx context.Context, c *client, id int64) (*monitor.Attempt, error) {
-	waiting, cancel := context.WithTimeout(ctx, repeatTimeout)
+	waiting, cancel := context.WithTimeout(ctx, a.repeatTimeout)
 	defer cancel()
 	mon, policy := c.monitor(), retryPolicy(c.cfg)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -400,7 +397,7 @@ func (a *app) awaitRetry(ctx context.Context, c *client, id int64) (*monitor.Att
 		}
 		if !supervise.Sleep(waiting, pause) {
 			if ctx.Err() == nil {
-				a.notef("execution %d may be repeated, but no engine has done so within %s", id, short(repeatTimeout))
+				a.notef("execution %d may be repeated, but no engine has done so within %s", id, short(a.repeatTimeout))
 			}
 			return nil, nil //nolint:nilnil // no retry is an answer
 		}

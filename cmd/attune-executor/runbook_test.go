@@ -36,7 +36,7 @@ func TestRunbook(t *testing.T) {
 		script += "echo '@@ " + strconv.Itoa(i) + "'\n" + block[1]
 	}
 	run := filepath.Join(t.TempDir(), "runbook.txtar")
-	require.NoError(t, os.WriteFile(run, []byte("exec timeout 120 bash -c 'bash runbook.sh 2>&1'\n"+
+	require.NoError(t, os.WriteFile(run, []byte("exec timeout 600 bash -c 'bash runbook.sh 2>&1'\n"+
 		"stdout 'worker-1 .*active'\n-- runbook.sh --\n"+script), 0o600))
 	testscript.Run(t, testscript.Params{
 		Files: []string{run}, RequireExplicitExec: true,

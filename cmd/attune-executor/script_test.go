@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,11 +28,11 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestMain lets the long courses run this test binary, with its race detector, as
-// attune-executor in scripts. The short ones run the program as users have it.
+// TestMain makes this test binary, with its race detector, the attune-executor of scripts if Slow. Otherwise scripts
+// run the built program.
 func TestMain(m *testing.M) {
 	programs := map[string]func(){}
-	// The scripts that run it do not pass on the variable that Slow reads.
+	// Scripts do not pass the variable of Slow on to it.
 	isProgram := filepath.Base(os.Args[0]) == "attune-executor"
 	if isProgram || testkit.Slow() {
 		programs["attune-executor"] = func() {
@@ -65,11 +66,10 @@ func (c checked) Run() int {
 	return code
 }
 
-// noExitPause spares every command the second that the race detector waits
-// before it ends a process.
+// noExitPause avoids the second that the race detector waits at the end of each command.
 const noExitPause = "atexit_sleep_ms=0"
 
-// commands are what scripts can use besides the built-in ones.
+// commands are the additional commands of scripts.
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	// exits CODE COMMAND… runs a command that must end with this exit code.
 	"exits": func(ts *testscript.TestScript, neg bool, args []string) {
@@ -106,16 +106,35 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 			ts.Fatalf("%s: %s", target, response.Status)
 		}
 	},
+	// interrupt TEXT TIMES sends SIGINT so many times to the background command with TEXT in its arguments.
+	"interrupt": func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 2 {
+			ts.Fatalf("usage: interrupt TEXT TIMES")
+		}
+		times, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		for _, cmd := range ts.BackgroundCmds() {
+			if !slices.Contains(cmd.Args, args[0]) {
+				continue
+			}
+			for range times {
+				if err := cmd.Process.Signal(os.Interrupt); !errors.Is(err, os.ErrProcessDone) {
+					ts.Check(err)
+				}
+			}
+			return
+		}
+		ts.Fatalf("no background command has %s in its arguments", args[0])
+	},
 	// until REGEXP COMMAND… repeats a command until its output matches.
 	"until": func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) < 2 {
 			ts.Fatalf("usage: until REGEXP COMMAND [ARGUMENT...]")
 		}
 		wanted := regexp.MustCompile("(?m)" + args[0])
-		// Each check starts a process: the longer it takes, the longer the pause, so that
-		// checking does not slow down the engine.
+		// Each poll starts a process, so the pauses grow: polls must not slow down the engine.
 		pause := 50 * time.Millisecond
-		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(pause) {
+		for begin := time.Now(); time.Since(begin) < testkit.TestTimeout; time.Sleep(pause) {
 			_ = ts.Exec(args[1], args[2:]...) // a doctor that finds something fails
 			if wanted.MatchString(ts.ReadFile("stdout")) {
 				return
@@ -134,7 +153,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 		ts.Check(err)
 		ts.Check(errors.Join(installation.Build(ctx, conn, testkit.Schema, installation.Newest), conn.Close(ctx)))
 	},
-	// sql STATEMENT changes the database as no command does.
+	// sql STATEMENT runs a statement for which there is no command.
 	"sql": func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) != 1 {
 			ts.Fatalf("usage: sql STATEMENT")
@@ -150,7 +169,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
-// TestScripts runs testdata/script/*.txtar: what needs no server.
+// TestScripts runs testdata/script/*.txtar, which need no server.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -177,7 +196,7 @@ func migrates(t *testing.T, script string) bool {
 	return false
 }
 
-// condition tells scripts with [long] whether they run in the long courses.
+// condition implements [long] of scripts: Slow.
 func condition(name string) (bool, error) {
 	if name != "long" {
 		return false, fmt.Errorf("unknown condition %q", name)

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/devstack"
 )
 
-// runStack runs one stack command in-process and returns what it printed.
+// runStack runs one stack command in this process and returns its output.
 func runStack(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -44,7 +44,7 @@ func TestStackCommandsWithoutAStack(t *testing.T) {
 		require.ErrorIs(t, err, devstack.ErrNoStack, command)
 	}
 	out, err := runStack(t, "down", "--dir", dir)
-	require.NoError(t, err, "stopping what does not run")
+	require.NoError(t, err, "there is nothing to stop")
 	require.Equal(t, "nothing to stop in "+dir+"\n", out)
 	out, err = runStack(t, "reset", "--dir", dir)
 	require.NoError(t, err)

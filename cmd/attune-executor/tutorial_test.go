@@ -13,17 +13,15 @@ import (
 )
 
 var (
-	// blocks are the commands of the tutorial, with what they print if that is said.
+	// blocks are the commands of the tutorial, with their output if it is shown.
 	blocks = regexp.MustCompile("(?s)```sh\n(.*?)```(?:\n\n```text\n(.*?)```)?")
 	blanks = regexp.MustCompile(`[ \t]+`)
 )
 
-// ending is what ends everything that a tutorial leaves behind when it fails.
+// ending stops all processes and servers of a failed tutorial.
 const ending = "trap 'kill $(jobs -p) 2>/dev/null || true; cd $FOLDER/hello-attune 2>/dev/null && attune-executor stack reset || true' EXIT\n"
 
-// TestTutorial runs every command of the tutorial as it stands, one after the
-// other in one shell, and finds every line that the tutorial shows in what the
-// commands print.
+// TestTutorial runs the commands of the tutorial in one shell and requires that they print each line that it shows.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -42,7 +40,7 @@ func TestTutorial(t *testing.T) {
 	folder := filepath.Dir(stackDir(t)) // one that the servers' user can enter
 	run := filepath.Join(t.TempDir(), "tutorial.txtar")
 	require.NoError(t, os.WriteFile(run, []byte(
-		"cd $FOLDER\nexec timeout 300 bash -c 'bash $WORK/tutorial.sh 2>&1'\nas-told\n! exists hello-attune\n-- tutorial.sh --\n"+script.String()), 0o600))
+		"cd $FOLDER\nexec timeout 600 bash -c 'bash $WORK/tutorial.sh 2>&1'\nas-told\n! exists hello-attune\n-- tutorial.sh --\n"+script.String()), 0o600))
 	testscript.Run(t, testscript.Params{
 		Files: []string{run}, RequireExplicitExec: true,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -56,7 +54,7 @@ func TestTutorial(t *testing.T) {
 	})
 }
 
-// asTold compares what each block printed with what the tutorial shows.
+// asTold compares the output of each block with that in the tutorial.
 func asTold(ts *testscript.TestScript, shown []string) {
 	printed := strings.Split(ts.ReadFile("stdout"), "@@ ")[1:]
 	if len(printed) != len(shown) {

@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// TestAWorkerServesItsMetricsAndReadiness: it names failed checks, and serves metrics in any state.
+// The readiness of a worker names failed checks, and metrics are served in any state.
 func TestAWorkerServesItsMetricsAndReadiness(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 )
 
-// TestASuspectedWorkerIsNotCalledActive: its heartbeat is fresh, and it is given nothing.
+// A suspected worker is not shown as active, although its heartbeat is fresh.
 func TestASuspectedWorkerIsNotCalledActive(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
@@ -26,8 +26,8 @@ func TestASuspectedWorkerIsNotCalledActive(t *testing.T) {
 	require.Regexp(t, `suspect\s+since 2026-03-01T09:58:00Z: its queue is gone`, text.String())
 }
 
-// What the engine saw is shown with the worker, and a line of the list fits 80 columns.
-func TestWorkersAreShownAsTheyWereSeen(t *testing.T) {
+// Workers are shown with the results of their probes, and a line of the list fits in 80 columns.
+func TestWorkersAreShownWithTheirProbes(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	since, beat := at.Add(-3*time.Minute), at.Add(-5*time.Second)

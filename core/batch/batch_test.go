@@ -46,7 +46,7 @@ func TestABadItemIsIsolated(t *testing.T) {
 	})
 }
 
-// What passes is waited for, with pauses that grow to a bound, and ends with the context.
+// A temporary error is retried after growing, bounded pauses until the context ends.
 func TestABatchIsTriedAgainUntilTheContextEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,9 +14,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// A small measurement runs everything to its end and its figures are those of
-// what ran.
-func TestRunMeasuresWhatItRan(t *testing.T) {
+// A small measurement runs all its executions to their ends, and its figures agree with them.
+func TestRunMeasuresItsExecutions(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]bench.Config{
 		"WithoutALimit": {Executions: 60, Actions: 3, Replicas: 1, Workers: 2, Concurrency: 10},

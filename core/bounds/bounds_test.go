@@ -14,7 +14,7 @@ func deep(levels int) string {
 	return strings.Repeat("[", levels) + strings.Repeat("]", levels)
 }
 
-func TestWhatIsRefusedIsNamedByItsPath(t *testing.T) {
+func TestErrorsNameThePath(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ raw, want string }{
 		{
@@ -74,8 +74,7 @@ func TestMessagesAreWiderThanValues(t *testing.T) {
 	require.Nil(t, bounds.Copy(json.RawMessage(`"12345"`), 4))
 }
 
-// FuzzBounds: what is accepted is at most as deep and as large as it says, and no input
-// makes a scan fail otherwise.
+// FuzzBounds checks that accepted values are within the bounds, and that no input fails otherwise.
 func FuzzBounds(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":[1,"\ud83d"]}`, `[1e99999]`, deep(300), `"\`, `{"a":{"b":"\u0000`, `}]`, `,`,

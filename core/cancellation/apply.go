@@ -71,8 +71,8 @@ type Page struct {
 	At       time.Time // of the transaction, by the database's clock
 	Results  []Result  // in order of id
 	Messages []outbox.Message
-	// Again are executions that another transaction queued or retried before their rows were locked. The caller
-	// must pass them to Apply again.
+	// Again are executions that another transaction queued, failed or retried before their rows were locked. The
+	// caller must pass them to Apply again.
 	Again []int64
 }
 
@@ -172,7 +172,9 @@ func (p *page) decide() {
 		if !ok {
 			continue // deleted meanwhile
 		}
-		if row.Retry != 0 || row.Waits != 0 && (p.ledger == nil || !p.ledger.Locked(row.Waits)) {
+		// It may have failed after its queue was read. The batch that releases its slot may be about to retry it.
+		failed := row.Held != 0 && row.Held != target.StateID
+		if row.Retry != 0 || failed || row.Waits != 0 && (p.ledger == nil || !p.ledger.Locked(row.Waits)) {
 			p.Again = append(p.Again, target.Named)
 			continue
 		}

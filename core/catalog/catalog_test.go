@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,7 +56,7 @@ func (b *bundle) apply(t *testing.T, content string) catalog.Result {
 	return result
 }
 
-// row is what the table has of a policy, but for its clocks.
+// row reads a policy without its times.
 func (b *bundle) row(t *testing.T, ref string) map[string]any {
 	t.Helper()
 	var text string
@@ -129,8 +128,7 @@ window: 24h
 	require.InDelta(t, 86400, quota["window_seconds"], 0)
 }
 
-// TestApplyAgainTouchesNothing: updated stays, nothing is audited, the engine's
-// rules count as unchanged.
+// A repeated application changes no row, writes no audit row and invalidates no cache of rules.
 func TestApplyAgainTouchesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -198,8 +196,7 @@ tags: ["a, b"]
 			and a.request->'fields'->0 = '{"key": "kind", "old": "concurrency", "new": "rate"}'`))
 }
 
-// TestApplyIsAllOrNothing: every mistake is reported, those of the file and
-// those against the database, and nothing is written.
+// All mistakes are reported, of the file and of its references, and nothing is written.
 func TestApplyIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -251,8 +248,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestApplyRollsBack: what the database refuses at the last moment takes back
-// what was written before it.
+// A late error of the database rolls all changes back.
 func TestApplyRollsBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -265,9 +261,8 @@ func TestApplyRollsBack(t *testing.T) {
 	require.Empty(t, b.relay.messages)
 }
 
-// TestConcurrentApplies: applications of the same policies follow one another;
-// each compares with what the one before has written, so that the audit is a
-// chain from the first value to the last.
+// Concurrent applications of the same policies run one after the other. Each compares with the result of the one
+// before, so that the audit rows form a chain.
 func TestConcurrentApplies(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -305,14 +300,12 @@ func TestConcurrentApplies(t *testing.T) {
 		"the last application wins for both")
 }
 
-// TestApplyWaitsForAnother: the second comparison is made after the first
-// application has committed.
+// The second application compares after the first one has committed.
 func TestApplyWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	held, err := b.store.Pool().Begin(t.Context())
-	require.NoError(t, err)
-	_, err = held.Exec(t.Context(), store.LockCatalog)
+	held := testkit.Begin(t, b.store)
+	_, err := held.Exec(t.Context(), store.LockCatalog)
 	require.NoError(t, err)
 	_, err = held.Exec(t.Context(),
 		"insert into policy (ref, name, method, threshold) values ('a.one', 'a.one', 'enqueue', 4)")
@@ -341,17 +334,15 @@ func (b *bundle) awaitWaiting(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `select count(*) from pg_stat_activity
 			where datname = current_database() and wait_event_type = 'Lock'`) == 1
-	}, 20*time.Second, "no session waits for a lock")
+	}, testkit.TestTimeout, "no session waits for a lock")
 }
 
-// TestApplyWaitsForADeletion: an action that is being deleted is waited for and
-// then missing, in place of a policy that names nothing.
+// An application waits for the deletion of its action and then reports it as missing.
 func TestApplyWaitsForADeletion(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	deletion, err := b.store.Pool().Begin(t.Context())
-	require.NoError(t, err)
-	_, err = deletion.Exec(t.Context(), "delete from action where ref = 'deploy.rollout'")
+	deletion := testkit.Begin(t, b.store)
+	_, err := deletion.Exec(t.Context(), "delete from action where ref = 'deploy.rollout'")
 	require.NoError(t, err)
 	failed := make(chan error, 1)
 	go func() {
@@ -386,7 +377,7 @@ func (b *bundle) queue(t *testing.T, action testkit.ActionRow, group string, lan
 	return ids
 }
 
-// nudged are the executions whose requests were sent once more.
+// nudged lists the executions whose requests were sent again.
 func (b *bundle) nudged(t *testing.T) []int64 {
 	t.Helper()
 	ids := []int64{}
@@ -406,7 +397,7 @@ func (b *bundle) nudged(t *testing.T) []int64 {
 	return ids
 }
 
-// TestApplyNudgesWaitingExecutions: the queues of a changed policy, before and after the change, are requested again.
+// The queues of a changed policy, before and after the change, are requested again.
 func TestApplyNudgesWaitingExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -438,7 +429,7 @@ func TestApplyNudgesWaitingExecutions(t *testing.T) {
 	require.NotContains(t, b.nudged(t), paused[0])
 }
 
-// TestNudgesAreBounded: the sweeps find the other queues. Queues behind a shared limit come first.
+// Nudges are bounded, and the sweeps find the other queues. Queues behind a shared limit come first.
 func TestNudgesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -113,7 +113,7 @@ func TestReadReportsDuplicatesAcrossFiles(t *testing.T) {
 		files.Mistakes[0].String())
 }
 
-// One file of a pack is read by itself; the pack it lies in is only looked at.
+// One file of a pack is read alone, with references to the rest of its pack.
 func TestReadOneFileOfAPack(t *testing.T) {
 	t.Parallel()
 	root := tree(t, "pack.yaml", "actions/echo.yaml", "actions/other.yaml", "workflows/all.workflow.yaml")
@@ -189,8 +189,7 @@ func TestReadRefusals(t *testing.T) {
 	require.Equal(t, large+": the file is larger than 1024 KiB", files.Mistakes[0].String())
 }
 
-// Who names a file means its policies: one without any is a mistake, and one
-// that was only found in a folder is not.
+// A named file without policies is a mistake; one in a named folder is not.
 func TestReadNamedFilesWithoutPolicies(t *testing.T) {
 	t.Parallel()
 	root := tree(t, "limits.yaml")
@@ -230,9 +229,9 @@ func TestReadStandardInput(t *testing.T) {
 	require.Equal(t, "-: it holds no policy", files.Mistakes[0].String())
 }
 
-// TestPackWhoseActionsHaveNoRef: existing packs have such files, which other loaders
-// leave out. The rest of the pack is applied, and nothing is pruned for them.
-func TestPackWhoseActionsHaveNoRef(t *testing.T) {
+// Existing packs have actions without a ref, which other loaders skip. The rest of the pack is applied, and nothing is
+// pruned for them.
+func TestActionsWithoutRefAreSkipped(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	files := map[string]string{

@@ -79,7 +79,7 @@ func order(t *testing.T, paths ...string) catalog.Request {
 	}
 }
 
-// must applies what is in order.
+// must applies a request without mistakes.
 func (b *bundle) must(t *testing.T, request catalog.Request) catalog.Result {
 	t.Helper()
 	result, err := b.catalog.Apply(t.Context(), request)
@@ -87,7 +87,7 @@ func (b *bundle) must(t *testing.T, request catalog.Request) catalog.Result {
 	return result
 }
 
-// happened lists the changes but for what stayed, as how, kind and ref.
+// happened lists the changes as their kind, the kind of the item and its ref, without unchanged items.
 func happened(result catalog.Result) []string {
 	list := []string{}
 	for _, change := range result.Changes {
@@ -172,8 +172,7 @@ func (b *bundle) types() []string {
 	return types
 }
 
-// TestApplyPackAgainTouchesNothing: no row, no audit, no message; and a dry run
-// leaves none either, whatever it would change.
+// A repeated application writes no row, no audit row and no message, and neither does a dry run with changes.
 func TestApplyPackAgainTouchesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -195,9 +194,9 @@ func TestApplyPackAgainTouchesNothing(t *testing.T) {
 	require.Equal(t, before, b.everything(t))
 }
 
-// TestWhatPeopleSetStays: the configuration of a pack, and whether a rule is
-// enabled that its file says nothing of.
-func TestWhatPeopleSetStays(t *testing.T) {
+// An application keeps the configuration of a pack in the database, and the state of a rule without `enabled` in its
+// file.
+func TestOperatorsSettingsStay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.must(t, order(t, folder(t, shop)))
@@ -216,9 +215,8 @@ func TestWhatPeopleSetStays(t *testing.T) {
 	require.Equal(t, []string{message.TypePackRegistered, message.TypeRuleDisabled}, b.types())
 }
 
-// TestAnErrorInTheLastFileKeepsAllBack: of the files, and of the database at the
-// last moment.
-func TestAnErrorInTheLastFileKeepsAllBack(t *testing.T) {
+// An error in the last file, or of the database at the end, prevents all changes.
+func TestAnErrorInTheLastFilePreventsAllChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	before := b.everything(t)
@@ -289,7 +287,7 @@ func TestTheDatabaseRefusesAtTheLastMoment(t *testing.T) {
 	require.Empty(t, b.relay.messages)
 }
 
-// TestPacksAppliedAtOnce: applications follow one another; one of them does it all.
+// Of concurrent applications of a pack one writes all changes.
 func TestPacksAppliedAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -312,9 +310,8 @@ func TestPacksAppliedAtOnce(t *testing.T) {
 	require.Equal(t, 8, testkit.Count(t, b.store, "select count(*) from operator_audit"))
 }
 
-// TestPacksThatAnotherLoaderWrote: rows that the existing loader has made of the
-// same files are left as they are, but for what it could not know.
-func TestPacksThatAnotherLoaderWrote(t *testing.T) {
+// Rows that the existing loader has written from the same files stay unchanged, except columns that it does not know.
+func TestPacksOfAnotherLoader(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `insert into pack (ref, label, version, config, meta, installed_at) values ('shop', 'Shop', '1.0.0', '{"currency": "EUR"}', '{}', now())`)
@@ -337,9 +334,8 @@ func TestPacksThatAnotherLoaderWrote(t *testing.T) {
 		happened(result))
 }
 
-// TestOthersThingsAreNotTaken: what people made by hand, and what belongs to other
-// packs, is refused.
-func TestOthersThingsAreNotTaken(t *testing.T) {
+// Items that were created by hand or belong to another pack are refused.
+func TestForeignItemsAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	testkit.Exec(t, b.store, `insert into pack (ref, label, version) values ('shop', 'Shop', '1.0.0')`)
@@ -350,8 +346,7 @@ func TestOthersThingsAreNotTaken(t *testing.T) {
 	require.ErrorContains(t, err, root+"/triggers/ordered.yaml:1:1: the trigger shop.ordered was made by hand; delete it there, or give this one another ref")
 }
 
-// TestPrune: what the folder no longer has goes when it is asked for, and only
-// that; what runs is not deleted.
+// Items that are missing in the folder are deleted on request only, and never while their executions run.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -365,7 +360,7 @@ func TestPrune(t *testing.T) {
 	request.Prune = true
 	one := order(t, filepath.Join(less, "actions", "charge.yaml"))
 	one.Prune = true
-	require.Empty(t, happened(b.must(t, one)), "a single file says nothing of the rest of its pack")
+	require.Empty(t, happened(b.must(t, one)), "a single file does not describe the rest of its pack")
 
 	id := b.doc(t, "action", "shop.order")["id"]
 	testkit.Exec(t, b.store, "insert into execution (action, action_ref) values ($1, 'shop.order')", id)
@@ -385,9 +380,8 @@ func TestPrune(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, b.store, "select count(*) from policy"))
 }
 
-// TestRefsOfDeletedThingsAreMended: a rule whose action was deleted and is there
-// again runs it again.
-func TestRefsOfDeletedThingsAreMended(t *testing.T) {
+// A rule runs its action again after the action was deleted and applied again.
+func TestReferencesToDeletedItemsAreRestored(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	root := folder(t, shop)

@@ -14,8 +14,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Deleting a workflow reads what it has run, and of the runs of others nothing.
-func TestPruningReadsOnlyWhatIsDeleted(t *testing.T) {
+// Deleting a workflow reads its executions and none of others.
+func TestPruningReadsOnlyDeletedItems(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := testkit.Context(t)
@@ -30,7 +30,7 @@ func TestPruningReadsOnlyWhatIsDeleted(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE workflow_execution SET status = 'running', open = true WHERE id = (SELECT max(id) FROM workflow_execution)`)
 	testkit.Exec(t, b.store, `ANALYZE`)
 
-	// What the connection did before may be counted too.
+	// The count may include earlier statements of the connection.
 	const scanned = `SELECT coalesce(sum(seq_tup_read), 0)::bigint FROM pg_stat_xact_user_tables
 		WHERE schemaname = current_schema() AND relname IN ('execution', 'workflow_execution')`
 	var before, after int64
@@ -65,7 +65,7 @@ func TestPruningReadsOnlyWhatIsDeleted(t *testing.T) {
 	require.Equal(t, before, after, "rows that were read one after the other")
 }
 
-// TestPruneWantsTheFolder: a single file, even pack.yaml, does not describe the rest of its pack. Nothing is pruned
+// A single file, even pack.yaml, does not describe the rest of its pack. Nothing is pruned
 // then, with a warning.
 func TestPruneWantsTheFolder(t *testing.T) {
 	t.Parallel()
@@ -108,9 +108,8 @@ func TestPruneWantsTheFolder(t *testing.T) {
 	require.Empty(t, b.must(t, request).Warnings)
 }
 
-// TestPruneSparesWhatIsNamed: what the same files name is not deleted, they are
-// refused, at the place of each naming.
-func TestPruneSparesWhatIsNamed(t *testing.T) {
+// Files that refer to items which would be deleted are refused, at the place of each reference.
+func TestPruneSparesReferredItems(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.must(t, order(t, folder(t, shop)))
@@ -147,8 +146,7 @@ func TestPruneSparesWhatIsNamed(t *testing.T) {
 		"without pruning it is still there")
 }
 
-// TestPruneDeletesThePoliciesOfTheFolder: what came from elsewhere stays in force and is
-// named, unless its action is deleted.
+// Policies of the folder are deleted. Others stay in force and are named, unless their action is deleted.
 func TestPruneDeletesThePoliciesOfTheFolder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -161,7 +159,7 @@ func TestPruneDeletesThePoliciesOfTheFolder(t *testing.T) {
 	request := order(t, root)
 	result := b.must(t, request)
 	require.Zero(t, result.Count(catalog.Deleted))
-	require.Empty(t, result.Kept, "without pruning nothing is said")
+	require.Empty(t, result.Kept, "only pruning names them")
 
 	request.Prune, request.DryRun = true, true
 	want := []string{"deleted policy all.wide", "deleted policy shop.limit"}
@@ -188,8 +186,7 @@ func TestPruneDeletesThePoliciesOfTheFolder(t *testing.T) {
 	require.Equal(t, []string{"shop.night"}, result.Kept)
 }
 
-// TestDeletePolicy: the deletion is audited with what the policy said, and repeated it
-// finds nothing.
+// A deletion is audited with the values of the policy, and a second one finds nothing.
 func TestDeletePolicy(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -17,7 +17,7 @@ const (
 	charge    = "ref: on_order\ntrigger: ordered\naction: charge\naction_params: {amount: 2, card: %s}\n"
 )
 
-// field is what is shown of a key of an item.
+// field returns the shown change of a key of an item.
 func field(t *testing.T, result catalog.Result, ref, key string) catalog.FieldChange {
 	t.Helper()
 	for _, change := range result.Changes {
@@ -38,8 +38,7 @@ func (b *bundle) audited(t *testing.T, text string) int {
 		text)
 }
 
-// What the schema of a pack's configuration marks is stored, and neither shown nor
-// audited.
+// Secrets in the configuration of a pack are stored, and neither shown nor audited.
 func TestSecretsOfPacksAreNotShown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -69,8 +68,7 @@ func TestUnreadableSchemasHideEverything(t *testing.T) {
 	require.Zero(t, b.audited(t, "hush"))
 }
 
-// What a rule gives to parameters that its action marks is not shown either, but for
-// templates, which hold nothing. An action that the rule had before counts too.
+// Values for secret parameters are not shown, except templates. The schema of the rule's previous action counts too.
 func TestSecretsOfRulesAreNotShown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -10,8 +10,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestRulesAreLinkedAgain: an action or a trigger that is there again goes back to
-// all rules that name it, also when it is applied alone, and when it has been applied.
+// All rules that name an action or a trigger are linked again when it is applied again, also alone.
 func TestRulesAreLinkedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

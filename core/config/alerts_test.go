@@ -29,7 +29,7 @@ func TestEveryMeasureIsDeclaredInFull(t *testing.T) {
 	}
 }
 
-// TestPublishedRules: names and thresholds that users of Attune know.
+// The published rules have their names and thresholds.
 func TestPublishedRules(t *testing.T) {
 	t.Parallel()
 	rules := config.Default().Alerts
@@ -82,7 +82,7 @@ func TestARuleForAnActionCoversItsGroups(t *testing.T) {
 	require.True(t, config.AlertRule{}.Covers("anything"))
 }
 
-func TestValuesReadLikeWhatTheyAre(t *testing.T) {
+func TestValuesHaveTheirUnits(t *testing.T) {
 	t.Parallel()
 	for want, of := range map[string]struct {
 		unit  config.Unit
@@ -97,7 +97,7 @@ func TestValuesReadLikeWhatTheyAre(t *testing.T) {
 	require.Equal(t, "w is lost", config.Fill("{target} is lost: {detail}", "w", "", "", ""))
 }
 
-// TestTheHeartbeatRuleFollowsTheHeartbeat: one limit, wherever it is set.
+// The alert and the liveness of workers share one limit.
 func TestTheHeartbeatRuleFollowsTheHeartbeat(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, "executor: { heartbeat_interval: 10 }\n")
@@ -107,8 +107,7 @@ func TestTheHeartbeatRuleFollowsTheHeartbeat(t *testing.T) {
 	require.InDelta(t, 300, cfg.Alerts["worker_heartbeat"].Above, 0)
 }
 
-// TestATextOfOneAgrees: a text names one thing as one.
-func TestATextOfOneAgrees(t *testing.T) {
+func TestTextsHaveSingulars(t *testing.T) {
 	t.Parallel()
 	m, ok := config.MeasureNamed("dead_letter_depth")
 	require.True(t, ok)

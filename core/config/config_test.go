@@ -118,7 +118,7 @@ alerts:
 	require.Equal(t, []string{"python", "shell"}, cfg.Worker.Runtimes)
 	require.Equal(t, true, cfg.Worker.Capabilities["attempt_fence"])
 	require.InDelta(t, 50, cfg.Alerts["queue_length"].Above, 0)
-	require.Equal(t, "queue_length", cfg.Alerts["queue_length"].Measure, "what is not named keeps its default")
+	require.Equal(t, "queue_length", cfg.Alerts["queue_length"].Measure, "other keys keep their defaults")
 	require.Equal(t,
 		&config.AlertRule{Enabled: true, Measure: "head_wait", Above: 30, Severity: "warning", Target: "mail.send"},
 		cfg.Alerts["mail_wait"])
@@ -339,8 +339,7 @@ worker: { stream_logs: true }
 	}, cfg.Warnings)
 }
 
-// A file with every published key loads. What has no effect is named, and what belongs
-// to other services is named in one line.
+// A file with every published key loads. Keys without effect are named, and keys of other services in one line.
 func TestEveryPublishedKeyIsAccepted(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Load(filepath.Join("testdata", "published.yaml"), nil)

@@ -127,7 +127,7 @@ func exemplify(t *testing.T, out *strings.Builder, comments map[string]string, p
 	}
 }
 
-// exemplifyRules writes what a rule consists of, and the built-in rules without their empty keys.
+// exemplifyRules writes the keys of a rule, and the built-in rules without their empty keys.
 func exemplifyRules(t *testing.T, out *strings.Builder, comments map[string]string) {
 	t.Helper()
 	writeComment(out, "  ", "Rules by name. Change a built-in rule by its name; a new name adds a rule. The keys of a rule:")

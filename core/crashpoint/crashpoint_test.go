@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAPlanSaysWhereAndWhen(t *testing.T) {
+func TestPlansOfCrashes(t *testing.T) {
 	t.Parallel()
 	for plan, want := range map[string]map[string]int{
 		"":                                       {},

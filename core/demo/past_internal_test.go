@@ -58,7 +58,7 @@ func TestThePastFillsEveryChart(t *testing.T) {
 	require.Greater(t, deepest, 15.0)
 	require.Zero(t, past.Minutes[59].Waiting)
 	live := float64(RateDefault * 60)
-	require.Greater(t, past.Minutes[57].Done, live/2, "the live run goes on from here")
+	require.Greater(t, past.Minutes[57].Done, live/2, "the live run continues from here")
 	require.Less(t, past.Minutes[57].Done, live*1.5)
 
 	queues, err := m.QueuesPast(ctx, 0)
@@ -97,7 +97,7 @@ func TestThePastFillsEveryChart(t *testing.T) {
 	ledger, err := m.LedgerList(ctx, monitor.DeadLetterFilter{}, 0)
 	require.NoError(t, err)
 	require.Len(t, ledger.List, pastDeadLetters)
-	require.Zero(t, ledger.Open.Value, "no dead letter of the past waits for a person")
+	require.Zero(t, ledger.Open.Value, "no dead letter of the past is open")
 	for i := range ledger.List {
 		require.Equal(t, historyMark, ledger.List[i].Detail)
 	}
@@ -106,7 +106,7 @@ func TestThePastFillsEveryChart(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, alerts.Recent, 2)
 	for i := range alerts.Open {
-		require.Contains(t, []string{"no_replica", "no_active_workers"}, alerts.Open[i].Rule, "what is not started yet")
+		require.Contains(t, []string{"no_replica", "no_active_workers"}, alerts.Open[i].Rule, "of programs that are not started yet")
 	}
 	overview, err := m.Overview(ctx)
 	require.NoError(t, err)

@@ -92,8 +92,7 @@ func TestNoExpressionTakesLong(t *testing.T) {
 	}
 }
 
-// requireShort compares what an evaluation takes with the reference, whether it succeeds or
-// ends at a bound.
+// requireShort compares the time of an evaluation with the reference, whether it succeeds or ends at a bound.
 func requireShort(t *testing.T, source string, names expr.Names) {
 	t.Helper()
 	expression, err := expr.Parse(source)
@@ -109,7 +108,7 @@ func requireShort(t *testing.T, source string, names expr.Names) {
 	t.Errorf("%s %.60v took %v, at most %v: %v", source, names["pattern"], took, most, err)
 }
 
-// What is refused names the bound.
+// Errors name the bound.
 func TestBoundsOfPatterns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ pattern, text, want string }{

@@ -36,7 +36,7 @@ func rows(t *testing.T, document, header string) [][]string {
 	return all
 }
 
-// What the documentation says of the language is so.
+// The examples of the documentation give the documented values.
 func TestTheDocumentIsTrue(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/expressions.md")

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// names is what the expressions of these tests may speak of.
+// names are the names in the expressions of these tests.
 func names(t testing.TB) expr.Names {
 	t.Helper()
 	value, err := expr.FromJSON([]byte(`{
@@ -257,7 +257,7 @@ func TestRenderGoesThroughValues(t *testing.T) {
 		`a: column 6: the expression ends where a value is expected in "{{ ( }}"`)
 }
 
-// The templates of rules know paths only, and what they do not lead to is null.
+// Templates of rules are paths only; a path without a value is null.
 func TestRulesKnowPathsOnly(t *testing.T) {
 	t.Parallel()
 	scope := map[string]any{"event": map[string]any{"payload": map[string]any{"a": []any{

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/expr"
 )
 
-// needError is what a scope says that has not loaded a value yet.
+// needError is the error of a scope that has not loaded a value yet.
 type needError struct{ name string }
 
 func (e *needError) Error() string { return e.name + " is not loaded" }
@@ -61,9 +61,8 @@ func (lazy) Call(name string, _ []any) (any, bool, error) {
 	return nil, false, nil
 }
 
-// Only what an expression really looks at is fetched, and what the scope says when
-// it cannot be comes out as it is.
-func TestFieldsAreFetchedWhenAskedFor(t *testing.T) {
+// Only the fields that an expression reads are fetched, and errors of the scope are returned unchanged.
+func TestFieldsAreFetchedWhenRead(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]struct {
 		value any
@@ -131,8 +130,8 @@ func TestAllFieldsMakeAnOrdinaryObject(t *testing.T) {
 	require.NoError(t, errors.Unwrap(typed))
 }
 
-// An error says which fields there are, by some names and never by values.
-func TestMissingFieldsNameThoseThatAreThere(t *testing.T) {
+// The error of a missing field names some of the present fields, and no values.
+func TestMissingFieldsNamePresentOnes(t *testing.T) {
 	t.Parallel()
 	wide := map[string]any{"a b": "s3cret", "\n": "s3cret", strings.Repeat("x", 99): "s3cret"}
 	for i := range 12 {

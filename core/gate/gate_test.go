@@ -33,26 +33,26 @@ var (
 	errAway   = sql("57P01", "terminating connection")
 )
 
-// book records the log.
-type book struct {
+// logBuffer is a log in memory.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (b *book) Write(p []byte) (int, error) {
+func (b *logBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(p)
 }
 
-func (b *book) count(text string) int {
+func (b *logBuffer) count(text string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Count(b.text.String(), text)
 }
 
-func newGate() (*gate.Gate, *book) {
-	b := &book{}
+func newGate() (*gate.Gate, *logBuffer) {
+	b := &logBuffer{}
 	return gate.New(gate.Config{Logger: slog.New(slog.NewTextHandler(b, nil))}), b
 }
 

@@ -27,11 +27,11 @@ func started(t *testing.T, deps gauge.Deps) *gauge.Gauge {
 	g := gauge.New(deps)
 	require.NoError(t, g.Start(t.Context()))
 	t.Cleanup(g.Stop)
-	require.Eventually(t, func() bool { return !g.LastTick().IsZero() }, 10*time.Second, 5*time.Millisecond)
+	testkit.Eventually(t, func() bool { return !g.LastTick().IsZero() }, testkit.TestTimeout)
 	return g
 }
 
-func TestAScrapeShowsWhatTheDatabaseHolds(t *testing.T) {
+func TestAScrapeShowsTheDatabase(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "demo.sleep")
@@ -86,8 +86,7 @@ attune_queue_waiting_age{action="demo.sleep",le="+Inf"} 3
 	require.Equal(t, 2, testutil.CollectAndCount(g, "attune_queue_oldest_waiting_seconds"))
 }
 
-// TestTheLimitIsThatOfEachQueue: neither the sum over groups nor what is left of
-// a policy that is gone.
+// The limit is that of each queue, neither the sum over groups nor the limit of a deleted policy.
 func TestTheLimitIsThatOfEachQueue(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -154,7 +153,7 @@ func TestUnknownIsNotZero(t *testing.T) {
 	mu.Lock()
 	now = now.Add(2 * time.Minute)
 	mu.Unlock()
-	require.Zero(t, testutil.CollectAndCount(g), "what was read two minutes ago is not known any more")
+	require.Zero(t, testutil.CollectAndCount(g), "values of two minutes ago are outdated")
 }
 
 func TestOnlyTheBusiestActionsAreShown(t *testing.T) {

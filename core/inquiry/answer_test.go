@@ -106,7 +106,7 @@ func TestAnswersAreRefusedWithAReason(t *testing.T) {
 		require.Equal(t, 1,
 			testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND response = '1'`, a.inquiry))
 	})
-	t.Run("late, before anybody has noticed", func(t *testing.T) {
+	t.Run("late, before the sweep", func(t *testing.T) {
 		t.Parallel()
 		a := b.task(t)
 		b.over(t, a.inquiry)
@@ -250,8 +250,8 @@ func mustJSON(t *testing.T, value any) []byte {
 	return raw
 }
 
-// What the schema of a question calls secret is sealed with the answer: no row and no
-// message has it in the clear, and the workflow finds it where it finds all secrets.
+// Secrets of an answer are encrypted: no row and no message has them in the clear. The workflow reads them like other
+// secrets.
 func TestSecretsInAnswersAreSealed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -41,7 +41,7 @@ func TestAFormHasAFieldForEachValue(t *testing.T) {
 	require.JSONEq(t, `{"ok": true, "where": "old", "port": 9007, "tags": ["a"], "key": " x "}`, string(response))
 	response, problems = form.Compose(map[string]string{"ok": "no"})
 	require.Empty(t, problems)
-	require.JSONEq(t, `{"ok": false}`, string(response), "what is empty is left out")
+	require.JSONEq(t, `{"ok": false}`, string(response), "empty fields are omitted")
 	_, problems = form.Compose(map[string]string{"where": "elsewhere", "port": "70000", "tags": "[1]"})
 	require.Equal(t, "it is required", problems["ok"])
 	require.Equal(t, "say one of old, new", problems["where"])

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// relay records what was committed, instead of a broker.
+// relay records committed messages, instead of a broker.
 type relay struct {
 	mu       sync.Mutex
 	messages []outbox.Message
@@ -93,7 +93,7 @@ func (b *bundle) task(t *testing.T, change ...func(*inquiry.Question)) asked {
 	return asked{execution, opening.Questions[0].ID}
 }
 
-// result opens what a completed execution asks in its result.
+// result opens the question in the result of a completed execution.
 func (b *bundle) result(t *testing.T, result any) asked {
 	t.Helper()
 	execution := b.completed(t, result)
@@ -190,7 +190,7 @@ func (b *bundle) resultOf(t *testing.T, execution int64) string {
 	return result
 }
 
-// becomes waits for the end of a question and of what follows from it.
+// becomes waits for the end of a question and for its consequences.
 func (b *bundle) becomes(t *testing.T, a asked, status inquiry.Status, execution attune.Status) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {

@@ -49,7 +49,7 @@ func TestAQuestionInAResultIsOpenedOnce(t *testing.T) {
 	require.JSONEq(t, `{"type": "object"}`, string(told.Payload.ResponseSchema))
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM inquiry WHERE id = $1 AND execution = $2 AND status = 'pending' AND NOT settled
 		AND prompt = 'deploy?' AND response_schema = '{"type": "object"}' AND assigned_to = $3 AND timeout_at = $4 AND timeout_at = created + interval '90 s'`,
-		id, execution, who, *told.Payload.TimeoutAt), "the row says what the message says")
+		id, execution, who, *told.Payload.TimeoutAt), "the row agrees with the message")
 }
 
 // A question that cannot be asked is recorded once with the reason, and nothing waits for it.

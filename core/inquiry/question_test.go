@@ -111,7 +111,7 @@ func TestTheQuestionOfATaskIsItsParameters(t *testing.T) {
 		require.ErrorContains(t, err, fault)
 	}
 	q, err = inquiry.FromConfig(inquiry.Inherited(json.RawMessage(`{"prompt": "deploy?", "cart": 7}`)), 0)
-	require.NoError(t, err, "what a workflow passes on was not written for it")
+	require.NoError(t, err, "a result that a workflow passes on is no question")
 	require.Equal(t, inquiry.Question{Prompt: "deploy?"}, q)
 
 	for _, config := range []string{`[]`, `{"prompt": ["a"]}`, `{"assigned_to": {}}`} {
@@ -122,7 +122,7 @@ func TestTheQuestionOfATaskIsItsParameters(t *testing.T) {
 	require.ErrorIs(t, err, inquiry.ErrMalformed)
 }
 
-func TestWhatAnAskingExecutionShowsMeanwhile(t *testing.T) {
+func TestTheResultOfAnAskingExecution(t *testing.T) {
 	t.Parallel()
 	require.JSONEq(t, `{"inquiry_id": 7, "status": "pending"}`, string(inquiry.Question{ID: 7}.Waiting()))
 }

@@ -15,17 +15,16 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// gateLock is the advisory lock at which a gated transaction stands still.
+// gateLock is the advisory lock that a gated transaction waits for.
 const gateLock = 4711
 
-// gate makes every transaction stand still that has given an inquiry the status,
-// before its commit, until the gate is opened.
+// gate stops every transaction that has given an inquiry the status before its commit, until open is called.
 func (b *bundle) gate(t *testing.T, status inquiry.Status) (open func()) {
 	t.Helper()
-	testkit.Exec(t, b.store, fmt.Sprintf(`CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS $f$
+	testkit.Exec(t, b.store, fmt.Sprintf(`CREATE FUNCTION stop_at_gate() RETURNS trigger LANGUAGE plpgsql AS $f$
 		BEGIN PERFORM pg_advisory_xact_lock_shared(%d); RETURN NULL; END $f$`, gateLock))
-	testkit.Exec(t, b.store, fmt.Sprintf(`CREATE TRIGGER stand_still AFTER UPDATE OF status ON inquiry FOR EACH ROW
-		WHEN (NEW.status = '%s') EXECUTE FUNCTION stand_still()`, status))
+	testkit.Exec(t, b.store, fmt.Sprintf(`CREATE TRIGGER stop_at_gate AFTER UPDATE OF status ON inquiry FOR EACH ROW
+		WHEN (NEW.status = '%s') EXECUTE FUNCTION stop_at_gate()`, status))
 	conn, err := b.store.Pool().Acquire(t.Context())
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, gateLock)
@@ -35,88 +34,101 @@ func (b *bundle) gate(t *testing.T, status inquiry.Status) (open func()) {
 		conn.Release()
 		require.NoError(t, err)
 	})
-	t.Cleanup(open) // also where the test fails: the pool waits for its connections
+	t.Cleanup(open) // also of a failed test: the pool waits for its connections
 	return open
 }
 
-// waiters waits until so many transactions of the database wait for locks.
-func (b *bundle) waiters(t *testing.T, n int) {
+// waiting counts the transactions of the database that wait for locks.
+func (b *bundle) waiting(t *testing.T) int {
 	t.Helper()
-	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store,
-			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) >= n
-	}, 10*time.Second, "%d wait", n)
+	return testkit.Count(t, b.store,
+		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
 }
 
-// S16: of an answer, an expiry and a cancellation, in every order of two, the one that
-// comes first wins and the other finds it.
-func TestS16WhoComesSecondFindsWhoCameFirst(t *testing.T) {
+// act is one of the ends of an inquiry.
+type act struct {
+	run func(t *testing.T, b *bundle, a asked) error
+	end attune.Status // of the execution
+}
+
+var acts = map[inquiry.Status]act{
+	inquiry.Responded: {func(t *testing.T, b *bundle, a asked) error {
+		_, err := b.yes(testkit.Context(t), a.inquiry)
+		return err
+	}, attune.StatusCompleted},
+	inquiry.Expired: {func(t *testing.T, b *bundle, _ asked) error { return b.sweep(t) }, attune.StatusTimeout},
+	inquiry.Cancelled: {func(t *testing.T, b *bundle, a asked) error {
+		return b.stop(testkit.Context(t), a.execution)
+	}, attune.StatusCancelled},
+}
+
+// S16: of an answer, an expiry and a cancellation, in every order of two, the first one wins and the second finds it.
+func TestS16TheSecondEndFindsTheFirst(t *testing.T) {
 	t.Parallel()
-	acts := map[inquiry.Status]func(t *testing.T, b *bundle, a asked) error{
-		inquiry.Responded: func(t *testing.T, b *bundle, a asked) error {
-			_, err := b.yes(testkit.Context(t), a.inquiry)
-			return err
-		},
-		inquiry.Expired: func(t *testing.T, b *bundle, _ asked) error { return b.look(t) },
-		inquiry.Cancelled: func(t *testing.T, b *bundle,
-			a asked,
-		) error {
-			return b.stop(testkit.Context(t), a.execution)
-		},
-	}
-	ends := map[inquiry.Status]attune.Status{
-		inquiry.Responded: attune.StatusCompleted, inquiry.Expired: attune.StatusTimeout,
-		inquiry.Cancelled: attune.StatusCancelled,
-	}
-	for first, begin := range acts {
-		for second, follow := range acts {
+	for first := range acts {
+		for second := range acts {
 			t.Run(fmt.Sprintf("%s before %s", first, second), func(t *testing.T) {
 				t.Parallel()
-				b := setup(t)
 				timeout := time.Minute
 				if second == inquiry.Expired {
-					timeout = 5 * time.Second // the first act is under way long before
+					timeout = 5 * time.Second
 				}
-				a := b.task(t, func(q *inquiry.Question) { q.Timeout = timeout })
-				open := b.gate(t, first)
-				if first == inquiry.Expired {
-					b.over(t, a.inquiry)
+				// On a slow machine the inquiry may expire before the first end begins, so its timeout is lengthened.
+				for !raced(t, first, second, timeout) {
+					timeout *= 4
+					require.Less(t, timeout, 2*time.Minute)
 				}
-				var won, lost error
-				var done sync.WaitGroup
-				done.Go(func() { won = begin(t, b, a) })
-				b.waiters(t, 1)
-				if second == inquiry.Expired { // its time ends while the first has not committed
-					testkit.Eventually(t, func() bool {
-						return testkit.Count(t, b.store,
-							`SELECT count(*) FROM inquiry WHERE id = $1 AND timeout_at < now()`, a.inquiry) == 1
-					}, 15*time.Second)
-				}
-				done.Go(func() { lost = follow(t, b, a) })
-				// of two that look for expired ones, one does nothing
-				if first != inquiry.Expired || second != inquiry.Expired {
-					b.waiters(t, 2)
-				}
-				open()
-				done.Wait()
-				require.NoError(t, won)
-				require.Equal(t, first, b.status(t, a.inquiry))
-				require.Equal(t, ends[first], testkit.StatusOf(t, b.store, a.execution))
-				if second == inquiry.Responded {
-					refusal(t, lost)
-				} else {
-					require.NoError(t, lost)
-				}
-				require.Equal(t, map[int64]int{a.execution: 1}, b.relay.completions(t))
-				require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`),
-					"ended rows stayed unchanged")
 			})
 		}
 	}
 }
 
-// look lets a replica look once.
-func (b *bundle) look(t *testing.T) error {
+// raced ends an inquiry in two ways: the second begins before the commit of the first. It reports false if the inquiry
+// expired before the first.
+func raced(t *testing.T, first, second inquiry.Status, timeout time.Duration) bool {
+	t.Helper()
+	b := setup(t)
+	a := b.task(t, func(q *inquiry.Question) { q.Timeout = timeout })
+	open := b.gate(t, first)
+	if first == inquiry.Expired {
+		b.over(t, a.inquiry)
+	}
+	won := make(chan error, 1)
+	go func() { won <- acts[first].run(t, b, a) }()
+	testkit.Eventually(t, func() bool { return len(won) == 1 || b.waiting(t) > 0 }, testkit.TestTimeout)
+	if len(won) == 1 { // it did not reach the gate
+		require.Equal(t, inquiry.Expired, second)
+		require.Equal(t, inquiry.TimeOver, refusal(t, <-won))
+		return false
+	}
+	if second == inquiry.Expired { // the inquiry expires while the first has not committed
+		testkit.Eventually(t, func() bool {
+			return testkit.Count(t, b.store,
+				`SELECT count(*) FROM inquiry WHERE id = $1 AND timeout_at < now()`, a.inquiry) == 1
+		}, testkit.TestTimeout)
+	}
+	lost := make(chan error, 1)
+	go func() { lost <- acts[second].run(t, b, a) }()
+	if first != inquiry.Expired || second != inquiry.Expired { // of two sweeps one does nothing
+		testkit.Eventually(t, func() bool { return b.waiting(t) >= 2 }, testkit.TestTimeout)
+	}
+	open()
+	require.NoError(t, <-won)
+	err := <-lost
+	require.Equal(t, first, b.status(t, a.inquiry))
+	require.Equal(t, acts[first].end, testkit.StatusOf(t, b.store, a.execution))
+	if second == inquiry.Responded {
+		refusal(t, err)
+	} else {
+		require.NoError(t, err)
+	}
+	require.Equal(t, map[int64]int{a.execution: 1}, b.relay.completions(t))
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`), "ended rows stayed unchanged")
+	return true
+}
+
+// sweep runs the first tick of a replica's watch.
+func (b *bundle) sweep(t *testing.T) error {
 	w := inquiry.NewWatch(inquiry.WatchConfig{Interval: time.Hour}, b.store, b.relay, testkit.Logger(t), nil, nil)
 	if err := w.Start(testkit.Context(t)); err != nil {
 		return err

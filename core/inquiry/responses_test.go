@@ -16,8 +16,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// hear starts two replicas that take answers from the queue of a virtual host.
-func (b *bundle) hear(t *testing.T) (*broker.Broker, *prometheus.Registry) {
+// consume starts two replicas that consume answers from the queue of a virtual host.
+func (b *bundle) consume(t *testing.T) (*broker.Broker, *prometheus.Registry) {
 	t.Helper()
 	url, registry := testkit.VHost(t), prometheus.NewRegistry()
 	metrics := inquiry.NewMetrics(registry)
@@ -75,7 +75,7 @@ func responded(t *testing.T, a asked, by *int64) []byte {
 
 // L1, S14: an answer of another service is settled once, however many messages come to any replicas; the row has the
 // answer. A message that is malformed or names no inquiry is dead-lettered and blocks no other.
-func TestAnswersOfAnotherServiceAreTaken(t *testing.T) {
+func TestAnswersOfAnotherServiceAreSettled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ada := int64(testkit.Count(t, b.store, `INSERT INTO identity (login) VALUES ('ada') RETURNING id`))
@@ -87,7 +87,7 @@ func TestAnswersOfAnotherServiceAreTaken(t *testing.T) {
 	b.ended(t, timedOut.execution, "timeout")
 	testkit.Exec(t, b.store, `UPDATE inquiry SET status = 'responded', response = '1' WHERE id = $1`, timedOut.inquiry)
 
-	wire, registry := b.hear(t)
+	wire, registry := b.consume(t)
 	var bodies [][]byte
 	for range 5 {
 		bodies = append(bodies, responded(t, task, &ada), []byte("not JSON"), responded(t, wakes, nil),
@@ -116,7 +116,7 @@ func TestAnswersOfAnotherServiceAreTaken(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM late_write`))
 }
 
-// A database that was away loses no answer.
+// No answer is lost while the database cannot store it.
 func TestAnswersWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -124,18 +124,18 @@ func TestAnswersWaitForTheDatabase(t *testing.T) {
 	testkit.Exec(t, b.store,
 		`UPDATE inquiry SET status = 'responded', response = '1', responded_at = now() WHERE id = $1`, a.inquiry)
 	testkit.Exec(t, b.store, `ALTER TABLE outbox RENAME TO outbox_away`)
-	wire, _ := b.hear(t)
+	wire, _ := b.consume(t)
 	send(t, wire, responded(t, a, nil))
 	testkit.Eventually(t, func() bool {
 		queue, err := wire.QueueState(testkit.Context(t), message.QueueInquiryResponses)
 		return err == nil && queue.Ready == 0 && queue.Consumers == 2
 	}, 10*time.Second)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, a.execution), "nothing by halves")
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, a.execution), "all or nothing")
 	testkit.Exec(t, b.store, `ALTER TABLE outbox_away RENAME TO outbox`)
 	b.becomes(t, a, inquiry.Responded, attune.StatusCompleted)
 }
 
-// A server whose disk is full takes no answer, and no message is to blame.
+// A server with a full disk settles no answer, and no message is dead-lettered.
 func TestAnswersOutlastAServerThatCannotWrite(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -143,7 +143,7 @@ func TestAnswersOutlastAServerThatCannotWrite(t *testing.T) {
 	testkit.Exec(t, b.store,
 		`UPDATE inquiry SET status = 'responded', response = '1', responded_at = now() WHERE id = $1`, a.inquiry)
 	tries, allow := testkit.Refuse(t, b.store, "execution", "true", "53100")
-	wire, _ := b.hear(t)
+	wire, _ := b.consume(t)
 	send(t, wire, responded(t, a, nil))
 	testkit.Eventually(t, func() bool { return tries() > 6 }, testkit.TestTimeout) // a message is suspected after five
 	dead, err := wire.QueueState(testkit.Context(t), message.QueueDeadLetter)

@@ -14,9 +14,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Secrets of an answer that another service has written in the clear are sealed before
-// anything is drawn from it: no row and no message has them, and a late writer does not
-// bring them back.
+// Secrets of an answer that another service has written in the clear are encrypted before the answer has consequences:
+// no row and no message has them, also after a late write.
 func TestSecretsInAnswersOfAnotherServiceAreSealed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -36,9 +36,9 @@ func TestUnansweredInquiriesEnd(t *testing.T) {
 	require.Equal(t, map[int64]int{late.execution: 1, wakes.execution: 1}, b.relay.completions(t))
 }
 
-// upstream 57: what another service has ended, and whose message was lost, is made up
-// for; what was settled before is not looked at again.
-func TestWhatAnotherServiceHasEndedIsSettled(t *testing.T) {
+// upstream 57: an inquiry that another service has ended is settled although its message was lost; settled inquiries
+// are not read again.
+func TestInquiriesThatAnotherServiceEndedAreSettled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	answered, expired, cancelled := b.task(t), b.task(t), b.task(t)
@@ -71,7 +71,7 @@ func TestWhatAnotherServiceHasEndedIsSettled(t *testing.T) {
 
 // Questions whose workflow has ended are cancelled, so that no person answers them. Questions of a live workflow, or of
 // no task, stay open.
-func TestQuestionsThatNobodyWaitsForAreCancelled(t *testing.T) {
+func TestQuestionsOfEndedWorkflowsAreCancelled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	abandoned, live := b.task(t), b.task(t)
@@ -95,7 +95,7 @@ func (b *bundle) ended(t *testing.T, execution int64, status string) {
 	testkit.Exec(t, b.store, `UPDATE execution SET status = $2::execution_status_enum WHERE id = $1`, execution, status)
 }
 
-// An inquiry whose execution cannot be written keeps no other from its end.
+// An inquiry whose execution cannot be written delays no other.
 func TestAnInquiryThatCannotBeSettledDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -147,7 +147,7 @@ func TestAThousandQuestionsEndAtOnce(t *testing.T) {
 	}
 }
 
-// An inquiry from before is settled; what is open is not.
+// Ended inquiries of earlier versions are settled; open ones are not.
 func TestAnEndedInquiryKeepsItsEnd(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

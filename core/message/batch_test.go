@@ -94,7 +94,7 @@ func TestBatchesKeepTheirBounds(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoBatchIsNotSplit(t *testing.T) {
+func TestOtherMessagesAreNotSplit(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string
 		want error

@@ -117,7 +117,7 @@ func samples() map[string]struct {
 	}
 }
 
-// What is written is exactly what existing services read.
+// Messages are written exactly as existing services read them.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -276,7 +276,7 @@ func TestWorkerKeys(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Decode never panics, and what it accepts can be written and read again.
+// Decode never panics, and an accepted message can be encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	for _, s := range samples() {
 		body, err := message.New(s.kind, s.payload, at, "fuzz").Encode()

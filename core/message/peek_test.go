@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 )
 
-func TestADispatchThatCannotBeReadSaysWhatItIsAbout(t *testing.T) {
+func TestAMalformedDispatchNamesItsExecution(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat(`{"execution_id":[`, 3000) + strings.Repeat("]}", 3000)
 	head := `{"message_type":"ExecutionRequested","headers":{"execution_id":9},"payload":{"execution_id":7,"worker_id":3,"action_ref":"a",`

@@ -131,7 +131,7 @@ func TestNextRetryDescribesTheNextAttempt(t *testing.T) {
 	require.Equal(t, again, *ask(id).By)
 	require.False(t, ask(id).Expected)
 	b.Fail(t, again, `{"error": "exit 1"}`)
-	require.Equal(t, "no retry is left: it is attempt 2, and 1 retries are allowed", ask(again).Why)
+	require.Equal(t, "no retry is left: it is attempt 2, and 1 retry is allowed", ask(again).Why)
 
 	own := int32(2)
 	id = testkit.Execution(t, b.Store, once, func(e *testkit.ExecutionRow) { e.MaxRetries, e.RetryCount = &own, 1 }).ID

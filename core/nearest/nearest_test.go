@@ -8,8 +8,7 @@ import (
 	"github.com/attune-go/attune/core/nearest"
 )
 
-// A wrong suggestion is worse than none: only what a slip of the hand explains
-// is suggested.
+// A wrong suggestion is worse than none: only likely typing mistakes have one.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	keys := []string{

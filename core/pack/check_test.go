@@ -128,8 +128,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckOfUnsoundPolicies: what could not be read is not assessed a second
-// time, and a broken scope never counts as a wider one.
+// A malformed value is reported once, and a malformed scope does not count as a wider one.
 func TestCheckOfUnsoundPolicies(t *testing.T) {
 	t.Parallel()
 	for _, scope := range []string{"action:", "action: [a]", "pack: ''", "pack: {a: b}"} {
@@ -165,8 +164,8 @@ func TestNeedsOf(t *testing.T) {
 	require.False(t, packs)
 }
 
-// What is no path at all has been said; it is not looked for as well.
-func TestCheckLeavesWhatIsNoPath(t *testing.T) {
+// A malformed path has been reported by the parser and is not checked again.
+func TestCheckSkipsMalformedPaths(t *testing.T) {
 	t.Parallel()
 	policies, mistakes := pack.Parse("f",
 		[]byte("ref: core.a\nthreshold: 1\naction: core.echo\nparameters: ['', message]\n"))

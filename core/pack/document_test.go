@@ -11,8 +11,7 @@ import (
 	"github.com/attune-go/attune/core/pack"
 )
 
-// TestDocumentedPoliciesAreSound: whatever the documents show as a policy can
-// be applied as it stands.
+// Each policy in the documents can be applied unchanged.
 func TestDocumentedPoliciesAreSound(t *testing.T) {
 	t.Parallel()
 	found := 0
@@ -32,7 +31,7 @@ func TestDocumentedPoliciesAreSound(t *testing.T) {
 	require.GreaterOrEqual(t, found, 7, "the documents show policies")
 }
 
-// TestDocumentNamesEveryKey: the page about policies has a row for each key.
+// The page about policies has a row for each key.
 func TestDocumentNamesEveryKey(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "policies.md"))

@@ -16,8 +16,8 @@ import (
 // storable is the constraint on policy.ref.
 var storable = regexp.MustCompile(`^[^.]+\.[^.]+$`)
 
-// FuzzPolicyFile: whatever a file holds, the parser ends, says where the
-// mistakes are, and lets nothing through that the table refuses.
+// FuzzPolicyFile checks that the parser ends with any file, places all mistakes, and accepts nothing that the table
+// refuses.
 func FuzzPolicyFile(f *testing.F) {
 	for _, seed := range []string{
 		"ref: a.b\nthreshold: 1\n",

@@ -32,7 +32,7 @@ func documented(t *testing.T) (page string, examples map[pack.Kind]string) {
 	return string(text), examples
 }
 
-// TestDocumentedItemsAreSound: what the page shows can be applied as it stands.
+// The examples of the page can be applied unchanged.
 func TestDocumentedItemsAreSound(t *testing.T) {
 	t.Parallel()
 	_, examples := documented(t)
@@ -48,7 +48,7 @@ func TestDocumentedItemsAreSound(t *testing.T) {
 	require.Equal(t, "deploy.push", set.Of(pack.KindRule)[0].Trigger)
 }
 
-// TestPageNamesEveryKey: each key, and each other name of one, has its place.
+// The page has each key and each alias.
 func TestPageNamesEveryKey(t *testing.T) {
 	t.Parallel()
 	page, _ := documented(t)
@@ -59,8 +59,8 @@ func TestPageNamesEveryKey(t *testing.T) {
 	}
 }
 
-// FuzzPackFile: whatever files hold, reading them ends, says where the mistakes
-// are, and lets nothing through that the tables refuse.
+// FuzzPackFile checks that reading ends with any files, places all mistakes, and accepts nothing that the tables
+// refuse.
 func FuzzPackFile(f *testing.F) {
 	for _, seed := range []string{
 		"ref: deploy\nversion: 1.0.0\n", "ref: deploy.x\nentry_point: x.sh\nparameters: {a: {type: string}}\n",

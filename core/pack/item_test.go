@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/pack"
 )
 
-// kinds says what the folders of a pack hold.
+// kinds are the kinds of items by the folders of a pack.
 var kinds = map[string]pack.Kind{
 	"actions": pack.KindAction, "runtimes": pack.KindRuntime, "triggers": pack.KindTrigger, "rules": pack.KindRule,
 	"workflows": pack.KindWorkflow, "actions/workflows": pack.KindWorkflow, "policies": pack.KindPolicy,
@@ -60,8 +60,7 @@ func item(t *testing.T, set *pack.Set, kind pack.Kind, ref string) *pack.Item {
 	return nil
 }
 
-// TestPublishedPacksRead: packs in the form that the existing system ships are
-// read without a mistake, with the values that its loader stores.
+// Packs in the published form are read without a mistake, with the values that the existing loader stores.
 func TestPublishedPacksRead(t *testing.T) {
 	t.Parallel()
 	set, mistakes := pack.Read(append(sources(t, "core"), sources(t, "examples")...))
@@ -119,7 +118,7 @@ func TestPublishedPacksRead(t *testing.T) {
 	require.Equal(t, "examples.news", stored["ref"])
 }
 
-// TestItemMistakes: every mistake of a file at once, at its place.
+// All mistakes of a file are reported at once, at their places.
 func TestItemMistakes(t *testing.T) {
 	t.Parallel()
 	const action = "ref: a_b.x\nentry_point: x.sh\n"
@@ -243,8 +242,7 @@ func TestItemMistakes(t *testing.T) {
 	}
 }
 
-// TestWarningsOfFiles: what other loaders take, and has no effect or less than its
-// author may think, is named and refuses nothing.
+// Values that other loaders accept and that have no or less effect here are warnings.
 func TestWarningsOfFiles(t *testing.T) {
 	t.Parallel()
 	const rule = "trigger: ab.t\naction: ab.x\n"
@@ -361,7 +359,7 @@ func TestUnknownKeysOfItems(t *testing.T) {
 	}
 }
 
-// TestWarningsOfConditions: keys that no condition has are named where they stand.
+// Unknown keys of conditions are warnings at their places.
 func TestWarningsOfConditions(t *testing.T) {
 	t.Parallel()
 	set, mistakes := one(pack.KindRule, "ref: ab.r\ntrigger: ab.t\naction: ab.x\nconditions:\n  any:\n    - {field: a, operator: equals, value: 1, note: b}\n")
@@ -370,7 +368,7 @@ func TestWarningsOfConditions(t *testing.T) {
 		texts(set.Warnings))
 }
 
-// TestWarningsOfNames: unknown paths and refused parameters are reported at their places.
+// Unknown paths and refused parameters are reported at their places.
 func TestWarningsOfNames(t *testing.T) {
 	t.Parallel()
 	trigger := func(schema any) pack.World {
@@ -400,7 +398,7 @@ func TestWarningsOfNames(t *testing.T) {
 	set, _ := one(pack.KindRule,
 		"ref: ab.r\ntrigger: ab.t\naction: ab.x\naction_params: {a: '{{ event.payload.brnch }}'}\n")
 	_, warnings := set.Check(trigger(nil))
-	require.Empty(t, warnings, "what events hold is not known")
+	require.Empty(t, warnings, "the fields of events are unknown")
 
 	for input, want := range map[string][]string{
 		"{prompt: x, response_schema: {ok: {type: boolean, required: true}}}": {},
@@ -420,8 +418,7 @@ func TestWarningsOfNames(t *testing.T) {
 	}
 }
 
-// TestParametersOfRulesAndTasks: what the action of a rule will refuse is refused where the
-// rule gives it.
+// Parameters that the action of a rule would refuse are refused in the rule.
 func TestParametersOfRulesAndTasks(t *testing.T) {
 	t.Parallel()
 	const rule = "ref: ab.r\ntrigger: ab.t\naction: ab.x\n"

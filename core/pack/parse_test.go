@@ -54,7 +54,7 @@ adaptive: {min: 2, latency: 1500ms}
 	p := policies[0]
 	require.Equal(t, pack.Place{File: "limits.yaml", Line: 2, Column: 1}, p.Place)
 	require.Equal(t, pack.Place{File: "limits.yaml", Line: 11, Column: 1}, p.At("threshold"))
-	require.Equal(t, p.Place, p.At("burst"), "what was not given is where the policy begins")
+	require.Equal(t, p.Place, p.At("burst"), "the place of an absent key is that of the policy")
 	require.Equal(t, "deploy.limit", p.Ref)
 	require.Equal(t, "Rollouts", p.Name)
 	require.Equal(t, "One at a time\nin each region.\n", p.Description)
@@ -129,9 +129,8 @@ policies:
 	require.Equal(t, policy.MethodCancel, policies[2].Method)
 }
 
-// TestMergesCostWhatTheyHold: mappings that merge one another many times are
-// read once each.
-func TestMergesCostWhatTheyHold(t *testing.T) {
+// Mappings that merge one another many times are read once each.
+func TestMergedMappingsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	content := "policies:\n- &m0 {threshold: 7}\n"
 	for i := range 60 {
@@ -384,7 +383,6 @@ func TestParseMistakes(t *testing.T) {
 	}
 }
 
-// TestParseReportsAllMistakes: people correct a file in one go.
 func TestParseReportsAllMistakes(t *testing.T) {
 	t.Parallel()
 	policies, mistakes := pack.Parse("f", []byte(`policies:
@@ -410,7 +408,7 @@ threshold: 3
 	require.Len(t, policies, 3, "those with mistakes are returned as well, for the checks that follow")
 }
 
-func TestMistakesKeepWhatIsBeforeASyntaxError(t *testing.T) {
+func TestMistakesBeforeASyntaxErrorAreReported(t *testing.T) {
 	t.Parallel()
 	policies, mistakes := pack.Parse("f", []byte("ref: a.b\nthreshold: 1\n---\nref: a: b\n"))
 	require.Len(t, policies, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/phrase"
 )
 
-func TestATextHasWhatIsKnown(t *testing.T) {
+func TestATextHasItsKnownParts(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	begun := now.Add(-90 * time.Second)

@@ -194,7 +194,7 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 				Reason:  "no compatible worker: 1 live worker lacks runtime shell",
 			},
 		},
-		"nobody lives": {
+		"none is live": {
 			[]placement.Worker{
 				sized(5, 1, 0, has("shell"), stands(placement.Silent, "")),
 				sized(6, 1, 0, stands(placement.Silent, "")),
@@ -204,7 +204,7 @@ func TestVerdictsNameWhoWouldFit(t *testing.T) {
 				Detail: "worker-5 would fit but is silent",
 			},
 		},
-		"nobody is registered": {nil, placement.Verdict{Outcome: placement.NoWorkers, Reason: "no workers available"}},
+		"none is registered": {nil, placement.Verdict{Outcome: placement.NoWorkers, Reason: "no workers available"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -280,5 +280,5 @@ func TestExplainAnswersForEveryWorker(t *testing.T) {
 	require.Equal(t, "cordoned", got[4].Kind)
 	require.True(t, got[4].Fits)
 	require.False(t, got[7].Fits)
-	require.Equal(t, int64(7), fleet.Choose(need).Worker, "explaining took no room, and says what choosing does")
+	require.Equal(t, int64(7), fleet.Choose(need).Worker, "an explanation takes no capacity and agrees with the choice")
 }

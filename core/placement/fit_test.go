@@ -26,8 +26,7 @@ func choose(need placement.Need, workers ...placement.Worker) placement.Verdict 
 	return placement.NewFleet(workers, 0).Choose(need)
 }
 
-// Every rule of choosing a worker, one by one: what fits, and what the verdict
-// says of a worker that does not.
+// Each hard rule of placement: which workers fit, and the verdict about others.
 func TestHardRules(t *testing.T) {
 	t.Parallel()
 	python := func(version string) placement.Spec {
@@ -146,7 +145,7 @@ func TestHardRules(t *testing.T) {
 			because: "has the taint gpu:no_schedule that is not tolerated",
 		},
 		"an equal toleration": {spec: tolerates(`[{"key": "gpu", "value": "true"}]`), worker: gpu},
-		"an equal toleration, said so": {spec: tolerates(
+		"an equal toleration, explicitly": {spec: tolerates(
 			`[{"key": "gpu", "operator": "equal", "value": "true", "effect": "no_schedule"}]`), worker: gpu},
 		"a toleration of another value": {
 			spec: tolerates(`[{"key": "gpu", "value": "false"}]`), worker: gpu,
@@ -251,8 +250,7 @@ func TestHardRules(t *testing.T) {
 	}
 }
 
-// What is written badly is an error that names the field, whether the action
-// wrote it or the execution.
+// A malformed field of an action or an execution is an error that names it.
 func TestBadFieldsAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -366,7 +364,7 @@ func TestBadFieldsAreNamed(t *testing.T) {
 	}
 	bad := placement.NewNeed(placement.Spec{Selector: []byte(`[1]`)})
 	_, err := bad.Override([]byte(`{"zone": "a"}`), nil, nil)
-	require.NoError(t, err, "what the action wrote badly is replaced")
+	require.NoError(t, err, "the malformed field of the action is replaced")
 }
 
 func TestAnExecutionReplacesEachFieldOfItsAction(t *testing.T) {

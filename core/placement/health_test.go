@@ -78,24 +78,24 @@ func TestHealthTurnsAtTheDocumentedThresholds(t *testing.T) {
 		"70 of 100 failed":      {report(0, 100, 70, 0, 0), placement.Unhealthy, "70 of 100 executions failed"},
 		"7 of 10 failed":        {report(0, 10, 7, 0, 0), placement.Unhealthy, "7 of 10 executions failed"},
 		"the worst sign counts": {report(3, 100, 70, 50, 0), placement.Unhealthy, "70 of 100 executions failed"},
-		"its word without numbers": {
+		"its status without numbers": {
 			placement.Signs{Ready: -1, Report: placement.Report{Status: "unhealthy"}},
 			placement.Unhealthy, "it says so itself",
 		},
-		"numbers go before its word": {
+		"numbers precede its status": {
 			placement.Signs{Numbers: true, Report: placement.Report{Status: "unhealthy"}},
 			placement.Healthy, "",
 		},
-		"a word that is none": {
+		"an unknown status": {
 			placement.Signs{Ready: -1, Report: placement.Report{Status: "splendid"}},
 			placement.HealthUnknown, "",
 		},
-		"what else speaks against it": {
+		"other signs against it": {
 			placement.Signs{Poor: "its endpoint says 500"},
 			placement.Degraded,
 			"its endpoint says 500",
 		},
-		"what is worse goes before": {
+		"the worse sign wins": {
 			placement.Signs{Ready: 100, Poor: "its endpoint says 500"},
 			placement.Unhealthy,
 			"100 wait in its queue",
@@ -164,7 +164,7 @@ func TestHealthDecidesWhoIsChosen(t *testing.T) {
 	}, choose(placement.Need{}, sized(1, 9, 0, sick)), "it is there, and waited for")
 }
 
-func TestRowsTellOfHealth(t *testing.T) {
+func TestTheHealthOfRows(t *testing.T) {
 	t.Parallel()
 	row := placement.Row{ID: 1, Status: "active", Health: "unhealthy", HealthReason: "100 wait in its queue"}
 	w := row.Worker(time.Minute)

@@ -15,7 +15,7 @@ func needs(runtimes ...string) placement.Need {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestChooseTakesTheLeastLoadedInTurn(t *testing.T) {
+func TestChooseSpreadsOverTheLeastLoaded(t *testing.T) {
 	t.Parallel()
 	fleet := placement.NewFleet([]placement.Worker{
 		{ID: 1, Capacity: 2}, {ID: 2, Capacity: 2}, {ID: 3, Capacity: 4, Assigned: 3},
@@ -55,7 +55,7 @@ func TestChooseRotatesAmongEqualsWithinABatch(t *testing.T) {
 	require.Len(t, seen, 3)
 }
 
-func TestChooseSaysWhyNot(t *testing.T) {
+func TestChooseGivesTheReason(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, placement.Verdict{Outcome: placement.NoWorkers, Reason: "no workers available"},
 		placement.NewFleet(nil, 0).Choose(placement.Need{}))

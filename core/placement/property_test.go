@@ -11,8 +11,7 @@ import (
 	"github.com/attune-go/attune/core/placement"
 )
 
-// world is a fleet and what is asked of it, written down in the simplest way,
-// to say by the documented rules which workers may be chosen.
+// world is a fleet and a need in their simplest form, a reference of the documented rules.
 type world struct {
 	workers []placement.Worker
 	asks    []ask
@@ -290,8 +289,8 @@ func TestChoosingAgreesWithTheDocumentedRules(t *testing.T) {
 	})
 }
 
-// Among equals everybody has a turn.
-func TestEqualsHaveTheirTurn(t *testing.T) {
+// Equal workers are chosen in turn.
+func TestEqualWorkersAreChosenInTurn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(t, "workers")
@@ -315,9 +314,8 @@ func TestEqualsHaveTheirTurn(t *testing.T) {
 	})
 }
 
-// Whatever stands in a row, reading it does no harm: a need says what is wrong
-// with it, and a worker that announces nonsense is a worker that announces less.
-func TestNonsenseIsReadWithoutHarm(t *testing.T) {
+// Any values of rows can be read: a malformed need is an error, and malformed capabilities are ignored.
+func TestMalformedRowsAreRead(t *testing.T) {
 	t.Parallel()
 	pieces := []string{
 		`{`, `}`, `[`, `]`, `"`, `,`, `:`, `null`, `true`, `-1`, `1e999`, `"key"`, `"operator"`, `"in"`, `"values"`,

@@ -73,7 +73,7 @@ func TestWithDefaultsFillsMissingAndNullOnly(t *testing.T) {
 	require.Equal(t, "x", got["b"])
 	require.Equal(t, false, got["c"])
 	require.Equal(t, json.Number("1"), got["a"])
-	require.Empty(t, policy.WithDefaults([]byte(`[1]`), []byte(`broken`)), "what is not an object counts as empty")
+	require.Empty(t, policy.WithDefaults([]byte(`[1]`), []byte(`broken`)), "other values count as an empty object")
 }
 
 // upstream 29 and ruling 4: scopes widen the counter and stack; of one scope
@@ -102,7 +102,7 @@ func TestComposeStacksScopes(t *testing.T) {
 	})
 	require.Equal(t, policy.Limit{Max: 3, Method: policy.MethodCancel, Parameters: []string{"a"}, PolicyRef: "p.new"},
 		limits.Queue)
-	require.Equal(t, 50, limits.MaxQueued, "the policy that was replaced says nothing any more")
+	require.Equal(t, 50, limits.MaxQueued, "the replaced policy has no effect")
 	require.Equal(t, time.Hour, limits.QueueTimeout)
 	var kinds []policy.SharedKind
 	var keys []string
@@ -167,12 +167,11 @@ func TestQuotaCountsByPeriodsOfTheCalendar(t *testing.T) {
 	require.Equal(t, 3, quota.Left(now.Add(-48*time.Hour), period, 3),
 		"an earlier wrong value stops nothing until then")
 	monthly := policy.Quota{Max: 3, Window: 30 * 24 * time.Hour}
-	require.Equal(t, 1, monthly.Left(now, period, 2), "what the narrower period counted counts on in the wider")
+	require.Equal(t, 1, monthly.Left(now, period, 2), "the count of the shorter period is kept in the longer one")
 }
 
-// What a slower rate, or a clock that has gone back, has put off is not waited
-// for; what this rate put off is. No burst is too large to be reckoned with.
-func TestARateWaitsForNothingButItself(t *testing.T) {
+// A due time beyond this rate, of a slower rate or of a clock that went back, is shortened. Any burst is possible.
+func TestARateBoundsItsDueTime(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	rate := policy.Rate{Max: 10, Window: time.Second, Burst: 3}
@@ -190,8 +189,7 @@ func TestARateWaitsForNothingButItself(t *testing.T) {
 	require.Equal(t, now, large.Due(now, now))
 }
 
-// The adaptive limit stays between its minimum and the threshold whatever
-// happens, is lowered at most once a cool-down, and comes back.
+// The adaptive limit stays between its minimum and the threshold, is lowered at most once in a cool-down, and recovers.
 func TestAdaptiveStaysWithinItsBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -123,7 +123,11 @@ func (c Config) Decide(e Ended, chance float64) Verdict {
 	}
 	why := "its action allows no retry (max_retries)"
 	if allowed > 0 {
-		why = fmt.Sprintf("no retry is left: it is attempt %d, and %d retries are allowed", e.Retries+1, allowed)
+		allows := "1 retry is allowed"
+		if allowed > 1 {
+			allows = fmt.Sprintf("%d retries are allowed", allowed)
+		}
+		why = fmt.Sprintf("no retry is left: it is attempt %d, and %s", e.Retries+1, allows)
 	}
 	return Verdict{Why: why}
 }

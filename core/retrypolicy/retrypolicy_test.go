@@ -24,7 +24,7 @@ var policy = retrypolicy.Config{
 // middle is the chance with which a delay is not spread.
 const middle = 0.5
 
-// by is who ended an execution that no worker had started.
+// by is an execution that a part of the engine has ended before any worker started it.
 func by(who, text string) retrypolicy.Ended {
 	return retrypolicy.Ended{Status: attune.StatusFailed, Error: text, EndedBy: who, MaxRetries: 1}
 }
@@ -34,21 +34,21 @@ func ran(status attune.Status, text string) retrypolicy.Ended {
 	return retrypolicy.Ended{Status: status, Error: text, Started: true, MaxRetries: 1}
 }
 
-func TestTheReasonSaysWhatHappened(t *testing.T) {
+func TestTheReasonOfARetry(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ended retrypolicy.Ended
 		want  retrypolicy.Reason
 	}{
-		"published word for a dispatch that expired": {
+		"published text of an expired dispatch": {
 			by("", "Worker queue TTL expired"),
 			retrypolicy.WorkerUnavailable,
 		},
-		"published word for an absent worker": {
+		"published text of an absent worker": {
 			ran(attune.StatusFailed, "the Worker Unavailable page"),
 			retrypolicy.WorkerUnavailable,
 		},
-		"published word of existing workers": {
+		"published text of existing workers": {
 			ran(attune.StatusFailed, "Execution timed out after 300s"),
 			retrypolicy.QueueTimeout,
 		},
@@ -76,7 +76,7 @@ func TestTheReasonSaysWhatHappened(t *testing.T) {
 			ran(attune.StatusAbandoned, "the worker's process ended"),
 			retrypolicy.WorkerHeartbeatStale,
 		},
-		"never picked up, whatever the text says": {
+		"never picked up, with any text": {
 			by(retrypolicy.ByTimeoutMonitor, "Execution timeout: not picked up within 300 s"),
 			retrypolicy.WorkerUnavailable,
 		},
@@ -90,7 +90,7 @@ func TestTheReasonSaysWhatHappened(t *testing.T) {
 			ran(attune.StatusFailed, "no workers available in the pool"),
 			retrypolicy.ActionFailure,
 		},
-		"refused for another why": {by(retrypolicy.ByScheduler, "the database said no"), retrypolicy.ActionFailure},
+		"refused for another reason": {by(retrypolicy.ByScheduler, "the database said no"), retrypolicy.ActionFailure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,8 +146,8 @@ func TestSomeEndsAreNeverRepeated(t *testing.T) {
 	}
 }
 
-// S19: attempts do not exceed what is allowed.
-func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
+// S19: attempts do not exceed the allowed number.
+func TestTheBudgetIsOfTheActionUnlessNoWorkerStartedIt(t *testing.T) {
 	t.Parallel()
 	decide := func(e retrypolicy.Ended, retries, allowed int) retrypolicy.Verdict {
 		e.Retries, e.MaxRetries = retries, allowed
@@ -157,6 +157,7 @@ func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
 	require.Equal(t, "its action allows no retry (max_retries)", decide(failed, 0, 0).Why)
 	require.True(t, decide(failed, 1, 2).Retry)
 	require.Equal(t, "no retry is left: it is attempt 3, and 2 retries are allowed", decide(failed, 2, 2).Why)
+	require.Equal(t, "no retry is left: it is attempt 2, and 1 retry is allowed", decide(failed, 1, 1).Why)
 	require.False(t, decide(failed, 0, -5).Retry)
 
 	for _, who := range []string{retrypolicy.ByTimeoutMonitor, retrypolicy.ByDispatcher, retrypolicy.ByDeadLetters} {
@@ -165,7 +166,7 @@ func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
 		require.False(t, decide(lost, 3, 0).Retry, who)
 		require.True(t, decide(lost, 4, 5).Retry, "the larger of both")
 		lost.Started = true
-		require.False(t, decide(lost, 0, 0).Retry, "what was started may have done something")
+		require.False(t, decide(lost, 0, 0).Retry, "a started execution may have had effects")
 	}
 	require.False(t, decide(by(retrypolicy.ByScheduler, "no workers available"), 0, 0).Retry,
 		"it was never handed over")
@@ -173,8 +174,8 @@ func TestTheBudgetIsOfTheActionUnlessNobodyPickedItUp(t *testing.T) {
 	require.False(t, decide(ran(attune.StatusAbandoned, ""), 0, 0).Retry)
 }
 
-// Actions of an existing installation run once, whatever their max_retries says, unless
-// the setting says otherwise. What an execution itself allows always holds.
+// Actions of an existing installation run once despite their max_retries, unless the setting is true. The max_retries
+// of an execution always has an effect.
 func TestRetriesThatAnActionAllowsFollowTheSetting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -281,7 +282,7 @@ func TestDelaysNeverShrink(t *testing.T) {
 	})
 }
 
-// Whatever an end looks like, a retry has a reason and a refusal says why.
+// Each retry and each refusal has a reason, for any end.
 func TestVerdictsAreComplete(t *testing.T) {
 	t.Parallel()
 	texts := []string{

@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/rule"
 )
 
-// Whatever a rule and an event hold: what can be read is compared without a panic, a
-// verdict has its reason, and what is wrong names the rule.
+// FuzzRule checks that any readable rule and event are compared without a panic, that a verdict has its reason, and
+// that an error names the rule.
 func FuzzRule(f *testing.F) {
 	f.Add(`[{"field":"a.b","operator":"contains","value":"x"}]`, `{"t":"{{ event.payload.a.0 }} {{ pack.config.b }}"}`,
 		`{"a":["x"]}`)

@@ -210,7 +210,7 @@ func TestConditionsThatCannotBeRead(t *testing.T) {
 	require.Greater(t, column, len("{{ event.payload.a"), "the position is one in the text of the rule")
 }
 
-// An expression that cannot be evaluated does not match, and says why.
+// An expression that cannot be evaluated does not match, with the reason.
 func TestExpressionThatFails(t *testing.T) {
 	t.Parallel()
 	conditions, err := rule.ParseConditions("core.notify", []byte(`{"expression":"{{ event.payload.missing > 1 }}"}`))

@@ -110,8 +110,8 @@ func TestJSONSchemaIsUnderstood(t *testing.T) {
 	}
 }
 
-// What is not understood allows everything, and is listed.
-func TestWhatIsNotUnderstoodIsListed(t *testing.T) {
+// Unknown keywords allow everything, and are listed.
+func TestUnknownKeywordsAreListed(t *testing.T) {
 	t.Parallel()
 	s := parse(t, `{"type":"object","properties":{
 		"a":{"type":"text"},"b":{"format":"email","type":"string"},"c":{"pattern":"(?=x)"},"d":{"minimum":"1"},"e":{"$ref":"#/x"},"f":3},"definitions":{}}`)
@@ -209,7 +209,7 @@ func TestCostIsBounded(t *testing.T) {
 	}
 	require.Equal(t, "the value is more than can be checked",
 		schema.Words(parse(t, `{"type":"array","items":{"type":"string"}}`).Validate(fine)))
-	// What cost package regexp, or a checker without such bounds, minutes; see
+	// Such values cost package regexp, or a checker without bounds, minutes; see
 	// docs/decisions/0019-our-own-checker-of-schemas.md.
 	const tooMuch = "the value is more than can be checked"
 	costly := parse(t, `{"type":"string","pattern":"(a?){500}a{500}$"}`)
@@ -234,9 +234,9 @@ func TestCostIsBounded(t *testing.T) {
 	require.GreaterOrEqual(t, len(secrets.SecretPaths(map[string]any{"l": fine})), 50_000)
 }
 
-// For whatever schema and parameters: defaults never replace what was given, what is
-// taken as secret is not in the rest, and checking twice gives the same.
-func TestWhateverIsGiven(t *testing.T) {
+// For any schema and parameters: defaults replace no given value, secrets are not in the rest, and a second check gives
+// the same result.
+func TestAnySchemaAndParameters(t *testing.T) {
 	t.Parallel()
 	names := rapid.SampledFrom([]string{"a", "b", "c/d", "type", "properties"})
 	field := rapid.Custom(func(t *rapid.T) map[string]any {

@@ -141,7 +141,7 @@ func TestSecretsAreFoundAtBorders(t *testing.T) {
 	}
 }
 
-// The time of a search is independent of the number of secrets, and a text that is made to be slow is hidden.
+// The time of a search is independent of the number of secrets, and a text that would make it slow is hidden.
 func TestASearchIsBounded(t *testing.T) {
 	t.Parallel()
 	var many []any

@@ -34,7 +34,7 @@ func value(t testing.TB, raw string) any {
 	return v
 }
 
-func TestWhatIsSealedOpens(t *testing.T) {
+func TestSealedValuesOpen(t *testing.T) {
 	t.Parallel()
 	k := keyring(t, testKey)
 	for _, raw := range []string{
@@ -134,7 +134,7 @@ func TestTakeLeavesMarkers(t *testing.T) {
 	require.Empty(t, none, "a marker is taken once")
 }
 
-func TestHideSealsWhatItTakes(t *testing.T) {
+func TestHideSealsTheValues(t *testing.T) {
 	t.Parallel()
 	k := keyring(t, testKey)
 	public, sealed, err := k.Hide(value(t, `{"a":"hunter2","b":1}`), []string{"/a", "/missing"})
@@ -149,7 +149,7 @@ func TestHideSealsWhatItTakes(t *testing.T) {
 	_, _, err = secret.Keyring{}.Hide(value(t, `{"a":"hunter2"}`), []string{"/a"})
 	require.ErrorIs(t, err, secret.ErrNoKey)
 	_, _, err = secret.Keyring{}.Hide(value(t, `{"b":1}`), []string{"/a"})
-	require.NoError(t, err, "who has nothing to hide needs no key")
+	require.NoError(t, err, "without secrets no key is needed")
 }
 
 // Secrets are followed through templates to every place.
@@ -207,7 +207,7 @@ func TestSecretsAreFollowedThroughTemplates(t *testing.T) {
 
 	whole := found[len(found)-1]
 	passed, err := secret.Keyring{}.Assemble(whole, rows)
-	require.NoError(t, err, "what is passed on as it is needs no key")
+	require.NoError(t, err, "sealed values are passed on without a key")
 	require.Equal(t, rows[password].Value, passed.Value)
 	require.Equal(t, []string{secret.FromParameter, "7:/password"}, []string{passed.Kind, passed.Ref})
 	_, err = secret.Keyring{}.Assemble(found[1], rows)
@@ -249,7 +249,7 @@ func must(raw []byte, err error) []byte {
 	return raw
 }
 
-func TestWhatHoldsNoSecretStaysAsItIs(t *testing.T) {
+func TestValuesWithoutSecretsStayUnchanged(t *testing.T) {
 	t.Parallel()
 	clean, found, err := secret.Collect(map[string]any{"x": "plain", "n": int64(1)})
 	require.NoError(t, err)

@@ -32,7 +32,7 @@ func TestActionsAreSpread(t *testing.T) {
 	}
 }
 
-// What was put is taken in order, and nothing stays without a token.
+// Values are taken in the order in which they were put, and none stays without a token.
 func TestABoxKeepsOrder(t *testing.T) {
 	t.Parallel()
 	b := spread.NewBox[int]()

@@ -85,6 +85,8 @@ SELECT e.id, e.status, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.
        (e.started_at IS NOT NULL)::bool AS started, extract(epoch FROM now() - e.updated)::float8 AS age, now()::timestamptz AS now,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        coalesce(t.execution, 0)::bigint AS retry,
+       coalesce(CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+                     THEN (SELECT h.state_id FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id])) END, 0)::bigint AS held,
        EXISTS (SELECT FROM workflow_execution f WHERE f.execution = e.id) AS workflow,
        (e.worker IS NULL AND EXISTS (SELECT FROM workflow_execution f WHERE f.execution = e.id)
         AND EXISTS (SELECT FROM (SELECT x.status FROM execution x WHERE x.parent = e.id OFFSET 0) h
@@ -116,6 +118,7 @@ type CancelFactsRow struct {
 	Now        time.Time
 	Waits      int64
 	Retry      int64
+	Held       int64
 	Workflow   bool
 	Tends      bool
 	WorkerName string
@@ -125,9 +128,9 @@ type CancelFactsRow struct {
 	Reason     string
 }
 
-// The inputs of the decision. retry is the execution that repeats this one, if any; actor and
-// reason belong to the first request; tends is true for the execution of a workflow with live
-// children.
+// The inputs of the decision. retry is the execution that repeats this one, if any; held is the
+// queue of the slot that a failed one still holds; actor and reason belong to the first request;
+// tends is true for the execution of a workflow with live children.
 func (q *Queries) CancelFacts(ctx context.Context, staleAfter float64, ids []int64) ([]CancelFactsRow, error) {
 	rows, err := q.db.Query(ctx, CancelFacts, staleAfter, ids)
 	if err != nil {
@@ -150,6 +153,7 @@ func (q *Queries) CancelFacts(ctx context.Context, staleAfter float64, ids []int
 			&i.Now,
 			&i.Waits,
 			&i.Retry,
+			&i.Held,
 			&i.Workflow,
 			&i.Tends,
 			&i.WorkerName,

@@ -19,7 +19,7 @@ func TestTextSteersNoTerminal(t *testing.T) {
 	require.Equal(t, "plain é\n", terminal.Visible("plain é\n"))
 }
 
-func TestJSONSteersNoTerminalAndSaysTheSame(t *testing.T) {
+func TestJSONSteersNoTerminalAndIsEqual(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)

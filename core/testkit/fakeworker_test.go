@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-const waitTimeout = 10 * time.Second
+const waitTimeout = time.Minute
 
 // workerBundle is an engine reduced to a channel: it dispatches executions to a fake worker and reads its reports.
 type workerBundle struct {
@@ -91,7 +91,7 @@ func (b *workerBundle) becomes(execution int64, status attune.Status) {
 		"execution %d does not become %s", execution, status)
 }
 
-func TestFakeWorkerRunsWhatItIsGiven(t *testing.T) {
+func TestFakeWorkerRunsADispatch(t *testing.T) {
 	t.Parallel()
 	b := setupWorker(t)
 	worker := testkit.StartFakeWorker(t, b.cfg)
@@ -131,9 +131,7 @@ func TestFakeWorkerMisbehaves(t *testing.T) {
 	t.Run("answers twice", func(t *testing.T) {
 		t.Parallel()
 		b := setupWorker(t)
-		b.cfg.Behave = func(context.Context,
-			testkit.Job,
-		) testkit.Answer {
+		b.cfg.Behave = func(context.Context, testkit.Job) testkit.Answer {
 			return testkit.Answer{Status: "failed", Times: 2}
 		}
 		execution := b.dispatch(testkit.StartFakeWorker(t, b.cfg))

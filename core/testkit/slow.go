@@ -11,7 +11,7 @@ import (
 // Slow reports whether ATTUNE_SLOW_TESTS is set, as `make chaos` does: tests then run all their cases.
 func Slow() bool { return os.Getenv("ATTUNE_SLOW_TESTS") != "" }
 
-// NeedsSlow skips a test unless Slow; what describes the test.
+// NeedsSlow skips a test unless Slow; what completes "set ATTUNE_SLOW_TESTS to".
 func NeedsSlow(t testing.TB, what string) {
 	t.Helper()
 	if !Slow() {
@@ -25,11 +25,11 @@ func Some[T any](t testing.TB, all []T, n int) []T {
 	if Slow() || n >= len(all) {
 		return all
 	}
-	drawn := make([]T, 0, n)
+	some := make([]T, 0, n)
 	for _, i := range Dice(t).Perm(len(all))[:n] {
-		drawn = append(drawn, all[i])
+		some = append(some, all[i])
 	}
-	return drawn
+	return some
 }
 
 // SeedVariable is the variable with the seed of a run to repeat.
@@ -42,7 +42,7 @@ func Dice(t testing.TB) *rand.Rand {
 	if err != nil {
 		seed = rand.Uint64()
 	}
-	t.Logf("drawn with %s=%d", SeedVariable, seed)
+	t.Logf("repeat with %s=%d", SeedVariable, seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 

@@ -46,6 +46,22 @@ func OpenStore(t testing.TB, databaseURL string, options ...func(*store.Config))
 	return st
 }
 
+// Begin opens a transaction that the test holds open. The server does not end it for being idle, as it ends others
+// after ten seconds. The test's end rolls it back.
+func Begin(t testing.TB, st Pooler) pgx.Tx {
+	t.Helper()
+	tx, err := st.Pool().Begin(Context(t))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := cleanupContext()
+		defer cancel()
+		_ = tx.Rollback(ctx) // it may have ended
+	})
+	_, err = tx.Exec(Context(t), "SET LOCAL idle_in_transaction_session_timeout = 0")
+	require.NoError(t, err)
+	return tx
+}
+
 // Invariants fails the test when an invariant query returns a row.
 func Invariants(t testing.TB, st Pooler) {
 	t.Helper()
@@ -56,18 +72,6 @@ func Invariants(t testing.TB, st Pooler) {
 		lines[i] = violation.String()
 	}
 	require.Empty(t, violations, strings.Join(lines, "\n"))
-}
-
-// Begin begins a transaction that may idle: the database ends those of programs after ten seconds, which a busy machine
-// may take between two statements of a test.
-func Begin(t testing.TB, st Pooler) pgx.Tx {
-	t.Helper()
-	ctx := Context(t)
-	tx, err := st.Pool().Begin(ctx)
-	require.NoError(t, err)
-	_, err = tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`)
-	require.NoError(t, err)
-	return tx
 }
 
 // NowhereInDatabase fails if any column of any row of any table contains the text, also an encrypted one.

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-func TestStoreHasTheSchemaAndTwoSeeOneDatabase(t *testing.T) {
+func TestTwoStoresShareADatabase(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
 	one := testkit.OpenStore(t, url)
@@ -21,7 +21,7 @@ func TestStoreHasTheSchemaAndTwoSeeOneDatabase(t *testing.T) {
 	testkit.Invariants(t, two)
 }
 
-func TestFactoriesWriteWhatOptionsSay(t *testing.T) {
+func TestFactoriesApplyTheirOptions(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 

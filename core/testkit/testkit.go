@@ -70,21 +70,22 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
+// stepLimit bounds the part of a timeout that one poll uses up: a longer one is a pause of the machine.
+const stepLimit = 5 * time.Second
+
 // Eventually polls the condition at growing intervals until it holds, and fails the test long after the timeout,
 // which is for an idle machine. The condition runs in the test's own goroutine, so it may use require to fail
 // early.
 func Eventually(t testing.TB, condition func() bool, timeout time.Duration, msgAndArgs ...any) {
 	t.Helper()
 	timeout *= slowdown
-	began := time.Now()
-	for {
-		if condition() {
-			return
-		}
-		waited := time.Since(began)
+	var waited time.Duration
+	for began := time.Now(); !condition(); {
+		waited += min(time.Since(began), stepLimit)
 		if waited > timeout {
 			require.Fail(t, "condition not met within "+timeout.String(), msgAndArgs...)
 		}
+		began = time.Now()
 		// Frequent polls would be the largest load of the servers.
 		time.Sleep(min(max(waited/8, time.Millisecond), 250*time.Millisecond))
 	}

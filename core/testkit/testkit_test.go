@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-func TestDatabasesAreMigratedAndApart(t *testing.T) {
+func TestDatabasesAreMigratedAndSeparate(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
 
@@ -32,7 +32,7 @@ func TestDatabasesAreMigratedAndApart(t *testing.T) {
 	require.Zero(t, rows, "the second database sees the first one's row")
 }
 
-//nolint:tparallel // the outer test looks at what the inner one leaves
+//nolint:tparallel // the outer test checks the cleanup of the inner one
 func TestDatabaseIsDroppedWithTheTest(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)
@@ -50,7 +50,7 @@ func TestDatabaseIsDroppedWithTheTest(t *testing.T) {
 	require.ErrorContains(t, err, "does not exist")
 }
 
-//nolint:tparallel // the outer test looks at what the inner one leaves
+//nolint:tparallel // the outer test checks the cleanup of the inner one
 func TestVHostsAreUsableAndDeletedWithTheTest(t *testing.T) {
 	t.Parallel()
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -34,8 +35,7 @@ func (b *bundle) cancelRequest(t testing.TB, request triage.CancelRequest) *tria
 	return receipt
 }
 
-// deliver runs the batches that take what the operator has sent, until nothing
-// follows from it.
+// deliver runs the batches with the messages that the operator has sent.
 func (b *bundle) deliver(t testing.TB) {
 	t.Helper()
 	for _, m := range b.sent.take() {
@@ -43,7 +43,7 @@ func (b *bundle) deliver(t testing.TB) {
 		case message.TypeExecutionCompleted:
 			end, err := message.Decode[message.ExecutionCompleted](m.Body)
 			require.NoError(t, err)
-			_, err = b.rounds.Run(t.Context(), scheduler.NewReleaseStep([]int64{end.Payload.ExecutionID}),
+			_, err = b.scheduler.Run(t.Context(), scheduler.NewReleaseStep([]int64{end.Payload.ExecutionID}),
 				scheduler.FillStep{})
 			require.NoError(t, err)
 		case message.TypeExecutionRequested:
@@ -56,7 +56,7 @@ func (b *bundle) deliver(t testing.TB) {
 
 // Upstream 19: a cancelled execution leaves its queue in order and without a trace. The next ones
 // move up, and the receipt and the audit report it.
-func TestWhoWaitsIsTakenOutOfTheLine(t *testing.T) {
+func TestACancelledExecutionLeavesItsQueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.line", 1)
@@ -77,7 +77,7 @@ func TestWhoWaitsIsTakenOutOfTheLine(t *testing.T) {
 	require.Equal(t, "done", receipt.Outcome)
 	require.Equal(t, []int64{ids[2], ids[4]}, b.waiting(t, action))
 	require.Equal(t, attune.StatusRequested, receipt.Executions[0].Was)
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 
 	a := b.audit(t, receipt.Audit)
 	require.Equal(t, "ann@desk", a.Actor)
@@ -95,13 +95,12 @@ func TestWhoWaitsIsTakenOutOfTheLine(t *testing.T) {
 
 	b.deliver(t)
 	b.finish(t, ids[0])
-	require.Equal(t, []int64{ids[2]}, b.holders(t, action), "S4: the next in line")
-	testkit.Invariants(t, b.store)
+	require.Equal(t, []int64{ids[2]}, b.holders(t, action), "S4: the head of the queue")
+	b.invariants(t)
 }
 
-// The head of a line, kept by something wider, goes: the next is tried without
-// waiting for a sweep.
-func TestWhoStoodBehindACancelledHeadIsTriedAtOnce(t *testing.T) {
+// After a cancel of the blocked head the next execution is tried at once, without a sweep.
+func TestTheNextAfterACancelledHeadIsTriedAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.head", 5)
@@ -115,12 +114,11 @@ func TestWhoStoodBehindACancelledHeadIsTriedAtOnce(t *testing.T) {
 	b.cancel(t, picky)
 	b.deliver(t)
 	require.Equal(t, []int64{next}, b.holders(t, action))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
-// Upstream 20: the slot of one that was handed over and never started comes back
-// with the message of its end, and so does the room at the worker.
-func TestTheSlotOfAHandedOverOneComesBack(t *testing.T) {
+// Upstream 20: the completion of a dispatched and unstarted execution releases its slot, and its place at the worker.
+func TestTheSlotOfADispatchedExecutionIsReleased(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.slot", 1)
@@ -134,10 +132,10 @@ func TestTheSlotOfAHandedOverOneComesBack(t *testing.T) {
 	b.deliver(t)
 	require.Equal(t, []int64{ids[1]}, b.holders(t, action))
 	require.Equal(t, 1, testkit.Count(t, b.store, `select assigned from worker_load`))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
-func TestReceiptsSayWhatCouldNotBeCancelled(t *testing.T) {
+func TestReceiptsNameUncancelledExecutions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.ended", 1)
@@ -153,8 +151,8 @@ func TestReceiptsSayWhatCouldNotBeCancelled(t *testing.T) {
 	require.Empty(t, b.sent.take())
 }
 
-// A tree is one act: parents first, more than a page of children, one audit.
-func TestATreeIsOneAct(t *testing.T) {
+// The cancel of a tree is one action: parents first, more than a page of children, one audit row.
+func TestTheCancelOfATreeIsOneAction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.tree", 3)
@@ -175,12 +173,12 @@ func TestATreeIsOneAct(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from operator_audit where outcome = 'done'`))
 	require.Empty(t, b.waiting(t, action))
 	require.Equal(t, fmt.Sprintf("execution %d with all below", root), b.audit(t, receipt.Audit).Target)
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // S15: the pending retry of a failed execution is stopped. The first holder of the lock of its
 // queue decides, and in neither order is a retry left.
-func TestACancelAgainstTheRetryOfWhatHasFailed(t *testing.T) {
+func TestACancelAgainstTheRetryOfAFailedExecution(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.retry", 50)
@@ -191,24 +189,32 @@ func TestACancelAgainstTheRetryOfWhatHasFailed(t *testing.T) {
 	ids := b.request(t, action, 40)
 	testkit.Exec(t, b.store, `update execution set max_retries = 3 where id = any($1)`, ids)
 	b.dispatch(t, ids...)
+	fail := func(id int64) {
+		time.Sleep(time.Duration(rand.N(3_000_000)))
+		if _, err := b.store.Pool().Exec(t.Context(),
+			`update execution set status = 'failed', result = '{"error": "x"}' where id = $1`, id); err != nil {
+			panic(err)
+		}
+		if _, err := b.scheduler.Run(t.Context(), scheduler.NewCompletionStep(retry,
+			[]scheduler.Report{{Execution: id}}), scheduler.FillStep{}); err != nil {
+			panic(err)
+		}
+	}
+	cancel := func(id int64) {
+		time.Sleep(time.Duration(rand.N(6_000_000)))
+		if receipt, err := b.operator.Cancel(t.Context(),
+			&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: []int64{id}}}); err != nil {
+			panic(fmt.Sprint(err, receipt))
+		}
+	}
 	var group sync.WaitGroup
-	for _, id := range ids {
+	for share := range slices.Chunk(ids, 10) { // as many at once as there are connections: a receipt waits only seconds
 		group.Go(func() {
-			time.Sleep(time.Duration(rand.N(3_000_000)))
-			if _, err := b.store.Pool().Exec(t.Context(),
-				`update execution set status = 'failed', result = '{"error": "x"}' where id = $1`, id); err != nil {
-				panic(err)
-			}
-			if _, err := b.rounds.Run(t.Context(), scheduler.NewCompletionStep(retry,
-				[]scheduler.Report{{Execution: id}}), scheduler.FillStep{}); err != nil {
-				panic(err)
-			}
-		})
-		group.Go(func() {
-			time.Sleep(time.Duration(rand.N(6_000_000)))
-			if receipt, err := b.operator.Cancel(t.Context(),
-				&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: []int64{id}}}); err != nil {
-				panic(fmt.Sprint(err, receipt))
+			for _, id := range share {
+				var pair sync.WaitGroup
+				pair.Go(func() { fail(id) })
+				pair.Go(func() { cancel(id) })
+				pair.Wait()
 			}
 		})
 	}
@@ -217,12 +223,51 @@ func TestACancelAgainstTheRetryOfWhatHasFailed(t *testing.T) {
 		"no retry is alive")
 	require.Equal(t, testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0`),
 		testkit.Count(t, b.store, `select count(*) from execution where retry_count > 0 and status = 'cancelled'`))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
-// Cancels against batches that admit, hand over and complete, and against each
-// other: everything that was asked to stop ends once, nothing is left in a line,
-// no slot is lost, and no act fails.
+// An execution fails after a cancel has read it and before the cancel has its row. The cancel then waits for the batch
+// that completes it, which holds the lock of its queue, and stops the retry.
+func TestACancelOfAnExecutionThatFailsMeanwhileWaitsForItsQueue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := b.limited(t, "pk.meanwhile", 5)
+	id := b.request(t, action, 1)[0]
+	b.dispatch(t, id)
+	failure, batch := testkit.Begin(t, b.store), testkit.Begin(t, b.store)
+	_, err := failure.Exec(t.Context(), `update execution set status = 'failed' where id = $1`, id)
+	require.NoError(t, err)
+	_, err = batch.Exec(t.Context(), `select from execution_admission_state for update`)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.operator.Cancel(testkit.Context(t),
+			&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: []int64{id}}})
+		done <- err
+	}()
+	waits := func(statement string) func() bool {
+		return func() bool {
+			return len(done) > 0 || testkit.Count(t, b.store, `select count(*) from pg_stat_activity
+				where datname = current_database() and wait_event_type = 'Lock' and query like '%name: ' || $1 || ' %'`,
+				statement) == 1
+		}
+	}
+	testkit.Eventually(t, waits("CancelLock"), testkit.TestTimeout)
+	require.Empty(t, done)
+	require.NoError(t, failure.Commit(t.Context()))
+	testkit.Eventually(t, waits("LockAdmissionStates"), testkit.TestTimeout)
+	require.Empty(t, done, "it did not wait for the queue")
+	require.NoError(t, batch.Commit(t.Context()))
+	require.NoError(t, <-done)
+	retry := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
+	testkit.Exec(t, b.store, `update execution set max_retries = 3`)
+	_, err = b.scheduler.Run(t.Context(), scheduler.NewCompletionStep(retry, []scheduler.Report{{Execution: id}}))
+	require.NoError(t, err)
+	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from execution`), "it is not retried")
+}
+
+// Cancels run beside each other and beside batches that admit, dispatch and complete. Each cancelled execution ends
+// once, no queue keeps one, no slot is lost, and no cancel fails.
 func TestCancelsBesideReplicas(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -259,11 +304,11 @@ func TestCancelsBesideReplicas(t *testing.T) {
 	close(todo)
 	acts.Wait()
 	testkit.Eventually(t, func() bool {
-		// What the messages of the acts would bring, as the sweep of an engine does.
+		// The sweep of an engine replaces the messages of the cancels, which reach no engine here.
 		ended := b.ids(t, `select coalesce(array_agg(id), '{}') from execution where status = 'cancelled' and
 			(exists (select from execution_holder h where h.execution = execution.id) or exists (select from execution_admission_entry q where q.execution_id = execution.id))`)
 		queues := b.ids(t, `select coalesce(array_agg(id), '{}') from execution_admission_state where queued_count > 0`)
-		_, err := b.rounds.Run(ctx, scheduler.NewReleaseStep(ended), scheduler.FillStep{Queues: queues})
+		_, err := b.scheduler.Run(ctx, scheduler.NewReleaseStep(ended), scheduler.FillStep{Queues: queues})
 		require.NoError(t, err)
 		return b.count(t, "completed")+b.count(t, "cancelled") == len(ids) && len(b.holders(t, action)) == 0
 	}, testkit.TestTimeout)
@@ -279,16 +324,15 @@ func TestCancelsBesideReplicas(t *testing.T) {
 			ends[end.Payload.ExecutionID]++
 		}
 	}
-	require.Len(t, ends, b.count(t, "cancelled"), "S14: every end made by a cancel is announced")
+	require.Len(t, ends, b.count(t, "cancelled"), "S14: every end by a cancel is announced")
 	for id, n := range ends {
 		require.Equal(t, 1, n, "S14: execution %d ended once", id)
 	}
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from late_write`))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
-// A batch that has decided about a row before a cancel has it, with no line in
-// common, finds its guard false and decides anew.
+// A batch that has decided about a request before a concurrent cancel commits finds its guard false and decides again.
 func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -297,7 +341,7 @@ func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 		ids := b.request(t, action, 4)
 		var group sync.WaitGroup
 		group.Go(func() {
-			if _, err := b.rounds.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids)); err != nil {
+			if _, err := b.scheduler.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids)); err != nil {
 				panic(err)
 			}
 		})
@@ -311,15 +355,15 @@ func TestACancelBetweenARequestAndItsAdmission(t *testing.T) {
 		b.deliver(t)
 		require.Empty(t, b.waiting(t, action))
 		live := b.ids(t, `select coalesce(array_agg(id), '{}') from execution where status = 'canceling'`)
-		b.end(t, live) // their worker hears of it
+		b.end(t, live) // as their worker does after the cancel request
 	}
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
-// end ends executions as a worker does that was asked to stop them.
+// end ends executions as a worker does after a cancel request.
 func (b *bundle) end(t *testing.T, ids []int64) {
 	t.Helper()
 	testkit.Exec(t, b.store, `update execution set status = 'cancelled' where id = any($1)`, ids)
-	_, err := b.rounds.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
+	_, err := b.scheduler.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 	require.NoError(t, err)
 }

@@ -36,7 +36,7 @@ func TestManyDeadLettersAreRequeuedUnderOneLock(t *testing.T) {
 	plan, err := b.operator.PlanDiscardOf(t.Context(), ids)
 	require.NoError(t, err)
 	discarded, err := b.operator.DiscardMany(t.Context(), plan)
-	require.ErrorAs(t, err, &locked, "discarding many is an act on many too")
+	require.ErrorAs(t, err, &locked, "discarding many needs the lock too")
 	require.Equal(t, []int{0, 3}, []int{discarded.Discarded, discarded.Left})
 	held.Release(t.Context())
 
@@ -47,10 +47,10 @@ func TestManyDeadLettersAreRequeuedUnderOneLock(t *testing.T) {
 	b.keeps(t, ids[0], "requeued")
 	r, err = b.operator.RequeueMany(t.Context(), []int64{useless}, []int64{useless}, "once more")
 	require.NoError(t, err)
-	require.Equal(t, 1, r.Done, "it was asked for nevertheless")
+	require.Equal(t, 1, r.Done, "it was requested anyway")
 }
 
-func TestPurgedDeadLettersWaitAgain(t *testing.T) {
+func TestDiscardedDeadLettersAreReopened(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	first, second, decided := b.deadLetter(t, event), b.deadLetter(t, event), b.deadLetter(t, event,
@@ -73,7 +73,7 @@ func TestPurgedDeadLettersWaitAgain(t *testing.T) {
 
 // A stop ends a run after the running step. The receipt names the rows that are left, and the same
 // run again continues with them.
-func TestAStoppedRunNamesWhatIsLeft(t *testing.T) {
+func TestAStoppedRunNamesTheRowsThatAreLeft(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "demo.sleep", 1)

@@ -17,10 +17,9 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// TestPeopleRequeueWhileTheHandlerStoresTheSameDeadLetter: on real servers the same dead letter arrives
-// again and again while several operators requeue it. It stays one row with one decision, and one
-// message is sent (invariant S20).
-func TestPeopleRequeueWhileTheHandlerStoresTheSameDeadLetter(t *testing.T) {
+// The same dead letter arrives repeatedly while several operators requeue it. It stays one row with one decision, and
+// one message is sent (invariant S20).
+func TestOperatorsRequeueWhileTheHandlerStoresTheSameDeadLetter(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	amqp := testkit.VHost(t)
@@ -40,7 +39,7 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameDeadLetter(t *testing.T) {
 		Store: b.store, Consumer: consumer, Logger: testkit.Logger(t),
 		Metrics: deadletter.NewMetrics(prometheus.NewRegistry()),
 		Ended:   func(context.Context, []int64) error { return nil },
-		Decide:  func(context.Context, []*deadletter.Message) error { return nil }, // no hand-over comes
+		Decide:  func(context.Context, []*deadletter.Message) error { return nil }, // no dispatch comes
 	})
 	require.NoError(t, handler.Start(testkit.Context(t)))
 	require.NoError(t, consumer.Start(testkit.Context(t)))
@@ -98,7 +97,7 @@ func TestPeopleRequeueWhileTheHandlerStoresTheSameDeadLetter(t *testing.T) {
 		return err == nil && state.Ready == 0
 	}
 	testkit.Eventually(t, empty, 10*time.Second)
-	handler.Stop() // what it still held is settled or goes back
+	handler.Stop() // its last deliveries are handled or back in the queue
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from dead_letter`))
 	require.Equal(t, 1, testkit.Count(t, b.store,
 		`select count(*) from dead_letter where id = $1 and decision = 'requeued' and decided_by like 'user %'`, id))

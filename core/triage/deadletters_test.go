@@ -18,7 +18,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// deadLetterRow is a row of the ledger; what is empty is NULL.
+// deadLetterRow is a row of the ledger; empty values are NULL.
 type deadLetterRow struct {
 	kind, key, exchange, reason, action, decision string
 	execution, worker                             int64
@@ -52,16 +52,15 @@ func event(r *deadLetterRow) {
 		[]byte("the body\xff")
 }
 
-// keeps holds that the row still has its body and its evidence.
+// keeps requires that the row still has its body and its evidence.
 func (b *bundle) keeps(t *testing.T, id int64, decision string) {
 	t.Helper()
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from dead_letter where id = $1 and decision = $2 and decided_by = 'ann@desk'
 		and decided_at is not null and length(body) > 0 and evidence->'execution'->>'status' = 'scheduled'`, id, decision))
 }
 
-// TestARequeuedHandOverIsANewAttempt: nothing is sent to the worker again; the
-// execution is repeated as by hand.
-func TestARequeuedHandOverIsANewAttempt(t *testing.T) {
+// A requeued dispatch is not sent to the worker again: the execution is retried.
+func TestARequeuedDispatchIsANewAttempt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "demo.sleep", 1)
@@ -74,7 +73,7 @@ func TestARequeuedHandOverIsANewAttempt(t *testing.T) {
 		require.Equal(t, 1, receipt.Messages)
 		sent := b.sent.take()
 		require.Len(t, sent, 1)
-		require.Equal(t, message.KeyExecutionRequested, sent[0].RoutingKey, "a request, not the hand-over")
+		require.Equal(t, message.KeyExecutionRequested, sent[0].RoutingKey, "a request, not the dispatch")
 		require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, receipt.Repeated.Execution))
 		b.keeps(t, id, "requeued")
 		row := b.audit(t, receipt.Audit)
@@ -90,11 +89,10 @@ func TestARequeuedHandOverIsANewAttempt(t *testing.T) {
 		require.Equal(t, "ann@desk", decided.By)
 		require.WithinDuration(t, time.Now(), decided.At, time.Minute)
 	}
-	require.Equal(t, 3, testkit.Count(t, b.store, `select count(*) from operator_audit`), "refusals are not acts")
+	require.Equal(t, 3, testkit.Count(t, b.store, `select count(*) from operator_audit`), "refusals are not audited")
 }
 
-// TestARequeueThatIsRefusedChangesNothing: the dead letter still waits.
-func TestARequeueThatIsRefusedChangesNothing(t *testing.T) {
+func TestARefusedRequeueChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
@@ -139,8 +137,8 @@ func TestARequeueThatIsRefusedChangesNothing(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `select count(*) from operator_audit where action like 'dead_letter%'`))
 }
 
-// TestAnotherMessageGoesBackToWhereItWasSentTo: byte by byte.
-func TestAnotherMessageGoesBackToWhereItWasSentTo(t *testing.T) {
+// Another dead letter is sent again to its exchange, byte by byte.
+func TestAnotherRequeuedMessageIsSentAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.deadLetter(t, event)
@@ -156,9 +154,8 @@ func TestAnotherMessageGoesBackToWhereItWasSentTo(t *testing.T) {
 	b.keeps(t, id, "requeued")
 }
 
-// TestOneOfManyWhoRequeueDoes: of ten concurrent requeues one succeeds, and the others fail with
-// its author.
-func TestOneOfManyWhoRequeueDoes(t *testing.T) {
+// Of ten concurrent requeues one succeeds, and the others fail with its author.
+func TestOneOfManyConcurrentRequeuesSucceeds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
@@ -187,8 +184,8 @@ func TestOneOfManyWhoRequeueDoes(t *testing.T) {
 	require.Equal(t, 2, testkit.Count(t, b.store, `select count(*) from operator_audit`))
 }
 
-// TestARequeueAgainstTheHandler: during a requeue the same dead letter is delivered to the handler
-// again. The handler finds the row and changes nothing; in either order one effect happens once.
+// During a requeue the same dead letter is delivered to the handler again. The handler finds the row and changes
+// nothing.
 func TestARequeueAgainstTheHandler(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -222,7 +219,7 @@ func TestARequeueAgainstTheHandler(t *testing.T) {
 		testkit.Count(t, b.store, `select count(*) from execution where original_execution = $1`, execution))
 }
 
-// TestADiscardedDeadLetterKeepsEverything: and is decided once.
+// A discarded dead letter keeps its body and evidence, and is decided once.
 func TestADiscardedDeadLetterKeepsEverything(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -242,9 +239,8 @@ func TestADiscardedDeadLetterKeepsEverything(t *testing.T) {
 	require.Empty(t, b.sent.take())
 }
 
-// TestAPurgeTakesWhatItsPlanHolds: each filter, and nothing that came later or
-// was decided since.
-func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
+// A purge discards the undecided dead letters of its plan.
+func TestAPurgeDiscardsTheDeadLettersOfItsPlan(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := testkit.Worker(t, b.store, "far")
@@ -261,14 +257,14 @@ func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
 		first   int64
 		n       int
 	}{
-		"all": {triage.DiscardRequest{}, plain, 7}, "older": {triage.DiscardRequest{MinAge: time.Minute}, old, 1},
-		"newer":     {triage.DiscardRequest{MaxAge: time.Minute}, plain, 6},
+		"all": {triage.DiscardRequest{}, plain, 7}, "older": {triage.DiscardRequest{MinAge: 30 * time.Minute}, old, 1},
+		"newer":     {triage.DiscardRequest{MaxAge: 30 * time.Minute}, plain, 6},
 		"type":      {triage.DiscardRequest{Type: message.TypeEventCreated}, kind, 1},
 		"reason":    {triage.DiscardRequest{Reason: "rejected"}, rejected, 1},
 		"action":    {triage.DiscardRequest{Action: "core.*"}, acts, 1},
 		"literal":   {triage.DiscardRequest{Action: "core_x"}, 0, 0},
 		"worker":    {triage.DiscardRequest{Worker: "far"}, away, 1},
-		"nobody":    {triage.DiscardRequest{Worker: "nobody"}, 0, 0},
+		"unknown":   {triage.DiscardRequest{Worker: "unknown"}, 0, 0},
 		"execution": {triage.DiscardRequest{Execution: 12}, about, 1},
 	} {
 		plan, err := b.operator.PlanDiscard(t.Context(), c.request)
@@ -313,7 +309,7 @@ func TestAPurgeTakesWhatItsPlanHolds(t *testing.T) {
 	require.Equal(t, "nothing to do", nothing.Outcome)
 }
 
-// TestAPurgeIsBounded: more than one purge takes are taken by the next, in pages.
+// A purge discards at most MaxDiscard dead letters, in pages.
 func TestAPurgeIsBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -332,9 +328,8 @@ func TestAPurgeIsBounded(t *testing.T) {
 	require.False(t, plan.More)
 }
 
-// TestTheVerdictIsWhatHappens: the verdict predicts the requeue, for every kind of dead letter and
-// every state of its execution.
-func TestTheVerdictIsWhatHappens(t *testing.T) {
+// The verdict predicts the requeue, for every kind of dead letter and every state of its execution.
+func TestTheVerdictPredictsTheRequeue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	look := monitor.New(monitor.Config{}, monitor.Deps{Store: b.store})

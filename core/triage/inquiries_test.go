@@ -14,7 +14,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// asking makes an execution that asks, and its inquiry.
+// asking inserts a running execution and its inquiry.
 func (b *bundle) asking(t *testing.T) (execution, id int64) {
 	t.Helper()
 	action := testkit.Action(t, b.store, "pk.ask")
@@ -51,7 +51,7 @@ func TestAPlannedAnswerChangesNothing(t *testing.T) {
 }
 
 // S16: of twenty concurrent answers one is accepted, and the others fail with its author.
-func TestOneOfManyAnswersIsTaken(t *testing.T) {
+func TestOneOfManyAnswersIsAccepted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, id := b.asking(t)

@@ -20,7 +20,9 @@ func TestS21APausedQueueAdmitsNothingAndKeepsItsOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.storm", 3)
-	b.dispatch(t, b.request(t, action, 600)...)
+	ids := b.request(t, action, 600)
+	b.dispatch(t, ids...)
+	b.lastEnd.Store(ids[300]) // the others still wait at the pause, also if it is late
 
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
@@ -31,11 +33,12 @@ func TestS21APausedQueueAdmitsNothingAndKeepsItsOrder(t *testing.T) {
 	testkit.Eventually(t, func() bool { return admitted() > 30 }, testkit.TestTimeout)
 	receipt := b.pause(t, action)
 	before, order := admitted(), b.waiting(t, action)
-	require.NotEmpty(t, order, "the storm was too fast to pause anything")
+	b.lastEnd.Store(0)
+	require.NotEmpty(t, order)
 	require.Equal(t, 1, receipt.Changed)
 	require.Equal(t, len(order), receipt.Waiting)
 
-	// Newcomers, completions and fills go on beside the pause.
+	// New requests, completions and fills continue during the pause.
 	late := b.request(t, action, 20)
 	b.dispatch(t, late...)
 	testkit.Eventually(t, func() bool { return len(b.holders(t, action)) == 0 }, testkit.TestTimeout)
@@ -46,22 +49,22 @@ func TestS21APausedQueueAdmitsNothingAndKeepsItsOrder(t *testing.T) {
 	cancel()
 	wait()
 	require.Equal(t, append(order, late...), b.waiting(t, action))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 
 	receipt = b.resume(t, action)
 	require.Equal(t, 1, receipt.WithRoom)
 	nudged := b.nudged(t)
-	require.Equal(t, order[:1], nudged, "the head is asked for again")
+	require.Equal(t, order[:1], nudged, "the head is requested again")
 	b.dispatch(t, nudged...)
 	for next := 0; next < 30; next += 3 {
 		holders := b.holders(t, action)
 		require.Equal(t, order[next:next+3], holders, "the order is the same after the resume")
 		b.finish(t, holders...)
 	}
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
-func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
+func TestARepeatedOverrideChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.same", 1)
@@ -69,15 +72,15 @@ func TestAWordThatHoldsAlreadyChangesNothing(t *testing.T) {
 		Target: triage.Target{Action: action.Ref}, Act: triage.Pause,
 		Reason: "the service is down",
 	}
-	first := b.say(t, order)
+	first := b.override(t, order)
 	require.Equal(t, []int{1, 0}, []int{first.Changed, first.Already})
 	require.Len(t, first.Queues, 1)
 	require.True(t, first.Queues[0].After.Paused)
 	require.False(t, first.Queues[0].Before.Paused)
 	order.Reason = ""
-	second := b.say(t, order)
+	second := b.override(t, order)
 	require.Equal(t, []int{0, 1}, []int{second.Changed, second.Already})
-	require.Equal(t, "the service is down", second.Queues[0].After.PauseReason, "who paused first is remembered")
+	require.Equal(t, "the service is down", second.Queues[0].After.PauseReason, "the first pause is remembered")
 	require.Equal(t, "ann@desk", second.Queues[0].After.PausedBy)
 	require.NotNil(t, second.Queues[0].After.PausedAt)
 
@@ -109,9 +112,9 @@ func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
 		Target: triage.Target{Action: action.Ref}, Act: triage.Pause,
 		Reason: "the service is down",
 	}
-	first := b.say(t, order)
+	first := b.override(t, order)
 	require.Zero(t, first.ReasonChanged)
-	b.dispatch(t, b.requestIn(t, action, "a")) // a group, which begins with the word of its action
+	b.dispatch(t, b.requestIn(t, action, "a")) // a new group, which inherits the pause of its action
 	var since time.Time
 	read := func(at *time.Time) (n int) {
 		t.Helper()
@@ -129,8 +132,8 @@ func TestTheReasonOfAPauseCanBeChanged(t *testing.T) {
 	require.Equal(t, "the service is down", second.Queues[0].Before.PauseReason)
 	require.Equal(t, order.Reason, second.Queues[0].After.PauseReason)
 	var still time.Time
-	require.Equal(t, 2, read(&still), "who paused is remembered")
-	require.Equal(t, since, still, "and since when")
+	require.Equal(t, 2, read(&still), "the author of the pause stays")
+	require.Equal(t, since, still, "the time of the pause stays")
 	a := b.audit(t, second.Audit)
 	require.Equal(t, []string{"bob@desk", "queue.pause", order.Reason, "done"},
 		[]string{a.Actor, a.Action, a.Reason, a.Outcome})
@@ -152,19 +155,20 @@ func TestARaisedLimitIsFilledAtOnceAndResetReturnsToThePolicy(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, b.store,
 		`select count(*) from execution_admission_state where max_concurrent = 6 and limit_override = 6 and not unlimited`))
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from queue_stats where max_concurrent = 6`))
-	require.Equal(t, 4, b.dispatch(t, b.nudged(t)...).Granted, "the round that takes the nudge fills the queue")
+	require.Equal(t, 4, b.dispatch(t, b.nudged(t)...).Granted, "the batch with the nudge fills the queue")
 	require.Equal(t, ids[:6], b.holders(t, action))
 	b.finish(t, ids[0])
 	require.Equal(t, ids[1:7], b.holders(t, action), "the operator's limit stays in force")
 
-	receipt = b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
+	receipt = b.override(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
 	require.Equal(t, []int{1, 0}, []int{receipt.Changed, receipt.WithRoom})
 	require.Equal(t, 1, testkit.Count(t, b.store,
 		`select count(*) from execution_admission_state where max_concurrent = 2 and limit_override is null and not unlimited`))
 	require.Zero(t, b.finish(t, ids[1:5]...).Granted)
 	require.Equal(t, 1, b.finish(t, ids[5]).Granted, "the policy's limit is in force again")
-	require.Equal(t, 1, b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset}).Already)
-	testkit.Invariants(t, b.store)
+	receipt = b.override(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
+	require.Equal(t, 1, receipt.Already)
+	b.invariants(t)
 }
 
 // Upstream 22: a lower limit evicts no running execution.
@@ -176,12 +180,12 @@ func TestALoweredLimitDrainsWithoutEvicting(t *testing.T) {
 	b.dispatch(t, ids...)
 	receipt := b.limit(t, action, 1)
 	require.Equal(t, []int{1, 0}, []int{receipt.Changed, receipt.WithRoom})
-	require.Equal(t, ids[:4], b.holders(t, action), "who runs goes on")
+	require.Equal(t, ids[:4], b.holders(t, action), "running executions continue")
 	require.Zero(t, b.finish(t, ids[:3]...).Granted)
 	require.Equal(t, ids[3:4], b.holders(t, action))
 	require.Equal(t, 1, b.finish(t, ids[3]).Granted)
 	require.Equal(t, ids[4:5], b.holders(t, action))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 func TestAnActionWithoutPolicyCanBeLimitedAndUnlimited(t *testing.T) {
@@ -189,14 +193,14 @@ func TestAnActionWithoutPolicyCanBeLimitedAndUnlimited(t *testing.T) {
 	b := setup(t)
 	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
 	action := testkit.Action(t, b.store, "pk.free")
-	receipt := b.limit(t, action, 1) // before anybody has used its queue
+	receipt := b.limit(t, action, 1) // before its first request
 	require.Nil(t, receipt.Queues[0].Before.Limit)
 	ids := b.request(t, action, 5)
 	require.Equal(t, 1, b.dispatch(t, ids...).Granted)
-	receipt = b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
+	receipt = b.override(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Reset})
 	require.Nil(t, receipt.Queues[0].After.Limit)
 	require.Equal(t, 4, b.dispatch(t, b.nudged(t)...).Granted)
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
 // A queue that an operator has paused is not tried when a worker has room again.
@@ -216,10 +220,10 @@ func TestAPausedQueueIsNotBlocked(t *testing.T) {
 	b.resume(t, action)
 	require.Equal(t, 1, b.dispatch(t, b.nudged(t)...).Granted)
 	require.Equal(t, 1, blocked())
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
-func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
+func TestAnOverrideOfOneGroupLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.groups", 1, byTenant)
@@ -268,21 +272,20 @@ func TestAWordOnOneGroupLeavesTheOthers(t *testing.T) {
 			plan, err := b.operator.PlanOverride(testkit.Context(t), order)
 			require.NoError(t, err)
 			require.Empty(t, plan.Queues)
-			said := b.say(t, order)
+			said := b.override(t, order)
 			require.Equal(t, []int{0, 0}, []int{said.Changed, said.Already},
-				"nothing was said that could be taken back")
+				"there is no override to remove")
 			require.NotNil(t, said.Queues, "a list in data")
 			require.Equal(t, "unchanged", b.audit(t, said.Audit).Outcome)
 		}
 	}
 	require.Equal(t, queues, testkit.Count(t, b.store, `select count(*) from execution_admission_state`),
-		"taking back makes no queue")
-	testkit.Invariants(t, b.store)
+		"removing an override creates no queue")
+	b.invariants(t)
 }
 
-// Groups that are made later begin with the action's word, and so do those
-// that are made at the moment in which it is said.
-func TestGroupsInheritTheWordOfTheirAction(t *testing.T) {
+// New groups inherit the override of their action, also groups of concurrent batches.
+func TestGroupsInheritTheOverrideOfTheirAction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.inherit", 5, byTenant)
@@ -290,14 +293,17 @@ func TestGroupsInheritTheWordOfTheirAction(t *testing.T) {
 	for n := range 60 {
 		ids = append(ids, b.requestIn(t, action, fmt.Sprint(n)))
 	}
-	begin := make(chan struct{})
+	begin, paused := make(chan struct{}), make(chan struct{})
 	var group sync.WaitGroup
 	for _, part := range [][]int64{ids[:20], ids[20:40], ids[40:]} {
-		rounds := b.replica(t)
+		replica := b.replica(t)
 		group.Go(func() {
 			<-begin
-			for _, id := range part {
-				if _, err := rounds.Run(t.Context(), scheduler.FillStep{},
+			for i, id := range part {
+				if i == len(part)-1 {
+					<-paused // at least these come after the pause
+				}
+				if _, err := replica.Run(t.Context(), scheduler.FillStep{},
 					scheduler.NewRequestStep([]int64{id})); err != nil {
 					panic(err)
 				}
@@ -310,13 +316,14 @@ func TestGroupsInheritTheWordOfTheirAction(t *testing.T) {
 	}, testkit.TestTimeout)
 	b.pause(t, action)
 	held := len(b.holders(t, action))
+	close(paused)
 	group.Wait()
-	require.Less(t, held, 60, "the rounds were too fast to pause anything")
+	require.Less(t, held, 60)
 	require.Equal(t, 61, testkit.Count(t, b.store, `select count(*) from execution_admission_state where paused`))
 	require.Len(t, b.holders(t, action), held)
 	receipt := b.resume(t, action)
 	require.Equal(t, []int{61, 60 - held}, []int{receipt.Changed, receipt.WithRoom},
-		"every queue with a waiter is nudged")
+		"every queue with a waiting execution is nudged")
 	b.dispatch(t, b.nudged(t)...)
 	require.Len(t, b.holders(t, action), 60)
 
@@ -324,17 +331,17 @@ func TestGroupsInheritTheWordOfTheirAction(t *testing.T) {
 	b.dispatch(t, b.requestIn(t, action, "late"))
 	require.Equal(t, 62, testkit.Count(t, b.store,
 		`select count(*) from execution_admission_state where limit_override = 2 and max_concurrent = 2`))
-	testkit.Invariants(t, b.store)
+	b.invariants(t)
 }
 
-func TestAPlanSaysWhatAWordWouldChangeAndWritesNothing(t *testing.T) {
+func TestAPlanOfAnOverrideWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.plan", 2)
 	order := triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Limit, Limit: 9}
 	plan, err := b.operator.PlanOverride(testkit.Context(t), order)
 	require.NoError(t, err)
-	require.Empty(t, plan.Queues, "it would be made")
+	require.Empty(t, plan.Queues, "the override would create it")
 	b.dispatch(t, b.request(t, action, 3)...)
 	plan, err = b.operator.PlanOverride(testkit.Context(t), order)
 	require.NoError(t, err)

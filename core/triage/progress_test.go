@@ -31,7 +31,7 @@ func TestActionsReportTheirProgress(t *testing.T) {
 	_, err = b.operator.Cancel(ctx, cancelled)
 	require.NoError(t, err)
 	require.NotEmpty(t, told)
-	require.Equal(t, [2]int64{4, 0}, told[len(told)-1], "how many there will be is not known")
+	require.Equal(t, [2]int64{4, 0}, told[len(told)-1], "the total is unknown")
 
 	told = nil
 	testkit.Exec(t, b.store, `update execution_admission_state set queued_count = queued_count + 5`)

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +17,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// ended makes an execution that has ended like this.
+// ended inserts an execution with an end.
 func (b *bundle) ended(t *testing.T, action testkit.ActionRow, status attune.Status,
 	options ...func(*testkit.ExecutionRow),
 ) int64 {
@@ -68,7 +67,7 @@ func TestARetryIsANewExecutionThatIsDueAtOnce(t *testing.T) {
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, receipt.Execution))
 }
 
-func TestEveryEndCanBeRepeatedByHandHoweverOften(t *testing.T) {
+func TestAnOperatorCanRetryEveryEndRepeatedly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
@@ -95,7 +94,7 @@ func TestEveryEndCanBeRepeatedByHandHoweverOften(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRepeated(t *testing.T) {
+func TestRefusedRetries(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep")
@@ -127,16 +126,16 @@ func TestWhatCannotBeRepeated(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`))
 }
 
-// TestTwoPeopleMakeOneRetry: the second operator learns of the first retry.
-func TestTwoPeopleMakeOneRetry(t *testing.T) {
+// Of concurrent retries of one execution one is created, and each other operator learns its id.
+func TestConcurrentOperatorsCreateOneRetry(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.ended(t, testkit.Action(t, b.store, "demo.sleep"), attune.StatusAbandoned)
-	const people = 8
-	receipts, failures := make([]*triage.RetryReceipt, people), make([]error, people)
+	const operators = 8
+	receipts, failures := make([]*triage.RetryReceipt, operators), make([]error, operators)
 	var group sync.WaitGroup
 	begin := make(chan struct{})
-	for n := range people {
+	for n := range operators {
 		group.Go(func() {
 			<-begin
 			receipts[n], failures[n] = b.operator.RetryExecution(t.Context(), id, "")
@@ -148,7 +147,7 @@ func TestTwoPeopleMakeOneRetry(t *testing.T) {
 	var made int64
 	for _, receipt := range receipts {
 		if receipt != nil {
-			require.Zero(t, made, "two were told that they made it")
+			require.Zero(t, made, "two receipts of one retry")
 			made = receipt.Execution
 		}
 	}
@@ -165,17 +164,14 @@ func TestTwoPeopleMakeOneRetry(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`))
 }
 
-// TestTheLoserOfARaceLearnsTheWinner: the second is decided while the first has
-// not committed, so it can only wait for it.
+// The second retry begins before the first has committed, so it waits for the first and names it.
 func TestTheLoserOfARaceLearnsTheWinner(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.ended(t, testkit.Action(t, b.store, "demo.sleep"), attune.StatusTimeout)
 	ctx := testkit.Context(t)
-	first, err := b.store.Pool().Begin(ctx)
-	require.NoError(t, err)
-	defer first.Rollback(ctx) //nolint:errcheck // after the commit it does nothing
-	_, err = first.Exec(ctx,
+	first := testkit.Begin(t, b.store)
+	_, err := first.Exec(ctx,
 		`INSERT INTO execution_retry (failed, execution, reason, due) VALUES ($1, 999, 'action_failure', now())`, id)
 	require.NoError(t, err)
 
@@ -184,10 +180,10 @@ func TestTheLoserOfARaceLearnsTheWinner(t *testing.T) {
 		_, err := b.operator.RetryExecution(ctx, id, "")
 		result <- err
 	}()
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
-	}, 10*time.Second, 10*time.Millisecond)
+	}, testkit.TestTimeout, "the second waits")
 	require.NoError(t, first.Commit(ctx))
 	already, ok := errors.AsType[*triage.AlreadyRetriedError](<-result)
 	require.True(t, ok)
@@ -195,9 +191,8 @@ func TestTheLoserOfARaceLearnsTheWinner(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM outbox`))
 }
 
-// TestEnginesAndPeopleMakeOneRetryOfEach: replicas hear of the same ends
-// while people repeat the same executions (S19).
-func TestEnginesAndPeopleMakeOneRetryOfEach(t *testing.T) {
+// Replicas handle the same ends while operators retry the same executions: each gets one retry (S19).
+func TestEnginesAndOperatorsCreateOneRetryOfEach(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := testkit.Action(t, b.store, "demo.sleep", func(a *testkit.ActionRow) { a.MaxRetries = 3 })
@@ -209,9 +204,9 @@ func TestEnginesAndPeopleMakeOneRetryOfEach(t *testing.T) {
 	policy := scheduler.CompletionConfig{Retry: retrypolicy.Config{Enabled: true, Multiplier: 1}}
 	begin := make(chan struct{})
 	var group sync.WaitGroup
-	var engine, people atomic.Int64
+	var engine, operators atomic.Int64
 	for range 2 {
-		rounds := b.replica(t)
+		replica := b.replica(t)
 		group.Go(func() {
 			<-begin
 			for part := range slices.Chunk(ids, 5) {
@@ -219,7 +214,7 @@ func TestEnginesAndPeopleMakeOneRetryOfEach(t *testing.T) {
 				for i, id := range part {
 					reports[i].Execution = id
 				}
-				result, err := rounds.Run(t.Context(), scheduler.NewCompletionStep(policy, reports))
+				result, err := replica.Run(t.Context(), scheduler.NewCompletionStep(policy, reports))
 				if err != nil {
 					t.Error(err)
 				}
@@ -229,20 +224,20 @@ func TestEnginesAndPeopleMakeOneRetryOfEach(t *testing.T) {
 		group.Go(func() {
 			<-begin
 			for i := range ids {
-				id := ids[n-1-i] // from the other end, so that they meet
+				id := ids[n-1-i] // in the opposite order, so that they meet
 				_, err := b.operator.RetryExecution(t.Context(), id, "")
 				if _, already := errors.AsType[*triage.AlreadyRetriedError](err); err != nil && !already {
 					t.Error(err)
 				}
 				if err == nil {
-					people.Add(1)
+					operators.Add(1)
 				}
 			}
 		})
 	}
 	close(begin)
 	group.Wait()
-	require.Equal(t, int64(n), engine.Load()+people.Load(), "each was told of by who made it")
+	require.Equal(t, int64(n), engine.Load()+operators.Load(), "each retry is reported once")
 	require.Equal(t, 2*n, testkit.Count(t, b.store, `SELECT count(*) FROM execution`))
 	require.Equal(t, n,
 		testkit.Count(t, b.store, `SELECT count(DISTINCT original_execution) FROM execution WHERE retry_count = 1`))

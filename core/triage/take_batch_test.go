@@ -13,8 +13,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// A dead batch is taken as one row of the ledger for each execution: the dead letter of a
-// single message, with which everything can be done that can be done with others.
+// A dead batch becomes one row of the ledger for each execution, like the dead letter of a single message.
 func TestABatchIsTakenAsItsSingleMessages(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
@@ -25,9 +24,9 @@ func TestABatchIsTakenAsItsSingleMessages(t *testing.T) {
 	}
 	sent, err := message.Batches(message.TypeExecutionBatchRequested, payloads, time.Now(), "test")
 	require.NoError(t, err)
-	batch := handOver(t, 1, sent[0].ID)
+	batch := deadDispatch(t, 1, sent[0].ID)
 	batch.Type, batch.Body = sent[0].Type, sent[0].Body
-	for _, one := range []amqp.Publishing{batch, handOver(t, 9, "single")} {
+	for _, one := range []amqp.Publishing{batch, deadDispatch(t, 9, "single")} {
 		require.NoError(t,
 			m.plain.PublishWithContext(testkit.Context(t), "", message.QueueDeadLetter, false, false, one))
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// operatorProgram is an operator without a screen: it acts on a page, or on ids.
+// operatorProgram acts on dead letters like a command.
 const operatorProgram = `package main
 
 import (
@@ -107,7 +107,7 @@ func (m *brokered) dies(program, point string, nth int, do string, ids ...int64)
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	require.True(m.t, ok)
 	require.True(m.t, status.Signaled() && status.Signal() == syscall.SIGKILL, "%s: %s", point, out)
-	testkit.Eventually(m.t, func() bool { // the server notices that the holder of the lock is dead
+	testkit.Eventually(m.t, func() bool { // the server notices the end of the holder
 		lock, err := m.store.LockSession(m.t.Context(), deadletter.LockName(message.QueueDeadLetter), "test")
 		if err == nil {
 			lock.Release(m.t.Context())
@@ -116,10 +116,9 @@ func (m *brokered) dies(program, point string, nth int, do string, ids ...int64)
 	}, 20*time.Second, "the lock is free")
 }
 
-// The process is killed with its second page in hand, at each point: no message is lost,
-// none becomes two rows, and the same again takes the rest. A dead letter is either a row
-// or in the queue, or both where its acknowledgement was not sent.
-func TestATakeThatIsKilledLosesNothing(t *testing.T) {
+// A take is killed at each point of its second page. No message is lost or stored twice, and the next take continues.
+// A dead letter is a row, or in the queue, or both if its acknowledgement was not sent.
+func TestAKilledTakeLosesNothing(t *testing.T) {
 	t.Parallel()
 	program := operators(t)
 	const deadLetters, page = 170, triage.TakePrefetch
@@ -139,7 +138,7 @@ func TestATakeThatIsKilledLosesNothing(t *testing.T) {
 				require.NoError(t, err)
 				there = q.Messages
 				return q.Consumers == 0 && there >= deadLetters-rows
-			}, 20*time.Second, "the broker has noticed the death, and what was in hand is back")
+			}, 20*time.Second, "the broker has noticed the death and requeued the unacknowledged messages")
 			require.LessOrEqual(t, there, deadLetters-rows+page)
 			require.Equal(t, 1,
 				testkit.Count(t, m.store, `select count(*) from operator_audit where outcome = 'running'`))
@@ -153,11 +152,11 @@ func TestATakeThatIsKilledLosesNothing(t *testing.T) {
 	}
 }
 
-// The process is killed at the second of three rows, at each point of every act: the
-// decision, its audit and its message are there together or not at all.
-func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
+// Each action is killed at each point of the second of three rows: the decision, its audit row and its message are
+// stored together or not at all.
+func TestAKilledActionOnDeadLettersIsAtomic(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "kill each act on dead letters; another test kills a take")
+	testkit.NeedsSlow(t, "kill each action on dead letters; another test kills a take")
 	program := operators(t)
 	for do, decision := range map[string]string{
 		"requeue": "requeued", "send": "sent", "return": "put_back", "discard": "discarded",
@@ -172,7 +171,7 @@ func TestAnActOnRowsThatIsKilledIsWholeOrNot(t *testing.T) {
 					e := testkit.Execution(t, m.store, action)
 					testkit.Exec(t, m.store, `update execution set status = 'failed' where id = $1`, e.ID)
 					require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false,
-						handOver(t, e.ID, "m"+strconv.Itoa(i))))
+						deadDispatch(t, e.ID, "m"+strconv.Itoa(i))))
 				}
 				m.holds(message.QueueDeadLetter, 3)
 				m.take(triage.TakeRequest{})

@@ -23,8 +23,8 @@ func TestTwoHundredThousandDeadLetters(t *testing.T) {
 	const deadLetters = 200_000
 	m := newBrokered(t)
 	for i := range deadLetters {
-		require.NoError(t,
-			m.plain.Publish("", message.QueueDeadLetter, false, false, handOver(t, int64(i+1), "m"+strconv.Itoa(i))))
+		dead := deadDispatch(t, int64(i+1), "m"+strconv.Itoa(i))
+		require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, dead))
 	}
 	m.holds(message.QueueDeadLetter, deadLetters)
 	began, taken := time.Now(), 0

@@ -61,8 +61,8 @@ func (m *brokered) queue(name string, arguments amqp.Table) {
 	require.NoError(m.t, err)
 }
 
-// handOver is the dead hand-over of an execution to worker 7.
-func handOver(t testing.TB, execution int64, id string) amqp.Publishing {
+// deadDispatch is the dead dispatch of an execution to worker 7.
+func deadDispatch(t testing.TB, execution int64, id string) amqp.Publishing {
 	t.Helper()
 	body, err := message.New(message.TypeExecutionRequested,
 		message.Dispatch{ExecutionID: execution, WorkerID: 7, ActionRef: "pk.do", Attempt: 1},
@@ -78,16 +78,17 @@ func handOver(t testing.TB, execution int64, id string) amqp.Publishing {
 	}
 }
 
-// fill puts so many dead letters into a queue.
+// fill puts n dead letters into a queue.
 func (m *brokered) fill(queue string, n int) {
 	m.t.Helper()
 	for i := range n {
-		require.NoError(m.t, m.plain.Publish("", queue, false, false, handOver(m.t, int64(i+1), fmt.Sprintf("m%d", i))))
+		dead := deadDispatch(m.t, int64(i+1), fmt.Sprintf("m%d", i))
+		require.NoError(m.t, m.plain.Publish("", queue, false, false, dead))
 	}
 	m.holds(queue, n)
 }
 
-// holds waits until a queue has as many messages.
+// holds waits until a queue has n messages.
 func (m *brokered) holds(queue string, n int) {
 	m.t.Helper()
 	testkit.Eventually(m.t, func() bool {
@@ -111,8 +112,7 @@ func (m *brokered) waiting() int {
 	return testkit.Count(m.t, m.store, `select count(*) from dead_letter where decision is null`)
 }
 
-// What lies in the queue is taken in its order, up to the bound of the plan, with its
-// evidence and one audit row.
+// Dead letters are taken in the order of the queue, up to the bound of the plan, with their evidence and one audit row.
 func TestDeadLettersAreTakenIntoTheLedger(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
@@ -143,10 +143,10 @@ func TestDeadLettersAreTakenIntoTheLedger(t *testing.T) {
 
 // A dead letter that is delivered twice finds its row. A live message in the queue of a worker is
 // taken as it is.
-func TestATakenDeadLetterThatComesAgainFindsItsRow(t *testing.T) {
+func TestARedeliveredDeadLetterFindsItsRow(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
-	one := handOver(t, 5, "twice")
+	one := deadDispatch(t, 5, "twice")
 	require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, one))
 	require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, one))
 	m.holds(message.QueueDeadLetter, 2)
@@ -156,7 +156,7 @@ func TestATakenDeadLetterThatComesAgainFindsItsRow(t *testing.T) {
 
 	queue := message.WorkerExecutionsQueue(9)
 	m.queue(queue, nil)
-	alive := handOver(t, 6, "not dead")
+	alive := deadDispatch(t, 6, "not dead")
 	alive.Headers = nil
 	require.NoError(t, m.plain.Publish("", queue, false, false, alive))
 	m.holds(queue, 1)
@@ -168,9 +168,8 @@ func TestATakenDeadLetterThatComesAgainFindsItsRow(t *testing.T) {
 	require.ErrorIs(t, err, triage.ErrQueueMissing)
 }
 
-// A queue with a limit of deliveries loses nothing, however often a take of it is
-// stopped; nothing that was taken goes back.
-func TestATakeThatIsStoppedLosesNothing(t *testing.T) {
+// A queue with a delivery limit loses no message after many stopped takes, and no taken message returns to it.
+func TestAStoppedTakeLosesNothing(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
 	m.queue("limited", amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": int32(3)})
@@ -194,8 +193,8 @@ func TestATakeThatIsStoppedLosesNothing(t *testing.T) {
 	require.Equal(t, 900, m.waiting())
 }
 
-// Of two operators who take one queue, the second learns the name of the first. A concurrent
-// consumer takes nothing twice.
+// Of two operators that take one queue at the same time, the second is refused with the name of the first. No message
+// is taken twice.
 func TestTwoOperatorsTakeOneQueue(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
@@ -230,14 +229,14 @@ func TestTwoOperatorsTakeOneQueue(t *testing.T) {
 	m.holds(message.QueueDeadLetter, 0)
 }
 
-// A dead letter that the database refuses does not delay the others.
-func TestADeadLetterThatTheDatabaseRefusesIsTakenReduced(t *testing.T) {
+// A dead letter that the database refuses is stored without its headers, and does not delay the others.
+func TestARefusedDeadLetterIsStoredReduced(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
 	testkit.Exec(t, m.store,
 		`alter table dead_letter add constraint picky check (headers is null or not headers ? 'bad')`)
 	for i := range 10 {
-		one := handOver(t, int64(i+1), fmt.Sprintf("m%d", i))
+		one := deadDispatch(t, int64(i+1), fmt.Sprintf("m%d", i))
 		if i == 4 {
 			one.Headers["bad"] = "x"
 		}
@@ -251,9 +250,9 @@ func TestADeadLetterThatTheDatabaseRefusesIsTakenReduced(t *testing.T) {
 	require.Equal(t, 9, testkit.Count(t, m.store, `select count(*) from dead_letter where x_death is not null`))
 }
 
-// The acts on rows send their messages through the outbox: elsewhere, or back to the
-// queue that they were taken from, where they are as dead as before.
-func TestTakenDeadLettersAreSentAndPutBack(t *testing.T) {
+// Actions on taken dead letters send their messages through the outbox: to another exchange or queue, or back to the
+// queue that they were taken from.
+func TestTakenDeadLettersAreSentAndReturned(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
 	m.queue("parked", nil)
@@ -278,20 +277,20 @@ func TestTakenDeadLettersAreSentAndPutBack(t *testing.T) {
 
 	back, err := m.operator.ReturnDeadLetters(t.Context(), ids, "taken by mistake")
 	require.NoError(t, err)
-	require.Equal(t, []int{2, 1}, []int{back.Done, back.Changed}, "what was sent is decided")
+	require.Equal(t, []int{2, 1}, []int{back.Done, back.Changed}, "the sent one is decided")
 	m.holds(message.QueueDeadLetter, 2)
 	require.Zero(t, m.waiting())
 	require.Equal(t, 2, testkit.Count(t, m.store,
 		`select count(*) from dead_letter where decision = 'put_back' and fingerprint is null`))
 	again := m.take(triage.TakeRequest{})
-	require.Equal(t, []int{2, 0}, []int{again.New, again.Known}, "what was put back is another dead letter")
+	require.Equal(t, []int{2, 0}, []int{again.New, again.Known}, "a returned message is another dead letter")
 	require.Equal(t, 2, testkit.Count(t, m.store, `select count(*) from dead_letter where decision is null and reason = 'expired' and queue = 'worker.7.executions'
 		and routing_key = 'execution.dispatch.worker.7' and exchange = 'attune.executions' and died is not null and message_id in ('m1', 'm2')`))
 	require.Equal(t, 3, testkit.Count(t, m.store, `select count(*) from operator_audit where action in ('dead_letter.send', 'dead_letter.return') and outcome = 'done'`))
 }
 
-// A hand-over goes back to its worker only while its execution is still scheduled by it.
-func TestAHandOverThatIsOverIsNotPutBack(t *testing.T) {
+// A dispatch returns to the queue of its worker only while its execution is scheduled by it.
+func TestAnOutdatedDispatchIsNotReturned(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
 	action := testkit.Action(t, m.store, "pk.do")
@@ -322,7 +321,7 @@ func TestAHandOverThatIsOverIsNotPutBack(t *testing.T) {
 	m.holds(queue, 1)
 }
 
-// The broker purges only many, and what it removed is written down.
+// A purge by the broker is refused for few messages, and its receipt counts the removed ones.
 func TestTheBrokerPurgesOnlyMany(t *testing.T) {
 	t.Parallel()
 	m := newBrokered(t)
@@ -347,7 +346,7 @@ func TestTheBrokerPurgesOnlyMany(t *testing.T) {
 	require.Equal(t, triage.PurgeOffered+1, request.Before)
 }
 
-// manyReady is a broker that says that many messages are ready.
+// manyReady is a broker that reports many ready messages.
 type manyReady struct{ *broker.Broker }
 
 func (m *manyReady) QueueState(context.Context, string) (broker.QueueState, error) {

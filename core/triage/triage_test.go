@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// relay records what was committed, instead of a broker.
+// relay records committed messages, instead of a broker.
 type relay struct {
 	mu       sync.Mutex
 	messages []outbox.Message
@@ -45,37 +47,47 @@ func (r *relay) take() []outbox.Message {
 
 // bundle is a database with the batches of engines and an operator.
 type bundle struct {
-	store    *store.Store
-	rounds   *scheduler.Scheduler
-	operator *triage.Triage
-	sent     *relay // what the operator sends
+	store     *store.Store // of the operator and the test
+	engines   *store.Store // of the replicas, whose lock timeouts are short
+	scheduler *scheduler.Scheduler
+	operator  *triage.Triage
+	sent      *relay // messages of the operator
+
+	lastEnd atomic.Int64 // storm ends no later executions, unless it is zero
 }
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
-	b := &bundle{store: testkit.Store(t, func(c *store.Config) { c.HotPath = true }), sent: &relay{}}
-	b.rounds = b.replica(t)
+	databaseURL := testkit.Database(t)
+	b := &bundle{
+		store:   testkit.OpenStore(t, databaseURL),
+		engines: testkit.OpenStore(t, databaseURL, func(c *store.Config) { c.HotPath = true }),
+		sent:    &relay{},
+	}
+	b.scheduler = b.replica(t)
 	b.operator = triage.New(triage.Config{Actor: "ann@desk", ReportGrace: 1}, b.store, b.sent)
 	return b
 }
 
-// replica makes the batches of one more engine on the same database.
+// replica returns the scheduler of another engine on the same database.
 func (b *bundle) replica(t *testing.T) *scheduler.Scheduler {
 	t.Helper()
-	return scheduler.New(scheduler.Config{}, scheduler.Deps{Store: b.store, Relay: &relay{}, Logger: testkit.Logger(t)})
+	deps := scheduler.Deps{Store: b.engines, Relay: &relay{}, Logger: testkit.Logger(t)}
+	return scheduler.New(scheduler.Config{}, deps)
 }
 
-// limited makes an action of which so many may run at once, and workers with
-// room for more.
+// limited inserts an action with a concurrency limit, and a worker with room for more, whose heartbeat stays fresh.
 func (b *bundle) limited(t *testing.T, ref string, limit int, options ...func(*testkit.PolicyRow)) testkit.ActionRow {
 	t.Helper()
-	testkit.Worker(t, b.store, ref, func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(1000) })
+	testkit.Worker(t, b.store, ref, func(w *testkit.WorkerRow) {
+		w.Capabilities, w.HeartbeatAge = testkit.DefaultCapabilities(1000), -time.Hour
+	})
 	action := testkit.Action(t, b.store, ref)
 	testkit.Policy(t, b.store, action, limit, options...)
 	return action
 }
 
-// request makes requested executions, in order.
+// request inserts requested executions, in order.
 func (b *bundle) request(t testing.TB, action testkit.ActionRow, n int) []int64 {
 	t.Helper()
 	var ids []int64
@@ -88,7 +100,7 @@ func (b *bundle) request(t testing.TB, action testkit.ActionRow, n int) []int64 
 	return ids
 }
 
-// requestIn makes a requested execution with this value of the parameter tenant.
+// requestIn inserts a requested execution with this value of the parameter tenant.
 func (b *bundle) requestIn(t testing.TB, action testkit.ActionRow, tenant string) int64 {
 	t.Helper()
 	return testkit.Execution(t, b.store, action,
@@ -97,14 +109,13 @@ func (b *bundle) requestIn(t testing.TB, action testkit.ActionRow, tenant string
 
 func byTenant(p *testkit.PolicyRow) { p.Parameters = []string{"tenant"} }
 
-// dispatch runs a batch with these requests, and further batches until no queue has
-// free slots.
+// dispatch runs a batch with these requests, and further batches until no queue can be filled.
 func (b *bundle) dispatch(t testing.TB, ids ...int64) scheduler.Result {
 	t.Helper()
-	result, err := b.rounds.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
+	result, err := b.scheduler.Run(t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	require.NoError(t, err)
 	for unfilled := result.Unfilled; len(unfilled) > 0; {
-		more, err := b.rounds.Run(t.Context(), scheduler.FillStep{Queues: unfilled})
+		more, err := b.scheduler.Run(t.Context(), scheduler.FillStep{Queues: unfilled})
 		require.NoError(t, err)
 		result.Granted += more.Granted
 		unfilled = more.Unfilled
@@ -113,11 +124,11 @@ func (b *bundle) dispatch(t testing.TB, ids ...int64) scheduler.Result {
 	return result
 }
 
-// finish ends executions as a worker does, and runs the batch that hears of it.
+// finish ends executions as a worker does, and runs the batch with their completions.
 func (b *bundle) finish(t testing.TB, ids ...int64) scheduler.Result {
 	t.Helper()
 	testkit.Exec(t, b.store, `update execution set status = 'completed' where id = any($1)`, ids)
-	result, err := b.rounds.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
+	result, err := b.scheduler.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 	require.NoError(t, err)
 	return result
 }
@@ -129,7 +140,7 @@ func (b *bundle) holders(t testing.TB, action testkit.ActionRow) []int64 {
 		where e.action = $1`, action.ID)
 }
 
-// waiting lists the executions of an action that wait, in their order.
+// waiting lists the queued executions of an action, in their order.
 func (b *bundle) waiting(t testing.TB, action testkit.ActionRow) []int64 {
 	t.Helper()
 	return b.ids(t, `select coalesce(array_agg(q.execution_id order by q.state_id, q.queue_order), '{}')
@@ -142,26 +153,26 @@ func (b *bundle) ids(t testing.TB, sql string, args ...any) (ids []int64) {
 	return ids
 }
 
-func (b *bundle) say(t *testing.T, order triage.Override) *triage.OverrideReceipt {
+func (b *bundle) override(t *testing.T, request triage.Override) *triage.OverrideReceipt {
 	t.Helper()
-	receipt, err := b.operator.Override(testkit.Context(t), order)
+	receipt, err := b.operator.Override(testkit.Context(t), request)
 	require.NoError(t, err)
 	return receipt
 }
 
 func (b *bundle) pause(t *testing.T, action testkit.ActionRow) *triage.OverrideReceipt {
 	t.Helper()
-	return b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Pause})
+	return b.override(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Pause})
 }
 
 func (b *bundle) resume(t *testing.T, action testkit.ActionRow) *triage.OverrideReceipt {
 	t.Helper()
-	return b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Resume})
+	return b.override(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Resume})
 }
 
 func (b *bundle) limit(t *testing.T, action testkit.ActionRow, n int) *triage.OverrideReceipt {
 	t.Helper()
-	return b.say(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Limit, Limit: n})
+	return b.override(t, triage.Override{Target: triage.Target{Action: action.Ref}, Act: triage.Limit, Limit: n})
 }
 
 func (b *bundle) planClear(t *testing.T, action testkit.ActionRow) *triage.ClearPlan {
@@ -172,7 +183,7 @@ func (b *bundle) planClear(t *testing.T, action testkit.ActionRow) *triage.Clear
 	return plan
 }
 
-// nudged are the executions whose requests the operator has sent again.
+// nudged lists the executions whose requests the operator has sent again.
 func (b *bundle) nudged(t *testing.T) []int64 {
 	t.Helper()
 	var ids []int64
@@ -206,22 +217,31 @@ func (b *bundle) audit(t testing.TB, id int64) auditRow {
 	return a
 }
 
-// storm runs the batches of several replicas until the context ends: each hears
-// of what its share of workers has ended, and fills.
+// invariants checks the invariants, except the age of messages, because no relay publishes them here.
+func (b *bundle) invariants(t testing.TB) {
+	t.Helper()
+	testkit.Exec(t, b.store, `update outbox set created = now()`)
+	testkit.Invariants(t, b.store)
+}
+
+// storm runs the batches of several replicas until the context ends. Each replica ends its share of the scheduled
+// executions up to lastEnd, releases their slots and fills the queues.
 func (b *bundle) storm(ctx context.Context, t *testing.T, action testkit.ActionRow, replicas int) (wait func()) {
 	t.Helper()
 	var group sync.WaitGroup
 	for n := range replicas {
-		rounds := b.replica(t)
+		replica := b.replica(t)
 		group.Go(func() {
 			for ctx.Err() == nil {
 				var ids []int64
 				err := b.store.Pool().QueryRow(ctx, `
 					with ended as (
-						update execution set status = 'completed' where status = 'scheduled' and action = $1 and id % $2 = $3 returning id)
-					select coalesce(array_agg(id), '{}') from ended`, action.ID, replicas, n).Scan(&ids)
+						update execution set status = 'completed'
+						where status = 'scheduled' and action = $1 and id % $2 = $3 and (id <= $4 or $4 = 0) returning id)
+					select coalesce(array_agg(id), '{}') from ended`,
+					action.ID, replicas, n, b.lastEnd.Load()).Scan(&ids)
 				if err == nil {
-					_, err = rounds.Run(ctx, scheduler.NewReleaseStep(ids), scheduler.FillStep{})
+					_, err = replica.Run(ctx, scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 				}
 				if err != nil && ctx.Err() == nil {
 					panic(fmt.Sprintf("replica %d: %v", n, err))

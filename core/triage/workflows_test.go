@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/triage"
 )
 
-// workflow makes a workflow that was begun and returns the execution that it runs for.
+// workflow inserts a running workflow and returns its execution.
 func (b *bundle) workflow(t *testing.T, ref string) int64 {
 	t.Helper()
 	action := testkit.Action(t, b.store, ref)
@@ -74,7 +74,7 @@ func TestPauseAndResumeAWorkflow(t *testing.T) {
 }
 
 // A resume below a paused workflow names the workflow that must be resumed.
-func TestAWorkflowIsPausedWithTheOneAboveIt(t *testing.T) {
+func TestAWorkflowIsPausedWithItsParent(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	outer, inner := b.workflow(t, "shop.deliver"), b.workflow(t, "shop.pack")
@@ -100,7 +100,7 @@ func TestAWorkflowIsPausedWithTheOneAboveIt(t *testing.T) {
 	require.Equal(t, "is not paused", receipt.Says)
 }
 
-func TestAWorkflowThatIsNotThereIsNotPaused(t *testing.T) {
+func TestAnUnknownOrEndedWorkflowIsNotPaused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.workflow(t, "shop.deliver")

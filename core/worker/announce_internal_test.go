@@ -16,8 +16,7 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 )
 
-// scripted is a broker whose n-th answer is given; after the script everything
-// is confirmed.
+// scripted is a broker with scripted outcomes; after the script it confirms everything.
 type scripted struct {
 	mu     sync.Mutex
 	script []broker.Status
@@ -70,7 +69,7 @@ func TestAnnouncer(t *testing.T) {
 		}
 	})
 
-	t.Run("ACancelIsAlsoAStatusMessageThatMayReachNobody", func(t *testing.T) {
+	t.Run("AnUnroutableStatusMessageOfACancelIsDropped", func(t *testing.T) {
 		t.Parallel()
 		a := newTestAnnouncer(&scripted{script: []broker.Status{broker.Returned}})
 		a.add(t.Context(),
@@ -79,11 +78,11 @@ func TestAnnouncer(t *testing.T) {
 		require.Len(t, batch, 2)
 		require.Equal(t, message.TypeExecutionStatusChanged, batch[0].Type)
 		left := a.publish(t.Context(), batch)
-		require.Len(t, left, 1, "only the completion is worth repeating")
+		require.Len(t, left, 1, "only the completion is published again")
 		require.Equal(t, message.TypeExecutionCompleted, left[0].Type)
 	})
 
-	t.Run("WhatWaitsIsBounded", func(t *testing.T) {
+	t.Run("PendingMessagesAreBounded", func(t *testing.T) {
 		t.Parallel()
 		a := newTestAnnouncer(&scripted{})
 		last := announceHold + 10
@@ -104,16 +103,15 @@ func TestAnnouncer(t *testing.T) {
 	})
 }
 
-// readers answer as a broker whose engines read batches or do not.
+// readers is a broker with a given state of the queue of batches.
 type readers struct{ state broker.QueueState }
 
 func (r *readers) State() broker.State { return broker.StateConnected }
 
 func (r *readers) QueueState(context.Context, string) (broker.QueueState, error) { return r.state, nil }
 
-// Completions go in batches only while an engine consumes batches, and apart when none
-// does any more.
-func TestCompletionsGoTogetherWhileAnEngineReadsThem(t *testing.T) {
+// Completions are sent in batches only while an engine consumes batches.
+func TestCompletionsAreBatchedWhileAnEngineConsumesBatches(t *testing.T) {
 	t.Parallel()
 	ended := []announcement{
 		{execution: 7, ref: "a.b", status: attune.StatusCompleted},
@@ -144,21 +142,24 @@ func TestCompletionsGoTogetherWhileAnEngineReadsThem(t *testing.T) {
 		a.add(t.Context(), ended)
 		require.Equal(t, c.want, kinds(a.dequeue()), name)
 		a.add(t.Context(), ended[:1])
-		require.Equal(t, []string{single}, kinds(a.dequeue()), "one end goes by itself: %s", name)
+		require.Equal(t, []string{single}, kinds(a.dequeue()), "one end is no batch: %s", name)
 	}
 
 	t.Run("the queue is deleted", func(t *testing.T) {
 		t.Parallel()
 		a := newTestAnnouncer(&scripted{script: []broker.Status{broker.Returned}})
-		a.batches = &batchReaders{broker: &readers{state: there}}
+		wire := &readers{state: there}
+		a.batches = &batchReaders{broker: wire}
 		a.add(t.Context(), ended)
-		left := a.publish(t.Context(), a.dequeue())
+		batch := a.dequeue()
+		wire.state = broker.QueueState{} // after a long pause the announcer queries it again
+		left := a.publish(t.Context(), batch)
 		require.Equal(t, []string{single, single}, kinds(left))
 		a.add(t.Context(), ended)
-		require.Equal(t, []string{single, single}, kinds(a.dequeue()), "the next ones go by themselves at once")
+		require.Equal(t, []string{single, single}, kinds(a.dequeue()), "no batch follows")
 	})
 
-	t.Run("the readers leave while it waits", func(t *testing.T) {
+	t.Run("the consumers stop while it waits", func(t *testing.T) {
 		t.Parallel()
 		a := newTestAnnouncer(&scripted{})
 		wire := &readers{state: there}

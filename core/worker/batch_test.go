@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// counting has a worker run an action that counts its starts and lasts until release.
+// counting gives a worker an action that counts its starts and ends with release.
 func counting(starts *atomic.Int32, release <-chan struct{}) func(*worker.Config) {
 	return func(c *worker.Config) {
 		c.Actions = worker.Actions{"batch.count": func(ctx context.Context, _ worker.Task) (any, error) {
@@ -38,8 +38,8 @@ func (b *bundle) scheduled(t *testing.T, w *worker.Worker, action testkit.Action
 	return ids
 }
 
-// A batch starts each of its executions once, however often it comes, with as many at a
-// time as the worker has places; one that was cancelled before its start ends as such.
+// A batch starts each of its executions once, also if it is delivered twice, and never more at once than the worker
+// has places. An execution that was cancelled before its start ends as cancelled.
 func TestABatchStartsEachExecutionOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -70,14 +70,13 @@ func TestABatchStartsEachExecutionOnce(t *testing.T) {
 	require.EqualValues(t, 9, starts.Load())
 }
 
-// A worker that stops returns a batch of which it has not started all. The next process of
-// its name starts only the rest.
+// A stopping worker returns a partly started batch. The next process with its name starts only the rest.
 func TestAStoppedWorkerReturnsItsBatch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var starts atomic.Int32
 	release := make(chan struct{})
-	w := b.worker(t, counting(&starts, release))
+	w := b.worker(t, counting(&starts, release), func(c *worker.Config) { c.ShutdownTimeout = testkit.TestTimeout })
 	action := testkit.Action(t, b.store, "batch.count")
 	ids := b.scheduled(t, w, action, 7)
 	b.dispatchBatch(t, w, ids...)
@@ -90,7 +89,7 @@ func TestAStoppedWorkerReturnsItsBatch(t *testing.T) {
 	}, waitTimeout, "the batch is back")
 	close(release)
 	<-stopped
-	// it reads batches all the same
+	// A worker that wants single messages accepts batches too.
 	b.worker(t, counting(&starts, release), func(c *worker.Config) { c.SingleMessages = true })
 	for _, id := range ids {
 		status, _ := b.await(t, id)
@@ -99,8 +98,8 @@ func TestAStoppedWorkerReturnsItsBatch(t *testing.T) {
 	require.EqualValues(t, 7, starts.Load())
 }
 
-// An element that cannot be read dies alone, as a message of its own; its neighbours run.
-func TestAPoisonedElementDiesAlone(t *testing.T) {
+// A malformed element of a batch is dead-lettered as a message of its own; the other elements run.
+func TestAMalformedElementIsDeadLetteredAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
@@ -132,9 +131,8 @@ func TestAPoisonedElementDiesAlone(t *testing.T) {
 	}, waitTimeout)
 }
 
-// Ends that are written together are reported in one message, as soon as an engine reads
-// batches.
-func TestEndsAreReportedTogether(t *testing.T) {
+// Ends that are written together are reported in one message as soon as an engine consumes batches.
+func TestEndsAreReportedInBatches(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.NoError(t, b.engine.DeclareBatches(testkit.Context(t)))
@@ -144,13 +142,12 @@ func TestEndsAreReportedTogether(t *testing.T) {
 	testkit.Eventually(t, consumer.Subscribed, waitTimeout)
 	w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent, c.BatchCompletions = 200, true })
 	action, messages := b.core(t, "core.noop"), 0
-	// A worker that cannot learn in time who reads batches reports ends one by one, and asks
-	// again some seconds later.
-	for timeout := time.After(waitTimeout); messages == 0; {
+	// A worker without an answer of the broker in time reports ends one by one, and queries again some seconds later.
+	for timeout := time.After(testkit.TestTimeout); messages == 0; {
 		ids := b.scheduled(t, w, action, 200)
 		b.dispatchBatch(t, w, ids...)
 		for ended := map[int64]bool{}; len(ended) < len(ids); {
-			for _, id := range ids { // executions whose end came in a message of its own
+			for _, id := range ids { // single messages
 				if len(b.completions(id)) > 0 {
 					ended[id] = true
 				}

@@ -19,10 +19,9 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// BenchmarkNoop measures one worker process, with 200 places, on an action that does
-// nothing: executions a second from the dispatch to the published completion, and the
-// processor time of the worker's process alone for each. Rows and messages exist before
-// the process starts.
+// BenchmarkNoop measures one worker process with 200 places on an action that does nothing: executions a second from
+// the dispatch to the published completion, and the processor time of the worker's process for each. Rows and
+// messages exist before the process starts.
 //
 //	go test ./core/worker -run '^$' -bench Noop -benchtime 20000x
 func BenchmarkNoop(b *testing.B) {
@@ -81,7 +80,7 @@ func benchmarkNoop(b *testing.B, perMessage int, batchCompletions bool) {
 		defer bundle.mu.Unlock()
 		return len(bundle.completed)
 	}
-	// The start of the process is left out: the clock runs from the first completions on.
+	// The measurement begins with the first completions, without the start of the process.
 	testkit.Eventually(b, func() bool { return done() > 0 }, time.Minute)
 	before, used, begin := done(), processorTime(b, child.Process.Pid), time.Now()
 	testkit.Eventually(b, func() bool { return done() == b.N }, 5*time.Minute)
@@ -107,7 +106,7 @@ func (b *bundle) recordBatch(batch *broker.Batch) {
 	_ = batch.Ack()
 }
 
-// processorTime is what a process has used, in ticks of 10 ms.
+// processorTime returns the processor time of a process, in ticks of 10 ms.
 func processorTime(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -19,7 +19,7 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// A result is cut where it would be too large as JSON, and says so.
+// A result that is too large as JSON is truncated and marked.
 func TestResultsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -43,7 +43,7 @@ func TestResultsAreBounded(t *testing.T) {
 	require.True(t, r.StderrTruncated)
 	require.Greater(t, size(id), most*9/10)
 	require.NotEmpty(t, r.Stdout)
-	require.InDelta(t, len(r.Stdout), len(r.StderrLog), 10, "they share the room")
+	require.InDelta(t, len(r.Stdout), len(r.StderrLog), 10, "both get half of it")
 
 	_, r = run("bound.one", `head -c 90000 /dev/zero | tr '\0' x; echo few >&2`, "text")
 	require.False(t, r.StdoutTruncated, "output that fits is whole")
@@ -70,8 +70,8 @@ func TestResultsAreBounded(t *testing.T) {
 	require.Empty(t, r.OutputError)
 }
 
-// An execution that writes the most output, of characters that JSON makes longest, takes
-// little memory. Ten at once take less than 512 MB; the long courses run ten.
+// An execution that writes the most output, of the characters with the longest JSON, needs little memory. With
+// ATTUNE_SLOW_TESTS ten run at once and need less than 512 MB.
 func TestLargeOutputTakesLittleMemory(t *testing.T) {
 	t.Parallel()
 	b, child, id := measured(t, "CHILD_PLACES=10", "GOMEMLIMIT=384MiB")
@@ -90,8 +90,8 @@ func TestLargeOutputTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// A worker with 50 places whose executions each write a mebibyte, faster than the database
-// stores them, takes less than 256 MB, however many there are.
+// A worker with 50 places needs less than 256 MB if each execution writes a mebibyte, faster than the database stores
+// them.
 func TestManyLargeResultsTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	b, child, id := measured(t, "CHILD_PLACES=50", "CHILD_QUIET=1")
@@ -106,8 +106,7 @@ func TestManyLargeResultsTakeLittleMemory(t *testing.T) {
 	require.Less(t, peak(t, child.Process.Pid), 256<<20)
 }
 
-// measured starts a worker in a process of its own, whose memory is measured. It returns
-// the id of the worker.
+// measured starts a worker in its own process, for measurements of its memory, and returns the worker's id.
 func measured(t *testing.T, env ...string) (*bundle, *exec.Cmd, int64) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/status"); err != nil {
@@ -130,7 +129,7 @@ func measured(t *testing.T, env ...string) (*bundle, *exec.Cmd, int64) {
 	return b, child, id
 }
 
-// runAt has a worker of another process run n executions to their end.
+// runAt runs n executions at a worker of another process to their ends.
 func (b *bundle) runAt(t *testing.T, id int64, action testkit.ActionRow, n int) (executions []int64) {
 	t.Helper()
 	for range n {
@@ -150,7 +149,7 @@ func (b *bundle) runAt(t *testing.T, id int64, action testkit.ActionRow, n int) 
 	return executions
 }
 
-// peak is the largest resident size that a process has had, in bytes.
+// peak returns the largest resident size of a process so far, in bytes.
 func peak(t testing.TB, pid int) int {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")

@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/core/worker/builtin"
 )
 
-// childVariable makes the test binary a worker process that only a signal
-// ends: "DATABASE_URL BROKER_URL" are in two further variables.
+// childVariable makes the test binary a worker process that only a signal ends. CHILD_DATABASE and CHILD_BROKER name
+// its servers.
 const childVariable = "ATTUNE_WORKER_TEST_CHILD"
 
 func runChild() {

@@ -132,6 +132,8 @@ type Config struct {
 
 	chosen map[string]bool // the configured runtimes of Interpreters
 	user   *process.User   // of RunAs
+
+	probeTimeout time.Duration // probeTimeoutDefault if zero; tests change it
 }
 
 // TokenSource issues the API token of an action; token.Signer is one.
@@ -159,6 +161,7 @@ func (c Config) withDefaults() Config {
 	orNumber(&c.QueueTTL, QueueTTLDefault)
 	orNumber(&c.ShutdownTimeout, ShutdownTimeoutDefault)
 	orNumber(&c.TaskTimeout, TaskTimeoutDefault)
+	orNumber(&c.probeTimeout, probeTimeoutDefault)
 	c.chosen = map[string]bool{}
 	for name, command := range c.Interpreters {
 		c.chosen[placement.NormalizeRuntime(name)] = len(command) > 0

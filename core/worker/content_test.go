@@ -20,7 +20,7 @@ import (
 const shellRuntime = `{"interpreter": {"binary": "/bin/bash", "args": [], "file_extension": ".sh"},
 	"inline_execution": {"strategy": "temp_file", "extension": ".sh", "inject_shell_helpers": true}}`
 
-// runtime makes a runtime.
+// runtime inserts a runtime.
 func (b *bundle) runtime(t testing.TB, ref, name, config string) *int64 {
 	t.Helper()
 	var id int64
@@ -29,7 +29,7 @@ func (b *bundle) runtime(t testing.TB, ref, name, config string) *int64 {
 	return &id
 }
 
-// described makes an action of an entry point and a runtime.
+// described inserts an action with an entry point and a runtime.
 func (b *bundle) described(t testing.TB, ref, entrypoint string, runtime *int64, adhoc bool) testkit.ActionRow {
 	t.Helper()
 	action := testkit.Action(t, b.store, ref,
@@ -38,7 +38,7 @@ func (b *bundle) described(t testing.TB, ref, entrypoint string, runtime *int64,
 	return action
 }
 
-// put writes a file of a pack.
+// put writes a file below a folder of packs.
 func put(t testing.TB, packs, name, content string) string {
 	t.Helper()
 	path := filepath.Join(packs, name)
@@ -47,7 +47,7 @@ func put(t testing.TB, packs, name, content string) string {
 	return path
 }
 
-// keys are the keys of the result of an execution.
+// keys returns the members of the result of an execution.
 func (b *bundle) keys(t testing.TB, execution int64) map[string]json.RawMessage {
 	t.Helper()
 	var raw []byte
@@ -176,7 +176,7 @@ func TestInlineCode(t *testing.T) {
 	})
 }
 
-// What a failed process has written to standard error becomes its error.
+// The standard error of a failed process becomes its error.
 func TestErrorsOfProcesses(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -246,7 +246,7 @@ func TestEnvironment(t *testing.T) {
 		return all, id
 	}
 
-	t.Run("WhatEveryProcessGets", func(t *testing.T) {
+	t.Run("OfEveryProcess", func(t *testing.T) {
 		t.Parallel()
 		all, id := env(t, "",
 			map[string]any{"context": map[string]any{
@@ -297,7 +297,7 @@ func TestEnvironment(t *testing.T) {
 		require.Contains(t, r.Stdout, "ATTUNE_TRIGGER=env.trigger\n")
 	})
 
-	t.Run("ATokenForWhomItIsPermitted", func(t *testing.T) {
+	t.Run("WithAToken", func(t *testing.T) {
 		t.Parallel()
 		all, id := env(t, `update execution set permission_set_refs = '{core.viewer,standard}', executor = 1, workflow_task = '{"timeout_seconds": 7}' where id = $1`, nil)
 		claims, err := tokens.Verify(all["ATTUNE_API_TOKEN"])
@@ -337,16 +337,16 @@ func TestEnvironment(t *testing.T) {
 	})
 }
 
-// The interpreter is the operator's choice, else what was installed for the pack, else
-// that of the runtime, else what the machine has.
+// The interpreter is that of the configuration, else of the pack's environment, else of the runtime, else of the
+// machine.
 func TestInterpreters(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	packs, envs := t.TempDir(), t.TempDir()
 	put(t, packs, "use/actions/x.py", "echo file")
 	put(t, packs, "installed/actions/x.py", "echo file")
-	own := put(t, envs, "installed/python/bin/own", "#!/bin/sh\necho installed \"$@\"\n")
-	require.NoError(t, os.Chmod(own, 0o700))
+	own := put(t, envs, "installed/python/bin/own", "")
+	worker.WriteExecutable(t, own, "#!/bin/sh\necho installed \"$@\"\n")
 	python := b.runtime(t, "core.python", "Python", `{"interpreter": {"binary": "/bin/echo", "args": ["-u"]},
 		"environment": {"interpreter_path": "{env_dir}/bin/own"}}`)
 	bare := b.runtime(t, "other.python", "Python", `{}`)

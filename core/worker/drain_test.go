@@ -13,8 +13,7 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// queue waits until so many consume the worker's dispatches and so many of them
-// lie there.
+// queue waits until the worker's queue of dispatches has so many consumers and ready messages.
 func (b *bundle) queue(t testing.TB, w *worker.Worker, consumers, ready int) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
@@ -49,7 +48,7 @@ func TestAWorkerDrainsByItsRow(t *testing.T) {
 			b.store.Pool().QueryRow(testkit.Context(t), "select last_heartbeat from worker").Scan(&before))
 		testkit.Eventually(t, func() bool {
 			return testkit.Count(t, b.store, "select count(*) from worker where last_heartbeat > $1 and status = 'active' and draining", before) == 1
-		}, waitTimeout, "it beats on, and is not called deaf")
+		}, waitTimeout, "its heartbeats continue, without an error status")
 		require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, running))
 		testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", running)
 		b.cancel(t, w, running)
@@ -57,7 +56,7 @@ func TestAWorkerDrainsByItsRow(t *testing.T) {
 		require.Equal(t, attune.StatusCancelled, status)
 		b.queue(t, w, 0, 2)
 		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting),
-			"there is room, and it is not begun")
+			"a draining worker starts nothing")
 
 		b.drainRow(t, false)
 		for _, id := range []int64{waiting, late} {
@@ -68,17 +67,18 @@ func TestAWorkerDrainsByItsRow(t *testing.T) {
 	}
 }
 
-// A worker that drains can be stopped; the cordon outlives it, the drain does not.
+// A draining worker can be stopped. The cordon stays, the drain does not.
 func TestADrainingWorkerStops(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	w := b.worker(t)
-	running := b.schedule(t, w, b.core(t, "core.sleep"), map[string]any{"seconds": 0.7})
+	held, release := holding()
+	w := b.worker(t, held)
+	running := b.schedule(t, w, testkit.Action(t, b.store, "held.long"), nil)
 	b.dispatch(t, w, running)
 	b.awaitRunning(t, running)
 	b.drainRow(t, true)
 	b.queue(t, w, 0, 0)
-	w.Stop()
+	b.stopReleased(t, w, release)
 	status, _ := b.await(t, running)
 	require.Equal(t, attune.StatusCompleted, status)
 	require.Equal(t, 1, testkit.Count(t, b.store, "select count(*) from worker where status = 'inactive' and cordoned and not draining"))
@@ -88,36 +88,57 @@ func TestADrainingWorkerStops(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, b.store, "select count(*) from worker where status = 'active' and cordoned and not draining"))
 }
 
-// Scenario 4: a worker that stops is out of placement at once, hands back what it
-// has not begun while it still runs the rest, and beats until it has ended.
-func TestAWorkerThatStopsIsNotMistakenForDead(t *testing.T) {
+// holding gives a worker the action held.long, which runs until release is called or the worker stops it.
+func holding() (option func(*worker.Config), release func()) {
+	released := make(chan struct{})
+	return func(c *worker.Config) {
+		c.ShutdownTimeout = testkit.TestTimeout
+		c.Actions["held.long"] = func(ctx context.Context, _ worker.Task) (any, error) {
+			select {
+			case <-released:
+			case <-ctx.Done():
+			}
+			return nil, ctx.Err()
+		}
+	}, func() { close(released) }
+}
+
+// stopReleased stops a worker and releases its executions when it has begun to leave.
+func (b *bundle) stopReleased(t testing.TB, w *worker.Worker, release func()) {
+	t.Helper()
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); w.Stop() }()
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, "select count(*) from worker where status = 'inactive' and draining") == 1
+	}, waitTimeout, "the worker leaves")
+	release()
+	<-stopped
+}
+
+// Scenario 4: a stopping worker leaves the placement at once, returns unstarted executions while it still runs others,
+// and sends heartbeats until it has ended.
+func TestAStoppingWorkerIsNotMistakenForDead(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	release := make(chan struct{})
-	w := b.worker(t, func(c *worker.Config) {
-		c.MaxConcurrent, c.ShutdownTimeout = 1, time.Minute
-		c.Actions = worker.Actions{"core.sleep": func(context.Context, worker.Task) (any, error) {
-			<-release
-			return nil, nil
-		}}
-	})
-	running := b.schedule(t, w, b.core(t, "core.sleep"), nil)
+	held, release := holding()
+	w := b.worker(t, held, func(c *worker.Config) { c.MaxConcurrent = 1 })
+	running := b.schedule(t, w, testkit.Action(t, b.store, "held.long"), nil)
 	waiting := b.schedule(t, w, b.core(t, "core.noop"), nil)
 	b.dispatch(t, w, running, waiting)
 	b.awaitRunning(t, running)
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); w.Stop() }()
 	b.queue(t, w, 0, 1)
-	testkit.Eventually(t, func() bool { // a concurrent beat may undo it, the next one repeats it
+	testkit.Eventually(t, func() bool { // a concurrent heartbeat may undo it, the next one repeats it
 		return testkit.Count(t, b.store, "select count(*) from worker where status = 'inactive' and draining") == 1
 	}, waitTimeout)
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, running))
 	const seen = "select (extract(epoch from heartbeat_seen) * 1000000)::bigint from worker"
-	for range 3 { // it goes on beating
+	for range 3 { // heartbeats continue
 		before := testkit.Count(t, b.store, seen)
 		testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, seen) > before }, testkit.TestTimeout)
 	}
-	close(release)
+	release()
 	<-stopped
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, running))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting))

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// probeTimeout bounds the concurrent version queries of the interpreters, and so the delay of
+	// probeTimeoutDefault bounds the concurrent version queries of the interpreters, and so the delay of
 	// the registration.
-	probeTimeout = 3 * time.Second
+	probeTimeoutDefault = 3 * time.Second
 	// probeOutput bounds the output of one query.
 	probeOutput = 4 << 10
 )
@@ -67,6 +67,8 @@ type prober struct {
 	find   func(program string) (string, error)
 	logger *slog.Logger
 	wg     *sync.WaitGroup // of interpreters that are being stopped
+
+	timeout time.Duration
 }
 
 // detect queries the interpreters of the configured runtimes, unless the operator announces both
@@ -77,14 +79,19 @@ func (c Config) detect(ctx context.Context, logger *slog.Logger, wg *sync.WaitGr
 	if versions && interpreters {
 		return nil
 	}
-	p := prober{env: c.baseEnv(), user: c.user, find: exec.LookPath, logger: logger, wg: wg}
-	return p.all(ctx, placement.NormalizeRuntimes(c.Runtimes), c.Interpreters)
+	return c.prober(logger, wg).all(ctx, placement.NormalizeRuntimes(c.Runtimes), c.Interpreters)
+}
+
+func (c Config) prober(logger *slog.Logger, wg *sync.WaitGroup) prober {
+	return prober{
+		env: c.baseEnv(), user: c.user, find: exec.LookPath, logger: logger, wg: wg, timeout: c.probeTimeout,
+	}
 }
 
 // all queries every interpreter at the same time and returns the results when the last has answered
 // or the timeout has passed.
 func (p prober) all(ctx context.Context, runtimes []string, commands map[string][]string) []interpreter {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	answers := make(chan interpreter, len(runtimes)) // the reader may have stopped
 	asked := 0

@@ -11,8 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// key adds a key of the system, a pack or an action; an encrypted one is sealed with
-// the key of the letter.
+// key adds a key of the system, a pack or an action, encrypted with a key of that letter unless it is empty.
 func (b *bundle) key(t testing.TB, ref, name, owner string, of testkit.ActionRow, value any, sealedWith string) {
 	t.Helper()
 	raw, err := json.Marshal(value)
@@ -27,8 +26,8 @@ func (b *bundle) key(t testing.TB, ref, name, owner string, of testkit.ActionRow
 		ref, owner, of.ID, name, sealedWith != "", string(raw))
 }
 
-// The keys of the system, of the pack and of the action are parameters of an action, by
-// name: the more specific one wins, and all win over what the execution says.
+// The keys of the system, of the pack and of the action are parameters of an action, by name. The more specific key
+// wins, and each wins over a parameter of the execution.
 func TestKeysOfTheKeystoreAreParameters(t *testing.T) {
 	t.Parallel()
 	b := setupOn(t, testkit.AdoptedDatabase(t))
@@ -61,8 +60,8 @@ func TestKeysOfTheKeystoreAreParameters(t *testing.T) {
 	}
 }
 
-// A key that cannot be opened fails the executions that are known to need it, by name
-// and without its value; the others run without it.
+// A key that cannot be decrypted fails the executions that declare it, by name and without its value. The others run
+// without it.
 func TestKeysThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

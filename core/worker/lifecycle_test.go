@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/supervise/supervisetest"
@@ -47,8 +48,7 @@ func TestRegistration(t *testing.T) {
 		require.Contains(t, capabilities, key)
 	}
 
-	// The heartbeat goes on, and brings back a worker that was declared
-	// inactive (upstream 30).
+	// The next heartbeat activates a worker that was declared inactive (upstream 30).
 	before := row("last_heartbeat")
 	testkit.Exec(t, b.store, "update worker set status = 'inactive', cordoned = true")
 	testkit.Eventually(t, func() bool { return row("status") == "active" && row("last_heartbeat") != before },
@@ -87,9 +87,9 @@ func TestNameTakenStopsTheOlder(t *testing.T) {
 		testkit.Count(t, b.store, "select count(*) from worker where status = 'active' and not draining"))
 }
 
-// After a restore or a failover rows may run at a worker that has ended them long ago. It ends them again; the
-// executions in hand continue.
-func TestExecutionsThatRunOnlyByTheirRowsAreEnded(t *testing.T) {
+// After a restore or a failover rows may be running although their worker has ended them. It ends them again; its
+// actual executions continue.
+func TestExecutionsThatOnlyTheirRowsCallRunningAreEnded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
@@ -120,7 +120,7 @@ func TestDispatch(t *testing.T) {
 	b := setup(t)
 	w := b.worker(t)
 
-	// S2: whatever is delivered, a row starts once.
+	// S2: an execution starts once, however often it is delivered.
 	t.Run("DuplicatesRunOnce", func(t *testing.T) {
 		t.Parallel()
 		file := filepath.Join(t.TempDir(), "runs")
@@ -149,7 +149,7 @@ func TestDispatch(t *testing.T) {
 
 	t.Run("AnotherWorkersExecutionIsNotRun", func(t *testing.T) {
 		t.Parallel()
-		other := testkit.Worker(t, b.store, "somebody else")
+		other := testkit.Worker(t, b.store, "another worker")
 		action := b.core(t, "core.echo")
 		id := testkit.Execution(t, b.store, action, func(row *testkit.ExecutionRow) {
 			row.Worker, row.Status, row.Attempt = &other.ID, attune.StatusScheduled, 1
@@ -159,7 +159,7 @@ func TestDispatch(t *testing.T) {
 		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, id))
 	})
 
-	t.Run("WhatCannotBeReadIsDeadLettered", func(t *testing.T) {
+	t.Run("AMalformedDispatchIsDeadLettered", func(t *testing.T) {
 		t.Parallel()
 		bad := encode(t, message.TypeExecutionRequested, message.DispatchKey(w.ID()), "no dispatch")
 		b.publish(t, bad)
@@ -170,8 +170,7 @@ func TestDispatch(t *testing.T) {
 	})
 }
 
-// drained waits until the worker has settled everything in its queue: a
-// dispatch behind the others has run.
+// drained waits until the worker has handled all earlier dispatches: a later one has run.
 func (b *bundle) drained(t testing.TB, w *worker.Worker) {
 	t.Helper()
 	action := testkit.Action(t, b.store, "drain."+strings.ToLower(strings.ReplaceAll(t.Name(), "/", "_")),
@@ -182,7 +181,7 @@ func (b *bundle) drained(t testing.TB, w *worker.Worker) {
 	require.Equal(t, attune.StatusCompleted, status)
 }
 
-// S15: cancel wins or loses cleanly, whenever it comes.
+// S15: a cancel wins or loses cleanly at any time.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -298,13 +297,13 @@ func TestDrain(t *testing.T) {
 	t.Run("RunningFinishesAndUnstartedReturns", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t)
-		w := b.worker(t, func(c *worker.Config) { c.MaxConcurrent = 1 })
-		action := b.core(t, "core.sleep")
-		running, waiting := b.schedule(t, w, action, map[string]any{"seconds": 0.7}), b.schedule(t, w, action,
-			map[string]any{"seconds": 0})
+		held, release := holding()
+		w := b.worker(t, held, func(c *worker.Config) { c.MaxConcurrent = 1 })
+		running := b.schedule(t, w, testkit.Action(t, b.store, "held.long"), nil)
+		waiting := b.schedule(t, w, b.core(t, "core.noop"), nil)
 		b.dispatch(t, w, running, waiting)
 		b.awaitRunning(t, running)
-		w.Stop()
+		b.stopReleased(t, w, release)
 		status, _ := b.await(t, running)
 		require.Equal(t, attune.StatusCompleted, status, "upstream 31")
 		require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting))
@@ -314,7 +313,7 @@ func TestDrain(t *testing.T) {
 		require.Equal(t, attune.StatusCompleted, status)
 	})
 
-	t.Run("WhatDoesNotEndInTimeIsStoppedAndReported", func(t *testing.T) {
+	t.Run("ALateExecutionIsStoppedAndReported", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t)
 		w := b.worker(t, func(c *worker.Config) { c.ShutdownTimeout = 100 * time.Millisecond })
@@ -328,13 +327,13 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestConnectionLoss cuts every connection to the broker while an execution
-// runs: it goes on, and its completion comes when the broker is back.
+// An execution continues while all connections to the broker are cut, and its completion follows after a reconnect.
 func TestConnectionLoss(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	w := b.worker(t)
-	id := b.schedule(t, w, b.core(t, "core.sleep"), map[string]any{"seconds": 1})
+	held, release := holding()
+	w := b.worker(t, held)
+	id := b.schedule(t, w, testkit.Action(t, b.store, "held.long"), nil)
 	b.dispatch(t, w, id)
 	b.awaitRunning(t, id)
 	vhost := testkit.VHostName(t, b.brokerURL)
@@ -351,39 +350,52 @@ func TestConnectionLoss(t *testing.T) {
 		}
 		return cut >= 4
 	}, waitTimeout)
+	release()
 	status, _ := b.await(t, id)
 	require.Equal(t, attune.StatusCompleted, status)
-	again, _ := b.run(t, w, b.core(t, "core.noop"), nil)
-	require.Equal(t, attune.StatusCompleted, again, "the worker hears again")
+	next := b.schedule(t, w, b.core(t, "core.noop"), nil)
+	dispatch := b.dispatchOf(t, w, 1, next)
+	testkit.Eventually(t, func() bool { // the cut may reach this connection only now
+		return b.engine.Publisher().Publish(testkit.Context(t), []broker.Message{dispatch})[0].Err == nil
+	}, waitTimeout)
+	status, _ = b.await(t, next)
+	require.Equal(t, attune.StatusCompleted, status, "the worker consumes again")
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, "select count(*) from worker where status = 'active'") == 1
 	}, waitTimeout)
 }
 
-// TestDeafWorkerSaysSo takes the broker away for good: the heartbeat goes on,
-// so that running work is not declared lost, but the worker is not selectable
-// (upstream 3), and ends are still written.
-func TestDeafWorkerSaysSo(t *testing.T) {
+// A worker that has lost the broker continues its heartbeats, so that its executions are not declared lost. It reports
+// an error, so that it gets nothing new (upstream 3), and still writes ends.
+func TestAWorkerWithoutBrokerReportsAnError(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	w, connection := b.unstartedOn(t)
+	held, release := holding()
+	w, connection := b.unstartedOn(t, held)
 	require.NoError(t, w.Start(testkit.Context(t)))
-	id := b.schedule(t, w, b.core(t, "core.sleep"), map[string]any{"seconds": 0.5})
+	id := b.schedule(t, w, testkit.Action(t, b.store, "held.long"), nil)
 	b.dispatch(t, w, id)
 	b.awaitRunning(t, id)
 	connection.Stop()
-	testkit.Eventually(t, func() bool {
-		return testkit.Count(t, b.store,
-			"select count(*) from worker where status = 'error' and last_heartbeat > now() - interval '1 second'") == 1
-	}, waitTimeout)
+	var last time.Time
+	for range 2 { // heartbeats continue
+		testkit.Eventually(t, func() bool {
+			before := last
+			err := b.store.Pool().QueryRow(testkit.Context(t), `select coalesce(max(last_heartbeat), $1) from worker
+				where status = 'error' and last_heartbeat > $1`, before).Scan(&last)
+			require.NoError(t, err)
+			return last.After(before)
+		}, waitTimeout)
+	}
+	release()
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted },
 		waitTimeout)
 	w.Stop()
 	require.Empty(t, b.completions(id), "the engine's sweep finds it")
 }
 
-// TestKilledWorker ends a worker process with SIGKILL while it runs one
-// execution and holds another.
+// A killed worker process leaves no process of its actions. The next process with its name ends the execution that
+// had started as abandoned and starts the other one.
 func TestKilledWorker(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -434,12 +446,12 @@ func TestKilledWorker(t *testing.T) {
 	require.Equal(t, attune.StatusAbandoned, status, "its process has ended, and it does not run twice")
 	require.Contains(t, r.Error, "process ended")
 	status, _ = b.await(t, waiting)
-	require.Equal(t, attune.StatusCompleted, status, "upstream 33: what had not started is not lost")
+	require.Equal(t, attune.StatusCompleted, status, "upstream 33: an unstarted execution is not lost")
 	require.Len(t, b.completions(running), 1)
 }
 
-// A worker process that is killed with half a batch begun leaves the whole message in its
-// queue. The next process of its name ends what had begun and starts only the rest.
+// A worker process that is killed in the middle of a batch leaves the whole message in its queue. The next process
+// with its name ends the started executions and starts only the rest.
 func TestAKilledWorkerLeavesItsBatch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 const waitTimeout = 20 * time.Second
 
-// bundle is a stand-in for the engine and what the tests look at.
+// bundle is a stand-in for the engine: it dispatches executions and records their completions.
 type bundle struct {
 	databaseURL, brokerURL string
 	store                  *store.Store
@@ -104,7 +104,7 @@ func (b *bundle) record(batch *broker.Batch) {
 	_ = batch.Ack()
 }
 
-// completions returns what was announced about an execution so far.
+// completions returns the completions of an execution so far.
 func (b *bundle) completions(execution int64) []message.ExecutionCompleted {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,6 +135,7 @@ func (b *bundle) unstartedOn(t testing.TB, options ...func(*worker.Config)) (*wo
 		HeartbeatInterval: 100 * time.Millisecond, KillGrace: 300 * time.Millisecond, ShutdownTimeout: 10 * time.Second,
 		TempDir: t.TempDir(),
 	}
+	worker.SetProbeTimeout(&cfg, time.Minute)
 	for _, option := range options {
 		option(&cfg)
 	}
@@ -143,7 +144,7 @@ func (b *bundle) unstartedOn(t testing.TB, options ...func(*worker.Config)) (*wo
 	return w, connection
 }
 
-// schedule writes an execution as the engine's hand-over does.
+// schedule writes an execution as the engine's dispatch does.
 func (b *bundle) schedule(t testing.TB, w *worker.Worker, action testkit.ActionRow, config any) int64 {
 	t.Helper()
 	id := w.ID()
@@ -162,13 +163,17 @@ func (b *bundle) dispatchAttempt(t testing.TB, w *worker.Worker, attempt int32, 
 	t.Helper()
 	messages := make([]broker.Message, 0, len(executions))
 	for _, id := range executions {
-		messages = append(messages,
-			encode(t, message.TypeExecutionRequested, message.DispatchKey(w.ID()), message.Dispatch{
-				ExecutionID: id, WorkerID: w.ID(), ActionRef: "any.action", ScheduledAttemptUpdatedAt: time.Now().UTC(),
-				Attempt: attempt,
-			}))
+		messages = append(messages, b.dispatchOf(t, w, attempt, id))
 	}
 	b.publish(t, messages...)
+}
+
+func (b *bundle) dispatchOf(t testing.TB, w *worker.Worker, attempt int32, execution int64) broker.Message {
+	t.Helper()
+	return encode(t, message.TypeExecutionRequested, message.DispatchKey(w.ID()), message.Dispatch{
+		ExecutionID: execution, WorkerID: w.ID(), ActionRef: "any.action",
+		ScheduledAttemptUpdatedAt: time.Now().UTC(), Attempt: attempt,
+	})
 }
 
 // dispatchBatch publishes dispatches of the first attempt in one message.
@@ -226,7 +231,7 @@ func encode[P any](t testing.TB, kind, key string, payload P) broker.Message {
 	}
 }
 
-// result is a result as its readers see it.
+// result is the published form of a result.
 type result struct {
 	ExitCode        int             `json:"exit_code"`
 	DurationMS      int64           `json:"duration_ms"`
@@ -242,7 +247,7 @@ type result struct {
 	Cancelled       bool            `json:"cancelled"`
 }
 
-// await waits for the completion message and returns what the row says.
+// await waits for the completion message and returns the status and the result of the row.
 func (b *bundle) await(t testing.TB, execution int64) (attune.Status, result) {
 	t.Helper()
 	testkit.Eventually(t, func() bool { return len(b.completions(execution)) > 0 }, waitTimeout,
@@ -264,7 +269,7 @@ func (b *bundle) awaitRunning(t testing.TB, execution int64) {
 		"execution %d did not start", execution)
 }
 
-// script makes an action that runs a shell script.
+// script inserts an action that runs a shell script.
 func (b *bundle) script(t testing.TB, ref, script string, set map[string]any) testkit.ActionRow {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "action.sh")
@@ -276,7 +281,7 @@ func (b *bundle) script(t testing.TB, ref, script string, set map[string]any) te
 	return action
 }
 
-// core is an action of the core pack, which every schema has.
+// core reads an action of the core pack, which every schema has.
 func (b *bundle) core(t testing.TB, ref string) testkit.ActionRow {
 	t.Helper()
 	row := testkit.ActionRow{Ref: ref}

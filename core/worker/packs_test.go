@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,14 +13,13 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// Notices about packs do not pile up, and an interpreter that has changed is announced.
-func TestNoticesAboutPacksAreTaken(t *testing.T) {
+// Notices about packs are acknowledged, and a changed interpreter is announced.
+func TestNoticesAboutPacksAreConsumed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	python := filepath.Join(t.TempDir(), "python")
 	install := func(version string) {
-		text := "#!/bin/sh\necho Python " + version + "\n"
-		require.NoError(t, os.WriteFile(python, []byte(text), 0o700))
+		worker.WriteExecutable(t, python, "#!/bin/sh\necho Python "+version+"\n")
 	}
 	install("3.11.2")
 	w := b.worker(t, func(c *worker.Config) {

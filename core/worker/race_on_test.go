@@ -2,5 +2,5 @@
 
 package worker_test
 
-// raced says that memory is several times that of a program without the race detector.
+// raced reports whether the race detector multiplies the memory.
 const raced = true

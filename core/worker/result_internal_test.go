@@ -16,8 +16,8 @@ import (
 	"github.com/attune-go/attune/core/worker/process"
 )
 
-// The JSON of a report is what encoding/json makes of it.
-func TestAReportIsEncodedAsItsTagsSay(t *testing.T) {
+// A report is encoded like with encoding/json.
+func TestAReportIsEncodedAsByEncodingJSON(t *testing.T) {
 	t.Parallel()
 	texts := []string{
 		"", "plain", "<&>\"\\\n\r\t\b\f\x00\x01\x1f\x7f", "é€😀", "a\u2028b\u2029c", "a\xffb\xc3", "\xed\xa0\x80",
@@ -45,7 +45,7 @@ func TestAReportIsEncodedAsItsTagsSay(t *testing.T) {
 	}
 }
 
-// results has a runner run an action that writes a mebibyte.
+// results returns a runner and a job whose action writes a mebibyte.
 func results() (*runner, *job) {
 	chunk := bytes.Repeat([]byte("0123456789abcde\n"), 2048) // 32 KiB, as pipes deliver it
 	cfg := Config{Actions: Actions{"result.mebibyte": func(_ context.Context, task Task) (any, error) {
@@ -62,11 +62,11 @@ func results() (*runner, *job) {
 	return newRunner(cfg, newVault(cfg.Keyring, nil, telemetry.Discard()), nil, nil, separation{}, &process.Guard{}), j
 }
 
-// A result of a mebibyte is kept while it is written (which takes twice its size), made a
-// text and encoded, and nothing more: it is given to the statement as it is.
-func TestALargeResultIsCopiedAsLittleAsPossible(
-	t *testing.T,
-) { //nolint:paralleltest // it measures what the process allocates
+// A result of a mebibyte is collected (which needs twice its size), converted to a text and encoded. The statement
+// gets it without another copy.
+//
+//nolint:paralleltest // it measures the allocations of the process
+func TestALargeResultIsCopiedAsLittleAsPossible(t *testing.T) {
 	r, j := results()
 	once := func() uint64 {
 		var before, after runtime.MemStats
@@ -87,8 +87,8 @@ func TestALargeResultIsCopiedAsLittleAsPossible(
 	require.Less(t, least, uint64(9<<19), "four and a half times its size")
 }
 
-// Results that come faster than they are stored wait before they are made.
-func TestLargeResultsWaitForThoseThatAreNotWritten(t *testing.T) {
+// Large results beyond the bound of memory are not built until earlier ones are written.
+func TestLargeResultsWaitForUnwrittenOnes(t *testing.T) {
 	t.Parallel()
 	const all, fit = 40, roomForResults >> 20
 	r, j := results()
@@ -105,7 +105,7 @@ func TestLargeResultsWaitForThoseThatAreNotWritten(t *testing.T) {
 	for range fit {
 		held = append(held, <-ends)
 	}
-	require.False(t, r.room.TryAcquire(1), "no more is made")
+	require.False(t, r.room.TryAcquire(1), "no room for another one")
 	require.Empty(t, ends)
 	for range all - fit {
 		held[0].written()
@@ -115,5 +115,5 @@ func TestLargeResultsWaitForThoseThatAreNotWritten(t *testing.T) {
 		end.written()
 	}
 	runs.Wait()
-	require.True(t, r.room.TryAcquire(roomForResults), "all room is given back")
+	require.True(t, r.room.TryAcquire(roomForResults), "all room is released")
 }

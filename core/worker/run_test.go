@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,14 +29,15 @@ func TestRunFunctions(t *testing.T) {
 	require.NoError(t, actions.Register("go.panic", func(context.Context, worker.Task) (any, error) { panic("oh no") }))
 	require.NoError(t, actions.Register("go.fail",
 		func(context.Context, worker.Task) (any, error) { return nil, errors.New("because") }))
+	ended := make(chan struct{})
 	require.NoError(t, actions.Register("go.deaf", func(context.Context, worker.Task) (any, error) {
-		time.Sleep(1500 * time.Millisecond)
+		<-ended
 		return "too late", nil
 	}))
 	require.Error(t, actions.Register("go.fail", nil))
 	w := b.worker(t, func(c *worker.Config) { c.Actions = actions })
 
-	t.Run("ParametersWithDefaultsAndDataThatTheDatabaseCannotHoldAsItIs", func(t *testing.T) {
+	t.Run("ParametersWithDefaultsAndDataThatTheDatabaseCannotStoreUnchanged", func(t *testing.T) {
 		t.Parallel()
 		action := testkit.Action(t, b.store, "go.params", func(row *testkit.ActionRow) {
 			row.ParamSchema = map[string]any{"a": map[string]any{"default": 1}, "b": map[string]any{"default": "x"}}
@@ -74,8 +74,9 @@ func TestRunFunctions(t *testing.T) {
 		require.Equal(t, attune.StatusCompleted, status)
 	})
 
-	t.Run("AFunctionThatDoesNotStopTimesOutAllTheSame", func(t *testing.T) {
+	t.Run("AFunctionThatDoesNotStopTimesOut", func(t *testing.T) {
 		t.Parallel()
+		defer close(ended)
 		one := int32(1)
 		action := testkit.Action(t, b.store, "go.deaf", func(row *testkit.ActionRow) { row.TimeoutSeconds = &one })
 		status, r := b.run(t, w, action, nil)
@@ -86,7 +87,7 @@ func TestRunFunctions(t *testing.T) {
 
 	t.Run("AnUnknownEntrypointFailsClearly", func(t *testing.T) {
 		t.Parallel()
-		action := testkit.Action(t, b.store, "nobody.knows",
+		action := testkit.Action(t, b.store, "absent.file",
 			func(row *testkit.ActionRow) { row.Entrypoint = "nothing.py" })
 		status, r := b.run(t, w, action, nil)
 		require.Equal(t, attune.StatusFailed, status)
@@ -204,22 +205,27 @@ func TestRunProcesses(t *testing.T) {
 		t.Parallel()
 		pidFile := filepath.Join(t.TempDir(), "pid")
 		action := b.script(t, "slow.group", "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > "+pidFile+
-			"; sleep 600' & sleep 600", map[string]any{"timeout_seconds": 1})
-		status, r := b.run(t, w, action, nil)
-		require.Equal(t, attune.StatusFailed, status, "as existing services expect it")
-		require.False(t, r.Succeeded)
-		require.Equal(t, -1, r.ExitCode)
-		require.Equal(t, "Execution timed out after 1 seconds", r.Error)
-		text, err := os.ReadFile(pidFile)
-		require.NoError(t, err)
+			"; sleep 600' & sleep 600", nil)
+		var text []byte
+		// On a slow machine the grandchild starts late, so the timeout is doubled until it has started before.
+		for seconds := 1; len(text) == 0; seconds *= 2 {
+			require.Less(t, seconds, 120)
+			testkit.Exec(t, b.store, "update action set timeout_seconds = $2 where id = $1", action.ID, seconds)
+			status, r := b.run(t, w, action, nil)
+			require.Equal(t, attune.StatusFailed, status, "as existing services expect it")
+			require.False(t, r.Succeeded)
+			require.Equal(t, -1, r.ExitCode)
+			require.Equal(t, fmt.Sprintf("Execution timed out after %d seconds", seconds), r.Error)
+			text, _ = os.ReadFile(pidFile) // absent until the grandchild has started
+		}
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		require.NoError(t, err)
-		testkit.Eventually(t, func() bool { return ended(pid) }, waitTimeout, "the grandchild outlived the timeout")
+		testkit.Eventually(t, func() bool { return exited(pid) }, waitTimeout, "the grandchild outlived the timeout")
 	})
 }
 
-// ended says that the process is gone or only waits to be reaped.
-func ended(pid int) bool {
+// exited reports whether the process is gone or a zombie.
+func exited(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true
 	}
@@ -227,21 +233,26 @@ func ended(pid int) bool {
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
 
-// timeout_seconds of an action has no effect on the schema of an existing installation,
-// unless the setting says otherwise.
+// On the schema of an existing installation timeout_seconds of an action has an effect only if the setting is true.
 func TestTimeoutsOfActionsTakeEffectBySetting(t *testing.T) {
 	t.Parallel()
 	b := setupOn(t, testkit.AdoptedDatabase(t))
-	action := b.script(t, "slow.second", "sleep 1.2; echo done", map[string]any{"timeout_seconds": 1})
-	for setting, want := range map[string]attune.Status{
-		"origin": attune.StatusCompleted, "false": attune.StatusCompleted, "true": attune.StatusFailed,
+	second := map[string]any{"timeout_seconds": 1}
+	longer, endless := b.script(t, "slow.longer", "sleep 1.2; echo done", second),
+		b.script(t, "slow.endless", "exec sleep 600", second)
+	for setting, c := range map[string]struct {
+		action testkit.ActionRow
+		want   attune.Status
+	}{
+		"origin": {longer, attune.StatusCompleted}, "false": {longer, attune.StatusCompleted},
+		"true": {endless, attune.StatusFailed},
 	} {
 		w := b.worker(t, func(c *worker.Config) { c.Name, c.ActionTimeouts = "w-"+setting, setting })
-		status, r := b.run(t, w, action, nil)
-		require.Equal(t, want, status, "%s: %+v", setting, r)
+		status, r := b.run(t, w, c.action, nil)
+		require.Equal(t, c.want, status, "%s: %+v", setting, r)
 	}
 	own := setupOn(t, testkit.OwnDatabase(t))
-	action = own.script(t, "slow.second", "sleep 1.2; echo done", map[string]any{"timeout_seconds": 1})
-	status, r := own.run(t, own.worker(t, func(c *worker.Config) { c.ActionTimeouts = "origin" }), action, nil)
+	endless = own.script(t, "slow.endless", "exec sleep 600", second)
+	status, r := own.run(t, own.worker(t, func(c *worker.Config) { c.ActionTimeouts = "origin" }), endless, nil)
 	require.Equal(t, attune.StatusFailed, status, "%+v", r)
 }

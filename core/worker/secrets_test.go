@@ -25,28 +25,28 @@ func keyring(t testing.TB, letter string) secret.Keyring {
 	return keys
 }
 
-// journal is a log that can be read.
-type journal struct {
+// logBuffer is a log in memory.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
 }
 
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
 }
 
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
-// sealing starts a worker that has a key, or none, and whose log can be read.
-func (b *bundle) sealing(t testing.TB, name string, keys secret.Keyring) (*worker.Worker, *journal) {
+// sealing starts a worker with keys for secrets, and returns its log.
+func (b *bundle) sealing(t testing.TB, name string, keys secret.Keyring) (*worker.Worker, *logBuffer) {
 	t.Helper()
-	log := &journal{}
+	log := &logBuffer{}
 	logger, err := telemetry.NewLogger(log, "debug", "json")
 	require.NoError(t, err)
 	w, err := worker.New(worker.Config{Name: name, Keyring: keys, MaxConcurrent: 4, TempDir: t.TempDir()},
@@ -75,9 +75,9 @@ func (b *bundle) sealed(t testing.TB, w *worker.Worker, action testkit.ActionRow
 
 const login = `cat >/dev/null; echo '{"session":"derived-session","user":"u","copy":"hunter2\"quoted","note":"n"}'; echo "with hunter2-deep" >&2`
 
-// upstream 52: a secret is opened for the action alone, and what the action gives back
-// of it is kept apart again. Nothing that is written holds it in the clear.
-func TestSecretsAreOpenedForTheActionOnly(t *testing.T) {
+// upstream 52: a secret is decrypted for the action only, and encrypted again in its result. No row, message or log
+// line contains it.
+func TestSecretsAreDecryptedForTheActionOnly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w, log := b.sealing(t, "w1", keyring(t, "k"))
@@ -128,8 +128,7 @@ const (
 	odd        = `pä"ss<&>wörd`
 )
 
-// planted is a worker script that repeats its secrets in other forms, in its output
-// and as data.
+// planted is a script that repeats its secrets in other forms, in its output and as data.
 const planted = `cat >/dev/null
 cat >&2 <<'END'
 pin 84729163 or "84729163"
@@ -140,7 +139,7 @@ cMOkInNzPCY-d8O2cmQ= cMOkInNzPCY+d8O2cmQ cMOkInNzPCY+d8O2cmQ=
 END
 echo '{"pin":84729163,"text":"pin 84729163","names":{"84729163":1},"line":"x MIIEvQIBADANBgkq x","free":"kept","count":84729164}'`
 
-// Whatever form an action repeats a secret in, nothing that is written holds it.
+// Secrets that an action repeats in other forms are hidden too.
 func TestSecretsInOtherFormsAreHidden(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -160,7 +159,7 @@ func TestSecretsInOtherFormsAreHidden(t *testing.T) {
 		"pin *** or \"***\"\n"+`{"go":"***","python":"***","upper":"***","nested":"{\"p\":\"p\\u00e4\\\"ss\"}"}`+
 			"\n    ***\n\t***\n*** *** ***\n", r.StderrLog, "a part of a secret is not found")
 
-	// The name of a member of the whole: the acknowledgement can still be read.
+	// A secret in a member's name hides the whole result, but not the acknowledgement.
 	named := b.script(t, "probe.named",
 		`cat >/dev/null; echo '{"x-84729163":1,"queue_ack":{"ok":[1],"note":"pin 84729163"}}'`,
 		map[string]any{"output_format": "json"})
@@ -177,7 +176,7 @@ func TestSecretsInOtherFormsAreHidden(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, opened, "x-84729163")
 
-	// More places than are sealed one by one.
+	// With more occurrences than are encrypted one by one the whole result is hidden.
 	many := b.script(t, "probe.many", `cat >/dev/null; yes 84729163 | head -n 5000`,
 		map[string]any{"output_format": "jsonl"})
 	lines := b.sealed(t, w, many, config, given)
@@ -194,8 +193,8 @@ func TestSecretsInOtherFormsAreHidden(t *testing.T) {
 	}
 }
 
-// What cannot be opened fails the execution clearly, and says nothing of the secret.
-func TestSecretsThatCannotBeOpenedFailTheExecution(t *testing.T) {
+// A secret that cannot be decrypted fails the execution with the reason, and without its value.
+func TestSecretsThatCannotBeDecryptedFailTheExecution(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.script(t, "probe.any", `echo ran`, nil)
@@ -237,8 +236,8 @@ func TestSecretsThatCannotBeOpenedFailTheExecution(t *testing.T) {
 	}
 }
 
-// Without a key what the schema marks as secret in a result is not kept at all.
-func TestSecretResultsWithoutAKeyAreNotKept(t *testing.T) {
+// Without a key secret results are not stored.
+func TestSecretResultsWithoutAKeyAreNotStored(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w, log := b.sealing(t, "w1", secret.Keyring{})
@@ -257,8 +256,8 @@ func TestSecretResultsWithoutAKeyAreNotKept(t *testing.T) {
 	require.Zero(t, testkit.Count(t, b.store, "select count(*) from execution_secret_value"))
 }
 
-// Secrets of an end that is refused are not kept: they belong to the end.
-func TestSecretsOfAnEndThatLostAreNotKept(t *testing.T) {
+// Secrets of an end that the row refuses are not stored.
+func TestSecretsOfARefusedEndAreNotStored(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w, _ := b.sealing(t, "w1", keyring(t, "k"))

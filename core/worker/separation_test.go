@@ -26,7 +26,7 @@ func enterable(t testing.TB) string {
 	return dir
 }
 
-// Each execution has a folder of its own for temporary files, of which nothing is left.
+// Each execution has its own folder for temporary files, which is removed after it.
 func TestTemporaryFilesAreRemoved(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -49,8 +49,7 @@ mkdir -p "$TMPDIR/a/b"; echo y > "$TMPDIR/a/b/c"; chmod 0500 "$TMPDIR/a/b" "$TMP
 	require.Empty(t, left)
 }
 
-// Actions run as another user: they have their own files and parameters, and none of
-// the worker's.
+// Actions that run as another user read their own files and parameters, and none of the worker's.
 func TestActionsRunAsAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -80,10 +79,10 @@ test -O "$0" && echo "own script"; kill -0 $PPID 2>&1 || :`, b.runtime(t, "core.
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.Equal(t, attune.StatusCancelled, b.cancelled(t, w, "probe.sleepy"),
-		"the worker may end what another user runs")
+		"the worker may stop processes of that user")
 }
 
-// cancelled cancels an action that would run for long.
+// cancelled cancels a long action while it runs.
 func (b *bundle) cancelled(t testing.TB, w *worker.Worker, ref string) attune.Status {
 	t.Helper()
 	action := b.script(t, ref, "", nil)
@@ -97,8 +96,8 @@ func (b *bundle) cancelled(t testing.TB, w *worker.Worker, ref string) attune.St
 	return status
 }
 
-// A worker that cannot do what its configuration says does not start.
-func TestAUserThatCannotBeIsRefused(t *testing.T) {
+// A worker that cannot run actions as the configured user does not start.
+func TestAnImpossibleUserIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for spec, want := range map[string]string{
@@ -121,7 +120,7 @@ func TestAUserThatCannotBeIsRefused(t *testing.T) {
 	require.ErrorContains(t, w.Start(testkit.Context(t)), "worker w1: give temporary files to user ")
 }
 
-// A link does not lead an entry point out of its pack; within it, it may.
+// A symbolic link may lead to a file in the pack, and not out of it.
 func TestLinksStayInTheirPack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -156,7 +155,7 @@ func TestLinksStayInTheirPack(t *testing.T) {
 	}
 }
 
-// Parameters of an execution do not change what the shell of an action does.
+// Names of parameters that would change the shell of an action are refused.
 func TestParameterNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

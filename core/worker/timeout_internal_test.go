@@ -21,16 +21,16 @@ func TestTheNarrowestTimeoutWins(t *testing.T) {
 		row  store.StartExecutionsRow
 		want time.Duration
 	}{
-		"the worker's when nothing is said":   {store.StartExecutionsRow{}, fallback},
-		"the action's":                        {store.StartExecutionsRow{TimeoutSeconds: 7}, 7 * time.Second},
-		"the task's before the action's":      {of(`{"timeout_seconds": 2.5}`, 7), 2500 * time.Millisecond},
-		"a longer task's too":                 {of(`{"timeout_seconds": 900}`, 7), 15 * time.Minute},
-		"a task that says nothing":            {of(`{"task_name": "a"}`, 7), 7 * time.Second},
-		"a task that says null":               {of(`{"timeout_seconds": null}`, 7), 7 * time.Second},
-		"a task whose timeout is no time":     {of(`{"timeout_seconds": 0}`, 7), 7 * time.Second},
-		"a task whose timeout is no number":   {of(`{"timeout_seconds": "soon"}`, 7), 7 * time.Second},
-		"an action whose timeout is no time":  {of(``, -1), fallback},
-		"more than a clock can count is long": {of(`{"timeout_seconds": 1e300}`, 7), 10 * 365 * 24 * time.Hour},
+		"the worker's without another":   {store.StartExecutionsRow{}, fallback},
+		"the action's":                   {store.StartExecutionsRow{TimeoutSeconds: 7}, 7 * time.Second},
+		"the task's before the action's": {of(`{"timeout_seconds": 2.5}`, 7), 2500 * time.Millisecond},
+		"a longer task's too":            {of(`{"timeout_seconds": 900}`, 7), 15 * time.Minute},
+		"a task without one":             {of(`{"task_name": "a"}`, 7), 7 * time.Second},
+		"a task with null":               {of(`{"timeout_seconds": null}`, 7), 7 * time.Second},
+		"a task with zero":               {of(`{"timeout_seconds": 0}`, 7), 7 * time.Second},
+		"a task with a text":             {of(`{"timeout_seconds": "soon"}`, 7), 7 * time.Second},
+		"an action with a negative one":  {of(``, -1), fallback},
+		"an overflow":                    {of(`{"timeout_seconds": 1e300}`, 7), 10 * 365 * 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,7 +39,7 @@ func TestTheNarrowestTimeoutWins(t *testing.T) {
 	}
 }
 
-// A process that takes its time to die does not make its limit look longer.
+// The error of a timeout names the limit, not the duration until the process had ended.
 func TestATimeoutNamesItsLimit(t *testing.T) {
 	t.Parallel()
 	end := conclude(&job{}, report{DurationMS: 6001, ExitCode: 137, Error: "Command exited with code 137"}, ErrTimeout,

@@ -87,8 +87,8 @@ func (r *runner) version(row store.StartExecutionsRow) (chosen runtimeVersion, o
 func (c Config) versions(
 	ctx context.Context, logger *slog.Logger, wg *sync.WaitGroup, rows []store.RuntimeVersionsRow,
 ) (found []interpreter, known versionSet) {
-	p := prober{env: c.baseEnv(), user: c.user, find: exec.LookPath, logger: logger, wg: wg}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	p := c.prober(logger, wg)
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	offered := make(map[string]bool, len(c.Runtimes))
 	for _, runtime := range placement.NormalizeRuntimes(c.Runtimes) {

@@ -3,7 +3,6 @@ package worker_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -14,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/worker"
 )
 
-// An action of an existing installation runs with the newest available version of its
-// runtime that meets its constraint and that the worker has.
+// An action of an existing installation runs with the newest available version of its runtime that meets its
+// constraint and is installed at the worker.
 func TestRuntimeVersionsChooseTheInterpreter(t *testing.T) {
 	t.Parallel()
 	b := setupOn(t, testkit.AdoptedDatabase(t))
@@ -24,8 +23,7 @@ func TestRuntimeVersionsChooseTheInterpreter(t *testing.T) {
 		path := filepath.Join(dir, name)
 		script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --version ] && echo Python %s && exit\nprintf 'ran %s'\n", version,
 			name)
-		require.NoError(t, os.WriteFile(path, []byte(script), 0o600))
-		require.NoError(t, os.Chmod(path, 0o700))
+		worker.WriteExecutable(t, path, script)
 		return path
 	}
 	interpreter := func(path string) string { return `{"interpreter": {"binary": "` + path + `"}}` }
@@ -36,9 +34,9 @@ func TestRuntimeVersionsChooseTheInterpreter(t *testing.T) {
 	}
 	add("3.11", python("python3.11", "3.11.7"), true, true)
 	add("3.12", python("python3.12", "3.12.4"), false, true)
-	add("3.13", filepath.Join(dir, "python3.13"), false, true) // at another worker
+	add("3.13", filepath.Join(dir, "python3.13"), false, true) // not installed here
 	add("3.14", python("python3.14", "3.14.0"), false, false)
-	add("3.10", python("python3.10", "3.9.1"), false, true) // not what its row says
+	add("3.10", python("python3.10", "3.9.1"), false, true) // another version than its row
 	w := b.worker(t, func(c *worker.Config) {
 		c.FoundInterpreters = map[string][]string{"python": {filepath.Join(dir, "python3")}}
 	})
@@ -76,7 +74,7 @@ func TestRuntimeVersionsChooseTheInterpreter(t *testing.T) {
 	require.Equal(t, "ran python3", r.Stdout, "worker.interpreters wins")
 }
 
-// What was installed for a pack and a version stands in a folder of the version.
+// The environment of a pack for a version is in a folder of that version.
 func TestAnEnvironmentOfAVersionHasItsOwnFolder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -86,8 +84,8 @@ func TestAnEnvironmentOfAVersionHasItsOwnFolder(t *testing.T) {
 	testkit.Exec(t, b.store, `insert into runtime_version (runtime, runtime_ref, version, execution_config) values ($1, 'probe.sh', '5.2', $2)`,
 		*runtime, config)
 	put(t, packs, "probe/actions/a.sh", "echo from sh")
-	path := put(t, envs, "probe/shell-5.2/bin/run", "#!/bin/sh\nprintf 'from the environment'\n")
-	require.NoError(t, os.Chmod(path, 0o700))
+	path := put(t, envs, "probe/shell-5.2/bin/run", "")
+	worker.WriteExecutable(t, path, "#!/bin/sh\nprintf 'from the environment'\n")
 	w := b.worker(t, func(c *worker.Config) { c.PacksDir, c.RuntimeEnvsDir = packs, envs })
 	status, r := b.run(t, w, b.described(t, "probe.a", "a.sh", runtime, false), nil)
 	require.Equal(t, attune.StatusCompleted, status, "%+v", r)

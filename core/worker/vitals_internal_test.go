@@ -18,7 +18,7 @@ func newVitals() (*vitals, func(time.Duration)) {
 	return v, func(d time.Duration) { now = now.Add(d) }
 }
 
-func TestVitalsCountWhatTheWorkerRan(t *testing.T) {
+func TestVitalsCountTheEndsOfTheWorker(t *testing.T) {
 	t.Parallel()
 	v, pass := newVitals()
 	require.Equal(t, placement.Healthy, v.report().Status)
@@ -55,7 +55,7 @@ func TestVitalsCountWhatTheWorkerRan(t *testing.T) {
 	require.LessOrEqual(t, cap(v.endings), 4*vitalsMost, "it stays small")
 }
 
-// Each report is a row of the worker's history: there are few.
+// Each report is a row of the worker's history, so there are few.
 func TestReportsAreWrittenSeldom(t *testing.T) {
 	t.Parallel()
 	v, pass := newVitals()
@@ -91,7 +91,7 @@ func TestReportsAreWrittenSeldom(t *testing.T) {
 	require.Equal(t, placement.Unhealthy, due().Status, "a change of the status is written at once")
 	require.Nil(t, due())
 	v.unreported()
-	require.NotNil(t, due(), "what could not be written is written again")
+	require.NotNil(t, due(), "an unwritten report is written again")
 	waits = 7
 	pass(time.Minute)
 	require.Equal(t, 7, due().QueueDepth)

@@ -272,7 +272,11 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 		finisher: l.finisher, announcer: l.announcer,
 		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx, actionTimeouts: w.cfg.ActionTimeouts,
 	}
-	l.heartbeat = w.loop("worker.heartbeat", w.cfg.HeartbeatInterval, l.member.beat)
+	l.heartbeat = w.loop("worker.heartbeat", w.cfg.HeartbeatInterval, func(ctx context.Context) error {
+		ctx, cancel := outlasting(ctx, flushTimeout)
+		defer cancel()
+		return l.member.beat(ctx)
+	})
 	l.poll = w.loop("worker.cancel_poll", w.cfg.CancelPoll, l.canceller.poll)
 	l.repair = w.loop("worker.queues", w.cfg.HeartbeatInterval,
 		func(ctx context.Context) error { return w.repair(ctx, l) })
@@ -387,6 +391,19 @@ func (w *Worker) close(ctx context.Context, l *life) {
 	l.guard.Close()
 	l.heartbeat.Stop() // a later beat would undo the final status
 	w.bounded(ctx, func(ctx context.Context) { l.member.leave(ctx, false) })
+}
+
+// outlasting returns a context that ends some time after the cancellation of its parent, and with its deadline. The
+// database may still execute a cancelled heartbeat after the final status of the worker, so a stop waits for it.
+func outlasting(parent context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	stop := context.AfterFunc(parent, func() {
+		if errors.Is(context.Cause(parent), context.DeadlineExceeded) {
+			by = 0
+		}
+		time.AfterFunc(by, cancel)
+	})
+	return ctx, func() { stop(); cancel() }
 }
 
 // bounded bounds a final request to a server that may not answer.

@@ -171,11 +171,11 @@ tasks:
 		"whole": map[string]any{"r": int64(1)},
 	},
 		w.state.Variables)
-	require.Equal(t, map[string]any{"seen": []any{int64(2), int64(1)}}, w.config("b", 0), "what all have published")
+	require.Equal(t, map[string]any{"seen": []any{int64(2), int64(1)}}, w.config("b", 0), "the values of all")
 	require.Equal(t, map[string]any{"x": int64(1), "y": int64(2)}, w.def.Vars, "the definition stays as it is")
 }
 
-func TestWhatCannotBeEvaluatedFailsItsTaskInAStrictWorkflow(t *testing.T) {
+func TestAnErrorFailsItsTaskInAStrictWorkflow(t *testing.T) {
 	t.Parallel()
 	t.Run("a condition, and nothing else fires", func(t *testing.T) {
 		t.Parallel()
@@ -254,7 +254,7 @@ tasks: [{name: a, action: core.a}]
 	})
 }
 
-func TestATaskWhoseConditionIsFalseIsSkippedAndLeadsOn(t *testing.T) {
+func TestASkippedTaskFiresItsTransitions(t *testing.T) {
 	t.Parallel()
 	const source = `
 tasks:
@@ -275,7 +275,7 @@ tasks:
 	require.Equal(t, workflow.Lists{Completed: []string{"b"}, Skipped: []string{"a"}}, w.lists4())
 }
 
-func TestWhereChildrenRunAndWhatTheyMay(t *testing.T) {
+func TestTheRuntimeAndPermissionsOfChildren(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
 - name: a

@@ -17,7 +17,7 @@ func task(keys string) string {
 	return "version: 1\ntasks:\n  - name: a\n    action: core.echo\n" + keys
 }
 
-func TestMistakesSayWhereAndWhat(t *testing.T) {
+func TestMistakesHaveAPlaceAndAText(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, content string
@@ -225,7 +225,7 @@ func TestMistakesSayWhereAndWhat(t *testing.T) {
 	}
 }
 
-// strictly marks what is a mistake only in a strict workflow.
+// strictly marks a mistake of strict workflows only.
 const strictly = "strictly "
 
 // bare are mistakes without the name of the file.

@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-func TestWhatExpressionsSee(t *testing.T) {
+func TestNamesOfExpressions(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]any{
 		"{{ parameters.who }}":                    "me",
@@ -87,7 +87,7 @@ func remove(list []any, item any) []any {
 	return rest
 }
 
-func TestWhatExpressionsDoNotSee(t *testing.T) {
+func TestNamesThatExpressionsLack(t *testing.T) {
 	t.Parallel()
 	for source, why := range map[string]string{
 		"{{ task.b }}":             "there is no field b",

@@ -28,7 +28,7 @@ func midway(t testing.TB, total,
 	return d, state, happened, workflow.Facts{Items: map[string]workflow.Slice{"a": {From: ended + 10, Items: next}}}
 }
 
-// decideFully is what one decision costs: read the state, decide, write the state.
+// decideFully reads the state, decides and writes the state.
 func decideFully(t testing.TB, d *workflow.Definition, raw []byte, happened []workflow.Happening,
 	facts workflow.Facts,
 ) []byte {
@@ -42,9 +42,8 @@ func decideFully(t testing.TB, d *workflow.Definition, raw []byte, happened []wo
 	return raw
 }
 
-// Upstream 48: what an item costs does not depend on how many have ended, nor on how
-// many there are.
-func TestWhatAnItemCostsDoesNotGrowWithTheListOrWhatHasEnded(t *testing.T) {
+// Upstream 48: the cost of an item depends neither on the length of its list nor on the number of ended items.
+func TestTheCostOfAnItemIsIndependentOfItsList(t *testing.T) {
 	cost := func(total, ended int) (allocations float64, size int) {
 		d, state, happened, facts := midway(t, total, ended)
 		raw, err := workflow.MarshalState(state)

@@ -41,8 +41,8 @@ type tester interface {
 	Helper()
 }
 
-// world is what a workflow runs in: it keeps state, rows of children and lists, and
-// answers what Decide needs, the way that the engine does.
+// world is the engine of a workflow in a test: it stores the state, the rows of children and the lists, and gives
+// Decide the facts that it needs.
 type world struct {
 	t     tester
 	def   *workflow.Definition
@@ -96,7 +96,7 @@ func start(t testing.TB, source string) *world {
 	return w
 }
 
-// tell has decided what follows, and looks again as long as there is more.
+// tell decides about happenings, repeatedly while the plan has more.
 func (w *world) tell(happened ...workflow.Happening) *workflow.Plan {
 	w.t.Helper()
 	plan := w.once(happened...)
@@ -110,7 +110,7 @@ func (w *world) tell(happened ...workflow.Happening) *workflow.Plan {
 	return plan
 }
 
-// once has decided what follows, and leaves what is more.
+// once decides about happenings once.
 func (w *world) once(happened ...workflow.Happening) *workflow.Plan {
 	w.t.Helper()
 	plan := w.decide(w.state, happened)
@@ -203,7 +203,7 @@ func (w *world) apply(plan *workflow.Plan) {
 	w.log, w.more = append(w.log, plan.Log...), plan.More
 }
 
-// roundTrip is the state as it comes back from where it is kept.
+// roundTrip stores the state and reads it back.
 func (w *world) roundTrip(s *workflow.State) *workflow.State {
 	w.t.Helper()
 	raw, err := workflow.MarshalState(s)

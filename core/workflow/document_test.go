@@ -19,7 +19,7 @@ func document(t *testing.T) string {
 	return string(content)
 }
 
-// What the document shows can be applied as it stands, without a warning.
+// The examples of the document can be applied unchanged, without a warning.
 func TestDocumentedWorkflowsAreSound(t *testing.T) {
 	t.Parallel()
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(document(t), -1)

@@ -25,8 +25,8 @@ tasks:
 - {name: e, action: core.e, join: all, input: {all: "{{ task.b }} {{ task.c }}"}}
 `
 
-// Whatever a state says, and whatever happens: there is a plan or something to be
-// asked for, and a workflow that goes on has something that it waits for.
+// FuzzDecideOnAnyState checks that any state and happening lead to a plan or to a need, and that a workflow that
+// continues waits for something.
 func FuzzDecideOnAnyState(f *testing.F) {
 	d := define(f, everyKind)
 	f.Add([]byte(`{"status": "running", "tasks": {}}`), uint8(1), "a", 0, uint8(0), 0)

@@ -9,8 +9,8 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// What is stored says the same as what was written, in either form.
-func TestStoredFormsSayTheSame(t *testing.T) {
+// Both stored forms equal the definition in the file.
+func TestStoredFormsAreEqual(t *testing.T) {
 	t.Parallel()
 	d := parse(t, everything)
 	stored, err := d.JSON()
@@ -77,8 +77,8 @@ func TestTaskGraphIsAsPublished(t *testing.T) {
 	require.Contains(t, string(got.Nodes["prepare"]), `"sub_tasks":[{"name":"box"`)
 }
 
-// What the existing engine has stored is read, whatever it leaves out.
-func TestParseJSONReadsWhatOthersStored(t *testing.T) {
+// Definitions that the existing engine has stored are read, with its omissions.
+func TestParseJSONOfTheExistingEngine(t *testing.T) {
 	t.Parallel()
 	d, err := workflow.ParseJSON([]byte(`{
 		"ref": "", "label": "", "description": null, "version": "1.0.0", "parameters": null, "output": null, "vars": {"n": 12345678901234567},
@@ -108,7 +108,7 @@ func TestParseJSONReadsWhatOthersStored(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A graph that the existing engine has stored lacks what stands beside the tasks.
+// A graph that the existing engine has stored has only the tasks.
 func TestParseTaskGraphOfOthers(t *testing.T) {
 	t.Parallel()
 	stored := []byte(`{"nodes": {

@@ -17,8 +17,8 @@ func statusNamed(name string) attune.Status {
 	return s
 }
 
-// Upstream 38: what was decided when a workflow began is decided once more after a
-// crash, and gives the same children; after it was written it gives none.
+// Upstream 38: after a crash the first decision of a workflow is repeated with the same children. After it was written
+// it has none.
 func TestAWorkflowWhoseStartIsRepeatedDoesNotHang(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
@@ -151,7 +151,7 @@ func TestAChildThatIsCancelledDoesNotHang(t *testing.T) {
 	require.Equal(t, "1 task failed: a (was cancelled)", w.end.Error)
 }
 
-// Upstream 43: an error of what is to be started is a failure like any other.
+// Upstream 43: an error of a task before its start is a failure like any other.
 func TestATaskThatCannotBeStartedDoesNotHang(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]string{
@@ -273,7 +273,7 @@ tasks:
 - {name: after, action: core.after, input: {n: "{{ task.both.x.n }}", all: "{{ all }}"}}
 `
 
-func TestTasksWithinAParallelOneSeeWhatLedToIt(t *testing.T) {
+func TestTasksOfAParallelTaskReadItsPredecessor(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
 - {name: a, action: core.a, next: [{do: [p]}]}

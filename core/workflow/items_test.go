@@ -43,7 +43,7 @@ func TestItemsRunAsManyAtATimeAsAllowed(t *testing.T) {
 	w.said("a ended: 4 of 5 succeeded, 1 timed out")
 }
 
-func TestConcurrencyIsOneUnlessSaid(t *testing.T) {
+func TestConcurrencyIsOneByDefault(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
 - {name: a, action: core.a, with_items: "{{ ['x', 'y'] }}", input: {x: "{{ item }}"}}
@@ -72,7 +72,7 @@ func TestBatchesTakeSeveralItems(t *testing.T) {
 	w.hasEnded(completed)
 }
 
-func TestWhatIsNoListIsAListOfOne(t *testing.T) {
+func TestASingleValueIsAListOfOne(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]any{
 		"{{ 3 }}": int64(3), "text": "text",
@@ -101,7 +101,7 @@ func TestAListMayHaveTenThousandItems(t *testing.T) {
 	require.Contains(t, w.end.Error, "the list has 10001 items, and 10000 is the most")
 }
 
-func TestItemsWhoseParametersAreWrongFailAndTheOthersRun(t *testing.T) {
+func TestItemsWithWrongParametersFailAndTheOthersRun(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
 vars: {list: [{y: 0}, {x: 1}, {y: 2}, {y: 3}, {y: 4}, {x: 5}]}
@@ -125,8 +125,8 @@ tasks:
 	require.Less(t, len(w.asked), 6, "more is asked for each time")
 }
 
-// What is asked for is what the decision needs, and no more.
-func TestOnlyWhatIsLookedAtIsAskedFor(t *testing.T) {
+// A decision requests only the facts that it needs.
+func TestADecisionRequestsOnlyItsFacts(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
 - {name: a, action: core.a, next: [{when: "{{ succeeded() }}", do: [b]}]}
@@ -152,7 +152,7 @@ func TestItemsAreAskedForAsManyAsCanStart(t *testing.T) {
 	require.EqualError(t, w.asked[0], "decide a workflow: not given 3 items of a from 4 on")
 }
 
-func TestManyItemsWhoseParametersAreWrongAreAskedForInFewPortions(t *testing.T) {
+func TestManyItemsWithWrongParametersNeedFewPortions(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
 vars: {broken: false}

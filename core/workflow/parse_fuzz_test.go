@@ -10,8 +10,8 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-// Whatever a file holds, it is read or refused with mistakes, and what was read is
-// kept and read again as the same.
+// FuzzDefinition checks that any file is read or refused with mistakes, and that a definition is equal after it was
+// stored.
 func FuzzDefinition(f *testing.F) {
 	f.Add(everything)
 	f.Add("version: 1\ntasks: [{name: a, action: core.echo, decision: [{when: 'x', next: a}, {default: true, next: a}]}]")

@@ -107,7 +107,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.True(t, d.Task("ship").JoinAll)
 }
 
-// requireEverything checks what every form of the definition keeps.
+// requireEverything checks the parts that every form of the definition has.
 func requireEverything(t *testing.T, d *workflow.Definition) {
 	t.Helper()
 	require.Equal(t, "shop.checkout", d.Ref)
@@ -239,7 +239,7 @@ func TestRetryWaits(t *testing.T) {
 	month := 30 * 24 * time.Hour
 	for _, backoff := range []workflow.Backoff{workflow.BackoffLinear, workflow.BackoffExponential} {
 		r := workflow.Retry{Delay: (1<<31 - 1) * second, Backoff: backoff}
-		require.Equal(t, month, r.Wait(100), "what is not limited does not overflow")
+		require.Equal(t, month, r.Wait(100), "an unlimited delay does not overflow")
 	}
 }
 
@@ -273,7 +273,7 @@ func TestParseRefusesLargeFiles(t *testing.T) {
 	_, mistakes, _ := workflow.Parse("w.yaml", []byte(strings.Repeat("#", workflow.MaxSize+1)))
 	require.Equal(t, []string{"w.yaml: the file has 1048577 bytes; a workflow may have 1048576"}, texts(mistakes))
 
-	// Aliases of aliases cost what they hold.
+	// Aliases of aliases count with their contents.
 	var bomb strings.Builder
 	bomb.WriteString("version: 1\nvars:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
 	for i := 1; i < 12; i++ {

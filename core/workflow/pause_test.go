@@ -96,7 +96,7 @@ tasks:
 		w.ends("j", failed)
 		w.ends("q", cancelled)
 		w.runs()
-		require.Empty(t, w.state.Variables, "what ends later leads nowhere")
+		require.Empty(t, w.state.Variables, "later ends fire no transition")
 		require.Equal(t, workflow.TaskCompleted, w.status("a"))
 		require.Equal(t, workflow.TaskCancelled, w.status("l"))
 		require.Equal(t, workflow.TaskFailed, w.status("j"))
@@ -155,7 +155,7 @@ func TestRetriesAreAskedForByOnError(t *testing.T) {
 	w.hasEnded(failed)
 }
 
-func TestWhatWasCancelledIsNotRepeated(t *testing.T) {
+func TestACancelledTaskIsNotRetried(t *testing.T) {
 	t.Parallel()
 	w := start(t, `
 - {name: a, action: core.a, retry: {count: 3, delay: 1}}
@@ -180,7 +180,7 @@ func TestAPausedListWithinAParallelTaskIsCancelledWithIt(t *testing.T) {
 	w.tell(pause)
 	h := w.ended("l", 0, completed, nil)
 	w.tell(h, h)
-	require.Equal(t, 1, w.state.Tasks["l"].Succeeded, "none is open whose end could be heard again")
+	require.Equal(t, 1, w.state.Tasks["l"].Succeeded, "no open item could end twice")
 	w.tell(workflow.Happening{Kind: workflow.Cancelled})
 	require.Equal(t, []string{"m"}, w.stopped)
 	require.Equal(t, workflow.TaskCancelled, w.status("l"))

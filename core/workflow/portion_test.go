@@ -73,7 +73,7 @@ func TestAPlanMakesItemsOfABoundedSize(t *testing.T) {
 `)
 	w.facts.Parameters = map[string]any{"text": strings.Repeat("x", 20*mega)}
 	made, _ := w.portions()
-	require.Equal(t, []int{1, 1, 1}, made, "what is larger than a plan may be is made alone")
+	require.Equal(t, []int{1, 1, 1}, made, "an item beyond the bound of a plan is alone in it")
 }
 
 // The look that a plan asks for may be lost, or come together with something else.
@@ -124,8 +124,8 @@ func TestRetriesOfManyItemsAreAskedAboutAtOnce(t *testing.T) {
 	require.Equal(t, 5, w.repeats[1].Index)
 }
 
-// A list whose parameters are costly to evaluate is made in portions, also where every
-// evaluation ends at its bound, so that other workflows have their turn.
+// A list with costly parameters is started in portions, also if each evaluation ends at its bound, so that other
+// workflows are not delayed.
 func TestAPlanTakesABoundedTime(t *testing.T) {
 	t.Parallel()
 	for name, bound := range map[string]string{"costly": "30000", "too costly": "99999"} {

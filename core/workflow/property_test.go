@@ -158,8 +158,7 @@ func anyTransition(rt *rapid.T, from int, inbound []map[int]bool, free, circles 
 	return transition
 }
 
-// outcomeOf is how a child ends, drawn once for each of its retries, so that the
-// same happens in every order.
+// outcomes are the random ends of children and of each retry, which are the same in every order.
 type outcomes map[string]end
 
 type end struct {
@@ -203,7 +202,7 @@ func (w *world) openKeys() []workflow.Child {
 	return keys
 }
 
-// holds checks what is true after every decision.
+// holds checks the invariants after each decision.
 func (w *world) holds() {
 	w.t.Helper()
 	open := map[string]int{}
@@ -410,8 +409,7 @@ func TestDecideIsAFunction(t *testing.T) {
 	})
 }
 
-// A pause changes when things happen, not what: with outcomes that do not depend on
-// the order, the same tasks have run in the end.
+// Pauses change only the order: with outcomes that do not depend on it the same tasks run.
 func TestPausesChangeNothingButTheOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -437,9 +435,8 @@ func TestPausesChangeNothingButTheOrder(t *testing.T) {
 	})
 }
 
-// How many children a plan makes changes when they are made and not which: with
-// outcomes that do not depend on the order, the same have run in the end, each once,
-// and never more at a time than may. What else happens meanwhile loses none of them.
+// The bound of children in a plan changes only the order: with outcomes that do not depend on it the same children
+// run, each once, and never more at once than allowed. Other happenings lose none of them.
 func TestPortionsChangeNothingButTheOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

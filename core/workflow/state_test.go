@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
-func TestAStateComesBackAsItWasWritten(t *testing.T) {
+func TestAStoredStateIsReadUnchanged(t *testing.T) {
 	t.Parallel()
 	done := workflow.TaskState{Status: workflow.TaskCompleted, Total: 1, Next: 1, Succeeded: 1}
 	handled, listed, explained := done, done, done
@@ -72,7 +72,7 @@ func TestATaskThatTheDefinitionDoesNotHaveAnyMoreDoesNotHang(t *testing.T) {
 	w.hasEnded(completed)
 }
 
-func TestViewsHaveTheKeysOfDataOrOfWhatWasPrinted(t *testing.T) {
+func TestViewsHaveTheKeysOfTheDataOrTheOutput(t *testing.T) {
 	t.Parallel()
 	type object = map[string]any
 	data := object{"a": int64(1), "b": int64(2)}

@@ -75,7 +75,7 @@ func TestALenientConditionWithAnErrorCountsAsPublished(t *testing.T) {
 	}
 }
 
-// What an error leads to, in both modes.
+// The consequences of an error, in both modes.
 func TestAnErrorFailsNothingInALenientWorkflow(t *testing.T) {
 	t.Parallel()
 	const publish = `publish: [{x: "{{ nothing }}"}, {y: "{{ result().k }}"}, {z: "{{ | }}"}]`
@@ -140,7 +140,7 @@ func TestResultIsTheViewOfTheTaskThatHasEnded(t *testing.T) {
 	require.Equal(t, map[string]any{"r": nil}, w.config("a", 0))
 }
 
-// What leads back runs nothing twice, and handles no failure.
+// A transition to an earlier task starts nothing twice, and handles no failure.
 func TestALenientWorkflowMayLeadBack(t *testing.T) {
 	t.Parallel()
 	const back = `

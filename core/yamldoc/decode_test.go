@@ -74,7 +74,7 @@ func TestAllMistakesWithTheirPlaces(t *testing.T) {
 		"cuont: 1\nname: x\nzzzzz: 1\n[a]: b\n"
 	r := &yamldoc.Reader{File: "f"}
 	into, given := decode(t, r, text)
-	require.Zero(t, into.Count, "what cannot be used leaves its field as it was")
+	require.Zero(t, into.Count, "an unusable value leaves its field unchanged")
 	require.True(t, given["count"].Broken)
 	require.False(t, given.Sound("count"))
 	var texts []string

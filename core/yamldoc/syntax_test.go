@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
-// A wrong indentation is told with the lines between which it is.
+// The error of a wrong indentation names its lines.
 func TestYAMLMistakesNameTheLines(t *testing.T) {
 	t.Parallel()
 	const tasks = "version: 1\ntasks:\n  - name: a\n    action: b.c\n"

@@ -33,13 +33,15 @@ SELECT id FROM workflow_execution WHERE execution = ANY (sqlc.arg(ids)::bigint[]
 SELECT e.id FROM execution e WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY e.id FOR NO KEY UPDATE OF e;
 
 -- name: CancelFacts :many
--- The inputs of the decision. retry is the execution that repeats this one, if any; actor and
--- reason belong to the first request; tends is true for the execution of a workflow with live
--- children.
+-- The inputs of the decision. retry is the execution that repeats this one, if any; held is the
+-- queue of the slot that a failed one still holds; actor and reason belong to the first request;
+-- tends is true for the execution of a workflow with live children.
 SELECT e.id, e.status, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.parent, coalesce(e.worker, 0)::bigint AS worker, e.attempt,
        (e.started_at IS NOT NULL)::bool AS started, extract(epoch FROM now() - e.updated)::float8 AS age, now()::timestamptz AS now,
        coalesce((SELECT q.state_id FROM execution_admission_entry q WHERE q.execution_id = e.id), 0)::bigint AS waits,
        coalesce(t.execution, 0)::bigint AS retry,
+       coalesce(CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+                     THEN (SELECT h.state_id FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id])) END, 0)::bigint AS held,
        EXISTS (SELECT FROM workflow_execution f WHERE f.execution = e.id) AS workflow,
        (e.worker IS NULL AND EXISTS (SELECT FROM workflow_execution f WHERE f.execution = e.id)
         AND EXISTS (SELECT FROM (SELECT x.status FROM execution x WHERE x.parent = e.id OFFSET 0) h

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ran is what an action came to.
+// ran is the outcome of an action.
 type ran struct {
 	stdout, stderr string
 	err            error
@@ -28,7 +28,7 @@ func run(ctx context.Context, t *testing.T, action, params string) ran {
 	value, err := builtin.Actions()[action](ctx, worker.Task{
 		ActionRef: action, Params: json.RawMessage(params), Stdout: &stdout, Stderr: &stderr,
 	})
-	require.Nil(t, value, "they write as the files of the core pack do")
+	require.Nil(t, value, "they write their output, like the files of the core pack")
 	return ran{stdout.String(), stderr.String(), err}
 }
 

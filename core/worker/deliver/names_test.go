@@ -9,8 +9,8 @@ import (
 	"github.com/attune-go/attune/core/worker/deliver"
 )
 
-// Names that change what a shell does are refused, unless the action declares them.
-func TestNamesThatAreRefused(t *testing.T) {
+// Names that would change the behaviour of a shell are refused, unless the action declares them.
+func TestRefusedNames(t *testing.T) {
 	t.Parallel()
 	declared := func(name string) bool {
 		return name == "declared" || name == "Declared" || name == "PATH" || name == "de-clared"

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/worker/deliver"
 )
 
-// runScript runs the code with the parameters and returns what it wrote.
+// runScript runs the code with the parameters and returns its output.
 func runScript(t *testing.T, params map[string]any, code string) (string, error) {
 	t.Helper()
 	raw, err := json.Marshal(params)
@@ -33,7 +33,7 @@ func runScript(t *testing.T, params map[string]any, code string) (string, error)
 func TestScript(t *testing.T) {
 	t.Parallel()
 
-	t.Run("ValuesArriveAsTheyAre", func(t *testing.T) {
+	t.Run("ValuesArriveUnchanged", func(t *testing.T) {
 		t.Parallel()
 		for _, value := range []string{
 			"", "hi", "it's", `'; touch /tmp/no; echo '`, "two\nlines\n", "$(false) `false` ${x}",
@@ -45,7 +45,7 @@ func TestScript(t *testing.T) {
 		}
 	})
 
-	t.Run("ValuesThatAreNoTextsAreJSON", func(t *testing.T) {
+	t.Run("OtherValuesAreJSON", func(t *testing.T) {
 		t.Parallel()
 		out, err := runScript(t, map[string]any{"o": map[string]any{"a": []int{1}}, "n": 1.5, "b": true, "z": nil},
 			`echo "o is $o $n $b $z"`)

@@ -80,7 +80,7 @@ func TestValue(t *testing.T) {
 			require.Equal(t, c.want, string(raw))
 		})
 	}
-	t.Run("WhatCannotBeEncodedIsAnError", func(t *testing.T) {
+	t.Run("AnUnencodableValueIsAnError", func(t *testing.T) {
 		t.Parallel()
 		for _, value := range []any{make(chan int), struct{ F float64 }{math.NaN()}} {
 			_, err := output.Value(value)

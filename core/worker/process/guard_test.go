@@ -28,7 +28,7 @@ func runGuarded() int {
 	return 0
 }
 
-// numbers are what a script has written to a file, nil until all are there.
+// numbers reads the words that a script has written to a file; nil until it has written all of them.
 func numbers(path string, want int) []string {
 	raw, _ := os.ReadFile(path)
 	if found := strings.Fields(string(raw)); len(found) == want {
@@ -37,7 +37,7 @@ func numbers(path string, want int) []string {
 	return nil
 }
 
-// ended reports that no process of these runs: what init has not collected is over too.
+// ended reports whether none of the processes runs; zombies do not run.
 func ended(t testing.TB, pids []string) bool {
 	t.Helper()
 	for _, pid := range pids {
@@ -49,8 +49,7 @@ func ended(t testing.TB, pids []string) bool {
 	return true
 }
 
-// A process that is killed takes with it what its child has started in the background;
-// children that have ended before are no concern of the guard.
+// When a process is killed, the guard kills the child and its background processes.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	pids := filepath.Join(t.TempDir(), "pids")
@@ -59,16 +58,14 @@ func TestGuard(t *testing.T) {
 		pids+"; echo $$ >> "+pids+"; wait")
 	require.NoError(t, parent.Start())
 	var all []string
-	require.Eventually(t, func() bool { all = numbers(pids, 3); return all != nil }, 20*time.Second,
-		10*time.Millisecond)
+	require.Eventually(t, func() bool { all = numbers(pids, 3); return all != nil }, time.Minute, 10*time.Millisecond)
 	require.False(t, ended(t, all[:1]))
 	require.NoError(t, parent.Process.Kill())
 	_ = parent.Wait()
-	require.Eventually(t, func() bool { return ended(t, all) }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return ended(t, all) }, time.Minute, 20*time.Millisecond)
 }
 
-// A guard that was killed is replaced with the next child, and one that is closed starts
-// no child.
+// The next child replaces a killed guard, and a closed guard starts no child.
 func TestGuardIsReplaced(t *testing.T) {
 	t.Parallel()
 	command := shell("exit 0", nil)
@@ -86,8 +83,8 @@ func TestGuardIsReplaced(t *testing.T) {
 	first := guard()
 	require.Equal(t, first, guard())
 	require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
-	require.Eventually(t, func() bool { return ended(t, []string{strconv.Itoa(first)}) }, 20*time.Second,
-		time.Millisecond)
+	require.Eventually(t, func() bool { return ended(t, []string{strconv.Itoa(first)}) }, time.Minute,
+		10*time.Millisecond)
 	require.NotEqual(t, first, guard())
 	command.Guard.Close()
 	_, err := process.Run(t.Context(), command)

@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/core/worker/process"
 )
 
-// shieldVariable makes the test binary a process that shields itself, or not, and runs
-// a child that reads its environment.
+// shieldVariable makes the test binary a process that shields itself if it is "on", and runs a child that reads its
+// environment.
 const shieldVariable = "PROCESS_TEST_SHIELD"
 
 func runShielded() int {
@@ -35,7 +35,7 @@ func runShielded() int {
 	return outcome.ExitCode
 }
 
-// needsRoot skips where processes cannot be started as another user.
+// needsRoot skips a test that cannot start processes as another user.
 func needsRoot(t testing.TB) *process.User {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -46,14 +46,13 @@ func needsRoot(t testing.TB) *process.User {
 	return &user
 }
 
-// A child of the same user reads neither environment nor memory of a process that is
-// shielded. Without it, it does.
+// A child with the same user can read environment and memory of its parent unless the parent is shielded.
 func TestShield(t *testing.T) {
 	t.Parallel()
 	user := needsRoot(t) // root reads everything
 	binary := filepath.Join(openDir(t), "binary")
-	// By another process: a child that a parallel test forks while this one writes would
-	// hold the file open for writing, and then it cannot be run.
+	// Another process does the writing: a file cannot be executed while a child that a parallel test has forked holds
+	// it open for writing.
 	copied, err := exec.CommandContext(t.Context(), "cp", os.Args[0], binary).CombinedOutput()
 	require.NoError(t, err, "%s", copied)
 	require.NoError(t, os.Chmod(binary, 0o755))
@@ -132,7 +131,7 @@ func TestLimits(t *testing.T) {
 		require.Zero(t, outcome.ExitCode)
 		require.Equal(t, "64\n524288\n90\n64\n", out)
 	})
-	t.Run("NoneIsAsBefore", func(t *testing.T) {
+	t.Run("NoneChangesNothing", func(t *testing.T) {
 		t.Parallel()
 		_, before := run(t, "ulimit -a", process.Limits{}, nil)
 		_, high := run(t, "ulimit -a", process.Limits{OpenFiles: 1 << 40}, nil)
@@ -153,8 +152,8 @@ func TestLimits(t *testing.T) {
 	t.Run("Processes", func(t *testing.T) {
 		t.Parallel()
 		user := needsRoot(t)
-		user.UID = 64999 // has no other processes
-		outcome, out := run(t, "for i in 1 2 3 4 5 6 7 8; do sleep 5 & done", process.Limits{Processes: 4}, user)
+		user.UID = uint32(40_000 + os.Getpid()%20_000) // has no other processes, also beside other test runs
+		outcome, out := run(t, "for i in 1 2 3 4 5 6 7 8; do sleep 600 & done", process.Limits{Processes: 4}, user)
 		require.NotZero(t, outcome.ExitCode, out)
 		require.Contains(t, strings.ToLower(out), "fork")
 	})

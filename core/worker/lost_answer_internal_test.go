@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// TestLostAnswers covers an executed statement whose answer was lost: its retry counts only its own executions.
+// After the lost answer of an executed statement its retry counts only its own executions.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -37,7 +37,7 @@ func TestLostAnswers(t *testing.T) {
 	t.Run("Start", func(t *testing.T) {
 		t.Parallel()
 		id := execution(attune.StatusScheduled)
-		require.Empty(t, start(id, uuid.New(), false), "a process whose name was taken starts nothing")
+		require.Empty(t, start(id, uuid.New(), false), "a process that has lost its name starts nothing")
 		require.Len(t, start(id, incarnation, false), 1)
 		require.Empty(t, start(id, incarnation, false), "S2: once")
 		again := start(id, incarnation, true)
@@ -102,8 +102,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// A process whose name was taken before it ended what an earlier process had left ends nothing: the
-// process that took the name may run it.
+// A process that has lost its name does not end the executions of earlier processes: the newer process may run them.
 func TestAProcessWithoutItsNameEndsNoExecutions(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

@@ -10,9 +10,8 @@ import (
 	"github.com/attune-go/attune/tui/screen"
 )
 
-// TestTheDashboardHandsOverCommandsThatExist: what it copies of a plan is understood,
-// with its arguments and flags.
-func TestTheDashboardHandsOverCommandsThatExist(t *testing.T) {
+// The commands that the dashboard copies exist, with their arguments and flags.
+func TestCommandsOfTheDashboardExist(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
 		act.FieldLimit: "2", act.FieldOlderThan: "10m", act.FieldReason: "expired", act.FieldAction: "core.*",

@@ -9,8 +9,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// A server that cannot write for the moment is waited for: the result of a run is neither
-// lost nor taken for one that cannot be stored.
+// A result waits for a database that temporarily cannot write: it is neither lost nor treated as refused.
 func TestAResultOutlastsAServerThatCannotWrite(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]string{"the disk is full": "53100", "it became a standby": "25006"} {
