@@ -68,7 +68,7 @@ type Outcome struct {
 
 // notes explain the figures.
 var notes = []string{
-	"An execution's life here: requested (insert and message), admitted or queued, handed over, running, completed, released, all messages deleted; every status is written.",
+	"An execution's life here: requested (insert and message), admitted or queued, dispatched, running, completed, released, all messages deleted; every status is written.",
 	"The tables are those of the product, with all their indexes, triggers and history; the floor F1 is a lean table. The messages are the product's JSON.",
 	"Load, engine, workers and PostgreSQL share the machine's processors; the workers write with the product's statements and do nothing in between.",
 	"D1, the one-at-a-time design, is kept for this comparison only. It works on the same tables and gets the same set-based requests and workers.",

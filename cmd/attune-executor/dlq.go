@@ -177,7 +177,7 @@ func executionThen(d *monitor.LedgerDetail) string {
 		text += " of " + d.ActionRef
 	}
 	if d.Attempt != nil {
-		text += ", hand-over " + idText(d.Attempt)
+		text += ", dispatch " + idText(d.Attempt)
 	}
 	if d.StatusThen != "" {
 		text += ", was " + d.StatusThen
@@ -189,7 +189,7 @@ func executionNow(x *monitor.DeadLetterExecution) string {
 	if x == nil {
 		return "it does not exist"
 	}
-	text := fmt.Sprintf("%s, hand-over %d", x.Status, x.Attempt)
+	text := fmt.Sprintf("%s, dispatch %d", x.Status, x.Attempt)
 	if x.Reason != "" {
 		text += " (" + x.Reason + ")"
 	}

@@ -51,7 +51,7 @@ func (w *world) existingList(statuses []attune.Status, made int) (id int64, chil
 }
 
 // settle runs the workflow with the requests that it sends, and none of its own, until
-// nothing moves. It returns the most children that were handed over at a time.
+// nothing moves. It returns the most children that were dispatched at a time.
 func (w *world) settle(id int64) (most int) {
 	w.t.Helper()
 	taken := map[int64]bool{}

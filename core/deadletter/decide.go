@@ -106,7 +106,7 @@ func (l *Message) decideDispatch(e *execution) verdict {
 	case l.unreadable && l.attempt == 0 && e.Attempt > 1:
 		return waiting("it does not say which of the %d attempts of execution %d it is about", e.Attempt, e.ID)
 	case l.attempt == 0 && !l.handed.IsZero() && !sameMoment(e.Updated, l.handed):
-		return stale("execution %d was handed over again at %s", e.ID, moment(e.Updated))
+		return stale("execution %d was dispatched again at %s", e.ID, moment(e.Updated))
 	}
 	return verdict{needsBatch: true}
 }

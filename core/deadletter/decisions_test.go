@@ -84,10 +84,10 @@ func TestEveryKindOfDeadLetterIsDecided(t *testing.T) {
 			want{"stale", "was handed to worker"},
 		},
 		{
-			"dispatch, handed over again by an engine without attempts",
+			"dispatch, dispatched again by an engine without attempts",
 			expired(t, w.ID,
 				message.Dispatch{ExecutionID: elsewhere.ID, ScheduledAttemptUpdatedAt: time.Now().Add(-time.Hour)}),
-			want{"stale", "handed over again"},
+			want{"stale", "dispatched again"},
 		},
 		{
 			"dispatch, no row", expired(t, w.ID, message.Dispatch{ExecutionID: nobody, Attempt: 1}),

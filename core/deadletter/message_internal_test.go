@@ -181,7 +181,7 @@ func FuzzRead(f *testing.F) {
 			l.seen.execution = e
 			v := l.decide()
 			require.False(t, v.needsBatch && (l.kind != kindDispatch || l.Execution <= 0),
-				"only a hand-over is for a round")
+				"only a dispatch is for a round")
 			require.False(t, v.needsBatch && v.decision != "")
 			require.True(t, v.decision == "" || v.decision == Stale || v.decision == Released, v.decision)
 			for i, value := range l.columns(v) {

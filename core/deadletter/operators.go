@@ -120,7 +120,7 @@ func Send(ctx context.Context, tx *store.Tx, id int64, exchange, key, by, note s
 		_, toWorker = message.WorkerOfQueue(key)
 	}
 	if isDispatch(row.RoutingKey) && toWorker {
-		return Resent{}, fmt.Errorf("%w: dead letter %d is a hand-over, which a worker could start twice; requeue it, "+
+		return Resent{}, fmt.Errorf("%w: dead letter %d is a dispatch, which a worker could start twice; requeue it, "+
 			"and placement chooses another worker", ErrNoMessage, id)
 	}
 	trace := outbox.HeaderTrace(headerRequeuedFrom, fmt.Sprint(row.ID))
@@ -177,7 +177,7 @@ func stillScheduled(ctx context.Context, tx *store.Tx, row store.LockDeadLetterR
 		now = &e
 	}
 	if v := l.decideDispatch(now); !v.needsBatch {
-		return fmt.Errorf("%w: dead letter %d is a hand-over that is over: %s", ErrNoMessage, row.ID, v.detail)
+		return fmt.Errorf("%w: dead letter %d is a dispatch that is over: %s", ErrNoMessage, row.ID, v.detail)
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func requeueDispatch(ctx context.Context, tx *store.Tx, row store.LockDeadLetter
 		}
 	}
 	if row.Execution == 0 {
-		return Resent{}, fmt.Errorf("%w: dead letter %d is a hand-over that names no execution", ErrNoMessage, row.ID)
+		return Resent{}, fmt.Errorf("%w: dead letter %d is a dispatch that names no execution", ErrNoMessage, row.ID)
 	}
 	if err := decidedBy(ctx, tx, row.ID, Requeued, by, note); err != nil {
 		return Resent{}, err

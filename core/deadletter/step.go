@@ -164,7 +164,7 @@ func (l *Message) moved(batch *scheduler.Batch) string {
 	if fact, ok := batch.Ledger.Fact(l.Execution); ok && fact.Worker != nil {
 		return fmt.Sprintf("handed to worker %d as attempt %d", *fact.Worker, fact.Attempt)
 	}
-	return "handed over again"
+	return "dispatched again"
 }
 
 // result is the result of an execution that is ended because of its dead letter.

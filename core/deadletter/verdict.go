@@ -182,7 +182,7 @@ func decidedText(e *Entry) string {
 func dispatchVerdict(e *Entry, x *Execution) Verdict {
 	switch {
 	case e.Execution == nil:
-		return Verdict{RequeueRefused, AdviseExport, "it is a hand-over that names no execution"}
+		return Verdict{RequeueRefused, AdviseExport, "it is a dispatch that names no execution"}
 	case x == nil:
 		return Verdict{RequeueRefused, AdviseDiscard, fmt.Sprintf("execution %d does not exist any more", *e.Execution)}
 	case x.RepeatedBy != 0:
@@ -192,7 +192,7 @@ func dispatchVerdict(e *Entry, x *Execution) Verdict {
 		}
 	case x.Status == string(attune.StatusScheduled) && e.Attempt != nil && *e.Attempt == x.Attempt:
 		return Verdict{RequeueRefused, AdviseWait, fmt.Sprintf("execution %d is still scheduled "+
-			"with this hand-over: it is moved or ended when scheduled_timeout has passed", x.ID)}
+			"with this dispatch: it is moved or ended when scheduled_timeout has passed", x.ID)}
 	case !attune.Status(x.Status).Terminal():
 		return Verdict{
 			RequeueRefused, AdviseDiscard,

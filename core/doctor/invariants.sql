@@ -58,7 +58,7 @@ FROM execution_slot t JOIN execution e ON e.id = t.execution
 WHERE NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = e.id);
 
 -- name: holder_execution
--- guards: S6: a holder is of an execution that is there, at the worker and of the attempt that were handed over
+-- guards: S6: the execution of a holder exists, and the holder has its worker and its attempt
 SELECT 'execution ' || h.execution AS subject,
        format('holds a slot of admission state %s as attempt %s at worker %s; %s', h.state_id, h.attempt, coalesce(h.worker::text, 'none'),
               CASE WHEN e.id IS NULL THEN 'it does not exist' ELSE format('it is attempt %s at worker %s', e.attempt, coalesce(e.worker::text, 'none')) END) AS detail
@@ -209,8 +209,8 @@ WHERE e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned
            AND EXISTS (SELECT FROM execution r WHERE r.id = t.execution AND r.status <> 'cancelled'))));
 
 -- name: undecided_return
--- guards: L4: an execution whose hand-over was returned is placed elsewhere
-SELECT 'execution ' || u.execution AS subject, format('its hand-over to worker %s was returned at %s', u.worker, u.at) AS detail
+-- guards: L4: an execution whose dispatch was returned is placed elsewhere
+SELECT 'execution ' || u.execution AS subject, format('its dispatch to worker %s was returned at %s', u.worker, u.at) AS detail
 FROM undelivered_dispatch u JOIN execution e ON e.id = u.execution
 WHERE u.at < now() - interval '10 minutes' AND e.status = 'scheduled' AND e.worker = u.worker AND e.attempt = u.attempt;
 
@@ -274,8 +274,8 @@ WHERE e.status IN ('scheduled', 'running', 'canceling')
   AND coalesce(w.heartbeat_seen, '-infinity') < now() - interval '10 minutes';
 
 -- name: undecided_letter
--- guards: S20, L4: an execution whose hand-over was dead-lettered is placed elsewhere, or ended
-SELECT 'execution ' || d.execution AS subject, format('its hand-over to worker %s is dead letter %s, of %s', d.worker, d.id, d.created) AS detail
+-- guards: S20, L4: an execution whose dispatch was dead-lettered is placed elsewhere, or ended
+SELECT 'execution ' || d.execution AS subject, format('its dispatch to worker %s is dead letter %s, of %s', d.worker, d.id, d.created) AS detail
 FROM dead_letter d JOIN execution e ON e.id = d.execution
 WHERE d.decision IS NULL AND d.created < now() - interval '10 minutes'
   AND e.status = 'scheduled' AND e.worker = d.worker AND e.attempt = d.attempt;

@@ -333,7 +333,7 @@ func (l *lane) alone(ctx context.Context, b *load, f batch.Failure) bool {
 		case it.deadLetter != nil:
 			l.postponeDeadLetter(ctx, it, f)
 		case it.delivery == nil:
-			l.logger.ErrorContext(ctx, "Stranded execution cannot be processed", "error", f.Err)
+			l.logger.ErrorContext(ctx, "Lost request cannot be processed", "error", f.Err)
 		default:
 			l.postpone(ctx, l.later, it, it.delivery.Type, f)
 		}
@@ -341,7 +341,7 @@ func (l *lane) alone(ctx context.Context, b *load, f batch.Failure) bool {
 	if len(b.items) == 0 {
 		l.logger.ErrorContext(ctx, "Queue cannot be filled or cleaned", "queues", b.chores.queues,
 			"expired", b.chores.expired, "misplaced", b.chores.misplaced, "lost", b.chores.lost,
-			"stranded", b.chores.unstarted, "error", f.Err)
+			"unstarted", b.chores.unstarted, "error", f.Err)
 	}
 	return false
 }

@@ -330,7 +330,7 @@ func (w *wiring) orphans(workers []int64) Check {
 			Name: checkOrphans, Status: CheckProblem, Objects: names, View: "broker", Filter: "orphan",
 			Text: countOf(names, "queue") + " of workers without a row, with " +
 				phrase.Plural(waiting, "message", "messages") + " and no consumer",
-			Fix: "leave hand-overs to their time to live, which brings them back through the dead letters; then delete the queues",
+			Fix: "leave dispatches to their time to live, which brings them back through the dead letters; then delete the queues",
 		}
 	}
 }

@@ -110,7 +110,7 @@ const rowsPerSweep = 20_000
 // maxPerQueue bounds the waiting executions of one queue that one sweep reads.
 const maxPerQueue = 200
 
-// Sweep finds stranded work and submits it.
+// Sweep finds work whose messages were lost and submits it.
 type Sweep struct {
 	*supervise.Loop
 
@@ -178,7 +178,7 @@ func (s *Sweep) tick(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("find stranded work: %w", err)
+		return fmt.Errorf("find lost requests and ends: %w", err)
 	}
 	if !won {
 		return nil

@@ -159,7 +159,7 @@ func TestANeededWorkerStays(t *testing.T) {
 	busy := keep("consumed", "in use", 2*week)
 	q.busy[message.WorkerExecutionsQueue(busy)] = "PRECONDITION_FAILED - queue in use"
 	q.states = map[string]broker.QueueState{
-		message.WorkerExecutionsQueue(keep("handed over to", "is not empty: 3", 2*week)): {Exists: true, Ready: 3},
+		message.WorkerExecutionsQueue(keep("dispatched to", "is not empty: 3", 2*week)): {Exists: true, Ready: 3},
 		message.WorkerExecutionsQueue(keep("still consumed", "in use: it has 1 consumers", 2*week)): {
 			Exists:    true,
 			Consumers: 1,

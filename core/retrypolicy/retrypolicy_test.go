@@ -169,7 +169,7 @@ func TestTheBudgetIsOfTheActionUnlessNoWorkerStartedIt(t *testing.T) {
 		require.False(t, decide(lost, 0, 0).Retry, "a started execution may have had effects")
 	}
 	require.False(t, decide(by(retrypolicy.ByScheduler, "no workers available"), 0, 0).Retry,
-		"it was never handed over")
+		"it was never dispatched")
 	require.False(t, decide(by("", "Worker queue TTL expired"), 0, 0).Retry, "the text alone proves nothing")
 	require.False(t, decide(ran(attune.StatusAbandoned, ""), 0, 0).Retry)
 }

@@ -268,7 +268,7 @@ func (b *Batch) write(ctx context.Context, tx *store.Tx) (int64, error) {
 	for _, one := range b.also {
 		p.Exec(one.sql, one.args...)
 	}
-	b.Ledger.Write(p) // queues, slots, hand-overs and workers' loads
+	b.Ledger.Write(p) // queues, slots, dispatches and workers' loads
 	b.writeRepeats(p)
 	if len(b.begun) > 0 {
 		p.Exec(store.StartRetries, b.begun)

@@ -84,7 +84,7 @@ func (b *enforcements) status(enforcement int64) (status, reason string) {
 	return status, reason
 }
 
-// An enforcement becomes an execution that is admitted and handed over where it is
+// An enforcement becomes an execution that is admitted and dispatched where it is
 // made, with its parameters, and is processed with it. Again changes nothing (S10).
 func TestAnEnforcementBecomesItsExecution(t *testing.T) {
 	t.Parallel()

@@ -317,7 +317,7 @@ func TestAnOutdatedDispatchIsNotReturned(t *testing.T) {
 	r, err := m.operator.ReturnDeadLetters(t.Context(), m.ids(), "")
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Done)
-	require.ErrorContains(t, r.Notes[0].Err, "hand-over that is over")
+	require.ErrorContains(t, r.Notes[0].Err, "dispatch that is over")
 	m.holds(queue, 1)
 }
 

@@ -121,7 +121,7 @@ func (t *Triage) stays(ctx context.Context, now *WorkerNow, reason string) error
 		if state, err := t.wires.QueueState(ctx, message.WorkerExecutionsQueue(now.ID)); err == nil {
 			lie = phrase.Plural(state.Ready, "message lies", "messages lie")
 		}
-		return now.refuse(lie+" in its queue of hand-overs",
+		return now.refuse(lie+" in its queue of dispatches",
 			"none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms "+
 				"and become dead letters (`attune-executor dlq list`), try again then")
 	case strings.Contains(reason, "in use"):

@@ -99,7 +99,7 @@ func (p *WorkerPlan) effects() {
 	case p.Act == CordonWorker:
 		add("%s.", phrase.Plural(now.Unstarted, "waiting execution stays with it", "waiting executions stay with it"))
 	case !now.Fences:
-		add("%s: it does not refuse outdated hand-overs, so nothing can be moved away safely.",
+		add("%s: it does not refuse outdated dispatches, so nothing can be moved away safely.",
 			phrase.Plural(now.Unstarted, "waiting execution stays with it", "waiting executions stay with it"))
 	default:
 		add("%s within seconds.",

@@ -323,7 +323,7 @@ func TestForgetting(t *testing.T) {
 		"killed":  "0 executions run there and 1 was handed to it",
 		"stopped": "the engine gives it to other workers that can take it",
 		"halted":  "the engine decides about that when the last heartbeat is stale",
-		"full":    "2 messages lie in its queue of hand-overs: none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms",
+		"full":    "2 messages lie in its queue of dispatches: none of them is needed, they expire within message_queue.rabbitmq.worker_queue_ttl_ms",
 		"read":    "its queue is still being consumed: stop the process",
 	} {
 		_, err := forgetter.ActOnWorker(ctx, triage.WorkerRequest{Act: triage.ForgetWorker, Worker: name})

@@ -14,7 +14,7 @@ import (
 func TestTheTargetOfARequeueIsChecked(t *testing.T) {
 	t.Parallel()
 	b := onDeadLetters(t, &deadLetterActs{})
-	b.press("j", "j", "enter") // a hand-over, whose execution is repeated
+	b.press("j", "j", "enter") // a dispatch, whose execution is repeated
 	require.Equal(t, keymap.InDeadLetter, b.view)
 	for _, text := range []string{
 		"✓ exchange attune.executions exists", "✓ execution.requested routes to 1 queue",

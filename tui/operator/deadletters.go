@@ -115,7 +115,7 @@ func (o *Operator) planRequeue(ctx context.Context, request act.Request, plan *a
 		plan.Lines.Add(act.Note, "The message may arrive twice if it was sent already; it cannot be lost.")
 	} else {
 		plan.Lines.Add(act.Note,
-			"The hand-over itself is never sent again, since that could start the execution twice.")
+			"The dispatch itself is never sent again, since that could start the execution twice.")
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.RequeueReceipt, error) {
 		return requeue(ctx, request.Target.ID, reason)
@@ -169,7 +169,7 @@ func (o *Operator) planRequeueMany(ctx context.Context, request act.Request, pla
 	plan.Lines.Add(act.Plain, "order    as first enqueued (FIFO kept); executions join the tails of their queues")
 	plan.Lines.Add(act.Plain, "rate     20/s, stop after 3 errors; est. %d s", len(ids)/20+1)
 	plan.Lines.Add(act.Note,
-		"safety   each is one transaction with its audit; hand-overs are repeated as new executions")
+		"safety   each is one transaction with its audit; dispatches are repeated as new executions")
 	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
 		return o.triage.RequeueMany(ctx, ids, nil, reason)
 	})
@@ -318,7 +318,7 @@ func (o *Operator) planSend(ctx context.Context, request act.Request, plan *act.
 		return err
 	}
 	plan.Lines.Add(act.Note,
-		"A hand-over is not sent to a worker, since it could start twice: requeue it, and another worker is chosen.")
+		"A dispatch is not sent to a worker, since it could start twice: requeue it, and another worker is chosen.")
 	plan.Lines.Add(act.Note, "safety   each is one transaction with its audit and its message in the outbox")
 	if back {
 		plan.Word = "send back"
@@ -375,7 +375,7 @@ func (o *Operator) planReturn(ctx context.Context, request act.Request, plan *ac
 	}
 	plan.Lines.Add(act.Note,
 		"Each message goes to the queue that it was taken from, through the outbox; its row stays, as put_back.")
-	plan.Lines.Add(act.Note, "A hand-over goes back to its worker only while its execution is still scheduled by it.")
+	plan.Lines.Add(act.Note, "A dispatch goes back to its worker only while its execution is still scheduled by it.")
 	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
 		return o.triage.ReturnDeadLetters(ctx, ids, reason)
 	})

@@ -2984,7 +2984,7 @@ type WorkerHealth string
 
 // WorkerNow defines model for WorkerNow.
 type WorkerNow struct {
-	// AttemptFence It refuses outdated hand-overs, so that what it has not begun may be moved.
+	// AttemptFence It refuses outdated dispatches, so that what it has not begun may be moved.
 	AttemptFence bool       `json:"attempt_fence"`
 	CordonReason *string    `json:"cordon_reason,omitempty"`
 	Cordoned     bool       `json:"cordoned"`
@@ -3076,7 +3076,7 @@ type WorkerReceipt struct {
 	// Says What was done
 	Says string `json:"says"`
 
-	// Settled No hand-over to the worker can follow.
+	// Settled No dispatch to the worker can follow.
 	Settled bool   `json:"settled"`
 	Worker  string `json:"worker"`
 }
@@ -4156,7 +4156,7 @@ type ClientInterface interface {
 
 	// RequeueDeadLetterWithBody Try again what a dead letter was about
 	//
-	// A hand-over to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4165,7 +4165,7 @@ type ClientInterface interface {
 
 	// RequeueDeadLetter Try again what a dead letter was about
 	//
-	// A hand-over to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5157,7 +5157,7 @@ func (c *Client) ReopenDeadLetter(ctx context.Context, id int64, body ReopenDead
 
 // RequeueDeadLetterWithBody Try again what a dead letter was about
 //
-// A hand-over to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5176,7 +5176,7 @@ func (c *Client) RequeueDeadLetterWithBody(ctx context.Context, id int64, conten
 
 // RequeueDeadLetter Try again what a dead letter was about
 //
-// A hand-over to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -10514,7 +10514,7 @@ type ClientWithResponsesInterface interface {
 
 	// RequeueDeadLetterWithBodyWithResponse Try again what a dead letter was about
 	//
-	// A hand-over to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10523,7 +10523,7 @@ type ClientWithResponsesInterface interface {
 
 	// RequeueDeadLetterWithResponse Try again what a dead letter was about
 	//
-	// A hand-over to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13967,7 +13967,7 @@ func (c *ClientWithResponses) ReopenDeadLetterWithResponse(ctx context.Context, 
 
 // RequeueDeadLetterWithBodyWithResponse Try again what a dead letter was about
 //
-// A hand-over to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13982,7 +13982,7 @@ func (c *ClientWithResponses) RequeueDeadLetterWithBodyWithResponse(ctx context.
 
 // RequeueDeadLetterWithResponse Try again what a dead letter was about
 //
-// A hand-over to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -161,7 +161,7 @@ func (r *rehearsal) fillWorkflows(ctx context.Context) error {
 		what, status, worker string
 		reported             bool
 	}{
-		{"workflow whose first task is handed over", "scheduled", liveWorker, false},
+		{"workflow whose first task is dispatched", "scheduled", liveWorker, false},
 		{"workflow whose first task has completed, the message waits", "completed", liveWorker, true},
 		{"workflow whose first task has completed, the message is lost", "completed", liveWorker, false},
 	} {

@@ -37,7 +37,7 @@ func (x *Execution) side(d *monitor.ExecutionDetail, w, h int) []string {
 	return append(lines, "", e.Dim("TIMES"),
 		e.Label("created", 13)+d.Created.UTC().Format("2006-01-02 15:04:05.000Z"),
 		e.Label("updated", 13)+d.Updated.UTC().Format("2006-01-02 15:04:05.000Z"),
-		e.Label("hand-overs", 13)+attempt)
+		e.Label("dispatches", 13)+attempt)
 }
 
 func (x *Execution) heading(title, note string, w int) string {
