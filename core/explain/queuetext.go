@@ -100,7 +100,7 @@ func (d *QueueDetail) head() [][]string {
 	if d.Oldest != nil {
 		rows = append(rows, []string{"oldest", "waits for " + phrase.Since(*d.Oldest, d.At)})
 	}
-	rows = append(rows, []string{"patience", d.waitLimits()})
+	rows = append(rows, []string{"bounds", d.waitLimits()})
 	if d.Drain.PerMinute != nil {
 		rows = append(rows,
 			[]string{"drains", new(phrase.Text).Add("%s", pace(*d.Drain.PerMinute)).With(", ", d.Drain.Basis).String()})
