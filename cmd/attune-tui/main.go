@@ -197,7 +197,7 @@ func storeConfig(cfg *config.Config) store.Config {
 func live(
 	ctx context.Context, cancel context.CancelFunc, to *app.Installation, opts options, cfg *config.Config,
 ) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGHUP)
 	defer stop()
 	asks := asksBackground(opts.app.Theme, opts.app.Environ)
 	if asks {
