@@ -87,6 +87,17 @@ func TestAStoppedProgramReturnsTheTerminal(t *testing.T) {
 	}
 }
 
+func TestAKeyDrawsTheScreenAnew(t *testing.T) {
+	t.Parallel()
+	p := launchColoured(t)
+	p.shows("ATTUNE")
+	for _, keys := range []string{"", "?", "\x1b:"} { // also in a dialog and in a text
+		_, err := p.keys.WriteString(keys)
+		require.NoError(t, err)
+		p.press("\f", ansi.EraseEntireScreen)
+	}
+}
+
 func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(s))

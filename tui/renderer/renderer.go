@@ -63,6 +63,9 @@ func (f *frames) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		f.width, f.height, f.lines = msg.Width, msg.Height, nil
 		f.Model, cmd = f.Model.Update(msg)
 	default:
+		if msg == tea.ClearScreen() {
+			f.lines = nil
+		}
 		f.Model, cmd = f.Model.Update(msg)
 	}
 	if later := f.drawNext(time.Now()); later != nil {
