@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -120,6 +121,37 @@ func (p *process) drawn() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.output.Len()
+}
+
+// The terminal of a stalled connection reads nothing, so drawing blocks and the terminal cannot be restored.
+func TestASecondSIGTERMEndsTheProgramOnAStalledTerminal(t *testing.T) {
+	t.Parallel()
+	p := launchColoured(t)
+	p.shows("ATTUNE")
+	p.mu.Lock() // stops the reading of the output
+	for i := range uint16(60) {
+		size := unix.Winsize{Row: 60, Col: 200 + i%2}
+		if err := unix.IoctlSetWinsize(int(p.keys.Fd()), unix.TIOCSWINSZ, &size); err != nil {
+			p.mu.Unlock()
+			require.NoError(t, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.cmd.Wait() }()
+	first := p.cmd.Process.Signal(syscall.SIGTERM)
+	time.Sleep(500 * time.Millisecond)
+	second := p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(wait):
+		_ = p.cmd.Process.Kill()
+		t.Error("the program does not end")
+		<-ended
+	}
+	p.mu.Unlock()
+	p.read.Wait()
+	require.NoError(t, errors.Join(first, second, p.keys.Close()))
 }
 
 // launchColoured starts the program without servers on a terminal that has colours.

@@ -42,6 +42,7 @@ const (
 func main() {
 	quickstart.Restore()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second SIGTERM ends the program at once
 	code := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
