@@ -137,8 +137,11 @@ func TestASecondSIGTERMEndsTheProgramOnAStalledTerminal(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- p.cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = p.cmd.Wait() // the second signal ends it
+		close(ended)
+	}()
 	first := p.cmd.Process.Signal(syscall.SIGTERM)
 	time.Sleep(500 * time.Millisecond)
 	second := p.cmd.Process.Signal(syscall.SIGTERM)

@@ -55,7 +55,7 @@ type Menu struct {
 }
 
 // Can reports whether the menu has an act that applies.
-func (m Menu) Can(kind Kind) bool {
+func (m *Menu) Can(kind Kind) bool {
 	return slices.ContainsFunc(m.Items, func(i Item) bool { return i.Kind == kind && i.Not == "" })
 }
 
