@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 const lightAnswer = "\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
@@ -49,6 +51,7 @@ func TestTheTerminalIsRestored(t *testing.T) {
 		},
 		"SIGTERM": func(p *process) error { return p.cmd.Process.Signal(syscall.SIGTERM) },
 		"SIGINT":  func(p *process) error { return p.cmd.Process.Signal(syscall.SIGINT) },
+		"SIGHUP":  func(p *process) error { return p.cmd.Process.Signal(syscall.SIGHUP) },
 	} {
 		p := launchColoured(t)
 		p.shows("ATTUNE")
@@ -58,6 +61,100 @@ func TestTheTerminalIsRestored(t *testing.T) {
 		require.True(t, strings.HasSuffix(p.output.String(), ansi.ShowCursor+ansi.ResetModeAltScreenSaveCursor),
 			"%s: %q", name, p.output.String())
 	}
+}
+
+// After fg the terminal has the modes of the shell, and its screen shows what the shell wrote.
+func TestAStoppedProgramReturnsTheTerminal(t *testing.T) {
+	t.Parallel()
+	p := launchColoured(t)
+	p.shows("ATTUNE")
+	raw := p.modes()
+	for key, stop := range map[string]syscall.Signal{"2": syscall.SIGTSTP, "3": syscall.SIGSTOP} {
+		p.signal(stop)
+		require.Eventually(t, p.isStopped, wait, time.Millisecond, "%s", stop)
+		if stop == syscall.SIGTSTP {
+			p.shows(ansi.ShowCursor + ansi.ResetModeAltScreenSaveCursor)
+			require.NotEqual(t, raw, p.modes())
+		}
+		cooked := raw
+		cooked.Lflag |= unix.ICANON | unix.ECHO
+		require.NoError(t, unix.IoctlSetTermios(int(p.keys.Fd()), unix.TCSETS, &cooked))
+		from := p.drawn()
+		p.signal(syscall.SIGCONT)
+		p.sees(from, ansi.SetModeAltScreenSaveCursor, time.Now())
+		p.sees(from, "?help", time.Now())
+		require.Equal(t, raw, p.modes(), "%s", stop)
+		p.press(key, "["+key+" ")
+	}
+}
+
+func TestAKeyDrawsTheScreenAnew(t *testing.T) {
+	t.Parallel()
+	p := launchColoured(t)
+	p.shows("ATTUNE")
+	for _, keys := range []string{"", "?", "\x1b:"} { // also in a dialog and in a text
+		_, err := p.keys.WriteString(keys)
+		require.NoError(t, err)
+		p.press("\f", ansi.EraseEntireScreen)
+	}
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(s))
+}
+
+func (p *process) modes() unix.Termios {
+	p.t.Helper()
+	termios, err := unix.IoctlGetTermios(int(p.keys.Fd()), unix.TCGETS)
+	require.NoError(p.t, err)
+	return *termios
+}
+
+func (p *process) isStopped() bool {
+	raw, err := os.ReadFile(p.proc("stat"))
+	return err == nil && strings.Contains(string(raw), ") T ")
+}
+
+// drawn is the length of the output so far.
+func (p *process) drawn() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.output.Len()
+}
+
+// The terminal of a stalled connection reads nothing, so drawing blocks and the terminal cannot be restored.
+func TestASecondSIGTERMEndsTheProgramOnAStalledTerminal(t *testing.T) {
+	t.Parallel()
+	p := launchColoured(t)
+	p.shows("ATTUNE")
+	p.mu.Lock() // stops the reading of the output
+	for i := range uint16(60) {
+		size := unix.Winsize{Row: 60, Col: 200 + i%2}
+		if err := unix.IoctlSetWinsize(int(p.keys.Fd()), unix.TIOCSWINSZ, &size); err != nil {
+			p.mu.Unlock()
+			require.NoError(t, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = p.cmd.Wait() // the second signal ends it
+		close(ended)
+	}()
+	first := p.cmd.Process.Signal(syscall.SIGTERM)
+	time.Sleep(500 * time.Millisecond)
+	second := p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(wait):
+		_ = p.cmd.Process.Kill()
+		t.Error("the program does not end")
+		<-ended
+	}
+	p.mu.Unlock()
+	p.read.Wait()
+	require.NoError(t, errors.Join(first, second, p.keys.Close()))
 }
 
 // launchColoured starts the program without servers on a terminal that has colours.

@@ -42,6 +42,7 @@ const (
 func main() {
 	quickstart.Restore()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second SIGTERM ends the program at once
 	code := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -197,7 +198,7 @@ func storeConfig(cfg *config.Config) store.Config {
 func live(
 	ctx context.Context, cancel context.CancelFunc, to *app.Installation, opts options, cfg *config.Config,
 ) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGHUP)
 	defer stop()
 	asks := asksBackground(opts.app.Theme, opts.app.Environ)
 	if asks {

@@ -3,6 +3,8 @@ package triage_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,4 +95,25 @@ func TestAStoppedRunNamesTheRowsThatAreLeft(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, r.Done)
 	require.Empty(t, r.Stopped)
+}
+
+// While the database is away no row fails by its own fault: the same run again must reach each of them.
+func TestRowsThatMetAnAbsentDatabaseAreLeft(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	away, broken := fmt.Errorf("read: %w", net.ErrClosed), errors.New("broken")
+	var run triage.Run
+	for i, err := range []error{nil, broken, nil, broken, away, away, nil} {
+		run.Steps = append(run.Steps, triage.Step{
+			Rows: []int64{int64(i)},
+			Do: func(context.Context, string) (triage.Outcome, error) {
+				return triage.Outcome{Done: 1}, err
+			},
+		})
+	}
+	r, err := b.operator.Run(t.Context(), run, "")
+	require.NoError(t, err)
+	require.Equal(t, []int{7, 2, 0, 2}, []int{r.Planned, r.Done, r.Changed, r.Failed})
+	require.Equal(t, []int64{4, 5, 6}, r.Left)
+	require.Equal(t, "stopped after 3 failures in a row", r.Stopped)
 }

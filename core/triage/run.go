@@ -76,7 +76,8 @@ var errUnchanged = errors.New("it was so already")
 
 // Run carries out the steps of a run at the pace of Config.Pace. It ends after MaxFailures failures in a row, when
 // its lock is lost and, after the running step, when the context ends: the other rows are left, and the same run
-// again continues with them. It returns an error only if it could not begin, such as a *LockedError.
+// again continues with them. The last failed rows are left too if the database is away. It returns an error only if
+// it could not begin, such as a *LockedError.
 func (t *Triage) Run(ctx context.Context, run Run, reason string) (*RunReceipt, error) {
 	receipt := &RunReceipt{Audits: []int64{}}
 	for _, step := range run.Steps {
@@ -90,14 +91,18 @@ func (t *Triage) Run(ctx context.Context, run Run, reason string) (*RunReceipt, 
 		}
 		defer work.lock.Release(ctx)
 	}
-	left, failures := run.Steps, 0
+	left, failures, away := run.Steps, 0, 0
 	err := work.run(ctx, func(ctx context.Context) (more bool, err error) {
 		if len(left) == 0 {
 			return false, nil
 		}
-		failures++
-		if receipt.step(ctx, left[0], reason) {
-			failures = 0
+		err = receipt.step(ctx, left[0], reason)
+		failures, away = failures+1, away+1
+		switch {
+		case err == nil:
+			failures, away = 0, 0
+		case !store.IsAway(err):
+			away = 0
 		}
 		left = left[1:]
 		progress(ctx, receipt.Done+receipt.Changed+receipt.Failed, receipt.Planned)
@@ -113,7 +118,11 @@ func (t *Triage) Run(ctx context.Context, run Run, reason string) (*RunReceipt, 
 	default:
 		receipt.Stopped = fmt.Sprintf("stopped after %d failures in a row", failures)
 	}
-	for _, step := range left {
+	last := run.Steps[len(run.Steps)-len(left)-away : len(run.Steps)-len(left)]
+	for _, step := range last {
+		receipt.Failed -= len(step.Rows)
+	}
+	for _, step := range slices.Concat(last, left) {
 		receipt.Left = append(receipt.Left, step.Rows...)
 	}
 	return receipt, nil
@@ -150,9 +159,9 @@ func (l loop) run(ctx context.Context, step func(ctx context.Context) (more bool
 	return nil
 }
 
-// step carries out one step and counts the results of its rows. The end of ctx does not cut the step. It reports
-// false when the step failed.
-func (r *RunReceipt) step(ctx context.Context, one Step, reason string) bool {
+// step carries out one step and counts the results of its rows. The end of ctx does not cut the step. It returns the
+// error of a failed step.
+func (r *RunReceipt) step(ctx context.Context, one Step, reason string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
 	defer cancel()
 	// A run counts rows, so the progress within a step is dropped.
@@ -163,7 +172,7 @@ func (r *RunReceipt) step(ctx context.Context, one Step, reason string) bool {
 		r.Done, r.Audits = r.Done+outcome.Done, append(r.Audits, outcome.Audits...)
 		changed := len(one.Rows) - outcome.Done
 		if changed <= 0 {
-			return true
+			return nil
 		}
 		r.Changed += changed
 		note.Err = errUnchanged
@@ -176,7 +185,10 @@ func (r *RunReceipt) step(ctx context.Context, one Step, reason string) bool {
 	if len(r.Notes) < maxNotes {
 		r.Notes = append(r.Notes, note)
 	}
-	return !note.Failed
+	if note.Failed {
+		return err
+	}
+	return nil
 }
 
 // holder is the name of a lock's holder, shown to other operators.

@@ -9,6 +9,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -51,6 +52,11 @@ type Menu struct {
 	Items  []Item
 	// Targets are the marked rows.
 	Targets []Target
+}
+
+// Can reports whether the menu has an act that applies.
+func (m *Menu) Can(kind Kind) bool {
+	return slices.ContainsFunc(m.Items, func(i Item) bool { return i.Kind == kind && i.Not == "" })
 }
 
 // Field is a value that an act needs.

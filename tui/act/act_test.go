@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
@@ -154,4 +155,17 @@ func TestTitlesNameAllThatIsTouched(t *testing.T) {
 		act.RepairQueue:           "repair all queues of demo.a",
 		act.ClearQueue:            "clear the waiting executions of queue demo.a tenant=1",
 	}, touched)
+}
+
+// The form comes from the row under the cursor, which need not be marked.
+func TestMarkedInquiriesAreAnsweredAlsoFromAnAnsweredOne(t *testing.T) {
+	t.Parallel()
+	one := act.ForInquiry(&monitor.InquiryDetail{
+		Inquiry: monitor.Inquiry{ID: 4, Status: monitor.InquiryResponded, Prompt: "deploy?"},
+	}, &inquiry.AnswerForm{})
+	require.NotEmpty(t, one.Items[0].Not)
+	menu := act.ForMarkedInquiries([]act.Target{{ID: 1}, {ID: 2}}, one)
+	require.Empty(t, menu.Items[0].Not, "only planning finds out about the marked ones")
+	require.Equal(t, "All marked questions get this answer. The form is that of inquiry 4:\ndeploy?", menu.Items[0].About)
+	require.NotEmpty(t, one.Items[0].Not, "the menu of one is unchanged")
 }

@@ -302,11 +302,13 @@ func ForMarked(what string, targets []Target) Menu {
 	return menu
 }
 
-// ForMarkedInquiries lists the acts on marked inquiries: one answer for all of them. one is the menu of one of them.
+// ForMarkedInquiries lists the acts on marked inquiries: one answer for all of them, in the form of one inquiry, whose
+// menu is one. That inquiry need not be marked, and may have been answered.
 func ForMarkedInquiries(targets []Target, one Menu) Menu {
 	menu := ForMarked("inquiry", targets)
 	answer := one.Items[0]
-	answer.Label, answer.Help = "answer all alike", menu.Items[0].Help
+	answer.Label, answer.Help, answer.Not = "answer all alike", menu.Items[0].Help, ""
+	answer.About = "All marked questions get this answer. The form is that of " + one.Target.Name + ":\n" + answer.About
 	menu.Items[0] = answer
 	return menu
 }

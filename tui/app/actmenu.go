@@ -100,25 +100,41 @@ func (m *Model) actAtOnce(action keymap.Action) tea.Cmd {
 	return nil
 }
 
-// undo plans to undo the selected operation or the marked dead letters, or else the last act of this session.
+// undo plans to undo the marked dead letters, the last act of this session, or the selected dead letter. The last act
+// comes before the selected row if its receipt is shown or the row is a part of it: its receipt says "u undoes it".
 func (m *Model) undo() tea.Cmd {
 	if m.refused() {
 		return nil
 	}
+	last := m.lastUndoable()
 	if actionable, ok := m.screen().(screen.Actionable); ok {
-		if acts, ok := actionable.Acts(); ok {
-			for _, item := range acts.Items {
-				if item.Kind == act.UndoDeadLetters && item.Not == "" {
-					return m.actAtOnce(keymap.Undo)
-				}
-			}
+		acts, ok := actionable.Acts()
+		if ok && acts.Can(act.UndoDeadLetters) && (len(acts.Targets) > 0 || !m.isJustDone(last, acts.Target)) {
+			return m.actAtOnce(keymap.Undo)
 		}
 	}
+	if last == nil {
+		m.say("This session has nothing to undo: no discard and no take.")
+		return nil
+	}
+	return m.plan(m.push, act.Item{}, *last.Receipt.Undo)
+}
+
+// lastUndoable is the last act of this session that can be undone, or nil.
+func (m *Model) lastUndoable() *act.Operation {
 	for _, op := range slices.Backward(m.env.Session) {
 		if op.Receipt != nil && op.Receipt.Undo != nil {
-			return m.plan(m.push, act.Item{}, *op.Receipt.Undo)
+			return op
 		}
 	}
-	m.say("This session has nothing to undo: no discard and no take.")
 	return nil
+}
+
+// isJustDone reports whether the receipt of an operation is shown, or the operation decided about the row.
+func (m *Model) isJustDone(op *act.Operation, row act.Target) bool {
+	if op == nil {
+		return false
+	}
+	shown := len(m.reports) > 0 && m.reports[len(m.reports)-1] == op
+	return shown || slices.ContainsFunc(op.Receipt.Undo.Targets, func(t act.Target) bool { return t.ID == row.ID })
 }

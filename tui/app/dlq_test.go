@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/tui/act"
@@ -287,4 +288,26 @@ func TestGroupsAreMarkedInEightyColumns(t *testing.T) {
 	b.press("5", "tab", "j", " ")
 	require.Contains(t, b.View(), "space marks a whole group")
 	require.Equal(t, []string{"5"}, b.deadLetters.Table().Marked())
+}
+
+// TestTheReceiptOfADiscardIsUndoneAsAWhole: the cursor is on one of the discarded rows, or on an older one.
+func TestTheReceiptOfADiscardIsUndoneAsAWhole(t *testing.T) {
+	t.Parallel()
+	acts := &deadLetterActs{}
+	b := onDeadLetters(t, acts)
+	undone := func() []act.Target {
+		request := acts.requests[len(acts.requests)-1]
+		require.Equal(t, act.UndoDeadLetters, request.Kind)
+		return request.Targets
+	}
+	b.press(" ", " ", "D", "y")
+	for i := range b.source.dead.Ledger.Recent {
+		b.source.dead.Ledger.Recent[i].Decision = deadletter.Discarded
+	}
+	b.press("r", "gg", "u")
+	require.Len(t, undone(), 2, "its receipt is shown")
+	b.press("esc", "esc", "u")
+	require.Len(t, undone(), 2, "the row is a part of it")
+	b.press("esc", "G", "u")
+	require.Empty(t, undone(), "another row, long after the receipt")
 }

@@ -62,6 +62,9 @@ func (m *Model) key(msg tea.KeyMsg) tea.Cmd {
 	if name == "ctrl+c" {
 		return tea.Quit
 	}
+	if bound, _ := m.keymap.Lookup(m.view, name); bound == keymap.Redraw && msg.Type != tea.KeyRunes {
+		return tea.ClearScreen // also from a dialog
+	}
 	top, scope, action := m.top(), m.view, keymap.None
 	if top != nil {
 		scope = top.scope()
@@ -108,6 +111,8 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	switch action {
 	case keymap.Abort:
 		return tea.Quit
+	case keymap.Redraw:
+		return tea.ClearScreen
 	case keymap.Quit:
 		if len(m.parents) == 0 {
 			return m.quit()

@@ -47,6 +47,7 @@ const (
 	Help        Action = "help"
 	Quit        Action = "quit"
 	Abort       Action = "abort"
+	Redraw      Action = "redraw"
 	Act         Action = "act"
 	Log         Action = "log"
 	Why         Action = "why"
@@ -275,6 +276,10 @@ var below = []Binding{
 	{
 		Action: Quit, Keys: []string{"q"}, Show: "q", Short: "quit", Help: "go up; quit at a numbered view",
 		Group: GroupView, Scopes: []Scope{Everywhere}, Rank: 12,
+	},
+	{
+		Action: Redraw, Keys: []string{"ctrl+l"}, Show: "^l", Group: GroupView, Scopes: []Scope{Everywhere},
+		Help: "draw the screen again",
 	},
 	{
 		Action: Abort, Keys: []string{"ctrl+c"}, Show: "^c", Help: "quit at once", Group: GroupView,

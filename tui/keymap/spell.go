@@ -23,7 +23,7 @@ var alike = map[string]string{
 	"ctrl+[": "the terminal sends it as esc",
 	"ctrl+h": "many terminals send it as backspace", "ctrl+@": "it is not distinguishable",
 	"ctrl+s": "many terminals stop their output with it",
-	"ctrl+q": "many terminals resume their output with it", "ctrl+z": "it suspends the program",
+	"ctrl+q": "many terminals resume their output with it", "ctrl+z": "terminals suspend programs with it",
 	"ctrl+c": "it always quits",
 	"ctrl+j": "many terminals send it as enter",
 }

@@ -97,6 +97,10 @@ func (o *Operator) runReceipt(r *triage.RunReceipt) *act.Receipt {
 		Text:   outcome(r.Done, r.Planned, "done", other{r.Changed, "changed meanwhile"}, other{r.Failed, "failed"}),
 		Audits: r.Audits, Partly: r.Done < r.Planned, Left: r.Left,
 	}
+	if r.Stopped != "" {
+		receipt.Lines.Add(act.Warn, "%s; %d were not reached and stay marked.", capital(r.Stopped), len(r.Left))
+		receipt.Next = "the same again goes on with those"
+	}
 	for _, note := range r.Notes {
 		tone, text := act.Note, o.explain(note.Err, true).Error()
 		if note.Failed {
@@ -106,10 +110,6 @@ func (o *Operator) runReceipt(r *triage.RunReceipt) *act.Receipt {
 			text = note.Name + ": " + text
 		}
 		receipt.Lines.Add(tone, "%s", text)
-	}
-	if r.Stopped != "" {
-		receipt.Lines.Add(act.Warn, "%s; %d were not reached and stay marked.", capital(r.Stopped), len(r.Left))
-		receipt.Next = "the same again goes on with those"
 	}
 	return receipt
 }

@@ -3,7 +3,9 @@ package renderer
 import (
 	"bytes"
 	"io"
+	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -16,8 +18,8 @@ const interval = time.Second / 60
 type (
 	// drawMsg draws a frame that had to wait for the interval.
 	drawMsg struct{}
-	// resizedMsg says that the size of the terminal may have changed.
-	resizedMsg struct{}
+	// signalMsg says that the size of the terminal may have changed, or that the process is to stop or has continued.
+	signalMsg struct{ os.Signal }
 )
 
 // frames is the model of the dashboard, drawn after each message. A program that runs it has no other renderer.
@@ -31,6 +33,7 @@ type frames struct {
 	lines   []string
 	drawn   time.Time
 	waiting bool // for a drawMsg
+	stopped bool // until SIGCONT the terminal belongs to the shell
 }
 
 // Draw wraps a model. Run the result with tea.WithoutRenderer.
@@ -39,7 +42,7 @@ func (t *Terminal) Draw(model tea.Model) tea.Model {
 }
 
 // Init reads the size of the terminal, besides what the model does.
-func (f *frames) Init() tea.Cmd { return tea.Batch(f.Model.Init(), f.terminal.size, f.terminal.resize) }
+func (f *frames) Init() tea.Cmd { return tea.Batch(f.Model.Init(), f.terminal.size, f.terminal.signal) }
 
 // Update has the model handle a message and draws the frame now, or as soon as the interval allows. A panic restores
 // the terminal first, so that its text can be read.
@@ -53,12 +56,16 @@ func (f *frames) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	switch msg := msg.(type) {
 	case drawMsg:
 		f.waiting = false
-	case resizedMsg:
-		cmd = tea.Batch(f.terminal.size, f.terminal.resize)
+	case signalMsg:
+		f.handleSignal(msg.Signal)
+		cmd = tea.Batch(f.terminal.size, f.terminal.signal)
 	case tea.WindowSizeMsg:
 		f.width, f.height, f.lines = msg.Width, msg.Height, nil
 		f.Model, cmd = f.Model.Update(msg)
 	default:
+		if msg == tea.ClearScreen() {
+			f.lines = nil
+		}
 		f.Model, cmd = f.Model.Update(msg)
 	}
 	if later := f.drawNext(time.Now()); later != nil {
@@ -68,6 +75,19 @@ func (f *frames) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	return f, cmd
 }
 
+// handleSignal stops the process at SIGTSTP and prepares the terminal at SIGCONT. The size is read after each signal,
+// which draws the whole frame.
+func (f *frames) handleSignal(received os.Signal) {
+	switch received {
+	case syscall.SIGTSTP:
+		f.stopped = true
+		f.terminal.stop()
+	case syscall.SIGCONT:
+		f.stopped = false
+		f.terminal.resume()
+	}
+}
+
 // View is empty: Bubble Tea draws nothing.
 func (f *frames) View() string { return "" }
 
@@ -75,7 +95,7 @@ func (f *frames) View() string { return "" }
 func (f *frames) drawNext(now time.Time) tea.Cmd {
 	wait := interval - now.Sub(f.drawn)
 	switch {
-	case f.width == 0 || f.waiting: // before the first size, and before a drawMsg
+	case f.width == 0 || f.waiting || f.stopped: // before the first size, and before a drawMsg
 		return nil
 	case wait > 0:
 		f.waiting = true

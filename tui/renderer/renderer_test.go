@@ -179,6 +179,21 @@ func TestAnUnchangedFrameWritesNothing(t *testing.T) {
 	})
 }
 
+// Another program may have written to the terminal.
+func TestClearScreenDrawsTheWholeFrame(t *testing.T) {
+	t.Parallel()
+	on := &emulator{t: t}
+	on.resize(10, 2)
+	f := framesOn(on)
+	f.Update(tea.WindowSizeMsg{Width: 10, Height: 2})
+	f.drawn = time.Time{} // the interval is over
+	f.Update("one\ntwo")
+	on.cells[1][0] = "X"
+	f.drawn = time.Time{}
+	f.Update(tea.ClearScreen())
+	require.Equal(t, []string{"one", "two"}, on.text())
+}
+
 // A thousand messages in a second draw 60 frames, and the last message is drawn.
 func TestABurstDrawsAFrameForEachInterval(t *testing.T) {
 	t.Parallel()

@@ -26,11 +26,12 @@ var ErrNoTerminal = errors.New("there is no terminal to draw on")
 type Terminal struct {
 	in, out *os.File
 	// own is in if Open opened it.
-	own     *os.File
-	before  *term.State
-	modes   string // sequences that undo what Open enabled
-	resized chan os.Signal
-	close   sync.Once
+	own    *os.File
+	before *term.State
+	// enable and disable are sequences that prepare and restore the terminal.
+	enable, disable string
+	signals         chan os.Signal
+	close           sync.Once
 }
 
 // Open prepares a terminal for Draw: raw mode, the alternate screen without a cursor, reports of focus and pasted
@@ -39,7 +40,7 @@ func Open(in, out *os.File, mouse bool) (*Terminal, error) {
 	if !term.IsTerminal(int(out.Fd())) {
 		return nil, fmt.Errorf("%w: the output is redirected", ErrNoTerminal)
 	}
-	t := &Terminal{in: in, out: out, resized: make(chan os.Signal, 1)}
+	t := &Terminal{in: in, out: out, signals: make(chan os.Signal, 8)}
 	if !term.IsTerminal(int(in.Fd())) {
 		tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 		if err != nil {
@@ -53,16 +54,16 @@ func Open(in, out *os.File, mouse bool) (*Terminal, error) {
 		return nil, fmt.Errorf("set the terminal to raw mode: %w", err)
 	}
 	t.before = before
-	enable := ansi.SetModeAltScreenSaveCursor + ansi.EraseEntireScreen + ansi.HideCursor + ansi.SetModeBracketedPaste +
-		ansi.SetModeFocusEvent
-	t.modes = ansi.ResetModeFocusEvent + ansi.ResetModeBracketedPaste
+	t.enable = ansi.SetModeAltScreenSaveCursor + ansi.EraseEntireScreen + ansi.HideCursor +
+		ansi.SetModeBracketedPaste + ansi.SetModeFocusEvent
+	t.disable = ansi.ResetModeFocusEvent + ansi.ResetModeBracketedPaste
 	if mouse {
-		enable += ansi.SetModeMouseButtonEvent + ansi.SetModeMouseExtSgr
-		t.modes = ansi.ResetModeMouseExtSgr + ansi.ResetModeMouseButtonEvent + t.modes
+		t.enable += ansi.SetModeMouseButtonEvent + ansi.SetModeMouseExtSgr
+		t.disable = ansi.ResetModeMouseExtSgr + ansi.ResetModeMouseButtonEvent + t.disable
 	}
-	t.modes += ansi.ShowCursor + ansi.ResetModeAltScreenSaveCursor
-	_, _ = t.out.WriteString(enable)
-	signal.Notify(t.resized, syscall.SIGWINCH)
+	t.disable += ansi.ShowCursor + ansi.ResetModeAltScreenSaveCursor
+	_, _ = t.out.WriteString(t.enable)
+	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
 	return t, nil
 }
 
@@ -72,12 +73,28 @@ func (t *Terminal) Input() *os.File { return t.in }
 // Close restores the terminal. It may be called more than once, and during a panic.
 func (t *Terminal) Close() {
 	t.close.Do(func() {
-		signal.Stop(t.resized)
-		close(t.resized)
-		_, _ = t.out.WriteString(t.modes)
-		_ = term.Restore(int(t.in.Fd()), t.before) // a terminal that is gone needs no mode
+		signal.Stop(t.signals)
+		close(t.signals)
+		t.restore()
 		t.closeInput()
 	})
+}
+
+func (t *Terminal) restore() {
+	_, _ = t.out.WriteString(t.disable)
+	_ = term.Restore(int(t.in.Fd()), t.before) // a terminal that is gone needs no mode
+}
+
+// stop restores the terminal for the shell and stops the process. SIGCONT follows when the process continues.
+func (t *Terminal) stop() {
+	t.restore()
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // a process may always stop itself
+}
+
+// resume prepares the terminal again, also after a SIGSTOP, during which the shell may have changed the modes.
+func (t *Terminal) resume() {
+	_, _ = term.MakeRaw(int(t.in.Fd()))
+	_, _ = t.out.WriteString(t.enable)
 }
 
 func (t *Terminal) closeInput() {
@@ -86,19 +103,24 @@ func (t *Terminal) closeInput() {
 	}
 }
 
-// size reads the size of the terminal; nil if it has none.
+// size reads the size of the terminal; nil if the terminal is gone. One that does not know its size, such as a serial
+// console, is taken for 80×24.
 func (t *Terminal) size() tea.Msg {
 	width, height, err := term.GetSize(int(t.out.Fd()))
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil
+	case width == 0 || height == 0:
+		width, height = 80, 24
 	}
 	return tea.WindowSizeMsg{Width: width, Height: height}
 }
 
-// resize waits for a change of the size; nil after Close.
-func (t *Terminal) resize() tea.Msg {
-	if _, open := <-t.resized; !open {
+// signal waits for the next signal about the terminal; nil after Close.
+func (t *Terminal) signal() tea.Msg {
+	received, open := <-t.signals
+	if !open {
 		return nil
 	}
-	return resizedMsg{}
+	return signalMsg{received}
 }

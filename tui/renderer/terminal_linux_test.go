@@ -58,7 +58,14 @@ func TestCloseRestoresTheTerminal(t *testing.T) {
 	terminal.Close()
 	require.Equal(t, "\x1b[?1006l\x1b[?1002l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[?1049l", read(t, operator))
 	require.Equal(t, before, modes(t, program))
-	require.Nil(t, terminal.resize(), "nothing waits for a change of the size")
+	require.Nil(t, terminal.signal(), "nothing waits for a signal")
+}
+
+func TestATerminalWithoutASizeHas80By24(t *testing.T) {
+	t.Parallel()
+	operator, program := pseudoTerminal(t)
+	require.NoError(t, unix.IoctlSetWinsize(int(operator.Fd()), unix.TIOCSWINSZ, &unix.Winsize{}))
+	require.Equal(t, tea.WindowSizeMsg{Width: 80, Height: 24}, (&Terminal{out: program}).size())
 }
 
 // A panic must be readable: it is printed after the alternate screen is left.

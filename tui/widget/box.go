@@ -119,7 +119,11 @@ const (
 // Lines draws the toast as narrow as its texts allow, at most w cells wide and h lines high.
 func (t *Toast) Lines(w, h int, th *theme.Theme) []string {
 	w = min(w, maxToastWidth)
-	body, _ := Window(Paragraphs(t.Texts, w-4, th), 0, min(h-2, maxToastLines), th)
+	body := Paragraphs(t.Texts, w-4, th)
+	if most := max(min(h-2, maxToastLines), 1); len(body) > most {
+		more := "… " + Number(int64(len(body)-most+1), " ") + " more lines"
+		body = append(body[:most-1:most-1], th.Paint(theme.Dim, more))
+	}
 	widest := max(Width(t.Title), Width(t.Note)) + 4
 	for _, line := range body {
 		widest = max(widest, Width(line))

@@ -201,3 +201,15 @@ func TestAConfirmationKeepsItsQuestionVisible(t *testing.T) {
 	require.Equal(t, Cancelled, notice.Enter())
 	require.Equal(t, Cancelled, notice.Yes())
 }
+
+// A toast has no keys: the log shows the rest.
+func TestALongToastNamesNoKeyToScroll(t *testing.T) {
+	t.Parallel()
+	toast := &Toast{Title: "title", Texts: make([]Text, 30), Note: "esc · L log"}
+	for h := 1; h < 12; h++ {
+		require.LessOrEqual(t, len(toast.Lines(60, h, themed(t, theme.Options{Plain: true}))), max(h, 3))
+	}
+	text := strings.Join(toast.Lines(60, 20, themed(t, theme.Options{Plain: true})), "\n")
+	require.Contains(t, text, "more lines ")
+	require.NotContains(t, text, "pgdn")
+}
