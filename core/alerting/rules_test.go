@@ -91,6 +91,6 @@ func TestEveryRuleIsExplained(t *testing.T) {
 		measured[rule.Measure] = true
 	}
 	for _, m := range config.Measures() {
-		require.True(t, measured[m.Name], "nobody watches %s", m.Name)
+		require.True(t, measured[m.Name], "no rule watches %s", m.Name)
 	}
 }

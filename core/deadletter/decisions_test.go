@@ -49,7 +49,7 @@ func TestEveryKindOfDeadLetterIsDecided(t *testing.T) {
 		func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 2 })
 	elsewhere := testkit.Execution(t, d.store, action, as(attune.StatusScheduled),
 		func(e *testkit.ExecutionRow) { e.Worker, e.Attempt = &w.ID, 1 })
-	const nobody = 987654
+	const missing = 987654
 	report := func(id int64) broker.Message {
 		return deadLetter(t, message.KeyExecutionCompleted, message.TypeExecutionCompleted,
 			message.ExecutionCompleted{ExecutionID: id, Status: "completed"})
@@ -90,7 +90,7 @@ func TestEveryKindOfDeadLetterIsDecided(t *testing.T) {
 			want{"stale", "dispatched again"},
 		},
 		{
-			"dispatch, no row", expired(t, w.ID, message.Dispatch{ExecutionID: nobody, Attempt: 1}),
+			"dispatch, no row", expired(t, w.ID, message.Dispatch{ExecutionID: missing, Attempt: 1}),
 			want{"stale", "no such execution"},
 		},
 		{
@@ -104,10 +104,10 @@ func TestEveryKindOfDeadLetterIsDecided(t *testing.T) {
 		},
 		{"report, ended", report(done.ID), want{"released", "has ended"}},
 		{"report, running", report(running.ID), want{"", "is running"}},
-		{"report, no row", report(nobody), want{"", "no such execution"}},
+		{"report, no row", report(missing), want{"", "no such execution"}},
 		{"request, given up", poisoned(request(requested.ID)), want{"", "given up: it cannot be"}},
 		{"request, moved on", poisoned(request(running.ID)), want{"stale", "moved on"}},
-		{"request, no row", request(nobody), want{"", "no such execution"}},
+		{"request, no row", request(missing), want{"", "no such execution"}},
 		{
 			"cancel", deadLetter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,
 				message.ExecutionCancelRequested{ExecutionID: running.ID, WorkerID: w.ID}),
@@ -115,7 +115,7 @@ func TestEveryKindOfDeadLetterIsDecided(t *testing.T) {
 		},
 		{
 			"cancel, no row", deadLetter(t, message.CancelKey(w.ID), message.TypeExecutionCancelRequested,
-				message.ExecutionCancelRequested{ExecutionID: nobody, WorkerID: w.ID}),
+				message.ExecutionCancelRequested{ExecutionID: missing, WorkerID: w.ID}),
 			want{"stale", "no such execution"},
 		},
 		{

@@ -68,7 +68,7 @@ func TestTheBrokerIsUsedAsConfigured(t *testing.T) {
 func TestAReplicaStartsWithoutABroker(t *testing.T) {
 	t.Parallel()
 	s := servers{
-		Database: testkit.Database(t), AMQP: "amqp://nobody:nothing@127.0.0.1:1/none",
+		Database: testkit.Database(t), AMQP: "amqp://wrong:wrong@127.0.0.1:1/none",
 		Management: testkit.ManagementURL(t),
 	}
 	e := startEngine(t, s.config())

@@ -51,7 +51,7 @@ func TestTheVerdictOnARetryNamesEachCondition(t *testing.T) {
 			"",
 			RetryCheck{RetryMet, "retry 1, none by the engine"},
 		},
-		"nobody asked": {
+		"no request": {
 			RetryFacts{Execution: &failed},
 			"",
 			RetryCheck{RetryUnknown, "its attempts have not been read"},

@@ -45,7 +45,7 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWins(t *testing.T) {
 			consumed,
 			Assessment{WorkerStale, ByHeartbeat, "silent for 4m11s, limit 1m30s", "active"},
 		},
-		"nobody consumes": {
+		"no consumer": {
 			Worker{Status: "active", Heartbeat: &fresh, Cordoned: true},
 			alone,
 			Assessment{
@@ -53,7 +53,7 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWins(t *testing.T) {
 				"active",
 			},
 		},
-		"nobody consumed when the engine looked": {
+		"no consumer when the engine looked": {
 			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}},
 			nil,
 			Assessment{
@@ -73,7 +73,7 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWins(t *testing.T) {
 			nil,
 			Assessment{Health: WorkerActive},
 		},
-		"nobody consumes long after it registered": {
+		"no consumer long after it registered": {
 			Worker{Status: "active", Heartbeat: &fresh, Registered: now.Add(-15 * time.Second)},
 			alone,
 			Assessment{

@@ -101,7 +101,7 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 		"an own dead-letter key": {func(w *broker.Wiring) {
 			at(w, worker).Arguments["x-dead-letter-routing-key"] = "nobody"
 		}, checkRoute, CheckProblem, "key nobody"},
-		"a policy nobody may read": {func(w *broker.Wiring) {
+		"an unreadable policy": {func(w *broker.Wiring) {
 			e := w.Exchanges[message.ExchangeDeadLetter]
 			e.Policy, w.PoliciesUnknown, w.Routes = "p", "refused", w.Routes[:3]
 			w.Exchanges[message.ExchangeDeadLetter] = e
@@ -123,7 +123,7 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 			func(w *broker.Wiring) { w.Queues = w.Queues[1:] }, CheckDeadLetterQueue,
 			CheckProblem, "does not exist",
 		},
-		"nobody takes dead letters": {
+		"no consumer of dead letters": {
 			func(w *broker.Wiring) { w.Queues[0].Consumers = new(int) }, CheckDeadLetterQueue,
 			CheckProblem, "has no consumer",
 		},

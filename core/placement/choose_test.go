@@ -63,7 +63,7 @@ func TestWorkersThatFailedAreAvoidedWhileOthersFit(t *testing.T) {
 		"the host of a worker that is not there any more")
 	for _, standing := range []placement.Standing{placement.Deaf, placement.Suspect, placement.Cordoned} {
 		require.Equal(t, int64(1), choose(again, sized(1, 1, 0), sized(2, 1, 0, stands(standing, ""))).Worker,
-			"nobody else may be given anything: %v", standing)
+			"no other worker is assigned anything: %v", standing)
 	}
 	shell := placement.NewNeed(placement.Spec{Runtimes: []string{"shell"}})
 	shell.Avoid = []int64{1}

@@ -24,9 +24,9 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-type nobody struct{}
+type noRelay struct{}
 
-func (nobody) Published(int64, []outbox.Message) {}
+func (noRelay) Published(int64, []outbox.Message) {}
 
 // bundle is a database with an operator on it.
 type bundle struct {
@@ -60,7 +60,7 @@ func (b *bundle) waiting(ref string, n int) (action testkit.ActionRow, ids []int
 		ids = append(ids, testkit.Execution(b.t, b.store, action).ID)
 	}
 	rounds := scheduler.New(scheduler.Config{},
-		scheduler.Deps{Store: b.store, Relay: nobody{}, Logger: testkit.Logger(b.t)})
+		scheduler.Deps{Store: b.store, Relay: noRelay{}, Logger: testkit.Logger(b.t)})
 	_, err := rounds.Run(b.t.Context(), scheduler.FillStep{}, scheduler.NewRequestStep(ids))
 	require.NoError(b.t, err)
 	return action, ids
