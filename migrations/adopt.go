@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -29,20 +30,27 @@ type Lack struct {
 	Remedies []string
 }
 
-// Error lists the differences, a line each, and how to remove them.
+// Error says how many differences there are, and what to do.
 func (e *IncompatibleError) Error() string {
-	text := fmt.Sprintf("schema %s cannot be adopted, %d differences:\n  %s",
-		e.Schema, len(e.Differences), strings.Join(e.Differences, "\n  "))
-	return text + "\n" + e.Advice()
+	return fmt.Sprintf("schema %s cannot be adopted: %d differences, which `attune-executor migrate check` lists; %s",
+		e.Schema, len(e.Differences), e.Advice())
 }
 
-// Advice describes how to remove the differences.
+// Advice says in one line how to remove the differences.
 func (l Lack) Advice() string {
 	if len(l.Remedies) == 0 {
-		return "Update the existing installation to a release since " + newest + " first, and check again."
+		return "update the existing installation to a release since " + newest + " first, and check again"
 	}
-	return "This is an older installation. To bring it to the tables of a release since " + newest +
-		", run as their owner, and check again:\n  " + strings.Join(l.Remedies, ";\n  ") + ";"
+	return "the installation is older than its release of " + newest +
+		": as the owner of its tables, run the statements that are printed with them, and check again"
+}
+
+// Script returns the remedies as text to paste into psql, empty without any.
+func (l Lack) Script(schema string) string {
+	if len(l.Remedies) == 0 {
+		return ""
+	}
+	return "SET search_path TO " + pgx.Identifier{schema}.Sanitize() + ";\n" + strings.Join(l.Remedies, ";\n") + ";\n"
 }
 
 // adopt compares the schema with the engine's needs, and records the base files of existing tables as

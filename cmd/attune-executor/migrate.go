@@ -237,12 +237,15 @@ func (a *app) migrateCheck(cmd *cobra.Command, opts migrations.Options, cfg *con
 	out := report(plan.State, plan.Pending)
 	out.WouldAdopt, out.Differences, out.RunFirst = plan.WouldAdopt, plan.Differences, plan.Remedies
 	out.WorkQueues, out.Ignored = plan.WorkQueues, plan.Ignored
-	err = a.write(cmd, out, func(w *page) { migrationPage(w, out) })
+	err = a.write(cmd, out, func(w *page) {
+		lackLines(w, plan.Lack, out.Schema)
+		migrationPage(w, out)
+	})
 	if err != nil {
 		return err
 	}
 	if len(out.Differences) > 0 {
-		return refusedErrorf("schema %s cannot be adopted: %d differences\n%s", out.Schema, len(out.Differences),
+		return refusedErrorf("schema %s cannot be adopted: %d differences; %s", out.Schema, len(out.Differences),
 			plan.Advice())
 	}
 	if len(out.WorkQueues) > 0 && !accept {
@@ -251,10 +254,17 @@ func (a *app) migrateCheck(cmd *cobra.Command, opts migrations.Options, cfg *con
 	return nil
 }
 
-func migrationPage(w *page, out migrationReport) {
-	for _, difference := range out.Differences {
+// lackLines lists what an installation lacks, and the statements that add it, a line each as psql reads them.
+func lackLines(w *page, lack migrations.Lack, schema string) {
+	for _, difference := range lack.Differences {
 		w.row("differs: " + difference)
 	}
+	if script := lack.Script(schema); script != "" {
+		w.lines("\n" + script + "\n")
+	}
+}
+
+func migrationPage(w *page, out migrationReport) {
 	adoptionLines(w, out.WorkQueues, out.Ignored)
 	if out.WouldAdopt {
 		w.row("up would adopt the existing schema " + out.Schema)

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/installation/rehearsal"
 	"github.com/attune-go/attune/core/installation/sample"
+	"github.com/attune-go/attune/migrations"
 )
 
 // rehearseCopy rehearses the adoption with a copy of the installation at from.
@@ -47,7 +48,7 @@ func (a *app) rehearseCopy(cmd *cobra.Command, dir, from string, newest int) (er
 	if err != nil && !errors.As(err, &different) {
 		return copyError(from, err)
 	}
-	if err := a.write(cmd, report, func(w *page) { copyPage(w, report) }); err != nil {
+	if err := a.write(cmd, report, func(w *page) { copyPage(w, report, cfg.Database.Schema) }); err != nil {
 		return err
 	}
 	switch {
@@ -84,7 +85,7 @@ func reason(err error) error {
 	return err
 }
 
-func copyPage(w *page, r rehearsal.CopyReport) {
+func copyPage(w *page, r rehearsal.CopyReport, schema string) {
 	var rows int64
 	var whole, some []string
 	for _, t := range r.Copied.Tables {
@@ -114,9 +115,7 @@ func copyPage(w *page, r rehearsal.CopyReport) {
 	if r.Copied.LiveLeft > 0 {
 		w.rowf("  %d older executions that have not ended were not copied", r.Copied.LiveLeft)
 	}
-	for _, difference := range r.Differences {
-		w.row("differs: " + difference)
-	}
+	lackLines(w, migrations.Lack{Differences: r.Differences, Remedies: r.RunFirst}, schema)
 	for _, q := range r.WorkQueues {
 		w.row(q.String())
 	}

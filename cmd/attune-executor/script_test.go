@@ -143,15 +143,32 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 		}
 		ts.Fatalf("the output never matched %s", args[0])
 	},
-	// installation builds the schema of an existing installation, not adopted yet.
+	// installation [DATE] builds the schema of an existing installation, of that date or the newest, not adopted yet.
 	"installation": func(ts *testscript.TestScript, neg bool, args []string) {
-		if neg || len(args) != 0 {
-			ts.Fatalf("usage: installation")
+		shape := installation.Newest
+		if len(args) == 1 {
+			shape.Date = args[0]
+		}
+		if neg || len(args) > 1 {
+			ts.Fatalf("usage: installation [DATE]")
 		}
 		ctx := context.Background()
 		conn, err := pgx.Connect(ctx, ts.Getenv("ATTUNE__DATABASE__URL"))
 		ts.Check(err)
-		ts.Check(errors.Join(installation.Build(ctx, conn, testkit.Schema, installation.Newest), conn.Close(ctx)))
+		ts.Check(errors.Join(installation.Build(ctx, conn, testkit.Schema, shape), conn.Close(ctx)))
+	},
+	// paste runs the statements that the last command printed, from SET to the empty line, as psql would.
+	"paste": func(ts *testscript.TestScript, neg bool, args []string) {
+		_, statements, printed := strings.Cut(ts.ReadFile("stdout"), "\nSET ")
+		if neg || len(args) != 0 || !printed {
+			ts.Fatalf("usage: paste, after a command that prints SET")
+		}
+		statements, _, _ = strings.Cut(statements, "\n\n")
+		ctx := context.Background()
+		conn, err := pgx.Connect(ctx, ts.Getenv("ATTUNE__DATABASE__URL"))
+		ts.Check(err)
+		_, err = conn.PgConn().Exec(ctx, "SET "+statements).ReadAll()
+		ts.Check(errors.Join(err, conn.Close(ctx)))
 	},
 	// sql STATEMENT runs a statement for which there is no command.
 	"sql": func(ts *testscript.TestScript, neg bool, args []string) {

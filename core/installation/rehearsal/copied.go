@@ -190,7 +190,7 @@ type DifferentError struct{ migrations.Lack }
 
 // Error says what to do; the report lists the differences.
 func (e *DifferentError) Error() string {
-	return fmt.Sprintf("the installation cannot be adopted: %d differences\n%s", len(e.Differences), e.Advice())
+	return fmt.Sprintf("the installation cannot be adopted: %d differences; %s", len(e.Differences), e.Advice())
 }
 
 func (r *copied) adoptCopy(ctx context.Context) error {
