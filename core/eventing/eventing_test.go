@@ -233,7 +233,8 @@ func TestOfManyFailuresSomeAreKept(t *testing.T) {
 	`), "attune_event_rules_total"))
 }
 
-// Upstream 55: disabled triggers and rules do not fire, and an event for one rule fires only that one.
+// Upstream 55: disabled triggers and rules do not fire, and an event for one rule fires only that one. On an adopted
+// schema only rules can be disabled, as before the adoption.
 func TestDisabledTriggersAndRulesAreNotFired(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -253,7 +254,10 @@ func TestDisabledTriggersAndRulesAreNotFired(t *testing.T) {
 	require.Zero(t, b.match(lost).Created, "an event for a rule that is gone fires no other")
 
 	testkit.Exec(t, b.store, `update trigger set enabled = false`)
+	testkit.Exec(t, b.store, `update attune_schema_origin set origin = 'own'`)
 	require.Zero(t, b.match(b.event(`{}`)).Created)
+	testkit.Exec(t, b.store, `update attune_schema_origin set origin = 'adopted'`)
+	require.Equal(t, 1, b.match(b.event(`{}`)).Created)
 }
 
 // Secret parameters of the action and of the pack's configuration are encrypted everywhere.

@@ -200,7 +200,7 @@ WHERE r.id = ANY (ARRAY(
         SELECT x.id FROM rule x WHERE x.trigger_ref = ANY ($1::text[])
         UNION SELECT y.id FROM rule y WHERE y.id = ANY ($2::bigint[])
         UNION SELECT z.id FROM rule z WHERE z.ref = ANY ($3::text[])))
-  AND r.enabled AND coalesce((SELECT t.enabled FROM trigger t WHERE t.ref = r.trigger_ref), true)
+  AND r.enabled AND coalesce((SELECT t.enabled OR NOT attune_honours('origin') FROM trigger t WHERE t.ref = r.trigger_ref), true)
 ORDER BY r.id
 `
 
@@ -218,7 +218,7 @@ type FindRulesRow struct {
 }
 
 // Rules that events of these triggers, or events for these rules, may fire. now is the time of
-// matching.
+// matching. On an adopted schema a disabled trigger fires its rules, as the published executor does.
 func (q *Queries) FindRules(ctx context.Context, triggerRefs []string, ids []int64, refs []string) ([]FindRulesRow, error) {
 	rows, err := q.db.Query(ctx, FindRules, triggerRefs, ids, refs)
 	if err != nil {
@@ -649,7 +649,7 @@ func (q *Queries) RulePacks(ctx context.Context, ids []int64) ([]RulePacksRow, e
 }
 
 const TriggersByRef = `-- name: TriggersByRef :many
-SELECT t.id, t.ref, t.enabled, t.out_schema FROM trigger t WHERE t.ref = ANY ($1::text[]) ORDER BY t.id
+SELECT t.id, t.ref, (t.enabled OR NOT attune_honours('origin'))::bool AS enabled, t.out_schema FROM trigger t WHERE t.ref = ANY ($1::text[]) ORDER BY t.id
 `
 
 type TriggersByRefRow struct {

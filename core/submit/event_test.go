@@ -67,6 +67,7 @@ func TestEmitWithoutAPayload(t *testing.T) {
 	t.Parallel()
 	b := events(t)
 	testkit.Exec(t, b.store, `update trigger set enabled = false`)
+	testkit.Exec(t, b.store, `update attune_schema_origin set origin = 'own'`)
 	for _, payload := range []string{"", "null", " null "} {
 		done, err := b.submit.EmitEvent(t.Context(),
 			submit.Event{TriggerRef: "probe.free", Payload: json.RawMessage(payload)})

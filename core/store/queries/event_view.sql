@@ -35,7 +35,7 @@ WHERE f.id = sqlc.arg(id);
 SELECT e.id, e.trigger_ref, coalesce(e.rule_ref, '')::text AS rule_ref, coalesce(e.source_ref, '')::text AS source_ref, e.created, e.payload,
        (m.event IS NOT NULL)::bool AS done, coalesce(m.rules, 0)::int AS rules, coalesce(m.matched, 0)::int AS matched,
        coalesce(m.failures, '{}')::text[] AS failures, m.at,
-       (t.id IS NOT NULL)::bool AS trigger_there, coalesce(t.enabled, false)::bool AS trigger_enabled,
+       (t.id IS NOT NULL)::bool AS trigger_there, coalesce(t.enabled OR NOT attune_honours('origin'), false)::bool AS trigger_enabled,
        (e.created < (SELECT g.since FROM event_matching g WHERE g.one))::bool AS before_matching
 FROM event e
 LEFT JOIN event_matched m ON m.event = e.id
@@ -46,7 +46,7 @@ LIMIT 1;
 -- name: ViewRules :many
 -- Rules by reference, with the outcomes of their newest enforcements, at most recent of them.
 SELECT r.id, r.ref, r.pack_ref, r.trigger_ref, r.action_ref, r.enabled, (r.action IS NOT NULL)::bool AS has_action,
-       (t.id IS NOT NULL AND r.trigger IS NOT NULL)::bool AS has_trigger, coalesce(t.enabled, false)::bool AS trigger_enabled, r.conditions, r.action_params,
+       (t.id IS NOT NULL AND r.trigger IS NOT NULL)::bool AS has_trigger, coalesce(t.enabled OR NOT attune_honours('origin'), false)::bool AS trigger_enabled, r.conditions, r.action_params,
        r.created, r.updated, coalesce(r.label, '') AS label, coalesce(r.description, '')::text AS description, i.login AS owner,
        n.fired::int AS fired, n.disabled::int AS disabled, n.last
 FROM rule r

@@ -13,14 +13,14 @@ ORDER BY e.id;
 
 -- name: FindRules :many
 -- Rules that events of these triggers, or events for these rules, may fire. now is the time of
--- matching.
+-- matching. On an adopted schema a disabled trigger fires its rules, as the published executor does.
 SELECT r.id, r.ref, r.pack, r.action, r.action_ref, r.trigger_ref, r.conditions, r.action_params, r.created, now()::timestamptz AS now
 FROM rule r
 WHERE r.id = ANY (ARRAY(
         SELECT x.id FROM rule x WHERE x.trigger_ref = ANY (sqlc.arg(trigger_refs)::text[])
         UNION SELECT y.id FROM rule y WHERE y.id = ANY (sqlc.arg(ids)::bigint[])
         UNION SELECT z.id FROM rule z WHERE z.ref = ANY (sqlc.arg(refs)::text[])))
-  AND r.enabled AND coalesce((SELECT t.enabled FROM trigger t WHERE t.ref = r.trigger_ref), true)
+  AND r.enabled AND coalesce((SELECT t.enabled OR NOT attune_honours('origin') FROM trigger t WHERE t.ref = r.trigger_ref), true)
 ORDER BY r.id;
 
 -- name: RuleActions :many
@@ -166,7 +166,7 @@ GROUP BY u.event, u.origin
 ON CONFLICT (event) DO NOTHING;
 
 -- name: TriggersByRef :many
-SELECT t.id, t.ref, t.enabled, t.out_schema FROM trigger t WHERE t.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY t.id;
+SELECT t.id, t.ref, (t.enabled OR NOT attune_honours('origin'))::bool AS enabled, t.out_schema FROM trigger t WHERE t.ref = ANY (sqlc.arg(refs)::text[]) ORDER BY t.id;
 
 -- name: KnownTriggers :many
 -- For a hint about an unknown ref; read only then.
