@@ -178,6 +178,9 @@ func (r *Runner) try(ctx context.Context, requests []Request) error {
 	for _, request := range step.Again() {
 		r.queue.add(request)
 	}
+	if step.stops() {
+		r.cfg.Stopped()
+	}
 	r.after(ctx, result)
 	return nil
 }

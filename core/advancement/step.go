@@ -21,6 +21,8 @@ type Config struct {
 	// UnreportedAfter is how long the end of a child may stay unreported before it is processed
 	// anyway. Default 10 s.
 	UnreportedAfter time.Duration
+	// Stopped is called after a batch that requested the end of tasks. It must not block.
+	Stopped func()
 	// Gate pauses the Runner during a fault of the installation. Without it only the Runner pauses.
 	Gate *gate.Gate
 	// Now is the clock of caches. Default time.Now.
@@ -30,6 +32,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.UnreportedAfter <= 0 {
 		c.UnreportedAfter = 10 * time.Second
+	}
+	if c.Stopped == nil {
+		c.Stopped = func() {}
 	}
 	if c.Now == nil {
 		c.Now = time.Now

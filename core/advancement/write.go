@@ -2,6 +2,7 @@ package advancement
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/scheduler"
@@ -187,6 +188,11 @@ func (c *advance) follow(batch *scheduler.Batch) {
 		}
 		batch.Also(store.StopTasks, reason, c.id, c.plan.Stop, c.plan.StopUnstarted)
 	}
+}
+
+// stops reports whether the batch requests the end of tasks.
+func (s *Step) stops() bool {
+	return slices.ContainsFunc(s.advances, func(c *advance) bool { return c.plan != nil && len(c.plan.Stop) > 0 })
 }
 
 // endParents ends the executions of ended workflows, unless another program has ended them.

@@ -74,13 +74,23 @@ func NewPoll(cfg Config, st *store.Store, relay Relay, logger *slog.Logger, metr
 	return p
 }
 
-// tick processes all cancel requests, a page per transaction. It skips a failing page.
+// lockTries and lockPause bound the wait for the pass of another replica.
+const (
+	lockTries = 10
+	lockPause = 100 * time.Millisecond
+)
+
+// tick processes all cancel requests, a page per transaction. It skips a failing page. While another replica
+// works it waits: the pass of that one may have begun before the request that woke this one.
 func (p *Poll) tick(ctx context.Context) error {
 	var failed error
-	for {
+	for lost := 0; ; {
 		full, won, err := p.page(ctx)
 		if !won && err == nil {
-			return nil // another replica works
+			if lost++; lost < lockTries && supervise.Sleep(ctx, lockPause) {
+				continue
+			}
+			return failed
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("process cancel requests: %w", err))

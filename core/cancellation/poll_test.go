@@ -9,6 +9,8 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -40,6 +42,22 @@ func (b *bundle) asked(t *testing.T, since time.Duration, status attune.Status, 
 		testkit.Exec(t, b.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
 	}
 	return id
+}
+
+// A poll that is woken while another replica works waits for it: the pass of that one may have begun too early.
+func TestAPollWaitsForThePassOfAnotherReplica(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tx, err := b.store.Pool().Begin(testkit.Context(t))
+	require.NoError(t, err)
+	won, err := store.New(tx).TryLoopLock(testkit.Context(t), "cancels")
+	require.NoError(t, err)
+	require.True(t, won)
+	id := b.asked(t, time.Second, attune.StatusCanceling, nil, true)
+	b.poll(t, func(c *cancellation.Config) { c.Interval = time.Hour })
+	supervise.Sleep(testkit.Context(t), 300*time.Millisecond) // its first try finds the lock taken, unless the machine pauses
+	require.NoError(t, tx.Rollback(testkit.Context(t)))
+	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCancelled }, 20*time.Second)
 }
 
 // A lost message is sent again, once after each interval.

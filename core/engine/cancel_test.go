@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/message"
@@ -126,6 +127,44 @@ func TestALostRequestToStopIsSentAgain(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE execution_cancel SET at = at - interval '10 seconds'`)
 	b.poll(t, cancellation.Config{})
 	b.untilStatus(t, attune.StatusCancelled, id)
+	b.settled(t, 20*time.Second)
+}
+
+// An existing API cancels a workflow by the row of its execution and a status report: the report is enough to stop its
+// tasks.
+func TestAStatusReportStopsTheTasksOfACancelledWorkflow(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	e := b.engine(t)
+	e.StopWorkflowSweep()
+	testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
+		AMQPURL: b.AMQP, DatabaseURL: b.Database,
+		Behave: func(ctx context.Context, _ testkit.Job) testkit.Answer { <-ctx.Done(); return testkit.Answer{} },
+	})
+	b.define(t, "pk.flow", `
+version: "1"
+cancellation_policy: cancel_running
+tasks: [{name: a, action: pk.go}]
+`)
+	testkit.Action(t, b.store, "pk.go")
+	id := b.request(t, "pk.flow", 1, `{}`)[0]
+	var child int64
+	testkit.Eventually(t, func() bool {
+		return b.store.Pool().QueryRow(testkit.Context(t),
+			`SELECT id FROM execution WHERE parent = $1 AND status = 'running'`, id).Scan(&child) == nil
+	}, 20*time.Second)
+
+	testkit.Exec(t, b.store, `UPDATE execution SET status = 'canceling' WHERE id = $1`, id)
+	body, err := message.New(message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{
+		ExecutionID: id, ActionRef: "pk.flow", PreviousStatus: "running", NewStatus: "canceling", ChangedAt: time.Now().UTC(),
+	}, time.Now(), "api").Encode()
+	require.NoError(t, err)
+	outcome := b.connect(t, "api").Publisher().Publish(testkit.Context(t), []broker.Message{{
+		ID: "m", Exchange: message.ExchangeExecutions, RoutingKey: message.KeyExecutionStatusChanged,
+		Type: message.TypeExecutionStatusChanged, Body: body,
+	}})[0]
+	require.NoError(t, outcome.Err)
+	b.untilStatus(t, attune.StatusCancelled, child, id)
 	b.settled(t, 20*time.Second)
 }
 

@@ -239,9 +239,10 @@ func (e *Engine) assemble(version string) error {
 	e.services.Add("batches", e.hot.batched)
 	e.services.Add("requests", e.hot.requested)
 	e.services.Add("status", status)
-	e.services.Add("progress", scheduler.NewStatusReports(status, e.logger, scheduler.NewStatusMetrics(e.registry)))
+	e.services.Add("progress", scheduler.NewStatusReports(status, e.recheckStopped, e.logger,
+		scheduler.NewStatusMetrics(e.registry)))
 	e.services.Add("rounds", e.hot)
-	e.addWorkflows(sched, loopMetrics)
+	e.addWorkflows(sched, cancels.Wake, loopMetrics)
 	e.addLoop("recovery", e.sweep)
 	e.addLoop("retries", retries)
 	e.addLoop("cancels", cancels)

@@ -16,6 +16,19 @@ import (
 	"github.com/attune-go/attune/core/workflow"
 )
 
+// define makes a workflow of pack pk.
+func (b *bundle) define(t *testing.T, ref, text string) {
+	t.Helper()
+	parsed, mistakes, _ := workflow.Parse(ref, []byte(text))
+	require.Empty(t, mistakes)
+	definition, err := parsed.JSON()
+	require.NoError(t, err)
+	action := testkit.Action(t, b.store, ref)
+	testkit.Exec(t, b.store, `WITH d AS (
+			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition) VALUES ($2::text, $3, 'pk', $2::text, '1.0.0', $4) RETURNING id)
+		UPDATE action SET workflow_def = d.id FROM d WHERE action.id = $1`, action.ID, ref, action.PackID, definition)
+}
+
 // flow makes a workflow whose first task opens an inquiry in its result, and whose second task is an inquiry.
 func (b *bundle) flow(t *testing.T) {
 	t.Helper()
@@ -33,16 +46,9 @@ tasks:
   - {name: go, action: pk.go, input: {ok: "{{ task.approve.response.ok }}"}}
   - {name: late, action: pk.go, input: {ok: late}}
 `
-	parsed, mistakes, _ := workflow.Parse(ref, []byte(text))
-	require.Empty(t, mistakes)
-	definition, err := parsed.JSON()
-	require.NoError(t, err)
 	testkit.Action(t, b.store, "pk.check")
 	testkit.Action(t, b.store, "pk.go")
-	action := testkit.Action(t, b.store, ref)
-	testkit.Exec(t, b.store, `WITH d AS (
-			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition) VALUES ($2::text, $3, 'pk', $2::text, '1.0.0', $4) RETURNING id)
-		UPDATE action SET workflow_def = d.id FROM d WHERE action.id = $1`, action.ID, ref, action.PackID, definition)
+	b.define(t, ref, text)
 	testkit.StartFakeWorker(t, testkit.FakeWorkerConfig{
 		AMQPURL: b.AMQP, DatabaseURL: b.Database, Concurrency: 5,
 		Behave: func(_ context.Context, job testkit.Job) testkit.Answer {

@@ -15,8 +15,11 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 )
 
-func (e *Engine) addWorkflows(sched *scheduler.Scheduler, metrics *supervise.Metrics) {
-	cfg := advancement.Config{ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds, Keys: e.keys, Gate: e.gate}
+// addWorkflows adds the services that advance workflows; stopped is called when tasks shall end.
+func (e *Engine) addWorkflows(sched *scheduler.Scheduler, stopped func(), metrics *supervise.Metrics) {
+	cfg := advancement.Config{
+		ActionTimeouts: e.cfg.Executor.HonourActionTimeoutSeconds, Keys: e.keys, Gate: e.gate, Stopped: stopped,
+	}
 	e.workflows = advancement.NewRunner(cfg, sched, classifyWorkflows, e.handleResult, e.logger,
 		advancement.NewMetrics(e.registry))
 	auto := promauto.With(e.registry)
@@ -33,6 +36,17 @@ func (e *Engine) addWorkflows(sched *scheduler.Scheduler, metrics *supervise.Met
 	e.hot.workflows, e.loops["workflows"] = e.workflows, sweep
 	e.services.Add("workflows", e.workflows)
 	e.services.Add("workflow sweep", sweep)
+}
+
+// recheckStopped advances the workflows among executions that another program cancelled. If that fails, the sweep finds
+// them.
+func (e *Engine) recheckStopped(ctx context.Context, executions []int64) {
+	workflows, err := e.query.OpenWorkflowsOf(ctx, executions)
+	if err != nil {
+		e.logger.WarnContext(ctx, "Workflows of cancelled executions not read", "executions", len(executions), "error", err)
+		return
+	}
+	e.workflows.Recheck(workflows...)
 }
 
 // workflowSweep is the interval between reads of the open workflows.

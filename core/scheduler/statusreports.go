@@ -25,18 +25,23 @@ func NewStatusMetrics(reg prometheus.Registerer) *StatusMetrics {
 
 // StatusReports reads execution.status.changed, which workers send while an execution moves. The
 // worker writes the row itself, so a report changes nothing: it is counted and acknowledged. An
-// unreadable report is dead-lettered.
+// unreadable report is dead-lettered. Other programs cancel workflows by their row and such a report.
 type StatusReports struct {
 	supervise.Base
 
 	consumer *broker.Consumer
+	stopped  func(ctx context.Context, executions []int64)
 	logger   *slog.Logger
 	metrics  *StatusMetrics
 }
 
-// NewStatusReports makes the service on a consumer of the status queue.
-func NewStatusReports(consumer *broker.Consumer, logger *slog.Logger, metrics *StatusMetrics) *StatusReports {
-	return &StatusReports{consumer: consumer, logger: logger, metrics: metrics}
+// NewStatusReports makes the service on a consumer of the status queue. It calls stopped with the executions that are
+// said to be cancelled or to be stopping.
+func NewStatusReports(
+	consumer *broker.Consumer, stopped func(ctx context.Context, executions []int64), logger *slog.Logger,
+	metrics *StatusMetrics,
+) *StatusReports {
+	return &StatusReports{consumer: consumer, stopped: stopped, logger: logger, metrics: metrics}
 }
 
 // Start implements supervise.Service.
@@ -57,6 +62,7 @@ func (r *StatusReports) run(ctx context.Context) {
 }
 
 func (r *StatusReports) read(ctx context.Context, batch *broker.Batch) {
+	var stopped []int64
 	for i := range batch.Deliveries {
 		delivery := &batch.Deliveries[i]
 		envelope, err := message.Decode[message.ExecutionStatusChanged](delivery.Body)
@@ -65,13 +71,19 @@ func (r *StatusReports) read(ctx context.Context, batch *broker.Batch) {
 			delivery.GiveUp(ctx, err, 1)
 			continue
 		}
+		status, err := attune.ParseStatus(envelope.Payload.NewStatus)
+		if err != nil {
+			status = "unknown" // limits the labels to the known statuses
+		}
+		if status == attune.StatusCanceling || status == attune.StatusCancelled {
+			stopped = append(stopped, envelope.Payload.ExecutionID)
+		}
 		if r.metrics != nil {
-			status, err := attune.ParseStatus(envelope.Payload.NewStatus)
-			if err != nil {
-				status = "unknown" // limits the labels to the known statuses
-			}
 			r.metrics.reports.WithLabelValues(string(status)).Inc()
 		}
+	}
+	if len(stopped) > 0 {
+		r.stopped(ctx, stopped)
 	}
 	if err := batch.Ack(); err != nil {
 		r.logger.DebugContext(ctx, "Status reports could not be acknowledged", "error", err)

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -61,8 +62,10 @@ func TestReportsAreCountedAndUnreadableOnesDeadLettered(t *testing.T) {
 	look, wire := connectStatus(t, vhost), connectStatus(t, vhost)
 	require.NoError(t, look.DeclareExecutor(testkit.Context(t)))
 	registry := prometheus.NewRegistry()
+	stopped := make(chan []int64, 1)
 	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionStatus, Prefetch: 10, MaxBatch: 4})
-	reports := scheduler.NewStatusReports(consumer, testkit.Logger(t), scheduler.NewStatusMetrics(registry))
+	reports := scheduler.NewStatusReports(consumer,
+		func(_ context.Context, executions []int64) { stopped <- executions }, testkit.Logger(t), scheduler.NewStatusMetrics(registry))
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	require.NoError(t, reports.Start(testkit.Context(t)))
 	t.Cleanup(reports.Stop)
@@ -85,6 +88,13 @@ func TestReportsAreCountedAndUnreadableOnesDeadLettered(t *testing.T) {
 		return differs == nil
 	}, 10*time.Second)
 	require.NoError(t, differs)
+	require.Empty(t, stopped)
+
+	// Cancelled and stopping executions are passed on.
+	for _, status := range []string{"canceling", "cancelled"} {
+		publishStatus(t, look, statusReport(t, status))
+		require.Equal(t, []int64{1}, <-stopped)
+	}
 
 	// Acknowledged reports do not return when the consumer stops.
 	reports.Stop()
@@ -104,7 +114,7 @@ func TestReportsAreTakenWithoutMetrics(t *testing.T) {
 	publishStatus(t, wire, statusReport(t, "running"))
 	require.Equal(t, 1, queueState(t, wire, message.QueueExecutionStatus).Ready)
 	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionStatus})
-	reports := scheduler.NewStatusReports(consumer, testkit.Logger(t), nil)
+	reports := scheduler.NewStatusReports(consumer, func(context.Context, []int64) {}, testkit.Logger(t), nil)
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	require.NoError(t, reports.Start(testkit.Context(t)))
 	testkit.Eventually(t, func() bool { return queueState(t, wire, message.QueueExecutionStatus).Ready == 0 },

@@ -340,6 +340,30 @@ func (q *Queries) NewWorkflowIDs(ctx context.Context, n int32) ([]int64, error) 
 	return items, nil
 }
 
+const OpenWorkflowsOf = `-- name: OpenWorkflowsOf :many
+SELECT w.id::bigint AS id FROM workflow_execution w WHERE w.execution = ANY ($1::bigint[]) AND w.open ORDER BY w.id
+`
+
+func (q *Queries) OpenWorkflowsOf(ctx context.Context, executions []int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, OpenWorkflowsOf, executions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReadEndedTasks = `-- name: ReadEndedTasks :many
 SELECT d.id, d.workflow_execution, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.retry_count,
        EXISTS (SELECT FROM execution_cancel n WHERE n.execution = e.id) AS cancel_asked,

@@ -248,6 +248,9 @@ WHERE d.workflow_execution = sqlc.arg(workflow) AND NOT d.settled AND d.task_nam
 ORDER BY e.id
 ON CONFLICT (execution) DO NOTHING;
 
+-- name: OpenWorkflowsOf :many
+SELECT w.id::bigint AS id FROM workflow_execution w WHERE w.execution = ANY (sqlc.arg(executions)::bigint[]) AND w.open ORDER BY w.id;
+
 -- name: FindWorkflows :many
 -- A page of open workflows. due are the ones that can continue: it or a parent was paused or
 -- resumed, its timeout has passed, another program ended or cancelled it, another engine left it,
