@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
@@ -168,7 +169,7 @@ func newRootCommand(a *app) *cobra.Command {
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:          a.bare,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.running = true
 			if further := cmd.Annotations[furtherOutputs]; a.output != "" && a.output == further {
@@ -181,8 +182,8 @@ func newRootCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.configPath, "config", "", "configuration file (default $ATTUNE_CONFIG)")
-	flags.StringVar(&a.logLevel, "log-level", "",
+	flags.StringVarP(&a.configPath, "config", "c", "", "configuration file (default $ATTUNE_CONFIG)")
+	flags.StringVarP(&a.logLevel, "log-level", "l", "",
 		"debug, info, warn or error (default info for serve and worker, else warn)")
 	flags.StringVar(&a.logFormat, "log-format", "auto", "auto, json or text")
 	flags.StringVarP(&a.output, "output", "o", "table", "table, json or yaml")
@@ -199,6 +200,26 @@ func newRootCommand(a *app) *cobra.Command {
 		newAlertsCommand(a),
 	)
 	return root
+}
+
+// bare runs the program without a command. The units of an existing installation start its executor so, with a
+// configuration: it serves. At a terminal it prints the help instead, unless a flag names the configuration.
+func (a *app) bare(cmd *cobra.Command, _ []string) error {
+	configured := slices.ContainsFunc(a.environ, func(entry string) bool {
+		return strings.HasPrefix(entry, config.PathVariable+"=") || strings.HasPrefix(entry, "ATTUNE__")
+	})
+	terminal := interactive(cmd.InOrStdin())
+	switch {
+	case a.configPath != "" || configured && !terminal:
+		serve, _, err := cmd.Find([]string{"serve"})
+		if err != nil {
+			return err
+		}
+		return serve.RunE(serve, nil)
+	case terminal:
+		return cmd.Help()
+	}
+	return usageErrorf("a command is missing: `attune-executor serve` runs the engine, `attune-executor -h` lists all")
 }
 
 func (a *app) logger(level string) (*slog.Logger, error) {

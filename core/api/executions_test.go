@@ -615,6 +615,17 @@ func TestPublishedTokensReadQueueStatistics(t *testing.T) {
 	require.Equal(t, http.StatusOK, get("/api/v1/actions/demo.a/queue-stats", "reads"))
 	require.Equal(t, http.StatusUnauthorized, get("/api/v1/actions/demo.a/queue-stats", "other"))
 	require.Equal(t, http.StatusUnauthorized, get("/api/v1/queues", worker))
+
+	// On loopback too they need a token once there is a secret to sign it.
+	server = api.New("127.0.0.1:0", api.Deps{
+		Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: deps,
+		View: alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: st}), nil, nil),
+	})
+	require.NoError(t, server.Start(t.Context()))
+	t.Cleanup(server.Stop)
+	require.Equal(t, http.StatusUnauthorized, get("/api/v1/actions/demo.a/queue-stats", ""))
+	require.Equal(t, http.StatusOK, get("/api/v1/actions/demo.a/queue-stats", worker))
+	require.Equal(t, http.StatusOK, get("/api/v1/queues", ""), "a route of ours")
 }
 
 // An execution may request actions of its own pack, if it has standard access, and with

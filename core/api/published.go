@@ -215,7 +215,7 @@ func (s *Server) orPublished(next http.Handler) http.Handler {
 	own := s.guarded(ScopeRead, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, err := s.deps.Published.Signer.Verify(cmp.Or(bearer(r), loginCookie(r)))
-		if err != nil || s.deps.Published.Store == nil {
+		if s.deps.Published.Store == nil || err != nil && (s.tokens != nil || s.open()) {
 			own.ServeHTTP(w, r)
 			return
 		}
@@ -226,6 +226,8 @@ func (s *Server) orPublished(next http.Handler) http.Handler {
 		case ok:
 			retryAfter(w, http.StatusTooManyRequests, limited)
 			s.problem(w, r, http.StatusTooManyRequests, limited.Error())
+		case s.tokens == nil:
+			s.refuse(w, r, err.Error())
 		default:
 			own.ServeHTTP(w, r)
 		}

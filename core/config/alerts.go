@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/attune-go/attune/core/nearest"
 )
 
@@ -205,8 +207,8 @@ func (m Measure) Format(value float64) string {
 	}
 }
 
-// defaultAlerts are the built-in rules. The names and thresholds of the first four and the bands of dead letters and
-// queues are published; no_active_workers additionally leaves a worker time to start.
+// defaultAlerts are the built-in rules. The names and thresholds of the first four, the length and the bands of queues and
+// those of dead letters are published; no_active_workers additionally leaves a worker time to start.
 func defaultAlerts() map[string]*AlertRule {
 	rule := func(severity, measure string, above float64, held time.Duration) *AlertRule {
 		return &AlertRule{Enabled: true, Measure: measure, Above: above, For: held, Severity: severity}
@@ -214,15 +216,11 @@ func defaultAlerts() map[string]*AlertRule {
 	below := func(severity, measure string, below float64, held time.Duration) *AlertRule {
 		return &AlertRule{Enabled: true, Measure: measure, Below: below, For: held, Severity: severity}
 	}
-	off := func(r *AlertRule) *AlertRule {
-		r.Enabled = false
-		return r
-	}
 	return map[string]*AlertRule{
 		"high_execution_timeout_rate": rule("warning", "execution_timeouts", 10, 0),
 		"no_active_workers":           below("critical", "active_workers", 1, 15*time.Second),
 		"dlq_buildup":                 rule("warning", "dead_letter_depth", 100, 0),
-		"stale_executions":            rule("warning", "scheduled_overdue", 0, 2*time.Minute),
+		"stale_executions":            rule("warning", "scheduled_overdue", 0, 0),
 
 		"dlq_waiting":           rule("info", "dead_letter_depth", 0, 0),
 		"dlq_depth_warning":     rule("warning", "dead_letter_depth", 10, 0),
@@ -247,7 +245,7 @@ func defaultAlerts() map[string]*AlertRule {
 		"queue_fill_critical":      rule("critical", "queue_fill", 0.8, time.Minute),
 		"queue_growth":             rule("warning", "queue_growth", 1000, 0),
 		"queue_idle_slots":         rule("warning", "idle_slots", 300, 0),
-		"queue_length":             off(rule("warning", "queue_length", 100, time.Minute)),
+		"queue_length":             rule("info", "queue_length", 100, time.Minute),
 		"queue_paused":             rule("info", "queue_paused", 0, 0),
 		"paused_long":              rule("warning", "paused_wait", 3600, 0),
 		"exec_stuck":               rule("info", "stuck_seconds", 600, 0),
@@ -272,6 +270,48 @@ func defaultAlerts() map[string]*AlertRule {
 	}
 }
 
+// publishedMeasures are the measures of published conditions.
+var publishedMeasures = map[string]string{
+	"execution_timeouts": "execution_timeouts", "active_workers": "active_workers", "dlq_depth": "dead_letter_depth",
+	"scheduled_executions_older_than_5min": "scheduled_overdue",
+}
+
+var publishedCondition = regexp.MustCompile(`^(\w+) (> (\d+)|== 0)( per minute)?$`)
+
+// namedAlerts turns alerts in the published form, a list of name, condition and severity, into rules by name.
+func namedAlerts(path string, root *yaml.Node) error {
+	at := slices.IndexFunc(root.Content, func(n *yaml.Node) bool { return n.Value == "alerts" })
+	if at < 0 || at%2 != 0 || root.Content[at+1].Kind != yaml.SequenceNode {
+		return nil
+	}
+	list := root.Content[at+1]
+	rules := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: list.Line}
+	for _, item := range list.Content {
+		var given struct{ Name, Condition, Severity string }
+		err := item.Decode(&given)
+		parts := publishedCondition.FindStringSubmatch(given.Condition)
+		if err != nil || given.Name == "" || parts == nil || publishedMeasures[parts[1]] == "" {
+			return fmt.Errorf("%s:%d: this alert has no name or no published condition: write alerts.NAME with the keys "+
+				"measure, above or below, and severity", path, item.Line)
+		}
+		threshold, value := "above", parts[3]
+		if value == "" { // == 0
+			threshold, value = "below", "1"
+		}
+		name := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: given.Name, Line: item.Line}
+		rule := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: item.Line}
+		for _, pair := range [][2]string{
+			{"measure", publishedMeasures[parts[1]]}, {threshold, value}, {"severity", cmp.Or(given.Severity, "warning")},
+		} {
+			rule.Content = append(rule.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: pair[0], Line: item.Line},
+				&yaml.Node{Kind: yaml.ScalarNode, Value: pair[1], Line: item.Line})
+		}
+		rules.Content = append(rules.Content, name, rule)
+	}
+	root.Content[at+1] = rules
+	return nil
+}
+
 // checkMeasure refuses an unknown measure.
 func (s setting) checkMeasure() error {
 	name := s.value.String()
@@ -291,12 +331,6 @@ func (s setting) checkMeasure() error {
 // followAlerts derives keys of alert rules from other keys, unless the rule sets them.
 func (l *loader) followAlerts() {
 	c := l.cfg
-	// The rule is off by default, since no absolute bound suits every installation.
-	if rule := c.Alerts["queue_length"]; rule != nil && c.sources["alerts.queue_length.enabled"] == "" &&
-		c.sources["alerts.queue_length.above"] != "" {
-		rule.Enabled = true
-		c.sources["alerts.queue_length.enabled"] = "derived from alerts.queue_length.above"
-	}
 	if rule := c.Alerts["worker_heartbeat"]; rule != nil && c.sources["alerts.worker_heartbeat.above"] == "" &&
 		rule.Measure == "heartbeat_age" {
 		if limit := c.Executor.StaleAfter().Seconds(); limit != rule.Above {

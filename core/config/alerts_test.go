@@ -1,8 +1,10 @@
 package config_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,6 +62,41 @@ func TestPublishedRules(t *testing.T) {
 	require.True(t, rules["worker_queue_critical"].Holds(100))
 }
 
+// A list of alerts in the published form has the effect of the rules of these names.
+func TestAlertsInThePublishedForm(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, `
+alerts:
+  - name: high_execution_timeout_rate
+    condition: execution_timeouts > 20 per minute
+    severity: critical
+  - {name: no_active_workers, condition: active_workers == 0, severity: critical}
+  - {name: dlq_buildup, condition: dlq_depth > 100}
+  - {name: mine, condition: scheduled_executions_older_than_5min > 3, severity: info}
+`)
+	for name, want := range map[string]string{
+		"high_execution_timeout_rate": "execution_timeouts above 20 critical",
+		"no_active_workers":           "active_workers below 1 critical", "dlq_buildup": "dead_letter_depth above 100 warning",
+		"mine": "scheduled_overdue above 3 info", "stale_executions": "scheduled_overdue above 0 warning",
+	} {
+		rule, side := cfg.Alerts[name], "above"
+		if rule.Below > 0 {
+			side = "below"
+		}
+		require.True(t, rule.Enabled, name)
+		require.Equal(t, want, fmt.Sprintf("%s %s %g %s", rule.Measure, side, rule.Limit(), rule.Severity), name)
+	}
+	require.Contains(t, cfg.Source("alerts.mine.above"), ":8")
+	for _, wrong := range []string{
+		"- {name: x, condition: cpu > 3}", "- {name: x, condition: active_workers < 3}", "- {condition: dlq_depth > 1}",
+		"- dlq_depth > 1",
+	} {
+		_, err := config.Load(write(t, "alerts:\n  "+wrong+"\n"), nil)
+		require.ErrorContains(t, err,
+			":2: this alert has no name or no published condition: write alerts.NAME with the keys measure, above or below")
+	}
+}
+
 func TestRuleExpressions(t *testing.T) {
 	t.Parallel()
 	for want, rule := range map[string]config.AlertRule{
@@ -103,6 +140,11 @@ func TestTheHeartbeatRuleFollowsTheHeartbeat(t *testing.T) {
 	cfg := load(t, "executor: { heartbeat_interval: 10 }\n")
 	require.InDelta(t, 30, cfg.Alerts["worker_heartbeat"].Above, 0)
 	require.Equal(t, "derived from executor.heartbeat_interval", cfg.Source("alerts.worker_heartbeat.above"))
+	cfg = load(t, "worker: { heartbeat_interval: 20 }\n")
+	require.Equal(t, time.Minute, cfg.Executor.StaleAfter(), "three times what the workers are told")
+	require.Equal(t, "derived from worker.heartbeat_interval", cfg.Source("executor.heartbeat_interval"))
+	cfg = load(t, "worker: { heartbeat_interval: 20 }\nexecutor: { heartbeat_interval: 30 }\n")
+	require.Equal(t, 90*time.Second, cfg.Executor.StaleAfter())
 	cfg = load(t, "executor: { heartbeat_interval: 10 }\nalerts: { worker_heartbeat: { above: 300 } }\n")
 	require.InDelta(t, 300, cfg.Alerts["worker_heartbeat"].Above, 0)
 }

@@ -187,6 +187,10 @@ func (l *loader) finish() error {
 			c.Worker.Taints[i].Effect = "no_schedule"
 		}
 	}
+	if c.sources["worker.heartbeat_interval"] != "" && c.sources["executor.heartbeat_interval"] == "" {
+		c.Executor.HeartbeatInterval = c.Worker.HeartbeatInterval
+		c.sources["executor.heartbeat_interval"] = "derived from worker.heartbeat_interval"
+	}
 	l.followAlerts()
 	for _, name := range sortedKeys(c.Alerts) {
 		key := "alerts." + name + ".measure"

@@ -134,7 +134,7 @@ type Server struct {
 	// Host of the API service, as actions reach it.
 	Host string `key:"host"`
 	// Port of the API service.
-	Port int `key:"port" range:"1..65535"`
+	Port int `key:"port" range:"0..65535"`
 }
 
 // Security has the keys of the section that concern execution; the others belong to the API service.

@@ -137,6 +137,9 @@ func (l *loader) readFile(path string) error {
 		return fmt.Errorf("%s:%d: the configuration must be a mapping of sections", path, root.Line)
 	}
 	nameKeys(root)
+	if err := namedAlerts(path, root); err != nil {
+		return err
+	}
 	if err := root.Decode(&l.values); err != nil {
 		return fmt.Errorf("%s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}

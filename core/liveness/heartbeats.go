@@ -124,11 +124,14 @@ func (h *Heartbeats) mark(ctx context.Context) error {
 			if h.cfg.Unsure() {
 				return nil
 			}
-			if gone, err = tx.DeactivateWorkers(ctx, h.cfg.StaleAfter.Seconds(), page); err != nil {
-				return fmt.Errorf("deactivate workers: %w", err)
-			}
-			return alertevent.Emit(ctx, tx, nil, h.alerts(gone))
+			gone, err = h.deactivate(ctx, tx, 0)
+			return err
 		})
+		if store.Divisible(err) {
+			if err = h.deactivateEach(ctx); err == nil {
+				return nil // whatever is left, the next tick finds
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -142,6 +145,40 @@ func (h *Heartbeats) mark(ctx context.Context) error {
 	if total > 0 {
 		h.log(ctx, slog.LevelInfo, fmt.Sprintf("Deactivated %d worker(s) with stale heartbeats", total), "workers",
 			total)
+	}
+	return nil
+}
+
+// deactivate marks a page of workers, or only one of them.
+func (h *Heartbeats) deactivate(ctx context.Context, tx *store.Tx, single int64) ([]store.DeactivateWorkersRow, error) {
+	gone, err := tx.DeactivateWorkers(ctx, h.cfg.StaleAfter.Seconds(), single, page)
+	if err != nil {
+		return nil, fmt.Errorf("deactivate workers: %w", err)
+	}
+	return gone, alertevent.Emit(ctx, tx, nil, h.alerts(gone))
+}
+
+// deactivateEach marks workers in a transaction each, so that one that cannot be marked delays no other.
+func (h *Heartbeats) deactivateEach(ctx context.Context) error {
+	workers, err := h.store.FindSilentWorkers(ctx, h.cfg.StaleAfter.Seconds(), page)
+	if err != nil {
+		return fmt.Errorf("find silent workers: %w", err)
+	}
+	for _, w := range workers {
+		var gone []store.DeactivateWorkersRow
+		err := h.store.Tx(ctx, "heartbeats", func(ctx context.Context, tx *store.Tx) (err error) {
+			gone, err = h.deactivate(ctx, tx, w.ID)
+			return err
+		})
+		switch {
+		case store.Divisible(err):
+			h.log(ctx, slog.LevelError, fmt.Sprintf("Failed to deactivate worker %s (stale heartbeat): %v", w.Name, err),
+				"worker", w.Name)
+		case err != nil:
+			return err
+		default:
+			h.logDeactivated(ctx, gone)
+		}
 	}
 	return nil
 }

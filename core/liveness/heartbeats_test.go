@@ -172,6 +172,29 @@ func TestWorkersWithoutHeartbeatsAreMarkedInactive(t *testing.T) {
 	require.Zero(t, testutil.CollectAndCount(m.age))
 }
 
+// A worker that cannot be marked has the published line, and delays no other.
+func TestAWorkerThatCannotBeMarkedDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	odd, other := testkit.Worker(t, st, "odd").ID, testkit.Worker(t, st, "other").ID
+	silent(t, st, odd, time.Hour)
+	silent(t, st, other, time.Hour)
+	testkit.Exec(t, st, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'it is odd'; END $$`)
+	testkit.Exec(t, st, `CREATE TRIGGER refuse BEFORE UPDATE OF deactivated_at ON worker FOR EACH ROW
+		WHEN (OLD.name = 'odd') EXECUTE FUNCTION refuse()`)
+	h, j, _ := newHeartbeats(t, st)
+	require.NoError(t, h.tick(testkit.Context(t)))
+	status, _ := statusOf(t, st, other)
+	require.Equal(t, "inactive", status)
+	status, _ = statusOf(t, st, odd)
+	require.Equal(t, "active", status)
+	lines := j.take()
+	require.True(t, slices.ContainsFunc(lines, func(line string) bool {
+		return strings.HasPrefix(line, "ERROR Failed to deactivate worker odd (stale heartbeat): ") &&
+			strings.Contains(line, "it is odd")
+	}), "%v", lines)
+}
+
 // requireStale requires the line about a worker whose heartbeat has this age, or is older by what the test took since.
 func requireStale(t *testing.T, lines []string, name string, id int64, seconds int) {
 	t.Helper()

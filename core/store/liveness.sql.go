@@ -78,7 +78,8 @@ WITH stale AS (
     SELECT w.id, w.status, w.draining FROM worker w
     WHERE (w.status <> 'inactive' OR w.draining)
       AND coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8)
-    ORDER BY w.id LIMIT $2::int
+      AND ($2::bigint = 0 OR w.id = $2::bigint)
+    ORDER BY w.id LIMIT $3::int
     FOR NO KEY UPDATE OF w
 ), marked AS (
     UPDATE worker w SET status = 'inactive', draining = false, deactivated_at = now()
@@ -114,8 +115,8 @@ type DeactivateWorkersRow struct {
 // draining worker with heartbeats marks itself; a silent one drains no more, and nothing else would
 // end its drain. silent is the age of the last heartbeat, negative without one; its time is kept
 // until the worker is back.
-func (q *Queries) DeactivateWorkers(ctx context.Context, staleAfter float64, page int32) ([]DeactivateWorkersRow, error) {
-	rows, err := q.db.Query(ctx, DeactivateWorkers, staleAfter, page)
+func (q *Queries) DeactivateWorkers(ctx context.Context, staleAfter float64, single int64, page int32) ([]DeactivateWorkersRow, error) {
+	rows, err := q.db.Query(ctx, DeactivateWorkers, staleAfter, single, page)
 	if err != nil {
 		return nil, err
 	}
@@ -282,6 +283,39 @@ func (q *Queries) FindProbed(ctx context.Context, after int64, olderThan float64
 			&i.Report,
 			&i.Unchanged,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const FindSilentWorkers = `-- name: FindSilentWorkers :many
+SELECT w.id, w.name FROM worker w
+WHERE (w.status <> 'inactive' OR w.draining)
+  AND coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => $1::float8)
+ORDER BY w.id LIMIT $2::int
+`
+
+type FindSilentWorkersRow struct {
+	ID   int64
+	Name string
+}
+
+// The workers of DeactivateWorkers, without a change.
+func (q *Queries) FindSilentWorkers(ctx context.Context, staleAfter float64, page int32) ([]FindSilentWorkersRow, error) {
+	rows, err := q.db.Query(ctx, FindSilentWorkers, staleAfter, page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindSilentWorkersRow
+	for rows.Next() {
+		var i FindSilentWorkersRow
+		if err := rows.Scan(&i.ID, &i.Name); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

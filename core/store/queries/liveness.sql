@@ -26,6 +26,13 @@ FROM accused a
 WHERE w.id = a.id AND w.suspect_since IS NULL AND NOT w.draining AND w.status <> 'inactive'
   AND w.heartbeat_seen > now() - make_interval(secs => sqlc.arg(stale_after)::float8);
 
+-- name: FindSilentWorkers :many
+-- The workers of DeactivateWorkers, without a change.
+SELECT w.id, w.name FROM worker w
+WHERE (w.status <> 'inactive' OR w.draining)
+  AND coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
+ORDER BY w.id LIMIT sqlc.arg(page)::int;
+
 -- name: DeactivateWorkers :many
 -- Workers of any role that count as present and have sent no heartbeat for too long, or never. A
 -- draining worker with heartbeats marks itself; a silent one drains no more, and nothing else would
@@ -35,6 +42,7 @@ WITH stale AS (
     SELECT w.id, w.status, w.draining FROM worker w
     WHERE (w.status <> 'inactive' OR w.draining)
       AND coalesce(w.heartbeat_seen, '-infinity') < now() - make_interval(secs => sqlc.arg(stale_after)::float8)
+      AND (sqlc.arg(single)::bigint = 0 OR w.id = sqlc.arg(single)::bigint)
     ORDER BY w.id LIMIT sqlc.arg(page)::int
     FOR NO KEY UPDATE OF w
 ), marked AS (
