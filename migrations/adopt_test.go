@@ -58,6 +58,21 @@ func shape(t *testing.T, conn *pgx.Conn) []string {
 	return names
 }
 
+// An execution that ended while no executor ran has given back its slot and counts as completed.
+func TestExecutionsThatEndedBeforeTheAdoptionAreCounted(t *testing.T) {
+	t.Parallel()
+	opts, conn := foreign(t, installation.Newest)
+	queued(t, conn)
+	exec(t, conn, "UPDATE execution SET status = 'completed' WHERE id = 1")
+	exec(t, conn, `INSERT INTO queue_stats (action_id, queue_length, active_count, max_concurrent, total_enqueued, total_completed)
+		SELECT action_id, 2, 1, 1, 9, 6 FROM execution_admission_state`)
+	exec(t, conn, "UPDATE execution_admission_state SET total_completed = 6")
+	_, err := migrations.Up(testkit.Context(t), opts)
+	require.NoError(t, err)
+	require.Equal(t, "7 7 0", one[string](t, conn, `SELECT concat_ws(' ', q.total_completed, s.total_completed, s.active_count)
+		FROM queue_stats q JOIN execution_admission_state s USING (action_id)`))
+}
+
 func TestExistingSchemaIsAdoptedAddedToAndHandedBack(t *testing.T) {
 	t.Parallel()
 	ctx := testkit.Context(t)

@@ -125,8 +125,20 @@ BEGIN
     GET DIAGNOSTICS taken = ROW_COUNT;
     UPDATE execution_admission_entry q SET status = 'queued', activated_at = NULL
     FROM execution e WHERE e.id = q.execution_id AND q.status = 'active' AND e.status = 'requested';
-    DELETE FROM execution_admission_entry q USING execution e
-    WHERE e.id = q.execution_id AND (q.status = 'active' OR e.status <> 'requested');
+    -- An execution that has ended since its executor stopped counts as completed, as its message would have counted it.
+    WITH gone AS (
+        DELETE FROM execution_admission_entry q USING execution e
+        WHERE e.id = q.execution_id AND (q.status = 'active' OR e.status <> 'requested')
+        RETURNING q.state_id, q.status = 'active' AND e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned') AS ended
+    ), counted AS (
+        UPDATE execution_admission_state s SET total_completed = s.total_completed + g.n
+        FROM (SELECT state_id, count(*) AS n FROM gone WHERE ended GROUP BY state_id) g
+        WHERE s.id = g.state_id
+        RETURNING s.action_id, g.n
+    )
+    UPDATE queue_stats t SET total_completed = t.total_completed + a.n
+    FROM (SELECT action_id, sum(n) AS n FROM counted GROUP BY action_id) a
+    WHERE t.action_id = a.action_id;
 
     UPDATE execution_admission_state s
     SET active_count = coalesce(h.n, 0),
