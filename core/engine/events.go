@@ -31,6 +31,7 @@ func (e *Engine) addEvents(metrics *supervise.Metrics) {
 			result, err := matcher.Match(ctx, ids)
 			return result.Missing, err
 		},
+		deleted: e.query.DeletedEvents,
 	})
 	enforcements := e.newEnforcements()
 	sweep := eventing.NewSweep(eventing.SweepConfig{Horizon: e.cfg.Executor.MaxEventAge}, e.query, events.Submit,
@@ -53,7 +54,7 @@ const maxEnforcements = 100
 func (e *Engine) newEnforcements() *inbox {
 	b := &inbox{
 		queue: message.QueueEnforcements, kind: message.TypeEnforcementCreated, what: "enforcement",
-		most: maxEnforcements,
+		most: maxEnforcements, deleted: e.query.DeletedEnforcements,
 	}
 	measured := scheduler.NewEnforcementMetrics(e.registry)
 	b.read = func(body []byte) (int64, error) {

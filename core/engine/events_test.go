@@ -131,6 +131,8 @@ func TestMessagesOfEventsThatCannotBeServedBecomeDeadLetters(t *testing.T) {
 	wire := b.connect(t, "poison")
 	b.engine(t)
 	b.worker(t, "w1", 5)
+	deleted := testkit.Count(t, b.store, `INSERT INTO event (trigger_ref) VALUES ('demo.door') RETURNING id`)
+	testkit.Exec(t, b.store, `DELETE FROM event WHERE id = $1`, deleted)
 	poison := []broker.Message{
 		{
 			ID: "p1", Exchange: message.ExchangeEvents, RoutingKey: message.KeyEventCreated, Type: "x",
@@ -146,6 +148,10 @@ func TestMessagesOfEventsThatCannotBeServedBecomeDeadLetters(t *testing.T) {
 			message.EnforcementCreated{EnforcementID: 1 << 40, RuleRef: "demo.rule0", TriggerRef: "demo.door"}),
 	}
 	poison[2].ID, poison[3].ID = "ghost event", "ghost enforcement"
+	late := created(t, message.ExchangeEvents, message.KeyEventCreated, message.TypeEventCreated,
+		message.EventCreated{EventID: int64(deleted), TriggerRef: "demo.door"})
+	late.ID = "deleted event"
+	poison = append([]broker.Message{late}, poison...)
 	for _, outcome := range wire.Publisher().Publish(testkit.Context(t), poison) {
 		require.NoError(t, outcome.Err)
 	}
@@ -160,6 +166,8 @@ func TestMessagesOfEventsThatCannotBeServedBecomeDeadLetters(t *testing.T) {
 		require.Equal(t, "poison", deadLetter.Reason)
 		require.Contains(t, deadLetter.Detail, reason)
 	}
+	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE message_id = 'deleted event'`),
+		"nothing is left to do for an event that was deleted, whose message came before that of the ghost")
 }
 
 // L1: events and enforcements whose message was lost are found by the sweep.

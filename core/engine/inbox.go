@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,9 @@ type inbox struct {
 	read func(body []byte) (int64, error)
 	// work processes a batch, whose ids may repeat; missing are ids without a row.
 	work func(ctx context.Context, ids []int64) (missing []int64, err error)
+
+	// deleted returns those of the missing ids whose rows were deleted.
+	deleted func(ctx context.Context, missing []int64) ([]int64, error)
 
 	*shared // logger, metrics, gate, and the handling of failed messages
 
@@ -197,5 +201,34 @@ func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
 			}
 		}
 	}
-	b.absent(ctx, absent, b.kind, b.what)
+	b.absent(ctx, b.acknowledgeDeleted(ctx, absent), b.kind, b.what)
+}
+
+// acknowledgeDeleted acknowledges messages about rows that were deleted meanwhile, since nothing is left to do, and
+// returns the others.
+func (b *inbox) acknowledgeDeleted(ctx context.Context, items []item) []item {
+	if len(items) == 0 {
+		return nil
+	}
+	ids := make([]int64, len(items))
+	for i, it := range items {
+		ids[i] = it.execution
+	}
+	deleted, err := b.deleted(ctx, ids)
+	if err != nil {
+		b.logger.WarnContext(ctx, "Deleted rows not looked for", "queue", b.queue, "messages", len(items), "error", err)
+		return items
+	}
+	gone := setOf(deleted)
+	return slices.DeleteFunc(items, func(it item) bool {
+		if !gone[it.execution] {
+			return false
+		}
+		b.logger.WarnContext(ctx, "Message about a deleted row acknowledged",
+			"message_id", it.delivery.MessageID, "message_type", b.kind, b.what+"_id", it.execution)
+		if err := it.delivery.Ack(); err != nil {
+			b.logger.DebugContext(ctx, "Message could not be acknowledged and will be delivered again", "error", err)
+		}
+		return true
+	})
 }

@@ -404,6 +404,15 @@ func dropRoutes(ctx context.Context, deps Deps) error {
 			RoutingKey: key,
 		}
 	}
+	if deps.Management != nil {
+		// The queues of workers that are gone are bound too. Without an answer their bindings stay, which lead nowhere.
+		present, _ := deps.Management.QueueBindings(ctx, message.QueueDeadLetter)
+		for _, b := range present {
+			if b.Source == message.ExchangeDeadLetter && !slices.Contains(bindings, b) {
+				bindings = append(bindings, b)
+			}
+		}
+	}
 	if err := deps.Broker.UnbindQueues(ctx, bindings); err != nil {
 		return err
 	}

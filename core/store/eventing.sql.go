@@ -104,6 +104,57 @@ func (q *Queries) CreatedEnforcements(ctx context.Context, events []int64) ([]Cr
 	return items, nil
 }
 
+const DeletedEnforcements = `-- name: DeletedEnforcements :many
+SELECT i.id::bigint AS id FROM (SELECT unnest($1::bigint[]) AS id) i
+WHERE i.id <= coalesce(pg_sequence_last_value(pg_get_serial_sequence('enforcement', 'id')::regclass), 0)
+`
+
+func (q *Queries) DeletedEnforcements(ctx context.Context, ids []int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, DeletedEnforcements, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const DeletedEvents = `-- name: DeletedEvents :many
+SELECT i.id::bigint AS id FROM (SELECT unnest($1::bigint[]) AS id) i
+WHERE i.id <= coalesce(pg_sequence_last_value(pg_get_serial_sequence('event', 'id')::regclass), 0)
+`
+
+// The ids without a row that had one: the sequence is past them.
+func (q *Queries) DeletedEvents(ctx context.Context, ids []int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, DeletedEvents, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const FindForgottenEnforcements = `-- name: FindForgottenEnforcements :many
 SELECT f.id
 FROM enforcement f

@@ -11,6 +11,15 @@ LEFT JOIN event_origin o ON o.event = e.id
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.created > now() - make_interval(secs => sqlc.arg(within)::float8)
 ORDER BY e.id;
 
+-- name: DeletedEvents :many
+-- The ids without a row that had one: the sequence is past them.
+SELECT i.id::bigint AS id FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id) i
+WHERE i.id <= coalesce(pg_sequence_last_value(pg_get_serial_sequence('event', 'id')::regclass), 0);
+
+-- name: DeletedEnforcements :many
+SELECT i.id::bigint AS id FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id) i
+WHERE i.id <= coalesce(pg_sequence_last_value(pg_get_serial_sequence('enforcement', 'id')::regclass), 0);
+
 -- name: FindRules :many
 -- Rules that events of these triggers, or events for these rules, may fire. now is the time of
 -- matching. On an adopted schema a disabled trigger fires its rules, as the published executor does.
