@@ -86,8 +86,15 @@ func (w *world) wire(t *testing.T, amqp string) *broker.Broker {
 
 func (w *world) handBack(t *testing.T) *handback.Result {
 	t.Helper()
-	result, err := handback.HandBack(testkit.Context(t), handback.Deps{Store: w.store, Broker: w.wire(t, w.amqp)})
+	management, err := broker.NewManagement(w.management, testkit.VHostName(t, w.amqp), waitTimeout)
 	require.NoError(t, err)
+	t.Cleanup(management.Close)
+	result, err := handback.HandBack(testkit.Context(t),
+		handback.Deps{Store: w.store, Broker: w.wire(t, w.amqp), Management: management})
+	require.NoError(t, err)
+	routes, err := management.QueueBindings(testkit.Context(t), message.QueueDeadLetter)
+	require.NoError(t, err)
+	require.Empty(t, routes, "the other executor would end executions of dead letters")
 	return result
 }
 
@@ -182,6 +189,9 @@ func TestTheOtherExecutorGoesOnAtOnce(t *testing.T) {
 		return testkit.Count(t, w, "SELECT count(*) FROM execution_admission_entry WHERE status = 'queued'") == 4
 	}, waitTimeout, "four wait")
 	stop()
+	gone := message.DispatchKey(4711) // of a worker without a row
+	testkit.Manage(t, "POST", "/api/bindings/"+testkit.VHostName(t, w.amqp)+"/e/"+message.ExchangeDeadLetter+"/q/"+
+		message.QueueDeadLetter, map[string]any{"routing_key": gone}, nil)
 
 	result := w.handBack(t)
 	require.Equal(t, 2, result.Active)
