@@ -408,7 +408,8 @@ func dropRoutes(ctx context.Context, deps Deps) error {
 		// The queues of workers that are gone are bound too. Without an answer their bindings stay, which lead nowhere.
 		present, _ := deps.Management.QueueBindings(ctx, message.QueueDeadLetter)
 		for _, b := range present {
-			if b.Source == message.ExchangeDeadLetter && !slices.Contains(bindings, b) {
+			_, ofWorker := message.WorkerOfKey(b.RoutingKey)
+			if ofWorker && b.Source == message.ExchangeDeadLetter && !slices.Contains(bindings, b) {
 				bindings = append(bindings, b)
 			}
 		}
