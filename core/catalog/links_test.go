@@ -43,7 +43,8 @@ func TestLinksWithinAPackAreFollowed(t *testing.T) {
 		files, err := catalog.Read(paths, nil)
 		require.NoError(t, err)
 		require.Empty(t, files.Mistakes, paths)
-		require.Equal(t, []string{"pack shop", "workflow shop.b", "action shop.a", "action shop.b"}, items(files), paths)
+		want := []string{"pack shop", "workflow shop.b", "action shop.a", "action shop.b"}
+		require.Equal(t, want, items(files), paths)
 		require.Len(t, files.Policies, 1, paths)
 		require.Len(t, files.Warnings, 1, paths)
 		require.Contains(t, files.Warnings[0].String(), "loop: the link is not followed: ", "it leads to itself")

@@ -201,7 +201,7 @@ var ruleKeys = described(
 // Keys lists all names of the keys of a kind of file.
 func Keys(kind Kind) []string { return forms[kind].names() }
 
-// NamesFile reports whether an entry point is the name of a file rather than shell code: one word with a dot or a slash.
+// NamesFile reports whether an entry point is the name of a file, not shell code: one word with a dot or a slash.
 func NamesFile(entry string) bool {
 	entry = strings.TrimSpace(entry)
 	return strings.ContainsAny(entry, "./") && !strings.ContainsAny(entry, " \t\r\n\"#$&'()*;<=>?[\\]`{|}~!")
