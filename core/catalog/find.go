@@ -67,11 +67,11 @@ func Inside(folder, path string) bool {
 
 // resolve returns the folder and the path in it without links.
 func resolve(folder, path string) (root, rest string, inside bool) {
-	root, err := filepath.EvalSymlinks(folder)
+	root, err := filepath.EvalSymlinks(absolute(folder))
 	if err != nil {
 		return "", "", false
 	}
-	real, err := filepath.EvalSymlinks(path)
+	real, err := filepath.EvalSymlinks(absolute(path))
 	if err != nil {
 		return "", "", false
 	}
@@ -90,7 +90,7 @@ func (f *finder) add(path string) error {
 	if err != nil {
 		return fmt.Errorf("read the files: %w", err)
 	}
-	real, err := filepath.EvalSymlinks(path)
+	real, err := filepath.EvalSymlinks(absolute(path))
 	switch {
 	case err != nil && info.IsDir():
 		return fmt.Errorf("read the files: %w", err)

@@ -39,7 +39,11 @@ func TestLinksWithinAPackAreFollowed(t *testing.T) {
 	link(t, above, "alias", "shop")
 	named := filepath.Join(t.TempDir(), "named")
 	require.NoError(t, os.Symlink(root, named))
-	for _, paths := range [][]string{{root}, {named}, {above}, {above, root, named}} {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	relative, err := filepath.Rel(here, root)
+	require.NoError(t, err)
+	for _, paths := range [][]string{{root}, {relative}, {named}, {above}, {above, root, named}} {
 		files, err := catalog.Read(paths, nil)
 		require.NoError(t, err)
 		require.Empty(t, files.Mistakes, paths)
@@ -87,13 +91,20 @@ func TestLinksOutOfThePackAreNotFollowed(t *testing.T) {
 	}
 	require.NoError(t, os.Remove(filepath.Join(root, "actions/secret.yaml")))
 	require.NoError(t, os.Remove(filepath.Join(root, "actions/gone")))
-	given := []string{root, filepath.Join(root, "rules"), filepath.Join(root, "triggers/came.yaml")}
-	request := order(t, given...)
-	request.Prune = true
-	result := b.must(t, request)
-	require.Empty(t, texts(result.Warnings))
-	require.Zero(t, result.Count(catalog.Deleted))
-	require.Equal(t, 4, result.Count(catalog.Unchanged))
+	named := filepath.Join(t.TempDir(), "named")
+	require.NoError(t, os.Symlink(root, named))
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	relative, err := filepath.Rel(here, root)
+	require.NoError(t, err)
+	for _, shop := range []string{root, relative, named} {
+		request := order(t, shop, filepath.Join(shop, "rules"), filepath.Join(shop, "triggers/came.yaml"))
+		request.Prune = true
+		result := b.must(t, request)
+		require.Empty(t, texts(result.Warnings))
+		require.Zero(t, result.Count(catalog.Deleted))
+		require.Equal(t, 4, result.Count(catalog.Unchanged))
+	}
 }
 
 // The files to which others refer are not read through links out of the pack either, and their content is not shown.
