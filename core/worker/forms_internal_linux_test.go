@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -164,5 +165,55 @@ func TestRemovalChangesNothingOutside(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, os.FileMode(0o755), info.Mode().Perm())
 		})
+	}
+}
+
+// The folder of an execution changes its owner after its files: its user could replace them before.
+func TestAFolderIsGivenAwayLast(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("run as root to give files to another user")
+	}
+	s := separation{temp: t.TempDir(), user: &process.User{UID: 65534, GID: 65534}}
+	folder, remove, err := s.folder()
+	require.NoError(t, err)
+	defer remove()
+	for i := range 2000 { // their changes take longer than a tick of the file system's clock
+		require.NoError(t, os.WriteFile(filepath.Join(folder, strconv.Itoa(i)), nil, 0o600))
+	}
+	require.NoError(t, s.own(folder))
+	changed := func(path string) time.Time {
+		var stat syscall.Stat_t
+		require.NoError(t, syscall.Lstat(path, &stat))
+		require.Equal(t, uint32(65534), stat.Uid)
+		return time.Unix(stat.Ctim.Unix())
+	}
+	for i := range 2000 {
+		require.False(t, changed(filepath.Join(folder, strconv.Itoa(i))).After(changed(folder)))
+	}
+}
+
+// Neither an entry point nor the ref of a pack leads out of the folder of packs.
+func TestFilesAreLocatedInTheirPack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, pack := range []string{"packs/mine/actions", "evil/actions"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, pack), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, pack, "run.sh"), nil, 0o600))
+	}
+	r := &runner{cfg: Config{PacksDir: filepath.Join(dir, "packs")}}
+	for pack, entries := range map[string]map[string]string{
+		"mine":    {"run.sh": "", "../../../evil/actions/run.sh": "lies outside its pack"},
+		"../evil": {"run.sh": "lies outside its pack"},
+	} {
+		for entrypoint, want := range entries {
+			path, err := r.locate(store.StartExecutionsRow{Entrypoint: &entrypoint, PackRef: &pack})
+			if want == "" {
+				require.NoError(t, err)
+				require.Equal(t, filepath.Join(dir, "packs/mine/actions/run.sh"), path)
+			} else {
+				require.ErrorContains(t, err, want)
+			}
+		}
 	}
 }
