@@ -22,9 +22,11 @@ import (
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/core/worker/process"
 )
 
 func main() {
+	_ = process.Shield() // before it reads a secret; a worker warns where the platform cannot
 	os.Exit(execute(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
 

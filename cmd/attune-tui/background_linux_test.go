@@ -44,14 +44,14 @@ func TestATerminalThatAnswersLateKeepsItsColours(t *testing.T) {
 
 func TestTheTerminalIsRestored(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*process) error{
-		"key": func(p *process) error {
+	for name, end := range map[string]func(*dashboard) error{
+		"key": func(p *dashboard) error {
 			_, err := p.keys.WriteString("q")
 			return err
 		},
-		"SIGTERM": func(p *process) error { return p.cmd.Process.Signal(syscall.SIGTERM) },
-		"SIGINT":  func(p *process) error { return p.cmd.Process.Signal(syscall.SIGINT) },
-		"SIGHUP":  func(p *process) error { return p.cmd.Process.Signal(syscall.SIGHUP) },
+		"SIGTERM": func(p *dashboard) error { return p.cmd.Process.Signal(syscall.SIGTERM) },
+		"SIGINT":  func(p *dashboard) error { return p.cmd.Process.Signal(syscall.SIGINT) },
+		"SIGHUP":  func(p *dashboard) error { return p.cmd.Process.Signal(syscall.SIGHUP) },
 	} {
 		p := launchColoured(t)
 		p.shows("ATTUNE")
@@ -99,25 +99,25 @@ func TestAKeyDrawsTheScreenAnew(t *testing.T) {
 	}
 }
 
-func (p *process) signal(s syscall.Signal) {
+func (p *dashboard) signal(s syscall.Signal) {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(s))
 }
 
-func (p *process) modes() unix.Termios {
+func (p *dashboard) modes() unix.Termios {
 	p.t.Helper()
 	termios, err := unix.IoctlGetTermios(int(p.keys.Fd()), unix.TCGETS)
 	require.NoError(p.t, err)
 	return *termios
 }
 
-func (p *process) isStopped() bool {
+func (p *dashboard) isStopped() bool {
 	raw, err := os.ReadFile(p.proc("stat"))
 	return err == nil && strings.Contains(string(raw), ") T ")
 }
 
 // drawn is the length of the output so far.
-func (p *process) drawn() int {
+func (p *dashboard) drawn() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.output.Len()
@@ -158,12 +158,12 @@ func TestASecondSIGTERMEndsTheProgramOnAStalledTerminal(t *testing.T) {
 }
 
 // launchColoured starts the program without servers on a terminal that has colours.
-func launchColoured(t *testing.T) *process {
+func launchColoured(t *testing.T) *dashboard {
 	t.Helper()
 	return launch(t, os.Args[0], append([]string{asProgram + "=1", "NO_COLOR="}, noServers...))
 }
 
-func (p *process) hasDrawn(text string) bool {
+func (p *dashboard) hasDrawn(text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Contains(p.output.String(), text)

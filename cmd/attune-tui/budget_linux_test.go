@@ -89,8 +89,8 @@ func fastest(list []time.Duration) time.Duration {
 	return least
 }
 
-// process is the program on a terminal that answers nothing.
-type process struct {
+// dashboard is the program on a terminal that answers nothing.
+type dashboard struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	begun time.Time
@@ -102,7 +102,7 @@ type process struct {
 }
 
 // launch starts the program on a terminal of 140×40.
-func launch(t *testing.T, program string, environ []string, args ...string) *process {
+func launch(t *testing.T, program string, environ []string, args ...string) *dashboard {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -115,7 +115,7 @@ func launch(t *testing.T, program string, environ []string, args ...string) *pro
 	require.NoError(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 140}))
 	screen, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	require.NoError(t, err)
-	p := &process{t: t, keys: keys, begun: time.Now()}
+	p := &dashboard{t: t, keys: keys, begun: time.Now()}
 	p.cmd = exec.Command(program, args...) //nolint:noctx // It is killed at the end.
 	// Without colours texts are drawn in one piece.
 	p.cmd.Env = append([]string{"HOME=/nonexistent", "TERM=xterm-256color", "NO_COLOR=1"}, environ...)
@@ -129,7 +129,7 @@ func launch(t *testing.T, program string, environ []string, args ...string) *pro
 }
 
 // watch reads the output of the program until it ends.
-func (p *process) watch() {
+func (p *dashboard) watch() {
 	part := make([]byte, 64<<10)
 	for {
 		n, err := p.keys.Read(part)
@@ -143,7 +143,7 @@ func (p *process) watch() {
 }
 
 // kill ends the program. It may be called again.
-func (p *process) kill() {
+func (p *dashboard) kill() {
 	if p.cmd.ProcessState != nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (p *process) kill() {
 }
 
 // awaitExit waits until the program ends.
-func (p *process) awaitExit() {
+func (p *dashboard) awaitExit() {
 	p.t.Helper()
 	stuck := time.AfterFunc(wait, func() {
 		p.t.Error("the program does not end")
@@ -165,13 +165,13 @@ func (p *process) awaitExit() {
 }
 
 // shows waits until the program draws a text, and returns the time since its start.
-func (p *process) shows(text string) time.Duration {
+func (p *dashboard) shows(text string) time.Duration {
 	p.t.Helper()
 	return p.sees(0, text, p.begun)
 }
 
 // press types a key and returns the time until a text is drawn.
-func (p *process) press(key, text string) time.Duration {
+func (p *dashboard) press(key, text string) time.Duration {
 	p.t.Helper()
 	p.mu.Lock()
 	from := p.output.Len()
@@ -182,7 +182,7 @@ func (p *process) press(key, text string) time.Duration {
 	return p.sees(from, text, begun)
 }
 
-func (p *process) sees(from int, text string, since time.Time) time.Duration {
+func (p *dashboard) sees(from int, text string, since time.Time) time.Duration {
 	p.t.Helper()
 	for deadline := time.Now().Add(wait); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		p.mu.Lock()
@@ -197,7 +197,7 @@ func (p *process) sees(from int, text string, since time.Time) time.Duration {
 }
 
 // idle returns the share of a core that the idle program uses.
-func (p *process) idle(lasts time.Duration) float64 {
+func (p *dashboard) idle(lasts time.Duration) float64 {
 	p.t.Helper()
 	before := p.spent()
 	time.Sleep(lasts)
@@ -205,7 +205,7 @@ func (p *process) idle(lasts time.Duration) float64 {
 }
 
 // spent returns the CPU time of the program.
-func (p *process) spent() (total time.Duration) {
+func (p *dashboard) spent() (total time.Duration) {
 	p.t.Helper()
 	tasks, err := filepath.Glob(p.proc("task/*/schedstat"))
 	require.NoError(p.t, err)
@@ -219,7 +219,7 @@ func (p *process) spent() (total time.Duration) {
 }
 
 // resident is how much memory the program takes.
-func (p *process) resident() int64 {
+func (p *dashboard) resident() int64 {
 	p.t.Helper()
 	raw, err := os.ReadFile(p.proc("statm"))
 	require.NoError(p.t, err)
@@ -228,6 +228,6 @@ func (p *process) resident() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-func (p *process) proc(name string) string {
+func (p *dashboard) proc(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), name)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/worker/process"
 	"github.com/attune-go/attune/migrations"
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/renderer"
@@ -40,6 +41,7 @@ const (
 )
 
 func main() {
+	_ = process.Shield() // before it reads a secret; not every platform can
 	quickstart.Restore()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second SIGTERM ends the program at once

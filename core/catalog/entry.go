@@ -38,18 +38,18 @@ func entries(set *pack.Set, sources []pack.Source) (mistakes, warnings []pack.Mi
 			continue
 		}
 		name := filepath.FromSlash(entry)
-		if slices.ContainsFunc([]string{filepath.Join(root, "actions", name), filepath.Join(root, name)}, isFile) {
+		exists := func(path string) bool { return isFile(path) && Inside(root, path) }
+		if slices.ContainsFunc([]string{filepath.Join(root, "actions", name), filepath.Join(root, name)}, exists) {
 			continue
 		}
 		what := fmt.Sprintf("there is no file actions/%s in the pack", oneLine(entry))
 		named := slices.Contains(interpreters, placement.NormalizeRuntime(item.Runtime))
-		if named && slices.Contains(scripts, strings.ToLower(filepath.Ext(entry))) &&
-			!strings.ContainsAny(entry, " \t\n;|&$") {
+		if named && slices.Contains(scripts, strings.ToLower(filepath.Ext(entry))) && pack.NamesFile(entry) {
 			mistakes = append(mistakes, pack.Mistake{Place: item.At("entry_point"), Text: what})
 			continue
 		}
 		why := fmt.Sprintf("only a worker that has a function for %s runs it", item.Ref)
-		if placement.NormalizeRuntime(item.Runtime) == "shell" {
+		if placement.NormalizeRuntime(item.Runtime) == "shell" && !pack.NamesFile(entry) {
 			why = "workers run the entry point as shell code"
 		}
 		warnings = append(warnings, pack.Mistake{Place: item.At("entry_point"), Text: what + ": " + why})

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/attune-go/attune/core/pack"
 )
@@ -37,22 +38,27 @@ const stdinName = "-"
 // subfolders: its files *.yaml and *.yml. A folder with a pack.yaml is a pack; the folders of its
 // files determine their kinds. Outside of packs, too, a folder called actions, triggers, rules,
 // runtimes, workflows or policies determines the kind of its files; the keys of other files
-// determine theirs, or they are policies. Names with a leading dot are skipped. A file that is
-// named itself must describe an item.
+// determine theirs, or they are policies. Names with a leading dot are skipped. Links are followed
+// within a pack, and outside of packs within the given folder; Warnings name the others. A file that
+// is named itself must describe an item.
 func Read(paths []string, stdin io.Reader) (Files, error) {
-	f := finder{roots: map[string]string{}, seen: map[string]bool{}}
+	f := newFinder(paths)
 	for _, path := range paths {
 		if err := f.add(path); err != nil {
 			return Files{}, err
 		}
 	}
 	if len(f.found) == 0 {
-		return Files{}, fmt.Errorf("%w below %s", ErrNoFiles, strings.Join(paths, ", "))
+		err := fmt.Errorf("%w below %s", ErrNoFiles, strings.Join(paths, ", "))
+		for _, left := range f.unread {
+			err = fmt.Errorf("%w; %s", err, left)
+		}
+		return Files{}, err
 	}
 	var files Files
 	var sources []pack.Source
 	for _, one := range f.ordered() {
-		text, err := content(one.name, stdin)
+		text, err := content(one.name, one.limit, stdin)
 		if err != nil {
 			return Files{}, err
 		}
@@ -74,10 +80,13 @@ func Read(paths []string, stdin io.Reader) (Files, error) {
 	if err != nil {
 		return Files{}, err
 	}
+	for i := range sources { // a pack with something unread is not read as a whole
+		sources[i].Single = sources[i].Single || f.partial[sources[i].Root]
+	}
 	set, mistakes := pack.Read(sources)
 	files.Set, files.Policies = set, set.Policies
 	missing, warnings := entries(set, sources)
-	files.Warnings = pack.Sort(append(set.Warnings, warnings...))
+	files.Warnings = pack.Sort(slices.Concat(set.Warnings, warnings, f.unread))
 	files.Mistakes = pack.Sort(slices.Concat(files.Mistakes, mistakes, missing))
 	files.Skipped = once(f.skipped)
 	return files, nil
@@ -112,7 +121,11 @@ func (f *finder) complete(sources []pack.Source) ([]pack.Source, error) {
 			return nil
 		}
 		have[absolute(name)] = true
-		text, err := content(name, nil)
+		if !Inside(source.Root, name) {
+			f.outside(name, source.Root)
+			return nil
+		}
+		text, err := content(name, source.Root, nil)
 		if err != nil {
 			return err
 		}
@@ -161,7 +174,7 @@ func namedBy(root, path string) []string {
 		if !isYAML(name) || !isFile(name) {
 			continue
 		}
-		text, err := content(name, nil)
+		text, err := content(name, root, nil) // fails for links out of the pack
 		if err == nil && slices.Contains(pack.WorkflowFiles(text), path) {
 			naming = append(naming, name)
 		}
@@ -205,11 +218,12 @@ func absolute(name string) string {
 	return path
 }
 
-// content reads a file, up to one byte more than the limit.
-func content(name string, stdin io.Reader) ([]byte, error) {
+// content reads a file, up to one byte more than the limit of sizes. With a folder it reads nothing outside of it,
+// whatever the links are. It does not wait for a program that would write to a named pipe.
+func content(name, folder string, stdin io.Reader) ([]byte, error) {
 	from := stdin
 	if name != stdinName {
-		file, err := os.Open(name)
+		file, err := open(name, folder)
 		if err != nil {
 			return nil, fmt.Errorf("read the files: %w", err)
 		}
@@ -221,4 +235,21 @@ func content(name string, stdin io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("read the files: %w", err)
 	}
 	return text, nil
+}
+
+func open(name, folder string) (*os.File, error) {
+	const flags = os.O_RDONLY | syscall.O_NONBLOCK
+	if folder == "" {
+		return os.OpenFile(name, flags, 0)
+	}
+	within, path, inside := resolve(folder, name)
+	if !inside {
+		return nil, &os.PathError{Op: "open", Path: name, Err: errors.New("it is not in " + folder)}
+	}
+	root, err := os.OpenRoot(within) // which refuses links that appear meanwhile and lead out
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	return root.OpenFile(path, flags, 0)
 }

@@ -204,3 +204,18 @@ func TestDeletePolicy(t *testing.T) {
 	_, err = b.catalog.DeletePolicy(t.Context(), gone)
 	require.ErrorIs(t, err, catalog.ErrNoPolicy)
 }
+
+// A file with a mistake may describe anything, so a reference is not said to be one to an item that would be deleted.
+func TestPruneTellsOnlyOfTheMistake(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.must(t, order(t, folder(t, shop)))
+	root := folder(t, shop, "actions/charge.yaml", "ref: [\n")
+	request := order(t, root)
+	request.Prune = true
+	_, err := b.catalog.Apply(t.Context(), request)
+	var wrong *pack.MistakesError
+	require.ErrorAs(t, err, &wrong)
+	require.Len(t, wrong.Mistakes, 1, "%v", wrong.Mistakes)
+	require.Contains(t, wrong.Mistakes[0].String(), root+"/actions/charge.yaml:")
+}

@@ -76,7 +76,7 @@ func (s *Stack) startPostgres(ctx context.Context) error {
 // giveToPostgres changes the owner of a file to the user of PostgreSQL.
 func (s *Stack) giveToPostgres(file string) error {
 	if s.as != nil {
-		if err := os.Chown(file, int(s.as.uid), int(s.as.gid)); err != nil {
+		if err := os.Lchown(file, int(s.as.uid), int(s.as.gid)); err != nil {
 			return fmt.Errorf("give %s to user %s: %w", file, s.as.name, err)
 		}
 	}

@@ -1,6 +1,10 @@
 package pack
 
-import "github.com/attune-go/attune/core/yamldoc"
+import (
+	"strings"
+
+	"github.com/attune-go/attune/core/yamldoc"
+)
 
 // Kind is the kind of an item.
 type Kind string
@@ -196,3 +200,9 @@ var ruleKeys = described(
 
 // Keys lists all names of the keys of a kind of file.
 func Keys(kind Kind) []string { return forms[kind].names() }
+
+// NamesFile reports whether an entry point is the name of a file, not shell code: one word with a dot or a slash.
+func NamesFile(entry string) bool {
+	entry = strings.TrimSpace(entry)
+	return strings.ContainsAny(entry, "./") && !strings.ContainsAny(entry, " \t\r\n\"#$&'()*;<=>?[\\]`{|}~!")
+}

@@ -141,9 +141,18 @@ func TestInlineCode(t *testing.T) {
 			"own.g", `printf '%s|' "$PARAM_COUNT"; cat`, unhelped, true,
 			`|{"o":{"a":1},"name":"it's\n$x","count":2}` + "\n", "",
 		},
-		"NotTheFile":            {"own.h", "run.sh", published, true, "", "run.sh: command not found"},
-		"TheFileOfAPackAction":  {"own.i", "run.sh", published, false, "the file\n", ""},
-		"AMissingFile":          {"own.j", "echo code", published, false, "code\n", ""},
+		"NotTheFile":           {"own.h", "run.sh", published, true, "", "run.sh: command not found"},
+		"TheFileOfAPackAction": {"own.i", "run.sh", published, false, "the file\n", ""},
+		"CodeOfAPackAction":    {"own.j", "echo code", published, false, "code\n", ""},
+		"AMissingFile": {
+			"own.q", "gone.sh", published, false, "",
+			`No executable content found for action 'own.q': file "gone.sh" of pack own is missing: there is no ` + packs +
+				`/own/actions/gone.sh, and no function of this worker has its name`,
+		},
+		"AMissingFileInAFolder": {
+			"own.r", "bin/gone", published, false, "",
+			`No executable content found for action 'own.r': file "bin/gone" of pack own is missing`,
+		},
 		"TheCorePacksHaveFiles": {"coreplus.k", "run.sh", published, true, "the file\n", ""},
 		"AnotherRuntimesFile":   {"own.l", "run.py", python, true, "the file", ""},
 		"AnotherRuntime": {
@@ -159,7 +168,9 @@ func TestInlineCode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			status, r := b.run(t, w, b.described(t, c.ref, c.entrypoint, c.runtime, c.adhoc), params)
+			action := b.described(t, c.ref, c.entrypoint, c.runtime, c.adhoc)
+			testkit.Exec(t, b.store, `update action set param_schema = '{"name": {}, "o": {}}' where id = $1`, action.ID)
+			status, r := b.run(t, w, action, params)
 			require.Equal(t, c.want, r.Stdout, "%+v", r)
 			if c.failure == "" {
 				require.Equal(t, attune.StatusCompleted, status, "%+v", r)

@@ -24,9 +24,10 @@ var withheld = struct{ prefixes, names []string }{
 	},
 }
 
-// HideSecrets removes configuration and logins from the environment of this process. It also keeps
-// processes of the same user from reading its memory and its initial environment. Call it after the
-// configuration was read. It fails where the platform cannot protect memory.
+// HideSecrets removes configuration and logins from the environment of this process, which its
+// children would inherit. It also keeps processes of the same user from reading its memory and its
+// initial environment. Call it after the configuration was read. It fails where the platform cannot
+// protect memory.
 func HideSecrets() error {
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")

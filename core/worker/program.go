@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-go/attune/core/catalog"
+	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/worker/deliver"
@@ -24,9 +26,9 @@ type content struct {
 }
 
 // find decides what an action executes. A file of its pack wins over a function, which wins over
-// the text of the entry point as shell code. Ad-hoc actions have no file unless their runtime is
-// another one. Errors name what is missing, because the author of the action reads them in the
-// result.
+// the text of the entry point as shell code. The name of a missing file is not shell code. Ad-hoc
+// actions have no file unless their runtime is another one. Errors name what is missing, because the
+// author of the action reads them in the result.
 func (r *runner) find(row store.StartExecutionsRow) (content, error) {
 	if row.Entrypoint == nil {
 		return content{}, fmt.Errorf("action %s does not exist (any more)", row.ActionRef)
@@ -46,7 +48,8 @@ func (r *runner) find(row store.StartExecutionsRow) (content, error) {
 	if fn := r.cfg.Actions.find(row.ActionRef, entrypoint); fn != nil {
 		return content{fn: fn}, nil
 	}
-	if placement.NormalizeRuntime(text(row.Runtime)) == shell && strings.TrimSpace(entrypoint) != "" {
+	code := strings.TrimSpace(entrypoint) != "" && !(packed && pack.NamesFile(entrypoint))
+	if code && placement.NormalizeRuntime(text(row.Runtime)) == shell {
 		if packed {
 			r.logger.Warn("Entry point is no file and is run as shell code", "execution_id", row.ID,
 				"action_ref", row.ActionRef, "reason", missing)
@@ -69,7 +72,7 @@ var errLeavesPack = errors.New("it leads out of its pack by a link")
 // locate returns the file of an entry point, or why there is none. A relative entry point cannot
 // leave its pack, not even through links.
 func (r *runner) locate(row store.StartExecutionsRow) (string, error) {
-	entrypoint, pack := *row.Entrypoint, text(row.PackRef)
+	entrypoint, ref := *row.Entrypoint, text(row.PackRef)
 	switch {
 	case entrypoint == "":
 		return "", errors.New("its entry point is empty")
@@ -80,35 +83,21 @@ func (r *runner) locate(row store.StartExecutionsRow) (string, error) {
 		return "", fmt.Errorf("%q is not a file on this worker", shortened(entrypoint))
 	case r.cfg.PacksDir == "":
 		return "", fmt.Errorf("%q is no function of this worker, which has no folder of packs", shortened(entrypoint))
-	case !filepath.IsLocal(entrypoint) || !filepath.IsLocal(pack):
+	case !filepath.IsLocal(entrypoint) || !filepath.IsLocal(ref):
 		return "", fmt.Errorf("%q lies outside its pack", shortened(entrypoint))
 	}
-	dir := filepath.Join(r.cfg.PacksDir, pack)
+	dir := filepath.Join(r.cfg.PacksDir, ref)
 	for _, path := range []string{filepath.Join(dir, "actions", entrypoint), filepath.Join(dir, entrypoint)} {
 		if !isFile(path) {
 			continue
 		}
-		if !within(dir, path) {
+		if !catalog.Inside(dir, path) {
 			return "", fmt.Errorf("%q is refused: %w", shortened(entrypoint), errLeavesPack)
 		}
 		return path, nil
 	}
-	return "", fmt.Errorf("%q is neither a function of this worker nor a file of pack %s: there is no %s",
-		shortened(entrypoint), pack, shortened(filepath.Join(dir, "actions", entrypoint)))
-}
-
-// within reports whether a file lies in a folder, after resolving all links.
-func within(dir, path string) bool {
-	folder, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return false
-	}
-	file, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return false
-	}
-	rest, err := filepath.Rel(folder, file)
-	return err == nil && filepath.IsLocal(rest)
+	return "", fmt.Errorf("file %q of pack %s is missing: there is no %s, and no function of this worker has its name",
+		shortened(entrypoint), ref, shortened(filepath.Join(dir, "actions", entrypoint)))
 }
 
 func isFile(path string) bool {
@@ -131,11 +120,11 @@ func (r *runner) packDir(row store.StartExecutionsRow, c content) string {
 	if filepath.IsAbs(*row.Entrypoint) && c.file != "" {
 		return filepath.Dir(c.file)
 	}
-	pack := text(row.PackRef)
-	if r.cfg.PacksDir == "" || !filepath.IsLocal(pack) {
+	ref := text(row.PackRef)
+	if r.cfg.PacksDir == "" || !filepath.IsLocal(ref) {
 		return ""
 	}
-	dir := filepath.Join(r.cfg.PacksDir, pack)
+	dir := filepath.Join(r.cfg.PacksDir, ref)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return ""
 	}
@@ -178,12 +167,13 @@ func (r *runner) program(
 	format := cmp.Or(text(row.ParameterFormat), deliver.FormatJSON)
 	p.env = append(slices.Clip(env), r.separation.environment(folder)...)
 	p.env = append(p.env, "ATTUNE_PARAMETER_DELIVERY="+delivery, "ATTUNE_PARAMETER_FORMAT="+format)
-	if format == deliver.FormatDotenv {
-		if err := deliver.CheckLines(params, trusted); err != nil {
-			return program{}, err
-		}
+	launch, err := r.runtime(row, c, p.dir)
+	if err != nil {
+		return program{}, err
 	}
-	encoded, err := deliver.Encode(format, params)
+	p.env = launch.environment(p.env)
+	names := deliver.Names{Declared: trusted, Environment: p.env}
+	encoded, err := deliver.Encode(format, params, names)
 	if err != nil {
 		return program{}, err
 	}
@@ -195,15 +185,9 @@ func (r *runner) program(
 		}
 		p.stdin, p.env = nil, append(p.env, ParameterFileVariable+"="+path)
 	}
-
-	launch, err := r.runtime(row, c, p.dir)
-	if err != nil {
-		return program{}, err
-	}
-	p.env = launch.environment(p.env)
 	switch {
 	case c.file != "":
-		p.args = append(slices.Clip(launch.command), c.file)
+		p.args = launch.file(c.file)
 		return p, nil
 	case launch.inline.Strategy != tempFile:
 		p.args = []string{launch.command[0], "-c", c.code}
@@ -211,10 +195,7 @@ func (r *runner) program(
 	}
 	code := []byte(c.code)
 	if launch.inline.InjectShellHelpers {
-		if err := deliver.CheckVariables(params, trusted); err != nil {
-			return program{}, err
-		}
-		if code, err = deliver.Script(c.code, params, p.env); err != nil {
+		if code, err = deliver.Script(c.code, params, names); err != nil {
 			return program{}, err
 		}
 		p.stdin = nil

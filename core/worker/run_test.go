@@ -141,6 +141,7 @@ func TestRunProcesses(t *testing.T) {
 			t.Parallel()
 			action := b.script(t, "deliver."+strings.ToLower(name), c.script, map[string]any{
 				"parameter_delivery": c.delivery, "parameter_format": c.format, "output_format": "json",
+				"param_schema": `{"name": {}, "n": {}}`,
 			})
 			status, r := b.run(t, w, action, params)
 			require.Equal(t, attune.StatusCompleted, status, "%+v", r)

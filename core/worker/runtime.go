@@ -170,6 +170,23 @@ func (l launcher) environment(env []string) []string {
 	return env
 }
 
+// file is the command that executes a file. Bash reads a script while it runs it, and would go on in another version if
+// the file is overwritten; it reads a sourced file as a whole.
+func (l launcher) file(path string) []string {
+	command := slices.Clip(l.command)
+	if len(command) == 0 || slices.Contains(command, "--") {
+		return append(command, path)
+	}
+	program := command[0]
+	if filepath.Base(program) == "env" && len(command) > 1 {
+		program = command[1]
+	}
+	if filepath.Base(program) != "bash" {
+		return append(command, path)
+	}
+	return append(command, "-c", `. "$0"`, path)
+}
+
 func (l launcher) extension() string {
 	if l.inline.Extension == "" || strings.HasPrefix(l.inline.Extension, ".") {
 		return l.inline.Extension

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/attune-go/attune/core/worker/process"
@@ -39,6 +38,9 @@ func (c Config) separation() (separation, error) {
 	return s, nil
 }
 
+// probeScript does what actions do: it writes a temporary file, and opens its input by name where the system has names.
+const probeScript = `: > "$TMPDIR/probe" && { test ! -e /dev/stdin || : < /dev/stdin; }`
+
 // check tries what each action needs, so that a worker without the rights for it does not start. It
 // logs once how far actions are isolated.
 func (s separation) check(ctx context.Context, logger *slog.Logger) error {
@@ -62,7 +64,7 @@ func (s separation) check(ctx context.Context, logger *slog.Logger) error {
 		return err
 	}
 	probe := process.Command{
-		Args: []string{"/bin/sh", "-c", `: > "$TMPDIR/probe"`}, Dir: folder, Env: s.environment(folder),
+		Args: []string{"/bin/sh", "-c", probeScript}, Dir: folder, Env: s.environment(folder),
 		Limits: s.limits, User: s.user,
 	}
 	if err := probe.Check(); err != nil {
@@ -82,41 +84,55 @@ func (s separation) folder() (dir string, remove func(), err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("create a folder for temporary files: %w", err)
 	}
-	return dir, func() { removeAll(dir) }, nil
+	return dir, func() { s.removeAll(dir) }, nil
 }
 
-// removeAll also removes read-only folders.
-func removeAll(dir string) {
-	if os.RemoveAll(dir) == nil {
+// removeAll removes a folder whose actions may still change it. Another user's read-only folders need no change of
+// modes, which would be a way to change files outside. The worker's own user gains nothing outside, and os.Root keeps
+// to the folder.
+func (s separation) removeAll(dir string) {
+	if os.RemoveAll(dir) == nil || s.user != nil {
 		return
 	}
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, _ error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return
+	}
+	_ = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, _ error) error {
 		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700) //nolint:gosec // a folder, which is about to be removed
+			_ = root.Chmod(path, 0o700) //nolint:gosec // a folder, which is about to be removed
 		}
 		return nil
 	})
+	_ = root.Close() // it was only read
 	_ = os.RemoveAll(dir)
 }
 
 // own gives a folder and its files to the user of actions: the folder last, so that no other action
 // can change the files before.
-func (s separation) own(dir string) error {
+func (s separation) own(dir string) (err error) {
 	if s.user == nil {
 		return nil
 	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("give temporary files to user %s: %w", s.user.Name, err)
+		}
+	}()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // it was only read
 	var paths []string
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+	err = fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
 		paths = append(paths, path)
 		return err
 	})
 	for _, path := range slices.Backward(paths) {
-		err = errors.Join(err, os.Lchown(path, int(s.user.UID), int(s.user.GID)))
+		err = errors.Join(err, root.Lchown(path, int(s.user.UID), int(s.user.GID)))
 	}
-	if err != nil {
-		return fmt.Errorf("give temporary files to user %s: %w", s.user.Name, err)
-	}
-	return nil
+	return err
 }
 
 // environment returns the variables for the user and the folder of a process.

@@ -65,7 +65,8 @@ func TestActionsRunAsAnotherUser(t *testing.T) {
 	action := b.described(t, "probe.user", `id -u; id -g; echo "$HOME" "$USER"; ulimit -n; cat "$ATTUNE_PARAMETER_FILE"; echo
 echo x > "$TMPDIR/file" && cat "$TMPDIR/file"; cat "$own" 2>&1 || :; cat "/proc/$PPID/environ" 2>&1 || :
 test -O "$0" && echo "own script"; kill -0 $PPID 2>&1 || :`, b.runtime(t, "core.shell", "Shell", shellRuntime), true)
-	testkit.Exec(t, b.store, "update action set parameter_delivery = 'file' where id = $1", action.ID)
+	testkit.Exec(t, b.store, `update action set parameter_delivery = 'file', param_schema = '{"own": {}}' where id = $1`,
+		action.ID)
 	status, r := b.run(t, w, action, map[string]any{"own": own})
 	require.Equal(t, attune.StatusCompleted, status, "%+v", r)
 	lines := strings.Split(r.Stdout, "\n")
@@ -155,30 +156,23 @@ func TestLinksStayInTheirPack(t *testing.T) {
 	}
 }
 
-// Names of parameters that would change the shell of an action are refused.
-func TestParameterNamesAreRefused(t *testing.T) {
+// Undeclared parameters do not have their own names, nor do parameters that would change the shell of an action.
+func TestParameterNames(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
-	action := b.script(t, "probe.dotenv", `cat > "$TMPDIR/env"; . "$TMPDIR/env"; echo "$a $PATHS"`,
-		map[string]any{"parameter_format": "dotenv"})
-	_, r := b.run(t, w, action, map[string]any{"a": 1, "PATHS": "x"})
-	require.Equal(t, "1 x\n", r.Stdout, "other names are delivered, known or not")
-	status, r := b.run(t, w, action, map[string]any{"a": 1, "PATH": "/evil"})
+	action := b.script(t, "probe.dotenv", `cat`,
+		map[string]any{"parameter_format": "dotenv", "param_schema": `{"a":{}, "PATH":{}, "INHERITED":{}}`})
+	_, r := b.run(t, w, action, map[string]any{"a": 1, "PATH": "/x", "INHERITED": "x", "RANDOM": "a[$(id)]", "b+": 2})
+	require.Equal(t, "PARAM_B_='2'\nPARAM_INHERITED='x'\nPARAM_PATH='/x'\nPARAM_RANDOM='a[$(id)]'\na='1'\n", r.Stdout)
+	status, r := b.run(t, w, action, map[string]any{"a-b": 1, "a_b": 2})
 	require.Equal(t, attune.StatusFailed, status)
-	require.Equal(t, `action probe.dotenv: the parameter "PATH" would change how a shell works: rename it, or declare it in the parameters of the action`, r.Error)
+	require.Equal(t, `action probe.dotenv: the parameter "a_b" becomes the same variable as "a-b": rename it, or declare it in the parameters of the action`, r.Error)
 	require.Empty(t, r.Stdout)
-	_, r = b.run(t, w, action, map[string]any{"a-b": 1, "a_b": 2})
-	require.Contains(t, r.Error, `the parameter "a_b" becomes the same variable as "a-b"`)
 
-	declared := b.script(t, "probe.declared", `cat`,
-		map[string]any{"parameter_format": "dotenv", "param_schema": `{"PATH":{"type":"string"}}`})
-	_, r = b.run(t, w, declared, map[string]any{"PATH": "/mine"})
-	require.Equal(t, "PATH='/mine'\n", r.Stdout)
-
-	code := b.described(t, "probe.code", `echo "$PARAM_A_B"`, b.runtime(t, "core.shell", "Shell", shellRuntime), true)
-	_, r = b.run(t, w, code, map[string]any{"a-b": 1})
-	require.Equal(t, "1\n", r.Stdout)
+	code := b.described(t, "probe.code", `echo "$PARAM_A_B$b|$PARAM_B"`, b.runtime(t, "core.shell", "Shell", shellRuntime), true)
+	_, r = b.run(t, w, code, map[string]any{"a-b": 1, "b": 2})
+	require.Equal(t, "1|2\n", r.Stdout)
 	_, r = b.run(t, w, code, map[string]any{"a-b": 1, "a_b": 2})
 	require.Contains(t, r.Error, `the parameter "a_b" becomes the same variable as "a-b"`)
 }

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -25,8 +25,9 @@ const (
 	FormatYAML   = "yaml"
 )
 
-// Encode writes the parameters, a JSON object, in the format.
-func Encode(format string, params json.RawMessage) ([]byte, error) {
+// Encode writes the parameters, a JSON object, in the format. Names decides about the names in dotenv, which shells
+// source.
+func Encode(format string, params json.RawMessage, names Names) ([]byte, error) {
 	switch format {
 	case FormatJSON, "":
 		if isNull(params) {
@@ -34,7 +35,7 @@ func Encode(format string, params json.RawMessage) ([]byte, error) {
 		}
 		return append(bytes.Clone(compact(params)), '\n'), nil
 	case FormatDotenv:
-		return dotenv(params)
+		return dotenv(params, names)
 	case FormatYAML:
 		return toYAML(params)
 	}
@@ -56,43 +57,40 @@ func File(dir string, content []byte) (path string, remove func(), err error) {
 	return file.Name(), func() { _ = os.Remove(file.Name()) }, nil
 }
 
-// dotenv writes one name='value' per parameter, sorted by line. Fields of objects are parameters of their own, named
-// with dots; lists are compact JSON, null is empty.
-func dotenv(params json.RawMessage) ([]byte, error) {
-	var lines []string
-	if err := flatten(&lines, "", params); err != nil {
+// dotenv writes one name='value' per parameter, sorted by line. Fields of declared objects are parameters of their own,
+// named with dots; other objects and lists are compact JSON, null is empty.
+func dotenv(params json.RawMessage, names Names) ([]byte, error) {
+	fields, err := object(params)
+	if err != nil {
 		return nil, fmt.Errorf("encode parameters as dotenv: %w", err)
+	}
+	as, err := names.lines(slices.Sorted(maps.Keys(fields)))
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for name, value := range fields {
+		if !names.declared(name) {
+			lines = append(lines, as[name]+"="+quoted(scalar(value)))
+		} else if lines, err = flatten(lines, as[name], value); err != nil {
+			return nil, fmt.Errorf("encode parameters as dotenv: %w", err)
+		}
 	}
 	slices.Sort(lines)
 	return []byte(strings.Join(append(lines, ""), "\n")), nil
 }
 
-func flatten(lines *[]string, prefix string, raw json.RawMessage) error {
-	fields, err := object(raw)
-	if err != nil {
-		return err
+func flatten(lines []string, name string, value json.RawMessage) ([]string, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(value), []byte("{")) {
+		return append(lines, name+"="+quoted(scalar(value))), nil
 	}
-	for name, value := range fields {
-		name = prefix + lineName(name)
-		if bytes.HasPrefix(bytes.TrimSpace(value), []byte("{")) {
-			if err := flatten(lines, name+".", value); err != nil {
-				return err
-			}
-			continue
+	fields, err := object(value)
+	for field, value := range fields {
+		if err == nil {
+			lines, err = flatten(lines, name+"."+lineName(field), value)
 		}
-		*lines = append(*lines, name+"="+quoted(scalar(value)))
 	}
-	return nil
-}
-
-// lineName replaces characters by underscores that would end the line, or be a command for a shell that sources it.
-func lineName(name string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsSpace(c) || unicode.IsControl(c) || strings.ContainsRune("'\"`\\$;&|<>(){}[]*?!~#=", c) {
-			return '_'
-		}
-		return c
-	}, name)
+	return lines, err
 }
 
 // quoted makes one word of a POSIX shell.

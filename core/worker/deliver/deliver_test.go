@@ -14,6 +14,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// all declares every parameter.
+var all = deliver.Names{Declared: func(string) bool { return true }}
+
 func TestEncode(t *testing.T) {
 	t.Parallel()
 	params := json.RawMessage(
@@ -21,17 +24,17 @@ func TestEncode(t *testing.T) {
 
 	t.Run("JSON", func(t *testing.T) {
 		t.Parallel()
-		text, err := deliver.Encode("json", params)
+		text, err := deliver.Encode("json", params, deliver.Names{})
 		require.NoError(t, err)
 		require.JSONEq(t, string(params), string(text))
-		text, err = deliver.Encode("json", nil)
+		text, err = deliver.Encode("json", nil, deliver.Names{})
 		require.NoError(t, err)
 		require.JSONEq(t, `{}`, string(text))
 	})
 
 	t.Run("YAML", func(t *testing.T) {
 		t.Parallel()
-		text, err := deliver.Encode("yaml", params)
+		text, err := deliver.Encode("yaml", params, deliver.Names{})
 		require.NoError(t, err)
 		require.YAMLEq(t, string(params), string(text))
 		require.Contains(t, string(text), ": 12345678901\n")
@@ -39,7 +42,7 @@ func TestEncode(t *testing.T) {
 
 	t.Run("JSONIsOneCompactLine", func(t *testing.T) {
 		t.Parallel()
-		text, err := deliver.Encode("json", json.RawMessage("{ \"a\": [1,\n 2] }"))
+		text, err := deliver.Encode("json", json.RawMessage("{ \"a\": [1,\n 2] }"), deliver.Names{})
 		require.NoError(t, err)
 		require.JSONEq(t, `{"a":[1,2]}`, string(text))
 		require.Len(t, text, len(`{"a":[1,2]}`)+1, "without spaces, and one line break at the end")
@@ -49,9 +52,11 @@ func TestEncode(t *testing.T) {
 		t.Parallel()
 		text, err := deliver.Encode("dotenv", json.RawMessage(
 			`{"url": "http://a/?b=c", "headers": {"Content-Type": "x", "deep": {"n": 1}}, "list": [1, {"a": 2}], "no": null, "yes": true,
-			  "none": {}, "it's": "it's", "a\nb;c $(d)=": 1, "é": "ü\u0000"}`))
+			  "none": {}, "it's": "it's", "a\nb;c $(d)=": 1, "é": "ü\u0000", "a/b+": 2}`),
+			all)
 		require.NoError(t, err)
-		require.Equal(t, `a_b_c___d__='1'
+		require.Equal(t, `a_b_='2'
+a_b_c___d__='1'
 headers.Content-Type='x'
 headers.deep.n='1'
 it_s='it'\''s'
@@ -66,7 +71,7 @@ yes='true'
 	t.Run("DotenvIsReadBackByAShell", func(t *testing.T) {
 		t.Parallel()
 		text, err := deliver.Encode("dotenv",
-			json.RawMessage(`{"a": "it's $HOME\nand more", "n": 12345678901, "no": null, "l": [1, "'"]}`))
+			json.RawMessage(`{"a": "it's $HOME\nand more", "n": 12345678901, "no": null, "l": [1, "'"]}`), all)
 		require.NoError(t, err)
 		path, remove, err := deliver.File(t.TempDir(), text)
 		require.NoError(t, err)
@@ -77,9 +82,27 @@ yes='true'
 		require.Equal(t, "it's $HOME\nand more|[1,\"'\"]|12345678901|", string(out))
 	})
 
+	t.Run("UndeclaredParametersAreOnlyPARAM", func(t *testing.T) {
+		t.Parallel()
+		text, err := deliver.Encode("dotenv", json.RawMessage(
+			`{"PATH+": "/x", "o": {"a/../b": [1]}, "my-name": null, "mine": {"a/b": 1}, "HOME": "h", "UID": 1}`),
+			deliver.Names{
+				Declared:    func(name string) bool { return name == "mine" || name == "HOME" || name == "UID" },
+				Environment: []string{"HOME=/"},
+			})
+		require.NoError(t, err)
+		require.Equal(t, `PARAM_HOME='h'
+PARAM_MY_NAME=''
+PARAM_O='{"a/../b":[1]}'
+PARAM_PATH_='/x'
+PARAM_UID='1'
+mine.a_b='1'
+`, string(text))
+	})
+
 	t.Run("UnknownFormat", func(t *testing.T) {
 		t.Parallel()
-		_, err := deliver.Encode("toml", params)
+		_, err := deliver.Encode("toml", params, deliver.Names{})
 		require.ErrorContains(t, err, `"toml"`)
 	})
 }

@@ -19,7 +19,9 @@ func runScript(t *testing.T, params map[string]any, code string) (string, error)
 	raw, err := json.Marshal(params)
 	require.NoError(t, err)
 	environment := []string{"PATH=" + os.Getenv("PATH"), "HOME=/", "ATTUNE_ACTION=a.b"}
-	script, err := deliver.Script(code, raw, environment)
+	script, err := deliver.Script(code, raw, deliver.Names{
+		Declared: func(name string) bool { return !strings.HasPrefix(name, "undeclared") }, Environment: environment,
+	})
 	require.NoError(t, err)
 	path, remove, err := deliver.ScriptFile(t.TempDir(), "exec_1.sh", script)
 	require.NoError(t, err)
@@ -60,10 +62,11 @@ func TestScript(t *testing.T) {
 			"my-param": 1, "x;touch " + file + ";y": 2, "$(touch " + file + ")": 3, "a\ntouch " + file: 4, "9": 5,
 			"": 6, "é": 7, "if": 8,
 			"UID": 9, "PATH": "/nowhere", "IFS": "x", "BASH_ENV": file, "HOME": "/elsewhere", "my_param": 10,
-			"PARAM_OTHER": 11, "other": 12,
-		}, `ls / >/dev/null; echo "$PARAM_MY_PARAM $PARAM_9 $PARAM_UID $PARAM_PATH $HOME $PARAM_HOME $PARAM_IF $PARAM_OTHER $other"`)
+			"PARAM_OTHER": 11, "other": 12, "undeclared": 13,
+		}, `ls / >/dev/null; echo "$PARAM_MY_PARAM $PARAM_9 $PARAM_UID $PARAM_PATH $HOME $PARAM_HOME $PARAM_IF $PARAM_OTHER $other"
+echo "$PARAM_UNDECLARED$undeclared"`)
 		require.NoError(t, err, out)
-		require.Equal(t, "10 5 9 /nowhere / /elsewhere 8 12 12\n", out)
+		require.Equal(t, "10 5 9 /nowhere / /elsewhere 8 12 12\n13\n", out)
 		require.NoFileExists(t, file)
 	})
 

@@ -123,18 +123,23 @@ func (c Command) Check() error {
 	if err != nil {
 		return err
 	}
+	read, input := io.Pipe()
 	var printed bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &printed, &printed
-	input, err := cmd.StdinPipe()
+	c.Stdin, c.Stdout, c.Stderr = read, nil, &printed
+	streams, err := attach(cmd, c)
 	if err != nil {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
+		streams.abort()
 		return err
 	}
+	streams.started()
 	signalled := syscall.Kill(-cmd.Process.Pid, 0)
 	_ = input.Close()
-	if err := cmd.Wait(); err != nil {
+	err = cmd.Wait()
+	streams.finish()
+	if err != nil {
 		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(printed.Bytes()))
 	}
 	if signalled != nil {

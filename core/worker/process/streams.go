@@ -12,14 +12,16 @@ import (
 // streams copies between the child's pipes and the caller's readers and writers. os/exec cannot do this, because the
 // group must be killed between the end of the child and the end of its output.
 type streams struct {
+	user         *User
 	ours, theirs []*os.File
 	copies       []func()
 	wg           sync.WaitGroup
 }
 
-// attach makes the pipes of an unstarted command.
+// attach makes the pipes of an unstarted command. They belong to its user, so that it can also open them by name
+// (/dev/stdin).
 func attach(cmd *exec.Cmd, command Command) (*streams, error) {
-	s := &streams{}
+	s := &streams{user: command.User}
 	err := errors.Join(
 		s.input(cmd, command.Stdin),
 		s.output(&cmd.Stdout, command.Stdout),
@@ -40,6 +42,9 @@ func (s *streams) input(cmd *exec.Cmd, from io.Reader) error {
 		return err
 	}
 	s.theirs, s.ours = append(s.theirs, read), append(s.ours, write)
+	if err := s.user.own(read); err != nil {
+		return err
+	}
 	cmd.Stdin = read
 	s.copies = append(s.copies, func() {
 		_, _ = io.Copy(write, from) // a child need not read its input
@@ -57,6 +62,9 @@ func (s *streams) output(target *io.Writer, to io.Writer) error {
 		return err
 	}
 	s.theirs, s.ours = append(s.theirs, write), append(s.ours, read)
+	if err := s.user.own(write); err != nil {
+		return err
+	}
 	*target = write
 	s.copies = append(s.copies, func() {
 		if _, err := io.Copy(to, read); err != nil {

@@ -2,7 +2,9 @@ package process
 
 import (
 	"fmt"
+	"os"
 	"os/user"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -86,4 +88,12 @@ func (u *User) credential() *syscall.Credential {
 		return nil
 	}
 	return &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+}
+
+// own gives a pipe to the user. Only on Linux is a pipe opened by name with the rights of its owner.
+func (u *User) own(pipe *os.File) error {
+	if u == nil || runtime.GOOS != "linux" {
+		return nil
+	}
+	return pipe.Chown(int(u.UID), int(u.GID))
 }
