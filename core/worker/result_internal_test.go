@@ -56,6 +56,7 @@ func results() (*runner, *job) {
 	}}}.withDefaults()
 	ref := "result.mebibyte"
 	j := &job{
+		begun: make(chan struct{}),
 		id: 1, ctx: context.Background(),
 		row: store.StartExecutionsRow{ActionRef: ref, Entrypoint: &ref, Config: []byte(`{"a":1}`)},
 	}
@@ -97,6 +98,7 @@ func TestLargeResultsWaitForUnwrittenOnes(t *testing.T) {
 	for range all {
 		runs.Go(func() {
 			one := *j
+			one.begun = make(chan struct{})
 			end, _ := r.run(&one)
 			ends <- end
 		})
