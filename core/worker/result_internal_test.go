@@ -57,7 +57,7 @@ func results() (*runner, *job) {
 	ref := "result.mebibyte"
 	j := &job{
 		begun: make(chan struct{}),
-		id: 1, ctx: context.Background(),
+		id:    1, ctx: context.Background(),
 		row: store.StartExecutionsRow{ActionRef: ref, Entrypoint: &ref, Config: []byte(`{"a":1}`)},
 	}
 	return newRunner(cfg, newVault(cfg.Keyring, nil, telemetry.Discard()), nil, nil, separation{}, &process.Guard{}), j

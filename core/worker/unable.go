@@ -69,7 +69,7 @@ func (r *runner) tryStart(ctx context.Context) error {
 // Pauses between the trials of a worker that cannot start processes.
 const (
 	trialFirst   = time.Second
-	trialLongest = 30 * time.Second
+	trialLongest = 10 * time.Second
 	trialAfresh  = time.Minute // of work without trouble, after which the pauses begin anew
 )
 
