@@ -87,7 +87,7 @@ func TestAnExpiredDispatchEndsWithThePublishedResult(t *testing.T) {
 func TestCopiesOfADispatchMoveNothing(t *testing.T) {
 	t.Parallel()
 	d := newService(t)
-	d.queueTTL = 5 * time.Minute
+	d.queueTTL = 10 * time.Minute
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "old", fenced)
 	testkit.Worker(t, d.store, "other", fenced)
@@ -101,13 +101,13 @@ func TestCopiesOfADispatchMoveNothing(t *testing.T) {
 	}
 	d.send(t, copies...)
 	for _, got := range d.settled(t, len(copies)) {
-		require.Equal(t, deadletter.Stale, got.Decision, got.Detail)
+		require.Equal(t, deadletter.Stale, got.Decision, "%s %s", got.Reason, got.Detail)
 	}
 	require.Equal(t, 1, testkit.Count(t, d.store,
 		`SELECT count(*) FROM execution WHERE status = 'scheduled' AND attempt = 1 AND worker = $1`, w.ID))
 
 	testkit.Exec(t, d.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
-	testkit.Exec(t, d.store, `UPDATE execution SET updated = now() - interval '5 minutes'`)
+	testkit.Exec(t, d.store, `UPDATE execution SET updated = now() - interval '10 minutes'`)
 	testkit.Exec(t, d.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
 	d.send(t, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1}))
 	d.settled(t, len(copies)+1)
