@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Upstream 31: a sweep finds unstarted executions of draining and stopped workers at once, and of those that
+// Upstream 31: a sweep finds unstarted executions of draining and stopped workers at once, and of workers that
 // cannot start anything. It does not find running
 // ones, those of workers without fencing, and those of dead workers.
 func TestUnstartedExecutionsOfLeavingWorkersAreFound(t *testing.T) {
@@ -48,7 +48,9 @@ func TestUnstartedExecutionsOfLeavingWorkersAreFound(t *testing.T) {
 		at(other, attune.StatusScheduled)
 	}
 	found := sweep(t, st)
-	want := []scheduler.Unstarted{{Execution: first, Leaving: true}, {Execution: second, Leaving: true}, {Execution: third, Leaving: true}}
+	want := []scheduler.Unstarted{
+		{Execution: first, Leaving: true}, {Execution: second, Leaving: true}, {Execution: third, Leaving: true},
+	}
 	require.Equal(t, want, next(t, found).Unstarted)
 	testkit.Exec(t, st, `UPDATE worker SET draining = false, status = 'active'`)
 	testkit.Eventually(t, func() bool { // ticks that began before the change have found them too

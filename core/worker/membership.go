@@ -105,7 +105,7 @@ func (m *membership) findForgotten(ctx context.Context, l *life) error {
 	return nil
 }
 
-// settle ends executions that no process runs, all of them if ids is nil, and otherwise those that have not started
+// settle ends executions that no process runs: all of them if ids is nil, else the given ones unless they have started
 // since they were read.
 func (m *membership) settle(ctx context.Context, result []byte, ids []int64, readAt *time.Time) ([]announcement,
 	error,

@@ -56,8 +56,8 @@ func (r *runner) tryStart(ctx context.Context) error {
 		return err
 	}
 	outcome, err := process.Run(ctx, process.Command{
-		Args: []string{"/bin/sh", "-c", ":"}, Dir: folder, Env: r.separation.environment(folder), Grace: r.cfg.KillGrace,
-		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
+		Args: []string{"/bin/sh", "-c", ":"}, Dir: folder, Env: r.separation.environment(folder),
+		Grace: r.cfg.KillGrace, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
 		Guard: r.guard, Limits: r.separation.limits, User: r.separation.user,
 	})
 	if err == nil && outcome.ExitCode != 0 {
