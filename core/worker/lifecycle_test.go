@@ -129,7 +129,17 @@ func TestAProcessWithoutItsNameReturnsItsMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
+			for _, statement := range []string{
+				"create table beats (at timestamptz)",
+				`create function beat() returns trigger language plpgsql as $$ begin
+					insert into beats values (now()); return new; end $$`,
+				"create trigger beat after update of last_heartbeat on worker for each row execute function beat()",
+			} {
+				testkit.Exec(t, b.store, statement)
+			}
 			w := b.worker(t, slow)
+			testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, "select count(*) from beats") == 2 },
+				waitTimeout, "it is active and has sent its only heartbeat")
 			testkit.Exec(t, b.store, "update worker set incarnation = gen_random_uuid()")
 			queue := send(t, b, w)
 			supervisetest.Closed(t, "the end of the worker", w.Done())
