@@ -44,6 +44,7 @@ func TestAWorkerServesItsMetricsAndReadiness(t *testing.T) {
 
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(server.Stop)
-	taken := workerHTTP(server.Addr(), api.Deps{Gatherer: registry, Logger: testkit.Logger(t)}, st, link)
+	taken := workerHTTP(server.Addr(), api.Deps{Gatherer: registry, Logger: testkit.Logger(t)}, st, link,
+		func() placement.Report { return placement.Report{} })
 	require.ErrorContains(t, taken.Start(t.Context()), "(--metrics)")
 }
