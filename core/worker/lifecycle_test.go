@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -366,6 +367,30 @@ func TestCancel(t *testing.T) {
 		require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
 		require.Len(t, b.completions(id), 1)
 	})
+}
+
+// S2: a row that runs as another attempt is not this process's any more.
+func TestAnExecutionOfAnotherAttemptIsStopped(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	stopped := make(chan error, 1)
+	w := b.worker(t, func(c *worker.Config) {
+		c.Actions["held.taken"] = func(ctx context.Context, _ worker.Task) (any, error) {
+			<-ctx.Done()
+			stopped <- context.Cause(ctx)
+			return nil, ctx.Err()
+		}
+	})
+	id := b.schedule(t, w, testkit.Action(t, b.store, "held.taken"), nil)
+	b.dispatch(t, w, id)
+	b.awaitRunning(t, id)
+	testkit.Exec(t, b.store, "update execution set attempt = 2 where id = $1", id)
+	select {
+	case cause := <-stopped:
+		require.ErrorIs(t, cause, worker.ErrTaken)
+	case <-time.After(testkit.TestTimeout):
+		require.Fail(t, "it runs on")
+	}
 }
 
 func TestManyAtOnce(t *testing.T) {
