@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
@@ -31,21 +32,23 @@ func newWorkerCommand(a *app) *cobra.Command {
 		concurrency int
 		metrics     string
 		packs       string
+		replace     bool
 	)
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run a worker until SIGTERM or SIGINT",
 		Long: "Run a worker until SIGTERM or SIGINT: it registers, sends heartbeats and runs actions. These are the\n" +
 			"files of packs from --packs (PACKS/PACK/actions/ENTRY_POINT), shell code, and without files core.echo,\n" +
-			"core.noop, core.sleep and core.fail. A worker that starts with the name of another one replaces it:\n" +
-			"give each worker of a host its own --name. The first signal drains: the worker takes no new work, and\n" +
-			"running executions may end within worker.shutdown_timeout.",
+			"core.noop, core.sleep and core.fail. Each worker needs a name of its own: beside a living process with\n" +
+			"the name it does not start (exit code 3). --replace takes the name over, and abandons what runs there.\n" +
+			"The first signal drains: the worker takes no new work, and running executions may end within\n" +
+			"worker.shutdown_timeout.",
 		Example: "  attune-executor worker --name worker-1 --concurrency 20\n" +
 			"  attune-executor worker --packs ./packs\n" +
 			"  ATTUNE__WORKER__LABELS__ZONE=a attune-executor worker --metrics 127.0.0.1:9102",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.worker(cmd, metrics, func(cfg *config.Worker) error {
+			return a.worker(cmd, metrics, replace, func(cfg *config.Worker) error {
 				if name != "" {
 					cfg.Name = name
 				}
@@ -71,12 +74,14 @@ func newWorkerCommand(a *app) *cobra.Command {
 		"how many executions run at once (default worker.max_concurrent_tasks)")
 	cmd.Flags().StringVar(&packs, "packs", "",
 		"the folder that holds the packs (default worker.packs_dir, else packs_base_dir)")
+	cmd.Flags().BoolVar(&replace, "replace", false,
+		"take the name from a living process; its running executions are abandoned")
 	cmd.Flags().StringVar(&metrics, "metrics", "",
 		"serve /healthz, /readyz and /metrics on this address; empty for none")
 	return cmd
 }
 
-func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Worker) error) error {
+func (a *app) worker(cmd *cobra.Command, metrics string, replace bool, adjust func(*config.Worker) error) error {
 	collectRarely()
 	logger, cfg, err := a.configure(cmd.Context(), "info")
 	if err != nil {
@@ -115,6 +120,7 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 		logger.WarnContext(cmd.Context(), "Actions of the same user can read the worker's memory", "error", err)
 	}
 	limitMemory(own)
+	own.Replace = replace
 	own.Tokens = token.New([]byte(cfg.Security.JWTSecret))
 	own.HealthURL = func() string { return setup.HealthURL(server.Addr(), cfg.Worker.Host) }
 	w, err := worker.New(own,
@@ -131,14 +137,19 @@ func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Wor
 		About: func() map[string]any {
 			return map[string]any{"worker_id": w.ID(), "worker": w.Name(), "health": w.Health()}
 		},
-	}, st, link)
+	}, st, link, w.Health)
 	group.Add("http", server)
 	group.Add("broker", link)
 	group.Add("worker", w)
 	return supervise.RunUntilSignal(cmd.Context(), logger, cfg.Worker.ShutdownTimeout+workerGoodbye,
 		supervise.Foreground{
 			Start: func(ctx context.Context) error {
-				if err := group.Start(ctx); err != nil {
+				err := group.Start(ctx)
+				if taken, ok := errors.AsType[*worker.TakenError](err); ok {
+					return refusedErrorf("%w: give this worker another --name or stop the other one; --replace takes "+
+						"the name over and abandons what runs there", taken)
+				}
+				if err != nil {
 					return err
 				}
 				logger.InfoContext(ctx, "Worker started", "worker", w.Name(), "worker_id", w.ID(), "http",
@@ -168,7 +179,9 @@ func limitMemory(cfg worker.Config) {
 	debug.SetMemoryLimit(max(384<<20, outputs+6*cfg.MaxResultBytes))
 }
 
-func workerHTTP(address string, deps api.Deps, st *store.Store, link *broker.Broker) *api.Server {
+func workerHTTP(address string, deps api.Deps, st *store.Store, link *broker.Broker,
+	health func() placement.Report,
+) *api.Server {
 	deps.Setting = "--metrics"
 	deps.Ready = func(ctx context.Context) []api.Check {
 		state := link.State()
@@ -176,7 +189,13 @@ func workerHTTP(address string, deps api.Deps, st *store.Store, link *broker.Bro
 		if err := st.Ping(ctx); err != nil {
 			database.OK, database.Detail = false, err.Error()
 		}
-		return []api.Check{database, {Name: "broker", OK: state == broker.StateConnected, Detail: state.String()}}
+		checks := []api.Check{
+			database, {Name: "broker", OK: state == broker.StateConnected, Detail: state.String()},
+		}
+		if trouble := health().Trouble; trouble != "" {
+			checks = append(checks, api.Check{Name: "actions", Detail: trouble})
+		}
+		return checks
 	}
 	return api.New(address, deps)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
@@ -21,7 +22,8 @@ func TestAWorkerServesItsMetricsAndReadiness(t *testing.T) {
 	registry := telemetry.NewRegistry()
 	worker.NewMetrics(registry)
 	link := broker.New(broker.Config{URL: testkit.VHost(t)}, testkit.Logger(t), broker.NewMetrics(registry))
-	server := workerHTTP("127.0.0.1:0", api.Deps{Gatherer: registry, Logger: testkit.Logger(t)}, st, link)
+	server := workerHTTP("127.0.0.1:0", api.Deps{Gatherer: registry, Logger: testkit.Logger(t)}, st, link,
+		func() placement.Report { return placement.Report{} })
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, http.NoBody)
@@ -42,6 +44,7 @@ func TestAWorkerServesItsMetricsAndReadiness(t *testing.T) {
 
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(server.Stop)
-	taken := workerHTTP(server.Addr(), api.Deps{Gatherer: registry, Logger: testkit.Logger(t)}, st, link)
+	taken := workerHTTP(server.Addr(), api.Deps{Gatherer: registry, Logger: testkit.Logger(t)}, st, link,
+		func() placement.Report { return placement.Report{} })
 	require.ErrorContains(t, taken.Start(t.Context()), "(--metrics)")
 }

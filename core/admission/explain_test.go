@@ -146,7 +146,7 @@ func TestNoStatementScansATableWithoutAKey(t *testing.T) {
 		{sweeps, "FindLostRequests", store.FindLostRequests, []any{30.0, 30.0, 0, 20_000}},
 		{sweeps, "FindEndedQueued", store.FindEndedQueued, []any{0, 20_000}},
 		{sweeps, "FindEndedHolders", store.FindEndedHolders, []any{5.0, 0, 20_000}},
-		{sweeps, "SettleOrphans", store.SettleOrphans, []any{"{}", 1, nil, uuid.NewString()}},
+		{sweeps, "SettleOrphans", store.SettleOrphans, []any{"{}", 1, nil, nil, uuid.NewString()}},
 		{sweeps, "ViewQueueHolders", store.ViewQueueHolders, []any{1, 1000}},
 		{sweeps, "FindUnfilledQueues", store.FindUnfilledQueues, []any{false, 0, 20_000}},
 		{sweeps, "FindExpiredExecutions", store.FindExpiredExecutions, []any{200, 1e9, 3600, 0, 20_000}},

@@ -51,6 +51,7 @@ var Transitions = []Transition{
 	{StatusRunning, StatusCompleted, WriterWorker, "the action succeeded"},
 	{StatusRunning, StatusFailed, WriterWorker, "the action failed"},
 	{StatusRunning, StatusTimeout, WriterWorker, "the action ran longer than allowed"},
+	{StatusRunning, StatusScheduled, WriterWorker, "the worker could not start a process for it: nothing ran"},
 	{StatusRunning, StatusCanceling, WriterOperator, "cancellation requested"},
 	{StatusRunning, StatusCancelled, WriterWorker, "the action was stopped"},
 	{StatusRunning, StatusAbandoned, WriterEngine, "its worker is lost"},

@@ -105,6 +105,8 @@ func (l *Message) decideDispatch(e *execution) verdict {
 		return stale("execution %d is at attempt %d, the dead letter at %d", e.ID, e.Attempt, l.attempt)
 	case l.unreadable && l.attempt == 0 && e.Attempt > 1:
 		return waiting("it does not say which of the %d attempts of execution %d it is about", e.Attempt, e.ID)
+	case l.attempt == 0 && !l.unreadable && l.handed.IsZero() && e.Attempt > 0:
+		return stale("execution %d is at attempt %d, the dead letter names none", e.ID, e.Attempt)
 	case l.attempt == 0 && !l.handed.IsZero() && !sameMoment(e.Updated, l.handed):
 		return stale("execution %d was dispatched again at %s", e.ID, moment(e.Updated))
 	}

@@ -82,6 +82,39 @@ func TestAnExpiredDispatchEndsWithThePublishedResult(t *testing.T) {
 		testkit.Count(t, d.store, `SELECT count(*) FROM outbox WHERE 'execution.completed' = ANY (routing_keys)`))
 }
 
+// S9: a dead letter moves an execution only if it is about the dispatch in force and that can have expired. Published
+// copies change nothing.
+func TestCopiesOfADispatchMoveNothing(t *testing.T) {
+	t.Parallel()
+	d := newService(t)
+	d.queueTTL = 10 * time.Minute
+	action := testkit.Action(t, d.store, "pk.do")
+	w := testkit.Worker(t, d.store, "old", fenced)
+	testkit.Worker(t, d.store, "other", fenced)
+	e := d.scheduled(t, action, w.ID)
+	d.open(t)
+	headless := expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1})
+	headless.Headers = nil
+	copies := []broker.Message{headless, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1})}
+	for range 6 {
+		copies = append(copies, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID}))
+	}
+	d.send(t, copies...)
+	for _, got := range d.settled(t, len(copies)) {
+		require.Equal(t, deadletter.Stale, got.Decision, "%s %s", got.Reason, got.Detail)
+	}
+	require.Equal(t, 1, testkit.Count(t, d.store,
+		`SELECT count(*) FROM execution WHERE status = 'scheduled' AND attempt = 1 AND worker = $1`, w.ID))
+
+	testkit.Exec(t, d.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
+	testkit.Exec(t, d.store, `UPDATE execution SET updated = now() - interval '10 minutes'`)
+	testkit.Exec(t, d.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
+	d.send(t, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1}))
+	d.settled(t, len(copies)+1)
+	require.Equal(t, 1,
+		testkit.Count(t, d.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND attempt = 2`))
+}
+
 // S9: the worker starts the execution while its dead letter is decided: the first write wins, and
 // the other changes nothing.
 func TestAStartAtTheSameMomentWins(t *testing.T) {

@@ -34,6 +34,7 @@ type service struct {
 	registry *prometheus.Registry
 	metrics  *deadletter.Metrics
 	ended    chan []int64
+	queueTTL time.Duration
 }
 
 func newService(t *testing.T) *service {
@@ -71,7 +72,7 @@ func (d *service) open(t *testing.T) *deadletter.Handler {
 		Ended: func(_ context.Context, ids []int64) error { d.ended <- ids; return nil },
 		Decide: func(ctx context.Context, deadLetters []*deadletter.Message) error {
 			for {
-				_, err := rounds.Run(ctx, deadletter.NewStep(deadLetters, deadletter.MaxOpen))
+				_, err := rounds.Run(ctx, deadletter.NewStep(deadLetters, deadletter.MaxOpen).WithQueueTTL(d.queueTTL))
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}

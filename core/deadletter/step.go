@@ -20,6 +20,7 @@ import (
 type Step struct {
 	deadLetters []*Message
 	room        int
+	ttl         time.Duration
 }
 
 // MaxOpen bounds the open dead letters of a replica, for which no worker has capacity. It is less
@@ -33,6 +34,14 @@ func NewStep(deadLetters []*Message, room int) *Step {
 	// Two batches with the same dead letters write them in the same order.
 	slices.SortFunc(deadLetters, func(a, b *Message) int { return strings.Compare(a.fingerprint, b.fingerprint) })
 	return &Step{deadLetters: deadLetters, room: room}
+}
+
+// WithQueueTTL says how long dispatches live in the queues of workers. A dead letter of a dispatch at a live worker
+// that cannot have expired yet is a copy, and changes nothing; if the dispatch is lost nevertheless, the execution is
+// late.
+func (s *Step) WithQueueTTL(ttl time.Duration) *Step {
+	s.ttl = ttl
+	return s
 }
 
 // Executions implements scheduler.Step.
@@ -71,7 +80,7 @@ func (s *Step) Apply(batch *scheduler.Batch) {
 	for _, l := range s.deadLetters {
 		v, open := stale("decided with another dead letter of the same dispatch"), false
 		if !moved[l.Execution] {
-			v, open = l.resolve(batch, kept < s.room)
+			v, open = l.resolve(batch, kept < s.room, s.ttl)
 			moved[l.Execution] = v.decision == Retried || v.decision == Failed
 		}
 		if l.open = open; open {
@@ -107,7 +116,7 @@ func (l *Message) wait(now, handed time.Time) time.Duration {
 
 // resolve decides under the locks. Only with mayWait it leaves a dead letter open if no worker has
 // capacity.
-func (l *Message) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open bool) {
+func (l *Message) resolve(batch *scheduler.Batch, mayWait bool, ttl time.Duration) (v verdict, open bool) {
 	fact, ok := batch.Ledger.Fact(l.Execution)
 	if !ok {
 		return stale("no such execution"), false
@@ -120,6 +129,10 @@ func (l *Message) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open
 	if !planned { // it was written after the batch planned
 		batch.Replan()
 		return v, true
+	}
+	if age := batch.Now().Sub(fact.Updated); batch.Ledger.Live(l.worker) && l.early(age, ttl) {
+		return stale("execution %d was handed to worker %d %s ago, and its queue keeps dispatches for %s: a copy died",
+			l.Execution, l.worker, age.Round(time.Second), ttl), false
 	}
 	why := scheduler.Reassignment{
 		Cause: scheduler.CauseDeadLetter, Move: true,
@@ -141,6 +154,12 @@ func (l *Message) resolve(batch *scheduler.Batch, mayWait bool) (v verdict, open
 	case scheduler.ReassignKept:
 	}
 	return stale("execution %d stays where it is", l.Execution), false
+}
+
+// early reports that a dispatch of this age cannot have died by its queue's time to live, in spite of its dead letter.
+// Clocks may differ a little.
+func (l *Message) early(age, ttl time.Duration) bool {
+	return (l.reason == ReasonExpired || l.reason == ReasonUnknown) && age < ttl-ttl/10
 }
 
 // locked is the execution as the batch read it under its locks.

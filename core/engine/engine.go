@@ -280,6 +280,7 @@ func (e *Engine) stepConfig() stepConfig {
 	retry := e.cfg.Executor.Retry
 	return stepConfig{
 		queueTimeout: e.cfg.Executor.Queue.Timeout,
+		queueTTL:     e.cfg.MessageQueue.RabbitMQ.WorkerQueueTTL,
 		moveLate:     retry.Enabled && retry.MaxUnstarted > 0,
 		completion: scheduler.CompletionConfig{
 			Retry: retrypolicy.Config{

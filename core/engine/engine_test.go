@@ -54,6 +54,7 @@ func (s servers) config() *config.Config {
 	cfg.Database.URL, cfg.Database.Schema = s.Database, testkit.Schema
 	cfg.Database.MaxConnections = testkit.EngineConnections
 	cfg.MessageQueue.URL, cfg.MessageQueue.ManagementURL = s.AMQP, s.Management
+	cfg.MessageQueue.RabbitMQ.WorkerQueueTTL = 100 * time.Millisecond // workers of these tests let dispatches expire
 	cfg.Executor.HTTP.Listen = ""
 	cfg.Telemetry.OTLPEndpoint = s.Collector
 	return cfg
@@ -162,7 +163,7 @@ func (b *bundle) engine(t *testing.T, change ...func(*config.Config)) *engine.En
 func (b *bundle) worker(t *testing.T, name string, concurrency int) {
 	t.Helper()
 	w, err := worker.New(worker.Config{
-		Name: name, MaxConcurrent: concurrency,
+		Name: name, MaxConcurrent: concurrency, Replace: true, // a test may have made its row
 		HeartbeatInterval: 500 * time.Millisecond, Actions: builtin.Actions(),
 	},
 		worker.Deps{Store: b.store, Broker: b.connect(t, name), Logger: testkit.Logger(t)})

@@ -14,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/doctor/checkup"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/worker"
 )
 
 // names are headers that the broker or the engine reads, and others.
@@ -158,8 +159,10 @@ func TestForgedHeadersCostNothing(t *testing.T) {
 	management, err := broker.NewManagement(b.Management, testkit.VHostName(t, b.AMQP), 10*time.Second)
 	require.NoError(t, err)
 	t.Cleanup(management.Close)
+	cfg := b.config()
+	cfg.MessageQueue.RabbitMQ.WorkerQueueTTL = worker.QueueTTLDefault
 	report := checkup.Run(testkit.Context(t), checkup.Deps{
-		Config: b.config(), Store: b.store, Broker: b.connect(t, "doctor"), Management: management, Version: "test",
+		Config: cfg, Store: b.store, Broker: b.connect(t, "doctor"), Management: management, Version: "test",
 	}, checkup.Options{})
 	require.True(t, report.Well(), "%+v", report.Checks)
 }

@@ -39,7 +39,7 @@ func (c stepConfig) steps(work work) (its parts, all []scheduler.Step) {
 		all = append(all, its.reassign)
 	}
 	if len(work.deadLetters) > 0 {
-		all = append(all, deadletter.NewStep(work.deadLetters, work.room))
+		all = append(all, deadletter.NewStep(work.deadLetters, work.room).WithQueueTTL(c.queueTTL))
 	}
 	if len(work.expired) > 0 {
 		all = append(all, scheduler.NewExpireStep(work.expired, c.queueTimeout))
@@ -60,6 +60,7 @@ type parts struct {
 
 type stepConfig struct {
 	queueTimeout time.Duration // timeout of queues whose policies have none
+	queueTTL     time.Duration // of the queues of workers
 	moveLate     bool          // executions that a living worker did not start in time may move
 	completion   scheduler.CompletionConfig
 }

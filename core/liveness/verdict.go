@@ -133,7 +133,11 @@ func (s observation) verdict(f *finding) (verdict, reason string) {
 	case s.Status == string(store.WorkerStatusEnumInactive):
 		return verdictDraining, "has marked itself inactive"
 	}
-	bad := s.deaf(f)
+	report, _ := placement.ParseReport(s.Health)
+	bad := ""
+	if report.Trouble == "" { // else it has closed its consumer itself
+		bad = s.deaf(f)
+	}
 	switch {
 	case s.Cordoned:
 		f.suspect = ""
@@ -147,7 +151,7 @@ func (s observation) verdict(f *finding) (verdict, reason string) {
 	case s.queue.asked && s.queue.err != nil:
 		return verdictFresh, unreachable
 	case s.Status == string(store.WorkerStatusEnumError):
-		return verdictSuspect, "says that it is cut off from the broker"
+		return verdictSuspect, cmp.Or(report.Trouble, "says that it is cut off from the broker")
 	case bad != "":
 		return verdictFresh, bad + ", which may be because it has just started"
 	case s.endpoint != nil && s.endpoint.err != "":

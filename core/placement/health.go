@@ -63,6 +63,8 @@ type Report struct {
 	// Ended counts the ends since the worker's start; 0 means unknown. It distinguishes a new end
 	// from an old one that leaves the window.
 	Ended int `json:"ended,omitempty"`
+	// Trouble is why the worker cannot start actions; empty if it can.
+	Trouble string `json:"trouble,omitempty"`
 }
 
 // Ends identifies the worker's set of ends: while it stays the same, nothing has ended.
@@ -83,6 +85,7 @@ func ParseReport(raw []byte) (r Report, numbers bool) {
 	read(fields["status"], &r.Status)
 	read(fields["last_check"], &r.LastCheck)
 	read(fields["failed_action"], &r.Action)
+	read(fields["trouble"], &r.Trouble)
 	if !read(fields["average_execution_time_ms"], &r.AverageMS) {
 		r.AverageMS = 0
 	}
@@ -123,6 +126,9 @@ func (l Limits) Evaluate(s Signs) (Health, string) {
 	}
 	if h := s.Report.Status; !s.Numbers && h.Worse(health) {
 		health, reason = h, "it says so itself"
+	}
+	if s.Report.Trouble != "" {
+		health, reason = Unhealthy, s.Report.Trouble
 	}
 	if s.Poor != "" && Degraded.Worse(health) {
 		health, reason = Degraded, s.Poor

@@ -104,10 +104,26 @@ func (r Row) Worker(staleAfter time.Duration) Worker {
 		w.Note = r.SuspectReason
 	case Unwell:
 		w.Note = r.HealthReason
+	case Deaf:
+		if trouble := r.trouble(); trouble != "" { // it may not have been probed since
+			w.Standing, w.Note = Unwell, trouble
+		}
 	default: // the standing explains itself
 	}
 	w.announce(r.Capabilities)
 	return w
+}
+
+// trouble is why the worker cannot start actions, as it reports; empty if it does not.
+func (r Row) trouble() string {
+	var announced struct {
+		Health json.RawMessage `json:"health"`
+	}
+	if json.Unmarshal(r.Capabilities, &announced) != nil {
+		return ""
+	}
+	report, _ := ParseReport(announced.Health)
+	return report.Trouble
 }
 
 func (r Row) standing(staleAfter time.Duration) Standing {

@@ -182,3 +182,23 @@ func TestAFrozenWorkerDoesNoHarmWhenItContinues(t *testing.T) {
 	require.Zero(t, rescue.stop(t))
 	require.Zero(t, engine.stop(t))
 }
+
+// A second process with the name of a living worker ends with exit code 3 and says which process that is. After kill -9
+// the name is free at once.
+func TestASecondProcessDoesNotTakeTheNameOfAWorker(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	first := s.run("worker", "ATTUNE_WORKER_NAME=only")
+	first.says(t, "Worker started")
+	second := s.run("worker", "ATTUNE_WORKER_NAME=only")
+	testkit.Eventually(t, second.ended, 30*time.Second)
+	require.Equal(t, 3, second.cmd.ProcessState.ExitCode(), "%s", second.log)
+	require.Contains(t, second.log.String(), fmt.Sprintf("as process %d", first.cmd.Process.Pid))
+	require.Contains(t, second.log.String(), "--replace")
+	require.False(t, first.ended())
+	first.kill()
+	third := s.run("worker", "ATTUNE_WORKER_NAME=only")
+	third.says(t, "Worker started")
+	require.NotContains(t, third.log.String(), "waiting for its heartbeat")
+	require.Zero(t, third.stop(t))
+}

@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// Upstream 31: a sweep finds unstarted executions of draining and stopped workers at once. It does not find running
-// ones, those of workers without fencing, and those of dead workers.
+// Upstream 31: a sweep finds unstarted executions of draining and stopped workers at once, and of workers that
+// cannot start anything. It does not find running ones, those of workers without fencing, and those of dead workers.
 func TestUnstartedExecutionsOfLeavingWorkersAreFound(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -32,6 +32,7 @@ func TestUnstartedExecutionsOfLeavingWorkersAreFound(t *testing.T) {
 	}
 	drains := worker("drains", func(w *testkit.WorkerRow) { w.Draining = true })
 	left := worker("left", func(w *testkit.WorkerRow) { w.Status = "inactive" })
+	unable := worker("unable", func(w *testkit.WorkerRow) { w.Status = "error" })
 	missed := worker("missed", func(w *testkit.WorkerRow) { w.Status = "inactive" })
 	testkit.Exec(t, st, `UPDATE worker SET deactivated_at = now() WHERE id = $1`, missed)
 	foreign := worker("foreign", func(w *testkit.WorkerRow) { w.Draining, w.Capabilities = true, map[string]any{} })
@@ -39,13 +40,16 @@ func TestUnstartedExecutionsOfLeavingWorkersAreFound(t *testing.T) {
 	cordoned := worker("cordoned", func(w *testkit.WorkerRow) { w.Cordoned = true })
 
 	first, second := at(drains, attune.StatusScheduled), at(left, attune.StatusScheduled)
+	third := at(unable, attune.StatusScheduled)
 	at(drains, attune.StatusRunning)
 	at(left, attune.StatusCanceling)
 	for _, other := range []int64{missed, foreign, works, cordoned} {
 		at(other, attune.StatusScheduled)
 	}
 	found := sweep(t, st)
-	want := []scheduler.Unstarted{{Execution: first, Leaving: true}, {Execution: second, Leaving: true}}
+	want := []scheduler.Unstarted{
+		{Execution: first, Leaving: true}, {Execution: second, Leaving: true}, {Execution: third, Leaving: true},
+	}
 	require.Equal(t, want, next(t, found).Unstarted)
 	testkit.Exec(t, st, `UPDATE worker SET draining = false, status = 'active'`)
 	testkit.Eventually(t, func() bool { // ticks that began before the change have found them too

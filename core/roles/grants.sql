@@ -133,10 +133,10 @@ GRANT SELECT ON worker TO engine, operator, viewer;
 GRANT UPDATE, DELETE ON worker TO engine;
 GRANT UPDATE (status, cordoned, cordon_reason, cordoned_by, cordoned_at, draining, deactivated_at), DELETE ON
     worker TO operator;
-GRANT SELECT (id, name, worker_type, host, port, capabilities, cordoned, draining, incarnation), INSERT (name,
-    worker_type, worker_role, host, port, status, capabilities, draining, incarnation), UPDATE (worker_type,
-    worker_role, host, port, status, capabilities, last_heartbeat, draining, incarnation, deactivated_at) ON worker TO
-    worker;
+GRANT SELECT (id, name, worker_type, host, port, status, capabilities, cordoned, draining, incarnation,
+    heartbeat_seen, deactivated_at), INSERT (name, worker_type, worker_role, host, port, status, capabilities,
+    draining, incarnation), UPDATE (worker_type, worker_role, host, port, status, capabilities, last_heartbeat,
+    draining, incarnation, deactivated_at) ON worker TO worker;
 GRANT SELECT ON worker_history TO engine, operator, viewer;
 GRANT INSERT ON worker_history TO engine, operator, worker;
 GRANT SELECT ON worker_load TO engine, operator, viewer;

@@ -60,7 +60,6 @@ func (q *Queries) BeatWorker(ctx context.Context, status string, iD int64, incar
 }
 
 const EnrolWorker = `-- name: EnrolWorker :one
-
 INSERT INTO worker (name, worker_type, worker_role, host, port, capabilities, status, draining, incarnation)
 VALUES ($1, $2, 'action', $3, $4,
         $5::jsonb || jsonb_build_object('registered_at', extract(epoch FROM now())::float8),
@@ -69,6 +68,8 @@ ON CONFLICT (name) DO UPDATE SET
     worker_type = excluded.worker_type, worker_role = 'action', host = excluded.host, port = excluded.port,
     capabilities = excluded.capabilities, status = 'inactive', draining = false,
     incarnation = excluded.incarnation
+WHERE worker.incarnation IS NOT DISTINCT FROM nullif($7::uuid, '00000000-0000-0000-0000-000000000000')
+  AND worker.heartbeat_seen IS NOT DISTINCT FROM $8::timestamptz
 RETURNING id, cordoned
 `
 
@@ -79,6 +80,8 @@ type EnrolWorkerParams struct {
 	Port         *int32
 	Capabilities []byte
 	Incarnation  uuid.UUID
+	Before       uuid.UUID
+	Seen         *time.Time
 }
 
 type EnrolWorkerRow struct {
@@ -86,14 +89,10 @@ type EnrolWorkerRow struct {
 	Cordoned bool
 }
 
-// Writes of a worker: itself, and the executions that it runs. Every statement is one transaction
-// of its own; rows of executions are locked in order of id.
-//
-// A worker may write its row only while the row has its incarnation, so the older of two processes
-// with one name stops by itself.
 // Finds the worker by name: a known name keeps its id and its cordon. The worker receives no work
 // before ActivateWorker, which it calls when it consumes. registered_at, in seconds since 1970,
-// tells readers which observations belong to an earlier process.
+// tells readers which observations belong to an earlier process. No row: another process has taken
+// the name, or the one that has it has sent a heartbeat, since ReadIncarnation.
 func (q *Queries) EnrolWorker(ctx context.Context, arg EnrolWorkerParams) (EnrolWorkerRow, error) {
 	row := q.db.QueryRow(ctx, EnrolWorker,
 		arg.Name,
@@ -102,6 +101,8 @@ func (q *Queries) EnrolWorker(ctx context.Context, arg EnrolWorkerParams) (Enrol
 		arg.Port,
 		arg.Capabilities,
 		arg.Incarnation,
+		arg.Before,
+		arg.Seen,
 	)
 	var i EnrolWorkerRow
 	err := row.Scan(&i.ID, &i.Cordoned)
@@ -206,6 +207,18 @@ func (q *Queries) FinishExecutions(ctx context.Context, arg FinishExecutionsPara
 	return items, nil
 }
 
+const HasIncarnation = `-- name: HasIncarnation :one
+SELECT EXISTS (SELECT FROM worker w WHERE w.id = $1 AND w.incarnation = $2::uuid)::bool AS has
+`
+
+// Whether the name still belongs to this process.
+func (q *Queries) HasIncarnation(ctx context.Context, iD int64, incarnation uuid.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, HasIncarnation, iD, incarnation)
+	var has bool
+	err := row.Scan(&has)
+	return has, err
+}
+
 const HasKeystore = `-- name: HasKeystore :one
 SELECT (to_regclass('key') IS NOT NULL)::bool AS has
 `
@@ -267,12 +280,15 @@ func (q *Queries) KeysOfAction(ctx context.Context, action int64) ([]KeysOfActio
 }
 
 const LeaveWorker = `-- name: LeaveWorker :execrows
-UPDATE worker SET draining = $1, status = 'inactive', deactivated_at = NULL
+UPDATE worker SET draining = $1, status = 'inactive', deactivated_at = NULL,
+    capabilities = CASE WHEN $1::bool OR jsonb_typeof(capabilities) <> 'object' THEN capabilities
+                        ELSE capabilities - 'process' END
 WHERE id = $2 AND incarnation = $3::uuid
 `
 
 // The worker receives no new work; draining tells the engine that its executions still run although
 // it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself.
+// Without draining the process has ended, and another one may have the name.
 func (q *Queries) LeaveWorker(ctx context.Context, draining bool, iD int64, incarnation uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, LeaveWorker, draining, iD, incarnation)
 	if err != nil {
@@ -282,33 +298,86 @@ func (q *Queries) LeaveWorker(ctx context.Context, draining bool, iD int64, inca
 }
 
 const ReadHeldRuns = `-- name: ReadHeldRuns :many
-SELECT e.id FROM execution e
+SELECT e.id, now()::timestamptz AS at FROM execution e
 WHERE e.id = ANY (ARRAY(SELECT attune_handed_to($1)))
   AND e.worker = $1 AND e.status IN ('running', 'canceling')
   AND EXISTS (SELECT FROM worker me WHERE me.id = $1 AND me.incarnation = $2::uuid)
 ORDER BY e.id
 `
 
-// The executions that run at this worker according to their rows. An older process with the same
-// name reads none.
-func (q *Queries) ReadHeldRuns(ctx context.Context, worker int64, incarnation uuid.UUID) ([]int64, error) {
+type ReadHeldRunsRow struct {
+	ID int64
+	At time.Time
+}
+
+// The executions that run at this worker according to their rows, and the time of that. An older
+// process with the same name reads none.
+func (q *Queries) ReadHeldRuns(ctx context.Context, worker int64, incarnation uuid.UUID) ([]ReadHeldRunsRow, error) {
 	rows, err := q.db.Query(ctx, ReadHeldRuns, worker, incarnation)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int64
+	var items []ReadHeldRunsRow
 	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
+		var i ReadHeldRunsRow
+		if err := rows.Scan(&i.ID, &i.At); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
 	return items, nil
+}
+
+const ReadIncarnation = `-- name: ReadIncarnation :one
+
+SELECT w.id, coalesce(w.incarnation, '00000000-0000-0000-0000-000000000000')::uuid AS incarnation, coalesce(w.host, '')::text AS host,
+       coalesce(w.status::text, '')::text AS status, w.draining, (w.deactivated_at IS NOT NULL)::bool AS deactivated, w.heartbeat_seen,
+       coalesce(w.capabilities -> 'process', 'null')::jsonb AS process,
+       coalesce(extract(epoch FROM now() - greatest(w.heartbeat_seen,
+           CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number'
+                THEN to_timestamp((w.capabilities ->> 'registered_at')::float8) END)), 'Infinity')::float8 AS silent
+FROM worker w WHERE w.name = $1::text
+`
+
+type ReadIncarnationRow struct {
+	ID            int64
+	Incarnation   uuid.UUID
+	Host          string
+	Status        string
+	Draining      bool
+	Deactivated   bool
+	HeartbeatSeen *time.Time
+	Process       []byte
+	Silent        float64
+}
+
+// Writes of a worker: itself, and the executions that it runs. Every statement is one transaction
+// of its own; rows of executions are locked in order of id.
+//
+// A worker may write its row only while the row has its incarnation, so a process whose name was
+// taken stops by itself.
+// The process that has a name, as its row says. silent is the time since its newest heartbeat or
+// its registration, by the database's clock. process is JSON null for a process that has stopped,
+// and for other programs.
+func (q *Queries) ReadIncarnation(ctx context.Context, name string) (ReadIncarnationRow, error) {
+	row := q.db.QueryRow(ctx, ReadIncarnation, name)
+	var i ReadIncarnationRow
+	err := row.Scan(
+		&i.ID,
+		&i.Incarnation,
+		&i.Host,
+		&i.Status,
+		&i.Draining,
+		&i.Deactivated,
+		&i.HeartbeatSeen,
+		&i.Process,
+		&i.Silent,
+	)
+	return i, err
 }
 
 const ReadRunStates = `-- name: ReadRunStates :many
@@ -361,6 +430,69 @@ func (q *Queries) ReadRunStates(ctx context.Context, ids []int64) ([]ReadRunStat
 	return items, nil
 }
 
+const ReturnExecution = `-- name: ReturnExecution :many
+WITH returned AS (
+    UPDATE execution e SET
+        status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE 'scheduled' END::execution_status_enum,
+        started_at = NULL,
+        result = CASE WHEN e.status = 'canceling' THEN attune_cancel_words(e.id) || $1::jsonb ELSE e.result END
+    WHERE e.id = ANY (ARRAY[$2::bigint]) AND e.worker = $3 AND e.attempt = $4
+      AND e.status IN ('running', 'canceling')
+    RETURNING e.id, e.status, e.action, e.action_ref, e.finished_at, e.result
+)
+SELECT id, status, action, action_ref, finished_at, result FROM returned r WHERE r.status = 'cancelled'
+`
+
+type ReturnExecutionParams struct {
+	CancelledResult []byte
+	ID              int64
+	Worker          *int64
+	Attempt         int32
+}
+
+type ReturnExecutionRow struct {
+	ID         int64
+	Status     attune.Status
+	Action     *int64
+	ActionRef  string
+	FinishedAt *time.Time
+	Result     []byte
+}
+
+// Gives back an execution of which nothing ran, because the worker could not start a process. One
+// that was cancelled meanwhile ends, and is returned.
+func (q *Queries) ReturnExecution(ctx context.Context, arg ReturnExecutionParams) ([]ReturnExecutionRow, error) {
+	rows, err := q.db.Query(ctx, ReturnExecution,
+		arg.CancelledResult,
+		arg.ID,
+		arg.Worker,
+		arg.Attempt,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReturnExecutionRow
+	for rows.Next() {
+		var i ReturnExecutionRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Status,
+			&i.Action,
+			&i.ActionRef,
+			&i.FinishedAt,
+			&i.Result,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const RuntimeVersions = `-- name: RuntimeVersions :many
 SELECT r.name AS runtime, v.version, v.execution_config
 FROM runtime_version v JOIN runtime r ON r.id = v.runtime
@@ -399,8 +531,8 @@ WITH orphan AS (
     SELECT e.id FROM execution e
     WHERE e.id = ANY (ARRAY(SELECT attune_handed_to($2)))
       AND e.worker = $2 AND e.status IN ('running', 'canceling')
-      AND ($3::bigint[] IS NULL OR e.id = ANY ($3::bigint[]))
-      AND EXISTS (SELECT FROM worker me WHERE me.id = $2 AND me.incarnation = $4::uuid)
+      AND ($3::bigint[] IS NULL OR e.id = ANY ($3::bigint[]) AND (e.started_at < $4::timestamptz) IS NOT FALSE)
+      AND EXISTS (SELECT FROM worker me WHERE me.id = $2 AND me.incarnation = $5::uuid)
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
 )
@@ -416,6 +548,7 @@ type SettleOrphansParams struct {
 	Result      []byte
 	Worker      *int64
 	Ids         []int64
+	ReadAt      *time.Time
 	Incarnation uuid.UUID
 }
 
@@ -429,13 +562,14 @@ type SettleOrphansRow struct {
 }
 
 // Ends the executions that run at this worker according to their rows and that no process runs: all
-// of them when the worker starts, later the ones among ids. An older process with the same name ends
-// none: the newer one may run them.
+// of them when the worker starts, later the ones among ids that have not started since they were
+// read. An older process with the same name ends none: the newer one may run them.
 func (q *Queries) SettleOrphans(ctx context.Context, arg SettleOrphansParams) ([]SettleOrphansRow, error) {
 	rows, err := q.db.Query(ctx, SettleOrphans,
 		arg.Result,
 		arg.Worker,
 		arg.Ids,
+		arg.ReadAt,
 		arg.Incarnation,
 	)
 	if err != nil {

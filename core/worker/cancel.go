@@ -20,6 +20,7 @@ type canceller struct {
 	store  *store.Store
 	worker int64
 	roster *roster
+	owns   func(ctx context.Context) bool // whether this process still has the worker's name
 	logger *slog.Logger
 }
 
@@ -53,8 +54,9 @@ func (c *canceller) run(ctx context.Context, batches <-chan *broker.Batch) {
 	}
 }
 
-// record adds the executions of a batch that are in hand.
+// record adds the executions of a batch that are in hand. The others may run in the process that has taken the name.
 func (c *canceller) record(ctx context.Context, batch *broker.Batch, asked map[int64]time.Time) {
+	unknown := false
 	for i := range batch.Deliveries {
 		request, err := message.Decode[message.ExecutionCancelRequested](batch.Deliveries[i].Body)
 		switch {
@@ -70,11 +72,16 @@ func (c *canceller) record(ctx context.Context, batch *broker.Batch, asked map[i
 			continue
 		}
 		id := request.Payload.ExecutionID
-		_, inHand := c.roster.attempt(id)
+		inHand := c.roster.inHand(id)
 		c.logger.DebugContext(ctx, "Cancel requested", "execution_id", id, "in_hand", inHand)
 		if inHand {
 			asked[id] = time.Now().Add(confirmFor)
 		}
+		unknown = unknown || !inHand
+	}
+	if unknown && !c.owns(ctx) {
+		giveBack(ctx, batch, c.logger)
+		return
 	}
 	if err := batch.Ack(); err != nil {
 		c.logger.DebugContext(ctx, "Cancel requests could not be acknowledged", "error", err)
@@ -94,16 +101,13 @@ func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
 		c.logger.DebugContext(ctx, "Rows of cancel requests could not be read", "error", err)
 	}
 	for _, row := range rows {
-		attempt, inHand := c.roster.attempt(row.ID)
 		switch {
-		case !inHand:
+		case !c.roster.inHand(row.ID):
 			delete(asked, row.ID)
 		case row.Status == attune.StatusCanceling, row.Status == attune.StatusCancelled:
 			c.roster.interrupt(row.ID, ErrCancelled)
 			delete(asked, row.ID)
-		case row.Worker == nil || *row.Worker != c.worker || attempt != 0 && row.Attempt != attempt ||
-			row.Status.Terminal():
-			c.roster.interrupt(row.ID, ErrTaken)
+		case c.roster.interruptExcept(row.ID, c.inForce(row), ErrTaken):
 			delete(asked, row.ID)
 		}
 	}
@@ -114,6 +118,14 @@ func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
 			delete(asked, id)
 		}
 	}
+}
+
+// inForce is the attempt with which a row may run at this worker; noAttempt if it may not.
+func (c *canceller) inForce(row store.ReadRunStatesRow) int32 {
+	if row.Worker == nil || *row.Worker != c.worker || row.Status.Terminal() {
+		return noAttempt
+	}
+	return row.Attempt
 }
 
 // poll compares running executions with their rows. It ends an execution whose cancel message was
@@ -138,7 +150,7 @@ func (c *canceller) poll(ctx context.Context) error {
 		case row.Status == attune.StatusRunning && row.Attempt == active[row.ID] && row.Worker != nil &&
 			*row.Worker == c.worker:
 		default:
-			if c.roster.interrupt(row.ID, ErrTaken) {
+			if c.roster.interruptExcept(row.ID, c.inForce(row), ErrTaken) {
 				c.logger.DebugContext(ctx, "Execution stopped, another worker or program has it",
 					"execution_id", row.ID, "status", string(row.Status))
 			}

@@ -26,6 +26,7 @@ const (
 	MaxResultBytesDefault    = bounds.Bytes
 	QueueTTLDefault          = 300 * time.Second
 	ShutdownTimeoutDefault   = 30 * time.Second
+	StaleAfterDefault        = 90 * time.Second
 	TaskTimeoutDefault       = 300 * time.Second
 )
 
@@ -99,6 +100,9 @@ type Config struct {
 	// QueueTTL is the lifetime of a dispatch in the queue. It is an argument of the queue, so all
 	// programs that declare the queue must use the same value.
 	QueueTTL time.Duration
+	// Replace takes the name from a living process, whose running executions are abandoned. Without it Start refuses
+	// with a TakenError.
+	Replace bool
 	// RunAs is the user of action processes, USER or USER:GROUP; the user of this process if empty.
 	// The worker must be root, or have the rights to change the user and the owner of files and to
 	// signal processes of the other user; otherwise it does not start.
@@ -116,6 +120,9 @@ type Config struct {
 	BatchCompletions bool
 	// ShutdownTimeout is how long running executions may take to end on Stop.
 	ShutdownTimeout time.Duration
+	// StaleAfter is the age from which the heartbeat of a process with this name says that it is dead; the engine's
+	// setting.
+	StaleAfter time.Duration
 	// Taints keep away executions that do not tolerate them.
 	Taints []Taint
 	// TaskTimeout is the timeout of an execution whose row and action set none.
@@ -160,6 +167,7 @@ func (c Config) withDefaults() Config {
 	orNumber(&c.KillGrace, KillGraceDefault)
 	orNumber(&c.QueueTTL, QueueTTLDefault)
 	orNumber(&c.ShutdownTimeout, ShutdownTimeoutDefault)
+	orNumber(&c.StaleAfter, StaleAfterDefault)
 	orNumber(&c.TaskTimeout, TaskTimeoutDefault)
 	orNumber(&c.probeTimeout, probeTimeoutDefault)
 	c.chosen = map[string]bool{}

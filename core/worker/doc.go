@@ -3,8 +3,8 @@
 //
 // The database row of an execution is authoritative; messages only name it. A dispatch starts
 // nothing unless one guarded statement moves the row from scheduled to running for this worker,
-// this attempt and this process (invariant S2). Only after that the dispatch is acknowledged. The
-// end is one guarded statement too. The process whose statement succeeds publishes
+// this attempt and this process (invariant S2). The dispatch is acknowledged when the action has
+// begun. The end is one guarded statement too. The process whose statement succeeds publishes
 // execution.completed, with the same message id until the broker confirms. An execution that was
 // reassigned meanwhile is stopped and not reported.
 //
@@ -28,8 +28,12 @@
 //     before it takes new work.
 //   - Database restored, or failed over without the latest commits: rows that run here although
 //     this process has ended them, or never had them, are ended as abandoned.
-//   - Two processes with one name: the younger has the row's incarnation, the
-//     older notices with its next beat and stops.
+//   - No process can be started: nothing ran, so the execution is scheduled again and its dispatch
+//     returns to the queue. The worker rests, with status error and the reason, until a trial
+//     succeeds.
+//   - Two processes with one name: the second refuses to start while the first lives. If it replaces
+//     it, it has the row's incarnation. The first notices with its next start or beat, returns what
+//     it has not started, and stops.
 //   - Stop: no new work (unstarted deliveries return), running work may finish
 //     within ShutdownTimeout, the rest is stopped and reported as failed, ends
 //     are written and announced, the heartbeat ends last.

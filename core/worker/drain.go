@@ -8,7 +8,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 )
 
-// dispatchConsumer consumes dispatches. A drain closes it, the end of the drain opens it again.
+// dispatchConsumer consumes dispatches. It is closed while the worker drains or is unable.
 type dispatchConsumer struct {
 	broker *broker.Broker
 	cfg    broker.ConsumerConfig
@@ -56,7 +56,7 @@ func (t *dispatchConsumer) consumes() bool {
 	return t.consumer == nil || t.consumer.Subscribed()
 }
 
-// work starts dispatched executions until the worker drains (nil) or ends (why). In both cases unstarted dispatches are
+// work starts dispatched executions until the worker rests (nil) or ends (why). In both cases unstarted dispatches are
 // back in the queue when it returns. A worker that ends leaves placement before it returns dispatches.
 func (w *Worker) work(ctx context.Context, l *life) (why error) {
 	taking, stopTaking := context.WithCancel(ctx)
@@ -87,16 +87,23 @@ func consume(ctx context.Context, batches <-chan *broker.Batch, handle func(cont
 	}
 }
 
-// drain starts nothing while running executions continue, until the row of the worker ends the drain (nil) or the
-// worker ends (why). Heartbeats, cancels and ends continue.
-func (w *Worker) drain(ctx context.Context, l *life) (why error) {
+// rest starts nothing while running executions continue, until the worker neither drains nor is unable (nil) or ends
+// (why). Heartbeats, cancels and ends continue.
+func (w *Worker) rest(ctx context.Context, l *life) (why error) {
 	logger := w.deps.Logger.With("worker_id", l.member.id, "worker", w.cfg.Name)
-	logger.InfoContext(ctx, "Worker drains, unstarted executions return to the engine", "running", l.roster.size())
+	if l.member.inability() == "" {
+		logger.InfoContext(ctx, "Worker drains, unstarted executions return to the engine", "running", l.roster.size())
+		defer func() {
+			if why == nil {
+				logger.InfoContext(ctx, "Drain ended, worker runs executions again")
+			}
+		}()
+	}
 	resting, stopResting := context.WithCancel(ctx)
 	defer stopResting()
 	var empty sync.WaitGroup
 	empty.Go(func() {
-		if l.roster.wait(resting) {
+		if l.roster.wait(resting) && l.member.inability() == "" {
 			logger.InfoContext(ctx, "Worker drained, nothing runs any more")
 		}
 	})
@@ -107,11 +114,14 @@ func (w *Worker) drain(ctx context.Context, l *life) (why error) {
 		w.leaveFor(ctx, l, why)
 		return why
 	}
-	if _, err := l.dispatches.open(ctx); err != nil { // starting a consumer fails only when the worker ends
-		logger.WarnContext(ctx, "Dispatches are not consumed again", "error", err)
-		return nil
+	consumer, err := l.dispatches.open(ctx)
+	if err == nil {
+		err = awaitSubscribed(ctx, consumer)
 	}
-	logger.InfoContext(ctx, "Drain ended, worker runs executions again")
+	if err != nil { // it subscribes later by itself, unless the worker ends
+		logger.WarnContext(ctx, "Dispatches are not consumed again yet", "error", err)
+	}
+	l.heartbeat.Wake()
 	return nil
 }
 

@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,14 +37,21 @@ type intake struct {
 	logger      *slog.Logger
 	metrics     *Metrics
 	life        context.Context // of the executions: outlives the intake
+	// owns reports whether this process still has the worker's name.
+	owns func(ctx context.Context) bool
+	// unable is told why this worker could not start a process.
+	unable func(ctx context.Context, cause error)
 	// actionTimeouts is Config.ActionTimeouts.
 	actionTimeouts string
 }
 
-// handle starts the deliveries of a batch as places become free, and acknowledges them when all their rows are running.
-// If the process crashes in between, the redelivered dispatch finds its row running and starts nothing.
+// handle starts the deliveries of a batch as places become free, and acknowledges them when all their actions have
+// begun. If the process crashes in between, the redelivered dispatch finds its row running and starts nothing. A
+// dispatch that could not begin because of this worker, or whose start was refused because another process has the
+// name, returns to the queue.
 func (in *intake) handle(ctx context.Context, batch *broker.Batch) {
 	waiting := in.split(ctx, batch)
+	var begun []*job
 	for len(waiting) > 0 {
 		n := in.roster.acquire(ctx, min(len(waiting), startMax))
 		jobs := in.read(ctx, waiting[:n])
@@ -52,7 +61,14 @@ func (in *intake) handle(ctx context.Context, batch *broker.Batch) {
 			in.giveBack(ctx, waiting)
 			break
 		}
-		waiting = waiting[n:]
+		begun, waiting = append(begun, jobs...), waiting[n:]
+	}
+	for _, j := range begun {
+		<-j.begun
+		if j.returned {
+			in.giveBack(ctx, []*broker.Delivery{j.delivery})
+		}
+		j.delivery = nil // the run may be long
 	}
 	if err := batch.Ack(); err != nil {
 		// The connection is lost; the redelivered dispatches start nothing.
@@ -90,14 +106,25 @@ func (in *intake) poison(ctx context.Context, delivery *broker.Delivery, cause e
 // started executions ignore the redelivery.
 func (in *intake) giveBack(ctx context.Context, deliveries []*broker.Delivery) {
 	for _, delivery := range deliveries {
-		if err := delivery.Requeue(); err != nil {
-			in.logger.DebugContext(ctx, "Dispatch not requeued, the broker delivers it again by itself", "error", err)
-		}
+		requeue(ctx, delivery, in.logger)
 	}
 }
 
-// read decodes dispatches and adds them to the roster. It dead-letters unreadable ones; an
-// execution that is already in hand only needs the acknowledgement.
+func requeue(ctx context.Context, delivery *broker.Delivery, logger *slog.Logger) {
+	if err := delivery.Requeue(); err != nil {
+		logger.DebugContext(ctx, "Message not requeued, the broker delivers it again by itself", "error", err)
+	}
+}
+
+// giveBack returns the unsettled messages of a batch to their queue.
+func giveBack(ctx context.Context, batch *broker.Batch, logger *slog.Logger) {
+	for i := range batch.Deliveries {
+		requeue(ctx, &batch.Deliveries[i], logger)
+	}
+}
+
+// read decodes dispatches and adds them to the roster. It dead-letters unreadable ones; a copy of a
+// dispatch in hand only needs the acknowledgement.
 func (in *intake) read(ctx context.Context, deliveries []*broker.Delivery) []*job {
 	jobs := make([]*job, 0, len(deliveries))
 	for _, delivery := range deliveries {
@@ -118,9 +145,11 @@ func (in *intake) read(ctx context.Context, deliveries []*broker.Delivery) []*jo
 		j, added := in.roster.add(in.life, dispatch.Payload.ExecutionID, dispatch.Payload.Attempt)
 		if !added {
 			in.metrics.lost("start")
-			in.logger.DebugContext(ctx, "Execution is in hand already", "execution_id", dispatch.Payload.ExecutionID)
+			in.logger.DebugContext(ctx, "Dispatch is in hand already", "execution_id", dispatch.Payload.ExecutionID,
+				"attempt", dispatch.Payload.Attempt)
 			continue
 		}
+		j.delivery = delivery
 		if at := trace.Parse(dispatch.Payload.TraceParent); at.Valid() {
 			j.traced = at.At(trace.Execution, j.id, trace.Run)
 		}
@@ -177,39 +206,54 @@ func (in *intake) once(ctx context.Context, jobs []*job, again bool) ([]store.St
 }
 
 // launch runs the executions whose start succeeded, announces the ones that were cancelled before,
-// and forgets the rest.
+// and forgets the rest. These return to the queue if another process has the name: it may start them.
 func (in *intake) launch(ctx context.Context, jobs []*job, rows []store.StartExecutionsRow) {
 	won := make(map[int64]store.StartExecutionsRow, len(rows))
 	for _, row := range rows {
 		won[row.ID] = row
 	}
 	var cancelled []announcement
+	var refused []*job
 	running := make([]*job, 0, len(rows))
+	// A dispatch that names the attempt precedes one that names none.
+	slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(b.attempt, a.attempt) })
 	for _, j := range jobs {
 		row, ok := won[j.id]
-		if ok && row.Status == attune.StatusRunning {
-			in.roster.started(j, row)
+		ok = ok && (j.attempt == 0 || j.attempt == row.Attempt)
+		if ok && row.Status == attune.StatusRunning && in.roster.started(j, row) {
+			delete(won, j.id)
 			running = append(running, j)
 			continue
 		}
-		if ok {
+		if ok && row.Status != attune.StatusRunning {
+			delete(won, j.id)
 			cancelled = append(cancelled, announcement{
 				execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
 				previous: attune.StatusCanceling, result: string(row.Result), at: at(row.FinishedAt),
 			})
 		} else {
-			in.metrics.lost("start")
-			in.logger.DebugContext(ctx, "Dispatch is outdated and starts nothing", "execution_id", j.id, "attempt",
-				j.attempt)
+			refused = append(refused, j)
 		}
 		in.roster.remove(j)
 		in.roster.release(1)
+	}
+	displaced := len(refused) > 0 && !in.owns(ctx)
+	for _, j := range refused {
+		in.metrics.lost("start")
+		in.logger.DebugContext(ctx, "Dispatch starts nothing", "execution_id", j.id, "attempt", j.attempt,
+			"returned", displaced)
+		j.returned = displaced
 	}
 	in.announcer.started(running)
 	in.announcer.add(ctx, cancelled)
 	for _, j := range running {
 		crashpoint.Reach("worker:started")
 		go in.runJob(j)
+	}
+	for _, j := range jobs {
+		if !j.active {
+			j.begin()
+		}
 	}
 }
 
@@ -223,6 +267,11 @@ func (in *intake) runJob(j *job) {
 	}
 	begin := time.Now()
 	end, returned := in.runner.run(j)
+	if end.unstarted != nil {
+		in.returnUnstarted(j, end, logger)
+		return
+	}
+	j.begin()
 	end.took = time.Since(begin)
 	logger.DebugContext(in.life, "Execution ended", "status", string(end.status), "took", end.took)
 	crashpoint.Reach("worker:ran")
@@ -234,6 +283,41 @@ func (in *intake) runJob(j *job) {
 	case <-returned:
 	case <-in.life.Done(): // the process is ending: do not wait
 	}
+}
+
+// returnUnstarted gives back an execution of which nothing ran, because this worker cannot start a process. It repeats
+// until the database answers; if the process ends before, the next one with the name ends the execution as abandoned.
+func (in *intake) returnUnstarted(j *job, end ending, logger *slog.Logger) {
+	defer j.begin()
+	in.unable(in.life, end.unstarted)
+	in.metrics.failed("process")
+	once := func() ([]store.ReturnExecutionRow, error) {
+		ctx, cancel := context.WithTimeout(in.life, statementTimeout)
+		defer cancel()
+		return in.store.ReturnExecution(ctx, store.ReturnExecutionParams{
+			CancelledResult: beforeStart, ID: j.id, Worker: &in.worker, Attempt: j.attempt,
+		})
+	}
+	for pause := retryFirst; ; pause = min(2*pause, retryLongest) {
+		rows, err := once()
+		if err == nil {
+			for _, row := range rows {
+				in.announcer.add(in.life, []announcement{{
+					execution: row.ID, action: row.Action, ref: row.ActionRef, status: row.Status,
+					previous: attune.StatusCanceling, result: string(row.Result), at: at(row.FinishedAt),
+				}})
+			}
+			break
+		}
+		if notAccepted(err) || !supervise.Sleep(in.life, pause) {
+			logger.WarnContext(in.life, "Execution that could not be started is not given back and fails", "error", err)
+			in.finisher.add(end)
+			return
+		}
+	}
+	logger.WarnContext(in.life, "Execution given back unstarted", "reason", end.unstarted)
+	j.returned = true
+	in.roster.remove(j)
 }
 
 func mustEncode(value any) []byte {

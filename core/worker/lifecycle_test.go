@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -75,16 +76,99 @@ func TestStartAndStop(t *testing.T) {
 	})
 }
 
-func TestNameTakenStopsTheOlder(t *testing.T) {
+// A second process does not start beside a living one with its name, unless it replaces it. Then the older one ends.
+func TestANameBelongsToOneProcess(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	older := b.worker(t)
-	younger := b.worker(t)
+	held, _ := holding()
+	older := b.worker(t, held)
+	running := b.schedule(t, older, testkit.Action(t, b.store, "held.long"), nil)
+	testkit.Hold(t, b.store, running, 1)
+	b.dispatch(t, older, running)
+	b.awaitRunning(t, running)
+	testkit.Exec(t, b.store, "update worker set last_heartbeat = now() + interval '1 hour', heartbeat_seen = now()")
+	var taken *worker.TakenError
+	require.ErrorAs(t, b.unstarted(t).Start(testkit.Context(t)), &taken)
+	require.Equal(t, []any{os.Getpid(), int64(1), older.ID()}, []any{taken.PID, taken.Running, taken.Worker})
+	require.NotEmpty(t, taken.Host)
+	require.Less(t, taken.Silent, time.Minute)
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, running))
+
+	younger := b.worker(t, func(c *worker.Config) { c.Replace = true })
 	supervisetest.Closed(t, "the end of the older worker", older.Done())
+	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, b.store, running))
 	status, _ := b.run(t, younger, b.core(t, "core.noop"), nil)
 	require.Equal(t, attune.StatusCompleted, status)
 	require.Equal(t, 1,
 		testkit.Count(t, b.store, "select count(*) from worker where status = 'active' and not draining"))
+}
+
+// A process whose name was taken returns all that it gets, before a heartbeat tells it: the other process starts
+// what it has not started, and gets its cancels and notices.
+func TestAProcessWithoutItsNameReturnsItsMessages(t *testing.T) {
+	t.Parallel()
+	slow := func(c *worker.Config) { c.HeartbeatInterval = time.Hour }
+	for name, send := range map[string]func(t *testing.T, b *bundle, w *worker.Worker) string{
+		"Dispatches": func(t *testing.T, b *bundle, w *worker.Worker) string {
+			ids := []int64{b.schedule(t, w, b.core(t, "core.noop"), nil), b.schedule(t, w, b.core(t, "core.echo"), nil)}
+			b.dispatch(t, w, ids...)
+			return message.WorkerExecutionsQueue(w.ID())
+		},
+		"Cancels": func(t *testing.T, b *bundle, w *worker.Worker) string {
+			b.cancel(t, w, 4711, 4712)
+			return message.WorkerCancelQueue(w.ID())
+		},
+		"Notices": func(t *testing.T, b *bundle, w *worker.Worker) string {
+			for range 2 {
+				notice := encode(t, message.TypePackRegistered, "", message.PackRegistered{PackRef: "pk"})
+				notice.Exchange, notice.RoutingKey = "", message.WorkerPacksQueue(w.ID())
+				b.publish(t, notice)
+			}
+			return message.WorkerPacksQueue(w.ID())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			for _, statement := range []string{
+				"create table beats (at timestamptz)",
+				`create function beat() returns trigger language plpgsql as $$ begin
+					insert into beats values (now()); return new; end $$`,
+				"create trigger beat after update of last_heartbeat on worker for each row execute function beat()",
+			} {
+				testkit.Exec(t, b.store, statement)
+			}
+			w := b.worker(t, slow)
+			testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, "select count(*) from beats") == 2 },
+				waitTimeout, "it is active and has sent its only heartbeat")
+			testkit.Exec(t, b.store, "update worker set incarnation = gen_random_uuid()")
+			queue := send(t, b, w)
+			supervisetest.Closed(t, "the end of the worker", w.Done())
+			testkit.Eventually(t, func() bool {
+				state, err := b.engine.QueueState(testkit.Context(t), queue)
+				return err == nil && state.Ready == 2 && state.Consumers == 0
+			}, waitTimeout, "both messages are back")
+			require.Zero(t, testkit.Count(t, b.store, "select count(*) from execution where started_at is not null"))
+		})
+	}
+}
+
+// A container that restarts has the name of its host and other processes. Its worker starts when no heartbeat comes.
+func TestARestartedContainerWaitsForAHeartbeat(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	older := b.worker(t)
+	const elsewhere = `update worker set capabilities = jsonb_set(capabilities, '{process,place}', '"another boot"')`
+	testkit.Exec(t, b.store, elsewhere)
+	var taken *worker.TakenError
+	require.ErrorAs(t, b.unstarted(t).Start(testkit.Context(t)), &taken, "its heartbeats come")
+	older.Stop()
+
+	crashed := b.worker(t, func(c *worker.Config) { c.Name, c.HeartbeatInterval = "w2", 200*time.Millisecond })
+	testkit.Exec(t, b.store, elsewhere)
+	testkit.Exec(t, b.store, "update worker set incarnation = gen_random_uuid() where name = 'w2'") // no heartbeats more
+	again := b.worker(t, func(c *worker.Config) { c.Name = "w2" })
+	require.Equal(t, crashed.ID(), again.ID())
 }
 
 // After a restore or a failover rows may be running although their worker has ended them. It ends them again; its
@@ -145,6 +229,35 @@ func TestDispatch(t *testing.T) {
 		b.dispatchAttempt(t, w, 0, id) // an engine that names no attempt
 		status, _ := b.await(t, id)
 		require.Equal(t, attune.StatusCompleted, status)
+	})
+
+	// A forged or doubled dispatch that starts nothing does not keep away the one that does, in any order.
+	t.Run("AnotherAttemptDoesNotHideTheTrueOne", func(t *testing.T) {
+		t.Parallel()
+		file := filepath.Join(t.TempDir(), "runs")
+		action := b.script(t, "hidden.once", "echo $ATTUNE_EXEC_ID >> "+file, nil)
+		orders := [][]int32{{7, 1}, {1, 7}, {0, 7, 1, 0, 1}}
+		var ids []int64
+		for _, attempts := range orders {
+			id := b.schedule(t, w, action, nil)
+			ids = append(ids, id)
+			var payloads []message.Dispatch
+			for _, attempt := range attempts {
+				payloads = append(payloads, message.Dispatch{
+					ExecutionID: id, WorkerID: w.ID(), ScheduledAttemptUpdatedAt: time.Now(), Attempt: attempt,
+				})
+			}
+			b.publish(t, encode(t, message.TypeExecutionBatchRequested, message.DispatchKey(w.ID()),
+				message.Batch{Executions: raws(t, payloads)}))
+		}
+		for _, id := range ids {
+			status, _ := b.await(t, id)
+			require.Equal(t, attune.StatusCompleted, status)
+		}
+		b.drained(t, w)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Len(t, strings.Fields(string(text)), len(orders), "each once")
 	})
 
 	t.Run("AnotherWorkersExecutionIsNotRun", func(t *testing.T) {
@@ -254,6 +367,30 @@ func TestCancel(t *testing.T) {
 		require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
 		require.Len(t, b.completions(id), 1)
 	})
+}
+
+// S2: a row that runs as another attempt is not this process's any more.
+func TestAnExecutionOfAnotherAttemptIsStopped(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	stopped := make(chan error, 1)
+	w := b.worker(t, func(c *worker.Config) {
+		c.Actions["held.taken"] = func(ctx context.Context, _ worker.Task) (any, error) {
+			<-ctx.Done()
+			stopped <- context.Cause(ctx)
+			return nil, ctx.Err()
+		}
+	})
+	id := b.schedule(t, w, testkit.Action(t, b.store, "held.taken"), nil)
+	b.dispatch(t, w, id)
+	b.awaitRunning(t, id)
+	testkit.Exec(t, b.store, "update execution set attempt = 2 where id = $1", id)
+	select {
+	case cause := <-stopped:
+		require.ErrorIs(t, cause, worker.ErrTaken)
+	case <-time.After(testkit.TestTimeout):
+		require.Fail(t, "it runs on")
+	}
 }
 
 func TestManyAtOnce(t *testing.T) {

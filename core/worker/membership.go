@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -21,6 +22,8 @@ type membership struct {
 	logger      *slog.Logger
 	metrics     *Metrics
 	incarnation uuid.UUID
+	process     processID
+	name        string
 	id          int64
 	consumes    func() bool // whether the queue is consumed
 	inHand      func() int
@@ -30,7 +33,8 @@ type membership struct {
 	leaving   bool          // guarded by mu
 	stalled   bool          // the queue was not consumed at the last beat; guarded by mu
 	draining  bool          // requested by an operator, as of the last beat; guarded by mu
-	turned    chan struct{} // closed and replaced when draining changes; guarded by mu
+	unable    string        // why it cannot start actions, empty if it can; guarded by mu
+	turned    chan struct{} // closed and replaced when draining or unable changes; guarded by mu
 	displaced chan struct{} // closed when another process takes the name
 	once      sync.Once
 }
@@ -40,9 +44,11 @@ var lostWith = mustEncode(map[string]any{
 	"succeeded": false, "error": "the worker's process ended while the execution was running",
 })
 
-// enrol writes the row, which is not active yet.
+// enrol writes the row, which is not active yet. It refuses with a TakenError.
 func (m *membership) enrol(ctx context.Context, cfg Config, found []interpreter) error {
-	capabilities, err := json.Marshal(cfg.capabilities(found))
+	announced := cfg.capabilities(found)
+	announced["process"] = m.process
+	capabilities, err := json.Marshal(announced)
 	if err != nil {
 		return fmt.Errorf("encode the capabilities of worker %s: %w", cfg.Name, err)
 	}
@@ -54,7 +60,7 @@ func (m *membership) enrol(ctx context.Context, cfg Config, found []interpreter)
 		port := int32(cfg.Port)
 		params.Port = &port
 	}
-	row, err := m.store.EnrolWorker(ctx, params)
+	row, err := m.takeName(ctx, cfg, params)
 	if err != nil {
 		return fmt.Errorf("register worker %s: %w", cfg.Name, err)
 	}
@@ -71,26 +77,27 @@ var forgottenWith = mustEncode(map[string]any{
 
 // endLeftovers ends executions that an earlier process with this name left running.
 func (m *membership) endLeftovers(ctx context.Context) ([]announcement, error) {
-	return m.settle(ctx, lostWith, nil)
+	return m.settle(ctx, lostWith, nil, nil)
 }
 
 // findForgotten ends executions that run at this worker according to their rows, but are not in
 // hand: the database was restored, or failed over to a standby that lacked their ends. It reads the
 // rows before the roster: an execution in hand enters the roster before its row runs and leaves it
-// after its end is written.
+// after its end is written, or after it was given back; then it may start again.
 func (m *membership) findForgotten(ctx context.Context, l *life) error {
 	held, err := m.store.ReadHeldRuns(ctx, m.id, m.incarnation)
 	if err != nil {
 		return fmt.Errorf("read the executions that run at worker %d: %w", m.id, err)
 	}
-	held = slices.DeleteFunc(held, func(id int64) bool {
-		_, inHand := l.roster.attempt(id)
-		return inHand
-	})
+	held = slices.DeleteFunc(held, func(row store.ReadHeldRunsRow) bool { return l.roster.inHand(row.ID) })
 	if len(held) == 0 {
 		return nil
 	}
-	ended, err := m.settle(ctx, forgottenWith, held)
+	ids := make([]int64, len(held))
+	for i, row := range held {
+		ids[i] = row.ID
+	}
+	ended, err := m.settle(ctx, forgottenWith, ids, &held[0].At)
 	if err != nil {
 		return err
 	}
@@ -98,10 +105,13 @@ func (m *membership) findForgotten(ctx context.Context, l *life) error {
 	return nil
 }
 
-// settle ends executions that no process runs, all of them if ids is nil.
-func (m *membership) settle(ctx context.Context, result []byte, ids []int64) ([]announcement, error) {
+// settle ends executions that no process runs: all of them if ids is nil, else the given ones unless they have started
+// since they were read.
+func (m *membership) settle(ctx context.Context, result []byte, ids []int64, readAt *time.Time) ([]announcement,
+	error,
+) {
 	rows, err := m.store.SettleOrphans(ctx, store.SettleOrphansParams{
-		Result: result, Worker: &m.id, Ids: ids, Incarnation: m.incarnation,
+		Result: result, Worker: &m.id, Ids: ids, Incarnation: m.incarnation, ReadAt: readAt,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("end the executions that worker %d left running: %w", m.id, err)
@@ -130,8 +140,8 @@ func (m *membership) activate(ctx context.Context) error {
 	return nil
 }
 
-// beat writes one heartbeat. A worker that does not consume its queue reports an error status: it
-// is alive, but must receive nothing.
+// beat writes one heartbeat. A worker that does not consume its queue, or cannot start actions, reports an error
+// status: it is alive, but must receive nothing.
 func (m *membership) beat(ctx context.Context) error {
 	consuming := m.consumes()
 	m.metrics.beat(m.inHand(), consuming)
@@ -141,11 +151,7 @@ func (m *membership) beat(ctx context.Context) error {
 		m.setDraining(draining)
 		m.reportHealth(ctx)
 	case errors.Is(err, sql.ErrNoRows):
-		m.once.Do(func() {
-			m.logger.ErrorContext(ctx, "Worker stops, its row is gone or another process has taken its name",
-				"worker_id", m.id)
-			close(m.displaced)
-		})
+		m.displace(ctx)
 	default:
 		return fmt.Errorf("heartbeat of worker %d: %w", m.id, err)
 	}
@@ -171,15 +177,36 @@ func (m *membership) setDraining(draining bool) {
 		return // a leaving worker reads its own write
 	}
 	m.draining = draining
+	m.turn()
+}
+
+// setUnable takes the worker out of service, or back with an empty reason.
+func (m *membership) setUnable(reason string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unable = reason
+	m.turn()
+}
+
+// turn needs mu.
+func (m *membership) turn() {
 	close(m.turned)
 	m.turned = make(chan struct{})
 }
 
-// await returns nil when the row has this draining state; it returns why if the worker ends first.
-func (m *membership) await(ctx context.Context, draining bool) error {
+// inability is why the worker cannot start actions, empty if it can.
+func (m *membership) inability() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.unable
+}
+
+// await returns nil when the worker rests, because it drains or is unable, or works again; it returns why if the
+// worker ends first.
+func (m *membership) await(ctx context.Context, resting bool) error {
 	for {
 		m.mu.Lock()
-		is, turned := m.draining, m.turned
+		is, turned := m.draining || m.unable != "", m.turned
 		m.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -188,7 +215,7 @@ func (m *membership) await(ctx context.Context, draining bool) error {
 			return ErrTaken
 		default:
 		}
-		if is == draining {
+		if is == resting {
 			return nil
 		}
 		select {
@@ -211,7 +238,7 @@ func (m *membership) status(ctx context.Context, consuming bool) string {
 			consuming)
 	}
 	status := string(store.WorkerStatusEnumActive)
-	if !consuming {
+	if !consuming || m.unable != "" {
 		status = string(store.WorkerStatusEnumError)
 	}
 	return status

@@ -25,11 +25,12 @@ type packNotices struct {
 	packsDir    string
 	// announced returns the capabilities of the current interpreters.
 	announced func(ctx context.Context) (map[string]any, error)
+	owns      func(ctx context.Context) bool // whether this process still has the worker's name
 	logger    *slog.Logger
 }
 
 // handle processes the notices of a batch together. It logs a failure and acknowledges the batch anyway: the next
-// notice, or the next start, repeats the work.
+// notice, or the next start, repeats the work. If another process has taken the name, the notices are for that one.
 func (p *packNotices) handle(ctx context.Context, batch *broker.Batch) {
 	registered := false
 	for i := range batch.Deliveries {
@@ -52,6 +53,10 @@ func (p *packNotices) handle(ctx context.Context, batch *broker.Batch) {
 		if err := p.refresh(ctx); err != nil {
 			p.logger.WarnContext(ctx, "Changed interpreters not announced", "worker_id", p.worker, "error", err)
 		}
+	}
+	if !p.owns(ctx) {
+		giveBack(ctx, batch, p.logger)
+		return
 	}
 	if err := batch.Ack(); err != nil {
 		p.logger.DebugContext(ctx, "Notices about packs not acknowledged, the broker delivers them again", "error", err)

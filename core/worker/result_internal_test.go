@@ -56,7 +56,8 @@ func results() (*runner, *job) {
 	}}}.withDefaults()
 	ref := "result.mebibyte"
 	j := &job{
-		id: 1, ctx: context.Background(),
+		begun: make(chan struct{}),
+		id:    1, ctx: context.Background(),
 		row: store.StartExecutionsRow{ActionRef: ref, Entrypoint: &ref, Config: []byte(`{"a":1}`)},
 	}
 	return newRunner(cfg, newVault(cfg.Keyring, nil, telemetry.Discard()), nil, nil, separation{}, &process.Guard{}), j
@@ -97,6 +98,7 @@ func TestLargeResultsWaitForUnwrittenOnes(t *testing.T) {
 	for range all {
 		runs.Go(func() {
 			one := *j
+			one.begun = make(chan struct{})
 			end, _ := r.run(&one)
 			ends <- end
 		})

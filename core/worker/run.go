@@ -50,6 +50,8 @@ type ending struct {
 	secrets []secret.Sealed
 	// written is called when the end is written.
 	written func()
+	// unstarted is why the worker could not start a process: nothing ran, and the execution goes back. Nil otherwise.
+	unstarted error
 }
 
 // runner runs one execution to its end.
@@ -102,13 +104,20 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 			ActionRef: j.row.ActionRef, Attempt: int(j.attempt), ExecutionID: j.id, PackRef: text(j.row.PackRef),
 			Params: params, Stdout: stdout, Stderr: stderr, TraceParent: j.traced.String(),
 		}
+		j.begin()
 		rep, returned, cause = r.function(ctx, does.fn, task)
 	default:
 		env := r.environment(j.row, given, limit)
 		if j.traced.Valid() {
 			env = append(env, trace.Variable+"="+j.traced.String())
 		}
-		rep, cause, err = r.process(ctx, j.row, does, params, trusted(j.row, given), env, stdout, stderr)
+		rep, cause, err = r.process(ctx, j, does, params, trusted(j.row, given), env, stdout, stderr)
+	}
+	var unstarted error
+	if err != nil && !j.hasBegun() {
+		if cause = context.Cause(ctx); cause == nil && r.isWorkerFault(ctx, err) {
+			unstarted = err
+		}
 	}
 	if err != nil {
 		rep = report{ExitCode: -1, Error: output.Text([]byte(err.Error()))}
@@ -132,7 +141,7 @@ func (r *runner) run(j *job) (end ending, returned <-chan struct{}) {
 	}
 	r.boundTexts(&rep)
 	end = conclude(j, rep, cause, limit)
-	end.secrets, end.written = secrets, done
+	end.secrets, end.written, end.unstarted = secrets, done, unstarted
 	return end, returned
 }
 
@@ -212,21 +221,21 @@ func trusted(row store.StartExecutionsRow, given json.RawMessage) func(string) b
 }
 
 // process runs a file or code as a child process.
-func (r *runner) process(ctx context.Context, row store.StartExecutionsRow, does content, params json.RawMessage,
+func (r *runner) process(ctx context.Context, j *job, does content, params json.RawMessage,
 	trusted func(string) bool, env []string, stdout, stderr *output.Capture,
 ) (report, error, error) {
-	program, err := r.program(row, does, params, trusted, env)
+	program, err := r.program(j.row, does, params, trusted, env)
 	if err != nil {
 		return report{}, nil, err
 	}
 	defer program.remove()
-	outcome, err := process.Run(ctx, process.Command{
+	outcome, err := startRepeating(ctx, process.Command{
 		Args: program.args, Dir: program.dir, Env: program.env,
 		Grace: r.cfg.KillGrace, Stdin: program.stdin, Stdout: stdout, Stderr: stderr,
-		Guard: r.guard, Limits: r.separation.limits, User: r.separation.user,
+		Guard: r.guard, Limits: r.separation.limits, User: r.separation.user, Started: j.begin,
 	})
 	if err != nil {
-		return report{}, nil, fmt.Errorf("run action %s: %w", row.ActionRef, err)
+		return report{}, nil, fmt.Errorf("run action %s: %w", j.row.ActionRef, err)
 	}
 	rep := report{ExitCode: outcome.ExitCode, Succeeded: outcome.ExitCode == 0 && outcome.Interrupted == nil}
 	if outcome.Signal != 0 {

@@ -82,7 +82,7 @@ func (s separation) check(ctx context.Context, logger *slog.Logger) error {
 func (s separation) folder() (dir string, remove func(), err error) {
 	dir, err = os.MkdirTemp(s.temp, "attune-execution-*") // created with mode 0700
 	if err != nil {
-		return "", nil, fmt.Errorf("create a folder for temporary files: %w", err)
+		return "", nil, fmt.Errorf("%w: %w", errNoFolder, err)
 	}
 	return dir, func() { s.removeAll(dir) }, nil
 }

@@ -25,6 +25,8 @@ const (
 type vitals struct {
 	now   func() time.Time
 	depth func(ctx context.Context) (int, bool) // length of its queue, if known
+	// trouble is why the worker cannot start actions, empty if it can.
+	trouble func() string
 
 	mu       sync.Mutex
 	endings  []vital   // oldest first; guarded by mu
@@ -70,12 +72,16 @@ func (v *vitals) forget() {
 
 // report summarizes the remembered ends.
 func (v *vitals) report() placement.Report {
+	trouble := ""
+	if v.trouble != nil {
+		trouble = v.trouble()
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.forget()
 	now := v.now()
 	r := placement.Report{
-		Total: len(v.endings), Ended: v.ended, QueueDepth: v.waiting,
+		Trouble: trouble, Total: len(v.endings), Ended: v.ended, QueueDepth: v.waiting,
 		LastCheck: now.UTC().Format(time.RFC3339),
 	}
 	actions := map[string]bool{}

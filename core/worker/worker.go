@@ -115,6 +115,7 @@ type life struct {
 	poll      *supervise.Loop
 	repair    *supervise.Loop
 	forgotten *supervise.Loop
+	trials    *supervise.Loop
 
 	dispatches *dispatchConsumer
 	cancels    *broker.Consumer
@@ -122,6 +123,7 @@ type life struct {
 
 	intake    *intake
 	canceller *canceller
+	ability   *ability
 	guard     *process.Guard // of the processes of actions
 	installed versionSet     // runtime versions
 	keys      *keystore      // nil without one
@@ -140,9 +142,11 @@ func (w *Worker) newLife() *life {
 	l.vitals.depth = queueDepth(deps.Broker, func() string { return message.WorkerExecutionsQueue(l.member.id) })
 	l.member = &membership{
 		store: deps.Store, logger: deps.Logger, metrics: deps.Metrics, incarnation: uuid.New(),
+		name: cfg.Name, process: ownProcess(cfg.HeartbeatInterval),
 		displaced: make(chan struct{}), turned: make(chan struct{}),
 		consumes: func() bool { return l.dispatches.consumes() }, inHand: l.roster.size, vitals: l.vitals,
 	}
+	l.vitals.trouble = l.member.inability
 	l.announcer = &announcer{
 		publisher: deps.Broker.Publisher(), statuses: cfg.PublishStatus, logger: deps.Logger, metrics: deps.Metrics,
 		wake: make(chan struct{}, 1), idle: make(chan struct{}, 1),
@@ -195,11 +199,12 @@ func (w *Worker) open(ctx context.Context, l *life) (err error) {
 	w.current = l
 	w.mu.Unlock()
 	left, err := l.member.endLeftovers(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		l.announcer.add(ctx, left)
+		err = w.declare(ctx, l.member.id)
 	}
-	l.announcer.add(ctx, left)
-	if err := w.declare(ctx, l.member.id); err != nil {
+	if err != nil {
+		w.bounded(context.WithoutCancel(ctx), func(ctx context.Context) { l.member.leave(ctx, false) })
 		return err
 	}
 	w.assemble(ctx, l)
@@ -258,17 +263,23 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 	})
 	l.notices = &packNotices{
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, packsDir: w.cfg.PacksDir,
-		logger: w.deps.Logger,
+		owns: l.member.owns, logger: w.deps.Logger,
 		announced: func(ctx context.Context) (map[string]any, error) {
 			found, _, err := w.interpreters(ctx, l)
 			return w.cfg.announced(found), err
 		},
 	}
-	l.canceller = &canceller{store: w.deps.Store, worker: id, roster: l.roster, logger: w.deps.Logger}
+	l.canceller = &canceller{
+		store: w.deps.Store, worker: id, roster: l.roster, owns: l.member.owns, logger: w.deps.Logger,
+	}
+	runner := newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.installed, w.separation,
+		l.guard)
+	l.ability = &ability{
+		try: runner.tryStart, member: l.member, wake: func() { l.heartbeat.Wake() }, logger: w.deps.Logger,
+	}
 	l.intake = &intake{
 		store: w.deps.Store, worker: id, incarnation: l.member.incarnation, roster: l.roster,
-		runner: newRunner(w.cfg, newVault(w.cfg.Keyring, w.deps.Store, w.deps.Logger), l.keys, l.installed,
-			w.separation, l.guard),
+		runner: runner, owns: l.member.owns, unable: l.ability.lost,
 		finisher: l.finisher, announcer: l.announcer,
 		logger: w.deps.Logger, metrics: w.deps.Metrics, life: l.execCtx, actionTimeouts: w.cfg.ActionTimeouts,
 	}
@@ -282,6 +293,7 @@ func (w *Worker) assemble(ctx context.Context, l *life) {
 		func(ctx context.Context) error { return w.repair(ctx, l) })
 	l.forgotten = w.loop("worker.forgotten", w.cfg.HeartbeatInterval,
 		func(ctx context.Context) error { return l.member.findForgotten(ctx, l) })
+	l.trials = w.loop("worker.trials", trialFirst, l.ability.tick)
 }
 
 func (w *Worker) loop(name string, interval time.Duration, tick func(context.Context) error) *supervise.Loop {
@@ -311,7 +323,7 @@ func (w *Worker) startParts(ctx context.Context, l *life) error {
 	if err := l.member.activate(ctx); err != nil {
 		return err
 	}
-	for _, loop := range []*supervise.Loop{l.heartbeat, l.poll, l.repair, l.forgotten} {
+	for _, loop := range []*supervise.Loop{l.heartbeat, l.poll, l.repair, l.forgotten, l.trials} {
 		if err := loop.Start(ctx); err != nil {
 			return fmt.Errorf("start the loops of worker %d: %w", l.member.id, err)
 		}
@@ -339,16 +351,19 @@ func (w *Worker) serve(ctx context.Context, l *life) {
 	listeners.Go(func() { consume(listening, l.packs.Batches(), l.notices.handle) })
 	reason := w.work(ctx, l)
 	for reason == nil {
-		if reason = w.drain(ctx, l); reason == nil {
+		if reason = w.rest(ctx, l); reason == nil {
 			reason = w.work(ctx, l)
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
 	timeout := w.cfg.ShutdownTimeout
+	l.repair.Stop()
 	if errors.Is(reason, ErrTaken) {
 		timeout = 0
+		stopListening() // cancels and notices are for the process that has the name
+		l.cancels.Stop()
+		l.packs.Stop()
 	}
-	l.repair.Stop()
 	w.finish(ctx, l, reason, timeout)
 	stopListening()
 	listeners.Wait()
@@ -385,6 +400,7 @@ func (w *Worker) close(ctx context.Context, l *life) {
 	l.poll.Stop()
 	l.repair.Stop()
 	l.forgotten.Stop()
+	l.trials.Stop()
 	l.endExecs()
 	l.endOut()
 	l.out.Wait()

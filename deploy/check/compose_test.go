@@ -111,6 +111,9 @@ func TestComposeFile(t *testing.T) {
 		if strings.HasPrefix(name, "worker-") {
 			timeout = cfg.Worker.ShutdownTimeout + 15*time.Second // in which it reports the outcomes
 			require.Equal(t, 45*time.Second, time.Duration(*service.StopGracePeriod), "the published value")
+			require.Contains(t, strings.Join(service.Entrypoint, " "), `--name "$ATTUNE_WORKER_NAME-$(hostname)"`,
+				"replicas of %s need names of their own", name)
+			require.Empty(t, service.Hostname, "replicas of %s need hosts of their own", name)
 		}
 		require.Greater(t, time.Duration(*service.StopGracePeriod), timeout, name)
 		if name == "executor" || strings.HasPrefix(name, "worker-") {
@@ -253,7 +256,7 @@ func TestComposeServicesRun(t *testing.T) {
 	executed.argv = []string{"attune-executor", "workers", "list"}
 	workers := executed.output(t)
 	for _, name := range []string{"worker-shell", "worker-python", "worker-node"} {
-		require.Regexp(t, name+` +active`, workers)
+		require.Regexp(t, name+`-\S+ +active`, workers)
 	}
 	if _, err := os.Stat(filepath.Join(root(), "bin", "attune-tui")); err == nil { // make test builds it
 		dashboard := service("dashboard")

@@ -107,7 +107,7 @@ func (p process) command(ctx context.Context, t *testing.T, argv []string) *exec
 	}
 	cmd := exec.CommandContext(ctx, program, argv[1:]...)
 	cmd.Dir = t.TempDir()
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir}
+	cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + cmd.Dir}
 	for key, value := range p.env {
 		cmd.Env = append(cmd.Env, key+"="+p.replaced(value))
 	}

@@ -50,11 +50,11 @@ LIMIT sqlc.arg(bound)::bigint;
 
 -- name: FindLeavingWorkers :many
 -- Workers with executions that fence attempts and receive nothing more, because they drain or have
--- left.
+-- left, or now, because they cannot start anything.
 SELECT w.id
 FROM worker w
 JOIN worker_load l ON l.worker = w.id
-WHERE w.worker_role = 'action' AND (w.draining OR (w.status = 'inactive' AND w.deactivated_at IS NULL))
+WHERE w.worker_role = 'action' AND (w.draining OR w.status = 'error' OR (w.status = 'inactive' AND w.deactivated_at IS NULL))
   AND w.capabilities -> 'attempt_fence' = 'true' AND l.assigned > 0
 ORDER BY w.id;
 

@@ -1,13 +1,26 @@
 -- Writes of a worker: itself, and the executions that it runs. Every statement is one transaction
 -- of its own; rows of executions are locked in order of id.
 --
--- A worker may write its row only while the row has its incarnation, so the older of two processes
--- with one name stops by itself.
+-- A worker may write its row only while the row has its incarnation, so a process whose name was
+-- taken stops by itself.
+
+-- name: ReadIncarnation :one
+-- The process that has a name, as its row says. silent is the time since its newest heartbeat or
+-- its registration, by the database's clock. process is JSON null for a process that has stopped,
+-- and for other programs.
+SELECT w.id, coalesce(w.incarnation, '00000000-0000-0000-0000-000000000000')::uuid AS incarnation, coalesce(w.host, '')::text AS host,
+       coalesce(w.status::text, '')::text AS status, w.draining, (w.deactivated_at IS NOT NULL)::bool AS deactivated, w.heartbeat_seen,
+       coalesce(w.capabilities -> 'process', 'null')::jsonb AS process,
+       coalesce(extract(epoch FROM now() - greatest(w.heartbeat_seen,
+           CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number'
+                THEN to_timestamp((w.capabilities ->> 'registered_at')::float8) END)), 'Infinity')::float8 AS silent
+FROM worker w WHERE w.name = sqlc.arg(name)::text;
 
 -- name: EnrolWorker :one
 -- Finds the worker by name: a known name keeps its id and its cordon. The worker receives no work
 -- before ActivateWorker, which it calls when it consumes. registered_at, in seconds since 1970,
--- tells readers which observations belong to an earlier process.
+-- tells readers which observations belong to an earlier process. No row: another process has taken
+-- the name, or the one that has it has sent a heartbeat, since ReadIncarnation.
 INSERT INTO worker (name, worker_type, worker_role, host, port, capabilities, status, draining, incarnation)
 VALUES (sqlc.arg(name), sqlc.arg(worker_type), 'action', sqlc.narg(host), sqlc.narg(port),
         sqlc.arg(capabilities)::jsonb || jsonb_build_object('registered_at', extract(epoch FROM now())::float8),
@@ -16,7 +29,13 @@ ON CONFLICT (name) DO UPDATE SET
     worker_type = excluded.worker_type, worker_role = 'action', host = excluded.host, port = excluded.port,
     capabilities = excluded.capabilities, status = 'inactive', draining = false,
     incarnation = excluded.incarnation
+WHERE worker.incarnation IS NOT DISTINCT FROM nullif(sqlc.arg(before)::uuid, '00000000-0000-0000-0000-000000000000')
+  AND worker.heartbeat_seen IS NOT DISTINCT FROM sqlc.narg(seen)::timestamptz
 RETURNING id, cordoned;
+
+-- name: HasIncarnation :one
+-- Whether the name still belongs to this process.
+SELECT EXISTS (SELECT FROM worker w WHERE w.id = sqlc.arg(id) AND w.incarnation = sqlc.arg(incarnation)::uuid)::bool AS has;
 
 -- name: AnnounceInterpreters :execrows
 -- Writes only if they differ: every change is a row of worker_history.
@@ -41,13 +60,16 @@ RETURNING draining;
 -- name: LeaveWorker :execrows
 -- The worker receives no new work; draining tells the engine that its executions still run although
 -- it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself.
-UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive', deactivated_at = NULL
+-- Without draining the process has ended, and another one may have the name.
+UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive', deactivated_at = NULL,
+    capabilities = CASE WHEN sqlc.arg(draining)::bool OR jsonb_typeof(capabilities) <> 'object' THEN capabilities
+                        ELSE capabilities - 'process' END
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
 -- name: ReadHeldRuns :many
--- The executions that run at this worker according to their rows. An older process with the same
--- name reads none.
-SELECT e.id FROM execution e
+-- The executions that run at this worker according to their rows, and the time of that. An older
+-- process with the same name reads none.
+SELECT e.id, now()::timestamptz AS at FROM execution e
 WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker))))
   AND e.worker = sqlc.arg(worker) AND e.status IN ('running', 'canceling')
   AND EXISTS (SELECT FROM worker me WHERE me.id = sqlc.arg(worker) AND me.incarnation = sqlc.arg(incarnation)::uuid)
@@ -55,13 +77,13 @@ ORDER BY e.id;
 
 -- name: SettleOrphans :many
 -- Ends the executions that run at this worker according to their rows and that no process runs: all
--- of them when the worker starts, later the ones among ids. An older process with the same name ends
--- none: the newer one may run them.
+-- of them when the worker starts, later the ones among ids that have not started since they were
+-- read. An older process with the same name ends none: the newer one may run them.
 WITH orphan AS (
     SELECT e.id FROM execution e
     WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker))))
       AND e.worker = sqlc.arg(worker) AND e.status IN ('running', 'canceling')
-      AND (sqlc.narg(ids)::bigint[] IS NULL OR e.id = ANY (sqlc.narg(ids)::bigint[]))
+      AND (sqlc.narg(ids)::bigint[] IS NULL OR e.id = ANY (sqlc.narg(ids)::bigint[]) AND (e.started_at < sqlc.narg(read_at)::timestamptz) IS NOT FALSE)
       AND EXISTS (SELECT FROM worker me WHERE me.id = sqlc.arg(worker) AND me.incarnation = sqlc.arg(incarnation)::uuid)
     ORDER BY e.id
     FOR NO KEY UPDATE OF e
@@ -124,6 +146,20 @@ LEFT JOIN action a ON a.id = t.action
 LEFT JOIN runtime r ON r.id = a.runtime
 LEFT JOIN enforcement f ON f.id = t.enforcement
 ORDER BY t.id;
+
+-- name: ReturnExecution :many
+-- Gives back an execution of which nothing ran, because the worker could not start a process. One
+-- that was cancelled meanwhile ends, and is returned.
+WITH returned AS (
+    UPDATE execution e SET
+        status = CASE WHEN e.status = 'canceling' THEN 'cancelled' ELSE 'scheduled' END::execution_status_enum,
+        started_at = NULL,
+        result = CASE WHEN e.status = 'canceling' THEN attune_cancel_words(e.id) || sqlc.arg(cancelled_result)::jsonb ELSE e.result END
+    WHERE e.id = ANY (ARRAY[sqlc.arg(id)::bigint]) AND e.worker = sqlc.arg(worker) AND e.attempt = sqlc.arg(attempt)
+      AND e.status IN ('running', 'canceling')
+    RETURNING e.id, e.status, e.action, e.action_ref, e.finished_at, e.result
+)
+SELECT * FROM returned r WHERE r.status = 'cancelled';
 
 -- name: RuntimeVersions :many
 -- The available versions of all runtimes, with the name of the runtime.

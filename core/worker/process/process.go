@@ -35,6 +35,8 @@ type Command struct {
 	Guard *Guard
 	// Limits bound the child.
 	Limits Limits
+	// Started is called when the child exists; nil is none. An error of Run without a call means that nothing ran.
+	Started func()
 	// Stderr receives standard error; nil discards it.
 	Stderr io.Writer
 	// Stdin is the input of the child; nil is an empty input.
@@ -80,6 +82,9 @@ func Run(ctx context.Context, command Command) (Outcome, error) {
 	if err := cmd.Start(); err != nil {
 		streams.abort()
 		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
+	}
+	if command.Started != nil {
+		command.Started()
 	}
 	streams.started()
 	defer command.Guard.forget(cmd.Process.Pid)

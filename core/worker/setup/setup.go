@@ -59,6 +59,7 @@ func Config(cfg *config.Config, version string) (worker.Config, error) {
 		Runtimes:        c.Runtimes,
 		ShutdownTimeout: c.ShutdownTimeout,
 		SingleMessages:  !c.BatchMessages,
+		StaleAfter:      cfg.Executor.StaleAfter(),
 		Taints:          taints,
 		TaskTimeout:     c.TaskTimeout,
 		Type:            c.Type,
