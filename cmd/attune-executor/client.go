@@ -9,11 +9,9 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -274,13 +272,6 @@ func (c *client) awaitPublished(ctx context.Context, rows ...int64) error {
 		}
 	}
 	return nil
-}
-
-// interruptible returns a context that the first signal ends; a second one ends the process.
-func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
 }
 
 // within returns a context with a timeout, if there is one.

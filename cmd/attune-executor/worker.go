@@ -78,6 +78,7 @@ func newWorkerCommand(a *app) *cobra.Command {
 
 func (a *app) worker(cmd *cobra.Command, metrics string, adjust func(*config.Worker) error) error {
 	collectRarely()
+	a.logAsService()
 	logger, cfg, err := a.configure(cmd.Context(), "info")
 	if err != nil {
 		return err
