@@ -76,11 +76,12 @@ func unread(t *testing.T) *os.File {
 		_ = reader.Close()
 		_ = writer.Close()
 	})
-	require.NoError(t, syscall.SetNonblock(int(writer.Fd()), true))
+	fd := int(writer.Fd()) // each call of Fd makes it blocking
+	require.NoError(t, syscall.SetNonblock(fd, true))
 	for err == nil {
-		_, err = syscall.Write(int(writer.Fd()), make([]byte, 4096))
+		_, err = syscall.Write(fd, make([]byte, 4096))
 	}
-	require.NoError(t, syscall.SetNonblock(int(writer.Fd()), false))
+	require.NoError(t, syscall.SetNonblock(fd, false))
 	return writer
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/terminal"
+	visible "github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/migrations"
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/renderer"
@@ -71,7 +71,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	}
 	if !errors.Is(err, errNoAnswer) && !supervise.NoReader(err) {
 		// there is nowhere left to report a failure
-		_, _ = fmt.Fprintf(stderr, "attune-tui: %s\n", terminal.Visible(err.Error()))
+		_, _ = fmt.Fprintf(stderr, "attune-tui: %s\n", visible.Visible(err.Error()))
 	}
 	return code
 }
@@ -187,7 +187,8 @@ func open(ctx context.Context, cfg *config.Config) (*alerting.Reader, func(), er
 
 func storeConfig(cfg *config.Config) store.Config {
 	return store.Config{
-		URL: cfg.Database.URL, Schema: cfg.Database.Schema, MaxConnections: poolSize, ConnectTimeout: connectTimeout,
+		URL: cfg.Database.URL, Login: cfg.Login("database.url"), Schema: cfg.Database.Schema, MaxConnections: poolSize,
+		ConnectTimeout:  connectTimeout,
 		ApplicationName: cfg.Named("attune-tui"), IdleTimeout: cfg.Database.IdleTimeout, ReadOnly: true,
 		StatementTimeout: statementTimeout,
 	}
