@@ -30,7 +30,10 @@ func TestThePasswordIsNotSentAsClearText(t *testing.T) {
 	}{
 		{name: "Default", requests: &pgproto3.AuthenticationCleartextPassword{}},
 		{name: "Allowed", query: "?sslmode=disable", requests: &pgproto3.AuthenticationCleartextPassword{}, sent: true},
-		{name: "AllowedByPrefer", query: "?sslmode=prefer", requests: &pgproto3.AuthenticationCleartextPassword{}, sent: true},
+		{
+			name: "AllowedByPrefer", query: "?sslmode=prefer", requests: &pgproto3.AuthenticationCleartextPassword{},
+			sent: true,
+		},
 		{
 			name: "ThisMachine", host: "127.0.0.1", requests: &pgproto3.AuthenticationCleartextPassword{},
 			sent: true,

@@ -20,6 +20,9 @@ import (
 
 // rehearseCopy rehearses the adoption with a copy of the installation at from.
 func (a *app) rehearseCopy(cmd *cobra.Command, dir, from string, newest int) (err error) {
+	if problem := config.AddressProblem(from, "postgresql", "postgres"); problem != "" {
+		return usageErrorf("--from %s", problem)
+	}
 	logger, cfg, err := a.configure(cmd.Context(), "error")
 	if err != nil {
 		return err

@@ -29,7 +29,8 @@ type service struct {
 // startService starts a program with a standard error, or one that is collected if it is nil.
 func startService(t *testing.T, environ []string, stderr *os.File, name string, args ...string) *service {
 	t.Helper()
-	s := &service{cmd: exec.Command(name, args...), ended: make(chan struct{}), output: &output{}} //nolint:noctx // killed below
+	cmd := exec.Command(name, args...) //nolint:noctx // it is killed below
+	s := &service{cmd: cmd, ended: make(chan struct{}), output: &output{}}
 	s.cmd.Env, s.cmd.Stderr = environ, s.output
 	if stderr != nil {
 		s.cmd.Stderr = stderr
@@ -111,10 +112,12 @@ func TestSignalsAndLostLogsLoseNoExecution(t *testing.T) {
 		"ATTUNE__DATABASE__MAX_CONNECTIONS="+strconv.Itoa(testkit.EngineConnections),
 		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL="+testkit.ManagementURL(t), "ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0",
 		"ATTUNE__EXECUTOR__NO_WORKERS=wait")
-	gate := filepath.Join(t.TempDir(), "gate")
-	testkit.Action(t, st, "demo.gated", func(a *testkit.ActionRow) {
-		a.Entrypoint = fmt.Sprintf("until [ -e %s ]; do sleep 0.05; done; grep SigIgn /proc/self/status", gate)
-	})
+	packs := t.TempDir()
+	gate, script := filepath.Join(packs, "gate"), filepath.Join(packs, "demo", "actions", "run.sh")
+	require.NoError(t, os.MkdirAll(filepath.Dir(script), 0o700))
+	require.NoError(t, os.WriteFile(script, fmt.Appendf(nil,
+		"#!/bin/sh\nuntil [ -e %s ]; do sleep 0.05; done\ngrep SigIgn /proc/self/status\n", gate), 0o700))
+	testkit.Action(t, st, "demo.gated")
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer func() { _ = full.Close() }()
@@ -139,7 +142,9 @@ func TestSignalsAndLostLogsLoseNoExecution(t *testing.T) {
 	}
 	workers := make([]*service, len(cases))
 	for i, c := range cases {
-		args := []string{program, "worker", "--name", c.name, "--concurrency", "1", "--metrics", c.metrics}
+		args := []string{
+			program, "worker", "--name", c.name, "--concurrency", "1", "--metrics", c.metrics, "--packs", packs,
+		}
 		if c.nohup {
 			args = append([]string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh"}, args...)
 		}

@@ -139,7 +139,8 @@ func TestPasswordFilesOfEveryFormAreReadAgain(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "password")
 		write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 		write("a' /b\n")
-		cfg, err := config.Load("", []string{"ATTUNE__DATABASE__URL=" + address, "ATTUNE__DATABASE__PASSWORD_FILE=" + file})
+		cfg, err := config.Load("",
+			[]string{"ATTUNE__DATABASE__URL=" + address, "ATTUNE__DATABASE__PASSWORD_FILE=" + file})
 		require.NoError(t, err, address)
 		require.Equal(t, want, strings.ReplaceAll(cfg.Database.URL, "'%20", "%27%20"), address)
 		require.Empty(t, config.AddressProblem(cfg.Database.URL, "postgresql"))

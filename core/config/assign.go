@@ -150,10 +150,10 @@ func (l *loader) warnOfPublic(key, path string) {
 // warnOfInline warns of secrets in a configuration file that every user of the machine can read.
 func (l *loader) warnOfInline() {
 	for _, s := range l.cfg.settings() {
-		kind, text := s.tag.Get("secret"), s.value
+		kind, text, source := s.tag.Get("secret"), s.value, l.cfg.sources[s.key]
 		if kind == "" || l.given[s.key].rank != rankFile || text.String() == "" ||
 			kind == "url" && MaskURL(text.String()) == text.String() ||
-			!strings.HasPrefix(l.cfg.sources[s.key], l.cfg.Path+":") || strings.Contains(l.cfg.sources[s.key], " from ") {
+			!strings.HasPrefix(source, l.cfg.Path+":") || strings.Contains(source, " from ") {
 			continue
 		}
 		l.warnOfPublic(s.key, l.cfg.Path)

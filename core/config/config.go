@@ -123,8 +123,9 @@ type Database struct {
 // MessageQueue configures the connections to RabbitMQ.
 type MessageQueue struct {
 	// AMQP URL of the broker. Without a path the virtual host is "/". It may name several nodes of a cluster:
-	// amqp://user:password@mq1,mq2/attune. An amqps URL takes cacertfile=FILE with the certificates of authorities (PEM),
-	// also for the management API, and certfile and keyfile of a client. An amqp URL sends the password as clear text.
+	// amqp://user:password@mq1,mq2/attune. An amqps URL takes cacertfile=FILE with the certificates of authorities
+	// (PEM), also for the management API, and certfile and keyfile of a client. An amqp URL sends the password as
+	// clear text.
 	URL string `key:"url" secret:"url"`
 	// URL of the broker's management API. If you set only url, it is derived from it: same hosts, user and password,
 	// port 15672 (15671 for amqps).

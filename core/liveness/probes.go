@@ -83,7 +83,8 @@ func NewProbes(
 	loops *supervise.Metrics,
 ) *Probes {
 	p := &Probes{
-		cfg: cfg.withDefaults(), store: st, broker: inspector, client: newClient(cfg.EndpointHosts), logger: logger, metrics: metrics,
+		cfg: cfg.withDefaults(), store: st, broker: inspector, client: newClient(cfg.EndpointHosts),
+		logger: logger, metrics: metrics,
 	}
 	p.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "probes", Failure: "Error checking worker health", Interval: p.cfg.Interval,

@@ -69,7 +69,7 @@ func Interruptible(parent context.Context) (context.Context, context.CancelFunc)
 }
 
 // NoReader reports whether an error says that the reader of standard output has gone, as head does. A command then
-// ends without a word, like those that the signal ends.
+// ends without a word, as if the signal had ended it.
 func NoReader(err error) bool {
 	file, ok := errors.AsType[*fs.PathError](err)
 	return ok && errors.Is(file, syscall.EPIPE)
