@@ -108,6 +108,7 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 
 // logAsService makes standard error a log that never holds up the process.
 func (a *app) logAsService() {
+	supervise.OutliveLog()
 	a.log = telemetry.NewLog(a.stderr)
 	a.stderr = a.log
 }

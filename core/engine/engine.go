@@ -168,7 +168,7 @@ func (e *Engine) assemble(version string) error {
 		URL: mq.URL, Login: e.cfg.Login("message_queue.url"), ManagementURL: mq.ManagementURL,
 		ManagementLogin: e.cfg.Login("message_queue.management_url"),
 		ConnectionName:  "attune-executor " + e.id.String()[:8],
-		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
+		DialTimeout:     mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
 		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: e.cfg.Names(),
 		QuorumQueues: mq.RabbitMQ.Quorum(),
 	}, e.logger, broker.NewMetrics(e.registry))

@@ -34,8 +34,11 @@ var reactions = map[os.Signal]struct{ service, command reaction }{
 	syscall.SIGTERM: {stops, stops},
 	syscall.SIGQUIT: {dumps, 0},
 	syscall.SIGXCPU: {limits, 0},
-	syscall.SIGPIPE: {nothing, stops}, // standard output or error has no reader any more
+	syscall.SIGPIPE: {0, stops}, // standard output or error has no reader any more; see OutliveLog for services
 }
+
+// OutliveLog lets a service go on when its log has no reader, from before its first line to after its last.
+func OutliveLog() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // reactionsOf returns the signals with a reaction. A SIGHUP that was ignored at the start (nohup) stays without effect.
 func reactionsOf(service bool) map[os.Signal]reaction {
