@@ -16,17 +16,16 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/pprof"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/attune-go/attune/bench/dashboard"
 	"github.com/attune-go/attune/bench/datapath"
 	"github.com/attune-go/attune/core/bench"
 	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/migrations"
 )
@@ -47,7 +46,7 @@ type options struct {
 var errUsage = errors.New("wrong usage")
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := supervise.Interruptible(context.Background())
 	o, err := parse(os.Args[1:])
 	if err == nil {
 		err = o.run(ctx, os.Stdout, os.Stderr)

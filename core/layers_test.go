@@ -44,7 +44,7 @@ var layers = map[string]int{
 
 // siblings are the imports allowed within one layer.
 var siblings = map[string][]string{
-	"batch":   {"supervise"},
+	"batch": {"supervise"}, "telemetry": {"terminal"},
 	"config":  {"yamldoc"},
 	"message": {"attune"}, "workflow": {"yamldoc", "expr", "schema"},
 	"pack":         {"yamldoc", "policy", "placement", "expr", "schema", "workflow", "rule"},

@@ -81,8 +81,9 @@ func (o Options) withDefaults() (Options, error) {
 func (o Options) connConfig() (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(o.URL)
 	if err != nil {
-		return nil, fmt.Errorf("parse database url: %w", err)
+		return nil, AddressError(err)
 	}
+	KeepPassword(cfg, o.URL)
 	if cfg.RuntimeParams == nil {
 		cfg.RuntimeParams = map[string]string{}
 	}

@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/pprof"
 	"slices"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/bench"
 	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // benchOptions are the flags of the bench command.
@@ -125,7 +124,7 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions, profiles []bench.Config)
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := supervise.Interruptible(cmd.Context())
 	defer stop()
 	stack, err := devstack.Up(ctx, devstack.Config{Dir: o.dir, Durable: true, Logger: logger})
 	if err != nil {

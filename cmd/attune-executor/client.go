@@ -9,11 +9,9 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -125,7 +123,7 @@ func (c *client) monitor() *alerting.Reader {
 func prepareStore(
 	ctx context.Context, cfg *config.Config, want store.Config, logger *slog.Logger,
 ) (*store.Store, error) {
-	want.URL, want.Schema = cfg.Database.URL, cfg.Database.Schema
+	want.URL, want.Schema, want.Login = cfg.Database.URL, cfg.Database.Schema, cfg.Login("database.url")
 	want.ConnectTimeout = cmp.Or(want.ConnectTimeout, cfg.Database.ConnectTimeout)
 	st, err := store.Open(ctx, want, logger)
 	if err != nil {
@@ -184,7 +182,8 @@ func unreachable(cfg *config.Config, err error) error {
 func brokerConfig(cfg *config.Config, name string) broker.Config {
 	mq := cfg.MessageQueue
 	return broker.Config{
-		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: name, CloseTimeout: time.Second,
+		URL: mq.URL, Login: cfg.Login("message_queue.url"), ManagementURL: mq.ManagementURL,
+		ManagementLogin: cfg.Login("message_queue.management_url"), ConnectionName: name, CloseTimeout: time.Second,
 		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
 		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: cfg.Names(),
 		QuorumQueues: mq.RabbitMQ.Quorum(),
@@ -196,14 +195,10 @@ func openManagement(cfg *config.Config, timeout time.Duration) (*broker.Manageme
 	if cfg.MessageQueue.ManagementURL == "" {
 		return nil, "", nil
 	}
-	vhost, err := broker.VHostOf(cfg.MessageQueue.URL)
+	management, vhost, err := broker.OpenManagement(brokerConfig(cfg, ""), timeout)
 	if err != nil {
-		return nil, "", usageErrorf("%w: correct message_queue.url (%s)", err, cfg.Source("message_queue.url"))
-	}
-	management, err := broker.NewManagement(cfg.MessageQueue.ManagementURL, vhost, timeout)
-	if err != nil {
-		source := cfg.Source("message_queue.management_url")
-		return nil, "", usageErrorf("%w: correct message_queue.management_url (%s)", err, source)
+		return nil, "", usageErrorf("%w: correct message_queue.url (%s) or message_queue.management_url (%s)", err,
+			cfg.Source("message_queue.url"), cfg.Source("message_queue.management_url"))
 	}
 	return management, vhost, nil
 }
@@ -274,13 +269,6 @@ func (c *client) awaitPublished(ctx context.Context, rows ...int64) error {
 		}
 	}
 	return nil
-}
-
-// interruptible returns a context that the first signal ends; a second one ends the process.
-func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
 }
 
 // within returns a context with a timeout, if there is one.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/attune-go/attune/core/demo"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 func newDemoCommand(a *app) *cobra.Command {
@@ -80,7 +81,7 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config) error {
 	} else {
 		cfg.AnswerAfter = peopleAnswerAfter
 	}
-	ctx, stop := interruptible(cmd.Context())
+	ctx, stop := supervise.Interruptible(cmd.Context())
 	defer stop()
 	return showDemo(ctx, cfg, tui)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/terminal"
 )
 
@@ -55,7 +56,7 @@ func (a *app) exportDeadLetters(cmd *cobra.Command, filter monitor.DeadLetterFil
 		return err
 	}
 	defer c.store.Close()
-	ctx, stop := interruptible(cmd.Context())
+	ctx, stop := supervise.Interruptible(cmd.Context())
 	defer stop()
 	out := cmd.OutOrStdout()
 	if file != "" {

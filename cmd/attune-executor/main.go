@@ -71,7 +71,8 @@ type app struct {
 	// repeatTimeout is how long `run --wait` waits for an engine to repeat an execution.
 	repeatTimeout time.Duration
 
-	running bool // a command's own code has begun; errors before it are usage
+	log     *telemetry.Log // standard error of a service
+	running bool           // a command's own code has begun; errors before it are usage
 }
 
 // execute runs one command line and returns its exit code.
@@ -83,10 +84,14 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	defer a.flushLog()
 	if err == nil {
 		return exitDone
 	}
 	code := a.exitCode(err)
+	if supervise.NoReader(err) {
+		return code
+	}
 	state, _ := sqlState(err)
 	text := oneLine(err.Error())
 	object, denied := store.Denied(err)
@@ -102,6 +107,19 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 	}
 	a.notef("error: %s", text)
 	return code
+}
+
+// logAsService makes standard error a log that never holds up the process.
+func (a *app) logAsService() {
+	supervise.OutliveLog()
+	a.log = telemetry.NewLog(a.stderr)
+	a.stderr = a.log
+}
+
+func (a *app) flushLog() {
+	if a.log != nil {
+		a.log.Close()
+	}
 }
 
 // notef writes a note to standard error.

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +20,7 @@ import (
 	"github.com/attune-go/attune/core/installation/sample"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/migrations"
 )
 
@@ -553,7 +551,7 @@ func (a *app) rehearse(cmd *cobra.Command, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := supervise.Interruptible(cmd.Context())
 	defer stop()
 	cmd.PrintErrf("starting a private PostgreSQL and RabbitMQ in %s\n", dir)
 	stack, err := devstack.Up(ctx, devstack.Config{Dir: dir, Logger: logger})

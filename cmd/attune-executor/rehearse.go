@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,16 +15,20 @@ import (
 	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/installation/rehearsal"
 	"github.com/attune-go/attune/core/installation/sample"
+	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/migrations"
 )
 
 // rehearseCopy rehearses the adoption with a copy of the installation at from.
 func (a *app) rehearseCopy(cmd *cobra.Command, dir, from string, newest int) (err error) {
+	if problem := config.AddressProblem(from, "postgresql", "postgres"); problem != "" {
+		return usageErrorf("--from %s", problem)
+	}
 	logger, cfg, err := a.configure(cmd.Context(), "error")
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := supervise.Interruptible(cmd.Context())
 	defer stop()
 	if err := sample.Check(ctx, sample.Config{From: from, Schema: cfg.Database.Schema}); err != nil {
 		return copyError(from, err)

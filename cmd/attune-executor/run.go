@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,7 +74,7 @@ func (a *app) run(cmd *cobra.Command, ref string, options *runOptions) error {
 		return err
 	}
 	defer c.store.Close()
-	ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, release := supervise.Interruptible(cmd.Context())
 	defer release()
 	encoded, err := c.encodeParams(ctx, ref, params, options.params)
 	if err != nil {

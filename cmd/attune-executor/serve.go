@@ -46,6 +46,7 @@ func collectRarely() {
 
 func (a *app) serve(cmd *cobra.Command, beside bool) error {
 	collectRarely()
+	a.logAsService()
 	logger, cfg, err := a.configure(cmd.Context(), "info")
 	if err != nil {
 		return err

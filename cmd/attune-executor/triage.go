@@ -20,6 +20,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
+	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -104,7 +105,7 @@ func (c *client) settle(flags planFlags, plan any, text func(w *page), ask *ques
 // start is the context of a run. The first signal stops the run after its step, a second one ends the process. Notes
 // report the progress of a run that takes longer.
 func (c *client) start(what string) (context.Context, context.CancelFunc) {
-	ctx, stop := interruptible(c.cmd.Context())
+	ctx, stop := supervise.Interruptible(c.cmd.Context())
 	return triage.WithProgress(ctx, c.progress(what, time.Now())), stop
 }
 

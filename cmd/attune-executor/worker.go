@@ -83,6 +83,7 @@ func newWorkerCommand(a *app) *cobra.Command {
 
 func (a *app) worker(cmd *cobra.Command, metrics string, replace bool, adjust func(*config.Worker) error) error {
 	collectRarely()
+	a.logAsService()
 	logger, cfg, err := a.configure(cmd.Context(), "info")
 	if err != nil {
 		return err

@@ -115,8 +115,10 @@ func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {
 		return nil, errNoBroker
 	}
 	link := broker.New(broker.Config{
-		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: "attune-tui acts", CloseTimeout: time.Second,
-		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
+		URL: mq.URL, Login: cfg.Login("message_queue.url"), ManagementURL: mq.ManagementURL,
+		ManagementLogin: cfg.Login("message_queue.management_url"), ConnectionName: "attune-tui acts",
+		CloseTimeout: time.Second,
+		DialTimeout:  mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
 		QuorumQueues: mq.RabbitMQ.Quorum(),
 	}, slog.New(slog.DiscardHandler), broker.NewMetrics(nil))
 	dialCtx, cancel := context.WithTimeout(ctx, linkTimeout)

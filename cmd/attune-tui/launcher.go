@@ -91,21 +91,26 @@ func (l *launcher) named(name, from string) (*installation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Database.URL, err = c.Database.Address(l.environ); err != nil {
-		return nil, err
-	}
 	cfg.Database.Schema = config.Default().Database.Schema
 	if c.Schema != "" {
 		cfg.Database.Schema = c.Schema
 	}
-	if cfg.MessageQueue.URL, err = c.Broker.Address(l.environ); err != nil {
-		return nil, err
-	}
-	if cfg.MessageQueue.ManagementURL, err = c.Management.Address(l.environ); err != nil {
-		return nil, err
+	for key, of := range map[string]struct {
+		address   *string
+		reference settings.Reference
+	}{
+		"database.url":                 {&cfg.Database.URL, c.Database},
+		"message_queue.url":            {&cfg.MessageQueue.URL, c.Broker},
+		"message_queue.management_url": {&cfg.MessageQueue.ManagementURL, c.Management},
+	} {
+		if *of.address, err = of.reference.Address(l.environ); err != nil {
+			return nil, err
+		}
+		cfg.Reread(key, func() (string, error) { return of.reference.Address(l.environ) })
 	}
 	if !c.Management.Given() {
 		cfg.MessageQueue.ManagementURL = config.DeriveManagement(cfg.MessageQueue.URL)
+		cfg.Reread("message_queue.management_url", func() (string, error) { return c.Broker.Address(l.environ) })
 	}
 	return &installation{name: c.Name, context: c, cfg: cfg, from: from + ", " + c.At}, nil
 }

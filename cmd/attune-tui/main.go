@@ -11,9 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -23,6 +21,8 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
+	visible "github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/worker/process"
 	"github.com/attune-go/attune/migrations"
 	"github.com/attune-go/attune/tui/app"
@@ -43,8 +43,7 @@ const (
 func main() {
 	_ = process.Shield() // before it reads a secret; not every platform can
 	quickstart.Restore()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second SIGTERM ends the program at once
+	ctx, stop := supervise.Interruptible(context.Background())
 	code := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -72,8 +71,9 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if exit, ok := errors.AsType[*exitError](err); ok {
 		code = exit.code
 	}
-	if !errors.Is(err, errNoAnswer) {
-		_, _ = fmt.Fprintf(stderr, "attune-tui: %v\n", err) // there is nowhere left to report a failure
+	if !errors.Is(err, errNoAnswer) && !supervise.NoReader(err) {
+		// there is nowhere left to report a failure
+		_, _ = fmt.Fprintf(stderr, "attune-tui: %s\n", visible.Visible(err.Error()))
 	}
 	return code
 }
@@ -189,7 +189,8 @@ func open(ctx context.Context, cfg *config.Config) (*alerting.Reader, func(), er
 
 func storeConfig(cfg *config.Config) store.Config {
 	return store.Config{
-		URL: cfg.Database.URL, Schema: cfg.Database.Schema, MaxConnections: poolSize, ConnectTimeout: connectTimeout,
+		URL: cfg.Database.URL, Login: cfg.Login("database.url"), Schema: cfg.Database.Schema, MaxConnections: poolSize,
+		ConnectTimeout:  connectTimeout,
 		ApplicationName: cfg.Named("attune-tui"), IdleTimeout: cfg.Database.IdleTimeout, ReadOnly: true,
 		StatementTimeout: statementTimeout,
 	}
@@ -200,8 +201,6 @@ func storeConfig(cfg *config.Config) store.Config {
 func live(
 	ctx context.Context, cancel context.CancelFunc, to *app.Installation, opts options, cfg *config.Config,
 ) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGHUP)
-	defer stop()
 	asks := asksBackground(opts.app.Theme, opts.app.Environ)
 	if asks {
 		opts.app.AskBackground = askBackground
@@ -247,8 +246,6 @@ func live(
 
 // follow prints changes until the program is interrupted.
 func follow(ctx context.Context, to *app.Installation, opts options, stdout io.Writer) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
-	defer stop()
 	every := opts.app.Refresh
 	if every == 0 {
 		every = app.DefaultRefresh

@@ -188,8 +188,10 @@ func openBroker(cfg *config.Config) (monitor.BrokerReader, func(), error) {
 	if cfg.MessageQueue.ManagementURL == "" {
 		return nil, func() {}, nil
 	}
-	vhost := vhostOf(cfg.MessageQueue.URL)
-	client, err := broker.NewManagement(cfg.MessageQueue.ManagementURL, vhost, managementTimeout)
+	client, vhost, err := broker.OpenManagement(broker.Config{
+		URL: cfg.MessageQueue.URL, ManagementURL: cfg.MessageQueue.ManagementURL,
+		ManagementLogin: cfg.Login("message_queue.management_url"),
+	}, managementTimeout)
 	if err != nil {
 		return nil, nil, err
 	}

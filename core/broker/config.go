@@ -31,6 +31,10 @@ type Config struct {
 	DialTimeout time.Duration
 	// Heartbeat is the heartbeat interval of the connections.
 	Heartbeat time.Duration
+	// Login returns the user and the password for the next connection; nil means those of URL.
+	Login func() (user, password string)
+	// ManagementLogin returns those for the next request to the management API; nil means those of ManagementURL.
+	ManagementLogin func() (user, password string)
 	// ManagementURL is the URL of the management API, with credentials. Without it only the exact
 	// dead-letter bindings are declared.
 	ManagementURL string

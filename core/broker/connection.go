@@ -83,7 +83,13 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 	}
 	// TLS starts here, because the library would start it outside the repair of headers.
 	plain := strings.Replace(cfg.URL, "amqps://", "amqp://", 1)
+	var login []amqp.Authentication // nil: that of the URL
+	if cfg.Login != nil && len(uri.AuthMechanism) == 0 {
+		user, password := cfg.Login()
+		login = []amqp.Authentication{&amqp.PlainAuth{Username: user, Password: password}}
+	}
 	inner, err := amqp.DialConfig(plain, amqp.Config{
+		SASL: login,
 		Dial: func(network, _ string) (net.Conn, error) {
 			raw, err := (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port)))
 			if err != nil {

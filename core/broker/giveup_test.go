@@ -197,8 +197,61 @@ func TestABrokerBehindTLS(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "authority.pem")
 	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	listener, err := tls.Listen("tcp", "127.0.0.1:0",
-		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	certificate := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	secure := *plain
+	secure.Scheme, secure.Host = "amqps", overTLS(t, certificate, plain.Host)
+	stranger := broker.New(broker.Config{URL: secure.String()}, testkit.Logger(t), nil)
+	require.NoError(t, stranger.Start(b.ctx))
+	require.NotEqual(t, broker.StateConnected, stranger.State(), "the certificate is not trusted")
+	stranger.Stop()
+	secure.RawQuery = url.Values{"cacertfile": {file}}.Encode()
+	over := broker.New(broker.Config{URL: secure.String()}, testkit.Logger(t), nil)
+	require.NoError(t, over.Start(b.ctx))
+	t.Cleanup(over.Stop)
+	testkit.Eventually(t, func() bool { return over.State() == broker.StateConnected }, waitTimeout)
+	require.NoError(t, over.Publisher().Publish(b.ctx, to("q", "over TLS"))[0].Err)
+	require.Equal(t, 1, b.ready("q"))
+
+	// The management API has the same authorities.
+	management, err := url.Parse(testkit.ManagementURL(t))
+	require.NoError(t, err)
+	management.Scheme, management.Host = "https", overTLS(t, certificate, management.Host)
+	api, vhost, err := broker.OpenManagement(
+		broker.Config{URL: secure.String(), ManagementURL: management.String()}, time.Minute)
+	require.NoError(t, err)
+	t.Cleanup(api.Close)
+	require.Equal(t, testkit.VHostName(t, b.url), vhost)
+	_, err = api.Queue(b.ctx, "q")
+	require.NoError(t, err)
+
+	// A file in another form has none.
+	require.NoError(t, os.WriteFile(file, der, 0o600))
+	_, _, err = broker.OpenManagement(
+		broker.Config{URL: secure.String(), ManagementURL: management.String()}, time.Minute)
+	require.ErrorContains(t, err, "no certificate in "+file)
+	require.Contains(t, failure(t, broker.Config{URL: secure.String()}), "no certificate in "+file)
+}
+
+// failure is why a broker does not connect; empty if it does.
+func failure(t *testing.T, cfg broker.Config) string {
+	t.Helper()
+	b := broker.New(cfg, testkit.Logger(t), nil)
+	require.NoError(t, b.Start(testkit.Context(t)))
+	defer b.Stop()
+	reason := ""
+	testkit.Eventually(t, func() bool {
+		for _, link := range b.Links() {
+			reason = link.Reason
+		}
+		return reason != "" || b.State() == broker.StateConnected
+	}, waitTimeout)
+	return reason
+}
+
+// overTLS forwards connections with TLS to a server without, and returns its own address.
+func overTLS(t *testing.T, certificate tls.Certificate, target string) string {
+	t.Helper()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}})
 	require.NoError(t, err)
 	var serving sync.WaitGroup
 	t.Cleanup(func() {
@@ -211,7 +264,7 @@ func TestABrokerBehindTLS(t *testing.T) {
 			if err != nil {
 				return
 			}
-			out, err := net.Dial("tcp", plain.Host)
+			out, err := net.Dial("tcp", target)
 			if err != nil {
 				_ = in.Close()
 				return
@@ -220,19 +273,30 @@ func TestABrokerBehindTLS(t *testing.T) {
 			serving.Go(func() { _, _ = io.Copy(in, out); _ = in.Close() })
 		}
 	})
-	secure := *plain
-	secure.Scheme, secure.Host = "amqps", listener.Addr().String()
-	stranger := broker.New(broker.Config{URL: secure.String()}, testkit.Logger(t), nil)
-	require.NoError(t, stranger.Start(b.ctx))
-	require.NotEqual(t, broker.StateConnected, stranger.State(), "the certificate is not trusted")
-	stranger.Stop()
-	secure.RawQuery = url.Values{"cacertfile": {file}}.Encode()
-	over := broker.New(broker.Config{URL: secure.String()}, testkit.Logger(t), nil)
-	require.NoError(t, over.Start(b.ctx))
-	t.Cleanup(over.Stop)
-	testkit.Eventually(t, func() bool { return over.State() == broker.StateConnected }, waitTimeout)
-	require.NoError(t, over.Publisher().Publish(b.ctx, to("q", "over TLS"))[0].Err)
-	require.Equal(t, 1, b.ready("q"))
+	return listener.Addr().String()
+}
+
+// Each connection and each request to the management API has the login that counts then.
+func TestLoginsAreReadForEachConnection(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	at, err := url.Parse(b.url)
+	require.NoError(t, err)
+	management, err := url.Parse(testkit.ManagementURL(t))
+	require.NoError(t, err)
+	user := at.User.Username()
+	password, _ := at.User.Password()
+	at.User, management.User = url.UserPassword(user, "old"), url.UserPassword(user, "old")
+	cfg := broker.Config{URL: at.String(), ManagementURL: management.String(), DialTimeout: time.Minute}
+	require.Contains(t, failure(t, cfg), "username or password not allowed")
+	cfg.Login = func() (string, string) { return user, password }
+	cfg.ManagementLogin = cfg.Login
+	require.Empty(t, failure(t, cfg))
+	api, _, err := broker.OpenManagement(cfg, time.Minute)
+	require.NoError(t, err)
+	t.Cleanup(api.Close)
+	_, err = api.Overview(b.ctx)
+	require.NoError(t, err)
 }
 
 // The consumer takes only a few large messages at a time, however large the prefetch is, and all of them in the end.

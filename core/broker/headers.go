@@ -2,17 +2,11 @@ package broker
 
 import (
 	"bufio"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"strings"
-
-	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // HeaderUnreadable holds the raw headers of a delivery that the AMQP library cannot read, cut to 64
@@ -197,33 +191,4 @@ func readValue(b []byte, depth int) (rest []byte, ok bool) {
 		}
 	}
 	return rest, true
-}
-
-// secure starts TLS on a connection as an amqps URL requests it.
-func secure(conn net.Conn, uri amqp.URI) (net.Conn, error) {
-	cfg := &tls.Config{ServerName: uri.ServerName, MinVersion: tls.VersionTLS12} // no roots: the system's
-	if cfg.ServerName == "" {
-		cfg.ServerName = uri.Host
-	}
-	if uri.CACertFile != "" {
-		authorities, err := os.ReadFile(uri.CACertFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the certificates of authorities: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		cfg.RootCAs.AppendCertsFromPEM(authorities)
-	}
-	if uri.CertFile != "" && uri.KeyFile != "" {
-		certificate, err := tls.LoadX509KeyPair(uri.CertFile, uri.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the client certificate: %w", err)
-		}
-		cfg.Certificates = []tls.Certificate{certificate}
-	}
-	client := tls.Client(conn, cfg)
-	//nolint:noctx // the connection has a deadline and is closed with the context
-	if err := client.Handshake(); err != nil {
-		return nil, err
-	}
-	return client, nil
 }

@@ -42,6 +42,8 @@ var ErrNotFound = errors.New("not found by the management API")
 // seconds old, unlike QueueState. It is safe for concurrent use; call Close when done.
 type Management struct {
 	endpoint  string
+	host      string
+	login     func() (user, password string) // reads the two below again; nil if they stay
 	user      string
 	password  string
 	vhost     string
@@ -66,7 +68,7 @@ func NewManagement(rawURL, vhost string, timeout time.Duration) (*Management, er
 		timeout = 10 * time.Second
 	}
 	m := &Management{
-		user: parsed.User.Username(), vhost: vhost, timeout: timeout,
+		host: parsed.Hostname(), user: parsed.User.Username(), vhost: vhost, timeout: timeout,
 		transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second,
 			TLSHandshakeTimeout: timeout,
@@ -119,7 +121,16 @@ func (c contextTransport) RoundTrip(request *http.Request) (*http.Response, erro
 }
 
 func (m *Management) client(ctx context.Context) (*rabbithole.Client, error) {
-	return rabbithole.NewTLSClient(m.endpoint, m.user, m.password, contextTransport{ctx, m.transport})
+	user, password := m.credentials()
+	return rabbithole.NewTLSClient(m.endpoint, user, password, contextTransport{ctx, m.transport})
+}
+
+// credentials returns the login for the next request.
+func (m *Management) credentials() (user, password string) {
+	if m.login != nil {
+		return m.login()
+	}
+	return m.user, m.password
 }
 
 // through runs one rabbit-hole call with a deadline.
@@ -167,7 +178,7 @@ func (m *Management) do(ctx context.Context, method, path string, header http.He
 	if err != nil {
 		return err
 	}
-	request.SetBasicAuth(m.user, m.password)
+	request.SetBasicAuth(m.credentials())
 	maps.Copy(request.Header, header)
 	response, err := retrier{m.transport}.RoundTrip(request)
 	if err != nil {

@@ -131,11 +131,7 @@ func (b *Broker) BindWorkerDeadLetters(ctx context.Context, id int64) error {
 // catchUnrouted gives the dead-letter exchange an alternate exchange by a policy, unless another
 // policy is in force: only one policy applies to an exchange.
 func (b *Broker) catchUnrouted(ctx context.Context) error {
-	vhost, err := VHostOf(b.cfg.URL)
-	if err != nil {
-		return err
-	}
-	management, err := NewManagement(b.cfg.ManagementURL, vhost, b.cfg.CallTimeout)
+	management, _, err := OpenManagement(b.cfg, b.cfg.CallTimeout)
 	if err != nil {
 		return err
 	}

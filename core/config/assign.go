@@ -93,22 +93,47 @@ func (l *loader) assignSecretFiles() error {
 		if !filepath.IsAbs(path) && at.rank == rankFile {
 			path = filepath.Join(l.folder, path)
 		}
-		content, err := os.ReadFile(path)
+		secret, err := readSecret(path)
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", at.source, key, err)
 		}
 		l.warnOfPublic(key, path)
-		secret := strings.TrimRight(string(content), "\r\n")
+		before := l.cfg.rereads[target]
+		reread := func() (string, error) { return readSecret(path) }
 		if isPassword {
-			secret, err = withPassword(l.known[target].value.String(), secret)
-			if err != nil {
+			given := l.known[target].value.String()
+			reread = func() (string, error) {
+				address := given
+				var err error
+				if before != nil {
+					if address, err = before(); err != nil {
+						return "", err
+					}
+				}
+				password, err := readSecret(path)
+				if err != nil {
+					return "", err
+				}
+				return withPassword(address, password)
+			}
+			if secret, err = withPassword(given, secret); err != nil {
 				return fmt.Errorf("%s: %s: %w", at.source, key, err)
 			}
 		}
 		l.known[target].value.SetString(secret)
+		l.cfg.Reread(target, reread)
 		l.cfg.sources[target] = at.source + " from " + path
 	}
 	return nil
+}
+
+// readSecret returns the text of a file with a secret.
+func readSecret(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimRight(string(content), "\r\n"), nil
 }
 
 // warnOfPublic warns of a file with a secret that every user of the machine can read.
@@ -122,31 +147,18 @@ func (l *loader) warnOfPublic(key, path string) {
 	}
 }
 
-func withPassword(address, password string) (string, error) {
-	single, list := oneHost(address)
-	parsed, err := url.Parse(single)
-	if err != nil || parsed.Host == "" || parsed.User == nil {
-		return "", fmt.Errorf("the URL it belongs to must name a user")
+// warnOfInline warns of secrets in a configuration file that every user of the machine can read.
+func (l *loader) warnOfInline() {
+	for _, s := range l.cfg.settings() {
+		kind, text, source := s.tag.Get("secret"), s.value, l.cfg.sources[s.key]
+		if kind == "" || l.given[s.key].rank != rankFile || text.String() == "" ||
+			kind == "url" && MaskURL(text.String()) == text.String() ||
+			!strings.HasPrefix(source, l.cfg.Path+":") || strings.Contains(source, " from ") {
+			continue
+		}
+		l.warnOfPublic(s.key, l.cfg.Path)
+		return
 	}
-	parsed.User = url.UserPassword(parsed.User.Username(), password)
-	return strings.Replace(parsed.String(), "@"+parsed.Host, "@"+list, 1), nil
-}
-
-// oneHost returns a URL with only the first of its hosts, and the list of its hosts. The standard library
-// cannot read a URL with several.
-func oneHost(address string) (single, list string) {
-	scheme, rest, found := strings.Cut(address, "://")
-	if !found {
-		return address, ""
-	}
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
-	}
-	login := strings.LastIndex(rest[:end], "@") + 1
-	list = rest[login:end]
-	first, _, _ := strings.Cut(list, ",")
-	return scheme + "://" + rest[:login] + first + rest[end:], list
 }
 
 // errNotText replaces the error of a secret of the wrong type, which has the value.
@@ -160,6 +172,7 @@ const deadLetterExchange = "attune.dlx"
 // finish derives keys from other keys and checks what the tags of single fields cannot express.
 func (l *loader) finish() error {
 	c := l.cfg
+	l.warnOfInline()
 	if len(l.foreign) > 0 {
 		slices.Sort(l.foreign)
 		c.Warnings = append(c.Warnings,
@@ -180,6 +193,9 @@ func (l *loader) finish() error {
 		if derived := DeriveManagement(c.MessageQueue.URL); derived != "" {
 			c.MessageQueue.ManagementURL = derived
 			c.sources["message_queue.management_url"] = "derived from message_queue.url"
+			if reread := c.rereads["message_queue.url"]; reread != nil {
+				c.Reread("message_queue.management_url", reread) // it has the same login
+			}
 		}
 	}
 	for i := range c.Worker.Taints {
@@ -216,6 +232,9 @@ func (l *loader) sourceBelow(key string) string {
 	return "default"
 }
 
+// leastJWTSecret is shorter than what new installations should use, since published programs accept any length.
+const leastJWTSecret = 16
+
 type rule struct{ key, problem string }
 
 // rules checks single keys and pairs of keys; a problem is empty if there is none.
@@ -227,7 +246,7 @@ func (l *loader) rules() []rule {
 		}
 		return ""
 	}
-	key := c.Security.EncryptionKey
+	key, secret := c.Security.EncryptionKey, c.Security.JWTSecret
 	return []rule{
 		{"database.url", AddressProblem(c.Database.URL, "postgresql", "postgres")},
 		{"database.schema", when(!schemaName.MatchString(c.Database.Schema),
@@ -239,6 +258,8 @@ func (l *loader) rules() []rule {
 		{"message_queue.rabbitmq.dead_letter.exchange", when(c.MessageQueue.RabbitMQ.DeadLetter.Exchange == "",
 			"must not be empty")},
 		{"security.encryption_key", when(key != "" && len(key) < 32, "the key must have at least 32 characters")},
+		{"security.jwt_secret", when(secret != "" && len(secret) < leastJWTSecret, fmt.Sprintf(
+			"the secret must have at least %d characters, as anyone who guesses it can sign tokens", leastJWTSecret))},
 		{"executor.retry.max_delay", when(c.Executor.Retry.MaxDelay < c.Executor.Retry.BaseDelay,
 			"must not be shorter than executor.retry.base_delay")},
 		{"executor.http.listen", listenProblem(c.Executor.HTTP)},
@@ -246,23 +267,6 @@ func (l *loader) rules() []rule {
 		{"telemetry.otlp_endpoint", when(c.Telemetry.OTLPEndpoint != "" &&
 			AddressProblem(c.Telemetry.OTLPEndpoint, "http", "https") != "", "must be a URL like http://host:4318")},
 	}
-}
-
-// AddressProblem says what is wrong with the address of a server. It never repeats the address, which may have a
-// password. The address of a database may also have the keyword form, host=… dbname=….
-func AddressProblem(address string, schemes ...string) string {
-	if schemes[0] == "postgresql" && !strings.Contains(address, "://") && strings.Contains(address, "=") {
-		return ""
-	}
-	address, _ = oneHost(address)
-	parsed, err := url.Parse(address)
-	if err != nil || !slices.Contains(schemes, parsed.Scheme) {
-		return fmt.Sprintf("must be a URL like %s://user:password@host:port", schemes[0])
-	}
-	if parsed.Host == "" && parsed.RawQuery == "" {
-		return "names no host"
-	}
-	return ""
 }
 
 func listenProblem(http HTTP) string {
@@ -273,13 +277,16 @@ func listenProblem(http HTTP) string {
 	if err != nil {
 		return fmt.Sprintf("%q is not of the form host:port", http.Listen)
 	}
-	ip, err := netip.ParseAddr(host)
-	loopback := host == "localhost" || (err == nil && ip.IsLoopback())
-	if !loopback && http.TokensFile == "" {
+	if host != "localhost" && !isLoopback(host) && http.TokensFile == "" {
 		return fmt.Sprintf("%q is reachable from other machines: set executor.http.tokens_file, or listen on 127.0.0.1",
 			http.Listen)
 	}
 	return ""
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
 }
 
 func taintProblem(taints []Taint) string {

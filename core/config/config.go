@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Config holds every setting. The zero value is not usable; begin with Default or Load.
 //
@@ -40,6 +43,39 @@ type Config struct {
 	Path string `key:"-"`
 
 	sources map[string]string // where a value came from; absent means default
+	rereads map[string]func() (string, error)
+}
+
+// Reread sets how the address of a key is read again for Login.
+func (c *Config) Reread(key string, read func() (string, error)) {
+	if c.rereads == nil {
+		c.rereads = map[string]func() (string, error){}
+	}
+	c.rereads[key] = read
+}
+
+// Login returns the function that reads the user and the password of an address (database.url, message_queue.url or
+// message_queue.management_url) again for every new connection; nil if no file has them. While the file is missing or
+// empty, the last login is used.
+func (c *Config) Login(key string) func() (user, password string) {
+	read := c.rereads[key]
+	if read == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	var user, password string // the last login; guarded by mu
+	login := func() (string, string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if address, err := read(); err == nil {
+			if u, p := loginOf(address); p != "" {
+				user, password = u, p
+			}
+		}
+		return user, password
+	}
+	login()
+	return login
 }
 
 // Named prefixes the name of a database connection with service_name, if it is set.
@@ -64,7 +100,10 @@ func (c *Config) Names() map[string]string {
 // Database configures the connections to PostgreSQL.
 type Database struct {
 	// Connection URL: postgresql://user:password@host:port/database. It may name several servers:
-	// postgresql://user@db1,db2/attune?target_session_attrs=read-write.
+	// postgresql://user@db1,db2/attune?target_session_attrs=read-write. The parameter sslmode says what TLS must do:
+	// verify-full (with sslrootcert=FILE) encrypts and checks the server, require only encrypts, disable is without.
+	// If you do not set it, TLS is used if the server has it, and the password is never sent to another machine as
+	// clear text.
 	URL string `key:"url" secret:"url"`
 	// Schema with the tables. The search_path of each connection is this schema, then public.
 	Schema string `key:"schema"`
@@ -84,7 +123,9 @@ type Database struct {
 // MessageQueue configures the connections to RabbitMQ.
 type MessageQueue struct {
 	// AMQP URL of the broker. Without a path the virtual host is "/". It may name several nodes of a cluster:
-	// amqp://user:password@mq1,mq2/attune.
+	// amqp://user:password@mq1,mq2/attune. An amqps URL takes cacertfile=FILE with the certificates of authorities
+	// (PEM), also for the management API, and certfile and keyfile of a client. An amqp URL sends the password as
+	// clear text.
 	URL string `key:"url" secret:"url"`
 	// URL of the broker's management API. If you set only url, it is derived from it: same hosts, user and password,
 	// port 15672 (15671 for amqps).
@@ -140,7 +181,7 @@ type Server struct {
 // Security has the keys of the section that concern execution; the others belong to the API service.
 type Security struct {
 	// Secret that signs the bearer tokens of the published API: use the same in every service. There is no default;
-	// without it no execution gets a token and published tokens are refused.
+	// without it no execution gets a token and published tokens are refused. It has at least 16 characters.
 	JWTSecret string `key:"jwt_secret" secret:"value"`
 	// Key that encrypts secret parameters and results, at least 32 characters. Use the same key in the executor, in
 	// workers and wherever you request executions with secret parameters.
@@ -217,6 +258,8 @@ type Health struct {
 	DegradedFailureRate float64 `key:"degraded_failure_rate" range:"0..1"`
 	// A worker is unhealthy while this share of its executions fails.
 	UnhealthyFailureRate float64 `key:"unhealthy_failure_rate" range:"0..1"`
+	// Hosts, besides a worker's own, where its health endpoint may be: names or addresses, without ports.
+	EndpointHosts []string `key:"endpoint_hosts"`
 }
 
 // Queue configures the admission queues.

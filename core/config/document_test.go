@@ -52,12 +52,17 @@ separated by commas.
 - Secrets can be in files: ` + "`database.url_file`" + `, ` + "`message_queue.url_file`" + `, ` + "`message_queue.management_url_file`" + `,
   ` + "`security.encryption_key_file`" + `, ` + "`security.jwt_secret_file`" + `. ` + "`database.password_file`" + ` and
   ` + "`message_queue.password_file`" + ` replace the password of the URL. A relative path starts at the configuration file.
+  A user and a password from a file are read again for every new connection, so you can rotate them without a restart;
+  while the file is missing or empty, the last ones are used. Keys that encrypt or sign are read at the start only,
+  because all services must change them together.
+- In a URL, write the signs ` + "`@ / # ? %`" + ` and blanks of a password encoded: ` + "`p@ss/word`" + ` is ` + "`p%40ss%2Fword`" + `. A
+  password in a file stays as it is.
 - Unknown keys, wrong types and values out of range are refused, all at once, each with its place and the nearest
   known key. Sections and keys of other Attune services in the same file are ignored and named in one line.
 - ` + "`config explain`" + ` prints every key with the value in force and its origin; secrets are masked. With ` + "`--changed`" + ` it
   prints only the keys that you have set.
 - You are warned of a variable that looks like a key and has one underscore too few (` + "`ATTUNE_EXECUTOR__…`" + `), and of a
-  file with a secret that every user of the machine can read.
+  file with a secret, also of the configuration file itself, that every user of the machine can read.
 - ` + "`executor.worker_queue_ttl`" + ` (seconds) is another name of ` + "`message_queue.rabbitmq.worker_queue_ttl_ms`" + `.
   ` + "`attune-executor`" + ` also reads the variables ` + "`ATTUNE_WORKER_NAME`" + ` and ` + "`ATTUNE_WORKER_RUNTIMES`" + ` of existing workers.
 

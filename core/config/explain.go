@@ -2,8 +2,6 @@ package config
 
 import (
 	"cmp"
-	"net/url"
-	"regexp"
 	"strings"
 )
 
@@ -21,8 +19,6 @@ type Entry struct {
 
 // Set reports whether the operator set the value: it is neither the default nor derived from other keys.
 func (e Entry) Set() bool { return e.Source != "default" && !strings.HasPrefix(e.Source, "derived ") }
-
-const mask = "***"
 
 // Explain lists every key in the order of the documentation.
 func (c *Config) Explain() []Entry {
@@ -50,21 +46,3 @@ func (c *Config) Explain() []Entry {
 
 // Source names the origin of a key's value: default, FILE:LINE, or the environment variable.
 func (c *Config) Source(key string) string { return cmp.Or(c.sources[key], "default") }
-
-var passwordWord = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)`)
-
-// MaskURL hides the passwords in a URL or in a keyword connection string. It hides all of a malformed one.
-func MaskURL(address string) string {
-	masked := passwordWord.ReplaceAllString(address, "${1}"+mask)
-	single, list := oneHost(masked)
-	parsed, err := url.Parse(single)
-	if err != nil {
-		return mask
-	}
-	if _, has := parsed.User.Password(); !has {
-		return masked
-	}
-	parsed.User = url.User(parsed.User.Username())
-	user := parsed.User.String()
-	return strings.Replace(parsed.String(), "//"+user+"@"+parsed.Host, "//"+user+":"+mask+"@"+list, 1)
-}

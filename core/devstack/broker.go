@@ -66,8 +66,8 @@ func (s *Stack) startBroker(ctx context.Context) error {
 	// The broker's script replaces itself by the Erlang machine, so its pid is the broker's. The flag
 	// identifies the process.
 	pid, err := s.launch.start(child{
-		name: "RabbitMQ", path: s.bins.broker,
-		args: []string{s.bins.broker, "-attune_stack", s.brokerDir()},
+		name: "RabbitMQ", path: "/bin/sh",
+		args: []string{"sh", "-c", `umask 077; exec "$0" "$@"`, s.bins.broker, "-attune_stack", s.brokerDir()},
 		env:  s.brokerEnv(), dir: s.brokerDir(), log: s.brokerOutput(), onDeath: syscall.SIGKILL,
 	})
 	if err != nil {
@@ -113,6 +113,9 @@ func (s *Stack) writeBrokerFiles() error {
 		if err := makeDir(s.brokerFile(dir)); err != nil {
 			return err
 		}
+	}
+	if err := os.Chmod(s.brokerDir(), 0o700); err != nil { // its files hold messages and hashed passwords
+		return fmt.Errorf("protect the broker's folder: %w", err)
 	}
 	cookie := s.brokerFile("home/.erlang.cookie")
 	if _, err := os.Stat(cookie); err != nil {

@@ -3,6 +3,7 @@ package devstack_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -273,6 +274,16 @@ func requireOwnPassword(t *testing.T, stack *devstack.Stack) {
 	info, err := os.Stat(filepath.Join(stack.Dir(), "password"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	broker := filepath.Join(stack.Dir(), "rabbitmq")
+	require.NoError(t, filepath.WalkDir(broker, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the broker replaces its files
+		}
+		if info, err := entry.Info(); err == nil && (entry.Type().IsRegular() || path == broker) {
+			require.Zero(t, info.Mode().Perm()&0o077, "only the owner reads what the broker writes: %s", path)
+		}
+		return err
+	}))
 }
 
 // TestHostileSurroundings starts a stack in a process with everything wrong at

@@ -92,7 +92,7 @@ func (l *launcher) endIfIdle() {
 }
 
 func fork(c child, detached bool) (*exec.Cmd, error) {
-	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", c.name, err)
 	}

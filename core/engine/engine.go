@@ -127,8 +127,9 @@ const restConnections = 6
 
 func (e *Engine) open(ctx context.Context) (err error) {
 	base := store.Config{
-		URL: e.cfg.Database.URL, Schema: e.cfg.Database.Schema, ConnectTimeout: e.cfg.Database.ConnectTimeout,
-		IdleTimeout: e.cfg.Database.IdleTimeout, LogStatements: e.cfg.Database.LogStatements, Relay: e.id,
+		URL: e.cfg.Database.URL, Login: e.cfg.Login("database.url"), Schema: e.cfg.Database.Schema,
+		ConnectTimeout: e.cfg.Database.ConnectTimeout,
+		IdleTimeout:    e.cfg.Database.IdleTimeout, LogStatements: e.cfg.Database.LogStatements, Relay: e.id,
 	}
 	hot := base
 	lanes := e.cfg.Executor.SchedulersOn(runtime.GOMAXPROCS(0))
@@ -164,8 +165,10 @@ func (e *Engine) assemble(version string) error {
 		return err
 	}
 	e.broker = broker.New(broker.Config{
-		URL: mq.URL, ManagementURL: mq.ManagementURL, ConnectionName: "attune-executor " + e.id.String()[:8],
-		DialTimeout: mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
+		URL: mq.URL, Login: e.cfg.Login("message_queue.url"), ManagementURL: mq.ManagementURL,
+		ManagementLogin: e.cfg.Login("message_queue.management_url"),
+		ConnectionName:  "attune-executor " + e.id.String()[:8],
+		DialTimeout:     mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
 		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: e.cfg.Names(),
 		QuorumQueues: mq.RabbitMQ.Quorum(),
 	}, e.logger, broker.NewMetrics(e.registry))

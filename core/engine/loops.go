@@ -45,7 +45,7 @@ func (e *Engine) addLiveness(metrics *supervise.Metrics) {
 	}, e.query, e.logger, watched, metrics)
 	probes := liveness.NewProbes(liveness.ProbesConfig{
 		Interval: cfg.HealthCheckInterval, StaleAfter: cfg.StaleAfter(), Replica: e.id,
-		ByFailures: cfg.Health.ByFailures == "all",
+		ByFailures: cfg.Health.ByFailures == "all", EndpointHosts: cfg.Health.EndpointHosts,
 		Limits: placement.Limits{
 			DegradedFailures: cfg.Health.DegradedFailures, UnhealthyFailures: cfg.Health.UnhealthyFailures,
 			DegradedQueue: cfg.Health.DegradedQueue, UnhealthyQueue: cfg.Health.UnhealthyQueue,

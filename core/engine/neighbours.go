@@ -106,10 +106,8 @@ func (e *Engine) otherExecutors(ctx context.Context, management *broker.Manageme
 // newManagement is a client of the management API, nil if none is configured.
 func (e *Engine) newManagement() *broker.Management {
 	mq := e.cfg.MessageQueue
-	vhost, err := broker.VHostOf(mq.URL)
-	if err != nil {
-		return nil // then the broker is unreachable, which other checks report
-	}
-	management, _ := broker.NewManagement(mq.ManagementURL, vhost, depthTimeout) // nil for an unusable URL
+	management, _, _ := broker.OpenManagement(broker.Config{ // nil for an unusable URL, which other checks report
+		URL: mq.URL, ManagementURL: mq.ManagementURL, ManagementLogin: e.cfg.Login("message_queue.management_url"),
+	}, depthTimeout)
 	return management
 }

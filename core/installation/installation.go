@@ -14,6 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/attune-go/attune/migrations"
 )
 
 //go:embed tables.sql
@@ -51,8 +53,9 @@ func Build(ctx context.Context, conn *pgx.Conn, schema string, shape Shape) erro
 func Open(ctx context.Context, databaseURL, schema, application string) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("read the database URL: %w", err)
+		return nil, migrations.AddressError(err)
 	}
+	migrations.KeepPassword(cfg.ConnConfig, databaseURL)
 	cfg.ConnConfig.RuntimeParams["search_path"] = schema + ", public"
 	cfg.ConnConfig.RuntimeParams["application_name"] = application
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec

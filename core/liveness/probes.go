@@ -49,6 +49,8 @@ type ProbesConfig struct {
 	// applies only to workers with the capability health_by_failures: a failing action is not its
 	// worker's fault.
 	ByFailures bool
+	// EndpointHosts are the hosts, besides its own, where a worker's health endpoint may be.
+	EndpointHosts []string
 	// Replica is the id of this replica.
 	Replica uuid.UUID
 }
@@ -81,7 +83,8 @@ func NewProbes(
 	loops *supervise.Metrics,
 ) *Probes {
 	p := &Probes{
-		cfg: cfg.withDefaults(), store: st, broker: inspector, client: newClient(), logger: logger, metrics: metrics,
+		cfg: cfg.withDefaults(), store: st, broker: inspector, client: newClient(cfg.EndpointHosts),
+		logger: logger, metrics: metrics,
 	}
 	p.Loop = supervise.NewLoop(supervise.LoopConfig{
 		Name: "probes", Failure: "Error checking worker health", Interval: p.cfg.Interval,
@@ -213,7 +216,7 @@ func (r *probeRun) observe(ctx context.Context, row store.FindProbedRow) observa
 	s := observation{FindProbedRow: row, stale: r.probes.cfg.StaleAfter}
 	var group sync.WaitGroup
 	if row.HealthUrl != "" && row.HeartbeatAge < s.stale.Seconds() {
-		group.Go(func() { s.endpoint = requestEndpoint(ctx, r.probes.client, row.HealthUrl, row.ID) })
+		group.Go(func() { s.endpoint = requestEndpoint(ctx, r.probes.client, row) })
 	}
 	s.queue = r.queue(ctx, row.ID)
 	group.Wait()

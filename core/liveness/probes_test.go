@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,8 +76,9 @@ type bench struct {
 func newBench(t *testing.T, asked Inspector) *bench {
 	t.Helper()
 	b := &bench{T: t, st: testkit.Store(t), j: &journal{}}
-	b.probes = NewProbes(ProbesConfig{Interval: time.Hour, StaleAfter: stale, Replica: uuid.New()}, b.st, asked,
-		b.j.logger(), NewMetrics(nil), nil)
+	b.probes = NewProbes(ProbesConfig{
+		Interval: time.Hour, StaleAfter: stale, Replica: uuid.New(), EndpointHosts: []string{"127.0.0.1"},
+	}, b.st, asked, b.j.logger(), NewMetrics(nil), nil)
 	t.Cleanup(b.probes.client.CloseIdleConnections)
 	return b
 }
@@ -353,8 +355,6 @@ func TestHealthEndpointsCannotHoldUpAProbe(t *testing.T) {
 		func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"worker_id": 4711}`) })
 	mux.HandleFunc("/away",
 		func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) })
-	mux.HandleFunc("/loop",
-		func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(release) })
@@ -366,8 +366,7 @@ func TestHealthEndpointsCannotHoldUpAProbe(t *testing.T) {
 		server.URL + "/huge":    {"answers with more than 65536 bytes", "degraded"},
 		server.URL + "/ill":     {"says 500", "degraded"},
 		server.URL + "/other":   {"is that of worker 4711", "healthy"},
-		server.URL + "/away":    {"does not answer (leads to another host)", "healthy"},
-		server.URL + "/loop":    {"does not answer (leads in circles)", "healthy"},
+		server.URL + "/away":    {"says 302", "degraded"},
 		"file:///etc/passwd":    {"is no http or https address", "healthy"},
 		"http://127.0.0.1:1/":   {"does not answer (connection refused)", "healthy"},
 	}
@@ -395,6 +394,52 @@ func TestHealthEndpointsCannotHoldUpAProbe(t *testing.T) {
 		require.Equal(t, verdictFresh, p.Verdict, address)
 		require.Contains(t, p.Details, "endpoint_ms", address)
 	}
+}
+
+// The engine requests a health endpoint only at the worker's own host, or at a listed one.
+func TestHealthEndpointsAreAtTheWorkersOwnHost(t *testing.T) {
+	t.Parallel()
+	here, err := os.Hostname()
+	require.NoError(t, err)
+	for _, c := range []struct {
+		host, own string
+		listed    bool
+		to        []string // nil: refused
+	}{
+		{"127.0.0.1", "127.0.0.1", false, []string{"127.0.0.1"}},
+		{"127.0.0.1", "localhost", false, []string{"127.0.0.1"}},
+		{"127.0.0.1", here, false, []string{"127.0.0.1"}},
+		{"10.1.2.3", "10.1.2.3", false, []string{"10.1.2.3"}},
+		{"127.0.0.1", "10.1.2.3", false, nil},
+		{"127.0.0.1", "", false, nil},
+		{"10.1.2.4", "10.1.2.3", false, nil},
+		{"10.1.2.4", "10.1.2.3", true, []string{"10.1.2.4"}},
+		{"10.1.2.4", here, false, nil},
+		{"169.254.169.254", "169.254.169.254", false, nil},
+		{"::ffff:169.254.169.254", "169.254.169.254", false, nil},
+		{"fe80::1", "fe80::1", false, nil},
+		{"0.0.0.0", "localhost", false, nil},
+	} {
+		to, err := permitted(t.Context(), c.host, c.own, c.listed)
+		var texts []string
+		for _, a := range to {
+			texts = append(texts, a.Unmap().String())
+		}
+		require.Equal(t, c.to, texts, "%+v", c)
+		require.Equal(t, c.to == nil, errors.Is(err, errElsewhere), "%+v", c)
+	}
+
+	reached := false
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	t.Cleanup(server.Close)
+	client := newClient(nil)
+	t.Cleanup(client.CloseIdleConnections)
+	result := requestEndpoint(t.Context(), client, store.FindProbedRow{HealthUrl: server.URL, Host: "192.0.2.1"})
+	require.Equal(t, "does not answer ("+errElsewhere.Error()+")", result.err)
+	require.False(t, reached)
+	result = requestEndpoint(t.Context(), client, store.FindProbedRow{HealthUrl: server.URL, Host: "127.0.0.1"})
+	require.Empty(t, result.err)
+	require.True(t, reached)
 }
 
 // The skew of a worker's clock is shown, and logged once.

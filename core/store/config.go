@@ -1,11 +1,13 @@
 package store
 
 import (
-	"fmt"
+	"cmp"
+	"context"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/attune-go/attune/migrations"
@@ -15,6 +17,8 @@ import (
 type Config struct {
 	// URL is the connection string.
 	URL string
+	// Login returns the user and the password for the next connection; nil means those of URL.
+	Login func() (user, password string)
 	// Schema holds the tables; "attune" when empty.
 	Schema string
 	// MaxConnections bounds the pool; 10 when zero.
@@ -71,8 +75,9 @@ func (c Config) withDefaults() (Config, error) {
 func (c Config) pool() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
-		return nil, fmt.Errorf("parse database url: %w", err)
+		return nil, migrations.AddressError(err)
 	}
+	migrations.KeepPassword(cfg.ConnConfig, c.URL)
 	cfg.MaxConns = c.MaxConnections
 	cfg.MinConns = min(c.MinConnections, c.MaxConnections)
 	if c.IdleTimeout > 0 {
@@ -103,8 +108,19 @@ func (c Config) pool() (*pgxpool.Config, error) {
 		params["plan_cache_mode"] = "force_generic_plan"
 	}
 	cfg.AfterConnect = prepare
+	cfg.BeforeConnect = c.login
 	cfg.PrepareConn = retryTypes
 	return cfg, nil
+}
+
+// login sets the current login, for a password that was changed while this process runs.
+func (c Config) login(_ context.Context, to *pgx.ConnConfig) error {
+	if c.Login == nil {
+		return nil
+	}
+	user, password := c.Login()
+	to.User, to.Password = cmp.Or(user, to.User), cmp.Or(password, to.Password)
+	return nil
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -44,6 +44,9 @@ func (s *Store) Listen(ctx context.Context, heard func(channel, payload string),
 func (s *Store) listen(ctx context.Context, heard func(channel, payload string), channels []string) error {
 	cfg := s.pool.Config().ConnConfig
 	delete(cfg.RuntimeParams, "statement_timeout")
+	if err := s.cfg.login(ctx, cfg); err != nil {
+		return err
+	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("connect to listen: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/roles"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/store/internal/sources"
 	"github.com/attune-go/attune/core/testkit"
@@ -94,6 +96,43 @@ func TestAFrozenClientHoldsNoTransaction(t *testing.T) {
 			"SELECT current_setting('idle_in_transaction_session_timeout')").Scan(&got))
 		require.Equal(t, "10s", got)
 	}
+}
+
+// Each connection, also the one that listens, has the login that counts then.
+func TestLoginsAreReadForEachConnection(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t)
+	login := testkit.NewLogin(t, roles.Viewer, database, testkit.VHost(t))
+	var as atomic.Pointer[string]
+	st := testkit.OpenStore(t, database, func(cfg *store.Config) {
+		own, err := url.Parse(database)
+		require.NoError(t, err)
+		password, _ := own.User.Password()
+		as.Store(new(own.User.Username()))
+		cfg.Login = func() (string, string) {
+			if user := *as.Load(); user != login.Name {
+				return user, password
+			}
+			return login.Name, "role"
+		}
+	})
+	require.NoError(t, st.Ping(t.Context()))
+	as.Store(&login.Name)
+	st.Pool().Reset()
+	var user string
+	require.NoError(t, st.Pool().QueryRow(t.Context(), "SELECT current_user::text").Scan(&user))
+	require.Equal(t, login.Name, user)
+	ctx, cancel := context.WithCancel(t.Context())
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		st.Listen(ctx, func(string, string) {}, "logins")
+	}()
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, st, "SELECT count(*) FROM pg_stat_activity WHERE usename = current_user AND query LIKE 'LISTEN%'") == 1
+	}, 30*time.Second)
+	cancel()
+	<-listening
 }
 
 func TestReadOnlyStoreRefusesWrites(t *testing.T) {

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 )
 
@@ -25,12 +22,11 @@ var ErrEnded = errors.New("it ended by itself")
 // errSignal is the cause of a context that a signal ended. Only a second signal is ever shown.
 var errSignal = errors.New("asked a second time to stop at once")
 
-// RunUntilSignal starts f, waits for SIGTERM or SIGINT and stops f within the
-// timeout. A signal during the start interrupts it, a second one the stop.
+// RunUntilSignal starts f, waits for a request to stop, which is SIGTERM or another signal of the table in signals.go,
+// and stops f within the timeout. A signal during the start interrupts it, a second one the stop.
 func RunUntilSignal(ctx context.Context, logger *slog.Logger, timeout time.Duration, f Foreground) error {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(signals)
+	signals, unwatch := requests(ctx, logger)
+	defer unwatch()
 
 	startCtx, stopStart := signalled(ctx, signals, 0)
 	defer stopStart()
@@ -64,12 +60,8 @@ func RunUntilSignal(ctx context.Context, logger *slog.Logger, timeout time.Durat
 	return nil
 }
 
-// sameRequest is how long after a signal another one is the same request:
-// timeout(1), make and shells signal a process and then its whole group.
-const sameRequest = 300 * time.Millisecond
-
 // signalled returns a context that the next signal ends, not counting those of the first moment.
-func signalled(parent context.Context, signals <-chan os.Signal, deaf time.Duration) (context.Context, func()) {
+func signalled(parent context.Context, signals <-chan struct{}, deaf time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {
 		for begin := time.Now(); ; {

@@ -19,6 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/term"
+
+	"github.com/attune-go/attune/core/terminal"
 )
 
 // NewLogger makes a logger that writes to w. The level is debug, info, warn or
@@ -29,22 +31,56 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	terminal := isTerminal(w)
+	onTerminal := isTerminal(w)
 	var handler slog.Handler
 	switch {
-	case format == "json" || ((format == "auto" || format == "") && !terminal):
-		handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: parsed, ReplaceAttr: readable})
+	case format == "json" || ((format == "auto" || format == "") && !onTerminal):
+		handler = slog.NewJSONHandler(escaped{w}, &slog.HandlerOptions{Level: parsed, ReplaceAttr: readable})
 	case format == "text" || format == "auto" || format == "":
-		handler = tint.NewTextHandler(w, &tint.Options{
+		handler = visible{tint.NewTextHandler(w, &tint.Options{
 			Level:      parsed,
-			NoColor:    !terminal || os.Getenv("NO_COLOR") != "",
+			NoColor:    !onTerminal || os.Getenv("NO_COLOR") != "",
 			TimeFormat: time.TimeOnly + ".000",
-		})
+		})}
 	default:
 		return nil, fmt.Errorf("log format %q is unknown: use auto, json or text", format)
 	}
-	return slog.New(contextHandler{handler}), nil
+	logger := slog.New(contextHandler{handler})
+	if log, ok := w.(*Log); ok {
+		log.dropped = func(lines int64) {
+			logger.Warn("Log lines dropped because their reader was slow or away", "lines", lines)
+		}
+	}
+	return logger, nil
 }
+
+// escaped escapes the characters that control a terminal, which JSON allows in strings: people read logs in terminals.
+type escaped struct{ io.Writer }
+
+// Write implements io.Writer.
+func (e escaped) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(e.Writer, terminal.JSON(string(line))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// visible escapes the message of a text line, which may name a worker; its handler escapes only attributes.
+type visible struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (v visible) Handle(ctx context.Context, record slog.Record) error {
+	record.Message = strings.ReplaceAll(terminal.Visible(record.Message), "\n", `\n`)
+	return v.Handler.Handle(ctx, record)
+}
+
+// WithAttrs implements slog.Handler.
+func (v visible) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return visible{v.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (v visible) WithGroup(name string) slog.Handler { return visible{v.Handler.WithGroup(name)} }
 
 // readable writes durations as 1.5s, not in nanoseconds.
 func readable(_ []string, a slog.Attr) slog.Attr {
@@ -72,6 +108,9 @@ func parseLevel(level string) (slog.Level, error) {
 }
 
 func isTerminal(w io.Writer) bool {
+	if log, ok := w.(*Log); ok {
+		w = log.to
+	}
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
@@ -124,6 +163,10 @@ func NewRegistry() *prometheus.Registry {
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "attune_log_lines_dropped_total",
+			Help: "Log lines dropped because the reader of standard error was slow or away.",
+		}, func() float64 { return float64(linesDropped.Load()) }),
 	)
 	return registry
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/trace"
 )
 
@@ -35,18 +36,30 @@ const sendTimeout = 10 * time.Second
 // client posts spans.
 type client struct {
 	url      string
-	headers  http.Header
+	headers  http.Header // of the start
+	file     string      // read again for each request, as its token may be replaced
 	http     *http.Client
 	resource []trace.Attr
 	version  string
 }
 
 func newClient(cfg Config) (*client, error) {
+	headers, err := readHeaders(cfg.HeadersFile)
+	if err != nil {
+		return nil, fmt.Errorf("read telemetry.headers_file: %w", err)
+	}
+	return &client{
+		url: strings.TrimSuffix(cfg.Endpoint, "/") + trace.Path, headers: headers, file: cfg.HeadersFile,
+		http: &http.Client{Timeout: sendTimeout}, resource: cfg.Resource, version: cfg.Version,
+	}, nil
+}
+
+func readHeaders(file string) (http.Header, error) {
 	headers := http.Header{}
-	if cfg.HeadersFile != "" {
-		content, err := os.ReadFile(cfg.HeadersFile)
+	if file != "" {
+		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("read telemetry.headers_file: %w", err)
+			return nil, err
 		}
 		for n, line := range strings.Split(string(content), "\n") {
 			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
@@ -54,18 +67,14 @@ func newClient(cfg Config) (*client, error) {
 			}
 			name, value, ok := strings.Cut(line, ":")
 			if !ok {
-				return nil, fmt.Errorf("read telemetry.headers_file: %s:%d: a line must be NAME: VALUE", cfg.HeadersFile,
-					n+1)
+				return nil, fmt.Errorf("%s:%d: a line must be NAME: VALUE", file, n+1)
 			}
 			headers.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 		}
 	}
 	headers.Set("Content-Type", "application/json")
 	headers.Set("Content-Encoding", "gzip")
-	return &client{
-		url: strings.TrimSuffix(cfg.Endpoint, "/") + trace.Path, headers: headers,
-		http: &http.Client{Timeout: sendTimeout}, resource: cfg.Resource, version: cfg.Version,
-	}, nil
+	return headers, nil
 }
 
 // errRefused reports that the collector refuses these spans: a retry would fail again.
@@ -86,6 +95,9 @@ func (c *client) send(ctx context.Context, spans []trace.Span) error {
 		return fmt.Errorf("%w: %w", errRefused, err)
 	}
 	request.Header = c.headers.Clone()
+	if now, err := readHeaders(c.file); err == nil {
+		request.Header = now
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return fmt.Errorf("send %d spans: %w", len(spans), err)
@@ -97,7 +109,7 @@ func (c *client) send(ctx context.Context, spans []trace.Span) error {
 	case response.StatusCode < http.StatusMultipleChoices:
 		return nil
 	case response.StatusCode == http.StatusTooManyRequests, response.StatusCode >= http.StatusInternalServerError:
-		return fmt.Errorf("send %d spans to %s: %s", len(spans), c.url, response.Status)
+		return fmt.Errorf("send %d spans to %s: %s", len(spans), config.MaskURL(c.url), response.Status)
 	}
-	return fmt.Errorf("%w: %s: %s: %.200q", errRefused, c.url, response.Status, text)
+	return fmt.Errorf("%w: %s: %s: %.200q", errRefused, config.MaskURL(c.url), response.Status, text)
 }

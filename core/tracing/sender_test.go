@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,8 +93,48 @@ func TestSpansReachACollectorThatComesBack(t *testing.T) {
 	eventually(t, func() bool { return spans.of(t, "sent") == 1 })
 	require.Equal(t, "Bearer a:b", token.Load())
 	answer.Store(http.StatusBadRequest)
+	require.NoError(t, os.WriteFile(headers, []byte("Authorization: Bearer c:d\n"), 0o600))
 	s.Offer(span())
 	eventually(t, func() bool { return spans.of(t, "dropped") == 1 })
+	require.Equal(t, "Bearer c:d", token.Load(), "the file is read again")
+}
+
+// The errors about a collector, which are logged, do not have the password in its address.
+func TestNoPasswordOfTheCollectorIsLogged(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusBadRequest, 0} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if status == 0 {
+				panic(http.ErrAbortHandler)
+			}
+			w.WriteHeader(status)
+		}))
+		defer server.Close()
+		logged := make(chan string, 64)
+		logger, err := telemetry.NewLogger(lines(logged), "debug", "json")
+		require.NoError(t, err)
+		s, err := tracing.NewSender(tracing.Config{
+			Endpoint: strings.Replace(server.URL, "://", "://anna:geheim-word@", 1), Ratio: 1,
+		}, nil, logger, tracing.NewMetrics(prometheus.NewRegistry()))
+		require.NoError(t, err)
+		require.NoError(t, s.Start(t.Context()))
+		s.Offer(span())
+		line := <-logged
+		s.Stop()
+		require.Contains(t, line, server.Listener.Addr().String())
+		require.NotContains(t, line, "geheim")
+	}
+}
+
+// lines passes on written lines, as long as there is room.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	select {
+	case l <- string(line):
+	default:
+	}
+	return len(line), nil
 }
 
 // Stop sends queued spans.

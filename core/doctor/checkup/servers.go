@@ -27,10 +27,12 @@ func lookDatabase(ctx context.Context, v *visit) (Finding, error) {
 	address := config.MaskURL(v.Config.Database.URL)
 	var version string
 	var number int
-	var readOnly bool
+	var readOnly, remote bool
 	err := v.Store.Pool().QueryRow(ctx, `select current_setting('server_version'), current_setting('server_version_num')::int,
-		pg_is_in_recovery() or setting::bool and source <> 'client'
-		from pg_settings where name = 'default_transaction_read_only'`).Scan(&version, &number, &readOnly)
+		pg_is_in_recovery() or setting::bool and source <> 'client',
+		coalesce(not inet_client_addr() <<= any ('{127.0.0.0/8,::1}'::inet[]), false)
+			and not exists (select from pg_stat_ssl where pid = pg_backend_pid() and ssl)
+		from pg_settings where name = 'default_transaction_read_only'`).Scan(&version, &number, &readOnly, &remote)
 	if err != nil {
 		if store.IsPooler(err) {
 			return failed("name PostgreSQL itself in database.url ("+v.Config.Source("database.url")+
@@ -52,7 +54,12 @@ func lookDatabase(ctx context.Context, v *visit) (Finding, error) {
 	case readOnly:
 		return failed("name the primary in database.url", "%s is read only: a standby, or set so", address), nil
 	}
-	return passed("PostgreSQL %s, %s", version, address), nil
+	f := passed("PostgreSQL %s, %s", version, address)
+	if remote && !config.Encrypted(v.Config.Database.URL) {
+		f.Found += ", not encrypted"
+		f.Fix = "give the server TLS and add sslmode=verify-full to database.url, or sslmode=disable to accept it"
+	}
+	return f, nil
 }
 
 // lastLine is the last line of an error: drivers list every attempt.
@@ -97,7 +104,12 @@ func lookBroker(ctx context.Context, v *visit) (Finding, error) {
 			return failed(fmt.Sprintf("use RabbitMQ %d.%d or later", oldestRabbitMajor, oldestRabbitMinor),
 				"%s is too old", server), nil
 		case up:
-			return passed("%s, %s", server, address), nil
+			f := passed("%s, %s", server, address)
+			if unencrypted(v.Config.MessageQueue.URL) {
+				f.Found += ", not encrypted: it sends the password as clear text"
+				f.Fix = "give the broker TLS and name it with amqps:// in message_queue.url"
+			}
+			return f, nil
 		case reason != "" || time.Since(begin) > brokerTimeout:
 			if reason == "" {
 				reason = "no answer within " + brokerTimeout.String()
@@ -149,9 +161,16 @@ func lookManagement(ctx context.Context, v *visit) (Finding, error) {
 			"%s: %s: %s", config.MaskURL(v.Config.MessageQueue.ManagementURL), lastLine(err), unseen), nil
 	}
 	v.wires = w
-	return passed("%d exchanges, %d queues and %d bindings are seen", len(w.exchanges), len(w.queues),
-		len(w.bindings)), nil
+	f := passed("%d exchanges, %d queues and %d bindings are seen", len(w.exchanges), len(w.queues), len(w.bindings))
+	if unencrypted(v.Config.MessageQueue.ManagementURL) {
+		f.Found += "; not encrypted: it sends the password as clear text"
+		f.Fix = "give the management API TLS and name it with https:// in " + key
+	}
+	return f, nil
 }
+
+// unencrypted reports whether connections to an address cross a network without TLS.
+func unencrypted(address string) bool { return !config.Loopback(address) && !config.Encrypted(address) }
 
 func readWires(ctx context.Context, management *broker.Management) (*wires, error) {
 	wiring, err := management.Wiring(ctx)

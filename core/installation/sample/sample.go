@@ -18,6 +18,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/attune-go/attune/migrations"
 )
 
 // Config names the two databases. To must be an empty database, and its user a superuser.
@@ -164,8 +166,9 @@ func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) 
 func open(ctx context.Context, url string, settings map[string]string) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, err
+		return nil, migrations.AddressError(err)
 	}
+	migrations.KeepPassword(cfg, url)
 	for _, param := range []string{
 		"DateStyle=ISO", "IntervalStyle=postgres", "TimeZone=UTC", "extra_float_digits=3",
 		"bytea_output=hex", "client_encoding=UTF8", "application_name=attune-executor migrate rehearse",

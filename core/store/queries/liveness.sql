@@ -114,7 +114,7 @@ SELECT w.id, w.name, w.status::text AS status, w.cordoned, w.draining, (w.deacti
        coalesce(w.cordon_reason, '') AS cordon_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce(extract(epoch FROM w.last_heartbeat - w.heartbeat_seen), 'NaN')::float8 AS skew,
-       coalesce(w.capabilities -> 'health', 'null')::jsonb AS health, coalesce(w.capabilities ->> 'health_url', '')::text AS health_url,
+       coalesce(w.capabilities -> 'health', 'null')::jsonb AS health, coalesce(w.capabilities ->> 'health_url', '')::text AS health_url, coalesce(w.host, '') AS host,
        (w.capabilities -> 'health_by_failures' IS NOT DISTINCT FROM 'true')::bool AS by_failures,
        coalesce(p.verdict, '') AS verdict, coalesce(p.failures, 0)::int AS failures, coalesce(p.skew_seconds, 0)::float8 AS old_skew,
        coalesce(p.health, '') AS old_health, coalesce(p.health_reason, '') AS old_health_reason,
