@@ -192,7 +192,7 @@ func (o *outlet) resolve(m *Message, acked bool) Outcome {
 
 // lostLocked is the outcome of a message whose channel closed. If it closed because the message's
 // own exchange is missing or forbidden, the message was certainly not routed; the caller should retry
-// it only after a pause. So was the only message of a channel, whatever the broker's reason.
+// it only after a pause.
 func (o *outlet) lostLocked(m *Message) Outcome {
 	select {
 	case reason, ok := <-o.closed:

@@ -58,7 +58,9 @@ func (p *Properties) texts() map[string]*string {
 func (p *Properties) Encode() []byte {
 	first := Table{"delivery_mode": p.DeliveryMode, "priority": p.Priority}
 	for name, text := range p.texts() {
-		first[name] = *text
+		if *text != "" {
+			first[name] = *text
+		}
 	}
 	if !p.Timestamp.IsZero() {
 		first["timestamp"] = p.Timestamp

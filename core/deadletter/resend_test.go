@@ -31,6 +31,8 @@ func strange() amqp.Table {
 	return all
 }
 
+const requeuedFrom = "x-attune-requeued-from"
+
 func strangeMessage(body []byte) amqp.Publishing {
 	return amqp.Publishing{
 		MessageId: "m\xff", CorrelationId: "c", Type: "strange\xff", ContentType: "text/plain", ContentEncoding: "gzip",
@@ -83,7 +85,8 @@ func TestAMessageComesBackAsItWas(t *testing.T) {
 	}
 	require.NoError(t, channel.ExchangeDeclare("shop", "direct", true, false, false, false, nil))
 	require.NoError(t, channel.QueueBind("taken", "key", "shop", false, nil))
-	publish := func(what func(ctx context.Context, tx *store.Tx, id int64) (deadletter.Resent, error)) {
+	type resending = func(ctx context.Context, tx *store.Tx, id int64) (deadletter.Resent, error)
+	publish := func(what resending) {
 		id := int64(testkit.Count(t, d.store, `SELECT max(id) FROM dead_letter`))
 		require.NoError(t, d.store.Tx(testkit.Context(t), "resend", func(ctx context.Context, tx *store.Tx) error {
 			resent, err := what(ctx, tx, id)
@@ -94,15 +97,15 @@ func TestAMessageComesBackAsItWas(t *testing.T) {
 	for i, body := range [][]byte{{}, []byte("{}"), {0x1f, 0x8b, 0, 0xff}} {
 		for _, back := range []struct {
 			queue, header string
-			what          func(ctx context.Context, tx *store.Tx, id int64) (deadletter.Resent, error)
+			what          resending
 		}{
 			{"taken", "x-attune-put-back", func(ctx context.Context, tx *store.Tx, id int64) (deadletter.Resent, error) {
 				return deadletter.Return(ctx, tx, id, "ann", "")
 			}},
-			{"taken", "x-attune-requeued-from", func(ctx context.Context, tx *store.Tx, id int64) (deadletter.Resent, error) {
+			{"taken", requeuedFrom, func(ctx context.Context, tx *store.Tx, id int64) (deadletter.Resent, error) {
 				return deadletter.Requeue(ctx, tx, id, "ann", "")
 			}},
-			{"elsewhere", "x-attune-requeued-from", func(ctx context.Context, tx *store.Tx, id int64) (deadletter.Resent, error) {
+			{"elsewhere", requeuedFrom, func(ctx context.Context, tx *store.Tx, id int64) (deadletter.Resent, error) {
 				return deadletter.Send(ctx, tx, id, "", "elsewhere", "ann", "")
 			}},
 		} {
@@ -203,8 +206,8 @@ func TestADeadMessageComesBackAsItWasSent(t *testing.T) {
 	t.Cleanup(relay.Stop)
 	relay.Published(resent.OutboxRow, resent.Messages)
 	got := asSent(next(t, channel, message.QueueExecutionRequests))
-	require.Contains(t, got.Headers, "x-attune-requeued-from")
-	delete(got.Headers, "x-attune-requeued-from")
+	require.Contains(t, got.Headers, requeuedFrom)
+	delete(got.Headers, requeuedFrom)
 	want := strangeMessage([]byte("not json"))
 	want.UserId, want.Type = login, "strange"
 	require.Equal(t, want, got)

@@ -128,13 +128,15 @@ func TestASilentDestinationDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	publisher := silent{release: make(chan struct{})}
-	relay := startRelay(t, st, publisher, func(c *Config) { c.SweepInterval, c.FlushTimeout = time.Hour, time.Millisecond })
+	relay := startRelay(t, st, publisher,
+		func(c *Config) { c.SweepInterval, c.FlushTimeout = time.Hour, time.Millisecond })
 	commit(t, st, relay, resent("m", "", "silent"))
 	commit(t, st, relay, Message{ID: "own", RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
-	testkit.Eventually(t, func() bool { return testkit.Count(t, st, `SELECT count(*) FROM outbox`) == 1 }, 20*time.Second)
+	rows := func() int { return testkit.Count(t, st, `SELECT count(*) FROM outbox`) }
+	testkit.Eventually(t, func() bool { return rows() == 1 }, 30*time.Second)
 	close(publisher.release)
 	testkit.Eventually(t, func() bool { return relay.Pending() == 0 }, 20*time.Second, "its row is left to a sweep")
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM outbox`))
+	require.Equal(t, 1, rows())
 }
 
 // A drain before a hand-back offers a refused message of an operator at once, and goes on.
