@@ -254,3 +254,43 @@ func TestARefusedMessageIsADeadLetterAgain(t *testing.T) {
 	}))
 	require.Equal(t, deadletter.Discarded, d.rows(t)[0].Decision)
 }
+
+// A message that was put back and taken again is another dead letter. A dispatch is put back only while its worker may
+// start it.
+func TestWhatIsPutBackIsTakenAgain(t *testing.T) {
+	t.Parallel()
+	d := newService(t)
+	w := testkit.Worker(t, d.store, "w")
+	e := d.scheduled(t, testkit.Action(t, d.store, "pk.do"), w.ID)
+	queue := message.WorkerExecutionsQueue(w.ID)
+	channel := d.channel(t)
+	_, err := channel.QueueDeclare(queue, true, false, false, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, channel.QueueBind(queue, message.DispatchKey(w.ID), message.ExchangeExecutions, false, nil))
+	relay := outbox.New(outbox.Config{}, d.store, d.wire.Publisher(), testkit.Logger(t), nil)
+	require.NoError(t, relay.Start(testkit.Context(t)))
+	t.Cleanup(relay.Stop)
+	m := deadLetter(t, message.DispatchKey(w.ID), message.TypeExecutionRequested,
+		message.Dispatch{ExecutionID: e.ID, WorkerID: w.ID, Attempt: 1})
+	m.Exchange = message.ExchangeExecutions
+	d.send(t, m)
+	putBack := func(id int64) error {
+		return d.store.Tx(testkit.Context(t), "put back", func(ctx context.Context, tx *store.Tx) error {
+			resent, err := deadletter.Return(ctx, tx, id, "ann", "")
+			tx.AfterCommit(func() { relay.Published(resent.OutboxRow, resent.Messages) })
+			return err
+		})
+	}
+	for n := range 3 {
+		d.take(t, queue)
+		rows := d.rows(t)
+		require.Len(t, rows, n+1)
+		if n < 2 {
+			require.NoError(t, putBack(rows[n].ID))
+			continue
+		}
+		testkit.Exec(t, d.store, `UPDATE execution SET attempt = 2 WHERE id = $1`, e.ID)
+		require.ErrorIs(t, putBack(rows[n].ID), deadletter.ErrNoMessage)
+		require.Empty(t, d.rows(t)[n].Decision)
+	}
+}
