@@ -228,6 +228,11 @@ func TestARefusedMessageIsADeadLetterAgain(t *testing.T) {
 	h.Stop()
 	resent, err := d.requeue(t, before.ID)
 	require.NoError(t, err)
+	require.NoError(t, d.store.Tx(testkit.Context(t), "refuse", func(ctx context.Context, tx *store.Tx) error {
+		taken, err := deadletter.Refused(ctx, tx, resent.Messages[0], deadletter.MaxRefusals-1, "early")
+		require.False(t, taken, "it is tried again")
+		return err
+	}))
 	relay := outbox.New(outbox.Config{
 		SweepAge: 100 * time.Millisecond, SweepInterval: 50 * time.Millisecond, Refused: deadletter.Refused,
 	}, d.store, d.wire.Publisher(), testkit.Logger(t), nil)
