@@ -209,6 +209,7 @@ type publisher struct {
 	relay    *outbox.Relay
 	link     *broker.Broker
 	returned atomic.Bool // a message reached no queue; it is left to a running engine
+	refused  atomic.Bool // so is a message of a dead letter that the broker did not accept
 }
 
 // openPublisher starts a publisher; the caller closes it.
@@ -221,6 +222,10 @@ func (c *client) openPublisher(ctx context.Context, name string) (*publisher, er
 		Undeliverable: func(context.Context, *store.Tx, []outbox.Message) (map[string]bool, error) {
 			p.returned.Store(true)
 			return nil, nil
+		},
+		Refused: func(context.Context, *store.Tx, outbox.Message, int, string) (bool, error) {
+			p.refused.Store(true)
+			return false, nil
 		},
 	}, c.store, p.link.Publisher(), quiet, outbox.NewMetrics(prometheus.NewRegistry()))
 	first, cancel := context.WithTimeout(ctx, publishTimeout)

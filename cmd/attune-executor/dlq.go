@@ -28,7 +28,7 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show one dead letter: the message, its execution as it is now, and what a requeue would do",
 		Example: "  attune-executor dlq show 12\n  attune-executor dlq show 12 -o json | jq .body",
-	}, aDeadLetter, reader((*monitor.Monitor).DeadLetter), deadLetterPage),
+	}, aDeadLetter, reader((*monitor.Monitor).PlanRequeue), deadLetterPage),
 		newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a),
 		newDLQExportCommand(a), newDLQStatsCommand(a))
 }
@@ -151,6 +151,9 @@ func deadLetterPage(w *page, d *monitor.LedgerDetail) {
 		requeue = "sends the message again"
 	}
 	w.row("requeue", requeue+": "+d.Verdict.Why)
+	for _, lost := range d.NotKept {
+		w.row("not kept", lost)
+	}
 	w.row("advice", adviceText(d))
 	for _, document := range []struct {
 		name string
@@ -207,6 +210,8 @@ func adviceText(d *monitor.LedgerDetail) string {
 		return fmt.Sprintf("discard it: `attune-executor dlq discard %d`", d.ID)
 	case d.Verdict.Advice == monitor.AdviseExport:
 		return "keep a copy (`attune-executor dlq export`), then discard it"
+	case d.Verdict.Advice == monitor.AdviseSend:
+		return "declare where it is sent to, or send it elsewhere with M in the dashboard"
 	case d.Verdict.Advice == monitor.AdviseWait:
 		return "wait: the engine is about to decide"
 	case d.Verdict.Advice == monitor.AdviseRetry:

@@ -83,8 +83,12 @@ func (t *triageClient) requeueDeadLetters(ids []int64, reason string, yes bool) 
 					r.DeadLetter, r.Repeated.Execution, r.Repeated.Failed, r.Repeated.ActionRef, r.Repeated.Attempt,
 					r.Audit)
 			}
-			return fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.DeadLetter, r.Exchange,
+			text := fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.DeadLetter, r.Exchange,
 				r.RoutingKey, r.Audit)
+			for _, lost := range r.NotKept {
+				text += "\n  without " + lost
+			}
+			return text
 		},
 		sent: func(r *triage.RequeueReceipt) triage.Sent { return r.Sent },
 	})
@@ -98,7 +102,7 @@ func (e uselessError) Is(target error) bool { return target == triage.ErrUseless
 
 // useless returns an error if a requeue of a dead letter is useless. Refusals are left to the requeue itself.
 func useless(ctx context.Context, reader *alerting.Reader, id int64) error {
-	deadLetter, err := reader.DeadLetter(ctx, id)
+	deadLetter, err := reader.PlanRequeue(ctx, id)
 	if errors.Is(err, monitor.ErrNotFound) {
 		return triage.ErrNoDeadLetter
 	}

@@ -54,7 +54,7 @@ func (a *app) withTriage(cmd *cobra.Command, publishing bool, act func(t *triage
 		return err
 	}
 	defer p.close()
-	return (&triageClient{client: c, Triage: triage.New(cfg, c.store, p.relay), publisher: p}).run(act)
+	return (&triageClient{client: c, Triage: triage.New(cfg, c.store, p.relay).With(p.link), publisher: p}).run(act)
 }
 
 // run runs an action. Its error is one line without the server's, if the login lacks a privilege.
@@ -242,6 +242,10 @@ func (t *triageClient) deliver(ctx context.Context, sent triage.Sent, away, unro
 		return deliveryStored
 	case t.publisher.returned.Load():
 		t.notef("%s", unrouted)
+		return deliveryStored
+	case t.publisher.refused.Load():
+		t.notef("the broker does not accept a message: an engine tries it for half a minute, then it is a dead letter " +
+			"again: `attune-executor dlq list --open`")
 		return deliveryStored
 	}
 	return deliveryPublished

@@ -65,6 +65,11 @@ func (s *Server) requeueDeadLetter(r *http.Request, operator *triage.Triage, id 
 	requeue := operator.RequeueIfUseful
 	if body.Anyway {
 		requeue = operator.Requeue
+	} else if s.deps.View != nil {
+		d, err := s.deps.View.PlanRequeue(r.Context(), id)
+		if err == nil && d.Verdict.Advice == monitor.AdviseSend {
+			return nil, conflictf("%s: send anyway", d.Verdict.Why)
+		}
 	}
 	receipt, err := requeue(r.Context(), id, body.Reason)
 	return receipt, ofDeadLetter(id, err)

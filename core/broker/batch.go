@@ -32,13 +32,16 @@ type Delivery struct {
 	ContentType     string
 	ContentEncoding string
 	AppID           string
+	ReplyTo         string
+	UserID          string
 	// Expiration is the message's own time to live in milliseconds, as sent.
-	Expiration  string
-	Priority    uint8
-	Redelivered bool
-	Headers     Table
-	Timestamp   time.Time
-	Body        []byte
+	Expiration   string
+	Priority     uint8
+	DeliveryMode uint8
+	Redelivered  bool
+	Headers      Table
+	Timestamp    time.Time
+	Body         []byte
 
 	batch    *Batch
 	position int
@@ -134,6 +137,7 @@ func deliveryOf(d *amqp.Delivery) Delivery {
 		MessageID: d.MessageId, CorrelationID: d.CorrelationId, Type: d.Type,
 		RoutingKey: d.RoutingKey, Exchange: d.Exchange,
 		ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, AppID: d.AppId,
+		ReplyTo: d.ReplyTo, UserID: d.UserId, DeliveryMode: d.DeliveryMode,
 		Expiration: d.Expiration, Priority: d.Priority, Redelivered: d.Redelivered,
 		Headers: d.Headers, Timestamp: d.Timestamp, Body: d.Body,
 	}

@@ -38,7 +38,7 @@ func New(cfg Config, logger *slog.Logger, metrics *Metrics) *Broker {
 	b := &Broker{cfg: cfg.withDefaults(), logger: logger, metrics: metrics}
 	b.publish = newLink(b, "publish")
 	b.consume = newLink(b, consumePurpose)
-	b.publisher = newPublisher(b)
+	b.publisher = newPublisher(b.cfg, b.publish, b.metrics)
 	return b
 }
 

@@ -19,6 +19,7 @@ type connection struct {
 	*amqp.Connection
 	cfg     Config
 	socket  net.Conn
+	login   string
 	large   *budget // of deliveries to subscriptions
 	blocked atomic.Bool
 }
@@ -121,7 +122,7 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 	if !keep() {
 		return nil, fmt.Errorf("connect to the message broker: %w", context.Cause(ctx))
 	}
-	return &connection{Connection: inner, cfg: cfg, socket: socket, large: large}, nil
+	return &connection{Connection: inner, cfg: cfg, socket: socket, login: uri.Username, large: large}, nil
 }
 
 // sever closes the socket without the protocol; the library then fails every call.

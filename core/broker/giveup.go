@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/supervise"
@@ -26,7 +27,8 @@ const (
 	HeaderExchange = "x-attune-exchange"
 	HeaderKey      = "x-attune-key"
 	HeaderDied     = "x-attune-died"
-	// HeaderDropped is a table of the headers that a copy must not carry unchanged.
+	// HeaderDropped is a table of the headers and properties that a copy must not carry unchanged:
+	// message_id, user_id, expiration and delivery_mode as they were.
 	HeaderDropped = "x-attune-dropped"
 )
 
@@ -58,7 +60,8 @@ func (d *Delivery) AsDeadLetter(reason error, attempts int) *Delivery {
 	s := d.batch.subscription
 	deadLetter := deadLetter(d, reason, attempts, s.cfg.Queue, s.publisher.cfg.ConnectionName)
 	dead := *d
-	dead.MessageID, dead.Exchange, dead.Headers = deadLetter.ID, deadLetter.Exchange, deadLetter.Headers
+	dead.MessageID, dead.Exchange, dead.Headers = deadLetter.ID, deadLetter.Exchange,
+		deadLetter.Properties.Headers
 	return &dead
 }
 
@@ -95,7 +98,7 @@ func (p *Publisher) giveUp(ctx context.Context, d *Delivery, deadLetter Message)
 			return
 		}
 		if errors.Is(outcome.Err, ErrInvalid) {
-			deadLetter.Headers = bare(deadLetter.Headers)
+			deadLetter.Properties.Headers = bare(deadLetter.Properties.Headers)
 		}
 		logger.WarnContext(ctx, "Dead letter could not be published and is kept",
 			"message_id", deadLetter.ID, "pause", pause, "error", outcome.Err)
@@ -103,21 +106,30 @@ func (p *Publisher) giveUp(ctx context.Context, d *Delivery, deadLetter Message)
 	}
 }
 
-// deadLetter is the copy of a delivery with the reason and place of its death.
+// deadLetter is the copy of a delivery with the reason and place of its death, and with its properties.
 func deadLetter(d *Delivery, cause error, attempts int, queue, by string) Message {
 	reason := cause.Error()
-	headers := copied(d.Headers)
-	headers[HeaderReason], headers[HeaderAttempts] = reason[:min(len(reason), maxReason)], strconv.Itoa(attempts)
-	headers[HeaderReplica], headers[HeaderQueue] = by, queue
-	headers[HeaderExchange], headers[HeaderKey] = d.Exchange, d.RoutingKey
-	headers[HeaderDied] = time.Now().UTC().Format(time.RFC3339Nano)
-	id := d.MessageID
-	if id == "" {
-		id = uuid.NewString()
+	p := d.Properties()
+	dropped := Table{}
+	if p.MessageID == "" {
+		p.MessageID, dropped["message_id"] = uuid.NewString(), ""
 	}
+	if p.UserID != "" {
+		p.UserID, dropped["user_id"] = "", p.UserID
+	}
+	if d.Expiration != "" {
+		dropped["expiration"] = d.Expiration
+	}
+	if p.DeliveryMode != amqp.Persistent {
+		p.DeliveryMode, dropped["delivery_mode"] = amqp.Persistent, p.DeliveryMode
+	}
+	p.Headers = copied(d.Headers, dropped)
+	p.Headers[HeaderReason], p.Headers[HeaderAttempts] = reason[:min(len(reason), maxReason)], strconv.Itoa(attempts)
+	p.Headers[HeaderReplica], p.Headers[HeaderQueue] = by, queue
+	p.Headers[HeaderExchange], p.Headers[HeaderKey] = d.Exchange, d.RoutingKey
+	p.Headers[HeaderDied] = time.Now().UTC().Format(time.RFC3339Nano)
 	return Message{
-		ID: id, CorrelationID: d.CorrelationID, Exchange: message.ExchangeDeadLetter, RoutingKey: d.RoutingKey,
-		Type: d.Type, Body: d.Body, Timestamp: d.Timestamp, Headers: headers,
+		ID: p.MessageID, Exchange: message.ExchangeDeadLetter, RoutingKey: d.RoutingKey, Body: d.Body, Properties: &p,
 	}
 }
 
@@ -134,8 +146,8 @@ func bare(headers Table) Table {
 
 // copied are the headers of a delivery as a copy may carry them. Headers that the broker would act
 // upon, and malformed ones, move to HeaderDropped. Headers beyond one frame are cut.
-func copied(headers Table) Table {
-	kept, dropped := Table{}, Table{}
+func copied(headers, dropped Table) Table {
+	kept := Table{}
 	maps.Copy(kept, headers)
 	for name, value := range headers {
 		switch lower := strings.ToLower(name); {

@@ -115,7 +115,6 @@ func TestGivenUpDeliveriesBecomeDeadLettersWithAnyHeaders(t *testing.T) {
 		}
 		require.NoError(t, b.plain.Publish(message.ExchangeExecutions, key, false, false, amqp.Publishing{
 			MessageId: id, Type: "T", Headers: headers, Body: []byte(fmt.Sprint(i)), DeliveryMode: amqp.Persistent,
-			Expiration: "600000",
 		}))
 	}
 	consumer := b.consume(broker.ConsumerConfig{Queue: queue, Prefetch: 50})

@@ -28,6 +28,7 @@ type outlet struct {
 	// last confirmation. After a quorum queue has lost its leader, a channel that sent to it may be refused
 	// for ever, and a new one is not. Guarded by mu.
 	refused bool
+	alone   bool // it carries one message at a time
 }
 
 type origin struct{ id, exchange, key string }
@@ -57,7 +58,7 @@ func (p *Publisher) outlet(ctx context.Context) (*outlet, error) {
 		if o := p.inUse(); o != nil {
 			return o, nil // another caller opened it, or it is no longer blocked
 		}
-		o, err := call(ctx, conn, func() (*outlet, error) { return openOutlet(conn, p.cfg.Window) },
+		o, err := call(ctx, conn, func() (*outlet, error) { return openOutlet(conn, p.cfg.Window, p.alone) },
 			func(o *outlet) { discardChannel(o.channel) })
 		if err == nil {
 			<-p.current
@@ -91,7 +92,7 @@ func (o *outlet) wasRefused() bool {
 	return o.refused
 }
 
-func openOutlet(conn *connection, window int) (*outlet, error) {
+func openOutlet(conn *connection, window int, alone bool) (*outlet, error) {
 	channel, err := conn.Channel()
 	if err != nil {
 		return nil, fmt.Errorf("open the publishing channel: %w", err)
@@ -99,7 +100,7 @@ func openOutlet(conn *connection, window int) (*outlet, error) {
 	// A return is read before its message leaves the window, so twice the window always has room;
 	// the library would block on a full channel.
 	o := &outlet{
-		conn: conn, channel: channel, returned: make(map[origin]int),
+		conn: conn, channel: channel, returned: make(map[origin]int), alone: alone,
 		returns: channel.NotifyReturn(make(chan amqp.Return, 2*window+64)),
 		closed:  channel.NotifyClose(make(chan *amqp.Error, 1)),
 	}
@@ -118,6 +119,18 @@ func (o *outlet) send(m *Message) (*amqp.DeferredConfirmation, error) {
 	}
 	o.outstanding++
 	o.mu.Unlock()
+	confirm, err := o.channel.PublishWithDeferredConfirm(m.Exchange, m.RoutingKey, true, false, o.publishing(m))
+	if err != nil {
+		o.forget()
+	}
+	return confirm, err
+}
+
+// publishing is a message as it is sent.
+func (o *outlet) publishing(m *Message) amqp.Publishing {
+	if m.Properties != nil {
+		return m.Properties.publishing(m.Body, o.conn.login)
+	}
 	correlation, at := m.CorrelationID, m.Timestamp
 	if correlation == "" {
 		correlation = m.ID
@@ -129,15 +142,11 @@ func (o *outlet) send(m *Message) (*amqp.DeferredConfirmation, error) {
 	if m.Fleeting {
 		expiration = "0"
 	}
-	confirm, err := o.channel.PublishWithDeferredConfirm(m.Exchange, m.RoutingKey, true, false, amqp.Publishing{
+	return amqp.Publishing{
 		DeliveryMode: amqp.Persistent, ContentType: "application/json",
 		MessageId: m.ID, CorrelationId: correlation, Type: m.Type, Timestamp: at,
 		Headers: m.Headers, Body: m.Body, Expiration: expiration,
-	})
-	if err != nil {
-		o.forget()
 	}
-	return confirm, err
 }
 
 // forget drops a message whose outcome the caller no longer awaits.
@@ -155,7 +164,7 @@ func (o *outlet) resolve(m *Message, acked bool) Outcome {
 	defer o.mu.Unlock()
 	defer o.doneLocked()
 	o.takeReturnsLocked()
-	key := origin{m.ID, m.Exchange, m.RoutingKey}
+	key := origin{m.id(), m.Exchange, m.RoutingKey}
 	if n := o.returned[key]; n > 0 {
 		if n == 1 {
 			delete(o.returned, key)
@@ -182,8 +191,8 @@ func (o *outlet) resolve(m *Message, acked bool) Outcome {
 }
 
 // lostLocked is the outcome of a message whose channel closed. If it closed because the message's
-// own exchange is missing, the message was certainly not routed; the caller should retry it only
-// after a pause.
+// own exchange is missing or forbidden, the message was certainly not routed; the caller should retry
+// it only after a pause.
 func (o *outlet) lostLocked(m *Message) Outcome {
 	select {
 	case reason, ok := <-o.closed:
@@ -197,6 +206,10 @@ func (o *outlet) lostLocked(m *Message) Outcome {
 	}
 	if o.reason.Code == amqp.NotFound && strings.Contains(o.reason.Reason, "no exchange '"+m.Exchange+"'") {
 		return Outcome{Status: Returned, Err: fmt.Errorf("%w: %w", ErrReturned, o.reason)}
+	}
+	forbidden := o.reason.Code == amqp.AccessRefused && strings.Contains(o.reason.Reason, "exchange '"+m.Exchange+"'")
+	if forbidden || o.alone && o.reason.Server && !o.conn.IsClosed() {
+		return Outcome{Status: Nacked, Err: fmt.Errorf("%w: %w", ErrNacked, o.reason)}
 	}
 	return Outcome{Status: Unknown, Err: fmt.Errorf("%w: %w", ErrChannelLost, o.reason)}
 }

@@ -25,6 +25,19 @@ type Message struct {
 	Headers   Table
 	// Fleeting makes the message expire unless a consumer takes it at once.
 	Fleeting bool
+	// Properties replace those above: the message has exactly these, and ID only names it here.
+	Properties *Properties
+	// Alone sends the message on a channel that carries no other at that time. Its destination may be
+	// missing or forbidden, and then the broker closes the channel.
+	Alone bool
+}
+
+// id is the message id that the broker sees.
+func (m *Message) id() string {
+	if m.Properties != nil {
+		return m.Properties.MessageID
+	}
+	return m.ID
 }
 
 // shortMax is the longest text of an AMQP property.
@@ -48,12 +61,20 @@ func (m *Message) check() error {
 	if m.ID == "" {
 		return fmt.Errorf("%w: it has no message id", ErrInvalid)
 	}
-	for name := range m.Headers {
+	headers := m.Headers
+	if m.Properties != nil {
+		headers = m.Properties.Headers
+		if size := len(m.Properties.Encode()); size > maxHeaderFrame {
+			return fmt.Errorf("%w: its properties and headers have %d bytes, more than %d", ErrInvalid, size,
+				maxHeaderFrame)
+		}
+	}
+	for name := range headers {
 		if len(name) > shortMax {
 			return fmt.Errorf("%w: a header's name has %d bytes, more than %d", ErrInvalid, len(name), shortMax)
 		}
 	}
-	if err := m.Headers.Validate(); err != nil {
+	if err := headers.Validate(); err != nil {
 		return fmt.Errorf("%w: its headers: %w", ErrInvalid, err)
 	}
 	return nil
@@ -119,12 +140,13 @@ type Publisher struct {
 	slots   chan struct{} // one element per unconfirmed message
 	opening chan struct{} // held while a channel is being opened
 	current chan *outlet  // holds one element: the current channel or nil
+	alone   bool          // its channel carries one message at a time
 }
 
-func newPublisher(b *Broker) *Publisher {
+func newPublisher(cfg Config, link *link, metrics *Metrics) *Publisher {
 	p := &Publisher{
-		cfg: b.cfg, link: b.publish, metrics: b.metrics,
-		slots:   make(chan struct{}, b.cfg.Window),
+		cfg: cfg, link: link, metrics: metrics,
+		slots:   make(chan struct{}, cfg.Window),
 		opening: make(chan struct{}, 1),
 		current: make(chan *outlet, 1),
 	}
@@ -144,6 +166,9 @@ func (p *Publisher) Publish(ctx context.Context, messages []Message) []Outcome {
 	for len(f.pending) > 0 {
 		f.collect(ctx)
 	}
+	if f.apart != nil {
+		f.apart.discard()
+	}
 	p.metrics.outcomes(f.outcomes)
 	return f.outcomes
 }
@@ -153,8 +178,9 @@ type flight struct {
 	p        *Publisher
 	messages []Message
 	outcomes []Outcome
-	pending  []pending // sent, without an outcome, in order
-	gaveUp   error     // once set, the rest is not sent
+	pending  []pending  // sent, without an outcome, in order
+	gaveUp   error      // once set, the rest is not sent
+	apart    *Publisher // of messages that are sent alone; nil before the first
 }
 
 type pending struct {
@@ -167,6 +193,10 @@ type pending struct {
 func (f *flight) send(ctx context.Context, index int) {
 	if err := f.messages[index].check(); err != nil {
 		f.outcomes[index] = Outcome{Status: NotSent, Err: err}
+		return
+	}
+	if f.messages[index].Alone && !f.p.alone {
+		f.sendAlone(ctx, index)
 		return
 	}
 	if f.gaveUp == nil {
@@ -197,6 +227,32 @@ func (f *flight) send(ctx context.Context, index int) {
 		f.pending = append(f.pending, pending{index, time.Now(), outlet, confirm})
 		return
 	}
+}
+
+// sendAlone sends a message and awaits its outcome.
+func (f *flight) sendAlone(ctx context.Context, index int) {
+	if f.apart == nil {
+		cfg := f.p.cfg
+		cfg.Window = 1
+		f.apart = newPublisher(cfg, f.p.link, f.p.metrics)
+		f.apart.alone = true
+	}
+	one := flight{
+		p: f.apart, messages: f.messages[index : index+1], outcomes: f.outcomes[index : index+1], gaveUp: f.gaveUp,
+	}
+	one.send(ctx, 0)
+	for len(one.pending) > 0 {
+		one.collect(ctx)
+	}
+	f.gaveUp = one.gaveUp
+}
+
+// discard closes the channel of a publisher that sends no more.
+func (p *Publisher) discard() {
+	if o := <-p.current; o != nil && !o.channel.IsClosed() {
+		go discardChannel(o.channel)
+	}
+	p.current <- nil
 }
 
 // unsent is the outcome of a message that the library refused. If the channel survived, the message

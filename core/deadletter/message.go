@@ -26,6 +26,7 @@ type putBack struct {
 	Died     *time.Time `json:"died,omitempty"`
 	Count    int64      `json:"count,omitempty"`
 	Said     string     `json:"said,omitempty"`
+	Row      int64      `json:"row,omitempty"` // of the ledger
 }
 
 // Reasons of the ledger. The broker's own are expired, rejected, maxlen and delivery_limit.
@@ -194,6 +195,9 @@ func (l *Message) print() string {
 		}
 	}
 	write(d.MessageID, l.queue, l.reason, died, l.count)
+	if from, again := d.Headers[headerRequeuedFrom].(string); again { // it may die again in the same second
+		write(from)
+	}
 	if d.MessageID == "" {
 		write(d.CorrelationID, d.Type, d.Exchange, d.RoutingKey, d.Timestamp.UTC(), string(jsonOf(d.Headers)))
 	}

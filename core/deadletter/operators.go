@@ -1,7 +1,6 @@
 package deadletter
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -9,8 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
@@ -82,8 +79,8 @@ type Resent struct {
 }
 
 // Requeue decides to try a dead letter again, in the caller's transaction. The original message
-// goes to its original exchange with its original routing key and id, without the headers that the
-// broker added when it died. The header x-attune-requeued-from names the ledger row. A waiting dead
+// goes to its original exchange with its original routing key, properties and headers, without those
+// of Entry.NotKept. The header x-attune-requeued-from names the ledger row. A waiting dead
 // letter can be requeued; a dispatch also after the decisions failed and stale, see
 // Resent.NewAttempt. by is the author of the decision; note is its comment and may be empty. It
 // returns ErrNotFound, ErrDecided or ErrNoMessage if it cannot requeue.
@@ -98,12 +95,14 @@ func Requeue(ctx context.Context, tx *store.Tx, id int64, by, note string) (Rese
 	if err := undecided(row); err != nil {
 		return Resent{}, err
 	}
-	if row.Exchange == "" || row.RoutingKey == "" {
-		return Resent{}, fmt.Errorf("%w: dead letter %d does not say where it was sent to", ErrNoMessage, row.ID)
+	if why := whereTo(row.Exchange, row.RoutingKey); why != "" {
+		return Resent{}, fmt.Errorf("%w: dead letter %d: %s", ErrNoMessage, row.ID, why)
 	}
-	trace := outbox.HeaderTrace(headerRequeuedFrom, fmt.Sprint(row.ID))
-	return publish(ctx, tx, row, outbox.Message{Exchange: row.Exchange, RoutingKey: row.RoutingKey, Trace: trace},
-		Requeued, by, note)
+	m, err := resend(&row, row.Exchange, row.RoutingKey, headerRequeuedFrom, fmt.Sprint(row.ID))
+	if err != nil {
+		return Resent{}, err
+	}
+	return publish(ctx, tx, row.ID, m, Requeued, by, note)
 }
 
 // Send decides to send the message of a waiting dead letter to another destination, in the caller's
@@ -123,8 +122,11 @@ func Send(ctx context.Context, tx *store.Tx, id int64, exchange, key, by, note s
 		return Resent{}, fmt.Errorf("%w: dead letter %d is a dispatch, which a worker could start twice; requeue it, "+
 			"and placement chooses another worker", ErrNoMessage, id)
 	}
-	trace := outbox.HeaderTrace(headerRequeuedFrom, fmt.Sprint(row.ID))
-	return publish(ctx, tx, row, outbox.Message{Exchange: exchange, RoutingKey: key, Trace: trace}, Sent, by, note)
+	m, err := resend(&row, exchange, key, headerRequeuedFrom, fmt.Sprint(row.ID))
+	if err != nil {
+		return Resent{}, err
+	}
+	return publish(ctx, tx, row.ID, m, Sent, by, note)
 }
 
 // Return undoes the taking of a waiting dead letter, in the caller's transaction. Its message goes
@@ -145,13 +147,16 @@ func Return(ctx context.Context, tx *store.Tx, id int64, by, note string) (Resen
 	}
 	was, err := json.Marshal(putBack{
 		Queue: row.Queue, Exchange: row.Exchange, Key: row.RoutingKey, Reason: row.Reason, Died: row.Died,
-		Count: int64(row.Deaths), Said: row.Said,
+		Count: int64(row.Deaths), Said: row.Said, Row: row.ID,
 	})
 	if err != nil {
 		return Resent{}, fmt.Errorf("say how dead letter %d died: %w", id, err)
 	}
-	m := outbox.Message{RoutingKey: row.TakenFrom, Trace: outbox.HeaderTrace(headerPutBack, string(was))}
-	resent, err := publish(ctx, tx, row, m, PutBack, by, note)
+	m, err := resend(&row, "", row.TakenFrom, headerPutBack, string(was))
+	if err != nil {
+		return Resent{}, err
+	}
+	resent, err := publish(ctx, tx, id, m, PutBack, by, note)
 	if err != nil {
 		return Resent{}, err
 	}
@@ -182,21 +187,17 @@ func stillScheduled(ctx context.Context, tx *store.Tx, row store.LockDeadLetterR
 	return nil
 }
 
-// publish decides about a dead letter and appends its original message to the outbox.
+// publish decides about a dead letter and appends its message to the outbox.
 func publish(
-	ctx context.Context, tx *store.Tx, row store.LockDeadLetterRow, m outbox.Message, decision, by, note string,
+	ctx context.Context, tx *store.Tx, id int64, m outbox.Message, decision, by, note string,
 ) (Resent, error) {
-	if row.Cut {
-		return Resent{}, fmt.Errorf("%w: dead letter %d has only the beginning of its body", ErrNoMessage, row.ID)
-	}
-	m.ID, m.Type, m.Body = cmp.Or(row.MessageID, uuid.NewString()), row.MessageType, row.Body
-	if err := decidedBy(ctx, tx, row.ID, decision, by, note); err != nil {
+	if err := decidedBy(ctx, tx, id, decision, by, note); err != nil {
 		return Resent{}, err
 	}
 	resent := Resent{Messages: []outbox.Message{m}}
 	var err error
 	if resent.OutboxRow, err = outbox.Append(ctx, tx, resent.Messages); err != nil {
-		return Resent{}, fmt.Errorf("send dead letter %d: %w", row.ID, err)
+		return Resent{}, fmt.Errorf("send dead letter %d: %w", id, err)
 	}
 	return resent, nil
 }
@@ -237,7 +238,9 @@ func DiscardMany(ctx context.Context, tx *store.Tx, ids []int64, by, note string
 
 // Reopen makes discarded dead letters wait again, and returns them. It leaves the others unchanged.
 func Reopen(ctx context.Context, tx *store.Tx, ids []int64, by, note string) ([]int64, error) {
-	reopened, err := tx.ReopenDeadLetters(ctx, by, note, ids)
+	reopened, err := tx.ReopenDeadLetters(ctx, store.ReopenDeadLettersParams{
+		Ids: ids, DecidedBy: by, Note: note, Decisions: []string{Discarded, Purged},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reopen %d dead letters: %w", len(ids), err)
 	}

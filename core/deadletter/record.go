@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"maps"
 	"math"
@@ -128,17 +129,25 @@ func (l *Message) evidence() map[string]any {
 	return known
 }
 
-// properties are the properties of the message besides its headers.
+// properties are the properties of the message besides its headers, and as amqp exactly all of them.
 func (l *Message) properties() map[string]any {
 	d := l.delivery
-	about := map[string]any{"redelivered": d.Redelivered}
+	p, expiration, lost := l.original()
+	about := map[string]any{
+		"redelivered": d.Redelivered, "amqp": base64.StdEncoding.EncodeToString(p.Encode()), "not_kept": lost,
+	}
 	for name, value := range map[string]string{
-		"content_type": d.ContentType, "content_encoding": d.ContentEncoding, "app_id": d.AppID,
-		"expiration": d.Expiration,
-		"came_as":    d.RoutingKey, "came_by": d.Exchange, "given_up": l.said, "undecided": l.failure,
+		"content_type": p.ContentType, "content_encoding": p.ContentEncoding, "app_id": p.AppID,
+		"reply_to": p.ReplyTo, "user_id": p.UserID, "expiration": expiration,
+		"came_as": d.RoutingKey, "came_by": d.Exchange, "given_up": l.said, "undecided": l.failure,
 	} {
 		if value != "" {
 			about[name] = text(clean(value))
+		}
+	}
+	for name, value := range map[string]uint8{"priority": p.Priority, "delivery_mode": p.DeliveryMode} {
+		if value != 0 {
+			about[name] = value
 		}
 	}
 	if sane(d.Timestamp) {

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
@@ -49,6 +51,9 @@ type Entry struct {
 	Tries         int64  `json:"tries"`
 	MaxTries      *int64 `json:"max_tries"`
 	CorrelationID string `json:"correlation_id,omitempty"`
+	// NotKept are the properties and headers that the message loses when it is sent again, with the
+	// reasons.
+	NotKept []string `json:"not_kept,omitempty"`
 	// Verdict is the effect of a requeue, with advice.
 	Verdict Verdict `json:"verdict"`
 }
@@ -116,6 +121,7 @@ const (
 	AdviseExport  = "export"  // it is unreadable: keep a copy, then discard it
 	AdviseWait    = "wait"    // the engine decides soon
 	AdviseRetry   = "retry"   // repeat a later attempt instead
+	AdviseSend    = "send"    // its destination accepts nothing: send it elsewhere
 	AdviseNothing = "nothing" // it is decided
 )
 
@@ -154,8 +160,8 @@ func Evaluate(f Facts) Verdict {
 			RequeueRefused, AdviseExport,
 			"only the beginning of its body was kept, so it cannot be sent again",
 		}
-	case e.Exchange == "" || e.RoutingKey == "":
-		return Verdict{RequeueRefused, AdviseExport, "it does not say where it was sent to"}
+	case whereTo(e.Exchange, e.RoutingKey) != "":
+		return Verdict{RequeueRefused, AdviseExport, whereTo(e.Exchange, e.RoutingKey)}
 	case f.Unreadable != "":
 		return Verdict{RequeueSends, AdviseExport, "it is unreadable (" + f.Unreadable +
 			"): sent again it dies again"}
@@ -167,6 +173,17 @@ func Evaluate(f Facts) Verdict {
 		RequeueSends, AdviseRequeue,
 		fmt.Sprintf("it is sent again to %s with the key %s", e.Exchange, e.RoutingKey),
 	}
+}
+
+// whereTo returns the reason why the ledger does not know the destination of a message; empty if it does.
+func whereTo(exchange, key string) string {
+	switch {
+	case exchange == "" || key == "":
+		return "it does not say where it was sent to"
+	case strings.ContainsRune(exchange+key, utf8.RuneError):
+		return "the name of where it was sent to is not text"
+	}
+	return ""
 }
 
 func decidedText(e *Entry) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/gate"
 	"github.com/attune-go/attune/core/gauge"
 	"github.com/attune-go/attune/core/liveness"
@@ -175,7 +176,7 @@ func (e *Engine) assemble(version string) error {
 	e.outages = liveness.NewOutageDetector(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })
 	e.relay = outbox.New(outbox.Config{
-		Listen: true, Undeliverable: undelivered.Accept, Gate: e.gate, Traces: spans.sink,
+		Listen: true, Undeliverable: undelivered.Accept, Refused: deadletter.Refused, Gate: e.gate, Traces: spans.sink,
 	}, e.query, e.broker.Publisher(), e.logger, outbox.NewMetrics(e.registry))
 	sched := scheduler.New(scheduler.Config{
 		HeartbeatStaleAfter: e.cfg.Executor.StaleAfter(),

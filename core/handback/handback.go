@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/secret"
@@ -170,8 +171,11 @@ func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the admission tables: %w", err)
 	}
-	drained, err := outbox.Drain(ctx, deps.Store, deps.Broker.Publisher())
+	drained, err := outbox.Drain(ctx, deps.Store, deps.Broker.Publisher(), deadletter.Refused)
 	result.Published, result.Undeliverable = drained.Published, drained.Undeliverable
+	if err == nil && drained.Refused > 0 {
+		err = fmt.Errorf("the broker refused %d messages of dead letters, which wait for a decision again", drained.Refused)
+	}
 	if err != nil {
 		return result, fmt.Errorf("publish the messages: the schema was not changed, repeat it: %w", err)
 	}

@@ -164,9 +164,11 @@ type Route struct {
 
 	Exchange string `json:"exchange"`
 	Key      string `json:"key"`
-	// Exists says whether the exchange exists, Kind is its type.
-	Exists bool   `json:"exists"`
-	Kind   string `json:"kind,omitempty"`
+	// Exists says whether the exchange exists, Kind is its type. Internal says that only other
+	// exchanges publish to it.
+	Exists   bool   `json:"exists"`
+	Kind     string `json:"kind,omitempty"`
+	Internal bool   `json:"internal,omitempty"`
 	// Queues are the queues for the key. Lost says that there is none, Unsure that an exchange on
 	// the way cannot be evaluated.
 	Queues []string `json:"queues"`
@@ -186,11 +188,31 @@ func (m *Monitor) Route(ctx context.Context, exchange, key string) (*Route, erro
 	if err != nil {
 		return r, err
 	}
-	e, there := wiring.Exchanges[exchange]
-	r.Exists, r.Kind, r.Queues = there || exchange == "", e.Kind, wiring.Leads(exchange, key)
-	reach := wiring.Reaches(exchange, key)
-	r.Lost, r.Unsure = reach == broker.Lost, reach == broker.Unsure
+	r.follow(wiring)
 	return r, nil
+}
+
+func (r *Route) follow(wiring *broker.Wiring) {
+	e, there := wiring.Exchanges[r.Exchange]
+	r.Exists, r.Kind, r.Internal = there || r.Exchange == "", e.Kind, e.Internal
+	r.Queues = wiring.Leads(r.Exchange, r.Key)
+	reach := wiring.Reaches(r.Exchange, r.Key)
+	r.Lost, r.Unsure = reach == broker.Lost, reach == broker.Unsure
+}
+
+// Refuses returns the reason why the broker accepts no message for the route; empty if it may.
+func (r *Route) Refuses() string {
+	switch {
+	case !r.Exists:
+		return "there is no exchange " + r.Exchange
+	case r.Internal:
+		return "only other exchanges may publish to " + r.Exchange
+	case r.Lost && r.Exchange == "":
+		return "there is no queue " + r.Key
+	case r.Lost:
+		return "it routes to no queue"
+	}
+	return ""
 }
 
 // Answers asks one source for as little as possible. A source that is not configured is an error.

@@ -36,6 +36,7 @@ const (
 	AdviseExport  = deadletter.AdviseExport
 	AdviseWait    = deadletter.AdviseWait
 	AdviseRetry   = deadletter.AdviseRetry
+	AdviseSend    = deadletter.AdviseSend
 	AdviseNothing = deadletter.AdviseNothing
 )
 

@@ -219,6 +219,7 @@ func readDeadLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEn
 			StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow, Decision: decision(r.Decision),
 			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size, Tries: int64(r.Tries),
 			MaxTries: wide(r.MaxTries), CorrelationID: r.CorrelationID, TakenFrom: r.TakenFrom,
+			NotKept: deadletter.NotKept(r.HasProperties, r.NotKept),
 		}
 		list[i].Verdict = listVerdict(&list[i], &rows[i])
 	}

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"time"
@@ -20,6 +21,32 @@ type Message struct {
 	Type       string
 	Body       []byte
 	Trace      string // trace context of its cause; may be empty
+	// Properties are all properties of a message that is sent again; nil of one that the engine made.
+	Properties *broker.Properties
+}
+
+// resent reports whether an operator sends the message to a destination that the engine does not
+// declare. Earlier versions marked it by a header only.
+func (m *Message) resent() bool {
+	return m.Properties != nil || strings.HasPrefix(m.Trace, headerPrefix)
+}
+
+// Header is a header of a message that is sent again.
+func (m *Message) Header(name string) string {
+	table := headers(m.Trace)
+	if m.Properties != nil {
+		table = m.Properties.Headers
+	}
+	text, _ := table[name].(string)
+	return text
+}
+
+// wire is the message as it is published.
+func (m *Message) wire(at time.Time) broker.Message {
+	return broker.Message{
+		ID: m.ID, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Type: m.Type, Body: m.Body, Timestamp: at,
+		Headers: headers(m.Trace), Properties: m.Properties, Alone: m.resent(),
+	}
 }
 
 // Encode makes a message of a type, addressed to the route of that type.
@@ -143,8 +170,37 @@ func columnsOf(messages []Message) columns {
 	for i, m := range messages {
 		c.ids[i], c.exchanges[i], c.keys[i], c.types[i], c.traces[i], c.bodies[i] = m.ID, m.Exchange, m.RoutingKey,
 			m.Type, m.Trace, m.Body
+		if m.Properties != nil {
+			c.traces[i] = propertiesPrefix + base64.StdEncoding.EncodeToString(m.Properties.Encode())
+		}
 	}
 	return c
+}
+
+// propertiesPrefix marks encoded properties in place of a trace.
+const propertiesPrefix = "properties="
+
+// messagesOf are the messages of a row.
+func messagesOf(row *store.ClaimOutboxRow) ([]Message, error) {
+	messages := make([]Message, len(row.MessageIds))
+	for i := range messages {
+		m := Message{
+			ID: row.MessageIds[i], Exchange: row.Exchanges[i], RoutingKey: row.RoutingKeys[i],
+			Type: row.MessageTypes[i], Body: row.Bodies[i], Trace: row.Traces[i],
+		}
+		if text, ok := strings.CutPrefix(m.Trace, propertiesPrefix); ok {
+			raw, err := base64.StdEncoding.DecodeString(text)
+			if err == nil {
+				m.Properties, err = broker.DecodeProperties(raw)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read message %s of outbox row %d: %w", m.ID, row.ID, err)
+			}
+			m.Trace = ""
+		}
+		messages[i] = m
+	}
+	return messages, nil
 }
 
 // headerPrefix is the prefix of the headers that a trace may name.

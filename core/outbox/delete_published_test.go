@@ -33,7 +33,7 @@ func TestATransactionDeletesPublishedRows(t *testing.T) {
 
 	first, err := add("first", nil)
 	require.NoError(t, err)
-	relay.forget(relay.take()[0], true) // confirmed
+	relay.forget(relay.take(&relay.own)[0], true) // confirmed
 	failure := errors.New("changed our mind")
 	_, err = add("never", failure)
 	require.ErrorIs(t, err, failure)
@@ -46,7 +46,7 @@ func TestATransactionDeletesPublishedRows(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM outbox WHERE message_ids = '{second}'`))
 	require.False(t, relay.holds(first))
 
-	relay.forget(relay.take()[0], true)
+	relay.forget(relay.take(&relay.own)[0], true)
 	require.NoError(t, relay.deleteDone(testkit.Context(t)))
 	require.Zero(t, rows())
 }

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/attune-go/attune/core/broker"
@@ -14,13 +15,14 @@ import (
 type Drained struct {
 	Published     int
 	Undeliverable int // messages to workers without a queue
+	Refused       int // messages of operators that Refused took
 }
 
 // Drain publishes every row while no relay runs, oldest first, and deletes each row when all of it
 // is confirmed. It stops at the first message that the broker does not confirm; its row and the
 // rest stay. It drops messages to workers without a queue, and publishes batches as the single
-// messages that they contain.
-func Drain(ctx context.Context, st *store.Store, publisher Publisher) (Drained, error) {
+// messages that they contain. It offers refused messages of operators to refused, as the last try.
+func Drain(ctx context.Context, st *store.Store, publisher Publisher, refused Refused) (Drained, error) {
 	var d Drained
 	for {
 		rows, err := st.ClaimOutbox(ctx, store.ClaimOutboxParams{Page: sweepPage})
@@ -30,26 +32,25 @@ func Drain(ctx context.Context, st *store.Store, publisher Publisher) (Drained, 
 		if len(rows) == 0 {
 			return d, nil
 		}
-		for _, row := range rows {
-			if err := drainRow(ctx, publisher, row, &d); err != nil {
+		for i := range rows {
+			if err := drainRow(ctx, st, publisher, refused, &rows[i], &d); err != nil {
 				return d, err
-			}
-			if _, err := st.DeleteOutbox(ctx, []int64{row.ID}); err != nil {
-				return d, fmt.Errorf("delete outbox row %d: %w", row.ID, err)
 			}
 		}
 	}
 }
 
-func drainRow(ctx context.Context, publisher Publisher, row store.ClaimOutboxRow, d *Drained) error {
-	batch := make([]broker.Message, 0, len(row.MessageIds))
-	for i := range row.MessageIds {
-		m := broker.Message{
-			ID: row.MessageIds[i], Exchange: row.Exchanges[i], RoutingKey: row.RoutingKeys[i],
-			Type: row.MessageTypes[i],
-			Body: row.Bodies[i], Timestamp: time.Now(), Headers: headers(row.Traces[i]),
-		}
-		if !message.IsBatch(m.Type) {
+func drainRow(
+	ctx context.Context, st *store.Store, publisher Publisher, refused Refused, row *store.ClaimOutboxRow, d *Drained,
+) error {
+	messages, err := messagesOf(row)
+	if err != nil {
+		return err
+	}
+	batch := make([]broker.Message, 0, len(messages))
+	for i := range messages {
+		m := messages[i].wire(time.Now())
+		if m.Alone || !message.IsBatch(m.Type) {
 			batch = append(batch, m)
 			continue
 		}
@@ -62,17 +63,37 @@ func drainRow(ctx context.Context, publisher Publisher, row store.ClaimOutboxRow
 			batch = append(batch, m)
 		}
 	}
+	settle := func(context.Context, *store.Tx) error { return nil }
 	for i, outcome := range publisher.Publish(ctx, batch) {
 		_, toWorker := message.WorkerOfKey(batch[i].RoutingKey)
 		switch {
-		case outcome.Status == broker.Confirmed, outcome.Status == broker.Returned &&
+		case outcome.Status == broker.Confirmed, !batch[i].Alone && outcome.Status == broker.Returned &&
 			message.MayVanish(batch[i].RoutingKey):
 			d.Published++
-		case outcome.Status == broker.Returned && toWorker:
+		case outcome.Status == broker.Returned && toWorker && !batch[i].Alone:
 			d.Undeliverable++
+		case batch[i].Alone && isRefused(outcome): // a row of an operator has one message
+			d.Refused++
+			settle = func(ctx context.Context, tx *store.Tx) error {
+				taken, err := refused(ctx, tx, messages[0], math.MaxInt, outcome.Err.Error())
+				if err == nil && !taken {
+					err = outcome.Err
+				}
+				return err
+			}
 		default:
 			return fmt.Errorf("publish %s of outbox row %d: %w", batch[i].RoutingKey, row.ID, outcome.Err)
 		}
+	}
+	err = st.Tx(ctx, "settle an outbox row", func(ctx context.Context, tx *store.Tx) error {
+		if err := settle(ctx, tx); err != nil {
+			return err
+		}
+		_, err := tx.DeleteOutbox(ctx, []int64{row.ID})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("delete outbox row %d: %w", row.ID, err)
 	}
 	return nil
 }

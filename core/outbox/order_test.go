@@ -22,12 +22,17 @@ type lateStarter struct {
 	mu        sync.Mutex
 	failures  int
 	confirmed []string
+	during    func() // of the first call
 }
 
 func (p *lateStarter) Publish(_ context.Context, messages []broker.Message) []broker.Outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	outcomes := make([]broker.Outcome, len(messages))
+	if p.during != nil {
+		p.during()
+		p.during = nil
+	}
 	p.failures--
 	for i, m := range messages {
 		if p.failures >= 0 {
@@ -57,6 +62,24 @@ func TestRepublishingKeepsTheOrder(t *testing.T) {
 	publisher.mu.Lock()
 	defer publisher.mu.Unlock()
 	require.Equal(t, want, publisher.confirmed)
+}
+
+// Rows that are committed while older ones are being published follow them, also if the broker did not take those.
+func TestRepeatedRowsPrecedeNewerOnes(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	publisher := &lateStarter{failures: 1}
+	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour}, st, publisher, testkit.Logger(t), nil)
+	publisher.during = func() {
+		commit(t, st, relay, Message{ID: "newer", RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+	}
+	commit(t, st, relay, Message{ID: "older", RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+	require.NoError(t, relay.Start(testkit.Context(t)))
+	t.Cleanup(relay.Stop)
+	testkit.Eventually(t, empty(t, st), 30*time.Second)
+	publisher.mu.Lock()
+	defer publisher.mu.Unlock()
+	require.Equal(t, []string{"older", "newer"}, publisher.confirmed)
 }
 
 func TestRelayLifeCycle(t *testing.T) {

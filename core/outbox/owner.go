@@ -79,8 +79,10 @@ func (r *Relay) confirmOwned(ctx context.Context) error {
 		return nil
 	}
 	var ids []int64
-	for _, each := range r.pending {
-		ids = append(ids, each.id)
+	for _, l := range []*lane{&r.own, &r.resent} {
+		for _, each := range l.pending {
+			ids = append(ids, each.id)
+		}
 	}
 	r.lease.lapsed = false
 	r.mu.Unlock()
@@ -98,13 +100,15 @@ func (r *Relay) confirmOwned(ctx context.Context) error {
 	for _, id := range kept {
 		delete(gone, id)
 	}
-	r.pending = slices.DeleteFunc(r.pending, func(each row) bool {
-		if gone[each.id] {
-			delete(r.held, each.id)
-			r.size -= len(each.messages)
-		}
-		return gone[each.id]
-	})
+	for _, l := range []*lane{&r.own, &r.resent} {
+		l.pending = slices.DeleteFunc(l.pending, func(each row) bool {
+			if gone[each.id] {
+				delete(r.held, each.id)
+				r.size -= len(each.messages)
+			}
+			return gone[each.id]
+		})
+	}
 	if len(gone) > 0 {
 		r.metrics.lost(len(gone))
 		r.logger.WarnContext(ctx, "Outbox rows were claimed by other replicas after a lapsed lease", "rows", len(gone))
@@ -182,7 +186,7 @@ func (r *Relay) runListen(ctx context.Context) {
 		for i, row := range taken {
 			rows[i] = store.ClaimOutboxRow(row)
 		}
-		r.takeOver(rows)
+		r.takeOver(ctx, rows)
 	}, Channel)
 }
 

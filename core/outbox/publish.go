@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,15 +21,11 @@ var crashPoint = func(string) {}
 
 // publish sends rows and settles each by its outcomes. It reports whether the broker answered for
 // all of them: false means that the broker is away and an immediate retry is useless.
-func (r *Relay) publish(ctx context.Context, rows []row) bool {
+func (r *Relay) publish(ctx context.Context, l *lane, rows []row) bool {
 	var batch []broker.Message
 	for _, each := range rows {
 		for _, m := range each.messages {
-			batch = append(batch, broker.Message{
-				ID: m.ID, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Type: m.Type, Body: m.Body,
-				Timestamp: each.since,
-				Headers:   headers(m.Trace),
-			})
+			batch = append(batch, m.wire(each.since))
 		}
 	}
 	crashPoint("before-publish")
@@ -53,7 +50,7 @@ func (r *Relay) publish(ctx context.Context, rows []row) bool {
 			answered = false
 		}
 	}
-	r.again(repeat)
+	r.again(l, repeat)
 	return answered
 }
 
@@ -105,9 +102,9 @@ const (
 func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome) rowOutcome {
 	var left, returned []Message
 	var reason error
-	refused := false
+	refused, resent := false, each.resent()
 	for i, outcome := range outcomes {
-		if outcome.Status == broker.Confirmed || outcome.Status == broker.Returned &&
+		if outcome.Status == broker.Confirmed || outcome.Status == broker.Returned && !resent &&
 			message.MayVanish(each.messages[i].RoutingKey) {
 			continue
 		}
@@ -115,10 +112,8 @@ func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome)
 		if reason == nil {
 			reason = outcome.Err
 		}
-		if outcome.Status == broker.Returned || outcome.Status == broker.Nacked {
-			refused = true
-		}
-		if outcome.Status == broker.Returned {
+		refused = refused || isRefused(outcome)
+		if outcome.Status == broker.Returned && !resent {
 			returned = append(returned, each.messages[i])
 		}
 	}
@@ -129,12 +124,21 @@ func (r *Relay) settle(ctx context.Context, each row, outcomes []broker.Outcome)
 	case refused || len(left) < len(each.messages):
 		r.split(ctx, each, left, returned, reason)
 		return rowSplit
+	case resent && !errors.Is(reason, broker.ErrNotConnected):
+		r.forget(each, false) // without an answer it must not delay other rows
+		return rowLeft
 	case time.Since(each.since) < r.cfg.SweepAge-time.Second, r.keeps(reason):
 		return rowRepeated // the same row, from memory: no other replica publishes it
 	default:
 		r.forget(each, false) // a sweep of any replica takes it
 		return rowLeft
 	}
+}
+
+// isRefused reports whether the broker, or before it the publisher, did not accept a message. A retry
+// helps only after a change elsewhere.
+func isRefused(o broker.Outcome) bool {
+	return o.Status == broker.Returned || o.Status == broker.Nacked || errors.Is(o.Err, broker.ErrInvalid)
 }
 
 // forget drops a row from memory; confirmed rows are deleted soon.
@@ -151,14 +155,14 @@ func (r *Relay) forget(each row, confirmed bool) {
 }
 
 // again puts rows before the newer ones, so that their routing keys keep their order.
-func (r *Relay) again(rows []row) {
+func (r *Relay) again(l *lane, rows []row) {
 	if len(rows) == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pending = append(slices.Clip(rows), r.pending...)
-	signal(r.wake)
+	l.pending = append(slices.Clip(rows), l.pending...)
+	signal(l.wake)
 }
 
 // split moves the unconfirmed messages to a row of their own and deletes the rest. If that fails
@@ -179,6 +183,9 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 			return err // another replica has settled the row
 		}
 		rest, err := r.offerUndeliverable(ctx, tx, left, returned)
+		if err == nil {
+			rest, err = r.offerRefused(ctx, tx, each, rest, text)
+		}
 		if err != nil {
 			return err
 		}
@@ -216,6 +223,25 @@ func (r *Relay) offerUndeliverable(ctx context.Context, tx *store.Tx, left, retu
 		return nil, fmt.Errorf("offer %d undeliverable messages: %w", len(returned), err)
 	}
 	return slices.DeleteFunc(slices.Clone(left), func(m Message) bool { return taken[m.ID] }), nil
+}
+
+// offerRefused offers messages of operators to Refused, and returns the messages to retry.
+func (r *Relay) offerRefused(ctx context.Context, tx *store.Tx, each row, left []Message, reason string) (
+	rest []Message, err error,
+) {
+	if r.cfg.Refused == nil || !each.resent() {
+		return left, nil
+	}
+	for _, m := range left {
+		taken, err := r.cfg.Refused(ctx, tx, m, int(max(each.attempts, 1)), reason)
+		if err != nil {
+			return nil, fmt.Errorf("offer the refused message %s: %w", m.ID, err)
+		}
+		if !taken {
+			rest = append(rest, m)
+		}
+	}
+	return rest, nil
 }
 
 // deletePause is how long confirmed rows collect before the relay deletes them: at a low rate each
@@ -324,7 +350,7 @@ func (r *Relay) sweepOnce(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("claim outbox rows: %w", err)
 		}
-		if !r.takeOver(claimed) || len(claimed) < sweepPage || !r.well.Load() {
+		if !r.takeOver(ctx, claimed) || len(claimed) < sweepPage || !r.well.Load() {
 			break
 		}
 	}
@@ -340,21 +366,20 @@ func (r *Relay) sweepOnce(ctx context.Context) error {
 }
 
 // takeOver hands claimed rows to the relay. It reports whether all of them fit.
-func (r *Relay) takeOver(claimed []store.ClaimOutboxRow) bool {
+func (r *Relay) takeOver(ctx context.Context, claimed []store.ClaimOutboxRow) bool {
 	slices.SortFunc(claimed, func(a, b store.ClaimOutboxRow) int { return int(a.ID - b.ID) })
-	for _, c := range claimed {
-		swept := row{id: c.ID, since: time.Now(), attempts: c.Attempts, messages: make([]Message, len(c.MessageIds))}
-		for i := range c.MessageIds {
-			swept.messages[i] = Message{
-				ID: c.MessageIds[i], Exchange: c.Exchanges[i], RoutingKey: c.RoutingKeys[i],
-				Type: c.MessageTypes[i], Body: c.Bodies[i], Trace: c.Traces[i],
-			}
+	for i := range claimed {
+		c := &claimed[i]
+		messages, err := messagesOf(c)
+		if err != nil {
+			r.logger.ErrorContext(ctx, "Outbox row cannot be read and stays", "outbox_id", c.ID, "error", err)
+			continue
 		}
 		if r.holds(c.ID) {
 			continue // this replica is publishing or deleting it
 		}
-		r.metrics.swept(len(swept.messages))
-		if !r.hold(swept) {
+		r.metrics.swept(len(messages))
+		if !r.hold(row{id: c.ID, since: time.Now(), attempts: c.Attempts, messages: messages}) {
 			return false
 		}
 	}

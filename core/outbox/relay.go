@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,7 +48,14 @@ type Config struct {
 	// their row. The messages in taken, by id, leave the outbox with that transaction; the relay
 	// retries the others. May be nil.
 	Undeliverable func(ctx context.Context, tx *store.Tx, returned []Message) (taken map[string]bool, err error)
+	// Refused decides about refused messages of operators. May be nil.
+	Refused Refused
 }
+
+// Refused decides about a message that an operator sends again and that the broker did not accept, in
+// the transaction that settles its row. tries counts the refusals. If taken, the message leaves the
+// outbox with that transaction; otherwise the relay retries it.
+type Refused func(ctx context.Context, tx *store.Tx, m Message, tries int, reason string) (taken bool, err error)
 
 func (c Config) withDefaults() Config {
 	c.SweepInterval = supervise.OrDefault(c.SweepInterval, 2*time.Second)
@@ -72,31 +80,50 @@ type Relay struct {
 	sweep     *supervise.Loop
 	owner     uuid.UUID // zero if it owns no rows
 
-	mu      sync.Mutex
+	mu     sync.Mutex
+	own    lane           // rows that the engine's programs made
+	resent lane           // rows of operators; no destination of theirs delays the others
+	size   int            // messages in the lanes and in their current batches
+	held   map[int64]bool // rows in memory, which this replica's sweep skips
+	done   []int64        // confirmed rows to delete
+	taken  time.Time      // when a transaction last deleted confirmed rows
+	delete chan struct{}  // something is done
+	well   atomic.Bool    // the last batch was confirmed
+	away   atomic.Bool    // the broker did not answer for the last batch
+	lease  lease
+}
+
+// lane is a queue of rows that are published in order. The relay's mutex guards it.
+type lane struct {
 	pending []row
-	size    int            // messages in pending and in the current batch
-	held    map[int64]bool // rows in memory, which this replica's sweep skips
-	done    []int64        // confirmed rows to delete
-	taken   time.Time      // when a transaction last deleted confirmed rows
-	wake    chan struct{}  // something is pending
-	delete  chan struct{}  // something is done
-	well    atomic.Bool    // the last batch was confirmed
-	away    atomic.Bool    // the broker did not answer for the last batch
-	lease   lease
+	wake    chan struct{} // something is pending
 }
 
 type row struct {
 	id       int64
 	messages []Message
 	since    time.Time // when this replica received it
-	attempts int32
+	attempts int32     // claims of it
+}
+
+func (r *row) resent() bool {
+	return slices.ContainsFunc(r.messages, func(m Message) bool { return m.resent() })
+}
+
+// lane is the lane of a row.
+func (r *Relay) lane(of *row) *lane {
+	if of.resent() {
+		return &r.resent
+	}
+	return &r.own
 }
 
 // New makes a relay.
 func New(cfg Config, st *store.Store, publisher Publisher, logger *slog.Logger, metrics *Metrics) *Relay {
 	r := &Relay{
 		cfg: cfg.withDefaults(), store: st, publisher: publisher, logger: logger, metrics: metrics,
-		held: make(map[int64]bool), wake: make(chan struct{}, 1), delete: make(chan struct{}, 1),
+		held: make(map[int64]bool), delete: make(chan struct{}, 1),
+		own: lane{wake: make(chan struct{}, 1)}, resent: lane{wake: make(chan struct{}, 1)},
 	}
 	if st != nil {
 		r.owner = st.Relay()
@@ -124,11 +151,12 @@ func (r *Relay) hold(rows ...row) bool {
 		if r.size > 0 && r.size+len(added.messages) > r.cfg.MaxPending {
 			return false
 		}
-		r.pending = append(r.pending, added)
+		l := r.lane(&added)
+		l.pending = append(l.pending, added)
 		r.size += len(added.messages)
 		r.held[added.id] = true
+		signal(l.wake)
 	}
-	signal(r.wake)
 	return true
 }
 
@@ -163,7 +191,8 @@ func (r *Relay) run(ctx context.Context) {
 	if r.cfg.Listen {
 		background.Go(func() { r.runListen(ctx) })
 	}
-	r.runPublishes(ctx)
+	background.Go(func() { r.runPublishes(ctx, &r.resent) })
+	r.runPublishes(ctx, &r.own)
 	r.sweep.Stop()
 	background.Wait()
 	r.flush(context.WithoutCancel(ctx))
@@ -172,11 +201,11 @@ func (r *Relay) run(ctx context.Context) {
 	r.endLease(context.WithoutCancel(ctx))
 }
 
-// runPublishes publishes everything pending in one batch, one batch after the other.
+// runPublishes publishes everything pending in a lane in one batch, one batch after the other.
 //
 // Messages in flight when the relay stops still get their confirms, within the flush timeout:
 // otherwise they would be published twice.
-func (r *Relay) runPublishes(ctx context.Context) {
+func (r *Relay) runPublishes(ctx context.Context, l *lane) {
 	publishing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(r.cfg.FlushTimeout, end) })()
@@ -184,7 +213,7 @@ func (r *Relay) runPublishes(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.wake:
+		case <-l.wake:
 		}
 		for ctx.Err() == nil {
 			if !r.entitled(ctx) {
@@ -193,13 +222,15 @@ func (r *Relay) runPublishes(ctx context.Context) {
 				}
 				continue
 			}
-			rows := r.take()
+			rows := r.take(l)
 			if len(rows) == 0 {
 				break
 			}
-			answered := r.publish(publishing, rows)
-			r.well.Store(answered)
-			r.away.Store(!answered)
+			answered := r.publish(publishing, l, rows)
+			if l == &r.own {
+				r.well.Store(answered)
+				r.away.Store(!answered)
+			}
 			if !answered && !supervise.Sleep(ctx, retryPause) {
 				return
 			}
@@ -214,25 +245,30 @@ const retryPause = 200 * time.Millisecond
 func (r *Relay) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.FlushTimeout)
 	defer cancel()
-	for r.entitled(ctx) && ctx.Err() == nil {
-		rows := r.take()
-		if len(rows) == 0 || !r.publish(ctx, rows) {
-			break // another replica sweeps the rows from the database
+	for _, l := range []*lane{&r.own, &r.resent} {
+		for r.entitled(ctx) && ctx.Err() == nil {
+			rows := r.take(l)
+			if len(rows) == 0 || !r.publish(ctx, l, rows) {
+				break // another replica sweeps the rows from the database
+			}
 		}
 	}
 	_ = r.deleteDone(ctx) // a sweep publishes rows again that could not be deleted
 }
 
-// take moves rows from pending to the caller, up to the size of one batch.
-func (r *Relay) take() []row {
+// take moves rows from a lane to the caller, up to the size of one batch, or one row of an operator.
+func (r *Relay) take(l *lane) []row {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	count, n := 0, 0
-	for n < len(r.pending) && (n == 0 || count+len(r.pending[n].messages) <= r.cfg.MaxBatch) {
-		count += len(r.pending[n].messages)
+	count, n, most := 0, 0, r.cfg.MaxBatch
+	if l == &r.resent {
+		most = 1
+	}
+	for n < len(l.pending) && (n == 0 || count+len(l.pending[n].messages) <= most) {
+		count += len(l.pending[n].messages)
 		n++
 	}
-	rows := append([]row(nil), r.pending[:n]...)
-	r.pending = append(r.pending[:0], r.pending[n:]...)
+	rows := append([]row(nil), l.pending[:n]...)
+	l.pending = append(l.pending[:0], l.pending[n:]...)
 	return rows
 }

@@ -39,11 +39,11 @@ func query(sql string) string {
 func TestUnreadRowsAreDeleted(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
-	testkit.Exec(t, st, `INSERT INTO dead_letter (fingerprint, decision, decided_at, created) VALUES
-		('old', 'failed', now() - interval '25 hours', now() - interval '26 hours'),
-		('old, just decided', 'discarded', now() - interval '1 hour', now() - interval '26 hours'),
-		('waits for a person', NULL, NULL, now() - interval '1 year'),
-		('at the edge', 'stale', now() - interval '23 hours 59 minutes', now() - interval '24 hours 1 minute')`)
+	testkit.Exec(t, st, `INSERT INTO dead_letter (fingerprint, decision, decided_at, created, updated) VALUES
+		('old', 'failed', now() - interval '25 hours', now() - interval '26 hours', now()),
+		('old, just decided', 'discarded', now() - interval '1 hour', now() - interval '26 hours', now()),
+		('waits for a person', NULL, NULL, now() - interval '1 year', now() - interval '1 year'),
+		('at the edge', 'stale', now() - interval '23 hours 59 minutes', now() - interval '24 hours 1 minute', now())`)
 	testkit.Exec(t, st, `INSERT INTO lost_work (at, cause, outcome, execution, attempt, action_ref) VALUES
 		(now() - interval '31 days', 'worker_gone', 'moved', 1, 1, 'a.b'), (now() - interval '29 days', 'worker_gone', 'moved', 2, 1, 'a.b')`)
 	testkit.Exec(t, st, `INSERT INTO alert (rule, target, severity, summary, value, since, cleared) VALUES

@@ -187,6 +187,7 @@ SELECT d.id, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_
        coalesce(d.body, '')::bytea AS body, coalesce(d.execution, 0)::bigint AS execution, coalesce(d.worker, 0)::bigint AS worker,
        coalesce(d.decision, '')::text AS decision, coalesce(d.decided_by, '')::text AS decided_by, d.decided_at,
        coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut,
+       coalesce(d.evidence->'message'->>'amqp', '')::text AS properties,
        coalesce(d.queue, '')::text AS queue, coalesce(d.reason, '')::text AS reason, d.died,
        coalesce(d.evidence->'taken'->>'queue', '')::text AS taken_from, coalesce(d.evidence->'message'->>'given_up', '')::text AS said,
        coalesce(CASE WHEN d.x_death->0->>'count' ~ '^[0-9]{1,9}$' THEN (d.x_death->0->>'count')::int END, 0)::int AS deaths
@@ -206,6 +207,7 @@ type LockDeadLetterRow struct {
 	DecidedBy   string
 	DecidedAt   *time.Time
 	Cut         bool
+	Properties  string
 	Queue       string
 	Reason      string
 	Died        *time.Time
@@ -230,6 +232,7 @@ func (q *Queries) LockDeadLetter(ctx context.Context, id int64) (LockDeadLetterR
 		&i.DecidedBy,
 		&i.DecidedAt,
 		&i.Cut,
+		&i.Properties,
 		&i.Queue,
 		&i.Reason,
 		&i.Died,
@@ -443,18 +446,32 @@ func (q *Queries) RecordDeadLetter(ctx context.Context, arg RecordDeadLetterPara
 
 const ReopenDeadLetters = `-- name: ReopenDeadLetters :many
 UPDATE dead_letter d
-SET decision = NULL, decided_by = NULL, decided_at = NULL,
+SET decision = NULL, decided_by = NULL, decided_at = NULL, detail = coalesce($1::text, d.detail),
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
-        'decision', 'reopened', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''),
+        'decision', 'reopened', 'by', $2::text, 'at', now(), 'note', nullif($3::text, ''),
         'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
-WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) AND o.decision IN ('discarded', 'purged') ORDER BY o.id FOR UPDATE)
-  AND d.decision IN ('discarded', 'purged')
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($4::bigint[]) AND o.decision = ANY ($5::text[]) ORDER BY o.id FOR UPDATE)
+  AND d.decision = ANY ($5::text[])
 RETURNING d.id
 `
 
-// Reopens discarded dead letters. The earlier decision is kept with the evidence.
-func (q *Queries) ReopenDeadLetters(ctx context.Context, decidedBy string, note string, ids []int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, ReopenDeadLetters, decidedBy, note, ids)
+type ReopenDeadLettersParams struct {
+	Detail    *string
+	DecidedBy string
+	Note      string
+	Ids       []int64
+	Decisions []string
+}
+
+// Reopens dead letters with one of these decisions, which is kept with the evidence.
+func (q *Queries) ReopenDeadLetters(ctx context.Context, arg ReopenDeadLettersParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ReopenDeadLetters,
+		arg.Detail,
+		arg.DecidedBy,
+		arg.Note,
+		arg.Ids,
+		arg.Decisions,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -467,6 +467,9 @@ SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, 
        (e.id IS NOT NULL)::bool AS exists_now, coalesce(e.attempt, 0)::int AS attempt_now, (e.id IS NOT NULL AND a.id IS NULL)::bool AS action_gone,
        e.parent, coalesce(p.status::text, '')::text AS parent_status, coalesce(e.retry_count, 0)::int AS tries, e.max_retries AS max_tries,
        coalesce(d.correlation_id, '')::text AS correlation_id, coalesce(d.evidence->'taken'->>'queue', '')::text AS taken_from,
+       ARRAY(SELECT jsonb_array_elements_text(CASE WHEN jsonb_typeof(d.evidence->'message'->'not_kept') = 'array'
+             THEN d.evidence->'message'->'not_kept' ELSE '[]' END))::text[] AS not_kept,
+       coalesce(d.evidence->'message' ? 'amqp', false)::bool AS has_properties,
        coalesce((SELECT x.id FROM execution x
                  WHERE x.original_execution = coalesce(e.original_execution, e.id) AND (x.retry_count, x.id) > (e.retry_count, e.id)
                  ORDER BY x.retry_count DESC, x.id DESC LIMIT 1),
@@ -511,6 +514,8 @@ type ViewDeadLettersRow struct {
 	MaxTries        *int32
 	CorrelationID   string
 	TakenFrom       string
+	NotKept         []string
+	HasProperties   bool
 	RepeatedBy      int64
 }
 
@@ -557,6 +562,8 @@ func (q *Queries) ViewDeadLetters(ctx context.Context, ids []int64) ([]ViewDeadL
 			&i.MaxTries,
 			&i.CorrelationID,
 			&i.TakenFrom,
+			&i.NotKept,
+			&i.HasProperties,
 			&i.RepeatedBy,
 		); err != nil {
 			return nil, err

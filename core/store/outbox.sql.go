@@ -272,7 +272,7 @@ func (q *Queries) RenewOutboxLease(ctx context.Context, owner uuid.UUID) error {
 const SplitOutbox = `-- name: SplitOutbox :one
 INSERT INTO outbox (created, claimed_at, attempts, last_error,
                     message_ids, exchanges, routing_keys, message_types, bodies, traces, owner)
-SELECT o.created, now(), o.attempts + 1, $1::text,
+SELECT o.created, now(), greatest(o.attempts, 1), $1::text,
        $2::text[], $3::text[], $4::text[],
        $5::text[], $6::bytea[], $7::text[], NULL
 FROM outbox o

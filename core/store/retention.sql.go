@@ -278,7 +278,6 @@ WHERE d.id = ANY (ARRAY(
         WHERE t.created < now() - make_interval(secs => $1::float8)
           AND t.decision IS NOT NULL AND coalesce(t.decided_at, t.updated) < now() - make_interval(secs => $1::float8)
         ORDER BY t.created LIMIT $2::int FOR UPDATE SKIP LOCKED))
-  AND d.decision IS NOT NULL
 `
 
 // Deletes decided dead letters, never ones that wait for an operator.

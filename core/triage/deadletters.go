@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
@@ -36,6 +37,8 @@ type RequeueReceipt struct {
 	Repeated   *RetryReceipt `json:"repeated,omitempty"`
 	Exchange   string        `json:"exchange,omitempty"`
 	RoutingKey string        `json:"routing_key,omitempty"`
+	// NotKept are the properties and headers that the sent message has lost.
+	NotKept []string `json:"not_kept,omitempty"`
 }
 
 // Requeue tries a dead letter again, at most once. A dispatch to a worker is never sent again,
@@ -57,6 +60,15 @@ func (t *Triage) RequeueIfUseful(ctx context.Context, id int64, reason string) (
 }
 
 func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bool) (*RequeueReceipt, error) {
+	row, err := t.readDeadLetter(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if _, toWorker := message.WorkerOfKey(row.RoutingKey); !anyway && !toWorker && row.Exchange != "" {
+		if why := t.refuses(ctx, row.Exchange, row.RoutingKey); why != "" {
+			return nil, fmt.Errorf("%w: %s", ErrUseless, why)
+		}
+	}
 	return commit(ctx, t, fmt.Sprintf("requeue dead letter %d", id),
 		func(ctx context.Context, tx *store.Tx) (*RequeueReceipt, error) {
 			resent, err := deadletter.Requeue(ctx, tx, id, t.cfg.Actor, reason)
@@ -75,6 +87,7 @@ func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bo
 				receipt.Repeated.Sent = Sent{}
 			} else {
 				receipt.Messages, receipt.Rows = len(resent.Messages), []int64{resent.OutboxRow}
+				receipt.NotKept = deadletter.NotKept(row.HasProperties, row.NotKept)
 				for _, m := range resent.Messages {
 					receipt.Exchange, receipt.RoutingKey = m.Exchange, m.RoutingKey
 				}
@@ -87,6 +100,41 @@ func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bo
 				request: receipt,
 			})
 		})
+}
+
+// readDeadLetter reads a dead letter without a lock. A missing one is left to the action to refuse.
+func (t *Triage) readDeadLetter(ctx context.Context, id int64) (row store.ViewDeadLettersRow, err error) {
+	rows, err := t.store.ViewDeadLetters(ctx, []int64{id})
+	if err != nil {
+		return row, fmt.Errorf("read dead letter %d: %w", id, err)
+	}
+	if len(rows) > 0 {
+		row = rows[0]
+	}
+	return row, nil
+}
+
+// askTimeout bounds a question to the broker whose answer is not needed.
+const askTimeout = 2 * time.Second
+
+// refuses returns the reason why the broker accepts no message for an exchange, or without one for a queue; empty if
+// it may accept one, or if that is unknown.
+func (t *Triage) refuses(ctx context.Context, exchange, key string) string {
+	if t.wires == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if exchange == "" {
+		if state, err := t.wires.QueueState(ctx, key); err == nil && !state.Exists {
+			return "there is no queue " + key
+		}
+		return ""
+	}
+	if exists, err := t.wires.ExchangeExists(ctx, exchange); err == nil && !exists {
+		return "there is no exchange " + exchange
+	}
+	return ""
 }
 
 // useful refuses a useless retry. It does not check whether the retry is possible.
@@ -150,6 +198,9 @@ func (t *Triage) RequeueMany(ctx context.Context, ids, anyway []int64, reason st
 // without an exchange to the queue of that name, as a run. A dispatch is not sent to a worker, which
 // is ErrNoMessage.
 func (t *Triage) SendDeadLetters(ctx context.Context, ids []int64, exchange, key, reason string) (*RunReceipt, error) {
+	if why := t.refuses(ctx, exchange, key); why != "" {
+		return nil, fmt.Errorf("%w: %s", ErrNoMessage, why)
+	}
 	return t.eachDeadLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
 		to := map[string]any{"exchange": exchange, "routing_key": key}
 		return t.publishDeadLetter(ctx, audit{
@@ -166,6 +217,13 @@ func (t *Triage) SendDeadLetters(ctx context.Context, ids []int64, exchange, key
 // run.
 func (t *Triage) ReturnDeadLetters(ctx context.Context, ids []int64, reason string) (*RunReceipt, error) {
 	return t.eachDeadLetter(ctx, ids, reason, func(ctx context.Context, id int64) (int64, error) {
+		row, err := t.readDeadLetter(ctx, id)
+		if err != nil {
+			return 0, err
+		}
+		if why := t.refuses(ctx, "", row.TakenFrom); row.TakenFrom != "" && why != "" {
+			return 0, fmt.Errorf("%w: dead letter %d: %s", ErrNoMessage, id, why)
+		}
 		return t.publishDeadLetter(ctx, audit{action: "dead_letter.return", of: deadLetterOf(id), reason: reason},
 			func(ctx context.Context, tx *store.Tx) (deadletter.Resent, error) {
 				return deadletter.Return(ctx, tx, id, t.cfg.Actor, reason)

@@ -44,6 +44,7 @@ type DeadLetterQueues interface {
 	QueueState(ctx context.Context, name string) (broker.QueueState, error)
 	Drain(ctx context.Context, queue string, bound, prefetch int) (*broker.Drain, error)
 	PurgeQueue(ctx context.Context, name string) (int, error)
+	ExchangeExists(ctx context.Context, name string) (bool, error)
 }
 
 // TakeRequest asks to move messages from the broker into the ledger. Match does not select messages,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -50,14 +51,17 @@ func (o *Operator) deadLetter(ctx context.Context, request act.Request, plan *ac
 	return deadLetter, nil
 }
 
-// wanted begins the plan of an act on the chosen dead letters that keep selects. It returns their ids in the order in
+// wanted begins the plan of an act on the chosen dead letters that keep selects. It returns them in the order in
 // which their executions were requested, so that every queue stays FIFO. Dead letters without an execution come last.
 func (o *Operator) wanted(
 	ctx context.Context, request act.Request, plan *act.Plan, keep func(*monitor.LedgerEntry) bool,
-) (ids []int64, err error) {
+) (kept chosen, err error) {
 	found, err := o.reader.DeadLettersByID(ctx, request.IDs())
 	if err != nil {
 		return nil, err
+	}
+	if request.Kind == act.RequeueDeadLetter {
+		_ = o.reader.AssessRoutes(ctx, found) // without an answer the advice stays
 	}
 	execution := func(e *monitor.LedgerEntry) int64 {
 		if e.Execution == nil {
@@ -70,13 +74,39 @@ func (o *Operator) wanted(
 	})
 	for i := range found {
 		if keep(&found[i]) {
-			ids = append(ids, found[i].ID)
+			kept = append(kept, found[i])
 		}
 	}
 	verb := request.Kind.Verb()
-	plan.Title, plan.DeadLetters = capital(verb)+" "+deadLetters(len(ids)), request.IDs()
-	plan.Word = wordFor(len(ids), "%s %d", verb, len(ids))
-	return ids, nil
+	plan.Title, plan.DeadLetters = capital(verb)+" "+deadLetters(len(kept)), request.IDs()
+	plan.Word = wordFor(len(kept), "%s %d", verb, len(kept))
+	return kept, nil
+}
+
+// chosen are dead letters of a plan.
+type chosen []monitor.LedgerEntry
+
+func (c chosen) ids() (ids []int64) {
+	for i := range c {
+		ids = append(ids, c[i].ID)
+	}
+	return ids
+}
+
+// sayNotKept describes what messages lose when they are sent again.
+func (c chosen) sayNotKept(plan *act.Plan) {
+	lost := map[string]int{}
+	for i := range c {
+		for _, text := range c[i].NotKept {
+			lost[text]++
+		}
+	}
+	addFirst(&plan.Lines, slices.Sorted(maps.Keys(lost)), "▲ … and %d more", func(text string) act.TextLine {
+		if len(c) > 1 {
+			text = fmt.Sprintf("%s (%d of %d)", text, lost[text], len(c))
+		}
+		return line(act.Warn, "▲ lost: %s", text)
+	})
 }
 
 func (o *Operator) runs(
@@ -98,7 +128,9 @@ func (o *Operator) planRequeue(ctx context.Context, request act.Request, plan *a
 	if err != nil {
 		return err
 	}
-	verdict := deadLetter.Verdict
+	one := chosen{deadLetter.LedgerEntry}
+	unknown := o.reader.AssessRoutes(ctx, one)
+	verdict := one[0].Verdict
 	if verdict.Requeue == monitor.RequeueRefused {
 		return nothing(verdict.Why)
 	}
@@ -112,6 +144,10 @@ func (o *Operator) planRequeue(ctx context.Context, request act.Request, plan *a
 		requeue = o.triage.Requeue // the operator confirms that it is not advised
 	}
 	if verdict.Requeue == monitor.RequeueSends {
+		if unknown != nil {
+			plan.Lines.Add(act.Note, "Whether the broker accepts it there is unknown: %s", unknown)
+		}
+		one.sayNotKept(plan)
 		plan.Lines.Add(act.Note, "The message may arrive twice if it was sent already; it cannot be lost.")
 	} else {
 		plan.Lines.Add(act.Note,
@@ -137,6 +173,7 @@ func (o *Operator) planRequeue(ctx context.Context, request act.Request, plan *a
 var insteadOf = []struct{ advice, why string }{
 	{monitor.AdviseDiscard, "their executions have ended; discard them"},
 	{monitor.AdviseExport, "they are unreadable; export them, then discard them"},
+	{monitor.AdviseSend, "the broker refuses them where they were sent to; send them elsewhere (M)"},
 	{monitor.AdviseRetry, "their executions have been repeated; retry the newest"},
 	{monitor.AdviseWait, "the engine is about to decide; wait"},
 	{monitor.AdviseNothing, "they are decided"},
@@ -145,7 +182,7 @@ var insteadOf = []struct{ advice, why string }{
 // planRequeueMany plans to requeue marked dead letters. Only those with the advice to requeue are included.
 func (o *Operator) planRequeueMany(ctx context.Context, request act.Request, plan *act.Plan) error {
 	by, found := map[string]int{}, 0
-	ids, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
+	kept, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
 		found++
 		by[l.Verdict.Advice]++
 		return l.Verdict.Advice == monitor.AdviseRequeue
@@ -153,6 +190,7 @@ func (o *Operator) planRequeueMany(ctx context.Context, request act.Request, pla
 	if err != nil {
 		return err
 	}
+	ids := kept.ids()
 	plan.Lines.Add(act.Plain, "%d marked: %d will be requeued", len(request.Targets), len(ids))
 	for _, instead := range insteadOf {
 		if n := by[instead.advice]; n > 0 {
@@ -168,6 +206,9 @@ func (o *Operator) planRequeueMany(ctx context.Context, request act.Request, pla
 	}
 	plan.Lines.Add(act.Plain, "order    as first enqueued (FIFO kept); executions join the tails of their queues")
 	plan.Lines.Add(act.Plain, "rate     20/s, stop after 3 errors; est. %d s", len(ids)/20+1)
+	slices.DeleteFunc(slices.Clone(kept), func(l monitor.LedgerEntry) bool {
+		return l.Verdict.Requeue != monitor.RequeueSends
+	}).sayNotKept(plan)
 	plan.Lines.Add(act.Note,
 		"safety   each is one transaction with its audit; dispatches are repeated as new executions")
 	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
@@ -271,12 +312,13 @@ func (o *Operator) planDiscardAll(ctx context.Context, request act.Request, plan
 
 // planUndo plans to reopen discarded dead letters.
 func (o *Operator) planUndo(ctx context.Context, request act.Request, plan *act.Plan) error {
-	ids, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
+	kept, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
 		return l.IsDiscarded()
 	})
 	if err != nil {
 		return err
 	}
+	ids := kept.ids()
 	plan.Lines.Add(act.Plain, "%s open again; the history is kept.",
 		phrase.Plural(len(ids), "dead letter is", "dead letters are"))
 	if len(ids) == 0 {
@@ -289,22 +331,22 @@ func (o *Operator) planUndo(ctx context.Context, request act.Request, plan *act.
 }
 
 // open begins the plan of an act on waiting dead letters.
-func (o *Operator) open(ctx context.Context, request act.Request, plan *act.Plan) (ids []int64, err error) {
-	if ids, err = o.wanted(ctx, request, plan, (*monitor.LedgerEntry).Open); err != nil {
+func (o *Operator) open(ctx context.Context, request act.Request, plan *act.Plan) (open chosen, err error) {
+	if open, err = o.wanted(ctx, request, plan, (*monitor.LedgerEntry).Open); err != nil {
 		return nil, err
 	}
-	chosen := len(request.All())
-	plan.Lines.Add(act.Plain, "%d chosen: %d wait, %d are decided or gone", chosen, len(ids), chosen-len(ids))
-	if len(ids) == 0 {
+	all := len(request.All())
+	plan.Lines.Add(act.Plain, "%d chosen: %d wait, %d are decided or gone", all, len(open), all-len(open))
+	if len(open) == 0 {
 		return nil, nothing("none of them waits")
 	}
-	return ids, nil
+	return open, nil
 }
 
 func (o *Operator) planSend(ctx context.Context, request act.Request, plan *act.Plan) error {
 	exchange, key := strings.TrimSpace(request.Values[act.FieldExchange]),
 		strings.TrimSpace(request.Values[act.FieldKey])
-	ids, err := o.open(ctx, request, plan)
+	open, err := o.open(ctx, request, plan)
 	if err != nil {
 		return err
 	}
@@ -317,6 +359,7 @@ func (o *Operator) planSend(ctx context.Context, request act.Request, plan *act.
 	if err != nil {
 		return err
 	}
+	open.sayNotKept(plan)
 	plan.Lines.Add(act.Note,
 		"A dispatch is not sent to a worker, since it could start twice: requeue it, and another worker is chosen.")
 	plan.Lines.Add(act.Note, "safety   each is one transaction with its audit and its message in the outbox")
@@ -324,7 +367,7 @@ func (o *Operator) planSend(ctx context.Context, request act.Request, plan *act.
 		plan.Word = "send back"
 	}
 	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.SendDeadLetters(ctx, ids, exchange, key, reason)
+		return o.triage.SendDeadLetters(ctx, open.ids(), exchange, key, reason)
 	})
 	return nil
 }
@@ -337,10 +380,8 @@ func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key s
 	case err != nil:
 		plan.Lines.Add(act.Warn, "▲ where that leads is unknown: %s", err)
 		return false, nil
-	case !route.Exists:
-		return false, nothing("there is no exchange " + exchange)
-	case route.Lost:
-		return false, nothing("it routes to no queue")
+	case route.Refuses() != "":
+		return false, nothing(route.Refuses())
 	case slices.Contains(route.Queues, monitor.DeadLetterQueue):
 		return false, nothing("it leads back to " + monitor.DeadLetterQueue + "; put back does that")
 	case route.Unsure:
@@ -369,15 +410,16 @@ func (o *Operator) sayRoute(ctx context.Context, plan *act.Plan, exchange, key s
 
 // planReturn plans to put dead letters back into the queues that they were taken from.
 func (o *Operator) planReturn(ctx context.Context, request act.Request, plan *act.Plan) error {
-	ids, err := o.open(ctx, request, plan)
+	open, err := o.open(ctx, request, plan)
 	if err != nil {
 		return err
 	}
+	open.sayNotKept(plan)
 	plan.Lines.Add(act.Note,
 		"Each message goes to the queue that it was taken from, through the outbox; its row stays, as put_back.")
 	plan.Lines.Add(act.Note, "A dispatch goes back to its worker only while its execution is still scheduled by it.")
 	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.ReturnDeadLetters(ctx, ids, reason)
+		return o.triage.ReturnDeadLetters(ctx, open.ids(), reason)
 	})
 	return nil
 }

@@ -94,12 +94,13 @@ const (
 
 // Defines values for DeadLetterVerdictAdvice.
 const (
-	Discard DeadLetterVerdictAdvice = "discard"
-	Export  DeadLetterVerdictAdvice = "export"
-	Nothing DeadLetterVerdictAdvice = "nothing"
-	Requeue DeadLetterVerdictAdvice = "requeue"
-	Retry   DeadLetterVerdictAdvice = "retry"
-	Wait    DeadLetterVerdictAdvice = "wait"
+	DeadLetterVerdictAdviceDiscard DeadLetterVerdictAdvice = "discard"
+	DeadLetterVerdictAdviceExport  DeadLetterVerdictAdvice = "export"
+	DeadLetterVerdictAdviceNothing DeadLetterVerdictAdvice = "nothing"
+	DeadLetterVerdictAdviceRequeue DeadLetterVerdictAdvice = "requeue"
+	DeadLetterVerdictAdviceRetry   DeadLetterVerdictAdvice = "retry"
+	DeadLetterVerdictAdviceSend    DeadLetterVerdictAdvice = "send"
+	DeadLetterVerdictAdviceWait    DeadLetterVerdictAdvice = "wait"
 )
 
 // Defines values for DeadLetterVerdictRequeue.
@@ -967,6 +968,9 @@ type DeadLetter struct {
 	MaxTries  *int       `json:"max_tries,omitempty"`
 	MessageId *string    `json:"message_id,omitempty"`
 
+	// NotKept Properties and headers that the message loses when it is sent again, with the reasons.
+	NotKept *[]string `json:"not_kept,omitempty"`
+
 	// Queue Where it died.
 	Queue      *string `json:"queue,omitempty"`
 	Reason     string  `json:"reason"`
@@ -1046,6 +1050,9 @@ type DeadLetterDetail struct {
 	Id        int     `json:"id"`
 	MaxTries  *int    `json:"max_tries,omitempty"`
 	MessageId *string `json:"message_id,omitempty"`
+
+	// NotKept Properties and headers that the message loses when it is sent again, with the reasons.
+	NotKept *[]string `json:"not_kept,omitempty"`
 
 	// Queue Where it died.
 	Queue      *string `json:"queue,omitempty"`
@@ -2476,8 +2483,11 @@ type RequeueReceipt struct {
 	DeadLetter int  `json:"dead_letter"`
 
 	// Exchange Where the message was sent to again.
-	Exchange   *string       `json:"exchange,omitempty"`
-	Messages   int           `json:"messages"`
+	Exchange *string `json:"exchange,omitempty"`
+	Messages int     `json:"messages"`
+
+	// NotKept Properties and headers that the sent message has lost.
+	NotKept    *[]string     `json:"not_kept,omitempty"`
 	Reason     *string       `json:"reason,omitempty"`
 	Repeated   *RetryReceipt `json:"repeated,omitempty"`
 	RoutingKey *string       `json:"routing_key,omitempty"`

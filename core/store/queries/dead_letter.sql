@@ -71,6 +71,7 @@ SELECT d.id, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_
        coalesce(d.body, '')::bytea AS body, coalesce(d.execution, 0)::bigint AS execution, coalesce(d.worker, 0)::bigint AS worker,
        coalesce(d.decision, '')::text AS decision, coalesce(d.decided_by, '')::text AS decided_by, d.decided_at,
        coalesce(d.evidence->'body'->>'cut' = 'true', false)::bool AS cut,
+       coalesce(d.evidence->'message'->>'amqp', '')::text AS properties,
        coalesce(d.queue, '')::text AS queue, coalesce(d.reason, '')::text AS reason, d.died,
        coalesce(d.evidence->'taken'->>'queue', '')::text AS taken_from, coalesce(d.evidence->'message'->>'given_up', '')::text AS said,
        coalesce(CASE WHEN d.x_death->0->>'count' ~ '^[0-9]{1,9}$' THEN (d.x_death->0->>'count')::int END, 0)::int AS deaths
@@ -92,14 +93,14 @@ SET decision = sqlc.arg(decision)::text, decided_by = sqlc.arg(decided_by)::text
 WHERE d.id = sqlc.arg(id);
 
 -- name: ReopenDeadLetters :many
--- Reopens discarded dead letters. The earlier decision is kept with the evidence.
+-- Reopens dead letters with one of these decisions, which is kept with the evidence.
 UPDATE dead_letter d
-SET decision = NULL, decided_by = NULL, decided_at = NULL,
+SET decision = NULL, decided_by = NULL, decided_at = NULL, detail = coalesce(sqlc.narg(detail)::text, d.detail),
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
         'decision', 'reopened', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''),
         'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
-WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) AND o.decision IN ('discarded', 'purged') ORDER BY o.id FOR UPDATE)
-  AND d.decision IN ('discarded', 'purged')
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) AND o.decision = ANY (sqlc.arg(decisions)::text[]) ORDER BY o.id FOR UPDATE)
+  AND d.decision = ANY (sqlc.arg(decisions)::text[])
 RETURNING d.id;
 
 -- name: DiscardDeadLetters :many

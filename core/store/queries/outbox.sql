@@ -68,7 +68,7 @@ SELECT id FROM outbox WHERE id = sqlc.arg(id) AND owner IS NOT DISTINCT FROM sql
 -- publishes. Nothing is inserted if the row is gone.
 INSERT INTO outbox (created, claimed_at, attempts, last_error,
                     message_ids, exchanges, routing_keys, message_types, bodies, traces, owner)
-SELECT o.created, now(), o.attempts + 1, sqlc.arg(last_error)::text,
+SELECT o.created, now(), greatest(o.attempts, 1), sqlc.arg(last_error)::text,
        sqlc.arg(message_ids)::text[], sqlc.arg(exchanges)::text[], sqlc.arg(routing_keys)::text[],
        sqlc.arg(message_types)::text[], sqlc.arg(bodies)::bytea[], sqlc.arg(traces)::text[], NULL
 FROM outbox o

@@ -77,8 +77,7 @@ WHERE d.id = ANY (ARRAY(
         SELECT t.id FROM dead_letter t
         WHERE t.created < now() - make_interval(secs => sqlc.arg(older)::float8)
           AND t.decision IS NOT NULL AND coalesce(t.decided_at, t.updated) < now() - make_interval(secs => sqlc.arg(older)::float8)
-        ORDER BY t.created LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED))
-  AND d.decision IS NOT NULL;
+        ORDER BY t.created LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED));
 
 -- name: PruneLostWork :execrows
 DELETE FROM lost_work w
