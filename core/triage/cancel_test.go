@@ -367,3 +367,46 @@ func (b *bundle) end(t *testing.T, ids []int64) {
 	_, err := b.scheduler.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 	require.NoError(t, err)
 }
+
+// obey makes workers and engines react to every message of the operator before the operator goes on: workers end what
+// they are asked to stop, and its slots go to waiting executions, which begin. began counts the beginnings.
+func (b *bundle) obey(t *testing.T) (began func() int) {
+	t.Helper()
+	testkit.Exec(t, b.store, `update execution set status = 'running' where status = 'scheduled'`)
+	b.sent.seen = func() {
+		b.end(t, b.ids(t,
+			`select coalesce(array_agg(id), '{}') from execution where status = 'canceling' and worker is not null`))
+		testkit.Exec(t, b.store, `update execution set status = 'running' where status = 'scheduled'`)
+	}
+	return func() int {
+		return testkit.Count(t, b.store, `select count(*) from execution where worker is not null`)
+	}
+}
+
+// No slot of a stopped execution starts another one of the same cancellation, whatever the limits, the order of the ids
+// and their number. Requests that come meanwhile take the slots.
+func TestACancellationStartsNoneOfItsExecutions(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]triage.CancelRequest{"in pages": {}, "paced": {Paced: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.operator = triage.New(triage.Config{Pace: time.Microsecond}, b.store, b.sent)
+			action := b.limited(t, "pk.one", 15)
+			testkit.Policy(t, b.store, action, 25, testkit.OfPack(action))
+			other := testkit.Action(t, b.store, "pk.other")
+			request.IDs = append(b.request(t, action, 150), b.request(t, other, 150)...)
+			b.dispatch(t, request.IDs...)
+			later := b.request(t, action, 3)
+			b.dispatch(t, later...)
+			began := b.obey(t)
+			require.Equal(t, 25, began())
+			receipt := b.cancelRequest(t, request)
+			require.Equal(t, triage.CancelCounts{Cancelled: 275, Asked: 25}, receipt.CancelCounts)
+			b.deliver(t)
+			require.Equal(t, 25+len(later), began(), "executions of the cancellation began")
+			require.Equal(t, later, b.holders(t, action))
+			b.invariants(t)
+		})
+	}
+}

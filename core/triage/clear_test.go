@@ -172,16 +172,16 @@ func TestClearAgainstConcurrentPromotionAndCompletion(t *testing.T) {
 	b.invariants(t)
 }
 
-func TestClearOfFiveThousandInterruptedAndRunAgain(t *testing.T) {
+func TestClearOfSixThousandInterruptedAndRunAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.many", 1)
-	ids := b.request(t, action, 5001)
+	ids := b.request(t, action, 6001)
 	for begin := 0; begin < len(ids); begin += 1000 {
 		b.dispatch(t, ids[begin:min(begin+1000, len(ids))]...)
 	}
 	plan := b.planClear(t, action)
-	require.Equal(t, 5000, plan.Waiting)
+	require.Equal(t, 6000, plan.Waiting)
 
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
@@ -193,20 +193,20 @@ func TestClearOfFiveThousandInterruptedAndRunAgain(t *testing.T) {
 	}
 	receipt, err := b.operator.Clear(ctx, plan)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []any{"interrupted", 1500, 3500}, []any{receipt.Outcome, receipt.Cancelled, receipt.Left})
-	require.Len(t, b.waiting(t, action), 3500, "no page is done in part")
-	require.Equal(t, 1500, b.count(t, "cancelled"))
-	require.Equal(t, 3500, testkit.Count(t, b.store, `select queued_count from execution_admission_state`))
+	require.Equal(t, []any{"interrupted", 5000, 1000}, []any{receipt.Outcome, receipt.Cancelled, receipt.Left})
+	require.Len(t, b.waiting(t, action), 1000, "no page is done in part")
+	require.Equal(t, 5000, b.count(t, "cancelled"))
+	require.Equal(t, 1000, testkit.Count(t, b.store, `select queued_count from execution_admission_state`))
 	require.Equal(t, "interrupted", b.audit(t, receipt.Audit).Outcome)
 	b.invariants(t)
 
 	receipt, err = b.operator.Clear(testkit.Context(t), b.planClear(t, action))
 	require.NoError(t, err)
-	require.Equal(t, []int{3500, 3500, 0}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone})
+	require.Equal(t, []int{1000, 1000, 0}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone})
 	require.Equal(t, ids[len(ids)-1], receipt.Last)
 	ends := b.ends(t)
-	require.Len(t, ends, 5000)
-	require.Equal(t, 5000, b.count(t, "cancelled"))
+	require.Len(t, ends, 6000)
+	require.Equal(t, 6000, b.count(t, "cancelled"))
 	require.Zero(t, testkit.Count(t, b.store, `select queued_count from execution_admission_state`))
 	b.invariants(t)
 }
