@@ -17,7 +17,7 @@ import (
 
 // clearPage bounds the executions that one transaction of a clearing cancels. Between two transactions, slots that
 // become free start waiting executions of the plan.
-const clearPage = 5000
+const clearPage = 2000
 
 // ClearingQueue is a queue whose waiting executions a clearing cancels.
 type ClearingQueue struct {

@@ -194,7 +194,11 @@ func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error 
 		if err != nil {
 			return nil, fmt.Errorf("after %d cancelled and %d asked to stop: %w", receipt.Cancelled, receipt.Asked, err)
 		}
-		progress(ctx, receipt.Acted()+receipt.Ended, 0)
+		total := 0 // the size of a tree is unknown
+		if !receipt.Tree {
+			total = max(len(receipt.IDs), receipt.Acted()+receipt.Ended)
+		}
+		progress(ctx, receipt.Acted()+receipt.Ended, total)
 		return page, nil
 	})
 	if err != nil {
