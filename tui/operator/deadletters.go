@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,15 +58,7 @@ func (o *Operator) wanted(
 	if err != nil {
 		return nil, err
 	}
-	execution := func(e *monitor.LedgerEntry) int64 {
-		if e.Execution == nil {
-			return math.MaxInt64
-		}
-		return *e.Execution
-	}
-	slices.SortFunc(found, func(a, b monitor.LedgerEntry) int {
-		return cmp.Or(cmp.Compare(execution(&a), execution(&b)), cmp.Compare(a.ID, b.ID))
-	})
+	monitor.SortByExecution(found)
 	for i := range found {
 		if keep(&found[i]) {
 			ids = append(ids, found[i].ID)

@@ -86,15 +86,22 @@ func (o *Operator) planMarked(ctx context.Context, request act.Request, plan *ac
 		o.cancelMarked(plan, rows)
 		return nil
 	}
-	lasts := (time.Duration(n)*triage.DefaultPace + time.Second - 1).Truncate(time.Second)
-	plan.Lines.Add(act.Note, "One after the other, %d a second, est. %s; it stops after %d failures in a row.",
-		time.Second/triage.DefaultPace, lasts, triage.MaxFailures)
+	unpaced := slices.Contains(holdsBack, request.Kind)
+	pace := "at once"
+	if !unpaced {
+		lasts := (time.Duration(n)*triage.DefaultPace + time.Second - 1).Truncate(time.Second)
+		pace = fmt.Sprintf("%d a second, est. %s", time.Second/triage.DefaultPace, lasts)
+	}
+	plan.Lines.Add(act.Note, "One after the other, %s; it stops after %d failures in a row.", pace, triage.MaxFailures)
 	plan.Lines.Add(act.Note, "Each row is checked again in its turn; rows that have changed by then are skipped.")
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.Run(ctx, triage.Run{Steps: rows.steps}, reason)
+		return o.triage.Run(ctx, triage.Run{Steps: rows.steps, Unpaced: unpaced}, reason)
 	}, o.runReceipt)
 	return nil
 }
+
+// holdsBack are the acts that start nothing and disturb no running work.
+var holdsBack = []act.Kind{act.PauseQueue, act.PauseWorkflow, act.CordonWorker, act.DrainWorker}
 
 // cancelMarked makes the run that cancels the marked rows as one cancellation.
 func (o *Operator) cancelMarked(plan *act.Plan, rows *marked) {
@@ -125,8 +132,11 @@ func (o *Operator) cancelMarked(plan *act.Plan, rows *marked) {
 		}
 		receipt.Text = outcome(done, len(ids), "done", other{len(ids) - done - len(r.Left), "changed meanwhile"})
 		receipt.Left, receipt.Partly = r.Left, done < len(ids)
-		if len(r.Left) > 0 {
+		switch {
+		case len(r.Left) > 0:
 			receipt.Lines.Add(act.Warn, "%d were not reached and stay marked.", len(r.Left))
+		case r.Asked > 0:
+			receipt.Next = "they are canceling until their workers say how they ended"
 		}
 		return receipt
 	})
