@@ -149,7 +149,9 @@ func TestWaitingExecutionsOfATreeAreWithdrawnFirst(t *testing.T) {
 	b := setup(t)
 	root := b.at(t, attune.StatusRunning, &b.plain)
 	below := b.at(t, attune.StatusScheduled, &b.fenced, child(root))
-	waiting := []int64{b.at(t, attune.StatusRequested, nil, child(root)), b.at(t, attune.StatusRequested, nil, child(below))}
+	waiting := []int64{
+		b.at(t, attune.StatusRequested, nil, child(root)), b.at(t, attune.StatusRequested, nil, child(below)),
+	}
 	late := int64(0)
 	live := func() int {
 		return b.count(t, `SELECT count(*) FROM execution WHERE status = 'requested'`)
@@ -204,4 +206,20 @@ func TestTheTasksOfAWorkflowAreCancelledAsDefined(t *testing.T) {
 		require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, completed), policy)
 		require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, ofTask), policy)
 	}
+}
+
+// An execution that changes during every try is given up after ten.
+func TestAnExecutionThatKeepsMovingIsStuck(t *testing.T) {
+	t.Parallel()
+	w := cancellation.NewWalk([]int64{7}, false)
+	for range 10 {
+		next, err := w.Next(t.Context(), nil)
+		require.NoError(t, err)
+		require.Equal(t, []int64{7}, next)
+		w.Again(&cancellation.Page{Again: next})
+	}
+	next, err := w.Next(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, next)
+	require.Equal(t, []int64{7}, w.Stuck)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// The engine of a workflow requests the end of its tasks, and a poll ends them seconds later. Until then no batch starts
-// one of them: not the heads of a queue when a slot becomes free, not a new request, not a retry that is due.
+// The engine of a workflow requests the end of its tasks, and a poll ends them seconds later. Until then no batch
+// starts one of them: not the heads of a queue when a slot becomes free, not a new request, not a retry that is due.
 func TestNothingStartsThatIsToBeCancelled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

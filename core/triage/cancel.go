@@ -111,7 +111,7 @@ func (t *Triage) PlanCancel(ctx context.Context, request CancelRequest) (*Cancel
 const stopPage = 20
 
 // walk calls do for the executions of a request, a page at a time, parents before their children, and all waiting
-// ones before those that a worker has. It returns the executions that changed during every try.
+// ones before the executions that a worker has. It returns the executions that changed during every try.
 func (t *Triage) walk(
 	ctx context.Context, request CancelRequest, queries *store.Queries,
 	do func(ids []int64, waiting bool) (*cancellation.Page, error),
@@ -184,12 +184,13 @@ func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, 
 
 // decided reports whether the receipt has the result of a named execution.
 func (r *CancelReceipt) decided(id int64) bool {
-	_, found := slices.BinarySearchFunc(r.Executions, id, func(r CancelResult, id int64) int { return cmp.Compare(r.ID, id) })
+	_, found := slices.BinarySearchFunc(r.Executions, id,
+		func(one CancelResult, id int64) int { return cmp.Compare(one.ID, id) })
 	return found
 }
 
 func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error {
-	stuck, err := t.walk(ctx, receipt.CancelRequest, t.store.Queries, func(ids []int64, waiting bool) (*cancellation.Page, error) {
+	do := func(ids []int64, waiting bool) (*cancellation.Page, error) {
 		page, err := t.cancelExecutions(ctx, ids, waiting, receipt)
 		if err != nil {
 			return nil, fmt.Errorf("after %d cancelled and %d asked to stop: %w", receipt.Cancelled, receipt.Asked, err)
@@ -200,7 +201,8 @@ func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error 
 		}
 		progress(ctx, receipt.Acted()+receipt.Ended, total)
 		return page, nil
-	})
+	}
+	stuck, err := t.walk(ctx, receipt.CancelRequest, t.store.Queries, do)
 	if err != nil {
 		return err
 	}

@@ -410,3 +410,37 @@ func TestACancellationStartsNoneOfItsExecutions(t *testing.T) {
 		})
 	}
 }
+
+// A paced cancellation stops 20 executions, waits for their share of the pace, and goes on. Interrupted, it names the
+// ones that it did not reach, which run on.
+func TestAPacedCancellationStopsAFewAtATime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const pace = 5 * time.Millisecond
+	b.operator = triage.New(triage.Config{Pace: pace}, b.store, b.sent)
+	action := b.limited(t, "pk.paced", 90)
+	ids := b.request(t, action, 92)
+	b.dispatch(t, ids...)
+	testkit.Exec(t, b.store, `update execution set status = 'running' where status = 'scheduled'`)
+	began := time.Now()
+	b.cancelRequest(t, triage.CancelRequest{IDs: ids[:41], Paced: true})
+	require.GreaterOrEqual(t, time.Since(began), 40*pace)
+	require.Equal(t, 41, b.count(t, "canceling"))
+
+	ctx, stop := context.WithCancel(testkit.Context(t))
+	defer stop()
+	rows := 0
+	b.sent.seen = func() {
+		if rows++; rows == 2 { // the withdrawn ones, then the first of the others
+			stop()
+		}
+	}
+	receipt, err := b.operator.Cancel(ctx,
+		&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: ids[41:], Paced: true}})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, "interrupted", receipt.Outcome)
+	require.Equal(t, triage.CancelCounts{Cancelled: 2, Asked: 20}, receipt.CancelCounts)
+	require.Equal(t, ids[61:90], receipt.Left)
+	require.Equal(t, 29, b.count(t, "running"))
+	require.Equal(t, "interrupted", b.audit(t, receipt.Audit).Outcome)
+}

@@ -55,6 +55,8 @@ func TestClearCancelsOnlyQueuedExecutions(t *testing.T) {
 	require.Equal(t, 4, plan.Waiting)
 	late := b.request(t, action, 1)
 	b.dispatch(t, late...)
+	testkit.Exec(t, b.store, // as of a transaction that began before the plan
+		`update execution_admission_entry set enqueued_at = now() - interval '1 hour' where execution_id = $1`, late[0])
 
 	receipt, err := b.operator.Clear(testkit.Context(t), old)
 	require.NoError(t, err)

@@ -169,7 +169,8 @@ func (o *Operator) eachMarked(ctx context.Context, request act.Request, rows *ma
 		return fmt.Errorf("%d are marked; at most %d at once", len(request.Targets), maxSlow)
 	}
 	var unfit *act.InvalidError
-	oldest := slices.SortedFunc(slices.Values(request.Targets), func(a, b act.Target) int { return cmp.Compare(a.ID, b.ID) })
+	oldest := slices.SortedFunc(slices.Values(request.Targets),
+		func(a, b act.Target) int { return cmp.Compare(a.ID, b.ID) })
 	for _, target := range oldest { // work that is begun again joins its queue in the order of the first requests
 		if request.Kind.Of() == "queue" && target.Action == "" {
 			rows.skip(target, "it is no longer in the list")
