@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,6 +64,15 @@ func newDLQDiscardCommand(a *app) *cobra.Command {
 }
 
 func (t *triageClient) requeueDeadLetters(ids []int64, reason string, yes bool) error {
+	deadLetters, err := t.monitor().DeadLettersByID(t.cmd.Context(), ids)
+	if err != nil {
+		return err
+	}
+	monitor.SortByExecution(deadLetters) // as the dashboard requeues them
+	place := func(id int64) int {
+		return slices.IndexFunc(deadLetters, func(e monitor.LedgerEntry) bool { return e.ID == id })
+	}
+	slices.SortStableFunc(ids, func(a, b int64) int { return cmp.Compare(place(a), place(b)) })
 	requeue := t.RequeueIfUseful // the state may have changed since the check
 	if yes {
 		requeue = t.Requeue

@@ -325,6 +325,7 @@ func (t *triageClient) retryExecutions(
 		}
 		ids = chosen.IDs
 	}
+	slices.Sort(ids) // retries join their queues in the order of the first requests
 	return runEach(t, ids, eachAction[*triage.RetryReceipt]{
 		what: "execution", done: "repeated", field: "retried", problem: retryProblem,
 		run: func(ctx context.Context, id int64) (*triage.RetryReceipt, error) {

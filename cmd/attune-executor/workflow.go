@@ -403,7 +403,7 @@ type taskFate struct {
 // descendants.
 func (t *triageClient) planWorkflowCancel(id int64, options *cancelOptions) error {
 	plan, err := t.PlanCancel(t.cmd.Context(),
-		triage.CancelRequest{IDs: []int64{id}, Tree: true, AsDefined: true, Reason: options.reason})
+		triage.CancelRequest{IDs: []int64{id}, Reason: options.reason})
 	if err != nil {
 		return unknownOutcome(err)
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// clearPage bounds the executions that one transaction of a clearing cancels.
-const clearPage = 500
+// clearPage bounds the executions that one transaction of a clearing cancels. Between two transactions, slots that
+// become free start waiting executions of the plan.
+const clearPage = 2000
 
 // ClearingQueue is a queue whose waiting executions a clearing cancels.
 type ClearingQueue struct {

@@ -15,8 +15,13 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// MaxPage bounds the executions of one transaction.
-const MaxPage = 200
+const (
+	// MaxPage bounds the executions that one transaction stops.
+	MaxPage = 200
+	// MaxWaiting bounds the executions of a transaction that only withdraws waiting ones. Between two transactions,
+	// slots that become free start waiting executions; so they are few.
+	MaxWaiting = 5000
+)
 
 // GraceDefault is how long a worker that does not fence attempts may take to start a canceling
 // execution before it counts as unstarted.
@@ -35,6 +40,8 @@ type Request struct {
 	StaleAfter time.Duration
 	// WithoutStats leaves queue_stats unchanged.
 	WithoutStats bool
+	// Waiting leaves executions alone that a worker has: they become Page.Held.
+	Waiting bool
 
 	recorded bool // the cancel requests are already stored
 }
@@ -60,6 +67,8 @@ type Result struct {
 	WorkerName string        `json:"worker_name,omitempty"`
 	// WorkerGone reports that the worker is dead and got no message.
 	WorkerGone bool `json:"worker_gone,omitempty"`
+
+	workflow bool // it is the execution of a workflow
 }
 
 // Acting returns the id of the changed execution.
@@ -74,6 +83,8 @@ type Page struct {
 	// Again are executions that another transaction queued, failed or retried before their rows were locked. The
 	// caller must pass them to Apply again.
 	Again []int64
+	// Held are executions that a worker has, and that Request.Waiting left alone.
+	Held []int64
 }
 
 // page is a Page under construction.
@@ -100,8 +111,8 @@ type decided struct {
 // Apply stops these executions, MaxPage at most, in the caller's transaction. It locks rows in the
 // order of docs/lock-order.md, so it must precede all other locks of the transaction.
 func Apply(ctx context.Context, tx *store.Tx, request Request, ids []int64) (*Page, error) {
-	if len(ids) > MaxPage {
-		return nil, fmt.Errorf("cancel %d executions at once: at most %d", len(ids), MaxPage)
+	if most := map[bool]int{false: MaxPage, true: MaxWaiting}[request.Waiting]; len(ids) > most {
+		return nil, fmt.Errorf("cancel %d executions at once: at most %d", len(ids), most)
 	}
 	p := &page{request: request.withDefaults()}
 	if err := p.read(ctx, tx, ids); err != nil {
@@ -178,6 +189,10 @@ func (p *page) decide() {
 			p.Again = append(p.Again, target.Named)
 			continue
 		}
+		if p.leaves(row) {
+			p.Held = append(p.Held, target.Named)
+			continue
+		}
 		rule := Decide(factsOf(row), p.request.Grace)
 		if !done[row.ID] {
 			done[row.ID] = true
@@ -185,6 +200,11 @@ func (p *page) decide() {
 		}
 		p.Results = append(p.Results, resultOf(target, row, rule))
 	}
+}
+
+// leaves reports whether a row is left alone, because a worker has its execution.
+func (p *page) leaves(row store.CancelFactsRow) bool {
+	return p.request.Waiting && row.Worker != 0 && !row.Status.Terminal()
 }
 
 // record records the writes for one row.
@@ -206,7 +226,7 @@ func (p *page) record(row store.CancelFactsRow, rule Rule) {
 func resultOf(target store.CancelTargetsRow, row store.CancelFactsRow, rule Rule) Result {
 	r := Result{
 		ID: target.Named, ActionRef: row.ActionRef, Outcome: Ended, Was: row.Status, Status: row.Status,
-		WorkerID: row.Worker, WorkerName: row.WorkerName,
+		WorkerID: row.Worker, WorkerName: row.WorkerName, workflow: row.Workflow,
 	}
 	if target.Named != target.ID {
 		r.Retry = target.ID
@@ -227,7 +247,7 @@ func (p *page) missing(ids []int64) {
 	for _, r := range p.Results {
 		known[r.ID] = true
 	}
-	for _, id := range p.Again {
+	for _, id := range slices.Concat(p.Again, p.Held) {
 		known[id] = true
 	}
 	for _, id := range ids {

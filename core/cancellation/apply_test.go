@@ -10,6 +10,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -295,4 +296,73 @@ func TestRowsThatChangeUnderALockAreDecidedAgain(t *testing.T) {
 	require.Zero(t, b.count(t, `SELECT count(*) FROM execution_admission_entry`))
 	testkit.Exec(t, b.store, `DELETE FROM queue_stats`) // the entry was made without them
 	testkit.Invariants(t, b.store)
+}
+
+// A page that only withdraws leaves everything alone that a worker has. It stores no request for it, by which the poll
+// would stop it before its turn.
+func TestAWithdrawalLeavesWhatWorkersHave(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	waiting, parent := b.at(t, attune.StatusRequested, nil), b.at(t, attune.StatusRunning, nil)
+	held := []int64{
+		b.at(t, attune.StatusScheduled, &b.fenced), b.at(t, attune.StatusRunning, &b.plain),
+		b.at(t, attune.StatusCanceling, &b.plain),
+	}
+	testkit.Exec(t, b.store, `DELETE FROM execution_cancel`) // that of the third
+	page, err := b.apply(testkit.Context(t), cancellation.Request{Actor: "ann", Waiting: true},
+		append([]int64{waiting, parent}, held...)...)
+	require.NoError(t, err)
+	require.Equal(t, held, page.Held)
+	require.Len(t, page.Results, 2, "the others are not missing")
+	require.Equal(t, 2, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = ANY ($1)`,
+		[]int64{waiting, parent}))
+	require.Zero(t, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = ANY ($1)`, held))
+	require.Equal(t, 2, b.count(t, `SELECT count(*) FROM execution WHERE status = 'cancelled'`))
+	require.Len(t, page.Messages, 2)
+}
+
+// The writes repeat what was read: with another status, worker or attempt they fail, and change nothing.
+func TestWritesAboutChangedRowsFail(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.at(t, attune.StatusScheduled, &b.fenced)
+	for name, c := range map[string]struct {
+		status  attune.Status
+		worker  int64
+		attempt int32
+	}{
+		"status":  {attune.StatusRunning, b.fenced.ID, 1},
+		"worker":  {attune.StatusScheduled, b.plain.ID, 1},
+		"attempt": {attune.StatusScheduled, b.fenced.ID, 2},
+	} {
+		ids, statuses := []int64{id}, []string{string(c.status)}
+		workers, attempts := []int64{c.worker}, []int32{c.attempt}
+		require.ErrorContains(t, b.store.EndCancelled(t.Context(), store.EndCancelledParams{
+			Ids: ids, Statuses: statuses, Workers: workers, Attempts: attempts, Results: [][]byte{[]byte("{}")},
+		}), "cancelled executions", name)
+		require.ErrorContains(t, b.store.AskToStop(t.Context(), store.AskToStopParams{
+			Ids: ids, Statuses: statuses, Workers: workers, Attempts: attempts,
+		}), "executions asked to stop", name)
+	}
+	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, id))
+}
+
+// A question that another service asks about an execution which a worker had stays open when that one is cancelled.
+func TestQuestionsAboutWorkOfAWorkerStayOpen(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.at(t, attune.StatusScheduled, &b.fenced)
+	testkit.Exec(t, b.store, `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'go on?')`, id)
+	result, _ := b.one(t, id)
+	require.Equal(t, cancellation.Cancelled, result.Outcome)
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM inquiry WHERE status = 'pending'`))
+}
+
+// A started execution is not closed over the head of its worker, although that fences attempts.
+func TestAStartedExecutionWaitsForItsWorker(t *testing.T) {
+	t.Parallel()
+	started := cancellation.Facts{
+		Status: attune.StatusCanceling, Worker: true, Fences: true, Started: true, Since: time.Hour,
+	}
+	require.Equal(t, cancellation.StepAgain, cancellation.Decide(started, cancellation.GraceDefault).Step)
 }

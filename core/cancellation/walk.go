@@ -21,26 +21,33 @@ const maxSearches = 20
 // maxTries bounds the decisions about one execution.
 const maxTries = 10
 
-// Walk returns executions page by page and, of a tree, their children. It searches children after the
-// processing of their parent, and at the end again until no new ones appear. It is not safe for concurrent
-// use.
+// Walk returns executions page by page with their children: of a tree all, otherwise the tasks of workflows that
+// their definition cancels too. It searches children after the processing of their parent, and at the end again
+// until no new ones appear.
+//
+// Every execution is first in a page that is only withdrawn (Waiting), and again in a later one if a worker has it.
+// So no slot of a stopped execution starts another one of the walk. It is not safe for concurrent use.
 type Walk struct {
 	tree    bool
-	pending []int64       // to return next, in this order
-	grown   []int64       // returned since the last search for children
-	all     []int64       // all returned executions, once each
-	seen    map[int64]int // how often each was returned
+	pending []int64        // to withdraw next, in this order
+	held    []int64        // at workers, to stop when nothing is left to withdraw
+	grown   []int64        // parents since the last search for children
+	all     []int64        // all parents, once each
+	parents map[int64]bool // the same
+	seen    map[int64]int  // how often each was returned
 	// searches counts the searches for new children of all executions.
 	searches int
-	// AsDefined excludes running tasks of workflows whose definition lets them finish.
-	AsDefined bool
+	// Waiting is the Request.Waiting of the page that Next returned.
+	Waiting bool
+	// Stops bounds the pages that are not Waiting. Default MaxPage.
+	Stops int
 	// Stuck are executions that changed during every attempt.
 	Stuck []int64
 }
 
 // NewWalk starts a walk at these executions.
 func NewWalk(ids []int64, tree bool) *Walk {
-	w := &Walk{tree: tree, seen: make(map[int64]int, len(ids))}
+	w := &Walk{tree: tree, Stops: MaxPage, parents: map[int64]bool{}, seen: make(map[int64]int, len(ids))}
 	w.add(ids)
 	return w
 }
@@ -56,7 +63,7 @@ func (w *Walk) add(ids []int64) {
 
 // Next returns the next page; an empty one is the end.
 func (w *Walk) Next(ctx context.Context, queries *store.Queries) ([]int64, error) {
-	for len(w.pending) == 0 && w.tree {
+	for len(w.pending) == 0 && (len(w.grown) > 0 || len(w.held) == 0 && len(w.all) > 0) {
 		more, err := w.grow(ctx, queries)
 		if err != nil {
 			return nil, err
@@ -65,27 +72,42 @@ func (w *Walk) Next(ctx context.Context, queries *store.Queries) ([]int64, error
 			break
 		}
 	}
-	n := min(len(w.pending), MaxPage)
-	page := slices.Clone(w.pending[:n])
-	w.pending = w.pending[n:]
+	from, most := &w.pending, MaxWaiting
+	if len(w.pending) == 0 {
+		from, most = &w.held, w.Stops
+	}
+	w.Waiting = len(w.pending) > 0 && (w.tree || len(w.seen) > 1) // a single one is in the way of no other
+	n := min(len(*from), most)
+	page := slices.Clone((*from)[:n])
+	*from = (*from)[n:]
 	for _, id := range page {
-		if w.seen[id] == 0 {
-			w.all, w.grown = append(w.all, id), append(w.grown, id)
+		if w.seen[id]++; w.tree {
+			w.parent(id)
 		}
-		w.seen[id]++
 	}
 	return page, nil
 }
 
-// Again queues executions for another decision. It adds the retries that were stopped in their place, whose
-// children belong to the tree too. Executions without attempts left become Stuck.
+// parent makes an execution one whose children belong to the walk.
+func (w *Walk) parent(id int64) {
+	if !w.parents[id] {
+		w.parents[id] = true
+		w.all, w.grown = append(w.all, id), append(w.grown, id)
+	}
+}
+
+// Again queues executions for another decision. It adds the retries that were stopped in the place of executions of a
+// tree, and stopped workflows: their children belong to the walk too. Executions without attempts left become Stuck.
 func (w *Walk) Again(page *Page) {
 	for _, r := range page.Results {
-		if _, known := w.seen[r.Retry]; r.Retry != 0 && w.tree && !known {
-			w.seen[r.Retry] = 1
-			w.all, w.grown = append(w.all, r.Retry), append(w.grown, r.Retry)
+		if _, known := w.seen[r.Acting()]; r.Retry != 0 && !known {
+			w.seen[r.Acting()] = 1
+		}
+		if r.Retry != 0 && w.tree || r.workflow && (r.Outcome == Cancelled || r.Outcome == Asked) {
+			w.parent(r.Acting())
 		}
 	}
+	w.held = append(w.held, page.Held...)
 	for _, id := range page.Again {
 		if w.seen[id] >= maxTries {
 			w.Stuck = append(w.Stuck, id)
@@ -109,7 +131,7 @@ func (w *Walk) grow(ctx context.Context, queries *store.Queries) (bool, error) {
 	}
 	before := len(w.pending)
 	for part := range slices.Chunk(parents, MaxPage) {
-		ids, err := queries.CancelChildren(ctx, part, w.AsDefined, MaxTree+1)
+		ids, err := queries.CancelChildren(ctx, part, !w.tree, MaxTree+1)
 		if err != nil {
 			return false, fmt.Errorf("find the children of %d executions: %w", len(part), err)
 		}

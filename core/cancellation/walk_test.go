@@ -16,7 +16,11 @@ import (
 // walk cancels a tree to its end and calls after after every page.
 func (b *bundle) walk(t *testing.T, after func(page []int64), ids ...int64) (visited []int64, stuck []int64) {
 	t.Helper()
-	w := cancellation.NewWalk(ids, true)
+	return b.walkOf(t, cancellation.NewWalk(ids, true), after)
+}
+
+func (b *bundle) walkOf(t *testing.T, w *cancellation.Walk, after func(page []int64)) (visited []int64, stuck []int64) {
+	t.Helper()
 	for {
 		next, err := w.Next(testkit.Context(t), b.store.Queries)
 		require.NoError(t, err)
@@ -24,7 +28,7 @@ func (b *bundle) walk(t *testing.T, after func(page []int64), ids ...int64) (vis
 			return visited, w.Stuck
 		}
 		visited = append(visited, next...)
-		page, err := b.apply(testkit.Context(t), cancellation.Request{Actor: "ann"}, next...)
+		page, err := b.apply(testkit.Context(t), cancellation.Request{Actor: "ann", Waiting: w.Waiting}, next...)
 		require.NoError(t, err)
 		w.Again(page)
 		if after != nil {
@@ -130,10 +134,92 @@ func (b *bundle) walkQuietly(ctx context.Context, root int64) error {
 		if err != nil || len(next) == 0 {
 			return err
 		}
-		page, err := b.apply(ctx, cancellation.Request{Actor: "ann"}, next...)
+		page, err := b.apply(ctx, cancellation.Request{Actor: "ann", Waiting: w.Waiting}, next...)
 		if err != nil {
 			return err
 		}
 		w.Again(page)
 	}
+}
+
+// Whatever a worker has is stopped when nothing is left to withdraw, also below it and of other parents: a slot that
+// becomes free starts none of them.
+func TestWaitingExecutionsOfATreeAreWithdrawnFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	root := b.at(t, attune.StatusRunning, &b.plain)
+	below := b.at(t, attune.StatusScheduled, &b.fenced, child(root))
+	waiting := []int64{
+		b.at(t, attune.StatusRequested, nil, child(root)), b.at(t, attune.StatusRequested, nil, child(below)),
+	}
+	late := int64(0)
+	live := func() int {
+		return b.count(t, `SELECT count(*) FROM execution WHERE status = 'requested'`)
+	}
+	visited, stuck := b.walk(t, func(page []int64) {
+		if page[0] == root && len(page) > 1 && late == 0 { // the stopped ones, one of which creates another child
+			require.Zero(t, live())
+			late = b.at(t, attune.StatusRequested, nil, child(root))
+		}
+	}, root)
+	require.Empty(t, stuck)
+	require.Equal(t, []int64{root, below, waiting[0], waiting[1], root, below, late}, visited)
+	require.Zero(t, live())
+	require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, root))
+	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, below))
+}
+
+// A cancelled workflow takes its waiting tasks with it in the same walk, and those of nested workflows; a started one
+// only if its definition says so. Children of other executions stay.
+func TestTheTasksOfAWorkflowAreCancelledAsDefined(t *testing.T) {
+	t.Parallel()
+	for policy, stopped := range map[string]attune.Status{
+		"allow_finish": attune.StatusRunning, "cancel_running": attune.StatusCanceling,
+	} {
+		b := setup(t)
+		flow := func(options ...func(*testkit.ExecutionRow)) int64 {
+			id := b.at(t, attune.StatusRunning, nil, options...)
+			testkit.Exec(t, b.store, `WITH def AS (
+					INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
+					SELECT 'pk.flow' || $1::bigint, pack, pack_ref, 'flow', '1', '{}' FROM action WHERE id = $2 RETURNING id), source AS (
+					INSERT INTO workflow_source (digest, definition) VALUES ($1::bigint::text, jsonb_build_object('cancellation_policy', $3::text)) RETURNING id)
+				INSERT INTO workflow_execution (execution, workflow_def, task_graph, status, source)
+				SELECT $1::bigint, def.id, '{}', 'running', source.id FROM def, source`, id, b.action.ID, policy)
+			return id
+		}
+		root := flow()
+		nested := flow(child(root))
+		tasks := []int64{
+			b.at(t, attune.StatusRequested, nil, child(root)), b.at(t, attune.StatusRequested, nil, child(nested)),
+			b.at(t, attune.StatusScheduled, &b.fenced, child(root)),
+		}
+		started, completed := b.at(t, attune.StatusRunning, &b.plain, child(root)),
+			b.at(t, attune.StatusCompleted, nil, child(root))
+		ofTask := b.at(t, attune.StatusRequested, nil, child(started))
+		_, stuck := b.walkOf(t, cancellation.NewWalk([]int64{root}, false), nil)
+		require.Empty(t, stuck)
+		for _, id := range tasks {
+			require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, id), policy)
+		}
+		require.Equal(t, attune.StatusCanceling, testkit.StatusOf(t, b.store, root), policy)
+		require.Equal(t, stopped, testkit.StatusOf(t, b.store, started), policy)
+		require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, completed), policy)
+		require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, ofTask), policy)
+	}
+}
+
+// An execution that changes during every try is given up after ten.
+func TestAnExecutionThatKeepsMovingIsStuck(t *testing.T) {
+	t.Parallel()
+	w := cancellation.NewWalk([]int64{7}, false)
+	for range 10 {
+		next, err := w.Next(t.Context(), nil)
+		require.NoError(t, err)
+		require.Equal(t, []int64{7}, next)
+		w.Again(&cancellation.Page{Again: next})
+	}
+	next, err := w.Next(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, next)
+	require.Equal(t, []int64{7}, w.Stuck)
 }

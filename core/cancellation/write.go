@@ -61,14 +61,14 @@ func (c *columns) add(d decided) {
 }
 
 // recorded returns the executions whose cancel request is stored: all changed ones, and failed ones, which
-// must not be retried.
+// must not be retried. It has none that are left alone: Poll would stop them.
 func (p *page) recorded() []int64 {
 	if p.request.recorded {
 		return nil
 	}
 	var ids []int64
 	for _, row := range p.facts {
-		if row.Retry != 0 {
+		if row.Retry != 0 || p.leaves(row) {
 			continue
 		}
 		switch row.Status {

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -115,6 +116,20 @@ func (m *Monitor) DeadLettersByID(ctx context.Context, ids []int64) (list []Ledg
 		return assessLeases(ctx, tx, s, list)
 	})
 	return list, err
+}
+
+// SortByExecution sorts dead letters in the order in which their executions were requested, so that queues stay FIFO if
+// they are requeued in this order. Dead letters without an execution come last.
+func SortByExecution(list []LedgerEntry) {
+	execution := func(e *LedgerEntry) int64 {
+		if e.Execution == nil {
+			return math.MaxInt64
+		}
+		return *e.Execution
+	}
+	slices.SortFunc(list, func(a, b LedgerEntry) int {
+		return cmp.Or(cmp.Compare(execution(&a), execution(&b)), cmp.Compare(a.ID, b.ID))
+	})
 }
 
 // assess sets the verdict.

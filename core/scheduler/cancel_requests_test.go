@@ -12,6 +12,42 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
+// The engine of a workflow requests the end of its tasks, and a poll ends them seconds later. Until then no batch
+// starts one of them: not the heads of a queue when a slot becomes free, not a new request, not a retry that is due.
+func TestNothingStartsThatIsToBeCancelled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action := testkit.Action(t, b.store, "pk.task")
+	testkit.Worker(t, b.store, "w")
+	testkit.Policy(t, b.store, action, 1)
+	ids := b.request(t, action, 6)
+	b.dispatch(t, ids...)
+	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution) SELECT unnest($1::bigint[])`, ids[1:4])
+	b.finish(t, attune.StatusCompleted, ids[0])
+	unfilled := b.complete(t, ids[0]).Unfilled // one batch reads only the heads that its slots need
+	require.NotEmpty(t, unfilled)
+	b.run(t, scheduler.FillStep{Queues: unfilled})
+	require.Equal(t, []attune.Status{
+		attune.StatusCompleted, attune.StatusCancelled, attune.StatusCancelled, attune.StatusCancelled,
+		attune.StatusScheduled, attune.StatusRequested,
+	}, b.statuses(t, ids))
+	require.Equal(t, "Cancelled", b.result(t, ids[1], "error"))
+
+	free := testkit.Action(t, b.store, "pk.free") // without a limit: requests start at once
+	failed := testkit.Execution(t, b.store, free, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed }).ID
+	retry := testkit.Execution(t, b.store, free, func(e *testkit.ExecutionRow) {
+		e.RetryCount, e.OriginalExecution = 1, &failed
+	}).ID
+	testkit.Exec(t, b.store, `INSERT INTO execution_retry (failed, execution, reason, due, waiting)
+		VALUES ($1, $2, 'failed', now(), true)`, failed, retry)
+	ids = append(b.request(t, free, 2), retry)
+	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution) SELECT unnest($1::bigint[])`, ids[1:])
+	b.dispatch(t, ids...)
+	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusCancelled, attune.StatusCancelled},
+		b.statuses(t, ids))
+	testkit.Invariants(t, b.store)
+}
+
 // S2: a dead worker without fencing gets a cancel request for executions that are retried elsewhere, since it may
 // come back before its queue has expired. A worker with fencing refuses them itself, and a deleted worker has no
 // queue.

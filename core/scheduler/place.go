@@ -4,13 +4,25 @@ import (
 	"cmp"
 
 	"github.com/attune-go/attune/core/admission"
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/placement"
 )
 
 // place finds a worker for an execution that every limit admits. It ends an execution that no
-// worker can ever run.
+// worker can ever run, and one whose end was requested: the batch may come before the poll of cancel
+// requests.
 func (b *Batch) place(w admission.Candidate) admission.Answer {
+	if w.CancelAsked {
+		b.end(ending{
+			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef, status: attune.StatusCancelled,
+			result: encode(map[string]any{
+				"error": "Cancelled", "message": "cancelled on request before it started", "action_ref": w.ActionRef,
+				"cancelled_by": "execution_scheduler", "cancelled_at": b.Now(),
+			}),
+		})
+		return admission.End()
+	}
 	if b.RefuseDeep(w.ExecutionID, w.ActionID, w.ActionRef, w.Config) {
 		return admission.End()
 	}

@@ -940,7 +940,8 @@ SELECT s.id AS state_id, least(s.free, s.room)::int AS free, h.lane, h.queue_ord
        s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created,
        e.worker_selector, e.worker_tolerations, e.worker_affinity,
        coalesce(CASE WHEN e.retry_count > 0 THEN
-           (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid
+           (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid,
+       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) AS cancel_asked
 FROM (
     SELECT unnest($1::bigint[]) AS state_id, unnest($2::int[]) AS releases,
            $3::bigint AS most
@@ -1006,6 +1007,7 @@ type ReadAdmissionHeadsRow struct {
 	WorkerTolerations []byte
 	WorkerAffinity    []byte
 	Avoid             []int64
+	CancelAsked       bool
 }
 
 // The heads of each lane of each queue: as many as the planned releases can promote, and two more
@@ -1047,6 +1049,7 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 			&i.WorkerTolerations,
 			&i.WorkerAffinity,
 			&i.Avoid,
+			&i.CancelAsked,
 		); err != nil {
 			return nil, err
 		}

@@ -20,8 +20,8 @@ WITH changed AS (
         SELECT unnest($1::bigint[]) AS id, unnest($2::text[]) AS status,
                unnest($3::bigint[]) AS worker, unnest($4::int[]) AS attempt
     ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = r.status::execution_status_enum
-      AND coalesce(e.worker, 0) = r.worker AND e.attempt = r.attempt AND e.status IN ('scheduled', 'running')
+    WHERE e.id = ANY (ARRAY[r.id])
+      AND (e.status, coalesce(e.worker, 0), e.attempt) IS NOT DISTINCT FROM (r.status::execution_status_enum, r.worker, r.attempt) AND e.status IN ('scheduled', 'running')
     RETURNING e.id
 )
 SELECT attune_expect((SELECT count(*) FROM changed), cardinality($1::bigint[])::bigint, 'executions asked to stop')
@@ -273,8 +273,8 @@ WITH changed AS (
                unnest($3::bigint[]) AS worker, unnest($4::int[]) AS attempt,
                unnest($5::jsonb[]) AS result
     ) r
-    WHERE e.id = ANY (ARRAY[r.id]) AND e.status = r.status::execution_status_enum
-      AND coalesce(e.worker, 0) = r.worker AND e.attempt = r.attempt
+    WHERE e.id = ANY (ARRAY[r.id])
+      AND (e.status, coalesce(e.worker, 0), e.attempt) IS NOT DISTINCT FROM (r.status::execution_status_enum, r.worker, r.attempt)
       AND e.status NOT IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
     RETURNING e.id
 )
@@ -289,7 +289,8 @@ type EndCancelledParams struct {
 	Results  [][]byte
 }
 
-// Ends executions that do not run, or that no worker could stop.
+// Ends executions that do not run, or that no worker could stop. With IS NOT DISTINCT FROM the rows are found by their
+// ids: a join by equal statuses, workers and attempts takes a minute for 10,000 waiting executions.
 func (q *Queries) EndCancelled(ctx context.Context, arg EndCancelledParams) error {
 	_, err := q.db.Exec(ctx, EndCancelled,
 		arg.Ids,

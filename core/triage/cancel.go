@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/supervise"
 )
 
 // CancelResult is the result of a cancellation for one execution.
@@ -28,12 +30,13 @@ const (
 
 // CancelRequest selects the executions that are to be stopped.
 type CancelRequest struct {
-	IDs  []int64 `json:"ids"`
-	Tree bool    `json:"tree,omitempty"` // with all descendants
-	// AsDefined leaves out the descendants that the cancellation_policy of their workflow lets
-	// run to their ends.
-	AsDefined bool   `json:"-"`
-	Reason    string `json:"reason,omitempty"`
+	IDs []int64 `json:"ids"`
+	// Tree cancels all descendants. Without it, only the tasks of workflows end that their cancellation_policy does not
+	// let run to their ends.
+	Tree   bool   `json:"tree,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Paced stops executions that workers have at the pace of Config.Pace. Waiting ones never start meanwhile.
+	Paced bool `json:"-"`
 }
 
 // CancelCounts counts executions by outcome.
@@ -72,10 +75,11 @@ type cancelled struct {
 }
 
 func (c *cancelled) take(request CancelRequest, results []CancelResult) {
+	ids := slices.Sorted(slices.Values(request.IDs))
 	for _, r := range results {
-		named := slices.Contains(request.IDs, r.ID)
-		if !named && r.Outcome == CancelMissing {
-			continue // a deleted child
+		_, named := slices.BinarySearch(ids, r.ID)
+		if !named && (r.Outcome == CancelMissing || r.Outcome == CancelEnded && !request.Tree) {
+			continue // a deleted child, or an ended task
 		}
 		c.add(r.Outcome)
 		if named || len(c.Executions) < maxListed && r.Outcome != CancelEnded {
@@ -94,7 +98,7 @@ type CancelPlan struct {
 func (t *Triage) PlanCancel(ctx context.Context, request CancelRequest) (*CancelPlan, error) {
 	return snapshot(ctx, t, "plan a cancellation", func(ctx context.Context, tx *store.Tx) (*CancelPlan, error) {
 		planned := &CancelPlan{CancelRequest: request, cancelled: cancelled{Executions: []CancelResult{}}}
-		_, err := request.walk(ctx, tx.Queries, func(ids []int64) (*cancellation.Page, error) {
+		_, err := t.walk(ctx, request, tx.Queries, func(ids []int64, _ bool) (*cancellation.Page, error) {
 			results, err := cancellation.Preview(ctx, tx.Queries, t.cancelRequest(request), ids)
 			planned.take(request, results)
 			return &cancellation.Page{Results: results}, err
@@ -103,19 +107,31 @@ func (t *Triage) PlanCancel(ctx context.Context, request CancelRequest) (*Cancel
 	})
 }
 
-// walk calls do for the executions of a request, a page at a time, parents before their children. It returns the
-// executions that changed during every try.
-func (o CancelRequest) walk(
-	ctx context.Context, queries *store.Queries, do func(ids []int64) (*cancellation.Page, error),
+// stopPage bounds the executions that one transaction of a paced cancellation stops.
+const stopPage = 20
+
+// walk calls do for the executions of a request, a page at a time, parents before their children, and all waiting
+// ones before the executions that a worker has. It returns the executions that changed during every try.
+func (t *Triage) walk(
+	ctx context.Context, request CancelRequest, queries *store.Queries,
+	do func(ids []int64, waiting bool) (*cancellation.Page, error),
 ) (stuck []int64, err error) {
-	walk := cancellation.NewWalk(o.IDs, o.Tree)
-	walk.AsDefined = o.AsDefined
+	walk, due := cancellation.NewWalk(request.IDs, request.Tree), time.Time{}
+	if request.Paced {
+		walk.Stops = stopPage
+	}
 	err = loop{}.run(ctx, func(ctx context.Context) (more bool, err error) {
 		ids, err := walk.Next(ctx, queries)
 		if err != nil || len(ids) == 0 {
 			return false, err
 		}
-		page, err := do(ids)
+		if request.Paced && !walk.Waiting {
+			if !supervise.Sleep(ctx, time.Until(due)) {
+				return false, ctx.Err()
+			}
+			due = time.Now().Add(time.Duration(len(ids)) * t.cfg.Pace)
+		}
+		page, err := do(ids, walk.Waiting)
 		if err == nil {
 			walk.Again(page)
 		}
@@ -140,9 +156,12 @@ type CancelReceipt struct {
 	Seconds float64 `json:"seconds"`
 	Outcome string  `json:"outcome"` // done, nothing to do, unchanged, interrupted or failed
 	Audit   int64   `json:"audit_id,omitempty"`
+	// Left are the named executions that were not reached; they are as they were.
+	Left []int64 `json:"-"`
 }
 
-// Cancel stops the executions of a plan in their present state, a page in each transaction. In a
+// Cancel stops the executions of a plan in their present state, a page in each transaction. It withdraws waiting
+// executions before it stops one that holds a slot, so that no free slot starts another one of the plan. In a
 // tree it stops parents before their children, and also children that start meanwhile. It always
 // returns a receipt, with an error that of a part; the same plan again continues.
 func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, error) {
@@ -153,22 +172,37 @@ func (t *Triage) Cancel(ctx context.Context, plan *CancelPlan) (*CancelReceipt, 
 	}
 	err := t.cancelPages(ctx, receipt)
 	receipt.Seconds = time.Since(began).Seconds()
-	slices.SortFunc(receipt.Executions, func(a, b CancelResult) int { return int(a.ID - b.ID) })
+	slices.SortFunc(receipt.Executions, func(a, b CancelResult) int { return cmp.Compare(a.ID, b.ID) })
+	if err != nil {
+		receipt.Left = slices.DeleteFunc(slices.Clone(plan.IDs), receipt.decided)
+	}
 	receipt.Outcome = outcomeOf(ctx, err, receipt.Ended+receipt.Moving, receipt.Acted())
 	return receipt, t.finish(ctx, "end a cancellation", err, func(ctx context.Context, tx *store.Tx) error {
 		return t.record(ctx, tx.Queries, &receipt.Audit, receipt.audit(err))
 	})
 }
 
+// decided reports whether the receipt has the result of a named execution.
+func (r *CancelReceipt) decided(id int64) bool {
+	_, found := slices.BinarySearchFunc(r.Executions, id,
+		func(one CancelResult, id int64) int { return cmp.Compare(one.ID, id) })
+	return found
+}
+
 func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error {
-	stuck, err := receipt.walk(ctx, t.store.Queries, func(ids []int64) (*cancellation.Page, error) {
-		page, err := t.cancelExecutions(ctx, ids, receipt)
+	do := func(ids []int64, waiting bool) (*cancellation.Page, error) {
+		page, err := t.cancelExecutions(ctx, ids, waiting, receipt)
 		if err != nil {
 			return nil, fmt.Errorf("after %d cancelled and %d asked to stop: %w", receipt.Cancelled, receipt.Asked, err)
 		}
-		progress(ctx, receipt.Acted()+receipt.Ended, 0)
+		total := 0 // the size of a tree is unknown
+		if !receipt.Tree {
+			total = max(len(receipt.IDs), receipt.Acted()+receipt.Ended)
+		}
+		progress(ctx, receipt.Acted()+receipt.Ended, total)
 		return page, nil
-	})
+	}
+	stuck, err := t.walk(ctx, receipt.CancelRequest, t.store.Queries, do)
 	if err != nil {
 		return err
 	}
@@ -181,12 +215,14 @@ func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error 
 // cancelExecutions runs one page. If a row changes between its lock and its write, the page is
 // decided again.
 func (t *Triage) cancelExecutions(
-	ctx context.Context, ids []int64, receipt *CancelReceipt,
+	ctx context.Context, ids []int64, waiting bool, receipt *CancelReceipt,
 ) (page *cancellation.Page, err error) {
+	request := t.cancelRequest(receipt.CancelRequest)
+	request.Waiting = waiting
 	err = t.decide(ctx, "cancel executions", func(ctx context.Context, tx *store.Tx) (err error) {
 		after := *receipt
 		after.Rows, after.Executions = slices.Clone(receipt.Rows), slices.Clone(receipt.Executions)
-		if page, err = cancellation.Apply(ctx, tx, t.cancelRequest(receipt.CancelRequest), ids); err != nil {
+		if page, err = cancellation.Apply(ctx, tx, request, ids); err != nil {
 			return err
 		}
 		after.take(receipt.CancelRequest, page.Results)

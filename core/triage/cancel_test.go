@@ -367,3 +367,80 @@ func (b *bundle) end(t *testing.T, ids []int64) {
 	_, err := b.scheduler.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
 	require.NoError(t, err)
 }
+
+// obey makes workers and engines react to every message of the operator before the operator goes on: workers end what
+// they are asked to stop, and its slots go to waiting executions, which begin. began counts the beginnings.
+func (b *bundle) obey(t *testing.T) (began func() int) {
+	t.Helper()
+	testkit.Exec(t, b.store, `update execution set status = 'running' where status = 'scheduled'`)
+	b.sent.seen = func() {
+		b.end(t, b.ids(t,
+			`select coalesce(array_agg(id), '{}') from execution where status = 'canceling' and worker is not null`))
+		testkit.Exec(t, b.store, `update execution set status = 'running' where status = 'scheduled'`)
+	}
+	return func() int {
+		return testkit.Count(t, b.store, `select count(*) from execution where worker is not null`)
+	}
+}
+
+// No slot of a stopped execution starts another one of the same cancellation, whatever the limits, the order of the ids
+// and their number. Requests that come meanwhile take the slots.
+func TestACancellationStartsNoneOfItsExecutions(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]triage.CancelRequest{"in pages": {}, "paced": {Paced: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.operator = triage.New(triage.Config{Pace: time.Microsecond}, b.store, b.sent)
+			action := b.limited(t, "pk.one", 15)
+			testkit.Policy(t, b.store, action, 25, testkit.OfPack(action))
+			other := testkit.Action(t, b.store, "pk.other")
+			request.IDs = append(b.request(t, action, 150), b.request(t, other, 150)...)
+			b.dispatch(t, request.IDs...)
+			later := b.request(t, action, 3)
+			b.dispatch(t, later...)
+			began := b.obey(t)
+			require.Equal(t, 25, began())
+			receipt := b.cancelRequest(t, request)
+			require.Equal(t, triage.CancelCounts{Cancelled: 275, Asked: 25}, receipt.CancelCounts)
+			b.deliver(t)
+			require.Equal(t, 25+len(later), began(), "executions of the cancellation began")
+			require.Equal(t, later, b.holders(t, action))
+			b.invariants(t)
+		})
+	}
+}
+
+// A paced cancellation stops 20 executions, waits for their share of the pace, and goes on. Interrupted, it names the
+// ones that it did not reach, which run on.
+func TestAPacedCancellationStopsAFewAtATime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const pace = 5 * time.Millisecond
+	b.operator = triage.New(triage.Config{Pace: pace}, b.store, b.sent)
+	action := b.limited(t, "pk.paced", 90)
+	ids := b.request(t, action, 92)
+	b.dispatch(t, ids...)
+	testkit.Exec(t, b.store, `update execution set status = 'running' where status = 'scheduled'`)
+	began := time.Now()
+	b.cancelRequest(t, triage.CancelRequest{IDs: ids[:41], Paced: true})
+	require.GreaterOrEqual(t, time.Since(began), 40*pace)
+	require.Equal(t, 41, b.count(t, "canceling"))
+
+	ctx, stop := context.WithCancel(testkit.Context(t))
+	defer stop()
+	rows := 0
+	b.sent.seen = func() {
+		if rows++; rows == 2 { // the withdrawn ones, then the first of the others
+			stop()
+		}
+	}
+	receipt, err := b.operator.Cancel(ctx,
+		&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: ids[41:], Paced: true}})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, "interrupted", receipt.Outcome)
+	require.Equal(t, triage.CancelCounts{Cancelled: 2, Asked: 20}, receipt.CancelCounts)
+	require.Equal(t, ids[61:90], receipt.Left)
+	require.Equal(t, 29, b.count(t, "running"))
+	require.Equal(t, "interrupted", b.audit(t, receipt.Audit).Outcome)
+}

@@ -55,6 +55,8 @@ func TestClearCancelsOnlyQueuedExecutions(t *testing.T) {
 	require.Equal(t, 4, plan.Waiting)
 	late := b.request(t, action, 1)
 	b.dispatch(t, late...)
+	testkit.Exec(t, b.store, // as of a transaction that began before the plan
+		`update execution_admission_entry set enqueued_at = now() - interval '1 hour' where execution_id = $1`, late[0])
 
 	receipt, err := b.operator.Clear(testkit.Context(t), old)
 	require.NoError(t, err)
@@ -193,16 +195,16 @@ func TestClearOfFiveThousandInterruptedAndRunAgain(t *testing.T) {
 	}
 	receipt, err := b.operator.Clear(ctx, plan)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []any{"interrupted", 1500, 3500}, []any{receipt.Outcome, receipt.Cancelled, receipt.Left})
-	require.Len(t, b.waiting(t, action), 3500, "no page is done in part")
-	require.Equal(t, 1500, b.count(t, "cancelled"))
-	require.Equal(t, 3500, testkit.Count(t, b.store, `select queued_count from execution_admission_state`))
+	require.Equal(t, []any{"interrupted", 2000, 3000}, []any{receipt.Outcome, receipt.Cancelled, receipt.Left})
+	require.Len(t, b.waiting(t, action), 3000, "no page is done in part")
+	require.Equal(t, 2000, b.count(t, "cancelled"))
+	require.Equal(t, 3000, testkit.Count(t, b.store, `select queued_count from execution_admission_state`))
 	require.Equal(t, "interrupted", b.audit(t, receipt.Audit).Outcome)
 	b.invariants(t)
 
 	receipt, err = b.operator.Clear(testkit.Context(t), b.planClear(t, action))
 	require.NoError(t, err)
-	require.Equal(t, []int{3500, 3500, 0}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone})
+	require.Equal(t, []int{3000, 3000, 0}, []int{receipt.Planned, receipt.Cancelled, receipt.AlreadyGone})
 	require.Equal(t, ids[len(ids)-1], receipt.Last)
 	ends := b.ends(t)
 	require.Len(t, ends, 5000)
@@ -216,18 +218,18 @@ func TestAKilledClearLeavesWholePages(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	action := b.limited(t, "pk.dies", 1)
-	b.dispatch(t, b.request(t, action, 1101)...)
+	b.dispatch(t, b.request(t, action, 2101)...)
 	rows := 0
 	b.sent.seen = func() {
-		if rows++; rows == 2 {
-			panic("killed") // after the second page's commit
+		if rows++; rows == 4 {
+			panic("killed") // after the first page's commit
 		}
 	}
 	plan := b.planClear(t, action)
 	require.PanicsWithValue(t, "killed", func() { _, _ = b.operator.Clear(testkit.Context(t), plan) })
 	require.Len(t, b.waiting(t, action), 100)
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from operator_audit
-		where outcome = 'running' and (request #>> '{receipt,cancelled}')::int = 1000`))
+		where outcome = 'running' and (request #>> '{receipt,cancelled}')::int = 2000`))
 	b.invariants(t)
 	operator := triage.New(triage.Config{Actor: "bob"}, b.store, nil)
 	plan, err := operator.PlanClear(testkit.Context(t), triage.ClearRequest{Target: triage.Target{Action: action.Ref}})

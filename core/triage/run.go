@@ -19,6 +19,8 @@ type Run struct {
 	Steps []Step
 	// Lock names what no other operator may act on meanwhile; empty for none.
 	Lock string
+	// Unpaced steps follow each other at once: they hold work back, which later rows would take meanwhile.
+	Unpaced bool
 }
 
 // Step acts on one row, or on a page of rows in one transaction.
@@ -84,6 +86,9 @@ func (t *Triage) Run(ctx context.Context, run Run, reason string) (*RunReceipt, 
 		receipt.Planned += len(step.Rows)
 	}
 	work := loop{pause: t.cfg.Pace}
+	if run.Unpaced {
+		work.pause = 0
+	}
 	if run.Lock != "" {
 		var err error
 		if work.lock, err = t.store.LockSession(ctx, run.Lock, t.holder()); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,15 +62,7 @@ func (o *Operator) wanted(
 	if request.Kind == act.RequeueDeadLetter {
 		_ = o.reader.AssessRoutes(ctx, found) // without an answer the advice stays
 	}
-	execution := func(e *monitor.LedgerEntry) int64 {
-		if e.Execution == nil {
-			return math.MaxInt64
-		}
-		return *e.Execution
-	}
-	slices.SortFunc(found, func(a, b monitor.LedgerEntry) int {
-		return cmp.Or(cmp.Compare(execution(&a), execution(&b)), cmp.Compare(a.ID, b.ID))
-	})
+	monitor.SortByExecution(found)
 	for i := range found {
 		if keep(&found[i]) {
 			kept = append(kept, found[i])

@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,16 +33,31 @@ func TestDeadLettersOfTheLedgerAreRequeuedInTheOrderOfTheirExecutions(t *testing
 	require.NoError(t, err)
 	require.Contains(t, text(p.Lines), "order    as first enqueued")
 	require.Equal(t, "Requeue: 6 of 6 done.", b.run(p).Text)
-	rows, err := b.store.Pool().Query(t.Context(),
-		`select original_execution from execution where retry_reason = 'manual_retry' order by id`)
-	require.NoError(t, err)
-	defer rows.Close()
-	var repeated []int64
-	for rows.Next() {
-		var of int64
-		require.NoError(t, rows.Scan(&of))
-		repeated = append(repeated, of)
+	require.Equal(t, executions, b.repeated())
+}
+
+// Workflows begin anew in the order of their first requests, not in that of the marks.
+func TestMarkedWorkflowsBeginAnewInTheOrderOfTheirRequests(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var workflows []int64
+	var targets []act.Target
+	for range 3 {
+		id := b.workflow("shop.flow" + strconv.Itoa(len(workflows)))
+		testkit.Exec(t, b.store, `update execution set status = 'failed' where id = $1`, id)
+		workflows = append(workflows, id)
+		targets = append([]act.Target{{ID: id, Name: strconv.FormatInt(id, 10)}}, targets...)
 	}
-	require.NoError(t, rows.Err())
-	require.Equal(t, executions, repeated)
+	p, err := b.Plan(t.Context(), act.Request{Kind: act.RetryWorkflow, Targets: targets})
+	require.NoError(t, err)
+	require.Equal(t, "3 of 3 done.", b.run(p).Text)
+	require.Equal(t, workflows, b.repeated())
+}
+
+// repeated lists the repeated executions in the order of their retries.
+func (b *bundle) repeated() (of []int64) {
+	b.t.Helper()
+	require.NoError(b.t, b.store.Pool().QueryRow(b.t.Context(), `select coalesce(array_agg(original_execution order by id), '{}')
+		from execution where retry_reason = 'manual_retry'`).Scan(&of))
+	return of
 }

@@ -79,17 +79,67 @@ func (o *Operator) planMarked(ctx context.Context, request act.Request, plan *ac
 		plan.Lines.Add(act.Warn, "An answer is given once and cannot be changed.")
 	}
 	plan.Lines.Add(act.Plain, "")
-	lasts := (time.Duration(n)*triage.DefaultPace + time.Second - 1).Truncate(time.Second)
-	plan.Lines.Add(act.Note, "One after the other, %d a second, est. %s; it stops after %d failures in a row.",
-		time.Second/triage.DefaultPace, lasts, triage.MaxFailures)
-	plan.Lines.Add(act.Note, "Each row is checked again in its turn; rows that have changed by then are skipped.")
 	if rows.word || n > many {
 		plan.Word = fmt.Sprintf("%s %d", verb, n)
 	}
+	if request.Kind == act.CancelExecution || request.Kind == act.CancelWorkflow {
+		o.cancelMarked(plan, rows)
+		return nil
+	}
+	unpaced := slices.Contains(holdsBack, request.Kind)
+	pace := "at once"
+	if !unpaced {
+		lasts := (time.Duration(n)*triage.DefaultPace + time.Second - 1).Truncate(time.Second)
+		pace = fmt.Sprintf("%d a second, est. %s", time.Second/triage.DefaultPace, lasts)
+	}
+	plan.Lines.Add(act.Note, "One after the other, %s; it stops after %d failures in a row.", pace, triage.MaxFailures)
+	plan.Lines.Add(act.Note, "Each row is checked again in its turn; rows that have changed by then are skipped.")
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.Run(ctx, triage.Run{Steps: rows.steps}, reason)
+		return o.triage.Run(ctx, triage.Run{Steps: rows.steps, Unpaced: unpaced}, reason)
 	}, o.runReceipt)
 	return nil
+}
+
+// holdsBack are the acts that start nothing and disturb no running work.
+var holdsBack = []act.Kind{act.PauseQueue, act.PauseWorkflow, act.CordonWorker, act.DrainWorker}
+
+// cancelMarked makes the run that cancels the marked rows as one cancellation.
+func (o *Operator) cancelMarked(plan *act.Plan, rows *marked) {
+	var ids []int64
+	for _, step := range rows.steps {
+		ids = append(ids, step.Rows...)
+	}
+	plan.Lines.Add(act.Note, "First all waiting ones are withdrawn, so that none of them starts.")
+	plan.Lines.Add(act.Note, "Then workers are asked to stop the others, %d a second.", time.Second/triage.DefaultPace)
+	plan.Lines.Add(act.Note, "Each row is checked again; rows that have ended by then are skipped.")
+	plan.Run = does(func(ctx context.Context, reason string) (*triage.CancelReceipt, error) {
+		r, err := o.triage.Cancel(ctx,
+			&triage.CancelPlan{CancelRequest: triage.CancelRequest{IDs: ids, Reason: reason, Paced: true}})
+		if errors.Is(ctx.Err(), context.Canceled) {
+			err = nil // stopped by hand, which the receipt says
+		}
+		return r, err
+	}, func(r *triage.CancelReceipt) *act.Receipt {
+		done := 0
+		for _, one := range r.Executions {
+			if slices.Contains(ids, one.ID) && (one.Outcome == triage.CancelDone || one.Outcome == triage.CancelAsked) {
+				done++
+			}
+		}
+		receipt := cancelReceipt(r)
+		if r.Acted() > 0 {
+			receipt.Lines = slices.Insert(receipt.Lines, 0, line(act.Plain, "%s", receipt.Text))
+		}
+		receipt.Text = outcome(done, len(ids), "done", other{len(ids) - done - len(r.Left), "changed meanwhile"})
+		receipt.Left, receipt.Partly = r.Left, done < len(ids)
+		switch {
+		case len(r.Left) > 0:
+			receipt.Lines.Add(act.Warn, "%d were not reached and stay marked.", len(r.Left))
+		case r.Asked > 0:
+			receipt.Next = "they are canceling until their workers say how they ended"
+		}
+		return receipt
+	})
 }
 
 func (o *Operator) runReceipt(r *triage.RunReceipt) *act.Receipt {
@@ -119,7 +169,9 @@ func (o *Operator) eachMarked(ctx context.Context, request act.Request, rows *ma
 		return fmt.Errorf("%d are marked; at most %d at once", len(request.Targets), maxSlow)
 	}
 	var unfit *act.InvalidError
-	for _, target := range request.Targets {
+	oldest := slices.SortedFunc(slices.Values(request.Targets),
+		func(a, b act.Target) int { return cmp.Compare(a.ID, b.ID) })
+	for _, target := range oldest { // work that is begun again joins its queue in the order of the first requests
 		if request.Kind.Of() == "queue" && target.Action == "" {
 			rows.skip(target, "it is no longer in the list")
 			continue
@@ -199,7 +251,7 @@ func (o *Operator) markedExecutions(ctx context.Context, request act.Request, ro
 		if attune.Status(x.Status).HoldsSlot() {
 			running++
 		}
-		rows.add(target, o.executionRun(request.Kind, id))
+		rows.add(target, does(o.retries(id), retryReceipt))
 	}
 	rows.reach.Add(act.Plain, "Touches the queues of %s: %s.", phrase.Plural(len(actions), "action", "actions"),
 		namesOf(slices.Sorted(maps.Keys(actions)), ", …"))
@@ -223,21 +275,6 @@ func (o *Operator) executions(ctx context.Context, ids []int64) (map[int64]*moni
 		found[page.List[i].ID] = &page.List[i]
 	}
 	return found, nil
-}
-
-// executionRun acts on one of many executions.
-func (o *Operator) executionRun(kind act.Kind, id int64) act.Run {
-	return func(ctx context.Context, reason string) (*act.Receipt, error) {
-		if kind == act.RetryExecution {
-			return does(o.retries(id), retryReceipt)(ctx, reason)
-		}
-		planned, err := o.triage.PlanCancel(ctx, triage.CancelRequest{IDs: []int64{id}, Reason: reason})
-		if err != nil || planned.Acted() == 0 {
-			return &act.Receipt{Unchanged: true}, err
-		}
-		r, err := o.triage.Cancel(ctx, planned)
-		return &act.Receipt{Audits: audits(r.Audit), Unchanged: r.Acted() == 0}, err
-	}
 }
 
 // sayPaused warns of paused queues, in which retries wait until an operator resumes them.

@@ -12,6 +12,8 @@ import (
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
@@ -159,12 +161,81 @@ func TestManyAreCancelled(t *testing.T) {
 	plan := b.planMany(act.CancelExecution, targets)
 	require.Contains(t, words(plan.Lines), "4 marked: 3 to cancel, 1 skipped.")
 	require.Contains(t, words(plan.Lines), "cannot be undone")
+	require.Contains(t, words(plan.Lines), "First all waiting ones are withdrawn")
 	testkit.Exec(t, b.store, `update execution set status = 'completed' where id = $1`, ids[3])
 	receipt, err := b.Run(t.Context(), plan, "", &act.Progress{})
 	require.NoError(t, err)
 	require.Equal(t, "2 of 3 done, 1 changed meanwhile.", receipt.Text)
 	require.Equal(t, attune.StatusCancelled, testkit.StatusOf(t, b.store, ids[1]))
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, ids[3]))
+}
+
+// published calls itself for every outbox row of an operator, before the operator goes on.
+type published func()
+
+func (p published) Published(int64, []outbox.Message) { p() }
+
+// Marked executions are withdrawn before running ones are stopped: none starts in a slot that the cancellation frees,
+// although workers obey and engines promote at once.
+func TestMarkedExecutionsDoNotStartWhileOthersAreCancelled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, ids := b.waiting("demo.sleep", 16)
+	rounds := scheduler.New(scheduler.Config{},
+		scheduler.Deps{Store: b.store, Relay: noRelay{}, Logger: testkit.Logger(t)})
+	obey := published(func() {
+		testkit.Exec(t, b.store, `update execution set status = 'cancelled' where status = 'canceling'`)
+		_, err := rounds.Run(t.Context(), scheduler.NewReleaseStep(ids), scheduler.FillStep{})
+		require.NoError(t, err)
+		testkit.Exec(t, b.store, `update execution set status = 'running' where status = 'scheduled'`)
+	})
+	obey()
+	b.Operator = operator.New(operator.Config{},
+		triage.New(triage.Config{Actor: "ann@desk", Source: "attune-tui", Pace: time.Microsecond}, b.store, obey),
+		alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil))
+	var targets []act.Target
+	for _, id := range slices.Backward(ids) { // newest first, as the list has them
+		targets = append(targets, act.Target{ID: id, Name: fmt.Sprint(id)})
+	}
+	receipt := b.run(b.planMany(act.CancelExecution, targets))
+	require.Equal(t, "16 of 16 done.", receipt.Text)
+	require.Equal(t, "15 cancelled, 1 asked to stop.", receipt.Lines[0].Text)
+	require.Equal(t, []int{1, 16}, []int{
+		testkit.Count(t, b.store, `select count(*) from execution where worker is not null`),
+		testkit.Count(t, b.store, `select count(*) from execution where status = 'cancelled'`),
+	}, "only the running one had begun")
+}
+
+// A cancellation that is stopped by hand leaves the marks of the executions that it did not reach, and these run on.
+func TestACancellationStoppedByHandLeavesTheOthersMarked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	action, ids := b.waiting("demo.sleep", 5)
+	worker := testkit.Worker(t, b.store, "w-2").ID
+	var targets []act.Target
+	for range 30 {
+		ids = append(ids, testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
+			e.Status, e.Worker = attune.StatusRunning, &worker
+		}).ID)
+	}
+	for _, id := range ids[1:] {
+		targets = append(targets, act.Target{ID: id, Name: fmt.Sprint(id)})
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	rows := 0
+	b.Operator = operator.New(operator.Config{}, triage.New(triage.Config{}, b.store, published(func() {
+		if rows++; rows == 2 { // the withdrawn ones, and the first page of the others
+			stop()
+		}
+	})), alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{Store: b.store}), nil, nil))
+	receipt, err := b.Run(ctx, b.planMany(act.CancelExecution, targets), "", &act.Progress{})
+	require.NoError(t, err)
+	require.Equal(t, "24 of 34 done.", receipt.Text)
+	require.True(t, receipt.Partly)
+	require.Equal(t, ids[25:], receipt.Left)
+	require.Contains(t, words(receipt.Lines), "10 were not reached and stay marked.")
+	require.Equal(t, 4, testkit.Count(t, b.store, `select count(*) from execution where status = 'cancelled'`))
+	require.Equal(t, 10, testkit.Count(t, b.store, `select count(*) from execution where status = 'running'`))
 }
 
 func TestManyWorkersAndQueues(t *testing.T) {

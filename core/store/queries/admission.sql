@@ -108,7 +108,8 @@ SELECT s.id AS state_id, least(s.free, s.room)::int AS free, h.lane, h.queue_ord
        s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created,
        e.worker_selector, e.worker_tolerations, e.worker_affinity,
        coalesce(CASE WHEN e.retry_count > 0 THEN
-           (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid
+           (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid,
+       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) AS cancel_asked
 FROM (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS state_id, unnest(sqlc.arg(releases)::int[]) AS releases,
            sqlc.arg(cap)::bigint AS most

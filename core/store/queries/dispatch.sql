@@ -12,12 +12,12 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.st
        -- Whether the result of a completed one opens an inquiry; no inquiry is megabytes long.
        CASE WHEN e.status = 'completed' AND pg_column_size(e.result) < 1048576
             THEN attune_inquiry_of(e.result) IS NOT NULL ELSE false END::bool AS asks,
-       -- The inputs of a retry, for one that did not succeed.
+       -- The inputs of a retry, for one that did not succeed. With a cancel request nothing starts.
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000) ELSE '' END::text AS error,
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '') ELSE '' END::text AS ended_by,
-       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
+       CASE WHEN e.status IN ('requested', 'failed', 'timeout', 'abandoned')
             THEN EXISTS (SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) ELSE false END::bool AS cancel_asked,
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN EXISTS (SELECT FROM execution_retry t WHERE t.failed = ANY (ARRAY[e.id])) ELSE false END::bool AS repeated,

@@ -1,0 +1,41 @@
+package inquiry_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+)
+
+// S16: an answer, an expiry and a cancellation exclude each other in the statements themselves, whatever was read
+// before them.
+func TestEndsOfAnInquiryExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.guards")
+	made := func(status, timeout string) (id int64) {
+		execution := testkit.Execution(t, st, action).ID
+		require.NoError(t, st.Pool().QueryRow(t.Context(), `INSERT INTO inquiry (execution, prompt, status, timeout_at)
+			VALUES ($1, '?', $2::text::inquiry_status_enum, now() + $3::text::interval) RETURNING id`,
+			execution, status, timeout).Scan(&id))
+		return id
+	}
+	answer := func(id int64) int64 {
+		n, err := st.RespondInquiry(t.Context(), store.RespondInquiryParams{ID: id, Response: []byte(`{}`)})
+		require.NoError(t, err)
+		return n
+	}
+	answered, late, open := made("responded", "-1 hour"), made("pending", "-1 hour"), made("pending", "1 hour")
+	early := made("responded", "1 hour")
+	require.Zero(t, answer(early), "an answer replaced another one")
+	require.Zero(t, answer(late), "an answer came after the time")
+	require.NoError(t, st.ExpireInquiries(t.Context(), []int64{answered, open}))
+	require.NoError(t, st.CancelInquiries(t.Context(), []int64{answered}))
+	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM inquiry WHERE status = 'responded'`))
+	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM inquiry WHERE status = 'pending'`))
+	require.Equal(t, int64(1), answer(open))
+	require.NoError(t, st.ExpireInquiries(t.Context(), []int64{late}))
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM inquiry WHERE status = 'timeout'`))
+}
