@@ -29,7 +29,7 @@ type phase struct {
 	variables                  map[string]any
 	change                     string // of the rows, SQL with $1 for the workflow's execution
 
-	// first are the tasks that run before something happens, all those that run in the end.
+	// first are the tasks that run before something happens, all are the tasks that run until the end.
 	first, all []string
 	then       string // what happens, SQL with $1
 	ends       attune.Status
@@ -84,46 +84,86 @@ tasks:
   - {name: a, action: pk.a, next: [{do: [INNER]}]}
   - {name: INNER, action: INNER, next: [{do: [b]}]}
   - {name: b, action: pk.b}`
-	answer = `WITH e AS (UPDATE execution SET status = 'completed', result = '{"response": true}' WHERE parent = $1 AND action_ref = 'core.ask' RETURNING id)
+	answer = `WITH e AS (
+			UPDATE execution SET status = 'completed', result = '{"response": true}'
+			WHERE parent = $1 AND action_ref = 'core.ask' RETURNING id)
 		UPDATE inquiry i SET status = 'responded', response = 'true', settled = true FROM e WHERE i.execution = e.id`
 )
 
 var phases = map[string]phase{
 	"its first task runs": {
-		definition: straight, children: []string{"a scheduled"}, all: []string{"a", "b", "c"}, result: map[string]any{"x": 7.0},
+		definition: straight,
+		children:   []string{"a scheduled"},
+		all:        []string{"a", "b", "c"},
+		result:     map[string]any{"x": 7.0},
 	},
-	"nothing has started": {definition: straight, all: []string{"a", "b", "c"}, result: map[string]any{"x": 7.0}},
+	"nothing has started": {
+		definition: straight,
+		all:        []string{"a", "b", "c"},
+		result:     map[string]any{"x": 7.0},
+	},
 	"one of two entries was made": {
-		definition: joined, children: []string{"a scheduled"}, all: []string{"a", "b", "c", "d"}, result: map[string]any{"x": 1.0},
+		definition: joined,
+		children:   []string{"a scheduled"},
+		all:        []string{"a", "b", "c", "d"},
+		result:     map[string]any{"x": 1.0},
 	},
 	"the second runs": {
-		definition: straight, children: []string{"a completed", "b scheduled after a"}, completed: []string{"a"}, current: []string{"b"},
-		variables: map[string]any{"x": 5}, all: []string{"b", "c"}, result: map[string]any{"x": 5.0},
+		definition: straight,
+		children:   []string{"a completed", "b scheduled after a"},
+		completed:  []string{"a"},
+		current:    []string{"b"},
+		variables:  map[string]any{"x": 5},
+		all:        []string{"b", "c"},
+		result:     map[string]any{"x": 5.0},
 	},
 	"its first task has ended meanwhile": {
-		definition: straight, children: []string{"a completed!"}, all: []string{"b", "c"}, result: map[string]any{"x": 9.0},
+		definition: straight,
+		children:   []string{"a completed!"},
+		all:        []string{"b", "c"},
+		result:     map[string]any{"x": 9.0},
 	},
 	"the last task has ended meanwhile": {
-		definition: straight, children: []string{"a completed", "b completed after a", "c completed! after b"},
-		completed: []string{"a", "b"}, current: []string{"c"}, variables: map[string]any{"x": 5},
-		result: map[string]any{"x": 5.0},
+		definition: straight,
+		children:   []string{"a completed", "b completed after a", "c completed! after b"},
+		completed:  []string{"a", "b"},
+		current:    []string{"c"},
+		variables:  map[string]any{"x": 5},
+		result:     map[string]any{"x": 5.0},
 	},
 	"the second was requested": {
-		definition: straight, children: []string{"a completed", "b requested after a"}, completed: []string{"a"}, current: []string{"b"},
-		variables: map[string]any{"x": 5}, all: []string{"b", "c"}, result: map[string]any{"x": 5.0},
+		definition: straight,
+		children:   []string{"a completed", "b requested after a"},
+		completed:  []string{"a"},
+		current:    []string{"b"},
+		variables:  map[string]any{"x": 5},
+		all:        []string{"b", "c"},
+		result:     map[string]any{"x": 5.0},
 	},
 	"one of two has arrived at a join": {
-		definition: joined, children: []string{"a completed", "b scheduled"}, completed: []string{"a"},
-		variables: map[string]any{"x": 5}, all: []string{"b", "c", "d"}, result: map[string]any{"x": 5.0},
+		definition: joined,
+		children:   []string{"a completed", "b scheduled"},
+		completed:  []string{"a"},
+		variables:  map[string]any{"x": 5},
+		all:        []string{"b", "c", "d"},
+		result:     map[string]any{"x": 5.0},
 	},
 	"both have ended, one was processed": {
-		definition: joined, children: []string{"a completed", "b completed!"}, completed: []string{"a", "b"},
-		variables: map[string]any{"x": 5}, all: []string{"c", "d"}, result: map[string]any{"x": 5.0},
+		definition: joined,
+		children:   []string{"a completed", "b completed!"},
+		completed:  []string{"a", "b"},
+		variables:  map[string]any{"x": 5},
+		all:        []string{"c", "d"},
+		result:     map[string]any{"x": 5.0},
 	},
 	"behind the join": {
-		definition: joined, children: []string{"a completed", "b completed", "c scheduled after b", "d completed after b"},
-		completed: []string{"a", "b", "d"}, current: []string{"c"}, variables: map[string]any{"x": 5, "y": 6},
-		all: []string{"c"}, result: map[string]any{"x": 5.0},
+		definition: joined,
+		children:   []string{"a completed", "b completed", "c scheduled after b", "d completed after b"},
+		completed:  []string{"a", "b", "d"},
+		current:    []string{"c"},
+		variables:  map[string]any{"x": 5, "y": 6},
+		all:        []string{"c"},
+		result:     map[string]any{"x": 5.0},
 	},
 	"a list is half done": {
 		definition: listed,
@@ -131,14 +171,16 @@ var phases = map[string]phase{
 			"a completed", "each[0] completed after a", "each[1] scheduled after a", "each[2] completed after a",
 			"each[3] scheduled after a", "each[4] requested after a", "each[5] requested after a",
 		},
-		completed: []string{"a"}, all: []string{"b", "each[1]", "each[3]", "each[4]", "each[5]"},
+		completed: []string{"a"},
+		all:       []string{"b", "each[1]", "each[3]", "each[4]", "each[5]"},
 	},
 	"the items of a list have ended meanwhile": {
 		definition: listed,
 		children: []string{
 			"a completed", "each[0] completed after a", "each[1] failed! after a",
 		},
-		completed: []string{"a"}, all: []string{"b"},
+		completed: []string{"a"},
+		all:       []string{"b"},
 	},
 	"a list of an entry is half done": {
 		definition: entry,
@@ -151,56 +193,93 @@ var phases = map[string]phase{
 		all:        []string{"b", "each[0]"},
 	},
 	"it waits for a person": {
-		definition: approved, children: []string{"a completed", "ask running after a"}, completed: []string{"a"}, current: []string{"ask"},
-		then: answer, all: []string{"b", "c"},
+		definition: approved,
+		children:   []string{"a completed", "ask running after a"},
+		completed:  []string{"a"},
+		current:    []string{"ask"},
+		then:       answer,
+		all:        []string{"b", "c"},
 	},
 	"a failed attempt has two retries left": {
-		definition: retried, children: []string{"a failed!", "d completed"}, completed: []string{"d"},
-		all: []string{"a.1", "b"},
+		definition: retried,
+		children:   []string{"a failed!", "d completed"},
+		completed:  []string{"d"},
+		all:        []string{"a.1", "b"},
 	},
 	"a failed attempt counts as failed already": {
-		definition: retried, children: []string{"a failed!", "d completed"}, completed: []string{"d"}, failed: []string{"a"},
-		all: []string{"a.1", "b"},
+		definition: retried,
+		children:   []string{"a failed!", "d completed"},
+		completed:  []string{"d"},
+		failed:     []string{"a"},
+		all:        []string{"a.1", "b"},
 	},
 	"the last attempt has failed meanwhile": {
-		definition: retried, children: []string{"a failed", "a.1 failed", "a.2 failed!"}, all: []string{"c", "d", "b"},
+		definition: retried,
+		children:   []string{"a failed", "a.1 failed", "a.2 failed!"},
+		all:        []string{"c", "d", "b"},
 	},
 	"a retry waits": {
-		definition: retried, children: []string{"d completed", "a failed", "a.1 requested"}, completed: []string{"d"},
-		all: []string{"a.1", "b"},
+		definition: retried,
+		children:   []string{"d completed", "a failed", "a.1 requested"},
+		completed:  []string{"d"},
+		all:        []string{"a.1", "b"},
 	},
 	"a retry runs": {
-		definition: retried, children: []string{"d completed", "a failed", "a.1 scheduled"}, completed: []string{"d"},
-		all: []string{"a.1", "b"},
+		definition: retried,
+		children:   []string{"d completed", "a failed", "a.1 scheduled"},
+		completed:  []string{"d"},
+		all:        []string{"a.1", "b"},
 	},
 	"a failure was handled": {
-		definition: handled, children: []string{"a failed", "b scheduled after a"}, completed: []string{"a"}, current: []string{"b"},
-		all: []string{"b", "c"},
+		definition: handled,
+		children:   []string{"a failed", "b scheduled after a"},
+		completed:  []string{"a"},
+		current:    []string{"b"},
+		all:        []string{"b", "c"},
 	},
 	"a failure was not handled": {
-		definition: joined, children: []string{"a failed", "d completed", "b scheduled"}, completed: []string{"d"}, failed: []string{"a"},
-		all: []string{"b"}, ends: attune.StatusFailed,
+		definition: joined,
+		children:   []string{"a failed", "d completed", "b scheduled"},
+		completed:  []string{"d"},
+		failed:     []string{"a"},
+		all:        []string{"b"},
+		ends:       attune.StatusFailed,
 	},
 	"it is being cancelled": {
-		definition: straight, children: []string{"a completed", "b running after a"}, completed: []string{"a"},
-		change: `WITH w AS (UPDATE workflow_execution SET status = 'cancelled', current_tasks = '{}', error_message = 'x' WHERE execution = $1)
+		definition: straight,
+		children:   []string{"a completed", "b running after a"},
+		completed:  []string{"a"},
+		change: `WITH w AS (
+				UPDATE workflow_execution SET status = 'cancelled', current_tasks = '{}', error_message = 'x' WHERE execution = $1)
 			UPDATE execution SET status = 'canceling' WHERE id = $1`,
-		then: `UPDATE execution SET status = 'completed' WHERE parent = $1 AND status = 'running'`, ends: attune.StatusCancelled,
+		then: `UPDATE execution SET status = 'completed' WHERE parent = $1 AND status = 'running'`,
+		ends: attune.StatusCancelled,
 	},
 	"its list is being cancelled": {
-		definition: entry, children: []string{"each[0] completed", "each[1] running", "each[2] requested", "each[3] requested"},
-		change: `UPDATE execution SET status = 'canceling' WHERE id = $1`,
-		then:   `UPDATE execution SET status = 'completed' WHERE parent = $1 AND status = 'running'`, ends: attune.StatusCancelled,
+		definition: entry,
+		children:   []string{"each[0] completed", "each[1] running", "each[2] requested", "each[3] requested"},
+		change:     `UPDATE execution SET status = 'canceling' WHERE id = $1`,
+		then:       `UPDATE execution SET status = 'completed' WHERE parent = $1 AND status = 'running'`,
+		ends:       attune.StatusCancelled,
 	},
 	"it is paused": {
-		definition: straight, children: []string{"a completed", "b scheduled after a"}, completed: []string{"a"}, current: []string{"b"},
-		variables: map[string]any{"x": 5}, change: `UPDATE workflow_execution SET paused = true WHERE execution = $1`,
-		first: []string{"b"}, then: `UPDATE workflow_execution SET paused = false WHERE execution = $1`,
-		all: []string{"b", "c"}, result: map[string]any{"x": 5.0},
+		definition: straight,
+		children:   []string{"a completed", "b scheduled after a"},
+		completed:  []string{"a"},
+		current:    []string{"b"},
+		variables:  map[string]any{"x": 5},
+		change:     `UPDATE workflow_execution SET paused = true WHERE execution = $1`,
+		first:      []string{"b"},
+		then:       `UPDATE workflow_execution SET paused = false WHERE execution = $1`,
+		all:        []string{"b", "c"},
+		result:     map[string]any{"x": 5.0},
 	},
 	"a workflow within it is under way": {
-		definition: nested, children: []string{"a completed", "INNER running after a"}, completed: []string{"a"}, current: []string{"INNER"},
-		all: []string{"b", "b", "c"},
+		definition: nested,
+		children:   []string{"a completed", "INNER running after a"},
+		completed:  []string{"a"},
+		current:    []string{"INNER"},
+		all:        []string{"b", "b", "c"},
 	},
 }
 
@@ -335,7 +414,8 @@ func (w *world) underWay(n int, p phase, changed func(map[string]any), deleted b
 func (w *world) changed(ref string, change func(map[string]any)) []byte {
 	w.t.Helper()
 	definition := map[string]any{}
-	require.NoError(w.t, json.Unmarshal([]byte(w.text(`SELECT definition FROM workflow_definition WHERE ref = $1`, ref)), &definition))
+	stored := w.text(`SELECT definition FROM workflow_definition WHERE ref = $1`, ref)
+	require.NoError(w.t, json.Unmarshal([]byte(stored), &definition))
 	change(definition)
 	raw, err := json.Marshal(definition)
 	require.NoError(w.t, err)
@@ -349,7 +429,9 @@ func (w *world) published(action testkit.ActionRow, graph []byte, p phase, inner
 	return w.publishedAs(id, action, graph, p, inner)
 }
 
-func (w *world) publishedAs(id int64, action testkit.ActionRow, graph []byte, p phase, inner string) (_ int64, old []int64) {
+func (w *world) publishedAs(
+	id int64, action testkit.ActionRow, graph []byte, p phase, inner string,
+) (_ int64, old []int64) {
 	w.t.Helper()
 	variables, err := json.Marshal(p.variables)
 	require.NoError(w.t, err)
@@ -379,7 +461,8 @@ func replaced(names []string, inner string) []string {
 	return list
 }
 
-// publishedChild writes a child of phase.children. It reports whether its end was processed: it has no exclamation mark.
+// publishedChild writes a child of phase.children. It reports whether its end was processed: it has no exclamation
+// mark.
 func (w *world) publishedChild(parent int64, definition *workflow.Definition, text string) (id int64, old bool) {
 	w.t.Helper()
 	words := strings.Fields(text)
@@ -413,7 +496,8 @@ func (w *world) publishedChild(parent int64, definition *workflow.Definition, te
 	}
 	id = testkit.Execution(w.t, w.store, of, func(e *testkit.ExecutionRow) {
 		e.Parent, e.Status, e.WorkflowTask, e.RetryCount = &parent, status, about, retry
-		if status != attune.StatusRequested && task.Action != "core.ask" && !strings.HasPrefix(task.Action, "pk.inner") {
+		if status != attune.StatusRequested && task.Action != "core.ask" &&
+			!strings.HasPrefix(task.Action, "pk.inner") {
 			e.Worker = &w.worker
 		}
 		e.Result = map[string]any{"n": 9, "items": []int{1, 2}}

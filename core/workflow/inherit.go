@@ -279,7 +279,8 @@ func (h *heir) missed(x *decision, t *Task, joins bool) (bool, error) {
 	for i, transition := range t.Next {
 		if !h.State.Tasks[t.Name].Status.Ended() || !slices.ContainsFunc(transition.Do, func(name string) bool {
 			to := h.def.Task(name)
-			return to != nil && to.Action != "" && !h.traced(to) && joins == (to.Join > 1) && (!joins || len(h.arrived(to)) >= to.Join)
+			return to != nil && to.Action != "" && !h.traced(to) && joins == (to.Join > 1) &&
+				(!joins || len(h.arrived(to)) >= to.Join)
 		}) {
 			continue
 		}
