@@ -200,6 +200,13 @@ var phases = map[string]phase{
 		then:       answer,
 		all:        []string{"b", "c"},
 	},
+	"its question was deleted": {
+		definition: approved,
+		children:   []string{"a completed"},
+		completed:  []string{"a"},
+		current:    []string{"ask"},
+		ends:       attune.StatusFailed,
+	},
 	"a failed attempt has two retries left": {
 		definition: retried,
 		children:   []string{"a failed!", "d completed"},
