@@ -281,3 +281,20 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(600) }}", concurrenc
 	require.Equal(t, 1200, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NOT NULL`))
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, ids[0]))
 }
+
+// A decision about an older version, or about a workflow that was closed meanwhile, writes nothing (S11).
+func TestAnOldVersionIsNotWritten(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
+	w.take(nil, []int64{id})
+	require.Equal(t, "1", w.text(`SELECT version FROM workflow_execution`))
+	for version, wasOpen := range map[int]bool{0: true, 2: true, 1: false} {
+		_, err := w.store.Pool().Exec(testkit.Context(t), store.AdvanceWorkflows, fmt.Sprintf(`[{"id": %d, "version": %d,
+			"was_open": %t, "open": true, "status": "failed", "state": {}, "variables": {}, "log": [], "current": [],
+			"completed": [], "failed": [], "skipped": []}]`, w.workflowOf(id), version, wasOpen))
+		require.ErrorContains(t, err, "AT001", "version %d", version)
+	}
+	require.Equal(t, "running 1", w.text(`SELECT status || ' ' || version FROM workflow_execution`))
+	w.completes(id)
+}

@@ -32,3 +32,50 @@ func TestEndsThatTheOtherExecutorHasProcessedAreNotAnnounced(t *testing.T) {
 		VALUES ($1, $2, $3, 'running', 1, $4)`, each.ID, each.Ref, parent, children["repeated"])
 	require.Equal(t, 1, w.handBack(t).Completed, "that of the ended task")
 }
+
+// A child that is being cancelled takes no place in its list, as the other executor counts.
+func TestTheNextItemIsRequestedBesideOneThatIsBeingCancelled(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	action := w.define(t, "demo.list", sevenItems)
+	each := testkit.ActionRow{Ref: "demo.each"}
+	require.NoError(t, w.pool.QueryRow(t.Context(), `SELECT id FROM action WHERE ref = $1`, each.Ref).Scan(&each.ID))
+	worker := testkit.Worker(t, w, "w1").ID
+	parent := testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusRunning }).ID
+	testkit.Exec(t, w, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status)
+		SELECT $1, a.workflow_def, '{"nodes": {"each": {"concurrency": 2}}}', 'running' FROM action a WHERE a.id = $2`,
+		parent, action.ID)
+	var children []int64
+	for i, status := range []attune.Status{
+		attune.StatusRequested, attune.StatusRunning, attune.StatusCanceling, attune.StatusRequested,
+	} {
+		children = append(children, testkit.Execution(t, w, each, func(e *testkit.ExecutionRow) {
+			e.Parent, e.Status = &parent, status
+			e.WorkflowTask = map[string]any{"workflow_execution": 1, "task_name": "each", "task_index": 3 - i}
+			if status != attune.StatusRequested {
+				e.Worker = &worker
+			}
+		}).ID)
+	}
+	w.handBack(t)
+	require.Equal(t, children[3:], w.requested(t), "the first item that waits")
+}
+
+// The other executor knows only requested executions as queued: one that was being admitted is requested again.
+func TestAnExecutionThatWasBeingAdmittedIsNotQueued(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	action := testkit.Action(t, w, "demo.limited")
+	testkit.Policy(t, w, action, 1)
+	state := testkit.State(t, w, action, 1, func(s *testkit.StateRow) { s.Active, s.Queued = 1, 1 })
+	testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) {
+		e.Status, e.AdmissionState = attune.StatusScheduled, &state.ID
+	})
+	claimed := testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling }).ID
+	testkit.Exec(t, w, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
+		VALUES ($1, $2, 'queued', 1)`, state.ID, claimed)
+	result := w.handBack(t)
+	require.Equal(t, 1, result.Active)
+	require.Zero(t, result.Queued)
+	require.Equal(t, []int64{claimed}, w.requested(t))
+}
