@@ -182,6 +182,14 @@ var phases = map[string]phase{
 		completed: []string{"a"},
 		all:       []string{"b"},
 	},
+	"an item of a list waits for an answer": {
+		definition: listed,
+		children:   []string{"a completed", "each[0] completed after a", "each[1] completed? after a"},
+		completed:  []string{"a"},
+		then: `UPDATE inquiry i SET status = 'responded', response = 'true', settled = true FROM execution e
+			WHERE e.parent = $1 AND i.execution = e.id`,
+		all: []string{"b"},
+	},
 	"a list of an entry is half done": {
 		definition: entry,
 		children:   []string{"each[0] completed", "each[1] completed", "each[2] scheduled", "each[3] requested"},
@@ -364,6 +372,7 @@ func TestAWorkflowUnderWayEndsAsItsOwnEngineWouldEndIt(t *testing.T) {
 		testkit.Exec(t, w.store, of.then, of.id)
 	}
 	w.poll()
+	w.take(before, nil)
 	w.goOn(all, told)
 	for _, of := range all {
 		status, result := w.outcome(of.id)
@@ -468,8 +477,8 @@ func replaced(names []string, inner string) []string {
 	return list
 }
 
-// publishedChild writes a child of phase.children. It reports whether its end was processed: it has no exclamation
-// mark.
+// publishedChild writes a child of phase.children. It reports whether its end was processed: it has neither an
+// exclamation mark nor a question mark.
 func (w *world) publishedChild(parent int64, definition *workflow.Definition, text string) (id int64, old bool) {
 	w.t.Helper()
 	words := strings.Fields(text)
@@ -486,7 +495,8 @@ func (w *world) publishedChild(parent int64, definition *workflow.Definition, te
 		require.NoError(w.t, err)
 		name, index = name[:at], i
 	}
-	status := attune.Status(strings.TrimSuffix(words[1], "!"))
+	status := attune.Status(strings.TrimRight(words[1], "!?"))
+	asks := strings.HasSuffix(words[1], "?")
 	task := definition.Task(name)
 	require.NotNil(w.t, task, text)
 	of := testkit.ActionRow{Ref: task.Action}
@@ -508,15 +518,18 @@ func (w *world) publishedChild(parent int64, definition *workflow.Definition, te
 			e.Worker = &w.worker
 		}
 		e.Result = map[string]any{"n": 9, "items": []int{1, 2}}
+		if asks {
+			e.Result = map[string]any{"__inquiry": map[string]any{"prompt": "Deploy?"}}
+		}
 	}).ID
 	if retry == 0 {
 		testkit.Exec(w.t, w.store, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id)
 			VALUES ($1, $2, $3, $4)`, w.workflowOf(parent), name, index, id)
 	}
-	if task.Action == "core.ask" {
+	if task.Action == "core.ask" || asks {
 		testkit.Exec(w.t, w.store, `INSERT INTO inquiry (execution, prompt, status) VALUES ($1, 'Deploy?', 'pending')`, id)
 	}
-	return id, status.Terminal() && !strings.HasSuffix(words[1], "!")
+	return id, status.Terminal() && !strings.ContainsAny(words[1], "!?")
 }
 
 // goOn advances the workflows as messages and the sweep do, until nothing moves.

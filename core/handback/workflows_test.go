@@ -30,6 +30,23 @@ func TestEndsThatTheOtherExecutorHasProcessedAreNotAnnounced(t *testing.T) {
 	}
 	testkit.Exec(t, w, `INSERT INTO execution (action, action_ref, parent, status, retry_count, original_execution)
 		VALUES ($1, $2, $3, 'running', 1, $4)`, each.ID, each.Ref, parent, children["repeated"])
+	for task, change := range map[string]string{
+		"settled": `UPDATE workflow_task_dispatch SET settled = true WHERE task_name = 'settled'`,
+		"closed":  `UPDATE workflow_execution SET open = false WHERE id <> 1`,
+	} {
+		of := parent
+		if task == "closed" {
+			of = testkit.Execution(t, w, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusCancelled }).ID
+			testkit.Exec(t, w, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status)
+				SELECT $1, a.workflow_def, '{}', 'cancelled' FROM action a WHERE a.id = $2`, of, action.ID)
+		}
+		child := testkit.Execution(t, w, each, func(e *testkit.ExecutionRow) {
+			e.Parent, e.Status = &of, attune.StatusCompleted
+		}).ID
+		testkit.Exec(t, w, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name, execution_id)
+			SELECT id, $2, $3 FROM workflow_execution WHERE execution = $1`, of, task, child)
+		testkit.Exec(t, w, change)
+	}
 	require.Equal(t, 1, w.handBack(t).Completed, "that of the ended task")
 }
 

@@ -63,7 +63,9 @@ func TestTheStateOfAnotherEngineIsInherited(t *testing.T) {
 		},
 		"a list whose last items may have been deleted": {
 			workflow.Inherited{Children: list(running)}, "each",
-			workflow.TaskState{Status: workflow.TaskRunning, Items: 1, Total: 1, Made: 1, Found: true, Next: 1, Open: 1},
+			workflow.TaskState{
+				Status: workflow.TaskRunning, Items: 1, Total: 1, Made: 1, Found: true, Next: 1, Open: 1,
+			},
 			0, 0,
 		},
 		"one that is being cancelled": {
@@ -81,15 +83,20 @@ func TestTheStateOfAnotherEngineIsInherited(t *testing.T) {
 			workflow.TaskState{Status: workflow.TaskRunning, Total: 2, Next: 2, Open: 1, Succeeded: 1}, 0, 0,
 		},
 		"a current task without a child": {
-			workflow.Inherited{Lists: workflow.Lists{Completed: []string{"each", "both"}, Current: []string{"end"}}}, "end",
+			workflow.Inherited{Lists: workflow.Lists{Completed: []string{"each", "both"}, Current: []string{"end"}}},
+			"end",
 			workflow.TaskState{Status: workflow.TaskRunning, Total: 1, Next: 1, Open: 1}, 0, 0,
 		},
 		"the same in a paused workflow": {
-			workflow.Inherited{Lists: workflow.Lists{Completed: []string{"each"}, Current: []string{"end"}}, Paused: true}, "end",
+			workflow.Inherited{
+				Lists: workflow.Lists{Completed: []string{"each"}, Current: []string{"end"}}, Paused: true,
+			},
+			"end",
 			workflow.TaskState{Status: workflow.TaskReady}, 0, 0,
 		},
 		"a skipped task": {
-			workflow.Inherited{Lists: workflow.Lists{Completed: []string{"each"}, Skipped: []string{"sorry"}}}, "sorry",
+			workflow.Inherited{Lists: workflow.Lists{Completed: []string{"each"}, Skipped: []string{"sorry"}}},
+			"sorry",
 			workflow.TaskState{Status: workflow.TaskSkipped}, 0, 0,
 		},
 		"a task that the graph does not have": {
@@ -102,8 +109,10 @@ func TestTheStateOfAnotherEngineIsInherited(t *testing.T) {
 		},
 		"a failure that a transition handled": {
 			workflow.Inherited{
-				Lists:    workflow.Lists{Completed: []string{"each", "both"}},
-				Children: []workflow.InheritedChild{child("both", 0, attune.StatusFailed), {Child: workflow.Child{Task: "sorry"}, TriggeredBy: "both"}},
+				Lists: workflow.Lists{Completed: []string{"each", "both"}},
+				Children: []workflow.InheritedChild{
+					child("both", 0, attune.StatusFailed), {Child: workflow.Child{Task: "sorry"}, TriggeredBy: "both"},
+				},
 			}, "both",
 			workflow.TaskState{Status: workflow.TaskFailed, Total: 1, Next: 1, Failed: 1, Handled: true}, 0, 0,
 		},
