@@ -318,6 +318,12 @@ func TestRowsThatChangedMeanwhileAreNotWritten(t *testing.T) {
 	w.refuses(store.SettleTasks, []int64{task}, []int64{child})
 
 	w.refuses(store.RunWorkflowParents, []int64{id}) // it runs
+	action := testkit.Action(t, w.store, "pk.held")
+	state := testkit.State(t, w.store, action, 1, func(s *testkit.StateRow) { s.Active = 1 })
+	holder := testkit.Execution(t, w.store, action, func(e *testkit.ExecutionRow) {
+		e.Status, e.AdmissionState = attune.StatusScheduling, &state.ID
+	}).ID
+	w.refuses(store.RunWorkflowParents, []int64{holder}) // it has a slot
 	testkit.Exec(t, w.store, `UPDATE execution SET worker = $2 WHERE id = $1`, id, w.worker)
 	w.refuses(store.EndWorkflowParents, []int64{id}, []string{"failed"}, []string{"{}"})
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
