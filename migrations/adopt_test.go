@@ -113,8 +113,18 @@ func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
 	t.Parallel()
 	opts, conn := foreign(t, installation.Newest)
 	queued(t, conn)
+	exec(t, conn, `INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
+		SELECT 'core.flow', id, ref, 'Flow', '1', '{}' FROM pack LIMIT 1`)
+	exec(t, conn, `WITH e AS (INSERT INTO execution (action_ref, status) VALUES ('core.flow', 'canceling'), ('core.flow', 'cancelled') RETURNING id)
+		INSERT INTO workflow_execution (execution, workflow_def, task_graph, status) SELECT e.id, d.id, '{}', 'cancelled' FROM e, workflow_definition d`)
+	exec(t, conn, `INSERT INTO workflow_task_dispatch (workflow_execution, task_name) SELECT id, 'a' FROM workflow_execution`)
 	_, err := migrations.Up(testkit.Context(t), opts)
 	require.NoError(t, err)
+
+	// Of its cancelled workflows, those with a live execution are still to be ended.
+	require.Equal(t, "canceling true false, cancelled false true", one[string](t, conn, `
+		SELECT string_agg(concat_ws(' ', e.status, w.open::text, d.settled::text), ', ' ORDER BY e.id) FROM workflow_execution w
+		JOIN execution e ON e.id = w.execution JOIN workflow_task_dispatch d ON d.workflow_execution = w.id`))
 
 	// The queue kept its order and lost its ambiguity.
 	require.Equal(t, "1 2 3 4", one[string](t, conn,
@@ -140,7 +150,7 @@ func TestAdoptedSchemaBehavesLikeOurs(t *testing.T) {
 	exec(t, conn, "UPDATE execution SET status = 'completed' WHERE id = 1")
 	exec(t, conn, "UPDATE execution SET status = 'running' WHERE id = 1")
 	require.EqualValues(t, 1, one[int64](t, conn, "SELECT count(*) FROM late_write"))
-	require.EqualValues(t, 3, one[int64](t, conn, "SELECT count(*) FROM execution e WHERE e.finished_status IS NULL"))
+	require.EqualValues(t, 4, one[int64](t, conn, "SELECT count(*) FROM execution e WHERE e.finished_status IS NULL"))
 	exec(t, conn, "SET enable_seqscan = off")
 	exec(t, conn, "SET enable_bitmapscan = off")
 	require.Contains(t, plan(t, conn,

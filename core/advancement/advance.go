@@ -43,9 +43,7 @@ type advance struct {
 	ended    []store.ReadEndedTasksRow
 	broken   string
 
-	inherited map[workflow.Child]store.ReadWorkflowChildrenRow // of a workflow that is taken over
-	adopted   bool                                             // it is taken over
-	canceling bool                                             // and it was being cancelled before
+	inherited *inherited // of a workflow that is taken over; else nil
 
 	plan     *workflow.Plan
 	results  map[string]workflow.Result
@@ -89,18 +87,20 @@ type repeat struct {
 // decide evaluates the definition, and fetches the facts that it requests.
 func (s *Step) decide(ctx context.Context, plan *scheduler.Plan, c *advance) error {
 	c.results, c.children, c.items = map[string]workflow.Result{}, map[workflow.Child]any{}, map[string]workflow.Slice{}
+	if c.inherited != nil {
+		for _, list := range c.inherited.keep { // not stored yet
+			c.items[list.Task] = workflow.Slice{Items: list.Items}
+		}
+	}
 	if c.broken != "" {
 		c.giveUp(c.broken)
 		return s.outcome(ctx, plan, c)
 	}
-	decide := func() error { return c.decide(ctx, plan.Queries()) }
-	if err := decide(); err != nil {
+	if err := c.decide(ctx, plan.Queries()); err != nil {
 		return err
 	}
-	if c.adopted {
-		if err := c.replay(decide); err != nil {
-			return err
-		}
+	if c.inherited != nil {
+		c.inherited.complete(c.plan)
 	}
 	return s.outcome(ctx, plan, c)
 }

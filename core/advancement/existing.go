@@ -21,7 +21,7 @@ func (s *Step) findExisting(ctx context.Context, q *store.Queries, c *advance) e
 	var tasks []string
 	var indexes []int32
 	for _, start := range c.plan.Start {
-		if st := c.plan.State.Tasks[start.Task]; st != nil && st.Found && start.Index != nil {
+		if st := c.plan.State.Tasks[start.Task]; start.Made || st != nil && st.Found && start.Index != nil {
 			tasks, indexes = append(tasks, start.Task), append(indexes, int32(*start.Index))
 		}
 	}
@@ -46,11 +46,20 @@ func (s *Step) findExisting(ctx context.Context, q *store.Queries, c *advance) e
 			again.Children = append(again.Children, row.Execution)
 		}
 	}
-	c.plan.Start = slices.DeleteFunc(c.plan.Start, func(start workflow.Start) bool { return made[childOf(start)] })
+	c.plan.Start = slices.DeleteFunc(c.plan.Start, func(start workflow.Start) bool {
+		return start.Made || made[workflow.Child{Task: start.Task, Index: value(start.Index)}] // a missing one is lost
+	})
 	if len(again.Children) > 0 {
 		s.later = append(s.later, again)
 	}
 	return nil
+}
+
+func value(index *int) int {
+	if index == nil {
+		return 0
+	}
+	return *index
 }
 
 // requestExisting requests the children of another engine when they are due.

@@ -136,10 +136,10 @@ func TestALongListOfAnotherEngineIsTakenOver(t *testing.T) {
 	w := setup(t)
 	id := w.begun(w.define("pk.wide", `
 version: "1"
-tasks: [{name: each, action: pk.each, with_items: "{{ range(1500) }}", concurrency: 1400, input: {x: "{{ item }}"}}]
+tasks: [{name: each, action: pk.each, with_items: "{{ range(1500) }}", concurrency: 1390, input: {x: "{{ item }}"}}]
 `), 1390, 0)
+	testkit.Exec(t, w.store, `UPDATE execution SET status = 'completed' WHERE (workflow_task ->> 'task_index')::int < 10`)
 	require.Equal(t, []int{1400}, w.inBatches(id, advancement.Request{Workflow: w.workflowOf(id)}))
-	require.Equal(t, "1390,1399", w.text(`SELECT min((config ->> 'x')::int) || ',' || max((config ->> 'x')::int) FROM execution WHERE status = 'scheduled'`))
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
 	require.Equal(t, 1500, testkit.Count(t, w.store, `SELECT count(*) FROM workflow_item`))
 }

@@ -51,7 +51,7 @@ func (c *advance) endMissing(ctx context.Context, plan *scheduler.Plan, open map
 		if task := c.source.definition.Task(name); st.Status == workflow.TaskRunning && task != nil &&
 			task.Kind != workflow.KindParallel {
 			missing[name] = st.Open - open[name]
-			if st.Found { // children that are not due count too: the search covers all
+			if st.Found { // open ones that are not due count too: the search below finds these
 				missing[name] = st.Open
 			}
 		}
@@ -68,8 +68,15 @@ func (c *advance) endMissing(ctx context.Context, plan *scheduler.Plan, open map
 		if err != nil {
 			return fmt.Errorf("read the children of task %s of workflow %d: %w", name, c.id, err)
 		}
-		for index := 0; index < c.before.Tasks[name].Next && missing[name] > 0; index++ {
-			if !slices.Contains(there, int32(index)) {
+		st, known := c.before.Tasks[name], map[int]bool{}
+		for _, row := range there {
+			known[int(row.Index)] = true
+			if st.Found && !row.Settled && int(row.Index) < st.Next {
+				missing[name]--
+			}
+		}
+		for index := 0; index < st.Next && missing[name] > 0; index++ {
+			if !known[index] {
 				missing[name]--
 				lost = append(lost, workflow.Happening{
 					Kind: workflow.ChildEnded, Task: name, Index: index, Status: attune.StatusAbandoned,
@@ -83,3 +90,6 @@ func (c *advance) endMissing(ctx context.Context, plan *scheduler.Plan, open map
 	}
 	return nil
 }
+
+// maxRetries exceeds the retries of any task.
+const maxRetries = 1 << 20

@@ -281,3 +281,82 @@ tasks: [{name: each, action: pk.each, with_items: "{{ range(600) }}", concurrenc
 	require.Equal(t, 1200, testkit.Count(t, w.store, `SELECT count(*) FROM execution WHERE parent IS NOT NULL`))
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, ids[0]))
 }
+
+// A decision about an older version, or about a workflow that was closed meanwhile, writes nothing (S11).
+func TestAnOldVersionIsNotWritten(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
+	w.take(nil, []int64{id})
+	require.Equal(t, "1", w.text(`SELECT version FROM workflow_execution`))
+	for version, wasOpen := range map[int]bool{0: true, 2: true, 1: false} {
+		w.refuses(store.AdvanceWorkflows, fmt.Sprintf(`[{"id": %d, "version": %d, "was_open": %t, "open": true,
+			"status": "failed", "state": {}, "variables": {}, "log": [], "current": [], "completed": [], "failed": [],
+			"skipped": []}]`, w.workflowOf(id), version, wasOpen))
+	}
+	require.Equal(t, "running 1", w.text(`SELECT status || ' ' || version FROM workflow_execution`))
+}
+
+// refuses expects a statement to find other rows than were read.
+func (w *world) refuses(sql string, args ...any) {
+	w.t.Helper()
+	_, err := w.store.Pool().Exec(testkit.Context(w.t), sql, args...)
+	require.ErrorContains(w.t, err, "AT001", "%.40s %v", sql, args)
+}
+
+// The statements of a decision repeat what it has read of children and parents.
+func TestRowsThatChangedMeanwhileAreNotWritten(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
+	w.take(nil, []int64{id})
+	task := w.ids(`SELECT id FROM workflow_task_dispatch`)[0]
+	child := w.ids(`SELECT execution_id FROM workflow_task_dispatch`)[0]
+	w.refuses(store.SettleTasks, []int64{task}, []int64{child + 1})
+	w.refuses(store.InsertTasks, []int64{child}, []int64{w.workflowOf(id)}, []string{"a"}, []int32{-1})
+	testkit.Exec(t, w.store, `UPDATE workflow_task_dispatch SET settled = true`)
+	w.refuses(store.SettleTasks, []int64{task}, []int64{child})
+
+	w.refuses(store.RunWorkflowParents, []int64{id}) // it runs
+	action := testkit.Action(t, w.store, "pk.held")
+	state := testkit.State(t, w.store, action, 1, func(s *testkit.StateRow) { s.Active = 1 })
+	holder := testkit.Execution(t, w.store, action, func(e *testkit.ExecutionRow) {
+		e.Status, e.AdmissionState = attune.StatusScheduling, &state.ID
+	}).ID
+	w.refuses(store.RunWorkflowParents, []int64{holder}) // it has a slot
+	testkit.Exec(t, w.store, `UPDATE execution SET worker = $2 WHERE id = $1`, id, w.worker)
+	w.refuses(store.EndWorkflowParents, []int64{id}, []string{"failed"}, []string{"{}"})
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
+}
+
+// The end of the last child counts although the workflow is overdue when both are read.
+func TestAnEndBeforeTheTimeoutIsSeenCounts(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	id := w.request(w.define("pk.short", `{version: "1", tasks: [{name: a, action: pk.a}]}`), nil)
+	w.take(nil, []int64{id})
+	testkit.Exec(t, w.store, `UPDATE workflow_execution SET deadline = now() - interval '1 second'`)
+	require.Equal(t, attune.StatusCompleted, w.afterFirst(id))
+}
+
+// A child that fails after a cancel request counts as cancelled: it is not repeated.
+func TestAFailureAfterACancelRequestIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.does = func(string, int, int) end { return end{status: attune.StatusFailed} }
+	id := w.request(w.define("pk.again", `{version: "1", tasks: [{name: a, action: pk.a, retry: {count: 2}}]}`), nil)
+	w.take(nil, []int64{id})
+	testkit.Exec(t, w.store, `INSERT INTO execution_cancel (execution, actor, reason)
+		SELECT execution_id, 'anna', 'wrong host' FROM workflow_task_dispatch`)
+	require.Equal(t, attune.StatusFailed, w.afterFirst(id))
+	require.Len(t, w.ran, 1)
+}
+
+// afterFirst is the status of a workflow after its first dispatched child has ended.
+func (w *world) afterFirst(id int64) attune.Status {
+	w.t.Helper()
+	child := w.dispatched()[0]
+	w.finish(child)
+	w.take([]int64{child.ID}, nil)
+	return testkit.StatusOf(w.t, w.store, id)
+}

@@ -1,6 +1,7 @@
 package advancement_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/core/workflow"
 )
 
 // existing makes a workflow as the existing engine leaves it: no state, no source,
@@ -17,7 +19,8 @@ func (w *world) existing(action testkit.ActionRow, params any, children map[stri
 	id := testkit.Execution(w.t, w.store, action,
 		func(e *testkit.ExecutionRow) { e.Status, e.Config = attune.StatusRunning, params }).ID
 	testkit.Exec(w.t, w.store, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status, variables)
-		SELECT $1, a.workflow_def, '{}', 'running', '{"sum": 99}' FROM action a WHERE a.id = $2`, id, action.ID)
+		SELECT $1, a.workflow_def, $3, 'running', d.definition -> 'vars' FROM action a
+		JOIN workflow_definition d ON d.id = a.workflow_def WHERE a.id = $2`, id, action.ID, w.graphOf(action))
 	for task, status := range children {
 		of := testkit.ActionRow{ID: w.ids(`SELECT id FROM action WHERE ref = $1`, "pk."+task)[0], Ref: "pk." + task}
 		child := testkit.Execution(w.t, w.store, of, func(e *testkit.ExecutionRow) {
@@ -33,6 +36,22 @@ func (w *world) existing(action testkit.ActionRow, params any, children map[stri
 			w.workflowOf(id), task, child)
 	}
 	return id
+}
+
+// graphOf is the task graph that the other engine makes of a definition.
+func (w *world) graphOf(action testkit.ActionRow) []byte {
+	w.t.Helper()
+	definition, err := workflow.ParseJSON([]byte(w.text(`SELECT d.definition FROM workflow_definition d
+		JOIN action a ON a.workflow_def = d.id WHERE a.id = $1`, action.ID)))
+	require.NoError(w.t, err)
+	raw, err := definition.TaskGraph()
+	require.NoError(w.t, err)
+	graph := map[string]json.RawMessage{}
+	require.NoError(w.t, json.Unmarshal(raw, &graph))
+	delete(graph, "workflow")
+	raw, err = json.Marshal(graph)
+	require.NoError(w.t, err)
+	return raw
 }
 
 // A workflow of another engine continues with its children: none runs again, and the next tasks start.
@@ -70,15 +89,28 @@ func TestAWorkflowOfAnotherEngineIsTakenOver(t *testing.T) {
 	}
 }
 
-// A workflow that cannot be continued ends with the reason.
+// A workflow whose task graph is unreadable ends with the reason, and stops its children.
 func TestAWorkflowThatCannotBeTakenOverEnds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	action := w.keep("pk.round", []byte(`{"version": "1", "strict": true, "tasks": [
-		{"name": "a", "action": "pk.a", "next": [{"do": ["b"]}]}, {"name": "b", "action": "pk.a", "next": [{"do": ["a"]}]}]}`))
-	id := w.existing(action, nil, map[string]attune.Status{"a": attune.StatusScheduled})
-	w.check(id)
-	status, result := w.outcome(id)
-	require.Equal(t, attune.StatusFailed, status)
-	require.Contains(t, result["error"], "a → b → a")
+	action := w.define("pk.chain", chain)
+	for graph, why := range map[string]string{
+		`{}`:                   "tasks are missing: a workflow has at least one",
+		`[]`:                   "read the task graph of a workflow",
+		`{"nodes": 7}`:         "read the task graph of a workflow",
+		`{"nodes": {"a": {}}}`: "name has 0 characters",
+		`{"tasks": [{"name": "a", "action": "pk.a"}]}`: "tasks are missing: a workflow has at least one",
+	} {
+		id := w.existing(action, nil, map[string]attune.Status{"a": attune.StatusRequested})
+		testkit.Exec(t, w.store, `UPDATE workflow_execution SET task_graph = $2, completed_tasks = '{x}' WHERE execution = $1`, id, []byte(graph))
+		w.check(id)
+		w.poll()
+		status, result := w.outcome(id)
+		require.Equal(t, attune.StatusFailed, status)
+		require.Contains(t, result["error"], "it was started by another engine and cannot be taken over: ")
+		require.Contains(t, result["error"], why)
+		require.Equal(t, "{x}", w.text(`SELECT completed_tasks FROM workflow_execution WHERE execution = $1`, id))
+		require.Equal(t, "cancelled", w.text(`SELECT status FROM execution WHERE parent = $1`, id))
+	}
+	require.Empty(t, w.ran)
 }

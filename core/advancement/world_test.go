@@ -56,6 +56,7 @@ type world struct {
 	// does says how a child of a task ends; without it, it completes.
 	does func(task string, index, retries int) end
 	ran  []string // the tasks that were run, in order, with index and retries
+	runs []int64  // their executions
 }
 
 func setup(t *testing.T) *world {
@@ -157,6 +158,7 @@ func (w *world) finish(child row) {
 	testkit.Exec(w.t, w.store, `UPDATE execution SET status = $2, result = $3 WHERE id = $1`, child.ID, ends.status,
 		raw)
 	w.ran = append(w.ran, fmt.Sprintf("%s/%d/%d", child.Task, child.Index, child.Retries))
+	w.runs = append(w.runs, child.ID)
 }
 
 // ids reads a list of ids.

@@ -52,7 +52,9 @@ func (s *Step) write(batch *scheduler.Batch) {
 		if c.enters() {
 			enter = append(enter, c.execution)
 		}
-		c.adopt(batch)
+		if c.inherited != nil {
+			c.inherited.write(batch, c)
+		}
 		if c.plan == nil {
 			continue
 		}
@@ -121,6 +123,9 @@ func (c *advance) state() advanced {
 		row.Failed, row.Skipped = list(lists.Failed), list(lists.Skipped)
 	} else {
 		row.Current, row.Completed, row.Failed, row.Skipped = []string{}, []string{}, []string{}, []string{}
+		if c.inherited != nil { // its definition is unreadable
+			row.Completed, row.Failed = list(c.inherited.CompletedTasks), list(c.inherited.FailedTasks)
+		}
 	}
 	return row
 }
@@ -138,18 +143,6 @@ func list(names []string) []string {
 func (c *advance) enters() bool {
 	return c.plan != nil && c.begun == nil &&
 		(c.parent.status == statusRequested || c.parent.status == attune.StatusScheduling)
-}
-
-// adopt stores the definition of another engine's workflow.
-func (c *advance) adopt(batch *scheduler.Batch) {
-	if !c.adopted {
-		return
-	}
-	var tasks, executions []int64
-	for _, child := range c.inherited {
-		tasks, executions = append(tasks, child.ID), append(executions, child.Execution)
-	}
-	batch.Also(store.AdoptWorkflow, tasks, executions, c.source.id, c.id)
 }
 
 // tasks adds the new children to the open tasks.

@@ -14,28 +14,35 @@ import (
 
 const AdoptWorkflow = `-- name: AdoptWorkflow :exec
 WITH kept AS (
-    UPDATE workflow_execution w SET source = $3::bigint WHERE w.id = $4 AND w.source IS NULL
+    UPDATE workflow_execution w SET source = $6::bigint WHERE w.id = $1
 )
-UPDATE workflow_task_dispatch d SET execution_id = r.execution
-FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS execution) r
-WHERE d.id = ANY (ARRAY[r.id])
+INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id, settled)
+SELECT $1, r.task, nullif(r.index, -1), r.execution, r.settled
+FROM (SELECT unnest($2::text[]) AS task, unnest($3::int[]) AS index,
+             unnest($4::bigint[]) AS execution, unnest($5::bool[]) AS settled) r
+ORDER BY r.task, r.index
+ON CONFLICT (workflow_execution, task_name, (COALESCE(task_index, -1))) DO UPDATE
+SET execution_id = excluded.execution_id, settled = excluded.settled
 `
 
 type AdoptWorkflowParams struct {
-	Tasks      []int64
-	Executions []int64
-	Source     int64
 	ID         int64
+	Tasks      []string
+	Indexes    []int32
+	Executions []int64
+	Settled    []bool
+	Source     *int64
 }
 
-// Takes over a workflow of another engine: its definition, its deadline, and the last retry of
-// each child.
+// Takes over a workflow of another engine: its definition, the last retry of each child, and which ends were processed.
 func (q *Queries) AdoptWorkflow(ctx context.Context, arg AdoptWorkflowParams) error {
 	_, err := q.db.Exec(ctx, AdoptWorkflow,
-		arg.Tasks,
-		arg.Executions,
-		arg.Source,
 		arg.ID,
+		arg.Tasks,
+		arg.Indexes,
+		arg.Executions,
+		arg.Settled,
+		arg.Source,
 	)
 	return err
 }
@@ -620,40 +627,47 @@ func (q *Queries) ReadTaskResults(ctx context.Context, workflows []int64, tasks 
 }
 
 const ReadWorkflowChildren = `-- name: ReadWorkflowChildren :many
-SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.updated,
-       e.action, e.action_ref, e.parent, e.enforcement, e.config,
+SELECT e.task_name::text AS task_name, e.task_index::int AS task_index, e.triggered_by::text AS triggered_by, e.id AS execution,
+       e.status, e.updated, e.retry_count, e.action, e.action_ref, e.parent, e.enforcement, e.config,
        (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-        AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id])))::bool AS ended
-FROM workflow_task_dispatch d
-CROSS JOIN LATERAL (
-    SELECT x.id, x.status, x.updated, x.action, x.action_ref, x.parent, x.enforcement, x.config FROM execution x
-    WHERE (x.workflow_task ->> 'workflow_execution')::bigint = d.workflow_execution AND jsonb_typeof(x.workflow_task) = 'object'
-      AND x.workflow_task ->> 'task_name' = d.task_name
-      AND coalesce(CASE WHEN jsonb_typeof(x.workflow_task -> 'task_index') = 'number'
-                        THEN (x.workflow_task ->> 'task_index')::numeric END, -1) = coalesce(d.task_index, -1)
-    ORDER BY x.retry_count DESC, x.id DESC LIMIT 1
+        AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
+        AND NOT EXISTS (SELECT FROM inquiry i WHERE i.execution = e.id AND i.status = 'pending'))::bool AS ended,
+       (e.status = 'requested' AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = e.id))::bool AS waits
+FROM (
+    SELECT DISTINCT ON (t.task_name, t.task_index) x.id, x.status, x.updated, x.retry_count, x.action, x.action_ref, x.parent, x.enforcement, x.config,
+           t.task_name, t.task_index, coalesce(x.workflow_task ->> 'triggered_by', '') AS triggered_by
+    FROM execution x
+    CROSS JOIN LATERAL (
+        SELECT x.workflow_task ->> 'task_name' AS task_name,
+               coalesce(CASE WHEN jsonb_typeof(x.workflow_task -> 'task_index') = 'number' THEN (x.workflow_task ->> 'task_index')::numeric END, -1) AS task_index
+    ) t
+    WHERE (x.workflow_task ->> 'workflow_execution')::bigint = $1::bigint AND jsonb_typeof(x.workflow_task) = 'object'
+      AND t.task_name IS NOT NULL
+    ORDER BY t.task_name, t.task_index, x.retry_count DESC, x.id DESC
 ) e
-WHERE d.workflow_execution = $1
-ORDER BY d.id
+ORDER BY e.task_name, e.task_index
 `
 
 type ReadWorkflowChildrenRow struct {
-	ID          int64
 	TaskName    string
 	TaskIndex   int32
+	TriggeredBy string
 	Execution   int64
 	Status      attune.Status
 	Updated     time.Time
+	RetryCount  int32
 	Action      *int64
 	ActionRef   string
 	Parent      *int64
 	Enforcement *int64
 	Config      []byte
 	Ended       bool
+	Waits       bool
 }
 
-// The children of a workflow that another engine started: the last retry of each task and
-// item, to which its row will point. An execution that was never dispatched counts as not ended.
+// The children of a workflow that another engine started: the last retry of each task and item. The row of the task may
+// be gone with an earlier retry. An execution that holds a slot or has a pending inquiry counts as not ended. waits is
+// true for an execution without a place in a queue.
 func (q *Queries) ReadWorkflowChildren(ctx context.Context, id int64) ([]ReadWorkflowChildrenRow, error) {
 	rows, err := q.db.Query(ctx, ReadWorkflowChildren, id)
 	if err != nil {
@@ -664,18 +678,20 @@ func (q *Queries) ReadWorkflowChildren(ctx context.Context, id int64) ([]ReadWor
 	for rows.Next() {
 		var i ReadWorkflowChildrenRow
 		if err := rows.Scan(
-			&i.ID,
 			&i.TaskName,
 			&i.TaskIndex,
+			&i.TriggeredBy,
 			&i.Execution,
 			&i.Status,
 			&i.Updated,
+			&i.RetryCount,
 			&i.Action,
 			&i.ActionRef,
 			&i.Parent,
 			&i.Enforcement,
 			&i.Config,
 			&i.Ended,
+			&i.Waits,
 		); err != nil {
 			return nil, err
 		}
@@ -734,7 +750,9 @@ func (q *Queries) ReadWorkflowItems(ctx context.Context, arg ReadWorkflowItemsPa
 }
 
 const ReadWorkflowOrigin = `-- name: ReadWorkflowOrigin :one
-SELECT d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema, w.source
+SELECT w.task_graph, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
+       coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(w.completed_tasks, '{}')::text[] AS completed_tasks,
+       coalesce(w.failed_tasks, '{}')::text[] AS failed_tasks, coalesce(w.skipped_tasks, '{}')::text[] AS skipped_tasks
 FROM workflow_execution w
 JOIN workflow_definition d ON d.id = w.workflow_def
 JOIN execution e ON e.id = w.execution
@@ -743,16 +761,29 @@ WHERE w.id = $1
 `
 
 type ReadWorkflowOriginRow struct {
-	Definition  []byte
-	ParamSchema []byte
-	Source      *int64
+	TaskGraph      []byte
+	Definition     []byte
+	ParamSchema    []byte
+	CurrentTasks   []string
+	CompletedTasks []string
+	FailedTasks    []string
+	SkippedTasks   []string
 }
 
-// The present definition of a workflow that another engine started.
+// What another engine stored about a workflow. Its task graph is the definition that it started; the present definition
+// has the rest.
 func (q *Queries) ReadWorkflowOrigin(ctx context.Context, id int64) (ReadWorkflowOriginRow, error) {
 	row := q.db.QueryRow(ctx, ReadWorkflowOrigin, id)
 	var i ReadWorkflowOriginRow
-	err := row.Scan(&i.Definition, &i.ParamSchema, &i.Source)
+	err := row.Scan(
+		&i.TaskGraph,
+		&i.Definition,
+		&i.ParamSchema,
+		&i.CurrentTasks,
+		&i.CompletedTasks,
+		&i.FailedTasks,
+		&i.SkippedTasks,
+	)
 	return i, err
 }
 

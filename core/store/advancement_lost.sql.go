@@ -46,25 +46,30 @@ func (q *Queries) CountOpenTasks(ctx context.Context, workflows []int64) ([]Coun
 }
 
 const ReadTaskIndexes = `-- name: ReadTaskIndexes :many
-SELECT coalesce(d.task_index, 0)::int AS index
+SELECT coalesce(d.task_index, 0)::int AS index, d.settled
 FROM workflow_task_dispatch d
 WHERE d.workflow_execution = $1 AND d.task_name = $2
 `
 
-// The items of a list with a child.
-func (q *Queries) ReadTaskIndexes(ctx context.Context, workflow int64, task string) ([]int32, error) {
+type ReadTaskIndexesRow struct {
+	Index   int32
+	Settled bool
+}
+
+// The items of a list with a child, and whether its end was processed.
+func (q *Queries) ReadTaskIndexes(ctx context.Context, workflow int64, task string) ([]ReadTaskIndexesRow, error) {
 	rows, err := q.db.Query(ctx, ReadTaskIndexes, workflow, task)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int32
+	var items []ReadTaskIndexesRow
 	for rows.Next() {
-		var index int32
-		if err := rows.Scan(&index); err != nil {
+		var i ReadTaskIndexesRow
+		if err := rows.Scan(&i.Index, &i.Settled); err != nil {
 			return nil, err
 		}
-		items = append(items, index)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -469,6 +469,9 @@ FROM workflow_task_dispatch d
 JOIN workflow_execution w ON w.id = d.workflow_execution
 JOIN execution e ON e.id = d.execution_id
 WHERE NOT d.settled AND w.open AND e.finished_status IS NOT NULL
+  AND (w.state IS NOT NULL
+       OR NOT (d.task_name = ANY (coalesce(w.completed_tasks, '{}') || coalesce(w.failed_tasks, '{}')))
+          AND NOT EXISTS (SELECT FROM execution r WHERE r.original_execution = e.id))
 ORDER BY e.id
 `
 
@@ -480,7 +483,8 @@ type UnsettledEndsRow struct {
 	Result    []byte
 }
 
-// Ended children whose workflow has not advanced yet.
+// Ended children whose workflow has not advanced yet. The lists of a workflow that was not taken over count; its
+// executor repeats a child once for each message.
 func (q *Queries) UnsettledEnds(ctx context.Context) ([]UnsettledEndsRow, error) {
 	rows, err := q.db.Query(ctx, UnsettledEnds)
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/attune-go/attune/core/exactjson"
 )
 
-// ParseTaskGraph reads the definition of a started workflow, of TaskGraph or of another service. The latter has no
-// order of tasks, which are then sorted by name, and no vars, output map and cancellation, which are then those of rest
-// unless it is nil. The error is a *MistakesError if the definition cannot run.
+// ParseTaskGraph reads the definition of a started workflow, of TaskGraph or of another engine. The latter has no order
+// of tasks, which are then sorted by name, and no vars, output map and cancellation, which are then those of rest
+// unless it is nil. It is lenient and ignores batch_size, as that engine does. The error is a *MistakesError if the
+// definition cannot run.
 func ParseTaskGraph(stored []byte, rest *Definition) (*Definition, error) {
 	var g taskGraph
 	if err := exactjson.Decode(stored, &g); err != nil {
@@ -24,6 +25,7 @@ func ParseTaskGraph(stored []byte, rest *Definition) (*Definition, error) {
 		order = w.Order
 	} else if rest != nil {
 		w = restOf(rest)
+		w.Strict = false
 	}
 	if w != nil {
 		form.Ref, form.Version, form.Vars, form.OutputMap = w.Ref, w.Version, w.Vars, w.OutputMap
@@ -33,6 +35,9 @@ func ParseTaskGraph(stored []byte, rest *Definition) (*Definition, error) {
 		node, ok := g.Nodes[name]
 		if !ok {
 			return nil, fmt.Errorf("read the task graph of a workflow: there is no node %s", name)
+		}
+		if g.Workflow == nil {
+			node.BatchSize = nil
 		}
 		form.Tasks = append(form.Tasks, node.task())
 	}

@@ -180,17 +180,19 @@ func (x *decision) removedEnded(h Happening) {
 }
 
 // count counts the end of one child.
-func (st *TaskState) count(status attune.Status) {
+func (st *TaskState) count(status attune.Status) { st.counts(status, 1) }
+
+func (st *TaskState) counts(status attune.Status, by int) {
 	switch status {
 	case attune.StatusCompleted:
-		st.Succeeded++
+		st.Succeeded += by
 	case attune.StatusTimeout:
-		st.TimedOut++
+		st.TimedOut += by
 	case attune.StatusCancelled:
-		st.Cancelled++
-		st.Failed++
+		st.Cancelled += by
+		st.Failed += by
 	default:
-		st.Failed++
+		st.Failed += by
 	}
 }
 

@@ -66,6 +66,13 @@ func (x *decision) fill(t *Task) error {
 		return nil
 	}
 	for !x.state.Paused && st.lacks(t) && !x.full() {
+		if index := st.Next; index < st.Made {
+			st = x.own(t.Name)
+			st.Next++
+			st.Open++
+			x.plan.Start = append(x.plan.Start, Start{Task: t.Name, Index: &index, Made: true})
+			continue
+		}
 		at, err := x.place(t, st.Next)
 		if err != nil {
 			return err

@@ -55,8 +55,10 @@ type TaskState struct {
 	Failed    int `json:"failed,omitempty"` // failed, abandoned or cancelled
 	TimedOut  int `json:"timed_out,omitempty"`
 	Cancelled int `json:"cancelled,omitempty"` // of the failed ones
-	// Found says that another engine has created children of the list beyond its concurrency.
+	// Found says that another engine has created children of the list beyond its concurrency. Made is the number of
+	// children that it has certainly created: they are requested, not rendered.
 	Found bool `json:"found,omitempty"`
+	Made  int  `json:"made,omitempty"`
 }
 
 // State is the state of a workflow. Decide never changes a given one. MarshalState writes its stored form.
@@ -194,6 +196,8 @@ type Start struct {
 	Task  string
 	Index *int // of its item or batch; nil for a task without a list
 	Batch *int // the same for a batch
+	// Made says that another engine has created the child: it is requested, and the fields below are empty.
+	Made bool
 	// Action is a ref.
 	Action string
 	// Config are its rendered parameters.

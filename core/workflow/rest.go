@@ -5,7 +5,7 @@ func (d *Definition) Unmade(state *State) []string {
 	var names []string
 	for _, t := range d.All() {
 		st := state.Tasks[t.Name]
-		if t.WithItems != nil && st != nil && st.Status == TaskRunning && st.Next < st.Total {
+		if t.WithItems != nil && st != nil && st.Status == TaskRunning && max(st.Next, st.Made) < st.Total {
 			names = append(names, t.Name)
 		}
 	}

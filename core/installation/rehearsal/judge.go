@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/attune-go/attune/core/installation/worker"
+	"github.com/attune-go/attune/core/workflow"
 )
 
 // assess compares the installation with the expectations.
@@ -176,13 +178,42 @@ func (r *rehearsal) workflow(ctx context.Context, action, params, what string,
 	if err := r.exec(ctx, "UPDATE execution SET config = $2::text::jsonb WHERE id = $1", parent, params); err != nil {
 		return 0, 0, err
 	}
+	graph, err := r.graph(ctx, action)
+	if err != nil {
+		return 0, 0, err
+	}
 	err = r.pool.QueryRow(ctx, `INSERT INTO workflow_execution (execution, workflow_def, task_graph, status, variables)
-		SELECT e.id, a.workflow_def, '{}', 'running', '{}' FROM execution e JOIN action a ON a.id = e.action WHERE e.id = $1 RETURNING id`,
-		parent).Scan(&workflow)
+		SELECT e.id, d.id, $2::text::jsonb, 'running', coalesce(d.definition -> 'vars', '{}')
+		FROM execution e JOIN action a ON a.id = e.action JOIN workflow_definition d ON d.id = a.workflow_def WHERE e.id = $1 RETURNING id`,
+		parent, graph).Scan(&workflow)
 	if err != nil {
 		return 0, 0, fmt.Errorf("add a workflow: %w", err)
 	}
 	return parent, workflow, nil
+}
+
+// graph is the task graph of an action's workflow, without what only our engine adds.
+func (r *rehearsal) graph(ctx context.Context, action string) (string, error) {
+	var stored []byte
+	err := r.pool.QueryRow(ctx, `SELECT definition FROM workflow_definition WHERE ref = $1`, action).Scan(&stored)
+	if err != nil {
+		return "", fmt.Errorf("read workflow %s: %w", action, err)
+	}
+	definition, err := workflow.ParseJSON(stored)
+	if err != nil {
+		return "", fmt.Errorf("read workflow %s: %w", action, err)
+	}
+	raw, err := definition.TaskGraph()
+	if err != nil {
+		return "", err
+	}
+	graph := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &graph); err != nil {
+		return "", fmt.Errorf("read the task graph of %s: %w", action, err)
+	}
+	delete(graph, "workflow")
+	raw, err = json.Marshal(graph)
+	return string(raw), err
 }
 
 // child inserts the execution of a task and its dispatch row. Item -1 means no list.

@@ -229,7 +229,36 @@ func (r *rehearsal) fillWorkflows(ctx context.Context) error {
 		`SELECT status = 'running' FROM execution WHERE id = $1`, child); err != nil {
 		return err
 	}
-	return r.exec(ctx, `UPDATE execution SET status = 'canceling' WHERE id = $1`, parent)
+	err = r.exec(ctx, `WITH w AS (UPDATE workflow_execution SET status = 'cancelled', error_message = 'Workflow cancelled' WHERE id = $2)
+		UPDATE execution SET status = 'canceling' WHERE id = $1`, parent, workflow)
+	if err != nil {
+		return err
+	}
+	return r.fillChanged(ctx)
+}
+
+// fillChanged adds a workflow whose first execution retention has deleted, and whose definition changed meanwhile.
+func (r *rehearsal) fillChanged(ctx context.Context) error {
+	parent, workflow, err := r.workflow(ctx, "demo.changed", "{}", "workflow whose definition has changed, its first task deleted",
+		"completed")
+	if err != nil {
+		return err
+	}
+	child, err := r.child(ctx, parent, workflow, "demo.work", "second", -1, "scheduled", liveWorker)
+	if err != nil {
+		return err
+	}
+	r.expect(child, "  its second task", 1, "completed")
+	err = r.exec(ctx, `UPDATE workflow_execution SET completed_tasks = '{first}', current_tasks = '{second}' WHERE id = $1`, workflow)
+	if err != nil {
+		return err
+	}
+	err = r.exec(ctx, `UPDATE workflow_definition SET definition = '{"version": "2", "tasks": [{"name": "other", "action": "demo.gone"}]}'
+		WHERE ref = 'demo.changed'`)
+	if err != nil {
+		return err
+	}
+	return r.dispatch(ctx, child, liveWorker)
 }
 
 // fillInquiries adds an inquiry whose response waits in a queue, and one past its timeout.

@@ -42,6 +42,8 @@ FROM pack p, (VALUES
         {"name": "start", "action": "demo.work", "next": [{"do": ["there"]}]},
         {"name": "there", "action": "demo.work", "next": [{"do": ["back"]}]},
         {"name": "back", "action": "demo.work", "next": [{"do": ["there"]}]}]}'),
+    ('demo.changed', '{"version": "1.0.0", "tasks": [
+        {"name": "first", "action": "demo.work", "next": [{"do": ["second"]}]}, {"name": "second", "action": "demo.work"}]}'),
     ('demo.gate', '{"version": "1.0.0", "tasks": [
         {"name": "holds", "action": "demo.gated", "next": [{"do": ["after"]}]}, {"name": "after", "action": "demo.work"}]}')
 ) v (ref, definition) WHERE p.ref = 'demo';

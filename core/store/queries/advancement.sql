@@ -291,8 +291,11 @@ LEFT JOIN LATERAL (
 ORDER BY w.id;
 
 -- name: ReadWorkflowOrigin :one
--- The present definition of a workflow that another engine started.
-SELECT d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema, w.source
+-- What another engine stored about a workflow. Its task graph is the definition that it started; the present definition
+-- has the rest.
+SELECT w.task_graph, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
+       coalesce(w.current_tasks, '{}')::text[] AS current_tasks, coalesce(w.completed_tasks, '{}')::text[] AS completed_tasks,
+       coalesce(w.failed_tasks, '{}')::text[] AS failed_tasks, coalesce(w.skipped_tasks, '{}')::text[] AS skipped_tasks
 FROM workflow_execution w
 JOIN workflow_definition d ON d.id = w.workflow_def
 JOIN execution e ON e.id = w.execution
@@ -300,23 +303,28 @@ LEFT JOIN action a ON a.id = e.action
 WHERE w.id = sqlc.arg(id);
 
 -- name: ReadWorkflowChildren :many
--- The children of a workflow that another engine started: the last retry of each task and
--- item, to which its row will point. An execution that was never dispatched counts as not ended.
-SELECT d.id, d.task_name, coalesce(d.task_index, 0)::int AS task_index, e.id AS execution, e.status, e.updated,
-       e.action, e.action_ref, e.parent, e.enforcement, e.config,
+-- The children of a workflow that another engine started: the last retry of each task and item. The row of the task may
+-- be gone with an earlier retry. An execution that holds a slot or has a pending inquiry counts as not ended. waits is
+-- true for an execution without a place in a queue.
+SELECT e.task_name::text AS task_name, e.task_index::int AS task_index, e.triggered_by::text AS triggered_by, e.id AS execution,
+       e.status, e.updated, e.retry_count, e.action, e.action_ref, e.parent, e.enforcement, e.config,
        (e.status IN ('completed', 'failed', 'cancelled', 'timeout', 'abandoned')
-        AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id])))::bool AS ended
-FROM workflow_task_dispatch d
-CROSS JOIN LATERAL (
-    SELECT x.id, x.status, x.updated, x.action, x.action_ref, x.parent, x.enforcement, x.config FROM execution x
-    WHERE (x.workflow_task ->> 'workflow_execution')::bigint = d.workflow_execution AND jsonb_typeof(x.workflow_task) = 'object'
-      AND x.workflow_task ->> 'task_name' = d.task_name
-      AND coalesce(CASE WHEN jsonb_typeof(x.workflow_task -> 'task_index') = 'number'
-                        THEN (x.workflow_task ->> 'task_index')::numeric END, -1) = coalesce(d.task_index, -1)
-    ORDER BY x.retry_count DESC, x.id DESC LIMIT 1
+        AND NOT EXISTS (SELECT FROM execution_holder h WHERE h.execution = ANY (ARRAY[e.id]))
+        AND NOT EXISTS (SELECT FROM inquiry i WHERE i.execution = e.id AND i.status = 'pending'))::bool AS ended,
+       (e.status = 'requested' AND NOT EXISTS (SELECT FROM execution_admission_entry q WHERE q.execution_id = e.id))::bool AS waits
+FROM (
+    SELECT DISTINCT ON (t.task_name, t.task_index) x.id, x.status, x.updated, x.retry_count, x.action, x.action_ref, x.parent, x.enforcement, x.config,
+           t.task_name, t.task_index, coalesce(x.workflow_task ->> 'triggered_by', '') AS triggered_by
+    FROM execution x
+    CROSS JOIN LATERAL (
+        SELECT x.workflow_task ->> 'task_name' AS task_name,
+               coalesce(CASE WHEN jsonb_typeof(x.workflow_task -> 'task_index') = 'number' THEN (x.workflow_task ->> 'task_index')::numeric END, -1) AS task_index
+    ) t
+    WHERE (x.workflow_task ->> 'workflow_execution')::bigint = sqlc.arg(id)::bigint AND jsonb_typeof(x.workflow_task) = 'object'
+      AND t.task_name IS NOT NULL
+    ORDER BY t.task_name, t.task_index, x.retry_count DESC, x.id DESC
 ) e
-WHERE d.workflow_execution = sqlc.arg(id)
-ORDER BY d.id;
+ORDER BY e.task_name, e.task_index;
 
 -- name: ReadMadeTasks :many
 -- The existing children among the ones that a workflow creates.
@@ -329,11 +337,14 @@ JOIN execution e ON e.id = d.execution_id
 ORDER BY e.id;
 
 -- name: AdoptWorkflow :exec
--- Takes over a workflow of another engine: its definition, its deadline, and the last retry of
--- each child.
+-- Takes over a workflow of another engine: its definition, the last retry of each child, and which ends were processed.
 WITH kept AS (
-    UPDATE workflow_execution w SET source = sqlc.arg(source)::bigint WHERE w.id = sqlc.arg(id) AND w.source IS NULL
+    UPDATE workflow_execution w SET source = sqlc.narg(source)::bigint WHERE w.id = sqlc.arg(id)
 )
-UPDATE workflow_task_dispatch d SET execution_id = r.execution
-FROM (SELECT unnest(sqlc.arg(tasks)::bigint[]) AS id, unnest(sqlc.arg(executions)::bigint[]) AS execution) r
-WHERE d.id = ANY (ARRAY[r.id]);
+INSERT INTO workflow_task_dispatch (workflow_execution, task_name, task_index, execution_id, settled)
+SELECT sqlc.arg(id), r.task, nullif(r.index, -1), r.execution, r.settled
+FROM (SELECT unnest(sqlc.arg(tasks)::text[]) AS task, unnest(sqlc.arg(indexes)::int[]) AS index,
+             unnest(sqlc.arg(executions)::bigint[]) AS execution, unnest(sqlc.arg(settled)::bool[]) AS settled) r
+ORDER BY r.task, r.index
+ON CONFLICT (workflow_execution, task_name, (COALESCE(task_index, -1))) DO UPDATE
+SET execution_id = excluded.execution_id, settled = excluded.settled;

@@ -8,7 +8,7 @@ WHERE d.workflow_execution = ANY (sqlc.arg(workflows)::bigint[]) AND NOT d.settl
 GROUP BY d.workflow_execution, d.task_name;
 
 -- name: ReadTaskIndexes :many
--- The items of a list with a child.
-SELECT coalesce(d.task_index, 0)::int AS index
+-- The items of a list with a child, and whether its end was processed.
+SELECT coalesce(d.task_index, 0)::int AS index, d.settled
 FROM workflow_task_dispatch d
 WHERE d.workflow_execution = sqlc.arg(workflow) AND d.task_name = sqlc.arg(task);

@@ -114,12 +114,16 @@ FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: UnsettledEnds :many
--- Ended children whose workflow has not advanced yet.
+-- Ended children whose workflow has not advanced yet. The lists of a workflow that was not taken over count; its
+-- executor repeats a child once for each message.
 SELECT e.id, coalesce(e.action, 0)::bigint AS action, e.action_ref, e.status::text AS status, e.result
 FROM workflow_task_dispatch d
 JOIN workflow_execution w ON w.id = d.workflow_execution
 JOIN execution e ON e.id = d.execution_id
 WHERE NOT d.settled AND w.open AND e.finished_status IS NOT NULL
+  AND (w.state IS NOT NULL
+       OR NOT (d.task_name = ANY (coalesce(w.completed_tasks, '{}') || coalesce(w.failed_tasks, '{}')))
+          AND NOT EXISTS (SELECT FROM execution r WHERE r.original_execution = e.id))
 ORDER BY e.id;
 
 -- name: NotUnderstood :many
