@@ -218,7 +218,7 @@ func TestAWorkerThatDiedWhileItDrainedIsForgotten(t *testing.T) {
 		return ids
 	}
 	require.Empty(t, forgettable())
-	marked, err := st.DeactivateWorkers(testkit.Context(t), 90, 100)
+	marked, err := st.DeactivateWorkers(testkit.Context(t), 90, 0, 100)
 	require.NoError(t, err)
 	require.Len(t, marked, 3)
 	require.Equal(t, []int64{stopped, drained}, forgettable())
