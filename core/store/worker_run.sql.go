@@ -267,12 +267,13 @@ func (q *Queries) KeysOfAction(ctx context.Context, action int64) ([]KeysOfActio
 }
 
 const LeaveWorker = `-- name: LeaveWorker :execrows
-UPDATE worker SET draining = $1, status = 'inactive', deactivated_at = NULL
+UPDATE worker SET draining = $1, status = 'inactive', deactivated_at = NULL, last_heartbeat = now()
 WHERE id = $2 AND incarnation = $3::uuid
 `
 
 // The worker receives no new work; draining tells the engine that its executions still run although
-// it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself.
+// it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself. The
+// heartbeat records when it left.
 func (q *Queries) LeaveWorker(ctx context.Context, draining bool, iD int64, incarnation uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, LeaveWorker, draining, iD, incarnation)
 	if err != nil {

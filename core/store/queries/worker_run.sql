@@ -40,8 +40,9 @@ RETURNING draining;
 
 -- name: LeaveWorker :execrows
 -- The worker receives no new work; draining tells the engine that its executions still run although
--- it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself.
-UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive', deactivated_at = NULL
+-- it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself. The
+-- heartbeat records when it left.
+UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive', deactivated_at = NULL, last_heartbeat = now()
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
 -- name: ReadHeldRuns :many
