@@ -64,23 +64,29 @@ func (b *Batch) awaits(w admission.Candidate, verdict placement.Verdict) (until 
 // although it had a slot, because no worker lives that fits: only executions accepted before wait
 // for a worker to come back.
 func (b *Batch) mayQueue(w admission.Candidate) bool {
-	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
-	if !ok || b.grace() == 0 {
+	if b.grace() == 0 {
 		return true
+	}
+	verdict, waits := b.find(w)
+	if !waits {
+		b.failUnplaced(w, verdict)
+	}
+	return waits
+}
+
+// find reports whether a worker lives that fits, or whether the execution awaits one.
+func (b *Batch) find(w admission.Candidate) (placement.Verdict, bool) {
+	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
+	if !ok {
+		return placement.Verdict{}, true // its turn ends it
 	}
 	need, err := needs(rule, w)
 	if err != nil {
-		return true // its turn ends it
+		return placement.Verdict{}, true
 	}
 	verdict := b.fleet.Find(need)
-	if verdict.Outcome == placement.Placed || verdict.Outcome == placement.Busy {
-		return true
-	}
-	if _, waits := b.awaits(w, verdict); waits {
-		return true
-	}
-	b.failUnplaced(w, verdict)
-	return false
+	_, waits := b.awaits(w, verdict)
+	return verdict, waits || verdict.Outcome == placement.Placed || verdict.Outcome == placement.Busy
 }
 
 func (b *Batch) grace() time.Duration {
