@@ -73,7 +73,7 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 		}
 		c := &advance{
 			id: numbers[i], execution: row.ID, source: source, config: row.Config, created: row.At, now: row.At,
-			begun:  &beginning{definition: *row.WorkflowDef, timeout: row.TimeoutSeconds},
+			begun: &beginning{definition: *row.WorkflowDef, timeout: row.TimeoutSeconds},
 			parent: parent{
 				status: statusRunning, action: action, actionRef: row.ActionRef, priority: row.Priority,
 				requested: row.Requested,

@@ -143,10 +143,11 @@ const noWorkersGrace = 10 * time.Minute
 // NoWorkersGrace is executor.no_workers_grace: unless it is set, there is none on the schema of an existing
 // installation.
 func (c *Config) NoWorkersGrace(adopted bool) time.Duration {
-	if grace := c.Executor.NoWorkersGrace; !adopted || grace != noWorkersGrace || c.sources["executor.no_workers_grace"] != "" {
-		return grace
+	grace, set := c.Executor.NoWorkersGrace, c.sources["executor.no_workers_grace"] != ""
+	if adopted && !set && grace == noWorkersGrace {
+		return 0
 	}
-	return 0
+	return grace
 }
 
 // Security has the keys of the section that concern execution; the others belong to the API service.

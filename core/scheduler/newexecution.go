@@ -127,8 +127,8 @@ func (b *Batch) Create(e *NewExecution) {
 		}
 		b.Enter(admission.Candidate{
 			ExecutionID: e.ID, Status: status, ActionID: e.ActionID, ActionRef: e.ActionRef, Config: e.Config,
-			Updated: b.Ledger.Now, Created: b.Ledger.Now, Requested: requested, Selector: e.Selector, Tolerations: e.Tolerations,
-			Affinity: e.Affinity,
+			Updated: b.Ledger.Now, Created: b.Ledger.Now, Requested: requested,
+			Selector: e.Selector, Tolerations: e.Tolerations, Affinity: e.Affinity,
 		}, e.rule, Entry{Key: e.planned, Priority: e.Priority})
 	}
 }
