@@ -282,6 +282,11 @@ func TestVerdictsFollowRowHeartbeatAndQueue(t *testing.T) {
 			queueResult{asked: true, err: errAway},
 			verdictFresh, unreachable, false, 1,
 		},
+		"suspect, unreachable": {
+			row(func(r *store.FindProbedRow) { r.Verdict, r.Failures = verdictSuspect, 2 }),
+			queueResult{asked: true, err: errAway},
+			verdictSuspect, unreachable, false, 2,
+		},
 		"back, unseen": {
 			row(func(r *store.FindProbedRow) { r.Verdict = verdictDead }),
 			queueResult{asked: true, err: errAway},

@@ -122,6 +122,41 @@ func TestAnEndedHolderIsFound(t *testing.T) {
 	}, 20*time.Second, "only the second end is found")
 }
 
+// The slot of every end is released, also of one that no worker reports.
+func TestAnEndedHolderIsFoundWhateverItsEnd(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	state := testkit.State(t, st, action, 5, func(s *testkit.StateRow) { s.Active = 5 })
+	var ids []int64
+	for _, status := range []attune.Status{
+		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout, attune.StatusAbandoned,
+	} {
+		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = status }).ID
+		testkit.Hold(t, st, id, state.ID)
+		ids = append(ids, id)
+	}
+	require.Equal(t, ids, next(t, sweep(t, st)).Ended)
+	requireQuiet(t, sweep(t, st, func(c *recovery.Config) { c.HolderAge = time.Hour }))
+}
+
+// An unfinished claim is requested again, unless it holds a slot: that one was dispatched.
+func TestAnUnfinishedClaimIsPutBackUnlessItHoldsASlot(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Active = 1 })
+	claimed := func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling }
+	held, free := testkit.Execution(t, st, action, claimed).ID, testkit.Execution(t, st, action, claimed).ID
+	testkit.Hold(t, st, held, state.ID)
+	requireQuiet(t, sweep(t, st))
+	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, free), "it is being finished")
+	found := sweep(t, st, func(c *recovery.Config) { c.ClaimAge = time.Nanosecond })
+	require.Equal(t, []int64{free}, next(t, found).Requested)
+	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, held))
+	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, free))
+}
+
 func TestEndedQueuedExecutionsAndUnfilledQueuesAreFound(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)

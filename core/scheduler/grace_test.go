@@ -108,8 +108,8 @@ func TestTheGraceCountsFromTheLastSignOfAWorkerThatFits(t *testing.T) {
 			b.finish(t, attune.StatusCompleted, ids[0])
 			seen := func(ago time.Duration) scheduler.Result {
 				var at time.Time
-				require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t), `SELECT now() - make_interval(secs => $1)`,
-					ago.Seconds()).Scan(&at))
+				require.NoError(t, b.store.Pool().QueryRow(testkit.Context(t),
+					`SELECT now() - make_interval(secs => $1)`, ago.Seconds()).Scan(&at))
 				testkit.Exec(t, b.store, `UPDATE worker SET `+absent+` WHERE id = $1`, worker, at)
 				if name == "its clock is ahead" { // the trigger has recorded when it arrived
 					testkit.Exec(t, b.store, `UPDATE worker SET heartbeat_seen = $2 WHERE id = $1`, worker, at)
