@@ -92,6 +92,22 @@ func TestAnOddIndexOfATaskHidesNoLostRequest(t *testing.T) {
 	require.Equal(t, all, next(t, sweep(t, st)).Requested)
 }
 
+// A request that waits in a queue, and a retry before its time, are not lost.
+func TestRequestsThatWaitAreNotLost(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued, s.Active = 1, 1 })
+	waits, early := testkit.Execution(t, st, action).ID, testkit.Execution(t, st, action).ID
+	failed := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed }).ID
+	testkit.Exec(t, st, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
+		VALUES ($1, $2, 'queued', 1)`, state.ID, waits)
+	testkit.Exec(t, st, `UPDATE execution SET retry_count = 1 WHERE id = $1`, early)
+	testkit.Exec(t, st, `INSERT INTO execution_retry (failed, execution, reason, due, waiting)
+		VALUES ($2, $1, 'transient_error', now() + interval '1 hour', true)`, early, failed)
+	requireQuiet(t, sweep(t, st))
+}
+
 func TestAFreshRequestIsLeftToItsMessage(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -221,6 +237,12 @@ func TestAnExecutionExpiresOnlyAfterAnUndisturbedTimeInItsQueue(t *testing.T) {
 		}
 	}
 	require.Equal(t, []int64{waiting.ID}, next(t, sweep(t, st, within(61*time.Minute))).Expired)
-	require.Equal(t, []int64{waiting.ID},
-		next(t, sweep(t, st, func(c *recovery.Config) { c.QueueTimeout = time.Hour })).Expired)
+	hour := func(c *recovery.Config) { c.QueueTimeout = time.Hour }
+	require.Equal(t, []int64{waiting.ID}, next(t, sweep(t, st, hour)).Expired)
+
+	// The time in a pause does not count, and it begins anew at the end of the pause.
+	testkit.Exec(t, st, `UPDATE execution_admission_state SET resumed_at = now() - interval '59 minutes'`)
+	require.Empty(t, next(t, sweep(t, st, hour)).Expired)
+	testkit.Exec(t, st, `UPDATE execution_admission_state SET resumed_at = NULL, paused = true`)
+	requireQuiet(t, sweep(t, st, hour))
 }
