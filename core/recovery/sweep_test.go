@@ -146,7 +146,8 @@ func TestAnEndedHolderIsFoundWhateverItsEnd(t *testing.T) {
 	state := testkit.State(t, st, action, 5, func(s *testkit.StateRow) { s.Active = 5 })
 	var ids []int64
 	for _, status := range []attune.Status{
-		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout, attune.StatusAbandoned,
+		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout,
+		attune.StatusAbandoned,
 	} {
 		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = status }).ID
 		testkit.Hold(t, st, id, state.ID)
