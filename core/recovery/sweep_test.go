@@ -105,7 +105,8 @@ func TestRequestsThatWaitAreNotLost(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE execution SET retry_count = 1 WHERE id = $1`, early)
 	testkit.Exec(t, st, `INSERT INTO execution_retry (failed, execution, reason, due, waiting)
 		VALUES ($2, $1, 'transient_error', now() + interval '1 hour', true)`, early, failed)
-	requireQuiet(t, sweep(t, st))
+	lost := testkit.Execution(t, st, action).ID
+	require.Equal(t, []int64{lost}, next(t, sweep(t, st)).Requested)
 }
 
 func TestAFreshRequestIsLeftToItsMessage(t *testing.T) {
@@ -154,7 +155,10 @@ func TestAnEndedHolderIsFoundWhateverItsEnd(t *testing.T) {
 		ids = append(ids, id)
 	}
 	require.Equal(t, ids, next(t, sweep(t, st)).Ended)
-	requireQuiet(t, sweep(t, st, func(c *recovery.Config) { c.HolderAge = time.Hour }))
+	lost := testkit.Execution(t, st, action).ID // shows that the sweep has looked
+	f := next(t, sweep(t, st, func(c *recovery.Config) { c.HolderAge = time.Hour }))
+	require.Equal(t, []int64{lost}, f.Requested)
+	require.Empty(t, f.Ended, "their reports may be under way")
 }
 
 // An unfinished claim is requested again, unless it holds a slot: that one was dispatched.
@@ -166,10 +170,11 @@ func TestAnUnfinishedClaimIsPutBackUnlessItHoldsASlot(t *testing.T) {
 	claimed := func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling }
 	held, free := testkit.Execution(t, st, action, claimed).ID, testkit.Execution(t, st, action, claimed).ID
 	testkit.Hold(t, st, held, state.ID)
-	requireQuiet(t, sweep(t, st))
+	lost := testkit.Execution(t, st, action).ID // shows that the sweep has looked
+	require.Equal(t, []int64{lost}, next(t, sweep(t, st)).Requested)
 	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, free), "it is being finished")
 	found := sweep(t, st, func(c *recovery.Config) { c.ClaimAge = time.Nanosecond })
-	require.Equal(t, []int64{free}, next(t, found).Requested)
+	require.ElementsMatch(t, []int64{lost, free}, next(t, found).Requested)
 	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, held))
 	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, free))
 }
@@ -245,5 +250,8 @@ func TestAnExecutionExpiresOnlyAfterAnUndisturbedTimeInItsQueue(t *testing.T) {
 	testkit.Exec(t, st, `UPDATE execution_admission_state SET resumed_at = now() - interval '59 minutes'`)
 	require.Empty(t, next(t, sweep(t, st, hour)).Expired)
 	testkit.Exec(t, st, `UPDATE execution_admission_state SET resumed_at = NULL, paused = true`)
-	requireQuiet(t, sweep(t, st, hour))
+	lost := testkit.Execution(t, st, action).ID // shows that the sweep has looked
+	f := next(t, sweep(t, st, hour))
+	require.Equal(t, []int64{lost}, f.Requested)
+	require.Empty(t, f.Expired)
 }
