@@ -59,7 +59,11 @@ func TestAnEndIsRepeatedOnceByTwoReplicas(t *testing.T) {
 func TestARefusedRequestThatIsClaimedMeanwhileStaysClaimed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	id := b.request(t, testkit.Action(t, b.store, "pk.a"), 1)[0]
+	testkit.Worker(t, b.store, "w1")
+	action := testkit.Action(t, b.store, "pk.a")
+	testkit.Policy(t, b.store, action, 1, func(p *testkit.PolicyRow) { p.Method = "cancel" })
+	require.Equal(t, 1, b.dispatch(t, b.request(t, action, 1)...).Granted)
+	id := b.request(t, action, 1)[0]
 	result := b.run(t, scheduler.FillStep{}, scheduler.NewRequestStep([]int64{id}), &decided{func() {
 		testkit.Exec(t, b.store, `UPDATE execution SET status = 'scheduling' WHERE id = $1`, id)
 	}})
