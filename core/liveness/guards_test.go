@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -38,4 +39,19 @@ func TestOnlyWorkersThatMayReceiveWorkBecomeSuspect(t *testing.T) {
 	}
 	require.NoError(t, st.SuspectWorkers(testkit.Context(t), 60, ids, []string{"x", "x", "x", "x"}))
 	require.Equal(t, int(live), testkit.Count(t, st, `SELECT sum(id) FROM worker WHERE suspect_since IS NOT NULL`))
+}
+
+// A heartbeat from before the mark does not make a worker active again, and a cordoned one raises no alert.
+func TestAnOldHeartbeatDoesNotReactivateAWorker(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	id := testkit.Worker(t, st, "w", func(w *testkit.WorkerRow) { w.Status = "inactive" }).ID
+	testkit.Exec(t, st, `UPDATE worker SET deactivated_at = heartbeat_seen + interval '1 second' WHERE id = $1`, id)
+	rows, err := st.ReactivateWorkers(testkit.Context(t), time.Hour.Seconds(), page)
+	require.NoError(t, err)
+	require.Empty(t, rows)
+
+	h := NewHeartbeats(HeartbeatsConfig{}, st, testkit.Logger(t), nil, nil)
+	require.Empty(t, h.alerts([]store.DeactivateWorkersRow{{ID: id, Name: "w", Previous: "active", Cordoned: true}}))
+	require.Len(t, h.alerts([]store.DeactivateWorkersRow{{ID: id, Name: "w", Previous: "active"}}), 1)
 }

@@ -273,6 +273,10 @@ func TestVerdictsFollowRowHeartbeatAndQueue(t *testing.T) {
 			row(func(r *store.FindProbedRow) { r.Cordoned, r.CordonReason = true, "update" }),
 			look(consumed), verdictCordoned, "update", false, 0,
 		},
+		"cordoned, deaf": {
+			row(func(r *store.FindProbedRow) { r.Cordoned, r.Failures = true, 1 }),
+			look(broker.QueueState{Exists: true}), verdictCordoned, "cordoned", false, 2,
+		},
 		"error": {
 			row(func(r *store.FindProbedRow) { r.Status = "error" }), look(consumed), verdictSuspect,
 			"says that it is cut off from the broker", false, 0,
