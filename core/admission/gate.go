@@ -17,6 +17,7 @@ type Answer struct {
 	until  time.Time
 	refuse bool     // its policy's method is cancel
 	passed []*scope // the limits before it, which had a free slot
+	absent bool     // of a worker that is absent: nothing is reserved
 
 	slots []int64 // slots taken of shared limits
 }
@@ -48,6 +49,12 @@ func Wait(reason string) Answer { return Answer{kind: answerWait, reason: reason
 // executions that have waited longest.
 func WaitFor(kind, reason string) Answer { return Answer{kind: answerWait, need: kind, reason: reason} }
 
+// WaitForReturn is WaitFor for workers that are all absent. It reserves nothing: the execution can
+// start only after one has come back. At until, unless it is zero, the execution is tried again.
+func WaitForReturn(kind, reason string, until time.Time) Answer {
+	return Answer{kind: answerWait, need: kind, reason: reason, until: until, absent: true}
+}
+
 // End reports that the execution will never run, and that the gate recorded its terminal status. It
 // takes no slot and leaves the queue.
 func End() Answer { return Answer{kind: answerEnd} }
@@ -60,6 +67,9 @@ type Gate struct {
 	Scopes func(Candidate) ([]int64, bool)
 	// Place finds a worker for an execution that every limit admits.
 	Place func(Candidate) Answer
+	// Queue reports whether a new execution may join its queue. If not, the gate recorded its
+	// terminal status. A nil Queue lets all join.
+	Queue func(Candidate) bool
 }
 
 // Granted is one execution that took its slots in this batch.

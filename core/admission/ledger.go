@@ -36,6 +36,9 @@ type Candidate struct {
 	Updated     time.Time
 	Created     time.Time
 	Attempt     int32
+	// Requested is when the work was requested of which this is an attempt or a part; zero for one
+	// that waits in a queue.
+	Requested time.Time
 
 	// The placement of its row, which replaces its action's: raw JSON, nil if the row has none.
 	// Avoid are workers on which it has failed.

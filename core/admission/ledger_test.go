@@ -649,3 +649,18 @@ func TestS4NoExecutionPassesHeadsThatWereNotRead(t *testing.T) {
 	require.Equal(t, []int64{1}, l.Unfilled())
 	require.Equal(t, int64(5), l.queues[2].blocked.scope, "it is tried again when the limit has room")
 }
+
+// S7: only the slot of an ended execution is released, and once.
+func TestS7OnlyEndedExecutionsReleaseTheirSlot(t *testing.T) {
+	t.Parallel()
+	id := int64(1)
+	l := &Ledger{
+		queues: map[int64]*queue{id: {id: id, columns: columns{active: 1}}},
+		facts:  map[int64]Fact{7: {ID: 7, Status: attune.StatusRunning, Holds: &id}},
+	}
+	require.False(t, l.Release(7))
+	l.End(7, attune.StatusCompleted)
+	require.True(t, l.Release(7))
+	require.False(t, l.Release(7))
+	require.Zero(t, l.queues[id].active)
+}

@@ -116,7 +116,9 @@ func (l *Ledger) try(w Candidate, gate Gate) Answer {
 	answer := gate.Place(w)
 	switch answer.kind {
 	case answerWait:
-		answer.passed = scopes
+		if !answer.absent {
+			answer.passed = scopes
+		}
 	case answerGrant:
 		for _, s := range scopes {
 			s.take(l.Clock)
@@ -174,11 +176,12 @@ type AdmitOptions struct {
 // refusal to users and is empty otherwise.
 func (l *Ledger) Admit(w Candidate, how AdmitOptions, gate Gate) (Result, string) {
 	q := l.queues[how.Queue]
+	var answer Answer
 	switch {
 	case !how.MayWait && !q.paused && q.active+q.waiting() >= q.limits.max:
 		return Refused, ""
 	case q.waiting() == 0 && !q.paused && q.free() > 0:
-		answer := l.try(w, gate)
+		answer = l.try(w, gate)
 		switch {
 		case answer.kind == answerGrant:
 			q.enqueuedEver++
@@ -189,11 +192,16 @@ func (l *Ledger) Admit(w Candidate, how AdmitOptions, gate Gate) (Result, string
 		case answer.refuse && !how.Moved:
 			return Refused, answer.reason
 		}
-		q.blocked = answer.obstacle(w)
-		reserve(answer.passed)
 	}
 	if how.MaxQueued > 0 && q.waiting() >= how.MaxQueued {
 		return Full, ""
+	}
+	if !q.paused && gate.Queue != nil && !gate.Queue(w) {
+		return Ended, ""
+	}
+	if answer.kind == answerWait {
+		q.blocked = answer.obstacle(w)
+		reserve(answer.passed)
 	}
 	lane := laneOf(how.Priority)
 	l.enqueued = append(l.enqueued, enqueue{

@@ -312,7 +312,7 @@ func (l *Ledger) writeBlocked(p *store.Pipeline) {
 	for i, q := range kept {
 		ids[i], executions[i], scopes[i] = q.id, q.blocked.execution, q.blocked.scope
 		reasons[i], needs[i], untils[i] = q.blocked.reason, q.blocked.need, column(q.blocked.until)
-		if wake[q.blocked.scope] == q {
+		if q.blocked.scope == 0 || wake[q.blocked.scope] == q {
 			wakes[i] = untils[i]
 		}
 	}
@@ -325,7 +325,7 @@ func (l *Ledger) writeBlocked(p *store.Pipeline) {
 func wakers(kept []*queue) map[int64]*queue {
 	first := map[int64]*queue{}
 	for _, q := range kept {
-		if q.blocked.until.IsZero() {
+		if q.blocked.until.IsZero() || q.blocked.scope == 0 {
 			continue
 		}
 		best := first[q.blocked.scope]

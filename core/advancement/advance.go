@@ -67,6 +67,7 @@ type parent struct {
 	action    int64
 	actionRef string
 	priority  int16
+	requested time.Time // scheduler.NewExecution.Requested of its tasks
 }
 
 // beginning is the start of a workflow.

@@ -85,6 +85,7 @@ func (c *advance) child(start workflow.Start, id int64) *scheduler.NewExecution 
 	}
 	b := &scheduler.NewExecution{
 		ID: id, ActionRef: start.Action, Parent: c.execution, Priority: c.parent.priority,
+		Requested:      c.parent.requested,
 		PermissionSets: start.PermissionSets, WorkflowTask: text(about),
 		Selector: given(start.Selector), Tolerations: given(start.Tolerations), Affinity: given(start.Affinity),
 	}

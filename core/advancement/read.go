@@ -73,8 +73,11 @@ func (s *Step) readStarts(ctx context.Context, plan *scheduler.Plan) error {
 		}
 		c := &advance{
 			id: numbers[i], execution: row.ID, source: source, config: row.Config, created: row.At, now: row.At,
-			begun:  &beginning{definition: *row.WorkflowDef, timeout: row.TimeoutSeconds},
-			parent: parent{status: statusRunning, action: action, actionRef: row.ActionRef, priority: row.Priority},
+			begun: &beginning{definition: *row.WorkflowDef, timeout: row.TimeoutSeconds},
+			parent: parent{
+				status: statusRunning, action: action, actionRef: row.ActionRef, priority: row.Priority,
+				requested: row.Requested,
+			},
 		}
 		if row.Held {
 			c.happen(workflow.Paused) // it starts, and continues with its parent workflow
@@ -191,7 +194,10 @@ func settledBy(rows []store.ReadEndedTasksRow) []settled {
 func (s *Step) readOpen(ctx context.Context, plan *scheduler.Plan, c *advance, row store.ReadWorkflowsRow) error {
 	c.config, c.created, c.now = row.Config, row.Created, row.At
 	c.allowed = time.Duration(row.AllowedSeconds * float64(time.Second))
-	c.parent = parent{status: row.ParentStatus, action: row.Action, actionRef: row.ActionRef, priority: row.Priority}
+	c.parent = parent{
+		status: row.ParentStatus, action: row.Action, actionRef: row.ActionRef, priority: row.Priority,
+		requested: row.Requested,
+	}
 	if row.State == nil || row.Source == nil {
 		return s.takeOver(ctx, plan, c, row)
 	}

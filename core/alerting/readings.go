@@ -70,7 +70,11 @@ var readings = []struct {
 	}},
 	{"count queues that wait for workers", func(ctx context.Context, tx *store.Tx, r *measuring) error {
 		unplaced, err := tx.AlertUnplaced(ctx, measureRows)
-		r.set("workers_missing", float64(unplaced.N), unplaced.Reason)
+		detail := unplaced.Reason
+		if unplaced.Until.Unix() > 0 {
+			detail += ". Unless one comes back, its executions fail " + phrase.Clock(unplaced.Until, r.At)
+		}
+		r.set("workers_missing", float64(unplaced.N), detail)
 		return err
 	}},
 	{"look for rules that fail", func(ctx context.Context, tx *store.Tx, r *measuring) error {

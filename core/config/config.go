@@ -178,6 +178,19 @@ type Server struct {
 	Port int `key:"port" range:"0..65535"`
 }
 
+// noWorkersGrace is the default on a schema that attune-executor created.
+const noWorkersGrace = 10 * time.Minute
+
+// NoWorkersGrace is executor.no_workers_grace: unless it is set, there is none on the schema of an existing
+// installation.
+func (c *Config) NoWorkersGrace(adopted bool) time.Duration {
+	grace, set := c.Executor.NoWorkersGrace, c.sources["executor.no_workers_grace"] != ""
+	if adopted && !set && grace == noWorkersGrace {
+		return 0
+	}
+	return grace
+}
+
 // Security has the keys of the section that concern execution; the others belong to the API service.
 type Security struct {
 	// Secret that signs the bearer tokens of the published API: use the same in every service. There is no default;
@@ -223,6 +236,10 @@ type Executor struct {
 	// What happens to an execution that no existing worker can run: fail it, or wait for such a worker. An execution
 	// always waits for workers that are full, or alive without a connection to the broker.
 	NoWorkers string `key:"no_workers" oneof:"fail wait"`
+	// With no_workers: fail, how long an execution that was accepted while a fitting worker was alive waits for one to
+	// come back: in its queue, as a retry, or as a task of a workflow under way. It counts from the last heartbeat. 0
+	// fails it at once, like a new execution.
+	NoWorkersGrace time.Duration `key:"no_workers_grace" range:"0s..240h" note:"0 on the schema of an existing installation"`
 	// Apply timeout_seconds of actions. That of a workflow task always applies.
 	HonourActionTimeoutSeconds string `key:"honour_action_timeout_seconds" oneof:"origin true false" note:"origin: true on a schema that attune-executor created, false on the schema of an existing installation, where the column had no effect"`
 	// If the message of an event was lost, the event fires its rules only up to this age. Older events are only
@@ -473,6 +490,7 @@ func Default() *Config {
 			HeartbeatStalenessMultiplier: 3,
 			HeartbeatCheckInterval:       time.Minute,
 			NoWorkers:                    "fail",
+			NoWorkersGrace:               noWorkersGrace,
 			HonourActionTimeoutSeconds:   "origin",
 			MaxEventAge:                  24 * time.Hour,
 			RuleDepth:                    32,

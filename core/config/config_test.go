@@ -126,6 +126,19 @@ alerts:
 	require.Equal(t, "derived from message_queue.url", entry(t, cfg, "message_queue.management_url").Source)
 }
 
+// On the schema of an existing installation no execution waits for workers, as there, unless it is set.
+func TestTheGraceForWorkersFollowsTheOriginOfTheSchema(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, "service_name: x\n")
+	require.Equal(t, 10*time.Minute, cfg.NoWorkersGrace(false))
+	require.Zero(t, cfg.NoWorkersGrace(true))
+	require.Equal(t, "0 on the schema of an existing installation", entry(t, cfg, "executor.no_workers_grace").Note)
+	cfg = load(t, "executor: {no_workers_grace: 10m}\n")
+	require.Equal(t, 10*time.Minute, cfg.NoWorkersGrace(true))
+	cfg = load(t, "executor: {no_workers_grace: 0}\n")
+	require.Zero(t, cfg.NoWorkersGrace(false))
+}
+
 func TestEnvironmentOverridesTheFile(t *testing.T) {
 	t.Parallel()
 	path := write(t,

@@ -291,7 +291,7 @@ var measures = []Measure{
 	{
 		Name: "workers_missing", Unit: UnitCount, View: "queues", From: FromDatabase,
 		About:   "Queues with free slots and no live worker that can run their first execution.",
-		Why:     "Their executions wait until such a worker starts, however many others there are.",
+		Why:     "Their executions wait until such a worker starts, however many others there are, or fail at the end of executor.no_workers_grace.",
 		Summary: "{value} queues wait for a worker that does not exist",
 		Hint:    "{detail}",
 	},

@@ -147,7 +147,10 @@ func TestUnstartedExecutionsOfADeadWorkerFailInThePublishedWords(t *testing.T) {
 			5 * time.Minute, quickWatch, `UPDATE worker SET heartbeat_seen = now() - interval '1 hour'`,
 			"execution_timeout_monitor",
 		},
-		"expiry": {3 * time.Second, quickRetries, `UPDATE worker SET cordoned = true`, "dead_letter_handler"},
+		"expiry": {
+			3 * time.Second, quickRetries,
+			`UPDATE worker SET cordoned = true, cordoned_at = now() - interval '1 hour'`, "dead_letter_handler",
+		},
 		"timeout": {
 			5 * time.Minute, func(c *config.Config) {
 				quickWatch(c)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/store"
 )
@@ -51,10 +52,11 @@ type Why struct {
 	inLine     bool
 	refusal    string // the error of the result
 	workflow   bool
-	silent     time.Duration   // since the last report of a replica
-	checks     time.Duration   // Config.OrphanInterval
-	allowed    time.Duration   // how long its worker may take to start it; 0 if unknown
-	worker     *monitor.Holder // its worker, as holders show it
+	silent     time.Duration     // since the last report of a replica
+	checks     time.Duration     // Config.OrphanInterval
+	allowed    time.Duration     // how long its worker may take to start it; 0 if unknown
+	worker     *monitor.Holder   // its worker, as holders show it
+	missed     *placement.Worker // the last worker that fits and that is gone; nil while one lives
 }
 
 // Why reads why an execution waits, or what it does instead. A missing one is ErrNotFound. Where the

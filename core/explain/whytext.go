@@ -59,6 +59,9 @@ func (w *Why) cause() []string {
 		lines = append(lines, pauseLine(q, w.At))
 	case q.Blocked != "":
 		lines = append(lines, blockLine(q, w.Scope, w.At))
+		if w.missed != nil {
+			lines = append(lines, fmt.Sprintf("%s left %s ago.", w.missed.Name, phrase.Since(w.missed.Seen, w.At)))
+		}
 	case !q.Full():
 		lines = append(lines, "There is a free slot: the engine's next batch fills it.")
 	}
@@ -134,7 +137,11 @@ func blockLine(q *monitor.Queue, scope *monitor.Scope, at time.Time) string {
 		}
 		line.Add(")")
 	}
-	if q.BlockedUntil != nil && q.BlockedUntil.After(at) {
+	switch {
+	case q.BlockedUntil == nil || !q.BlockedUntil.After(at):
+	case q.BlockedScope == nil:
+		line.With("; unless one comes back, it fails ", phrase.Clock(*q.BlockedUntil, at))
+	default:
 		line.With("; it is tried again ", phrase.Clock(*q.BlockedUntil, at))
 	}
 	return line.String() + "."
@@ -182,6 +189,10 @@ func workerText(h *monitor.Holder) string {
 // outlook says when the execution will start or time out.
 func (w *Why) outlook() []string {
 	var lines []string
+	var fails *time.Time // because no worker comes back
+	if w.Queue.BlockedScope == nil && !w.Queue.Paused {
+		fails = w.Queue.BlockedUntil
+	}
 	e := w.Expected
 	if e != nil && e.At != nil {
 		start := phrase.Say("Expected to start %s", phrase.Clock(*e.At, w.At)).With(", ", e.Basis)
@@ -190,6 +201,9 @@ func (w *Why) outlook() []string {
 		lines = append(lines, "When it starts is "+e.Basis+".")
 	}
 	switch expires := w.Waiting.Expires; {
+	case expires != nil && fails != nil && expires.Before(*fails):
+		lines = append(lines, "Before it fails without a worker, "+phrase.Clock(*expires, w.At)+", it times out.")
+	case fails != nil:
 	case expires != nil && e != nil && e.At != nil && e.At.After(*expires):
 		lines = append(lines,
 			"Before that, "+phrase.Clock(*expires, w.At)+", it times out.")

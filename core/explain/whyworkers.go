@@ -87,7 +87,7 @@ func (m *Reader) readFleet(ctx context.Context, tx *store.Tx) ([]placement.Worke
 		w := placement.Row{
 			ID: r.ID, Name: r.Name, Host: r.Host, Status: string(r.Status), Cordoned: r.Cordoned, Draining: r.Draining,
 			Suspect: r.Suspect, SuspectReason: r.SuspectReason, HeartbeatAge: r.HeartbeatAge, Health: health,
-			HealthReason: healthReason, Capabilities: r.Capabilities, Assigned: int(r.Assigned),
+			HealthReason: healthReason, Capabilities: r.Capabilities, Assigned: int(r.Assigned), Seen: r.Seen,
 		}.Worker(m.Config().StaleAfter)
 		switch {
 		case w.Standing == placement.Silent && math.IsInf(r.HeartbeatAge, 1):
@@ -163,7 +163,9 @@ func (m *Reader) whyWorkers(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 	if err != nil {
 		return err
 	}
-	w.assess(placement.NewFleet(workers, 0).Explain(need))
+	list := placement.NewFleet(workers, 0).Explain(need)
+	w.missed = lastSeen(list)
+	w.assess(list)
 	return nil
 }
 
@@ -189,6 +191,19 @@ func (m *Reader) whyRetry(ctx context.Context, tx *store.Tx, row store.ViewPlace
 var answerOrder = []placement.Answer{
 	placement.AnswerRoom, placement.AnswerFull, placement.AnswerAvoided, placement.AnswerWaited, placement.AnswerAbsent,
 	placement.AnswerRejected,
+}
+
+// lastSeen is the worker that fits and that was there last, if none is there now.
+func lastSeen(list []placement.Explained) (last *placement.Worker) {
+	for _, e := range list {
+		switch {
+		case e.Fits && e.Answer != placement.AnswerAbsent:
+			return nil
+		case e.Fits && e.Worker.Seen.Unix() > 0 && (last == nil || e.Worker.Seen.After(last.Seen)):
+			last = e.Worker
+		}
+	}
+	return last
 }
 
 func (w *Why) assess(list []placement.Explained) {

@@ -188,3 +188,28 @@ func TestAnswersHaveAnOrder(t *testing.T) {
 func versions(list ...string) map[string]any {
 	return map[string]any{"runtime_versions": map[string]any{"python": list}}
 }
+
+// An execution whose workers have all left says when it fails, or times out before that.
+func TestWhySaysWhenAnExecutionWithoutAWorkerFails(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.Replica(t)
+	action := testkit.Action(t, b.Store, "demo.new")
+	for name, left := range map[string]string{"w1": "40 seconds", "w2": "1 hour"} {
+		gone := b.Staff(t, name, nil)
+		testkit.Exec(t, b.Store, `update worker set status = 'inactive', heartbeat_seen = now() - $2::text::interval
+			where id = $1`, gone, left)
+	}
+	state, _, waiters := b.Line(t, action, 5, 0, 2, 0)
+	b.Blocks(t, state, "no workers available; 2 workers would fit but are not there")
+	testkit.Exec(t, b.Store, `update admission_blocked set until = now() + interval '560 seconds'`)
+	text := strings.Join(b.ask(t, waiters[1]).Lines, "\n")
+	require.Regexp(t, `; unless one comes back, it fails at [-0-9: ]+Z \(in 9m\d+s\)\.\nw1 left 4[0-9.]+s ago\.\n`, text)
+	require.NotContains(t, text, "times out")
+	testkit.Exec(t, b.Store, `update execution_admission_state set queue_timeout_seconds = 300`)
+	testkit.Exec(t, b.Store, `update execution_admission_entry set enqueued_at = now()`)
+	text = strings.Join(b.ask(t, waiters[1]).Lines, "\n")
+	require.Regexp(t, `Before it fails without a worker, at [-0-9: ]+Z \(in [45]m\w*\), it times out\.`, text)
+	b.Staff(t, "w3", nil)
+	require.NotContains(t, strings.Join(b.ask(t, waiters[1]).Lines, "\n"), "w1 left", "one is there")
+}

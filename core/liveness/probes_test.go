@@ -275,6 +275,10 @@ func TestVerdictsFollowRowHeartbeatAndQueue(t *testing.T) {
 			row(func(r *store.FindProbedRow) { r.Cordoned, r.CordonReason = true, "update" }),
 			look(consumed), verdictCordoned, "update", false, 0,
 		},
+		"cordoned, deaf": {
+			row(func(r *store.FindProbedRow) { r.Cordoned, r.Failures = true, 1 }),
+			look(broker.QueueState{Exists: true}), verdictCordoned, "cordoned", false, 2,
+		},
 		"error": {
 			row(func(r *store.FindProbedRow) { r.Status = "error" }), look(consumed), verdictSuspect,
 			"says that it is cut off from the broker", false, 0,
@@ -283,6 +287,11 @@ func TestVerdictsFollowRowHeartbeatAndQueue(t *testing.T) {
 			row(func(r *store.FindProbedRow) { r.Verdict, r.Failures = verdictFresh, 1 }),
 			queueResult{asked: true, err: errAway},
 			verdictFresh, unreachable, false, 1,
+		},
+		"suspect, unreachable": {
+			row(func(r *store.FindProbedRow) { r.Verdict, r.Failures = verdictSuspect, 2 }),
+			queueResult{asked: true, err: errAway},
+			verdictSuspect, unreachable, false, 2,
 		},
 		"back, unseen": {
 			row(func(r *store.FindProbedRow) { r.Verdict = verdictDead }),

@@ -106,13 +106,21 @@ func (fit *fitting) text(about Outcome, text func() string) string {
 
 // noWorkers is the verdict without any live worker.
 func (f *Fleet) noWorkers(need Need) Verdict {
-	v := Verdict{Outcome: NoWorkers, Reason: "no workers available"}
 	fit := f.fitting(need)
+	v := Verdict{Outcome: NoWorkers, Reason: "no workers available", Renewed: fit.renewed}
 	if absent := without(fit.absent, need.Except); len(absent) > 0 {
-		v.Absent = true
+		v.missing(absent)
 		v.Detail = fit.text(NoWorkers, func() string { return would(absent) })
 	}
 	return v
+}
+
+// missing notes the absent workers that would fit.
+func (v *Verdict) missing(absent []*Worker) {
+	v.Absent = len(absent) > 0
+	for _, w := range absent {
+		v.Seen, v.Accepts = later(v.Seen, w.Seen), later(v.Accepts, w.Accepts)
+	}
 }
 
 // would names the absent workers that would fit.
@@ -138,7 +146,8 @@ func (f *Fleet) refuse(fit *fitting, need Need) Verdict {
 		}
 	}
 	absent := without(fit.absent, need.Except)
-	v := Verdict{Outcome: Incompatible, Absent: len(absent) > 0}
+	v := Verdict{Outcome: Incompatible, Renewed: fit.renewed}
+	v.missing(absent)
 	if need.Except == 0 {
 		v.Reason = fit.text(Incompatible, func() string { return f.incompatible(need, absent) })
 	} else {

@@ -10,6 +10,7 @@ package placement
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Outcome is the kind of a verdict.
@@ -32,6 +33,11 @@ type Verdict struct {
 	// would. Detail names it, unless Reason does.
 	Absent bool
 	Detail string
+	// Seen and Accepts are set if Absent: the newest of those of the absent workers that would fit.
+	Seen, Accepts time.Time
+	// Renewed is when a worker that does not fit last registered again. It may have fitted before.
+	// It is set with NoWorkers and Incompatible.
+	Renewed time.Time
 }
 
 // Fleet is the set of workers of one batch. Every placed execution takes capacity. It is not safe
@@ -55,6 +61,7 @@ type fitting struct {
 	live    int         // number of available ones
 	waited  []*Worker   // alive, but may receive nothing now
 	absent  []*Worker
+	renewed time.Time          // the newest of the workers that do not fit
 	texts   map[Outcome]string // built on demand
 }
 
@@ -96,6 +103,16 @@ func (f *Fleet) Release(id int64) {
 // preferences with capacity; workers without an untolerated soft taint; the lowest load by share of
 // capacity, rotating among equals.
 func (f *Fleet) Choose(need Need) Verdict {
+	v := f.Find(need)
+	if v.Outcome == Placed {
+		f.Worker(v.Worker).Assigned++
+		f.rotation++
+	}
+	return v
+}
+
+// Find is Choose without taking capacity.
+func (f *Fleet) Find(need Need) Verdict {
 	if f.present == 0 {
 		return f.noWorkers(need)
 	}
@@ -105,8 +122,6 @@ func (f *Fleet) Choose(need Need) Verdict {
 		return f.refuse(fit, need)
 	}
 	if best := f.pick(fit, sieve); best != nil {
-		best.Assigned++
-		f.rotation++
 		return Verdict{Outcome: Placed, Worker: best.ID}
 	}
 	return Verdict{Outcome: Busy, Reason: fit.busy(sieve, open)}
@@ -123,6 +138,7 @@ func (f *Fleet) fitting(need Need) *fitting {
 	for i := range f.workers {
 		w := &f.workers[i]
 		if _, ok := need.unmet(w); ok {
+			fit.renewed = later(fit.renewed, w.Renewed)
 			continue
 		}
 		switch {
@@ -137,6 +153,13 @@ func (f *Fleet) fitting(need Need) *fitting {
 	fit.live, fit.classes = len(ranked), classes(ranked)
 	f.fits[key] = fit
 	return fit
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // ranking is the preference of a fitting worker, regardless of its load.

@@ -46,6 +46,11 @@ type Worker struct {
 	Standing Standing
 	// Note explains the standing to users. It may be empty.
 	Note string
+	// Seen is when the worker could last receive work as far as is known: its last heartbeat, or
+	// when it was cordoned. Until Accepts executions were accepted for it: a silent worker counts
+	// as live for a while. Renewed is when it registered again under its name. All are by the
+	// database's clock, and zero if unknown.
+	Seen, Accepts, Renewed time.Time
 	// AttemptFence is true for workers that refuse dispatches of older attempts.
 	AttemptFence bool
 	// Batch is true for workers that read several dispatches in one message.
@@ -86,6 +91,9 @@ type Row struct {
 	// for a worker whose clock is ahead, whose heartbeat is fresh, and infinite without a
 	// heartbeat.
 	HeartbeatAge float64
+	// Deactivated is true if the engine marked it inactive, because it was silent.
+	Deactivated   bool
+	Seen, Renewed time.Time // as in Worker
 	// Health is the latest verdict on the worker and HealthReason its reason; empty without a
 	// recent probe.
 	Health, HealthReason string
@@ -98,6 +106,10 @@ func (r Row) Worker(staleAfter time.Duration) Worker {
 	w := Worker{
 		ID: r.ID, Name: r.Name, Host: r.Host, Capacity: CapacityDefault, Assigned: max(r.Assigned, 0),
 		Standing: r.standing(staleAfter), Health: Health(r.Health), HealthReason: r.HealthReason,
+		Seen: r.Seen, Accepts: r.Seen, Renewed: r.Renewed,
+	}
+	if !r.Seen.IsZero() && (w.Standing == Silent || r.Deactivated) {
+		w.Accepts = r.Seen.Add(staleAfter)
 	}
 	switch w.Standing {
 	case Suspect:

@@ -173,12 +173,16 @@ func TestOverdueExecutionsAreFound(t *testing.T) {
 	aged(t, st, 6*time.Second, soon)
 
 	var delayed atomic.Bool
+	var asked atomic.Int64
 	delayed.Store(true)
-	_, found := rescuer(t, st, func(c *recovery.RescuerConfig) { c.DispatchesDelayed = delayed.Load })
+	_, found := rescuer(t, st, func(c *recovery.RescuerConfig) {
+		c.DispatchesDelayed = func() bool { asked.Add(1); return delayed.Load() }
+	})
+	testkit.Eventually(t, func() bool { return asked.Load() > 1 }, 30*time.Second, "whole ticks")
 	select {
 	case f := <-found:
 		t.Fatalf("found while the broker was away: %v", f)
-	case <-time.After(200 * time.Millisecond):
+	default:
 	}
 	delayed.Store(false)
 	require.Equal(t, []scheduler.Unstarted{
@@ -327,4 +331,50 @@ func orchestrated(t *testing.T, st *store.Store, parent int64) {
 			INSERT INTO workflow_definition (ref, pack, pack_ref, label, version, definition)
 			SELECT 'pk.w' || $1::bigint, a.pack, 'pk', 'w', '1', '{}' FROM action a WHERE a.ref = 'pk.a' RETURNING id)
 		INSERT INTO workflow_execution (execution, workflow_def, task_graph, status) SELECT $1::bigint, d.id, '{}', 'running' FROM d`, parent)
+}
+
+// S9: during an outage nothing is ended, and right after a start only runs of workers that left by
+// themselves.
+func TestNothingIsEndedDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	left := testkit.Worker(t, st, "left", func(w *testkit.WorkerRow) { w.Status = "inactive" })
+	silent := testkit.Worker(t, st, "silent", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
+	at := func(worker int64) int64 {
+		return testkit.Execution(t, st, action,
+			func(e *testkit.ExecutionRow) { e.Worker, e.Status = &worker, attune.StatusRunning }).ID
+	}
+	over, stays := at(left.ID), at(silent.ID)
+	testkit.Exec(t, st, `UPDATE worker_history SET time = now() - interval '1 hour'`)
+	testkit.Exec(t, st, `ALTER TABLE worker DISABLE TRIGGER USER`)
+	testkit.Exec(t, st, `UPDATE worker SET updated = now() - interval '1 hour'`)
+	var recovering atomic.Bool
+	var ticks atomic.Int64
+	recovering.Store(true)
+	relay, _ := rescuer(t, st, func(c *recovery.RescuerConfig) {
+		c.Unsure = func() bool { return true }
+		c.Recovering = func() bool { ticks.Add(1); return recovering.Load() }
+	})
+	testkit.Eventually(t, func() bool { return ticks.Load() > 2 }, 30*time.Second, "whole ticks")
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, over))
+	recovering.Store(false)
+	<-relay
+	require.Equal(t, attune.StatusAbandoned, testkit.StatusOf(t, st, over))
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, stays), "its silence proves nothing")
+}
+
+// S9: the statements that end executions check the worker again.
+func TestARunOfAWorkerThatIsBackIsNotEnded(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	back := testkit.Worker(t, st, "back")
+	id := testkit.Execution(t, st, testkit.Action(t, st, "pk.a"),
+		func(e *testkit.ExecutionRow) { e.Worker, e.Status = &back.ID, attune.StatusRunning }).ID
+	rows, err := st.EndOrphanedRuns(testkit.Context(t), store.EndOrphanedRunsParams{
+		Status: string(attune.StatusAbandoned), Ids: []int64{id}, StaleAfter: time.Minute.Seconds(),
+	})
+	require.NoError(t, err)
+	require.Empty(t, rows)
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id))
 }

@@ -92,6 +92,23 @@ func TestAnOddIndexOfATaskHidesNoLostRequest(t *testing.T) {
 	require.Equal(t, all, next(t, sweep(t, st)).Requested)
 }
 
+// A request that waits in a queue, and a retry before its time, are not lost.
+func TestRequestsThatWaitAreNotLost(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Queued, s.Active = 1, 1 })
+	waits, early := testkit.Execution(t, st, action).ID, testkit.Execution(t, st, action).ID
+	failed := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed }).ID
+	testkit.Exec(t, st, `INSERT INTO execution_admission_entry (state_id, execution_id, status, queue_order)
+		VALUES ($1, $2, 'queued', 1)`, state.ID, waits)
+	testkit.Exec(t, st, `UPDATE execution SET retry_count = 1 WHERE id = $1`, early)
+	testkit.Exec(t, st, `INSERT INTO execution_retry (failed, execution, reason, due, waiting)
+		VALUES ($2, $1, 'transient_error', now() + interval '1 hour', true)`, early, failed)
+	lost := testkit.Execution(t, st, action).ID
+	require.Equal(t, []int64{lost}, next(t, sweep(t, st)).Requested)
+}
+
 func TestAFreshRequestIsLeftToItsMessage(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -120,6 +137,46 @@ func TestAnEndedHolderIsFound(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return slices.Equal(next(t, found).Ended, []int64{running.ID}) // others are of ticks before the release
 	}, 20*time.Second, "only the second end is found")
+}
+
+// The slot of every end is released, also of one that no worker reports.
+func TestAnEndedHolderIsFoundWhateverItsEnd(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	state := testkit.State(t, st, action, 5, func(s *testkit.StateRow) { s.Active = 5 })
+	var ids []int64
+	for _, status := range []attune.Status{
+		attune.StatusCompleted, attune.StatusFailed, attune.StatusCancelled, attune.StatusTimeout,
+		attune.StatusAbandoned,
+	} {
+		id := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = status }).ID
+		testkit.Hold(t, st, id, state.ID)
+		ids = append(ids, id)
+	}
+	require.Equal(t, ids, next(t, sweep(t, st)).Ended)
+	lost := testkit.Execution(t, st, action).ID // shows that the sweep has looked
+	f := next(t, sweep(t, st, func(c *recovery.Config) { c.HolderAge = time.Hour }))
+	require.Equal(t, []int64{lost}, f.Requested)
+	require.Empty(t, f.Ended, "their reports may be under way")
+}
+
+// An unfinished claim is requested again, unless it holds a slot: that one was dispatched.
+func TestAnUnfinishedClaimIsPutBackUnlessItHoldsASlot(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	state := testkit.State(t, st, action, 1, func(s *testkit.StateRow) { s.Active = 1 })
+	claimed := func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling }
+	held, free := testkit.Execution(t, st, action, claimed).ID, testkit.Execution(t, st, action, claimed).ID
+	testkit.Hold(t, st, held, state.ID)
+	lost := testkit.Execution(t, st, action).ID // shows that the sweep has looked
+	require.Equal(t, []int64{lost}, next(t, sweep(t, st)).Requested)
+	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, free), "it is being finished")
+	found := sweep(t, st, func(c *recovery.Config) { c.ClaimAge = time.Nanosecond })
+	require.ElementsMatch(t, []int64{lost, free}, next(t, found).Requested)
+	require.Equal(t, attune.StatusScheduling, testkit.StatusOf(t, st, held))
+	require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, st, free))
 }
 
 func TestEndedQueuedExecutionsAndUnfilledQueuesAreFound(t *testing.T) {
@@ -186,6 +243,15 @@ func TestAnExecutionExpiresOnlyAfterAnUndisturbedTimeInItsQueue(t *testing.T) {
 		}
 	}
 	require.Equal(t, []int64{waiting.ID}, next(t, sweep(t, st, within(61*time.Minute))).Expired)
-	require.Equal(t, []int64{waiting.ID},
-		next(t, sweep(t, st, func(c *recovery.Config) { c.QueueTimeout = time.Hour })).Expired)
+	hour := func(c *recovery.Config) { c.QueueTimeout = time.Hour }
+	require.Equal(t, []int64{waiting.ID}, next(t, sweep(t, st, hour)).Expired)
+
+	// The time in a pause does not count, and it begins anew at the end of the pause.
+	testkit.Exec(t, st, `UPDATE execution_admission_state SET resumed_at = now() - interval '59 minutes'`)
+	require.Empty(t, next(t, sweep(t, st, hour)).Expired)
+	testkit.Exec(t, st, `UPDATE execution_admission_state SET resumed_at = NULL, paused = true`)
+	lost := testkit.Execution(t, st, action).ID // shows that the sweep has looked
+	f := next(t, sweep(t, st, hour))
+	require.Equal(t, []int64{lost}, f.Requested)
+	require.Empty(t, f.Expired)
 }

@@ -140,7 +140,9 @@ func (b *Batch) Release(id int64) bool {
 func (b *Batch) Promote() { b.Ledger.Promote(b.Gate()) }
 
 // Gate is the check between a free slot of a queue and a worker.
-func (b *Batch) Gate() admission.Gate { return admission.Gate{Scopes: b.scopes, Place: b.place} }
+func (b *Batch) Gate() admission.Gate {
+	return admission.Gate{Scopes: b.scopes, Place: b.place, Queue: b.mayQueue}
+}
 
 // scopes finds the shared limits of an execution. If one was not planned, scopes records it for the
 // next try, with the limits of all other executions that may be next.

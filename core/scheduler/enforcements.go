@@ -102,7 +102,7 @@ func (s *EnforcementStep) decide(row store.ReadEnforcementsRow) {
 	}
 	s.newExecutions = append(s.newExecutions, &NewExecution{
 		ActionID: *row.Action, ActionRef: row.ActionRef, Config: parameters(row.Config), Enforcement: row.ID,
-		Executor: row.Executor, PermissionSets: row.PermissionSetRefs,
+		Executor: row.Executor, PermissionSets: row.PermissionSetRefs, Requested: row.Created,
 	})
 }
 

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/policy"
@@ -28,6 +29,9 @@ func (b *Batch) Enter(w admission.Candidate, rule Rule, entry Entry) {
 		b.Fail(w.ExecutionID, rule.ActionID, w.ActionRef, "action not found",
 			"the action was deleted while the execution was admitted")
 		return
+	}
+	if entry.Moved {
+		w.Requested = time.Time{} // it waits
 	}
 	how := admission.AdmitOptions{
 		Queue: queue, MayWait: entry.Moved || rule.Limits.Queue.Method != policy.MethodCancel,

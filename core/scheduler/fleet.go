@@ -25,6 +25,8 @@ type fleet struct {
 	read   time.Time
 	latest []placement.Worker // present workers
 	absent []placement.Worker // absent workers
+	// adopted is true for the schema of an existing installation.
+	adopted bool
 }
 
 // live returns the present workers, including workers that may receive nothing at the moment. It
@@ -39,6 +41,9 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 	if err != nil {
 		return nil, fmt.Errorf("read the workers: %w", err)
 	}
+	if len(rows) > 0 {
+		f.adopted = rows[0].Adopted
+	}
 	var present, absent []placement.Worker
 	var missing []int64
 	for _, row := range rows {
@@ -48,6 +53,7 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 			Suspect: row.Suspect, SuspectReason: row.SuspectReason, HeartbeatAge: row.HeartbeatAge,
 			Health: row.Health, HealthReason: row.HealthReason,
 			Capabilities: row.Capabilities, Assigned: int(row.Assigned),
+			Deactivated: row.Deactivated, Seen: row.Seen, Renewed: row.Renewed,
 		}.Worker(f.staleAfter)
 		if w.Standing.Absent() {
 			absent = append(absent, w)
@@ -65,6 +71,12 @@ func (f *fleet) live(ctx context.Context, fresh bool) ([]placement.Worker, error
 	}
 	f.latest, f.absent, f.read = present, absent, f.now()
 	return present, nil
+}
+
+func (f *fleet) isAdopted() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.adopted
 }
 
 // standing returns all workers as the batch sees them: present ones with the ledger's facts, and

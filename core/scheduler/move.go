@@ -52,7 +52,7 @@ func (b *Batch) Candidate(fact admission.Fact) (admission.Candidate, bool) {
 	}
 	return admission.Candidate{
 		ExecutionID: row.ID, Status: fact.Status, ActionRef: row.ActionRef, Config: row.Config,
-		Updated: fact.Updated, Created: row.Created, Attempt: fact.Attempt,
+		Updated: fact.Updated, Created: row.Created, Requested: row.Requested, Attempt: fact.Attempt,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
 		Avoid: row.Avoid, ActionID: deref(row.Action), CancelAsked: row.CancelAsked,
 	}, true

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
@@ -42,6 +43,8 @@ type NewExecution struct {
 	// Status is running for an execution that no worker runs (an inquiry). Otherwise it is empty.
 	Status attune.Status   `json:"status,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"` // of a running one
+	// Requested is when the work was requested of which it is a part; zero means now.
+	Requested time.Time `json:"-"`
 	// Refuse is why it cannot run: it is created and ends as failed. Empty if it can run.
 	Refuse string `json:"-"`
 
@@ -118,10 +121,14 @@ func (b *Batch) Create(e *NewExecution) {
 	case e.rule.Workflow:
 		b.StartWorkflow(e.ID)
 	default:
+		requested := e.Requested
+		if requested.IsZero() {
+			requested = b.Ledger.Now
+		}
 		b.Enter(admission.Candidate{
 			ExecutionID: e.ID, Status: status, ActionID: e.ActionID, ActionRef: e.ActionRef, Config: e.Config,
-			Updated: b.Ledger.Now, Created: b.Ledger.Now, Selector: e.Selector, Tolerations: e.Tolerations,
-			Affinity: e.Affinity,
+			Updated: b.Ledger.Now, Created: b.Ledger.Now, Requested: requested,
+			Selector: e.Selector, Tolerations: e.Tolerations, Affinity: e.Affinity,
 		}, e.rule, Entry{Key: e.planned, Priority: e.Priority})
 	}
 }

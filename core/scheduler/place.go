@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/attune-go/attune/core/admission"
 	"github.com/attune-go/attune/core/attune"
@@ -44,19 +45,77 @@ func (b *Batch) place(w admission.Candidate) admission.Answer {
 		return admission.WaitFor(need.Kind(), verdict.Reason)
 	case placement.NoWorkers, placement.Incompatible:
 	}
-	// The execution also waits while workers that look absent could not report because of an
-	// outage.
-	mayWait := b.scheduler.cfg.WaitForWorkers || b.scheduler.cfg.Recovering()
-	if mayWait && (verdict.Outcome == placement.NoWorkers || verdict.Absent) {
-		return admission.WaitFor(need.Kind(), waitReason(verdict))
+	if until, waits := b.awaits(w, verdict); waits {
+		return admission.WaitForReturn(need.Kind(), waitReason(verdict), until)
 	}
+	b.failUnplaced(w, verdict)
+	return admission.End()
+}
+
+// awaits reports whether an execution waits although no live worker can take it, and until when;
+// zero means for ever. It waits if it was accepted while a worker lived that fits: until the grace
+// after that worker's last sign. Stored times decide, so all replicas agree.
+func (b *Batch) awaits(w admission.Candidate, verdict placement.Verdict) (until time.Time, waits bool) {
+	// During an outage workers may look absent because they cannot report.
+	if (b.scheduler.cfg.WaitForWorkers || b.scheduler.cfg.Recovering()) &&
+		(verdict.Outcome == placement.NoWorkers || verdict.Absent) {
+		return time.Time{}, true
+	}
+	seen, accepts := verdict.Seen, verdict.Accepts
+	if verdict.Renewed.After(seen) { // a worker that registered again with other capabilities may have fitted
+		seen = verdict.Renewed
+	}
+	if verdict.Renewed.After(accepts) {
+		accepts = verdict.Renewed
+	}
+	until = seen.Add(b.grace())
+	return until, !w.Requested.After(accepts) && until.After(b.Ledger.Clock)
+}
+
+// mayQueue reports whether a new execution may wait in its queue. It fails one that could not start
+// although it had a slot, because no worker lives that fits: only executions accepted before wait
+// for a worker to come back.
+func (b *Batch) mayQueue(w admission.Candidate) bool {
+	if b.grace() == 0 {
+		return true
+	}
+	verdict, waits := b.find(w)
+	if !waits {
+		b.failUnplaced(w, verdict)
+	}
+	return waits
+}
+
+// find reports whether a worker lives that fits, or whether the execution awaits one.
+func (b *Batch) find(w admission.Candidate) (placement.Verdict, bool) {
+	rule, ok := b.plan.Rule(&w.ActionID, w.ActionRef)
+	if !ok {
+		return placement.Verdict{}, true // its turn ends it
+	}
+	need, err := needs(rule, w)
+	if err != nil {
+		return placement.Verdict{}, true
+	}
+	verdict := b.fleet.Find(need)
+	_, waits := b.awaits(w, verdict)
+	return verdict, waits || verdict.Outcome == placement.Placed || verdict.Outcome == placement.Busy
+}
+
+func (b *Batch) grace() time.Duration {
+	if b.scheduler.cfg.NoWorkersGrace == nil {
+		return 0
+	}
+	return b.scheduler.cfg.NoWorkersGrace(b.scheduler.fleet.isAdopted())
+}
+
+// failUnplaced fails an execution that no worker can take.
+func (b *Batch) failUnplaced(w admission.Candidate, verdict placement.Verdict) {
 	b.unplaced = true
 	detail := cmp.Or(verdict.Detail, "the execution cannot be placed on any worker")
 	if verdict.Outcome == placement.Incompatible {
 		detail = verdict.Reason // users read the message of a result
 	}
 	b.Fail(w.ExecutionID, w.ActionID, w.ActionRef, verdict.Reason, detail)
-	return admission.End()
 }
 
 // RefuseDeep fails an execution whose parameters are nested too deeply to be read again. Another

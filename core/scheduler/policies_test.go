@@ -145,6 +145,29 @@ func TestS4ALockedQueueKeepsItsPlaceAtASharedLimit(t *testing.T) {
 	b.quiet(t)
 }
 
+// S4: the same before a queue that is free and began to wait later.
+func TestS4ALockedQueueGoesBeforeQueuesThatWaitedLess(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	testkit.Worker(t, b.store, "w1", func(w *testkit.WorkerRow) { w.Capabilities = testkit.DefaultCapabilities(100) })
+	first, one, two := testkit.Action(t, b.store, "pk.first"), testkit.Action(t, b.store, "pk.one"),
+		testkit.Action(t, b.store, "pk.two")
+	testkit.Policy(t, b.store, first, 1, testkit.OfPack(first))
+	runs, waits, later := b.request(t, first, 1)[0], b.request(t, one, 1)[0], b.request(t, two, 1)[0]
+	require.Equal(t, scheduler.Result{Granted: 1, Enqueued: 2}, b.dispatch(t, runs, waits, later))
+	b.finish(t, attune.StatusCompleted, runs)
+
+	held := testkit.Begin(t, b.store)
+	defer func() { _ = held.Rollback(testkit.Context(t)) }() // the pool waits for it
+	_, err := held.Exec(testkit.Context(t), `SELECT FROM execution_admission_state WHERE action_id = $1 FOR UPDATE`, one.ID)
+	require.NoError(t, err)
+	require.Equal(t, scheduler.Result{Released: 1}, b.complete(t, runs))
+	require.NoError(t, held.Rollback(testkit.Context(t)))
+	require.Equal(t, scheduler.Result{Granted: 1}, b.run(t, scheduler.FillStep{}))
+	require.Equal(t, []attune.Status{attune.StatusScheduled, attune.StatusRequested},
+		b.statuses(t, []int64{waits, later}))
+}
+
 // Every waiting execution of a held queue that has a free slot keeps its turn, not only the first.
 func TestS4EveryHeadOfAHeldQueueKeepsItsTurn(t *testing.T) {
 	t.Parallel()

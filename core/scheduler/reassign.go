@@ -31,6 +31,9 @@ type Reassignment struct {
 	// Keep leaves the execution where it is while no other worker has capacity: its worker will
 	// start it later.
 	Keep bool
+	// Await leaves the execution where it is while the grace for workers runs, because it would not be
+	// repeated.
+	Await bool
 	// Timeout is how long after the dispatch it may wait for capacity elsewhere. It keeps its slot
 	// meanwhile.
 	Timeout time.Duration
@@ -99,7 +102,8 @@ func (b *Batch) elsewhere(fact admission.Fact, w admission.Candidate, from int64
 			return ReassignOpen
 		}
 	case placement.NoWorkers, placement.Incompatible:
-		if !why.Keep && b.scheduler.cfg.Recovering() {
+		w.Requested = time.Time{} // it was accepted: a worker got it
+		if _, waits := b.find(w); !why.Keep && (b.scheduler.cfg.Recovering() || why.Await && waits) {
 			return ReassignOpen
 		}
 	}

@@ -28,6 +28,9 @@ type Config struct {
 	// WaitForWorkers makes executions wait while no worker is live; otherwise they fail at once
 	// with "no workers available".
 	WaitForWorkers bool
+	// NoWorkersGrace is how long accepted executions wait for a worker that fits to come back, given
+	// whether the schema is that of an existing installation. Nil means not at all.
+	NoWorkersGrace func(adopted bool) time.Duration
 	// MaxQueued is the length limit of a queue whose policies have none. Default 10,000.
 	MaxQueued int
 	// RetryPlace is where a retry joins its queue if its policies do not say. Default

@@ -48,7 +48,7 @@ type ReassignStep struct {
 }
 
 // NewReassignStep makes the step. moveLate says whether executions that a live worker did not start
-// in time may move.
+// in time may move, and whether executions that no worker started are repeated.
 func NewReassignStep(unstarted []Unstarted, moveLate bool) *ReassignStep {
 	return &ReassignStep{unstarted: unstarted, moves: moveLate}
 }
@@ -122,10 +122,10 @@ func (s *ReassignStep) reassign(batch *Batch, one Unstarted) bool {
 	if !ok {
 		return true
 	}
-	why := Reassignment{Cause: CauseGone, Move: true, Timeout: reassignTimeout}
+	why := Reassignment{Cause: CauseGone, Move: true, Await: !s.moves, Timeout: reassignTimeout}
 	switch {
 	case one.Late != nil:
-		why.Cause, why.Move, why.Keep, why.Timeout = CauseOverdue, s.moves, one.Late.Full, 0
+		why.Cause, why.Move, why.Keep, why.Await, why.Timeout = CauseOverdue, s.moves, one.Late.Full, false, 0
 		why.Result = overdue(batch, fact, *one.Late)
 		if !batch.Ledger.Live(from) { // it sends heartbeats but receives nothing: no consumer reads its queue
 			why.Result["message"] = expiredText + ": " + waitedText(fact, from)

@@ -824,7 +824,8 @@ SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS
        coalesce(attune_task_timeout(e.workflow_task), CASE WHEN attune_honours($1::text) THEN a.timeout_seconds END, 0)::float8 AS timeout_seconds,
        coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at,
        (e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL)::bool AS held,
-       coalesce(attune_depth(e.id, 20), 0)::int AS depth
+       coalesce(attune_depth(e.id, 20), 0)::int AS depth,
+       CASE WHEN e.parent IS NULL THEN e.created ELSE 'epoch' END::timestamptz AS requested
 FROM execution e
 JOIN LATERAL (
     SELECT x.workflow_def, x.param_schema, x.timeout_seconds FROM action x WHERE x.id = e.action
@@ -851,10 +852,12 @@ type ReadWorkflowStartsRow struct {
 	At             time.Time
 	Held           bool
 	Depth          int32
+	Requested      time.Time
 }
 
 // Requested executions of workflows. workflow is 0 while none exists; held is set if a workflow
-// above it is paused; depth is its nesting, counted as far as it matters.
+// above it is paused; depth is its nesting, counted as far as it matters. requested is when the work
+// of its tasks was requested: a workflow above it is under way.
 func (q *Queries) ReadWorkflowStarts(ctx context.Context, actionTimeouts string, ids []int64) ([]ReadWorkflowStartsRow, error) {
 	rows, err := q.db.Query(ctx, ReadWorkflowStarts, actionTimeouts, ids)
 	if err != nil {
@@ -880,6 +883,7 @@ func (q *Queries) ReadWorkflowStarts(ctx context.Context, actionTimeouts string,
 			&i.At,
 			&i.Held,
 			&i.Depth,
+			&i.Requested,
 		); err != nil {
 			return nil, err
 		}
@@ -897,7 +901,8 @@ SELECT w.id, w.version, w.status, w.paused, w.open, w.execution, w.source, w.sta
        (w.deadline IS NOT NULL AND w.deadline <= now())::bool AS overdue,
        coalesce(extract(epoch FROM w.deadline - w.created), 0)::float8 AS allowed_seconds,
        e.status AS parent_status, e.config, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, coalesce(e.action, 0)::bigint AS action,
-       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = e.id) AS cancel_asked, now()::timestamptz AS at
+       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = e.id) AS cancel_asked, now()::timestamptz AS at,
+       CASE WHEN e.parent IS NULL THEN e.created ELSE 'epoch' END::timestamptz AS requested
 FROM workflow_execution w
 JOIN execution e ON e.id = w.execution
 WHERE w.id = ANY ($1::bigint[])
@@ -925,6 +930,7 @@ type ReadWorkflowsRow struct {
 	Action         int64
 	CancelAsked    bool
 	At             time.Time
+	Requested      time.Time
 }
 
 // The state of workflows, read without locks. held is set if a workflow above it is paused.
@@ -958,6 +964,7 @@ func (q *Queries) ReadWorkflows(ctx context.Context, ids []int64) ([]ReadWorkflo
 			&i.Action,
 			&i.CancelAsked,
 			&i.At,
+			&i.Requested,
 		); err != nil {
 			return nil, err
 		}

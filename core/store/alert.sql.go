@@ -388,8 +388,8 @@ func (q *Queries) AlertSchema(ctx context.Context) (bool, error) {
 }
 
 const AlertUnplaced = `-- name: AlertUnplaced :one
-SELECT count(*) AS n, coalesce(min(b.reason), '')::text AS reason
-FROM (SELECT x.reason, x.state_id FROM admission_blocked x WHERE x.scope_id IS NULL LIMIT $1::bigint) b
+SELECT count(*) AS n, coalesce((array_agg(b.reason ORDER BY b.until, b.reason))[1], '')::text AS reason, coalesce(min(b.until), 'epoch')::timestamptz AS until
+FROM (SELECT x.reason, x.state_id, x.until FROM admission_blocked x WHERE x.scope_id IS NULL LIMIT $1::bigint) b
 JOIN execution_admission_state s ON s.id = b.state_id
 WHERE s.queued_count > 0 AND NOT s.paused AND coalesce(b.reason, '') NOT LIKE 'waiting for a worker: % busy'
 `
@@ -397,13 +397,15 @@ WHERE s.queued_count > 0 AND NOT s.paused AND coalesce(b.reason, '') NOT LIKE 'w
 type AlertUnplacedRow struct {
 	N      int64
 	Reason string
+	Until  time.Time
 }
 
-// Queues with a free slot whose head no live worker can run, now or when one is free.
+// Queues with a free slot whose head no live worker can run, now or when one is free. until is when
+// the first of them fails; epoch if none does.
 func (q *Queries) AlertUnplaced(ctx context.Context, bound int64) (AlertUnplacedRow, error) {
 	row := q.db.QueryRow(ctx, AlertUnplaced, bound)
 	var i AlertUnplacedRow
-	err := row.Scan(&i.N, &i.Reason)
+	err := row.Scan(&i.N, &i.Reason, &i.Until)
 	return i, err
 }
 

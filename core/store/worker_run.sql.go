@@ -280,15 +280,15 @@ func (q *Queries) KeysOfAction(ctx context.Context, action int64) ([]KeysOfActio
 }
 
 const LeaveWorker = `-- name: LeaveWorker :execrows
-UPDATE worker SET draining = $1, status = 'inactive', deactivated_at = NULL,
+UPDATE worker SET draining = $1, status = 'inactive', deactivated_at = NULL, last_heartbeat = now(),
     capabilities = CASE WHEN $1::bool OR jsonb_typeof(capabilities) <> 'object' THEN capabilities
                         ELSE capabilities - 'process' END
 WHERE id = $2 AND incarnation = $3::uuid
 `
 
 // The worker receives no new work; draining tells the engine that its executions still run although
-// it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself.
-// Without draining the process has ended, and another one may have the name.
+// it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself. The
+// heartbeat records when it left. Without draining the process has ended, and another one may have the name.
 func (q *Queries) LeaveWorker(ctx context.Context, draining bool, iD int64, incarnation uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, LeaveWorker, draining, iD, incarnation)
 	if err != nil {

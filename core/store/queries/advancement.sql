@@ -10,13 +10,15 @@ FOR NO KEY UPDATE;
 
 -- name: ReadWorkflowStarts :many
 -- Requested executions of workflows. workflow is 0 while none exists; held is set if a workflow
--- above it is paused; depth is its nesting, counted as far as it matters.
+-- above it is paused; depth is its nesting, counted as far as it matters. requested is when the work
+-- of its tasks was requested: a workflow above it is under way.
 SELECT e.id, e.status, e.config, e.created, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, a.workflow_def,
        d.ref AS definition_ref, d.definition, coalesce(d.param_schema, a.param_schema) AS param_schema,
        coalesce(attune_task_timeout(e.workflow_task), CASE WHEN attune_honours(sqlc.arg(action_timeouts)::text) THEN a.timeout_seconds END, 0)::float8 AS timeout_seconds,
        coalesce((SELECT w.id FROM workflow_execution w WHERE w.execution = e.id), 0)::bigint AS workflow, now()::timestamptz AS at,
        (e.parent IS NOT NULL AND attune_paused_above(e.id) IS NOT NULL)::bool AS held,
-       coalesce(attune_depth(e.id, 20), 0)::int AS depth
+       coalesce(attune_depth(e.id, 20), 0)::int AS depth,
+       CASE WHEN e.parent IS NULL THEN e.created ELSE 'epoch' END::timestamptz AS requested
 FROM execution e
 JOIN LATERAL (
     SELECT x.workflow_def, x.param_schema, x.timeout_seconds FROM action x WHERE x.id = e.action
@@ -33,7 +35,8 @@ SELECT w.id, w.version, w.status, w.paused, w.open, w.execution, w.source, w.sta
        (w.deadline IS NOT NULL AND w.deadline <= now())::bool AS overdue,
        coalesce(extract(epoch FROM w.deadline - w.created), 0)::float8 AS allowed_seconds,
        e.status AS parent_status, e.config, coalesce(e.priority, 0)::smallint AS priority, e.action_ref, coalesce(e.action, 0)::bigint AS action,
-       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = e.id) AS cancel_asked, now()::timestamptz AS at
+       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = e.id) AS cancel_asked, now()::timestamptz AS at,
+       CASE WHEN e.parent IS NULL THEN e.created ELSE 'epoch' END::timestamptz AS requested
 FROM workflow_execution w
 JOIN execution e ON e.id = w.execution
 WHERE w.id = ANY (sqlc.arg(ids)::bigint[])

@@ -54,9 +54,10 @@ WHERE w.status::text <> 'inactive' OR w.deactivated_at > now() - interval '1 day
 ORDER BY w.id LIMIT sqlc.arg(bound)::bigint;
 
 -- name: AlertUnplaced :one
--- Queues with a free slot whose head no live worker can run, now or when one is free.
-SELECT count(*) AS n, coalesce(min(b.reason), '')::text AS reason
-FROM (SELECT x.reason, x.state_id FROM admission_blocked x WHERE x.scope_id IS NULL LIMIT sqlc.arg(bound)::bigint) b
+-- Queues with a free slot whose head no live worker can run, now or when one is free. until is when
+-- the first of them fails; epoch if none does.
+SELECT count(*) AS n, coalesce((array_agg(b.reason ORDER BY b.until, b.reason))[1], '')::text AS reason, coalesce(min(b.until), 'epoch')::timestamptz AS until
+FROM (SELECT x.reason, x.state_id, x.until FROM admission_blocked x WHERE x.scope_id IS NULL LIMIT sqlc.arg(bound)::bigint) b
 JOIN execution_admission_state s ON s.id = b.state_id
 WHERE s.queued_count > 0 AND NOT s.paused AND coalesce(b.reason, '') NOT LIKE 'waiting for a worker: % busy';
 

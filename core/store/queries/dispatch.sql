@@ -4,7 +4,9 @@
 SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.state_id, 0)::bigint AS held_state, h.worker AS held_worker,
        e.attempt, e.started_at, e.finished_at, e.updated,
        coalesce(e.priority, 0)::smallint AS priority, (e.retry_count > 0 AND e.original_execution IS NOT NULL)::bool AS retry,
-       e.created, e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
+       e.created, coalesce(CASE WHEN e.retry_count > 0 THEN
+           (SELECT o.created FROM execution o WHERE o.id = ANY (ARRAY[e.original_execution])) END, e.created)::timestamptz AS requested,
+       e.worker_selector, e.worker_tolerations, e.worker_affinity, e.retry_count,
        -- The workflow of which it is a task; existing engines write a JSON null for none.
        coalesce(CASE WHEN jsonb_typeof(e.workflow_task) = 'object' THEN (e.workflow_task ->> 'workflow_execution')::bigint END, 0)::bigint AS workflow,
        coalesce(q.state_id, 0)::bigint AS waits, coalesce(q.lane, 0)::smallint AS lane, coalesce(q.enqueued_at, e.created)::timestamptz AS since,
@@ -55,12 +57,17 @@ SELECT attune_expect((SELECT count(*) FROM changed), cardinality(sqlc.arg(ids)::
 -- name: ReadFleet :many
 -- Action workers with the age of their newest heartbeat, measured when the database received it;
 -- infinite without one. assigned is -1 for a worker without a load row. Health from probes counts
--- as long as the prober declared it valid.
+-- as long as the prober declared it valid. seen is when the worker could last receive work as far as is
+-- known. renewed is when it registered again: its capabilities then replaced the earlier ones.
 SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.draining, w.capabilities,
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - w.heartbeat_seen), 'Infinity')::float8 AS heartbeat_age,
        coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned,
-       coalesce(p.health, '')::text AS health, coalesce(p.health_reason, '')::text AS health_reason
+       coalesce(p.health, '')::text AS health, coalesce(p.health_reason, '')::text AS health_reason,
+       (w.deactivated_at IS NOT NULL)::bool AS deactivated, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
+       coalesce(CASE WHEN w.cordoned THEN least(w.heartbeat_seen, w.cordoned_at) ELSE w.heartbeat_seen END, 'epoch')::timestamptz AS seen,
+       coalesce(CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number' AND (w.capabilities ->> 'registered_at')::float8 > extract(epoch FROM w.created) + 1
+                     THEN to_timestamp((w.capabilities ->> 'registered_at')::float8) END, 'epoch')::timestamptz AS renewed
 FROM worker w
 LEFT JOIN worker_probe p ON p.worker = w.id AND p.at > now() - make_interval(secs => coalesce((p.details ->> 'valid_seconds')::float8, 90))
 WHERE w.worker_role = 'action'

@@ -6,7 +6,8 @@ SELECT w.id, w.name, coalesce(w.host, '') AS host, w.status, w.cordoned, w.drain
        (w.suspect_since IS NOT NULL)::bool AS suspect, coalesce(w.suspect_reason, '') AS suspect_reason,
        coalesce(extract(epoch FROM now() - coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat)), 'Infinity')::float8 AS heartbeat_age,
        coalesce((SELECT l.assigned FROM worker_load l WHERE l.worker = w.id), -1)::int AS assigned,
-       coalesce(w.cordon_reason, '') AS cordon_reason, coalesce(i.login, '') AS cordoned_by
+       coalesce(w.cordon_reason, '') AS cordon_reason, coalesce(i.login, '') AS cordoned_by,
+       coalesce(least(coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat), CASE WHEN w.cordoned THEN w.cordoned_at END), 'epoch')::timestamptz AS seen
 FROM worker w
 LEFT JOIN identity i ON i.id = w.cordoned_by
 WHERE w.worker_role = 'action'

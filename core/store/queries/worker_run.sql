@@ -59,9 +59,9 @@ RETURNING draining;
 
 -- name: LeaveWorker :execrows
 -- The worker receives no new work; draining tells the engine that its executions still run although
--- it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself.
--- Without draining the process has ended, and another one may have the name.
-UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive', deactivated_at = NULL,
+-- it is not active. The heartbeat monitor does not reactivate a worker that leaves by itself. The
+-- heartbeat records when it left. Without draining the process has ended, and another one may have the name.
+UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive', deactivated_at = NULL, last_heartbeat = now(),
     capabilities = CASE WHEN sqlc.arg(draining)::bool OR jsonb_typeof(capabilities) <> 'object' THEN capabilities
                         ELSE capabilities - 'process' END
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
