@@ -40,6 +40,7 @@ type Delivery struct {
 	Timestamp   time.Time
 	Body        []byte
 
+	weight   int // its bytes in memory, as the budget counts them
 	batch    *Batch
 	position int
 	parts    *parts // nil unless it is a part of another delivery
@@ -130,7 +131,13 @@ func (b *Batch) append(d *amqp.Delivery) {
 
 // deliveryOf is a received message, not yet part of a batch.
 func deliveryOf(d *amqp.Delivery) Delivery {
+	weight := min(len(d.Body), maxHeld)
+	if memory, ok := d.Headers[headerWeight].(int64); ok {
+		weight += int(memory)
+		delete(d.Headers, headerWeight)
+	}
 	return Delivery{
+		weight:    weight,
 		MessageID: d.MessageId, CorrelationID: d.CorrelationId, Type: d.Type,
 		RoutingKey: d.RoutingKey, Exchange: d.Exchange,
 		ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, AppID: d.AppId,

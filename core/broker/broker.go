@@ -21,6 +21,7 @@ type Broker struct {
 	publish   *link
 	consume   *link
 	publisher *Publisher
+	held      *budget      // of received messages
 	node      atomic.Int64 // that answered last, of those in the URL
 
 	mu              sync.Mutex
@@ -35,7 +36,7 @@ func New(cfg Config, logger *slog.Logger, metrics *Metrics) *Broker {
 	if logger == nil {
 		logger = telemetry.Discard()
 	}
-	b := &Broker{cfg: cfg.withDefaults(), logger: logger, metrics: metrics}
+	b := &Broker{cfg: cfg.withDefaults(), logger: logger, metrics: metrics, held: newBudget()}
 	b.publish = newLink(b, "publish")
 	b.consume = newLink(b, consumePurpose)
 	b.publisher = newPublisher(b)

@@ -138,8 +138,8 @@ func (s *subscription) invalidate(cause error) error {
 // retire ends the subscription in order: the broker delivers nothing more, undelivered messages
 // return to the queue, and the channel stays open for the handed-out batches.
 func (s *subscription) retire(unsent *Batch) error {
-	if s.conn.large != nil {
-		defer s.conn.large.leave()()
+	if s.conn.held != nil {
+		defer s.conn.held.leave()()
 	}
 	//nolint:forbidigo // the end of a subscription outlives its caller; do has a deadline of its own
 	err := do(context.Background(), s.conn, func() error {
@@ -175,9 +175,9 @@ func (s *subscription) retire(unsent *Batch) error {
 // everything unsettled. If the channel does not close, its connection is severed.
 func (s *subscription) closeChannel() {
 	_ = s.invalidate(nil)
-	if s.conn.large != nil {
-		s.conn.large.clear()
-		defer s.conn.large.leave()()
+	if s.conn.held != nil {
+		s.conn.held.clear()
+		defer s.conn.held.leave()()
 	}
 	//nolint:forbidigo // as in retire
 	_ = do(context.Background(), s.conn, func() error {
@@ -364,10 +364,10 @@ func (s *subscription) settle(b *Batch, position int, outcome string, send func(
 	return nil
 }
 
-// release returns the bytes of a large body to the budget.
+// release returns the bytes of a message to the budget.
 func (s *subscription) release(b *Batch, position int) {
-	if s.conn.large != nil {
-		s.conn.large.release(len(b.Deliveries[position].Body))
+	if s.conn.held != nil {
+		s.conn.held.release(b.Deliveries[position].weight)
 	}
 }
 

@@ -90,22 +90,38 @@ type Message struct {
 func Read(d *broker.Delivery) *Message { return read(d, message.QueueDeadLetter) }
 
 // readAll makes the dead letters of a message in a queue: one, or one for each message of a batch.
-// An unreadable batch is one dead letter.
+// An unreadable batch is one dead letter, and so are the unreadable messages of one.
 func readAll(d *broker.Delivery, queue string) []*Message {
-	if !message.IsBatch(d.Type) {
+	if _, gaveUp := d.Headers[broker.HeaderReason]; gaveUp || !message.IsBatch(d.Type) {
 		return []*Message{read(d, queue)}
 	}
 	singles, err := message.Split(d.Body)
 	if err != nil {
 		return []*Message{read(d, queue)}
 	}
-	deadLetters := make([]*Message, len(singles))
+	deadLetters := make([]*Message, 0, len(singles))
+	unreadable := false
 	for i, part := range d.Split(singles) {
-		deadLetters[i] = read(part, queue)
-		deadLetters[i].batched = true
+		l := read(part, queue)
+		l.batched = true
+		if l.trouble != "" {
+			if unreadable {
+				continue // settled with its batch
+			}
+			unreadable = true
+			trouble := fmt.Sprintf("message %d of %d: %s", i+1, len(singles), l.trouble)
+			part.MessageID, part.Type, part.Body = d.MessageID, d.Type, d.Body
+			part.Exchange, part.RoutingKey = d.Exchange, d.RoutingKey
+			l = read(part, queue)
+			l.kind, l.trouble = kindUnknown, trouble
+		}
+		deadLetters = append(deadLetters, l)
 	}
 	return deadLetters
 }
+
+// maxName is the longest name in AMQP; a header may hold longer ones.
+const maxName = 255
 
 // read is Read of a message in any queue, which need not be dead.
 func read(d *broker.Delivery, queue string) *Message {
@@ -113,6 +129,9 @@ func read(d *broker.Delivery, queue string) *Message {
 	l.readDeath()
 	if l.reason == ReasonUnknown && queue != message.QueueDeadLetter {
 		l.reason, l.queue = ReasonTaken, queue
+	}
+	for _, name := range []*string{&l.queue, &l.exchange, &l.key, &l.reason} {
+		*name = (*name)[:min(len(*name), maxName)]
 	}
 	l.fingerprint = l.print()
 	if d.Type == broker.TypeProbe {
@@ -131,7 +150,7 @@ func (l *Message) readDeath() {
 		return
 	}
 	if said, ok := headers[broker.HeaderReason].(string); ok {
-		l.reason, l.said = ReasonPoison, said
+		l.reason, l.said = ReasonPoison, bounded(said)
 		l.queue, _ = headers[broker.HeaderQueue].(string)
 		l.exchange, _ = headers[broker.HeaderExchange].(string)
 		if key, ok := headers[broker.HeaderKey].(string); ok && l.delivery.Exchange == "" {
@@ -163,7 +182,7 @@ func (l *Message) readPutBack(text string) bool {
 	if json.Unmarshal([]byte(text), &was) != nil || was.Key == "" {
 		return false
 	}
-	l.queue, l.exchange, l.key, l.said = was.Queue, was.Exchange, was.Key, was.Said
+	l.queue, l.exchange, l.key, l.said = was.Queue, was.Exchange, was.Key, bounded(was.Said)
 	l.reason, l.count = cmp.Or(was.Reason, ReasonUnknown), was.Count
 	if was.Died != nil {
 		l.died = *was.Died

@@ -43,7 +43,7 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	default:
 		return nil, fmt.Errorf("log format %q is unknown: use auto, json or text", format)
 	}
-	return slog.New(contextHandler{handler}), nil
+	return slog.New(contextHandler{next: handler, often: &often{}}), nil
 }
 
 // readable writes durations as 1.5s, not in nanoseconds.
@@ -91,7 +91,10 @@ func Attrs(ctx context.Context) []slog.Attr {
 	return attrs
 }
 
-type contextHandler struct{ next slog.Handler }
+type contextHandler struct {
+	next  slog.Handler
+	often *often
+}
 
 // Enabled implements slog.Handler.
 func (h contextHandler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -104,17 +107,20 @@ func (h contextHandler) Handle(ctx context.Context, record slog.Record) error {
 		record = record.Clone()
 		record.AddAttrs(attrs...)
 	}
+	if limited, _ := ctx.Value(oftenKey{}).(bool); limited && !h.often.passes(ctx, h.next, record) {
+		return nil
+	}
 	return h.next.Handle(ctx, record)
 }
 
 // WithAttrs implements slog.Handler.
 func (h contextHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return contextHandler{h.next.WithAttrs(attrs)}
+	return contextHandler{next: h.next.WithAttrs(attrs), often: h.often}
 }
 
 // WithGroup implements slog.Handler.
 func (h contextHandler) WithGroup(name string) slog.Handler {
-	return contextHandler{h.next.WithGroup(name)}
+	return contextHandler{next: h.next.WithGroup(name), often: h.often}
 }
 
 // NewRegistry returns a registry that already measures the Go runtime and the
