@@ -129,13 +129,16 @@ func (b *Batch) append(d *amqp.Delivery) {
 	b.unsettled++
 }
 
+// weightOf is the size of a received message in memory, as the budget counts it.
+func weightOf(d *amqp.Delivery) int {
+	memory, _ := d.Headers[headerWeight].(int64) // only large headers have it
+	return min(len(d.Body), maxHeld) + int(memory)
+}
+
 // deliveryOf is a received message, not yet part of a batch.
 func deliveryOf(d *amqp.Delivery) Delivery {
-	weight := min(len(d.Body), maxHeld)
-	if memory, ok := d.Headers[headerWeight].(int64); ok {
-		weight += int(memory)
-		delete(d.Headers, headerWeight)
-	}
+	weight := weightOf(d)
+	delete(d.Headers, headerWeight)
 	return Delivery{
 		weight:    weight,
 		MessageID: d.MessageId, CorrelationID: d.CorrelationId, Type: d.Type,

@@ -61,19 +61,27 @@ func subscribe(conn *connection, cfg ConsumerConfig, publisher *Publisher) (*sub
 // pump offers the received messages, and adds to the offered batch until it is received. It returns
 // when the consumer stops, gives back its deliveries or loses the subscription.
 func (s *subscription) pump(ctx context.Context, batches chan<- *Batch, giveBack <-chan struct{}) error {
-	var batch *Batch
-	size, again := 0, 0 // of the batch, which belongs to its receiver after the hand-out
+	var batch, alone *Batch // alone has a delivery that has to be tried alone, after the batch
+	size, again := 0, 0     // of the batch, which belongs to its receiver after the hand-out
 	for {
 		in, out := s.deliveries, batches
 		if batch == nil {
 			out = nil
-		} else if size == s.cfg.MaxBatch {
+			if alone != nil && s.tryAlone(ctx, alone, batches) {
+				alone = nil
+			}
+		}
+		if size == s.cfg.MaxBatch || alone != nil {
 			in = nil
 		}
 		select {
 		case d, ok := <-in:
 			if !ok {
 				return s.lost()
+			}
+			if s.cfg.trials != nil && d.Redelivered && weightOf(&d) > largeTrial {
+				alone = s.add(nil, &d)
+				continue
 			}
 			batch = s.add(batch, &d)
 			if d.Redelivered {
@@ -92,6 +100,11 @@ func (s *subscription) pump(ctx context.Context, batches chan<- *Batch, giveBack
 			s.closeChannel()
 			return errGivenBack
 		case <-ctx.Done():
+			if alone != nil {
+				if err := alone.Deliveries[0].Requeue(); err != nil {
+					return err
+				}
+			}
 			return s.retire(batch)
 		}
 	}

@@ -92,7 +92,7 @@ func Read(d *broker.Delivery) *Message { return read(d, message.QueueDeadLetter)
 // readAll makes the dead letters of a message in a queue: one, or one for each message of a batch.
 // An unreadable batch is one dead letter, and so are the unreadable messages of one.
 func readAll(d *broker.Delivery, queue string) []*Message {
-	if _, gaveUp := d.Headers[broker.HeaderReason]; gaveUp || !message.IsBatch(d.Type) {
+	if _, gaveUp := d.Headers[broker.HeaderReason]; gaveUp || unread(d) || !message.IsBatch(d.Type) {
 		return []*Message{read(d, queue)}
 	}
 	singles, err := message.Split(d.Body)
@@ -138,8 +138,18 @@ func read(d *broker.Delivery, queue string) *Message {
 		l.kind = kindProbe
 		return l
 	}
+	if unread(d) {
+		l.trouble = broker.ErrEndedProcess.Error()
+		return l
+	}
 	l.readBody()
 	return l
+}
+
+// unread reports that a message must not be decoded.
+func unread(d *broker.Delivery) bool {
+	_, marked := d.Headers[broker.HeaderUnread]
+	return marked
 }
 
 // readDeath finds the cause of death. The engine's own headers come first: its dead letters may
@@ -313,7 +323,7 @@ func (l *Message) readOther(body []byte) error {
 
 // typed is the message type of a dead letter, if it has one.
 func (l *Message) typed() string {
-	if l.delivery.Type != "" {
+	if l.delivery.Type != "" || unread(l.delivery) {
 		return l.delivery.Type
 	}
 	if envelope, err := message.DecodeRaw(l.delivery.Body); err == nil {
