@@ -123,8 +123,20 @@ func readAll(d *broker.Delivery, queue string) []*Message {
 // maxName is the longest name in AMQP; a header may hold longer ones.
 const maxName = 255
 
-// read is Read of a message in any queue, which need not be dead.
-func read(d *broker.Delivery, queue string) *Message {
+// read is readAs, which makes a panic over a forged message a dead letter that is not read.
+func read(d *broker.Delivery, queue string) (l *Message) {
+	defer func() {
+		if defect := recover(); defect != nil {
+			d.Unread()
+			l = &Message{delivery: d, key: d.RoutingKey, exchange: d.Exchange, queue: queue, reason: ReasonUnknown}
+			l.fingerprint, l.trouble = l.print(), fmt.Sprintf("a defect of this program: %v", defect)
+		}
+	}()
+	return readAs(d, queue)
+}
+
+// readAs is Read of a message in any queue, which need not be dead.
+func readAs(d *broker.Delivery, queue string) *Message {
 	l := &Message{delivery: d, key: d.RoutingKey, exchange: d.Exchange, reason: ReasonUnknown}
 	l.readDeath()
 	if l.reason == ReasonUnknown && queue != message.QueueDeadLetter {
