@@ -13,7 +13,7 @@ const (
 	maxHeld = 16 << 20 // bytes of unsettled messages from which larger messages wait
 	// smallMessage never waits, so that cancels and ordinary requests pass while large messages are
 	// unsettled. The prefetch bounds the small ones.
-	smallMessage = 16 << 10
+	smallMessage = 32 << 10
 	// heldWait bounds the wait, because all consumers and the heartbeats of a connection wait too. After it
 	// one more message is admitted, unless far too many are held.
 	heldWait   = 10 * time.Second

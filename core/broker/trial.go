@@ -35,7 +35,7 @@ var ErrEndedProcess = errors.New("a process died while it tried this message alo
 
 const (
 	// largeTrial is the size in memory from which a redelivered message is tried alone.
-	largeTrial = 64 << 10
+	largeTrial = 128 << 10
 	// trialTime is how long a trial lasts at most: a message that is still waited for has ended no process.
 	trialTime = 5 * time.Second
 	trialPoll = 5 * time.Millisecond

@@ -81,7 +81,7 @@ func TestLargeMessagesOfADeadProcessAreTriedAlone(t *testing.T) {
 	require.NoError(t, link.Start(b.ctx))
 	t.Cleanup(link.Stop)
 	forger := testkit.Forger(t, b.url)
-	large := bytes.Repeat([]byte("x"), 100<<10)
+	large := bytes.Repeat([]byte("x"), 200<<10)
 	for _, queue := range []string{"a", "b"} {
 		b.queue(queue, nil)
 		for i := range 12 {
@@ -133,7 +133,7 @@ func TestAMessageThatEndedAProcessIsNotReadAgain(t *testing.T) {
 	b := newRig(t)
 	require.NoError(t, b.DeclareCommon(b.ctx))
 	b.queue("q", nil)
-	body := bytes.Repeat([]byte("x"), 100<<10)
+	body := bytes.Repeat([]byte("x"), 200<<10)
 	for _, queue := range []string{"q", message.QueueDeadLetter} {
 		sent(t, testkit.Forger(t, b.url), "", queue, amqp.Publishing{MessageId: "m-" + queue, Body: body})
 	}

@@ -28,7 +28,7 @@ func TestAMessageInHandAtTwoDeathsIsSetAside(t *testing.T) {
 		return err == nil && n == 1
 	}, 10*time.Second)
 	channel := testkit.Forger(t, b.AMQP)
-	for i, config := range []string{strings.Repeat("x", 100_000), "x"} {
+	for i, config := range []string{strings.Repeat("x", 200_000), "x"} {
 		require.NoError(t, channel.Publish("", message.QueueExecutionRequests, false, false, amqp.Publishing{
 			DeliveryMode: amqp.Persistent, MessageId: fmt.Sprintf("m%d", i), Type: message.TypeExecutionRequested,
 			Body: []byte(enveloped(message.TypeExecutionRequested, "c",
@@ -38,6 +38,8 @@ func TestAMessageInHandAtTwoDeathsIsSetAside(t *testing.T) {
 	lock, err := b.store.Pool().Begin(testkit.Context(t))
 	require.NoError(t, err)
 	defer func() { _ = lock.Rollback(testkit.Context(t)) }() // it may have ended
+	_, err = lock.Exec(testkit.Context(t), `SET LOCAL idle_in_transaction_session_timeout = 0`)
+	require.NoError(t, err)
 	_, err = lock.Exec(testkit.Context(t), `SELECT 1 FROM execution WHERE id = $1 FOR UPDATE`, id)
 	require.NoError(t, err)
 
@@ -57,7 +59,7 @@ func TestAMessageInHandAtTwoDeathsIsSetAside(t *testing.T) {
 	b.program(t, "serve")
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter WHERE message_id = 'm0' AND decision IS NULL
-			AND headers->>'x-attune-unread' = 'true' AND execution IS NULL AND length(body) > 100000`) == 1
+			AND headers->>'x-attune-unread' = 'true' AND execution IS NULL AND length(body) > 200000`) == 1
 	}, 30*time.Second, "the large message is in the ledger")
 	require.NoError(t, lock.Rollback(testkit.Context(t)))
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id) == attune.StatusCompleted },
