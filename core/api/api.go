@@ -104,9 +104,12 @@ type Server struct {
 
 // New makes a server for an address like 127.0.0.1:8080; port 0 is any free port.
 func New(address string, deps Deps) *Server {
-	return &Server{address: address, deps: deps, limiter: newLimiter(deps.Rates), large: make(chan struct{}, largeAtOnce), timeouts: timeouts{
-		header: headerTimeout, read: requestTimeout, write: 2 * requestTimeout, idle: time.Minute,
-	}}
+	return &Server{
+		address: address, deps: deps, limiter: newLimiter(deps.Rates), large: make(chan struct{}, largeAtOnce),
+		timeouts: timeouts{
+			header: headerTimeout, read: requestTimeout, write: 2 * requestTimeout, idle: time.Minute,
+		},
+	}
 }
 
 const (

@@ -37,7 +37,9 @@ func New(cfg Config, logger *slog.Logger, metrics *Metrics) *Broker {
 	if logger == nil {
 		logger = telemetry.Discard()
 	}
-	b := &Broker{cfg: cfg.withDefaults(), logger: logger, metrics: metrics, held: newBudget(), trying: make(chan struct{}, 1)}
+	b := &Broker{
+		cfg: cfg.withDefaults(), logger: logger, metrics: metrics, held: newBudget(), trying: make(chan struct{}, 1),
+	}
 	b.publish = newLink(b, "publish")
 	b.consume = newLink(b, consumePurpose)
 	b.publisher = newPublisher(b)

@@ -155,7 +155,9 @@ func TestAbuseOfQueues(t *testing.T) {
 		sent += send(message.ExchangeDeadLetter, key, abuse(id))
 		slowest = append(slowest, waited())
 	}
-	for _, queue := range []string{message.QueueExecutionRequests, message.QueueEvents, message.WorkerExecutionsQueue(id)} {
+	for _, queue := range []string{
+		message.QueueExecutionRequests, message.QueueEvents, message.WorkerExecutionsQueue(id),
+	} {
 		sent += send("", queue, large())
 	}
 	slowest = append(slowest, waited())
@@ -170,7 +172,8 @@ func TestAbuseOfQueues(t *testing.T) {
 	require.Less(t, slowest[len(slowest)/2], max(2*time.Second, 10*control), "a request beside the messages")
 	require.LessOrEqual(t, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`), sent, "one dead letter each")
 	b.settled(t, 10*time.Second)
-	require.Zero(t, testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status <> $1`, attune.StatusCompleted))
+	require.Zero(t,
+		testkit.Count(t, b.store, `SELECT count(*) FROM execution WHERE status <> $1`, attune.StatusCompleted))
 
 	require.NoError(t, engine.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, engine.Wait())

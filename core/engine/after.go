@@ -109,7 +109,8 @@ func (l *lane) missing(ctx context.Context, it item) (excess item, full bool) {
 		return it, true
 	}
 	if it.attempts == 0 {
-		l.logger.InfoContext(telemetry.Often(ctx), "Execution of a message does not exist yet", "execution_id", it.execution)
+		l.logger.InfoContext(telemetry.Often(ctx), "Execution of a message does not exist yet",
+			"execution_id", it.execution)
 	}
 	return l.later.await(it, time.Now())
 }

@@ -121,7 +121,8 @@ func Split(body []byte) ([]Single, error) {
 	const head, tail = `{"message_id":"`, `{}}`
 	frame = bytes.TrimSuffix(bytes.TrimPrefix(frame, []byte(head)), []byte(tail))
 	if len(frame) > batchRoom {
-		return nil, fmt.Errorf("%w: a batch with an envelope of %d bytes; at most %d", ErrTooLarge, len(frame), batchRoom)
+		return nil, fmt.Errorf("%w: a batch with an envelope of %d bytes; at most %d", ErrTooLarge, len(frame),
+			batchRoom)
 	}
 	list := make([]Single, len(batch.Payload.Executions))
 	for i, payload := range batch.Payload.Executions {

@@ -62,7 +62,8 @@ func (r *StatusReports) read(ctx context.Context, batch *broker.Batch) {
 		delivery := &batch.Deliveries[i]
 		envelope, err := message.Decode[message.ExecutionStatusChanged](delivery.Body)
 		if err != nil {
-			r.logger.WarnContext(telemetry.Often(ctx), "Status report dead-lettered", "message_id", delivery.MessageID, "reason", err)
+			r.logger.WarnContext(telemetry.Often(ctx), "Status report dead-lettered",
+				"message_id", delivery.MessageID, "reason", err)
 			delivery.GiveUp(ctx, err, 1)
 			continue
 		}

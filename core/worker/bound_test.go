@@ -93,7 +93,8 @@ func TestLargeOutputTakesLittleMemory(t *testing.T) {
 func TestManyLargeResultsTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	b, child, id := measured(t, 50)
-	action := b.script(t, "memory.mebibyte", `yes 0123456789abcde | head -c 1015808`, nil) // a mebibyte with its escapes
+	// With its escapes the output is a mebibyte.
+	action := b.script(t, "memory.mebibyte", `yes 0123456789abcde | head -c 1015808`, nil)
 	rounds := 2
 	if testkit.Slow() {
 		rounds = 20

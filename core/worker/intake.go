@@ -82,8 +82,8 @@ func (in *intake) split(ctx context.Context, batch *broker.Batch) []*broker.Deli
 
 func (in *intake) poison(ctx context.Context, delivery *broker.Delivery, cause error) {
 	in.metrics.poison()
-	in.logger.WarnContext(telemetry.Often(ctx), "Dispatch cannot be read and is dead-lettered", "message_id", delivery.MessageID,
-		"error", cause)
+	in.logger.WarnContext(telemetry.Often(ctx), "Dispatch cannot be read and is dead-lettered",
+		"message_id", delivery.MessageID, "error", cause)
 	delivery.GiveUpUnread(ctx, cause)
 }
 
