@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,7 +113,8 @@ func measured(t *testing.T, places int, env ...string) (*bundle, *exec.Cmd, int6
 	b := setup(t)
 	child := exec.CommandContext(t.Context(), testkit.Program(t), "worker", "--name", "w1", "--log-level", "error",
 		"--concurrency", strconv.Itoa(places))
-	child.Env = append(append(os.Environ(), "GOGC=100", "ATTUNE__DATABASE__URL="+b.databaseURL,
+	own := slices.DeleteFunc(os.Environ(), func(one string) bool { return strings.HasPrefix(one, "ATTUNE__") })
+	child.Env = append(append(own, "GOGC=100", "ATTUNE__DATABASE__URL="+b.databaseURL,
 		"ATTUNE__DATABASE__SCHEMA="+testkit.Schema, "ATTUNE__MESSAGE_QUEUE__URL="+b.brokerURL), env...)
 	child.Stderr = os.Stderr
 	require.NoError(t, child.Start())
