@@ -129,8 +129,8 @@ func TestABatchThatExpiresIsOneDeadLetterForEachExecution(t *testing.T) {
 		`SELECT count(*) FROM dead_letter WHERE decision IS NULL OR message_type <> 'ExecutionRequested'`))
 }
 
-// A batch of completions releases every slot, however often it comes. An element that
-// cannot be read, and one about a row that does not exist, die alone.
+// A batch of completions releases every slot, however often it comes. Elements that cannot be read are one dead letter,
+// the batch; one about a row that does not exist dies alone.
 func TestABatchOfCompletionsIsSettledItemByItem(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
