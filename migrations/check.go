@@ -130,6 +130,7 @@ var additiveWhy = map[int64]struct {
 	75: {SafeBrief, "adds three tables, which stay empty while traces are off, but for a seed"},
 	80: {SafeOnline, "creates functions"},
 	85: {SafeOnline, "creates a table"},
+	86: {SafeOnline, "creates a table"},
 	90: {SafeOnline, "marks workflows that another engine was cancelling"},
 }
 

@@ -107,8 +107,9 @@ func (a *app) worker(cmd *cobra.Command, metrics string, replace bool, adjust fu
 		return err
 	}
 	registry := telemetry.NewRegistry()
-	link := broker.New(brokerConfig(cfg, "attune-executor worker "+cfg.Worker.Name), logger,
-		broker.NewMetrics(registry))
+	wire := brokerConfig(cfg, "attune-executor worker "+cfg.Worker.Name)
+	wire.Trials = st
+	link := broker.New(wire, logger, broker.NewMetrics(registry))
 	var server *api.Server
 	own, err := setup.Config(cfg, readBuildInfo().Version)
 	if err != nil {

@@ -96,16 +96,20 @@ type Server struct {
 	listener net.Listener
 	server   *http.Server
 	limiter  *limiter
-	failures quiet // of the log
-	limited  quiet // of the log
+	large    chan struct{} // has an element for each large execution that is being read
+	failures quiet         // of the log
+	limited  quiet         // of the log
 	timeouts timeouts
 }
 
 // New makes a server for an address like 127.0.0.1:8080; port 0 is any free port.
 func New(address string, deps Deps) *Server {
-	return &Server{address: address, deps: deps, limiter: newLimiter(deps.Rates), timeouts: timeouts{
-		header: headerTimeout, read: requestTimeout, write: 2 * requestTimeout, idle: time.Minute,
-	}}
+	return &Server{
+		address: address, deps: deps, limiter: newLimiter(deps.Rates), large: make(chan struct{}, largeAtOnce),
+		timeouts: timeouts{
+			header: headerTimeout, read: requestTimeout, write: 2 * requestTimeout, idle: time.Minute,
+		},
+	}
 }
 
 const (

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -97,8 +98,37 @@ func (s *Server) getExecution(r *http.Request, _ *caller) (int, any, error) {
 	if r.URL.Query().Get("include_secret_values") == "true" {
 		return 0, nil, &statusError{http.StatusForbidden, "this service shows no secret values"}
 	}
+	if err := s.awaitLarge(r, id); err != nil {
+		return 0, nil, err
+	}
 	body, err := s.executionOf(r, id)
 	return http.StatusOK, body, err
+}
+
+const (
+	// largeStored is the stored size from which an execution is large: compressed, 16 MiB may take 200 kB.
+	largeStored = 64 << 10
+	// largeAtOnce is how many large executions are read and written at a time: each takes three times its
+	// size in memory.
+	largeAtOnce = 2
+)
+
+// awaitLarge waits until few other large executions are being read, until the answer is written.
+func (s *Server) awaitLarge(r *http.Request, id int64) error {
+	size, err := s.deps.Published.Store.PublishedExecutionSize(r.Context(), id)
+	if errors.Is(err, sql.ErrNoRows) || size < largeStored && err == nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the size of execution %d: %w", id, err)
+	}
+	select {
+	case s.large <- struct{}{}:
+		context.AfterFunc(r.Context(), func() { <-s.large }) // the context ends with the request
+		return nil
+	case <-r.Context().Done():
+		return context.Cause(r.Context())
+	}
 }
 
 func (s *Server) executionOf(r *http.Request, id int64) (map[string]any, error) {

@@ -67,18 +67,22 @@ func TestABatchIsTriedAgainUntilTheContextEnds(t *testing.T) {
 // A try during which nothing can succeed does not count.
 func TestAHeldTryDoesNotCount(t *testing.T) {
 	t.Parallel()
-	held := 0
-	r := batch.Runner[[]int]{
-		Try: func(context.Context, []int) error {
-			if held < 3 {
-				return errBad
-			}
-			return nil
-		},
-		Hold: func(_ context.Context, err error) bool { held++; return err != nil },
-	}
-	require.NoError(t, r.Run(t.Context(), []int{1}))
-	require.Equal(t, 4, held)
+	synctest.Test(t, func(t *testing.T) {
+		tried, counted := 0, 0
+		r := batch.Runner[[]int]{
+			Try: func(context.Context, []int) error {
+				if tried++; tried < 5 {
+					return errBad
+				}
+				return nil
+			},
+			Hold:     func(_ context.Context, err error) bool { return err != nil && tried < 4 },
+			Classify: func(_ []int, _ error, tries int) batch.Verdict { counted = tries; return batch.Again },
+		}
+		require.NoError(t, r.Run(t.Context(), []int{1}))
+		require.Equal(t, 5, tried)
+		require.Equal(t, 1, counted, "the three held ones do not count")
+	})
 }
 
 // A batch that was changed when it stood alone is tried again.

@@ -43,6 +43,7 @@ type Delivery struct {
 	Timestamp    time.Time
 	Body         []byte
 
+	weight   int // its bytes in memory, as the budget counts them
 	batch    *Batch
 	position int
 	parts    *parts // nil unless it is a part of another delivery
@@ -131,9 +132,18 @@ func (b *Batch) append(d *amqp.Delivery) {
 	b.unsettled++
 }
 
+// weightOf is the size of a received message in memory, as the budget counts it.
+func weightOf(d *amqp.Delivery) int {
+	memory, _ := d.Headers[headerWeight].(int64) // only large headers have it
+	return min(len(d.Body), maxHeld) + int(memory)
+}
+
 // deliveryOf is a received message, not yet part of a batch.
 func deliveryOf(d *amqp.Delivery) Delivery {
+	weight := weightOf(d)
+	delete(d.Headers, headerWeight)
 	return Delivery{
+		weight:    weight,
 		MessageID: d.MessageId, CorrelationID: d.CorrelationId, Type: d.Type,
 		RoutingKey: d.RoutingKey, Exchange: d.Exchange,
 		ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, AppID: d.AppId,

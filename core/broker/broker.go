@@ -21,7 +21,9 @@ type Broker struct {
 	publish   *link
 	consume   *link
 	publisher *Publisher
-	node      atomic.Int64 // that answered last, of those in the URL
+	held      *budget       // of received messages
+	trying    chan struct{} // has an element while a message is tried alone
+	node      atomic.Int64  // that answered last, of those in the URL
 
 	mu              sync.Mutex
 	connected       bool        // both links were up once; guarded by mu
@@ -35,7 +37,9 @@ func New(cfg Config, logger *slog.Logger, metrics *Metrics) *Broker {
 	if logger == nil {
 		logger = telemetry.Discard()
 	}
-	b := &Broker{cfg: cfg.withDefaults(), logger: logger, metrics: metrics}
+	b := &Broker{
+		cfg: cfg.withDefaults(), logger: logger, metrics: metrics, held: newBudget(), trying: make(chan struct{}, 1),
+	}
 	b.publish = newLink(b, "publish")
 	b.consume = newLink(b, consumePurpose)
 	b.publisher = newPublisher(b.cfg, b.publish, b.metrics)

@@ -1,38 +1,51 @@
 package broker
 
 import (
-	"context"
+	"errors"
 	"sync"
 	"time"
 )
 
-// The prefetch counts messages, not bytes, so only few large ones are admitted at a time. While
-// they are unsettled, the connection is not read, and the broker keeps the others.
+// The prefetch counts messages, not bytes. So the bytes of received messages are counted too, for all
+// connections of a Broker together: while too many are unsettled, the connections are not read, and the
+// messages stay with the broker.
 const (
-	largeBody   = 1 << 20
-	largeBudget = 16 << 20 // bytes of unsettled large bodies
-	// largeWait bounds the wait, because all consumers and the heartbeats of the connection wait
-	// too. After it one more body is admitted.
-	largeWait = 10 * time.Second
+	maxHeld = 16 << 20 // bytes of unsettled messages from which larger messages wait
+	// smallMessage never waits, so that cancels and ordinary requests pass while large messages are
+	// unsettled. The prefetch bounds the small ones.
+	smallMessage = 32 << 10
+	// heldWait bounds the wait, because all consumers and the heartbeats of a connection wait too. After it
+	// one more message is admitted, unless far too many are held.
+	heldWait   = 10 * time.Second
+	farTooMany = 4 * maxHeld
+	// plainHeaders are headers that are not counted; those of ordinary messages are smaller.
+	plainHeaders = 4 << 10
 )
 
-// budget counts the bytes of admitted large bodies of a connection.
+// errHeld ends a connection whose messages are not settled: all return to their queues.
+var errHeld = errors.New("too many bytes of messages are unsettled")
+
+// budget counts the bytes of unsettled messages.
 type budget struct {
+	wait    time.Duration // heldWait except in tests
 	mu      sync.Mutex
 	used    int
-	leaving int           // ending subscriptions, whose replies must not wait behind a body
+	leaving int           // ending subscriptions, whose replies must not wait behind a message
 	changed chan struct{} // closed at the next release; nil without a waiting reader
 }
 
-func (b *budget) take(size int) {
-	if size < largeBody {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), largeWait) //nolint:forbidigo // a reader has none
-	defer cancel()
+func newBudget() *budget { return &budget{wait: heldWait} }
+
+// take counts a message and waits until it may be read, or until the connection is gone.
+func (b *budget) take(size int, gone <-chan struct{}) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.used > 0 && b.used+size > largeBudget && b.leaving == 0 && ctx.Err() == nil {
+	waiting := size > smallMessage
+	var timeout <-chan time.Time
+	for waiting && b.used > 0 && b.used+size > maxHeld && b.leaving == 0 {
+		if timeout == nil {
+			timeout = time.After(b.wait)
+		}
 		if b.changed == nil {
 			b.changed = make(chan struct{})
 		}
@@ -40,20 +53,24 @@ func (b *budget) take(size int) {
 		b.mu.Unlock()
 		select {
 		case <-changed:
-		case <-ctx.Done():
+		case <-gone:
+			waiting = false
+		case <-timeout:
+			waiting = false
 		}
 		b.mu.Lock()
+		if !waiting && b.used+size > farTooMany {
+			return errHeld
+		}
 	}
 	b.used += size
+	return nil
 }
 
 func (b *budget) release(size int) {
-	if size < largeBody {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.used = max(b.used-min(size, largeBudget), 0)
+	b.used = max(b.used-size, 0)
 	b.wakeLocked()
 }
 
@@ -69,7 +86,8 @@ func (b *budget) leave() (done func()) {
 	return func() { add(-1) }
 }
 
-// clear returns all bytes, because a channel with its deliveries is lost.
+// clear returns all bytes, because a channel with its deliveries is lost. Later releases of other
+// channels then count too much, until everything is settled.
 func (b *budget) clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -49,6 +49,8 @@ type Config struct {
 	Properties map[string]string
 	// QuorumQueues declares queues of type quorum instead of classic ones.
 	QuorumQueues bool
+	// Trials records which message is tried alone. Without it redelivered messages are like any other.
+	Trials Trials
 	// URL is the AMQP URL, with the virtual host as its path. It may name several nodes of a cluster,
 	// separated by commas.
 	URL string

@@ -20,7 +20,7 @@ type connection struct {
 	cfg     Config
 	socket  net.Conn
 	login   string
-	large   *budget // of deliveries to subscriptions
+	held    *budget // nil if the connection receives no messages
 	blocked atomic.Bool
 }
 
@@ -53,7 +53,7 @@ func (b *Broker) dial(ctx context.Context, name string) (*connection, error) {
 	for i := range each {
 		at := (first + int64(i)) % int64(len(each))
 		cfg.URL = each[at]
-		conn, err := dial(ctx, cfg, name)
+		conn, err := dial(ctx, cfg, name, b.held)
 		if err == nil {
 			b.node.Store(at)
 			return conn, nil
@@ -64,7 +64,7 @@ func (b *Broker) dial(ctx context.Context, name string) (*connection, error) {
 }
 
 // dial connects to one node within the configured time or until the context ends.
-func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
+func dial(ctx context.Context, cfg Config, name string, held *budget) (*connection, error) {
 	uri, err := parseURL(cfg.URL)
 	if err != nil {
 		return nil, err
@@ -72,9 +72,8 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
 	defer cancel()
 	var socket net.Conn
-	var large *budget
-	if strings.HasSuffix(name, "/"+consumePurpose) {
-		large = &budget{}
+	if !strings.HasSuffix(name, "/"+consumePurpose) && !strings.HasSuffix(name, "/"+takePurpose) {
+		held = nil
 	}
 	keep := func() bool { return true }
 	properties := amqp.NewConnectionProperties()
@@ -109,7 +108,9 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 					return nil, err
 				}
 			}
-			socket = &readableConn{Conn: bounded, in: bufio.NewReaderSize(bounded, readBuffer), large: large}
+			socket = &readableConn{
+				Conn: bounded, in: bufio.NewReaderSize(bounded, readBuffer), held: held, gone: make(chan struct{}),
+			}
 			return socket, nil
 		},
 		Heartbeat:  cfg.Heartbeat,
@@ -122,7 +123,7 @@ func dial(ctx context.Context, cfg Config, name string) (*connection, error) {
 	if !keep() {
 		return nil, fmt.Errorf("connect to the message broker: %w", context.Cause(ctx))
 	}
-	return &connection{Connection: inner, cfg: cfg, socket: socket, login: uri.Username, large: large}, nil
+	return &connection{Connection: inner, cfg: cfg, socket: socket, login: uri.Username, held: held}, nil
 }
 
 // sever closes the socket without the protocol; the library then fails every call.

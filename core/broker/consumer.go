@@ -29,6 +29,8 @@ type ConsumerConfig struct {
 	Restore func(ctx context.Context) error
 	// Tag names the consumer in the management UI; the library generates a unique one if empty.
 	Tag string
+
+	trials Trials // nil without
 }
 
 const batchDefault = 100
@@ -60,6 +62,7 @@ var _ supervise.Service = (*Consumer)(nil)
 
 // Consume makes a consumer; it receives nothing before Start.
 func (b *Broker) Consume(cfg ConsumerConfig) *Consumer {
+	cfg.trials = b.cfg.Trials
 	return &Consumer{
 		cfg: cfg.withDefaults(), link: b.consume, logger: b.logger, metrics: b.metrics,
 		batches: make(chan *Batch), giveBack: make(chan struct{}, 1),

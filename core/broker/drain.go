@@ -28,11 +28,15 @@ type Drain struct {
 	acked      int    // by us
 	handed     int    // returned by Next, not acknowledged
 	last       uint64 // delivery tag of the last of them
+	weight     int    // of them, as the budget counts
 }
+
+// takePurpose names the connection of a Drain.
+const takePurpose = "take"
 
 // Drain connects; Next takes the first messages. A missing queue is ErrNotFound.
 func (b *Broker) Drain(ctx context.Context, queue string, bound, prefetch int) (*Drain, error) {
-	conn, err := b.dial(ctx, b.cfg.ConnectionName+"/take")
+	conn, err := b.dial(ctx, b.cfg.ConnectionName+"/"+takePurpose)
 	if err != nil {
 		return nil, fmt.Errorf("take from queue %s: %w: %w", queue, ErrNotConnected, err)
 	}
@@ -91,6 +95,7 @@ func (d *Drain) convert(page []amqp.Delivery) []Delivery {
 	deliveries := make([]Delivery, len(page))
 	for i := range page {
 		deliveries[i] = deliveryOf(&page[i])
+		d.weight += deliveries[i].weight
 	}
 	d.handed, d.last = len(page), page[len(page)-1].DeliveryTag
 	return deliveries
@@ -119,6 +124,7 @@ func (d *Drain) pause(ctx context.Context) error {
 	if d.deliveries == nil {
 		return nil
 	}
+	defer d.conn.held.leave()() // the answer comes behind the messages
 	if err := do(ctx, d.conn, func() error { return d.channel.Cancel(d.tag(), false) }); err != nil {
 		return fmt.Errorf("stop taking from queue %s: %w", d.queue, err)
 	}
@@ -155,14 +161,16 @@ func (d *Drain) Ack(ctx context.Context) error {
 	if err := do(ctx, d.conn, func() error { return d.channel.Ack(d.last, true) }); err != nil {
 		return fmt.Errorf("acknowledge messages of queue %s: %w", d.queue, err)
 	}
+	d.conn.held.release(d.weight)
 	d.acked += d.handed
-	d.handed = 0
+	d.handed, d.weight = 0, 0
 	return nil
 }
 
 // Close ends the connection. Unacknowledged messages return to the queue. Without an error the
 // broker has every acknowledgement; after an error the last messages may be delivered again.
 func (d *Drain) Close(ctx context.Context) error {
+	defer d.conn.held.leave()()
 	defer d.conn.goodbye()
 	// The broker answers on a channel in the order of the calls.
 	if err := do(ctx, d.conn, func() error { return d.channel.Qos(1, 0, false) }); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
 )
 
 // Headers of dead letters that the engine publishes: the reason, the number of attempts, the
@@ -52,6 +53,25 @@ func (d *Delivery) GiveUp(ctx context.Context, reason error, attempts int) {
 	s := one.batch.subscription
 	deadLetter := deadLetter(one, reason, attempts, s.cfg.Queue, s.publisher.cfg.ConnectionName)
 	go s.publisher.giveUp(context.WithoutCancel(ctx), one, deadLetter) // ends with the Broker
+}
+
+// GiveUpUnread is GiveUp of a delivery that its reader cannot read. The unreadable messages of a batch
+// share one dead letter, the whole batch: a few bytes must not become hundreds of dead letters.
+func (d *Delivery) GiveUpUnread(ctx context.Context, reason error) {
+	if d.parts == nil {
+		d.GiveUp(ctx, reason, 1)
+		return
+	}
+	one := d.Detach()
+	whole, first := d.parts.refuse()
+	if !first {
+		_ = one.Ack() // it never settles the whole before its dead letter is confirmed; a stale one comes again
+		return
+	}
+	s := d.batch.subscription
+	reason = fmt.Errorf("message %d of %d: %w", d.part+1, len(d.parts.settled), reason)
+	go s.publisher.giveUp(context.WithoutCancel(ctx), one,
+		deadLetter(whole, reason, 1, s.cfg.Queue, s.publisher.cfg.ConnectionName)) // as in GiveUp
 }
 
 // AsDeadLetter is the delivery in the form in which GiveUp would dead-letter it, for a caller that
@@ -100,7 +120,7 @@ func (p *Publisher) giveUp(ctx context.Context, d *Delivery, deadLetter Message)
 		if errors.Is(outcome.Err, ErrInvalid) {
 			deadLetter.Properties.Headers = bare(deadLetter.Properties.Headers)
 		}
-		logger.WarnContext(ctx, "Dead letter could not be published and is kept",
+		logger.WarnContext(telemetry.Often(ctx), "Dead letter could not be published and is kept",
 			"message_id", deadLetter.ID, "pause", pause, "error", outcome.Err)
 		supervise.Sleep(ctx, pause)
 	}

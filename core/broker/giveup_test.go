@@ -328,3 +328,100 @@ func TestLargeMessagesComeAFewAtATime(t *testing.T) {
 	require.Equal(t, broker.StateConnected, b.State())
 	b.becomesReady("q", 0)
 }
+
+// Every byte of unsettled messages counts, of bodies and of headers, except that small messages pass beside them.
+func TestTheBytesOfMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("bodies", nil)
+	b.queue("headers", nil)
+	b.queue("small", nil)
+	forger := testkit.Forger(t, b.url)
+	body := bytes.Repeat([]byte("x"), 500_000)
+	var voids []any // in memory each byte takes sixteen
+	for range 12 {
+		voids = append(voids, make([]any, 8000))
+	}
+	for range 60 {
+		sent(t, forger, "", "bodies", amqp.Publishing{Body: body})
+	}
+	bodies := b.consume(broker.ConsumerConfig{Queue: "bodies", Prefetch: 100, MaxBatch: 1})
+	var held []*broker.Batch
+	for range 16 << 20 / 500_000 {
+		held = append(held, b.next(bodies))
+	}
+	select {
+	case <-bodies.Batches():
+		require.Fail(t, "16 MiB are unsettled already")
+	case <-time.After(300 * time.Millisecond):
+	}
+	for _, batch := range held {
+		require.NoError(t, batch.Ack())
+	}
+	for range 60 - len(held) {
+		require.NoError(t, b.next(bodies).Ack())
+	}
+
+	for range 10 {
+		sent(t, forger, "", "headers", amqp.Publishing{Headers: amqp.Table{"a": voids, "b": "c"}})
+	}
+	headers := b.consume(broker.ConsumerConfig{Queue: "headers", Prefetch: 100, MaxBatch: 1})
+	held = nil
+	for range 2 { // some 6 MiB each
+		held = append(held, b.next(headers))
+		require.Equal(t, broker.Table{"a": voids, "b": "c"}, held[0].Deliveries[0].Headers, "as they were sent")
+	}
+	small := b.consume(broker.ConsumerConfig{Queue: "small", MaxBatch: 1})
+	select {
+	case <-headers.Batches():
+		require.Fail(t, "16 MiB are unsettled already")
+	case <-time.After(300 * time.Millisecond):
+	}
+	for _, batch := range held {
+		require.NoError(t, batch.Ack())
+	}
+	for range 10 - len(held) {
+		require.NoError(t, b.next(headers).Ack())
+	}
+	sent(t, forger, "", "small", amqp.Publishing{Body: []byte("x")})
+	require.NoError(t, b.next(small).Ack())
+	require.Equal(t, broker.StateConnected, b.State())
+}
+
+// The unreadable messages of a batch are one dead letter, the batch itself; its other messages are settled by
+// themselves.
+func TestUnreadableMessagesOfABatchAreOneDeadLetter(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	require.NoError(t, b.DeclareCommon(b.ctx))
+	b.queue("q", nil)
+	items := make([]message.ExecutionCompleted, 20)
+	for i := range items {
+		items[i].ExecutionID = int64(i + 1)
+	}
+	batches, err := message.Batches(message.TypeExecutionBatchCompleted, items, time.Now(), "test")
+	require.NoError(t, err)
+	require.Len(t, batches, 1)
+	sent(t, testkit.Forger(t, b.url), "", "q", amqp.Publishing{
+		MessageId: "whole", Type: batches[0].Type, Body: batches[0].Body,
+	})
+	consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
+	batch := b.next(consumer)
+	singles, err := message.Split(batch.Deliveries[0].Body)
+	require.NoError(t, err)
+	parts := batch.Deliveries[0].Split(singles)
+	for _, part := range parts[:15] {
+		part.GiveUpUnread(b.ctx, errors.New("unreadable"))
+	}
+	dead := b.next(b.consume(broker.ConsumerConfig{Queue: message.QueueDeadLetter}))
+	require.Len(t, dead.Deliveries, 1)
+	require.Equal(t, batches[0].Body, dead.Deliveries[0].Body)
+	require.Equal(t, "whole", dead.Deliveries[0].MessageID)
+	require.Equal(t, "message 1 of 20: unreadable", dead.Deliveries[0].Headers[broker.HeaderReason])
+	require.NoError(t, dead.Ack())
+	consumer.Stop()
+	b.becomesReady("q", 0) // still unsettled
+	require.NoError(t, batch.Ack())
+	b.becomesReady(message.QueueDeadLetter, 0)
+	b.becomesReady("q", 0)
+}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // HeaderUnreadable holds the raw headers of a delivery that the AMQP library cannot read, cut to 64
@@ -27,9 +28,11 @@ const (
 type readableConn struct {
 	net.Conn
 	in    *bufio.Reader
-	large *budget // of bodies; nil admits everything
-	frame []byte  // the rest of a frame that was read whole
-	body  int     // bytes of the current frame that are forwarded unchanged
+	held  *budget       // nil admits everything
+	gone  chan struct{} // closed with the connection
+	end   sync.Once
+	frame []byte // the rest of a frame that was read whole
+	body  int    // bytes of the current frame that are forwarded unchanged
 }
 
 const (
@@ -61,11 +64,8 @@ func (c *readableConn) Read(b []byte) (int, error) {
 
 // Close implements net.Conn. It wakes a read that waits for the budget.
 func (c *readableConn) Close() error {
-	err := c.Conn.Close()
-	if c.large != nil {
-		c.large.leave() // for good
-	}
-	return err
+	c.end.Do(func() { close(c.gone) })
+	return c.Conn.Close()
 }
 
 // next reads the head of a frame, and the whole frame if it has headers.
@@ -87,19 +87,33 @@ func (c *readableConn) next() error {
 	if _, err := io.ReadFull(c.in, payload); err != nil {
 		return err
 	}
-	if c.large != nil && size >= propertiesAt {
-		c.large.take(int(min(binary.BigEndian.Uint64(payload[4:]), largeBudget)))
+	payload = payload[:size]
+	body := uint64(0)
+	if size >= propertiesAt {
+		body = binary.BigEndian.Uint64(payload[4:])
 	}
-	payload = readable(payload[:size])
+	payload, memory := readable(payload)
+	if c.held != nil {
+		if err := c.held.take(memory+int(min(body, maxHeld)), c.gone); err != nil {
+			return err
+		}
+	}
 	binary.BigEndian.PutUint32(head[3:], uint32(len(payload)))
 	c.frame = append(slices.Concat(head, payload), frameEnd)
 	return nil
 }
 
-// readable returns a content header that the library can read.
-func readable(payload []byte) []byte {
+// headerWeight is a header that readable adds to large headers: their size in memory, for the budget.
+const headerWeight = "x-attune-weight"
+
+// elementBytes is about what one value of a header takes in memory.
+const elementBytes = 64
+
+// readable returns a content header that the library can read, and what large headers take in memory. A
+// few bytes of headers may hold thousands of values.
+func readable(payload []byte) (_ []byte, memory int) {
 	if len(payload) < propertiesAt+2 {
-		return payload
+		return payload, 0
 	}
 	flags := binary.BigEndian.Uint16(payload[propertiesAt:])
 	at := propertiesAt + 2
@@ -109,26 +123,31 @@ func readable(payload []byte) []byte {
 		}
 	}
 	if flags&hasHeaders == 0 || at+4 > len(payload) {
-		return payload
+		return payload, 0
 	}
 	size := int(binary.BigEndian.Uint32(payload[at:]))
 	end := at + 4 + size
 	if size < 0 || end > len(payload) {
-		return payload
+		return payload, 0
 	}
-	table := payload[at+4 : end]
-	if readTable(table, 0) && len(payload) <= maxHeaderFrame {
-		return payload
+	table, elements := payload[at+4:end], 0
+	if !readTable(table, 0, &elements) || len(payload) > maxHeaderFrame-len(headerWeight)-10 {
+		raw := table[:min(len(table), maxUnreadable)]
+		table = field(nil, HeaderUnreadable, 'x')
+		table = append(binary.BigEndian.AppendUint32(table, uint32(len(raw))), raw...)
+		elements = 1
+	} else if len(table)+elements*elementBytes <= plainHeaders {
+		return payload, 0
 	}
-	raw := table[:min(len(table), maxUnreadable)]
-	name := HeaderUnreadable
-	substitute := append([]byte{byte(len(name))}, name...)
-	substitute = append(substitute, 'x')
-	substitute = binary.BigEndian.AppendUint32(substitute, uint32(len(raw)))
-	substitute = append(substitute, raw...)
-	whole := append([]byte{}, payload[:at]...)
-	whole = binary.BigEndian.AppendUint32(whole, uint32(len(substitute)))
-	return append(append(whole, substitute...), payload[end:]...)
+	memory = len(table) + elements*elementBytes
+	table = binary.BigEndian.AppendUint64(field(slices.Clone(table), headerWeight, 'l'), uint64(memory))
+	whole := binary.BigEndian.AppendUint32(slices.Clone(payload[:at]), uint32(len(table)))
+	return slices.Concat(whole, table, payload[end:]), memory
+}
+
+// field appends the name and the type of a field to a table.
+func field(table []byte, name string, kind byte) []byte {
+	return append(append(append(table, byte(len(name))), name...), kind)
 }
 
 // fixed maps value types to their size in bytes.
@@ -136,14 +155,14 @@ var fixed = map[byte]int{
 	't': 1, 'b': 1, 'B': 1, 's': 2, 'u': 2, 'I': 4, 'i': 4, 'f': 4, 'l': 8, 'd': 8, 'T': 8, 'D': 5, 'V': 0,
 }
 
-// readTable reports whether the library can read a table.
-func readTable(b []byte, depth int) bool {
+// readTable reports whether the library can read a table, and adds the number of its values to count.
+func readTable(b []byte, depth int, count *int) bool {
 	for n := 0; len(b) > 0; n++ {
 		name := 1 + int(b[0])
 		if len(b) < name || n >= maxHeaderElements {
 			return false
 		}
-		rest, ok := readValue(b[name:], depth)
+		rest, ok := readValue(b[name:], depth, count)
 		if !ok {
 			return false
 		}
@@ -154,10 +173,11 @@ func readTable(b []byte, depth int) bool {
 
 // readValue skips one value. It turns a long of type L into type l, which is equal and known to the
 // library.
-func readValue(b []byte, depth int) (rest []byte, ok bool) {
+func readValue(b []byte, depth int, count *int) (rest []byte, ok bool) {
 	if len(b) == 0 {
 		return nil, false
 	}
+	*count++
 	if b[0] == 'L' {
 		b[0] = 'l'
 	}
@@ -179,13 +199,13 @@ func readValue(b []byte, depth int) (rest []byte, ok bool) {
 	value, rest := b[4:4+size], b[4+size:]
 	switch kind {
 	case 'F':
-		return rest, depth < maxHeaderDepth && readTable(value, depth+1)
+		return rest, depth < maxHeaderDepth && readTable(value, depth+1, count)
 	case 'A':
 		if depth >= maxHeaderDepth {
 			return nil, false
 		}
 		for n := 0; len(value) > 0; n++ {
-			if value, ok = readValue(value, depth+1); !ok || n >= maxHeaderElements {
+			if value, ok = readValue(value, depth+1, count); !ok || n >= maxHeaderElements {
 				return nil, false
 			}
 		}

@@ -57,6 +57,9 @@ func (l *link) run(ctx context.Context) {
 			first()
 			l.broker.logger.InfoContext(ctx, "Connected to the message broker", "connection", l.purpose)
 			err = l.watch(ctx, conn, closed, blocked)
+			if conn.held != nil {
+				conn.held.clear()
+			}
 		}
 		l.set(nil, err)
 		first()

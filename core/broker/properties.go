@@ -156,7 +156,7 @@ var errTable = errors.New("the properties of the message cannot be decoded")
 
 // decodeTable is the inverse of appendTable.
 func decodeTable(b []byte) (Table, error) {
-	if !readTable(b, 0) {
+	if !readTable(b, 0, new(int)) {
 		return nil, errTable
 	}
 	table := Table{}

@@ -15,6 +15,7 @@ type parts struct {
 	detached []bool
 	open     int  // unsettled parts
 	apart    bool // the whole is detached from its batch, because a part is
+	refused  bool // the whole becomes a dead letter, because a part is unreadable
 }
 
 // Split makes one delivery of each message of this batch message. Each is settled like any
@@ -70,6 +71,14 @@ func (p *parts) detach(part int) {
 	if !p.apart {
 		p.whole, p.apart = p.whole.Detach(), true
 	}
+}
+
+// refuse returns the whole delivery, and whether this part is the first unreadable one.
+func (p *parts) refuse() (whole *Delivery, first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first, p.refused = !p.refused, true
+	return p.whole, first
 }
 
 // requeue returns the whole to its queue; no part of it stays settled.

@@ -61,19 +61,27 @@ func subscribe(conn *connection, cfg ConsumerConfig, publisher *Publisher) (*sub
 // pump offers the received messages, and adds to the offered batch until it is received. It returns
 // when the consumer stops, gives back its deliveries or loses the subscription.
 func (s *subscription) pump(ctx context.Context, batches chan<- *Batch, giveBack <-chan struct{}) error {
-	var batch *Batch
-	size, again := 0, 0 // of the batch, which belongs to its receiver after the hand-out
+	var batch, alone *Batch // alone has a delivery that has to be tried alone, after the batch
+	size, again := 0, 0     // of the batch, which belongs to its receiver after the hand-out
 	for {
 		in, out := s.deliveries, batches
 		if batch == nil {
 			out = nil
-		} else if size == s.cfg.MaxBatch {
+			if alone != nil && s.tryAlone(ctx, alone, batches) {
+				alone = nil
+			}
+		}
+		if size == s.cfg.MaxBatch || alone != nil {
 			in = nil
 		}
 		select {
 		case d, ok := <-in:
 			if !ok {
 				return s.lost()
+			}
+			if s.cfg.trials != nil && d.Redelivered && weightOf(&d) > largeTrial {
+				alone = s.add(nil, &d)
+				continue
 			}
 			batch = s.add(batch, &d)
 			if d.Redelivered {
@@ -92,6 +100,11 @@ func (s *subscription) pump(ctx context.Context, batches chan<- *Batch, giveBack
 			s.closeChannel()
 			return errGivenBack
 		case <-ctx.Done():
+			if alone != nil {
+				if err := alone.Deliveries[0].Requeue(); err != nil {
+					return err
+				}
+			}
 			return s.retire(batch)
 		}
 	}
@@ -138,8 +151,8 @@ func (s *subscription) invalidate(cause error) error {
 // retire ends the subscription in order: the broker delivers nothing more, undelivered messages
 // return to the queue, and the channel stays open for the handed-out batches.
 func (s *subscription) retire(unsent *Batch) error {
-	if s.conn.large != nil {
-		defer s.conn.large.leave()()
+	if s.conn.held != nil {
+		defer s.conn.held.leave()()
 	}
 	//nolint:forbidigo // the end of a subscription outlives its caller; do has a deadline of its own
 	err := do(context.Background(), s.conn, func() error {
@@ -175,9 +188,9 @@ func (s *subscription) retire(unsent *Batch) error {
 // everything unsettled. If the channel does not close, its connection is severed.
 func (s *subscription) closeChannel() {
 	_ = s.invalidate(nil)
-	if s.conn.large != nil {
-		s.conn.large.clear()
-		defer s.conn.large.leave()()
+	if s.conn.held != nil {
+		s.conn.held.clear()
+		defer s.conn.held.leave()()
 	}
 	//nolint:forbidigo // as in retire
 	_ = do(context.Background(), s.conn, func() error {
@@ -364,10 +377,10 @@ func (s *subscription) settle(b *Batch, position int, outcome string, send func(
 	return nil
 }
 
-// release returns the bytes of a large body to the budget.
+// release returns the bytes of a message to the budget.
 func (s *subscription) release(b *Batch, position int) {
-	if s.conn.large != nil {
-		s.conn.large.release(len(b.Deliveries[position].Body))
+	if s.conn.held != nil {
+		s.conn.held.release(b.Deliveries[position].weight)
 	}
 }
 

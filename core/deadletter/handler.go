@@ -25,8 +25,29 @@ const (
 	Prefetch = 60
 )
 
-// maxDeadLetters bounds the dead letters of one transaction: one message may hold many.
-const maxDeadLetters = 100
+// Limits of the dead letters of one transaction: one message may hold many, and a large one is in memory
+// once more for the database.
+const (
+	maxDeadLetters     = 100
+	maxDeadLetterBytes = 4 << 20
+)
+
+// chunks splits dead letters at these limits.
+func chunks(deadLetters []*Message) (parts [][]*Message) {
+	begin, size := 0, 0
+	for i, l := range deadLetters {
+		more := min(len(l.delivery.Body), MaxBody)
+		if i-begin == maxDeadLetters || i > begin && size+more > maxDeadLetterBytes {
+			parts = append(parts, deadLetters[begin:i])
+			begin, size = i, 0
+		}
+		size += more
+	}
+	if begin < len(deadLetters) {
+		parts = append(parts, deadLetters[begin:])
+	}
+	return parts
+}
 
 // Consumer delivers dead letters; *broker.Consumer implements it.
 type Consumer interface {
@@ -107,7 +128,7 @@ func (h *Handler) handle(ctx context.Context, batch *broker.Batch) error {
 		}
 	}
 	var out outcome
-	for part := range slices.Chunk(deadLetters, maxDeadLetters) {
+	for _, part := range chunks(deadLetters) {
 		of, err := h.settle(ctx, part, 1)
 		if err != nil {
 			return err
@@ -211,7 +232,7 @@ func (h *Handler) settle(ctx context.Context, deadLetters []*Message, tries int)
 		Alone: func(ctx context.Context, b *storing, f batch.Failure) bool {
 			l := b.deadLetters[0]
 			if !l.reduced {
-				h.deps.Logger.WarnContext(ctx, "Dead letter is stored in a reduced form",
+				h.deps.Logger.WarnContext(telemetry.Often(ctx), "Dead letter is stored in a reduced form",
 					"message_id", l.delivery.MessageID, "error", f.Err)
 				l.reduced = true
 				return true
@@ -258,7 +279,7 @@ const (
 func (h *Handler) park(ctx context.Context, l *Message) {
 	pause := min(firstPark<<min(l.tries, 10), longestPark)
 	l.tries++
-	h.deps.Logger.ErrorContext(ctx, "Dead letter cannot be stored and stays with the broker",
+	h.deps.Logger.ErrorContext(telemetry.Often(ctx), "Dead letter cannot be stored and stays with the broker",
 		"message_id", l.delivery.MessageID, "routing_key", l.delivery.RoutingKey, "tries", l.tries, "pause", pause,
 		"error", l.failure)
 	l.failure, l.reduced = "", false
@@ -357,9 +378,12 @@ func (h *Handler) report(ctx context.Context, l *Message) {
 	if decision == "" {
 		level, decision = slog.LevelWarn, "waits for a person"
 	}
+	if l.seen.execution == nil { // forged ones come at any rate
+		line, ctx = "Received dead letter", telemetry.Often(ctx)
+	}
 	h.deps.Logger.Log(ctx, level, line, //nolint:sloglint // users look for this line
 		"decision", decision, "reason", l.reason, "routing_key", clean(l.key),
-		"message_id", l.delivery.MessageID, "detail", l.detail)
+		"message_id", l.delivery.MessageID, "detail", bounded(l.detail))
 }
 
 // Delivery is the dead letter as it was delivered.

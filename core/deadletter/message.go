@@ -91,37 +91,78 @@ type Message struct {
 func Read(d *broker.Delivery) *Message { return read(d, message.QueueDeadLetter) }
 
 // readAll makes the dead letters of a message in a queue: one, or one for each message of a batch.
-// An unreadable batch is one dead letter.
+// An unreadable batch is one dead letter, and so are the unreadable messages of one.
 func readAll(d *broker.Delivery, queue string) []*Message {
-	if !message.IsBatch(d.Type) {
+	if _, gaveUp := d.Headers[broker.HeaderReason]; gaveUp || unread(d) || !message.IsBatch(d.Type) {
 		return []*Message{read(d, queue)}
 	}
 	singles, err := message.Split(d.Body)
 	if err != nil {
 		return []*Message{read(d, queue)}
 	}
-	deadLetters := make([]*Message, len(singles))
+	deadLetters := make([]*Message, 0, len(singles))
+	unreadable := false
 	for i, part := range d.Split(singles) {
-		deadLetters[i] = read(part, queue)
-		deadLetters[i].batched = true
+		l := read(part, queue)
+		l.batched = true
+		if l.trouble != "" {
+			if unreadable {
+				continue // settled with its batch
+			}
+			unreadable = true
+			trouble := fmt.Sprintf("message %d of %d: %s", i+1, len(singles), l.trouble)
+			part.MessageID, part.Type, part.Body = d.MessageID, d.Type, d.Body
+			part.Exchange, part.RoutingKey = d.Exchange, d.RoutingKey
+			l = read(part, queue)
+			l.kind, l.trouble = kindUnknown, trouble
+		}
+		deadLetters = append(deadLetters, l)
 	}
 	return deadLetters
 }
 
-// read is Read of a message in any queue, which need not be dead.
-func read(d *broker.Delivery, queue string) *Message {
+// maxName is the longest name in AMQP; a header may hold longer ones.
+const maxName = 255
+
+// read is readAs, which makes a panic over a forged message a dead letter that is not read.
+func read(d *broker.Delivery, queue string) (l *Message) {
+	defer func() {
+		if defect := recover(); defect != nil {
+			d.Unread()
+			l = &Message{delivery: d, key: d.RoutingKey, exchange: d.Exchange, queue: queue, reason: ReasonUnknown}
+			l.fingerprint, l.trouble = l.print(), fmt.Sprintf("a defect of this program: %v", defect)
+		}
+	}()
+	return readAs(d, queue)
+}
+
+// readAs is Read of a message in any queue, which need not be dead.
+func readAs(d *broker.Delivery, queue string) *Message {
 	l := &Message{delivery: d, key: d.RoutingKey, exchange: d.Exchange, reason: ReasonUnknown}
 	l.readDeath()
 	if l.reason == ReasonUnknown && queue != message.QueueDeadLetter {
 		l.reason, l.queue = ReasonTaken, queue
+	}
+	for _, name := range []*string{&l.queue, &l.exchange, &l.key, &l.reason} {
+		*name = (*name)[:min(len(*name), maxName)]
 	}
 	l.fingerprint = l.print()
 	if d.Type == broker.TypeProbe {
 		l.kind = kindProbe
 		return l
 	}
+	if unread(d) {
+		l.trouble = broker.ErrEndedProcess.Error()
+		return l
+	}
 	l.readBody()
 	return l
+}
+
+// unread reports that a message must not be decoded.
+func unread(d *broker.Delivery) bool {
+	_, marked := d.Headers[broker.HeaderUnread]
+	return marked
 }
 
 // readDeath finds the cause of death. The engine's own headers come first: its dead letters may
@@ -132,7 +173,7 @@ func (l *Message) readDeath() {
 		return
 	}
 	if said, ok := headers[broker.HeaderReason].(string); ok {
-		l.reason, l.said = ReasonPoison, said
+		l.reason, l.said = ReasonPoison, bounded(said)
 		l.queue, _ = headers[broker.HeaderQueue].(string)
 		l.exchange, _ = headers[broker.HeaderExchange].(string)
 		if key, ok := headers[broker.HeaderKey].(string); ok && l.delivery.Exchange == "" {
@@ -164,7 +205,7 @@ func (l *Message) readPutBack(text string) bool {
 	if json.Unmarshal([]byte(text), &was) != nil || was.Key == "" {
 		return false
 	}
-	l.queue, l.exchange, l.key, l.said = was.Queue, was.Exchange, was.Key, was.Said
+	l.queue, l.exchange, l.key, l.said = was.Queue, was.Exchange, was.Key, bounded(was.Said)
 	l.reason, l.count = cmp.Or(was.Reason, ReasonUnknown), was.Count
 	if was.Died != nil {
 		l.died = *was.Died
@@ -298,7 +339,7 @@ func (l *Message) readOther(body []byte) error {
 
 // typed is the message type of a dead letter, if it has one.
 func (l *Message) typed() string {
-	if l.delivery.Type != "" {
+	if l.delivery.Type != "" || unread(l.delivery) {
 		return l.delivery.Type
 	}
 	if envelope, err := message.DecodeRaw(l.delivery.Body); err == nil {

@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,4 +221,56 @@ func TestTheTimeoutStartsWithTheFirstRead(t *testing.T) {
 	}
 	early := &Message{delivery: &broker.Delivery{}}
 	require.Equal(t, roomTimeout, early.wait(now, now.Add(time.Second)), "dispatched again meanwhile")
+}
+
+// A message that ended a process is a dead letter that no code decodes, and the unreadable messages of a forged batch
+// are one dead letter.
+func TestForgedMessagesAreOneDeadLetterEach(t *testing.T) {
+	t.Parallel()
+	unread := &broker.Delivery{
+		Type: message.TypeExecutionBatchRequested, RoutingKey: message.DispatchKey(7), Body: dispatch(t, 1, 7, 1),
+		Headers: broker.Table{broker.HeaderUnread: true},
+	}
+	found := readAll(unread, message.QueueDeadLetter)
+	require.Len(t, found, 1)
+	require.Equal(t, kindUnknown, found[0].kind)
+	require.Zero(t, found[0].Execution)
+	require.Equal(t, broker.ErrEndedProcess.Error(), found[0].trouble)
+
+	batch := func(headers broker.Table, items ...string) []*Message {
+		return readAll(&broker.Delivery{
+			MessageID: "b", Type: message.TypeExecutionBatchRequested, RoutingKey: message.DispatchKey(7),
+			Headers: headers,
+			Body: []byte(`{"message_type":"ExecutionBatchRequested","timestamp":"2026-03-01T12:00:00Z","payload":{"executions":[` +
+				strings.Join(items, ",") + `]}}`),
+		}, message.QueueDeadLetter)
+	}
+	items := []string{`{"execution_id":1,"worker_id":7}`, `{}`, `{}`, `{"execution_id":2,"worker_id":7}`, `7`}
+	found = batch(nil, items...)
+	require.Len(t, found, 3)
+	require.Equal(t, []int64{1, 0, 2}, []int64{found[0].Execution, found[1].Execution, found[2].Execution})
+	require.Equal(t, kindUnknown, found[1].kind)
+	require.Contains(t, found[1].trouble, "message 2 of 5: ")
+	require.Equal(t, "b", found[1].delivery.MessageID)
+	require.Contains(t, string(found[1].delivery.Body), items[0], "the whole batch")
+	require.Len(t, batch(broker.Table{broker.HeaderReason: "bad"}, items...), 1, "its reader gave it up")
+	require.Len(t, batch(nil, slices.Repeat(items[:1], message.MaxBatchItems+1)...), 1)
+}
+
+func TestLargeDeadLettersAreStoredInParts(t *testing.T) {
+	t.Parallel()
+	of := func(sizes ...int) (parts []int) {
+		list := make([]*Message, len(sizes))
+		for i, size := range sizes {
+			list[i] = &Message{delivery: &broker.Delivery{Body: make([]byte, size)}}
+		}
+		for _, part := range chunks(list) {
+			parts = append(parts, len(part))
+		}
+		return parts
+	}
+	require.Empty(t, of())
+	require.Equal(t, []int{100, 100, 1}, of(make([]int, 201)...))
+	require.Equal(t, []int{4, 1}, of(1<<20, 1<<20, 1<<20, 1<<20, 1))
+	require.Equal(t, []int{4, 2}, of(16<<20, 1<<20, 1<<20+1, 1<<20, 3<<20, 2<<20), "a larger body is cut")
 }

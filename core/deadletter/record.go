@@ -13,7 +13,10 @@ import (
 func (l *Message) columns(v verdict) []any {
 	d := l.delivery
 	xDeath, headers := l.headers()
-	body := append([]byte{}, d.Body[:min(len(d.Body), MaxBody)]...)
+	body := d.Body[:min(len(d.Body), MaxBody)]
+	if body == nil {
+		body = []byte{} // the column is not null
+	}
 	if l.reduced {
 		xDeath, headers = nil, nil
 	}

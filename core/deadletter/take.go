@@ -34,7 +34,8 @@ func (t *Taken) Add(other Taken) {
 }
 
 // Take writes messages into the ledger as dead letters that wait for an operator. One transaction
-// writes the rows and calls also; after it the caller acknowledges the messages. A message that is
+// writes the rows and calls also, or a few if they are many or large; after it the caller acknowledges
+// the messages. A message that is
 // already in the ledger changes nothing. If the database refuses the content of a message, the
 // others are written in transactions of their own, and that message in a reduced form. After an
 // error some may be written; taking them again finds their rows.
@@ -53,7 +54,19 @@ func Take(
 			deadLetters = append(deadLetters, l)
 		}
 	}
-	return take(ctx, st, deadLetters, probes, also)
+	parts := chunks(deadLetters)
+	if len(parts) == 0 {
+		parts = append(parts, nil) // probes only
+	}
+	var taken Taken
+	for _, part := range parts {
+		of, err := take(ctx, st, part, probes, also)
+		if taken.Add(of); err != nil {
+			return taken, err
+		}
+		probes = 0
+	}
+	return taken, nil
 }
 
 func take(

@@ -9,6 +9,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/telemetry"
 )
 
 // workflowRunner starts and advances workflows.
@@ -104,11 +105,12 @@ func (h *shared) repeated(ctx context.Context, result scheduler.Result) {
 // missing postpones a message whose row is not visible yet: the message may precede the commit. If
 // the row never appears, the caller gives the message up.
 func (l *lane) missing(ctx context.Context, it item) (excess item, full bool) {
-	if it.attempts+1 >= maxAttempts {
+	if it.lastAwait() {
 		return it, true
 	}
 	if it.attempts == 0 {
-		l.logger.InfoContext(ctx, "Execution of a message does not exist yet", "execution_id", it.execution)
+		l.logger.InfoContext(telemetry.Often(ctx), "Execution of a message does not exist yet",
+			"execution_id", it.execution)
 	}
 	return l.later.await(it, time.Now())
 }

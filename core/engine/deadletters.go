@@ -9,6 +9,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
 )
 
 // addDeadLetters adds the handler of dead letters and the probe of their routes.
@@ -92,7 +93,7 @@ func (l *lane) postponeDeadLetter(ctx context.Context, it item, f batch.Failure)
 		}
 		cause = err
 	}
-	l.logger.WarnContext(ctx, "Dead letter cannot be decided now and is tried again",
+	l.logger.WarnContext(telemetry.Often(ctx), "Dead letter cannot be decided now and is tried again",
 		"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", cause)
 	it.blocked = f.Verdict == batch.Blocked
 	l.later.add(it, time.Now())

@@ -171,7 +171,7 @@ func (e *Engine) assemble(version string) error {
 		ConnectionName:  "attune-executor " + e.id.String()[:8],
 		DialTimeout:     mq.RabbitMQ.ConnectionTimeout, Heartbeat: mq.RabbitMQ.Heartbeat,
 		ConfirmTimeout: mq.RabbitMQ.PublishTimeout, MaxBackoff: mq.RabbitMQ.ReconnectDelay, Properties: e.cfg.Names(),
-		QuorumQueues: mq.RabbitMQ.Quorum(),
+		QuorumQueues: mq.RabbitMQ.Quorum(), Trials: e.query,
 	}, e.logger, broker.NewMetrics(e.registry))
 	e.outages = liveness.NewOutageDetector(e.cfg.Executor.StaleAfter(), e.query, e.logger, loopMetrics)
 	undelivered := recovery.NewUndelivered(e.logger, func() { e.sweep.Wake() })

@@ -218,7 +218,7 @@ func (h *hot) read(ctx context.Context, batch *broker.Batch, kind string) []item
 	add := func(d *broker.Delivery, payload json.RawMessage) {
 		it := item{delivery: d, alone: true, ended: kind == message.TypeExecutionCompleted}
 		if err := it.decode(payload); err != nil {
-			poison(ctx, h.logger, h.metrics, it, kind, err)
+			h.unreadable(ctx, d, kind, err)
 			return
 		}
 		items = append(items, it)
@@ -231,7 +231,7 @@ func (h *hot) read(ctx context.Context, batch *broker.Batch, kind string) []item
 		}
 		singles, err := message.Split(d.Body)
 		if err != nil {
-			poison(ctx, h.logger, h.metrics, item{delivery: d, alone: true}, d.Type, err)
+			h.unreadable(ctx, d, d.Type, err)
 			continue
 		}
 		for n, part := range d.Split(singles) {

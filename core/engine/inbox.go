@@ -88,7 +88,7 @@ func (b *inbox) take(ctx context.Context, batch *broker.Batch) {
 		it := item{delivery: &batch.Deliveries[i]}
 		id, err := b.read(it.delivery.Body)
 		if err != nil {
-			poison(ctx, b.logger, b.metrics, it, b.kind, err)
+			b.unreadable(ctx, it.delivery, b.kind, err)
 			continue
 		}
 		it.execution = id
@@ -188,7 +188,7 @@ func (b *inbox) settle(ctx context.Context, items []item, missing []int64) {
 		switch {
 		case it.delivery == nil:
 		case gone[it.execution]:
-			full := it.attempts+1 >= maxAttempts
+			full := it.lastAwait()
 			if !full {
 				it, full = b.later.await(it, time.Now())
 			}

@@ -24,6 +24,18 @@ type later struct {
 // maxAbsent is how many deliveries without a row may wait at a time.
 const maxAbsent = 64
 
+// Large messages without a row wait for a second only, because the bytes of unsettled messages are
+// bounded too.
+const (
+	largeAbsent    = 16 << 10
+	largeAbsentFor = 3 // tries
+)
+
+// lastAwait reports that an item without a row has waited long enough for it.
+func (it *item) lastAwait() bool {
+	return it.attempts+1 >= maxAttempts || it.attempts+1 >= largeAbsentFor && len(it.delivery.Body) > largeAbsent
+}
+
 type waiting struct {
 	item
 	due time.Time

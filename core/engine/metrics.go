@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/attune-go/attune/core/message"
 )
 
 // Metrics measures the hot loop. A nil *Metrics measures nothing.
@@ -61,6 +64,9 @@ func (m *Metrics) early() {
 
 func (m *Metrics) poison(kind string) {
 	if m != nil {
+		if !slices.Contains(message.Types, kind) {
+			kind = "unknown" // a publisher may write anything into the type of a message
+		}
 		m.poisons.WithLabelValues(kind).Inc()
 	}
 }

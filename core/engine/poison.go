@@ -7,17 +7,28 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/batch"
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/telemetry"
 )
+
+// unreadable dead-letters a delivery that cannot be read.
+func (h *shared) unreadable(ctx context.Context, d *broker.Delivery, kind string, cause error) {
+	logPoison(ctx, h.logger, h.metrics, item{delivery: d}, kind, cause)
+	d.GiveUpUnread(ctx, cause)
+}
 
 // poison dead-letters a delivery that cannot be processed.
 func poison(ctx context.Context, logger *slog.Logger, metrics *Metrics, it item, kind string, cause error) {
-	d := it.delivery
+	logPoison(ctx, logger, metrics, it, kind, cause)
+	it.delivery.GiveUp(ctx, cause, it.attempts+1)
+}
+
+func logPoison(ctx context.Context, logger *slog.Logger, metrics *Metrics, it item, kind string, cause error) {
 	metrics.poison(kind)
-	logger.WarnContext(ctx, "Message dead-lettered",
-		"message_id", d.MessageID, "message_type", kind, "bytes", len(d.Body), "attempts", it.attempts+1, "reason",
-		cause)
-	d.GiveUp(ctx, cause, it.attempts+1)
+	logger.WarnContext(telemetry.Often(ctx), "Message dead-lettered",
+		"message_id", it.delivery.MessageID, "message_type", kind, "bytes", len(it.delivery.Body),
+		"attempts", it.attempts+1, "reason", cause)
 }
 
 // postpone postpones a delivery that failed alone. It dead-letters a delivery that keeps failing.
@@ -26,7 +37,7 @@ func (h *shared) postpone(ctx context.Context, later *later, it item, kind strin
 		poison(ctx, h.logger, h.metrics, it, kind, f.Err)
 		return
 	}
-	h.logger.WarnContext(ctx, "Message cannot be processed now and is tried again",
+	h.logger.WarnContext(telemetry.Often(ctx), "Message cannot be processed now and is tried again",
 		"message_id", it.delivery.MessageID, "attempts", it.attempts+1, "error", f.Err)
 	it.blocked = f.Verdict == batch.Blocked
 	later.add(it, time.Now())
@@ -60,7 +71,7 @@ func (h *shared) recordAbsent(ctx context.Context, items []item, kind, what stri
 	}
 	exist, err := h.handler.Absent(ctx, deadLetters)
 	if err != nil {
-		h.logger.WarnContext(ctx, "Messages about missing rows go to the dead-letter queue",
+		h.logger.WarnContext(telemetry.Often(ctx), "Messages about missing rows go to the dead-letter queue",
 			"messages", len(items), "error", err)
 		return items
 	}
@@ -77,7 +88,7 @@ func (h *shared) recordAbsent(ctx context.Context, items []item, kind, what stri
 			h.logger.DebugContext(ctx, "Message could not be acknowledged and will be delivered again", "error", err)
 		}
 	}
-	h.logger.WarnContext(ctx, "Messages about missing rows recorded in the ledger",
+	h.logger.WarnContext(telemetry.Often(ctx), "Messages about missing rows recorded in the ledger",
 		"messages", len(items)-len(left), "message_type", kind, "what", what, "first", items[0].execution)
 	return left
 }

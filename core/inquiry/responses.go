@@ -14,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
 )
 
 // Bounds of the consumer of answers.
@@ -206,6 +207,6 @@ func (r *Responses) once(ctx context.Context, all []announced) error {
 const settleTimeout = 30 * time.Second
 
 func (r *Responses) deadLetter(ctx context.Context, d *broker.Delivery, reason error) {
-	r.deps.Logger.WarnContext(ctx, "Answer dead-lettered", "message_id", d.MessageID, "reason", reason)
+	r.deps.Logger.WarnContext(telemetry.Often(ctx), "Answer dead-lettered", "message_id", d.MessageID, "reason", reason)
 	d.GiveUp(ctx, reason, 1)
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Limits of a batch that is written. A batch that is read may be larger.
+// Limits of a batch. A batch that is read must keep them too: each of its items becomes a message with
+// a copy of the envelope.
 const (
 	MaxBatchItems = 200
 	MaxBatchBytes = 256 << 10
@@ -40,7 +41,7 @@ var singles = map[string]string{
 // IsBatch reports whether messages of a type are batches.
 func IsBatch(kind string) bool { return singles[kind] != "" }
 
-// batchRoom is reserved for the envelope in MaxBatchBytes.
+// batchRoom is reserved for the envelope in MaxBatchBytes, and bounds it.
 const batchRoom = 1 << 10
 
 // Batches encodes payloads into as few messages as the limits of a batch allow, in order. kind is
@@ -93,16 +94,21 @@ func encoded[P any](e Envelope[P]) (Encoded, error) {
 
 // Split returns the messages of a batch. The reader of each message checks its payload.
 func Split(body []byte) ([]Single, error) {
+	if len(body) > MaxBatchBytes {
+		return nil, fmt.Errorf("%w: a batch of %d bytes; at most %d", ErrTooLarge, len(body), MaxBatchBytes)
+	}
 	batch, err := Decode[Batch](body)
 	if err != nil {
 		return nil, err
 	}
 	kind := singles[batch.MessageType]
-	switch {
+	switch n := len(batch.Payload.Executions); {
 	case kind == "":
 		return nil, fmt.Errorf("%w: %s is no batch", ErrUnknownType, batch.MessageType)
-	case len(batch.Payload.Executions) == 0:
+	case n == 0:
 		return nil, fmt.Errorf("%w: executions", ErrIncomplete)
+	case n > MaxBatchItems:
+		return nil, fmt.Errorf("%w: a batch of %d executions; at most %d", ErrTooLarge, n, MaxBatchItems)
 	}
 	// The envelopes differ only in the id and the payload, which stand first and last.
 	frame, err := Envelope[json.RawMessage]{
@@ -114,6 +120,10 @@ func Split(body []byte) ([]Single, error) {
 	}
 	const head, tail = `{"message_id":"`, `{}}`
 	frame = bytes.TrimSuffix(bytes.TrimPrefix(frame, []byte(head)), []byte(tail))
+	if len(frame) > batchRoom {
+		return nil, fmt.Errorf("%w: a batch with an envelope of %d bytes; at most %d", ErrTooLarge, len(frame),
+			batchRoom)
+	}
 	list := make([]Single, len(batch.Payload.Executions))
 	for i, payload := range batch.Payload.Executions {
 		id := uuid.NewSHA1(uuid.Nil, []byte(batch.MessageID+"/"+strconv.Itoa(i))).String()
@@ -130,7 +140,7 @@ func Split(body []byte) ([]Single, error) {
 func DecodePayload[P any](raw json.RawMessage) (P, error) {
 	var payload P
 	if err := json.Unmarshal(raw, &payload); err != nil {
-		return payload, fmt.Errorf("%w: payload: %w", ErrNotJSON, err)
+		return payload, fmt.Errorf("%w: payload: %w", ErrNotJSON, brief(err))
 	}
 	return payload, check(raw, &payload)
 }

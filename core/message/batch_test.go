@@ -116,3 +116,25 @@ func TestOtherMessagesAreNotSplit(t *testing.T) {
 	_, err = message.Decode[message.ExecutionCompleted](found[1].Body)
 	require.ErrorIs(t, err, message.ErrIncomplete)
 }
+
+// A batch that is read keeps the bounds of one that is written, and its error does not quote it.
+func TestForgedBatchesAreNotSplit(t *testing.T) {
+	of := func(correlation, headers string, n int) []byte {
+		return []byte(`{"message_type":"ExecutionBatchCompleted","timestamp":"2026-03-01T12:00:00Z","correlation_id":"` +
+			correlation + `","headers":{` + headers + `},"payload":{"executions":[` +
+			strings.TrimSuffix(strings.Repeat("{},", n), ",") + `]}}`)
+	}
+	found, err := message.Split(of("c", "", message.MaxBatchItems))
+	require.NoError(t, err)
+	require.Len(t, found, message.MaxBatchItems)
+	for name, body := range map[string][]byte{
+		"too many":        of("c", "", message.MaxBatchItems+1),
+		"a million":       of("c", "", 1_000_000),
+		"a long id":       of(strings.Repeat("c", 256), "", 1),
+		"a long envelope": of("c", `"a":"`+strings.Repeat("x", 1<<10)+`"`, 2),
+	} {
+		_, err := message.Split(body)
+		require.ErrorIs(t, err, message.ErrTooLarge, name)
+		require.Less(t, len(err.Error()), 500, name)
+	}
+}

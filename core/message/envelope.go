@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -125,7 +126,7 @@ func Decode[P any](body []byte) (Envelope[P], error) {
 		return e, err
 	}
 	if err := json.Unmarshal(raw.Payload, &e.Payload); err != nil {
-		return e, fmt.Errorf("read payload of %s %s: %w", raw.MessageType, raw.MessageID, err)
+		return e, fmt.Errorf("read payload of %s %s: %w", raw.MessageType, raw.MessageID, brief(err))
 	}
 	if err := check(raw.Payload, &e.Payload); err != nil {
 		return e, fmt.Errorf("read payload of %s %s: %w", raw.MessageType, raw.MessageID, err)
@@ -143,7 +144,7 @@ func DecodeRaw(body []byte) (Envelope[json.RawMessage], error) {
 	}
 	var w wire[json.RawMessage]
 	if err := json.Unmarshal(body, &w); err != nil {
-		return e, fmt.Errorf("%w: %w", ErrNotJSON, err)
+		return e, fmt.Errorf("%w: %w", ErrNotJSON, brief(err))
 	}
 	if e, err := w.envelope(); err != nil || bytes.HasPrefix(bytes.TrimSpace(w.Payload), []byte("{")) {
 		return e, err
@@ -151,9 +152,33 @@ func DecodeRaw(body []byte) (Envelope[json.RawMessage], error) {
 	return e, fmt.Errorf("%w: payload, an object", ErrIncomplete)
 }
 
+// Limits of the envelope of a message that is read. Everything but the payload is kept with every
+// message of a batch, or quoted in errors.
+const (
+	maxID      = 255 // bytes of an id or of the version; AMQP allows as many for its own
+	maxHeaders = 64 << 10
+)
+
+// brief cuts an error that quotes the message.
+func brief(err error) error {
+	const most = 400
+	if text := err.Error(); len(text) > most {
+		return errors.New(strings.ToValidUTF8(text[:most], "") + " … (cut)")
+	}
+	return err
+}
+
 // envelope is what was read, if it has what every envelope has.
 func (w *wire[P]) envelope() (Envelope[P], error) {
 	var e Envelope[P]
+	for _, id := range []*string{w.MessageID, w.CorrelationID, w.Version} {
+		if id != nil && len(*id) > maxID {
+			return e, fmt.Errorf("%w: an id or version of %d bytes; at most %d", ErrTooLarge, len(*id), maxID)
+		}
+	}
+	if len(w.Headers) > maxHeaders {
+		return e, fmt.Errorf("%w: headers have %d bytes; at most %d", ErrTooLarge, len(w.Headers), maxHeaders)
+	}
 	switch {
 	case w.MessageType == "":
 		return e, fmt.Errorf("%w: message_type", ErrIncomplete)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -300,4 +301,32 @@ func FuzzDecode(f *testing.F) {
 		_, _ = message.Decode[message.ExecutionCompleted](body)
 		_, _ = message.Decode[message.Dispatch](body)
 	})
+}
+
+// Whatever is wrong with a message, its error is short: it goes into logs and into headers of dead letters.
+func TestErrorsDoNotQuoteTheMessage(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("1", 1<<20)
+	for name, body := range map[string]string{
+		"a number":   `{"message_type":"ExecutionRequested","timestamp":"2026-03-01T12:00:00Z","payload":{"execution_id":` + long + `}}`,
+		"a time":     `{"message_type":"ExecutionRequested","timestamp":"` + long + `","payload":{"execution_id":1}}`,
+		"a type":     `{"message_type":"` + long + `","timestamp":"2026-03-01T12:00:00Z","payload":{"execution_id":1}}`,
+		"an id":      `{"message_id":"` + long + `","message_type":"ExecutionRequested","timestamp":"2026-03-01T12:00:00Z","payload":{}}`,
+		"headers":    `{"headers":{"a":"` + long + `"},"message_type":"ExecutionRequested","timestamp":"2026-03-01T12:00:00Z","payload":{}}`,
+		"a key only": `{"` + long + `":1,"message_type":"ExecutionRequested","timestamp":"2026-03-01T12:00:00Z","payload":{}}`,
+	} {
+		_, err := message.Decode[message.ExecutionRequested]([]byte(body))
+		require.Error(t, err, name)
+		require.Less(t, len(err.Error()), 1000, name)
+	}
+}
+
+func TestPeekDispatchTakesLittleMemory(t *testing.T) {
+	body := []byte(strings.Repeat("[", 8<<20))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, found := message.PeekDispatch(body)
+	runtime.ReadMemStats(&after)
+	require.False(t, found)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20))
 }

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 )
 
+// maxPeekDepth bounds the memory of PeekDispatch: each level takes many times its byte in the message.
+const maxPeekDepth = 100_000
+
 // PeekDispatch reads the subject of a dispatch from a body that Decode refuses: one that is too
 // large, nested too deeply, or invalid after these fields. It reports whether it found execution
 // and worker. It never sets Config.
@@ -23,6 +26,9 @@ func PeekDispatch(body []byte) (Dispatch, bool) {
 		}
 		switch token := token.(type) {
 		case json.Delim:
+			if len(path) > maxPeekDepth {
+				return d, d.ExecutionID > 0 && d.WorkerID > 0
+			}
 			if token == '{' || token == '[' {
 				path, kinds = append(path, key), append(kinds, token)
 				key, isKey = "", token == '{'

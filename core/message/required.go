@@ -45,12 +45,23 @@ func check(raw json.RawMessage, payload any) error {
 	if len(names) == 0 || complete(payload) {
 		return nil
 	}
-	fields := map[string]json.RawMessage{}
+	// A map of all fields would take many times the memory of the payload.
+	var fields struct {
+		Event       json.RawMessage `json:"event_id"`
+		Enforcement json.RawMessage `json:"enforcement_id"`
+		Execution   json.RawMessage `json:"execution_id"`
+		Worker      json.RawMessage `json:"worker_id"`
+		Inquiry     json.RawMessage `json:"inquiry_id"`
+	}
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotJSON, err)
+		return fmt.Errorf("%w: %w", ErrNotJSON, brief(err))
+	}
+	present := map[string]json.RawMessage{
+		"event_id": fields.Event, "enforcement_id": fields.Enforcement, "execution_id": fields.Execution,
+		"worker_id": fields.Worker, "inquiry_id": fields.Inquiry,
 	}
 	for _, name := range names {
-		if value, ok := fields[name]; !ok || string(value) == "null" {
+		if value := present[name]; value == nil || string(value) == "null" {
 			return fmt.Errorf("%w: %s", ErrIncomplete, name)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/trace"
 )
 
@@ -172,7 +173,7 @@ func (r *Relay) split(ctx context.Context, each row, left, returned []Message, r
 	if reason != nil {
 		text = reason.Error()
 	}
-	r.logger.WarnContext(ctx, "Messages were not delivered",
+	r.logger.WarnContext(telemetry.Often(ctx), "Messages were not delivered",
 		"messages", len(left), "of", len(each.messages), "returned", len(returned), "routing_key", left[0].RoutingKey,
 		"reason", text)
 	bounded, cancel := context.WithTimeout(ctx, splitTimeout)

@@ -94,6 +94,8 @@ GRANT INSERT, UPDATE, DELETE ON lost_holder TO engine;
 GRANT UPDATE, DELETE ON lost_holder TO operator;
 GRANT SELECT ON lost_work TO engine, operator, viewer;
 GRANT INSERT, UPDATE, DELETE ON lost_work TO engine;
+GRANT SELECT ON message_trial TO engine, operator, viewer, worker;
+GRANT INSERT, DELETE ON message_trial TO engine, operator, worker;
 GRANT SELECT ON operator_audit TO engine, operator, viewer;
 GRANT INSERT, UPDATE, DELETE ON operator_audit TO engine;
 GRANT INSERT, UPDATE (request, outcome, error) ON operator_audit TO operator;

@@ -11,6 +11,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
 )
 
 // StatusMetrics counts reports. A nil *StatusMetrics counts nothing.
@@ -67,7 +68,8 @@ func (r *StatusReports) read(ctx context.Context, batch *broker.Batch) {
 		delivery := &batch.Deliveries[i]
 		envelope, err := message.Decode[message.ExecutionStatusChanged](delivery.Body)
 		if err != nil {
-			r.logger.WarnContext(ctx, "Status report dead-lettered", "message_id", delivery.MessageID, "reason", err)
+			r.logger.WarnContext(telemetry.Often(ctx), "Status report dead-lettered",
+				"message_id", delivery.MessageID, "reason", err)
 			delivery.GiveUp(ctx, err, 1)
 			continue
 		}

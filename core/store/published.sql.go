@@ -216,6 +216,19 @@ func (q *Queries) PublishedExecution(ctx context.Context, id int64) (PublishedEx
 	return i, err
 }
 
+const PublishedExecutionSize = `-- name: PublishedExecutionSize :one
+SELECT (coalesce(pg_column_size(e.config), 0) + coalesce(pg_column_size(e.result), 0))::bigint AS size
+FROM execution e WHERE e.id = $1
+`
+
+// The bytes that the parameters and the result take in the table, compressed.
+func (q *Queries) PublishedExecutionSize(ctx context.Context, id int64) (int64, error) {
+	row := q.db.QueryRow(ctx, PublishedExecutionSize, id)
+	var size int64
+	err := row.Scan(&size)
+	return size, err
+}
+
 const PublishedExecutions = `-- name: PublishedExecutions :many
 WITH RECURSIVE tree AS (
     SELECT e.id FROM execution e

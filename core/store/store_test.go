@@ -497,3 +497,22 @@ func TestADatabaseThatAcceptsNoConnectionsIsUnreachable(t *testing.T) {
 	require.Equal(t, store.ClassUnreachable, store.ClassOf(err))
 	require.True(t, store.IsAway(err))
 }
+
+// A panic in a transaction is a fatal error, which isolates its cause; its writes are rolled back, and its connection
+// is free.
+func TestAPanicInATransactionIsAnError(t *testing.T) {
+	t.Parallel()
+	s := open(t, func(cfg *store.Config) { cfg.MaxConnections = 1 })
+	id := newExecution(t, s)
+	for range 2 {
+		err := s.Tx(testkit.Context(t), "defect", func(ctx context.Context, tx *store.Tx) error {
+			if _, err := tx.Exec(ctx, setStatus, id, "running"); err != nil {
+				return err
+			}
+			panic("defect in a test")
+		})
+		require.ErrorContains(t, err, "defect in a test")
+		require.Equal(t, store.ClassFatal, store.ClassOf(err))
+	}
+	require.Equal(t, attune.StatusRequested, status(t, s, id))
+}

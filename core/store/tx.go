@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 
 	"github.com/attune-go/attune/core/supervise"
@@ -92,7 +93,7 @@ func (s *Store) once(ctx context.Context, begin string, fn func(context.Context,
 func attempt(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) error) (again bool, err error) {
 	work := tx.session
 	defer work.release(ctx)
-	err = fn(ctx, tx)
+	err = guarded(ctx, tx, fn)
 	if err == nil && work.state != stateCommitted {
 		err = work.commit(ctx)
 	}
@@ -112,6 +113,17 @@ func attempt(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) error) (
 	class := ClassOf(err)
 	return (class == ClassRetryable && !IsLockTimeout(err)) || (lost && class == ClassUnreachable) ||
 		isStalePlan(err), err
+}
+
+// guarded makes a panic an error: it is rolled back like any other, and the message that caused it is
+// isolated like any other, instead of ending one replica after the other.
+func guarded(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) error) (err error) {
+	defer func() {
+		if defect := recover(); defect != nil {
+			err = fmt.Errorf("a defect of this program: %v\n%s", defect, debug.Stack())
+		}
+	}()
+	return fn(ctx, tx)
 }
 
 // release rolls back an open transaction and returns the connection.

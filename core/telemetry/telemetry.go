@@ -45,7 +45,7 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	default:
 		return nil, fmt.Errorf("log format %q is unknown: use auto, json or text", format)
 	}
-	logger := slog.New(contextHandler{handler})
+	logger := slog.New(contextHandler{next: handler, often: &often{}})
 	if log, ok := w.(*Log); ok {
 		log.dropped = func(lines int64) {
 			logger.Warn("Log lines dropped because their reader was slow or away", "lines", lines)
@@ -130,7 +130,10 @@ func Attrs(ctx context.Context) []slog.Attr {
 	return attrs
 }
 
-type contextHandler struct{ next slog.Handler }
+type contextHandler struct {
+	next  slog.Handler
+	often *often
+}
 
 // Enabled implements slog.Handler.
 func (h contextHandler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -143,17 +146,20 @@ func (h contextHandler) Handle(ctx context.Context, record slog.Record) error {
 		record = record.Clone()
 		record.AddAttrs(attrs...)
 	}
+	if limited, _ := ctx.Value(oftenKey{}).(bool); limited && !h.often.passes(ctx, h.next, record) {
+		return nil
+	}
 	return h.next.Handle(ctx, record)
 }
 
 // WithAttrs implements slog.Handler.
 func (h contextHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return contextHandler{h.next.WithAttrs(attrs)}
+	return contextHandler{next: h.next.WithAttrs(attrs), often: h.often}
 }
 
 // WithGroup implements slog.Handler.
 func (h contextHandler) WithGroup(name string) slog.Handler {
-	return contextHandler{h.next.WithGroup(name)}
+	return contextHandler{next: h.next.WithGroup(name), often: h.often}
 }
 
 // NewRegistry returns a registry that already measures the Go runtime and the

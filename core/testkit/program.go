@@ -1,10 +1,13 @@
 package testkit
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -35,3 +38,40 @@ var program = sync.OnceValues(func() (string, error) {
 	}
 	return path, nil
 })
+
+// Memory is the memory of a process, in bytes.
+type Memory struct {
+	Now  int // its resident size
+	Peak int // the largest one since the start, or since ForgetPeak
+}
+
+// MemoryOf reads the memory of a process. It skips the test on a system without /proc.
+func MemoryOf(t testing.TB, pid int) Memory {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat("/proc/self/status"); err != nil {
+			t.Skip("the memory of a process is read from /proc")
+		}
+	}
+	require.NoError(t, err)
+	var m Memory
+	for line := range strings.SplitSeq(string(raw), "\n") {
+		name, rest, _ := strings.Cut(line, ":")
+		into := map[string]*int{"VmRSS": &m.Now, "VmHWM": &m.Peak}[name]
+		if into == nil {
+			continue
+		}
+		_, err := fmt.Sscan(rest, into)
+		require.NoError(t, err)
+		*into <<= 10 // kilobytes
+	}
+	require.NotZero(t, m.Peak)
+	return m
+}
+
+// ForgetPeak makes the peak of a process its present size.
+func ForgetPeak(t testing.TB, pid int) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0))
+}

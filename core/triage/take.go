@@ -222,6 +222,36 @@ func (r *take) next(ctx, whole context.Context) (more bool, err error) {
 
 // page writes messages and their counts, and acknowledges them.
 func (r *take) page(ctx context.Context, page []broker.Delivery) error {
+	for begin, i := 0, 0; i < len(page); i++ { // a message that may have ended a process goes alone
+		if !page[i].Doubtful() {
+			if i+1 == len(page) || page[i+1].Doubtful() {
+				if err := r.write(ctx, page[begin:i+1]); err != nil {
+					return err
+				}
+				begin = i + 1
+			}
+			continue
+		}
+		print := page[i].Fingerprint(r.plan.Queue)
+		if began, err := r.store.BeginTrial(ctx, print, r.plan.Queue); err == nil && began == 0 {
+			page[i].Unread()
+		}
+		if err := r.write(ctx, page[i:i+1]); err != nil {
+			return err
+		}
+		_ = r.store.EndTrial(ctx, print) // a trial without a record, or with one for too long, is no reason to stop
+		begin = i + 1
+	}
+	r.receipt.messages += len(page)
+	if err := r.drain.Ack(ctx); err != nil {
+		return err
+	}
+	crashpoint.Reach("take:acknowledged")
+	return nil
+}
+
+// write writes messages and their counts.
+func (r *take) write(ctx context.Context, page []broker.Delivery) error {
 	taking := deadletter.TakeInfo{Queue: r.plan.Queue, By: r.cfg.Actor, Note: r.plan.Note, Op: r.plan.Op}
 	_, err := deadletter.Take(ctx, r.store, page, taking,
 		func(ctx context.Context, tx *store.Tx, taken deadletter.Taken) error {
@@ -233,15 +263,7 @@ func (r *take) page(ctx context.Context, page []broker.Delivery) error {
 			tx.AfterCommit(func() { *r.receipt = after })
 			return nil
 		})
-	if err != nil {
-		return err
-	}
-	r.receipt.messages += len(page)
-	if err := r.drain.Ack(ctx); err != nil {
-		return err
-	}
-	crashpoint.Reach("take:acknowledged")
-	return nil
+	return err
 }
 
 func (r *TakeReceipt) add(taken deadletter.Taken, match DeadLetterMatch) {

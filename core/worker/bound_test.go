@@ -1,11 +1,10 @@
 package worker_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,7 +73,7 @@ func TestResultsAreBounded(t *testing.T) {
 // ATTUNE_SLOW_TESTS ten run at once and need less than 512 MB.
 func TestLargeOutputTakesLittleMemory(t *testing.T) {
 	t.Parallel()
-	b, child, id := measured(t, "CHILD_PLACES=10", "GOMEMLIMIT=384MiB")
+	b, child, id := measured(t, 10, "GOMEMLIMIT=384MiB")
 	places, most, characters := 1, 300<<20, []string{`\1`}
 	if testkit.Slow() {
 		places, most, characters = 10, 512<<20, []string{`\1`, `"`}
@@ -86,7 +85,7 @@ func TestLargeOutputTakesLittleMemory(t *testing.T) {
 		executions := b.runAt(t, id, action, places)
 		require.Equal(t, places, testkit.Count(t, b.store, `select count(*) from execution
 			where id = any($1) and status = 'completed' and length(result::text) between 15000000 and 17000000`, executions))
-		require.Less(t, peak(t, child.Process.Pid), most)
+		require.Less(t, testkit.MemoryOf(t, child.Process.Pid).Peak, most)
 	}
 }
 
@@ -94,8 +93,9 @@ func TestLargeOutputTakesLittleMemory(t *testing.T) {
 // them.
 func TestManyLargeResultsTakeLittleMemory(t *testing.T) {
 	t.Parallel()
-	b, child, id := measured(t, "CHILD_PLACES=50", "CHILD_QUIET=1")
-	action := testkit.Action(t, b.store, "memory.mebibyte")
+	b, child, id := measured(t, 50)
+	// With its escapes the output is a mebibyte.
+	action := b.script(t, "memory.mebibyte", `yes 0123456789abcde | head -c 1015808`, nil)
 	rounds := 2
 	if testkit.Slow() {
 		rounds = 20
@@ -103,22 +103,20 @@ func TestManyLargeResultsTakeLittleMemory(t *testing.T) {
 	executions := b.runAt(t, id, action, rounds*50)
 	require.Equal(t, rounds*50, testkit.Count(t, b.store, `select count(*) from execution
 		where id = any($1) and status = 'completed' and length(result::text) > 1048576`, executions))
-	require.Less(t, peak(t, child.Process.Pid), 256<<20)
+	require.Less(t, testkit.MemoryOf(t, child.Process.Pid).Peak, 256<<20)
 }
 
-// measured starts a worker in its own process, for measurements of its memory, and returns the worker's id.
-func measured(t *testing.T, env ...string) (*bundle, *exec.Cmd, int64) {
+// measured starts the built program as a worker, without the race detector, and returns the worker's id.
+func measured(t *testing.T, places int, env ...string) (*bundle, *exec.Cmd, int64) {
 	t.Helper()
-	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("the peak of memory is read from /proc")
-	}
-	if raced {
-		t.Skip("the race detector takes several times the memory")
-	}
+	testkit.MemoryOf(t, os.Getpid()) // skips where the memory cannot be read
 	b := setup(t)
-	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(append(os.Environ(), childVariable+"=1", "GOGC=100", "CHILD_DATABASE="+b.databaseURL,
-		"CHILD_BROKER="+b.brokerURL), env...)
+	child := exec.CommandContext(t.Context(), testkit.Program(t), "worker", "--name", "w1", "--log-level", "error",
+		"--concurrency", strconv.Itoa(places))
+	own := slices.DeleteFunc(os.Environ(), func(one string) bool { return strings.HasPrefix(one, "ATTUNE__") })
+	child.Env = append(append(own, "GOGC=100", "ATTUNE__DATABASE__URL="+b.databaseURL,
+		"ATTUNE__DATABASE__SCHEMA="+testkit.Schema, "ATTUNE__MESSAGE_QUEUE__URL="+b.brokerURL), env...)
+	child.Stderr = os.Stderr
 	require.NoError(t, child.Start())
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	testkit.Eventually(t, func() bool {
@@ -147,17 +145,4 @@ func (b *bundle) runAt(t *testing.T, id int64, action testkit.ActionRow, n int) 
 			"execution %d did not end", execution)
 	}
 	return executions
-}
-
-// peak returns the largest resident size of a process so far, in bytes.
-func peak(t testing.TB, pid int) int {
-	t.Helper()
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	require.NoError(t, err)
-	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(raw)
-	require.NotNil(t, found)
-	var kilobytes int
-	require.NoError(t, json.Unmarshal(found[1], &kilobytes))
-	t.Logf("the worker has had %d MiB", kilobytes>>10)
-	return kilobytes << 10
 }

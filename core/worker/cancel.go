@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/telemetry"
 )
 
 // canceller ends the contexts of cancelled executions. Only the row decides: a message makes the
@@ -67,7 +68,8 @@ func (c *canceller) record(ctx context.Context, batch *broker.Batch, asked map[i
 			err = fmt.Errorf("the cancel request is for worker %d, not %d", request.Payload.WorkerID, c.worker)
 		}
 		if err != nil {
-			c.logger.WarnContext(ctx, "Cancel request cannot be read and is dead-lettered", "error", err)
+			c.logger.WarnContext(telemetry.Often(ctx), "Cancel request cannot be read and is dead-lettered",
+				"message_id", batch.Deliveries[i].MessageID, "error", err)
 			batch.Deliveries[i].GiveUp(ctx, err, 1)
 			continue
 		}
@@ -113,7 +115,7 @@ func (c *canceller) confirm(ctx context.Context, asked map[int64]time.Time) {
 	}
 	for id, until := range asked {
 		if time.Now().After(until) {
-			c.logger.WarnContext(ctx, "Cancel request ignored, the row of the execution is not cancelled",
+			c.logger.WarnContext(telemetry.Often(ctx), "Cancel request ignored, the row of the execution is not cancelled",
 				"execution_id", id)
 			delete(asked, id)
 		}

@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"strconv"
@@ -33,13 +32,6 @@ func runChild() {
 	b := broker.New(broker.Config{URL: os.Getenv("CHILD_BROKER")}, logger, nil)
 	exitOn(b.Start(ctx))
 	actions := builtin.Actions()
-	chunk := bytes.Repeat([]byte("0123456789abcde\n"), 2048)
-	exitOn(actions.Register("memory.mebibyte", func(_ context.Context, task worker.Task) (any, error) {
-		for range 31 { // with its escapes a mebibyte of JSON
-			_, _ = task.Stdout.Write(chunk)
-		}
-		return nil, nil
-	}))
 	places, _ := strconv.Atoi(os.Getenv("CHILD_PLACES"))
 	w, err := worker.New(worker.Config{
 		Name: "w1", MaxConcurrent: max(places, 1), Actions: actions, HeartbeatInterval: 100 * time.Millisecond,

@@ -17,6 +17,7 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
 	"github.com/attune-go/attune/core/trace"
 )
 
@@ -97,9 +98,9 @@ func (in *intake) split(ctx context.Context, batch *broker.Batch) []*broker.Deli
 
 func (in *intake) poison(ctx context.Context, delivery *broker.Delivery, cause error) {
 	in.metrics.poison()
-	in.logger.WarnContext(ctx, "Dispatch cannot be read and is dead-lettered", "message_id", delivery.MessageID,
-		"error", cause)
-	delivery.GiveUp(ctx, cause, 1)
+	in.logger.WarnContext(telemetry.Often(ctx), "Dispatch cannot be read and is dead-lettered",
+		"message_id", delivery.MessageID, "error", cause)
+	delivery.GiveUpUnread(ctx, cause)
 }
 
 // giveBack returns unstarted dispatches to the queue. A batch message returns as a whole; its

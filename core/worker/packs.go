@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/telemetry"
 )
 
 // packNotices consumes the notices about installed, changed and deleted packs. Files and rows of a
@@ -40,7 +41,8 @@ func (p *packNotices) handle(ctx context.Context, batch *broker.Batch) {
 			err = fmt.Errorf("a %s is no notice about a pack", notice.MessageType)
 		}
 		if err != nil {
-			p.logger.WarnContext(ctx, "Notice about a pack dead-lettered", "error", err)
+			p.logger.WarnContext(telemetry.Often(ctx), "Notice about a pack dead-lettered",
+				"message_id", batch.Deliveries[i].MessageID, "error", err)
 			batch.Deliveries[i].GiveUp(ctx, err, 1)
 			continue
 		}
@@ -70,11 +72,11 @@ func (p *packNotices) inspect(ctx context.Context, pack message.PackRegistered) 
 	}
 	folder := filepath.Join(p.packsDir, pack.PackRef)
 	if _, err := os.Stat(folder); err != nil {
-		p.logger.WarnContext(ctx, "Registered pack has no files on this worker",
+		p.logger.WarnContext(telemetry.Often(ctx), "Registered pack has no files on this worker",
 			"pack", pack.PackRef, "version", pack.Version, "folder", folder, "error", err)
 		return
 	}
-	p.logger.InfoContext(ctx, "Pack registered",
+	p.logger.InfoContext(telemetry.Often(ctx), "Pack registered",
 		"pack", pack.PackRef, "version", pack.Version, "runtimes", pack.RuntimeNames)
 }
 

@@ -7,6 +7,11 @@ SELECT e.id, e.action, e.action_ref, e.config, e.parent, e.enforcement, e.execut
        e.started_at, e.workflow_task
 FROM execution e WHERE e.id = sqlc.arg(id);
 
+-- name: PublishedExecutionSize :one
+-- The bytes that the parameters and the result take in the table, compressed.
+SELECT (coalesce(pg_column_size(e.config), 0) + coalesce(pg_column_size(e.result), 0))::bigint AS size
+FROM execution e WHERE e.id = sqlc.arg(id);
+
 -- name: ExecutionWithin :one
 -- Whether an execution is another one or below it.
 WITH RECURSIVE above AS (

@@ -1,0 +1,143 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/telemetry"
+)
+
+// A redelivered message was in the hands of a process that did not settle it, and may be why that process
+// died. Small ones cannot be: what is made of them is bounded, and a panic while one is read is an error. A
+// large one is tried alone: a row is committed before it is handed out and deleted when it was handled. A
+// message whose row exists already has ended a process while it was tried alone; it is dead-lettered unread.
+// So an ordinary death of a process with hundreds of messages in hand condemns none.
+
+// Trials records trials of messages; *store.Store implements it.
+type Trials interface {
+	// BeginTrial records the begin of a trial. Zero says that one had begun before and never ended.
+	BeginTrial(ctx context.Context, fingerprint, queue string) (int64, error)
+	EndTrial(ctx context.Context, fingerprint string) error
+}
+
+// HeaderUnread marks a dead letter that must not be decoded: a process died while it tried the message alone.
+const HeaderUnread = "x-attune-unread"
+
+// ErrEndedProcess is the reason of such a dead letter.
+var ErrEndedProcess = errors.New("a process died while it tried this message alone, so it was not read again")
+
+const (
+	// largeTrial is the size in memory from which a redelivered message is tried alone.
+	largeTrial = 128 << 10
+	// trialTime is how long a trial lasts at most: a message that is still waited for has ended no process.
+	trialTime = 5 * time.Second
+	trialPoll = 5 * time.Millisecond
+	// trialTries bounds how often the begin of a trial is tried while the database does not answer; then the
+	// message is handled without.
+	trialTries   = 30
+	trialTimeout = 5 * time.Second
+)
+
+// Doubtful reports whether the delivery has to be tried alone.
+func (d *Delivery) Doubtful() bool { return d.Redelivered && d.weight > largeTrial }
+
+// Unread marks the delivery as one that must not be decoded.
+func (d *Delivery) Unread() {
+	if d.Headers == nil {
+		d.Headers = Table{}
+	}
+	d.Headers[HeaderUnread] = true
+}
+
+// Fingerprint identifies the content of the delivery in a queue.
+func (d *Delivery) Fingerprint(queue string) string {
+	hash := sha256.New()
+	_, _ = fmt.Fprintf(hash, "%q %q %q ", queue, d.MessageID, d.Type) // writing to a hash cannot fail
+	_, _ = hash.Write(d.Body)                                         // as above
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// tryAlone hands out a batch of one doubtful delivery, after the trials of other consumers, and returns when
+// it was handled. It returns false if the delivery was not handed out because the subscription ends.
+func (s *subscription) tryAlone(ctx context.Context, alone *Batch, batches chan<- *Batch) bool {
+	b := s.publisher.link.broker
+	poll := time.NewTicker(trialPoll)
+	defer poll.Stop()
+	going := func() bool { return ctx.Err() == nil && !s.channel.IsClosed() }
+	for locked := false; !locked; {
+		select {
+		case b.trying <- struct{}{}:
+			locked = true
+		case <-poll.C:
+			if !going() {
+				return false
+			}
+		}
+	}
+	defer func() { <-b.trying }()
+	d := &alone.Deliveries[0]
+	print, tried := d.Fingerprint(s.cfg.Queue), false
+	for tries := 0; ; tries++ {
+		bounded, cancel := context.WithTimeout(ctx, trialTimeout)
+		began, err := s.cfg.trials.BeginTrial(bounded, print, s.cfg.Queue)
+		cancel()
+		if tried = err == nil && began == 0; err == nil {
+			break
+		}
+		b.logger.WarnContext(telemetry.Often(ctx), "Trial of a large message could not be recorded",
+			"queue", s.cfg.Queue, "message_id", d.MessageID, "error", err)
+		var answer interface{ SQLState() string }
+		if tries == trialTries || errors.As(err, &answer) && strings.HasPrefix(answer.SQLState(), "42") {
+			break // a missing table or privilege stays
+		}
+		if supervise.Sleep(ctx, time.Second); !going() {
+			return false
+		}
+	}
+	if tried {
+		b.logger.ErrorContext(telemetry.Often(ctx), "Message has ended a process and is dead-lettered unread",
+			"queue", s.cfg.Queue, "message_id", d.MessageID, "bytes", len(d.Body))
+		d.Unread()
+		if s.cfg.Queue != message.QueueDeadLetter {
+			d.GiveUp(ctx, ErrEndedProcess, 1)
+			return true
+		}
+	} else {
+		defer func() {
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), trialTimeout)
+			defer cancel()
+			if err := s.cfg.trials.EndTrial(bounded, print); err != nil {
+				b.logger.WarnContext(ctx, "End of the trial of a message could not be recorded", "error", err)
+			}
+		}()
+	}
+	for handed := false; !handed; {
+		select {
+		case batches <- alone:
+			handed = true
+		case <-poll.C:
+			if !going() {
+				return false
+			}
+		}
+	}
+	s.metrics.countDelivered(s.cfg.Queue, 1, 1)
+	for until := time.Now().Add(trialTime); going() && time.Now().Before(until) && !s.settled(alone); {
+		<-poll.C
+	}
+	return true
+}
+
+// settled reports whether every delivery of a batch is settled, or detached to be settled later.
+func (s *subscription) settled(b *Batch) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return b.unsettled == 0
+}
