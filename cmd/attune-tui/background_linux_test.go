@@ -52,6 +52,7 @@ func TestTheTerminalIsRestored(t *testing.T) {
 		"SIGTERM": func(p *dashboard) error { return p.cmd.Process.Signal(syscall.SIGTERM) },
 		"SIGINT":  func(p *dashboard) error { return p.cmd.Process.Signal(syscall.SIGINT) },
 		"SIGHUP":  func(p *dashboard) error { return p.cmd.Process.Signal(syscall.SIGHUP) },
+		"SIGQUIT": func(p *dashboard) error { return p.cmd.Process.Signal(syscall.SIGQUIT) },
 	} {
 		p := launchColoured(t)
 		p.shows("ATTUNE")

@@ -32,7 +32,7 @@ var reactions = map[os.Signal]struct{ service, command reaction }{
 	syscall.SIGHUP:  {stops, stops}, // the terminal was closed
 	syscall.SIGINT:  {stops, stops},
 	syscall.SIGTERM: {stops, stops},
-	syscall.SIGQUIT: {dumps, 0},
+	syscall.SIGQUIT: {dumps, stops}, // the default would leave a dashboard's terminal raw; a repetition has it
 	syscall.SIGXCPU: {limits, 0},
 	syscall.SIGPIPE: {0, stops}, // standard output or error has no reader any more; see OutliveLog for services
 }
