@@ -158,3 +158,22 @@ func TestADrainOffersRefusedMessages(t *testing.T) {
 	require.Equal(t, "own", read(1)[0].MessageId)
 	require.True(t, empty(t, st)())
 }
+
+// However many messages of operators wait for a destination, the engine's own rows have their place in memory.
+func TestManyMessagesOfOperatorsDelayNoOther(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	publisher := silent{release: make(chan struct{})}
+	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour, MaxPending: 3}, st, publisher, testkit.Logger(t), nil)
+	for i := range 5 {
+		commit(t, st, relay, resent(fmt.Sprint("resent ", i), "", "q"))
+	}
+	require.Equal(t, 3, relay.Pending())
+	require.NoError(t, relay.Start(testkit.Context(t)))
+	t.Cleanup(relay.Stop)
+	t.Cleanup(func() { close(publisher.release) })
+	commit(t, st, relay, Message{ID: "own", RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, st, `SELECT count(*) FROM outbox WHERE message_ids = '{own}'`) == 0
+	}, 30*time.Second)
+}
