@@ -154,7 +154,9 @@ func TestARejectedDispatchGoesToAnotherWorker(t *testing.T) {
 	action := testkit.Action(t, d.store, "pk.do")
 	w := testkit.Worker(t, d.store, "rejects", fenced,
 		func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 100 })
-	other := testkit.Worker(t, d.store, "other", fenced)
+	other := testkit.Worker(t, d.store, "other", fenced,
+		func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 10 })
+	testkit.Exec(t, d.store, `INSERT INTO worker_load (worker, assigned) VALUES ($1, 9)`, other.ID)
 	e := d.scheduled(t, action, w.ID)
 	m := expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1})
 	m.Headers = death(message.WorkerExecutionsQueue(w.ID), "rejected", message.ExchangeExecutions, m.RoutingKey,
