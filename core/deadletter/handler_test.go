@@ -156,7 +156,7 @@ func TestARejectedDispatchGoesToAnotherWorker(t *testing.T) {
 		func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 100 })
 	other := testkit.Worker(t, d.store, "other", fenced,
 		func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 10 })
-	testkit.Exec(t, d.store, `INSERT INTO worker_load (worker, assigned) VALUES ($1, 9)`, other.ID)
+	testkit.Exec(t, d.store, `UPDATE worker_load SET assigned = 9 WHERE worker = $1`, other.ID)
 	e := d.scheduled(t, action, w.ID)
 	m := expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1})
 	m.Headers = death(message.WorkerExecutionsQueue(w.ID), "rejected", message.ExchangeExecutions, m.RoutingKey,
