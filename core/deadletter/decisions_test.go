@@ -297,7 +297,8 @@ func TestATakenMessageThatTheDatabaseDoesNotTakeIsReduced(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, taken.Entries, 3)
 	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE headers->>'a' = 'b'`))
-	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE message_id = 'picky' AND headers IS NULL`))
+	require.Equal(t, 1,
+		testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE message_id = 'picky' AND headers IS NULL`))
 }
 
 // Probes are dropped; nothing of them is stored, and their neighbours are.
