@@ -216,7 +216,8 @@ func (b *inbox) acknowledgeDeleted(ctx context.Context, items []item) []item {
 	}
 	deleted, err := b.deleted(ctx, ids)
 	if err != nil {
-		b.logger.WarnContext(telemetry.Often(ctx), "Deleted rows not looked for", "queue", b.queue, "messages", len(items), "error", err)
+		b.logger.WarnContext(telemetry.Often(ctx), "Deleted rows not looked for",
+			"queue", b.queue, "messages", len(items), "error", err)
 		return items
 	}
 	gone := setOf(deleted)

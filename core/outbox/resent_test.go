@@ -165,7 +165,8 @@ func TestManyMessagesOfOperatorsDelayNoOther(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
 	publisher := silent{release: make(chan struct{})}
-	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour, MaxPending: 3}, st, publisher, testkit.Logger(t), nil)
+	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour, MaxPending: 3}, st, publisher, testkit.Logger(t),
+		nil)
 	for i := range 5 {
 		commit(t, st, relay, resent(fmt.Sprint("resent ", i), "", "q"))
 	}
