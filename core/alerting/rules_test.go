@@ -63,7 +63,7 @@ func TestRulesFile(t *testing.T) {
 			require.NotContains(t, bare, "{", "%s: %s", rule.Alert, text)
 		}
 	}
-	require.Len(t, names, len(config.Default().Alerts)-1, "all but queue_length, which is off")
+	require.Len(t, names, len(config.Default().Alerts))
 }
 
 // TestARuleSwitchedOffIsNotWritten.

@@ -72,7 +72,10 @@ func dial(ctx context.Context, cfg Config, name string, held *budget) (*connecti
 	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
 	defer cancel()
 	var socket net.Conn
-	if !strings.HasSuffix(name, "/"+consumePurpose) && !strings.HasSuffix(name, "/"+takePurpose) {
+	switch {
+	case strings.HasSuffix(name, "/"+takePurpose):
+		held = newBudget() // it ends with the connection, and so do the messages that are not acknowledged
+	case !strings.HasSuffix(name, "/"+consumePurpose):
 		held = nil
 	}
 	keep := func() bool { return true }

@@ -157,3 +157,25 @@ func TestPurgeQueueSaysHowMany(t *testing.T) {
 	_, err = b.PurgeQueue(b.ctx, "missing")
 	require.Error(t, err)
 }
+
+// Large messages that a Drain did not acknowledge do not delay the next one.
+func TestADrainThatIsCutLeavesNoBytesBehind(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	b.queue("q", nil)
+	body := make([]byte, 4<<20)
+	for range 4 {
+		sent(t, testkit.Forger(t, b.url), "", "q", amqp.Publishing{Body: body})
+	}
+	for range 2 {
+		drain, err := b.Drain(b.ctx, "q", 4, 4)
+		require.NoError(t, err)
+		began := time.Now()
+		page, err := drain.Next(b.ctx, waitTimeout)
+		require.NoError(t, err)
+		require.NotEmpty(t, page)
+		require.Less(t, time.Since(began), 9*time.Second)
+		require.NoError(t, drain.Close(b.ctx))
+		b.becomesReady("q", 4)
+	}
+}

@@ -113,7 +113,7 @@ func TestACopyOfAGivenUpMessageHasItsProperties(t *testing.T) {
 	for _, m := range []amqp.Publishing{sent, {DeliveryMode: amqp.Persistent, Body: []byte{}}} {
 		require.NoError(t, b.plain.Publish(message.ExchangeExecutions, message.KeyExecutionRequested, false, false, m))
 	}
-	consumer := b.consume(broker.ConsumerConfig{Queue: message.QueueExecutionRequests})
+	consumer := b.consume(broker.ConsumerConfig{Queue: message.QueueExecutionRequests, MaxBatch: 1})
 	for range 2 {
 		batch := b.next(consumer)
 		batch.Deliveries[0].GiveUp(b.ctx, errors.New("not readable"), 3)

@@ -17,13 +17,15 @@ import (
 // A redelivered message was in the hands of a process that did not settle it, and may be why that process
 // died. Small ones cannot be: what is made of them is bounded, and a panic while one is read is an error. A
 // large one is tried alone: a row is committed before it is handed out and deleted when it was handled. A
-// message whose row exists already has ended a process while it was tried alone; it is dead-lettered unread.
+// message whose row is older than a trial lasts has ended a process while it was tried alone; it is
+// dead-lettered unread. A younger row may be of a living process that has a copy, or has lost its connection.
 // So an ordinary death of a process with hundreds of messages in hand condemns none.
 
 // Trials records trials of messages; *store.Store implements it.
 type Trials interface {
-	// BeginTrial records the begin of a trial. Zero says that one had begun before and never ended.
-	BeginTrial(ctx context.Context, fingerprint, queue string) (int64, error)
+	// BeginTrial records the begin of a trial: the age is negative. Otherwise it is the age in seconds of one
+	// that has not ended.
+	BeginTrial(ctx context.Context, fingerprint, queue string) (age float64, err error)
 	EndTrial(ctx context.Context, fingerprint string) error
 }
 
@@ -37,8 +39,11 @@ const (
 	// largeTrial is the size in memory from which a redelivered message is tried alone.
 	largeTrial = 128 << 10
 	// trialTime is how long a trial lasts at most: a message that is still waited for has ended no process.
-	trialTime = 5 * time.Second
+	trialTime = 3 * time.Second
 	trialPoll = 5 * time.Millisecond
+	// trialEnd is how long the record of its end may take.
+	trialEnd   = 2 * time.Second
+	trialPause = time.Second
 	// trialTries bounds how often the begin of a trial is tried while the database does not answer; then the
 	// message is handled without.
 	trialTries   = 30
@@ -84,20 +89,23 @@ func (s *subscription) tryAlone(ctx context.Context, alone *Batch, batches chan<
 	defer func() { <-b.trying }()
 	d := &alone.Deliveries[0]
 	print, tried := d.Fingerprint(s.cfg.Queue), false
-	for tries := 0; ; tries++ {
+	for tries := 0; ; {
 		bounded, cancel := context.WithTimeout(ctx, trialTimeout)
-		began, err := s.cfg.trials.BeginTrial(bounded, print, s.cfg.Queue)
+		age, err := s.cfg.trials.BeginTrial(bounded, print, s.cfg.Queue)
 		cancel()
-		if tried = err == nil && began == 0; err == nil {
+		if tried = err == nil && age > (trialTime+trialEnd).Seconds(); tried || err == nil && age < 0 {
 			break
 		}
-		b.logger.WarnContext(telemetry.Often(ctx), "Trial of a large message could not be recorded",
-			"queue", s.cfg.Queue, "message_id", d.MessageID, "error", err)
-		var answer interface{ SQLState() string }
-		if tries == trialTries || errors.As(err, &answer) && strings.HasPrefix(answer.SQLState(), "42") {
-			break // a missing table or privilege stays
+		if err != nil {
+			b.logger.WarnContext(telemetry.Often(ctx), "Trial of a large message could not be recorded",
+				"queue", s.cfg.Queue, "message_id", d.MessageID, "error", err)
+			var answer interface{ SQLState() string }
+			if tries == trialTries || errors.As(err, &answer) && strings.HasPrefix(answer.SQLState(), "42") {
+				break // a missing table or privilege stays
+			}
+			tries++
 		}
-		if supervise.Sleep(ctx, time.Second); !going() {
+		if supervise.Sleep(ctx, trialPause); !going() {
 			return false
 		}
 	}
@@ -110,13 +118,7 @@ func (s *subscription) tryAlone(ctx context.Context, alone *Batch, batches chan<
 			return true
 		}
 	} else {
-		defer func() {
-			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), trialTimeout)
-			defer cancel()
-			if err := s.cfg.trials.EndTrial(bounded, print); err != nil {
-				b.logger.WarnContext(ctx, "End of the trial of a message could not be recorded", "error", err)
-			}
-		}()
+		defer s.endTrial(ctx, print)
 	}
 	for handed := false; !handed; {
 		select {
@@ -133,6 +135,24 @@ func (s *subscription) tryAlone(ctx context.Context, alone *Batch, batches chan<
 		<-poll.C
 	}
 	return true
+}
+
+// endTrial records that this process has survived a trial. It repeats until the database answers or the consumer
+// stops: the row that it leaves would condemn the message when it is delivered again.
+func (s *subscription) endTrial(ctx context.Context, print string) {
+	for {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), trialEnd)
+		err := s.cfg.trials.EndTrial(bounded, print)
+		cancel()
+		if err == nil {
+			return
+		}
+		s.publisher.link.broker.logger.WarnContext(telemetry.Often(ctx),
+			"End of the trial of a message could not be recorded", "queue", s.cfg.Queue, "error", err)
+		if !supervise.Sleep(ctx, trialPause) {
+			return
+		}
+	}
 }
 
 // settled reports whether every delivery of a batch is settled, or detached to be settled later.

@@ -3,9 +3,11 @@ package broker_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
@@ -15,33 +17,39 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 )
 
-// trials records trials in memory. They fail while err is set.
+// trials records trials in memory. The first ends fail, as many as fails says; refused is closed at the first refused
+// begin.
 type trials struct {
-	mu    sync.Mutex
-	open  map[string]bool
-	begun int
-	most  int // at a time
-	err   error
+	mu      sync.Mutex
+	open    map[string]time.Time
+	begun   int
+	most    int // at a time
+	fails   int
+	refused chan struct{}
 }
 
-func (r *trials) BeginTrial(_ context.Context, fingerprint, _ string) (int64, error) {
+func (r *trials) BeginTrial(_ context.Context, fingerprint, _ string) (float64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.err != nil {
-		return 0, r.err
+	if at, ok := r.open[fingerprint]; ok {
+		if r.refused != nil {
+			close(r.refused)
+			r.refused = nil
+		}
+		return time.Since(at).Seconds(), nil
 	}
-	if r.open[fingerprint] {
-		return 0, nil
-	}
-	r.open[fingerprint] = true
+	r.open[fingerprint] = time.Now()
 	r.begun++
 	r.most = max(r.most, len(r.open))
-	return 1, nil
+	return -1, nil
 }
 
 func (r *trials) EndTrial(_ context.Context, fingerprint string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.fails--; r.fails >= 0 {
+		return errors.New("the database is away")
+	}
 	delete(r.open, fingerprint)
 	return nil
 }
@@ -76,7 +84,7 @@ func (b *rig) dies(queues ...string) {
 func TestLargeMessagesOfADeadProcessAreTriedAlone(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	record := &trials{open: map[string]bool{}}
+	record := &trials{open: map[string]time.Time{}}
 	link := broker.New(broker.Config{URL: b.url, Trials: record}, testkit.Logger(t), nil)
 	require.NoError(t, link.Start(b.ctx))
 	t.Cleanup(link.Stop)
@@ -138,10 +146,10 @@ func TestAMessageThatEndedAProcessIsNotReadAgain(t *testing.T) {
 		sent(t, testkit.Forger(t, b.url), "", queue, amqp.Publishing{MessageId: "m-" + queue, Body: body})
 	}
 	b.dies("q", message.QueueDeadLetter)
-	record := &trials{open: map[string]bool{}}
+	record := &trials{open: map[string]time.Time{}}
 	for _, queue := range []string{"q", message.QueueDeadLetter} {
 		d := broker.Delivery{MessageID: "m-" + queue, Body: body}
-		record.open[d.Fingerprint(queue)] = true
+		record.open[d.Fingerprint(queue)] = time.Now().Add(-time.Minute)
 	}
 	link := broker.New(broker.Config{URL: b.url, Trials: record}, testkit.Logger(t), nil)
 	require.NoError(t, link.Start(b.ctx))
@@ -166,4 +174,34 @@ func TestAMessageThatEndedAProcessIsNotReadAgain(t *testing.T) {
 		require.Equal(t, true, found["m-"+message.QueueDeadLetter][broker.HeaderUnread])
 	}
 	b.becomesReady("q", 0)
+}
+
+// Another process, which lives, tries a copy of the message, or has lost its connection to the broker a moment ago: the
+// message waits for the end of that trial. An end that cannot be recorded is recorded later.
+func TestATrialOfALivingProcessCondemnsNothing(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	require.NoError(t, b.DeclareCommon(b.ctx))
+	b.queue("q", nil)
+	body := bytes.Repeat([]byte("x"), 200<<10)
+	sent(t, testkit.Forger(t, b.url), "", "q", amqp.Publishing{MessageId: "m", Body: body})
+	b.dies("q")
+	d := broker.Delivery{MessageID: "m", Body: body}
+	print, refused := d.Fingerprint("q"), make(chan struct{})
+	record := &trials{open: map[string]time.Time{print: time.Now()}, refused: refused, fails: 1}
+	link := broker.New(broker.Config{URL: b.url, Trials: record}, testkit.Logger(t), nil)
+	require.NoError(t, link.Start(b.ctx))
+	t.Cleanup(link.Stop)
+	consumer := link.Consume(broker.ConsumerConfig{Queue: "q"})
+	require.NoError(t, consumer.Start(b.ctx))
+	t.Cleanup(consumer.Stop)
+	<-refused
+	record.mu.Lock()
+	delete(record.open, print)
+	record.mu.Unlock()
+	batch := b.next(consumer)
+	require.Equal(t, "m", batch.Deliveries[0].MessageID)
+	require.NoError(t, batch.Ack())
+	testkit.Eventually(t, func() bool { _, open, _ := record.count(); return open == 0 }, waitTimeout)
+	b.becomesReady(message.QueueDeadLetter, 0)
 }

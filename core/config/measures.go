@@ -155,7 +155,7 @@ var measures = []Measure{
 	},
 	{
 		Name: "queue_fill", Unit: UnitRatio, Each: "queue", View: "queues",
-		From: FromDatabase, Like: "queue_length", Filter: "{action}",
+		From: FromDatabase, Like: "head_wait", Filter: "{action}",
 		About:   "Waiting executions of a queue, as a share of the most that may wait: of its policy, or of executor.queue.max_queue_length. Below 10 % is well, above 50 % is not.",
 		Why:     "A full queue refuses further executions.",
 		Summary: "{target} is {value} full",
@@ -171,7 +171,7 @@ var measures = []Measure{
 	},
 	{
 		Name: "queue_length", Unit: UnitCount, Each: "queue", View: "queues",
-		From: FromDatabase, Filter: "{action}",
+		From: FromDatabase, Like: "head_wait", Filter: "{action}",
 		About:   "Waiting executions of a queue.",
 		Why:     "Use it for an absolute bound; queue_fill compares with the most that may wait.",
 		Summary: "{target} {value} deep",

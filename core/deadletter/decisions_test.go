@@ -2,6 +2,7 @@ package deadletter_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -277,6 +279,26 @@ func TestADeadLetterThatTheDatabaseDoesNotTakeIsReducedAndNeverDropped(t *testin
 	raw, err := json.Marshal(d.settled(t, 4)[3].Headers)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"a":"b"}`, string(raw))
+}
+
+// A taken message that the database refuses is stored in a reduced form, and its neighbours as they are.
+func TestATakenMessageThatTheDatabaseDoesNotTakeIsReduced(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	testkit.Exec(t, st, `ALTER TABLE dead_letter ADD CONSTRAINT picky CHECK (message_id <> 'picky' OR headers IS NULL)`)
+	var page []broker.Delivery
+	for _, id := range []string{"good", "picky", "fine"} {
+		page = append(page, broker.Delivery{
+			MessageID: id, RoutingKey: "k", Body: []byte(`{}`), Headers: broker.Table{"a": "b"},
+		})
+	}
+	taken, err := deadletter.Take(testkit.Context(t), st, page, deadletter.TakeInfo{Queue: "q", By: "ann"},
+		func(context.Context, *store.Tx, deadletter.Taken) error { return nil })
+	require.NoError(t, err)
+	require.Len(t, taken.Entries, 3)
+	require.Equal(t, 2, testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE headers->>'a' = 'b'`))
+	require.Equal(t, 1,
+		testkit.Count(t, st, `SELECT count(*) FROM dead_letter WHERE message_id = 'picky' AND headers IS NULL`))
 }
 
 // Probes are dropped; nothing of them is stored, and their neighbours are.

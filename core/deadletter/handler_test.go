@@ -109,10 +109,62 @@ func TestCopiesOfADispatchMoveNothing(t *testing.T) {
 	testkit.Exec(t, d.store, `ALTER TABLE execution DISABLE TRIGGER USER`)
 	testkit.Exec(t, d.store, `UPDATE execution SET updated = now() - interval '10 minutes'`)
 	testkit.Exec(t, d.store, `ALTER TABLE execution ENABLE TRIGGER USER`)
-	d.send(t, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1}))
+	d.send(t, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID}))
 	d.settled(t, len(copies)+1)
-	require.Equal(t, 1,
-		testkit.Count(t, d.store, `SELECT count(*) FROM execution WHERE status = 'scheduled' AND attempt = 2`))
+	attempt := func() int {
+		return testkit.Count(t, d.store, `SELECT attempt FROM execution WHERE status = 'scheduled'`)
+	}
+	require.Equal(t, 1, attempt(), "a dead letter that names no attempt is forged")
+	d.send(t, expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1}))
+	d.settled(t, len(copies)+2)
+	require.Equal(t, 2, attempt())
+
+	at := int64(testkit.Count(t, d.store, `SELECT worker FROM execution`))
+	testkit.Exec(t, d.store, `UPDATE worker SET status = 'inactive' WHERE id = $1`, at)
+	d.send(t, expired(t, at, message.Dispatch{ExecutionID: e.ID, Attempt: 2}))
+	d.settled(t, len(copies)+3)
+	require.Equal(t, 3, attempt(), "at a dead worker nothing is too early")
+}
+
+// Of two dead letters of one dispatch of an engine without attempts, one decides.
+func TestOneOfTwoDeadLettersOfADispatchDecides(t *testing.T) {
+	t.Parallel()
+	d := newService(t)
+	action := testkit.Action(t, d.store, "pk.do")
+	w := testkit.Worker(t, d.store, "old", fenced, func(w *testkit.WorkerRow) { w.Status = "inactive" })
+	testkit.Worker(t, d.store, "other", fenced)
+	e := d.scheduled(t, action, w.ID)
+	var handed time.Time
+	require.NoError(t, d.store.Pool().QueryRow(t.Context(), `SELECT updated FROM execution`).Scan(&handed))
+	one := message.Dispatch{ExecutionID: e.ID, ScheduledAttemptUpdatedAt: handed}
+	d.send(t, expired(t, w.ID, one), expired(t, w.ID, one))
+	d.open(t)
+	var decisions []string
+	for _, got := range d.settled(t, 2) {
+		decisions = append(decisions, got.Decision)
+	}
+	require.ElementsMatch(t, []string{deadletter.Retried, deadletter.Stale}, decisions)
+	require.Equal(t, 2, testkit.Count(t, d.store, `SELECT attempt FROM execution`))
+}
+
+// A worker that rejected a dispatch does not get it again, even if it has the most room.
+func TestARejectedDispatchGoesToAnotherWorker(t *testing.T) {
+	t.Parallel()
+	d := newService(t)
+	action := testkit.Action(t, d.store, "pk.do")
+	w := testkit.Worker(t, d.store, "rejects", fenced,
+		func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 100 })
+	other := testkit.Worker(t, d.store, "other", fenced,
+		func(w *testkit.WorkerRow) { w.Capabilities["max_concurrent_executions"] = 10 })
+	testkit.Exec(t, d.store, `UPDATE worker_load SET assigned = 9 WHERE worker = $1`, other.ID)
+	e := d.scheduled(t, action, w.ID)
+	m := expired(t, w.ID, message.Dispatch{ExecutionID: e.ID, Attempt: 1})
+	m.Headers = death(message.WorkerExecutionsQueue(w.ID), "rejected", message.ExchangeExecutions, m.RoutingKey,
+		time.Now().Truncate(time.Second))
+	d.send(t, m)
+	d.open(t)
+	require.Equal(t, deadletter.Retried, d.settled(t, 1)[0].Decision)
+	require.EqualValues(t, other.ID, testkit.Count(t, d.store, `SELECT worker FROM execution`))
 }
 
 // S9: the worker starts the execution while its dead letter is decided: the first write wins, and

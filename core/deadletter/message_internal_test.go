@@ -254,6 +254,8 @@ func TestForgedMessagesAreOneDeadLetterEach(t *testing.T) {
 	require.Equal(t, "b", found[1].delivery.MessageID)
 	require.Contains(t, string(found[1].delivery.Body), items[0], "the whole batch")
 	require.Len(t, batch(broker.Table{broker.HeaderReason: "bad"}, items...), 1, "its reader gave it up")
+	found = batch(broker.Table{broker.HeaderUnread: true}, items...)
+	require.Equal(t, broker.ErrEndedProcess.Error(), found[0].trouble, "it is not decoded")
 	require.Len(t, batch(nil, slices.Repeat(items[:1], message.MaxBatchItems+1)...), 1)
 }
 

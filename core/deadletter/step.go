@@ -76,13 +76,9 @@ func (s *Step) Plan(ctx context.Context, plan *scheduler.Plan) error {
 
 // Apply implements scheduler.Step.
 func (s *Step) Apply(batch *scheduler.Batch) {
-	moved, kept := map[int64]bool{}, 0
+	kept := 0
 	for _, l := range s.deadLetters {
-		v, open := stale("decided with another dead letter of the same dispatch"), false
-		if !moved[l.Execution] {
-			v, open = l.resolve(batch, kept < s.room, s.ttl)
-			moved[l.Execution] = v.decision == Retried || v.decision == Failed
-		}
+		v, open := l.resolve(batch, kept < s.room, s.ttl)
 		if l.open = open; open {
 			kept++
 			continue

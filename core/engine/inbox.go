@@ -216,7 +216,8 @@ func (b *inbox) acknowledgeDeleted(ctx context.Context, items []item) []item {
 	}
 	deleted, err := b.deleted(ctx, ids)
 	if err != nil {
-		b.logger.WarnContext(ctx, "Deleted rows not looked for", "queue", b.queue, "messages", len(items), "error", err)
+		b.logger.WarnContext(telemetry.Often(ctx), "Deleted rows not looked for",
+			"queue", b.queue, "messages", len(items), "error", err)
 		return items
 	}
 	gone := setOf(deleted)
@@ -224,7 +225,7 @@ func (b *inbox) acknowledgeDeleted(ctx context.Context, items []item) []item {
 		if !gone[it.execution] {
 			return false
 		}
-		b.logger.WarnContext(ctx, "Message about a deleted row acknowledged",
+		b.logger.WarnContext(telemetry.Often(ctx), "Message about a deleted row acknowledged",
 			"message_id", it.delivery.MessageID, "message_type", b.kind, b.what+"_id", it.execution)
 		if err := it.delivery.Ack(); err != nil {
 			b.logger.DebugContext(ctx, "Message could not be acknowledged and will be delivered again", "error", err)

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,6 +14,12 @@ const (
 	ExchangeNotifications = "attune.notifications"
 	ExchangeDeadLetter    = "attune.dlx"
 )
+
+// Declared reports whether each replica declares the exchange at its start.
+func Declared(exchange string) bool {
+	return slices.Contains([]string{ExchangeEvents, ExchangeExecutions, ExchangeNotifications, ExchangeDeadLetter},
+		exchange)
+}
 
 // Queues of the engine, and the dead-letter queue.
 const (

@@ -203,6 +203,8 @@ func (r *Route) follow(wiring *broker.Wiring) {
 // Refuses returns the reason why the broker accepts no message for the route; empty if it may.
 func (r *Route) Refuses() string {
 	switch {
+	case !r.Exists && message.Declared(r.Exchange):
+		return "" // no replica has run on this broker yet
 	case !r.Exists:
 		return "there is no exchange " + r.Exchange
 	case r.Internal:

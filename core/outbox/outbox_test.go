@@ -378,7 +378,7 @@ func TestABrokerThatIsAwayFillsTheTableNotTheMemory(t *testing.T) {
 		commit(t, st, relay, Message{ID: fmt.Sprint(i), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
 	}
 	relay.mu.Lock()
-	require.LessOrEqual(t, relay.size, 10)
+	require.LessOrEqual(t, relay.own.size, 10)
 	relay.mu.Unlock()
 	require.Equal(t, 50, testkit.Count(t, st, `SELECT count(*) FROM outbox`))
 	publisher.back()

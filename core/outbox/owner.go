@@ -104,7 +104,7 @@ func (r *Relay) confirmOwned(ctx context.Context) error {
 		l.pending = slices.DeleteFunc(l.pending, func(each row) bool {
 			if gone[each.id] {
 				delete(r.held, each.id)
-				r.size -= len(each.messages)
+				l.size -= len(each.messages)
 			}
 			return gone[each.id]
 		})
@@ -197,9 +197,9 @@ func (r *Relay) parseNotification(payload string) (id int64, mine bool) {
 	return id, err == nil && schema == r.store.Schema()
 }
 
-// room reports whether the relay can hold more messages.
+// room reports whether the relay can hold more messages of the engine's programs.
 func (r *Relay) room() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.size < r.cfg.MaxPending
+	return r.own.size < r.cfg.MaxPending
 }

@@ -157,3 +157,73 @@ func stopped(pid int) bool {
 	_, rest, _ := strings.Cut(string(text), ") ")
 	return strings.HasPrefix(rest, "T")
 }
+
+// Claimed rows are published in the order of their commits, whatever the order of the answer.
+func TestClaimedRowsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	relay := New(Config{}, nil, nil, testkit.Logger(t), nil)
+	claimed := []store.ClaimOutboxRow{{ID: 3}, {ID: 1}, {ID: 2}}
+	require.True(t, relay.takeOver(testkit.Context(t), claimed))
+	var ids []int64
+	for _, each := range relay.take(&relay.own) {
+		ids = append(ids, each.id)
+	}
+	require.Equal(t, []int64{1, 2, 3}, ids)
+}
+
+// After a lapsed lease a relay neither publishes nor settles rows that another replica has claimed.
+func TestRowsOfAnotherReplicaAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t)
+	st := owned(t, database)
+	undeliverable := 0
+	relay := New(Config{Undeliverable: func(context.Context, *store.Tx, []Message) (map[string]bool, error) {
+		undeliverable++
+		return nil, nil
+	}}, st, &flaky{}, testkit.Logger(t), nil)
+	lost := Message{ID: "lost", RoutingKey: "k", Type: "T", Body: []byte(`{}`)}
+	commit(t, st, relay, lost)
+	commit(t, st, relay, Message{ID: "kept", RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+	testkit.Exec(t, st, `UPDATE outbox SET owner = gen_random_uuid(), claimed_at = now() WHERE message_ids = '{lost}'`)
+	rows := relay.take(&relay.own)
+	relay.split(testkit.Context(t), rows[0], rows[0].messages, rows[0].messages, broker.ErrReturned)
+	require.Zero(t, undeliverable)
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM outbox WHERE message_ids = '{lost}' AND last_error IS NULL`))
+
+	relay.again(&relay.own, rows)
+	relay.lease.lapsed = true
+	require.NoError(t, relay.confirmOwned(testkit.Context(t)))
+	require.Len(t, relay.own.pending, 1)
+	require.Equal(t, "kept", relay.own.pending[0].messages[0].ID)
+}
+
+// Published rows that could not be deleted are deleted later.
+func TestPublishedRowsAreDeletedLater(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	relay := New(Config{}, st, &flaky{}, testkit.Logger(t), nil)
+	commit(t, st, relay, Message{ID: "m", RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+	require.True(t, relay.publish(testkit.Context(t), &relay.own, relay.take(&relay.own)))
+	ended, end := context.WithCancel(testkit.Context(t))
+	end()
+	require.Error(t, relay.deleteDone(ended))
+	require.NoError(t, relay.deleteDone(testkit.Context(t)))
+	require.True(t, empty(t, st)())
+	require.Empty(t, relay.held)
+}
+
+// A replica whose broker is away claims one row at a time, as a test.
+func TestAReplicaWithoutABrokerClaimsOneRow(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	relay := New(Config{SweepAge: time.Millisecond}, st, &flaky{}, testkit.Logger(t), nil)
+	for i := range 5 {
+		commit(t, st, nil, Message{ID: fmt.Sprint(i), RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+	}
+	testkit.Exec(t, st, `UPDATE outbox SET created = created - interval '1 minute'`)
+	relay.away.Store(true)
+	for range 2 {
+		require.NoError(t, relay.sweepOnce(testkit.Context(t)))
+		require.Equal(t, 1, relay.Pending())
+	}
+}

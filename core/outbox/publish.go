@@ -146,7 +146,7 @@ func isRefused(o broker.Outcome) bool {
 func (r *Relay) forget(each row, confirmed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.size -= len(each.messages)
+	r.lane(&each).size -= len(each.messages)
 	if !confirmed {
 		delete(r.held, each.id)
 		return
@@ -367,7 +367,8 @@ func (r *Relay) sweepOnce(ctx context.Context) error {
 }
 
 // takeOver hands claimed rows to the relay. It reports whether all of them fit.
-func (r *Relay) takeOver(ctx context.Context, claimed []store.ClaimOutboxRow) bool {
+func (r *Relay) takeOver(ctx context.Context, claimed []store.ClaimOutboxRow) (fit bool) {
+	fit = true
 	slices.SortFunc(claimed, func(a, b store.ClaimOutboxRow) int { return int(a.ID - b.ID) })
 	for i := range claimed {
 		c := &claimed[i]
@@ -380,11 +381,9 @@ func (r *Relay) takeOver(ctx context.Context, claimed []store.ClaimOutboxRow) bo
 			continue // this replica is publishing or deleting it
 		}
 		r.metrics.swept(len(messages))
-		if !r.hold(row{id: c.ID, since: time.Now(), attempts: c.Attempts, messages: messages}) {
-			return false
-		}
+		fit = r.hold(row{id: c.ID, since: time.Now(), attempts: c.Attempts, messages: messages}) && fit
 	}
-	return true
+	return fit
 }
 
 func (r *Relay) holds(id int64) bool {

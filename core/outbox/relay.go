@@ -30,7 +30,7 @@ type Config struct {
 	SweepAge time.Duration
 	// Lease is how long this relay owns its rows after the last renewal. Default 5 s.
 	Lease time.Duration
-	// MaxPending bounds the messages in memory. Default 20,000.
+	// MaxPending bounds the messages in memory, of the engine's programs and of operators each. Default 20,000.
 	MaxPending int
 	// MaxBatch bounds one publish. Default 500.
 	MaxBatch int
@@ -53,7 +53,7 @@ type Config struct {
 }
 
 // Refused decides about a message that an operator sends again and that the broker did not accept, in
-// the transaction that settles its row. tries counts the refusals. If taken, the message leaves the
+// the transaction that settles its row. tries counts the attempts to publish it. If taken, the message leaves the
 // outbox with that transaction; otherwise the relay retries it.
 type Refused func(ctx context.Context, tx *store.Tx, m Message, tries int, reason string) (taken bool, err error)
 
@@ -83,7 +83,6 @@ type Relay struct {
 	mu     sync.Mutex
 	own    lane           // rows that the engine's programs made
 	resent lane           // rows of operators; no destination of theirs delays the others
-	size   int            // messages in the lanes and in their current batches
 	held   map[int64]bool // rows in memory, which this replica's sweep skips
 	done   []int64        // confirmed rows to delete
 	taken  time.Time      // when a transaction last deleted confirmed rows
@@ -96,6 +95,7 @@ type Relay struct {
 // lane is a queue of rows that are published in order. The relay's mutex guards it.
 type lane struct {
 	pending []row
+	size    int           // messages pending and in the current batch
 	wake    chan struct{} // something is pending
 }
 
@@ -148,12 +148,12 @@ func (r *Relay) hold(rows ...row) bool {
 	defer r.mu.Unlock()
 	for _, added := range rows {
 		// A single row above the bound is accepted while nothing else is pending.
-		if r.size > 0 && r.size+len(added.messages) > r.cfg.MaxPending {
+		l := r.lane(&added)
+		if l.size > 0 && l.size+len(added.messages) > r.cfg.MaxPending {
 			return false
 		}
-		l := r.lane(&added)
 		l.pending = append(l.pending, added)
-		r.size += len(added.messages)
+		l.size += len(added.messages)
 		r.held[added.id] = true
 		signal(l.wake)
 	}
@@ -164,7 +164,7 @@ func (r *Relay) hold(rows ...row) bool {
 func (r *Relay) Pending() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.size
+	return r.own.size + r.resent.size
 }
 
 func signal(c chan struct{}) {
@@ -253,6 +253,8 @@ func (r *Relay) flush(ctx context.Context) {
 			}
 		}
 	}
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
 	_ = r.deleteDone(ctx) // a sweep publishes rows again that could not be deleted
 }
 

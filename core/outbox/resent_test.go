@@ -145,6 +145,7 @@ func TestADrainOffersRefusedMessages(t *testing.T) {
 	st := testkit.Store(t)
 	url, name, read := queue(t)
 	commit(t, st, nil, resent("m", "missing", "k"))
+	commit(t, st, nil, resent("vanish", "amq.topic", "rule.created"))
 	commit(t, st, nil, Message{ID: "own", RoutingKey: name, Type: "T", Body: []byte(`{}`)})
 	var offered []string
 	drained, err := Drain(testkit.Context(t), st, dial(t, url).Publisher(),
@@ -153,8 +154,28 @@ func TestADrainOffersRefusedMessages(t *testing.T) {
 			return tries > 1000, nil
 		})
 	require.NoError(t, err)
-	require.Equal(t, Drained{Published: 1, Refused: 1}, drained)
-	require.Equal(t, []string{"m"}, offered)
+	require.Equal(t, Drained{Published: 1, Refused: 2}, drained)
+	require.Equal(t, []string{"m", "vanish"}, offered)
 	require.Equal(t, "own", read(1)[0].MessageId)
 	require.True(t, empty(t, st)())
+}
+
+// However many messages of operators wait for a destination, the engine's own rows have their place in memory.
+func TestManyMessagesOfOperatorsDelayNoOther(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	publisher := silent{release: make(chan struct{})}
+	relay := New(Config{SweepInterval: time.Hour, SweepAge: time.Hour, MaxPending: 3}, st, publisher, testkit.Logger(t),
+		nil)
+	for i := range 5 {
+		commit(t, st, relay, resent(fmt.Sprint("resent ", i), "", "q"))
+	}
+	require.Equal(t, 3, relay.Pending())
+	require.NoError(t, relay.Start(testkit.Context(t)))
+	t.Cleanup(relay.Stop)
+	t.Cleanup(func() { close(publisher.release) })
+	commit(t, st, relay, Message{ID: "own", RoutingKey: "k", Type: "T", Body: []byte(`{}`)})
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, st, `SELECT count(*) FROM outbox WHERE message_ids = '{own}'`) == 0
+	}, 30*time.Second)
 }

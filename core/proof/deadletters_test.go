@@ -35,7 +35,9 @@ func TestAReplicaThatDiesWhileItHandlesDeadLettersLosesNone(t *testing.T) {
 			dead, done := held(attune.StatusScheduled), held(attune.StatusCompleted)
 			require.NoError(t, s.wire.BindWorkerDeadLetters(testkit.Context(t), gone.ID))
 
-			victim := s.serve(dieAt(point, 1))
+			// A dispatch expires only after most of the time to live of its queue.
+			const expiresSoon = "ATTUNE__MESSAGE_QUEUE__RABBITMQ__WORKER_QUEUE_TTL_MS=1000"
+			victim := s.serve(dieAt(point, 1), expiresSoon)
 			var deadLetters []broker.Message
 			add := func(key, kind string, body []byte, err error) {
 				require.NoError(t, err)
@@ -56,7 +58,7 @@ func TestAReplicaThatDiesWhileItHandlesDeadLettersLosesNone(t *testing.T) {
 			}
 			testkit.Eventually(t, victim.killed, 20*time.Second, "the replica dies at %s", point)
 
-			next := s.serve()
+			next := s.serve(expiresSoon)
 			testkit.Eventually(t, func() bool {
 				state, err := s.wire.QueueState(testkit.Context(t), message.QueueDeadLetter)
 				return err == nil && state.Ready == 0 && s.count(`SELECT count(*) FROM dead_letter`) == 3 &&

@@ -103,6 +103,14 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 	refer("a retry waits",
 		`INSERT INTO execution_retry (failed, execution, reason, due) VALUES ($1, -1, 'x', now())`)
 	refer("an inquiry is open", `INSERT INTO inquiry (execution, prompt) VALUES ($1, 'really?')`)
+	refer("the answer of an inquiry is not processed",
+		`INSERT INTO inquiry (execution, prompt, status, settled) VALUES ($1, 'really?', 'responded', false)`)
+	refer("a slot of a shared limit is held", `WITH s AS (INSERT INTO admission_scope (kind, scope_key, max_concurrent,
+		active_count) VALUES ('pack', 'pk', 1, 1) RETURNING id) INSERT INTO execution_slot SELECT $1, id FROM s`)
+	refer("a work queue waits for it", `WITH q AS (INSERT INTO work_queue (ref, label, dispatch_action_ref)
+		VALUES ('pk.q', 'Q', 'pk.a') RETURNING id, ref)
+		INSERT INTO work_queue_dispatch (queue, queue_ref, execution, status, leased_item_count)
+		SELECT id, ref, $1, 'dispatched', 1 FROM q`)
 	refer("a dead letter waits", `INSERT INTO dead_letter (fingerprint, execution) VALUES ('f', $1)`)
 	state := testkit.State(t, st, action, 1)
 	refer("a slot is held", `INSERT INTO execution_holder (execution, state_id, attempt, granted_at) VALUES ($1, `+

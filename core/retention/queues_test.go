@@ -34,7 +34,11 @@ func TestIdleQueuesOfGroupsAndSharedLimitsAreRemoved(t *testing.T) {
 	testkit.State(t, st, action, 1) // the action's own queue
 	testkit.Exec(t, st, `UPDATE execution_admission_state SET limit_override = 3 WHERE group_key = 'limited'`)
 	testkit.Exec(t, st, `INSERT INTO admission_scope (kind, scope_key, max_concurrent, active_count, window_seconds) VALUES
-		('pack', 'idle', 1, 0, NULL), ('pack', 'held', 1, 1, NULL), ('quota', 'long window', 1, 0, 864000)`)
+		('pack', 'idle', 1, 0, NULL), ('pack', 'held', 1, 1, NULL), ('quota', 'long window', 1, 0, 864000),
+		('pack', 'waited for', 1, 0, NULL)`)
+	testkit.Exec(t, st, `INSERT INTO admission_blocked (state_id, ticket, scope_id)
+		SELECT s.id, 1, c.id FROM execution_admission_state s, admission_scope c
+		WHERE s.group_key = 'waited for' AND c.scope_key = 'waited for'`)
 	for _, table := range []string{"execution_admission_state", "admission_scope"} {
 		testkit.Exec(t, st, `ALTER TABLE `+table+` DISABLE TRIGGER USER`)
 		testkit.Exec(t, st, `UPDATE `+table+` SET updated = now() - interval '2 days'`)
@@ -51,7 +55,7 @@ func TestIdleQueuesOfGroupsAndSharedLimitsAreRemoved(t *testing.T) {
 	t.Cleanup(q.Stop)
 	testkit.Eventually(t, func() bool {
 		return testkit.Count(t, st, `SELECT count(*) FROM execution_admission_state`) == 6 &&
-			testkit.Count(t, st, `SELECT count(*) FROM admission_scope`) == 2
+			testkit.Count(t, st, `SELECT count(*) FROM admission_scope`) == 3
 	}, 20*time.Second)
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM execution_admission_state WHERE group_key = 'idle'`))
 	require.Zero(t, testkit.Count(t, st, `SELECT count(*) FROM admission_scope WHERE scope_key = 'idle'`))

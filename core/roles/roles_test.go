@@ -14,7 +14,9 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/roles"
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -153,4 +155,20 @@ func TestBrokerPermissionsAreExact(t *testing.T) {
 	}
 	require.Equal(t, "rabbitmqctl set_permissions -p '/' 'o''\\''x' '^$' '^$' '^$'",
 		strings.ReplaceAll(roles.BrokerOf(roles.Viewer).Commands("/", "o'x")[0], `'o'\''x'`, `'o''\''x'`))
+}
+
+// An operator requeues dead letters, and reopens the ones that were discarded.
+func TestAnOperatorReopensDeadLetters(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t)
+	l := testkit.NewLogin(t, roles.Operator, database, testkit.VHost(t))
+	owner, st := testkit.OpenStore(t, database), testkit.OpenStore(t, l.DatabaseURL)
+	var id int64
+	require.NoError(t, owner.Pool().QueryRow(t.Context(), `INSERT INTO dead_letter (fingerprint, reason, body, decision,
+		decided_by, decided_at) VALUES ('x', 'taken', '', 'discarded', 'operator', now()) RETURNING id`).Scan(&id))
+	require.NoError(t, st.Tx(t.Context(), "reopen", func(ctx context.Context, tx *store.Tx) error {
+		reopened, err := deadletter.Reopen(ctx, tx, []int64{id}, "operator", "by mistake")
+		require.Equal(t, []int64{id}, reopened)
+		return err
+	}))
 }

@@ -9,24 +9,26 @@ import (
 	"context"
 )
 
-const BeginTrial = `-- name: BeginTrial :execrows
+const BeginTrial = `-- name: BeginTrial :one
 
 WITH old AS (
     DELETE FROM message_trial WHERE begun < now() - interval '7 days' AND fingerprint <> $1::text
+), begun AS (
+    INSERT INTO message_trial (fingerprint, queue) VALUES ($1::text, $2::text)
+    ON CONFLICT DO NOTHING RETURNING true
 )
-INSERT INTO message_trial (fingerprint, queue) VALUES ($1::text, $2::text)
-ON CONFLICT DO NOTHING
+SELECT CASE WHEN EXISTS (SELECT FROM begun) THEN -1
+            ELSE coalesce((SELECT extract(epoch FROM now() - t.begun) FROM message_trial t WHERE t.fingerprint = $1::text), 0) END::float8 AS age
 `
 
 // Trials of messages that may have ended a process.
-// Zero rows: a process began to try this message and did not live to end that. Old rows are of messages that
-// left their queue otherwise.
-func (q *Queries) BeginTrial(ctx context.Context, fingerprint string, queue string) (int64, error) {
-	result, err := q.db.Exec(ctx, BeginTrial, fingerprint, queue)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// Negative: the trial has begun. Otherwise it began so many seconds ago, in a process that has not ended it. Old rows
+// are of messages that left their queue otherwise.
+func (q *Queries) BeginTrial(ctx context.Context, fingerprint string, queue string) (float64, error) {
+	row := q.db.QueryRow(ctx, BeginTrial, fingerprint, queue)
+	var age float64
+	err := row.Scan(&age)
+	return age, err
 }
 
 const EndTrial = `-- name: EndTrial :exec

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // reaction is what a signal does to a program.
@@ -34,8 +36,10 @@ var reactions = map[os.Signal]struct{ service, command reaction }{
 	syscall.SIGTERM: {stops, stops},
 	syscall.SIGQUIT: {dumps, stops}, // the default would leave a dashboard's terminal raw; a repetition has it
 	syscall.SIGXCPU: {limits, 0},
-	syscall.SIGPIPE: {0, stops}, // standard output or error has no reader any more; see OutliveLog for services
 }
+
+// Once a program catches SIGPIPE, a write to a connection that a server has closed raises it too. So it means something
+// only if standard output or error has no reader any more.
 
 // OutliveLog lets a service go on when its log has no reader, from before its first line to after its last.
 func OutliveLog() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
@@ -66,9 +70,37 @@ const sameRequest = 300 * time.Millisecond
 func Interruptible(parent context.Context) (context.Context, context.CancelFunc) {
 	does := reactionsOf(false)
 	maps.DeleteFunc(does, func(_ os.Signal, what reaction) bool { return what == nothing })
-	ctx, stop := signal.NotifyContext(parent, slices.Collect(maps.Keys(does))...)
+	unread, unreadable := context.WithCancel(parent)
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	go func() {
+		for {
+			select {
+			case <-unread.Done():
+				return
+			case <-pipes:
+				if outputUnread() {
+					unreadable()
+				}
+			}
+		}
+	}()
+	ctx, stop := signal.NotifyContext(unread, slices.Collect(maps.Keys(does))...)
 	context.AfterFunc(ctx, func() { time.AfterFunc(sameRequest, stop) })
-	return ctx, stop
+	return ctx, func() {
+		stop()
+		unreadable()
+		signal.Stop(pipes)
+	}
+}
+
+// outputUnread reports whether standard output or error has no reader any more.
+func outputUnread() bool {
+	streams := []unix.PollFd{{Fd: 1, Events: unix.POLLOUT}, {Fd: 2, Events: unix.POLLOUT}}
+	if _, err := unix.Poll(streams, 0); err != nil {
+		return false // interrupted; the next write raises the signal again
+	}
+	return (streams[0].Revents|streams[1].Revents)&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
 // NoReader reports whether an error says that the reader of standard output has gone, as head does. A command then

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -55,8 +56,30 @@ func MemoryOf(t testing.TB, pid int) Memory {
 		}
 	}
 	require.NoError(t, err)
-	var m Memory
-	for line := range strings.SplitSeq(string(raw), "\n") {
+	m := memoryIn(t, raw)
+	require.NotZero(t, m.Peak)
+	return m
+}
+
+// PeakUntilEnd waits for the end of a process and returns its largest memory. The usage that the system reports of an
+// ended process includes the memory of the test, which it shares before it runs its own program.
+func PeakUntilEnd(t testing.TB, cmd *exec.Cmd) (peak int) {
+	t.Helper()
+	for {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		m := memoryIn(t, raw)
+		if err != nil || m.Peak == 0 { // a process that has ended has no memory
+			require.NoError(t, cmd.Wait())
+			return peak
+		}
+		peak = m.Peak
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func memoryIn(t testing.TB, status []byte) (m Memory) {
+	t.Helper()
+	for line := range strings.SplitSeq(string(status), "\n") {
 		name, rest, _ := strings.Cut(line, ":")
 		into := map[string]*int{"VmRSS": &m.Now, "VmHWM": &m.Peak}[name]
 		if into == nil {
@@ -66,7 +89,6 @@ func MemoryOf(t testing.TB, pid int) Memory {
 		require.NoError(t, err)
 		*into <<= 10 // kilobytes
 	}
-	require.NotZero(t, m.Peak)
 	return m
 }
 

@@ -131,7 +131,7 @@ func (t *Triage) refuses(ctx context.Context, exchange, key string) string {
 		}
 		return ""
 	}
-	if exists, err := t.wires.ExchangeExists(ctx, exchange); err == nil && !exists {
+	if exists, err := t.wires.ExchangeExists(ctx, exchange); err == nil && !exists && !message.Declared(exchange) {
 		return "there is no exchange " + exchange
 	}
 	return ""

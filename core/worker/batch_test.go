@@ -98,8 +98,8 @@ func TestAStoppedWorkerReturnsItsBatch(t *testing.T) {
 	require.EqualValues(t, 7, starts.Load())
 }
 
-// A malformed element of a batch is dead-lettered as a message of its own; the other elements run.
-func TestAMalformedElementIsDeadLetteredAlone(t *testing.T) {
+// A batch with a malformed element is dead-lettered; its other elements run.
+func TestABatchWithAMalformedElementIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	w := b.worker(t)
@@ -122,8 +122,8 @@ func TestAMalformedElementIsDeadLetteredAlone(t *testing.T) {
 	defer deadLetters.Stop()
 	batch := <-deadLetters.Batches()
 	require.Len(t, batch.Deliveries, 1)
-	require.Equal(t, message.TypeExecutionRequested, batch.Deliveries[0].Type)
-	require.Contains(t, string(batch.Deliveries[0].Body), `"payload":{"execution_id":"no"}`)
+	require.Equal(t, message.TypeExecutionBatchRequested, batch.Deliveries[0].Type)
+	require.Contains(t, string(batch.Deliveries[0].Body), `{"execution_id":"no"}`)
 	require.NoError(t, batch.Ack())
 	testkit.Eventually(t, func() bool {
 		state, err := b.engine.QueueState(testkit.Context(t), message.WorkerExecutionsQueue(w.ID()))

@@ -67,6 +67,7 @@ func (w *Worker) work(ctx context.Context, l *life) (why error) {
 	stopTaking()
 	w.leaveFor(ctx, l, why)
 	intake.Wait()
+	l.intake.settling.Wait()
 	l.dispatches.close()
 	return why
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,12 +45,14 @@ type intake struct {
 	unable func(ctx context.Context, cause error)
 	// actionTimeouts is Config.ActionTimeouts.
 	actionTimeouts string
+
+	settling sync.WaitGroup // of batches whose actions have not all begun
 }
 
-// handle starts the deliveries of a batch as places become free, and acknowledges them when all their actions have
-// begun. If the process crashes in between, the redelivered dispatch finds its row running and starts nothing. A
-// dispatch that could not begin because of this worker, or whose start was refused because another process has the
-// name, returns to the queue.
+// handle starts the deliveries of a batch as places become free. They are acknowledged when all their actions have
+// begun; a slow begin does not delay the next batch. If the process crashes in between, the redelivered dispatch finds
+// its row running and starts nothing. A dispatch that could not begin because of this worker, or whose start was refused
+// because another process has the name, returns to the queue.
 func (in *intake) handle(ctx context.Context, batch *broker.Batch) {
 	waiting := in.split(ctx, batch)
 	var begun []*job
@@ -64,6 +67,11 @@ func (in *intake) handle(ctx context.Context, batch *broker.Batch) {
 		}
 		begun, waiting = append(begun, jobs...), waiting[n:]
 	}
+	in.settling.Go(func() { in.settle(ctx, batch, begun) })
+}
+
+// settle acknowledges a batch when its jobs have begun.
+func (in *intake) settle(ctx context.Context, batch *broker.Batch, begun []*job) {
 	for _, j := range begun {
 		<-j.begun
 		if j.returned {

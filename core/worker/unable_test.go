@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,7 +66,7 @@ func TestAnActionThatCannotStartFails(t *testing.T) {
 	require.Empty(t, w.Health().Trouble)
 }
 
-// A program that is being written starts when it is written.
+// A program that is being written starts when it is written. Meanwhile other executions start.
 func TestAProgramThatIsBeingWrittenStartsLater(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -79,8 +78,11 @@ func TestAProgramThatIsBeingWrittenStartsLater(t *testing.T) {
 	id := b.schedule(t, w, b.described(t, "busy.do", path, nil, false), nil)
 	b.dispatch(t, w, id)
 	b.awaitRunning(t, id)
-	time.AfterFunc(200*time.Millisecond, func() { _ = writer.Close() })
-	status, r := b.await(t, id)
+	status, r := b.run(t, w, b.script(t, "beside.do", "echo beside", nil), nil)
+	require.Equal(t, attune.StatusCompleted, status, r.Error)
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, id))
+	require.NoError(t, writer.Close())
+	status, r = b.await(t, id)
 	require.Equal(t, attune.StatusCompleted, status, r.Error)
 	require.Equal(t, "whole\n", r.Stdout)
 }

@@ -357,7 +357,7 @@ func TestAFindingLeadsToTheQuestions(t *testing.T) {
 		Inquiries: monitor.Count{Value: 2}, Oldest: 2 * time.Hour,
 		Window: 15 * time.Minute,
 	}
-	b := started(t, source, 80, 24)
+	b := started(t, source, 80, 28)
 	require.Contains(t, b.View(), "2 questions wait for people")
 	require.Contains(t, b.View(), "8 Ask 2")
 	for i, f := range b.env.Findings() {
