@@ -466,6 +466,55 @@ func TestTheSweepFindsUnreportedEnds(t *testing.T) {
 	require.Empty(t, w.due())
 }
 
+// The end of a child is processed after the batch that releases its slot: that batch may repeat it.
+func TestAnEndIsProcessedAfterItsSlotIsReleased(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.does = func(string, int, int) end {
+		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+	}
+	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
+	w.take(nil, []int64{id})
+	child := w.dispatched()[0]
+	w.finish(child)
+	ended := advancement.Request{Workflow: w.workflowOf(id), Children: []int64{child.ID}}
+	w.order(ended)
+	require.Empty(t, w.dispatched())
+	w.released(child.ID)
+	w.order(ended)
+	require.Len(t, w.dispatched(), 1, "b has begun")
+}
+
+// A retry that a paused workflow holds back has no execution yet, but is not lost.
+func TestARetryOfAPausedWorkflowIsNotLost(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.does = func(_ string, _, retries int) end {
+		if retries == 0 {
+			return end{attune.StatusFailed, map[string]any{"error": "x"}}
+		}
+		return end{status: attune.StatusCompleted}
+	}
+	id := w.request(w.define("pk.one", `
+version: "1"
+tasks: [{name: a, action: pk.a, retry: {count: 1, delay: 0}}]
+`), nil)
+	w.take(nil, []int64{id})
+	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = true`)
+	w.check(id)
+	w.run()
+	for range 2 { // the sweep
+		w.check(id)
+		w.run()
+	}
+	require.Equal(t, []string{"a/0/0"}, w.ran)
+	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
+	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
+	w.check(id)
+	w.completes(id)
+	require.Equal(t, []string{"a/0/0", "a/0/1"}, w.ran)
+}
+
 // due are the workflows that the sweep would check.
 func (w *world) due() []int64 {
 	rows, err := w.store.FindWorkflows(testkit.Context(w.t), 10, 0, 100)
