@@ -44,7 +44,7 @@ type Request struct {
 
 	recorded bool           // the cancel requests are already stored
 	later    []int64        // waiting executions of later pages, whose cancel requests are stored now
-	stored   map[int64]bool // the ones of which an earlier page stored the request: any process may have ended them
+	stored   map[int64]bool // those of which an earlier page stored the request: any process may have ended them
 }
 
 func (r Request) withDefaults() Request {
@@ -87,7 +87,7 @@ type Page struct {
 	// Held are executions that a worker has, and that Request.Waiting left alone.
 	Held []int64
 
-	stored []int64 // waiting executions of later pages whose cancel requests are stored
+	stored []int64 // executions that this page does not decide, but whose cancel requests are stored
 }
 
 // page is a Page under construction.
@@ -190,6 +190,9 @@ func (p *page) decide() {
 		failed := row.Held != 0 && row.Held != target.StateID
 		if row.Retry != 0 || failed || row.Waits != 0 && (p.ledger == nil || !p.ledger.Locked(row.Waits)) {
 			p.Again = append(p.Again, target.Named)
+			if row.Status != attune.StatusCancelled {
+				p.stored = append(p.stored, row.ID) // see recorded
+			}
 			continue
 		}
 		if p.leaves(row) {

@@ -53,7 +53,8 @@ type Walk struct {
 // NewWalk starts a walk at these executions.
 func NewWalk(ids []int64, tree bool) *Walk {
 	w := &Walk{
-		tree: tree, most: MaxWaiting, Stops: MaxPage, parents: map[int64]bool{}, seen: make(map[int64]int, len(ids)), stored: map[int64]bool{},
+		tree: tree, most: MaxWaiting, Stops: MaxPage, parents: map[int64]bool{}, seen: make(map[int64]int, len(ids)),
+		stored: map[int64]bool{},
 	}
 	w.add(ids)
 	return w

@@ -50,7 +50,7 @@ func (p *page) write(ctx context.Context, tx *store.Tx) error {
 		return fmt.Errorf("cancel %d executions and send requests for %d: %w", len(p.ended), len(p.asked), err)
 	}
 	if later != nil {
-		p.stored = later.Rows()
+		p.stored = append(p.stored, later.Rows()...)
 	}
 	return nil
 }

@@ -207,8 +207,8 @@ func (m Measure) Format(value float64) string {
 	}
 }
 
-// defaultAlerts are the built-in rules. The names and thresholds of the first four, the length and the bands of queues and
-// those of dead letters are published; no_active_workers additionally leaves a worker time to start.
+// defaultAlerts are the built-in rules. The names and thresholds of the first four, the length and the bands of queues
+// and those of dead letters are published; no_active_workers additionally leaves a worker time to start.
 func defaultAlerts() map[string]*AlertRule {
 	rule := func(severity, measure string, above float64, held time.Duration) *AlertRule {
 		return &AlertRule{Enabled: true, Measure: measure, Above: above, For: held, Severity: severity}
@@ -301,9 +301,11 @@ func namedAlerts(path string, root *yaml.Node) error {
 		name := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: given.Name, Line: item.Line}
 		rule := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: item.Line}
 		for _, pair := range [][2]string{
-			{"measure", publishedMeasures[parts[1]]}, {threshold, value}, {"severity", cmp.Or(given.Severity, "warning")},
+			{"measure", publishedMeasures[parts[1]]}, {threshold, value},
+			{"severity", cmp.Or(given.Severity, "warning")},
 		} {
-			rule.Content = append(rule.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: pair[0], Line: item.Line},
+			rule.Content = append(rule.Content,
+				&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: pair[0], Line: item.Line},
 				&yaml.Node{Kind: yaml.ScalarNode, Value: pair[1], Line: item.Line})
 		}
 		rules.Content = append(rules.Content, name, rule)

@@ -156,7 +156,8 @@ tasks: [{name: a, action: pk.go}]
 
 	testkit.Exec(t, b.store, `UPDATE execution SET status = 'canceling' WHERE id = $1`, id)
 	body, err := message.New(message.TypeExecutionStatusChanged, message.ExecutionStatusChanged{
-		ExecutionID: id, ActionRef: "pk.flow", PreviousStatus: "running", NewStatus: "canceling", ChangedAt: time.Now().UTC(),
+		ExecutionID: id, ActionRef: "pk.flow", PreviousStatus: "running", NewStatus: "canceling",
+		ChangedAt: time.Now().UTC(),
 	}, time.Now(), "api").Encode()
 	require.NoError(t, err)
 	outcome := b.connect(t, "api").Publisher().Publish(testkit.Context(t), []broker.Message{{

@@ -65,7 +65,8 @@ func TestReportsAreCountedAndUnreadableOnesDeadLettered(t *testing.T) {
 	stopped := make(chan []int64, 1)
 	consumer := wire.Consume(broker.ConsumerConfig{Queue: message.QueueExecutionStatus, Prefetch: 10, MaxBatch: 4})
 	reports := scheduler.NewStatusReports(consumer,
-		func(_ context.Context, executions []int64) { stopped <- executions }, testkit.Logger(t), scheduler.NewStatusMetrics(registry))
+		func(_ context.Context, executions []int64) { stopped <- executions }, testkit.Logger(t),
+		scheduler.NewStatusMetrics(registry))
 	require.NoError(t, consumer.Start(testkit.Context(t)))
 	require.NoError(t, reports.Start(testkit.Context(t)))
 	t.Cleanup(reports.Stop)
