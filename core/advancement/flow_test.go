@@ -485,36 +485,6 @@ func TestAnEndIsProcessedAfterItsSlotIsReleased(t *testing.T) {
 	require.Len(t, w.dispatched(), 1, "b has begun")
 }
 
-// A retry that a paused workflow holds back has no execution yet, but is not lost.
-func TestARetryOfAPausedWorkflowIsNotLost(t *testing.T) {
-	t.Parallel()
-	w := setup(t)
-	w.does = func(_ string, _, retries int) end {
-		if retries == 0 {
-			return end{attune.StatusFailed, map[string]any{"error": "x"}}
-		}
-		return end{status: attune.StatusCompleted}
-	}
-	id := w.request(w.define("pk.one", `
-version: "1"
-tasks: [{name: a, action: pk.a, retry: {count: 1, delay: 0}}]
-`), nil)
-	w.take(nil, []int64{id})
-	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = true`)
-	w.check(id)
-	w.run()
-	for range 2 { // the sweep
-		w.check(id)
-		w.run()
-	}
-	require.Equal(t, []string{"a/0/0"}, w.ran)
-	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, w.store, id))
-	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
-	w.check(id)
-	w.completes(id)
-	require.Equal(t, []string{"a/0/0", "a/0/1"}, w.ran)
-}
-
 // due are the workflows that the sweep would check.
 func (w *world) due() []int64 {
 	rows, err := w.store.FindWorkflows(testkit.Context(w.t), 10, 0, 100)
