@@ -172,9 +172,11 @@ func Refused(ctx context.Context, tx *store.Tx, m outbox.Message, tries int, rea
 	}
 	detail := clean(bounded(fmt.Sprintf("the broker did not accept it for %s: %s", to, reason)))
 	reopened, err := tx.ReopenDeadLetters(ctx, store.ReopenDeadLettersParams{
-		Ids: []int64{id}, DecidedBy: outboxName, Note: detail, Detail: &detail,
-		Decisions: []string{Requeued, Sent, PutBack},
+		Ids: []int64{id}, DecidedBy: outboxName, Note: detail, Decisions: []string{Requeued, Sent, PutBack},
 	})
+	if err == nil {
+		err = tx.DescribeDeadLetters(ctx, detail, reopened)
+	}
 	if err != nil {
 		return false, fmt.Errorf("reopen dead letter %d: %w", id, err)
 	}

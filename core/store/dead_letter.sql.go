@@ -105,6 +105,16 @@ func (q *Queries) DecideDeadLetter(ctx context.Context, arg DecideDeadLetterPara
 	return result.RowsAffected(), nil
 }
 
+const DescribeDeadLetters = `-- name: DescribeDeadLetters :exec
+UPDATE dead_letter SET detail = $1::text WHERE id = ANY ($2::bigint[])
+`
+
+// Only the engine does this: the role of operators may not change the detail.
+func (q *Queries) DescribeDeadLetters(ctx context.Context, detail string, ids []int64) error {
+	_, err := q.db.Exec(ctx, DescribeDeadLetters, detail, ids)
+	return err
+}
+
 const DiscardDeadLetters = `-- name: DiscardDeadLetters :many
 UPDATE dead_letter d
 SET decision = 'discarded', decided_by = $1::text, decided_at = now(),
@@ -446,17 +456,16 @@ func (q *Queries) RecordDeadLetter(ctx context.Context, arg RecordDeadLetterPara
 
 const ReopenDeadLetters = `-- name: ReopenDeadLetters :many
 UPDATE dead_letter d
-SET decision = NULL, decided_by = NULL, decided_at = NULL, detail = coalesce($1::text, d.detail),
+SET decision = NULL, decided_by = NULL, decided_at = NULL,
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
-        'decision', 'reopened', 'by', $2::text, 'at', now(), 'note', nullif($3::text, ''),
+        'decision', 'reopened', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''),
         'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
-WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($4::bigint[]) AND o.decision = ANY ($5::text[]) ORDER BY o.id FOR UPDATE)
-  AND d.decision = ANY ($5::text[])
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) AND o.decision = ANY ($4::text[]) ORDER BY o.id FOR UPDATE)
+  AND d.decision = ANY ($4::text[])
 RETURNING d.id
 `
 
 type ReopenDeadLettersParams struct {
-	Detail    *string
 	DecidedBy string
 	Note      string
 	Ids       []int64
@@ -466,7 +475,6 @@ type ReopenDeadLettersParams struct {
 // Reopens dead letters with one of these decisions, which is kept with the evidence.
 func (q *Queries) ReopenDeadLetters(ctx context.Context, arg ReopenDeadLettersParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, ReopenDeadLetters,
-		arg.Detail,
 		arg.DecidedBy,
 		arg.Note,
 		arg.Ids,

@@ -95,13 +95,17 @@ WHERE d.id = sqlc.arg(id);
 -- name: ReopenDeadLetters :many
 -- Reopens dead letters with one of these decisions, which is kept with the evidence.
 UPDATE dead_letter d
-SET decision = NULL, decided_by = NULL, decided_at = NULL, detail = coalesce(sqlc.narg(detail)::text, d.detail),
+SET decision = NULL, decided_by = NULL, decided_at = NULL,
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
         'decision', 'reopened', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''),
         'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
 WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) AND o.decision = ANY (sqlc.arg(decisions)::text[]) ORDER BY o.id FOR UPDATE)
   AND d.decision = ANY (sqlc.arg(decisions)::text[])
 RETURNING d.id;
+
+-- name: DescribeDeadLetters :exec
+-- Only the engine does this: the role of operators may not change the detail.
+UPDATE dead_letter SET detail = sqlc.arg(detail)::text WHERE id = ANY (sqlc.arg(ids)::bigint[]);
 
 -- name: DiscardDeadLetters :many
 -- Stores an operator's discard of many. Only open ones change.
