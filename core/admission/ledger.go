@@ -44,8 +44,9 @@ type Candidate struct {
 	// Avoid are workers on which it has failed.
 	Selector, Tolerations, Affinity []byte
 	Avoid                           []int64
-	// CancelAsked is set when its end was requested while it waited, and is not written yet.
-	CancelAsked bool
+	// Cancel is what its cancel request says, if its end was requested while it waited and is not
+	// written yet; else nil.
+	Cancel []byte
 
 	order  int64 // position in its lane; 0 for a new request
 	ticket int64 // order of waiting across queues; 0 for a new request

@@ -287,7 +287,7 @@ func (l *Ledger) readHeads(rows []store.ReadAdmissionHeadsRow) {
 			ActionRef: row.ActionRef, Config: row.Config, Updated: row.Updated, Created: row.Created,
 			Attempt:  row.Attempt,
 			Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
-			Avoid: row.Avoid, CancelAsked: row.CancelAsked,
+			Avoid: row.Avoid, Cancel: row.Cancel,
 			order: row.QueueOrder, ticket: row.Ticket,
 		}
 		lane := laneOf(row.Lane)

@@ -28,7 +28,12 @@ tasks:
 // all items from the beginning, those in statuses somewhere, the others requested.
 func (w *world) existingList(statuses []attune.Status, made int) (id int64, children []int64) {
 	w.t.Helper()
-	id = w.existing(w.define("pk.list", overList), map[string]any{"n": made}, nil)
+	return w.existingListOf(overList, statuses, made)
+}
+
+func (w *world) existingListOf(definition string, statuses []attune.Status, made int) (id int64, children []int64) {
+	w.t.Helper()
+	id = w.existing(w.define("pk.list", definition), map[string]any{"n": made}, nil)
 	each := testkit.ActionRow{ID: w.ids(`SELECT id FROM action WHERE ref = 'pk.each'`)[0], Ref: "pk.each"}
 	for index := range made {
 		child := testkit.Execution(w.t, w.store, each, func(e *testkit.ExecutionRow) {
@@ -140,6 +145,30 @@ func TestAListOfWhichOnlySomeChildrenAreThereGoesOn(t *testing.T) {
 	w.completes(id)
 	require.Len(t, w.ran, 7)
 	require.Subset(t, w.ids(`SELECT id FROM execution WHERE parent = $1`, id), children)
+}
+
+// A retry that a paused workflow holds back has no open row. It does not count as the child that retention has deleted.
+func TestAHeldRetryOfAListThatIsTakenOverIsNotLost(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	retries := strings.Replace(overList, "concurrency: 2", "concurrency: 2\n    retry: {count: 1, delay: 0}", 1)
+	id, children := w.existingListOf(retries, []attune.Status{attune.StatusCompleted, attune.StatusScheduled}, 3)
+	testkit.Exec(t, w.store, `DELETE FROM execution WHERE id = $1`, children[0])
+	w.check(id)
+	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = true`)
+	w.check(id)
+	testkit.Exec(t, w.store, `UPDATE execution SET status = 'failed', result = '{"error": "x"}' WHERE id = $1`, children[1])
+	w.take(children[1:2], nil)
+	w.check(id)
+	require.Equal(t, "1", w.text(`SELECT coalesce(jsonb_array_length(state -> 'held'), 0)::text FROM workflow_execution`))
+	testkit.Exec(t, w.store, `UPDATE workflow_execution SET paused = false`)
+	w.check(id)
+	w.settle(id)
+	w.run()
+	status, result := w.outcome(id)
+	require.Equal(t, attune.StatusCompleted, status, "%v %v", result, w.log(id))
+	require.ElementsMatch(t, []string{"each/2/0", "each/1/1"}, w.ran[:2], "%v", w.ran)
+	require.Equal(t, []string{"after/0/0"}, w.ran[2:], "it comes after the retry")
 }
 
 // A workflow that was cancelled before it is taken over makes nothing any more, and ends

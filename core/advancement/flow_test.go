@@ -466,6 +466,25 @@ func TestTheSweepFindsUnreportedEnds(t *testing.T) {
 	require.Empty(t, w.due())
 }
 
+// The end of a child is processed after the batch that releases its slot: that batch may repeat it.
+func TestAnEndIsProcessedAfterItsSlotIsReleased(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.does = func(string, int, int) end {
+		return end{attune.StatusCompleted, map[string]any{"data": map[string]any{"value": 1}}}
+	}
+	id := w.request(w.define("pk.chain", chain), map[string]any{"n": 1})
+	w.take(nil, []int64{id})
+	child := w.dispatched()[0]
+	w.finish(child)
+	ended := advancement.Request{Workflow: w.workflowOf(id), Children: []int64{child.ID}}
+	w.order(ended)
+	require.Empty(t, w.dispatched())
+	w.released(child.ID)
+	w.order(ended)
+	require.Len(t, w.dispatched(), 1, "b has begun")
+}
+
 // due are the workflows that the sweep would check.
 func (w *world) due() []int64 {
 	rows, err := w.store.FindWorkflows(testkit.Context(w.t), 10, 0, 100)

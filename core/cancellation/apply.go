@@ -18,8 +18,7 @@ import (
 const (
 	// MaxPage bounds the executions that one transaction stops.
 	MaxPage = 200
-	// MaxWaiting bounds the executions of a transaction that only withdraws waiting ones. Between two transactions,
-	// slots that become free start waiting executions; so they are few.
+	// MaxWaiting bounds the executions of a transaction that only withdraws waiting ones.
 	MaxWaiting = 5000
 )
 
@@ -43,7 +42,9 @@ type Request struct {
 	// Waiting leaves executions alone that a worker has: they become Page.Held.
 	Waiting bool
 
-	recorded bool // the cancel requests are already stored
+	recorded bool           // the cancel requests are already stored
+	later    []int64        // waiting executions of later pages, whose cancel requests are stored now
+	stored   map[int64]bool // those of which an earlier page stored the request: any process may have ended them
 }
 
 func (r Request) withDefaults() Request {
@@ -85,6 +86,8 @@ type Page struct {
 	Again []int64
 	// Held are executions that a worker has, and that Request.Waiting left alone.
 	Held []int64
+
+	stored []int64 // executions that this page does not decide, but whose cancel requests are stored
 }
 
 // page is a Page under construction.
@@ -187,6 +190,9 @@ func (p *page) decide() {
 		failed := row.Held != 0 && row.Held != target.StateID
 		if row.Retry != 0 || failed || row.Waits != 0 && (p.ledger == nil || !p.ledger.Locked(row.Waits)) {
 			p.Again = append(p.Again, target.Named)
+			if row.Status != attune.StatusCancelled {
+				p.stored = append(p.stored, row.ID) // see recorded
+			}
 			continue
 		}
 		if p.leaves(row) {
@@ -198,7 +204,11 @@ func (p *page) decide() {
 			done[row.ID] = true
 			p.record(row, rule)
 		}
-		p.Results = append(p.Results, resultOf(target, row, rule))
+		result := resultOf(target, row, rule)
+		if p.request.stored[row.ID] && row.Status == attune.StatusCancelled {
+			result.Outcome = Cancelled
+		}
+		p.Results = append(p.Results, result)
 	}
 }
 

@@ -142,6 +142,9 @@ func TestNotesAreForgottenWhenNothingDependsOnThem(t *testing.T) {
 	ancient := b.asked(t, 48*time.Hour, attune.StatusTimeout, &b.plain, true)
 	failed := b.asked(t, time.Hour, attune.StatusFailed, &b.plain, true)
 	young := b.asked(t, time.Second, attune.StatusCompleted, &b.plain, true)
+	held := b.asked(t, 48*time.Hour, attune.StatusFailed, &b.plain, true) // the batch that releases it would retry it
+	testkit.Exec(t, b.store, `INSERT INTO execution_holder (execution, state_id, attempt, granted_at) VALUES ($1, $2, 1, now())`,
+		held, testkit.State(t, b.store, b.action, 5).ID)
 	b.poll(t, func(c *cancellation.Config) { c.Keep, c.KeepFailed = time.Minute, 24*time.Hour })
 	noted := func(id int64) bool {
 		return b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1`, id) == 1
@@ -149,6 +152,7 @@ func TestNotesAreForgottenWhenNothingDependsOnThem(t *testing.T) {
 	testkit.Eventually(t, func() bool { return !noted(done) && !noted(ancient) }, testkit.TestTimeout)
 	require.True(t, noted(failed))
 	require.True(t, noted(young))
+	require.True(t, noted(held))
 }
 
 // With more than one page, none hides the ones after it.

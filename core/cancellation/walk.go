@@ -26,7 +26,8 @@ const maxTries = 10
 // until no new ones appear.
 //
 // Every execution is first in a page that is only withdrawn (Waiting), and again in a later one if a worker has it.
-// So no slot of a stopped execution starts another one of the walk. It is not safe for concurrent use.
+// The first page also stores the requests of all further waiting executions, which no engine starts then. So no slot
+// that becomes free starts another one of the walk. It is not safe for concurrent use.
 type Walk struct {
 	tree    bool
 	pending []int64        // to withdraw next, in this order
@@ -37,6 +38,10 @@ type Walk struct {
 	seen    map[int64]int  // how often each was returned
 	// searches counts the searches for new children of all executions.
 	searches int
+	most     int            // bounds the Waiting pages
+	noted    int            // so many of the pending ones have had their turn of Request.later
+	later    []int64        // Request.later of the page that Next returned
+	stored   map[int64]bool // Request.stored
 	// Waiting is the Request.Waiting of the page that Next returned.
 	Waiting bool
 	// Stops bounds the pages that are not Waiting. Default MaxPage.
@@ -47,7 +52,10 @@ type Walk struct {
 
 // NewWalk starts a walk at these executions.
 func NewWalk(ids []int64, tree bool) *Walk {
-	w := &Walk{tree: tree, Stops: MaxPage, parents: map[int64]bool{}, seen: make(map[int64]int, len(ids))}
+	w := &Walk{
+		tree: tree, most: MaxWaiting, Stops: MaxPage, parents: map[int64]bool{}, seen: make(map[int64]int, len(ids)),
+		stored: map[int64]bool{},
+	}
 	w.add(ids)
 	return w
 }
@@ -72,7 +80,7 @@ func (w *Walk) Next(ctx context.Context, queries *store.Queries) ([]int64, error
 			break
 		}
 	}
-	from, most := &w.pending, MaxWaiting
+	from, most := &w.pending, w.most
 	if len(w.pending) == 0 {
 		from, most = &w.held, w.Stops
 	}
@@ -80,12 +88,23 @@ func (w *Walk) Next(ctx context.Context, queries *store.Queries) ([]int64, error
 	n := min(len(*from), most)
 	page := slices.Clone((*from)[:n])
 	*from = (*from)[n:]
+	w.later = nil
+	if w.Waiting {
+		w.later = w.pending[min(max(w.noted-n, 0), len(w.pending)):]
+		w.noted = len(w.pending)
+	}
 	for _, id := range page {
 		if w.seen[id]++; w.tree {
 			w.parent(id)
 		}
 	}
 	return page, nil
+}
+
+// Of returns a request for the page that Next returned.
+func (w *Walk) Of(request Request) Request {
+	request.Waiting, request.later, request.stored = w.Waiting, w.later, w.stored
+	return request
 }
 
 // parent makes an execution one whose children belong to the walk.
@@ -108,6 +127,9 @@ func (w *Walk) Again(page *Page) {
 		}
 	}
 	w.held = append(w.held, page.Held...)
+	for _, id := range page.stored {
+		w.stored[id] = true
+	}
 	for _, id := range page.Again {
 		if w.seen[id] >= maxTries {
 			w.Stuck = append(w.Stuck, id)

@@ -28,7 +28,7 @@ func (b *bundle) walkOf(t *testing.T, w *cancellation.Walk, after func(page []in
 			return visited, w.Stuck
 		}
 		visited = append(visited, next...)
-		page, err := b.apply(testkit.Context(t), cancellation.Request{Actor: "ann", Waiting: w.Waiting}, next...)
+		page, err := b.apply(testkit.Context(t), w.Of(cancellation.Request{Actor: "ann"}), next...)
 		require.NoError(t, err)
 		w.Again(page)
 		if after != nil {
@@ -134,7 +134,7 @@ func (b *bundle) walkQuietly(ctx context.Context, root int64) error {
 		if err != nil || len(next) == 0 {
 			return err
 		}
-		page, err := b.apply(ctx, cancellation.Request{Actor: "ann", Waiting: w.Waiting}, next...)
+		page, err := b.apply(ctx, w.Of(cancellation.Request{Actor: "ann"}), next...)
 		if err != nil {
 			return err
 		}
@@ -206,6 +206,51 @@ func TestTheTasksOfAWorkflowAreCancelledAsDefined(t *testing.T) {
 		require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, completed), policy)
 		require.Equal(t, attune.StatusRequested, testkit.StatusOf(t, b.store, ofTask), policy)
 	}
+}
+
+// From the first transaction on no waiting execution of the walk starts, although later ones end them, and the walk
+// reports also the ones that an engine has ended meanwhile. An earlier request keeps its author.
+func TestTheFirstPageStoresTheRequestsOfAllWaitingExecutions(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var ids []int64
+	for range 5 {
+		ids = append(ids, b.at(t, attune.StatusRequested, nil))
+	}
+	running, before := b.at(t, attune.StatusRunning, &b.plain), b.at(t, attune.StatusCancelled, nil)
+	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution, actor) VALUES ($1, 'eve')`, ids[4])
+	w := cancellation.NewWalk(append(ids, running, before), false)
+	w.Withdraw(2)
+	next, err := w.Next(testkit.Context(t), b.store.Queries)
+	require.NoError(t, err)
+	page, err := b.apply(testkit.Context(t), w.Of(cancellation.Request{Actor: "ann", Reason: "wrong"}), next...)
+	require.NoError(t, err)
+	w.Again(page)
+	require.Equal(t, 4, b.count(t, `SELECT count(*) FROM execution_cancel WHERE actor = 'ann' AND reason = 'wrong'`))
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM execution_cancel WHERE actor = 'eve' AND reason IS NULL`))
+	require.Zero(t, b.count(t, `SELECT count(*) FROM execution_cancel WHERE execution = $1`, running),
+		"Poll would stop it before all are withdrawn")
+
+	_, err = b.apply(testkit.Context(t), cancellation.Request{Actor: "an engine"}, ids[3])
+	require.NoError(t, err)
+	outcomes := map[int64]cancellation.Outcome{}
+	for {
+		next, err := w.Next(testkit.Context(t), b.store.Queries)
+		require.NoError(t, err)
+		if len(next) == 0 {
+			break
+		}
+		page, err := b.apply(testkit.Context(t), w.Of(cancellation.Request{Actor: "ann"}), next...)
+		require.NoError(t, err)
+		w.Again(page)
+		for _, r := range page.Results {
+			outcomes[r.ID] = r.Outcome
+		}
+	}
+	require.Equal(t, map[int64]cancellation.Outcome{
+		ids[2]: cancellation.Cancelled, ids[3]: cancellation.Cancelled, ids[4]: cancellation.Cancelled,
+		running: cancellation.Asked, before: cancellation.Ended,
+	}, outcomes)
 }
 
 // An execution that changes during every try is given up after ten.

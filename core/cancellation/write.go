@@ -39,11 +39,18 @@ func (p *page) write(ctx context.Context, tx *store.Tx) error {
 	if p.ledger != nil && len(p.left) > 0 {
 		p.ledger.Write(pipe)
 	}
+	var later *store.Result[int64]
+	if len(p.request.later) > 0 {
+		later = store.Many[int64](pipe, store.NoteLaterCancels, p.request.Actor, p.request.Reason, p.request.later)
+	}
 	if pipe.Len() == 0 {
 		return nil
 	}
 	if err := pipe.Send(ctx); err != nil {
 		return fmt.Errorf("cancel %d executions and send requests for %d: %w", len(p.ended), len(p.asked), err)
+	}
+	if later != nil {
+		p.stored = append(p.stored, later.Rows()...)
 	}
 	return nil
 }

@@ -84,19 +84,30 @@ func (w *world) wire(t *testing.T, amqp string) *broker.Broker {
 	return b
 }
 
-func (w *world) handBack(t *testing.T) *handback.Result {
+func (w *world) manage(t *testing.T) *broker.Management {
 	t.Helper()
 	management, err := broker.NewManagement(w.management, testkit.VHostName(t, w.amqp), waitTimeout)
 	require.NoError(t, err)
 	t.Cleanup(management.Close)
-	result, err := handback.HandBack(testkit.Context(t),
-		handback.Deps{Store: w.store, Broker: w.wire(t, w.amqp), Management: management})
-	require.NoError(t, err)
-	routes, err := management.QueueBindings(testkit.Context(t), message.QueueDeadLetter)
+	return management
+}
+
+// unrouted requires that no route leads into the queue of dead letters.
+func (w *world) unrouted(t *testing.T) {
+	t.Helper()
+	routes, err := w.manage(t).QueueBindings(testkit.Context(t), message.QueueDeadLetter)
 	require.NoError(t, err)
 	for _, route := range routes {
 		require.Equal(t, "#", route.RoutingKey, "the other executor would end executions of dead letters")
 	}
+}
+
+func (w *world) handBack(t *testing.T) *handback.Result {
+	t.Helper()
+	result, err := handback.HandBack(testkit.Context(t),
+		handback.Deps{Store: w.store, Broker: w.wire(t, w.amqp), Management: w.manage(t)})
+	require.NoError(t, err)
+	w.unrouted(t)
 	return result
 }
 
@@ -415,6 +426,21 @@ func TestRefusesWhileAReplicaRuns(t *testing.T) {
 	require.ErrorAs(t, err, &running)
 	require.Len(t, running.Replicas, 1)
 	require.ErrorContains(t, err, "stop them with SIGTERM")
+}
+
+// Without the management API the routes of known workers are deleted, for dispatches and for cancel requests.
+func TestRoutesOfWorkersAreDeletedWithoutTheManagementAPI(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	worker := testkit.Worker(t, w, "w1").ID
+	w.engine(t)()
+	for _, key := range []string{message.DispatchKey(worker), message.CancelKey(worker)} {
+		testkit.Manage(t, "POST", "/api/bindings/"+testkit.VHostName(t, w.amqp)+"/e/"+message.ExchangeDeadLetter+"/q/"+
+			message.QueueDeadLetter, map[string]any{"routing_key": key}, nil)
+	}
+	_, err := handback.HandBack(testkit.Context(t), handback.Deps{Store: w.store, Broker: w.wire(t, w.amqp)})
+	require.NoError(t, err)
+	w.unrouted(t)
 }
 
 func TestRefusesWithoutABroker(t *testing.T) {

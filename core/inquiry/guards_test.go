@@ -39,3 +39,21 @@ func TestEndsOfAnInquiryExcludeEachOther(t *testing.T) {
 	require.NoError(t, st.ExpireInquiries(t.Context(), []int64{late}))
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM inquiry WHERE status = 'timeout'`))
 }
+
+// A message names the responder only of an answer that has none.
+func TestAMessageDoesNotReplaceAResponder(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	var known, unknown, identity int64
+	require.NoError(t, st.Pool().QueryRow(t.Context(),
+		`INSERT INTO identity (login) VALUES ('eve') RETURNING id`).Scan(&identity))
+	for responder, id := range map[string]*int64{"ann": &known, "": &unknown} {
+		execution := testkit.Execution(t, st, testkit.Action(t, st, "pk.of"+responder)).ID
+		require.NoError(t, st.Pool().QueryRow(t.Context(), `INSERT INTO inquiry (execution, prompt, status, responder)
+			VALUES ($1, '?', 'responded', nullif($2, '')) RETURNING id`, execution, responder).Scan(id))
+	}
+	require.NoError(t, st.NoteResponders(t.Context(), []int64{known, unknown}, []int64{identity, identity}))
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM inquiry WHERE id = $1 AND responded_by IS NULL`, known))
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM inquiry WHERE id = $1 AND responded_by = $2`,
+		unknown, identity))
+}

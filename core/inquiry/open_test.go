@@ -61,9 +61,10 @@ func TestAQuestionThatCannotBeAskedIsRecorded(t *testing.T) {
 	nobody := b.completed(t, object{"__inquiry": object{"prompt": "go on?", "assigned_to": 999}})
 	fine := b.completed(t, object{"__inquiry": object{"prompt": "go on?"}})
 	all := []int64{malformed, nobody, fine}
-	for range 2 {
+	for n := range 2 {
 		opening, err := inquiry.Read(ctx, b.store.Queries, all)
 		require.NoError(t, err)
+		require.Equal(t, n > 0, opening.Empty(), "a refused question is not asked again")
 		require.NoError(t, b.open(ctx, opening))
 	}
 	fault := func(execution int64) (reason string) {

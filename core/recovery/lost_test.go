@@ -31,11 +31,16 @@ func TestExecutionsOfAnInactiveWorkerAreAbandonedInTime(t *testing.T) {
 		return id
 	}
 	id, other := row(inactive.ID), row(silent.ID)
-	relay, _ := rescuer(t, st, func(c *recovery.RescuerConfig) {
+	unsure := row(testkit.Worker(t, st, "alive").ID) // beyond its timeout, which proves nothing now
+	testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
+		e.Worker, e.Status = &silent.ID, attune.StatusScheduled
+	})
+	relay, found := rescuer(t, st, func(c *recovery.RescuerConfig) {
 		c.Interval, c.LeaveGrace = time.Hour, 2*time.Second
 		c.Unsure, c.Recovering = func() bool { return true }, func() bool { return false }
 	})
-	ends(t, st, relay, map[int64]attune.Status{id: attune.StatusAbandoned}, other)
+	ends(t, st, relay, map[int64]attune.Status{id: attune.StatusAbandoned}, other, unsure)
+	require.Empty(t, found)
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE id = $1
 		AND result->>'abandoned_by' = 'execution_timeout_monitor' AND result->>'original_status' = 'running'
 		AND (result->'worker'->>'id')::bigint = $2 AND result->'worker'->'cordoned' = 'false' AND result ? 'reconciled_at'

@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -110,6 +111,46 @@ func TestARaisedPolicyMakesItsQueueUnfilled(t *testing.T) {
 	require.Len(t, tick(t, s, submitted), 1)
 	testkit.Exec(t, st, `UPDATE execution_admission_state SET paused = true`)
 	require.Empty(t, tick(t, s, submitted))
+}
+
+// Of queues with one obstacle a pass tries the one that has waited longest; after a change of rules it tries all, since
+// the obstacle may be gone.
+func TestAChangeOfRulesMakesAllBlockedQueuesUnfilled(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	for n := range 2 {
+		testkit.Exec(t, st, `WITH s AS (
+				INSERT INTO execution_admission_state (action_id, max_concurrent, queued_count) VALUES ($1, 1, 1) RETURNING id)
+			INSERT INTO admission_blocked (state_id, ticket, reason, need) SELECT id, $2, 'none fits', 'a worker' FROM s`,
+			testkit.Action(t, st, "pk.a"+string(rune('a'+n))).ID, n+1)
+	}
+	s, submitted := sweeper(t, st, Config{})
+	queues := func() int {
+		n := 0
+		for _, found := range tick(t, s, submitted) {
+			n += len(found.Queues)
+		}
+		return n
+	}
+	require.Equal(t, 2, queues(), "the first pass is thorough")
+	require.Equal(t, 1, queues())
+	testkit.Exec(t, st, `UPDATE admission_epoch SET epoch = epoch + 1`)
+	require.Equal(t, 2, queues())
+	require.Equal(t, 1, queues())
+}
+
+// After the queue of requests has lost its messages, requests count as lost within seconds.
+func TestRequestsOfALostQueueAreFoundSoon(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	id := testkit.Execution(t, st, testkit.Action(t, st, "pk.a"),
+		func(e *testkit.ExecutionRow) { e.Age = 5 * time.Second }).ID
+	s, submitted := sweeper(t, st, Config{RequestAge: time.Hour})
+	require.Empty(t, tick(t, s, submitted))
+	s.MessagesLost()
+	found := tick(t, s, submitted)
+	require.Len(t, found, 1)
+	require.Equal(t, []int64{id}, found[0].Requested)
 }
 
 // Any number of finds reaches the batches, in parts that one batch can bear.

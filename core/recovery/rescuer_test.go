@@ -378,3 +378,21 @@ func TestARunOfAWorkerThatIsBackIsNotEnded(t *testing.T) {
 	require.Empty(t, rows)
 	require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id))
 }
+
+// The statements check the age again: a row that another program has changed since the sweep read it stays.
+func TestARowThatChangedMeanwhileStays(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	worker := testkit.Worker(t, st, "w1").ID
+	claim := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) { e.Status = attune.StatusScheduling }).ID
+	canceling := testkit.Execution(t, st, action, func(e *testkit.ExecutionRow) {
+		e.Status, e.Worker = attune.StatusCanceling, &worker
+	}).ID
+	reclaimed, err := st.ReclaimClaims(testkit.Context(t), []int64{claim}, 60)
+	require.NoError(t, err)
+	require.Empty(t, reclaimed)
+	ended, err := st.EndIgnoredCancels(testkit.Context(t), []int64{canceling}, 60)
+	require.NoError(t, err)
+	require.Empty(t, ended)
+}

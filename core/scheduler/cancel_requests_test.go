@@ -23,6 +23,7 @@ func TestNothingStartsThatIsToBeCancelled(t *testing.T) {
 	ids := b.request(t, action, 6)
 	b.dispatch(t, ids...)
 	testkit.Exec(t, b.store, `INSERT INTO execution_cancel (execution) SELECT unnest($1::bigint[])`, ids[1:4])
+	testkit.Exec(t, b.store, `UPDATE execution_cancel SET actor = 'ann', reason = 'wrong host' WHERE execution = $1`, ids[2])
 	b.finish(t, attune.StatusCompleted, ids[0])
 	unfilled := b.complete(t, ids[0]).Unfilled // one batch reads only the heads that its slots need
 	require.NotEmpty(t, unfilled)
@@ -32,6 +33,8 @@ func TestNothingStartsThatIsToBeCancelled(t *testing.T) {
 		attune.StatusScheduled, attune.StatusRequested,
 	}, b.statuses(t, ids))
 	require.Equal(t, "Cancelled", b.result(t, ids[1], "error"))
+	require.Equal(t, "cancelled on request before it started", b.result(t, ids[1], "message"))
+	require.Equal(t, "ann: wrong host", b.result(t, ids[2], "cancelled_by")+": "+b.result(t, ids[2], "message"))
 
 	free := testkit.Action(t, b.store, "pk.free") // without a limit: requests start at once
 	failed := testkit.Execution(t, b.store, free, func(e *testkit.ExecutionRow) { e.Status = attune.StatusFailed }).ID

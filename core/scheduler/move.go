@@ -54,7 +54,7 @@ func (b *Batch) Candidate(fact admission.Fact) (admission.Candidate, bool) {
 		ExecutionID: row.ID, Status: fact.Status, ActionRef: row.ActionRef, Config: row.Config,
 		Updated: fact.Updated, Created: row.Created, Requested: row.Requested, Attempt: fact.Attempt,
 		Selector: row.WorkerSelector, Tolerations: row.WorkerTolerations, Affinity: row.WorkerAffinity,
-		Avoid: row.Avoid, ActionID: deref(row.Action), CancelAsked: row.CancelAsked,
+		Avoid: row.Avoid, ActionID: deref(row.Action), Cancel: row.Cancel,
 	}, true
 }
 

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"encoding/json"
 	"time"
 
 	"github.com/attune-go/attune/core/admission"
@@ -14,13 +15,15 @@ import (
 // worker can ever run, and one whose end was requested: the batch may come before the poll of cancel
 // requests.
 func (b *Batch) place(w admission.Candidate) admission.Answer {
-	if w.CancelAsked {
+	if w.Cancel != nil {
+		result := map[string]any{
+			"error": "Cancelled", "message": "cancelled on request before it started", "action_ref": w.ActionRef,
+			"cancelled_by": "execution_scheduler", "cancelled_at": b.Now(),
+		}
+		_ = json.Unmarshal(w.Cancel, &result) // an object of texts: who requested it, and why
 		b.end(ending{
 			execution: w.ExecutionID, actionID: w.ActionID, actionRef: w.ActionRef, status: attune.StatusCancelled,
-			result: encode(map[string]any{
-				"error": "Cancelled", "message": "cancelled on request before it started", "action_ref": w.ActionRef,
-				"cancelled_by": "execution_scheduler", "cancelled_at": b.Now(),
-			}),
+			result: encode(result),
 		})
 		return admission.End()
 	}

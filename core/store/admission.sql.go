@@ -941,7 +941,7 @@ SELECT s.id AS state_id, least(s.free, s.room)::int AS free, h.lane, h.queue_ord
        e.worker_selector, e.worker_tolerations, e.worker_affinity,
        coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid,
-       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) AS cancel_asked
+       (SELECT attune_cancel_words(c.execution) FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id]))::jsonb AS cancel
 FROM (
     SELECT unnest($1::bigint[]) AS state_id, unnest($2::int[]) AS releases,
            $3::bigint AS most
@@ -1007,12 +1007,13 @@ type ReadAdmissionHeadsRow struct {
 	WorkerTolerations []byte
 	WorkerAffinity    []byte
 	Avoid             []int64
-	CancelAsked       bool
+	Cancel            []byte
 }
 
 // The heads of each lane of each queue: as many as the planned releases can promote, and two more
 // in case some are cancelled, at most cap for a wanted queue and blocked_cap for a tried one. free is
-// the number of those without the two. OFFSET 0 keeps the queues' rows to one look-up each.
+// the number of those without the two. cancel is what a cancel request says. OFFSET 0 keeps the queues' rows
+// to one look-up each.
 func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeadsParams) ([]ReadAdmissionHeadsRow, error) {
 	rows, err := q.db.Query(ctx, ReadAdmissionHeads,
 		arg.Ids,
@@ -1049,7 +1050,7 @@ func (q *Queries) ReadAdmissionHeads(ctx context.Context, arg ReadAdmissionHeads
 			&i.WorkerTolerations,
 			&i.WorkerAffinity,
 			&i.Avoid,
-			&i.CancelAsked,
+			&i.Cancel,
 		); err != nil {
 			return nil, err
 		}

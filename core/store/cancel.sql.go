@@ -380,6 +380,37 @@ func (q *Queries) NoteCancels(ctx context.Context, actor string, reason string, 
 	return err
 }
 
+const NoteLaterCancels = `-- name: NoteLaterCancels :many
+INSERT INTO execution_cancel AS c (execution, actor, reason)
+SELECT e.id, $1::text, nullif($2::text, '')
+FROM execution e
+WHERE e.id = ANY ($3::bigint[]) AND e.status = 'requested'
+ORDER BY e.id
+ON CONFLICT (execution) DO UPDATE SET actor = coalesce(c.actor, excluded.actor), reason = CASE WHEN c.actor IS NULL THEN excluded.reason ELSE c.reason END
+RETURNING c.execution
+`
+
+// Stores the requests of waiting executions that later transactions end: until then nothing starts them.
+func (q *Queries) NoteLaterCancels(ctx context.Context, actor string, reason string, ids []int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, NoteLaterCancels, actor, reason, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var execution int64
+		if err := rows.Scan(&execution); err != nil {
+			return nil, err
+		}
+		items = append(items, execution)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PruneCancels = `-- name: PruneCancels :exec
 DELETE FROM execution_cancel WHERE execution = ANY ($1::bigint[])
 `

@@ -265,17 +265,20 @@ SELECT e.id, e.status, e.action, e.action_ref, e.config, e.worker, coalesce(h.st
        -- Whether the result of a completed one opens an inquiry; no inquiry is megabytes long.
        CASE WHEN e.status = 'completed' AND pg_column_size(e.result) < 1048576
             THEN attune_inquiry_of(e.result) IS NOT NULL ELSE false END::bool AS asks,
-       -- The inputs of a retry, for one that did not succeed. With a cancel request nothing starts.
+       -- The inputs of a retry, for one that did not succeed.
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN left(concat_ws(' ', e.result->>'error', e.result->>'message'), 2000) ELSE '' END::text AS error,
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN coalesce(e.result->>'failed_by', e.result->>'abandoned_by', '') ELSE '' END::text AS ended_by,
-       CASE WHEN e.status IN ('requested', 'failed', 'timeout', 'abandoned')
+       CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN EXISTS (SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) ELSE false END::bool AS cancel_asked,
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN EXISTS (SELECT FROM execution_retry t WHERE t.failed = ANY (ARRAY[e.id])) ELSE false END::bool AS repeated,
        CASE WHEN e.status IN ('failed', 'timeout', 'abandoned')
             THEN coalesce(e.max_retries, (SELECT a.max_retries FROM action a WHERE a.id = e.action), 0) ELSE 0 END::int AS allowed_retries,
+       -- What the cancel request of one says that must not start.
+       (CASE WHEN e.status = 'requested'
+             THEN (SELECT attune_cancel_words(c.execution) FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) END)::jsonb AS cancel,
        (e.max_retries IS NULL)::bool AS action_allows, EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::bool AS adopted,
        -- When a retry is due, and the workers that it avoids.
        coalesce(CASE WHEN e.retry_count > 0 THEN
@@ -324,6 +327,7 @@ type ReadBatchExecutionsRow struct {
 	CancelAsked       bool
 	Repeated          bool
 	AllowedRetries    int32
+	Cancel            []byte
 	ActionAllows      bool
 	Adopted           bool
 	Due               time.Time
@@ -373,6 +377,7 @@ func (q *Queries) ReadBatchExecutions(ctx context.Context, ids []int64) ([]ReadB
 			&i.CancelAsked,
 			&i.Repeated,
 			&i.AllowedRetries,
+			&i.Cancel,
 			&i.ActionAllows,
 			&i.Adopted,
 			&i.Due,

@@ -98,7 +98,7 @@ type CancelPlan struct {
 func (t *Triage) PlanCancel(ctx context.Context, request CancelRequest) (*CancelPlan, error) {
 	return snapshot(ctx, t, "plan a cancellation", func(ctx context.Context, tx *store.Tx) (*CancelPlan, error) {
 		planned := &CancelPlan{CancelRequest: request, cancelled: cancelled{Executions: []CancelResult{}}}
-		_, err := t.walk(ctx, request, tx.Queries, func(ids []int64, _ bool) (*cancellation.Page, error) {
+		_, err := t.walk(ctx, request, tx.Queries, func(ids []int64, _ *cancellation.Walk) (*cancellation.Page, error) {
 			results, err := cancellation.Preview(ctx, tx.Queries, t.cancelRequest(request), ids)
 			planned.take(request, results)
 			return &cancellation.Page{Results: results}, err
@@ -114,7 +114,7 @@ const stopPage = 20
 // ones before the executions that a worker has. It returns the executions that changed during every try.
 func (t *Triage) walk(
 	ctx context.Context, request CancelRequest, queries *store.Queries,
-	do func(ids []int64, waiting bool) (*cancellation.Page, error),
+	do func(ids []int64, walk *cancellation.Walk) (*cancellation.Page, error),
 ) (stuck []int64, err error) {
 	walk, due := cancellation.NewWalk(request.IDs, request.Tree), time.Time{}
 	if request.Paced {
@@ -131,7 +131,7 @@ func (t *Triage) walk(
 			}
 			due = time.Now().Add(time.Duration(len(ids)) * t.cfg.Pace)
 		}
-		page, err := do(ids, walk.Waiting)
+		page, err := do(ids, walk)
 		if err == nil {
 			walk.Again(page)
 		}
@@ -156,7 +156,7 @@ type CancelReceipt struct {
 	Seconds float64 `json:"seconds"`
 	Outcome string  `json:"outcome"` // done, nothing to do, unchanged, interrupted or failed
 	Audit   int64   `json:"audit_id,omitempty"`
-	// Left are the named executions that were not reached; they are as they were.
+	// Left are the named executions that were not reached. They are as they were, or an engine withdraws them.
 	Left []int64 `json:"-"`
 }
 
@@ -190,8 +190,8 @@ func (r *CancelReceipt) decided(id int64) bool {
 }
 
 func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error {
-	do := func(ids []int64, waiting bool) (*cancellation.Page, error) {
-		page, err := t.cancelExecutions(ctx, ids, waiting, receipt)
+	do := func(ids []int64, walk *cancellation.Walk) (*cancellation.Page, error) {
+		page, err := t.cancelExecutions(ctx, ids, walk, receipt)
 		if err != nil {
 			return nil, fmt.Errorf("after %d cancelled and %d asked to stop: %w", receipt.Cancelled, receipt.Asked, err)
 		}
@@ -215,10 +215,9 @@ func (t *Triage) cancelPages(ctx context.Context, receipt *CancelReceipt) error 
 // cancelExecutions runs one page. If a row changes between its lock and its write, the page is
 // decided again.
 func (t *Triage) cancelExecutions(
-	ctx context.Context, ids []int64, waiting bool, receipt *CancelReceipt,
+	ctx context.Context, ids []int64, walk *cancellation.Walk, receipt *CancelReceipt,
 ) (page *cancellation.Page, err error) {
-	request := t.cancelRequest(receipt.CancelRequest)
-	request.Waiting = waiting
+	request := walk.Of(t.cancelRequest(receipt.CancelRequest))
 	err = t.decide(ctx, "cancel executions", func(ctx context.Context, tx *store.Tx) (err error) {
 		after := *receipt
 		after.Rows, after.Executions = slices.Clone(receipt.Rows), slices.Clone(receipt.Executions)

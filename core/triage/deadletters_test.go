@@ -1,6 +1,7 @@
 package triage_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -152,6 +153,27 @@ func TestAnotherRequeuedMessageIsSentAgain(t *testing.T) {
 	require.Equal(t, message.KeyEventCreated, sent[0].RoutingKey)
 	require.Equal(t, 1, testkit.Count(t, b.store, `select count(*) from outbox where id = $1`, receipt.Rows[0]))
 	b.keeps(t, id, "requeued")
+}
+
+// noExchange is a broker without exchanges.
+type noExchange struct{ triage.WorkerQueues }
+
+func (noExchange) ExchangeExists(context.Context, string) (bool, error) { return false, nil }
+
+// A message is not sent to an exchange that does not exist, unless the operator insists.
+func TestNothingIsSentToAMissingExchange(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id, operator := b.deadLetter(t, event), b.operator.With(noExchange{})
+	_, err := operator.RequeueIfUseful(t.Context(), id, "")
+	require.ErrorIs(t, err, triage.ErrUseless)
+	require.ErrorContains(t, err, "there is no exchange "+message.ExchangeEvents)
+	_, err = operator.SendDeadLetters(t.Context(), []int64{id}, "nowhere", "k", "")
+	require.ErrorIs(t, err, triage.ErrNoMessage)
+	require.Empty(t, b.sent.take())
+	_, err = operator.Requeue(t.Context(), id, "")
+	require.NoError(t, err)
+	require.Len(t, b.sent.take(), 1)
 }
 
 // Of ten concurrent requeues one succeeds, and the others fail with its author.

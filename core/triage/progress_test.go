@@ -32,6 +32,12 @@ func TestActionsReportTheirProgress(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, told)
 	require.Equal(t, [2]int64{4, 4}, told[len(told)-1])
+	told = nil
+	tree, err := b.operator.PlanCancel(ctx, triage.CancelRequest{IDs: b.request(t, action, 1), Tree: true})
+	require.NoError(t, err)
+	_, err = b.operator.Cancel(ctx, tree)
+	require.NoError(t, err)
+	require.Equal(t, [][2]int64{{1, 0}}, told, "the size of a tree is unknown")
 
 	told = nil
 	testkit.Exec(t, b.store, `update execution_admission_state set queued_count = queued_count + 5`)

@@ -52,6 +52,7 @@ type bundle struct {
 	scheduler *scheduler.Scheduler
 	operator  *triage.Triage
 	sent      *relay // messages of the operator
+	batches   *relay // messages of the replicas
 
 	lastEnd atomic.Int64 // storm ends no later executions, unless it is zero
 }
@@ -62,7 +63,7 @@ func setup(t *testing.T) *bundle {
 	b := &bundle{
 		store:   testkit.OpenStore(t, databaseURL),
 		engines: testkit.OpenStore(t, databaseURL, func(c *store.Config) { c.HotPath = true }),
-		sent:    &relay{},
+		sent:    &relay{}, batches: &relay{},
 	}
 	b.scheduler = b.replica(t)
 	b.operator = triage.New(triage.Config{Actor: "ann@desk", ReportGrace: 1}, b.store, b.sent)
@@ -72,7 +73,7 @@ func setup(t *testing.T) *bundle {
 // replica returns the scheduler of another engine on the same database.
 func (b *bundle) replica(t *testing.T) *scheduler.Scheduler {
 	t.Helper()
-	deps := scheduler.Deps{Store: b.engines, Relay: &relay{}, Logger: testkit.Logger(t)}
+	deps := scheduler.Deps{Store: b.engines, Relay: b.batches, Logger: testkit.Logger(t)}
 	return scheduler.New(scheduler.Config{}, deps)
 }
 

@@ -103,13 +103,14 @@ WHERE w.id = ANY (sqlc.arg(workers)::bigint[]);
 -- name: ReadAdmissionHeads :many
 -- The heads of each lane of each queue: as many as the planned releases can promote, and two more
 -- in case some are cancelled, at most cap for a wanted queue and blocked_cap for a tried one. free is
--- the number of those without the two. OFFSET 0 keeps the queues' rows to one look-up each.
+-- the number of those without the two. cancel is what a cancel request says. OFFSET 0 keeps the queues' rows
+-- to one look-up each.
 SELECT s.id AS state_id, least(s.free, s.room)::int AS free, h.lane, h.queue_order, h.ticket, e.id AS execution_id, e.status,
        s.action_id, e.action_ref, e.config, e.updated, e.attempt, e.created,
        e.worker_selector, e.worker_tolerations, e.worker_affinity,
        coalesce(CASE WHEN e.retry_count > 0 THEN
            (SELECT t.avoid FROM execution_retry t WHERE t.execution = ANY (ARRAY[e.id])) END, '{}')::bigint[] AS avoid,
-       EXISTS (SELECT FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id])) AS cancel_asked
+       (SELECT attune_cancel_words(c.execution) FROM execution_cancel c WHERE c.execution = ANY (ARRAY[e.id]))::jsonb AS cancel
 FROM (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS state_id, unnest(sqlc.arg(releases)::int[]) AS releases,
            sqlc.arg(cap)::bigint AS most

@@ -68,6 +68,16 @@ FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id) r
 ORDER BY r.id
 ON CONFLICT (execution) DO UPDATE SET actor = excluded.actor, reason = excluded.reason WHERE c.actor IS NULL;
 
+-- name: NoteLaterCancels :many
+-- Stores the requests of waiting executions that later transactions end: until then nothing starts them.
+INSERT INTO execution_cancel AS c (execution, actor, reason)
+SELECT e.id, sqlc.arg(actor)::text, nullif(sqlc.arg(reason)::text, '')
+FROM execution e
+WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND e.status = 'requested'
+ORDER BY e.id
+ON CONFLICT (execution) DO UPDATE SET actor = coalesce(c.actor, excluded.actor), reason = CASE WHEN c.actor IS NULL THEN excluded.reason ELSE c.reason END
+RETURNING c.execution;
+
 -- name: EndCancelled :exec
 -- Ends executions that do not run, or that no worker could stop. With IS NOT DISTINCT FROM the rows are found by their
 -- ids: a join by equal statuses, workers and attempts takes a minute for 10,000 waiting executions.

@@ -1,0 +1,4 @@
+package cancellation
+
+// Withdraw bounds the pages that withdraw waiting executions.
+func (w *Walk) Withdraw(most int) { w.most = most }
