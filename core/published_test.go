@@ -34,8 +34,7 @@ var publishedLines = []struct{ line, constant, file, why string }{
 	},
 	{
 		line:     "ERROR: Failed to deactivate worker worker-123 (stale heartbeat): <error details>",
-		constant: "Failed to deactivate worker",
-		why:      "one statement deactivates all silent workers; its error is the next line",
+		constant: "Failed to deactivate worker %s (stale heartbeat): %v", file: "core/liveness/heartbeats.go",
 	},
 	{
 		line:     "ERROR: Failed to query active workers for heartbeat check: <error details>",
