@@ -99,7 +99,9 @@ func TestAMessageComesBackAsItWas(t *testing.T) {
 			queue, header string
 			what          resending
 		}{
-			{"taken", "x-attune-put-back", func(ctx context.Context, tx *store.Tx, id int64) (deadletter.Resent, error) {
+			{"taken", "x-attune-put-back", func(
+				ctx context.Context, tx *store.Tx, id int64,
+			) (deadletter.Resent, error) {
 				return deadletter.Return(ctx, tx, id, "ann", "")
 			}},
 			{"taken", requeuedFrom, func(ctx context.Context, tx *store.Tx, id int64) (deadletter.Resent, error) {

@@ -172,8 +172,8 @@ func (h *Heartbeats) deactivateEach(ctx context.Context) error {
 		})
 		switch {
 		case store.Divisible(err):
-			h.log(ctx, slog.LevelError, fmt.Sprintf("Failed to deactivate worker %s (stale heartbeat): %v", w.Name, err),
-				"worker", w.Name)
+			h.log(ctx, slog.LevelError,
+				fmt.Sprintf("Failed to deactivate worker %s (stale heartbeat): %v", w.Name, err), "worker", w.Name)
 		case err != nil:
 			return err
 		default:

@@ -87,7 +87,8 @@ func TestParametersArriveUnderEachSeparation(t *testing.T) {
 				require.NoError(t, err)
 				params := []byte(`{"name":"Ada"}`)
 				stdout, stderr := output.NewCapture(1000), output.NewCapture(1000)
-				rep, _, err := r.process(t.Context(), &job{row: row, begun: make(chan struct{})}, does, params, trusted(row, params),
+				rep, _, err := r.process(t.Context(),
+					&job{row: row, begun: make(chan struct{})}, does, params, trusted(row, params),
 					r.environment(row, params, 0), stdout, stderr)
 				require.NoError(t, err)
 				require.True(t, rep.Succeeded, "%s", stderr.Bytes())
