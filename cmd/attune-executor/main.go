@@ -231,11 +231,7 @@ func (a *app) bare(cmd *cobra.Command, _ []string) error {
 	terminal := interactive(cmd.InOrStdin())
 	switch {
 	case a.configPath != "" || configured && !terminal:
-		serve, _, err := cmd.Find([]string{"serve"})
-		if err != nil {
-			return err
-		}
-		return serve.RunE(serve, nil)
+		return a.serve(cmd, false)
 	case terminal:
 		return cmd.Help()
 	}

@@ -112,6 +112,7 @@ func (l *launcher) named(name, from string) (*installation, error) {
 		cfg.MessageQueue.ManagementURL = config.DeriveManagement(cfg.MessageQueue.URL)
 		cfg.Reread("message_queue.management_url", func() (string, error) { return c.Broker.Address(l.environ) })
 	}
+	cfg.ShareLogin()
 	return &installation{name: c.Name, context: c, cfg: cfg, from: from + ", " + c.At}, nil
 }
 

@@ -121,6 +121,11 @@ func TestTheServersOfAContextAreItsOwnOnly(t *testing.T) {
 	require.Equal(t, "https://u:secret@mq.prod:15671", i.cfg.MessageQueue.ManagementURL,
 		"it follows from the broker's address")
 	require.Equal(t, "attune_eu", i.cfg.Database.Schema)
+	i, err = launcherOf(t, []string{settingsFile(t,
+		"contexts: {a: {database_url: postgresql://db/x, broker_url: 'amqp://u:secret@mq', management_url: http://proxy}}")}).
+		named("a", "--context")
+	require.NoError(t, err)
+	require.Equal(t, "http://u:secret@proxy", i.cfg.MessageQueue.ManagementURL, "it has the broker's login")
 }
 
 func TestAContextThatCannotBeOpenedIsOneLine(t *testing.T) {

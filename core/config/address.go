@@ -73,7 +73,7 @@ func (p parts) raw() string {
 		if afterPassword && !slices.Contains(connectionKeys, key) {
 			return "&"
 		}
-		afterPassword = afterPassword || key == "password"
+		afterPassword = afterPassword || secretParameter(key)
 	}
 	for i, r := range p.login {
 		switch {
@@ -162,8 +162,8 @@ func keywords(address string) (list []pair) {
 		}
 		key := strings.TrimRight(address[i:i+equals], blank)
 		before := len(list) - 1
-		if key == "" || strings.ContainsAny(key, blank+`'\`) || before >= 0 && list[before].key == "password" &&
-			address[list[before].from:][0] != '\'' && !slices.Contains(connectionKeys, key) {
+		if !keyword.MatchString(key) || before >= 0 && secretKey(list[before].key) &&
+			!strings.HasPrefix(address[list[before].from:], "'") && !slices.Contains(connectionKeys, key) {
 			return nil
 		}
 		i = skip(i + equals + 1)
@@ -203,9 +203,19 @@ var connectionKeys = []string{
 	"client_encoding", "statement_timeout", "lock_timeout", "timezone", "default_query_exec_mode",
 }
 
-// secretKey reports whether a keyword or a parameter of a query is a password.
+// keyword matches the keywords of a connection string, among them the settings of a session. Another text before the
+// first = is part of a malformed URL.
+var keyword = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+
+// secretKey reports whether a keyword is a password.
 func secretKey(key string) bool {
 	return strings.Contains(strings.ToLower(key), "pass") && key != "passfile"
+}
+
+// secretParameter reports whether a parameter of a query, as it is in the URL, is a password.
+func secretParameter(key string) bool {
+	name, err := url.QueryUnescape(key)
+	return err != nil || secretKey(name)
 }
 
 // MaskURL hides the passwords in a URL or in a keyword connection string. It hides all of one that can be read in two
@@ -237,7 +247,7 @@ func MaskURL(address string) string {
 		fields := strings.Split(query, "&")
 		for i, field := range fields {
 			key, _, _ := strings.Cut(field, "=")
-			if name, err := url.QueryUnescape(key); err != nil || secretKey(name) {
+			if secretParameter(key) {
 				fields[i] = key + "=" + mask
 			}
 		}

@@ -51,6 +51,11 @@ func TestNoPartOfAPasswordIsShown(t *testing.T) {
 			{"postgresql", "host=db user=anna password=%s dbname=attune"},
 			{"postgresql", "password=%s host=db user=anna"},
 			{"postgresql", "host=db user=anna password='%s"},
+			{"postgresql", "postgresql://db/attune?sslpassword=%s&sslkey=key"},
+			{"postgresql", "postgresql://db/attune?p%%61ssword=%s"},
+			{"postgresql", "host=db user=anna sslpassword=%s dbname=attune"},
+			{"postgresql", "postgresql//anna:%s@db/attune?a=b"},
+			{"postgresql", "anna:%s@db/attune sslmode=disable"},
 			{"amqp", "amqp://anna:%s@mq.example:5672/attune"},
 			{"amqp", "amqp://anna:%s@mq1,mq2"},
 			{"http", "http://anna:%s@mq.example:15672"},
@@ -181,6 +186,34 @@ func TestLoginsFollowTheirFiles(t *testing.T) {
 		write(password, "two")
 		user, now := login()
 		require.Equal(t, []string{"berta", "two"}, []string{user, now}, key)
+	}
+}
+
+// A management URL without a password has the broker's login, also a rotated one. Another user has its own.
+func TestManagementSharesTheLoginOfTheBroker(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	for address, want := range map[string]string{
+		"http://mq:15672":          "http://anna:a%20%2Fb@mq:15672",
+		"http://anna@mq:15672":     "http://anna:a%20%2Fb@mq:15672",
+		"https://m1,m2:15671/base": "https://anna:a%20%2Fb@m1,m2:15671/base",
+		"http://berta@mq:15672":    "http://berta@mq:15672",
+		"http://anna:x@mq:15672":   "http://anna:x@mq:15672",
+		"http://anna:@mq:15672":    "http://anna:@mq:15672",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte("a /b"), 0o600))
+		cfg, err := config.Load("", []string{"ATTUNE__MESSAGE_QUEUE__URL=amqp://anna@mq/v",
+			"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + address, "ATTUNE__MESSAGE_QUEUE__PASSWORD_FILE=" + file})
+		require.NoError(t, err, address)
+		require.Equal(t, want, cfg.MessageQueue.ManagementURL)
+		login := cfg.Login("message_queue.management_url")
+		if address == want {
+			require.Nil(t, login, address)
+			continue
+		}
+		require.NoError(t, os.WriteFile(file, []byte("new"), 0o600))
+		user, password := login()
+		require.Equal(t, []string{"anna", "new"}, []string{user, password}, address)
 	}
 }
 

@@ -198,6 +198,7 @@ func (l *loader) finish() error {
 			}
 		}
 	}
+	c.ShareLogin()
 	for i := range c.Worker.Taints {
 		if c.Worker.Taints[i].Effect == "" {
 			c.Worker.Taints[i].Effect = "no_schedule"
@@ -232,7 +233,8 @@ func (l *loader) sourceBelow(key string) string {
 	return "default"
 }
 
-// leastJWTSecret is shorter than what new installations should use, since published programs accept any length.
+// leastJWTSecret is shorter than what new installations should use: published programs accept any length, and existing
+// installations cannot change the secret of one program alone.
 const leastJWTSecret = 16
 
 type rule struct{ key, problem string }
@@ -299,6 +301,21 @@ func taintProblem(taints []Taint) string {
 		}
 	}
 	return ""
+}
+
+// ShareLogin gives the management API the login of the broker if its URL has no password, nor another user.
+func (c *Config) ShareLogin() {
+	mq := &c.MessageQueue
+	of, own := split(mq.ManagementURL), ""
+	user, password := loginOf(mq.URL)
+	if own, _, _ = strings.Cut(of.login, ":"); password == "" || strings.Contains(of.login, ":") ||
+		own != "" && own != url.User(user).String() || !isURL(mq.ManagementURL) || of.raw() != "" {
+		return
+	}
+	mq.ManagementURL = of.scheme + "://" + url.UserPassword(user, password).String() + "@" + of.hosts + of.tail
+	if reread := c.rereads["message_queue.url"]; reread != nil {
+		c.Reread("message_queue.management_url", reread)
+	}
 }
 
 // DeriveManagement guesses the management API of a broker from its AMQP URL: the same hosts, user and password, and the

@@ -127,8 +127,8 @@ type MessageQueue struct {
 	// (PEM), also for the management API, and certfile and keyfile of a client. An amqp URL sends the password as
 	// clear text.
 	URL string `key:"url" secret:"url"`
-	// URL of the broker's management API. If you set only url, it is derived from it: same hosts, user and password,
-	// port 15672 (15671 for amqps).
+	// URL of the broker's management API. Without a password it has the login of url. If you set only url, it is
+	// derived from it: same hosts, user and password, port 15672 (15671 for amqps).
 	ManagementURL string   `key:"management_url" secret:"url"`
 	RabbitMQ      RabbitMQ `key:"rabbitmq"`
 }
@@ -194,7 +194,8 @@ func (c *Config) NoWorkersGrace(adopted bool) time.Duration {
 // Security has the keys of the section that concern execution; the others belong to the API service.
 type Security struct {
 	// Secret that signs the bearer tokens of the published API: use the same in every service. There is no default;
-	// without it no execution gets a token and published tokens are refused. It has at least 16 characters.
+	// without it no execution gets a token and published tokens are refused. It has at least 16 characters: give a
+	// new installation 32 or more. Published services accept a shorter one; change it in all of them first.
 	JWTSecret string `key:"jwt_secret" secret:"value"`
 	// Key that encrypts secret parameters and results, at least 32 characters. Use the same key in the executor, in
 	// workers and wherever you request executions with secret parameters.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/deadletter"
+	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/roles"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"

@@ -352,6 +352,35 @@ func TestServersThatAreAway(t *testing.T) {
 	}
 }
 
+// Connections to other machines without TLS pass, with what to do.
+func TestConnectionsWithoutTLSAreNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	name := func(scheme, host string) {
+		b.cfg.MessageQueue.URL = strings.Replace(scheme, "http", "amqp", 1) + "://u:secret@" + host + "/v"
+		b.cfg.MessageQueue.ManagementURL = scheme + "://u:secret@" + host
+	}
+	for _, host := range []string{"mq.example:5672", "localhost,mq.example", "192.0.2.1", "[2001:db8::1]:5672"} {
+		name("http", host)
+		found := b.run(noProbe)
+		for check, fix := range map[string]string{"broker": "amqps://", "management": "https://"} {
+			f := found[check]
+			require.Equal(t, checkup.Passed, f.Status, f.Found)
+			require.Contains(t, f.Found, "not encrypted: it sends the password as clear text", host)
+			require.Contains(t, f.Fix, fix, host)
+			require.NotContains(t, fmt.Sprint(f), "secret")
+		}
+	}
+	for scheme, host := range map[string]string{"https": "mq.example", "http": "localhost,127.0.0.2,[::1]:1"} {
+		name(scheme, host)
+		found := b.run(noProbe)
+		for _, check := range []string{"broker", "management", "database"} {
+			require.NotContains(t, found[check].Found, "not encrypted", host)
+			require.Empty(t, found[check].Fix, host)
+		}
+	}
+}
+
 func TestAnUnmigratedSchemaIsReported(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
