@@ -88,8 +88,8 @@ func TestParametersArriveUnderEachSeparation(t *testing.T) {
 				params := []byte(`{"name":"Ada"}`)
 				stdout, stderr := output.NewCapture(1000), output.NewCapture(1000)
 				j := &job{row: row, begun: make(chan struct{})}
-				rep, _, err := r.process(t.Context(), j, does, params, trusted(row, params), r.environment(row, params, 0),
-					stdout, stderr)
+				rep, _, err := r.process(t.Context(), j, does, params, trusted(row, params),
+					r.environment(row, params, 0), stdout, stderr)
 				require.NoError(t, err)
 				require.True(t, rep.Succeeded, "%s", stderr.Bytes())
 				require.Equal(t, "Ada\n", string(stdout.Bytes()), "%s", stderr.Bytes())

@@ -51,8 +51,8 @@ type intake struct {
 
 // handle starts the deliveries of a batch as places become free. They are acknowledged when all their actions have
 // begun; a slow begin does not delay the next batch. If the process crashes in between, the redelivered dispatch finds
-// its row running and starts nothing. A dispatch that could not begin because of this worker, or whose start was refused
-// because another process has the name, returns to the queue.
+// its row running and starts nothing. A dispatch that could not begin because of this worker, or whose start was
+// refused because another process has the name, returns to the queue.
 func (in *intake) handle(ctx context.Context, batch *broker.Batch) {
 	waiting := in.split(ctx, batch)
 	var begun []*job
