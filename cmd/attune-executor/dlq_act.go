@@ -96,7 +96,7 @@ func (t *triageClient) requeueDeadLetters(ids []int64, reason string, yes bool) 
 			text := fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.DeadLetter, r.Exchange,
 				r.RoutingKey, r.Audit)
 			for _, lost := range r.NotKept {
-				text += "\n  without " + lost
+				text += "; without " + lost
 			}
 			return text
 		},

@@ -150,6 +150,9 @@ func TestSignalsAndLostLogsLoseNoExecution(t *testing.T) {
 		}
 		workers[i] = startService(t, environ, c.stderr, args[0], args[1:]...)
 	}
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, st, "SELECT count(*) FROM worker WHERE status::text = 'active'") == len(cases)
+	}, testkit.TestTimeout, "each worker is active: a request without any fails at once")
 	for range cases {
 		run := exec.CommandContext(ctx, program, "run", "demo.gated")
 		run.Env = environ
