@@ -165,15 +165,20 @@ func TestNothingIsSentToAMissingExchange(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id, operator := b.deadLetter(t, event), b.operator.With(noExchange{})
+	testkit.Exec(t, b.store, `update dead_letter set exchange = 'shop' where id = $1`, id)
 	_, err := operator.RequeueIfUseful(t.Context(), id, "")
 	require.ErrorIs(t, err, triage.ErrUseless)
-	require.ErrorContains(t, err, "there is no exchange "+message.ExchangeEvents)
+	require.ErrorContains(t, err, "there is no exchange shop")
 	_, err = operator.SendDeadLetters(t.Context(), []int64{id}, "nowhere", "k", "")
 	require.ErrorIs(t, err, triage.ErrNoMessage)
 	require.Empty(t, b.sent.take())
 	_, err = operator.Requeue(t.Context(), id, "")
 	require.NoError(t, err)
 	require.Len(t, b.sent.take(), 1)
+
+	// Each replica declares its own exchanges at its start.
+	_, err = operator.RequeueIfUseful(t.Context(), b.deadLetter(t, event), "")
+	require.NoError(t, err)
 }
 
 // Of ten concurrent requeues one succeeds, and the others fail with its author.
