@@ -65,7 +65,7 @@ func eventsPage(w *page, list *monitor.EventPage) {
 		col("RULES", matched(func(one *monitor.Event) any { return one.Compared })),
 		col("FIRED", matched(func(one *monitor.Event) any {
 			if one.Disabled > 0 {
-				return fmt.Sprintf("%d (%d disabled)", one.Fired, one.Disabled)
+				return fmt.Sprintf("%d (%d without execution)", one.Fired, one.Disabled)
 			}
 			return one.Fired
 		})),
@@ -105,7 +105,12 @@ func eventPage(w *page, d *monitor.EventDetail) {
 	}
 	table(w, "the trigger has no rules", d.Rules,
 		col("RULE", func(one *monitor.RuleVerdict) any { return one.RuleRef }),
-		col("VERDICT", func(one *monitor.RuleVerdict) any { return one.Verdict }),
+		col("VERDICT", func(one *monitor.RuleVerdict) any {
+			if one.Verdict == monitor.VerdictDisabled {
+				return "fired, no execution" // the status of its enforcement reads as that of the rule
+			}
+			return one.Verdict
+		}),
 		col("ENFORCEMENT", func(one *monitor.RuleVerdict) any {
 			if one.Enforcement == nil {
 				return "-"
@@ -466,7 +471,7 @@ func rulesPage(w *page, list *monitor.RulePage, none string) {
 		col("ENABLED", func(one *monitor.Rule) any { return yesNo(one.Enabled) }),
 		col("LAST FIRED", func(one *monitor.Rule) any { return lastFired(one, list.At) }),
 		col("FIRED", func(one *monitor.Rule) any { return firings(one) }),
-		col("DISABLED", func(one *monitor.Rule) any { return one.Disabled }),
+		col("NO EXECUTION", func(one *monitor.Rule) any { return one.Disabled }),
 		col("NOTE", func(one *monitor.Rule) any { return dash(one.Note) }))
 	if list.Next != "" {
 		w.row("more: --cursor " + list.Next)

@@ -83,7 +83,7 @@ func executionsPage(w *page, list *monitor.Executions) {
 		col("ATTEMPT", func(e *monitor.Execution) any { return e.Try() }),
 		col("AGE", func(e *monitor.Execution) any { return short(list.At.Sub(e.Created)) }),
 		col("TOOK", func(e *monitor.Execution) any { return spanText(e.StartedAt, e.FinishedAt) }),
-		col("REASON", func(e *monitor.Execution) any { return e.Reason }))
+		col("REASON", func(e *monitor.Execution) any { return e.Why() }))
 	switch {
 	case list.Bounded && list.Looked > 0:
 		w.rowf("only %d were searched: --cursor %d goes on", list.Looked, list.Next)

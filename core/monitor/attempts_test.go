@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -49,6 +50,12 @@ func TestAttemptsAreFoundFromEachOfThem(t *testing.T) {
 		require.WithinDuration(t, time.Now().Add(time.Hour), *list[2].Due, time.Minute)
 		require.NotNil(t, list[0].FinishedAt)
 	}
+	page, err := b.Executions(t.Context(), ExecutionFilter{IDs: []int64{first, second, third}}, 0)
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "repeated by " + strconv.FormatInt(third, 10) + ": only a message",
+		"repeated by " + strconv.FormatInt(second, 10) + ": exit 1"},
+		[]string{page.List[0].Why(), page.List[1].Why(), page.List[2].Why()}, "a list says what was repeated")
+
 	testkit.Exec(t, b.Store, `update execution_retry set waiting = false where execution = $1`, third)
 	list, err := b.Attempts(t.Context(), first)
 	require.NoError(t, err)

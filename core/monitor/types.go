@@ -191,6 +191,8 @@ type Execution struct {
 	FinishedAt *time.Time `json:"finished_at"`
 	RetryCount int64      `json:"retry_count"`
 	MaxRetries *int64     `json:"max_retries"`
+	// RepeatedBy is the execution that repeats this one, which ended without success; 0 without one.
+	RepeatedBy int64 `json:"repeated_by,omitempty"`
 	// Reason is the message of the result, cut short.
 	Reason string `json:"reason,omitempty"`
 	// Params are the parameters in one line without secrets; empty unless requested.
@@ -214,6 +216,18 @@ type Executions struct {
 
 // Try is the number of the attempt, counted from 1.
 func (e *Execution) Try() int64 { return e.RetryCount + 1 }
+
+// Why is the reason in a list, after the execution that repeats this one.
+func (e *Execution) Why() string {
+	if e.RepeatedBy == 0 {
+		return e.Reason
+	}
+	repeated := "repeated by " + strconv.FormatInt(e.RepeatedBy, 10)
+	if e.Reason == "" {
+		return repeated
+	}
+	return repeated + ": " + e.Reason
+}
 
 // Tries writes the number of an attempt and of how many the engine makes; - is unbounded.
 func Tries(retries int64, most *int64) string {

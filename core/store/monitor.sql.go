@@ -197,7 +197,12 @@ SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, 
              THEN left(substring(rtrim(coalesce(
                  CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
                       THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
-                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS reason
+                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS reason,
+       coalesce(CASE WHEN attune_terminal(e.status) AND e.status <> 'completed' THEN coalesce(
+           (SELECT r.execution FROM execution_retry r WHERE r.failed = e.id),
+           (SELECT x.id FROM execution x
+            WHERE x.original_execution = coalesce(e.original_execution, e.id) AND (x.retry_count, x.id) > (e.retry_count, e.id)
+            ORDER BY x.retry_count, x.id LIMIT 1)) END, 0)::bigint AS repeated_by
 FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY ($1::bigint[])
 ORDER BY e.id DESC
@@ -217,6 +222,7 @@ type MonitorExecutionsByIDRow struct {
 	RetryCount int32
 	MaxRetries *int32
 	Reason     string
+	RepeatedBy int64
 }
 
 // The rows of a page. A result too large for a list is not opened.
@@ -243,6 +249,7 @@ func (q *Queries) MonitorExecutionsByID(ctx context.Context, ids []int64) ([]Mon
 			&i.RetryCount,
 			&i.MaxRetries,
 			&i.Reason,
+			&i.RepeatedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -722,7 +729,8 @@ SELECT e.id, e.action_ref, e.status, e.worker, w.name AS worker_name, e.parent, 
              THEN left(substring(rtrim(coalesce(
                  CASE WHEN coalesce(e.result ->> 'message', e.result ->> 'error') LIKE '% exited with code %'
                       THEN nullif(btrim(coalesce(e.result ->> 'stderr_log', e.result ->> 'stderr'), E' \t\r\n'), '') END,
-                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS reason
+                 e.result ->> 'message', e.result ->> 'error', e.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 300) END, '')::text AS reason,
+       0::bigint AS repeated_by
 FROM execution e LEFT JOIN worker w ON w.id = e.worker
 WHERE e.id = ANY ($1::bigint[])
 ORDER BY e.id DESC
@@ -742,6 +750,7 @@ type MonitorPublishedByIDRow struct {
 	RetryCount int32
 	MaxRetries *int32
 	Reason     string
+	RepeatedBy int64
 }
 
 func (q *Queries) MonitorPublishedByID(ctx context.Context, ids []int64) ([]MonitorPublishedByIDRow, error) {
@@ -767,6 +776,7 @@ func (q *Queries) MonitorPublishedByID(ctx context.Context, ids []int64) ([]Moni
 			&i.RetryCount,
 			&i.MaxRetries,
 			&i.Reason,
+			&i.RepeatedBy,
 		); err != nil {
 			return nil, err
 		}

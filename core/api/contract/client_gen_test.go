@@ -1464,13 +1464,16 @@ type EventsAnswer struct {
 
 // Execution defines model for Execution.
 type Execution struct {
-	ActionRef  string          `json:"action_ref"`
-	Created    time.Time       `json:"created"`
-	FinishedAt *time.Time      `json:"finished_at,omitempty"`
-	Id         int             `json:"id"`
-	MaxRetries *int            `json:"max_retries,omitempty"`
-	Parent     *int            `json:"parent,omitempty"`
-	Reason     *string         `json:"reason,omitempty"`
+	ActionRef  string     `json:"action_ref"`
+	Created    time.Time  `json:"created"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
+	Id         int        `json:"id"`
+	MaxRetries *int       `json:"max_retries,omitempty"`
+	Parent     *int       `json:"parent,omitempty"`
+	Reason     *string    `json:"reason,omitempty"`
+
+	// RepeatedBy The execution that repeats this one.
+	RepeatedBy *int            `json:"repeated_by,omitempty"`
 	RetryCount *int            `json:"retry_count,omitempty"`
 	StartedAt  *time.Time      `json:"started_at,omitempty"`
 	Status     ExecutionStatus `json:"status"`
@@ -2916,6 +2919,9 @@ type Why struct {
 	// Queue Null for an execution that waits in no queue.
 	Queue  *WaitingQueue `json:"queue,omitempty"`
 	Reason *string       `json:"reason,omitempty"`
+
+	// RepeatedBy The execution that repeats this one.
+	RepeatedBy *int `json:"repeated_by,omitempty"`
 
 	// Retry Of a retry that waits for its time, outside all queues.
 	Retry      *PendingRetry `json:"retry,omitempty"`

@@ -40,7 +40,12 @@ var fields = []list.Field[row]{
 	{Column: widget.Column{Title: "EXEC", Width: 9, Right: true}, Cell: list.Plain(key)},
 	{
 		Column: widget.Column{Title: "STATUS", Width: 12},
-		Cell:   func(e *screen.Env, r *row) widget.Cell { return e.StateCell(r.Status) },
+		Cell: func(e *screen.Env, r *row) widget.Cell {
+			if r.RepeatedBy != 0 { // another execution is of interest now
+				return widget.Cell{Text: e.Theme.Glyphs.Again + " " + r.Status, Role: theme.Dim}
+			}
+			return e.StateCell(r.Status)
+		},
 	},
 	{
 		Column: widget.Column{Title: "ACTION", Width: 21, Grow: true, Middle: true},
@@ -65,7 +70,7 @@ var fields = []list.Field[row]{
 	},
 	{
 		Column: widget.Column{Title: "REASON", Width: 34, Priority: 4},
-		Cell:   list.Dim(func(r *row) string { return r.Reason }),
+		Cell:   list.Dim((*row).Why),
 	},
 	{
 		Column: widget.Column{Title: paramsColumn, Width: 30, Share: 40, Priority: 6},
