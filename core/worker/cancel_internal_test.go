@@ -25,3 +25,13 @@ func TestCancelRequestsForOthersLeaveNoTrace(t *testing.T) {
 	require.False(t, r.interrupt(7, ErrCancelled))
 	require.Zero(t, r.size())
 }
+
+// A dispatch that the broker delivers after a drain or a stop has begun does not start, although there is room.
+func TestNothingStartsAfterTheIntakeHasEnded(t *testing.T) {
+	t.Parallel()
+	ended, end := context.WithCancel(context.Background())
+	r := newRoster(2)
+	require.Equal(t, 1, r.acquire(ended, 1))
+	end()
+	require.Zero(t, r.acquire(ended, 1))
+}

@@ -85,7 +85,7 @@ func (m *membership) endLeftovers(ctx context.Context) ([]announcement, error) {
 // rows before the roster: an execution in hand enters the roster before its row runs and leaves it
 // after its end is written, or after it was given back; then it may start again.
 func (m *membership) findForgotten(ctx context.Context, l *life) error {
-	held, err := m.store.ReadHeldRuns(ctx, m.id, m.incarnation)
+	held, err := m.store.ReadHeldRuns(ctx, m.id)
 	if err != nil {
 		return fmt.Errorf("read the executions that run at worker %d: %w", m.id, err)
 	}
