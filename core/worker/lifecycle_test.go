@@ -339,6 +339,9 @@ func TestCancel(t *testing.T) {
 		require.False(t, r.Succeeded)
 		require.Equal(t, -1, r.ExitCode)
 		require.Equal(t, "Execution cancelled by user", r.Error)
+		b.dispatch(t, w, id)
+		b.drained(t, w)
+		require.Len(t, b.completions(id), 1, "a dispatch that comes again does not report the end again")
 	})
 
 	t.Run("WhileRunningByTheRowAlone", func(t *testing.T) {

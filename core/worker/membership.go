@@ -173,8 +173,8 @@ func (m *membership) reportHealth(ctx context.Context) {
 func (m *membership) setDraining(draining bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.leaving || m.draining == draining {
-		return // a leaving worker reads its own write
+	if m.draining == draining {
+		return
 	}
 	m.draining = draining
 	m.turn()
