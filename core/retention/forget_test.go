@@ -302,7 +302,9 @@ func TestAWorkerThatGetsAnExecutionMeanwhileStays(t *testing.T) {
 	st := testkit.Store(t)
 	action := testkit.Action(t, st, "pk.a")
 	worker := silent(t, st, "needed", 2*week)
-	q := &queues{during: sync.OnceFunc(func() { testkit.Execution(t, st, action, ran(worker, attune.StatusScheduled)) })}
+	q := &queues{during: sync.OnceFunc(func() {
+		testkit.Execution(t, st, action, ran(worker, attune.StatusScheduled))
+	})}
 	one := forget(t, st, q, worker)[worker]
 	require.False(t, one.Done)
 	require.Equal(t, "executions that have not ended refer to it", one.Reason)

@@ -51,7 +51,8 @@ func TestAStartWhoseAnswerWasLostRuns(t *testing.T) {
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
 }
 
-// The database has ended an execution, but its answer was lost: the repeated statement finds its own end and reports it.
+// The database has ended an execution, but its answer was lost: the repeated statement finds its own end, and the
+// worker reports it.
 func TestAnEndWhoseAnswerWasLostIsReported(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
