@@ -268,6 +268,14 @@ func TestRefusals(t *testing.T) {
 			file: "database: { max_connections: 99999999999 }\n",
 			want: "FILE:1: database.max_connections: 99999999999 is too large",
 		},
+		"FewerConnectionsThanTheMinimum": {
+			file: "database: { min_connections: 9, max_connections: 8 }\n",
+			want: "FILE:1: database.min_connections: must not exceed database.max_connections",
+		},
+		"RetryDelays": {
+			file: "executor: { retry: { base_delay: 60, max_delay: 59 } }\n",
+			want: "FILE:1: executor.retry.max_delay: must not be shorter than executor.retry.base_delay",
+		},
 		"NotOneOf": {
 			file: "executor: { no_workers: panic }\n",
 			want: `FILE:1: executor.no_workers: "panic" is not one of fail, wait`,
@@ -326,6 +334,16 @@ func TestRefusals(t *testing.T) {
 		require.EqualError(t, err,
 			"the configuration file nowhere.yaml does not exist: correct --config or ATTUNE_CONFIG")
 	})
+}
+
+// The values that a refusal names as the range are allowed.
+func TestTheEndsOfARangeAreAllowed(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, "executor: { scheduled_timeout: 1, retry: { jitter: 0, max_unstarted: 0 } }\n")
+	require.Equal(t, time.Second, cfg.Executor.ScheduledTimeout)
+	cfg = load(t, "executor: { scheduled_timeout: 240h, retry: { jitter: 1, max_unstarted: 100 } }\n")
+	require.Equal(t, 240*time.Hour, cfg.Executor.ScheduledTimeout)
+	require.Equal(t, 100, cfg.Executor.Retry.MaxUnstarted)
 }
 
 func TestForeignAndInertKeysAreNamedOnce(t *testing.T) {
@@ -480,6 +498,24 @@ func TestSecretFiles(t *testing.T) {
 		_, err := config.Load(path, nil)
 		require.EqualError(t, err,
 			path+":1: database.url_file and database.url ("+path+":1) are both given: keep one of them")
+	})
+
+	t.Run("OfAVariableInTheWorkingFolder", func(t *testing.T) {
+		t.Parallel()
+		secret := filepath.Join(t.TempDir(), "jwt")
+		require.NoError(t, os.WriteFile(secret, []byte("signs-all-tokens\n"), 0o600))
+		here, err := os.Getwd()
+		require.NoError(t, err)
+		relative, err := filepath.Rel(here, secret)
+		require.NoError(t, err)
+		cfg := load(t, "", "ATTUNE__SECURITY__JWT_SECRET_FILE="+relative)
+		require.Equal(t, "signs-all-tokens", cfg.Security.JWTSecret)
+	})
+
+	t.Run("OverriddenByTheVariableOfTheValue", func(t *testing.T) {
+		t.Parallel()
+		cfg := load(t, "database: { url_file: nowhere }\n", "ATTUNE__DATABASE__URL=postgresql://u@db/a")
+		require.Equal(t, "postgresql://u@db/a", cfg.Database.URL)
 	})
 
 	t.Run("Missing", func(t *testing.T) {

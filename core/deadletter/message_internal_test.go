@@ -259,6 +259,16 @@ func TestForgedMessagesAreOneDeadLetterEach(t *testing.T) {
 	require.Len(t, batch(nil, slices.Repeat(items[:1], message.MaxBatchItems+1)...), 1)
 }
 
+// Replicas may have the same dead letters in other orders, after a reconnect: all record them in one order, so that
+// none waits for a row of another that waits for its own.
+func TestBatchesRecordDeadLettersInOneOrder(t *testing.T) {
+	t.Parallel()
+	one, two := &Message{fingerprint: "a", Execution: 1}, &Message{fingerprint: "b", Execution: 2}
+	for _, delivered := range [][]*Message{{one, two}, {two, one}} {
+		require.Equal(t, []int64{1, 2}, NewStep(delivered, 0).Executions())
+	}
+}
+
 func TestLargeDeadLettersAreStoredInParts(t *testing.T) {
 	t.Parallel()
 	of := func(sizes ...int) (parts []int) {

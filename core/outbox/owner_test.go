@@ -197,7 +197,20 @@ func TestRowsOfAnotherReplicaAreLeftAlone(t *testing.T) {
 	require.Equal(t, "kept", relay.own.pending[0].messages[0].ID)
 }
 
-// Published rows that could not be deleted are deleted later.
+// Without the database a relay stops publishing before its lease ends: another replica may claim its rows then.
+func TestARelayPublishesOnlyWithinItsLease(t *testing.T) {
+	t.Parallel()
+	relay := New(Config{Lease: time.Hour}, owned(t, testkit.Database(t)), &flaky{}, testkit.Logger(t), nil)
+	away, end := context.WithCancel(testkit.Context(t))
+	end()
+	relay.lease.renewed = time.Now()
+	require.True(t, relay.entitled(away))
+	relay.lease.renewed = time.Now().Add(-50 * time.Minute)
+	require.False(t, relay.entitled(away))
+	require.True(t, relay.entitled(testkit.Context(t)), "renewed")
+}
+
+// Published rows that could not be deleted are deleted by a sweep.
 func TestPublishedRowsAreDeletedLater(t *testing.T) {
 	t.Parallel()
 	st := testkit.Store(t)
@@ -207,7 +220,7 @@ func TestPublishedRowsAreDeletedLater(t *testing.T) {
 	ended, end := context.WithCancel(testkit.Context(t))
 	end()
 	require.Error(t, relay.deleteDone(ended))
-	require.NoError(t, relay.deleteDone(testkit.Context(t)))
+	require.NoError(t, relay.sweepOnce(testkit.Context(t)))
 	require.True(t, empty(t, st)())
 	require.Empty(t, relay.held)
 }

@@ -113,6 +113,8 @@ func TestOldExecutionsGoWithTheirFamilies(t *testing.T) {
 		SELECT id, ref, $1, 'dispatched', 1 FROM q`)
 	refer("a dead letter waits", `INSERT INTO dead_letter (fingerprint, execution) VALUES ('f', $1)`)
 	state := testkit.State(t, st, action, 1)
+	refer("a queue has it", `INSERT INTO execution_admission_entry (execution_id, state_id, status, queue_order)
+		VALUES ($1, `+text(state.ID)+`, 'queued', 1)`)
 	refer("a slot is held", `INSERT INTO execution_holder (execution, state_id, attempt, granted_at) VALUES ($1, `+
 		text(state.ID)+`, 1, now())`)
 	young := tree(done)

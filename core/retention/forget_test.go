@@ -295,6 +295,22 @@ func TestAWorkerThatComesBackMeanwhileStays(t *testing.T) {
 	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM worker WHERE name = 'back' AND id = $1`, worker))
 }
 
+// A worker that gets an execution while its queues are being deleted keeps its row, whether or not its load was
+// counted.
+func TestAWorkerThatGetsAnExecutionMeanwhileStays(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	action := testkit.Action(t, st, "pk.a")
+	worker := silent(t, st, "needed", 2*week)
+	q := &queues{during: sync.OnceFunc(func() {
+		testkit.Execution(t, st, action, ran(worker, attune.StatusScheduled))
+	})}
+	one := forget(t, st, q, worker)[worker]
+	require.False(t, one.Done)
+	require.Equal(t, "executions that have not ended refer to it", one.Reason)
+	require.Equal(t, 1, testkit.Count(t, st, `SELECT count(*) FROM execution WHERE worker = $1`, worker))
+}
+
 // A million executions of one worker are not one transaction.
 func TestExecutionsAreReleasedInWindows(t *testing.T) {
 	t.Parallel()

@@ -142,6 +142,21 @@ func TestOldPartitionsAreDroppedWhole(t *testing.T) {
 	require.Equal(t, 2, metric(t, registry, "attune_retention_removed_total", "execution_history partitions"))
 }
 
+// Audit rows are kept for 90 days, whatever the retention of the histories.
+func TestAuditPartitionsAreKeptForAQuarter(t *testing.T) {
+	t.Parallel()
+	st := testkit.OwnStore(t)
+	for _, days := range []int{92, 88} {
+		testkit.Exec(t, st, `DO $do$ BEGIN EXECUTE format('CREATE TABLE audit_`+itoa(days)+` PARTITION OF audit_event
+			FOR VALUES FROM (%L) TO (%L)', now() - interval '24 hours' * `+itoa(days)+`,
+			now() - interval '24 hours' * `+itoa(days-1)+`); END $do$`)
+	}
+	loop, _ := partitions(t, st, retention.PartitionsConfig{History: 48 * time.Hour, Events: 48 * time.Hour})
+	require.NoError(t, tick(t, loop))
+	require.False(t, exists(t, st, "audit_92"))
+	require.True(t, exists(t, st, "audit_88"))
+}
+
 // A reader of hours delays the drop and blocks no writer.
 func TestALongReaderDoesNotBlockWriters(t *testing.T) {
 	t.Parallel()

@@ -120,7 +120,7 @@ UPDATE dead_letter d
 SET decision = 'discarded', decided_by = $1::text, decided_at = now(),
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
         'decision', 'discarded', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''))))
-WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) AND o.decision IS NULL ORDER BY o.id FOR UPDATE)
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) ORDER BY o.id FOR UPDATE)
   AND d.decision IS NULL
 RETURNING d.id
 `
@@ -460,7 +460,7 @@ SET decision = NULL, decided_by = NULL, decided_at = NULL,
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
         'decision', 'reopened', 'by', $1::text, 'at', now(), 'note', nullif($2::text, ''),
         'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
-WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) AND o.decision = ANY ($4::text[]) ORDER BY o.id FOR UPDATE)
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY ($3::bigint[]) ORDER BY o.id FOR UPDATE)
   AND d.decision = ANY ($4::text[])
 RETURNING d.id
 `

@@ -301,7 +301,6 @@ const ReadHeldRuns = `-- name: ReadHeldRuns :many
 SELECT e.id, now()::timestamptz AS at FROM execution e
 WHERE e.id = ANY (ARRAY(SELECT attune_handed_to($1)))
   AND e.worker = $1 AND e.status IN ('running', 'canceling')
-  AND EXISTS (SELECT FROM worker me WHERE me.id = $1 AND me.incarnation = $2::uuid)
 ORDER BY e.id
 `
 
@@ -310,10 +309,9 @@ type ReadHeldRunsRow struct {
 	At time.Time
 }
 
-// The executions that run at this worker according to their rows, and the time of that. An older
-// process with the same name reads none.
-func (q *Queries) ReadHeldRuns(ctx context.Context, worker int64, incarnation uuid.UUID) ([]ReadHeldRunsRow, error) {
-	rows, err := q.db.Query(ctx, ReadHeldRuns, worker, incarnation)
+// The executions that run at this worker according to their rows, and the time of that.
+func (q *Queries) ReadHeldRuns(ctx context.Context, worker int64) ([]ReadHeldRunsRow, error) {
+	rows, err := q.db.Query(ctx, ReadHeldRuns, worker)
 	if err != nil {
 		return nil, err
 	}

@@ -67,13 +67,14 @@ func TestGroup(t *testing.T) {
 		)
 		failure := errors.New("refused")
 		group.Add("store", book.service("store", nil))
-		group.Add("broker", book.service("broker", failure))
-		group.Add("loops", book.service("loops", nil))
+		group.Add("broker", book.service("broker", nil))
+		group.Add("loops", book.service("loops", failure))
+		group.Add("http", book.service("http", nil))
 		err := group.Start(t.Context())
 		require.ErrorIs(t, err, failure)
-		require.EqualError(t, err, "start broker: refused")
+		require.EqualError(t, err, "start loops: refused")
 		require.NoError(t, group.Stop(t.Context()))
-		require.Equal(t, []string{"start store", "start broker", "stop store"}, book.read())
+		require.Equal(t, []string{"start store", "start broker", "start loops", "stop broker", "stop store"}, book.read())
 	})
 
 	t.Run("StopUnstarted", func(t *testing.T) {

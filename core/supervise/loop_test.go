@@ -81,14 +81,14 @@ func TestLoopJitter(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		loop.Stop()
 		require.Greater(t, len(at), 40)
-		different := false
+		var pauses []time.Duration
 		for i := 1; i < len(at); i++ {
-			pause := at[i].Sub(at[i-1])
-			require.GreaterOrEqual(t, pause, 8*time.Second)
-			require.LessOrEqual(t, pause, 12*time.Second)
-			different = different || pause != at[1].Sub(at[0])
+			pauses = append(pauses, at[i].Sub(at[i-1]))
 		}
-		require.True(t, different, "every pause had the same length")
+		require.GreaterOrEqual(t, slices.Min(pauses), 8*time.Second)
+		require.LessOrEqual(t, slices.Max(pauses), 12*time.Second)
+		require.Less(t, slices.Min(pauses), 10*time.Second, "jitter lengthens and shortens pauses")
+		require.Greater(t, slices.Max(pauses), 10*time.Second)
 	})
 }
 
@@ -168,6 +168,25 @@ func TestLoopDeadline(t *testing.T) {
 		require.Equal(t, begin.Add(5*time.Second), loop.LastTick())
 		require.ErrorIs(t, loop.LastError(), context.DeadlineExceeded)
 		require.ErrorContains(t, loop.LastError(), "tick of slow took longer than 5s")
+	})
+}
+
+// Readiness calls a loop stuck after its TickTimeout. A loop whose ticks all use their whole timeout and fail is slow,
+// not stuck.
+func TestLoopWithSlowFailingTicksIsNotStuck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var ended []time.Time
+		loop := startLoop(t, supervise.LoopConfig{
+			Name: "slow", Interval: time.Second, MaxBackoff: time.Minute, Jitter: 0.2, Timeout: 2 * time.Minute,
+			Tick: func(ctx context.Context) error { <-ctx.Done(); ended = append(ended, time.Now()); return ctx.Err() },
+		})
+		time.Sleep(time.Hour)
+		loop.Stop()
+		require.Greater(t, len(ended), 10)
+		for i := 1; i < len(ended); i++ {
+			require.Less(t, ended[i].Sub(ended[i-1]), loop.TickTimeout())
+		}
 	})
 }
 
@@ -256,6 +275,15 @@ func TestLoopBacksOffAndRecovers(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, at.read(), before+4)
 		require.NoError(t, loop.LastError())
+
+		healthy.Store(false)
+		time.Sleep(8 * time.Second)
+		synctest.Wait()
+		seconds = nil
+		for _, moment := range at.read()[before+4:] {
+			seconds = append(seconds, int(moment.Sub(begin).Seconds()))
+		}
+		require.Equal(t, []int{48, 50, 54}, seconds, "after a success the pauses begin short again")
 	})
 }
 

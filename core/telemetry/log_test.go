@@ -19,6 +19,7 @@ import (
 type faulty struct {
 	mu     sync.Mutex
 	err    error
+	part   int // bytes that it writes before it fails
 	gate   chan struct{}
 	out    bytes.Buffer
 	writes int
@@ -35,7 +36,9 @@ func (f *faulty) Write(p []byte) (int, error) {
 	defer f.mu.Unlock()
 	f.writes++
 	if f.err != nil {
-		return 0, f.err
+		n := min(f.part, len(p))
+		f.out.Write(p[:n])
+		return n, f.err
 	}
 	return f.out.Write(p)
 }
@@ -67,27 +70,30 @@ func dropped(t *testing.T) float64 {
 
 const patience = 30 * time.Second
 
-// A log that refuses lines loses them, counts them, and says so when it works again.
-func TestALogThatRefusesLinesDropsAndCountsThem(t *testing.T) {
-	t.Parallel()
-	to := &faulty{err: errors.New("no space left on device")}
+// A log that refuses lines loses them, counts each once, and says so once when it works again.
+func TestALogThatRefusesLinesDropsAndCountsThem(t *testing.T) { // not parallel: it counts the lines of the process
+	to := &faulty{err: errors.New("no space left on device"), part: len("whole\n")}
 	log := telemetry.NewLog(to)
 	defer log.Close()
 	logger, err := telemetry.NewLogger(log, "info", "json")
 	require.NoError(t, err)
 	before := dropped(t)
-	logger.Info("One")
-	logger.Info("Two")
-	require.Eventually(t, func() bool { return dropped(t) >= before+2 }, patience, time.Millisecond)
+	_, _ = log.Write([]byte("whole\nOne\nTwo\n"))
+	require.Eventually(t, func() bool { _, writes := to.seen(); return writes == 1 }, patience, time.Millisecond)
 	to.set(nil)
 	logger.Info("Three")
-	require.Eventually(t, func() bool {
-		text, _ := to.seen()
-		return strings.Contains(text, `"lines":2`)
-	}, patience, time.Millisecond)
+	contains := func(words string) func() bool {
+		return func() bool { text, _ := to.seen(); return strings.Contains(text, words) }
+	}
+	require.Eventually(t, contains(`"lines":2`), patience, time.Millisecond)
+	require.InDelta(t, before+2, dropped(t), 0)
+	logger.Info("Four")
+	require.Eventually(t, contains("Four"), patience, time.Millisecond)
 	text, _ := to.seen()
+	require.Contains(t, text, "whole\n")
 	require.Contains(t, text, "Three")
 	require.NotContains(t, text, "One")
+	require.Equal(t, 1, strings.Count(text, `"lines":`))
 }
 
 // A log whose reader does not read holds nothing up, and takes no more memory than LogBuffer.

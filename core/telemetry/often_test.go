@@ -53,6 +53,7 @@ func TestOftenWritesOneLineASecond(t *testing.T) {
 		logger.WarnContext(t.Context(), "Other line")
 	}
 	logger.WarnContext(ctx, "Another kind")
+	var last any
 	written := func() (lines, of int) {
 		for _, line := range out.lines(t) {
 			if line["msg"] != "Bad message" {
@@ -60,6 +61,7 @@ func TestOftenWritesOneLineASecond(t *testing.T) {
 			}
 			lines++
 			of++
+			last = line["i"]
 			if more, ok := line["lines"].(float64); ok {
 				of += int(more) - 1
 				require.InDelta(t, 1, line["a"], 0)
@@ -70,6 +72,7 @@ func TestOftenWritesOneLineASecond(t *testing.T) {
 	require.Eventually(t, func() bool { _, of := written(); return of == n }, 30*time.Second, 10*time.Millisecond,
 		"every line is counted")
 	lines, _ := written()
+	require.InDelta(t, n-1, last, 0, "the latest line is written, not the oldest")
 	require.LessOrEqual(t, lines, 2+int(time.Since(begin)/time.Second))
 	require.Len(t, out.lines(t), lines+4)
 }

@@ -57,6 +57,9 @@ func TestWithAddsAttributesToEveryLine(t *testing.T) {
 	logger, err := telemetry.NewLogger(&out, "info", "json")
 	require.NoError(t, err)
 	base := telemetry.With(t.Context(), slog.Int64("execution", 7))
+	for _, more := range []string{"lane", "batch"} { // with room for a fourth
+		base = telemetry.With(base, slog.Int(more, 1))
+	}
 	one := telemetry.With(base, slog.String("step", "admit"))
 	two := telemetry.With(base, slog.String("step", "release"))
 

@@ -24,4 +24,20 @@ func TestCancelRequestsForOthersLeaveNoTrace(t *testing.T) {
 	r.remove(j)
 	require.False(t, r.interrupt(7, ErrCancelled))
 	require.Zero(t, r.size())
+
+	unnumbered, added := r.add(context.Background(), 8, 0)
+	require.True(t, added)
+	require.False(t, r.interruptExcept(8, 1, ErrTaken), "a dispatch without an attempt may be of the one in force")
+	require.NoError(t, unnumbered.ctx.Err())
+	require.True(t, r.interruptExcept(8, noAttempt, ErrTaken))
+}
+
+// A dispatch that the broker delivers after a drain or a stop has begun does not start, although there is room.
+func TestNothingStartsAfterTheIntakeHasEnded(t *testing.T) {
+	t.Parallel()
+	ended, end := context.WithCancel(context.Background())
+	r := newRoster(2)
+	require.Equal(t, 1, r.acquire(ended, 1))
+	end()
+	require.Zero(t, r.acquire(ended, 1))
 }

@@ -158,6 +158,36 @@ func TestCancelOfAnExecutionThatWaitsForAPlace(t *testing.T) {
 		testkit.Count(t, b.store, `select count(*) from execution where id = $1 and started_at is not null`, second))
 }
 
+// A cancel request that arrives while its execution is being started, before its row says so, is not forgotten.
+func TestCancelDuringTheStart(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t, func(c *worker.Config) { c.CancelPoll = time.Hour })
+	id := b.schedule(t, w, b.script(t, "start.long", "exec sleep 600", nil), nil)
+	holder := testkit.Begin(t, b.store)
+	_, err := holder.Exec(t.Context(), "select from execution where id = $1 for update", id)
+	require.NoError(t, err)
+	b.dispatch(t, w, id)
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `select count(*) from pg_stat_activity where datname = current_database()
+			and wait_event_type = 'Lock' and query like '%StartExecutions%'`) == 1
+	}, waitTimeout, "the start waits for the row")
+	begin := time.Now()
+	b.cancel(t, w, id)
+	testkit.Eventually(t, func() bool {
+		state, err := b.engine.QueueState(testkit.Context(t), message.WorkerCancelQueue(w.ID()))
+		return err == nil && state.Ready == 0
+	}, waitTimeout)
+	require.NoError(t, holder.Rollback(t.Context()))
+	b.awaitRunning(t, id)
+	testkit.Exec(t, b.store, "update execution set status = 'canceling' where id = $1", id)
+	if time.Since(begin) > 2*time.Second { // a worker reads the row for five seconds after the message
+		b.cancel(t, w, id)
+	}
+	status, _ := b.await(t, id)
+	require.Equal(t, attune.StatusCancelled, status)
+}
+
 // The result and the announcement of the worker name the author and the reason of a cancel.
 func TestTheWorkersResultNamesTheReasonOfACancel(t *testing.T) {
 	t.Parallel()

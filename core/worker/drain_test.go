@@ -138,9 +138,41 @@ func TestAStoppingWorkerIsNotMistakenForDead(t *testing.T) {
 		before := testkit.Count(t, b.store, seen)
 		testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, seen) > before }, testkit.TestTimeout)
 	}
+	leaving := testkit.Count(t, b.store, "select count(*) from worker where status = 'inactive' and draining")
 	release()
 	<-stopped
+	require.Equal(t, 1, leaving, "heartbeats do not undo it")
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, running))
 	require.Equal(t, attune.StatusScheduled, testkit.StatusOf(t, b.store, waiting))
 	require.Equal(t, 1, testkit.Count(t, b.store, "select count(*) from worker where status = 'inactive' and not draining"))
+}
+
+// A heartbeat that the database executes late does not make a stopped worker look active: the final status follows it.
+func TestTheFinalStatusFollowsALateHeartbeat(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t)
+	holder := testkit.Begin(t, b.store)
+	_, err := holder.Exec(t.Context(), "select pg_advisory_xact_lock(1)")
+	require.NoError(t, err)
+	testkit.Exec(t, b.store, `create function late() returns trigger language plpgsql as $$ begin
+		if current_query() like '%BeatWorker%' then perform pg_advisory_xact_lock(1); end if; return null; end $$`)
+	testkit.Exec(t, b.store, "create trigger late before update on worker for each statement execute function late()")
+	testkit.Eventually(t, func() bool {
+		return testkit.Count(t, b.store, `select count(*) from pg_locks where locktype = 'advisory' and not granted
+			and database = (select oid from pg_database where datname = current_database())`) == 1
+	}, waitTimeout, "a heartbeat waits")
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); w.Stop() }()
+	testkit.Eventually(t, func() bool {
+		state, err := b.engine.QueueState(testkit.Context(t), message.WorkerPacksQueue(w.ID()))
+		return err == nil && state.Consumers == 0
+	}, waitTimeout, "the worker closes")
+	const final = "select count(*) from worker where status = 'inactive' and not draining"
+	for range 100 { // long enough for a final status that does not wait
+		require.Zero(t, testkit.Count(t, b.store, final))
+	}
+	require.NoError(t, holder.Rollback(t.Context()))
+	<-stopped
+	require.Equal(t, 1, testkit.Count(t, b.store, final))
 }

@@ -260,6 +260,16 @@ func TestDispatch(t *testing.T) {
 		require.Len(t, strings.Fields(string(text)), len(orders), "each once")
 	})
 
+	// S2: the process that started it may still run it.
+	t.Run("ARunningExecutionIsNotRunAgain", func(t *testing.T) {
+		t.Parallel()
+		id := b.schedule(t, w, b.core(t, "core.noop"), nil)
+		testkit.Exec(t, b.store, "update execution set status = 'running' where id = $1", id)
+		b.dispatch(t, w, id)
+		b.drained(t, w)
+		require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, b.store, id))
+	})
+
 	t.Run("AnotherWorkersExecutionIsNotRun", func(t *testing.T) {
 		t.Parallel()
 		other := testkit.Worker(t, b.store, "another worker")
@@ -329,6 +339,9 @@ func TestCancel(t *testing.T) {
 		require.False(t, r.Succeeded)
 		require.Equal(t, -1, r.ExitCode)
 		require.Equal(t, "Execution cancelled by user", r.Error)
+		b.dispatch(t, w, id)
+		b.drained(t, w)
+		require.Len(t, b.completions(id), 1, "a dispatch that comes again does not report the end again")
 	})
 
 	t.Run("WhileRunningByTheRowAlone", func(t *testing.T) {

@@ -66,19 +66,26 @@ func TestLostAnswers(t *testing.T) {
 		}
 		mine, foreign := execution(attune.StatusRunning), execution(attune.StatusRunning)
 		testkit.Exec(t, st, "update execution set status = 'abandoned' where id = $1", foreign)
+		later, moved := execution(attune.StatusRunning), execution(attune.StatusRunning)
+		testkit.Exec(t, st, "update execution set attempt = 2 where id = $1", later)
+		testkit.Exec(t, st, "update execution set worker = $2 where id = $1", moved, testkit.Worker(t, st, "other").ID)
 		var batch []ending
-		for _, id := range []int64{mine, foreign} {
+		for _, id := range []int64{mine, foreign, later, moved} {
 			j, added := f.roster.add(t.Context(), id, 1)
 			require.True(t, added)
 			batch = append(batch, ending{job: j, status: attune.StatusCompleted, result: `{"succeeded":true}`})
 		}
 		require.NoError(t, f.once(t.Context(), batch, false))
 		require.Len(t, a.dequeue(), 1)
+		for _, id := range []int64{later, moved} {
+			require.Equal(t, attune.StatusRunning, testkit.StatusOf(t, st, id), "another attempt or worker runs it")
+			testkit.Exec(t, st, "update execution set status = 'completed' where id = $1", id)
+		}
 		require.NoError(t, f.once(t.Context(), batch, false))
 		require.Empty(t, a.dequeue(), "not won again")
 		require.NoError(t, f.once(t.Context(), batch, true))
 		require.Len(t, a.dequeue(), 1,
-			"its first announcement may be lost with the answer; the foreign end is not announced")
+			"its first announcement may be lost with the answer; the foreign ends are not announced")
 		require.Zero(t, testkit.Count(t, st, "select count(*) from late_write"),
 			"guards, not the trigger, keep late writes out")
 	})
@@ -100,6 +107,34 @@ func TestLostAnswers(t *testing.T) {
 		require.Equal(t, attune.StatusFailed, testkit.StatusOf(t, st, bad))
 		require.Zero(t, f.roster.size())
 	})
+}
+
+// An execution that was given back may start again after its row was read. It is in hand then, and only the time of
+// the start tells.
+func TestAnExecutionThatStartedSinceItWasReadIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	st := testkit.Store(t)
+	m := &membership{store: st, logger: testkit.Logger(t), incarnation: uuid.New()}
+	require.NoError(t, m.enrol(testkit.Context(t), Config{Name: "w", Type: "local"}, nil))
+	id := testkit.Execution(t, st, testkit.Action(t, st, "read.before"), func(row *testkit.ExecutionRow) {
+		row.Worker, row.Status, row.Attempt = &m.id, attune.StatusRunning, 1
+	}).ID
+	testkit.Hold(t, st, id, 1)
+	read := func() store.ReadHeldRunsRow {
+		rows, err := st.ReadHeldRuns(testkit.Context(t), m.id)
+		require.NoError(t, err)
+		require.Len(t, rows, 1)
+		return rows[0]
+	}
+	before := read()
+	testkit.Exec(t, st, "update execution set started_at = now() where id = $1", id)
+	ended, err := m.settle(testkit.Context(t), forgottenWith, []int64{id}, &before.At)
+	require.NoError(t, err)
+	require.Empty(t, ended)
+	after := read()
+	ended, err = m.settle(testkit.Context(t), forgottenWith, []int64{id}, &after.At)
+	require.NoError(t, err)
+	require.Len(t, ended, 1)
 }
 
 // A process that has lost its name does not end the executions of earlier processes: the newer process may run them.

@@ -85,7 +85,7 @@ func (m *membership) endLeftovers(ctx context.Context) ([]announcement, error) {
 // rows before the roster: an execution in hand enters the roster before its row runs and leaves it
 // after its end is written, or after it was given back; then it may start again.
 func (m *membership) findForgotten(ctx context.Context, l *life) error {
-	held, err := m.store.ReadHeldRuns(ctx, m.id, m.incarnation)
+	held, err := m.store.ReadHeldRuns(ctx, m.id)
 	if err != nil {
 		return fmt.Errorf("read the executions that run at worker %d: %w", m.id, err)
 	}
@@ -173,8 +173,8 @@ func (m *membership) reportHealth(ctx context.Context) {
 func (m *membership) setDraining(draining bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.leaving || m.draining == draining {
-		return // a leaving worker reads its own write
+	if m.draining == draining {
+		return
 	}
 	m.draining = draining
 	m.turn()

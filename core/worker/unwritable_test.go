@@ -50,3 +50,23 @@ func TestAStartWhoseAnswerWasLostRuns(t *testing.T) {
 	testkit.Eventually(t, func() bool { return testkit.StatusOf(t, b.store, id).Terminal() }, testkit.TestTimeout)
 	require.Equal(t, attune.StatusCompleted, testkit.StatusOf(t, b.store, id))
 }
+
+// The database has ended an execution, but its answer was lost: the repeated statement finds its own end, and the
+// worker reports it.
+func TestAnEndWhoseAnswerWasLostIsReported(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w := b.worker(t)
+	tries, _ := testkit.Refuse(t, b.store, "execution", "NEW.status = 'completed'", "53100")
+	id := b.schedule(t, w, b.core(t, "core.noop"), nil)
+	b.dispatch(t, w, id)
+	testkit.Eventually(t, func() bool { return tries() > 0 }, testkit.TestTimeout)
+	tx := testkit.Begin(t, b.store) // at once for the worker, which repeats the statement
+	_, err := tx.Exec(t.Context(), `DROP TRIGGER refuse_update ON execution`)
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `UPDATE execution SET status = 'completed', result = '{}' WHERE id = $1`, id)
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit(t.Context()))
+	status, _ := b.await(t, id)
+	require.Equal(t, attune.StatusCompleted, status)
+}

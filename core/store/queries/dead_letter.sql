@@ -99,7 +99,7 @@ SET decision = NULL, decided_by = NULL, decided_at = NULL,
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
         'decision', 'reopened', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''),
         'before', d.decision, 'before_by', d.decided_by, 'before_at', d.decided_at)))
-WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) AND o.decision = ANY (sqlc.arg(decisions)::text[]) ORDER BY o.id FOR UPDATE)
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY o.id FOR UPDATE)
   AND d.decision = ANY (sqlc.arg(decisions)::text[])
 RETURNING d.id;
 
@@ -113,6 +113,6 @@ UPDATE dead_letter d
 SET decision = 'discarded', decided_by = sqlc.arg(decided_by)::text, decided_at = now(),
     evidence = coalesce(d.evidence, '{}') || jsonb_build_object('decisions', coalesce(d.evidence->'decisions', '[]') || jsonb_strip_nulls(jsonb_build_object(
         'decision', 'discarded', 'by', sqlc.arg(decided_by)::text, 'at', now(), 'note', nullif(sqlc.arg(note)::text, ''))))
-WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) AND o.decision IS NULL ORDER BY o.id FOR UPDATE)
+WHERE d.id IN (SELECT o.id FROM dead_letter o WHERE o.id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY o.id FOR UPDATE)
   AND d.decision IS NULL
 RETURNING d.id;

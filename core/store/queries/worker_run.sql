@@ -67,12 +67,10 @@ UPDATE worker SET draining = sqlc.arg(draining), status = 'inactive', deactivate
 WHERE id = sqlc.arg(id) AND incarnation = sqlc.arg(incarnation)::uuid;
 
 -- name: ReadHeldRuns :many
--- The executions that run at this worker according to their rows, and the time of that. An older
--- process with the same name reads none.
+-- The executions that run at this worker according to their rows, and the time of that.
 SELECT e.id, now()::timestamptz AS at FROM execution e
 WHERE e.id = ANY (ARRAY(SELECT attune_handed_to(sqlc.arg(worker))))
   AND e.worker = sqlc.arg(worker) AND e.status IN ('running', 'canceling')
-  AND EXISTS (SELECT FROM worker me WHERE me.id = sqlc.arg(worker) AND me.incarnation = sqlc.arg(incarnation)::uuid)
 ORDER BY e.id;
 
 -- name: SettleOrphans :many
