@@ -49,24 +49,27 @@ func ReadCounts(ctx context.Context, tx *store.Tx, s Shape) (*Counts, error) {
 	}
 	o.Live.Stuck.AtLeast = cut && o.Live.Stuck.Value > 0
 	o.Live.Requested.AtLeast = cut
-	return o, recentEnds(ctx, tx, floor, o)
+	if !s.Activity { // an older schema of ours
+		unknown := Count{AtLeast: true}
+		o.Recent = Recent{
+			Window: RecentWindow, Completed: unknown, Failed: unknown, Cancelled: unknown, Timeout: unknown,
+			Abandoned: unknown,
+		}
+		return o, nil
+	}
+	return o, recentEnds(ctx, tx, o)
 }
 
-func recentEnds(ctx context.Context, tx *store.Tx, floor int64, o *Counts) error {
-	ends, err := tx.MonitorEnds(ctx, countBound, floor)
+func recentEnds(ctx context.Context, tx *store.Tx, o *Counts) error {
+	ends, err := tx.RecentEnds(ctx, RecentWindow.Seconds())
 	if err != nil {
 		return fmt.Errorf("count recently ended executions: %w", err)
 	}
-	for _, row := range ends {
-		o.set(row.Status, upTo(row.N, countBound))
-	}
-	const lookBack = 500
-	failed, err := tx.MonitorFailedLastMinute(ctx, lookBack)
-	if err != nil {
-		return fmt.Errorf("count the failures of the last minute: %w", err)
-	}
-	o.Recent.FailedLastMinute = new(upTo(failed, lookBack))
-	reasons, err := tx.MonitorFailReasons(ctx, ReasonScan, floor)
+	r := &o.Recent
+	r.Completed.Value, r.Failed.Value, r.Timeout.Value = ends.Completed, ends.Failed, ends.Timeout
+	r.Cancelled.Value, r.Abandoned.Value = ends.Cancelled, ends.Abandoned
+	r.FailedLastMinute = &Count{Value: ends.FailedInMinute}
+	reasons, err := tx.MonitorFailReasons(ctx, ReasonScan, RecentWindow.Seconds())
 	if err != nil {
 		return fmt.Errorf("read why executions failed: %w", err)
 	}
