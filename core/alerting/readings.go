@@ -21,6 +21,7 @@ const (
 	measureEnds   = 1_000 // the newest firings, and matched events
 	measureFails  = 100   // the actions with the most failures
 	measureQueues = 300   // the longest queues
+	measureAhead  = 20    // of these, the queues whose timeouts are forecast
 	// gapNear is how near the first gap between partitions is before it is measured: partitions for
 	// the day after are not late yet.
 	gapNear = 3 * 24 * time.Hour
@@ -112,6 +113,9 @@ func (r *measuring) readShared(ctx context.Context, tx *store.Tx, s monitor.Shap
 	}
 	r.queues(queues, r.At)
 	r.reader.measureGrowth(queues, r.Measures)
+	if err := r.readTimingOut(ctx, tx, queues); err != nil {
+		return err
+	}
 	waiting, err := monitor.ReadWorkQueues(ctx, tx, s)
 	if err != nil {
 		return err
@@ -122,6 +126,36 @@ func (r *measuring) readShared(ctx context.Context, tx *store.Tx, s monitor.Shap
 		r.replicas(replicas, totals.Queued)
 	}
 	return err
+}
+
+// readTimingOut forecasts timeouts of the queues that leave the shortest time to each execution.
+func (r *measuring) readTimingOut(ctx context.Context, tx *store.Tx, queues []monitor.Queue) error {
+	r.know("timeouts_ahead")
+	queues = slices.DeleteFunc(slices.Clone(queues), func(q monitor.Queue) bool {
+		return q.Queued == 0 || q.QueueTimeout <= 0 || q.Paused
+	})
+	leaves := func(q monitor.Queue) float64 {
+		limit := q.Active
+		if q.Limit != nil {
+			limit = *q.Limit
+		}
+		return q.QueueTimeout.Seconds() * float64(max(limit, 1)) / float64(q.Queued)
+	}
+	slices.SortStableFunc(queues, func(a, b monitor.Queue) int { return cmp.Compare(leaves(a), leaves(b)) })
+	for i := range queues[:min(len(queues), measureAhead)] {
+		q := &queues[i]
+		t, err := r.reader.TimingOut(ctx, tx, q, r.At)
+		if err != nil {
+			return fmt.Errorf("forecast the timeouts of queue %d: %w", q.ID, err)
+		}
+		if t.Threatened() {
+			r.add("timeouts_ahead", Sample{
+				Target: q.Name(), Value: float64(*t.Count),
+				Detail: fmt.Sprintf("the first %s, of %d that wait", phrase.Clock(*t.First, r.At), t.Of),
+			})
+		}
+	}
+	return nil
 }
 
 // readEnds measures failures and timeouts by what ended in the last minutes. A schema that does not count what ended

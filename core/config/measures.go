@@ -244,6 +244,13 @@ var measures = []Measure{
 		Hint:    "{detail}",
 	},
 	{
+		Name: "timeouts_ahead", Unit: UnitCount, Each: "queue", View: "queues", From: FromDatabase, Filter: "{action}",
+		About:   "Waiting executions of a queue that will wait as long as they may before their turn comes, by the run time of the latest executions and the limits in force; of the 20 queues that leave the shortest time to each execution. An unknown run time forecasts nothing.",
+		Why:     "They will end as timeouts without having started.",
+		Summary: "{target}: about {value} will time out before {it starts|they start}: {detail}",
+		Hint:    "raise its limit or queue_timeout, start workers, or clear what is not needed",
+	},
+	{
 		Name: "topology_problems", Unit: UnitCount, View: "overview", From: FromBroker,
 		About:   "Exchanges and queues of the engine that do not exist on the broker, checked once a minute.",
 		Why:     "Messages to them are returned or lost.",

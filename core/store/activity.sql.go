@@ -146,3 +146,16 @@ func (q *Queries) RecentEnds(ctx context.Context, seconds float64) (RecentEndsRo
 	)
 	return i, err
 }
+
+const RecentlyFailedWorkflows = `-- name: RecentlyFailedWorkflows :one
+SELECT coalesce(sum(m.failed + m.timeout + m.abandoned), 0)::bigint
+FROM activity_minute m JOIN action a ON a.ref = m.action_ref
+WHERE a.workflow_def IS NOT NULL AND m.minute >= date_trunc('minute', now()) - make_interval(secs => $1::float8)
+`
+
+func (q *Queries) RecentlyFailedWorkflows(ctx context.Context, seconds float64) (int64, error) {
+	row := q.db.QueryRow(ctx, RecentlyFailedWorkflows, seconds)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
+}

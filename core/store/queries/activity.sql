@@ -36,6 +36,11 @@ SELECT coalesce(sum(m.completed), 0)::bigint AS completed, coalesce(sum(m.failed
 FROM activity_minute m
 WHERE m.minute >= date_trunc('minute', now()) - make_interval(secs => sqlc.arg(seconds)::float8);
 
+-- name: RecentlyFailedWorkflows :one
+SELECT coalesce(sum(m.failed + m.timeout + m.abandoned), 0)::bigint
+FROM activity_minute m JOIN action a ON a.ref = m.action_ref
+WHERE a.workflow_def IS NOT NULL AND m.minute >= date_trunc('minute', now()) - make_interval(secs => sqlc.arg(seconds)::float8);
+
 -- name: AlertEnds :many
 -- The ends of each action that measures need: of the last 15 minutes without cancelled ones, of the last five, and the
 -- timeouts of the running minute and the one before.
