@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -151,10 +152,12 @@ func TestAForecastCountsWhatTimesOut(t *testing.T) {
 	t.Parallel()
 	of := func(waits ...monitor.Waited) (*forecast, []monitor.Waited) {
 		f := calm(new(int64(2)), 2)
-		f.q.QueueTimeout, f.q.Queued = time.Hour, 0
+		f.q.QueueTimeout = time.Hour
+		total := 0.0
 		for _, w := range waits {
-			f.q.Queued += int64(w.Weight)
+			total += w.Weight
 		}
+		f.q.Queued = int64(total)
 		return f, waits
 	}
 	for name, c := range map[string]struct {
@@ -168,6 +171,7 @@ func TestAForecastCountsWhatTimesOut(t *testing.T) {
 		"the old ones only": {[]monitor.Waited{{Weight: 20, Since: 0}, {Weight: 100, Since: 50 * time.Minute}}, 78, 10 * time.Minute},
 		"each in its place": {[]monitor.Waited{{Weight: 100}, {Weight: 100}}, 68, time.Hour},
 		"high first":        {[]monitor.Waited{{Weight: 132, Lane: 1}, {Weight: 5, Since: time.Minute}, {Weight: 9, Lane: -1}}, 14, 59 * time.Minute},
+		"in parts":          {slices.Repeat([]monitor.Waited{{Weight: 1.25}}, 240), 168, time.Hour},
 		"over due":          {[]monitor.Waited{{Weight: 7, Since: 2 * time.Hour}}, 7, -time.Hour},
 	} {
 		f, waits := of(c.waits...)

@@ -87,7 +87,7 @@ func (f *forecast) timingOut(waits []monitor.Waited) *TimingOut {
 		return cmp.Or(cmp.Compare(b.Lane, a.Lane), cmp.Compare(b.Since, a.Since))
 	})
 	t := &TimingOut{Of: f.q.Queued}
-	started, lost := int64(0), 0.0
+	started, lost, passed := int64(0), 0.0, 0.0
 	for _, w := range waits {
 		deadline := f.at.Add(-w.Since)
 		if f.q.ResumedAt != nil && f.q.ResumedAt.After(deadline) {
@@ -100,7 +100,8 @@ func (f *forecast) timingOut(waits []monitor.Waited) *TimingOut {
 			t.Basis = expected.Basis
 		}
 		late := deadline.Add(time.Duration(patience * float64(max(deadline.Sub(f.at), 0))))
-		n := int64(math.Round(w.Weight))
+		n := int64(math.Round(passed+w.Weight)) - int64(math.Round(passed))
+		passed += w.Weight
 		served := int64(0) // the largest number that starts in time
 		for low, high := int64(1), n; low <= high; {
 			middle := (low + high) / 2

@@ -214,7 +214,7 @@ func (o *Overview) workerTable(w int, at *page) []string {
 	e, t := o.env, o.assessed.totals
 	lines := []string{
 		o.title(workers, screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " +
-			e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
+			e.Num(t.Busy) + " full · " + e.Num(t.Stale) + " stale",
 	}
 	if others := o.others(t, widget.Blank(len("WORKERS  "))); others != "" {
 		lines = append(lines, others)
