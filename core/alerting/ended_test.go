@@ -49,7 +49,8 @@ func TestTimeoutsBehindABacklogFire(t *testing.T) {
 	o, err := b.view.Overview(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []int64{6507, 0, 293, 50, 0}, []int64{
-		o.Recent.Completed.Value, o.Recent.Failed.Value, o.Recent.Timeout.Value, o.Recent.Cancelled.Value, o.Recent.Abandoned.Value,
+		o.Recent.Completed.Value, o.Recent.Failed.Value, o.Recent.Timeout.Value, o.Recent.Cancelled.Value,
+		o.Recent.Abandoned.Value,
 	})
 	require.Equal(t, &monitor.Count{Value: 293}, o.Recent.FailedLastMinute)
 }

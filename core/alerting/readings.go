@@ -179,8 +179,8 @@ func readEnds(ctx context.Context, tx *store.Tx, r *measuring) error {
 	return r.readFailures(ctx, tx, rows)
 }
 
-// readTimeouts counts executions that were not started or not completed in time: those that ended as timeouts, and
-// those that failed because no worker started them.
+// readTimeouts counts executions that were not started or not completed in time: executions that ended as timeouts, and
+// executions that failed because no worker started them.
 func (r *measuring) readTimeouts(ctx context.Context, tx *store.Tx, rows []store.AlertEndsRow) error {
 	lost, err := tx.AlertLostWork(ctx)
 	if err != nil {

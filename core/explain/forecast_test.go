@@ -165,14 +165,20 @@ func TestAForecastCountsWhatTimesOut(t *testing.T) {
 		lost  int64
 		first time.Duration // from now
 	}{
-		"one batch":         {[]monitor.Waited{{Weight: 16_751}}, 16_600, time.Hour},
-		"all in time":       {[]monitor.Waited{{Weight: 110}}, 0, 0},
-		"hardly too late":   {[]monitor.Waited{{Weight: 130}}, 0, 0},
-		"the old ones only": {[]monitor.Waited{{Weight: 20, Since: 0}, {Weight: 100, Since: 50 * time.Minute}}, 78, 10 * time.Minute},
+		"one batch":       {[]monitor.Waited{{Weight: 16_751}}, 16_600, time.Hour},
+		"all in time":     {[]monitor.Waited{{Weight: 110}}, 0, 0},
+		"hardly too late": {[]monitor.Waited{{Weight: 130}}, 0, 0},
+		"the old ones only": {
+			[]monitor.Waited{{Weight: 20, Since: 0}, {Weight: 100, Since: 50 * time.Minute}}, 78,
+			10 * time.Minute,
+		},
 		"each in its place": {[]monitor.Waited{{Weight: 100}, {Weight: 100}}, 68, time.Hour},
-		"high first":        {[]monitor.Waited{{Weight: 132, Lane: 1}, {Weight: 5, Since: time.Minute}, {Weight: 9, Lane: -1}}, 14, 59 * time.Minute},
-		"in parts":          {slices.Repeat([]monitor.Waited{{Weight: 1.25}}, 240), 168, time.Hour},
-		"over due":          {[]monitor.Waited{{Weight: 7, Since: 2 * time.Hour}}, 7, -time.Hour},
+		"high first": {
+			[]monitor.Waited{{Weight: 132, Lane: 1}, {Weight: 5, Since: time.Minute}, {Weight: 9, Lane: -1}}, 14,
+			59 * time.Minute,
+		},
+		"in parts": {slices.Repeat([]monitor.Waited{{Weight: 1.25}}, 240), 168, time.Hour},
+		"over due": {[]monitor.Waited{{Weight: 7, Since: 2 * time.Hour}}, 7, -time.Hour},
 	} {
 		f, waits := of(c.waits...)
 		got := f.timingOut(waits)

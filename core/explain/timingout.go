@@ -35,13 +35,13 @@ func (t *TimingOut) String(now time.Time) string {
 	case *t.Count == 0:
 		return "none, if none joins before them"
 	default:
-		return phrase.Say("about %d of %d before they start, the first %s", *t.Count, t.Of, phrase.Clock(*t.First, now)).
-			With(", ", t.Basis).String()
+		return phrase.Say("about %d of %d before they start, the first %s", *t.Count, t.Of,
+			phrase.Clock(*t.First, now)).With(", ", t.Basis).String()
 	}
 }
 
-// TimingOut forecasts the timeouts of a queue; nil without a timeout and while it is paused. Its cost does not depend on
-// the length of the queue.
+// TimingOut forecasts the timeouts of a queue; nil without a timeout and while it is paused. Its cost does not depend
+// on the length of the queue.
 func (m *Reader) TimingOut(ctx context.Context, tx *store.Tx, q *monitor.Queue, at time.Time) (*TimingOut, error) {
 	action, err := monitor.FindAction(ctx, tx, "", q.ActionID)
 	if err != nil {
@@ -77,8 +77,8 @@ func (f *forecast) readTimingOut(ctx context.Context, tx *store.Tx) (*TimingOut,
 // then, to count: forecasts are no more precise.
 const patience = 0.1
 
-// timingOut serves the waiting executions in their order. Each stands for several, and an execution that times out gives
-// its place to the next.
+// timingOut serves the waiting executions in their order. Each stands for several, and an execution that times out
+// gives its place to the next.
 func (f *forecast) timingOut(waits []monitor.Waited) *TimingOut {
 	if len(waits) == 0 {
 		return nil

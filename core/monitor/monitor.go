@@ -115,7 +115,8 @@ func (m *Monitor) look(ctx context.Context, tx *store.Tx) (Shape, time.Time, err
 		return Shape{}, time.Time{}, fmt.Errorf("read the shape of the schema: %w", err)
 	}
 	s := Shape{
-		Ours: row.Ours, Shared: row.Ours && row.Shared, Activity: row.Ours && row.Activity, history: row.History, ledger: row.Ledger,
+		Ours: row.Ours, Shared: row.Ours && row.Shared, Activity: row.Ours && row.Activity,
+		history: row.History, ledger: row.Ledger,
 		workQueues: row.Ours && row.WorkQueues,
 	}
 	m.mu.Lock()

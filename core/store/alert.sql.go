@@ -117,7 +117,7 @@ type AlertLostWorkRow struct {
 }
 
 // Executions that ended within the last minute because they were not started or not ended in time,
-// by worker. Those that ended as timeouts are in activity_minute.
+// by worker. activity_minute has the executions that ended as timeouts.
 func (q *Queries) AlertLostWork(ctx context.Context) ([]AlertLostWorkRow, error) {
 	rows, err := q.db.Query(ctx, AlertLostWork)
 	if err != nil {

@@ -295,7 +295,8 @@ func (m *Model) failed(fresh *screen.Freshness, err error, timeout time.Duration
 	if fresh.Err == nil && !fresh.Connecting {
 		fresh.Since = m.env.Clock
 	}
-	fresh.Connecting = fresh.At.IsZero() && fresh.Err == nil && starts(err) && m.env.Clock.Sub(fresh.Since) < connectTime
+	fresh.Connecting = fresh.At.IsZero() && fresh.Err == nil && starts(err) &&
+		m.env.Clock.Sub(fresh.Since) < connectTime
 	if fresh.Connecting {
 		return
 	}

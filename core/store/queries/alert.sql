@@ -26,7 +26,7 @@ FROM scheduled s;
 
 -- name: AlertLostWork :many
 -- Executions that ended within the last minute because they were not started or not ended in time,
--- by worker. Those that ended as timeouts are in activity_minute.
+-- by worker. activity_minute has the executions that ended as timeouts.
 SELECT l.cause, coalesce(w.name, '')::text AS worker, count(*) AS n
 FROM lost_work l LEFT JOIN worker w ON w.id = l.worker
 WHERE l.at > now() - interval '1 minute' AND l.cause IN ('scheduled_timeout', 'action_timeout', 'dead_letter') AND l.outcome NOT IN ('moved', 'timeout')
