@@ -2,6 +2,7 @@ package alerting
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -46,7 +47,9 @@ type Deps struct {
 type Loop struct {
 	*supervise.Loop
 
-	rules   Rules
+	rules Rules
+	// pause is how long a replica does not count what ended after another has.
+	pause   time.Duration
 	store   *store.Store
 	view    Measurer
 	logger  *slog.Logger
@@ -59,7 +62,7 @@ func New(cfg Config, deps Deps) *Loop {
 		cfg.Interval = Interval
 	}
 	l := &Loop{
-		rules: cfg.Rules, store: deps.Store, view: deps.View, logger: deps.Logger,
+		rules: cfg.Rules, pause: cfg.Interval / 2, store: deps.Store, view: deps.View, logger: deps.Logger,
 		metrics: newMetrics(cfg.Rules),
 	}
 	if deps.Registry != nil {
@@ -72,8 +75,29 @@ func New(cfg Config, deps Deps) *Loop {
 	return l
 }
 
-// Tick measures for the metrics, and evaluates the rules unless another replica does.
+// Tick counts what ended, measures for the metrics, and evaluates the rules unless another replica does.
 func (l *Loop) Tick(ctx context.Context) error {
+	// Without new counts the other rules are still evaluated.
+	return errors.Join(CountEnds(ctx, l.store, l.pause), l.evaluate(ctx))
+}
+
+// CountEnds counts the executions that ended in the last minutes into activity_minute, unless another replica does or
+// has within pause.
+func CountEnds(ctx context.Context, st *store.Store, pause time.Duration) error {
+	err := st.Tx(ctx, "count what ended", func(ctx context.Context, tx *store.Tx) error {
+		won, err := tx.TryLoopLock(ctx, "activity")
+		if err != nil || !won {
+			return err
+		}
+		return tx.CountEnds(ctx, pause.Seconds())
+	})
+	if err != nil {
+		return fmt.Errorf("count the executions that ended: %w", err)
+	}
+	return nil
+}
+
+func (l *Loop) evaluate(ctx context.Context) error {
 	// Measuring also asks the broker and may take seconds, so no transaction waits for it.
 	measured, err := l.view.Measure(ctx)
 	if err != nil {

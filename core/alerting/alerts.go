@@ -159,14 +159,11 @@ func (m *Reader) Alerts(ctx context.Context) (*Alerts, error) {
 func (m *Reader) aside(ctx context.Context, tx *store.Tx, s monitor.Shape, at time.Time) (*Overview, error) {
 	o := &Overview{StaleAfter: m.Config().StaleAfter}
 	o.At = at
-	floor, err := tx.MonitorFloor(ctx, monitor.RecentWindow.Seconds())
-	if err != nil {
-		return nil, fmt.Errorf("find where the recent executions begin: %w", err)
-	}
+	var err error
 	if o.everyWorker, _, err = monitor.ReadWorkers(ctx, tx, s); err != nil {
 		return nil, err
 	}
-	o.Flows, err = monitor.ReadFlows(ctx, tx, s, floor)
+	o.Flows, err = monitor.ReadFlows(ctx, tx, s)
 	return o, err
 }
 

@@ -262,7 +262,7 @@ func flowFindings(f *monitor.Flows, at time.Time) []Finding {
 	if f.Failed.Value > 0 {
 		found = append(found, Finding{
 			Level: LevelWarning, Text: f.Failed.Words("workflow has failed", "workflows have failed"),
-			Target: "workflows", Hint: "of what was requested in the last " + phrase.Span(f.Window),
+			Target: "workflows", Hint: "in the last " + phrase.Span(f.Window),
 			Filter: "status:failed,timeout,abandoned",
 		})
 	}

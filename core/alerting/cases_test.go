@@ -6,6 +6,7 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/attune"
+	"github.com/attune-go/attune/core/monitor/monitortest"
 	"github.com/attune-go/attune/core/testkit"
 )
 
@@ -94,6 +95,7 @@ var cases = map[string]alertCase{
 		},
 		undo: func(b *bundle) {
 			b.exec(`update execution set finished_at = now() - interval '6 minutes' where id in (select id from execution order by id limit 2)`)
+			b.exec(`delete from activity_minute`) // counted a moment ago, which is not repeated
 		},
 	},
 	"rule_failing": {
@@ -245,7 +247,23 @@ var cases = map[string]alertCase{
 		},
 		undo: func(b *bundle) { b.exec(`update execution_admission_entry set enqueued_at = now()`) },
 	},
-	"queue_length":        filled(101, 100),
+	"queue_length": filled(101, 100),
+	"queue_timeouts_ahead": {
+		target: "demo.sleep",
+		make: func(b *bundle) { // one at a time for a minute each; after two of three minutes three wait
+			b.replica(0, "{}", "{}")
+			action, w := testkit.Action(b.t, b.store, "demo.sleep"), testkit.Worker(b.t, b.store, "w1")
+			for range 5 {
+				testkit.Execution(b.t, b.store, action, monitortest.Status(attune.StatusCompleted))
+			}
+			b.exec(`alter table execution disable trigger user`)
+			b.exec(`update execution set created = now() - interval '1 hour', admitted_at = now() - interval '1 minute',
+				started_at = now() - interval '1 minute', finished_at = now()`)
+			(&monitortest.Fixture{Store: b.store}).Line(b.t, action, 1, 1, 3, w.ID)
+			b.exec(`update execution_admission_state set queue_timeout_seconds = 180`)
+		},
+		undo: func(b *bundle) { b.exec(`update execution_admission_state set queue_timeout_seconds = 3600`) },
+	},
 	"queue_fill_info":     filled(1001, 1000),
 	"queue_fill_warning":  filled(5001, 5000),
 	"queue_fill_critical": filled(8001, 8000),

@@ -17,7 +17,7 @@ func (m *Reader) Overview(ctx context.Context) (*Overview, error) {
 		if err != nil {
 			return err
 		}
-		o.Live, o.Recent, o.floor = counts.Live, counts.Recent, counts.Floor
+		o.Live, o.Recent = counts.Live, counts.Recent
 		queues, totals, _, err := m.ReadQueues(ctx, tx, s, monitor.QueueFilter{}, monitor.TopRows)
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (m *Reader) Overview(ctx context.Context) (*Overview, error) {
 		if o.Alerts, err = m.readAlerts(ctx, tx, s, o.At, alertOverview); err != nil {
 			return err
 		}
-		if o.Flows, err = monitor.ReadFlows(ctx, tx, s, o.floor); err != nil {
+		if o.Flows, err = monitor.ReadFlows(ctx, tx, s); err != nil {
 			return err
 		}
 		o.WorkQueues, err = monitor.ReadWorkQueues(ctx, tx, s)
@@ -75,7 +75,6 @@ type Overview struct {
 	WorkQueues []monitor.WorkQueue `json:"work_queues,omitempty"`
 
 	rules Rules // for Attention
-	floor int64 // the smallest id of the recent window
 
 	everyWorker []monitor.Worker // for Assessed
 }

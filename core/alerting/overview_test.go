@@ -64,6 +64,7 @@ func TestTheOverviewCountsItsParts(t *testing.T) {
 	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusFailed))
 	testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusRunning))
 	testkit.Execution(t, b.Store, action)
+	require.NoError(t, CountEnds(t.Context(), b.Store, 0))
 
 	o, err := b.Overview(t.Context())
 	require.NoError(t, err)

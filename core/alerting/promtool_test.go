@@ -25,7 +25,6 @@ import (
 var series = map[string]struct{ metric, target, bad, good string }{
 	"dead_letter_depth":   {`attune_dead_letter_queue_depth{replica="a"}`, "", "", ""},
 	"dead_letter_rate":    {`attune_dead_letters_total{reason="expired",decision="waits"}`, "", "0+30x60", "0+1x60"},
-	"execution_timeouts":  {`attune_execution_timeouts_total{cause="scheduled"}`, "", "0+30x60", "0+2x60"},
 	"installation_faults": {`attune_installation_faults{replica="a"}`, `replica="a",`, "", ""},
 	"partitions_missing":  {`attune_partitions_missing{table="event"}`, `table="event",`, "", ""},
 	"scheduled_overdue":   {`attune_scheduled_overdue`, "", "", ""},

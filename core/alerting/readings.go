@@ -18,8 +18,10 @@ import (
 // The bounds of measuring.
 const (
 	measureRows   = 5_000 // rows read from each end
-	measureEnds   = 1_000 // ended executions read of each status
+	measureEnds   = 1_000 // the newest firings, and matched events
+	measureFails  = 100   // the actions with the most failures
 	measureQueues = 300   // the longest queues
+	measureAhead  = 20    // of these, the queues whose timeouts are forecast
 	// gapNear is how near the first gap between partitions is before it is measured: partitions for
 	// the day after are not late yet.
 	gapNear = 3 * 24 * time.Hour
@@ -45,18 +47,6 @@ var readings = []struct {
 		live, err := tx.AlertLive(ctx, measureRows, allowed.Seconds())
 		r.set("scheduled_overdue", float64(live.Overdue), phrase.Span(allowed))
 		r.set("stuck_seconds", live.Longest, fmt.Sprintf("execution %d", live.Execution))
-		return err
-	}},
-	{"count executions that timed out", func(ctx context.Context, tx *store.Tx, r *measuring) error {
-		lost, err := tx.AlertLostWork(ctx)
-		timeouts, first := 0.0, ""
-		for i, row := range lost {
-			timeouts += float64(row.N)
-			if i == 0 {
-				first = fmt.Sprintf("%d of %s (%s)", row.N, cmp.Or(row.Worker, "a worker that is gone"), row.Cause)
-			}
-		}
-		r.set("execution_timeouts", timeouts, first)
 		return err
 	}},
 	{"look for slots of ended executions", func(ctx context.Context, tx *store.Tx, r *measuring) error {
@@ -99,12 +89,7 @@ var readings = []struct {
 		r.share("retry_rate", retries.Repeated, retries.Requested, "requested")
 		return err
 	}},
-	{"count failures", func(ctx context.Context, tx *store.Tx, r *measuring) error {
-		ends, err := tx.AlertEnds(ctx, measureEnds)
-		r.share("failure_ratio", ends.Failed, ends.Ended, "ended")
-		return err
-	}},
-	{"count failures by action", readActions},
+	{"count what ended", readEnds},
 	{"look at the outbox", func(ctx context.Context, tx *store.Tx, r *measuring) error {
 		oldest, err := tx.AlertOutbox(ctx)
 		r.set("outbox_age", max(oldest, 0), "")
@@ -128,6 +113,9 @@ func (r *measuring) readShared(ctx context.Context, tx *store.Tx, s monitor.Shap
 	}
 	r.queues(queues, r.At)
 	r.reader.measureGrowth(queues, r.Measures)
+	if err := r.readTimingOut(ctx, tx, queues); err != nil {
+		return err
+	}
 	waiting, err := monitor.ReadWorkQueues(ctx, tx, s)
 	if err != nil {
 		return err
@@ -140,13 +128,92 @@ func (r *measuring) readShared(ctx context.Context, tx *store.Tx, s monitor.Shap
 	return err
 }
 
-// readActions finds actions whose executions fail, with the most frequent reason.
-func readActions(ctx context.Context, tx *store.Tx, r *measuring) error {
-	rows, err := tx.AlertActionEnds(ctx, measureEnds, fewFailures)
-	r.know("action_failures")
-	if err != nil || len(rows) == 0 {
+// readTimingOut forecasts timeouts of the queues that leave the shortest time to each execution.
+func (r *measuring) readTimingOut(ctx context.Context, tx *store.Tx, queues []monitor.Queue) error {
+	r.know("timeouts_ahead")
+	queues = slices.DeleteFunc(slices.Clone(queues), func(q monitor.Queue) bool {
+		return q.Queued == 0 || q.QueueTimeout <= 0 || q.Paused
+	})
+	leaves := func(q monitor.Queue) float64 {
+		limit := q.Active
+		if q.Limit != nil {
+			limit = *q.Limit
+		}
+		return q.QueueTimeout.Seconds() * float64(max(limit, 1)) / float64(q.Queued)
+	}
+	slices.SortStableFunc(queues, func(a, b monitor.Queue) int { return cmp.Compare(leaves(a), leaves(b)) })
+	for i := range queues[:min(len(queues), measureAhead)] {
+		q := &queues[i]
+		t, err := r.reader.TimingOut(ctx, tx, q, r.At)
+		if err != nil {
+			return fmt.Errorf("forecast the timeouts of queue %d: %w", q.ID, err)
+		}
+		if t.Threatened() {
+			r.add("timeouts_ahead", Sample{
+				Target: q.Name(), Value: float64(*t.Count),
+				Detail: fmt.Sprintf("the first %s, of %d that wait", phrase.Clock(*t.First, r.At), t.Of),
+			})
+		}
+	}
+	return nil
+}
+
+// readEnds measures failures and timeouts by what ended in the last minutes. A schema that does not count what ended
+// leaves them out.
+func readEnds(ctx context.Context, tx *store.Tx, r *measuring) error {
+	if !r.counted {
+		return nil
+	}
+	rows, err := tx.AlertEnds(ctx)
+	if err != nil {
 		return err
 	}
+	var ended, bad int64
+	for _, row := range rows {
+		ended, bad = ended+row.Ended, bad+row.Bad
+	}
+	r.share("failure_ratio", bad, ended, "ended")
+	if err := r.readTimeouts(ctx, tx, rows); err != nil {
+		return err
+	}
+	return r.readFailures(ctx, tx, rows)
+}
+
+// readTimeouts counts executions that were not started or not completed in time: executions that ended as timeouts, and
+// executions that failed because no worker started them.
+func (r *measuring) readTimeouts(ctx context.Context, tx *store.Tx, rows []store.AlertEndsRow) error {
+	lost, err := tx.AlertLostWork(ctx)
+	if err != nil {
+		return fmt.Errorf("count lost work: %w", err)
+	}
+	var now, before, most, failed int64
+	detail := ""
+	for _, row := range rows {
+		now, before = now+row.TimeoutsNow, before+row.TimeoutsBefore
+		if n := max(row.TimeoutsNow, row.TimeoutsBefore); n > most {
+			most, detail = n, fmt.Sprintf("%d of %s", n, row.ActionRef)
+		}
+	}
+	for _, row := range lost {
+		failed += row.N
+		if row.N > most {
+			most = row.N
+			detail = fmt.Sprintf("%d of %s (%s)", row.N, cmp.Or(row.Worker, "a worker that is gone"), row.Cause)
+		}
+	}
+	r.set("execution_timeouts", float64(max(now, before)+failed), detail)
+	return nil
+}
+
+// readFailures finds actions whose executions fail, with the most frequent reason.
+func (r *measuring) readFailures(ctx context.Context, tx *store.Tx, rows []store.AlertEndsRow) error {
+	r.know("action_failures")
+	rows = slices.DeleteFunc(rows, func(row store.AlertEndsRow) bool { return row.BadLately <= fewFailures })
+	if len(rows) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(rows, func(a, b store.AlertEndsRow) int { return cmp.Compare(b.BadLately, a.BadLately) })
+	rows = rows[:min(len(rows), measureFails)]
 	actions := make([]string, len(rows))
 	for i := range rows {
 		actions[i] = rows[i].ActionRef
@@ -156,15 +223,12 @@ func readActions(ctx context.Context, tx *store.Tx, r *measuring) error {
 		return fmt.Errorf("ask why: %w", err)
 	}
 	for _, row := range rows {
-		if row.Bad == 0 {
-			continue
-		}
-		detail := fmt.Sprintf("%d failed in 5m", row.Failed)
+		detail := fmt.Sprintf("%d failed in 5m", row.BadLately)
 		if reason := commonest(said, row.ActionRef); reason != "" {
 			detail += ", most with: " + reason
 		}
 		r.add("action_failures", Sample{
-			Target: row.ActionRef, Value: float64(row.Bad) / float64(row.Bad+row.Good), Detail: detail,
+			Target: row.ActionRef, Value: float64(row.BadLately) / float64(row.EndedLately), Detail: detail,
 		})
 	}
 	return nil

@@ -245,6 +245,7 @@ func defaultAlerts() map[string]*AlertRule {
 		"queue_fill_critical":      rule("critical", "queue_fill", 0.8, time.Minute),
 		"queue_growth":             rule("warning", "queue_growth", 1000, 0),
 		"queue_idle_slots":         rule("warning", "idle_slots", 300, 0),
+		"queue_timeouts_ahead":     rule("warning", "timeouts_ahead", 0, 0),
 		"queue_length":             rule("info", "queue_length", 100, time.Minute),
 		"queue_paused":             rule("info", "queue_paused", 0, 0),
 		"paused_long":              rule("warning", "paused_wait", 3600, 0),

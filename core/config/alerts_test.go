@@ -40,7 +40,7 @@ func TestPublishedRules(t *testing.T) {
 		severity   string
 	}{
 		"high_execution_timeout_rate": {
-			"sum(max by (cause) (rate(attune_execution_timeouts_total[2m]))) * 60 > 10",
+			`max by (target) (attune_measure{measure="execution_timeouts"}) > 10`,
 			"warning",
 		},
 		"no_active_workers": {`max by (target) (attune_measure{measure="active_workers"}) < 1`, "critical"},

@@ -5,7 +5,7 @@ var measures = []Measure{
 	{
 		Name: "action_failures", Unit: UnitRatio, Each: "action", View: "executions",
 		From: FromDatabase, Filter: "action:{target} status:failed,timeout,abandoned",
-		About:   "The share of an action's executions of the last five minutes that failed, timed out or were abandoned; 0 while ten or fewer ended.",
+		About:   "The share of an action's executions that ended in the last five minutes and failed, timed out or were abandoned; 0 while ten or fewer did.",
 		Why:     "The action is broken, or a service that it needs is down.",
 		Summary: "{target} fails: {value} of its executions",
 		Hint:    "{detail}",
@@ -56,11 +56,10 @@ var measures = []Measure{
 	},
 	{
 		Name: "execution_timeouts", Unit: UnitPerMinute, View: "executions", From: FromDatabase,
-		Series:  "sum(max by (cause) (rate(attune_execution_timeouts_total[2m]))) * 60",
-		About:   "Executions that ended in the last minute because no worker started or completed them in time.",
-		Why:     "Workers are overloaded, gone, or cut off from their queues.",
-		Summary: "executions time out: {value}",
-		Hint:    "see which workers: {detail}",
+		About:   "Executions that ended in a minute because no worker started or completed them in time, or because they had waited as long as their queue allows; of the running minute and the last one, the larger number.",
+		Why:     "Workers are overloaded, gone, or cut off from their queues, or more is requested than a limit lets through.",
+		Summary: "executions are not started or not completed in time: {value}",
+		Hint:    "`execution list --status timeout`: {detail}",
 	},
 	{
 		Name: "failing_rules", Unit: UnitCount, Each: "rule", View: "overview", From: FromDatabase,
@@ -71,7 +70,7 @@ var measures = []Measure{
 	},
 	{
 		Name: "failure_ratio", Unit: UnitRatio, View: "executions", From: FromDatabase,
-		About:   "The share of the executions of the last 15 minutes that failed, timed out or were abandoned, among at most the newest thousand of each status; 0 for fewer than 20.",
+		About:   "The share of the executions that ended in the last 15 minutes and failed, timed out or were abandoned; 0 for fewer than 20.",
 		Why:     "A service that many actions need may be down.",
 		Summary: "{value} of executions fail",
 		Hint:    "{detail}",
@@ -243,6 +242,13 @@ var measures = []Measure{
 		Why:     "It gets no work until its queue takes messages again.",
 		Summary: "{target} suspect, no new work",
 		Hint:    "{detail}",
+	},
+	{
+		Name: "timeouts_ahead", Unit: UnitCount, Each: "queue", View: "queues", From: FromDatabase, Filter: "{action}",
+		About:   "Waiting executions of a queue that will wait as long as they may before their turn comes, by the run time of the latest executions and the limits in force; of the 20 queues that leave the shortest time to each execution. An unknown run time forecasts nothing.",
+		Why:     "They will end as timeouts without having started.",
+		Summary: "{target}: about {value} will time out before {it starts|they start}: {detail}",
+		Hint:    "raise its limit or queue_timeout, start workers, or clear what is not needed",
 	},
 	{
 		Name: "topology_problems", Unit: UnitCount, View: "overview", From: FromBroker,

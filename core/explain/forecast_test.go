@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -144,4 +145,59 @@ func TestForecastKnowsNoWorker(t *testing.T) {
 	require.Equal(t, "unknown: no worker is alive", b.ask(t, waiters[0]).Expected.Basis)
 	testkit.Worker(t, b.Store, "young")
 	require.NotNil(t, b.ask(t, waiters[0]).Expected.At)
+}
+
+// TestAForecastCountsWhatTimesOut: of a queue whose executions take a minute each, two at once.
+func TestAForecastCountsWhatTimesOut(t *testing.T) {
+	t.Parallel()
+	of := func(waits ...monitor.Waited) (*forecast, []monitor.Waited) {
+		f := calm(new(int64(2)), 2)
+		f.q.QueueTimeout = time.Hour
+		total := 0.0
+		for _, w := range waits {
+			total += w.Weight
+		}
+		f.q.Queued = int64(total)
+		return f, waits
+	}
+	for name, c := range map[string]struct {
+		waits []monitor.Waited
+		lost  int64
+		first time.Duration // from now
+	}{
+		"one batch":       {[]monitor.Waited{{Weight: 16_751}}, 16_600, time.Hour},
+		"all in time":     {[]monitor.Waited{{Weight: 110}}, 0, 0},
+		"hardly too late": {[]monitor.Waited{{Weight: 130}}, 0, 0},
+		"the old ones only": {
+			[]monitor.Waited{{Weight: 20, Since: 0}, {Weight: 100, Since: 50 * time.Minute}}, 78,
+			10 * time.Minute,
+		},
+		"each in its place": {[]monitor.Waited{{Weight: 100}, {Weight: 100}}, 68, time.Hour},
+		"high first": {
+			[]monitor.Waited{{Weight: 132, Lane: 1}, {Weight: 5, Since: time.Minute}, {Weight: 9, Lane: -1}}, 14,
+			59 * time.Minute,
+		},
+		"in parts": {slices.Repeat([]monitor.Waited{{Weight: 1.25}}, 240), 168, time.Hour},
+		"over due": {[]monitor.Waited{{Weight: 7, Since: 2 * time.Hour}}, 7, -time.Hour},
+	} {
+		f, waits := of(c.waits...)
+		got := f.timingOut(waits)
+		require.Equal(t, f.q.Queued, got.Of, name)
+		require.NotNil(t, got.Count, name)
+		require.Equal(t, c.lost, *got.Count, name)
+		require.Equal(t, c.lost > 0, got.Threatened(), name)
+		if c.lost > 0 {
+			require.Equal(t, f.at.Add(c.first), *got.First, name)
+		}
+	}
+	f, waits := of(monitor.Waited{Weight: 16_751, Since: 34 * time.Minute})
+	require.Equal(t, "about 16700 of 16751 before they start, the first at 10:26:00Z (in 26m)", f.timingOut(waits).String(f.at))
+	f.q.ResumedAt = &f.at
+	require.Equal(t, f.at.Add(time.Hour), *f.timingOut(waits).First, "a pause starts the time anew")
+	f.runs = nil
+	require.Equal(t, "unknown: no execution of the action has ended lately, so its run time is not known; "+
+		"the first may at 11:00:00Z (in 1h)", f.timingOut(waits).String(f.at))
+	require.False(t, f.timingOut(waits).Threatened())
+	require.Nil(t, f.timingOut(nil))
+	require.False(t, (*TimingOut)(nil).Threatened())
 }

@@ -47,6 +47,8 @@ type QueueDetail struct {
 	Drain  Drain          `json:"drain"`
 	// Empties is when the queue will be empty at that rate.
 	Empties Expected `json:"empties"`
+	// TimingOut is nil without a timeout, while the queue is paused and while no execution waits.
+	TimingOut *TimingOut `json:"timing_out"`
 }
 
 // QueueDetail reads everything about one queue. Its cost does not depend on the length of the queue.
@@ -182,6 +184,9 @@ func (m *Reader) queueDetail(ctx context.Context, tx *store.Tx, p *monitor.Polic
 	d.Timing, d.Drain = monitor.TimingOf(list), f.drain()
 	if d.Queued > 0 {
 		d.Empties = f.start(d.Queued)
+	}
+	if d.TimingOut, err = f.readTimingOut(ctx, tx); err != nil {
+		return err
 	}
 	d.Ages, err = monitor.ReadAges(ctx, tx, q)
 	return err

@@ -107,14 +107,25 @@ func (d *QueueDetail) head() [][]string {
 	} else {
 		rows = append(rows, []string{"drains", "unknown: " + d.Drain.Basis})
 	}
+	if d.TimingOut != nil {
+		rows = append(rows, []string{"time out", d.TimingOut.String(d.At)})
+	}
 	if d.Empties.At != nil {
 		rows = append(rows, []string{"empty", phrase.Clock(*d.Empties.At, d.At) + " if no execution joins"})
 	}
 	return rows
 }
 
-// StateLine says in one sentence whether the queue moves, and if not why.
+// StateLine says in one sentence whether the queue moves, and if not why; in a second one what will time out.
 func (d *QueueDetail) StateLine() string {
+	if d.TimingOut.Threatened() {
+		return fmt.Sprintf("%s %s", d.moves(), phrase.Say("About %d of %d will time out before they start, the first %s",
+			*d.TimingOut.Count, d.TimingOut.Of, phrase.Clock(*d.TimingOut.First, d.At)).Sentence())
+	}
+	return d.moves()
+}
+
+func (d *QueueDetail) moves() string {
 	switch {
 	case d.Paused:
 		return pauseLine(&d.Queue, d.At)

@@ -275,8 +275,13 @@ func TestWhyExpectsAStartFromRunTimes(t *testing.T) {
 	require.InDelta(t, 80, w.Expected.At.Sub(w.At).Seconds(), 0.1)
 	require.Empty(t, w.Expected.Basis)
 
+	testkit.Exec(t, b.Store, `update execution_admission_state set queue_timeout_seconds = 150`) // 120 have passed
 	d, err := b.QueueDetail(t.Context(), QueueRef{ID: state})
 	require.NoError(t, err)
+	require.True(t, d.TimingOut.Threatened())
+	require.Equal(t, []int64{2, 2}, []int64{*d.TimingOut.Count, d.TimingOut.Of}, "the first starts in forty seconds")
+	require.InDelta(t, 30, d.TimingOut.First.Sub(d.At).Seconds(), 5)
+	require.Contains(t, d.StateLine(), "need a slot. About 2 of 2 will time out before they start, the first at ")
 	require.Equal(t, int64(21), d.Timing.Sample, "twenty that ended and one that holds")
 	require.Equal(t, 10*time.Second, d.Timing.Wait.P50)
 	require.Equal(t, 40*time.Second, d.Timing.Run.P99)

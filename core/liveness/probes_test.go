@@ -637,6 +637,8 @@ func TestUpstream31WorkersThatReportNothingAreJudgedByTheirWork(t *testing.T) {
 	ends("reports", one, failed, 6, "1 minute")
 	ends("reports", other, failed, 6, "1 minute")
 	ends("few", one, failed, 2, "1 minute")
+	testkit.Exec(t, b.st, `INSERT INTO execution (action_ref, status) SELECT 'liveness.backlog', 'requested' FROM generate_series(1, $1::int)`,
+		endingsScan)
 	testkit.Exec(t, b.st, `UPDATE worker SET capabilities = jsonb_set(capabilities, '{health}', '{"consecutive_failures": 0}') WHERE name = 'reports'`)
 	b.probe()
 	for name, want := range map[string][2]string{

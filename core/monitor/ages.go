@@ -36,11 +36,11 @@ type Ages struct {
 	Waited *Percentiles `json:"waited"`
 }
 
-// waitedSoFar is the wait of an execution that stands for weight executions.
-type waitedSoFar struct {
-	lane   int16
-	since  time.Duration
-	weight float64
+// Waited is the wait of an execution that stands for Weight executions of its lane.
+type Waited struct {
+	Lane   int16
+	Since  time.Duration
+	Weight float64
 }
 
 func newAges() *Ages { return &Ages{Classes: make([]int64, len(AgeBounds)+1), Bounds: AgeBounds} }
@@ -56,12 +56,12 @@ func ageClass(age time.Duration) int {
 
 // readWaits reads the waits in a queue: all of them, or a few hundred spread evenly over the places
 // of each lane, which stand for the others.
-func readWaits(ctx context.Context, tx *store.Tx, q *Queue) (list []waitedSoFar, estimated bool, err error) {
+func readWaits(ctx context.Context, tx *store.Tx, q *Queue) (list []Waited, estimated bool, err error) {
 	switch {
 	case q.Queued == 0:
 		return nil, false, nil
 	case q.Queued > agesExact:
-		list, err = probeWaits(ctx, tx, q)
+		list, err = ProbeWaits(ctx, tx, q)
 		return list, true, err
 	}
 	p := store.ViewAgesParams{State: q.ID, Bound: agesExact}
@@ -73,12 +73,13 @@ func readWaits(ctx context.Context, tx *store.Tx, q *Queue) (list []waitedSoFar,
 		return nil, false, fmt.Errorf("read how long those in queue %d have waited: %w", q.ID, err)
 	}
 	for _, age := range rows {
-		list = append(list, waitedSoFar{since: Seconds(age), weight: 1})
+		list = append(list, Waited{Since: Seconds(age), Weight: 1})
 	}
 	return list, false, nil
 }
 
-func probeWaits(ctx context.Context, tx *store.Tx, q *Queue) ([]waitedSoFar, error) {
+// ProbeWaits reads the waits of some hundred executions, spread evenly over the places of each lane.
+func ProbeWaits(ctx context.Context, tx *store.Tx, q *Queue) ([]Waited, error) {
 	lanes, places := probes(q)
 	rows, err := tx.ViewAgeProbes(ctx, lanes, places, q.ID)
 	if err != nil {
@@ -92,9 +93,9 @@ func probeWaits(ctx context.Context, tx *store.Tx, q *Queue) ([]waitedSoFar, err
 	for _, l := range q.lanes {
 		stands[l.number] = float64(l.queued) / max(hits[l.number], 1)
 	}
-	list := make([]waitedSoFar, len(rows))
+	list := make([]Waited, len(rows))
 	for i, r := range rows {
-		list[i] = waitedSoFar{lane: r.Lane, since: Seconds(r.Age), weight: stands[r.Lane]}
+		list[i] = Waited{Lane: r.Lane, Since: Seconds(r.Age), Weight: stands[r.Lane]}
 	}
 	return list, nil
 }
@@ -110,17 +111,17 @@ func ReadAges(ctx context.Context, tx *store.Tx, q *Queue) (*Ages, error) {
 	ages.Waited.Count = q.Queued
 	if !estimated {
 		for _, w := range list {
-			ages.Classes[ageClass(w.since)]++
+			ages.Classes[ageClass(w.Since)]++
 		}
 		return ages, nil
 	}
 	ages.Estimated, ages.Probes = true, int64(len(list))
 	hits := map[int16][]int64{}
 	for _, w := range list {
-		if hits[w.lane] == nil {
-			hits[w.lane] = make([]int64, len(ages.Classes))
+		if hits[w.Lane] == nil {
+			hits[w.Lane] = make([]int64, len(ages.Classes))
 		}
-		hits[w.lane][ageClass(w.since)]++
+		hits[w.Lane][ageClass(w.Since)]++
 	}
 	for _, l := range q.lanes {
 		spread(ages.Classes, hits[l.number], l.queued)
@@ -129,22 +130,22 @@ func ReadAges(ctx context.Context, tx *store.Tx, q *Queue) (*Ages, error) {
 }
 
 // weigh takes percentiles of weighted waits.
-func weigh(list []waitedSoFar) *Percentiles {
-	slices.SortFunc(list, func(a, b waitedSoFar) int { return cmp.Compare(a.since, b.since) })
+func weigh(list []Waited) *Percentiles {
+	slices.SortFunc(list, func(a, b Waited) int { return cmp.Compare(a.Since, b.Since) })
 	total := 0.0
 	for _, w := range list {
-		total += w.weight
+		total += w.Weight
 	}
 	at := func(share float64) time.Duration {
 		upTo := 0.0
 		for _, w := range list {
-			if upTo += w.weight; upTo >= share*total {
-				return w.since
+			if upTo += w.Weight; upTo >= share*total {
+				return w.Since
 			}
 		}
-		return list[len(list)-1].since
+		return list[len(list)-1].Since
 	}
-	return &Percentiles{P50: at(0.5), P90: at(0.9), P95: at(0.95), P99: at(0.99), Max: list[len(list)-1].since}
+	return &Percentiles{P50: at(0.5), P90: at(0.9), P95: at(0.95), P99: at(0.99), Max: list[len(list)-1].Since}
 }
 
 // probes spreads the probes over the lanes by length, and evenly over the places of each lane.

@@ -19,20 +19,14 @@ import (
 type Counts struct {
 	Live   Live
 	Recent Recent
-	Floor  int64 // the smallest id of the recent window
 }
 
 // ReadCounts counts unfinished and recently ended executions.
 func ReadCounts(ctx context.Context, tx *store.Tx, s Shape) (*Counts, error) {
 	o := &Counts{Live: Live{StuckAfter: StuckAfter}, Recent: Recent{Window: RecentWindow}}
 
-	floor, err := tx.MonitorFloor(ctx, RecentWindow.Seconds())
-	if err != nil {
-		return nil, fmt.Errorf("find where the recent executions begin: %w", err)
-	}
-	o.Floor = floor
 	if !s.Ours {
-		return o, publishedCounts(ctx, tx, floor, o)
+		return o, publishedCounts(ctx, tx, o)
 	}
 	live, err := tx.MonitorLive(ctx, StuckAfter.Seconds(), sampleBound)
 	if err != nil {
@@ -49,24 +43,27 @@ func ReadCounts(ctx context.Context, tx *store.Tx, s Shape) (*Counts, error) {
 	}
 	o.Live.Stuck.AtLeast = cut && o.Live.Stuck.Value > 0
 	o.Live.Requested.AtLeast = cut
-	return o, recentEnds(ctx, tx, floor, o)
+	if !s.Activity { // an older schema of ours
+		unknown := Count{AtLeast: true}
+		o.Recent = Recent{
+			Window: RecentWindow, Completed: unknown, Failed: unknown, Cancelled: unknown, Timeout: unknown,
+			Abandoned: unknown,
+		}
+		return o, nil
+	}
+	return o, recentEnds(ctx, tx, o)
 }
 
-func recentEnds(ctx context.Context, tx *store.Tx, floor int64, o *Counts) error {
-	ends, err := tx.MonitorEnds(ctx, countBound, floor)
+func recentEnds(ctx context.Context, tx *store.Tx, o *Counts) error {
+	ends, err := tx.RecentEnds(ctx, RecentWindow.Seconds())
 	if err != nil {
 		return fmt.Errorf("count recently ended executions: %w", err)
 	}
-	for _, row := range ends {
-		o.set(row.Status, upTo(row.N, countBound))
-	}
-	const lookBack = 500
-	failed, err := tx.MonitorFailedLastMinute(ctx, lookBack)
-	if err != nil {
-		return fmt.Errorf("count the failures of the last minute: %w", err)
-	}
-	o.Recent.FailedLastMinute = new(upTo(failed, lookBack))
-	reasons, err := tx.MonitorFailReasons(ctx, ReasonScan, floor)
+	r := &o.Recent
+	r.Completed.Value, r.Failed.Value, r.Timeout.Value = ends.Completed, ends.Failed, ends.Timeout
+	r.Cancelled.Value, r.Abandoned.Value = ends.Cancelled, ends.Abandoned
+	r.FailedLastMinute = &Count{Value: ends.FailedInMinute}
+	reasons, err := tx.MonitorFailReasons(ctx, ReasonScan, RecentWindow.Seconds())
 	if err != nil {
 		return fmt.Errorf("read why executions failed: %w", err)
 	}
@@ -74,7 +71,11 @@ func recentEnds(ctx context.Context, tx *store.Tx, floor int64, o *Counts) error
 	return nil
 }
 
-func publishedCounts(ctx context.Context, tx *store.Tx, floor int64, o *Counts) error {
+func publishedCounts(ctx context.Context, tx *store.Tx, o *Counts) error {
+	floor, err := tx.MonitorFloor(ctx, RecentWindow.Seconds())
+	if err != nil {
+		return fmt.Errorf("find where the recent executions begin: %w", err)
+	}
 	counts, err := tx.MonitorPublishedCounts(ctx, countBound, floor)
 	if err != nil {
 		return fmt.Errorf("count executions by status: %w", err)
@@ -155,7 +156,7 @@ type Flows struct {
 	Inquiries Count         `json:"inquiries"`
 	Late      Count         `json:"inquiries_late"`
 	Oldest    time.Duration `json:"inquiries_oldest_ns"`
-	// Failed counts the failed workflows that were requested within Window.
+	// Failed counts the workflows that failed within Window.
 	Paused Count         `json:"workflows_paused"`
 	Failed Count         `json:"workflows_failed"`
 	Window time.Duration `json:"window_ns"`
@@ -165,7 +166,7 @@ type Flows struct {
 const flowBound = 500
 
 // ReadFlows counts workflows and inquiries that need an operator; nil where they are not recorded.
-func ReadFlows(ctx context.Context, tx *store.Tx, s Shape, floor int64) (*Flows, error) {
+func ReadFlows(ctx context.Context, tx *store.Tx, s Shape) (*Flows, error) {
 	err := RecordsWorkflows(ctx, tx, s)
 	if err == nil {
 		err = inquiriesThere(ctx, tx)
@@ -180,13 +181,19 @@ func ReadFlows(ctx context.Context, tx *store.Tx, s Shape, floor int64) (*Flows,
 	if err != nil {
 		return nil, fmt.Errorf("count open inquiries: %w", err)
 	}
-	trouble, err := tx.ViewWorkflowTrouble(ctx, flowBound, floor)
+	paused, err := tx.CountPausedWorkflows(ctx, flowBound)
 	if err != nil {
-		return nil, fmt.Errorf("count paused and failed workflows: %w", err)
+		return nil, fmt.Errorf("count paused workflows: %w", err)
+	}
+	failed := int64(0)
+	if s.Activity {
+		if failed, err = tx.RecentlyFailedWorkflows(ctx, RecentWindow.Seconds()); err != nil {
+			return nil, fmt.Errorf("count failed workflows: %w", err)
+		}
 	}
 	return &Flows{
 		Inquiries: upTo(asked.Open, flowBound), Late: upTo(asked.Late, flowBound), Oldest: Seconds(asked.OldestSeconds),
-		Paused: upTo(trouble.Paused, flowBound), Failed: upTo(trouble.Failed, flowBound), Window: RecentWindow,
+		Paused: upTo(paused, flowBound), Failed: Count{Value: failed}, Window: RecentWindow,
 	}, nil
 }
 

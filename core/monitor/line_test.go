@@ -183,7 +183,7 @@ func TestPlacesOfAPublishedSchemaAreUnknown(t *testing.T) {
 
 func TestWaitsCountForThoseThatTheyStandFor(t *testing.T) {
 	t.Parallel()
-	p := weigh([]waitedSoFar{{since: time.Second, weight: 98}, {since: time.Hour, weight: 2}})
+	p := weigh([]Waited{{Since: time.Second, Weight: 98}, {Since: time.Hour, Weight: 2}})
 	require.Equal(t, time.Second, p.P95)
 	require.Equal(t, time.Hour, p.P99)
 }

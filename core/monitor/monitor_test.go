@@ -207,12 +207,11 @@ func TestReadingNeverWalksTheTable(t *testing.T) {
 		})
 	}
 	monitortest.RequireIndexed(t, b.Store, "overview", func(ctx context.Context, tx *store.Tx) error {
-		counts, err := ReadCounts(ctx, tx, Shape{Ours: true})
+		counts, err := ReadCounts(ctx, tx, Shape{Ours: true, Activity: true})
 		if err != nil {
 			return err
 		}
 		require.True(t, counts.Live.Requested.AtLeast, "ten thousand wait, the count stopped before")
-		require.Equal(t, int64(0), counts.Recent.Completed.Value, "the finished are older than the window")
 		return nil
 	})
 }

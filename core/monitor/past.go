@@ -279,7 +279,7 @@ func readQueuePast(ctx context.Context, tx *store.Tx, q *Queue, at time.Time, lo
 
 // minuteOf counts the executions that waited at a time: of those admitted since, and of those still
 // waiting.
-func minuteOf(list []left, waits []waitedSoFar, now, then time.Time) QueueMinute {
+func minuteOf(list []left, waits []Waited, now, then time.Time) QueueMinute {
 	m := QueueMinute{At: then}
 	for _, l := range list {
 		n, head := l.at(then)
@@ -288,9 +288,9 @@ func minuteOf(list []left, waits []waitedSoFar, now, then time.Time) QueueMinute
 	}
 	ago := now.Sub(then)
 	for _, w := range waits {
-		if w.since >= ago {
-			m.Depth += w.weight
-			m.Head = max(m.Head, w.since-ago)
+		if w.Since >= ago {
+			m.Depth += w.Weight
+			m.Head = max(m.Head, w.Since-ago)
 		}
 	}
 	m.Depth = math.Round(m.Depth)

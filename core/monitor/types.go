@@ -64,7 +64,8 @@ type Live struct {
 	StuckAfter time.Duration `json:"stuck_after_ns"`
 }
 
-// Recent counts the executions requested within Window by how they ended.
+// Recent counts the executions that ended within Window by how they ended; where the schema does not count them, those
+// requested within Window.
 type Recent struct {
 	Window    time.Duration `json:"window_ns"`
 	Completed Count         `json:"completed"`

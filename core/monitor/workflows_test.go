@@ -329,7 +329,7 @@ func TestTheQueriesOfWorkflowsUseTheirIndexes(t *testing.T) {
 			page(WorkflowFilter{Trouble: true, Tasks: []string{"x"}, Errors: []string{"x"}}, part{ended: true}),
 		},
 		"ViewWorkflowChildren": {store.ViewWorkflowChildren, []any{w.ID, 100, "a", 100, 10}},
-		"ViewWorkflowTrouble":  {store.ViewWorkflowTrouble, []any{100, w.Execution}},
+		"CountPausedWorkflows": {store.CountPausedWorkflows, []any{100}},
 		"ViewWorkflowLog":      {store.ViewWorkflowLog, []any{w.ID, 100}},
 		"LockActWorkflow":      {store.LockActWorkflow, []any{w.Execution}},
 	} {

@@ -24,6 +24,9 @@ type RowsConfig struct {
 // sourcesKept is the retention of unused definitions: far longer than the engine caches them.
 const sourcesKept = 24 * time.Hour
 
+// activityKept is the retention of the counts of each minute.
+const activityKept = 48 * time.Hour
+
 // pendingTraces is the retention of the names of spans that were not sent: longer than replicas try.
 const pendingTraces = time.Hour
 
@@ -64,6 +67,9 @@ func (r *Rows) tick(ctx context.Context) error {
 		}},
 		{"late writes", func(ctx context.Context, tx *store.Tx) (int64, error) {
 			return tx.PruneLateWrites(ctx, history, pageRows)
+		}},
+		{"minutes of activity", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneActivity(ctx, activityKept.Seconds(), pageRows)
 		}},
 		{"alerts", func(ctx context.Context, tx *store.Tx) (int64, error) {
 			return tx.PruneAlerts(ctx, history, pageRows)

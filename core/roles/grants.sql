@@ -12,6 +12,8 @@
 GRANT SELECT ON action TO engine, operator, viewer;
 GRANT SELECT (id, pack, pack_ref, entrypoint, runtime, param_schema, out_schema, parameter_delivery,
     parameter_format, output_format, is_adhoc, timeout_seconds, runtime_version_constraint) ON action TO worker;
+GRANT SELECT ON activity_minute TO engine, operator, viewer;
+GRANT INSERT, UPDATE, DELETE ON activity_minute TO engine;
 GRANT SELECT ON admission_blocked TO engine, operator, viewer;
 GRANT INSERT, UPDATE, DELETE ON admission_blocked TO engine;
 GRANT INSERT, UPDATE (ticket, reason, scope_id, until, need, wake), DELETE ON admission_blocked TO operator;

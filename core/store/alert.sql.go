@@ -10,68 +10,6 @@ import (
 	"time"
 )
 
-const AlertActionEnds = `-- name: AlertActionEnds :many
-WITH bad AS MATERIALIZED (
-    SELECT f.id, f.action_ref, s.status, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest, f.finished_at
-    FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-    CROSS JOIN LATERAL (SELECT e.id, e.action_ref, e.finished_at FROM execution e
-                        WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                        ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
-), failing AS MATERIALIZED (
-    SELECT b.action_ref, count(*) AS n FROM bad b WHERE b.finished_at > now() - interval '5 minutes'
-    GROUP BY b.action_ref HAVING count(*) > $2::bigint
-), good AS MATERIALIZED (
-    SELECT c.id, c.action_ref, c.finished_at, count(*) OVER () AS n, min(c.id) OVER () AS oldest
-    FROM (SELECT e.id, e.action_ref, e.finished_at FROM execution e
-          WHERE e.finished_status >= 'completed' AND e.finished_status <= 'completed' AND EXISTS (SELECT FROM failing)
-          ORDER BY e.finished_status, e.id DESC LIMIT 5 * $1::bigint) c
-), since AS (
-    SELECT greatest(coalesce((SELECT max(b.oldest) FROM bad b WHERE b.n >= $1::bigint), 0),
-                    coalesce((SELECT max(g.oldest) FROM good g WHERE g.n >= 5 * $1::bigint), 0)) AS id
-)
-SELECT f.action_ref, f.n AS failed,
-       (SELECT count(*) FROM bad b, since s
-        WHERE b.action_ref = f.action_ref AND b.id >= s.id AND b.finished_at > now() - interval '5 minutes') AS bad,
-       (SELECT count(*) FROM good g, since s
-        WHERE g.action_ref = f.action_ref AND g.id >= s.id AND g.finished_at > now() - interval '5 minutes') AS good
-FROM failing f ORDER BY f.n DESC, f.action_ref LIMIT 100
-`
-
-type AlertActionEndsRow struct {
-	ActionRef string
-	Failed    int64
-	Bad       int64
-	Good      int64
-}
-
-// For each action of which more than a few executions ended badly in five minutes: how many did,
-// and how many ended at all. A bounded number of the newest of each outcome is read. If the bound
-// is reached, both counts go back to the same execution.
-func (q *Queries) AlertActionEnds(ctx context.Context, bound int64, few int64) ([]AlertActionEndsRow, error) {
-	rows, err := q.db.Query(ctx, AlertActionEnds, bound, few)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []AlertActionEndsRow
-	for rows.Next() {
-		var i AlertActionEndsRow
-		if err := rows.Scan(
-			&i.ActionRef,
-			&i.Failed,
-			&i.Bad,
-			&i.Good,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const AlertActionReasons = `-- name: AlertActionReasons :many
 SELECT f.action_ref, coalesce(CASE WHEN pg_column_size(f.result) < 8000
              THEN left(substring(rtrim(coalesce(
@@ -132,35 +70,6 @@ func (q *Queries) AlertDeadLetters(ctx context.Context, bound int64) (AlertDeadL
 	return i, err
 }
 
-const AlertEnds = `-- name: AlertEnds :one
-WITH ends AS MATERIALIZED (
-    SELECT f.id, s.status, f.finished_at, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest
-    FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-    CROSS JOIN LATERAL (SELECT e.id, e.finished_at FROM execution e
-                        WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                        ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
-)
-SELECT count(*) FILTER (WHERE x.status <> 'cancelled') AS ended, count(*) FILTER (WHERE x.status NOT IN ('completed', 'cancelled')) AS failed
-FROM ends x
-WHERE x.finished_at > now() - interval '15 minutes'
-  AND x.id >= coalesce((SELECT max(o.oldest) FROM ends o WHERE o.n >= $1::bigint), 0)
-`
-
-type AlertEndsRow struct {
-	Ended  int64
-	Failed int64
-}
-
-// The outcomes of executions that ended within 15 minutes, without cancelled ones. A bounded number
-// of the newest of each outcome is read. If the bound is reached, the others are counted back to
-// the same execution only, so that the shares are right.
-func (q *Queries) AlertEnds(ctx context.Context, bound int64) (AlertEndsRow, error) {
-	row := q.db.QueryRow(ctx, AlertEnds, bound)
-	var i AlertEndsRow
-	err := row.Scan(&i.Ended, &i.Failed)
-	return i, err
-}
-
 const AlertLive = `-- name: AlertLive :one
 WITH live AS MATERIALIZED (
     (SELECT e.id, e.status, e.updated, e.action FROM execution e
@@ -197,7 +106,7 @@ func (q *Queries) AlertLive(ctx context.Context, bound int64, timeout float64) (
 const AlertLostWork = `-- name: AlertLostWork :many
 SELECT l.cause, coalesce(w.name, '')::text AS worker, count(*) AS n
 FROM lost_work l LEFT JOIN worker w ON w.id = l.worker
-WHERE l.at > now() - interval '1 minute' AND l.cause IN ('scheduled_timeout', 'action_timeout', 'dead_letter') AND l.outcome <> 'moved'
+WHERE l.at > now() - interval '1 minute' AND l.cause IN ('scheduled_timeout', 'action_timeout', 'dead_letter') AND l.outcome NOT IN ('moved', 'timeout')
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 100
 `
 
@@ -208,7 +117,7 @@ type AlertLostWorkRow struct {
 }
 
 // Executions that ended within the last minute because they were not started or not ended in time,
-// by worker.
+// by worker. activity_minute has the executions that ended as timeouts.
 func (q *Queries) AlertLostWork(ctx context.Context) ([]AlertLostWorkRow, error) {
 	rows, err := q.db.Query(ctx, AlertLostWork)
 	if err != nil {

@@ -146,7 +146,8 @@ func (q *Queries) DeactivateWorkers(ctx context.Context, staleAfter float64, sin
 
 const FindEndings = `-- name: FindEndings :many
 WITH recent AS (
-    SELECT e.worker, e.status, e.action_ref, e.started_at, e.finished_at FROM execution e ORDER BY e.id DESC LIMIT $1::int
+    SELECT e.worker, e.status, e.action_ref, e.started_at, e.finished_at FROM execution e
+    WHERE e.finished_at IS NOT NULL ORDER BY e.finished_at DESC LIMIT $1::int
 ), ended AS (
     SELECT r.worker, r.status <> 'completed' AS failed, r.action_ref, r.finished_at,
            max(r.finished_at) FILTER (WHERE r.status = 'completed') OVER (PARTITION BY r.worker) AS fine
@@ -172,7 +173,7 @@ type FindEndingsRow struct {
 	Idle    float64
 }
 
-// How the executions of workers without reports have ended lately, among the newest. idle is the
+// How the executions of workers without reports have ended lately, among the latest ends. idle is the
 // time since the last end.
 func (q *Queries) FindEndings(ctx context.Context, bound int32, workers []int64, lately float64) ([]FindEndingsRow, error) {
 	rows, err := q.db.Query(ctx, FindEndings, bound, workers, lately)

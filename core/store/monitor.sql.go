@@ -109,48 +109,6 @@ func (q *Queries) MonitorEnded(ctx context.Context, arg MonitorEndedParams) ([]i
 	return items, nil
 }
 
-const MonitorEnds = `-- name: MonitorEnds :many
-SELECT s.status::text AS status,
-       (SELECT CASE WHEN count(*) < 500 THEN count(*) ELSE (
-                   SELECT count(*) FROM (SELECT e.id FROM execution e
-                       WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                       ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) c
-                   WHERE c.id >= $2::bigint) END
-        FROM (SELECT e.id FROM execution e
-              WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-              ORDER BY e.finished_status, e.id DESC LIMIT 500) f
-        WHERE f.id >= $2::bigint)::bigint AS n
-FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-`
-
-type MonitorEndsRow struct {
-	Status string
-	N      int64
-}
-
-// Reads the newest of each status, few first, and counts from the floor up. With the floor as a
-// condition of the scan, or the status compared for equality, the planner would read all rows that
-// ever ended so, or the primary key.
-func (q *Queries) MonitorEnds(ctx context.Context, bound int64, floor int64) ([]MonitorEndsRow, error) {
-	rows, err := q.db.Query(ctx, MonitorEnds, bound, floor)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []MonitorEndsRow
-	for rows.Next() {
-		var i MonitorEndsRow
-		if err := rows.Scan(&i.Status, &i.N); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const MonitorExecutionRest = `-- name: MonitorExecutionRest :one
 SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, e.attempt,
        coalesce(left(e.config::text, $1::int), '')::text AS config,
@@ -269,11 +227,11 @@ SELECT s.status::text AS status,
                       THEN nullif(btrim(coalesce(f.result ->> 'stderr_log', f.result ->> 'stderr'), E' \t\r\n'), '') END,
                  f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 80) END, '')::text AS reason, count(*) AS n
 FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (SELECT e.id, e.result
+CROSS JOIN LATERAL (SELECT e.finished_at, e.result
                     FROM execution e
                     WHERE e.finished_status >= s.status AND e.finished_status <= s.status
                     ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
-WHERE f.id >= $2::bigint
+WHERE f.finished_at > now() - make_interval(secs => $2::float8)
 GROUP BY 1, 2
 `
 
@@ -283,10 +241,10 @@ type MonitorFailReasonsRow struct {
 	N      int64
 }
 
-// The errors of the newest badly ended executions above the floor, a bounded number of each status.
+// The errors of executions that ended badly in the last seconds, among a bounded number of the newest of each status.
 // A result too large for a list is not opened.
-func (q *Queries) MonitorFailReasons(ctx context.Context, bound int64, floor int64) ([]MonitorFailReasonsRow, error) {
-	rows, err := q.db.Query(ctx, MonitorFailReasons, bound, floor)
+func (q *Queries) MonitorFailReasons(ctx context.Context, bound int64, seconds float64) ([]MonitorFailReasonsRow, error) {
+	rows, err := q.db.Query(ctx, MonitorFailReasons, bound, seconds)
 	if err != nil {
 		return nil, err
 	}
@@ -303,23 +261,6 @@ func (q *Queries) MonitorFailReasons(ctx context.Context, bound int64, floor int
 		return nil, err
 	}
 	return items, nil
-}
-
-const MonitorFailedLastMinute = `-- name: MonitorFailedLastMinute :one
-SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (SELECT e.finished_at FROM execution e
-                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                    ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
-WHERE f.finished_at > now() - interval '1 minute'
-`
-
-// The status is a range of one value: with an equality the planner uses the order by id and scans
-// the primary key backwards.
-func (q *Queries) MonitorFailedLastMinute(ctx context.Context, bound int64) (int64, error) {
-	row := q.db.QueryRow(ctx, MonitorFailedLastMinute, bound)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
 }
 
 const MonitorFloor = `-- name: MonitorFloor :one
@@ -1201,6 +1142,7 @@ SELECT now()::timestamptz AS at,
             (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id'),
             (to_regclass('execution_holder'), 'granted_at')))::boolean AS shared,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
+       (to_regclass('activity_minute') IS NOT NULL)::boolean AS activity,
        (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger,
        (to_regclass('work_queue') IS NOT NULL AND to_regclass('work_queue_dispatch') IS NOT NULL AND EXISTS (
            SELECT FROM pg_catalog.pg_attribute att WHERE att.attrelid = to_regclass('work_queue_item')
@@ -1212,6 +1154,7 @@ type MonitorSchemaRow struct {
 	Ours       bool
 	Shared     bool
 	History    bool
+	Activity   bool
 	Ledger     bool
 	WorkQueues bool
 }
@@ -1219,8 +1162,8 @@ type MonitorSchemaRow struct {
 // Reads for users. Every query is bounded: recent windows are ranges of the primary key, unfinished
 // rows come from the partial index, and counting stops at a bound. Nothing locks.
 // The features of the schema: ours is true if it has the engine's own columns and tables, shared if
-// these include shared limits and slots, history and ledger if those tables exist, work_queues if
-// they have the published columns.
+// these include shared limits and slots, history, activity and ledger if those tables exist,
+// work_queues if they have the published columns.
 func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 	row := q.db.QueryRow(ctx, MonitorSchema)
 	var i MonitorSchemaRow
@@ -1229,6 +1172,7 @@ func (q *Queries) MonitorSchema(ctx context.Context) (MonitorSchemaRow, error) {
 		&i.Ours,
 		&i.Shared,
 		&i.History,
+		&i.Activity,
 		&i.Ledger,
 		&i.WorkQueues,
 	)

@@ -10,6 +10,18 @@ import (
 	"time"
 )
 
+const CountPausedWorkflows = `-- name: CountPausedWorkflows :one
+SELECT count(*) FROM (SELECT w.paused FROM workflow_execution w WHERE w.open ORDER BY w.id LIMIT $1::bigint) o WHERE o.paused
+`
+
+// How many workflows are paused, among a bounded number of open ones.
+func (q *Queries) CountPausedWorkflows(ctx context.Context, bound int64) (int64, error) {
+	row := q.db.QueryRow(ctx, CountPausedWorkflows, bound)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const ViewFalseConditions = `-- name: ViewFalseConditions :many
 SELECT x.line::text AS line
 FROM workflow_execution w
@@ -563,28 +575,4 @@ func (q *Queries) ViewWorkflowTasks(ctx context.Context, workflow int64, scan in
 		return nil, err
 	}
 	return items, nil
-}
-
-const ViewWorkflowTrouble = `-- name: ViewWorkflowTrouble :one
-SELECT (SELECT count(*) FROM (SELECT w.paused FROM workflow_execution w WHERE w.open ORDER BY w.id LIMIT $1::bigint) o WHERE o.paused)::bigint AS paused,
-       (SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-        CROSS JOIN LATERAL (SELECT e.id FROM execution e
-                            WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                            ORDER BY e.finished_status, e.id DESC LIMIT $1::bigint) f
-        WHERE f.id >= $2::bigint AND EXISTS (SELECT FROM workflow_execution w WHERE w.execution = f.id))::bigint AS failed
-`
-
-type ViewWorkflowTroubleRow struct {
-	Paused int64
-	Failed int64
-}
-
-// How many workflows are paused, and how many of the ones requested since the floor have failed.
-// Both counts are bounded: the first reads as many open workflows, the second as many failures of
-// each kind, of whatever, the newest first.
-func (q *Queries) ViewWorkflowTrouble(ctx context.Context, bound int64, floor int64) (ViewWorkflowTroubleRow, error) {
-	row := q.db.QueryRow(ctx, ViewWorkflowTrouble, bound, floor)
-	var i ViewWorkflowTroubleRow
-	err := row.Scan(&i.Paused, &i.Failed)
-	return i, err
 }

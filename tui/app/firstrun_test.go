@@ -2,6 +2,8 @@ package app
 
 import (
 	"errors"
+	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,4 +96,35 @@ func TestTheWheelScrollsTheHelp(t *testing.T) {
 	require.Equal(t, 1, b.help().scroll)
 	b.send(tea.MouseMsg{Button: tea.MouseButtonWheelUp})
 	require.Zero(t, b.help().scroll)
+}
+
+// A dashboard that is started with its servers connects for a while before it calls them down.
+func TestServersMayTakeAWhileToStart(t *testing.T) {
+	t.Parallel()
+	source := silent()
+	starting := fmt.Errorf("overview: %w", syscall.ECONNREFUSED)
+	for feed := range source.fail {
+		source.fail[feed] = starting
+	}
+	b := started(t, source, 140, 40, func(o *Options) { o.Origin = Origin{Database: "postgresql://db.prod/attune"} })
+	down := []string{"has not answered", "refused", "cannot be read", "does not answer", "down", "crit 1"}
+	for range 2 {
+		require.Contains(t, b.View(), "Connecting, to read the overview")
+		for _, word := range down {
+			require.NotContains(t, b.View(), word)
+		}
+		require.Empty(t, b.env.Findings())
+		b.now = b.now.Add(connectTime - time.Second)
+		b.run(b.refresh())
+	}
+	require.Contains(t, b.View(), "The database has not answered yet.")
+	require.NotContains(t, b.View(), "Connecting")
+	require.NotEmpty(t, b.env.Findings())
+
+	source.fail = nil
+	b.run(b.refresh())
+	require.NotContains(t, b.View(), "has not answered yet")
+	source.fail = map[screen.Feed]error{screen.FeedOverview: starting}
+	b.run(b.refresh())
+	require.Contains(t, b.View(), "down 0s", "a server that has answered is down at once")
 }

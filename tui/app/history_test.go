@@ -9,6 +9,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -79,6 +80,23 @@ func TestThePaceOfAQueueIsWrittenInDigits(t *testing.T) {
 		b.open(keymap.InQueue)
 		require.Contains(t, b.View(), text)
 	}
+}
+
+// The page of a queue says how many of its executions will not start in time.
+func TestAQueueIsForewarnedOfItsTimeouts(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	first := frozen.Add(time.Hour)
+	source.queue.TimingOut = &explain.TimingOut{Count: ptr(13_800), Of: 16_751, First: &first}
+	b := started(t, source, 80, 24)
+	b.open(keymap.InQueue)
+	text := strings.Join(strings.Fields(b.View()), " ")
+	require.Contains(t, text, "About 13800 of 16751 will time out before they start, the first at "+
+		first.UTC().Format("15:04:05Z")+" (in 1h).")
+	source.queue = sampleQueueDetail(source.queue.Reading, source.queue.Queue)
+	source.queue.TimingOut = &explain.TimingOut{Of: 16_751, First: &first, Basis: "its run time is not known"}
+	b.run(b.refresh())
+	require.NotContains(t, b.View(), "will time out")
 }
 
 // A queue begins with the last hour of the database, which is read once.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -228,7 +229,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	if msg.err != nil {
 		m.failed(fresh, msg.err, c.currentTimeout())
 	} else {
-		fresh.Err, fresh.Fails = nil, 0
+		fresh.Err, fresh.Fails, fresh.Connecting = nil, 0, false
 		answered := m.env.Clock
 		if at := feedNamed[msg.feed].readAt(msg.result); !at.IsZero() {
 			m.skew, m.synced = at.Add(msg.took/2).Sub(m.env.Clock), true
@@ -287,12 +288,27 @@ func (m *Model) apply(feed screen.Feed, result any) {
 	}
 }
 
+// connectTime is how long a server that has never answered may take to start.
+const connectTime = 15 * time.Second
+
 func (m *Model) failed(fresh *screen.Freshness, err error, timeout time.Duration) {
-	if fresh.Err == nil {
+	if fresh.Err == nil && !fresh.Connecting {
 		fresh.Since = m.env.Clock
+	}
+	fresh.Connecting = fresh.At.IsZero() && fresh.Err == nil && starts(err) &&
+		m.env.Clock.Sub(fresh.Since) < connectTime
+	if fresh.Connecting {
+		return
 	}
 	fresh.Err = screen.Reason(err, timeout)
 	fresh.Fails++
+}
+
+// starts reports whether a server gives this error while it starts.
+func starts(err error) bool {
+	var answer interface{ SQLState() string }
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) ||
+		errors.As(err, &answer) && answer.SQLState() == "57P03" // the database system is starting up
 }
 
 // engineReachesBroker reports whether a replica is connected to the broker.
@@ -396,7 +412,7 @@ func (m *Model) probed(msg snapMsg) tea.Cmd {
 	if msg.err != nil {
 		m.failed(fresh, msg.err, fetchTimeout)
 	} else {
-		fresh.Err, fresh.Fails = nil, 0
+		fresh.Err, fresh.Fails, fresh.Connecting = nil, 0, false
 	}
 	return m.probeLater(msg.feed)
 }

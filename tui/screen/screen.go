@@ -247,6 +247,8 @@ type Freshness struct {
 	Err   error
 	Since time.Time
 	Fails int
+	// Connecting means that the server has never answered, and that its failures look like those of one that starts.
+	Connecting bool
 	// Took is the duration of the last read, answered or not.
 	Took time.Duration
 	// Every is the present polling interval.

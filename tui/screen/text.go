@@ -137,6 +137,9 @@ func (e *Env) Missing(feed Feed, what string, w int) []string {
 		}
 		return append(lines, " The dashboard tries again; r tries at once.")
 	}
+	if e.Data.Fresh(feed).Connecting {
+		return []string{"", " " + e.Dim("Connecting, to read "+what+" …")}
+	}
 	return []string{"", " " + e.Dim("Reading "+what+" …")}
 }
 

@@ -2217,7 +2217,10 @@ type QueueDetail struct {
 	ScopeHolders *Holders  `json:"scope_holders,omitempty"`
 	Sources      *[]Source `json:"sources"`
 	Timing       Timing    `json:"timing"`
-	Together     *struct {
+
+	// TimingOut How many waiting executions will probably time out before they start; null without a timeout and while the queue is paused.
+	TimingOut *TimingOut `json:"timing_out,omitempty"`
+	Together  *struct {
 		Active *int `json:"active,omitempty"`
 		Groups *int `json:"groups,omitempty"`
 		Queued *int `json:"queued,omitempty"`
@@ -2774,6 +2777,16 @@ type Timing struct {
 	Sample int          `json:"sample"`
 	To     *time.Time   `json:"to,omitempty"`
 	Wait   *Percentiles `json:"wait,omitempty"`
+}
+
+// TimingOut How many waiting executions will probably time out before they start; null without a timeout and while the queue is paused.
+type TimingOut struct {
+	Basis string `json:"basis"`
+
+	// Count null while it is unknown; basis says why.
+	Count *int       `json:"count"`
+	First *time.Time `json:"first"`
+	Of    int        `json:"of"`
 }
 
 // Trigger defines model for Trigger.

@@ -304,7 +304,8 @@ func (b *Fixture) AddWorkflow(t *testing.T, ref, content string, state *workflow
 		with d as (
 			insert into workflow_definition (ref, pack, pack_ref, label, version, definition)
 			select $2, a.pack, a.pack_ref, 'w', '1', '{}' from action a where a.id = $1
-			on conflict (ref) do update set label = 'w' returning id)
+			on conflict (ref) do update set label = 'w' returning id),
+		a as (update action set workflow_def = (select d.id from d) where id = $1)
 		insert into workflow_execution (execution, workflow_def, task_graph, state, variables, status, paused, version,
 			current_tasks, completed_tasks, failed_tasks, skipped_tasks)
 		select $3, d.id, $4, $5, $6, 'running', $7, 4, $8, $9, $10, $11 from d returning id`,

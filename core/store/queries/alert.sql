@@ -26,10 +26,10 @@ FROM scheduled s;
 
 -- name: AlertLostWork :many
 -- Executions that ended within the last minute because they were not started or not ended in time,
--- by worker.
+-- by worker. activity_minute has the executions that ended as timeouts.
 SELECT l.cause, coalesce(w.name, '')::text AS worker, count(*) AS n
 FROM lost_work l LEFT JOIN worker w ON w.id = l.worker
-WHERE l.at > now() - interval '1 minute' AND l.cause IN ('scheduled_timeout', 'action_timeout', 'dead_letter') AND l.outcome <> 'moved'
+WHERE l.at > now() - interval '1 minute' AND l.cause IN ('scheduled_timeout', 'action_timeout', 'dead_letter') AND l.outcome NOT IN ('moved', 'timeout')
 GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 100;
 
 -- name: AlertDeadLetters :one
@@ -106,51 +106,6 @@ LIMIT 100;
 SELECT count(*) AS requested, count(*) FILTER (WHERE c.retry_count > 0) AS repeated
 FROM (SELECT e.created, e.retry_count FROM execution e ORDER BY e.id DESC LIMIT sqlc.arg(bound)::bigint) c
 WHERE c.created > now() - interval '15 minutes';
-
--- name: AlertEnds :one
--- The outcomes of executions that ended within 15 minutes, without cancelled ones. A bounded number
--- of the newest of each outcome is read. If the bound is reached, the others are counted back to
--- the same execution only, so that the shares are right.
-WITH ends AS MATERIALIZED (
-    SELECT f.id, s.status, f.finished_at, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest
-    FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-    CROSS JOIN LATERAL (SELECT e.id, e.finished_at FROM execution e
-                        WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                        ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
-)
-SELECT count(*) FILTER (WHERE x.status <> 'cancelled') AS ended, count(*) FILTER (WHERE x.status NOT IN ('completed', 'cancelled')) AS failed
-FROM ends x
-WHERE x.finished_at > now() - interval '15 minutes'
-  AND x.id >= coalesce((SELECT max(o.oldest) FROM ends o WHERE o.n >= sqlc.arg(bound)::bigint), 0);
-
--- name: AlertActionEnds :many
--- For each action of which more than a few executions ended badly in five minutes: how many did,
--- and how many ended at all. A bounded number of the newest of each outcome is read. If the bound
--- is reached, both counts go back to the same execution.
-WITH bad AS MATERIALIZED (
-    SELECT f.id, f.action_ref, s.status, count(*) OVER (PARTITION BY s.status) AS n, min(f.id) OVER (PARTITION BY s.status) AS oldest, f.finished_at
-    FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-    CROSS JOIN LATERAL (SELECT e.id, e.action_ref, e.finished_at FROM execution e
-                        WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                        ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
-), failing AS MATERIALIZED (
-    SELECT b.action_ref, count(*) AS n FROM bad b WHERE b.finished_at > now() - interval '5 minutes'
-    GROUP BY b.action_ref HAVING count(*) > sqlc.arg(few)::bigint
-), good AS MATERIALIZED (
-    SELECT c.id, c.action_ref, c.finished_at, count(*) OVER () AS n, min(c.id) OVER () AS oldest
-    FROM (SELECT e.id, e.action_ref, e.finished_at FROM execution e
-          WHERE e.finished_status >= 'completed' AND e.finished_status <= 'completed' AND EXISTS (SELECT FROM failing)
-          ORDER BY e.finished_status, e.id DESC LIMIT 5 * sqlc.arg(bound)::bigint) c
-), since AS (
-    SELECT greatest(coalesce((SELECT max(b.oldest) FROM bad b WHERE b.n >= sqlc.arg(bound)::bigint), 0),
-                    coalesce((SELECT max(g.oldest) FROM good g WHERE g.n >= 5 * sqlc.arg(bound)::bigint), 0)) AS id
-)
-SELECT f.action_ref, f.n AS failed,
-       (SELECT count(*) FROM bad b, since s
-        WHERE b.action_ref = f.action_ref AND b.id >= s.id AND b.finished_at > now() - interval '5 minutes') AS bad,
-       (SELECT count(*) FROM good g, since s
-        WHERE g.action_ref = f.action_ref AND g.id >= s.id AND g.finished_at > now() - interval '5 minutes') AS good
-FROM failing f ORDER BY f.n DESC, f.action_ref LIMIT 100;
 
 -- name: AlertActionReasons :many
 -- The errors of the newest badly ended executions, by action.

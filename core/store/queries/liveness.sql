@@ -138,10 +138,11 @@ WHERE c.status = 'scheduled' AND c.worker IS NOT NULL
 GROUP BY c.worker;
 
 -- name: FindEndings :many
--- How the executions of workers without reports have ended lately, among the newest. idle is the
+-- How the executions of workers without reports have ended lately, among the latest ends. idle is the
 -- time since the last end.
 WITH recent AS (
-    SELECT e.worker, e.status, e.action_ref, e.started_at, e.finished_at FROM execution e ORDER BY e.id DESC LIMIT sqlc.arg(bound)::int
+    SELECT e.worker, e.status, e.action_ref, e.started_at, e.finished_at FROM execution e
+    WHERE e.finished_at IS NOT NULL ORDER BY e.finished_at DESC LIMIT sqlc.arg(bound)::int
 ), ended AS (
     SELECT r.worker, r.status <> 'completed' AS failed, r.action_ref, r.finished_at,
            max(r.finished_at) FILTER (WHERE r.status = 'completed') OVER (PARTITION BY r.worker) AS fine

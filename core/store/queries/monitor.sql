@@ -3,8 +3,8 @@
 
 -- name: MonitorSchema :one
 -- The features of the schema: ours is true if it has the engine's own columns and tables, shared if
--- these include shared limits and slots, history and ledger if those tables exist, work_queues if
--- they have the published columns.
+-- these include shared limits and slots, history, activity and ledger if those tables exist,
+-- work_queues if they have the published columns.
 SELECT now()::timestamptz AS at,
        EXISTS (SELECT FROM pg_catalog.pg_attribute att
                WHERE att.attrelid = to_regclass('execution') AND att.attname = 'finished_at' AND NOT att.attisdropped)::boolean AS ours,
@@ -14,6 +14,7 @@ SELECT now()::timestamptz AS at,
             (to_regclass('admission_scope'), 'policy_ref'), (to_regclass('admission_blocked'), 'scope_id'),
             (to_regclass('execution_holder'), 'granted_at')))::boolean AS shared,
        (to_regclass('execution_history') IS NOT NULL)::boolean AS history,
+       (to_regclass('activity_minute') IS NOT NULL)::boolean AS activity,
        (to_regclass('dead_letter') IS NOT NULL)::boolean AS ledger,
        (to_regclass('work_queue') IS NOT NULL AND to_regclass('work_queue_dispatch') IS NOT NULL AND EXISTS (
            SELECT FROM pg_catalog.pg_attribute att WHERE att.attrelid = to_regclass('work_queue_item')
@@ -44,33 +45,8 @@ SELECT c.status, count(*) AS n,
 FROM (SELECT e.status, e.updated FROM execution e WHERE e.finished_status IS NULL ORDER BY e.id LIMIT sqlc.arg(bound)::bigint) c
 GROUP BY c.status;
 
--- name: MonitorEnds :many
--- Reads the newest of each status, few first, and counts from the floor up. With the floor as a
--- condition of the scan, or the status compared for equality, the planner would read all rows that
--- ever ended so, or the primary key.
-SELECT s.status::text AS status,
-       (SELECT CASE WHEN count(*) < 500 THEN count(*) ELSE (
-                   SELECT count(*) FROM (SELECT e.id FROM execution e
-                       WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                       ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) c
-                   WHERE c.id >= sqlc.arg(floor)::bigint) END
-        FROM (SELECT e.id FROM execution e
-              WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-              ORDER BY e.finished_status, e.id DESC LIMIT 500) f
-        WHERE f.id >= sqlc.arg(floor)::bigint)::bigint AS n
-FROM unnest(ARRAY['completed', 'failed', 'cancelled', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status);
-
--- name: MonitorFailedLastMinute :one
--- The status is a range of one value: with an equality the planner uses the order by id and scans
--- the primary key backwards.
-SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (SELECT e.finished_at FROM execution e
-                    WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                    ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
-WHERE f.finished_at > now() - interval '1 minute';
-
 -- name: MonitorFailReasons :many
--- The errors of the newest badly ended executions above the floor, a bounded number of each status.
+-- The errors of executions that ended badly in the last seconds, among a bounded number of the newest of each status.
 -- A result too large for a list is not opened.
 SELECT s.status::text AS status,
        coalesce(CASE WHEN pg_column_size(f.result) < 8000
@@ -79,11 +55,11 @@ SELECT s.status::text AS status,
                       THEN nullif(btrim(coalesce(f.result ->> 'stderr_log', f.result ->> 'stderr'), E' \t\r\n'), '') END,
                  f.result ->> 'message', f.result ->> 'error', f.result ->> 'reason'), E' \t\r\n') from '[^\r\n]*$'), 80) END, '')::text AS reason, count(*) AS n
 FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-CROSS JOIN LATERAL (SELECT e.id, e.result
+CROSS JOIN LATERAL (SELECT e.finished_at, e.result
                     FROM execution e
                     WHERE e.finished_status >= s.status AND e.finished_status <= s.status
                     ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
-WHERE f.id >= sqlc.arg(floor)::bigint
+WHERE f.finished_at > now() - make_interval(secs => sqlc.arg(seconds)::float8)
 GROUP BY 1, 2;
 
 -- name: MonitorQueueTotals :one

@@ -165,13 +165,6 @@ WHERE w.execution = sqlc.arg(execution)::bigint AND x.line LIKE '% is false%'
 ORDER BY l.version DESC, x.n DESC
 LIMIT sqlc.arg(page)::int;
 
--- name: ViewWorkflowTrouble :one
--- How many workflows are paused, and how many of the ones requested since the floor have failed.
--- Both counts are bounded: the first reads as many open workflows, the second as many failures of
--- each kind, of whatever, the newest first.
-SELECT (SELECT count(*) FROM (SELECT w.paused FROM workflow_execution w WHERE w.open ORDER BY w.id LIMIT sqlc.arg(bound)::bigint) o WHERE o.paused)::bigint AS paused,
-       (SELECT count(*) FROM unnest(ARRAY['failed', 'timeout', 'abandoned']::execution_status_enum[]) AS s (status)
-        CROSS JOIN LATERAL (SELECT e.id FROM execution e
-                            WHERE e.finished_status >= s.status AND e.finished_status <= s.status
-                            ORDER BY e.finished_status, e.id DESC LIMIT sqlc.arg(bound)::bigint) f
-        WHERE f.id >= sqlc.arg(floor)::bigint AND EXISTS (SELECT FROM workflow_execution w WHERE w.execution = f.id))::bigint AS failed;
+-- name: CountPausedWorkflows :one
+-- How many workflows are paused, among a bounded number of open ones.
+SELECT count(*) FROM (SELECT w.paused FROM workflow_execution w WHERE w.open ORDER BY w.id LIMIT sqlc.arg(bound)::bigint) o WHERE o.paused;

@@ -352,19 +352,19 @@ func (o *Overview) workerBlock() []string {
 			beat = w.Heartbeat
 		}
 	}
-	line := func(state string, n int64, more string) string {
-		return "  " + e.Look(e.Theme.Of(state), "") + " " + e.Num(n) + " " + widget.Left(state, 9) + " " + more
+	line := func(state, name string, n int64, more string) string {
+		return "  " + e.Look(e.Theme.Of(state), "") + " " + e.Num(n) + " " + widget.Left(name, 9) + " " + more
 	}
 	return []string{
 		e.Head(screen.FeedOverview, "WORKERS") + "  " +
 			e.Num(t.Total) + e.Mark(screen.FeedOverview) + o.others(t, "  "),
-		line("active", t.Active, "slots "+e.Num(t.Assigned)+"/"+e.Num(t.Capacity)),
-		line("busy", t.Busy, "oldest hb "+e.AgeOf(beat)),
-		line("stale", t.Stale, worst),
+		line("active", "active", t.Active, "slots "+e.Num(t.Assigned)+"/"+e.Num(t.Capacity)),
+		line("busy", "full", t.Busy, "oldest hb "+e.AgeOf(beat)),
+		line("stale", "stale", t.Stale, worst),
 	}
 }
 
-// others counts the workers that are neither active nor busy nor stale; empty if there are none.
+// others counts the workers that are neither active nor full nor stale; empty if there are none.
 func (o *Overview) others(t monitor.WorkerTotals, before string) string {
 	var parts []string
 	words := []string{"deaf", "suspect", "unhealthy", "degraded", "cordoned", "inactive"}

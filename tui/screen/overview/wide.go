@@ -133,7 +133,7 @@ func (o *Overview) stateLines(w int) []string {
 	live, recent := &ov.Live, &ov.Recent
 	lines := append([]string{
 		" " + e.Head(screen.FeedOverview, "EXECUTION STATES") +
-			e.Dim("  now, and ended of those requested in the last "+widget.Short(recent.Window)),
+			e.Dim("  now, and what ended in the last "+widget.Short(recent.Window)),
 		one("requested", live.Requested) + one("scheduling", live.Scheduling) + one("scheduled", live.Scheduled) +
 			one("running", live.Running) + one("canceling", live.Canceling),
 		one("completed", recent.Completed) + one("failed", recent.Failed) + one("timeout", recent.Timeout) +
@@ -214,7 +214,7 @@ func (o *Overview) workerTable(w int, at *page) []string {
 	e, t := o.env, o.assessed.totals
 	lines := []string{
 		o.title(workers, screen.FeedOverview, "WORKERS") + "  " + e.Num(t.Active) + " active · " +
-			e.Num(t.Busy) + " busy · " + e.Num(t.Stale) + " stale",
+			e.Num(t.Busy) + " full · " + e.Num(t.Stale) + " stale",
 	}
 	if others := o.others(t, widget.Blank(len("WORKERS  "))); others != "" {
 		lines = append(lines, others)

@@ -123,7 +123,7 @@ func (q *Queue) head(d *explain.QueueDetail, w int) []string {
 	if widget.Width(line)+widget.Width(hint) < w-2 {
 		line = widget.Spread(line, hint, w-1)
 	}
-	return append(lines[:min(len(lines), 3)], widget.Cut(line, w-1))
+	return append(lines[:min(len(lines), 4)], widget.Cut(line, w-1))
 }
 
 // drains says how fast the queue can drain, and when it is empty.
