@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -184,8 +185,9 @@ const (
 	DefaultPage       = 200
 	DefaultQueueLimit = 500
 	WorkerLimit       = 500
-	// MaxDocument bounds each JSON text of one execution, in bytes.
-	MaxDocument = 64 << 10
+	// MaxDocument bounds each JSON text of one execution on a screen, in characters. WholeDocument does not.
+	MaxDocument   = 64 << 10
+	WholeDocument = math.MaxInt32
 	// TopRows is how many queues and workers the overview shows.
 	TopRows = 8
 	// scanBound is how many rows a filtered search reads.

@@ -1542,12 +1542,15 @@ type ExecutionList struct {
 		WorkflowTask *Any `json:"workflow_task,omitempty"`
 	} `json:"items"`
 	Pagination struct {
-		HasNext     bool `json:"has_next"`
-		HasPrevious bool `json:"has_previous"`
-		Page        int  `json:"page"`
-		PageSize    int  `json:"page_size"`
-		TotalItems  *int `json:"total_items,omitempty"`
-		TotalPages  *int `json:"total_pages,omitempty"`
+		// Bounded The search stopped at its bound; next_cursor goes on.
+		Bounded     *bool `json:"bounded,omitempty"`
+		HasNext     bool  `json:"has_next"`
+		HasPrevious bool  `json:"has_previous"`
+		NextCursor  *int  `json:"next_cursor,omitempty"`
+		Page        int   `json:"page"`
+		PageSize    int   `json:"page_size"`
+		TotalItems  *int  `json:"total_items,omitempty"`
+		TotalPages  *int  `json:"total_pages,omitempty"`
 	} `json:"pagination"`
 }
 
@@ -2120,9 +2123,12 @@ type Queue struct {
 	BlockedSince *time.Time `json:"blocked_since,omitempty"`
 	BlockedUntil *time.Time `json:"blocked_until,omitempty"`
 	Completed    *int       `json:"completed,omitempty"`
-	Enqueued     *int       `json:"enqueued,omitempty"`
-	Group        *string    `json:"group,omitempty"`
-	Id           int        `json:"id"`
+
+	// Empties When it will be empty if no execution joins; of the 30 longest queues of a list.
+	Empties  *Expected `json:"empties,omitempty"`
+	Enqueued *int      `json:"enqueued,omitempty"`
+	Group    *string   `json:"group,omitempty"`
+	Id       int       `json:"id"`
 
 	// Limit Null without a limit.
 	Limit          *int        `json:"limit"`
@@ -2870,9 +2876,12 @@ type WaitingQueue struct {
 	BlockedSince *time.Time `json:"blocked_since,omitempty"`
 	BlockedUntil *time.Time `json:"blocked_until,omitempty"`
 	Completed    *int       `json:"completed,omitempty"`
-	Enqueued     *int       `json:"enqueued,omitempty"`
-	Group        *string    `json:"group,omitempty"`
-	Id           int        `json:"id"`
+
+	// Empties When it will be empty if no execution joins; of the 30 longest queues of a list.
+	Empties  *Expected `json:"empties,omitempty"`
+	Enqueued *int      `json:"enqueued,omitempty"`
+	Group    *string   `json:"group,omitempty"`
+	Id       int       `json:"id"`
 
 	// Limit Null without a limit.
 	Limit          *int        `json:"limit"`
@@ -3607,6 +3616,9 @@ type ListEnforcementsParamsStatus string
 type ListExecutionsByEnforcementParams struct {
 	Page *int `form:"page,omitempty" json:"page,omitempty"`
 
+	// Cursor Only executions with smaller ids.
+	Cursor *int `form:"cursor,omitempty" json:"cursor,omitempty"`
+
 	// PageSize More than 100 is 100.
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
 }
@@ -3640,7 +3652,10 @@ type ListExecutionsParams struct {
 
 	// IncludeTotal Count what matches, up to 20,000.
 	IncludeTotal *bool `form:"include_total,omitempty" json:"include_total,omitempty"`
-	Page         *int  `form:"page,omitempty" json:"page,omitempty"`
+
+	// Cursor Only executions with smaller ids.
+	Cursor *int `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Page   *int `form:"page,omitempty" json:"page,omitempty"`
 
 	// PerPage More than 100 is 100.
 	PerPage *int `form:"per_page,omitempty" json:"per_page,omitempty"`
@@ -3652,6 +3667,9 @@ type ListExecutionsParamsStatus string
 // ListExecutionsByStatusParams defines parameters for ListExecutionsByStatus.
 type ListExecutionsByStatusParams struct {
 	Page *int `form:"page,omitempty" json:"page,omitempty"`
+
+	// Cursor Only executions with smaller ids.
+	Cursor *int `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// PageSize More than 100 is 100.
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
@@ -4240,7 +4258,7 @@ type ClientInterface interface {
 
 	// ListExecutions Executions, the newest first, a page at a time, as published
 	//
-	// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
+	// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. If that is not all, bounded is true, and the cursor next_cursor goes on. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
 	//
 	// Corresponds with GET /api/v1/executions (the `ListExecutions` operationId).
 	ListExecutions(ctx context.Context, params *ListExecutionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5341,7 +5359,7 @@ func (c *Client) GetEvent(ctx context.Context, id int64, reqEditors ...RequestEd
 
 // ListExecutions Executions, the newest first, a page at a time, as published
 //
-// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
+// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. If that is not all, bounded is true, and the cursor next_cursor goes on. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
 //
 // Corresponds with GET /api/v1/executions (the `ListExecutions` operationId).
 func (c *Client) ListExecutions(ctx context.Context, params *ListExecutionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7900,6 +7918,18 @@ func NewListExecutionsByEnforcementRequest(server string, id int64, params *List
 
 		}
 
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.PageSize != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_size", *params.PageSize, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -8238,6 +8268,18 @@ func NewListExecutionsRequest(server string, params *ListExecutionsParams) (*htt
 
 		}
 
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Page != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page", *params.Page, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -8421,6 +8463,18 @@ func NewListExecutionsByStatusRequest(server string, status ListExecutionsByStat
 		if params.Page != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page", *params.Page, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -10606,7 +10660,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListExecutionsWithResponse Executions, the newest first, a page at a time, as published
 	//
-	// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
+	// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. If that is not all, bounded is true, and the cursor next_cursor goes on. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14119,7 +14173,7 @@ func (c *ClientWithResponses) GetEventWithResponse(ctx context.Context, id int64
 
 // ListExecutionsWithResponse Executions, the newest first, a page at a time, as published
 //
-// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
+// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. If that is not all, bounded is true, and the cursor next_cursor goes on. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
 //
 // Returns a wrapper object for the known response body format(s).
 //

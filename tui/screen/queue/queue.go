@@ -254,6 +254,14 @@ func (q *Queue) Do(action keymap.Action) screen.Effect {
 			return screen.OpenList(keymap.InExecutions, "action:"+d.ActionRef)
 		}
 		return screen.Effect{}
+	case keymap.Why:
+		switch h, w := q.selected(); {
+		case h != nil:
+			return screen.OpenWhy(h.ID, h.Status)
+		case w != nil:
+			return screen.OpenWhy(w.ID, string(attune.StatusRequested))
+		}
+		return screen.Effect{}
 	case keymap.Preview:
 		q.preview = !q.preview
 		return screen.Effect{Handled: true}
