@@ -97,6 +97,8 @@ const (
 	// forecastAge is how long lists keep a forecast, maxKept bounds the kept ones.
 	forecastAge = 10 * time.Second
 	maxKept     = 1_000
+	// forecastTimeout bounds the forecasts of a list.
+	forecastTimeout = 3 * time.Second
 )
 
 // kept is a queue with a forecast, and when it was read.
@@ -106,14 +108,17 @@ type kept struct {
 	at time.Time
 }
 
-// Queues reads what Monitor.Queues does, and when the longest queues will be empty.
+// Queues reads what Monitor.Queues does, and when the longest queues will be empty. Without forecasts the list is of
+// use, so an error of theirs is none of the list.
 func (m *Reader) Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error) {
 	list, err := m.Monitor.Queues(ctx, filter)
 	if err != nil {
 		return list, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, forecastTimeout)
+	defer cancel()
 	shared := &forecaster{Reader: m, placed: map[int64]placement.Verdict{}}
-	return list, m.Read(ctx, "forecasts of queues", &monitor.Reading{},
+	_ = m.Read(ctx, "forecasts of queues", &monitor.Reading{},
 		func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
 			for i := range min(len(list.List), forecastQueues) {
 				if q := &list.List[i]; s.Shared && q.Queued > 0 {
@@ -124,6 +129,7 @@ func (m *Reader) Queues(ctx context.Context, filter monitor.QueueFilter) (*monit
 			}
 			return nil
 		})
+	return list, nil
 }
 
 // empties sets when a queue will be empty.

@@ -372,7 +372,7 @@ func ReadExecutions(ctx context.Context, tx *store.Tx, s Shape, ids []int64) ([]
 			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker,
 			WorkerName: text(r.WorkerName), Parent: r.Parent, Created: r.Created, Updated: r.Updated,
 			StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, RetryCount: int64(r.RetryCount),
-			MaxRetries: wide(r.MaxRetries), Reason: r.Reason,
+			MaxRetries: wide(r.MaxRetries), Reason: cutText(r.Reason, 300),
 		}
 	}), nil
 }

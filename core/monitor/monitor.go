@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
@@ -142,6 +143,14 @@ func text(s *string) string {
 		return ""
 	}
 	return *s
+}
+
+// cutText marks a text that the database has cut to so many characters.
+func cutText(text string, most int) string {
+	if utf8.RuneCountInString(text) < most {
+		return text
+	}
+	return text + "…"
 }
 
 // wide converts a nullable number of the database.
