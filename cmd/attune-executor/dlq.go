@@ -165,7 +165,7 @@ func deadLetterPage(w *page, d *monitor.LedgerDetail) {
 	}
 	title := "body"
 	if d.Body.Cut {
-		title += fmt.Sprintf(", its beginning (%d bytes in all: `attune-executor dlq export` has them)", d.Size)
+		title += fmt.Sprintf(", its first %d bytes: no more is kept", d.Size)
 	}
 	if d.Body.Format == "empty" {
 		w.row("\nthe body is empty")

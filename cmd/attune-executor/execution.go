@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/tracing"
 )
@@ -84,14 +85,11 @@ func executionsPage(w *page, list *monitor.Executions) {
 		col("AGE", func(e *monitor.Execution) any { return short(list.At.Sub(e.Created)) }),
 		col("TOOK", func(e *monitor.Execution) any { return spanText(e.StartedAt, e.FinishedAt) }),
 		col("REASON", func(e *monitor.Execution) any { return e.Why() }))
-	switch {
-	case list.Bounded && list.Looked > 0:
-		w.rowf("only %d were searched: --cursor %d goes on", list.Looked, list.Next)
-	case list.Bounded && list.Next == 0:
-		w.row("the search stopped at its bound; older matches may exist: narrow it with --since")
-	default:
-		w.more(list.Next, false)
+	if list.Bounded {
+		w.rowf("searched %d of about %d: --cursor %d goes on", list.Looked, list.Looked+list.Left, list.Next)
+		return
 	}
+	w.more(list.Next, false)
 }
 
 func workerText(e monitor.Execution) string { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }
@@ -147,6 +145,9 @@ func executionPage(w *page, v executionView) {
 	if e.Waiting != nil {
 		w.row("waiting", waitingText(e.Waiting, e.At))
 	}
+	if e.Expected != nil {
+		w.row("starts", explain.Outlook(*e.Expected, e.At))
+	}
 	w.fact("reason", e.Reason)
 	v.history.table(w, e.At)
 	if e.TimelineKnown {
@@ -160,8 +161,16 @@ func executionPage(w *page, v executionView) {
 				cmp.Or(step.Status, strings.Join(step.Changed, ", ")+" changed"), worker)
 		}
 	}
-	w.document("parameters", []byte(e.Config))
-	w.document("result", []byte(e.Result))
+	w.document("parameters"+partly(e.Config, e.ConfigBytes), []byte(e.Config))
+	w.document("result"+partly(e.Result, e.ResultBytes), []byte(e.Result))
+}
+
+// partly says how much of a document is shown, if it is cut.
+func partly(part string, whole int64) string {
+	if whole == 0 {
+		return ""
+	}
+	return ", " + phrase.Part(len(part), whole) + ": -o json writes all"
 }
 
 func waitingText(waiting *monitor.Waiting, now time.Time) string {
@@ -202,7 +211,11 @@ type history struct {
 }
 
 func (c *client) execution(ctx context.Context, id int64) (view executionView, err error) {
-	e, err := c.monitor().Execution(ctx, id)
+	read := c.monitor().WholeExecution
+	if c.app.output == "table" {
+		read = c.monitor().Execution
+	}
+	e, err := read(ctx, id)
 	if err != nil {
 		return view, err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -79,6 +80,9 @@ type pagination struct {
 	TotalPages  *int64 `json:"total_pages,omitempty"`
 	HasPrevious bool   `json:"has_previous"`
 	HasNext     bool   `json:"has_next"`
+	// Bounded says that the search stopped after so many candidates; the cursor NextCursor continues it.
+	Bounded    bool  `json:"bounded,omitempty"`
+	NextCursor int64 `json:"next_cursor,omitempty"`
 }
 
 // executionFilter is the query of a list.
@@ -98,7 +102,7 @@ func (s *Server) getExecution(r *http.Request, _ *caller) (int, any, error) {
 	if r.URL.Query().Get("include_secret_values") == "true" {
 		return 0, nil, &statusError{http.StatusForbidden, "this service shows no secret values"}
 	}
-	if err := s.awaitLarge(r, id); err != nil {
+	if err := s.awaitLarge(r.Context(), id); err != nil {
 		return 0, nil, err
 	}
 	body, err := s.executionOf(r, id)
@@ -114,8 +118,11 @@ const (
 )
 
 // awaitLarge waits until few other large executions are being read, until the answer is written.
-func (s *Server) awaitLarge(r *http.Request, id int64) error {
-	size, err := s.deps.Published.Store.PublishedExecutionSize(r.Context(), id)
+func (s *Server) awaitLarge(ctx context.Context, id int64) error {
+	if s.deps.Published.Store == nil {
+		return nil
+	}
+	size, err := s.deps.Published.Store.PublishedExecutionSize(ctx, id)
 	if errors.Is(err, sql.ErrNoRows) || size < largeStored && err == nil {
 		return nil
 	}
@@ -124,10 +131,10 @@ func (s *Server) awaitLarge(r *http.Request, id int64) error {
 	}
 	select {
 	case s.large <- struct{}{}:
-		context.AfterFunc(r.Context(), func() { <-s.large }) // the context ends with the request
+		context.AfterFunc(ctx, func() { <-s.large }) // the context ends with the request
 		return nil
-	case <-r.Context().Done():
-		return context.Cause(r.Context())
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -174,7 +181,7 @@ func (s *Server) listBy(filter string,
 		given := r.URL.Query()
 		return s.list(r, url.Values{
 			filter: {value(r)}, "include_total": {"true"}, "page": {given.Get("page")},
-			"per_page": {cmp.Or(given.Get("page_size"), strconv.Itoa(largePage))},
+			"per_page": {cmp.Or(given.Get("page_size"), strconv.Itoa(largePage))}, "cursor": {given.Get("cursor")},
 		})
 	}
 }
@@ -192,6 +199,11 @@ func (s *Server) list(r *http.Request, query url.Values) (int, any, error) {
 		return 0, nil, fmt.Errorf("list executions: %w", err)
 	}
 	at := pagination{Page: f.page, PageSize: f.perPage, HasPrevious: f.page > 1, HasNext: int64(len(rows)) > f.perPage}
+	if !at.HasNext && f.Scan == searched && f.Lead != "enforcement" {
+		if err := s.searchedTo(r, f, &at); err != nil {
+			return 0, nil, err
+		}
+	}
 	if f.total {
 		if err := s.count(r, f, rows, &at); err != nil {
 			return 0, nil, err
@@ -251,6 +263,24 @@ func (s *Server) count(r *http.Request, f *executionFilter, rows []store.Publish
 	return nil
 }
 
+// searchedTo says where the search stopped, if it looked at as many candidates as it may: at the last of them.
+func (s *Server) searchedTo(r *http.Request, f *executionFilter, at *pagination) error {
+	last := store.PublishedExecutionsParams{
+		Lead: f.Lead, Ended: f.Ended, Actions: f.Actions, Before: f.Before, Scan: searched, Skip: searched - 1, Page: 1,
+	}
+	if f.Lead == "parent" {
+		last.Parent = f.Parent
+	}
+	rows, err := s.deps.Published.Store.PublishedExecutions(r.Context(), last)
+	if err != nil {
+		return fmt.Errorf("find where the search of executions stopped: %w", err)
+	}
+	if len(rows) > 0 {
+		at.Bounded, at.NextCursor = true, rows[0].ID
+	}
+	return nil
+}
+
 func readExecutionFilter(query url.Values) (*executionFilter, error) {
 	f := &executionFilter{}
 	f.Status, f.Ended, f.Actions = query.Get("status"), []string{}, []int64{}
@@ -269,10 +299,10 @@ func readExecutionFilter(query url.Values) (*executionFilter, error) {
 	if text := query.Get("result_contains"); text != "" {
 		f.Result = "%" + literal.Replace(text) + "%"
 	}
-	f.page, f.perPage = 1, pageSize
+	f.page, f.perPage, f.Before = 1, pageSize, math.MaxInt64
 	for name, into := range map[string]*int64{
 		"executor": &f.Executor, "enforcement": &f.Enforcement, "parent": &f.Parent, "page": &f.page,
-		"per_page": &f.perPage,
+		"per_page": &f.perPage, "cursor": &f.Before,
 	} {
 		text := query.Get(name)
 		if text == "" {

@@ -260,6 +260,32 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
+// A search that looked at as many executions as it may says so, and goes on.
+func TestABoundedListGoesOn(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	testkit.Exec(t, f.store, `alter table execution disable trigger user`)
+	testkit.Exec(t, f.store, `insert into execution (action_ref, status, config) select 'demo.many', 'requested', '{}' from generate_series(1, 20000)`)
+	handler := signed(f.store)
+	bearer := published(t, token.Worker, "1")
+	list := func(query string) (ids []any, at map[string]any) {
+		code, answer := call(t, handler, http.MethodGet, "/api/v1/executions?"+query, bearer, "")
+		require.Equal(t, http.StatusOK, code, answer)
+		for _, item := range answer["items"].([]any) {
+			ids = append(ids, item.(map[string]any)["id"])
+		}
+		return ids, answer["pagination"].(map[string]any)
+	}
+	ids, at := list("result_contains=disk%20full")
+	require.Empty(t, ids)
+	require.Equal(t, true, at["bounded"])
+	ids, at = list(fmt.Sprintf("result_contains=disk%%20full&cursor=%.0f", at["next_cursor"]))
+	require.Equal(t, []any{float64(f.all[2])}, ids)
+	require.NotContains(t, at, "bounded")
+	_, at = list("")
+	require.NotContains(t, at, "bounded", "nothing is searched without a filter")
+}
+
 func TestListsAreFilteredAsPublished(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

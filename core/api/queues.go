@@ -37,7 +37,7 @@ type View interface {
 	Rule(ctx context.Context, ref string) (*monitor.RuleDetail, error)
 	LedgerStats(ctx context.Context, window time.Duration) (*monitor.LedgerStats, error)
 	Workers(ctx context.Context) (*monitor.Workers, error)
-	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
+	WholeAudit(ctx context.Context, below int64) (*monitor.Audit, error)
 	Policies(ctx context.Context, pack, cursor string) (*monitor.ItemPage[monitor.PolicyItem], error)
 	Policy(ctx context.Context, ref string) (*monitor.PolicyDetail, error)
 	Actions(ctx context.Context, pack, cursor string) (*monitor.ItemPage[monitor.ActionItem], error)
@@ -141,7 +141,7 @@ func (s *Server) audit(r *http.Request) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	return s.deps.View.Audit(r.Context(), cursor)
+	return s.deps.View.WholeAudit(r.Context(), cursor)
 }
 
 // Values of the header Allow.

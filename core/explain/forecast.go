@@ -29,9 +29,23 @@ type forecast struct {
 	engines int64
 }
 
+// forecaster reads what forecasts need, and once what several of them share.
+type forecaster struct {
+	*Reader
+	engines *int64
+	fleet   []placement.Worker
+	placed  map[int64]placement.Verdict // by action
+}
+
 // forecast reads what a forecast of a queue needs, and returns with it the latest admissions of the
 // queue.
 func (m *Reader) forecast(
+	ctx context.Context, tx *store.Tx, q *monitor.Queue, p *monitor.Policies, lines []monitor.PolicyLine, at time.Time,
+) (*forecast, []monitor.Admitted, error) {
+	return (&forecaster{Reader: m, placed: map[int64]placement.Verdict{}}).forecast(ctx, tx, q, p, lines, at)
+}
+
+func (m *forecaster) forecast(
 	ctx context.Context, tx *store.Tx, q *monitor.Queue, p *monitor.Policies, lines []monitor.PolicyLine, at time.Time,
 ) (*forecast, []monitor.Admitted, error) {
 	own, all, err := monitor.ReadSample(ctx, tx, q, p)
@@ -42,30 +56,123 @@ func (m *Reader) forecast(
 	if f.runs = monitor.TimingOf(own).Run; f.runs == nil {
 		f.runs = monitor.TimingOf(all).Run
 	}
-	replicas, err := tx.ViewReplicas(ctx, monitor.ReplicaAlive.Seconds())
-	if err != nil {
-		return nil, nil, fmt.Errorf("count the replicas that are alive: %w", err)
+	if m.engines == nil {
+		replicas, err := tx.ViewReplicas(ctx, monitor.ReplicaAlive.Seconds())
+		if err != nil {
+			return nil, nil, fmt.Errorf("count the replicas that are alive: %w", err)
+		}
+		m.engines = &replicas.Alive
 	}
-	f.engines = replicas.Alive
-	f.placed, err = m.placed(ctx, tx, q.ActionID)
+	f.engines = *m.engines
+	f.placed, err = m.places(ctx, tx, q.ActionID)
 	return f, own, err
 }
 
-// placed asks whether a live worker would take an execution of an action. Where the schema does not
+// places asks whether a live worker would take an execution of an action. Where the schema does not
 // record workers' needs, one would.
-func (m *Reader) placed(ctx context.Context, tx *store.Tx, actionID int64) (placement.Verdict, error) {
+func (m *forecaster) places(ctx context.Context, tx *store.Tx, actionID int64) (placement.Verdict, error) {
+	if verdict, known := m.placed[actionID]; known {
+		return verdict, nil
+	}
 	if recorded, err := tx.ViewAttemptTables(ctx); err != nil || !recorded {
 		return placement.Verdict{Outcome: placement.Placed}, err
 	}
-	workers, err := m.readFleet(ctx, tx)
-	if err != nil {
-		return placement.Verdict{}, err
+	var err error
+	if m.fleet == nil {
+		if m.fleet, err = m.readFleet(ctx, tx); err != nil {
+			return placement.Verdict{}, err
+		}
 	}
 	need, _, err := actionNeed(ctx, tx, actionID)
 	if err != nil {
 		return placement.Verdict{}, err
 	}
-	return placement.NewFleet(workers, 0).Choose(need), nil
+	m.placed[actionID] = placement.NewFleet(m.fleet, 0).Choose(need)
+	return m.placed[actionID], nil
+}
+
+const (
+	// forecastQueues bounds the forecasts of a list of queues, the longest queues first.
+	forecastQueues = 30
+	// forecastAge is how long lists keep a forecast, maxKept bounds the kept ones.
+	forecastAge = 10 * time.Second
+	maxKept     = 1_000
+	// forecastTimeout bounds the forecasts of a list.
+	forecastTimeout = 3 * time.Second
+)
+
+// kept is a queue with a forecast, and when it was read.
+type kept struct {
+	monitor.Queue
+
+	at time.Time
+}
+
+// Queues reads what Monitor.Queues does, and when the longest queues will be empty. Without forecasts the list is of
+// use, so an error of theirs is none of the list.
+func (m *Reader) Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error) {
+	list, err := m.Monitor.Queues(ctx, filter)
+	if err != nil {
+		return list, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, forecastTimeout)
+	defer cancel()
+	shared := &forecaster{Reader: m, placed: map[int64]placement.Verdict{}}
+	_ = m.Read(ctx, "forecasts of queues", &monitor.Reading{},
+		func(ctx context.Context, tx *store.Tx, s monitor.Shape) error {
+			for i := range min(len(list.List), forecastQueues) {
+				if q := &list.List[i]; s.Shared && q.Queued > 0 {
+					if err := shared.empties(ctx, tx, q, list.At); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	return list, nil
+}
+
+// empties sets when a queue will be empty.
+func (m *forecaster) empties(ctx context.Context, tx *store.Tx, q *monitor.Queue, at time.Time) error {
+	m.mu.Lock()
+	old, known := m.kept[q.ID]
+	m.mu.Unlock()
+	if known && at.Sub(old.at) < forecastAge && old.State() == q.State() &&
+		limitOf(&old.Queue) == limitOf(q) {
+		q.Empties = old.Empties
+		return nil
+	}
+	action, err := monitor.FindAction(ctx, tx, "", q.ActionID)
+	if err != nil {
+		return err
+	}
+	p, err := monitor.ReadPolicies(ctx, tx, action.ID, action.PackID, action.ParamSchema)
+	if err != nil {
+		return err
+	}
+	lines, err := p.Lines(ctx, tx, q, paramsOf(p, q.Group), at)
+	if err != nil {
+		return err
+	}
+	f, _, err := m.forecast(ctx, tx, q, p, lines, at)
+	if err != nil {
+		return err
+	}
+	q.Empties = new(f.start(q.Queued))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.kept == nil || len(m.kept) > maxKept {
+		m.kept = map[int64]kept{}
+	}
+	m.kept[q.ID] = kept{Queue: *q, at: at}
+	return nil
+}
+
+func limitOf(q *monitor.Queue) int64 {
+	if q.Limit == nil {
+		return -1
+	}
+	return *q.Limit
 }
 
 // Drain is the rate at which a queue can start executions.
@@ -81,12 +188,7 @@ type Drain struct {
 }
 
 // Expected is when a waiting execution will probably take its slot.
-type Expected struct {
-	// At is nil when it is unknown.
-	At *time.Time `json:"at"`
-	// Basis says why the start is unknown, or that it is at best then.
-	Basis string `json:"basis"`
-}
+type Expected = monitor.Expected
 
 // atBest marks a forecast by a limit that other queues share.
 const atBest = "at best"
@@ -96,6 +198,8 @@ type bound struct {
 	// at is the earliest start by this limit; zero when drain.Basis says why it is unknown.
 	at    time.Time
 	drain Drain
+	// grouped is true for a limit that counts groups which the queue does not name.
+	grouped bool
 }
 
 // blocked says why the queue does not move at all; empty when it may.
@@ -122,7 +226,11 @@ func (f *forecast) bounds(place int64) []bound {
 	}
 	for _, line := range f.lines {
 		if line.Counter == nil {
-			continue // counted for groups that the queue does not name, or the queue's own
+			if line.Used == nil { // the queue's own limit has a use
+				list = append(list, bound{drain: Drain{Basis: fmt.Sprintf("policy %s counts each %s by itself", line.Ref,
+					strings.Join(line.Parameters, ", "))}, grouped: true})
+			}
+			continue
 		}
 		var b bound
 		switch policy.SharedKind(line.Counter.Kind) {
@@ -235,13 +343,22 @@ func (f *forecast) drain() Drain {
 		return Drain{Basis: why}
 	}
 	slowest := Drain{Basis: "no limit is in force"}
+	grouped := ""
 	for _, b := range f.bounds(1) {
 		switch {
+		case b.grouped:
+			grouped = b.drain.Basis
 		case b.drain.PerMinute == nil:
 			return b.drain
 		case slowest.PerMinute == nil || *b.drain.PerMinute < *slowest.PerMinute:
 			slowest = b.drain
 		}
+	}
+	switch {
+	case grouped != "" && slowest.PerMinute == nil:
+		slowest.Basis = grouped
+	case grouped != "":
+		slowest.Basis = atBest
 	}
 	return slowest
 }

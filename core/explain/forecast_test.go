@@ -201,3 +201,36 @@ func TestAForecastCountsWhatTimesOut(t *testing.T) {
 	require.Nil(t, f.timingOut(nil))
 	require.False(t, (*TimingOut)(nil).Threatened())
 }
+
+// The list of queues, the page of a queue and the last waiting execution have one forecast.
+func TestOneForecastOfAQueue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.Replica(t)
+	action := testkit.Action(t, b.Store, "demo.sleep")
+	worker := testkit.Worker(t, b.Store, "w-1")
+	rate := testkit.Policy(t, b.Store, action, 6,
+		func(p *testkit.PolicyRow) { p.Kind, p.WindowSeconds = "rate", new(int32(60)) })
+	state, _, waiters := b.Line(t, action, 1, 0, 20, worker.ID)
+	testkit.Exec(t, b.Store, `update execution_admission_state set unlimited = true where id = $1`, state)
+	list, err := b.Queues(t.Context(), monitor.QueueFilter{})
+	require.NoError(t, err)
+	require.NotNil(t, list.List[0].Empties)
+	page, err := b.QueueDetail(t.Context(), QueueRef{ID: state})
+	require.NoError(t, err)
+	last := b.ask(t, waiters[19])
+	shown, err := b.Execution(t.Context(), waiters[19])
+	require.NoError(t, err)
+	at := []*time.Time{list.List[0].Empties.At, page.Empties.At, last.Expected.At, shown.Expected.At}
+	for i, reading := range []time.Time{list.At, page.At, last.At, shown.At} {
+		require.NotNil(t, at[i])
+		require.InDelta(t, 190, at[i].Sub(reading).Seconds(), 5, "six a minute")
+	}
+
+	// The rate of each group is not known for a queue with all groups, but for each execution.
+	testkit.Exec(t, b.Store, `update policy set parameters = '{tenant}', updated = now() where id = $1`, rate.ID)
+	page, err = b.QueueDetail(t.Context(), QueueRef{ID: state})
+	require.NoError(t, err)
+	require.Equal(t, "unknown: policy "+rate.Ref+" counts each tenant by itself", page.Empties.Basis)
+	require.NotNil(t, b.ask(t, waiters[19]).Expected.At)
+}

@@ -111,7 +111,9 @@ func (d *QueueDetail) head() [][]string {
 		rows = append(rows, []string{"time out", d.TimingOut.String(d.At)})
 	}
 	if d.Empties.At != nil {
-		rows = append(rows, []string{"empty", phrase.Clock(*d.Empties.At, d.At) + " if no execution joins"})
+		rows = append(rows, []string{"empty", Outlook(d.Empties, d.At) + " if no execution joins"})
+	} else if d.Queued > 0 {
+		rows = append(rows, []string{"empty", d.Empties.Basis})
 	}
 	return rows
 }

@@ -190,8 +190,14 @@ func TestWhyOfOtherStatuses(t *testing.T) {
 	}{
 		{
 			"requested", monitortest.Aged(3 * time.Second),
-			"and is in no queue yet: no replica of the engine is alive: start one",
+			"and is in no queue yet.",
 		},
+		{"scheduling", func(r *testkit.ExecutionRow) {
+			r.Status, r.Age = attune.StatusScheduling, 3*time.Second
+		}, "is being handed to a worker, for 3s."},
+		{"canceling", func(r *testkit.ExecutionRow) {
+			r.Status, r.Worker, r.Age = attune.StatusCanceling, &worker.ID, 3*time.Second
+		}, "is being cancelled on worker w-1, for 3s."},
 		{"scheduled", func(r *testkit.ExecutionRow) {
 			r.Status, r.Worker, r.Age = attune.StatusScheduled, &stale.ID, 72*time.Hour
 		}, "was handed to worker w-2 3d ago, which has not picked it up yet. The worker's last heartbeat was 2d ago"},
@@ -211,12 +217,25 @@ func TestWhyOfOtherStatuses(t *testing.T) {
 		}, ": exit code 3."},
 		{"completed", monitortest.Status(attune.StatusCompleted), "completed at "},
 	}
+	var unended []int64
 	for _, c := range cases {
 		w := b.ask(t, testkit.Execution(t, b.Store, action, c.change).ID)
 		require.Contains(t, w.Summary, c.want, c.name)
 		require.Nil(t, w.Waiting, c.name)
+		d, err := b.Execution(t.Context(), w.ID)
+		require.NoError(t, err)
+		if attune.Status(w.Status).Terminal() {
+			require.Empty(t, d.Why, c.name)
+			continue
+		}
+		unended = append(unended, w.ID)
+		require.Contains(t, w.Lines, NoEngine, c.name)
+		require.Contains(t, d.Why, NoEngine, c.name)
 	}
 	b.Replica(t)
+	for _, id := range unended {
+		require.NotContains(t, b.ask(t, id).Lines, NoEngine)
+	}
 	w := b.ask(t, testkit.Execution(t, b.Store, action).ID)
 	require.Contains(t, w.Summary,
 		"the engine has not processed its message; it finds lost messages about half a minute")

@@ -186,6 +186,14 @@ func workerText(h *monitor.Holder) string {
 	}
 }
 
+// Outlook says when something is expected, or why that is unknown.
+func Outlook(e Expected, at time.Time) string {
+	if e.At == nil {
+		return e.Basis
+	}
+	return phrase.Say("%s", phrase.Clock(*e.At, at)).With(", ", e.Basis).String()
+}
+
 // outlook says when the execution will start or time out.
 func (w *Why) outlook() []string {
 	var lines []string
@@ -195,8 +203,7 @@ func (w *Why) outlook() []string {
 	}
 	e := w.Expected
 	if e != nil && e.At != nil {
-		start := phrase.Say("Expected to start %s", phrase.Clock(*e.At, w.At)).With(", ", e.Basis)
-		lines = append(lines, start.String()+".")
+		lines = append(lines, "Expected to start "+Outlook(*e, w.At)+".")
 	} else if e != nil {
 		lines = append(lines, "When it starts is "+e.Basis+".")
 	}
@@ -229,7 +236,7 @@ func (w *Why) extra() []string {
 	add(w.Unknown != "", "The queue is unknown: "+w.Unknown+".")
 	add(w.holds && ended, "Its slot is not released yet: the engine releases it when it processes the end.")
 	add(w.inLine, "It still has a place in the queue, which the engine's next batch removes.")
-	add(w.Status == string(attune.StatusRequested) && w.Replicas != nil && *w.Replicas > 0, w.engineLines()...)
+	add(!ended || w.holds, w.engineLines()...)
 	if w.Status == string(attune.StatusAbandoned) && w.WorkerID != nil {
 		killed := strings.Contains(w.Reason+w.refusal, "the worker's process ended")
 		add(killed,
@@ -290,10 +297,10 @@ func (w *Why) requested() string {
 	switch {
 	case w.Unknown != "":
 		return text + "; where it waits is not known."
+	case w.Replicas != nil && *w.Replicas == 0:
+		return text + " and is in no queue yet."
 	case w.workflow:
 		return text + ", and workflows have no queue: the engine has not processed its message."
-	case w.Replicas != nil && *w.Replicas == 0:
-		return text + " and is in no queue yet: " + strings.ToLower(NoEngine[:1]) + NoEngine[1:]
 	default:
 		return text + " and is in no queue yet: the engine has not processed its message; it finds lost messages about " +
 			"half a minute after the request."

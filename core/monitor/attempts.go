@@ -81,7 +81,7 @@ func attemptOf(r store.ViewAttemptsRow) Attempt {
 	one := Attempt{
 		ID: r.ID, Number: int64(r.RetryCount) + 1, Status: string(r.Status), Reason: r.Reason,
 		RequestedBy: r.RequestedBy, WorkerID: r.Worker, WorkerName: r.WorkerName, Created: r.Created,
-		StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Error: r.Error,
+		StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Error: cutText(r.Error, 300),
 	}
 	if r.Repeats != 0 {
 		one.Repeats = &r.Repeats

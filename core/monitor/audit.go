@@ -14,7 +14,7 @@ import (
 // AuditBound is the length of a page of operator actions.
 const AuditBound = 200
 
-// maxAuditRequest bounds the request of one entry in bytes.
+// maxAuditRequest bounds the request of one entry on a screen, in stored bytes.
 const maxAuditRequest = 16 << 10
 
 // Audit lists operator actions, the newest first, and says whether this login may act on the
@@ -51,13 +51,24 @@ type AuditEntry struct {
 	Reason     string    `json:"reason,omitempty"`
 	Outcome    string    `json:"outcome"`
 	Error      string    `json:"error,omitempty"`
-	// Request is the request and its result; empty when it is too long.
-	Request json.RawMessage `json:"request,omitempty"`
+	// Request is the request and its result. In a list one above maxAuditRequest stored bytes is absent;
+	// RequestBytes is then its size.
+	Request      json.RawMessage `json:"request,omitempty"`
+	RequestBytes int64           `json:"request_bytes,omitempty"`
 }
 
 // Audit reads a page of operator actions below an id, the newest first; 0 is the newest. Where they
 // are not recorded, the list is empty.
 func (m *Monitor) Audit(ctx context.Context, below int64) (*Audit, error) {
+	return m.audit(ctx, below, maxAuditRequest)
+}
+
+// WholeAudit is Audit with every request, however long.
+func (m *Monitor) WholeAudit(ctx context.Context, below int64) (*Audit, error) {
+	return m.audit(ctx, below, WholeDocument)
+}
+
+func (m *Monitor) audit(ctx context.Context, below int64, longest int32) (*Audit, error) {
 	a := &Audit{From: below, List: []AuditEntry{}}
 	err := m.Read(ctx, "the acts of operators", &a.Reading, func(ctx context.Context, tx *store.Tx, _ Shape) error {
 		shape, err := tx.AuditShape(ctx)
@@ -82,14 +93,14 @@ func (m *Monitor) Audit(ctx context.Context, below int64) (*Audit, error) {
 		if !a.Recorded {
 			return nil
 		}
-		return a.read(ctx, tx)
+		return a.read(ctx, tx, longest)
 	})
 	return a, err
 }
 
-func (a *Audit) read(ctx context.Context, tx *store.Tx) error {
+func (a *Audit) read(ctx context.Context, tx *store.Tx, longest int32) error {
 	before := cmp.Or(max(a.From, 0), math.MaxInt64)
-	rows, err := tx.AuditRecent(ctx, maxAuditRequest, before, AuditBound+1)
+	rows, err := tx.AuditRecent(ctx, longest, before, AuditBound+1)
 	if err != nil {
 		return fmt.Errorf("list acts: %w", err)
 	}
@@ -105,5 +116,6 @@ func auditEntry(r store.AuditRecentRow) AuditEntry {
 		ID: r.ID, At: r.At, Actor: r.Actor, Source: r.Source, Action: r.Action, TargetType: r.TargetType,
 		TargetID: r.TargetID,
 		Target:   r.Target, Reason: r.Reason, Outcome: r.Outcome, Error: r.Error, Request: json.RawMessage(r.Request),
+		RequestBytes: r.RequestBytes,
 	}
 }

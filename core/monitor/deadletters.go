@@ -90,7 +90,7 @@ type DeadLetterBody struct {
 	JSON   json.RawMessage `json:"json,omitempty"`
 	Text   string          `json:"text,omitempty"`
 	Base64 []byte          `json:"base64,omitempty"`
-	// Size is the length of the stored body. Cut says that only its beginning is here.
+	// Size is the length of the stored body. Cut says that the ledger holds only its beginning.
 	Size int64 `json:"size"`
 	Cut  bool  `json:"cut,omitempty"`
 }

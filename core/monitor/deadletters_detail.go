@@ -17,9 +17,6 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// maxDeadLetterBody bounds the shown body in bytes.
-const maxDeadLetterBody = 256 << 10
-
 // DeadLetter reads everything about one dead letter, with its execution and the verdict. A missing one
 // is ErrNotFound.
 func (m *Monitor) DeadLetter(ctx context.Context, id int64) (*LedgerDetail, error) {
@@ -29,7 +26,7 @@ func (m *Monitor) DeadLetter(ctx context.Context, id int64) (*LedgerDetail, erro
 			if !s.ledger {
 				return ErrUnmigrated
 			}
-			deadLetters, err := readWholeDeadLetters(ctx, tx, []int64{id}, maxDeadLetterBody)
+			deadLetters, err := readWholeDeadLetters(ctx, tx, []int64{id}, math.MaxInt32)
 			if err != nil {
 				return err
 			}
@@ -40,7 +37,7 @@ func (m *Monitor) DeadLetter(ctx context.Context, id int64) (*LedgerDetail, erro
 			d.LedgerEntry, d.Detail, d.Updated = deadLetter.LedgerEntry, deadLetter.rest.Detail, deadLetter.rest.Updated
 			d.Fingerprint = deadLetter.rest.Fingerprint
 			d.XDeath, d.Headers, d.Evidence = deadLetter.rest.XDeath, deadLetter.rest.Headers, deadLetter.rest.Evidence
-			d.Body = bodyOf(deadLetter.rest.Body, deadLetter.Size)
+			d.Body = bodyOf(deadLetter.rest.Body, keptInPart(d.Evidence))
 			if d.LedgerEntry.Execution != nil {
 				if d.ExecutionNow, err = deadletter.ReadExecution(ctx, tx, *d.LedgerEntry.Execution); err != nil {
 					return err
@@ -134,7 +131,7 @@ func SortByExecution(list []LedgerEntry) {
 
 // assess sets the verdict.
 func (d *LedgerDetail) assess(body []byte) {
-	facts := deadletter.Facts{Entry: &d.LedgerEntry, Execution: d.ExecutionNow, Cut: keptInPart(d.Evidence)}
+	facts := deadletter.Facts{Entry: &d.LedgerEntry, Execution: d.ExecutionNow, Cut: d.Body.Cut}
 	if !d.Body.Cut { // a cut body cannot be decoded
 		if envelope, err := message.DecodeRaw(body); err != nil {
 			facts.Unreadable = err.Error()
@@ -156,14 +153,14 @@ func keptInPart(evidence json.RawMessage) bool {
 }
 
 // bodyOf is the readable form of a body.
-func bodyOf(body []byte, size int64) DeadLetterBody {
-	b := DeadLetterBody{Size: size, Cut: int64(len(body)) < size}
+func bodyOf(body []byte, cut bool) DeadLetterBody {
+	b := DeadLetterBody{Size: int64(len(body)), Cut: cut}
 	whole := body
 	if b.Cut {
 		whole = completeRunes(body)
 	}
 	switch {
-	case size == 0:
+	case len(body) == 0:
 		b.Format = "empty"
 	case json.Valid(body) && utf8.Valid(body):
 		b.Format, b.JSON = "json", body

@@ -198,11 +198,17 @@ func TestADeadLetterShowsItsSubject(t *testing.T) {
 		require.Equal(t, format, d.Body.Format)
 		require.Equal(t, AdviseExport, d.Verdict.Advice, format)
 	}
-	long := append(bytes.Repeat([]byte("é"), maxDeadLetterBody/2-1), 'x')
-	long = append(long, bytes.Repeat([]byte("é"), 10)...) // the cut divides a character
-	d, err = b.DeadLetter(t.Context(), b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Body = long }))
+	long := append(bytes.Repeat([]byte("é"), 300<<10), "é"[0]) // the cut divides a character
+	id = b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Body = long[:600<<10] })
+	d, err = b.DeadLetter(t.Context(), id)
 	require.NoError(t, err)
-	require.True(t, d.Body.Cut)
+	require.False(t, d.Body.Cut, "it is whole")
+	require.Len(t, d.Body.Text, 600<<10)
+	id = b.AddDeadLetter(t, func(r *monitortest.DeadLetterRow) { r.Body = long })
+	testkit.Exec(t, b.Store, `update dead_letter set evidence = '{"body": {"cut": true}}' where id = $1`, id)
+	d, err = b.DeadLetter(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, d.Body.Cut, "the ledger holds its beginning")
 	require.Equal(t, "text", d.Body.Format)
 	require.EqualValues(t, len(long), d.Body.Size)
 	_, err = b.DeadLetter(t.Context(), 999_999)

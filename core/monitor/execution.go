@@ -18,9 +18,9 @@ import (
 // ErrNotFound says that the requested thing does not exist.
 var ErrNotFound = errors.New("not found")
 
-// ReadExecution reads everything about one execution except why it waits. A missing one is
-// ErrNotFound.
-func ReadExecution(ctx context.Context, tx *store.Tx, s Shape, id int64, d *ExecutionDetail) error {
+// ReadExecution reads everything about one execution except why it waits, and of its documents at most so many
+// characters each. A missing one is ErrNotFound.
+func ReadExecution(ctx context.Context, tx *store.Tx, s Shape, id int64, most int32, d *ExecutionDetail) error {
 	rows, err := ReadExecutions(ctx, tx, s, []int64{id})
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func ReadExecution(ctx context.Context, tx *store.Tx, s Shape, id int64, d *Exec
 		return ErrNotFound
 	}
 	d.Execution = rows[0]
-	if err := d.rest(ctx, tx, s); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := d.rest(ctx, tx, s, most); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 	if err := d.redact(ctx, tx); err != nil {
@@ -42,14 +42,14 @@ func ReadExecution(ctx context.Context, tx *store.Tx, s Shape, id int64, d *Exec
 	return err
 }
 
-func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s Shape) error {
+func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s Shape, most int32) error {
 	var r store.MonitorExecutionRestRow
 	var err error
 	if s.Ours {
-		r, err = tx.MonitorExecutionRest(ctx, MaxDocument, d.ID)
+		r, err = tx.MonitorExecutionRest(ctx, most, d.ID)
 	} else {
 		var published store.MonitorPublishedRestRow
-		published, err = tx.MonitorPublishedRest(ctx, MaxDocument, d.ID)
+		published, err = tx.MonitorPublishedRest(ctx, most, d.ID)
 		r = store.MonitorExecutionRestRow(published)
 	}
 	if err != nil {
@@ -61,7 +61,17 @@ func (d *ExecutionDetail) rest(ctx context.Context, tx *store.Tx, s Shape) error
 	d.ActionID, d.Enforcement, d.Original, d.RetryReason = r.Action, r.Enforcement, r.OriginalExecution,
 		text(r.RetryReason)
 	d.Config, d.Env, d.Result, d.Children = r.Config, r.EnvVars, r.Result, upTo(r.Children, childrenBound)
+	d.ConfigBytes, d.EnvBytes, d.ResultBytes = ofCut(r.Config, r.ConfigBytes), ofCut(r.EnvVars, r.EnvBytes),
+		ofCut(r.Result, r.ResultBytes)
 	return nil
+}
+
+// ofCut is the whole size of a document of which a part was read; 0 if all of it was.
+func ofCut(part string, whole int64) int64 {
+	if int64(len(part)) == whole {
+		return 0
+	}
+	return whole
 }
 
 // childrenBound is where the query stops counting children.

@@ -23,7 +23,7 @@ func (m *Monitor) Executions(ctx context.Context, filter ExecutionFilter, cursor
 		if err != nil {
 			return err
 		}
-		x.Bounded, x.Next, x.Looked = page.bounded, page.next, page.looked
+		x.Bounded, x.Next, x.Looked, x.Left = page.bounded, page.next, page.looked, page.left
 		if x.List, err = ReadExecutions(ctx, tx, s, page.ids); err == nil && filter.WithParams {
 			err = readParams(ctx, tx, x.List)
 		}
@@ -40,8 +40,8 @@ type idPage struct {
 	ids     []int64
 	next    int64
 	bounded bool
-	// looked counts the rows of a search that reads all of a range.
-	looked int64
+	// looked counts the rows that a search read, left says about how many it did not.
+	looked, left int64
 }
 
 // findExecutions merges a page of each alternative. Where one stopped early the page ends, because
@@ -49,14 +49,14 @@ type idPage struct {
 func findExecutions(ctx context.Context, tx *store.Tx, s Shape, filter ExecutionFilter, cursor int64) (*idPage, error) {
 	all := &idPage{}
 	for _, f := range append([]ExecutionFilter{filter}, filter.Or...) {
-		f.Limit, f.Oldest, f.windowed = filter.Limit, filter.Oldest, filter.windowed || f.windowed
+		f.Limit, f.Oldest, f.InOrder = filter.Limit, filter.Oldest, filter.InOrder
 		one, err := findPage(ctx, tx, s, f, cursor, scanBound/int64(1+len(filter.Or)))
 		if err != nil {
 			return nil, err
 		}
 		all.ids, all.bounded, all.next = append(all.ids, one.ids...), all.bounded || one.bounded,
 			sooner(filter.Oldest, all.next, one.next)
-		all.looked += one.looked
+		all.looked, all.left = all.looked+one.looked, all.left+one.left
 	}
 	if len(filter.Or) == 0 {
 		return all, nil
@@ -107,7 +107,6 @@ func findPage(ctx context.Context, tx *store.Tx, s Shape, filter ExecutionFilter
 	if page.ids, err = search.ids(ctx, tx, &filter); err != nil {
 		return nil, fmt.Errorf("search executions: %w", err)
 	}
-	page.looked = search.looked
 	return page, search.finish(ctx, tx, page)
 }
 
@@ -123,11 +122,22 @@ type search struct {
 	sift            *sift
 	// byID is true when the filter names ids, rising when the oldest come first.
 	byID, rising bool
-	// stopped is the id at which the search stopped; 0 at the end.
-	stopped int64
-	// windowed reads every row of a range and counts them in looked.
+	// first is the first id that was read, stopped the last one if the search stopped there; 0 at the end.
+	first, stopped int64
+	// windowed reads every row of a range. looked counts the rows that were read.
 	windowed bool
 	looked   int64
+}
+
+// took notes the rows that the search has read, at most so many.
+func (q *search) took(ids []int64, most int64) {
+	if len(ids) == 0 {
+		return
+	}
+	q.first, q.looked = ids[0], int64(len(ids))
+	if q.looked >= most {
+		q.stopped = ids[len(ids)-1]
+	}
 }
 
 // newSearch resolves names and times; nil when no row can match.
@@ -136,7 +146,6 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 		shape: s, pattern: Pattern(f.Action, false), parent: f.Parent, before: cursor, page: int64(f.Limit),
 		scan: scanBound, rising: f.Oldest,
 	}
-	q.windowed = f.windowed || len(f.Params) > 0
 	if q.before <= 0 || q.rising {
 		q.before = math.MaxInt64
 	}
@@ -151,6 +160,7 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 			q.live = append(q.live, string(status))
 		}
 	}
+	q.windowed = f.InOrder || len(f.Params) > 0 || q.reads(&f) && (cursor > 0 || len(q.live) == 0 || len(q.ended) > 0 || !s.Ours)
 	if f.Worker != "" {
 		id, err := ResolveWorker(ctx, tx, f.Worker)
 		if err != nil || id == 0 {
@@ -174,6 +184,14 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 		return nil, err
 	}
 	return q, nil
+}
+
+// reads reports whether the search reads rows that do not match, because no index finds the matching ones.
+func (q *search) reads(f *ExecutionFilter) bool {
+	if f.Parent != 0 || len(f.IDs) > 0 {
+		return false
+	}
+	return f.sifted() || q.pattern != "" || f.Worker != "" || len(q.live) > 0 || len(q.ended) > 0 && !q.shape.Ours
 }
 
 // timeWindow converts ages into a range of ids.
@@ -294,52 +312,40 @@ func (q *search) idsEnded(ctx context.Context, tx *store.Tx, scan int64) ([]int6
 	return tx.MonitorEnded(ctx, arg)
 }
 
-// edge is the id at which the search stops; none where it reaches the end.
-func (q *search) edge(ctx context.Context, tx *store.Tx) ([]int64, error) {
-	if q.rising {
-		return tx.MonitorOldestEdge(ctx, q.before, q.floor, q.scan)
-	}
-	return tx.MonitorScanEdge(ctx, q.before, q.floor, q.scan)
-}
-
-// finish sets the cursor of the next page and whether the search was cut short.
+// finish sets the cursor of the next page, whether the search was cut short and about how much is left.
 func (q *search) finish(ctx context.Context, tx *store.Tx, page *idPage) error {
+	if len(q.live) > 0 && !q.windowed && q.parent == 0 && !q.byID {
+		// Both ends of the unfinished rows were searched: the next page continues behind the first end.
+		ids, err := tx.MonitorUnendedWindow(ctx,
+			store.MonitorUnendedWindowParams{Rising: q.rising, Before: q.before, Floor: q.floor, Scan: q.scan})
+		if err != nil {
+			return fmt.Errorf("find where the search stopped: %w", err)
+		}
+		q.stopped = 0
+		q.took(ids, q.scan)
+	}
 	if int64(len(page.ids)) >= q.page {
 		page.next = page.ids[len(page.ids)-1]
-		return nil
-	}
-	byIndex := q.parent != 0 || q.shape.Ours && len(q.statusesAllowed) > 0
-	if q.windowed && q.stopped == 0 {
-		return nil
-	}
-	if q.stopped != 0 && (q.windowed || len(q.live) == 0) {
-		page.bounded, page.next = true, q.stopped
-		return nil
-	}
-	if q.parent != 0 || q.byID || !q.filtered() {
-		return nil
-	}
-	edge, err := q.edge(ctx, tx)
-	if err != nil {
-		return fmt.Errorf("find where the search stopped: %w", err)
-	}
-	if len(edge) == 0 {
-		return nil
-	}
-	// Ended rows of a status alone are found completely by their index.
-	page.bounded = !byIndex || q.pattern != "" || q.worker != 0 || len(q.live) > 0
-	if !byIndex && len(page.ids) > 0 {
-		page.next = edge[0] + 1
-		if q.rising {
-			page.next = edge[0] - 1
+		if q.stopped == 0 || sooner(q.rising, page.next, q.stopped) == page.next {
+			page.looked = q.looked
+			return nil
 		}
 	}
+	page.looked, page.bounded, page.next = q.looked, q.stopped != 0, q.stopped
+	if !page.bounded {
+		return nil
+	}
+	floor, before := q.floor, q.stopped
+	if q.rising {
+		floor, before = q.stopped+1, q.before
+	}
+	span, err := tx.MonitorSpan(ctx, before, floor)
+	if err != nil {
+		return fmt.Errorf("estimate how much is left to search: %w", err)
+	}
+	width := max(max(q.first, q.stopped)-min(q.first, q.stopped), 1)
+	page.left = int64(float64(q.looked) * float64(span.Last-span.First) / float64(width))
 	return nil
-}
-
-// filtered reports whether the search reads rows that are not on the page.
-func (q *search) filtered() bool {
-	return q.pattern != "" || q.worker != 0 || len(q.statusesAllowed) > 0 || q.sift != nil
 }
 
 // ReadExecutions reads the rows of a page, the newest first.
@@ -366,7 +372,7 @@ func ReadExecutions(ctx context.Context, tx *store.Tx, s Shape, ids []int64) ([]
 			ID: r.ID, ActionRef: r.ActionRef, Status: string(r.Status), WorkerID: r.Worker,
 			WorkerName: text(r.WorkerName), Parent: r.Parent, Created: r.Created, Updated: r.Updated,
 			StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, RetryCount: int64(r.RetryCount),
-			MaxRetries: wide(r.MaxRetries), Reason: r.Reason, RepeatedBy: r.RepeatedBy,
+			MaxRetries: wide(r.MaxRetries), Reason: cutText(r.Reason, 300), RepeatedBy: r.RepeatedBy,
 		}
 	}), nil
 }

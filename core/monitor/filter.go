@@ -54,8 +54,10 @@ type ExecutionFilter struct {
 	// WithParams reads the parameters of the rows.
 	WithParams bool `json:"with_params,omitempty"`
 
-	// windowed reads every row of a range, so that the search can continue where it stopped.
-	windowed bool
+	// InOrder reads every row in the order of the list, so that no page repeats a row. Without it the first page
+	// of unfinished executions also has some from the other end of the list: running ones are old, waiting ones
+	// may be many.
+	InOrder bool `json:"in_order,omitempty"`
 }
 
 // The values of Parented.
@@ -70,7 +72,7 @@ const NoLimit int64 = math.MaxInt32
 // sifted reports whether a part of the filter has no index.
 func (f *ExecutionFilter) sifted() bool {
 	return len(f.Workers) > 0 || len(f.NotWorkers) > 0 || len(f.IDs) > 0 || len(f.Match) > 0 || len(f.Unmatch) > 0 ||
-		len(f.Params) > 0 || f.windowed || f.Parented != "" || f.MinTries > 0 || f.MaxTries != nil || f.reasoned() ||
+		len(f.Params) > 0 || f.Parented != "" || f.MinTries > 0 || f.MaxTries != nil || f.reasoned() ||
 		f.Parent != 0 && (f.Action != "" || f.Worker != "" || f.MaxAge > 0)
 }
 
@@ -122,7 +124,7 @@ type sift struct {
 
 // newSift prepares the part of a filter without an index; nil when there is none.
 func newSift(ctx context.Context, tx *store.Tx, f *ExecutionFilter, q *search) (*sift, error) {
-	if !f.sifted() {
+	if !f.sifted() && !q.windowed {
 		return nil, nil
 	}
 	s := &sift{params: store.MonitorSiftParams{
@@ -200,12 +202,7 @@ func (q *search) siftedIDs(ctx context.Context, tx *store.Tx, f *ExecutionFilter
 		if candidates, err = wide.ids(ctx, tx, f); err != nil {
 			return nil, err
 		}
-		if int64(len(candidates)) >= wide.page {
-			q.stopped = candidates[len(candidates)-1]
-		}
-	}
-	if q.windowed {
-		q.looked = int64(len(candidates))
+		q.took(candidates, wide.page)
 	}
 	if len(candidates) == 0 {
 		return nil, nil

@@ -107,7 +107,7 @@ type Inquiry struct {
 	Status string `json:"status"`
 	// Kind is task or result.
 	Kind string `json:"kind"`
-	// Prompt is the question, cut short in lists.
+	// Prompt is the question. A list cuts it, with … at its end.
 	Prompt string `json:"prompt"`
 	// Execution asks it. Workflow is the execution of its workflow, if any.
 	Execution       int64  `json:"execution"`
@@ -178,11 +178,10 @@ func (d *InquiryDetail) Form() *inquiry.AnswerForm { return inquiry.NewAnswerFor
 
 // The bounds of reads about inquiries.
 const (
-	inquiryScan     = 5_000
-	inquiryCount    = 10_000
-	inquiryFaults   = 10
-	inquiryPrompt   = 300
-	inquiryPromptIn = 1 << 20 // of a single one
+	inquiryScan   = 5_000
+	inquiryCount  = 10_000
+	inquiryFaults = 10
+	inquiryPrompt = 300
 )
 
 // Inquiries reads one page of matching inquiries from the cursor; empty is the beginning. A filtered
@@ -316,7 +315,7 @@ func (m *Monitor) Inquiry(ctx context.Context, id int64) (*InquiryDetail, error)
 		if err := inquiriesThere(ctx, tx); err != nil {
 			return err
 		}
-		list, err := readInquiries(ctx, tx, &d.Reading, inquiryPromptIn, []int64{id})
+		list, err := readInquiries(ctx, tx, &d.Reading, WholeDocument, []int64{id})
 		if err != nil {
 			return err
 		}

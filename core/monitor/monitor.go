@@ -3,8 +3,10 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/retrypolicy"
@@ -144,6 +146,14 @@ func text(s *string) string {
 	return *s
 }
 
+// cutText marks a text that the database has cut to so many characters.
+func cutText(text string, most int) string {
+	if utf8.RuneCountInString(text) < most {
+		return text
+	}
+	return text + "…"
+}
+
 // wide converts a nullable number of the database.
 func wide(n *int32) *int64 {
 	if n == nil {
@@ -185,8 +195,9 @@ const (
 	DefaultPage       = 200
 	DefaultQueueLimit = 500
 	WorkerLimit       = 500
-	// MaxDocument bounds each JSON text of one execution, in bytes.
-	MaxDocument = 64 << 10
+	// MaxDocument bounds each JSON text of one execution on a screen, in characters. WholeDocument does not.
+	MaxDocument   = 64 << 10
+	WholeDocument = math.MaxInt32
 	// TopRows is how many queues and workers the overview shows.
 	TopRows = 8
 	// scanBound is how many rows a filtered search reads.

@@ -148,7 +148,7 @@ type Chosen struct {
 // rows that statuses, times and ids leave. Searches by parent or ids have no bound.
 func (m *Monitor) Choose(ctx context.Context, filter ExecutionFilter, most int) (*Chosen, error) {
 	c := &Chosen{IDs: []int64{}}
-	filter.windowed = true
+	filter.InOrder = true
 	filter.Limit = min(most, paramBound)
 	err := m.Read(ctx, "executions", &c.Reading, func(ctx context.Context, tx *store.Tx, s Shape) error {
 		for cursor := int64(0); ; {

@@ -160,6 +160,58 @@ func TestAChoiceByParametersIsComplete(t *testing.T) {
 	require.NotZero(t, page.Next)
 }
 
+// Every search goes on where it stopped, to the end, and says about how much is left. Also one that finds nothing at
+// first.
+func TestASearchGoesOnToItsEnd(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	action := testkit.Action(t, b.Store, "shop.bill")
+	tenants(t, b.Store, action.ID, 12_000)
+	testkit.Exec(t, b.Store, `update execution set config = '{"note": "XK-77"}', action_ref = 'shop.rare', retry_count = 1
+		where id in (select min(id) from execution union select min(id) + 6500 from execution)`)
+	requested := []attune.Status{attune.StatusRequested}
+	for name, f := range map[string]ExecutionFilter{
+		"parameter":      {Params: []ParamMatch{{Path: "note", Values: []string{"*77*"}}}},
+		"action":         {Action: "shop.rare"},
+		"word":           {Match: []string{"rare"}},
+		"tries":          {MinTries: 1},
+		"waiting":        {Action: "shop.rare", Statuses: requested, InOrder: true},
+		"waiting, tries": {MinTries: 1, Statuses: requested, InOrder: true},
+		"alternatives":   {Action: "shop.rare", Or: []ExecutionFilter{{Action: "shop.none"}}},
+		"oldest":         {Action: "shop.rare", Oldest: true},
+	} {
+		var found []int64
+		looked, pages := int64(0), 0
+		for cursor := int64(0); ; pages++ {
+			page, err := b.Executions(t.Context(), f, cursor)
+			require.NoError(t, err, name)
+			for i := range page.List {
+				found = append(found, page.List[i].ID)
+			}
+			looked += page.Looked
+			if cursor = page.Next; cursor == 0 {
+				require.False(t, page.Bounded, name)
+				break
+			}
+			require.True(t, page.Bounded, name)
+			if len(f.Or) == 0 {
+				require.InDelta(t, 12_000, looked+page.Left, 100, name)
+			}
+		}
+		require.Len(t, found, 2, name)
+		require.Greater(t, pages, 1, name)
+		if len(f.Or) == 0 {
+			require.EqualValues(t, 12_000, looked, name)
+		}
+	}
+	// A list of unfinished executions also begins with the other end, and goes on.
+	page, err := b.Executions(t.Context(), ExecutionFilter{Action: "shop.rare", Statuses: requested}, 0)
+	require.NoError(t, err)
+	require.Len(t, page.List, 1, "the oldest")
+	require.True(t, page.Bounded)
+	require.Greater(t, page.Next, page.List[0].ID)
+}
+
 func TestAChoiceStopsAtItsBound(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "exceed the bound of a choice")

@@ -46,6 +46,9 @@ type Queue struct {
 	BlockedUntil *time.Time `json:"blocked_until,omitempty"`
 	// BlockedScope is the shared limit that blocks the head; nil for workers.
 	BlockedScope *int64 `json:"blocked_scope,omitempty"`
+	// Empties is when it will be empty if no execution joins. Lists of package explain have it for the
+	// longest queues.
+	Empties *Expected `json:"empties,omitempty"`
 
 	lanes  [3]lane // high, normal, low
 	PackID int64   `json:"-"`

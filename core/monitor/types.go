@@ -209,10 +209,11 @@ type Executions struct {
 	List []Execution `json:"list"`
 	// Next is the cursor of the next page; 0 at the end.
 	Next int64 `json:"next,omitempty"`
-	// Bounded is true when the search stopped at its bound, so that older matches may exist.
-	Bounded bool `json:"bounded,omitempty"`
-	// Looked counts the executions that a search by parameters read.
-	Looked int64 `json:"looked,omitempty"`
+	// Bounded is true when the search stopped at its bound; Next continues it. Looked counts the executions
+	// that it read, Left says about how many it did not.
+	Bounded bool  `json:"bounded,omitempty"`
+	Looked  int64 `json:"looked,omitempty"`
+	Left    int64 `json:"left,omitempty"`
 }
 
 // Try is the number of the attempt, counted from 1.
@@ -258,20 +259,34 @@ type ExecutionDetail struct {
 	RetryReason string `json:"retry_reason,omitempty"`
 	// Attempt counts dispatches to workers; nil where they are not counted.
 	Attempt *int64 `json:"attempt"`
-	// Config, Env and Result are JSON, cut at MaxDocument bytes.
-	Config   string `json:"config,omitempty"`
-	Env      string `json:"env_vars,omitempty"`
-	Result   string `json:"result,omitempty"`
-	Children Count  `json:"children"`
+	// Config, Env and Result are JSON, cut at MaxDocument characters unless the whole execution is read.
+	// The whole size of a cut one is in ConfigBytes, EnvBytes or ResultBytes; 0 for one that is not cut.
+	Config      string `json:"config,omitempty"`
+	ConfigBytes int64  `json:"config_bytes,omitempty"`
+	Env         string `json:"env_vars,omitempty"`
+	EnvBytes    int64  `json:"env_vars_bytes,omitempty"`
+	Result      string `json:"result,omitempty"`
+	ResultBytes int64  `json:"result_bytes,omitempty"`
+	Children    Count  `json:"children"`
 	// Waiting is set while the execution waits in an admission queue.
 	Waiting *Waiting `json:"waiting"`
-	// Why are the lines of Why for a requested execution.
+	// Expected is when it will probably start, while it waits in a queue.
+	Expected *Expected `json:"expected,omitempty"`
+	// Why are the lines of Why for an execution that has not ended.
 	Why []string `json:"why,omitempty"`
 	// WorkQueue says which work queue leased items to it.
 	WorkQueue string `json:"work_queue,omitempty"`
 	Timeline  []Step `json:"timeline"`
 	// TimelineKnown is false where no history is kept.
 	TimelineKnown bool `json:"timeline_known"`
+}
+
+// Expected is when a waiting execution will probably take its slot. Package explain finds it.
+type Expected struct {
+	// At is nil when it is unknown.
+	At *time.Time `json:"at"`
+	// Basis says why the start is unknown, or that it is at best then.
+	Basis string `json:"basis"`
 }
 
 // DeadLetters counts dead letters and their decisions.

@@ -30,9 +30,10 @@ type WorkflowDetail struct {
 	Cancellation string `json:"cancellation_policy,omitempty"`
 	// Why are sentences about what it waits for, or why it ended. WorkflowTree sets it.
 	Why []string `json:"why,omitempty"`
-	// Variables are the present variables, with markers in place of secrets. They are absent above
-	// MaxDocument bytes.
-	Variables json.RawMessage `json:"variables,omitempty"`
+	// Variables are the present variables, with markers in place of secrets. A screen has none
+	// above MaxDocument stored bytes; VariablesBytes is then their size.
+	Variables      json.RawMessage `json:"variables,omitempty"`
+	VariablesBytes int64           `json:"variables_bytes,omitempty"`
 	// List are the tasks in the order of the definition, the members of a parallel task behind it.
 	List []WorkflowTask `json:"tasks"`
 	// Log are the decisions, the oldest first; of a long log the end.
@@ -171,12 +172,14 @@ type WorkflowAsk struct {
 	// Task is the task of which up to Children children are read; of the others ten.
 	Task     string
 	Children int
+	// Whole reads the variables however large they are.
+	Whole bool
 }
 
 // Workflow reads everything about the workflow of an execution. A missing execution is ErrNotFound,
 // another one a *NoWorkflowError.
 func (m *Monitor) Workflow(ctx context.Context, execution int64) (*WorkflowDetail, error) {
-	return m.ReadWorkflow(ctx, WorkflowAsk{Execution: execution}, nil)
+	return m.ReadWorkflow(ctx, WorkflowAsk{Execution: execution, Whole: true}, nil)
 }
 
 // ReadWorkflow reads one workflow, and calls more in the same transaction.
@@ -189,7 +192,11 @@ func (m *Monitor) ReadWorkflow(ctx context.Context, ask WorkflowAsk,
 			if err := RecordsWorkflows(ctx, tx, s); err != nil {
 				return err
 			}
-			row, err := tx.ViewWorkflow(ctx, MaxDocument, execution)
+			most := int32(MaxDocument)
+			if ask.Whole {
+				most = WholeDocument
+			}
+			row, err := tx.ViewWorkflow(ctx, most, execution)
 			if errors.Is(err, sql.ErrNoRows) {
 				return noWorkflow(ctx, tx, execution)
 			}
@@ -240,6 +247,7 @@ func (d *WorkflowDetail) take(r *store.ViewWorkflowRow) {
 	if r.Within != 0 {
 		d.Within = &WithinWorkflow{r.Within, r.WithinTask}
 	}
+	d.VariablesBytes = r.VariablesBytes
 	if r.Variables != "" {
 		d.Variables = json.RawMessage(r.Variables)
 	}

@@ -193,7 +193,7 @@ func childOf(r *store.ViewWorkflowChildrenRow) WorkflowChild {
 	child := WorkflowChild{
 		Execution: r.Execution, Status: r.Status, Attempt: int64(r.RetryCount) + 1, WorkerID: r.Worker,
 		WorkerName: r.WorkerName, Created: r.Created, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Due: r.Due,
-		Inquiry: r.Asked, Error: r.Error, ActionRef: r.ActionRef, Drawn: r.Drawn, Nested: r.Nested,
+		Inquiry: r.Asked, Error: cutText(r.Error, 300), ActionRef: r.ActionRef, Drawn: r.Drawn, Nested: r.Nested,
 	}
 	if r.TaskIndex >= 0 {
 		child.Index = new(int64(r.TaskIndex))

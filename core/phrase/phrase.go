@@ -75,6 +75,11 @@ func Plural[N int | int64](n N, one, many string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + many
 }
 
+// Part says how much of a document is there, such as "64 of 823 KiB".
+func Part(part int, whole int64) string {
+	return fmt.Sprintf("%d of %d KiB", part>>10, (whole+1023)>>10)
+}
+
 // Nouns is the singular for one thing, else the plural.
 func Nouns(n int, what string) string {
 	switch {

@@ -12,7 +12,7 @@ import (
 
 const AuditAbout = `-- name: AuditAbout :many
 SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
-       a.outcome, coalesce(a.error, '')::text AS error, ''::text AS request
+       a.outcome, coalesce(a.error, '')::text AS error, ''::text AS request, 0::bigint AS request_bytes
 FROM operator_audit a
 WHERE a.target_type = 'execution' AND a.target_id = ANY ($1::bigint[])
    OR a.target_type = 'dead_letter' AND a.target_id = ANY ($2::bigint[])
@@ -20,18 +20,19 @@ ORDER BY a.id DESC LIMIT $3::bigint
 `
 
 type AuditAboutRow struct {
-	ID         int64
-	At         time.Time
-	Actor      string
-	Source     string
-	Action     string
-	TargetType string
-	TargetID   *int64
-	Target     string
-	Reason     string
-	Outcome    string
-	Error      string
-	Request    string
+	ID           int64
+	At           time.Time
+	Actor        string
+	Source       string
+	Action       string
+	TargetType   string
+	TargetID     *int64
+	Target       string
+	Reason       string
+	Outcome      string
+	Error        string
+	Request      string
+	RequestBytes int64
 }
 
 // The newest actions on some executions and dead letters, by the index of targets.
@@ -57,6 +58,7 @@ func (q *Queries) AuditAbout(ctx context.Context, executions []int64, deadLetter
 			&i.Outcome,
 			&i.Error,
 			&i.Request,
+			&i.RequestBytes,
 		); err != nil {
 			return nil, err
 		}
@@ -91,24 +93,26 @@ func (q *Queries) AuditOrigin(ctx context.Context, aliveSeconds float64) (AuditO
 const AuditRecent = `-- name: AuditRecent :many
 SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
        a.outcome, coalesce(a.error, '')::text AS error,
-       CASE WHEN pg_column_size(a.request) <= $1::integer THEN a.request::text ELSE '' END AS request
+       CASE WHEN pg_column_size(a.request) <= $1::integer THEN a.request::text ELSE '' END AS request,
+       (CASE WHEN pg_column_size(a.request) > $1::integer THEN octet_length(a.request::text) ELSE 0 END)::bigint AS request_bytes
 FROM operator_audit a WHERE a.id < $2::bigint
 ORDER BY a.id DESC LIMIT $3::bigint
 `
 
 type AuditRecentRow struct {
-	ID         int64
-	At         time.Time
-	Actor      string
-	Source     string
-	Action     string
-	TargetType string
-	TargetID   *int64
-	Target     string
-	Reason     string
-	Outcome    string
-	Error      string
-	Request    string
+	ID           int64
+	At           time.Time
+	Actor        string
+	Source       string
+	Action       string
+	TargetType   string
+	TargetID     *int64
+	Target       string
+	Reason       string
+	Outcome      string
+	Error        string
+	Request      string
+	RequestBytes int64
 }
 
 // A page of actions below an id, the newest first. A document above the bound is omitted.
@@ -134,6 +138,7 @@ func (q *Queries) AuditRecent(ctx context.Context, longest int32, before int64, 
 			&i.Outcome,
 			&i.Error,
 			&i.Request,
+			&i.RequestBytes,
 		); err != nil {
 			return nil, err
 		}

@@ -697,7 +697,7 @@ func (q *Queries) StoppedAboveAsking(ctx context.Context, execution int64) ([]St
 }
 
 const ViewInquiries = `-- name: ViewInquiries :many
-SELECT i.id, i.execution, i.status::text AS status, left(i.prompt, $1::int)::text AS prompt, i.created, i.timeout_at, i.responded_at,
+SELECT i.id, i.execution, i.status::text AS status, (CASE WHEN length(i.prompt) > $1::int THEN left(i.prompt, $1::int - 1) || '…' ELSE i.prompt END)::text AS prompt, i.created, i.timeout_at, i.responded_at,
        i.assigned_to, coalesce(k.login, '')::text AS assignee, coalesce(i.responder, r.login, '')::text AS responder, i.responded_by,
        (i.response_schema IS NOT NULL)::bool AS has_schema,
        e.action_ref, e.status::text AS execution_status, coalesce(e.workflow_task ->> 'task_name', '')::text AS task,

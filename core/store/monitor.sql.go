@@ -111,11 +111,12 @@ func (q *Queries) MonitorEnded(ctx context.Context, arg MonitorEndedParams) ([]i
 
 const MonitorExecutionRest = `-- name: MonitorExecutionRest :one
 SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, e.attempt,
-       coalesce(left(e.config::text, $1::int), '')::text AS config,
-       coalesce(left(e.env_vars::text, $1::int), '')::text AS env_vars,
-       coalesce(left(e.result::text, $1::int), '')::text AS result,
+       coalesce(left(d.config, $1::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
+       coalesce(left(d.env_vars, $1::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
+       coalesce(left(d.result, $1::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
        (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM execution e WHERE e.id = $2::bigint
+FROM execution e CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
+WHERE e.id = $2::bigint
 `
 
 type MonitorExecutionRestRow struct {
@@ -125,12 +126,15 @@ type MonitorExecutionRestRow struct {
 	RetryReason       *string
 	Attempt           int32
 	Config            string
+	ConfigBytes       int64
 	EnvVars           string
+	EnvBytes          int64
 	Result            string
+	ResultBytes       int64
 	Children          int64
 }
 
-// Fields of the page of a single execution. Documents are cut.
+// Fields of the page of a single execution. Documents are cut, and their whole sizes told.
 func (q *Queries) MonitorExecutionRest(ctx context.Context, cut int32, iD int64) (MonitorExecutionRestRow, error) {
 	row := q.db.QueryRow(ctx, MonitorExecutionRest, cut, iD)
 	var i MonitorExecutionRestRow
@@ -141,8 +145,11 @@ func (q *Queries) MonitorExecutionRest(ctx context.Context, cut int32, iD int64)
 		&i.RetryReason,
 		&i.Attempt,
 		&i.Config,
+		&i.ConfigBytes,
 		&i.EnvVars,
+		&i.EnvBytes,
 		&i.Result,
+		&i.ResultBytes,
 		&i.Children,
 	)
 	return i, err
@@ -450,33 +457,6 @@ func (q *Queries) MonitorOldest(ctx context.Context, arg MonitorOldestParams) ([
 		arg.Worker,
 		arg.Page,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const MonitorOldestEdge = `-- name: MonitorOldestEdge :many
-SELECT e.id FROM execution e
-WHERE e.id < $1::bigint AND e.id >= $2::bigint
-ORDER BY e.id OFFSET $3::bigint LIMIT 1
-`
-
-// MonitorScanEdge for a search from the oldest up.
-func (q *Queries) MonitorOldestEdge(ctx context.Context, before int64, floor int64, scan int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, MonitorOldestEdge, before, floor, scan)
 	if err != nil {
 		return nil, err
 	}
@@ -912,11 +892,12 @@ func (q *Queries) MonitorPublishedQueues(ctx context.Context, pattern string, bo
 
 const MonitorPublishedRest = `-- name: MonitorPublishedRest :one
 SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, 0::integer AS attempt,
-       coalesce(left(e.config::text, $1::int), '')::text AS config,
-       coalesce(left(e.env_vars::text, $1::int), '')::text AS env_vars,
-       coalesce(left(e.result::text, $1::int), '')::text AS result,
+       coalesce(left(d.config, $1::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
+       coalesce(left(d.env_vars, $1::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
+       coalesce(left(d.result, $1::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
        (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM execution e WHERE e.id = $2::bigint
+FROM execution e CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
+WHERE e.id = $2::bigint
 `
 
 type MonitorPublishedRestRow struct {
@@ -926,8 +907,11 @@ type MonitorPublishedRestRow struct {
 	RetryReason       *string
 	Attempt           int32
 	Config            string
+	ConfigBytes       int64
 	EnvVars           string
+	EnvBytes          int64
 	Result            string
+	ResultBytes       int64
 	Children          int64
 }
 
@@ -941,8 +925,11 @@ func (q *Queries) MonitorPublishedRest(ctx context.Context, cut int32, iD int64)
 		&i.RetryReason,
 		&i.Attempt,
 		&i.Config,
+		&i.ConfigBytes,
 		&i.EnvVars,
+		&i.EnvBytes,
 		&i.Result,
+		&i.ResultBytes,
 		&i.Children,
 	)
 	return i, err
@@ -1102,33 +1089,6 @@ func (q *Queries) MonitorQueueTotals(ctx context.Context) (MonitorQueueTotalsRow
 		&i.Completed,
 	)
 	return i, err
-}
-
-const MonitorScanEdge = `-- name: MonitorScanEdge :many
-SELECT e.id FROM execution e
-WHERE e.id < $1::bigint AND e.id >= $2::bigint
-ORDER BY e.id DESC OFFSET $3::bigint LIMIT 1
-`
-
-// The id at which a search over scan rows stops; no row if it reaches the end.
-func (q *Queries) MonitorScanEdge(ctx context.Context, before int64, floor int64, scan int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, MonitorScanEdge, before, floor, scan)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const MonitorSchema = `-- name: MonitorSchema :one
@@ -1314,6 +1274,26 @@ func (q *Queries) MonitorSift(ctx context.Context, arg MonitorSiftParams) ([]int
 		return nil, err
 	}
 	return items, nil
+}
+
+const MonitorSpan = `-- name: MonitorSpan :one
+SELECT coalesce((SELECT e.id FROM execution e WHERE e.id < $1::bigint AND e.id >= $2::bigint
+                 ORDER BY e.id LIMIT 1), 0)::bigint AS first,
+       coalesce((SELECT e.id FROM execution e WHERE e.id < $1::bigint AND e.id >= $2::bigint
+                 ORDER BY e.id DESC LIMIT 1), 0)::bigint AS last
+`
+
+type MonitorSpanRow struct {
+	First int64
+	Last  int64
+}
+
+// The first and the last id of a range; zeros if it is empty.
+func (q *Queries) MonitorSpan(ctx context.Context, before int64, floor int64) (MonitorSpanRow, error) {
+	row := q.db.QueryRow(ctx, MonitorSpan, before, floor)
+	var i MonitorSpanRow
+	err := row.Scan(&i.First, &i.Last)
+	return i, err
 }
 
 const MonitorTaskNames = `-- name: MonitorTaskNames :many

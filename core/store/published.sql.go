@@ -217,11 +217,13 @@ func (q *Queries) PublishedExecution(ctx context.Context, id int64) (PublishedEx
 }
 
 const PublishedExecutionSize = `-- name: PublishedExecutionSize :one
-SELECT (coalesce(pg_column_size(e.config), 0) + coalesce(pg_column_size(e.result), 0))::bigint AS size
+SELECT (coalesce(pg_column_size(e.config), 0) + coalesce(pg_column_size(e.result), 0)
+        + coalesce((SELECT max(pg_column_size(w.variables)) FROM workflow_execution w WHERE w.execution = e.id), 0))::bigint AS size
 FROM execution e WHERE e.id = $1
 `
 
-// The bytes that the parameters and the result take in the table, compressed.
+// The bytes that the parameters, the result and the variables of its workflow take in the tables,
+// compressed.
 func (q *Queries) PublishedExecutionSize(ctx context.Context, id int64) (int64, error) {
 	row := q.db.QueryRow(ctx, PublishedExecutionSize, id)
 	var size int64
@@ -232,60 +234,61 @@ func (q *Queries) PublishedExecutionSize(ctx context.Context, id int64) (int64, 
 const PublishedExecutions = `-- name: PublishedExecutions :many
 WITH RECURSIVE tree AS (
     SELECT e.id FROM execution e
-    WHERE $13::text = 'enforcement' AND e.enforcement = $7::bigint
+    WHERE $14::text = 'enforcement' AND e.enforcement = $8::bigint
       AND e.parent IS NULL AND (e.config IS NULL OR NOT (e.config ? 'retry_of'))
     UNION
     SELECT c.id FROM tree t JOIN execution c ON c.parent = t.id OR c.original_execution = t.id
 ), candidate AS (
     (SELECT e.id FROM execution e
-     WHERE $13::text = 'all' ORDER BY e.id DESC LIMIT $14::bigint)
+     WHERE $14::text = 'all' AND e.id < $1::bigint ORDER BY e.id DESC LIMIT $15::bigint)
     UNION ALL
     (SELECT u.id FROM (
-        (SELECT e.id FROM execution e WHERE $13::text = 'unended' AND e.finished_status IS NULL
-         ORDER BY e.id DESC LIMIT $14::bigint)
+        (SELECT e.id FROM execution e WHERE $14::text = 'unended' AND e.finished_status IS NULL
+           AND e.id < $1::bigint ORDER BY e.id DESC LIMIT $15::bigint)
         UNION
-        (SELECT e.id FROM execution e WHERE $13::text = 'unended' AND e.finished_status IS NULL
-         ORDER BY e.id LIMIT $14::bigint)) u)
+        (SELECT e.id FROM execution e WHERE $14::text = 'unended' AND e.finished_status IS NULL
+           AND e.id < $1::bigint ORDER BY e.id LIMIT $15::bigint)) u)
     UNION ALL
-    (SELECT e.id FROM unnest($15::text[]) AS s (status) CROSS JOIN LATERAL (
+    (SELECT e.id FROM unnest($16::text[]) AS s (status) CROSS JOIN LATERAL (
         SELECT x.id FROM execution x
         WHERE x.finished_status >= s.status::execution_status_enum AND x.finished_status <= s.status::execution_status_enum
-        ORDER BY x.finished_status, x.id DESC LIMIT $14::bigint) e
-     WHERE $13::text = 'ended')
+          AND x.id < $1::bigint ORDER BY x.finished_status, x.id DESC LIMIT $15::bigint) e
+     WHERE $14::text = 'ended')
     UNION ALL
-    (SELECT e.id FROM unnest($16::bigint[]) AS a (id) CROSS JOIN LATERAL (
+    (SELECT e.id FROM unnest($17::bigint[]) AS a (id) CROSS JOIN LATERAL (
         SELECT x.id FROM execution x WHERE x.action >= a.id AND x.action <= a.id
-        ORDER BY x.action DESC, x.id DESC LIMIT $14::bigint) e
-     WHERE $13::text = 'action')
+          AND x.id < $1::bigint ORDER BY x.action DESC, x.id DESC LIMIT $15::bigint) e
+     WHERE $14::text = 'action')
     UNION ALL
     (SELECT e.id FROM execution e -- of deleted actions
-     WHERE $13::text = 'action' AND e.action IS NULL ORDER BY e.id DESC LIMIT 20000)
+     WHERE $14::text = 'action' AND e.action IS NULL AND e.id < $1::bigint ORDER BY e.id DESC LIMIT 20000)
     UNION ALL
     (SELECT e.id FROM execution e
-     WHERE $13::text = 'parent' AND e.parent = $8::bigint
-     ORDER BY e.id + 0 DESC LIMIT $14::bigint)
+     WHERE $14::text = 'parent' AND e.parent = $9::bigint
+       AND e.id < $1::bigint ORDER BY e.id + 0 DESC LIMIT $15::bigint)
     UNION ALL
-    (SELECT t.id FROM tree t LIMIT $14::bigint)
+    (SELECT t.id FROM tree t LIMIT $15::bigint)
 )
 SELECT e.id, e.action_ref, e.status, e.parent, e.enforcement, f.rule_ref, f.trigger_ref, e.created, e.updated,
        e.started_at, e.workflow_task, e.original_execution, count(*) OVER () AS matched
 FROM candidate c
 JOIN execution e ON e.id = c.id
 LEFT JOIN enforcement f ON f.id = e.enforcement
-WHERE ($1::text = '' OR e.status::text = $1::text)
-  AND ($2::text = '' OR e.action_ref LIKE $2::text)
+WHERE e.id < $1::bigint AND ($2::text = '' OR e.status::text = $2::text)
   AND ($3::text = '' OR e.action_ref LIKE $3::text)
-  AND ($4::text = '' OR f.rule_ref LIKE $4::text)
-  AND ($5::text = '' OR f.trigger_ref LIKE $5::text)
-  AND ($6::bigint = 0 OR e.executor = $6::bigint)
-  AND ($7::bigint = 0 OR e.enforcement = $7::bigint)
-  AND ($8::bigint = 0 OR e.parent = $8::bigint)
-  AND (NOT $9::bool OR e.parent IS NULL)
-  AND ($10::text = '' OR e.result::text ILIKE $10::text)
-ORDER BY e.id DESC OFFSET $11::bigint LIMIT $12::bigint
+  AND ($4::text = '' OR e.action_ref LIKE $4::text)
+  AND ($5::text = '' OR f.rule_ref LIKE $5::text)
+  AND ($6::text = '' OR f.trigger_ref LIKE $6::text)
+  AND ($7::bigint = 0 OR e.executor = $7::bigint)
+  AND ($8::bigint = 0 OR e.enforcement = $8::bigint)
+  AND ($9::bigint = 0 OR e.parent = $9::bigint)
+  AND (NOT $10::bool OR e.parent IS NULL)
+  AND ($11::text = '' OR e.result::text ILIKE $11::text)
+ORDER BY e.id DESC OFFSET $12::bigint LIMIT $13::bigint
 `
 
 type PublishedExecutionsParams struct {
+	Before      int64
 	Status      string
 	Action      string
 	Pack        string
@@ -322,10 +325,11 @@ type PublishedExecutionsRow struct {
 
 // The newest first. lead names the one index that finds candidates, at most scan of them; branches
 // of other indexes are not executed. The other filters apply to the candidates only; a pattern is
-// one of LIKE, empty for any. matched counts the matching candidates. Unfinished rows are searched
+// one of LIKE, empty for any. All ids are below before. matched counts the matching candidates. Unfinished rows are searched
 // from both ends, because running executions are old and waiting ones may be many.
 func (q *Queries) PublishedExecutions(ctx context.Context, arg PublishedExecutionsParams) ([]PublishedExecutionsRow, error) {
 	rows, err := q.db.Query(ctx, PublishedExecutions,
+		arg.Before,
 		arg.Status,
 		arg.Action,
 		arg.Pack,

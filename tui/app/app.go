@@ -184,6 +184,7 @@ type Model struct {
 	bookmarks []settings.Bookmark
 	// markRequest numbers the requests to mark all rows; only the last one counts.
 	markRequest int
+	marking     *marking
 	sessions    map[string][]*act.Operation
 
 	hinting      hinting
@@ -237,6 +238,7 @@ func (m *Model) newScreens() {
 	m.held, m.openedFilters = map[screen.Feed]heldResult{}, map[screen.View]string{}
 	m.parents, m.history, m.historyAt = nil, nil, 0
 	m.markRequest++
+	m.stopMarking()
 	m.queues, m.queue, m.executions, m.execution = queues.New(env), queue.New(env), executions.New(env),
 		execution.New(env)
 	m.workflows, m.inquiries, m.operations = workflows.New(env), inquiries.New(env), operations.New(env)
@@ -416,7 +418,7 @@ func (m *Model) goTo(view screen.View) tea.Cmd {
 // back closes the topmost report or part, or else clears the filter, or else returns to the parent. It returns at
 // once if the view was opened with this filter.
 func (m *Model) back() tea.Cmd {
-	if m.dismiss() || m.closePart() {
+	if m.dismiss() || m.stopMarking() || m.closePart() {
 		return nil
 	}
 	if f, ok := m.screen().(screen.Filterable); ok && f.Filter() != "" &&

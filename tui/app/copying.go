@@ -121,9 +121,13 @@ func (m *Model) yankOne(t screen.Thing) []offer {
 	if t.Table != "" {
 		query = export.Query(m.opts.Origin.Schema, t.Table, t.Where)
 	}
+	loaded := "the loaded data, secrets masked"
+	if t.Cut {
+		loaded = "the loaded parts of its documents, secrets masked: e writes all"
+	}
 	offers := []offer{
 		m.yank("i", "id", widget.Clean(t.ID), "", func() (string, error) { return widget.Clean(t.ID), nil }),
-		m.yank("j", "JSON", "the loaded data, secrets masked", "",
+		m.yank("j", "JSON", loaded, "",
 			func() (string, error) { return export.JSON(t.Value) }),
 		m.yankText("l", "link", link, noLink),
 		m.yankText("c", "command", commandOf(&t), "no command shows it"),

@@ -253,7 +253,7 @@ func TestAnEmptyExportWritesNoFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none.jsonl")
 	source := sample()
-	h := &export.Set{Name: "x", Rest: export.Executions(source, monitor.ExecutionFilter{IDs: []int64{1}})}
+	h := &export.Set{Name: "x", Rest: export.Executions(source, monitor.ExecutionFilter{IDs: []int64{1}}, nil)}
 	receipt, err := h.Write(t.Context(), path, &act.Progress{})
 	require.NoError(t, err)
 	require.Equal(t, "Nothing matches: no file was written.", receipt.Text)
@@ -302,7 +302,7 @@ func TestAFailedExportKeepsItsRows(t *testing.T) {
 	t.Parallel()
 	b, _, _ := carrying(t, sample())
 	path := filepath.Join(t.TempDir(), "x.jsonl")
-	h := &export.Set{Name: "x", Values: []any{1, 2}, Rest: export.Executions(b.source, monitor.ExecutionFilter{})}
+	h := &export.Set{Name: "x", Values: []any{1, 2}, Rest: export.Executions(b.source, monitor.ExecutionFilter{}, nil)}
 	b.source.fail = map[screen.Feed]error{screen.FeedExecutions: errors.New("connection refused")}
 	_, err := h.Write(t.Context(), path, &act.Progress{})
 	require.ErrorContains(t, err, "connection refused")

@@ -1,12 +1,12 @@
 package app
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 )
 
@@ -29,21 +29,17 @@ func TestAQueueAtWorkIsNotExpectedToLastForEver(t *testing.T) {
 	require.Regexp(t, `pack\.sync.*never`, b.View())
 }
 
-// TestAPausedQueueNeverDrains: completions before the pause do not count.
+// The list shows the forecast of the page of the queue; a paused queue has none.
 func TestAPausedQueueNeverDrains(t *testing.T) {
 	t.Parallel()
-	b := started(t, sample(), 160, 40)
-	b.press("2")
-	for range 5 {
-		b.now = b.now.Add(20 * time.Second)
-		list := *b.source.queues
-		list.At, list.List = list.At.Add(20*time.Second), slices.Clone(list.List)
-		for i := range list.List {
-			list.List[i].Completed += 10
-		}
-		b.source.queues = &list
-		b.send(dueMsg{feed: screen.FeedQueues, gen: b.chain(screen.FeedQueues).gen})
+	source := sample()
+	for i := range source.queues.List {
+		source.queues.List[i].Empties = &monitor.Expected{At: new(frozen.Add(95 * time.Minute))}
 	}
-	require.Regexp(t, `core\.http_request.*4/4.*30/m .*[0-9]+m`, b.View())
-	require.Regexp(t, `pack\.sync.*30/m .*never`, b.View())
+	source.queues.List[2].Empties = &monitor.Expected{Basis: "unknown: no worker is alive"}
+	b := started(t, source, 160, 40)
+	b.press("2")
+	require.Regexp(t, `core\.http_request.*4/4.* 1h35m `, b.View())
+	require.Regexp(t, `pack\.sync.* never `, b.View())
+	require.NotContains(t, b.View(), "unknown: no worker")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/screen/execution"
 	"github.com/attune-go/attune/tui/screen/operations"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -38,7 +39,11 @@ func (m *Model) exported() (*export.Set, bool) {
 	list, listed := m.screen().(screen.Listed)
 	if s, ok := m.screen().(screen.Shows); ok && (!listed || m.table() != nil) {
 		if thing, ok := s.Shows(); ok {
-			return &export.Set{Name: thing.Name, What: thing.Name, Values: []any{thing.Value}}, true
+			set := &export.Set{Name: thing.Name, What: thing.Name, Values: []any{thing.Value}}
+			if thing.Cut {
+				set.Values, set.Rest = nil, m.whole()
+			}
+			return set, true
 		}
 	}
 	if !listed || list.Len() == 0 {
@@ -47,13 +52,24 @@ func (m *Model) exported() (*export.Set, bool) {
 	return m.listSet(list), true
 }
 
+// whole reads the shown thing with whole documents.
+func (m *Model) whole() export.Rows {
+	if m.view == keymap.InWorkflows {
+		ask := m.workflows.Ask()
+		ask.Whole = true
+		return export.One(bind(m.source.WorkflowTree, ask), func(d *monitor.WorkflowDetail) any { return d })
+	}
+	return export.One(bind(m.source.WholeExecution, m.execution.ID()),
+		func(d *monitor.ExecutionDetail) any { return execution.Document(d) })
+}
+
 // listSet contains all rows that match the filter. Rows that are not loaded come from the database.
 func (m *Model) listSet(list screen.Listed) *export.Set {
 	set, beyond := &export.Set{Name: string(m.view)}, ""
 	if cut, ok := list.(screen.Cut); ok {
 		beyond = cut.Beyond()
 	}
-	if rest := m.all(); rest != nil && (beyond != "" || m.view == keymap.InExecutions) {
+	if rest := m.all(nil); rest != nil && (beyond != "" || m.view == keymap.InExecutions) {
 		rows := string(m.view)
 		if m.view == keymap.InDeadLetters {
 			rows = "dead letters"
@@ -213,10 +229,10 @@ func (m *Model) export(set *export.Set, path string) tea.Cmd {
 }
 
 // all reads every row that matches the filter of the open list; nil if all of them are loaded.
-func (m *Model) all() export.Rows {
+func (m *Model) all(progress *act.Progress) export.Rows {
 	switch m.view {
 	case keymap.InExecutions:
-		return export.Executions(m.source, m.executions.Query())
+		return export.Executions(m.source, m.executions.Query(), progress)
 	case keymap.InWorkflows:
 		return export.Workflows(m.source, m.workflows.Query())
 	case keymap.InInquiries:
@@ -235,7 +251,7 @@ func (m *Model) byKeys(keys []string) export.Rows {
 	var read func(some []int64) export.Rows
 	switch m.view {
 	case keymap.InExecutions:
-		read = func(some []int64) export.Rows { return export.Executions(r, monitor.ExecutionFilter{IDs: some}) }
+		read = func(some []int64) export.Rows { return export.Executions(r, monitor.ExecutionFilter{IDs: some}, nil) }
 	case keymap.InWorkflows:
 		read = func(some []int64) export.Rows { return export.Workflows(r, monitor.WorkflowFilter{IDs: some}) }
 	case keymap.InInquiries:

@@ -56,6 +56,8 @@ type fakeSource struct {
 	calls     map[screen.Feed]int
 	cursors   []int64
 	bounded   bool
+	search    func(filter monitor.ExecutionFilter, cursor int64) *monitor.Executions
+	whole     *monitor.ExecutionDetail
 	filters   []monitor.ExecutionFilter
 	counted   []monitor.ExecutionFilter
 	cancelled int
@@ -135,6 +137,9 @@ func (f *fakeSource) Executions(ctx context.Context, filter monitor.ExecutionFil
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cursors, f.filters = append(f.cursors, cursor), append(f.filters, filter)
+	if f.search != nil {
+		return f.search(filter, cursor), err
+	}
 	page := &monitor.Executions{Reading: monitor.Reading{At: f.overview.At}, From: cursor, Filter: filter}
 	list := slices.Clone(f.list)
 	if filter.Oldest {
@@ -168,6 +173,13 @@ func (f *fakeSource) Matching(ctx context.Context, filter monitor.ExecutionFilte
 	}
 	n.Count.AtLeast = len(f.list) > monitor.MatchBound
 	return n, err
+}
+
+func (f *fakeSource) WholeExecution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error) {
+	if f.whole != nil {
+		return f.whole, nil
+	}
+	return f.Execution(ctx, id)
 }
 
 func (f *fakeSource) Execution(ctx context.Context, id int64) (*monitor.ExecutionDetail, error) {
@@ -213,6 +225,10 @@ func (f *fakeSource) Answers(_ context.Context, source string) error {
 
 func (f *fakeSource) Checks(ctx context.Context) (*monitor.Checks, error) {
 	return f.checks, f.answer(ctx, screen.FeedChecks)
+}
+
+func (f *fakeSource) WholeAudit(ctx context.Context, below int64) (*monitor.Audit, error) {
+	return f.Audit(ctx, below)
 }
 
 func (f *fakeSource) Audit(ctx context.Context, below int64) (*monitor.Audit, error) {

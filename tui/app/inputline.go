@@ -64,7 +64,11 @@ func (o *searchLine) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
 		m.pop()
 		wanted := o.input.Value()
 		if s, ok := m.screen().(screen.Searchable); ok && s.Search(wanted) == 0 && wanted != "" {
-			m.say("Nothing here has " + wanted)
+			text := "Nothing here has " + wanted
+			if cut, ok := m.screen().(screen.Cut); ok && cut.Beyond() != "" {
+				text += "; " + cut.Beyond()
+			}
+			m.say(text)
 		}
 	case "esc":
 		m.pop()

@@ -179,6 +179,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	default:
 		if action == keymap.Unmark {
 			m.markRequest++ // cancels a pending request to mark all
+			m.stopMarking()
 		}
 		if t := m.table(); t != nil && action == keymap.Problems {
 			t.Anew(true)
@@ -241,6 +242,10 @@ func (m *Model) open(to screen.Nav) tea.Cmd {
 	from := m.here()
 	if s, ok := view.(screen.Showing); ok && to.Shown != "" {
 		s.Show(to.Shown)
+	}
+	if l, ok := view.(screen.Leaver); ok && to.Why {
+		l.Leave()
+		view.Do(keymap.Why)
 	}
 	if f, ok := view.(screen.Filterable); ok && to.Filter != "" {
 		if err := m.rearrange(to.View, func() error { return f.SetFilter(to.Filter) }); err != nil {

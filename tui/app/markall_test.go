@@ -85,7 +85,7 @@ func TestRowsReadForMarkingBelongToTheirList(t *testing.T) {
 		b := started(t, huge(900), 100, 30)
 		b.press("3")
 		held := b.hold("*")
-		require.Contains(t, b.messages(), "Reading all that match", name)
+		require.Contains(t, b.messages(), "marking all that match · esc stops", name)
 		loaded := b.executions.Table().Marks()
 		meanwhile(b)
 		if name == "unmark" {

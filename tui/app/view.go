@@ -282,7 +282,7 @@ func (m *Model) messageLine() string {
 	if m.toast != "" && m.env.Clock.Sub(m.toastAt) < toastTime {
 		return " " + widget.Clean(m.toast)
 	}
-	note, trouble := m.exportNote()+m.listNote(), m.trouble()
+	note, trouble := m.exportNote()+m.markingNote()+m.listNote(), m.trouble()
 	switch {
 	case note == "" && trouble == "":
 		return m.hintLine()

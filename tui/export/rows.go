@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/screen"
 )
 
@@ -34,7 +35,7 @@ type Reader interface {
 	ExportDeadLetters(
 		ctx context.Context, filter monitor.DeadLetterFilter, limit int, each func(*monitor.ExportedDeadLetter) error,
 	) (int, error)
-	Audit(ctx context.Context, below int64) (*monitor.Audit, error)
+	WholeAudit(ctx context.Context, below int64) (*monitor.Audit, error)
 }
 
 // Row is a row with its key in the list.
@@ -110,9 +111,21 @@ func rowsOf[T any](list []T, row func(*T) (key int64, value any, wanted bool)) [
 	return rows
 }
 
-// Executions reads the executions that a filter matches.
-func Executions(r Reader, filter monitor.ExecutionFilter) Rows {
-	filter.Limit = Page
+// One reads a single value.
+func One[T any](read func(ctx context.Context) (*T, error), value func(*T) any) Rows {
+	return through(0, func(ctx context.Context, _ int) ([]Row, int, bool, error) {
+		one, err := screen.Answered(read(ctx))
+		if err != nil {
+			return nil, 0, false, err
+		}
+		return []Row{{Value: value(one)}}, 0, false, nil
+	})
+}
+
+// Executions reads the executions that a filter matches, however many it has to search. It reports to progress, if that
+// is not nil, how many were searched, and of about how many.
+func Executions(r Reader, filter monitor.ExecutionFilter, progress *act.Progress) Rows {
+	filter.Limit, filter.InOrder = Page, true
 	looked := int64(0)
 	return through(0, func(ctx context.Context, cursor int64) ([]Row, int64, bool, error) {
 		p, err := screen.Answered(r.Executions(ctx, filter, cursor))
@@ -122,8 +135,8 @@ func Executions(r Reader, filter monitor.ExecutionFilter) Rows {
 		if cursor == 0 {
 			looked = 0
 		}
-		if looked += p.Looked; looked >= monitor.ChoiceBound && p.Next != 0 {
-			p.Next, p.Bounded = 0, true
+		if looked += p.Looked; progress != nil {
+			progress.Set(looked, looked+p.Left)
 		}
 		return rowsOf(p.List,
 			func(x *monitor.Execution) (int64, any, bool) { return x.ID, *x, true }), p.Next, p.Bounded, nil
@@ -208,7 +221,7 @@ func DeadLettersInFull(r Reader, ids []int64) Rows {
 // Acts reads the recorded acts of operators below an id.
 func Acts(r Reader, below int64, row func(*monitor.AuditEntry) (key int64, value any, wanted bool)) Rows {
 	return through(below, func(ctx context.Context, below int64) ([]Row, int64, bool, error) {
-		p, err := screen.Answered(r.Audit(ctx, below))
+		p, err := screen.Answered(r.WholeAudit(ctx, below))
 		if err != nil {
 			return nil, 0, false, err
 		}

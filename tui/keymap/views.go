@@ -66,7 +66,7 @@ var Views = []View{
 	},
 	{
 		Scope: InExecutions, Turn: Executions, Digit: "3", Help: "executions", Tab: "Executions", Short: "Exec",
-		Has: listed | Acts | Sorts | Troubles | Previews | Relates | Treed | Retries,
+		Has: listed | Acts | Sorts | Troubles | Previews | Relates | Treed | Whys | Retries,
 		Hints: []Hint{
 			{Open, "opens the execution"}, {Problems, "only problems"}, {Requeue, "repeats it"}, {Filter, "filters"},
 		},
@@ -110,7 +110,7 @@ var Views = []View{
 	},
 	{
 		Scope: InQueue, One: true,
-		Has: Opens | Acts | Previews | Panes | Filters | Searches | Relates | Treed,
+		Has: Opens | Acts | Previews | Panes | Filters | Searches | Relates | Treed | Whys,
 		Hints: []Hint{
 			{Open, "opens the execution"}, {Act, "acts on it"}, {Back, "back"}, {Filter, "searches"},
 		},

@@ -106,6 +106,11 @@ func NoMatch(what, text string, problems bool, schema filter.Schema) []string {
 	return []string{"", line, " esc clears the filter; terms: " + strings.Join(schema.Examples(), "  ")}
 }
 
+// SearchGoesOn says of an empty list that its search has not reached the end.
+func (e *Env) SearchGoesOn() []string {
+	return []string{"", " " + e.Paint(theme.Warn, "No match yet, and only a part was searched: G goes on."), " esc clears the filter"}
+}
+
 // Distinct collects distinct values in their order.
 type Distinct struct {
 	list []string

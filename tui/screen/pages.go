@@ -12,6 +12,8 @@ type Pages[T any] struct {
 	rows   []T
 	next   int64
 	missed int64 // the place of a row to read again
+	// deep is true if a search went on below its first page: first pages keep then what it found.
+	deep bool
 }
 
 // NewPages makes an empty list.
@@ -24,10 +26,22 @@ func (p *Pages[T]) Rows() []T { return p.rows }
 func (p *Pages[T]) Next() int64 { return p.next }
 
 // Forget empties the list.
-func (p *Pages[T]) Forget() { p.rows, p.next, p.missed = nil, 0, 0 }
+func (p *Pages[T]) Forget() { p.rows, p.next, p.missed, p.deep = nil, 0, 0, false }
+
+// Deepen says that a search has gone on to another page, which may be empty.
+func (p *Pages[T]) Deepen() { p.deep = true }
+
+// Deep reports whether a search has gone on below its first page.
+func (p *Pages[T]) Deep() bool { return p.deep }
 
 // Reload replaces the list by its first page. Next is where the next page begins.
-func (p *Pages[T]) Reload(page []T, next int64) { p.rows, p.next, p.missed = page, next, 0 }
+func (p *Pages[T]) Reload(page []T, next int64) {
+	if p.deep {
+		p.Merge(page, 0, next)
+		return
+	}
+	p.rows, p.next, p.missed = page, next, 0
+}
 
 // Missing requests that the row at a place is read again, unless the list has it.
 func (p *Pages[T]) Missing(place int64) {
@@ -57,10 +71,11 @@ func (p *Pages[T]) Merge(page []T, from, next int64) {
 			below = append(below, row)
 		}
 	}
-	if from == 0 && len(below) > 0 && len(below) == len(p.rows) {
+	keep := p.deep && from == 0
+	if from == 0 && len(below) > 0 && len(below) == len(p.rows) && !keep {
 		below = nil
 	}
-	if len(below) == 0 {
+	if len(below) == 0 && !keep || from != 0 && from == p.next {
 		p.next = next
 	}
 	if p.missed != 0 && (next == 0 || p.missed >= next) && (from == 0 || p.missed < from) {

@@ -4,9 +4,11 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/widget"
 )
 
 // Related is a screen whose row or subject is related to other rows.
@@ -53,6 +55,21 @@ func OpenOne(view View, id int64) Effect {
 
 // OpenExecution turns to an execution.
 func OpenExecution(id int64) Effect { return OpenOne(keymap.InExecution, id) }
+
+// OpenWhy turns to an execution and shows all of why it waits.
+func OpenWhy(id int64, status string) Effect {
+	if attune.Status(status).Terminal() {
+		return WaitsForNothing(status)
+	}
+	effect := OpenExecution(id)
+	effect.Open.Why = true
+	return effect
+}
+
+// WaitsForNothing says so of an execution.
+func WaitsForNothing(status string) Effect {
+	return Effect{Handled: true, Note: "It waits for nothing: it is " + widget.Clean(status) + "."}
+}
 
 // OpenQueue turns to a queue.
 func OpenQueue(id int64) Effect { return OpenOne(keymap.InQueue, id) }

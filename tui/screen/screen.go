@@ -153,6 +153,8 @@ type Nav struct {
 	Shown string
 	// Filter is the filter to set, Row the key of the row to select.
 	Filter, Row string
+	// Why opens why the subject waits.
+	Why bool
 }
 
 // Effect is what an action asks of the root model. The zero value asks nothing.

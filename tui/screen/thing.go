@@ -13,6 +13,8 @@ type Thing struct {
 	Name, ID string
 	// Value is the reading. It never changes.
 	Value any
+	// Cut is true if the value lacks parts of documents, which the export reads.
+	Cut bool
 	// Command are the arguments with which attune-executor shows it; Table and Where are its row in the
 	// database. All may be empty.
 	Command      []string

@@ -1545,12 +1545,15 @@ type ExecutionList struct {
 		WorkflowTask *Any `json:"workflow_task,omitempty"`
 	} `json:"items"`
 	Pagination struct {
-		HasNext     bool `json:"has_next"`
-		HasPrevious bool `json:"has_previous"`
-		Page        int  `json:"page"`
-		PageSize    int  `json:"page_size"`
-		TotalItems  *int `json:"total_items,omitempty"`
-		TotalPages  *int `json:"total_pages,omitempty"`
+		// Bounded The search stopped at its bound; next_cursor goes on.
+		Bounded     *bool `json:"bounded,omitempty"`
+		HasNext     bool  `json:"has_next"`
+		HasPrevious bool  `json:"has_previous"`
+		NextCursor  *int  `json:"next_cursor,omitempty"`
+		Page        int   `json:"page"`
+		PageSize    int   `json:"page_size"`
+		TotalItems  *int  `json:"total_items,omitempty"`
+		TotalPages  *int  `json:"total_pages,omitempty"`
 	} `json:"pagination"`
 }
 
@@ -2123,9 +2126,12 @@ type Queue struct {
 	BlockedSince *time.Time `json:"blocked_since,omitempty"`
 	BlockedUntil *time.Time `json:"blocked_until,omitempty"`
 	Completed    *int       `json:"completed,omitempty"`
-	Enqueued     *int       `json:"enqueued,omitempty"`
-	Group        *string    `json:"group,omitempty"`
-	Id           int        `json:"id"`
+
+	// Empties When it will be empty if no execution joins; of the 30 longest queues of a list.
+	Empties  *Expected `json:"empties,omitempty"`
+	Enqueued *int      `json:"enqueued,omitempty"`
+	Group    *string   `json:"group,omitempty"`
+	Id       int       `json:"id"`
 
 	// Limit Null without a limit.
 	Limit          *int        `json:"limit"`
@@ -2886,9 +2892,12 @@ type WaitingQueue struct {
 	BlockedSince *time.Time `json:"blocked_since,omitempty"`
 	BlockedUntil *time.Time `json:"blocked_until,omitempty"`
 	Completed    *int       `json:"completed,omitempty"`
-	Enqueued     *int       `json:"enqueued,omitempty"`
-	Group        *string    `json:"group,omitempty"`
-	Id           int        `json:"id"`
+
+	// Empties When it will be empty if no execution joins; of the 30 longest queues of a list.
+	Empties  *Expected `json:"empties,omitempty"`
+	Enqueued *int      `json:"enqueued,omitempty"`
+	Group    *string   `json:"group,omitempty"`
+	Id       int       `json:"id"`
 
 	// Limit Null without a limit.
 	Limit          *int        `json:"limit"`
@@ -3626,6 +3635,9 @@ type ListEnforcementsParamsStatus string
 type ListExecutionsByEnforcementParams struct {
 	Page *int `form:"page,omitempty" json:"page,omitempty"`
 
+	// Cursor Only executions with smaller ids.
+	Cursor *int `form:"cursor,omitempty" json:"cursor,omitempty"`
+
 	// PageSize More than 100 is 100.
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
 }
@@ -3659,7 +3671,10 @@ type ListExecutionsParams struct {
 
 	// IncludeTotal Count what matches, up to 20,000.
 	IncludeTotal *bool `form:"include_total,omitempty" json:"include_total,omitempty"`
-	Page         *int  `form:"page,omitempty" json:"page,omitempty"`
+
+	// Cursor Only executions with smaller ids.
+	Cursor *int `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Page   *int `form:"page,omitempty" json:"page,omitempty"`
 
 	// PerPage More than 100 is 100.
 	PerPage *int `form:"per_page,omitempty" json:"per_page,omitempty"`
@@ -3671,6 +3686,9 @@ type ListExecutionsParamsStatus string
 // ListExecutionsByStatusParams defines parameters for ListExecutionsByStatus.
 type ListExecutionsByStatusParams struct {
 	Page *int `form:"page,omitempty" json:"page,omitempty"`
+
+	// Cursor Only executions with smaller ids.
+	Cursor *int `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// PageSize More than 100 is 100.
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
@@ -4259,7 +4277,7 @@ type ClientInterface interface {
 
 	// ListExecutions Executions, the newest first, a page at a time, as published
 	//
-	// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
+	// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. If that is not all, bounded is true, and the cursor next_cursor goes on. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
 	//
 	// Corresponds with GET /api/v1/executions (the `ListExecutions` operationId).
 	ListExecutions(ctx context.Context, params *ListExecutionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5360,7 +5378,7 @@ func (c *Client) GetEvent(ctx context.Context, id int64, reqEditors ...RequestEd
 
 // ListExecutions Executions, the newest first, a page at a time, as published
 //
-// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
+// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. If that is not all, bounded is true, and the cursor next_cursor goes on. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
 //
 // Corresponds with GET /api/v1/executions (the `ListExecutions` operationId).
 func (c *Client) ListExecutions(ctx context.Context, params *ListExecutionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7919,6 +7937,18 @@ func NewListExecutionsByEnforcementRequest(server string, id int64, params *List
 
 		}
 
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.PageSize != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_size", *params.PageSize, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -8257,6 +8287,18 @@ func NewListExecutionsRequest(server string, params *ListExecutionsParams) (*htt
 
 		}
 
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Page != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page", *params.Page, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -8440,6 +8482,18 @@ func NewListExecutionsByStatusRequest(server string, status ListExecutionsByStat
 		if params.Page != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page", *params.Page, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -10625,7 +10679,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListExecutionsWithResponse Executions, the newest first, a page at a time, as published
 	//
-	// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
+	// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. If that is not all, bounded is true, and the cursor next_cursor goes on. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14138,7 +14192,7 @@ func (c *ClientWithResponses) GetEventWithResponse(ctx context.Context, id int64
 
 // ListExecutionsWithResponse Executions, the newest first, a page at a time, as published
 //
-// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
+// A list looks at the newest 20,000 executions that its leading filter finds: parent, enforcement, a status other than completed, action_ref, pack_name, completed, in this order. If that is not all, bounded is true, and the cursor next_cursor goes on. A ref may be pack.* for all of a pack. Unknown query parameters are ignored.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -25,14 +25,15 @@ SELECT EXISTS (SELECT FROM attune_schema_origin o WHERE o.origin = 'adopted')::b
 -- A page of actions below an id, the newest first. A document above the bound is omitted.
 SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
        a.outcome, coalesce(a.error, '')::text AS error,
-       CASE WHEN pg_column_size(a.request) <= sqlc.arg(longest)::integer THEN a.request::text ELSE '' END AS request
+       CASE WHEN pg_column_size(a.request) <= sqlc.arg(longest)::integer THEN a.request::text ELSE '' END AS request,
+       (CASE WHEN pg_column_size(a.request) > sqlc.arg(longest)::integer THEN octet_length(a.request::text) ELSE 0 END)::bigint AS request_bytes
 FROM operator_audit a WHERE a.id < sqlc.arg(before)::bigint
 ORDER BY a.id DESC LIMIT sqlc.arg(bound)::bigint;
 
 -- name: AuditAbout :many
 -- The newest actions on some executions and dead letters, by the index of targets.
 SELECT a.id, a.at, a.actor, a.source, a.action, a.target_type, a.target_id, a.target, coalesce(a.reason, '')::text AS reason,
-       a.outcome, coalesce(a.error, '')::text AS error, ''::text AS request
+       a.outcome, coalesce(a.error, '')::text AS error, ''::text AS request, 0::bigint AS request_bytes
 FROM operator_audit a
 WHERE a.target_type = 'execution' AND a.target_id = ANY (sqlc.arg(executions)::bigint[])
    OR a.target_type = 'dead_letter' AND a.target_id = ANY (sqlc.arg(dead_letters)::bigint[])

@@ -282,7 +282,7 @@ FROM scanned s;
 
 -- name: ViewInquiries :many
 -- The inquiries of a page with their executions and assignees; prompts are cut.
-SELECT i.id, i.execution, i.status::text AS status, left(i.prompt, sqlc.arg(cut)::int)::text AS prompt, i.created, i.timeout_at, i.responded_at,
+SELECT i.id, i.execution, i.status::text AS status, (CASE WHEN length(i.prompt) > sqlc.arg(cut)::int THEN left(i.prompt, sqlc.arg(cut)::int - 1) || '…' ELSE i.prompt END)::text AS prompt, i.created, i.timeout_at, i.responded_at,
        i.assigned_to, coalesce(k.login, '')::text AS assignee, coalesce(i.responder, r.login, '')::text AS responder, i.responded_by,
        (i.response_schema IS NOT NULL)::bool AS has_schema,
        e.action_ref, e.status::text AS execution_status, coalesce(e.workflow_task ->> 'task_name', '')::text AS task,

@@ -135,17 +135,12 @@ WHERE (sqlc.arg(pattern)::text = '' OR c.action_ref ILIKE sqlc.arg(pattern)::tex
   AND (sqlc.arg(worker)::bigint = 0 OR c.worker = sqlc.arg(worker)::bigint)
 ORDER BY c.id LIMIT sqlc.arg(page)::bigint;
 
--- name: MonitorScanEdge :many
--- The id at which a search over scan rows stops; no row if it reaches the end.
-SELECT e.id FROM execution e
-WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-ORDER BY e.id DESC OFFSET sqlc.arg(scan)::bigint LIMIT 1;
-
--- name: MonitorOldestEdge :many
--- MonitorScanEdge for a search from the oldest up.
-SELECT e.id FROM execution e
-WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
-ORDER BY e.id OFFSET sqlc.arg(scan)::bigint LIMIT 1;
+-- name: MonitorSpan :one
+-- The first and the last id of a range; zeros if it is empty.
+SELECT coalesce((SELECT e.id FROM execution e WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+                 ORDER BY e.id LIMIT 1), 0)::bigint AS first,
+       coalesce((SELECT e.id FROM execution e WHERE e.id < sqlc.arg(before)::bigint AND e.id >= sqlc.arg(floor)::bigint
+                 ORDER BY e.id DESC LIMIT 1), 0)::bigint AS last;
 
 -- name: MonitorEnded :many
 -- A page of ids that ended in one of the statuses, each found in the index of ended rows. The range
@@ -285,13 +280,14 @@ FROM execution e
 WHERE e.id = ANY (sqlc.arg(ids)::bigint[]) AND jsonb_typeof(e.workflow_task) = 'object';
 
 -- name: MonitorExecutionRest :one
--- Fields of the page of a single execution. Documents are cut.
+-- Fields of the page of a single execution. Documents are cut, and their whole sizes told.
 SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, e.attempt,
-       coalesce(left(e.config::text, sqlc.arg(cut)::int), '')::text AS config,
-       coalesce(left(e.env_vars::text, sqlc.arg(cut)::int), '')::text AS env_vars,
-       coalesce(left(e.result::text, sqlc.arg(cut)::int), '')::text AS result,
+       coalesce(left(d.config, sqlc.arg(cut)::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
+       coalesce(left(d.env_vars, sqlc.arg(cut)::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
+       coalesce(left(d.result, sqlc.arg(cut)::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
        (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM execution e WHERE e.id = sqlc.arg(id)::bigint;
+FROM execution e CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
+WHERE e.id = sqlc.arg(id)::bigint;
 
 -- name: MonitorTimeline :many
 -- The steps of one execution. Rows older than it are not searched.
@@ -381,8 +377,9 @@ ORDER BY e.id DESC;
 
 -- name: MonitorPublishedRest :one
 SELECT e.action, e.enforcement, e.original_execution, e.retry_reason, 0::integer AS attempt,
-       coalesce(left(e.config::text, sqlc.arg(cut)::int), '')::text AS config,
-       coalesce(left(e.env_vars::text, sqlc.arg(cut)::int), '')::text AS env_vars,
-       coalesce(left(e.result::text, sqlc.arg(cut)::int), '')::text AS result,
+       coalesce(left(d.config, sqlc.arg(cut)::int), '')::text AS config, coalesce(octet_length(d.config), 0)::bigint AS config_bytes,
+       coalesce(left(d.env_vars, sqlc.arg(cut)::int), '')::text AS env_vars, coalesce(octet_length(d.env_vars), 0)::bigint AS env_bytes,
+       coalesce(left(d.result, sqlc.arg(cut)::int), '')::text AS result, coalesce(octet_length(d.result), 0)::bigint AS result_bytes,
        (SELECT count(*) FROM (SELECT 1 FROM execution c WHERE c.parent = e.id LIMIT 1000) k)::bigint AS children
-FROM execution e WHERE e.id = sqlc.arg(id)::bigint;
+FROM execution e CROSS JOIN LATERAL (SELECT e.config::text, e.env_vars::text, e.result::text OFFSET 0) d (config, env_vars, result)
+WHERE e.id = sqlc.arg(id)::bigint;

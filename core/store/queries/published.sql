@@ -8,8 +8,10 @@ SELECT e.id, e.action, e.action_ref, e.config, e.parent, e.enforcement, e.execut
 FROM execution e WHERE e.id = sqlc.arg(id);
 
 -- name: PublishedExecutionSize :one
--- The bytes that the parameters and the result take in the table, compressed.
-SELECT (coalesce(pg_column_size(e.config), 0) + coalesce(pg_column_size(e.result), 0))::bigint AS size
+-- The bytes that the parameters, the result and the variables of its workflow take in the tables,
+-- compressed.
+SELECT (coalesce(pg_column_size(e.config), 0) + coalesce(pg_column_size(e.result), 0)
+        + coalesce((SELECT max(pg_column_size(w.variables)) FROM workflow_execution w WHERE w.execution = e.id), 0))::bigint AS size
 FROM execution e WHERE e.id = sqlc.arg(id);
 
 -- name: ExecutionWithin :one
@@ -24,7 +26,7 @@ SELECT EXISTS (SELECT FROM above a WHERE a.id = sqlc.arg(top)::bigint)::bool AS 
 -- name: PublishedExecutions :many
 -- The newest first. lead names the one index that finds candidates, at most scan of them; branches
 -- of other indexes are not executed. The other filters apply to the candidates only; a pattern is
--- one of LIKE, empty for any. matched counts the matching candidates. Unfinished rows are searched
+-- one of LIKE, empty for any. All ids are below before. matched counts the matching candidates. Unfinished rows are searched
 -- from both ends, because running executions are old and waiting ones may be many.
 WITH RECURSIVE tree AS (
     SELECT e.id FROM execution e
@@ -34,32 +36,32 @@ WITH RECURSIVE tree AS (
     SELECT c.id FROM tree t JOIN execution c ON c.parent = t.id OR c.original_execution = t.id
 ), candidate AS (
     (SELECT e.id FROM execution e
-     WHERE sqlc.arg(lead)::text = 'all' ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)
+     WHERE sqlc.arg(lead)::text = 'all' AND e.id < sqlc.arg(before)::bigint ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)
     UNION ALL
     (SELECT u.id FROM (
         (SELECT e.id FROM execution e WHERE sqlc.arg(lead)::text = 'unended' AND e.finished_status IS NULL
-         ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)
+           AND e.id < sqlc.arg(before)::bigint ORDER BY e.id DESC LIMIT sqlc.arg(scan)::bigint)
         UNION
         (SELECT e.id FROM execution e WHERE sqlc.arg(lead)::text = 'unended' AND e.finished_status IS NULL
-         ORDER BY e.id LIMIT sqlc.arg(scan)::bigint)) u)
+           AND e.id < sqlc.arg(before)::bigint ORDER BY e.id LIMIT sqlc.arg(scan)::bigint)) u)
     UNION ALL
     (SELECT e.id FROM unnest(sqlc.arg(ended)::text[]) AS s (status) CROSS JOIN LATERAL (
         SELECT x.id FROM execution x
         WHERE x.finished_status >= s.status::execution_status_enum AND x.finished_status <= s.status::execution_status_enum
-        ORDER BY x.finished_status, x.id DESC LIMIT sqlc.arg(scan)::bigint) e
+          AND x.id < sqlc.arg(before)::bigint ORDER BY x.finished_status, x.id DESC LIMIT sqlc.arg(scan)::bigint) e
      WHERE sqlc.arg(lead)::text = 'ended')
     UNION ALL
     (SELECT e.id FROM unnest(sqlc.arg(actions)::bigint[]) AS a (id) CROSS JOIN LATERAL (
         SELECT x.id FROM execution x WHERE x.action >= a.id AND x.action <= a.id
-        ORDER BY x.action DESC, x.id DESC LIMIT sqlc.arg(scan)::bigint) e
+          AND x.id < sqlc.arg(before)::bigint ORDER BY x.action DESC, x.id DESC LIMIT sqlc.arg(scan)::bigint) e
      WHERE sqlc.arg(lead)::text = 'action')
     UNION ALL
     (SELECT e.id FROM execution e -- of deleted actions
-     WHERE sqlc.arg(lead)::text = 'action' AND e.action IS NULL ORDER BY e.id DESC LIMIT 20000)
+     WHERE sqlc.arg(lead)::text = 'action' AND e.action IS NULL AND e.id < sqlc.arg(before)::bigint ORDER BY e.id DESC LIMIT 20000)
     UNION ALL
     (SELECT e.id FROM execution e
      WHERE sqlc.arg(lead)::text = 'parent' AND e.parent = sqlc.arg(parent)::bigint
-     ORDER BY e.id + 0 DESC LIMIT sqlc.arg(scan)::bigint)
+       AND e.id < sqlc.arg(before)::bigint ORDER BY e.id + 0 DESC LIMIT sqlc.arg(scan)::bigint)
     UNION ALL
     (SELECT t.id FROM tree t LIMIT sqlc.arg(scan)::bigint)
 )
@@ -68,7 +70,7 @@ SELECT e.id, e.action_ref, e.status, e.parent, e.enforcement, f.rule_ref, f.trig
 FROM candidate c
 JOIN execution e ON e.id = c.id
 LEFT JOIN enforcement f ON f.id = e.enforcement
-WHERE (sqlc.arg(status)::text = '' OR e.status::text = sqlc.arg(status)::text)
+WHERE e.id < sqlc.arg(before)::bigint AND (sqlc.arg(status)::text = '' OR e.status::text = sqlc.arg(status)::text)
   AND (sqlc.arg(action)::text = '' OR e.action_ref LIKE sqlc.arg(action)::text)
   AND (sqlc.arg(pack)::text = '' OR e.action_ref LIKE sqlc.arg(pack)::text)
   AND (sqlc.arg(rule)::text = '' OR f.rule_ref LIKE sqlc.arg(rule)::text)

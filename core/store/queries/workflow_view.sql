@@ -80,6 +80,7 @@ SELECT w.id, w.execution, e.action_ref, e.status::text AS status, w.paused, coal
        coalesce(w.failed_tasks, '{}')::text[] AS failed_tasks, coalesce(w.skipped_tasks, '{}')::text[] AS skipped_tasks,
        w.task_graph, w.state, w.version, w.deadline, w.open, coalesce(d.ref, '')::text AS definition_ref,
        coalesce(CASE WHEN pg_column_size(w.variables) <= sqlc.arg(most)::int THEN w.variables::text END, '')::text AS variables,
+       coalesce(CASE WHEN pg_column_size(w.variables) > sqlc.arg(most)::int THEN octet_length(w.variables::text) END, 0)::bigint AS variables_bytes,
        coalesce(w.error_message, '')::text AS error, e.parent, e.created, e.started_at, e.finished_at,
        coalesce((SELECT p.id FROM execution p WHERE p.id = e.parent AND jsonb_typeof(e.workflow_task) = 'object'), 0)::bigint AS within,
        coalesce(e.workflow_task ->> 'task_name', '')::text AS within_task,

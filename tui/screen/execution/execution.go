@@ -166,11 +166,8 @@ func (x *Execution) Do(action keymap.Action) screen.Effect {
 	case keymap.Xray:
 		return screen.OpenTree(x.id)
 	case keymap.Why:
-		if d == nil {
-			break
-		}
-		if len(d.Why) == 0 && !x.why {
-			return screen.Effect{Handled: true, Note: "It waits for nothing: it is " + widget.Clean(d.Status) + "."}
+		if d != nil && len(d.Why) == 0 && !x.why {
+			return screen.WaitsForNothing(d.Status)
 		}
 		x.why, x.scroll = !x.why, screen.Scroller{}
 		x.prepare()
@@ -230,6 +227,7 @@ func (x *Execution) Shows() (screen.Thing, bool) {
 		return screen.Thing{}, false
 	}
 	thing := screen.ExecutionThing(&d.Execution, Document(d))
+	thing.Cut = d.ConfigBytes+d.EnvBytes+d.ResultBytes > 0
 	if view := x.document(); view != nil {
 		thing.Path, thing.Text, thing.InDocument = view.Value()
 	}

@@ -1,10 +1,12 @@
 package execution
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -123,7 +125,7 @@ func (x *Execution) SetSize(w, h int) {
 		return
 	}
 	if _, sw, sh := x.above(d, w, h); sh >= 2 {
-		view.SetSize(sw-1, sh-1)
+		view.SetSize(sw-1, max(1, sh-1-len(x.cutLine(d))))
 	}
 }
 
@@ -139,6 +141,7 @@ func (x *Execution) sectionLines(d *monitor.ExecutionDetail, w, h int) []string 
 		if len(body) == 0 {
 			body = []string{" " + x.env.Dim("no "+sections[x.section])}
 		}
+		body = append(x.cutLine(d), body[:min(len(body), max(1, h-1-len(x.cutLine(d))))]...)
 	} else {
 		body = x.listLines(d, w-2)
 		if len(body) > h-1 {
@@ -147,6 +150,27 @@ func (x *Execution) sectionLines(d *monitor.ExecutionDetail, w, h int) []string 
 		body, _ = x.scroll.Shown(body, h-1)
 	}
 	return append([]string{widget.Spread(" "+x.env.Tabs(sections, x.section), note, w-1)}, body...)
+}
+
+// cutLine says how much of the document in the section was read, unless all of it was.
+func (x *Execution) cutLine(d *monitor.ExecutionDetail) []string {
+	part, whole := "", int64(0)
+	switch x.section {
+	case sectionConfig:
+		part, whole = d.Config, d.ConfigBytes
+	case sectionResult:
+		part, whole = d.Result, d.ResultBytes
+	case sectionEnv:
+		part, whole = d.Env, d.EnvBytes
+	default:
+		part = d.Config + d.Env + d.Result
+		whole = cmp.Or(d.ConfigBytes, int64(len(d.Config))) + cmp.Or(d.EnvBytes, int64(len(d.Env))) +
+			cmp.Or(d.ResultBytes, int64(len(d.Result)))
+	}
+	if whole <= int64(len(part)) {
+		return nil
+	}
+	return []string{" " + x.env.Paint(theme.Warn, phrase.Part(len(part), whole)+", e writes all")}
 }
 
 // listLines is a section that is a list: the history with the attempts of the chain, or the dead letters.

@@ -30,7 +30,25 @@ type Executions struct {
 	env    *screen.Env
 	pages  screen.Pages[row]
 	query  monitor.ExecutionFilter
+	search search
 	glance *execution.Execution
+}
+
+// search is how far the database has looked for matches that no index finds.
+type search struct {
+	// bounded is true if it stopped before the end, on while it goes on page by page.
+	bounded, on bool
+	// looked counts the executions until there, left says about how many are below.
+	looked, left int64
+}
+
+// text says how far the search has come, and which key goes on or stops.
+func (s *search) text(e *screen.Env, end string) string {
+	of := " of about " + e.Num(s.looked+s.left)
+	if s.on {
+		return "searched " + e.Num(s.looked) + of + " · esc stops"
+	}
+	return "searched the " + end + " " + e.Num(s.looked) + of + ": G goes on"
 }
 
 // paramsColumn is read from the database only while it is drawn.
@@ -106,7 +124,7 @@ func New(env *screen.Env) *Executions {
 		Database: &list.Database{
 			Schema: filter.Executions, Sorts: true, Ask: screen.StoreFilter(&v.query, filter.ForExecutions),
 		},
-		Reset:  func() { v.pages.Forget(); env.Data.Executions = nil },
+		Reset:  func() { v.pages.Forget(); v.search, env.Data.Executions = search{}, nil },
 		Footer: v.summary, NoRows: v.noRows,
 		Preview: func(w, _ int) []string {
 			r := v.Current()
@@ -120,7 +138,9 @@ func New(env *screen.Env) *Executions {
 		CursorMoved: func(action keymap.Action) screen.Effect {
 			effect, more := screen.Effect{Handled: true}, v.pages.Next() != 0
 			effect.Take = more && action == keymap.MarkAll
-			if more && v.Len()-v.Table().Cursor() < monitor.DefaultPage/4 {
+			if v.search.bounded {
+				v.search.on = v.search.on || action == keymap.Bottom
+			} else if more && v.Len()-v.Table().Cursor() < monitor.DefaultPage/4 {
 				effect.Refetch = screen.FeedExecutions
 			}
 			return effect
@@ -171,8 +191,11 @@ func (v *Executions) Subject() int64 {
 	return r.ID
 }
 
-// stale names a feed that the preview lacks, or the missing count of the matches.
+// stale names a feed that the preview lacks, the next page of a search, or the missing count of the matches.
 func (v *Executions) stale() screen.Feed {
+	if v.search.on {
+		return screen.FeedExecutions
+	}
 	if id := v.Subject(); id != 0 {
 		if unread := execution.Unread(v.env, id); unread != "" {
 			return unread
@@ -208,11 +231,14 @@ func (v *Executions) Query() monitor.ExecutionFilter {
 // Cursor is where the next poll starts: zero reads the first page. Otherwise it is above the first
 // row on the screen, or below the last loaded row if the cursor is near it.
 func (v *Executions) Cursor() int64 {
-	at, rows := v.Table().Cursor(), v.VisibleRows()
+	at, rows, next := v.Table().Cursor(), v.VisibleRows(), v.pages.Next()
+	if v.search.on {
+		return v.place(next)
+	}
 	if at <= 0 || len(rows) == 0 {
 		return 0
 	}
-	if next := v.pages.Next(); next != 0 && len(rows)-at < monitor.DefaultPage/4 {
+	if next != 0 && len(rows)-at < monitor.DefaultPage/4 && !v.search.bounded {
 		return v.place(next)
 	}
 	return v.place(v.place(rows[min(v.Table().Offset(), len(rows)-1)].ID) + 1)
@@ -226,6 +252,7 @@ func (v *Executions) Changed(feed screen.Feed) {
 	if feed != screen.FeedExecutions || page == nil {
 		return
 	}
+	v.search.took(page, v.place(page.From) == v.pages.Next(), &v.pages)
 	switch {
 	case page.From == 0 && v.Table().Cursor() <= 0:
 		v.pages.Reload(page.List, v.place(page.Next))
@@ -236,10 +263,39 @@ func (v *Executions) Changed(feed screen.Feed) {
 	v.Rebuild(false)
 }
 
+// took takes over how far a page has searched. One that continues the search ends it if it found something.
+func (s *search) took(page *monitor.Executions, continues bool, pages *screen.Pages[row]) {
+	switch {
+	case continues && page.From != 0:
+		if s.bounded {
+			pages.Deepen()
+		}
+		s.looked += page.Looked
+		s.on = s.on && page.Bounded && len(page.List) == 0
+	case page.From == 0 && !pages.Deep():
+		s.looked = page.Looked
+	default:
+		return
+	}
+	s.left, s.bounded = page.Left, page.Bounded
+}
+
+// Leave stops a search.
+func (v *Executions) Leave() bool {
+	was := v.search.on
+	v.search.on = false
+	return was
+}
+
 // Do carries out an action.
 func (v *Executions) Do(action keymap.Action) screen.Effect {
-	if r := v.Current(); action == keymap.Xray && r != nil {
-		return screen.OpenTree(r.ID)
+	if r := v.Current(); r != nil {
+		switch action {
+		case keymap.Xray:
+			return screen.OpenTree(r.ID)
+		case keymap.Why:
+			return screen.OpenWhy(r.ID, r.Status)
+		}
 	}
 	return v.List.Do(action)
 }
@@ -294,12 +350,8 @@ func (v *Executions) noRows() []string {
 			"   attune-executor run core.echo -p message=hello",
 		}
 	}
-	switch d := v.env.Data.Executions; {
-	case d.Bounded && d.Looked > 0:
-		lines = append(lines, " Only the "+v.firstEnd()+" "+v.env.Num(d.Looked)+
-			" were searched; narrow the search with status:, age<, age> or id:a..b.")
-	case d.Bounded:
-		lines = append(lines, " The search stopped at its bound; older matches may exist.")
+	if v.search.bounded {
+		lines[1] = " " + v.env.Paint(theme.Warn, "No match yet: "+v.search.text(v.env, v.firstEnd()))
 	}
 	return lines
 }
@@ -314,14 +366,11 @@ func (v *Executions) summary(int) []string {
 	if n != nil && more {
 		text = " " + e.Num(loaded) + " of " + e.Count(n.Count) + e.Mark(screen.FeedMatches) + " loaded"
 	}
-	if more {
+	if more && !v.search.bounded {
 		text += ", more below: G loads them"
 	}
-	switch d := e.Data.Executions; {
-	case d.Bounded && d.Looked > 0 && d.From == 0:
-		text += " · the " + v.firstEnd() + " " + e.Num(d.Looked) + " were searched, the others are not in this list"
-	case d.Bounded:
-		text += " · search stopped at its bound"
+	if v.search.bounded {
+		text += " · " + v.search.text(e, v.firstEnd())
 	}
 	if v.Table().Cursor() > 0 {
 		text += " · not following, gg returns to the " + v.firstEnd()

@@ -28,6 +28,7 @@ type Inquiries struct {
 	// empty at the end.
 	open, ended screen.Pages[row]
 	next        string
+	goOn        bool // an empty list searches its next page once
 	query       monitor.InquiryFilter
 	// linked is an inquiry that another view opened; it is shown until the cursor moves.
 	linked int64

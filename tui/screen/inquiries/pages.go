@@ -49,12 +49,13 @@ func (v *Inquiries) From() string {
 // nearEnd reports whether the cursor is near the last row and there are more.
 func (v *Inquiries) nearEnd() bool {
 	at := v.Table().Cursor()
-	return at > 0 && v.next != "" && v.Len()-at < monitor.DefaultPage/4
+	return v.next != "" && (v.goOn || at > 0 && v.Len()-at < monitor.DefaultPage/4)
 }
 
 func (v *Inquiries) cursorMoved(action keymap.Action) screen.Effect {
 	v.linked = 0
 	effect := screen.Effect{Handled: true, Take: action == keymap.MarkAll && v.next != ""}
+	v.goOn = action == keymap.Bottom && v.Len() == 0
 	if v.nearEnd() {
 		effect.Refetch = screen.FeedInquiries
 	}
@@ -76,6 +77,11 @@ func (v *Inquiries) Changed(feed screen.Feed) {
 // merge takes over a page, which may begin in one part of the list and end in the other. An unread
 // part stays. An inquiry that is no longer open may have ended below this page; it is read again.
 func (v *Inquiries) merge(p *monitor.InquiryPage) {
+	if v.goOn && p.From == v.next {
+		v.goOn = false
+		v.open.Deepen()
+		v.ended.Deepen()
+	}
 	first := slices.IndexFunc(p.List, func(i row) bool { return !i.Open() })
 	if first < 0 {
 		first = len(p.List)

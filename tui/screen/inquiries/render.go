@@ -66,9 +66,6 @@ func (v *Inquiries) foot(w int) []string {
 	if v.next != "" {
 		text += ", more below: G loads them"
 	}
-	if p.Bounded {
-		text += " · search stopped at its bound"
-	}
 	lines := []string{e.Dim(text) + v.Gone()}
 	if len(p.Faults) > 0 {
 		f := p.Faults[0]
@@ -80,6 +77,9 @@ func (v *Inquiries) foot(w int) []string {
 }
 
 func (v *Inquiries) empty() []string {
+	if v.next != "" {
+		return v.env.SearchGoesOn()
+	}
 	switch open := v.env.Data.Inquiries.Open; {
 	case v.Filter() == "" && v.Problems():
 		return []string{

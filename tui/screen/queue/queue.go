@@ -232,6 +232,15 @@ func (q *Queue) turnTo(part int) {
 // Search looks for a text in the table in focus.
 func (q *Queue) Search(text string) int { return q.SearchIn(q.focused(), text) }
 
+// Beyond says that a search does not look at all waiting executions.
+func (q *Queue) Beyond() string {
+	if q.waiting.total <= int64(q.waiting.Len()) {
+		return ""
+	}
+	return "only " + q.env.Num(int64(q.waiting.Len())) + " of " + q.env.Num(q.waiting.total) +
+		" waiting executions are read: G reads the last"
+}
+
 // Do carries out an action.
 func (q *Queue) Do(action keymap.Action) screen.Effect {
 	if q.Again(q.focused(), action) {
@@ -252,6 +261,14 @@ func (q *Queue) Do(action keymap.Action) screen.Effect {
 		}
 		if d := q.current(); d != nil {
 			return screen.OpenList(keymap.InExecutions, "action:"+d.ActionRef)
+		}
+		return screen.Effect{}
+	case keymap.Why:
+		switch h, w := q.selected(); {
+		case h != nil:
+			return screen.OpenWhy(h.ID, h.Status)
+		case w != nil:
+			return screen.OpenWhy(w.ID, string(attune.StatusRequested))
 		}
 		return screen.Effect{}
 	case keymap.Preview:

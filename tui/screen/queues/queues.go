@@ -116,7 +116,7 @@ var fields = []list.Field[row]{
 			return widget.Cell{Text: e.Change(screen.QueueSeries(r.ID), time.Minute)}
 		},
 	},
-	{Column: widget.Column{Title: "ETA", Width: 7, Right: true, Priority: 6}, Cell: drain},
+	{Column: widget.Column{Title: "ETA", Width: 7, Right: true, Priority: 6}, Cell: empties},
 	{Column: widget.Column{Title: "TOTAL", Width: 9, Right: true, Priority: 5}, Cell: list.Number(completed)},
 	{
 		Column: widget.Column{Title: "15m", Width: 7, Priority: 4},
@@ -265,19 +265,17 @@ func sourceNote(q *monitor.Queue) string {
 	return note
 }
 
-// drain estimates when the queue is empty at its present rate.
-func drain(e *screen.Env, r *row) widget.Cell {
-	if r.Queued == 0 {
+// empties is when the queue will be empty, as its page says.
+func empties(e *screen.Env, r *row) widget.Cell {
+	switch x := r.Empties; {
+	case r.Queued == 0:
 		return widget.Cell{Text: "-"}
-	}
-	rate, ok := e.Data.History.PerMinute(screen.QueueDone(r.ID))
-	switch {
-	case !ok, rate < 0.01 && r.Active > 0 && !r.Paused: // some run, but none has ended yet
-		return widget.Cell{Text: widget.Unknown}
-	case rate < 0.01, r.Paused: // the rate of a paused queue is of the time before the pause
+	case r.Paused:
 		return widget.Cell{Text: "never"}
+	case x == nil || x.At == nil:
+		return widget.Cell{Text: widget.Unknown}
 	default:
-		return widget.Cell{Text: widget.Short(time.Duration(float64(r.Queued) / rate * float64(time.Minute)))}
+		return widget.Cell{Text: widget.Age(max(x.At.Sub(e.Now), 0))}
 	}
 }
 

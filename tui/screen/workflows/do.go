@@ -84,6 +84,7 @@ func (v *Workflows) move(action keymap.Action) screen.Effect {
 		v.side = screen.Scroller{}
 	case screen.MoveTable(v.Table(), action):
 		v.subjectChanged()
+		v.goOn = action == keymap.Bottom && v.Len() == 0
 		effect.Take = action == keymap.MarkAll && v.more()
 		switch grows := v.nearEnd() && v.env.Data.Workflows.MoreOpen && v.limit < maxOpen; {
 		case grows:

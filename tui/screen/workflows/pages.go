@@ -59,7 +59,7 @@ func (v *Workflows) more() bool {
 // nearEnd reports whether the cursor is near the last row and more workflows match.
 func (v *Workflows) nearEnd() bool {
 	at := v.Table().Cursor()
-	return at > 0 && v.more() && v.Len()-at < monitor.DefaultPage/4
+	return v.more() && (v.goOn || at > 0 && v.Len()-at < monitor.DefaultPage/4)
 }
 
 // merge takes over a page. A workflow that is no longer open may have ended below this page; it is
@@ -78,5 +78,9 @@ func (v *Workflows) merge() {
 		}
 	}
 	v.open = open
+	if v.goOn && b.From != 0 && b.From == v.ended.Next() {
+		v.goOn = false
+		v.ended.Deepen()
+	}
 	v.ended.Merge(b.List[b.Open:], b.From, b.Next)
 }

@@ -160,6 +160,8 @@ func (v *Workflows) foot(w int) []string {
 
 func (v *Workflows) empty() []string {
 	switch {
+	case v.ended.Next() != 0:
+		return v.env.SearchGoesOn()
 	case v.Filter() == "" && !v.Problems():
 		return []string{
 			"", " No workflow has been started yet. A workflow is an action made of tasks; start one:",
@@ -170,9 +172,5 @@ func (v *Workflows) empty() []string {
 			"", " No workflow has failed, is paused, or has a task that failed.", " z shows all of them again.",
 		}
 	}
-	lines := screen.NoMatch("workflow", v.Filter(), v.Problems(), filter.Workflows)
-	if v.env.Data.Workflows.Bounded {
-		lines = append(lines, " The search stopped at its bound; older matches may exist.")
-	}
-	return lines
+	return screen.NoMatch("workflow", v.Filter(), v.Problems(), filter.Workflows)
 }

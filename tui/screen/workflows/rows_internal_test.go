@@ -1,11 +1,13 @@
 package workflows
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 )
@@ -26,4 +28,35 @@ func TestHowFarAWorkflowIs(t *testing.T) {
 	} {
 		require.Equal(t, want, progress(v.env, &w).Text)
 	}
+}
+
+// A search that has found nothing yet says so. G searches its next page, also behind an empty one.
+func TestASearchThatFindsNothingGoesOn(t *testing.T) {
+	t.Parallel()
+	th, err := theme.New(theme.Options{Plain: true})
+	require.NoError(t, err)
+	env := &screen.Env{Data: screen.NewData(), Theme: th, Width: 100, Height: 30}
+	v := New(env)
+	require.NoError(t, v.SetFilter("error:none"))
+	answer := func(from, next int64, ids ...int64) {
+		board := &monitor.WorkflowBoard{From: from, Next: next, Bounded: next != 0}
+		for _, id := range ids {
+			board.List = append(board.List, monitor.Workflow{Execution: id, Status: "failed"})
+		}
+		env.Data.Workflows = board
+		v.Changed(screen.FeedWorkflows)
+	}
+	answer(0, 900)
+	require.Contains(t, strings.Join(v.Render(100, 30), "\n"), "No match yet, and only a part was searched: G goes on.")
+	require.Zero(t, v.Below(), "it does not go on by itself")
+	require.Equal(t, screen.FeedWorkflows, v.Do(keymap.Bottom).Refetch)
+	require.EqualValues(t, 900, v.Below())
+	answer(900, 500)
+	require.Zero(t, v.Below())
+	answer(0, 910) // a poll of the newest
+	v.Do(keymap.Bottom)
+	require.EqualValues(t, 500, v.Below(), "it goes on where it stopped")
+	answer(500, 0, 77)
+	answer(0, 920)
+	require.Equal(t, 1, v.Len(), "what was found stays")
 }

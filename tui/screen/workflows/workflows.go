@@ -13,12 +13,14 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/jsonview"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
+	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
 
@@ -44,7 +46,8 @@ type Workflows struct {
 	ended screen.Pages[row]
 	focus pane
 	query monitor.WorkflowFilter
-	limit int // of open workflows; it grows as the operator comes near the end of the list
+	goOn  bool // an empty list searches its next page once
+	limit int  // of open workflows; it grows as the operator comes near the end of the list
 
 	// path are nested workflows, each opened from the one before; the tree shows the last one instead
 	// of the selected row. linked is true if another view opened the path: esc then leaves the view.
@@ -215,6 +218,9 @@ func (v *Workflows) showDetail() {
 		if d != nil && len(d.Variables) > 0 {
 			v.variables = screen.Indented(jsonview.Text(string(d.Variables)))
 		}
+		if d != nil && d.VariablesBytes > 0 {
+			v.variables = []string{" " + v.env.Paint(theme.Warn, phrase.Part(0, d.VariablesBytes)+", e writes all")}
+		}
 	}
 	v.tree.show(d)
 	v.focusOn(v.focus)
@@ -297,5 +303,7 @@ func (v *Workflows) Shows() (screen.Thing, bool) {
 	if c := v.tree.current().execution(); c != nil {
 		return screen.ExecutionThing(&monitor.Execution{ID: c.Execution}, *c), true
 	}
-	return export(&d.Workflow, d), true
+	thing := export(&d.Workflow, d)
+	thing.Cut = d.VariablesBytes > 0
+	return thing, true
 }
