@@ -28,7 +28,7 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show one dead letter: the message, its execution as it is now, and what a requeue would do",
 		Example: "  attune-executor dlq show 12\n  attune-executor dlq show 12 -o json | jq .body",
-	}, aDeadLetter, reader((*monitor.Monitor).PlanRequeue), deadLetterPage),
+	}, aDeadLetter, reader((*monitor.Monitor).DeadLetter), deadLetterPage),
 		newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a),
 		newDLQExportCommand(a), newDLQStatsCommand(a))
 }
@@ -90,7 +90,8 @@ func deadLettersPage(w *page, list *deadLettersView) {
 		col("DECISION", func(e *monitor.LedgerEntry) any { return e.Decision }),
 		col("EXECUTION", func(e *monitor.LedgerEntry) any { return idText(e.Execution) }),
 		flexible("ACTION", func(e *monitor.LedgerEntry) any { return dash(e.ActionRef) }),
-		flexible("WORKER", func(e *monitor.LedgerEntry) any { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }))
+		flexible("WORKER", func(e *monitor.LedgerEntry) any { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }),
+		flexible("VERDICT", func(e *monitor.LedgerEntry) any { return cmp.Or(e.Verdict.Problem, e.Verdict.Advice) }))
 	w.more(list.Next, list.Bounded)
 }
 
@@ -151,6 +152,9 @@ func deadLetterPage(w *page, d *monitor.LedgerDetail) {
 		requeue = "sends the message again"
 	}
 	w.row("requeue", requeue+": "+d.Verdict.Why)
+	if d.Verdict.Unknown != "" {
+		w.row("unknown", "whether the broker accepts it there: "+d.Verdict.Unknown)
+	}
 	for _, lost := range d.NotKept {
 		w.row("not kept", lost)
 	}
@@ -206,6 +210,8 @@ func adviceText(d *monitor.LedgerDetail) string {
 	switch {
 	case d.Verdict.Advice == monitor.AdviseRequeue:
 		return fmt.Sprintf("requeue it: `attune-executor dlq requeue %d`", d.ID)
+	case d.Verdict.Advice == monitor.AdviseFix:
+		return fmt.Sprintf("mend the cause, then requeue it: `attune-executor dlq requeue %d --yes`", d.ID)
 	case d.Verdict.Advice == monitor.AdviseDiscard && d.Open():
 		return fmt.Sprintf("discard it: `attune-executor dlq discard %d`", d.ID)
 	case d.Verdict.Advice == monitor.AdviseExport:

@@ -112,7 +112,7 @@ func (e uselessError) Is(target error) bool { return target == triage.ErrUseless
 
 // useless returns an error if a requeue of a dead letter is useless. Refusals are left to the requeue itself.
 func useless(ctx context.Context, reader *alerting.Reader, id int64) error {
-	deadLetter, err := reader.PlanRequeue(ctx, id)
+	deadLetter, err := reader.DeadLetter(ctx, id)
 	if errors.Is(err, monitor.ErrNotFound) {
 		return triage.ErrNoDeadLetter
 	}
