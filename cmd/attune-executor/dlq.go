@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,9 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show one dead letter: the message, its execution as it is now, and what a requeue would do",
 		Example: "  attune-executor dlq show 12\n  attune-executor dlq show 12 -o json | jq .body",
-	}, aDeadLetter, reader((*monitor.Monitor).DeadLetter), deadLetterPage),
+	}, aDeadLetter, func(c *client, ctx context.Context, id int64) (*monitor.LedgerDetail, error) {
+		return ofLedger(c, func(m *monitor.Monitor) (*monitor.LedgerDetail, error) { return m.DeadLetter(ctx, id) })
+	}, deadLetterPage),
 		newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a),
 		newDLQExportCommand(a), newDLQStatsCommand(a))
 }
@@ -65,7 +68,9 @@ func newDLQListCommand(a *app) *cobra.Command {
 		Example: "  attune-executor dlq list --open\n" +
 			"  attune-executor dlq list --decision failed --worker worker-node-01 --since 12h",
 	}, func() error { return checkPage(filter.Limit, &filter) }, func(c *client, _ []string) (*deadLettersView, error) {
-		list, err := c.monitor().LedgerList(c.cmd.Context(), filter, cursor)
+		list, err := ofLedger(c, func(m *monitor.Monitor) (*monitor.LedgerPage, error) {
+			return m.LedgerList(c.cmd.Context(), filter, cursor)
+		})
 		return &deadLettersView{LedgerPage: list, recorded: c.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled}, err
 	}, deadLettersPage)
 	flags := cmd.Flags()
@@ -91,7 +96,7 @@ func deadLettersPage(w *page, list *deadLettersView) {
 		col("EXECUTION", func(e *monitor.LedgerEntry) any { return idText(e.Execution) }),
 		flexible("ACTION", func(e *monitor.LedgerEntry) any { return dash(e.ActionRef) }),
 		flexible("WORKER", func(e *monitor.LedgerEntry) any { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }),
-		flexible("VERDICT", func(e *monitor.LedgerEntry) any { return cmp.Or(e.Verdict.Problem, e.Verdict.Advice) }))
+		col("VERDICT", func(e *monitor.LedgerEntry) any { return cmp.Or(e.Verdict.Problem, e.Verdict.Advice) }))
 	w.more(list.Next, list.Bounded)
 }
 

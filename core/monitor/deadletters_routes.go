@@ -93,7 +93,7 @@ func (m *Monitor) assessRoutes(ctx context.Context, list []LedgerEntry) {
 func assessRoute(e *LedgerEntry, route *Route, consumers map[string]*int) {
 	v := &e.Verdict
 	problem := func(advice, problem, why string) {
-		v.Advice, v.Why = advice, v.Why+": "+why
+		v.Advice, v.Why = advice, v.Why+"; "+why
 		v.Problem = strings.TrimSuffix(problem+" · "+v.Problem, " · ")
 	}
 	_, exists := consumers[e.Queue]
