@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,9 @@ func newDeadLettersCommand(a *app) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show one dead letter: the message, its execution as it is now, and what a requeue would do",
 		Example: "  attune-executor dlq show 12\n  attune-executor dlq show 12 -o json | jq .body",
-	}, aDeadLetter, reader((*monitor.Monitor).PlanRequeue), deadLetterPage),
+	}, aDeadLetter, func(c *client, ctx context.Context, id int64) (*monitor.LedgerDetail, error) {
+		return ofLedger(c, func(m *monitor.Monitor) (*monitor.LedgerDetail, error) { return m.DeadLetter(ctx, id) })
+	}, deadLetterPage),
 		newDLQTakeCommand(a), newDLQRequeueCommand(a), newDLQDiscardCommand(a), newDLQDiscardAllCommand(a),
 		newDLQExportCommand(a), newDLQStatsCommand(a))
 }
@@ -65,7 +68,9 @@ func newDLQListCommand(a *app) *cobra.Command {
 		Example: "  attune-executor dlq list --open\n" +
 			"  attune-executor dlq list --decision failed --worker worker-node-01 --since 12h",
 	}, func() error { return checkPage(filter.Limit, &filter) }, func(c *client, _ []string) (*deadLettersView, error) {
-		list, err := c.monitor().LedgerList(c.cmd.Context(), filter, cursor)
+		list, err := ofLedger(c, func(m *monitor.Monitor) (*monitor.LedgerPage, error) {
+			return m.LedgerList(c.cmd.Context(), filter, cursor)
+		})
 		return &deadLettersView{LedgerPage: list, recorded: c.cfg.MessageQueue.RabbitMQ.DeadLetter.Enabled}, err
 	}, deadLettersPage)
 	flags := cmd.Flags()
@@ -90,7 +95,8 @@ func deadLettersPage(w *page, list *deadLettersView) {
 		col("DECISION", func(e *monitor.LedgerEntry) any { return e.Decision }),
 		col("EXECUTION", func(e *monitor.LedgerEntry) any { return idText(e.Execution) }),
 		flexible("ACTION", func(e *monitor.LedgerEntry) any { return dash(e.ActionRef) }),
-		flexible("WORKER", func(e *monitor.LedgerEntry) any { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }))
+		flexible("WORKER", func(e *monitor.LedgerEntry) any { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }),
+		col("VERDICT", func(e *monitor.LedgerEntry) any { return cmp.Or(e.Verdict.Problem, e.Verdict.Advice) }))
 	w.more(list.Next, list.Bounded)
 }
 
@@ -151,6 +157,9 @@ func deadLetterPage(w *page, d *monitor.LedgerDetail) {
 		requeue = "sends the message again"
 	}
 	w.row("requeue", requeue+": "+d.Verdict.Why)
+	if d.Verdict.Unknown != "" {
+		w.row("unknown", "whether the broker accepts it there: "+d.Verdict.Unknown)
+	}
 	for _, lost := range d.NotKept {
 		w.row("not kept", lost)
 	}
@@ -206,6 +215,8 @@ func adviceText(d *monitor.LedgerDetail) string {
 	switch {
 	case d.Verdict.Advice == monitor.AdviseRequeue:
 		return fmt.Sprintf("requeue it: `attune-executor dlq requeue %d`", d.ID)
+	case d.Verdict.Advice == monitor.AdviseFix:
+		return fmt.Sprintf("mend the cause, then requeue it: `attune-executor dlq requeue %d --yes`", d.ID)
 	case d.Verdict.Advice == monitor.AdviseDiscard && d.Open():
 		return fmt.Sprintf("discard it: `attune-executor dlq discard %d`", d.ID)
 	case d.Verdict.Advice == monitor.AdviseExport:

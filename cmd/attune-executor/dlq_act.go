@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
@@ -64,7 +63,14 @@ func newDLQDiscardCommand(a *app) *cobra.Command {
 }
 
 func (t *triageClient) requeueDeadLetters(ids []int64, reason string, yes bool) error {
-	deadLetters, err := t.monitor().DeadLettersByID(t.cmd.Context(), ids)
+	_, err := ofLedger(t.client, func(m *monitor.Monitor) (struct{}, error) {
+		return struct{}{}, t.requeueFrom(m, ids, reason, yes)
+	})
+	return err
+}
+
+func (t *triageClient) requeueFrom(ledger *monitor.Monitor, ids []int64, reason string, yes bool) error {
+	deadLetters, err := ledger.DeadLettersByID(t.cmd.Context(), ids)
 	if err != nil {
 		return err
 	}
@@ -81,7 +87,7 @@ func (t *triageClient) requeueDeadLetters(ids []int64, reason string, yes bool) 
 		what: "dead letter", done: "requeued", field: "done", problem: deadLetterProblem,
 		run: func(ctx context.Context, id int64) (*triage.RequeueReceipt, error) {
 			if !yes {
-				if err := useless(ctx, t.monitor(), id); err != nil {
+				if err := useless(ctx, ledger, id); err != nil {
 					return nil, err
 				}
 			}
@@ -111,8 +117,8 @@ func (e uselessError) Error() string        { return e.why }
 func (e uselessError) Is(target error) bool { return target == triage.ErrUseless }
 
 // useless returns an error if a requeue of a dead letter is useless. Refusals are left to the requeue itself.
-func useless(ctx context.Context, reader *alerting.Reader, id int64) error {
-	deadLetter, err := reader.PlanRequeue(ctx, id)
+func useless(ctx context.Context, ledger *monitor.Monitor, id int64) error {
+	deadLetter, err := ledger.DeadLetter(ctx, id)
 	if errors.Is(err, monitor.ErrNotFound) {
 		return triage.ErrNoDeadLetter
 	}

@@ -116,17 +116,24 @@ func newDLQStatsCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (c *client) deadLetterStats(since time.Duration) (*monitor.LedgerStats, error) {
+// ofLedger reads dead letters. It asks the management API too, if one is configured.
+func ofLedger[V any](c *client, read func(m *monitor.Monitor) (V, error)) (value V, err error) {
 	deps := monitor.Deps{Store: c.store}
 	management, vhost, err := openManagement(c.cfg, doctorTimeout)
 	if err != nil {
-		return nil, err
+		return value, err
 	}
 	if management != nil {
 		defer management.Close()
 		deps.Broker = monitor.NewManagementReader(management, vhost)
 	}
-	stats, err := monitor.New(monitor.Config{}, deps).LedgerStats(c.cmd.Context(), since)
+	return read(monitor.New(monitor.Config{}, deps))
+}
+
+func (c *client) deadLetterStats(since time.Duration) (*monitor.LedgerStats, error) {
+	stats, err := ofLedger(c, func(m *monitor.Monitor) (*monitor.LedgerStats, error) {
+		return m.LedgerStats(c.cmd.Context(), since)
+	})
 	if errors.Is(err, monitor.ErrFilter) {
 		err = usageErrorf("--since %s: %w", since, err)
 	}

@@ -66,8 +66,8 @@ func (s *Server) requeueDeadLetter(r *http.Request, operator *triage.Triage, id 
 	if body.Anyway {
 		requeue = operator.Requeue
 	} else if s.deps.View != nil {
-		d, err := s.deps.View.PlanRequeue(r.Context(), id)
-		if err == nil && d.Verdict.Advice == monitor.AdviseSend {
+		d, err := s.deps.View.DeadLetter(r.Context(), id)
+		if err == nil && (d.Verdict.Advice == monitor.AdviseSend || d.Verdict.Advice == monitor.AdviseFix) {
 			return nil, conflictf("%s: send anyway", d.Verdict.Why)
 		}
 	}

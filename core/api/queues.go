@@ -25,7 +25,7 @@ type View interface {
 	Replicas(ctx context.Context) (*monitor.Replicas, error)
 	Alerts(ctx context.Context) (*alerting.Alerts, error)
 	LedgerList(ctx context.Context, filter monitor.DeadLetterFilter, cursor int64) (*monitor.LedgerPage, error)
-	PlanRequeue(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
+	DeadLetter(ctx context.Context, id int64) (*monitor.LedgerDetail, error)
 	Workflows(ctx context.Context, filter monitor.WorkflowFilter, cursor int64) (*monitor.Workflows, error)
 	Workflow(ctx context.Context, execution int64) (*monitor.WorkflowDetail, error)
 	Inquiries(ctx context.Context, filter monitor.InquiryFilter, cursor string) (*monitor.InquiryPage, error)
@@ -85,7 +85,7 @@ func (s *Server) reads(mux *routes) {
 	read("/api/v1/replicas", func(r *http.Request) (any, error) { return view.Replicas(r.Context()) })
 	read("/api/v1/alerts", s.alerts, "history")
 	read("/api/v1/dead-letters", s.deadLetters, deadLetterParameters...)
-	read("/api/v1/dead-letters/{id}", byID(view.PlanRequeue))
+	read("/api/v1/dead-letters/{id}", byID(view.DeadLetter))
 	mux.Handle("GET /api/v1/dead-letters/stats", guarded(s.answer(func(r *http.Request) (any, error) {
 		if err := onlyParameters(r, []string{"since"}); err != nil {
 			return nil, err

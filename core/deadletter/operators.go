@@ -285,8 +285,11 @@ func decidedBy(ctx context.Context, tx *store.Tx, id int64, decision, by, note s
 	return nil
 }
 
-// headerRequeuedFrom names the ledger row of a requeued message.
-const headerRequeuedFrom = "x-attune-requeued-from"
+// headerRequeuedFrom names the ledger row of a requeued message, headerDeaths counts how often it died before.
+const (
+	headerRequeuedFrom = "x-attune-requeued-from"
+	headerDeaths       = "x-attune-deaths"
+)
 
 // isDispatch reports whether a routing key dispatches an execution to a worker.
 func isDispatch(key string) bool {

@@ -3,6 +3,7 @@ package deadletter_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -87,8 +88,9 @@ func TestRequeueingSendsTheOriginalOnce(t *testing.T) {
 	require.Equal(t, []any{m.ID, message.ExchangeExecutions, m.RoutingKey, m.Type},
 		[]any{got.MessageId, got.Exchange, got.RoutingKey, got.Type})
 	require.Equal(t, m.Body, got.Body)
-	require.Len(t, got.Headers, 1)
+	require.Len(t, got.Headers, 2)
 	require.Contains(t, got.Headers, "x-attune-requeued-from")
+	require.EqualValues(t, 1, got.Headers["x-attune-deaths"])
 	row := d.rows(t)[0]
 	require.Equal(t, []string{deadletter.Requeued, "ann"}, []string{row.Decision, row.By})
 	require.Equal(t, "try again", at(t, row.Evidence, "decisions", 0, "note"))
@@ -160,4 +162,25 @@ func TestWhatCannotBeRequeuedSaysWhy(t *testing.T) {
 	after := d.rows(t)
 	require.Equal(t, []string{"discarded", "released", "discarded", "discarded"},
 		[]string{after[0].Decision, after[1].Decision, after[2].Decision, after[3].Decision})
+}
+
+// A message counts its deaths when it is requeued, also after the rows of the earlier ones were pruned.
+func TestARequeuedMessageCountsItsDeaths(t *testing.T) {
+	t.Parallel()
+	d := newService(t)
+	d.open(t)
+	m := poisoned(deadLetter(t, message.KeyEventCreated, message.TypeEventCreated, message.EventCreated{EventID: 1}))
+	for deaths := int64(1); deaths <= 4; deaths++ {
+		d.send(t, m)
+		row := d.settled(t, 1)[0]
+		seen, err := d.store.ViewDeadLetters(t.Context(), []int64{row.ID})
+		require.NoError(t, err)
+		require.Equal(t, deaths, seen[0].Deaths)
+		resent, err := d.requeue(t, row.ID)
+		require.NoError(t, err)
+		testkit.Exec(t, d.store, `DELETE FROM dead_letter`)
+		sent := poisoned(m).Headers
+		maps.Copy(sent, resent.Messages[0].Properties.Headers)
+		m.Headers = sent
+	}
 }

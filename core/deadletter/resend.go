@@ -139,6 +139,9 @@ func resend(row *store.LockDeadLetterRow, exchange, key, header, value string) (
 		return m, fmt.Errorf("%w: dead letter %d: %w", ErrNoMessage, row.ID, err)
 	}
 	m.Properties.Headers[header] = value
+	if header == headerRequeuedFrom {
+		m.Properties.Headers[headerDeaths] = row.AllDeaths
+	}
 	if m.Properties.ReplyTo == directReplyTo {
 		m.Properties.ReplyTo = "" // the broker refuses it
 	}

@@ -51,6 +51,8 @@ type Entry struct {
 	Tries         int64  `json:"tries"`
 	MaxTries      *int64 `json:"max_tries"`
 	CorrelationID string `json:"correlation_id,omitempty"`
+	// Deaths counts how often the message, or the work of a dispatch, has died, also before an operator sent it again.
+	Deaths int64 `json:"deaths"`
 	// NotKept are the properties and headers that the message loses when it is sent again, with the
 	// reasons.
 	NotKept []string `json:"not_kept,omitempty"`
@@ -122,6 +124,7 @@ const (
 	AdviseWait    = "wait"    // the engine decides soon
 	AdviseRetry   = "retry"   // repeat a later attempt instead
 	AdviseSend    = "send"    // its destination accepts nothing: send it elsewhere
+	AdviseFix     = "fix"     // it would end here again: mend the cause first
 	AdviseNothing = "nothing" // it is decided
 )
 
@@ -130,6 +133,26 @@ type Verdict struct {
 	Requeue string `json:"requeue"`
 	Advice  string `json:"advice"`
 	Why     string `json:"why"`
+	// Problem says in a few words why a possible requeue would not help; empty if it may.
+	Problem string `json:"problem,omitempty"`
+	// Unknown is the reason why it is not known whether the broker accepts the message; empty if that does not matter.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// LoopDeaths is the number of deaths from which on another requeue is advised against.
+const LoopDeaths = 3
+
+// Possible reports whether a requeue would repeat the execution or reach a destination, even if in vain.
+func (v *Verdict) Possible() bool {
+	return v.Requeue != RequeueRefused && (v.Advice == AdviseRequeue || v.Advice == AdviseFix)
+}
+
+// LoopText returns the reason against another requeue after so many deaths; empty if there were few.
+func LoopText(deaths int64) string {
+	if deaths < LoopDeaths {
+		return ""
+	}
+	return fmt.Sprintf("it has died %d times: find out why, or it dies again", deaths)
 }
 
 // Facts are the facts for a verdict.
@@ -143,36 +166,45 @@ type Facts struct {
 	Execution *Execution
 }
 
-// Evaluate returns the verdict on a dead letter from its facts and the present state of its execution. It does no I/O.
-// A requeue checks the verdict again, under locks.
+// Evaluate returns the verdict on a dead letter from its facts and the present state of its execution. It does no I/O:
+// whether the broker accepts the message is added later. A requeue checks the verdict again, under locks.
 func Evaluate(f Facts) Verdict {
+	v := evaluate(f)
+	if again := LoopText(f.Entry.Deaths); again != "" && v.Advice == AdviseRequeue {
+		v.Advice, v.Problem = AdviseFix, fmt.Sprintf("died %d times", f.Entry.Deaths)
+		v.Why += "; " + again
+	}
+	return v
+}
+
+func newVerdict(requeue, advice, why string) Verdict {
+	return Verdict{Requeue: requeue, Advice: advice, Why: why}
+}
+
+func evaluate(f Facts) Verdict {
 	e := f.Entry
 	dispatch := isDispatch(e.RoutingKey)
 	if !e.Open() && (!dispatch || e.Decision != Failed && e.Decision != Stale) {
-		return Verdict{RequeueRefused, AdviseNothing, decidedText(e)}
+		return newVerdict(RequeueRefused, AdviseNothing, decidedText(e))
 	}
 	if dispatch {
 		return dispatchVerdict(e, f.Execution)
 	}
 	switch {
 	case f.Cut:
-		return Verdict{
-			RequeueRefused, AdviseExport,
-			"only the beginning of its body was kept, so it cannot be sent again",
-		}
+		return newVerdict(RequeueRefused, AdviseExport,
+			"only the beginning of its body was kept, so it cannot be sent again")
 	case whereTo(e.Exchange, e.RoutingKey) != "":
-		return Verdict{RequeueRefused, AdviseExport, whereTo(e.Exchange, e.RoutingKey)}
+		return newVerdict(RequeueRefused, AdviseExport, whereTo(e.Exchange, e.RoutingKey))
 	case f.Unreadable != "":
-		return Verdict{RequeueSends, AdviseExport, "it is unreadable (" + f.Unreadable +
-			"): sent again it dies again"}
+		return newVerdict(RequeueSends, AdviseExport,
+			"it is unreadable ("+f.Unreadable+"): sent again it dies again")
 	}
 	if over := overVerdict(e, f.Execution); over != "" {
-		return Verdict{RequeueSends, AdviseDiscard, over + ": sent again it changes nothing"}
+		return newVerdict(RequeueSends, AdviseDiscard, over+": sent again it changes nothing")
 	}
-	return Verdict{
-		RequeueSends, AdviseRequeue,
-		fmt.Sprintf("it is sent again to %s with the key %s", e.Exchange, e.RoutingKey),
-	}
+	return newVerdict(RequeueSends, AdviseRequeue,
+		fmt.Sprintf("it is sent again to %s with the key %s", e.Exchange, e.RoutingKey))
 }
 
 // whereTo returns the reason why the ledger does not know the destination of a message; empty if it does.
@@ -199,30 +231,25 @@ func decidedText(e *Entry) string {
 func dispatchVerdict(e *Entry, x *Execution) Verdict {
 	switch {
 	case e.Execution == nil:
-		return Verdict{RequeueRefused, AdviseExport, "it is a dispatch that names no execution"}
+		return newVerdict(RequeueRefused, AdviseExport, "it is a dispatch that names no execution")
 	case x == nil:
-		return Verdict{RequeueRefused, AdviseDiscard, fmt.Sprintf("execution %d does not exist any more", *e.Execution)}
+		return newVerdict(RequeueRefused, AdviseDiscard,
+			fmt.Sprintf("execution %d does not exist any more", *e.Execution))
 	case x.RepeatedBy != 0:
-		return Verdict{
-			RequeueRefused, AdviseRetry,
-			fmt.Sprintf("execution %d has been repeated already, by execution %d", x.ID, x.RepeatedBy),
-		}
+		return newVerdict(RequeueRefused, AdviseRetry,
+			fmt.Sprintf("execution %d has been repeated already, by execution %d", x.ID, x.RepeatedBy))
 	case x.Status == string(attune.StatusScheduled) && e.Attempt != nil && *e.Attempt == x.Attempt:
-		return Verdict{RequeueRefused, AdviseWait, fmt.Sprintf("execution %d is still scheduled "+
-			"with this dispatch: it is moved or ended when scheduled_timeout has passed", x.ID)}
+		return newVerdict(RequeueRefused, AdviseWait, fmt.Sprintf("execution %d is still scheduled "+
+			"with this dispatch: it is moved or ended when scheduled_timeout has passed", x.ID))
 	case !attune.Status(x.Status).Terminal():
-		return Verdict{
-			RequeueRefused, AdviseDiscard,
-			fmt.Sprintf("execution %d has moved on since, it is %s", x.ID, x.Status),
-		}
+		return newVerdict(RequeueRefused, AdviseDiscard,
+			fmt.Sprintf("execution %d has moved on since, it is %s", x.ID, x.Status))
 	}
 	if why := x.Useless(); why != "" {
-		return Verdict{RequeueRepeats, AdviseDiscard, why}
+		return newVerdict(RequeueRepeats, AdviseDiscard, why)
 	}
-	return Verdict{
-		RequeueRepeats, AdviseRequeue,
-		fmt.Sprintf("execution %d ended as %s: it is repeated as a new execution", x.ID, x.Status),
-	}
+	return newVerdict(RequeueRepeats, AdviseRequeue,
+		fmt.Sprintf("execution %d ended as %s: it is repeated as a new execution", x.ID, x.Status))
 }
 
 // Useless returns the reason why a retry of an ended execution is useless; empty if it is not.

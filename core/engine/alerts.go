@@ -11,6 +11,7 @@ import (
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -195,6 +196,43 @@ func (p *prober) manage() *broker.Management {
 		p.management = p.engine.newManagement()
 	}
 	return p.management
+}
+
+// reader reads the broker through the management API for the verdicts on dead letters.
+func (p *prober) reader() (monitor.BrokerReader, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if client := p.manage(); client != nil {
+		return monitor.NewManagementReader(client, ""), nil
+	}
+	return nil, errors.New("message_queue.management_url cannot be used")
+}
+
+// ReadBroker implements monitor.BrokerReader.
+func (p *prober) ReadBroker(ctx context.Context) (*monitor.Broker, error) {
+	r, err := p.reader()
+	if err != nil {
+		return nil, err
+	}
+	return r.ReadBroker(ctx)
+}
+
+// ReadWiring implements monitor.BrokerReader.
+func (p *prober) ReadWiring(ctx context.Context) (*broker.Wiring, error) {
+	r, err := p.reader()
+	if err != nil {
+		return nil, err
+	}
+	return r.ReadWiring(ctx)
+}
+
+// ReadDepth implements monitor.BrokerReader.
+func (p *prober) ReadDepth(ctx context.Context, queue string) ([]monitor.PastDepth, error) {
+	r, err := p.reader()
+	if err != nil {
+		return nil, err
+	}
+	return r.ReadDepth(ctx, queue)
 }
 
 // OtherExecutors lists consumers that are not replicas of this engine.

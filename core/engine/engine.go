@@ -272,13 +272,17 @@ func (e *Engine) newHotPath(sched *scheduler.Scheduler, prefetch int) *hot {
 
 // monitor makes the reader for HTTP and metrics, which uses this replica's connections.
 func (e *Engine) monitor(probe *prober) *alerting.Reader {
+	deps := monitor.Deps{Store: e.query}
+	if e.cfg.MessageQueue.ManagementURL != "" {
+		deps.Broker = probe
+	}
 	return alerting.NewReader(monitor.New(monitor.Config{
 		StaleAfter: e.cfg.Executor.StaleAfter(), QueueTimeout: e.cfg.Executor.Queue.Timeout,
 		MaxQueued:      e.cfg.Executor.Queue.MaxQueueLength,
 		OrphanInterval: e.cfg.Executor.OrphanInterval(), ScheduledTimeout: e.cfg.Executor.ScheduledTimeout,
 		SilentReplicas: e.cfg.Retention.SilentReplicas,
 		ActionRetries:  retrypolicy.ActionRetries(e.cfg.Executor.Retry.HonourActionMaxRetries),
-	}, monitor.Deps{Store: e.query}), e.cfg.Alerts, probe)
+	}, deps), e.cfg.Alerts, probe)
 }
 
 func (e *Engine) stepConfig() stepConfig {

@@ -37,6 +37,7 @@ const (
 	AdviseWait    = deadletter.AdviseWait
 	AdviseRetry   = deadletter.AdviseRetry
 	AdviseSend    = deadletter.AdviseSend
+	AdviseFix     = deadletter.AdviseFix
 	AdviseNothing = deadletter.AdviseNothing
 )
 
@@ -172,6 +173,13 @@ func (m *Monitor) DeadLetters(ctx context.Context) (*DeadLetters, error) {
 		d.Queue = &q
 	} else {
 		d.QueueMissing = brokerErr == nil
+	}
+	switch {
+	case d.Ledger == nil:
+	case brokerErr != nil:
+		routesUnknown(d.Ledger.Recent, brokerErr)
+	default:
+		m.assessRoutes(ctx, d.Ledger.Recent)
 	}
 	if databaseErr != nil && brokerErr != nil {
 		return d, errors.Join(databaseErr, brokerErr)

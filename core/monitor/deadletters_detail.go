@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
@@ -49,56 +48,12 @@ func (m *Monitor) DeadLetter(ctx context.Context, id int64) (*LedgerDetail, erro
 			d.LedgerEntry = one[0]
 			return err
 		})
+	if err == nil {
+		one := []LedgerEntry{d.LedgerEntry}
+		m.assessRoutes(ctx, one)
+		d.LedgerEntry = one[0]
+	}
 	return d, err
-}
-
-// routeTimeout bounds the reading of routes: without them the rest of a plan is of use.
-const routeTimeout = 3 * time.Second
-
-// PlanRequeue is DeadLetter with a verdict that knows whether the broker accepts the message where it would
-// be sent to. Without an answer of the broker it is that of DeadLetter.
-func (m *Monitor) PlanRequeue(ctx context.Context, id int64) (*LedgerDetail, error) {
-	d, err := m.DeadLetter(ctx, id)
-	if err != nil {
-		return d, err
-	}
-	one := []LedgerEntry{d.LedgerEntry}
-	_ = m.AssessRoutes(ctx, one)
-	d.LedgerEntry = one[0]
-	return d, nil
-}
-
-// AssessRoutes advises against a requeue of messages that the broker would refuse.
-func (m *Monitor) AssessRoutes(ctx context.Context, list []LedgerEntry) error {
-	sends := func(e LedgerEntry) bool {
-		return e.Verdict.Requeue == RequeueSends && e.Verdict.Advice == AdviseRequeue
-	}
-	if !slices.ContainsFunc(list, sends) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, routeTimeout)
-	defer cancel()
-	var wiring *broker.Wiring
-	_, err := m.askBroker(func(b BrokerReader) (err error) {
-		wiring, err = b.ReadWiring(ctx)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("read where messages are routed to: %w", err)
-	}
-	for i := range list {
-		if !sends(list[i]) {
-			continue
-		}
-		route := Route{Exchange: list[i].Exchange, Key: list[i].RoutingKey}
-		route.follow(wiring)
-		if why := route.Refuses(); why != "" {
-			list[i].Verdict.Advice = AdviseSend
-			list[i].Verdict.Why += fmt.Sprintf(": %s, so the broker refuses it, and half a minute later it is a dead "+
-				"letter again", why)
-		}
-	}
-	return nil
 }
 
 // DeadLettersByID reads the dead letters with these ids as lists show them, the newest first.
@@ -112,6 +67,7 @@ func (m *Monitor) DeadLettersByID(ctx context.Context, ids []int64) (list []Ledg
 		}
 		return assessLeases(ctx, tx, s, list)
 	})
+	m.assessRoutes(ctx, list)
 	return list, err
 }
 
@@ -236,7 +192,7 @@ func (m *Monitor) ExportDeadLetters(ctx context.Context, filter DeadLetterFilter
 	filter.Limit = exportPage
 	done := 0
 	for cursor := int64(0); ; {
-		page, err := m.LedgerList(ctx, filter, cursor)
+		page, err := m.ledgerList(ctx, filter, cursor)
 		if err != nil {
 			return done, err
 		}

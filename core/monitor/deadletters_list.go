@@ -73,6 +73,13 @@ func (f *DeadLetterFilter) Check() error {
 // LedgerList reads one page of matching dead letters below the cursor, the newest first; 0 is the
 // newest. A filtered search reads a bounded number of rows and says so.
 func (m *Monitor) LedgerList(ctx context.Context, filter DeadLetterFilter, cursor int64) (*LedgerPage, error) {
+	page, err := m.ledgerList(ctx, filter, cursor)
+	m.assessRoutes(ctx, page.List)
+	return page, err
+}
+
+// ledgerList is LedgerList with verdicts that do not know the broker.
+func (m *Monitor) ledgerList(ctx context.Context, filter DeadLetterFilter, cursor int64) (*LedgerPage, error) {
 	page := &LedgerPage{Filter: filter, From: cursor, List: []LedgerEntry{}}
 	if err := filter.Check(); err != nil {
 		return page, err
@@ -219,7 +226,7 @@ func readDeadLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEn
 			StatusThen: r.ExecutionStatus, StatusNow: r.StatusNow, Decision: decision(r.Decision),
 			DecidedAt: r.DecidedAt, DecidedBy: r.DecidedBy, Size: r.Size, Tries: int64(r.Tries),
 			MaxTries: wide(r.MaxTries), CorrelationID: r.CorrelationID, TakenFrom: r.TakenFrom,
-			NotKept: deadletter.NotKept(r.HasProperties, r.NotKept),
+			NotKept: deadletter.NotKept(r.HasProperties, r.NotKept), Deaths: r.Deaths,
 		}
 		list[i].Verdict = listVerdict(&list[i], &rows[i])
 	}
@@ -230,7 +237,7 @@ func readDeadLetters(ctx context.Context, tx *store.Tx, ids []int64) ([]LedgerEn
 func assessLeases(ctx context.Context, tx *store.Tx, s Shape, list []LedgerEntry) error {
 	var ids []int64
 	for i := range list {
-		if v := &list[i].Verdict; v.Requeue == RequeueRepeats && v.Advice == AdviseRequeue {
+		if v := &list[i].Verdict; v.Requeue == RequeueRepeats && v.Possible() {
 			ids = append(ids, *list[i].Execution)
 		}
 	}
@@ -245,7 +252,7 @@ func assessLeases(ctx context.Context, tx *store.Tx, s Shape, list []LedgerEntry
 		at := slices.IndexFunc(leases, func(l store.ViewDeadLetterLeasesRow) bool {
 			return list[i].Execution != nil && l.Execution == *list[i].Execution
 		})
-		if at < 0 || list[i].Verdict.Advice != AdviseRequeue {
+		if at < 0 || !list[i].Verdict.Possible() {
 			continue
 		}
 		holder := "elsewhere"

@@ -52,6 +52,9 @@ type Monitor struct {
 	shape   Shape
 	shapeAt time.Time
 	memory  Memory
+
+	wiringMu sync.Mutex
+	wiring   lastWiring // wiringMu guards it, and is held while it is read
 }
 
 // Shape says what the schema offers beyond Attune's published tables. Shared includes shared limits

@@ -200,7 +200,12 @@ SELECT d.id, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_
        coalesce(d.evidence->'message'->>'amqp', '')::text AS properties,
        coalesce(d.queue, '')::text AS queue, coalesce(d.reason, '')::text AS reason, d.died,
        coalesce(d.evidence->'taken'->>'queue', '')::text AS taken_from, coalesce(d.evidence->'message'->>'given_up', '')::text AS said,
-       coalesce(CASE WHEN d.x_death->0->>'count' ~ '^[0-9]{1,9}$' THEN (d.x_death->0->>'count')::int END, 0)::int AS deaths
+       coalesce(CASE WHEN d.x_death->0->>'count' ~ '^[0-9]{1,9}$' THEN (d.x_death->0->>'count')::int END, 0)::int AS deaths,
+       (CASE WHEN d.reason = 'taken' THEN 0 WHEN d.x_death->0->>'count' ~ '^[1-9][0-9]{0,5}$' THEN (d.x_death->0->>'count')::int ELSE 1 END
+        + CASE WHEN d.headers->>'x-attune-deaths' ~ '^[0-9]{1,6}$' THEN (d.headers->>'x-attune-deaths')::int
+               WHEN d.headers ? 'x-attune-requeued-from' THEN 1 ELSE 0 END
+        + (SELECT count(*) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(d.evidence->'decisions') = 'array' THEN d.evidence->'decisions' ELSE '[]' END) past
+           WHERE past->>'decision' = 'reopened' AND past->>'before' IN ('requeued', 'sent')))::bigint AS all_deaths
 FROM dead_letter d WHERE d.id = $1 FOR UPDATE
 `
 
@@ -224,8 +229,10 @@ type LockDeadLetterRow struct {
 	TakenFrom   string
 	Said        string
 	Deaths      int32
+	AllDeaths   int64
 }
 
+// ViewDeadLetters counts all deaths in the same way.
 func (q *Queries) LockDeadLetter(ctx context.Context, id int64) (LockDeadLetterRow, error) {
 	row := q.db.QueryRow(ctx, LockDeadLetter, id)
 	var i LockDeadLetterRow
@@ -249,6 +256,7 @@ func (q *Queries) LockDeadLetter(ctx context.Context, id int64) (LockDeadLetterR
 		&i.TakenFrom,
 		&i.Said,
 		&i.Deaths,
+		&i.AllDeaths,
 	)
 	return i, err
 }

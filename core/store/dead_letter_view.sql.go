@@ -473,7 +473,15 @@ SELECT d.id, d.created, d.died, coalesce(d.message_id, '')::text AS message_id, 
        coalesce((SELECT x.id FROM execution x
                  WHERE x.original_execution = coalesce(e.original_execution, e.id) AND (x.retry_count, x.id) > (e.retry_count, e.id)
                  ORDER BY x.retry_count DESC, x.id DESC LIMIT 1),
-                (SELECT r.execution FROM execution_retry r WHERE r.failed = e.id LIMIT 1), 0)::bigint AS repeated_by
+                (SELECT r.execution FROM execution_retry r WHERE r.failed = e.id LIMIT 1), 0)::bigint AS repeated_by,
+       (CASE WHEN d.reason = 'taken' THEN 0 WHEN d.x_death->0->>'count' ~ '^[1-9][0-9]{0,5}$' THEN (d.x_death->0->>'count')::int ELSE 1 END
+        + CASE WHEN d.headers->>'x-attune-deaths' ~ '^[0-9]{1,6}$' THEN (d.headers->>'x-attune-deaths')::int
+               WHEN d.headers ? 'x-attune-requeued-from' THEN 1 ELSE 0 END
+        + (SELECT count(*) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(d.evidence->'decisions') = 'array' THEN d.evidence->'decisions' ELSE '[]' END) past
+           WHERE past->>'decision' = 'reopened' AND past->>'before' IN ('requeued', 'sent'))
+        + (SELECT count(*) FROM dead_letter o
+           WHERE d.routing_key LIKE 'execution.dispatch.worker.%' AND o.routing_key LIKE 'execution.dispatch.worker.%' AND o.decision = 'requeued' AND o.id < d.id
+             AND o.execution = ANY (array_append(ARRAY(SELECT x.id FROM execution x WHERE x.original_execution = e.original_execution AND x.id <> e.id), e.original_execution))))::bigint AS deaths
 FROM dead_letter d
 LEFT JOIN execution e ON e.id = ANY (ARRAY[d.execution])
 LEFT JOIN action a ON a.id = e.action
@@ -517,10 +525,12 @@ type ViewDeadLettersRow struct {
 	NotKept         []string
 	HasProperties   bool
 	RepeatedBy      int64
+	Deaths          int64
 }
 
 // The rows of a page, the newest first, with their present execution and the inputs of the verdict.
-// One step finds the newest retry.
+// One step finds the newest retry. A message carries its deaths from one row to the next, since decided rows are
+// pruned; those of a dispatch are the requeued ones of earlier attempts.
 func (q *Queries) ViewDeadLetters(ctx context.Context, ids []int64) ([]ViewDeadLettersRow, error) {
 	rows, err := q.db.Query(ctx, ViewDeadLetters, ids)
 	if err != nil {
@@ -565,6 +575,7 @@ func (q *Queries) ViewDeadLetters(ctx context.Context, ids []int64) ([]ViewDeadL
 			&i.NotKept,
 			&i.HasProperties,
 			&i.RepeatedBy,
+			&i.Deaths,
 		); err != nil {
 			return nil, err
 		}

@@ -53,8 +53,8 @@ func (t *Triage) Requeue(ctx context.Context, id int64, reason string) (*Requeue
 	return t.requeue(ctx, id, reason, true)
 }
 
-// RequeueIfUseful is Requeue without useless retries, which fail with ErrUseless: of completed
-// executions, of deleted actions, and below ended parents.
+// RequeueIfUseful is Requeue without useless requeues, which fail with ErrUseless: of completed executions, of deleted
+// actions, below ended parents, to a missing exchange, and of what has died LoopDeaths times.
 func (t *Triage) RequeueIfUseful(ctx context.Context, id int64, reason string) (*RequeueReceipt, error) {
 	return t.requeue(ctx, id, reason, false)
 }
@@ -64,8 +64,12 @@ func (t *Triage) requeue(ctx context.Context, id int64, reason string, anyway bo
 	if err != nil {
 		return nil, err
 	}
-	if _, toWorker := message.WorkerOfKey(row.RoutingKey); !anyway && !toWorker && row.Exchange != "" {
-		if why := t.refuses(ctx, row.Exchange, row.RoutingKey); why != "" {
+	if !anyway && (row.Decision == "" || row.Decision == deadletter.Failed || row.Decision == deadletter.Stale) {
+		why := deadletter.LoopText(row.Deaths)
+		if _, toWorker := message.WorkerOfKey(row.RoutingKey); why == "" && !toWorker && row.Exchange != "" {
+			why = t.refuses(ctx, row.Exchange, row.RoutingKey)
+		}
+		if why != "" {
 			return nil, fmt.Errorf("%w: %s", ErrUseless, why)
 		}
 	}

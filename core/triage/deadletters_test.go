@@ -181,6 +181,24 @@ func TestNothingIsSentToAMissingExchange(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// What has died again and again is requeued only if the operator insists.
+func TestALoopIsRequeuedOnlyAnyway(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.deadLetter(t, event)
+	testkit.Exec(t, b.store, `update dead_letter set headers = '{"x-attune-deaths": 3}' where id = $1`, id)
+	run, err := b.operator.RequeueMany(t.Context(), []int64{id}, nil, "")
+	require.NoError(t, err)
+	require.Equal(t, 1, run.Changed)
+	require.ErrorIs(t, run.Notes[0].Err, triage.ErrUseless)
+	require.ErrorContains(t, run.Notes[0].Err, "it has died 4 times")
+	run, err = b.operator.RequeueMany(t.Context(), []int64{id}, []int64{id}, "")
+	require.NoError(t, err)
+	require.Equal(t, 1, run.Done)
+	_, err = b.operator.RequeueIfUseful(t.Context(), id, "")
+	require.ErrorIs(t, err, triage.ErrDecided)
+}
+
 // Of ten concurrent requeues one succeeds, and the others fail with its author.
 func TestOneOfManyConcurrentRequeuesSucceeds(t *testing.T) {
 	t.Parallel()

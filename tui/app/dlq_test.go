@@ -146,6 +146,24 @@ func TestDeadLettersAreFilteredInTheLanguageOfAllLists(t *testing.T) {
 	require.Contains(t, b.line().Value(), "decision:")
 }
 
+// List, groups and marks say which dead letters would end here again, and of which that is unknown.
+func TestDeadLettersThatWouldEndHereAgainAreNotGreen(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	list := source.dead.Ledger.Recent
+	again := list[0]
+	again.ID, again.Verdict.Advice, again.Verdict.Problem = 6, monitor.AdviseFix, "no consumer · died 4 times"
+	list[0].Verdict.Unknown = "refused"
+	source.dead.Ledger.Recent = append([]monitor.LedgerEntry{again}, list...)
+	b := started(t, source, 140, 40)
+	b.press("5")
+	require.Regexp(t, `waiting +▲ no consumer · died 4 ti…`, b.View())
+	require.Regexp(t, `waiting +\? send to attune.events`, b.View())
+	require.Regexp(t, `rejected +- +attune.events.queue +2 +2 ▲ 1 no consumer · died 4 times, 1 send`, b.View())
+	b.press(" ", " ")
+	require.Contains(t, b.View(), "2 marked: 1 can be requeued, 1 would end here again, 0 stale")
+}
+
 // In 80 columns the verdict stays and other columns are dropped.
 func TestTheVerdictStaysInEightyColumns(t *testing.T) {
 	t.Parallel()

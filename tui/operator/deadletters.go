@@ -59,9 +59,6 @@ func (o *Operator) wanted(
 	if err != nil {
 		return nil, err
 	}
-	if request.Kind == act.RequeueDeadLetter {
-		_ = o.reader.AssessRoutes(ctx, found) // without an answer the advice stays
-	}
 	monitor.SortByExecution(found)
 	for i := range found {
 		if keep(&found[i]) {
@@ -100,6 +97,17 @@ func (c chosen) sayNotKept(plan *act.Plan) {
 	})
 }
 
+// sayProblems describes why a requeue would be in vain.
+func (c chosen) sayProblems(plan *act.Plan) {
+	by := map[string]int{}
+	for i := range c {
+		by[c[i].Verdict.Problem]++
+	}
+	addFirst(&plan.Lines, slices.Sorted(maps.Keys(by)), "▲ … and %d more", func(problem string) act.TextLine {
+		return line(act.Warn, "▲ %d of %d: %s", by[problem], len(c), problem)
+	})
+}
+
 func (o *Operator) runs(
 	kind act.Kind, do func(ctx context.Context, reason string) (*triage.RunReceipt, error),
 ) act.Run {
@@ -120,7 +128,6 @@ func (o *Operator) planRequeue(ctx context.Context, request act.Request, plan *a
 		return err
 	}
 	one := chosen{deadLetter.LedgerEntry}
-	unknown := o.reader.AssessRoutes(ctx, one)
 	verdict := one[0].Verdict
 	if verdict.Requeue == monitor.RequeueRefused {
 		return nothing(verdict.Why)
@@ -130,13 +137,15 @@ func (o *Operator) planRequeue(ctx context.Context, request act.Request, plan *a
 		plan.Lines.Add(act.Plain, "%s", sentence(verdict.Why))
 	} else {
 		plan.Lines.Add(act.Warn, "%s", sentence(verdict.Why))
-		plan.Lines.Add(act.Warn, "Better: %s.", verdict.Advice)
+		if verdict.Advice != monitor.AdviseFix {
+			plan.Lines.Add(act.Warn, "Better: %s.", verdict.Advice)
+		}
 		plan.Word = "anyway"
 		requeue = o.triage.Requeue // the operator confirms that it is not advised
 	}
 	if verdict.Requeue == monitor.RequeueSends {
-		if unknown != nil {
-			plan.Lines.Add(act.Note, "Whether the broker accepts it there is unknown: %s", unknown)
+		if verdict.Unknown != "" {
+			plan.Lines.Add(act.Note, "Whether the broker accepts it there is unknown: %s", verdict.Unknown)
 		}
 		one.sayNotKept(plan)
 		plan.Lines.Add(act.Note, "The message may arrive twice if it was sent already; it cannot be lost.")
@@ -162,6 +171,7 @@ func (o *Operator) planRequeue(ctx context.Context, request act.Request, plan *a
 
 // insteadOf explains for each advice why dead letters are not requeued.
 var insteadOf = []struct{ advice, why string }{
+	{monitor.AdviseFix, "they would end here again; mend the cause, or mark only these and type the word"},
 	{monitor.AdviseDiscard, "their executions have ended; discard them"},
 	{monitor.AdviseExport, "they are unreadable; export them, then discard them"},
 	{monitor.AdviseSend, "the broker refuses them where they were sent to; send them elsewhere (M)"},
@@ -170,19 +180,33 @@ var insteadOf = []struct{ advice, why string }{
 	{monitor.AdviseNothing, "they are decided"},
 }
 
-// planRequeueMany plans to requeue marked dead letters. Only those with the advice to requeue are included.
+// planRequeueMany plans to requeue marked dead letters. Only those with the advice to requeue are included, or if all
+// would end here again, all of them with a word.
 func (o *Operator) planRequeueMany(ctx context.Context, request act.Request, plan *act.Plan) error {
-	by, found := map[string]int{}, 0
-	kept, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
+	by, found, unknown := map[string]int{}, 0, map[string]int{}
+	all, err := o.wanted(ctx, request, plan, func(l *monitor.LedgerEntry) bool {
 		found++
 		by[l.Verdict.Advice]++
-		return l.Verdict.Advice == monitor.AdviseRequeue
+		if l.Verdict.Unknown != "" {
+			unknown[l.Verdict.Unknown]++
+		}
+		return l.Verdict.Possible()
 	})
 	if err != nil {
 		return err
 	}
+	again := found > 0 && by[monitor.AdviseFix] == found
+	kept := slices.DeleteFunc(all, func(l monitor.LedgerEntry) bool {
+		return l.Verdict.Advice == monitor.AdviseFix && !again
+	})
 	ids := kept.ids()
+	plan.Title, plan.Word = "Requeue "+deadLetters(len(ids)), wordFor(len(ids), "requeue %d", len(ids))
 	plan.Lines.Add(act.Plain, "%d marked: %d will be requeued", len(request.Targets), len(ids))
+	var anyway []int64
+	if again {
+		anyway, plan.Word, by = ids, fmt.Sprintf("anyway %d", len(ids)), nil
+		kept.sayProblems(plan)
+	}
 	for _, instead := range insteadOf {
 		if n := by[instead.advice]; n > 0 {
 			plan.Lines.Add(act.Note, "  %d cannot usefully be requeued: %s", n, instead.why)
@@ -197,13 +221,16 @@ func (o *Operator) planRequeueMany(ctx context.Context, request act.Request, pla
 	}
 	plan.Lines.Add(act.Plain, "order    as first enqueued (FIFO kept); executions join the tails of their queues")
 	plan.Lines.Add(act.Plain, "rate     20/s, stop after 3 errors; est. %d s", len(ids)/20+1)
+	for _, why := range slices.Sorted(maps.Keys(unknown)) {
+		plan.Lines.Add(act.Note, "Whether the broker accepts %d of them is unknown: %s", unknown[why], why)
+	}
 	slices.DeleteFunc(slices.Clone(kept), func(l monitor.LedgerEntry) bool {
 		return l.Verdict.Requeue != monitor.RequeueSends
 	}).sayNotKept(plan)
 	plan.Lines.Add(act.Note,
 		"safety   each is one transaction with its audit; dispatches are repeated as new executions")
 	plan.Run = o.runs(request.Kind, func(ctx context.Context, reason string) (*triage.RunReceipt, error) {
-		return o.triage.RequeueMany(ctx, ids, nil, reason)
+		return o.triage.RequeueMany(ctx, ids, anyway, reason)
 	})
 	return nil
 }
@@ -233,7 +260,7 @@ func (o *Operator) planDiscard(ctx context.Context, request act.Request, plan *a
 		return nothing("it is decided: " + deadLetter.Decision)
 	}
 	plan.Lines.Add(act.Plain, "Nothing is done about it. The ledger keeps everything.")
-	if deadLetter.Verdict.Advice != monitor.AdviseDiscard {
+	if advice := deadLetter.Verdict.Advice; advice != monitor.AdviseDiscard && advice != monitor.AdviseFix {
 		plan.Lines.Add(act.Warn, "Better: %s, since %s.", deadLetter.Verdict.Advice, deadLetter.Verdict.Why)
 	}
 	plan.Run = does(func(ctx context.Context, reason string) (*triage.DiscardReceipt, error) {

@@ -127,3 +127,31 @@ func TestAPlanForManyNamesTheAlternative(t *testing.T) {
 	require.Contains(t, text(undo.Lines), "3 dead letters are open again; the history is kept.")
 	require.Equal(t, "Reopen: 3 of 3 done.", b.run(undo).Text)
 }
+
+// A plan for many leaves out dead letters that died again and again. One for only those needs a word, and so does one
+// for a single one.
+func TestAPlanForManyLeavesLoopsOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	add := func(deaths int) act.Target {
+		var id int64
+		require.NoError(t, b.store.Pool().QueryRow(t.Context(), `
+			insert into dead_letter (message_type, exchange, routing_key, reason, body, headers)
+			values ('EventCreated', 'attune.events', 'event.created', 'rejected', '{}', jsonb_build_object('x-attune-deaths', $1::int))
+			returning id`, deaths-1).Scan(&id))
+		return act.Target{ID: id}
+	}
+	once, loop, other := add(1), add(4), add(3)
+	plan := b.planMany(act.RequeueDeadLetter, []act.Target{once, loop, other})
+	require.Equal(t, "Requeue 1 dead letter", plan.Title)
+	require.Contains(t, text(plan.Lines), "3 marked: 1 will be requeued")
+	require.Contains(t, text(plan.Lines), "2 cannot usefully be requeued: they would end here again; "+
+		"mend the cause, or mark only these and type the word")
+	require.Equal(t, "Requeue: 1 of 1 done.", b.run(plan).Text)
+
+	plan = b.planMany(act.RequeueDeadLetter, []act.Target{loop, other})
+	require.Equal(t, "anyway 2", plan.Word)
+	require.Contains(t, text(plan.Lines), "▲ 1 of 2: died 4 times")
+	require.Equal(t, "anyway", b.plan(act.RequeueDeadLetter, loop).Word)
+	require.Equal(t, "Requeue: 2 of 2 done.", b.run(plan).Text)
+}

@@ -25,7 +25,6 @@ type Reader interface {
 	DeadLettersByID(ctx context.Context, ids []int64) ([]monitor.LedgerEntry, error)
 	Broker(ctx context.Context) (*monitor.Broker, error)
 	Route(ctx context.Context, exchange, key string) (*monitor.Route, error)
-	AssessRoutes(ctx context.Context, list []monitor.LedgerEntry) error
 	Executions(ctx context.Context, filter monitor.ExecutionFilter, cursor int64) (*monitor.Executions, error)
 	Queues(ctx context.Context, filter monitor.QueueFilter) (*monitor.Queues, error)
 }

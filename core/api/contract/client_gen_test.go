@@ -96,6 +96,7 @@ const (
 const (
 	DeadLetterVerdictAdviceDiscard DeadLetterVerdictAdvice = "discard"
 	DeadLetterVerdictAdviceExport  DeadLetterVerdictAdvice = "export"
+	DeadLetterVerdictAdviceFix     DeadLetterVerdictAdvice = "fix"
 	DeadLetterVerdictAdviceNothing DeadLetterVerdictAdvice = "nothing"
 	DeadLetterVerdictAdviceRequeue DeadLetterVerdictAdvice = "requeue"
 	DeadLetterVerdictAdviceRetry   DeadLetterVerdictAdvice = "retry"
@@ -950,11 +951,14 @@ type Count struct {
 
 // DeadLetter defines model for DeadLetter.
 type DeadLetter struct {
-	ActionRef     *string    `json:"action_ref,omitempty"`
-	Attempt       *int       `json:"attempt,omitempty"`
-	CorrelationId *string    `json:"correlation_id,omitempty"`
-	DecidedAt     *time.Time `json:"decided_at,omitempty"`
-	DecidedBy     *string    `json:"decided_by,omitempty"`
+	ActionRef     *string `json:"action_ref,omitempty"`
+	Attempt       *int    `json:"attempt,omitempty"`
+	CorrelationId *string `json:"correlation_id,omitempty"`
+
+	// Deaths How often it has died, also before it was requeued.
+	Deaths    *int       `json:"deaths,omitempty"`
+	DecidedAt *time.Time `json:"decided_at,omitempty"`
+	DecidedBy *string    `json:"decided_by,omitempty"`
 
 	// Decision waiting while it waits for a person.
 	Decision string `json:"decision"`
@@ -1028,8 +1032,11 @@ type DeadLetterDetail struct {
 	Attempt       *int           `json:"attempt,omitempty"`
 	Body          DeadLetterBody `json:"body"`
 	CorrelationId *string        `json:"correlation_id,omitempty"`
-	DecidedAt     *time.Time     `json:"decided_at,omitempty"`
-	DecidedBy     *string        `json:"decided_by,omitempty"`
+
+	// Deaths How often it has died, also before it was requeued.
+	Deaths    *int       `json:"deaths,omitempty"`
+	DecidedAt *time.Time `json:"decided_at,omitempty"`
+	DecidedBy *string    `json:"decided_by,omitempty"`
 
 	// Decision waiting while it waits for a person.
 	Decision string `json:"decision"`
@@ -1186,9 +1193,15 @@ type DeadLetterTally struct {
 
 // DeadLetterVerdict defines model for DeadLetterVerdict.
 type DeadLetterVerdict struct {
-	Advice  DeadLetterVerdictAdvice  `json:"advice"`
+	Advice DeadLetterVerdictAdvice `json:"advice"`
+
+	// Problem Why a requeue would not help, in a few words.
+	Problem *string                  `json:"problem,omitempty"`
 	Requeue DeadLetterVerdictRequeue `json:"requeue"`
-	Why     string                   `json:"why"`
+
+	// Unknown Why it is not known whether the broker accepts the message.
+	Unknown *string `json:"unknown,omitempty"`
+	Why     string  `json:"why"`
 }
 
 // DeadLetterVerdictAdvice defines model for DeadLetterVerdict.Advice.
@@ -4203,7 +4216,7 @@ type ClientInterface interface {
 
 	// RequeueDeadLetterWithBody Try again what a dead letter was about
 	//
-	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, why it cannot be done, or why it needs `anyway`: it would be useless, or end here again.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4212,7 +4225,7 @@ type ClientInterface interface {
 
 	// RequeueDeadLetter Try again what a dead letter was about
 	//
-	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, why it cannot be done, or why it needs `anyway`: it would be useless, or end here again.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5204,7 +5217,7 @@ func (c *Client) ReopenDeadLetter(ctx context.Context, id int64, body ReopenDead
 
 // RequeueDeadLetterWithBody Try again what a dead letter was about
 //
-// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, why it cannot be done, or why it needs `anyway`: it would be useless, or end here again.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5223,7 +5236,7 @@ func (c *Client) RequeueDeadLetterWithBody(ctx context.Context, id int64, conten
 
 // RequeueDeadLetter Try again what a dead letter was about
 //
-// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, why it cannot be done, or why it needs `anyway`: it would be useless, or end here again.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -10597,7 +10610,7 @@ type ClientWithResponsesInterface interface {
 
 	// RequeueDeadLetterWithBodyWithResponse Try again what a dead letter was about
 	//
-	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, why it cannot be done, or why it needs `anyway`: it would be useless, or end here again.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10606,7 +10619,7 @@ type ClientWithResponsesInterface interface {
 
 	// RequeueDeadLetterWithResponse Try again what a dead letter was about
 	//
-	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+	// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, why it cannot be done, or why it needs `anyway`: it would be useless, or end here again.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14050,7 +14063,7 @@ func (c *ClientWithResponses) ReopenDeadLetterWithResponse(ctx context.Context, 
 
 // RequeueDeadLetterWithBodyWithResponse Try again what a dead letter was about
 //
-// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, why it cannot be done, or why it needs `anyway`: it would be useless, or end here again.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -14065,7 +14078,7 @@ func (c *ClientWithResponses) RequeueDeadLetterWithBodyWithResponse(ctx context.
 
 // RequeueDeadLetterWithResponse Try again what a dead letter was about
 //
-// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, or why it cannot be done.
+// A dispatch to a worker is never sent again: its execution is repeated as a new one once it has ended. Every other message goes back to where it was sent to. 409 says who decided it before, why it cannot be done, or why it needs `anyway`: it would be useless, or end here again.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

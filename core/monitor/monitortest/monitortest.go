@@ -64,7 +64,7 @@ func (b *Fixture) Batches(t *testing.T) func(steps ...scheduler.Step) {
 
 // DeadLetterRow is a row of the ledger; empty fields are NULL.
 type DeadLetterRow struct {
-	Kind, Key, exchange, queue, Reason, Action, Decision, By string
+	Kind, Key, Exchange, Queue, Reason, Action, Decision, By string
 	Execution, Worker                                        int64
 	attempt                                                  int
 	Age                                                      time.Duration
@@ -76,8 +76,8 @@ type DeadLetterRow struct {
 func (b *Fixture) AddDeadLetter(t *testing.T, change ...func(*DeadLetterRow)) int64 {
 	t.Helper()
 	r := DeadLetterRow{
-		Kind: message.TypeExecutionRequested, Key: message.DispatchKey(7), exchange: message.ExchangeExecutions,
-		queue: "worker.7.executions", Reason: "expired", Worker: 7, attempt: 1,
+		Kind: message.TypeExecutionRequested, Key: message.DispatchKey(7), Exchange: message.ExchangeExecutions,
+		Queue: "worker.7.executions", Reason: "expired", Worker: 7, attempt: 1,
 		Body: []byte(`{"message_type":"ExecutionRequested"}`),
 	}
 	for _, c := range change {
@@ -91,7 +91,7 @@ func (b *Fixture) AddDeadLetter(t *testing.T, change ...func(*DeadLetterRow)) in
 			nullif($7, ''), nullif($8, ''), CASE WHEN $7 <> '' THEN now() END, nullif($9::bigint, 0), nullif($10::bigint, 0), nullif($11::int, 0),
 			now() - make_interval(secs => $12), now() - make_interval(secs => $12) - interval '2 seconds', $13, nullif($14, '')::jsonb, nullif($15, '')::jsonb)
 		RETURNING id`,
-		r.Kind, r.Key, r.exchange, r.queue, r.Reason, r.Action, r.Decision, r.By, r.Execution, r.Worker, r.attempt,
+		r.Kind, r.Key, r.Exchange, r.Queue, r.Reason, r.Action, r.Decision, r.By, r.Execution, r.Worker, r.attempt,
 		r.Age.Seconds(), r.Body,
 		r.Evidence, r.Headers).Scan(&id)
 	require.NoError(t, err)

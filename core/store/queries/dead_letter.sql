@@ -66,6 +66,7 @@ SET evidence = coalesce(d.evidence, '{}') || jsonb_build_object('alike', jsonb_b
 WHERE d.fingerprint = sqlc.arg(print)::text AND d.decision IS NULL;
 
 -- name: LockDeadLetter :one
+-- ViewDeadLetters counts all deaths in the same way.
 SELECT d.id, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_type, '')::text AS message_type,
        coalesce(d.exchange, '')::text AS exchange, coalesce(d.routing_key, '')::text AS routing_key,
        coalesce(d.body, '')::bytea AS body, coalesce(d.execution, 0)::bigint AS execution, coalesce(d.worker, 0)::bigint AS worker,
@@ -74,7 +75,12 @@ SELECT d.id, coalesce(d.message_id, '')::text AS message_id, coalesce(d.message_
        coalesce(d.evidence->'message'->>'amqp', '')::text AS properties,
        coalesce(d.queue, '')::text AS queue, coalesce(d.reason, '')::text AS reason, d.died,
        coalesce(d.evidence->'taken'->>'queue', '')::text AS taken_from, coalesce(d.evidence->'message'->>'given_up', '')::text AS said,
-       coalesce(CASE WHEN d.x_death->0->>'count' ~ '^[0-9]{1,9}$' THEN (d.x_death->0->>'count')::int END, 0)::int AS deaths
+       coalesce(CASE WHEN d.x_death->0->>'count' ~ '^[0-9]{1,9}$' THEN (d.x_death->0->>'count')::int END, 0)::int AS deaths,
+       (CASE WHEN d.reason = 'taken' THEN 0 WHEN d.x_death->0->>'count' ~ '^[1-9][0-9]{0,5}$' THEN (d.x_death->0->>'count')::int ELSE 1 END
+        + CASE WHEN d.headers->>'x-attune-deaths' ~ '^[0-9]{1,6}$' THEN (d.headers->>'x-attune-deaths')::int
+               WHEN d.headers ? 'x-attune-requeued-from' THEN 1 ELSE 0 END
+        + (SELECT count(*) FROM jsonb_array_elements(CASE WHEN jsonb_typeof(d.evidence->'decisions') = 'array' THEN d.evidence->'decisions' ELSE '[]' END) past
+           WHERE past->>'decision' = 'reopened' AND past->>'before' IN ('requeued', 'sent')))::bigint AS all_deaths
 FROM dead_letter d WHERE d.id = sqlc.arg(id) FOR UPDATE;
 
 -- name: ForgetDeadLetterPrint :exec

@@ -435,6 +435,8 @@ func (m *Detail) sameLines(r *row) []string {
 func (m *Detail) planLines(r *row) []string {
 	var steps []string
 	switch {
+	case r.verdict.class == again:
+		steps = []string{"R needs a word: " + r.Verdict.Why}
 	case r.verdict.class != requeue:
 		steps = []string{"nothing: " + r.Verdict.Why}
 	case r.Verdict.Requeue == monitor.RequeueRepeats:

@@ -2,10 +2,13 @@ package deadletters
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/list"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
@@ -37,6 +40,8 @@ type group struct {
 	keys           []string
 	oldest, newest *time.Time
 	counts         [classes]int64
+	open           int64
+	verdicts       map[verdict]int // without decided ones
 }
 
 func (g *grouping) key(r *row) (string, []string) {
@@ -58,11 +63,19 @@ func (g *grouping) gather(rows []row) []group {
 		if !known {
 			n = len(groups)
 			at[key] = n
-			groups = append(groups, group{key: key, parts: parts, oldest: r.died(), newest: r.died()})
+			groups = append(groups, group{
+				key: key, parts: parts, oldest: r.died(), newest: r.died(), verdicts: map[verdict]int{},
+			})
 		}
 		one := &groups[n]
 		one.keys = append(one.keys, r.key())
 		one.counts[r.verdict.class]++
+		if r.Open() {
+			one.open++
+		}
+		if r.Verdict.Advice != monitor.AdviseNothing {
+			one.verdicts[r.verdict]++
+		}
 		if died := r.died(); died.Before(*one.oldest) {
 			one.oldest = died
 		} else if died.After(*one.newest) {
@@ -71,6 +84,33 @@ func (g *grouping) gather(rows []row) []group {
 	}
 	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(len(b.keys), len(a.keys)) })
 	return groups
+}
+
+// verdict is what R would do with the dead letters of a group, or else with how many of them, those first that it
+// cannot help.
+func (g *group) verdict() widget.Cell {
+	all := slices.SortedFunc(maps.Keys(g.verdicts), func(a, b verdict) int {
+		help := func(v verdict) bool { return v.class != again && v.class != blocked }
+		switch {
+		case help(a) == help(b):
+			return cmp.Or(cmp.Compare(g.verdicts[b], g.verdicts[a]), cmp.Compare(a.text, b.text))
+		case help(a):
+			return 1
+		default:
+			return -1
+		}
+	})
+	if len(all) == 0 {
+		return widget.Cell{Text: "-"}
+	}
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = one.text
+		if len(all) > 1 {
+			texts[i] = strconv.Itoa(g.verdicts[one]) + " " + one.text
+		}
+	}
+	return widget.Cell{Text: all[0].sign + " " + strings.Join(texts, ", "), Role: all[0].role}
 }
 
 func (v *DeadLetters) groupFields() []list.Field[group] {
@@ -93,6 +133,11 @@ func (v *DeadLetters) groupFields() []list.Field[group] {
 			Cell:   list.Plain(func(g *group) string { return strings.Join(g.parts, "  ") }),
 		},
 		count("COUNT", 6, func(g *group) int64 { return int64(len(g.keys)) }),
+		count("OPEN", 5, func(g *group) int64 { return g.open }),
+		{
+			Column: widget.Column{Title: "VERDICT", Width: 42, Priority: 1},
+			Cell:   func(_ *screen.Env, g *group) widget.Cell { return g.verdict() },
+		},
 		{
 			Column: widget.Column{Title: "OLDEST", Width: 7, Right: true, Priority: 2},
 			Cell:   list.Age(func(g *group) *time.Time { return g.oldest }),
@@ -103,7 +148,7 @@ func (v *DeadLetters) groupFields() []list.Field[group] {
 		},
 		count("REQUEUE", 7, func(g *group) int64 { return g.counts[requeue] }),
 		count("STALE", 6, func(g *group) int64 { return g.counts[stale] }),
-		count("BLOCKED", 7, func(g *group) int64 { return g.counts[blocked] }),
+		count("BLOCKED", 7, func(g *group) int64 { return g.counts[again] + g.counts[blocked] }),
 	}
 }
 
@@ -129,7 +174,8 @@ func (v *DeadLetters) groupLines(w, h int) []string {
 		var parts []string
 		for i := range min(n, 4) {
 			g := &v.groups.List[i]
-			parts = append(parts, widget.Clean(strings.Join(g.parts, " "))+" "+e.Num(int64(len(g.keys))))
+			parts = append(parts, widget.Clean(strings.TrimSuffix(strings.Join(g.parts, " ")+" "+
+				e.Num(int64(len(g.keys)))+" "+g.verdict().Text, " -")))
 		}
 		if n > 4 {
 			parts = append(parts, "…")

@@ -157,8 +157,11 @@ func (v *DeadLetters) counts(w int) string {
 			by[r.verdict.class]++
 		}
 	}
-	text := " " + e.Num(int64(n)) + " marked: " + e.Num(by[requeue]) + " can be requeued, " + e.Num(by[stale]) +
-		" stale, " + e.Num(by[blocked]) + " blocked, " + e.Num(by[other]) + " other"
+	text := " " + e.Num(int64(n)) + " marked: " + e.Num(by[requeue]) + " can be requeued, "
+	if by[again] > 0 {
+		text += e.Num(by[again]) + " would end here again, "
+	}
+	text += e.Num(by[stale]) + " stale, " + e.Num(by[blocked]) + " blocked, " + e.Num(by[other]) + " other"
 	return e.Paint(theme.Accent, widget.Cut(text, max(1, w-1)))
 }
 

@@ -22,6 +22,7 @@ type class int
 
 const (
 	requeue class = iota // R does something useful
+	again                // after R it would end here again: R needs a word
 	blocked              // R cannot help
 	stale                // best discarded
 	other
@@ -52,22 +53,32 @@ func newRow(l *monitor.LedgerEntry) row {
 }
 
 func newVerdict(l *monitor.LedgerEntry) verdict {
-	switch repeats := l.Verdict.Requeue == monitor.RequeueRepeats; {
-	case l.Verdict.Advice == monitor.AdviseRequeue && l.Verdict.Requeue == monitor.RequeueSends:
-		return verdict{sign: "✓", text: "send to " + l.Exchange, role: theme.Good, class: requeue}
-	case l.Verdict.Advice == monitor.AdviseRequeue:
-		return verdict{sign: "✓", text: "requeue", role: theme.Good, class: requeue}
-	case l.Verdict.Advice == monitor.AdviseDiscard && repeats && l.StatusNow != "completed":
-		return verdict{sign: "▲", text: "blocked", role: theme.Warn, class: blocked}
-	case l.Verdict.Advice == monitor.AdviseDiscard:
+	switch repeats := l.Verdict.Requeue == monitor.RequeueRepeats; l.Verdict.Advice {
+	case monitor.AdviseRequeue:
+		v := verdict{sign: "✓", text: "requeue", role: theme.Good, class: requeue}
+		if !repeats {
+			v.text = "send to " + l.Exchange
+		}
+		if l.Verdict.Unknown != "" {
+			v.sign, v.role = "?", theme.Plain
+		}
+		return v
+	case monitor.AdviseFix:
+		return verdict{sign: "▲", text: l.Verdict.Problem, role: theme.Warn, class: again}
+	case monitor.AdviseSend:
+		return verdict{sign: "▲", text: l.Verdict.Problem, role: theme.Warn, class: blocked}
+	case monitor.AdviseDiscard:
+		if repeats && l.StatusNow != "completed" {
+			return verdict{sign: "▲", text: "blocked", role: theme.Warn, class: blocked}
+		}
 		return verdict{sign: "○", text: "stale, discard", class: stale}
-	case l.Verdict.Advice == monitor.AdviseExport:
+	case monitor.AdviseExport:
 		return verdict{sign: "✗", text: "export only", role: theme.Bad, class: blocked}
-	case l.Verdict.Advice == monitor.AdviseWait:
+	case monitor.AdviseWait:
 		return verdict{sign: "◌", text: "wait", class: other}
-	case l.Verdict.Advice == monitor.AdviseRetry:
+	case monitor.AdviseRetry:
 		return verdict{sign: "○", text: "repeated already", class: stale}
-	case l.Verdict.Advice == monitor.AdviseNothing:
+	case monitor.AdviseNothing:
 		return verdict{sign: "·", text: "decided", role: theme.Dim, class: other}
 	default:
 		return verdict{sign: "·", text: "unknown", class: other}
@@ -165,7 +176,9 @@ var fields = []list.Field[row]{
 	{
 		Term: filter.Field{
 			Name: "verdict", Kind: filter.Within, Help: "what R would do",
-			Values: []string{"requeue", "send", "stale", "blocked", "export", "wait", "repeated", "decided"},
+			Values: []string{
+				"requeue", "send", "died", "gone", "no consumer", "stale", "blocked", "export", "wait", "repeated", "decided",
+			},
 		},
 		Texts: list.TextOf(func(r *row) string { return r.verdict.text }),
 	},

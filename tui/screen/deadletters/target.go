@@ -20,7 +20,7 @@ const (
 func (m *Detail) Target() (exchange, key string, ok bool) {
 	r := m.current()
 	switch {
-	case r == nil || r.verdict.class != requeue:
+	case r == nil || r.verdict.class != requeue && r.verdict.class != again:
 		return "", "", false
 	case r.Verdict.Requeue == monitor.RequeueSends:
 		return r.Exchange, r.RoutingKey, true
