@@ -1,20 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // print writes a value in the format of -o; table writes the text format.
@@ -45,52 +44,20 @@ func writeYAML(out io.Writer, value any) error {
 	if err != nil {
 		return err
 	}
-	var readable bytes.Buffer // YAML has no control characters but as escapes, JSON has some
-	for _, r := range string(text) {
-		if unicode.IsControl(r) {
-			fmt.Fprintf(&readable, `\u%04x`, r)
-		} else {
-			readable.WriteRune(r)
-		}
-	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(readable.Bytes(), &document); err != nil {
+	document, err := yamldoc.JSON(text)
+	if err != nil {
 		return err
 	}
-	plain(&document)
+	yamldoc.Block(document)
 	var written strings.Builder
 	encoder := yaml.NewEncoder(&written)
 	encoder.SetIndent(2)
-	if err := errors.Join(encoder.Encode(&document), encoder.Close()); err != nil {
+	if err := errors.Join(encoder.Encode(document), encoder.Close()); err != nil {
 		return err
 	}
 	// Characters that steer a terminal are in double quotes, where YAML takes the escapes of JSON.
 	_, err = io.WriteString(out, terminal.JSON(written.String()))
 	return err
-}
-
-// plain drops the styles of JSON.
-func plain(node *yaml.Node) {
-	if node.Kind != yaml.ScalarNode && len(node.Content) > 0 {
-		node.Style = 0
-	}
-	if node.Kind == yaml.ScalarNode && node.Style == yaml.DoubleQuotedStyle {
-		node.Tag = "!!str"
-		if !needsQuotes(node.Value) && strings.IndexFunc(node.Value, steers) < 0 {
-			node.Style = 0
-		}
-	}
-	for _, child := range node.Content {
-		plain(child)
-	}
-}
-
-func steers(r rune) bool { return terminal.Steers(r) && r != '\n' && r != '\t' }
-
-// needsQuotes reports whether a parser would read the text as another type, such as yes for true.
-func needsQuotes(text string) bool {
-	out, err := yaml.Marshal(text)
-	return err != nil || strings.HasPrefix(string(out), `"`) || strings.HasPrefix(string(out), "'")
 }
 
 // page is the text of a command. It only collects, so adding to it never fails; app.write aligns

@@ -22,15 +22,15 @@ const standardAccess = "standard"
 
 // requestBody is the body of a request for an execution.
 type requestBody struct {
-	ActionRef               string          `json:"action_ref"`
-	Parameters              json.RawMessage `json:"parameters"`
-	EnvVars                 map[string]any  `json:"env_vars"`
-	PermissionSetRefs       []string        `json:"permission_set_refs"`
-	ArtifactRetentionPolicy string          `json:"artifact_retention_policy"`
-	ArtifactRetentionLimit  *int            `json:"artifact_retention_limit"`
-	WorkerSelector          json.RawMessage `json:"worker_selector"`
-	WorkerTolerations       json.RawMessage `json:"worker_tolerations"`
-	WorkerAffinity          json.RawMessage `json:"worker_affinity"`
+	ActionRef               string                     `json:"action_ref"`
+	Parameters              json.RawMessage            `json:"parameters"`
+	EnvVars                 map[string]json.RawMessage `json:"env_vars"`
+	PermissionSetRefs       []string                   `json:"permission_set_refs"`
+	ArtifactRetentionPolicy string                     `json:"artifact_retention_policy"`
+	ArtifactRetentionLimit  *int                       `json:"artifact_retention_limit"`
+	WorkerSelector          json.RawMessage            `json:"worker_selector"`
+	WorkerTolerations       json.RawMessage            `json:"worker_tolerations"`
+	WorkerAffinity          json.RawMessage            `json:"worker_affinity"`
 }
 
 // requestExecution requests an execution and answers it.

@@ -78,7 +78,7 @@ type Options struct {
 	// PermissionSetRefs are the permissions of its token; nil means the action's.
 	PermissionSetRefs []string `json:"permission_set_refs,omitzero"`
 	// EnvVars is kept with the execution.
-	EnvVars map[string]any `json:"env_vars,omitempty"`
+	EnvVars map[string]json.RawMessage `json:"env_vars,omitempty"`
 
 	ArtifactRetentionPolicy string `json:"artifact_retention_policy,omitempty"`
 	ArtifactRetentionLimit  int    `json:"artifact_retention_limit,omitempty"`
