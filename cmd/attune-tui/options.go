@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/settings"
@@ -56,7 +57,8 @@ func flags(o *options) *pflag.FlagSet {
 	set.BoolVar(&o.contexts, "contexts", false, "list the contexts of tui.yaml, secrets masked, and exit")
 	set.StringVar((*string)(&o.app.View), "view", "overview", "`VIEW` to open: "+app.Names(app.Views))
 	set.StringVar(&o.app.Filter, "filter", "", "begin with this `FILTER`, as / takes it: 'status:failed age<1h'")
-	set.DurationVar(&o.app.Refresh, "refresh", app.DefaultRefresh, settings.Help("refresh"))
+	o.app.Refresh = app.DefaultRefresh
+	set.Var(phrase.SpanFlag{To: &o.app.Refresh}, "refresh", settings.Help("refresh"))
 	set.StringVar(&o.app.Theme.Name, "theme", "auto", settings.Help("theme"))
 	set.BoolVar(&o.app.Theme.ASCII, "ascii", false, settings.Help("ascii"))
 	set.BoolVar(&o.noMouse, "no-mouse", false, strings.TrimPrefix(settings.Help("mouse"), "false: "))

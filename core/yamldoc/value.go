@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // MaxValues bounds the values of a file with its aliases expanded.
@@ -248,7 +249,7 @@ func (r *Reader) Units(f Field, unit time.Duration) (int32, bool) {
 	return 0, false
 }
 
-// Seconds reads a plain number or a duration of Go.
+// Seconds reads a plain number or a duration such as 1m30s.
 func Seconds(node *yaml.Node) (float64, bool) {
 	if node.Kind != yaml.ScalarNode {
 		return 0, false
@@ -259,7 +260,7 @@ func Seconds(node *yaml.Node) (float64, bool) {
 		err := node.Decode(&number)
 		return number, err == nil && !math.IsNaN(number)
 	case "!!str":
-		duration, err := time.ParseDuration(node.Value)
+		duration, err := phrase.ParseSpan(node.Value)
 		return duration.Seconds(), err == nil
 	}
 	return 0, false
