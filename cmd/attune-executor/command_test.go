@@ -17,7 +17,23 @@ import (
 
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/terminal"
 )
+
+// Columns are measured in cells, and one long name does not widen a table beyond a screen.
+func TestTablesWithNamesOfAnyScript(t *testing.T) {
+	t.Parallel()
+	names := []string{"部署.服务", "cafe\u0301", strings.Repeat("a", 150) + strings.Repeat("b", 150), "short"}
+	var p page
+	table(&p, "", names, col("NAME", func(name *string) any { return *name }), col("COUNT", func(*string) any { return 1 }))
+	p.row(names[2], "1")
+	lines := strings.Split(strings.TrimSuffix(terminal.Align(p.String()), "\n"), "\n")
+	for _, line := range lines[1:] {
+		require.Equal(t, 63, terminal.Width(line), line)
+	}
+	require.Contains(t, lines[3], "aaa…bbb")
+	require.Equal(t, lines[3], lines[5])
+}
 
 // Every flag with a duration reads what the product writes.
 func TestDurationsOfFlags(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/yamldoc"
 	"github.com/spf13/cobra"
 )
@@ -75,7 +76,7 @@ func eventsPage(w *page, list *monitor.EventPage) {
 func eventNote(one *monitor.Event) string {
 	switch {
 	case len(one.Failures) > 0:
-		return cut(one.Failures[0], 80)
+		return terminal.CutMiddle(one.Failures[0], 80)
 	case one.Matched == nil:
 		return "not compared with the rules"
 	case one.RuleRef != "":

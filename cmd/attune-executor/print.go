@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -30,11 +28,12 @@ func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error
 	case "yaml":
 		return writeYAML(out, value)
 	default:
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		if err := table(w); err != nil {
+		var cells strings.Builder
+		if err := table(&cells); err != nil {
 			return err
 		}
-		return w.Flush()
+		_, err := io.WriteString(out, terminal.Align(cells.String()))
+		return err
 	}
 }
 
@@ -64,11 +63,17 @@ func writeYAML(out io.Writer, value any) error {
 // the cells of its rows.
 type page struct{ strings.Builder }
 
-// row adds a line of cells, without terminal control characters.
+// widestCell bounds the cells of a column.
+const widestCell = 60
+
+// row adds a line of cells, without terminal control characters. Only the last one may be wide.
 func (p *page) row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, cell := range cells {
 		texts[i] = clean(fmt.Sprint(cell))
+		if i < len(cells)-1 {
+			texts[i] = terminal.CutMiddle(texts[i], widestCell)
+		}
 	}
 	p.text(strings.Join(texts, "\t"))
 }
@@ -132,10 +137,16 @@ type column[T any] struct {
 	title    string
 	value    func(one *T) any
 	flexible bool
+	whole    bool
 }
 
 func col[T any](title string, value func(one *T) any) column[T] {
 	return column[T]{title: title, value: value}
+}
+
+// whole makes a column whose texts are never cut.
+func whole[T any](title string, value func(one *T) any) column[T] {
+	return column[T]{title: title, value: value, whole: true}
 }
 
 // flexible makes a column whose texts are cut if the table is wider than tableWidth. Flexible
@@ -166,12 +177,15 @@ func table[T any](p *page, none string, list []T, columns ...column[T]) {
 // tableWidth is the width of a table with flexible columns.
 const tableWidth = 80
 
-// fit cuts the flexible columns to tableWidth.
+// fit cuts the flexible columns to tableWidth, and the others but the last to widestCell.
 func fit[T any](lines [][]string, columns []column[T]) {
 	widest, left, flexible := make([]int, len(columns)), tableWidth-2*(len(columns)-1), []int(nil)
 	for i, c := range columns {
 		for _, line := range lines {
-			widest[i] = max(widest[i], utf8.RuneCountInString(line[i]))
+			if !c.whole && i < len(columns)-1 {
+				line[i] = terminal.CutMiddle(line[i], widestCell)
+			}
+			widest[i] = max(widest[i], terminal.Width(line[i]))
 		}
 		if c.flexible {
 			flexible = append(flexible, i)
@@ -187,19 +201,9 @@ func fit[T any](lines [][]string, columns []column[T]) {
 		share = min(widest[i], share)
 		left -= share
 		for _, line := range lines {
-			line[i] = cut(line[i], share)
+			line[i] = terminal.CutMiddle(line[i], share)
 		}
 	}
-}
-
-// cut shortens a text in its middle, because names differ at their ends.
-func cut(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width || width < 3 {
-		return text
-	}
-	head := (width - 1) / 2
-	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }
 
 // details adds facts, and then pieces of JSON by name.

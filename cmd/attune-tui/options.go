@@ -101,7 +101,16 @@ func parse(args, environ []string) (options, error) {
 	}
 	o.app.Theme.NoColor = lookup(environ, "NO_COLOR") != ""
 	o.app.Theme.Dark = darkBackground(lookup(environ, "COLORFGBG"))
-	o.app.Theme.Braille = drawsDots(environ) && o.snapshot == ""
+	locale := locale(environ)
+	if !o.given("ascii") { // without a locale the terminal may know UTF-8 or not
+		o.app.Theme.ASCII = locale != "" && !isUTF8(locale)
+	}
+	term := lookup(environ, "TERM")
+	if term == "dumb" && o.snapshot == "" { // it cannot move the cursor
+		o.plain = true
+	}
+	// The Linux console has no braille characters.
+	o.app.Theme.Braille = term != "" && term != "linux" && isUTF8(locale) && o.snapshot == ""
 	o.app.Theme.Profile = profile(environ)
 	return o, o.finish()
 }
@@ -115,7 +124,7 @@ func (o *options) follow(file *settings.Settings) {
 		o.app.Refresh = file.Refresh
 	}
 	if !o.given("ascii") {
-		o.app.Theme.ASCII = file.ASCII
+		o.app.Theme.ASCII = o.app.Theme.ASCII || file.ASCII
 	}
 	if !o.given("no-mouse") {
 		o.noMouse = file.NoMouse
@@ -154,13 +163,11 @@ func darkBackground(value string) bool {
 	return last != "7" && last != "15"
 }
 
-// drawsDots reports whether the terminal has braille characters: not the Linux console, and not without UTF-8.
-func drawsDots(environ []string) bool {
-	locale := strings.ToUpper(cmp.Or(lookup(environ, "LC_ALL"), lookup(environ, "LC_CTYPE"), lookup(environ, "LANG")))
-	term := lookup(environ, "TERM")
-	return term != "" && term != "linux" && term != "dumb" &&
-		(strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8"))
+func locale(environ []string) string {
+	return strings.ToUpper(cmp.Or(lookup(environ, "LC_ALL"), lookup(environ, "LC_CTYPE"), lookup(environ, "LANG")))
 }
+
+func isUTF8(locale string) bool { return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8") }
 
 func lookup(environ []string, name string) string {
 	for _, entry := range environ {
