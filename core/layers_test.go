@@ -113,8 +113,8 @@ var edges = []struct {
 	},
 	{
 		"github.com/charmbracelet/",
-		[]string{"tui", "cmd/attune-tui", "docs/pictures"},
-		"the terminal is the dashboard's business",
+		[]string{"tui", "cmd/attune-tui", "docs/pictures", "core/terminal"},
+		"the terminal is the dashboard's business; core/terminal measures cells for it and for commands",
 	},
 	{
 		"github.com/golang-jwt/jwt",

@@ -132,6 +132,7 @@ var additiveWhy = map[int64]struct {
 	85: {SafeOnline, "creates a table"},
 	86: {SafeOnline, "creates a table"},
 	90: {SafeOnline, "marks workflows that another engine was cancelling"},
+	91: {SafeOnline, "creates a table"},
 	92: {SafeOnline, "builds an index on execution without blocking writers"},
 	93: {SafeOnline, "creates a table"},
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // group makes a command that only has subcommands.
@@ -178,13 +179,11 @@ type waitFlags struct {
 
 func (f *waitFlags) add(flags *pflag.FlagSet, wait string) {
 	flags.BoolVar(&f.wait, "wait", false, wait)
-	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait at most, such as 10m; 0 for no limit")
+	flags.Var(phrase.SpanFlag{To: &f.timeout}, "timeout", "how long to wait at most, such as 10m; 0 for no limit")
 }
 
 func (f *waitFlags) check() error {
 	switch {
-	case f.timeout < 0:
-		return usageErrorf("--timeout must not be negative")
 	case f.timeout > 0 && !f.wait:
 		return usageErrorf("--timeout needs --wait")
 	}
@@ -195,35 +194,6 @@ func (f *waitFlags) check() error {
 func words(cmd *cobra.Command, flag string, list ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
 }
-
-// ageValue is a flag with a duration such as 90s or 12h, or days as in 7d.
-type ageValue time.Duration
-
-// String writes the duration, empty for none.
-func (v *ageValue) String() string {
-	if *v == 0 {
-		return ""
-	}
-	return time.Duration(*v).String()
-}
-
-// Set reads the duration.
-func (v *ageValue) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n float64
-		n, err = strconv.ParseFloat(days, 64)
-		d = time.Duration(n * 24 * float64(time.Hour))
-	}
-	if err != nil || d <= 0 {
-		return errors.New("it is not a time such as 90s, 12h or 7d")
-	}
-	*v = ageValue(d)
-	return nil
-}
-
-// Type names the kind of value in help texts.
-func (v *ageValue) Type() string { return "duration" }
 
 // some requires one id or several.
 func some(k kind) cobra.PositionalArgs {

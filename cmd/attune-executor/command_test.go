@@ -8,13 +8,64 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/phrase"
+	"github.com/attune-go/attune/core/terminal"
 )
+
+// Columns are measured in cells, and one long name does not widen a table beyond a screen.
+func TestTablesWithNamesOfAnyScript(t *testing.T) {
+	t.Parallel()
+	names := []string{"部署.服务", "cafe\u0301", strings.Repeat("a", 150) + strings.Repeat("b", 150), "short"}
+	var p page
+	table(&p, "", names, col("NAME", func(name *string) any { return *name }), col("COUNT", func(*string) any { return 1 }))
+	p.row(names[2], "1")
+	lines := strings.Split(strings.TrimSuffix(terminal.Align(p.String()), "\n"), "\n")
+	for _, line := range lines[1:] {
+		require.Equal(t, 63, terminal.Width(line), line)
+	}
+	require.Contains(t, lines[3], "aaa…bbb")
+	require.Equal(t, lines[3], lines[5])
+}
+
+// Every flag with a duration reads what the product writes.
+func TestDurationsOfFlags(t *testing.T) {
+	t.Parallel()
+	found := 0
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		check := func(flag *pflag.Flag) {
+			if flag.Value.Type() == "duration" {
+				found++
+				value, ok := flag.Value.(phrase.SpanFlag)
+				require.True(t, ok, cmd.CommandPath()+" --"+flag.Name)
+				require.NoError(t, value.Set("1w1d02h"))
+				require.Equal(t, 194*time.Hour, *value.To)
+			}
+		}
+		cmd.Flags().VisitAll(check)
+		cmd.PersistentFlags().VisitAll(check)
+		for _, below := range cmd.Commands() {
+			walk(below)
+		}
+	}
+	walk(newRootCommand(&app{}))
+	require.Greater(t, found, 10)
+	for _, write := range []func(time.Duration) string{short, age, config.DurationText} {
+		for d := time.Millisecond; d < 400*24*time.Hour; d = d*7/5 + time.Nanosecond {
+			got, err := phrase.ParseSpan(write(d))
+			require.NoError(t, err)
+			require.Equal(t, write(d), write(got))
+		}
+	}
+}
 
 func TestEveryCommandHasAnExample(t *testing.T) {
 	t.Parallel()

@@ -55,8 +55,8 @@ func (a *app) explain(cmd *cobra.Command, changed bool) error {
 		}
 		table(w, "", entries,
 			col("KEY", func(e *config.Entry) any { return e.Key }),
-			col("VALUE", func(e *config.Entry) any { return dash(e.Value) }),
-			col("SOURCE", func(e *config.Entry) any { return e.Source }),
+			whole("VALUE", func(e *config.Entry) any { return dash(e.Value) }),
+			whole("SOURCE", func(e *config.Entry) any { return e.Source }),
 			col("NOTE", func(e *config.Entry) any { return e.Note }))
 	})
 }

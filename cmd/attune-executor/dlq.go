@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/terminal"
 )
 
@@ -44,8 +45,8 @@ func deadLetterFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 	flags.StringVar(&f.Worker, "worker", "", "only dead letters to this worker, by id or name")
 	flags.StringVar(&f.Type, "type", "", "only dead letters of this message type, such as ExecutionRequested")
 	flags.Int64Var(&f.Execution, "execution", 0, "only dead letters about this execution")
-	flags.Var((*ageValue)(&f.MaxAge), "since", "only dead letters stored within this time, such as 12h or 7d")
-	flags.Var((*ageValue)(&f.MinAge), "older-than", "only dead letters stored longer ago than this")
+	flags.Var(phrase.SpanFlag{To: &f.MaxAge, Age: true}, "since", "only dead letters stored within this time, such as 12h or 7d")
+	flags.Var(phrase.SpanFlag{To: &f.MinAge, Age: true}, "older-than", "only dead letters stored longer ago than this")
 }
 
 // decisionFlags adds the filters by decision.

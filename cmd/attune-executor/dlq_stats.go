@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/terminal"
 )
@@ -93,7 +94,7 @@ func (a *app) exportDeadLetters(cmd *cobra.Command, filter monitor.DeadLetterFil
 }
 
 func newDLQStatsCommand(a *app) *cobra.Command {
-	since, by := ageValue(monitor.DefaultStatsWindow), "reason"
+	since, by := monitor.DefaultStatsWindow, "reason"
 	cmd := reading(a, &cobra.Command{
 		Use:   "stats",
 		Short: "Count dead letters and lost work over time",
@@ -108,9 +109,9 @@ func newDLQStatsCommand(a *app) *cobra.Command {
 		}
 		return nil
 	}, func(c *client, _ []string) (*monitor.LedgerStats, error) {
-		return c.deadLetterStats(time.Duration(since))
+		return c.deadLetterStats(since)
 	}, func(w *page, stats *monitor.LedgerStats) { statsPage(w, stats, by) })
-	cmd.Flags().Var(&since, "since", "how far to look back, such as 12h or 7d")
+	cmd.Flags().Var(phrase.SpanFlag{To: &since, Age: true}, "since", "how far to look back, such as 12h or 7d")
 	cmd.Flags().StringVar(&by, "by", by, "reason, action, worker, cause or hour")
 	words(cmd, "by", "reason", "action", "worker", "cause", "hour")
 	return cmd
@@ -171,7 +172,7 @@ func tallyTable(w *page, s *monitor.LedgerStats, by string, tallies []monitor.Le
 	if by == "hour" {
 		title = strings.ToUpper(s.Unit)
 	}
-	columns := []column[tally]{col(title, func(t *tally) any { return cut(clean(cmp.Or(t.WorkerName, t.Name)), 22) })}
+	columns := []column[tally]{col(title, func(t *tally) any { return terminal.CutMiddle(clean(cmp.Or(t.WorkerName, t.Name)), 22) })}
 	if by != "cause" {
 		columns = append(columns, col("LETTERS", func(t *tally) any { return t.DeadLetters }),
 			col("OPEN", func(t *tally) any { return t.Open }))

@@ -119,19 +119,6 @@ func TestAPurgeIsConfirmed(t *testing.T) {
 	}
 }
 
-func TestTimesTakeDays(t *testing.T) {
-	t.Parallel()
-	var v ageValue
-	require.NoError(t, v.Set("7d"))
-	require.Equal(t, 7*24*time.Hour, time.Duration(v))
-	require.NoError(t, v.Set("1.5d"))
-	require.Equal(t, "36h0m0s", v.String())
-	require.NoError(t, v.Set("90s"))
-	for _, wrong := range []string{"", "d", "7", "-1h", "0s", "xd", "1h2d"} {
-		require.Error(t, v.Set(wrong), wrong)
-	}
-}
-
 // `dlq take` takes messages in parts, and lists the matching ones at the end.
 func TestMessagesAreTakenByCommand(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/doctor/checkup"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/roles"
 	"github.com/attune-go/attune/core/store"
 )
@@ -43,7 +44,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 	words(cmd, "as", "engine", "worker", "operator", "viewer")
 	cmd.Flags().BoolVar(&options.NoProbe, "no-probe", false,
 		"publish nothing: read the routes of dead letters from the management API")
-	cmd.Flags().DurationVar(&options.Timeout, "timeout", 0,
+	cmd.Flags().Var(phrase.SpanFlag{To: &options.Timeout}, "timeout",
 		"how long one check may take at most (default 10s, some longer)")
 	return cmd
 }
@@ -52,9 +53,6 @@ func newDoctorCommand(a *app) *cobra.Command {
 const doctorTimeout = 5 * time.Second
 
 func (a *app) doctor(cmd *cobra.Command, options checkup.Options) error {
-	if options.Timeout < 0 {
-		return usageErrorf("--timeout must not be negative")
-	}
 	ctx := cmd.Context()
 	_, cfg, err := a.configure(ctx, "warn")
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,15 +12,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
-
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
+	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/yamldoc"
+	"github.com/spf13/cobra"
 )
 
 func newEventCommand(a *app) *cobra.Command {
@@ -77,7 +76,7 @@ func eventsPage(w *page, list *monitor.EventPage) {
 func eventNote(one *monitor.Event) string {
 	switch {
 	case len(one.Failures) > 0:
-		return cut(one.Failures[0], 80)
+		return terminal.CutMiddle(one.Failures[0], 80)
 	case one.Matched == nil:
 		return "not compared with the rules"
 	case one.RuleRef != "":
@@ -185,12 +184,9 @@ func readPayloadFile(name string, stdin io.Reader) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if json.Valid(raw) {
-		return bytes.TrimSpace(raw), nil // with all digits of its numbers
-	}
-	var value any
-	if err := yaml.Unmarshal(raw, &value); err != nil {
-		return nil, usageErrorf("%s is neither YAML nor JSON: %w", name, err)
+	value, err := yamldoc.Parse(name, raw)
+	if err != nil {
+		return nil, usageErrorf("%w", err)
 	}
 	encoded, err := json.Marshal(value)
 	if err != nil {

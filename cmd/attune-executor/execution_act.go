@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -370,7 +371,7 @@ func (s *selection) flags(cmd *cobra.Command) {
 	flags.StringSliceVar(&s.statuses, "status", nil, "only these statuses, separated by commas")
 	flags.StringVar(&s.filter.Action, "action", "", "only actions whose ref matches; * stands for anything")
 	flags.StringVar(&s.filter.Worker, "worker", "", "only this worker, by id or name")
-	flags.DurationVar(&s.filter.MaxAge, "since", 0, "only executions requested within this time, such as 1h")
+	flags.Var(phrase.SpanFlag{To: &s.filter.MaxAge, Age: true}, "since", "only executions requested within this time, such as 1h")
 	s.paramFlags(cmd)
 	words(cmd, "status", statusWords()...)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // readiness is the answer of /readyz.
@@ -52,7 +53,7 @@ func newHealthCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&address, "address", "", "HOST:PORT to ask (default executor.http.listen)")
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to wait for the answer")
+	cmd.Flags().Var(phrase.SpanFlag{To: &timeout}, "timeout", "how long to wait for the answer")
 	return cmd
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-go/attune/core/handback"
 	"github.com/attune-go/attune/core/installation/rehearsal"
 	"github.com/attune-go/attune/core/installation/sample"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
@@ -54,7 +55,8 @@ func newMigrateCommand(a *app) *cobra.Command {
 		withoutQueues(newMigrateCheckCommand(a, &accept), &accept),
 		newMigrateRehearseCommand(a),
 	)
-	cmd.PersistentFlags().Duration("wait", 0, "how long to try to get the locks of one migration, 0 for 5m")
+	cmd.PersistentFlags().Var(phrase.SpanFlag{To: new(time.Duration)}, "wait",
+		"how long to try to get the locks of one migration, 0 for 5m")
 	return cmd
 }
 
@@ -86,9 +88,9 @@ func (a *app) migrating(
 		if err != nil {
 			return err
 		}
-		wait, err := cmd.Flags().GetDuration("wait")
-		if err != nil || wait < 0 {
-			return usageErrorf("--wait must not be negative")
+		var wait time.Duration
+		if flag, ok := cmd.Flag("wait").Value.(phrase.SpanFlag); ok {
+			wait = *flag.To
 		}
 		opts := migrations.Options{
 			URL: cfg.Database.URL, Schema: cfg.Database.Schema, WaitTimeout: wait,

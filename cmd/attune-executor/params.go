@@ -1,17 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/schema"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
@@ -26,12 +24,16 @@ func readParams(options *runOptions, stdin io.Reader) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = yaml.NewDecoder(bytes.NewReader(raw)).Decode(&params) // YAML includes JSON
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, usageErrorf("%s is not a mapping of parameters in YAML or JSON: %w", options.paramsFile, err)
+	value, err := yamldoc.Parse(options.paramsFile, raw)
+	if err != nil {
+		return nil, usageErrorf("%w", err)
 	}
-	if params == nil {
-		params = map[string]any{}
+	if value == nil {
+		return params, nil
+	}
+	params, ok := value.(map[string]any)
+	if !ok {
+		return nil, usageErrorf("%s is not a mapping of parameters in YAML or JSON", options.paramsFile)
 	}
 	return params, nil
 }

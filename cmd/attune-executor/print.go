@@ -1,20 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/terminal"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // print writes a value in the format of -o; table writes the text format.
@@ -31,11 +28,12 @@ func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error
 	case "yaml":
 		return writeYAML(out, value)
 	default:
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		if err := table(w); err != nil {
+		var cells strings.Builder
+		if err := table(&cells); err != nil {
 			return err
 		}
-		return w.Flush()
+		_, err := io.WriteString(out, terminal.Align(cells.String()))
+		return err
 	}
 }
 
@@ -45,23 +43,15 @@ func writeYAML(out io.Writer, value any) error {
 	if err != nil {
 		return err
 	}
-	var readable bytes.Buffer // YAML has no control characters but as escapes, JSON has some
-	for _, r := range string(text) {
-		if unicode.IsControl(r) {
-			fmt.Fprintf(&readable, `\u%04x`, r)
-		} else {
-			readable.WriteRune(r)
-		}
-	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(readable.Bytes(), &document); err != nil {
+	document, err := yamldoc.JSON(text)
+	if err != nil {
 		return err
 	}
-	plain(&document)
+	yamldoc.Block(document)
 	var written strings.Builder
 	encoder := yaml.NewEncoder(&written)
 	encoder.SetIndent(2)
-	if err := errors.Join(encoder.Encode(&document), encoder.Close()); err != nil {
+	if err := errors.Join(encoder.Encode(document), encoder.Close()); err != nil {
 		return err
 	}
 	// Characters that steer a terminal are in double quotes, where YAML takes the escapes of JSON.
@@ -69,39 +59,21 @@ func writeYAML(out io.Writer, value any) error {
 	return err
 }
 
-// plain drops the styles of JSON.
-func plain(node *yaml.Node) {
-	if node.Kind != yaml.ScalarNode && len(node.Content) > 0 {
-		node.Style = 0
-	}
-	if node.Kind == yaml.ScalarNode && node.Style == yaml.DoubleQuotedStyle {
-		node.Tag = "!!str"
-		if !needsQuotes(node.Value) && strings.IndexFunc(node.Value, steers) < 0 {
-			node.Style = 0
-		}
-	}
-	for _, child := range node.Content {
-		plain(child)
-	}
-}
-
-func steers(r rune) bool { return terminal.Steers(r) && r != '\n' && r != '\t' }
-
-// needsQuotes reports whether a parser would read the text as another type, such as yes for true.
-func needsQuotes(text string) bool {
-	out, err := yaml.Marshal(text)
-	return err != nil || strings.HasPrefix(string(out), `"`) || strings.HasPrefix(string(out), "'")
-}
-
 // page is the text of a command. It only collects, so adding to it never fails; app.write aligns
 // the cells of its rows.
 type page struct{ strings.Builder }
 
-// row adds a line of cells, without terminal control characters.
+// widestCell bounds the cells of a column.
+const widestCell = 60
+
+// row adds a line of cells, without terminal control characters. Only the last one may be wide.
 func (p *page) row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, cell := range cells {
 		texts[i] = clean(fmt.Sprint(cell))
+		if i < len(cells)-1 {
+			texts[i] = terminal.CutMiddle(texts[i], widestCell)
+		}
 	}
 	p.text(strings.Join(texts, "\t"))
 }
@@ -165,10 +137,16 @@ type column[T any] struct {
 	title    string
 	value    func(one *T) any
 	flexible bool
+	whole    bool
 }
 
 func col[T any](title string, value func(one *T) any) column[T] {
 	return column[T]{title: title, value: value}
+}
+
+// whole makes a column whose texts are never cut.
+func whole[T any](title string, value func(one *T) any) column[T] {
+	return column[T]{title: title, value: value, whole: true}
 }
 
 // flexible makes a column whose texts are cut if the table is wider than tableWidth. Flexible
@@ -199,12 +177,15 @@ func table[T any](p *page, none string, list []T, columns ...column[T]) {
 // tableWidth is the width of a table with flexible columns.
 const tableWidth = 80
 
-// fit cuts the flexible columns to tableWidth.
+// fit cuts the flexible columns to tableWidth, and the others but the last to widestCell.
 func fit[T any](lines [][]string, columns []column[T]) {
 	widest, left, flexible := make([]int, len(columns)), tableWidth-2*(len(columns)-1), []int(nil)
 	for i, c := range columns {
 		for _, line := range lines {
-			widest[i] = max(widest[i], utf8.RuneCountInString(line[i]))
+			if !c.whole && i < len(columns)-1 {
+				line[i] = terminal.CutMiddle(line[i], widestCell)
+			}
+			widest[i] = max(widest[i], terminal.Width(line[i]))
 		}
 		if c.flexible {
 			flexible = append(flexible, i)
@@ -220,19 +201,9 @@ func fit[T any](lines [][]string, columns []column[T]) {
 		share = min(widest[i], share)
 		left -= share
 		for _, line := range lines {
-			line[i] = cut(line[i], share)
+			line[i] = terminal.CutMiddle(line[i], share)
 		}
 	}
-}
-
-// cut shortens a text in its middle, because names differ at their ends.
-func cut(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width || width < 3 {
-		return text
-	}
-	head := (width - 1) / 2
-	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }
 
 // details adds facts, and then pieces of JSON by name.

@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -435,16 +436,14 @@ func newQueueClearCommand(a *app) *cobra.Command {
 	}
 	groupFlag(cmd, &options.group)
 	flags := cmd.Flags()
-	flags.DurationVar(&options.olderThan, "older-than", 0, "only executions that have waited for this time, such as 1h")
+	flags.Var(phrase.SpanFlag{To: &options.olderThan, Age: true}, "older-than",
+		"only executions that have waited for this time, such as 1h")
 	options.plan.add(flags, "show how many would be cancelled and do nothing", "do not ask")
 	options.chosen.paramFlags(cmd)
 	return cmd
 }
 
 func (a *app) clearQueue(cmd *cobra.Command, ref string, options *clearOptions) error {
-	if options.olderThan < 0 {
-		return usageErrorf("--older-than must not be negative")
-	}
 	filter, err := options.chosen.read()
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 const stackDirDefault = devstack.DirDefault
@@ -37,7 +38,8 @@ func newStackCommand() *cobra.Command {
 			return printStack(cmd, stack)
 		})
 	up.Flags().BoolVar(&o.fast, "fast", false, "never wait for the disk; the data is lost when the machine stops")
-	up.Flags().DurationVar(&o.stats, "stats-interval", 0, "how often the broker refreshes its statistics (0: every 5s)")
+	up.Flags().Var(phrase.SpanFlag{To: &o.stats}, "stats-interval",
+		"how often the broker refreshes its statistics (0: every 5s)")
 	down := stackCommand("down", "Stop the servers; the data stays", "attune-executor stack down --dir .attune/stack",
 		func(cmd *cobra.Command) error {
 			return o.end(cmd, "stop", "stopped", func(stack *devstack.Stack) error {

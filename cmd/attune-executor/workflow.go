@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -74,7 +75,7 @@ func workflowsPage(w *page, list *monitor.Workflows) {
 			case one.Error != "":
 				now = one.Error
 			}
-			return dash(cut(now, 60))
+			return dash(terminal.CutMiddle(now, 60))
 		}))
 	w.more(list.Next, list.Bounded)
 }
@@ -246,7 +247,7 @@ func workflowTasks(w *page, d *monitor.WorkflowDetail) {
 			execution = strconv.FormatInt(task.Children[0].Execution, 10)
 		}
 		took := spanText(task.StartedAt, task.FinishedAt)
-		w.row(name, taskStatus(task), execution, attempts, took, dash(cut(task.Why, 80)))
+		w.row(name, taskStatus(task), execution, attempts, took, dash(terminal.CutMiddle(task.Why, 80)))
 		if many {
 			workflowItems(w, task, d.At)
 		}
@@ -277,7 +278,7 @@ func workflowItems(w *page, task *monitor.WorkflowTask, now time.Time) {
 		}
 		took := spanText(child.StartedAt, child.FinishedAt)
 		w.row(fmt.Sprintf("    [%d]", *child.Index), child.Status, child.Execution, child.Attempt, took,
-			dash(cut(why, 80)))
+			dash(terminal.CutMiddle(why, 80)))
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
+	term "github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/tui/settings"
 )
 
@@ -43,13 +43,11 @@ func contexts(file *settings.Settings, output string) ([]byte, error) {
 		return []byte("There are no contexts: " + noContexts(file) + "\n"), nil
 	}
 	var b strings.Builder
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "NAME\tMODE\tDATABASE\tBROKER") // writing to memory never fails
+	b.WriteString("NAME\tMODE\tDATABASE\tBROKER\n")
 	for _, e := range entries {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", e.Name, e.mode(), e.Database, cmp.Or(e.Broker, "-"))
+		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", e.Name, e.mode(), e.Database, cmp.Or(e.Broker, "-"))
 	}
-	_ = table.Flush()
-	return []byte(b.String()), nil
+	return []byte(term.Align(b.String())), nil
 }
 
 func noContexts(file *settings.Settings) string {

@@ -53,7 +53,15 @@ Drops every colour.
 Says to the theme auto whether the background is light, where the terminal does not.
 .TP
 .B TERM, COLORTERM
-Say how many colours the terminal has.
+Say how many colours the terminal has. With
+.B TERM=dumb
+it prints as with
+.BR \-\-plain .
+.TP
+.B LC_ALL, LC_CTYPE, LANG
+A locale that is not UTF-8 draws as
+.B \-\-ascii
+does.
 .SH EXIT STATUS
 0 done, 1 failed, 2 wrong usage, 4 no source answered (\fB\-\-snapshot\fR).
 .SH SEE ALSO

@@ -13,6 +13,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/settings"
@@ -56,7 +57,8 @@ func flags(o *options) *pflag.FlagSet {
 	set.BoolVar(&o.contexts, "contexts", false, "list the contexts of tui.yaml, secrets masked, and exit")
 	set.StringVar((*string)(&o.app.View), "view", "overview", "`VIEW` to open: "+app.Names(app.Views))
 	set.StringVar(&o.app.Filter, "filter", "", "begin with this `FILTER`, as / takes it: 'status:failed age<1h'")
-	set.DurationVar(&o.app.Refresh, "refresh", app.DefaultRefresh, settings.Help("refresh"))
+	o.app.Refresh = app.DefaultRefresh
+	set.Var(phrase.SpanFlag{To: &o.app.Refresh}, "refresh", settings.Help("refresh"))
 	set.StringVar(&o.app.Theme.Name, "theme", "auto", settings.Help("theme"))
 	set.BoolVar(&o.app.Theme.ASCII, "ascii", false, settings.Help("ascii"))
 	set.BoolVar(&o.noMouse, "no-mouse", false, strings.TrimPrefix(settings.Help("mouse"), "false: "))
@@ -99,7 +101,16 @@ func parse(args, environ []string) (options, error) {
 	}
 	o.app.Theme.NoColor = lookup(environ, "NO_COLOR") != ""
 	o.app.Theme.Dark = darkBackground(lookup(environ, "COLORFGBG"))
-	o.app.Theme.Braille = drawsDots(environ) && o.snapshot == ""
+	locale := locale(environ)
+	if !o.given("ascii") { // without a locale the terminal may know UTF-8 or not
+		o.app.Theme.ASCII = locale != "" && !isUTF8(locale)
+	}
+	term := lookup(environ, "TERM")
+	if term == "dumb" && o.snapshot == "" { // it cannot move the cursor
+		o.plain = true
+	}
+	// The Linux console has no braille characters.
+	o.app.Theme.Braille = term != "" && term != "linux" && isUTF8(locale) && o.snapshot == ""
 	o.app.Theme.Profile = profile(environ)
 	return o, o.finish()
 }
@@ -113,7 +124,7 @@ func (o *options) follow(file *settings.Settings) {
 		o.app.Refresh = file.Refresh
 	}
 	if !o.given("ascii") {
-		o.app.Theme.ASCII = file.ASCII
+		o.app.Theme.ASCII = o.app.Theme.ASCII || file.ASCII
 	}
 	if !o.given("no-mouse") {
 		o.noMouse = file.NoMouse
@@ -152,13 +163,11 @@ func darkBackground(value string) bool {
 	return last != "7" && last != "15"
 }
 
-// drawsDots reports whether the terminal has braille characters: not the Linux console, and not without UTF-8.
-func drawsDots(environ []string) bool {
-	locale := strings.ToUpper(cmp.Or(lookup(environ, "LC_ALL"), lookup(environ, "LC_CTYPE"), lookup(environ, "LANG")))
-	term := lookup(environ, "TERM")
-	return term != "" && term != "linux" && term != "dumb" &&
-		(strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8"))
+func locale(environ []string) string {
+	return strings.ToUpper(cmp.Or(lookup(environ, "LC_ALL"), lookup(environ, "LC_CTYPE"), lookup(environ, "LANG")))
 }
+
+func isUTF8(locale string) bool { return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8") }
 
 func lookup(environ []string, name string) string {
 	for _, entry := range environ {

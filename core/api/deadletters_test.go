@@ -54,7 +54,7 @@ func TestDeadLettersAreFilteredAndPaged(t *testing.T) {
 		"?reason=expired":  {failed, event},
 		"?reason=rejected": {}, "?type=EventCreated": {event}, "?execution=5": {failed}, "?action=core.*": {},
 		"?worker=nobody": {},
-		"?since=1h":      {failed, event}, "?older_than=1h": {},
+		"?since=1d02h":   {failed, event}, "?older_than=1w": {},
 	} {
 		code, ids, _ := list(query)
 		require.Equal(t, http.StatusOK, code, query)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -51,6 +52,10 @@ type emittedEvent struct {
 }
 
 func (s *Server) emit(r *http.Request) (any, error) {
+	key, err := keyOf(r, actorOf(r))
+	if err != nil {
+		return nil, err
+	}
 	var body emitBody
 	if err := readBody(r, &body, maxEventBody); err != nil {
 		return nil, err
@@ -60,11 +65,14 @@ func (s *Server) emit(r *http.Request) (any, error) {
 	}
 	done, err := s.emitter.EmitEvent(r.Context(), submit.Event{
 		TriggerRef: body.Trigger, Payload: body.Payload, RuleRef: body.Rule, Execution: body.Execution,
+		Key: key(),
 	})
 	if err != nil {
 		return nil, emitProblem(err)
 	}
-	s.links(r.Context(), trace.Event, done.ID)
+	if !done.Repeated {
+		s.links(r.Context(), trace.Event, done.ID)
+	}
 	return emittedEvent{
 		ID: done.ID, TriggerRef: done.TriggerRef, Enabled: done.Enabled,
 		Created: done.Created.UTC().Format("2006-01-02T15:04:05.999999Z"),
@@ -78,6 +86,10 @@ func emitProblem(err error) error {
 	invalid, isInvalid := errors.AsType[*submit.InvalidPayloadError](err)
 	tooDeep, isTooDeep := errors.AsType[*bounds.Error](err)
 	switch {
+	case errors.Is(err, submit.ErrKeyUsed):
+		return &statusError{http.StatusUnprocessableEntity, err.Error()}
+	case errors.Is(err, sql.ErrNoRows):
+		return &statusError{http.StatusNotFound, "the event of this Idempotency-Key has been deleted"}
 	case isTooDeep:
 		return &statusError{http.StatusUnprocessableEntity, tooDeep.Error()}
 	case isUnknown:

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/attune-go/attune/core/phrase"
 )
 
 const (
@@ -97,9 +99,9 @@ func (q *query) age(name string) time.Duration {
 	if text == "" {
 		return 0
 	}
-	age, err := time.ParseDuration(text)
+	age, err := phrase.ParseSpan(text)
 	if err != nil || age <= 0 {
-		q.fail(name + " must be a time such as 90s or 12h")
+		q.fail(name + " must be a time such as 90s, 12h or 7d")
 	}
 	return age
 }

@@ -22,19 +22,23 @@ const standardAccess = "standard"
 
 // requestBody is the body of a request for an execution.
 type requestBody struct {
-	ActionRef               string          `json:"action_ref"`
-	Parameters              json.RawMessage `json:"parameters"`
-	EnvVars                 map[string]any  `json:"env_vars"`
-	PermissionSetRefs       []string        `json:"permission_set_refs"`
-	ArtifactRetentionPolicy string          `json:"artifact_retention_policy"`
-	ArtifactRetentionLimit  *int            `json:"artifact_retention_limit"`
-	WorkerSelector          json.RawMessage `json:"worker_selector"`
-	WorkerTolerations       json.RawMessage `json:"worker_tolerations"`
-	WorkerAffinity          json.RawMessage `json:"worker_affinity"`
+	ActionRef               string                     `json:"action_ref"`
+	Parameters              json.RawMessage            `json:"parameters"`
+	EnvVars                 map[string]json.RawMessage `json:"env_vars"`
+	PermissionSetRefs       []string                   `json:"permission_set_refs"`
+	ArtifactRetentionPolicy string                     `json:"artifact_retention_policy"`
+	ArtifactRetentionLimit  *int                       `json:"artifact_retention_limit"`
+	WorkerSelector          json.RawMessage            `json:"worker_selector"`
+	WorkerTolerations       json.RawMessage            `json:"worker_tolerations"`
+	WorkerAffinity          json.RawMessage            `json:"worker_affinity"`
 }
 
 // requestExecution requests an execution and answers it.
 func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error) {
+	key, err := keyOf(r, by.actor())
+	if err != nil {
+		return 0, nil, err
+	}
 	body, err := readRequest(r)
 	if err != nil {
 		return 0, nil, err
@@ -55,12 +59,14 @@ func (s *Server) requestExecution(r *http.Request, by *caller) (int, any, error)
 		return 0, nil, err
 	}
 	done, err := s.deps.Published.Requester.Request(r.Context(), submit.Request{
-		ActionRef: body.ActionRef, Params: body.Parameters, Options: options,
+		ActionRef: body.ActionRef, Params: body.Parameters, Options: options, Key: key(),
 	})
 	if err != nil {
 		return 0, nil, requestProblem(err)
 	}
-	s.links(r.Context(), trace.Execution, done.ID)
+	if !done.Repeated {
+		s.links(r.Context(), trace.Execution, done.ID)
+	}
 	answer, err := s.executionOf(r, done.ID)
 	return http.StatusCreated, answer, err
 }
@@ -115,6 +121,8 @@ func requestProblem(err error) error {
 		return &statusError{http.StatusNotFound, unknown.Error()}
 	case isInvalid:
 		return &codedError{http.StatusUnprocessableEntity, "VALIDATION_ERROR", invalid.Error()}
+	case errors.Is(err, submit.ErrKeyUsed):
+		return &statusError{http.StatusUnprocessableEntity, err.Error()}
 	case errors.Is(err, submit.ErrParams):
 		return requestError(err.Error())
 	case errors.Is(err, submit.ErrSealed):

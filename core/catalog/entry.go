@@ -1,13 +1,17 @@
 package catalog
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // corePack is the pack whose actions workers implement as functions, so that other packs may call
@@ -39,7 +43,11 @@ func entries(set *pack.Set, sources []pack.Source) (mistakes, warnings []pack.Mi
 		}
 		name := filepath.FromSlash(entry)
 		exists := func(path string) bool { return isFile(path) && Inside(root, path) }
-		if slices.ContainsFunc([]string{filepath.Join(root, "actions", name), filepath.Join(root, name)}, exists) {
+		files := []string{filepath.Join(root, "actions", name), filepath.Join(root, name)}
+		if i := slices.IndexFunc(files, exists); i >= 0 {
+			if what := lineEnds(files[i], placement.NormalizeRuntime(item.Runtime) == "shell"); what != "" {
+				warnings = append(warnings, pack.Mistake{Place: item.At("entry_point"), Text: oneLine(entry) + " " + what})
+			}
 			continue
 		}
 		what := fmt.Sprintf("there is no file actions/%s in the pack", oneLine(entry))
@@ -55,6 +63,26 @@ func entries(set *pack.Set, sources []pack.Source) (mistakes, warnings []pack.Mi
 		warnings = append(warnings, pack.Mistake{Place: item.At("entry_point"), Text: what + ": " + why})
 	}
 	return mistakes, warnings
+}
+
+// lineEnds says what an editor of another system has left in a file and no shell or kernel understands; empty if nothing.
+func lineEnds(file string, shell bool) string {
+	script, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = script.Close() }() // it was only read
+	begin := make([]byte, 64<<10)
+	n, _ := io.ReadFull(script, begin) // the worker reports a file that cannot be read
+	begin = begin[:n]
+	first, _, _ := bytes.Cut(begin, []byte("\n"))
+	switch {
+	case bytes.HasPrefix(begin, []byte(yamldoc.BOM)):
+		return "begins with a byte order mark, which hides its first line from the system: save it as UTF-8 without BOM"
+	case shell && bytes.Contains(begin, []byte("\r\n")), bytes.HasPrefix(first, []byte("#!")) && bytes.HasSuffix(first, []byte("\r")):
+		return "has lines that end in CRLF, and a shell takes the CR for a part of the line: save it with LF"
+	}
+	return ""
 }
 
 // oneLine is the first line of an entry point, which may be code.

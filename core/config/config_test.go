@@ -600,3 +600,14 @@ func TestNamesAndNotes(t *testing.T) {
 	require.Empty(t, entry(t, cfg, "executor.no_workers").Note)
 	require.Empty(t, entry(t, cfg, "executor.retry.enabled").Note)
 }
+
+// Every setting with a duration reads what the product writes.
+func TestDurationsOfSettings(t *testing.T) {
+	t.Parallel()
+	all, err := config.AssignDurations(config.Default(), "1w1d02h")
+	require.NoError(t, err)
+	require.Greater(t, len(all), 30)
+	for _, d := range all {
+		require.Equal(t, 194*time.Hour, d)
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // assign stores a value of YAML or the environment. The error says what the value is and should be, without the key.
@@ -139,7 +141,7 @@ func toFloat(raw any) (float64, bool) {
 	return 0, false
 }
 
-// parseDuration reads a plain number in the unit, or Go syntax.
+// parseDuration reads a plain number in the unit, or a form such as 1m30s.
 func parseDuration(raw any, unit time.Duration) (time.Duration, error) {
 	if number, ok := toFloat(raw); ok {
 		nanoseconds := number * float64(unit)
@@ -149,7 +151,7 @@ func parseDuration(raw any, unit time.Duration) (time.Duration, error) {
 		return time.Duration(nanoseconds), nil
 	}
 	if text, ok := raw.(string); ok {
-		if duration, err := time.ParseDuration(strings.TrimSpace(text)); err == nil {
+		if duration, err := phrase.ParseSpan(text); err == nil {
 			return duration, nil
 		}
 	}
@@ -177,8 +179,8 @@ func (s setting) check() error {
 	}
 	low, high, _ := strings.Cut(limits, "..")
 	if s.isDuration() {
-		least, _ := time.ParseDuration(low)
-		most, _ := time.ParseDuration(high)
+		least, _ := phrase.ParseSpan(low)
+		most, _ := phrase.ParseSpan(high)
 		if value := time.Duration(s.value.Int()); value < least || value > most {
 			return fmt.Errorf("%s is out of range: allowed is %s to %s", DurationText(value), DurationText(least),
 				DurationText(most))

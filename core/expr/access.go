@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -156,6 +157,8 @@ func whole(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
 		return v, true
+	case json.Number:
+		return whole(Float(v))
 	case float64:
 		if v == math.Trunc(v) && math.Abs(v) < 1<<62 {
 			return int64(v), true

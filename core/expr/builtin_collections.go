@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"encoding/json"
 	"maps"
 	"math/bits"
 	"slices"
@@ -111,8 +112,8 @@ func unique(c call, v []any) (any, error) {
 // mark is equal for equal values, and rarely for others.
 func mark(v any) string {
 	switch v := v.(type) {
-	case int64, float64:
-		return "n" + strconv.FormatFloat(float(v), 'g', -1, 64)
+	case int64, float64, json.Number:
+		return "n" + strconv.FormatFloat(Float(v), 'g', -1, 64)
 	case []any, map[string]any:
 		return kindOf(v) + strconv.Itoa(weight(v))
 	default:

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -8,7 +9,7 @@ import (
 
 func toNumber(c call, v []any) (any, error) {
 	switch value := v[0].(type) {
-	case int64, float64:
+	case int64, float64, json.Number:
 		return value, nil
 	case bool:
 		if value {
@@ -20,6 +21,9 @@ func toNumber(c call, v []any) (any, error) {
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 			return nil, c.bad("the string is no number")
+		}
+		if exact := given(json.Number(text)); json.Valid([]byte(text)) && !Equal(exact, f) {
+			return exact, nil // a float would round it
 		}
 		return f, nil
 	default:
@@ -40,7 +44,12 @@ func toInt(c call, v []any) (any, error) {
 	if n, ok := number.(int64); ok {
 		return n, nil
 	}
-	return c.truncated(math.Trunc(float(number)))
+	if n, ok := number.(json.Number); ok {
+		if whole, _, ok := parts(n); ok {
+			return whole, nil
+		}
+	}
+	return c.truncated(math.Trunc(Float(number)))
 }
 
 func (c call) truncated(f float64) (any, error) {
@@ -59,6 +68,8 @@ func abs(c call, v []any) (any, error) {
 		return max(n, -n), nil
 	case float64:
 		return math.Abs(n), nil
+	case json.Number:
+		return given(json.Number(strings.TrimPrefix(n.String(), "-"))), nil
 	}
 	return nil, c.number(v[0])
 }
@@ -68,6 +79,11 @@ func rounded(by func(float64) float64) func(call, []any) (any, error) {
 		switch n := v[0].(type) {
 		case int64:
 			return n, nil
+		case json.Number:
+			if whole, fraction, ok := parts(n); ok {
+				return c.arithmetic(node{at: c.node.at, text: "+"}, whole, int64(by(fraction)))
+			}
+			return c.truncated(by(Float(n)))
 		case float64:
 			return c.truncated(by(n))
 		}

@@ -1,6 +1,10 @@
 package expr
 
-import "math"
+import (
+	"encoding/json"
+	"math"
+	"strings"
+)
 
 func (ev *evaluation) unary(n node) (any, error) {
 	operand, err := ev.lazy(n.parts[0])
@@ -18,6 +22,12 @@ func (ev *evaluation) unary(n node) (any, error) {
 		return -v, nil
 	case float64:
 		return -v, nil
+	case json.Number:
+		text, negative := strings.CutPrefix(v.String(), "-")
+		if !negative {
+			text = "-" + text
+		}
+		return given(json.Number(text)), nil
 	default:
 		return nil, ev.fail(n, "%s cannot be negative", a(operand))
 	}
@@ -122,15 +132,15 @@ func (ev *evaluation) arithmetic(n node, left, right any) (any, error) {
 	if xWhole && yWhole {
 		return ev.integers(n, x, y)
 	}
-	return ev.floats(n, float(left), float(right))
-}
-
-func float(v any) float64 {
-	if n, ok := v.(int64); ok {
-		return float64(n)
+	l, err := ev.operand(n, left)
+	if err != nil {
+		return nil, err
 	}
-	f, _ := v.(float64)
-	return f
+	r, err := ev.operand(n, right)
+	if err != nil {
+		return nil, err
+	}
+	return ev.floats(n, l, r)
 }
 
 func (ev *evaluation) integers(n node, x, y int64) (any, error) {

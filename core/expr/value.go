@@ -13,7 +13,8 @@ import (
 	"github.com/attune-go/attune/core/exactjson"
 )
 
-// Values are nil, bool, int64, float64, string, []any and map[string]any.
+// Values are nil, bool, int64, json.Number, float64, string, []any and map[string]any. A json.Number is a number that was
+// given and is no int64: it keeps its digits. A float64 was computed.
 
 // FromJSON reads a value; whole numbers become integers.
 func FromJSON(raw []byte) (any, error) {
@@ -36,7 +37,7 @@ func Value(v any) any {
 	case int32:
 		return int64(v)
 	case json.Number:
-		return numberOf(v.String())
+		return given(v)
 	case []any:
 		list := make([]any, len(v))
 		for i, item := range v {
@@ -60,17 +61,6 @@ func Value(v any) any {
 	}
 }
 
-func numberOf(text string) any {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil && math.IsInf(f, 0) {
-		return math.Copysign(math.MaxFloat64, f)
-	}
-	return f
-}
-
 // Truthy is the truth value of a value: false for null, false, zero and empty ones.
 func Truthy(v any) bool {
 	switch v := v.(type) {
@@ -82,6 +72,8 @@ func Truthy(v any) bool {
 		return v != 0
 	case float64:
 		return v != 0
+	case json.Number:
+		return decimalOf(v).digits != ""
 	case string:
 		return v != ""
 	case []any:
@@ -102,7 +94,7 @@ func kindOf(v any) string {
 		return "null"
 	case bool:
 		return "bool"
-	case int64, float64:
+	case int64, float64, json.Number:
 		return "number"
 	case string:
 		return "string"
@@ -116,8 +108,8 @@ func kindOf(v any) string {
 // Equal compares two values deeply.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
-	case int64, float64:
-		order, ok := compareNumbers(a, b)
+	case int64, float64, json.Number:
+		order, ok := CompareNumbers(a, b)
 		return ok && order == 0
 	case []any:
 		other, ok := b.([]any)
@@ -134,45 +126,9 @@ func Equal(a, b any) bool {
 	}
 }
 
-// compareNumbers orders two numbers; false if one is no number or NaN.
-func compareNumbers(a, b any) (int, bool) {
-	switch x := a.(type) {
-	case int64:
-		switch y := b.(type) {
-		case int64:
-			return cmp.Compare(x, y), true
-		case float64:
-			return -compareIntFloat(y, x), !math.IsNaN(y)
-		}
-	case float64:
-		switch y := b.(type) {
-		case int64:
-			return compareIntFloat(x, y), !math.IsNaN(x)
-		case float64:
-			return cmp.Compare(x, y), !math.IsNaN(x) && !math.IsNaN(y)
-		}
-	}
-	return 0, false
-}
-
-// compareIntFloat orders f and n without converting n to a float, which loses digits.
-func compareIntFloat(f float64, n int64) int {
-	switch {
-	case f >= math.MaxInt64:
-		return 1
-	case f < math.MinInt64:
-		return -1
-	}
-	whole := math.Floor(f)
-	if order := cmp.Compare(int64(whole), n); order != 0 {
-		return order
-	}
-	return cmp.Compare(f, whole)
-}
-
 // compare orders numbers, strings, and lists of them.
 func compare(a, b any) (int, bool) {
-	if order, ok := compareNumbers(a, b); ok {
+	if order, ok := CompareNumbers(a, b); ok {
 		return order, true
 	}
 	switch a := a.(type) {
@@ -211,6 +167,8 @@ func Text(v any) string {
 		return strconv.FormatInt(v, 10)
 	case float64:
 		return floatText(v)
+	case json.Number:
+		return v.String()
 	case map[string]any:
 		if v[Secret] == true {
 			marker := maps.Clone(v)

@@ -81,6 +81,9 @@ func (r *Rows) tick(ctx context.Context) error {
 		{"pending traces", func(ctx context.Context, tx *store.Tx) (int64, error) {
 			return tx.PruneTracePending(ctx, pendingTraces.Seconds(), pageRows)
 		}},
+		{"keys of requests", func(ctx context.Context, tx *store.Tx) (int64, error) {
+			return tx.PruneRequestKeys(ctx, pageRows)
+		}},
 		{"workflow definitions", func(ctx context.Context, tx *store.Tx) (int64, error) {
 			return tx.PruneWorkflowSources(ctx, sourcesKept.Seconds(), pageRows)
 		}},

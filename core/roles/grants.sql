@@ -117,6 +117,7 @@ GRANT SELECT ON queue_stats TO engine, operator, viewer;
 GRANT INSERT, UPDATE ON queue_stats TO engine;
 GRANT INSERT, UPDATE (queue_length, active_count, max_concurrent, oldest_enqueued_at, total_enqueued,
     total_completed, last_updated) ON queue_stats TO operator;
+GRANT SELECT, INSERT, UPDATE, DELETE ON request_key TO engine;
 GRANT SELECT ON rule TO engine, operator, viewer;
 GRANT SELECT ON runtime TO engine, operator, viewer;
 GRANT SELECT (id, name, execution_config) ON runtime TO worker;

@@ -31,9 +31,9 @@ type node struct {
 	types              []string
 	enum               []any // nil for no bound
 	constant           *any
-	least, most        *float64
-	above, below       *float64
-	multiple           *float64
+	least, most        any // numbers, or nil
+	above, below       any
+	multiple           any
 	shortest, longest  *int // of strings, in characters
 	fewest, mostItems  *int
 	fewestKeys, maxKey *int
@@ -298,28 +298,22 @@ func (r *reader) types(value any, path string) []string {
 
 // number parses a bound.
 func (r *reader) number(n *node, key string, value any) bool {
-	var bound float64
-	switch value := value.(type) {
-	case int64:
-		bound = float64(value)
-	case float64:
-		bound = value
-	default:
+	if _, ok := expr.CompareNumbers(value, int64(0)); !ok {
 		return false
 	}
-	whole := int(min(max(bound, 0), maxBytes*1024))
+	whole := int(min(max(expr.Float(value), 0), maxBytes*1024))
 	switch key {
 	case "minimum":
-		n.least = &bound
+		n.least = value
 	case "maximum":
-		n.most = &bound
+		n.most = value
 	case "exclusiveMinimum":
-		n.above = &bound
+		n.above = value
 	case "exclusiveMaximum":
-		n.below = &bound
+		n.below = value
 	case "multipleOf":
-		n.multiple = &bound
-		return bound > 0
+		n.multiple = value
+		return expr.Float(value) > 0
 	case "minLength":
 		n.shortest = &whole
 	case "maxLength":

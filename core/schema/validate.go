@@ -114,9 +114,7 @@ func (c *check) node(n *node, value any, path string) {
 	}
 	c.among(n, value, path)
 	switch v := value.(type) {
-	case int64:
-		c.number(n, float64(v), path)
-	case float64:
+	case int64, float64, json.Number:
 		c.number(n, v, path)
 	case string:
 		c.text(n, v, path)
@@ -144,7 +142,7 @@ func (c *check) kind(n *node, value any, path string) bool {
 	}
 	have := kindOf(value)
 	for _, want := range n.types {
-		if want == have || want == "number" && have == "integer" || want == "integer" && isWhole(value) {
+		if want == have || want == "number" && have == "integer" || want == "integer" && expr.IsWhole(value) {
 			return true
 		}
 	}
@@ -164,7 +162,7 @@ func kindOf(value any) string {
 		return "boolean"
 	case int64:
 		return "integer"
-	case float64:
+	case float64, json.Number:
 		return "number"
 	case string:
 		return "string"
@@ -173,11 +171,6 @@ func kindOf(value any) string {
 	default:
 		return "object"
 	}
-}
-
-func isWhole(value any) bool {
-	f, ok := value.(float64)
-	return ok && f == math.Trunc(f)
 }
 
 func article(kind string) string {
@@ -209,25 +202,38 @@ func (c *check) among(n *node, value any, path string) {
 	c.wrongf(path, "is none of %s", strings.Join(names, ", "))
 }
 
-func (c *check) number(n *node, value float64, path string) {
-	switch {
-	case n.least != nil && value < *n.least:
-		c.wrongf(path, "is below %s", figure(*n.least))
-	case n.most != nil && value > *n.most:
-		c.wrongf(path, "is above %s", figure(*n.most))
-	case n.above != nil && value <= *n.above:
-		c.wrongf(path, "is not above %s", figure(*n.above))
-	case n.below != nil && value >= *n.below:
-		c.wrongf(path, "is not below %s", figure(*n.below))
+func (c *check) number(n *node, value any, path string) {
+	order := func(bound any) int {
+		order, _ := expr.CompareNumbers(value, bound)
+		return order
 	}
-	if n.multiple != nil && *n.multiple > 0 {
-		if times := value / *n.multiple; math.Abs(times-math.Round(times)) > 1e-9 {
-			c.wrongf(path, "is no multiple of %s", figure(*n.multiple))
-		}
+	switch {
+	case n.least != nil && order(n.least) < 0:
+		c.wrongf(path, "is below %s", figure(n.least))
+	case n.most != nil && order(n.most) > 0:
+		c.wrongf(path, "is above %s", figure(n.most))
+	case n.above != nil && order(n.above) <= 0:
+		c.wrongf(path, "is not above %s", figure(n.above))
+	case n.below != nil && order(n.below) >= 0:
+		c.wrongf(path, "is not below %s", figure(n.below))
+	}
+	if n.multiple != nil && !multipleOf(value, n.multiple) {
+		c.wrongf(path, "is no multiple of %s", figure(n.multiple))
 	}
 }
 
-func figure(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+// multipleOf is exact for integers of 64 bits. Other numbers are floats, which are not.
+func multipleOf(value, of any) bool {
+	if whole, ok := value.(int64); ok {
+		if of, ok := of.(int64); ok {
+			return of <= 0 || whole%of == 0
+		}
+	}
+	times := expr.Float(value) / expr.Float(of)
+	return expr.Float(of) <= 0 || math.IsInf(times, 0) || math.Abs(times-math.Round(times)) <= 1e-9
+}
+
+func figure(bound any) string { return strings.TrimSuffix(expr.Text(bound), ".0") }
 
 func (c *check) text(n *node, value, path string) {
 	size := utf8.RuneCountInString(value)

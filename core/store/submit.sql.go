@@ -73,6 +73,25 @@ func (q *Queries) ActionsByRef(ctx context.Context, refs []string) ([]ActionsByR
 	return items, nil
 }
 
+const EmittedEvent = `-- name: EmittedEvent :one
+SELECT e.trigger_ref, e.created, coalesce(t.enabled, false) AS enabled
+FROM event e LEFT JOIN trigger t ON t.id = e.trigger WHERE e.id = $1
+`
+
+type EmittedEventRow struct {
+	TriggerRef string
+	Created    time.Time
+	Enabled    bool
+}
+
+// The answer to the emission of an event.
+func (q *Queries) EmittedEvent(ctx context.Context, id int64) (EmittedEventRow, error) {
+	row := q.db.QueryRow(ctx, EmittedEvent, id)
+	var i EmittedEventRow
+	err := row.Scan(&i.TriggerRef, &i.Created, &i.Enabled)
+	return i, err
+}
+
 const InsertRequestedExecutions = `-- name: InsertRequestedExecutions :many
 INSERT INTO execution (action, action_ref, config, priority, executor, parent, permission_set_refs, env_vars,
                        artifact_retention_policy, artifact_retention_limit,
@@ -150,6 +169,21 @@ func (q *Queries) OutboxRowExists(ctx context.Context, id int64) (bool, error) {
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
+}
+
+const PruneRequestKeys = `-- name: PruneRequestKeys :execrows
+DELETE FROM request_key k
+WHERE (k.client, k.key) IN (
+    SELECT o.client, o.key FROM request_key o WHERE o.created <= now() - interval '24 hours'
+    ORDER BY o.created LIMIT $1::int FOR UPDATE SKIP LOCKED)
+`
+
+func (q *Queries) PruneRequestKeys(ctx context.Context, page int32) (int64, error) {
+	result, err := q.db.Exec(ctx, PruneRequestKeys, page)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const RequestExecutions = `-- name: RequestExecutions :many
@@ -274,4 +308,50 @@ func (q *Queries) RequestExecutions(ctx context.Context, arg RequestExecutionsPa
 		return nil, err
 	}
 	return items, nil
+}
+
+const RequestOfKey = `-- name: RequestOfKey :one
+SELECT k.subject, k.digest = $1::bytea AS same FROM request_key k
+WHERE k.client = $2::text AND k.key = $3::text AND k.created > now() - interval '24 hours'
+`
+
+type RequestOfKeyRow struct {
+	Subject int64
+	Same    bool
+}
+
+// What a client has created with its key within a day.
+func (q *Queries) RequestOfKey(ctx context.Context, digest []byte, client string, key string) (RequestOfKeyRow, error) {
+	row := q.db.QueryRow(ctx, RequestOfKey, digest, client, key)
+	var i RequestOfKeyRow
+	err := row.Scan(&i.Subject, &i.Same)
+	return i, err
+}
+
+const TakeRequestKey = `-- name: TakeRequestKey :execrows
+INSERT INTO request_key AS k (client, key, digest, subject)
+VALUES ($1::text, $2::text, $3::bytea, $4::bigint)
+ON CONFLICT (client, key) DO UPDATE SET digest = excluded.digest, subject = excluded.subject, created = now()
+WHERE k.created <= now() - interval '24 hours'
+`
+
+type TakeRequestKeyParams struct {
+	Client  string
+	Key     string
+	Digest  []byte
+	Subject int64
+}
+
+// No row: another request has the key. It waits for a transaction that is about to take it.
+func (q *Queries) TakeRequestKey(ctx context.Context, arg TakeRequestKeyParams) (int64, error) {
+	result, err := q.db.Exec(ctx, TakeRequestKey,
+		arg.Client,
+		arg.Key,
+		arg.Digest,
+		arg.Subject,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

@@ -38,6 +38,8 @@ type Event struct {
 	// Execution is the execution whose action emits it, 0 for none. It bounds chains of rules that
 	// fire each other. A missing execution counts as none.
 	Execution int64
+	// Key makes EmitEvent repeatable; nil for none.
+	Key *Key
 }
 
 // Emitted is an event that was stored.
@@ -47,6 +49,7 @@ type Emitted struct {
 	Enabled    bool      // state of the trigger: a disabled one fires nothing
 	Created    time.Time // by the clock of the database
 	OutboxID   int64     // of the outbox row of its message
+	Repeated   bool      // an earlier emission with the key has stored it
 }
 
 // ErrPayload reports a payload that is refused as a whole.
@@ -90,11 +93,31 @@ func (e *InvalidPayloadError) Error() string {
 
 // EmitEvent stores one event with its message.
 func (s *Submitter) EmitEvent(ctx context.Context, event Event) (Emitted, error) {
-	list, err := s.EmitEvents(ctx, []Event{event})
-	if err != nil {
-		return Emitted{}, err
+	var list []Emitted
+	create := func() (err error) {
+		list, err = s.EmitEvents(ctx, []Event{event})
+		return err
 	}
-	return list[0], nil
+	if event.Key == nil {
+		if err := create(); err != nil {
+			return Emitted{}, err
+		}
+		return list[0], nil
+	}
+	earlier, err := s.once(ctx, event.Key, create)
+	if err != nil {
+		return Emitted{}, fmt.Errorf("emit %s: %w", event.TriggerRef, err)
+	}
+	if earlier == 0 {
+		return list[0], nil
+	}
+	row, err := s.store.EmittedEvent(ctx, earlier)
+	if err != nil {
+		return Emitted{}, fmt.Errorf("read the earlier event %d: %w", earlier, err)
+	}
+	return Emitted{
+		ID: earlier, TriggerRef: row.TriggerRef, Enabled: row.Enabled, Created: row.Created, Repeated: true,
+	}, nil
 }
 
 // EmitEvents stores many events in one transaction: all or none. The result is in the order of the
@@ -117,6 +140,9 @@ func (s *Submitter) EmitEvents(ctx context.Context, events []Event) ([]Emitted, 
 		ids := make([]int64, len(done))
 		for i, one := range done {
 			ids[i] = one.ID
+			if err := events[i].Key.take(ctx, tx, one.ID); err != nil {
+				return err
+			}
 		}
 		return recordTrace(ctx, tx, trace.Event, ids)
 	})

@@ -66,6 +66,8 @@ type Request struct {
 	Priority Priority
 	// Options are the additional settings of the HTTP API; nil for none.
 	Options *Options
+	// Key makes Request repeatable; nil for none.
+	Key *Key
 }
 
 // Options are the settings of a client of the HTTP API for its execution. Unset ones come from the action;
@@ -78,7 +80,7 @@ type Options struct {
 	// PermissionSetRefs are the permissions of its token; nil means the action's.
 	PermissionSetRefs []string `json:"permission_set_refs,omitzero"`
 	// EnvVars is kept with the execution.
-	EnvVars map[string]any `json:"env_vars,omitempty"`
+	EnvVars map[string]json.RawMessage `json:"env_vars,omitempty"`
 
 	ArtifactRetentionPolicy string `json:"artifact_retention_policy,omitempty"`
 	ArtifactRetentionLimit  int    `json:"artifact_retention_limit,omitempty"`
@@ -104,6 +106,8 @@ type Requested struct {
 	ActionRef string    // as requested
 	Created   time.Time // by the clock of the database
 	OutboxID  int64     // of the outbox row of its message
+	// Repeated reports that an earlier request with the key has created it. Then only ID and ActionRef are known.
+	Repeated bool
 }
 
 // Priority is the lane in which an execution waits, the value of execution.priority.
@@ -156,9 +160,23 @@ func unknownText(kind, ref, nearest string) string {
 
 // Request requests one execution.
 func (s *Submitter) Request(ctx context.Context, request Request) (Requested, error) {
-	list, err := s.RequestMany(ctx, []Request{request})
+	var list []Requested
+	create := func() (err error) {
+		list, err = s.RequestMany(ctx, []Request{request})
+		return err
+	}
+	if request.Key == nil {
+		if err := create(); err != nil {
+			return Requested{}, err
+		}
+		return list[0], nil
+	}
+	earlier, err := s.once(ctx, request.Key, create)
 	if err != nil {
-		return Requested{}, err
+		return Requested{}, fmt.Errorf("request %s: %w", request.ActionRef, err)
+	}
+	if earlier != 0 {
+		return Requested{ID: earlier, ActionRef: request.ActionRef, Repeated: true}, nil
 	}
 	return list[0], nil
 }
@@ -179,7 +197,8 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 		}
 	}
 	var done []Requested
-	if !trace.From(ctx).Valid() {
+	keyed := slices.ContainsFunc(requests, func(one Request) bool { return one.Key != nil })
+	if !keyed && !trace.From(ctx).Valid() {
 		if done, err = s.requestKnown(ctx, requests, configs); err != nil || done != nil {
 			return done, err
 		}
@@ -203,6 +222,9 @@ func (s *Submitter) RequestMany(ctx context.Context, requests []Request) ([]Requ
 		ids := make([]int64, len(done))
 		for i, one := range done {
 			ids[i] = one.ID
+			if err := requests[i].Key.take(ctx, tx, one.ID); err != nil {
+				return err
+			}
 		}
 		return recordTrace(ctx, tx, trace.Execution, ids)
 	})

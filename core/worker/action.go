@@ -30,7 +30,7 @@ func (e *ExitError) Error() string {
 	if e.Message != "" {
 		return e.Message
 	}
-	return failure(e.Code, "")
+	return failure(e.Code, "", "")
 }
 
 // Actions maps the reference of an action, or its entrypoint, to the function that runs it if the

@@ -196,10 +196,14 @@ func TestErrorsOfProcesses(t *testing.T) {
 		script, format, want string
 		code                 int
 	}{
-		"Short":   {"echo one >&2; echo two >&2; exit 4", "text", "one\ntwo\n", 4},
-		"Long":    {"for i in 1 2 3 4 5 6; do echo line $i >&2; done; exit 1", "text", "line 6", 1},
-		"Silent":  {"exit 9", "text", "Command exited with code 9", 9},
-		"Signal":  {"kill -KILL $$", "text", "Command exited with code -1", -1},
+		"Short":  {"echo one >&2; echo two >&2; exit 4", "text", "one\ntwo\n", 4},
+		"Long":   {"for i in 1 2 3 4 5 6; do echo line $i >&2; done; exit 1", "text", "line 6", 1},
+		"Silent": {"exit 9", "text", "Command exited with code 9", 9},
+		"Signal": {"kill -SEGV $$", "text", "Command exited with code -1: killed by SIGSEGV", -1},
+		"Said":   {"echo broken >&2; kill -ABRT $$", "text", "broken (killed by SIGABRT)", -1},
+		"Killed": {"kill -KILL $$", "text", "Command exited with code -1: killed by SIGKILL, often for want of memory", -1},
+		"Program": {"sh -c 'kill -KILL $$'; exit $?", "text", "Command exited with code 137: " +
+			"a program of it was killed by SIGKILL, often for want of memory", 137},
 		"NoData":  {`echo '{"a": 1}'; exit 2`, "json", "Command exited with code 2", 2},
 		"QueueOK": {`echo '{"queue_ack": {"ok": true}}'`, "json", "", 0},
 	} {

@@ -38,6 +38,8 @@ type report struct {
 	Error           string          `json:"error,omitempty"`
 	Cancelled       bool            `json:"cancelled,omitempty"`
 	TimedOut        bool            `json:"timed_out,omitempty"`
+
+	death string // the signal that killed it
 }
 
 // ending is the end of an execution before it is written.
@@ -237,7 +239,7 @@ func (r *runner) process(ctx context.Context, j *job, does content, params json.
 	if err != nil {
 		return report{}, nil, fmt.Errorf("run action %s: %w", j.row.ActionRef, err)
 	}
-	rep := report{ExitCode: outcome.ExitCode, Succeeded: outcome.ExitCode == 0 && outcome.Interrupted == nil}
+	rep := report{ExitCode: outcome.ExitCode, death: outcome.Death(), Succeeded: outcome.ExitCode == 0 && outcome.Interrupted == nil}
 	if outcome.Signal != 0 {
 		rep.ExitCode = -1
 	}
@@ -248,20 +250,26 @@ func (r *runner) read(rep *report, format string, stdout, stderr *output.Capture
 	if rep.ExitCode == 0 {
 		r.readOutput(rep, format, stdout)
 	} else {
-		rep.Error = failure(rep.ExitCode, output.Text(stderr.Bytes()))
+		rep.Error = failure(rep.ExitCode, output.Text(stderr.Bytes()), rep.death)
 	}
 }
 
 // failure is the error of a failed process: its standard error if that is short, else the last line
-// of it.
-func failure(exitCode int, stderr string) string {
+// of it. death is the signal that killed it.
+func failure(exitCode int, stderr, death string) string {
 	const short = 5
 	lines := strings.TrimSuffix(stderr, "\n")
+	silent := strings.TrimSpace(stderr) == ""
 	switch {
-	case strings.TrimSpace(stderr) == "":
+	case silent && death != "":
+		return fmt.Sprintf("Command exited with code %d: %s", exitCode, death)
+	case silent:
 		return fmt.Sprintf("Command exited with code %d", exitCode)
 	case strings.Count(lines, "\n") >= short:
-		return lines[strings.LastIndexByte(lines, '\n')+1:]
+		stderr = lines[strings.LastIndexByte(lines, '\n')+1:]
+	}
+	if death != "" {
+		return strings.TrimSpace(stderr) + " (" + death + ")"
 	}
 	return stderr
 }

@@ -44,6 +44,10 @@ const probeScript = `: > "$TMPDIR/probe" && { test ! -e /dev/stdin || : < /dev/s
 // check tries what each action needs, so that a worker without the rights for it does not start. It
 // logs once how far actions are isolated.
 func (s separation) check(ctx context.Context, logger *slog.Logger) error {
+	if os.Getpid() == 1 {
+		logger.WarnContext(ctx, "Processes that actions leave behind stay as zombies, because the worker is PID 1: "+
+			"start it with an init, such as tini")
+	}
 	if s.user == nil {
 		const unprotected = "Actions run as the worker's own user and can read its files"
 		if os.Geteuid() == 0 {

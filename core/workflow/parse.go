@@ -51,7 +51,7 @@ func Parse(name string, content []byte) (definition *Definition, mistakes, warni
 // ParseJSON reads a stored definition, of Definition.JSON or of another service in workflow_definition.definition. The
 // error is a *MistakesError if the definition cannot run.
 func ParseJSON(raw []byte) (*Definition, error) {
-	node, err := nodeOf(raw)
+	node, err := yamldoc.JSON(raw)
 	if err != nil {
 		return nil, fmt.Errorf("read a workflow's definition: %w", err)
 	}

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -115,7 +116,7 @@ func requireEverything(t *testing.T, d *workflow.Definition) {
 	require.Equal(t, workflow.CancelRunning, d.Cancellation)
 	require.True(t, d.Strict)
 	require.Equal(t,
-		map[string]any{"order": nil, "limits": map[string]any{"low": int64(1), "high": []any{int64(2), 3.5}}}, d.Vars)
+		map[string]any{"order": nil, "limits": map[string]any{"low": int64(1), "high": []any{int64(2), json.Number("3.5")}}}, d.Vars)
 	require.Equal(t, []string{"reserve", "pay", "prepare", "box", "label", "ship", "tell"}, names(d.All()))
 	require.Equal(t, []string{"reserve"}, names(d.Entries()))
 
@@ -264,7 +265,7 @@ tasks:
 	require.Equal(t, 2, d.Task("two").Retry.Count)
 	require.Equal(t, []string{"one"}, d.Task("two").Inbound)
 	publish := d.Task("one").Next[0].Publish
-	require.InEpsilon(t, 12345678901234567890.0, publish[1].Value.Raw(), 1e-9)
+	require.Equal(t, json.Number("12345678901234567890"), publish[1].Value.Raw())
 	require.Equal(t, "2020-01-01", publish[2].Value.Raw())
 }
 

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -84,7 +85,7 @@ func TestViewsHaveTheKeysOfTheDataOrTheOutput(t *testing.T) {
 		"data, no object": {object{"data": "x", "stdout": `{"k": 1}`}, object{"data": "x", "stdout": `{"k": 1}`}},
 		"printed": {
 			object{"stdout": ` {"k": 1.5, "n": 2}`},
-			object{"stdout": ` {"k": 1.5, "n": 2}`, "k": 1.5, "n": int64(2)},
+			object{"stdout": ` {"k": 1.5, "n": 2}`, "k": json.Number("1.5"), "n": int64(2)},
 		},
 		"data is null":    {object{"data": nil, "stdout": `{"k": 1}`}, object{"data": nil, "stdout": `{"k": 1}`}},
 		"printed more":    {object{"stdout": `{"k": 1} and more`}, object{"stdout": `{"k": 1} and more`}},

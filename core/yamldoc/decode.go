@@ -6,9 +6,10 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // Unmarshaler is a type that reads its own value and reports what it cannot use.
@@ -92,7 +93,7 @@ func (r *Reader) set(f Field, tag reflect.StructTag, to reflect.Value) bool {
 		value, ok = r.Bool(f)
 	case reflect.Int, reflect.Int32:
 		if unit := tag.Get("unit"); unit != "" {
-			value, ok = r.Units(f, constant(time.ParseDuration(unit)))
+			value, ok = r.Units(f, constant(phrase.ParseSpan(unit)))
 		} else {
 			least, most := limits(tag.Get("range"))
 			value, ok = r.Whole(f, least, most)

@@ -2,6 +2,7 @@ package yamldoc
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +14,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// documents are the roots of the documents before the first syntax error.
+// documents are the roots of the documents before the first syntax error. JSON is read as JSON, because YAML refuses
+// surrogate pairs.
 func documents(content []byte) ([]*yaml.Node, error) {
+	if json.Valid(content) {
+		root, err := JSON(content)
+		return []*yaml.Node{root}, err
+	}
 	var roots []*yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	for {

@@ -1,6 +1,7 @@
 package yamldoc
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-go/attune/core/bounds"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // MaxValues bounds the values of a file with its aliases expanded.
@@ -17,22 +19,22 @@ const MaxValues = 200_000
 
 // afford counts values and reports once that there are too many.
 func (r *Reader) afford(node *yaml.Node, count int) bool {
-	before := r.values
-	if r.values += count; r.values <= MaxValues {
+	before, most := r.values, cmp.Or(r.most, MaxValues)
+	if r.values += count; r.values <= most {
 		return true
 	}
-	if before <= MaxValues {
+	if before <= most {
 		what := r.What
 		if what == "" {
 			what = "file"
 		}
-		r.Mistakef(r.At(node), "there are more than %d values in the %s", MaxValues, what)
+		r.Mistakef(r.At(node), "there are more than %d values in the %s", most, what)
 	}
 	return false
 }
 
-// Value is a node as JSON: nil, bool, int64, json.Number for larger numbers, float64, string, []any
-// or map[string]any.
+// Value is a node as JSON: nil, bool, int64, json.Number for any other number that JSON can write, float64 for one such
+// as .5, string, []any or map[string]any. A date is the text of the file.
 func (r *Reader) Value(node *yaml.Node) any { return r.value(node, 0) }
 
 func (r *Reader) value(node *yaml.Node, depth int) any {
@@ -74,7 +76,13 @@ func (r *Reader) value(node *yaml.Node, depth int) any {
 }
 
 func (r *Reader) scalar(node *yaml.Node) any {
-	switch node.ShortTag() {
+	tag := node.ShortTag()
+	if tag == "!!float" || tag == "!!str" && node.Style == 0 { // YAML reads 1e400 as a text
+		if number, ok := asNumber(node.Value); ok {
+			return number
+		}
+	}
+	switch tag {
 	case "!!null":
 		return nil
 	case "!!bool":
@@ -92,7 +100,7 @@ func (r *Reader) scalar(node *yaml.Node) any {
 		}
 	case "!!float":
 		var number float64
-		if node.Decode(&number) == nil && !math.IsNaN(number) && !math.IsInf(number, 0) {
+		if node.Decode(&number) == nil && (r.infinite || !math.IsNaN(number) && !math.IsInf(number, 0)) {
 			return number
 		}
 		r.Mistakef(r.At(node), "%s is no number that can be stored", Show(node))
@@ -106,6 +114,18 @@ func (r *Reader) scalar(node *yaml.Node) any {
 		r.OnText(node)
 	}
 	return node.Value
+}
+
+// asNumber is a number with the digits of the file.
+func asNumber(text string) (json.Number, bool) {
+	text = strings.TrimPrefix(text, "+")
+	if digits, negative := strings.CutPrefix(text, "-"); strings.HasPrefix(digits, ".") {
+		text = "0" + digits
+		if negative {
+			text = "-" + text
+		}
+	}
+	return json.Number(text), strings.ContainsAny(text[:min(1, len(text))], "-0123456789") && json.Valid([]byte(text))
 }
 
 // Text reads a text. Numbers and the like are read as written, unless the document is strict.
@@ -229,7 +249,7 @@ func (r *Reader) Units(f Field, unit time.Duration) (int32, bool) {
 	return 0, false
 }
 
-// Seconds reads a plain number or a duration of Go.
+// Seconds reads a plain number or a duration such as 1m30s.
 func Seconds(node *yaml.Node) (float64, bool) {
 	if node.Kind != yaml.ScalarNode {
 		return 0, false
@@ -240,7 +260,7 @@ func Seconds(node *yaml.Node) (float64, bool) {
 		err := node.Decode(&number)
 		return number, err == nil && !math.IsNaN(number)
 	case "!!str":
-		duration, err := time.ParseDuration(node.Value)
+		duration, err := phrase.ParseSpan(node.Value)
 		return duration.Seconds(), err == nil
 	}
 	return 0, false

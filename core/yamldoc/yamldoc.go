@@ -26,6 +26,8 @@
 package yamldoc
 
 import (
+	"bytes"
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -34,6 +36,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/nearest"
 )
 
@@ -53,17 +56,40 @@ type Reader struct {
 	// OnText is called with every text that Value reads.
 	OnText func(node *yaml.Node)
 
-	values int // values read, aliases counted each time
+	values   int  // values read, aliases counted each time
+	most     int  // the bound of values; 0: MaxValues
+	infinite bool // floats may be infinite, or NaN
 }
 
 // Documents are the roots of the documents of a file before the first syntax error.
 func (r *Reader) Documents(content []byte) []*yaml.Node {
+	content = bytes.TrimPrefix(content, []byte(BOM))
 	roots, err := documents(content)
+	if _, bound := errors.AsType[*bounds.Error](err); bound {
+		r.Mistakef(Place{File: r.File}, "%s", err)
+		return nil
+	}
 	if err != nil {
 		line, text := Syntax(content, err)
 		r.Mistakef(Place{File: r.File, Line: line}, "this is not YAML: %s", text)
 	}
 	return roots
+}
+
+// Parse reads the one value of a document in YAML or JSON, as Value does. No document is nil. The error is a
+// *MistakesError. NaN and infinities are float64.
+func Parse(file string, content []byte) (value any, err error) {
+	r := Reader{File: file, most: max(MaxValues, len(content)), infinite: true}
+	roots := r.Documents(content)
+	if len(roots) > 1 {
+		r.Mistakef(r.At(roots[1]), "more than one document")
+	} else if len(roots) == 1 {
+		value = r.Value(roots[0])
+	}
+	if len(r.Mistakes) > 0 {
+		return nil, &MistakesError{Sort(r.Mistakes)}
+	}
+	return value, nil
 }
 
 // At is the place of a node.

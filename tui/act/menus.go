@@ -351,9 +351,9 @@ func OlderThan(value string) (time.Duration, error) {
 	if value == "" {
 		return 0, nil
 	}
-	age, err := time.ParseDuration(value)
+	age, err := phrase.ParseSpan(value)
 	if err != nil || age < 0 {
-		return 0, fmt.Errorf("%q is not an age such as 90s, 10m or 2h", value)
+		return 0, fmt.Errorf("%q is not an age such as 90s, 10m, 2h or 3d", value)
 	}
 	return age, nil
 }

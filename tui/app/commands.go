@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/palette"
@@ -275,7 +275,7 @@ func (m *Model) set(arg string) (tea.Cmd, error) {
 	if name != "poll" {
 		return nil, fmt.Errorf("there is no setting %q: set poll 5s", name)
 	}
-	every, err := time.ParseDuration(strings.TrimSpace(value))
+	every, err := phrase.ParseSpan(value)
 	if err != nil || every < minRefresh || every > maxRefresh {
 		return nil, fmt.Errorf("%q is not an interval from %s to %s, such as 5s", strings.TrimSpace(value), minRefresh,
 			maxRefresh)

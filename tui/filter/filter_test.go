@@ -59,7 +59,7 @@ func TestMatches(t *testing.T) {
 		"worker:worker-node-02": true, "worker:70": false,
 		"try>=2": true, "try>2": false, "try:2": true, "try<3": true, "try<=1": false, "!try>=2": false,
 		"try:>=2": true,
-		"age>10m": true, "age<10m": false, "age>1d": false, "age:<1h": true, "group:tenant=acme": true,
+		"age>10m": true, "age<1d02h": true, "age>1w": false, "age<10m": false, "age>1d": false, "age:<1h": true, "group:tenant=acme": true,
 		"group:tenant=*": true, "group:tenant": false,
 		"http": true, "!http": false, "HTTP": true, "nothing": false, `"its queue"`: true, "its queue": true,
 		"queue its http": true, "ht*uest": true,

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // term parses a term.
@@ -147,25 +148,12 @@ func (t *Term) compare(field Field, text string, at, op Span) *Error {
 	if t.Op == Is {
 		return fail(op, "an age is compared: %s>10m or %s<1h", field.Name, field.Name)
 	}
-	d, ok := duration(text)
-	if !ok {
+	d, err := phrase.ParseSpan(text)
+	if err != nil || d <= 0 {
 		return fail(at, "%q is no age such as 90s, 10m, 2h or 3d", text)
 	}
 	t.Number, t.Values = d.Seconds(), []string{text}
 	return nil
-}
-
-// duration parses an age, also in days.
-func duration(text string) (time.Duration, bool) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.ParseFloat(days, 64)
-		if err != nil || !(n > 0 && n < 36_500) {
-			return 0, false
-		}
-		return time.Duration(n * 24 * float64(time.Hour)), true
-	}
-	d, err := time.ParseDuration(text)
-	return d, err == nil && d > 0
 }
 
 // String writes the term so that Parse reads it back.

@@ -88,12 +88,8 @@ func (s *Settings) read(r *reader, root *yaml.Node) {
 	given, _ := r.decode(root, "the file", f)
 	s.NoMouse, s.NoHints = !f.Mouse, !f.Hints
 	if f.Refresh.Given() {
-		text := f.Refresh.Value.Value
-		if tag := f.Refresh.Value.Tag; tag == "!!int" || tag == "!!float" { // a number of seconds, as in configurations
-			text += "s"
-		}
-		var err error
-		if s.Refresh, err = time.ParseDuration(text); err != nil || s.Refresh <= 0 {
+		seconds, ok := yamldoc.Seconds(f.Refresh.Value)
+		if s.Refresh = time.Duration(seconds * float64(time.Second)); !ok || s.Refresh <= 0 {
 			r.Mistakef(r.At(f.Refresh.Value), "refresh must be a duration above zero, such as 2s")
 		}
 	}

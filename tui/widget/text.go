@@ -78,38 +78,13 @@ func CleanLines(s string) []string {
 }
 
 // Width is the number of cells of a text without its escape sequences.
-func Width(s string) int {
-	if isPlain(s) {
-		return len(s)
-	}
-	return ansi.StringWidth(s)
-}
+func Width(s string) int { return terminal.Width(s) }
 
 // Cut shortens a text to w cells and marks the cut with an ellipsis.
-func Cut(s string, w int) string {
-	if w <= 0 {
-		return ""
-	}
-	if len(s) <= w || Width(s) <= w {
-		return s
-	}
-	return ansi.Truncate(s, w, "…")
-}
+func Cut(s string, w int) string { return terminal.Cut(s, w) }
 
-// CutMiddle shortens a text to w cells and keeps its beginning and end, since names often differ in their last
-// letters.
-func CutMiddle(s string, w int) string {
-	width := Width(s)
-	if width <= w {
-		return s
-	}
-	if w < 5 {
-		return Cut(s, w)
-	}
-	tail := (w - 1) / 3
-	head := w - 1 - tail
-	return Cut(ansi.Truncate(s, head, "")+"…"+ansi.TruncateLeft(s, width-tail, ""), w)
-}
+// CutMiddle shortens a text to w cells and keeps its beginning and end.
+func CutMiddle(s string, w int) string { return terminal.CutMiddle(s, w) }
 
 // Blank returns n spaces.
 func Blank(n int) string { return strings.Repeat(" ", max(n, 0)) }

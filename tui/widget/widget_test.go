@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/theme"
 )
 
@@ -305,4 +306,15 @@ func TestWrappedTextsAreIndented(t *testing.T) {
 	require.Equal(t, []string{"state  one two", "       three"}, Hang("state  ", "one two three", 19))
 	require.Equal(t, []string{"state  one t…"}, Hang("state  ", "one two three", 13),
 		"where there is no room it is cut")
+}
+
+func TestAgesAreReadAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	for _, write := range []func(time.Duration) string{Age, Short, Latency} {
+		for d := time.Millisecond; d < 400*24*time.Hour; d = d*7/5 + time.Nanosecond {
+			got, err := phrase.ParseSpan(write(d))
+			require.NoError(t, err)
+			require.Equal(t, write(d), write(got))
+		}
+	}
 }

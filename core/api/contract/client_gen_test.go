@@ -3443,6 +3443,9 @@ type WorkflowsAnswer struct {
 	Data Workflows `json:"data"`
 }
 
+// IdempotencyKey defines model for IdempotencyKey.
+type IdempotencyKey = string
+
 // Away defines model for Away.
 type Away = Problem
 
@@ -3665,6 +3668,12 @@ type ListEventsParams struct {
 	Cursor *int `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// EmitEventParams defines parameters for EmitEvent.
+type EmitEventParams struct {
+	// IdempotencyKey Any text that names this request. A repeated one with the same key and body creates nothing within 24 hours and answers with what the first one created; 422 if the path or the body differs. Clients share no keys.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListExecutionsParams defines parameters for ListExecutions.
 type ListExecutionsParams struct {
 	Status     *ListExecutionsParamsStatus `form:"status,omitempty" json:"status,omitempty"`
@@ -3695,6 +3704,18 @@ type ListExecutionsParams struct {
 
 // ListExecutionsParamsStatus defines parameters for ListExecutions.
 type ListExecutionsParamsStatus string
+
+// CreateExecutionParams defines parameters for CreateExecution.
+type CreateExecutionParams struct {
+	// IdempotencyKey Any text that names this request. A repeated one with the same key and body creates nothing within 24 hours and answers with what the first one created; 422 if the path or the body differs. Clients share no keys.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ExecuteActionParams defines parameters for ExecuteAction.
+type ExecuteActionParams struct {
+	// IdempotencyKey Any text that names this request. A repeated one with the same key and body creates nothing within 24 hours and answers with what the first one created; 422 if the path or the body differs. Clients share no keys.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
 
 // ListExecutionsByStatusParams defines parameters for ListExecutionsByStatus.
 type ListExecutionsByStatusParams struct {
@@ -4272,7 +4293,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/events (the `EmitEvent` operationId).
-	EmitEventWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	EmitEventWithBody(ctx context.Context, params *EmitEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// EmitEvent Emit an event of a trigger
 	//
@@ -4281,7 +4302,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/events (the `EmitEvent` operationId).
-	EmitEvent(ctx context.Context, body EmitEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	EmitEvent(ctx context.Context, params *EmitEventParams, body EmitEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetEvent One event, and for every rule of its trigger whether it fired and why not
 	//
@@ -4300,14 +4321,14 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/executions (the `CreateExecution` operationId).
-	CreateExecutionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CreateExecutionWithBody(ctx context.Context, params *CreateExecutionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateExecution Request an execution; the same as /api/v1/executions/execute
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/executions (the `CreateExecution` operationId).
-	CreateExecution(ctx context.Context, body CreateExecutionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CreateExecution(ctx context.Context, params *CreateExecutionParams, body CreateExecutionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ExecuteActionWithBody Request an execution, as published
 	//
@@ -4316,7 +4337,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/executions/execute (the `ExecuteAction` operationId).
-	ExecuteActionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ExecuteActionWithBody(ctx context.Context, params *ExecuteActionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ExecuteAction Request an execution, as published
 	//
@@ -4325,7 +4346,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/executions/execute (the `ExecuteAction` operationId).
-	ExecuteAction(ctx context.Context, body ExecuteActionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ExecuteAction(ctx context.Context, params *ExecuteActionParams, body ExecuteActionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetExecutionStats How many executions there are, as published
 	//
@@ -5343,8 +5364,8 @@ func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEd
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/v1/events (the `EmitEvent` operationId).
-func (c *Client) EmitEventWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewEmitEventRequestWithBody(c.Server, contentType, body)
+func (c *Client) EmitEventWithBody(ctx context.Context, params *EmitEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEmitEventRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5362,8 +5383,8 @@ func (c *Client) EmitEventWithBody(ctx context.Context, contentType string, body
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /api/v1/events (the `EmitEvent` operationId).
-func (c *Client) EmitEvent(ctx context.Context, body EmitEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewEmitEventRequest(c.Server, body)
+func (c *Client) EmitEvent(ctx context.Context, params *EmitEventParams, body EmitEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEmitEventRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5411,8 +5432,8 @@ func (c *Client) ListExecutions(ctx context.Context, params *ListExecutionsParam
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/v1/executions (the `CreateExecution` operationId).
-func (c *Client) CreateExecutionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCreateExecutionRequestWithBody(c.Server, contentType, body)
+func (c *Client) CreateExecutionWithBody(ctx context.Context, params *CreateExecutionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateExecutionRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5428,8 +5449,8 @@ func (c *Client) CreateExecutionWithBody(ctx context.Context, contentType string
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /api/v1/executions (the `CreateExecution` operationId).
-func (c *Client) CreateExecution(ctx context.Context, body CreateExecutionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCreateExecutionRequest(c.Server, body)
+func (c *Client) CreateExecution(ctx context.Context, params *CreateExecutionParams, body CreateExecutionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateExecutionRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5447,8 +5468,8 @@ func (c *Client) CreateExecution(ctx context.Context, body CreateExecutionJSONRe
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/v1/executions/execute (the `ExecuteAction` operationId).
-func (c *Client) ExecuteActionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewExecuteActionRequestWithBody(c.Server, contentType, body)
+func (c *Client) ExecuteActionWithBody(ctx context.Context, params *ExecuteActionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExecuteActionRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5466,8 +5487,8 @@ func (c *Client) ExecuteActionWithBody(ctx context.Context, contentType string, 
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /api/v1/executions/execute (the `ExecuteAction` operationId).
-func (c *Client) ExecuteAction(ctx context.Context, body ExecuteActionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewExecuteActionRequest(c.Server, body)
+func (c *Client) ExecuteAction(ctx context.Context, params *ExecuteActionParams, body ExecuteActionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExecuteActionRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8067,18 +8088,18 @@ func NewListEventsRequest(server string, params *ListEventsParams) (*http.Reques
 }
 
 // NewEmitEventRequest calls the generic EmitEvent builder with application/json body
-func NewEmitEventRequest(server string, body EmitEventJSONRequestBody) (*http.Request, error) {
+func NewEmitEventRequest(server string, params *EmitEventParams, body EmitEventJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewEmitEventRequestWithBody(server, "application/json", bodyReader)
+	return NewEmitEventRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewEmitEventRequestWithBody constructs an http.Request for the EmitEvent method, with any body, and a specified content type
-func NewEmitEventRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewEmitEventRequestWithBody(server string, params *EmitEventParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -8102,6 +8123,21 @@ func NewEmitEventRequestWithBody(server string, contentType string, body io.Read
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -8351,18 +8387,18 @@ func NewListExecutionsRequest(server string, params *ListExecutionsParams) (*htt
 }
 
 // NewCreateExecutionRequest calls the generic CreateExecution builder with application/json body
-func NewCreateExecutionRequest(server string, body CreateExecutionJSONRequestBody) (*http.Request, error) {
+func NewCreateExecutionRequest(server string, params *CreateExecutionParams, body CreateExecutionJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewCreateExecutionRequestWithBody(server, "application/json", bodyReader)
+	return NewCreateExecutionRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewCreateExecutionRequestWithBody constructs an http.Request for the CreateExecution method, with any body, and a specified content type
-func NewCreateExecutionRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewCreateExecutionRequestWithBody(server string, params *CreateExecutionParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -8387,22 +8423,37 @@ func NewCreateExecutionRequestWithBody(server string, contentType string, body i
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewExecuteActionRequest calls the generic ExecuteAction builder with application/json body
-func NewExecuteActionRequest(server string, body ExecuteActionJSONRequestBody) (*http.Request, error) {
+func NewExecuteActionRequest(server string, params *ExecuteActionParams, body ExecuteActionJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewExecuteActionRequestWithBody(server, "application/json", bodyReader)
+	return NewExecuteActionRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewExecuteActionRequestWithBody constructs an http.Request for the ExecuteAction method, with any body, and a specified content type
-func NewExecuteActionRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewExecuteActionRequestWithBody(server string, params *ExecuteActionParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -8426,6 +8477,21 @@ func NewExecuteActionRequestWithBody(server string, contentType string, body io.
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -10672,7 +10738,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/events (the `EmitEvent` operationId).
-	EmitEventWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EmitEventResponse, error)
+	EmitEventWithBodyWithResponse(ctx context.Context, params *EmitEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EmitEventResponse, error)
 
 	// EmitEventWithResponse Emit an event of a trigger
 	//
@@ -10681,7 +10747,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/events (the `EmitEvent` operationId).
-	EmitEventWithResponse(ctx context.Context, body EmitEventJSONRequestBody, reqEditors ...RequestEditorFn) (*EmitEventResponse, error)
+	EmitEventWithResponse(ctx context.Context, params *EmitEventParams, body EmitEventJSONRequestBody, reqEditors ...RequestEditorFn) (*EmitEventResponse, error)
 
 	// GetEventWithResponse One event, and for every rule of its trigger whether it fired and why not
 	//
@@ -10704,14 +10770,14 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/executions (the `CreateExecution` operationId).
-	CreateExecutionWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateExecutionResponse, error)
+	CreateExecutionWithBodyWithResponse(ctx context.Context, params *CreateExecutionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateExecutionResponse, error)
 
 	// CreateExecutionWithResponse Request an execution; the same as /api/v1/executions/execute
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/executions (the `CreateExecution` operationId).
-	CreateExecutionWithResponse(ctx context.Context, body CreateExecutionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateExecutionResponse, error)
+	CreateExecutionWithResponse(ctx context.Context, params *CreateExecutionParams, body CreateExecutionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateExecutionResponse, error)
 
 	// ExecuteActionWithBodyWithResponse Request an execution, as published
 	//
@@ -10720,7 +10786,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/executions/execute (the `ExecuteAction` operationId).
-	ExecuteActionWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ExecuteActionResponse, error)
+	ExecuteActionWithBodyWithResponse(ctx context.Context, params *ExecuteActionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ExecuteActionResponse, error)
 
 	// ExecuteActionWithResponse Request an execution, as published
 	//
@@ -10729,7 +10795,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/executions/execute (the `ExecuteAction` operationId).
-	ExecuteActionWithResponse(ctx context.Context, body ExecuteActionJSONRequestBody, reqEditors ...RequestEditorFn) (*ExecuteActionResponse, error)
+	ExecuteActionWithResponse(ctx context.Context, params *ExecuteActionParams, body ExecuteActionJSONRequestBody, reqEditors ...RequestEditorFn) (*ExecuteActionResponse, error)
 
 	// GetExecutionStatsWithResponse How many executions there are, as published
 	//
@@ -14167,8 +14233,8 @@ func (c *ClientWithResponses) ListEventsWithResponse(ctx context.Context, params
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/events (the `EmitEvent` operationId).
-func (c *ClientWithResponses) EmitEventWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EmitEventResponse, error) {
-	rsp, err := c.EmitEventWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) EmitEventWithBodyWithResponse(ctx context.Context, params *EmitEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EmitEventResponse, error) {
+	rsp, err := c.EmitEventWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -14182,8 +14248,8 @@ func (c *ClientWithResponses) EmitEventWithBodyWithResponse(ctx context.Context,
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/events (the `EmitEvent` operationId).
-func (c *ClientWithResponses) EmitEventWithResponse(ctx context.Context, body EmitEventJSONRequestBody, reqEditors ...RequestEditorFn) (*EmitEventResponse, error) {
-	rsp, err := c.EmitEvent(ctx, body, reqEditors...)
+func (c *ClientWithResponses) EmitEventWithResponse(ctx context.Context, params *EmitEventParams, body EmitEventJSONRequestBody, reqEditors ...RequestEditorFn) (*EmitEventResponse, error) {
+	rsp, err := c.EmitEvent(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -14223,8 +14289,8 @@ func (c *ClientWithResponses) ListExecutionsWithResponse(ctx context.Context, pa
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/executions (the `CreateExecution` operationId).
-func (c *ClientWithResponses) CreateExecutionWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateExecutionResponse, error) {
-	rsp, err := c.CreateExecutionWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) CreateExecutionWithBodyWithResponse(ctx context.Context, params *CreateExecutionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateExecutionResponse, error) {
+	rsp, err := c.CreateExecutionWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -14236,8 +14302,8 @@ func (c *ClientWithResponses) CreateExecutionWithBodyWithResponse(ctx context.Co
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/executions (the `CreateExecution` operationId).
-func (c *ClientWithResponses) CreateExecutionWithResponse(ctx context.Context, body CreateExecutionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateExecutionResponse, error) {
-	rsp, err := c.CreateExecution(ctx, body, reqEditors...)
+func (c *ClientWithResponses) CreateExecutionWithResponse(ctx context.Context, params *CreateExecutionParams, body CreateExecutionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateExecutionResponse, error) {
+	rsp, err := c.CreateExecution(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -14251,8 +14317,8 @@ func (c *ClientWithResponses) CreateExecutionWithResponse(ctx context.Context, b
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/executions/execute (the `ExecuteAction` operationId).
-func (c *ClientWithResponses) ExecuteActionWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ExecuteActionResponse, error) {
-	rsp, err := c.ExecuteActionWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) ExecuteActionWithBodyWithResponse(ctx context.Context, params *ExecuteActionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ExecuteActionResponse, error) {
+	rsp, err := c.ExecuteActionWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -14266,8 +14332,8 @@ func (c *ClientWithResponses) ExecuteActionWithBodyWithResponse(ctx context.Cont
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/executions/execute (the `ExecuteAction` operationId).
-func (c *ClientWithResponses) ExecuteActionWithResponse(ctx context.Context, body ExecuteActionJSONRequestBody, reqEditors ...RequestEditorFn) (*ExecuteActionResponse, error) {
-	rsp, err := c.ExecuteAction(ctx, body, reqEditors...)
+func (c *ClientWithResponses) ExecuteActionWithResponse(ctx context.Context, params *ExecuteActionParams, body ExecuteActionJSONRequestBody, reqEditors ...RequestEditorFn) (*ExecuteActionResponse, error) {
+	rsp, err := c.ExecuteAction(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}

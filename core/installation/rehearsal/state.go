@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/attune-go/attune/core/installation/wire"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 //go:embed state.sql
@@ -115,7 +116,7 @@ func (r *rehearsal) fillExecutions(ctx context.Context) error {
 	}
 	for _, row := range rows[1:] {
 		what, action, status, worker, waiting, want := row[0], row[1], row[2], row[4], row[5], row[7]
-		age, err := time.ParseDuration(row[3])
+		age, err := phrase.ParseSpan(row[3])
 		if err != nil {
 			return fmt.Errorf("read executions.csv: %w", err)
 		}

@@ -94,3 +94,26 @@ SELECT n.id, n.created, s.id AS outbox_id,
                      THEN pg_notify('attune_outbox', current_schema() || ' ' || s.id)::text END, '')::text AS told
 FROM numbered n CROSS JOIN sent s
 ORDER BY n.place;
+
+-- name: RequestOfKey :one
+-- What a client has created with its key within a day.
+SELECT k.subject, k.digest = sqlc.arg(digest)::bytea AS same FROM request_key k
+WHERE k.client = sqlc.arg(client)::text AND k.key = sqlc.arg(key)::text AND k.created > now() - interval '24 hours';
+
+-- name: TakeRequestKey :execrows
+-- No row: another request has the key. It waits for a transaction that is about to take it.
+INSERT INTO request_key AS k (client, key, digest, subject)
+VALUES (sqlc.arg(client)::text, sqlc.arg(key)::text, sqlc.arg(digest)::bytea, sqlc.arg(subject)::bigint)
+ON CONFLICT (client, key) DO UPDATE SET digest = excluded.digest, subject = excluded.subject, created = now()
+WHERE k.created <= now() - interval '24 hours';
+
+-- name: PruneRequestKeys :execrows
+DELETE FROM request_key k
+WHERE (k.client, k.key) IN (
+    SELECT o.client, o.key FROM request_key o WHERE o.created <= now() - interval '24 hours'
+    ORDER BY o.created LIMIT sqlc.arg(page)::int FOR UPDATE SKIP LOCKED);
+
+-- name: EmittedEvent :one
+-- The answer to the emission of an event.
+SELECT e.trigger_ref, e.created, coalesce(t.enabled, false) AS enabled
+FROM event e LEFT JOIN trigger t ON t.id = e.trigger WHERE e.id = sqlc.arg(id);

@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/attune-go/attune/core/exactjson"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // The ways and formats in which an action can ask for its parameters.
@@ -117,40 +117,19 @@ func compact(raw json.RawMessage) []byte {
 }
 
 func toYAML(params json.RawMessage) ([]byte, error) {
-	var value any = map[string]any{}
-	if !isNull(params) {
-		if err := exactjson.Decode(params, &value); err != nil {
-			return nil, fmt.Errorf("encode parameters as yaml: %w", err)
-		}
+	if isNull(params) {
+		params = json.RawMessage("{}")
 	}
-	out, err := yaml.Marshal(plain(value))
+	document, err := yamldoc.JSON(params)
+	if err != nil {
+		return nil, fmt.Errorf("encode parameters as yaml: %w", err)
+	}
+	yamldoc.Block(document)
+	out, err := yaml.Marshal(document)
 	if err != nil {
 		return nil, fmt.Errorf("encode parameters as yaml: %w", err)
 	}
 	return out, nil
-}
-
-// plain replaces the numbers of a JSON decoder, which YAML would quote, by Go's.
-func plain(value any) any {
-	switch v := value.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n
-		}
-		if f, err := v.Float64(); err == nil {
-			return f
-		}
-		return v.String()
-	case []any:
-		for i := range v {
-			v[i] = plain(v[i])
-		}
-	case map[string]any:
-		for key := range v {
-			v[key] = plain(v[key])
-		}
-	}
-	return value
 }
 
 func object(raw json.RawMessage) (map[string]json.RawMessage, error) {

@@ -38,6 +38,12 @@ func TestEncode(t *testing.T) {
 		require.NoError(t, err)
 		require.YAMLEq(t, string(params), string(text))
 		require.Contains(t, string(text), ": 12345678901\n")
+		exact := "dec: 0.12345678901234567890123\nday: \"2024-01-02\"\nbig: 18446744073709551617\n" +
+			"huge: 1e400\none: 1.0\nword: \"yes\"\n"
+		text, err = deliver.Encode("yaml", json.RawMessage(`{"dec":0.12345678901234567890123,"day":"2024-01-02",
+			"big":18446744073709551617,"huge":1e400,"one":1.0,"word":"yes"}`), deliver.Names{})
+		require.NoError(t, err)
+		require.Equal(t, exact, string(text)) //nolint:testifylint // each digit
 	})
 
 	t.Run("JSONIsOneCompactLine", func(t *testing.T) {

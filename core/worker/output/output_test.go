@@ -29,10 +29,17 @@ func TestParse(t *testing.T) {
 		"YAML":                   {"yaml", "a: 1\nb:\n  - x\n  - true\n", `{"a":1,"b":["x",true]}`},
 		"YAMLKeysThatAreNumbers": {"yaml", "1: one\n", `{"1":"one"}`},
 		"YAMLNotANumber":         {"yaml", "x: .nan\ny: .inf\n", `{"x":"NaN","y":"+Inf"}`},
-		"Lines":                  {"jsonl", "{\"a\":1}\n\n2\n\"x\"", `[{"a":1},2,"x"]`},
-		"LinesThatAreJSON":       {"jsonl", "begin\n{\"a\":1}\n{\n", `[{"a":1}]`},
-		"LastLine":               {"json", "begin\n{}\n{\"a\":1}\n", `{"a":1}`},
-		"WholeBeforeLastLine":    {"json", "[\n1,\n2\n]\n", `[1,2]`},
+		"YAMLDatesAndDigits": {
+			"yaml", "d: 2024-01-02\nn: [18446744073709551617, 0.12345678901234567890123, 1.0, 1e400]\n",
+			`{"d":"2024-01-02","n":[18446744073709551617,0.12345678901234567890123,1.0,1e400]}`,
+		},
+		"YAMLMark":            {"yaml", "\uFEFFa: 1\n", `{"a":1}`},
+		"JSONMark":            {"json", "\uFEFF{\"a\":1}\n", `{"a":1}`},
+		"LinesMark":           {"jsonl", "\uFEFF1\n2\n", `[1,2]`},
+		"Lines":               {"jsonl", "{\"a\":1}\n\n2\n\"x\"", `[{"a":1},2,"x"]`},
+		"LinesThatAreJSON":    {"jsonl", "begin\n{\"a\":1}\n{\n", `[{"a":1}]`},
+		"LastLine":            {"json", "begin\n{}\n{\"a\":1}\n", `{"a":1}`},
+		"WholeBeforeLastLine": {"json", "[\n1,\n2\n]\n", `[1,2]`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

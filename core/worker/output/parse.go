@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // The output formats of an action.
@@ -39,7 +39,7 @@ func Parse(format string, stdout []byte) (json.RawMessage, error) {
 			}
 		}
 	case FormatYAML:
-		value, err = decodeYAML(trimmed)
+		value, err = yamldoc.Parse("", []byte(Text(trimmed)))
 	case FormatJSONL:
 		value, err = decodeLines(trimmed)
 	default:
@@ -53,7 +53,7 @@ func Parse(format string, stdout []byte) (json.RawMessage, error) {
 
 // decodeJSON reads exactly one value and keeps every digit of its numbers.
 func decodeJSON(text []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte(yamldoc.BOM))))
 	decoder.UseNumber()
 	var value any
 	if err := decoder.Decode(&value); err != nil {
@@ -87,17 +87,4 @@ func decodeLines(text []byte) (any, error) {
 		return nil, first
 	}
 	return values, nil
-}
-
-func decodeYAML(text []byte) (any, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader([]byte(Text(text))))
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		return nil, err
-	}
-	var more any
-	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one document")
-	}
-	return value, nil
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/attune-go/attune/core/bounds"
 )
@@ -72,8 +71,6 @@ func cleaned(value any, depth int) any {
 		return v
 	case json.Number:
 		return number(v)
-	case time.Time:
-		return v.Format(time.RFC3339Nano)
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
@@ -84,12 +81,6 @@ func cleaned(value any, depth int) any {
 		out := make(map[string]any, len(v))
 		for key, item := range v {
 			out[Text([]byte(key))] = cleaned(item, depth+1)
-		}
-		return out
-	case map[any]any: // YAML with keys that are no strings
-		out := make(map[string]any, len(v))
-		for key, item := range v {
-			out[Text([]byte(fmt.Sprint(key)))] = cleaned(item, depth+1)
 		}
 		return out
 	}

@@ -9,8 +9,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // GraceDefault is the time between SIGTERM and SIGKILL.
@@ -54,6 +58,9 @@ type Outcome struct {
 	ExitCode int
 	// Signal is the signal that ended the child, zero if it exited.
 	Signal syscall.Signal
+	// OutOfMemory counts the processes that the kernel killed meanwhile for want of memory, in the control group of this
+	// process; 0 if unknown.
+	OutOfMemory int
 	// Interrupted is the cause of the context's end, if the context ended before the child.
 	Interrupted error
 	// Killed says that the grace period passed and SIGKILL was sent.
@@ -79,6 +86,7 @@ func Run(ctx context.Context, command Command) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
 	}
+	killed := oomKills()
 	if err := cmd.Start(); err != nil {
 		streams.abort()
 		return Outcome{}, fmt.Errorf("start %s: %w", command.Args[0], err)
@@ -104,6 +112,9 @@ func Run(ctx context.Context, command Command) (Outcome, error) {
 	signalGroup(cmd.Process.Pid, syscall.SIGKILL)
 	streams.finish()
 	outcome.ExitCode, outcome.Signal = exitOf(state)
+	if outcome.ExitCode == 128+int(syscall.SIGKILL) {
+		outcome.OutOfMemory = max(oomKills()-killed, 0)
+	}
 	return outcome, nil
 }
 
@@ -181,6 +192,29 @@ func supervise(ctx context.Context, pid int, grace time.Duration,
 // has no target, unless all process numbers were used up since the child ended.
 func signalGroup(pid int, signal syscall.Signal) {
 	_ = syscall.Kill(-pid, signal) // an error means an empty group
+}
+
+// Death says by which signal the child was killed, or one of its programs, if its exit code says so as shells do; empty if
+// none was.
+func (o Outcome) Death() string {
+	text, signal := "killed by ", o.Signal
+	if signal == 0 && slices.Contains(deadly, syscall.Signal(o.ExitCode-128)) {
+		text, signal = "a program of it was killed by ", syscall.Signal(o.ExitCode-128)
+	}
+	switch {
+	case signal == 0:
+		return ""
+	case signal == syscall.SIGKILL && o.OutOfMemory > 0:
+		return text + "SIGKILL: out of memory; the kernel killed " + strconv.Itoa(o.OutOfMemory) + " in the worker's cgroup"
+	case signal == syscall.SIGKILL:
+		return text + "SIGKILL, often for want of memory"
+	}
+	return text + cmp.Or(unix.SignalName(signal), "signal "+strconv.Itoa(int(signal)))
+}
+
+// deadly are the signals that a shell reports with the exit code 128 plus their number.
+var deadly = []syscall.Signal{
+	syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGTERM, syscall.SIGABRT, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE,
 }
 
 func exitOf(state *os.ProcessState) (int, syscall.Signal) {
