@@ -269,12 +269,13 @@ func (m *Model) titleRule(left, right string) string {
 	if right != "" {
 		right = " " + right + " ─"
 	}
+	panes, several := m.screen().(screen.Paned)
+	role := screen.Lit(several && panes.InFirst())
 	fill := m.width - widget.Width(left) - widget.Width(right) - 3
 	if fill < 0 {
-		return e.Paint(theme.Dim, widget.Cut("─ "+left, m.width))
+		return e.Paint(role, widget.Cut("─ "+left, m.width))
 	}
-	return e.Paint(theme.Dim, "─ ") + e.Paint(theme.Strong, left) + e.Paint(theme.Dim,
-		" "+strings.Repeat("─", fill)+right)
+	return e.Paint(role, "─ ") + e.Paint(theme.Strong, left) + e.Paint(role, " "+strings.Repeat("─", fill)+right)
 }
 
 // messageLine is a message, the trouble of a source, or a hint.

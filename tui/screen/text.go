@@ -141,16 +141,19 @@ func (e *Env) Missing(feed Feed, what string, w int) []string {
 }
 
 // Rule is a dim line with a title, for example above a preview.
-func (e *Env) Rule(left, right string, w int) string {
+func (e *Env) Rule(left, right string, w int) string { return e.PaneRule(false, left, right, w) }
+
+// PaneRule is the line with the title of a pane, in colour while the pane has the focus.
+func (e *Env) PaneRule(focused bool, left, right string, w int) string {
 	left = "─ " + widget.CutMiddle(widget.Clean(left), max(4, w/2)) + " "
 	if right != "" {
 		right = " " + widget.Clean(right) + " ─"
 	}
 	fill := w - widget.Width(left) - widget.Width(right)
 	if fill < 0 {
-		return e.Dim(widget.Cut(left, w))
+		return e.Paint(Lit(focused), widget.Cut(left, w))
 	}
-	return e.Dim(left + strings.Repeat("─", fill) + right)
+	return e.Paint(Lit(focused), left+strings.Repeat("─", fill)+right)
 }
 
 // QueueName is the name of a queue in lists: its action, and its group as name=value instead of JSON.

@@ -155,7 +155,7 @@ func (v *Alerts) pastBlock(w, h int) []string {
 	if v.onPast {
 		hint = "tab back"
 	}
-	lines := []string{e.Rule("recently cleared", hint, w)}
+	lines := []string{e.PaneRule(v.onPast, "recently cleared", hint, w)}
 	return append(lines, widget.Fit(v.past.Lines(w, h, e.Theme)[1:], w, h-1)...)
 }
 

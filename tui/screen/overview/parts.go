@@ -86,15 +86,15 @@ func (o *Overview) rows(at *page, of part, n, w int, draw func(i int) (key, mark
 		keys[i], marks[i], lines[i] = draw(i)
 	}
 	at.keys[of] = keys
-	cursor := -1
-	if o.here() == of {
-		cursor = o.row(of, keys)
-	}
+	g, cursor := &o.env.Theme.Glyphs, o.row(of, keys)
 	for i, text := range lines {
-		if i == cursor {
-			lines[i] = marks[i] + o.env.Theme.Glyphs.Cursor + o.env.Paint(theme.Cursor, widget.Left(text, w))
-		} else {
+		switch {
+		case i != cursor:
 			lines[i] = marks[i] + " " + text
+		case o.here() == of:
+			lines[i] = marks[i] + o.env.Paint(theme.Cursor, g.Cursor+widget.Left(text, w))
+		default:
+			lines[i] = marks[i] + o.env.Dim(g.Rest) + text
 		}
 	}
 	return lines

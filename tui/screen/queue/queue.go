@@ -50,6 +50,7 @@ type Queue struct {
 // New makes the view.
 func New(env *screen.Env) *Queue {
 	q := &Queue{env: env, preview: true, doc: jsonview.New(), holders: newHolders(env), waiting: newWaiting(env)}
+	q.doc.Focus(false)
 	q.turnTo(inHolders)
 	return q
 }
