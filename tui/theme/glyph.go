@@ -7,8 +7,8 @@ type Glyphs struct {
 	OK, Busy, Idle, Done, Failed, Scheduled, Queued, Timeout string
 	Paused, Warning, Critical, Cursor, Rule, Bar, Up, Down   string
 	// Rest is the cursor of a list without the focus.
-	Rest string
-	Ellipsis, Dot, Arrow, Frozen, Again                      string
+	Rest                                string
+	Ellipsis, Dot, Arrow, Frozen, Again string
 	// Last is a worker that is chosen last.
 	Last string
 	// Beat is a minute with heartbeats.
