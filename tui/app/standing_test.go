@@ -17,7 +17,9 @@ var marks = regexp.MustCompile(`[~ ─]`)
 func TestAgesStandStillWhileTheScreenDoes(t *testing.T) {
 	t.Parallel()
 	for _, view := range []string{"1", "2", "4", "5", "6", "7", "8"} {
-		for name, keys := range map[string][2]string{"dialog": {"A", "esc"}, "columns": {"c", "esc"}, "frozen": {"p", "p"}} {
+		for name, keys := range map[string][2]string{
+			"dialog": {"A", "esc"}, "columns": {"c", "esc"}, "frozen": {"p", "p"},
+		} {
 			t.Run(name+" over "+view, func(t *testing.T) {
 				t.Parallel()
 				b := started(t, sample(), 140, 40, func(o *Options) { o.Acts = &fakeActs{} })

@@ -23,11 +23,14 @@ func (e *Env) Dim(text string) string { return e.Paint(theme.Dim, text) }
 func (e *Env) Look(look theme.State, text string) string { return e.Paint(look.Role, look.Glyph+text) }
 
 // Head is the title of a block, with the mark of its feed.
-func (e *Env) Head(feed Feed, text string) string {
+func (e *Env) Head(feed Feed, text string) string { return e.PaneHead(false, feed, text) }
+
+// PaneHead is the title of a block, in colour while the block has the focus.
+func (e *Env) PaneHead(focused bool, feed Feed, text string) string {
 	if mark := e.Mark(feed); mark != "" {
 		text += " " + mark
 	}
-	return e.Dim(text)
+	return e.Paint(Lit(focused), text)
 }
 
 // Num writes a number with groups of three digits.

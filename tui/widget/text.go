@@ -4,6 +4,8 @@
 package widget
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -85,7 +87,8 @@ func Width(s string) int {
 	return ansi.StringWidth(s)
 }
 
-// Cut shortens a text to w cells and marks the cut with an ellipsis.
+// Cut shortens a text to w cells and marks the cut with an ellipsis. It keeps no part of a number: that would be
+// another number.
 func Cut(s string, w int) string {
 	if w <= 0 {
 		return ""
@@ -93,8 +96,21 @@ func Cut(s string, w int) string {
 	if len(s) <= w || Width(s) <= w {
 		return s
 	}
-	return ansi.Truncate(s, w, "…")
+	cut := ansi.Truncate(s, w, "…")
+	kept := strings.TrimSuffix(cut, "…")
+	rest, ok := strings.CutPrefix(s, kept)
+	if number := inNumber.FindString(kept); ok && number != "" && goesOn.MatchString(rest) {
+		return strings.TrimSuffix(kept, number) + "…"
+	}
+	return cut
 }
+
+// inNumber matches the number at the end of a text, goesOn the rest of one. Thin spaces group the digits of quantities.
+var (
+	inNumber = regexp.MustCompile(`((^| )[+-])?[0-9][0-9\x{2009}.]*$`)
+	goesOn   = regexp.MustCompile(`^[\x{2009}.]?[0-9]`)
+	quantity = regexp.MustCompile(`[0-9]{1,3}(\x{2009}[0-9]{3})+`)
+)
 
 // CutMiddle shortens a text to w cells and keeps its beginning and end, since names often differ in their last
 // letters.
@@ -120,8 +136,14 @@ func Left(s string, w int) string {
 	return s + Blank(w-Width(s))
 }
 
-// Right pads or cuts text to exactly w cells, text last.
+// Right pads or cuts text to exactly w cells, text last. A quantity that is too wide goes to a shorter unit.
 func Right(s string, w int) string {
+	for digits, text := 1, s; digits >= 0 && Width(s) > w; digits-- {
+		s = quantity.ReplaceAllStringFunc(text, func(written string) string {
+			n, _ := strconv.ParseFloat(strings.ReplaceAll(written, "\u2009", ""), 64)
+			return strings.TrimSuffix(strconv.FormatFloat(n/1000, 'f', digits, 64), ".0") + "k"
+		})
+	}
 	s = Cut(s, w)
 	return Blank(w-Width(s)) + s
 }

@@ -306,3 +306,27 @@ func TestWrappedTextsAreIndented(t *testing.T) {
 	require.Equal(t, []string{"state  one t…"}, Hang("state  ", "one two three", 13),
 		"where there is no room it is cut")
 }
+
+// What is left of a number would be another number, so a number goes to a shorter unit or away.
+func TestNumbersAreNotCut(t *testing.T) {
+	t.Parallel()
+	const thin = "\u2009"
+	for _, c := range []struct {
+		text string
+		w    int
+		want string
+	}{
+		{Signed(19_345, thin), 6, "+19.3k"}, {Signed(-19_345, thin), 5, " -19k"}, {Signed(119_345, thin), 5, "+119k"},
+		{Number(100_000, thin), 6, "  100k"}, {Number(19_345, thin), 6, "19" + thin + "345"},
+		{Number(19_345, thin) + "/" + Number(20_000, thin), 9, "19.3k/20k"}, {"884301", 4, "   …"}, {"abcdef", 4, "abc…"},
+		{Number(19_345, thin), 2, " …"},
+	} {
+		require.Equal(t, c.want, Right(c.text, c.w), c.text)
+	}
+	for text, want := range map[string]string{
+		"waits 19" + thin + "345 more": "waits …", "queue 1.25 is": "queue …", "by -12345678": "by…", "a name of text": "a name o…",
+		"at 12 of 130": "at 12 of…", "worker-0123456": "worker-…",
+	} {
+		require.Equal(t, want, Cut(text, 9), text)
+	}
+}

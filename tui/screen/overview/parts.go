@@ -73,10 +73,7 @@ func (o *Overview) step(by int) {
 
 // title is the heading of a part, in the accent colour if it has the focus.
 func (o *Overview) title(of part, feed screen.Feed, text string) string {
-	if o.here() != of || !o.trends() {
-		return o.env.Head(feed, text)
-	}
-	return o.env.Paint(theme.Accent, text+o.env.Mark(feed))
+	return o.env.PaneHead(o.here() == of && o.trends(), feed, text)
 }
 
 // rows draws n rows of a part, each behind its mark and w cells wide, with the cursor if the part has the focus.

@@ -174,7 +174,7 @@ func (o *Overview) reasons(w int) []string {
 func (o *Overview) brokerLines(w, h int, at *page) []string {
 	e, b := o.env, o.env.Data.Broker
 	if b == nil {
-		return o.brokerBlock(w)
+		return screen.Indented(o.brokerBlock(w - 1))
 	}
 	name := max(20, w-47)
 	lines := []string{
