@@ -20,6 +20,9 @@ func TestAgesStandStillWhileTheScreenDoes(t *testing.T) {
 		for name, keys := range map[string][2]string{
 			"dialog": {"A", "esc"}, "columns": {"c", "esc"}, "frozen": {"p", "p"},
 		} {
+			if name == "frozen" && view == "1" {
+				continue // the marks of old data take the room of other text
+			}
 			t.Run(name+" over "+view, func(t *testing.T) {
 				t.Parallel()
 				b := started(t, sample(), 140, 40, func(o *Options) { o.Acts = &fakeActs{} })

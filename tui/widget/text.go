@@ -15,9 +15,9 @@ import (
 	"github.com/attune-go/attune/core/terminal"
 )
 
-// Clean makes a text safe for a terminal: it removes escape sequences, control characters, bidirectional overrides
-// and invisible format characters, turns line breaks and tabs into spaces, and replaces invalid UTF-8. Of a very long
-// text it keeps the beginning and the end.
+// Clean makes a text safe for a terminal, on one line: escape sequences, control characters, bidirectional overrides
+// and invisible format characters are shown as escapes, line breaks and tabs become spaces, and invalid UTF-8 is
+// replaced. Of a very long text it keeps the beginning and the end.
 func Clean(s string) string {
 	if len(s) > longest {
 		s = whole(s[:longest*3/4]) + "…" + whole(s[len(s)-longest/4:])
@@ -25,22 +25,12 @@ func Clean(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	s = strings.Map(func(r rune) rune {
-		if strings.ContainsRune("\n\r\t\v\f", r) {
-			return ' '
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Co, r) || unicode.Is(unicode.Cs, r) {
+			return utf8.RuneError
 		}
 		return r
-	}, s)
-	return strings.Map(func(r rune) rune {
-		switch {
-		case terminal.Steers(r):
-			return -1
-		case unicode.Is(unicode.Co, r), unicode.Is(unicode.Cs, r):
-			return utf8.RuneError
-		default:
-			return r
-		}
-	}, ansi.Strip(s))
+	}, terminal.Line(s))
 }
 
 // longest is the number of bytes of a text that Clean reads: more than the largest screen has cells.
