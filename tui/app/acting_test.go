@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -599,4 +601,38 @@ func TestDataBelowADialogIsOldOnlyIfItsSourceFails(t *testing.T) {
 	b.source.fail = map[screen.Feed]error{screen.FeedQueues: errors.New("away")}
 	poll()
 	require.Contains(t, b.frame()[2], "? last read 20s ago")
+}
+
+// The palette lists the acts on the row first, and says why one does not apply.
+func TestThePaletteOffersTheActsOfTheRow(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 140, 40)
+	b.press("j", ":")
+	frame := b.frame()
+	at := slices.IndexFunc(frame, func(line string) bool { return strings.Contains(line, "─ Commands ") })
+	require.Contains(t, frame[at+1], ":pause ")
+	require.Contains(t, frame[at+1], "A p  admit nothing until it is resumed: queue core.http_request")
+	require.Contains(t, frame[at+2], "not now: it is not paused")
+	b.press("down", "down", "enter")
+	require.Contains(t, b.frame()[38], "resume: it is not paused", "an act that does not apply keeps the line open")
+	b.press("esc", ":")
+	b.typed("pus")
+	require.Contains(t, b.View(), ":pause ", "some letters in their order are enough")
+	b.press("down", "enter")
+	require.Equal(t, keymap.InConfirm, b.stage())
+	require.Equal(t, act.PauseQueue, acts.requests[len(acts.requests)-1].Kind)
+	b.press("esc", "esc")
+	b.press("?", "/")
+	b.typed("resumed")
+	require.Contains(t, b.View(), "A p       pause: admit nothing until it is resumed", "the search of the help finds acts")
+}
+
+func TestThePaletteSaysWhyNothingCanBeDone(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40, func(o *Options) { o.Acts, o.ReadOnly = &fakeActs{}, "it is a mirror" })
+	b.press("2", "j")
+	b.enter("pause")
+	require.Contains(t, b.View(), "pause: it is a mirror")
+	require.Empty(t, b.stage())
 }
