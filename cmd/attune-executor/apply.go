@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/pack"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
 )
@@ -296,7 +297,7 @@ func (a *app) noteSkipped(names []string) {
 	for i, folder := range folders {
 		shown[i] = inFolder[folder][0]
 		if n := len(inFolder[folder]); n > 1 {
-			shown[i] = fmt.Sprintf("%s (%d files)", folder+string(filepath.Separator), n)
+			shown[i] = folder + string(filepath.Separator) + " (" + phrase.Plural(n, "file", "files") + ")"
 		}
 	}
 	a.notef("not applied, because they describe no item of a pack and no policy: %s", clean(strings.Join(shown, ", ")))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-go/attune/core/bench"
 	"github.com/attune-go/attune/core/devstack"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -137,7 +138,7 @@ func (a *app) bench(cmd *cobra.Command, o benchOptions, profiles []bench.Config)
 	}
 	var all benchReport
 	for _, p := range profiles {
-		cmd.PrintErrf("measuring %s: %d executions\n", p.Profile, p.Executions)
+		cmd.PrintErrf("measuring %s: %s\n", p.Profile, phrase.Plural(p.Executions, "execution", "executions"))
 		report, err := bench.Run(ctx, p, servers, logger)
 		if err != nil {
 			return fmt.Errorf("measure %q: %w", p.Profile, err)

@@ -205,10 +205,10 @@ text: "yes"
 func TestRowsContainNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	var out page
-	out.row("a\x1b[31mred", "b\nc")
-	require.Equal(t, "a [31mred\tb c\n", out.String())
+	out.row("a\x1b[31mred\u202e\u200b", "b\nc")
+	require.Equal(t, `a\x1b[31mred\u202e\u200b`+"\tb c\n", out.String())
 	require.Equal(t, `"\u001b[31m"`, pretty([]byte(`"\u001b[31m"`)))
-	require.Equal(t, "not  json", pretty([]byte("not \x1bjson")))
+	require.Equal(t, `not \x1bjson`, pretty([]byte("not \x1bjson")))
 }
 
 func TestErrorsAreOneLine(t *testing.T) {

@@ -346,13 +346,13 @@ type handedBack struct{ *handback.Result }
 func (h handedBack) lines(w *page) {
 	w.rowf("handed back %d running and %d waiting executions", h.Active, h.Queued)
 	if h.Made > 0 {
-		w.rowf("made %d executions for items of lists", h.Made)
+		w.row("made " + phrase.Plural(h.Made, "execution", "executions") + " for items of lists")
 	}
 	if h.Split > 0 {
-		w.rowf("%d messages that held several executions were split", h.Split)
+		w.row(phrase.Plural(h.Split, "message", "messages") + " with several executions split")
 	}
 	if h.Undeliverable > 0 {
-		w.rowf("%d messages to workers without a queue were dropped", h.Undeliverable)
+		w.row(phrase.Plural(h.Undeliverable, "message", "messages") + " to workers without a queue dropped")
 	}
 	w.rowf("published %d messages: %d requests, %d ends of workflow tasks, and what the outbox held", h.Published,
 		h.Requested, h.Completed)

@@ -90,7 +90,7 @@ func notNil[T any](list []T) []T {
 func queuesPage(w *page, list queueList, filter monitor.QueueFilter) {
 	none := "no queue exists yet: the first execution of an action makes one"
 	if filter.Text != "" || filter.Paused || filter.Blocked {
-		none = fmt.Sprintf("none of %d queues matches", list.Totals.Queues)
+		none = "none of " + phrase.Plural(list.Totals.Queues, "queue", "queues") + " matches"
 	}
 	table(w, none, list.List,
 		col("ID", func(q *monitor.Queue) any { return q.ID }),

@@ -12,14 +12,8 @@ import (
 	"github.com/attune-go/attune/core/terminal"
 )
 
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if terminal.Steers(r) {
-			return ' '
-		}
-		return r
-	}, text)
-}
+// clean is a text for one line of a terminal.
+func clean(text string) string { return terminal.Line(strings.ToValidUTF8(text, "\uFFFD")) }
 
 // pretty indents a JSON text.
 func pretty(text []byte) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -77,7 +78,8 @@ func (s *Server) clearQueues(r *http.Request, operator *triage.Triage) (any, err
 	if err != nil {
 		return nil, err
 	}
-	what := fmt.Sprintf("%d waiting executions of %s would be cancelled", plan.Waiting, plan.Target)
+	what := fmt.Sprintf("%s of %s would be cancelled",
+		phrase.Plural(plan.Waiting, "waiting execution", "waiting executions"), plan.Target)
 	if err := body.confirmed(plan.Action, what); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // DeleteQueueIfIdle deletes a queue without consumers and without ready messages; the broker checks
@@ -63,10 +65,10 @@ func (b *Broker) deleteQuorum(ctx context.Context, name string, ifEmpty bool) (m
 		case err != nil:
 			return 0, err
 		case state.Consumers > 0:
-			reason = fmt.Sprintf("queue %s has %d consumers", name, state.Consumers)
+			reason = "queue " + name + " has " + phrase.Plural(state.Consumers, "consumer", "consumers")
 			return 0, nil
 		case ifEmpty && state.Messages > 0:
-			reason = fmt.Sprintf("queue %s has %d messages", name, state.Messages)
+			reason = "queue " + name + " has " + phrase.Plural(state.Messages, "message", "messages")
 			return 0, nil
 		}
 		return channel.QueueDelete(name, false, false, false)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/exactjson"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // shownAs are the columns that users know by the key of the file. Hidden columns, which another
@@ -154,10 +155,11 @@ func allTexts(values []any) ([]string, bool) {
 
 func definitionShown(definition map[string]any) string {
 	tasks, _ := definition["tasks"].([]any)
+	count := phrase.Plural(len(tasks), "task", "tasks")
 	raw, err := json.Marshal(definition)
 	if err != nil {
-		return fmt.Sprintf("%d tasks", len(tasks))
+		return count
 	}
 	sum := sha256.Sum256(raw)
-	return fmt.Sprintf("%d tasks (%s)", len(tasks), hex.EncodeToString(sum[:4]))
+	return count + " (" + hex.EncodeToString(sum[:4]) + ")"
 }

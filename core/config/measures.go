@@ -14,7 +14,7 @@ var measures = []Measure{
 		Name: "active_workers", Unit: UnitCount, View: "workers", From: FromDatabase,
 		About:   "Workers that get work: active by their row and their heartbeat, and neither cordoned nor draining nor suspect.",
 		Why:     "Without one, every execution fails or waits, as executor.no_workers says.",
-		Summary: "{value} workers take work",
+		Summary: "{value} {worker takes|workers take} work",
 		Hint:    "start or uncordon a worker",
 	},
 	{
@@ -44,7 +44,7 @@ var measures = []Measure{
 		Name: "dead_letter_routes_lost", Unit: UnitCount, View: "dlq", From: FromBroker,
 		About:   "Routing keys with which a dead letter would reach no queue, by a probe of each once a minute.",
 		Why:     "Expired and rejected messages are lost without a trace, and a depth of 0 looks like health.",
-		Summary: "{value} dead-letter routes lead nowhere: {detail}",
+		Summary: "{value} dead-letter {route leads|routes lead} nowhere: {detail}",
 		Hint:    "restart a replica, which declares and binds them; `attune-executor doctor` names each",
 	},
 	{
@@ -65,7 +65,7 @@ var measures = []Measure{
 		Name: "failing_rules", Unit: UnitCount, Each: "rule", View: "overview", From: FromDatabase,
 		About:   "Failures of a rule in the last 15 minutes, among the newest thousand firings and events: its action could not be requested, or its conditions could not be evaluated.",
 		Why:     "Events do not start the actions that they should, and nothing else reports it.",
-		Summary: "{target} has failed {value} times: {detail}",
+		Summary: "{target} has failed {value} {time|times}: {detail}",
 		Hint:    "`attune-executor rule show {target}`, and `event show` of its events",
 	},
 	{
@@ -111,7 +111,7 @@ var measures = []Measure{
 		Name: "leaked_slots", Unit: UnitCount, View: "queues", From: FromDatabase,
 		About:   "Executions that ended more than a minute ago and still hold a slot of their queue, among the newest completed ones.",
 		Why:     "The queue runs fewer executions than its limit. The recovery loop should release the slots within seconds: it does not run, or fails.",
-		Summary: "{value} slots are held by executions that have ended",
+		Summary: "{value} {slot is|slots are} held by executions that have ended",
 		Hint:    "look at the loop recovery of the replicas and at its log: {detail}",
 	},
 	{
@@ -125,7 +125,7 @@ var measures = []Measure{
 		Name: "other_executors", Unit: UnitCount, View: "overview", From: FromBroker,
 		About:   "Consumers of the engine's queues that are no replica of it, checked once a minute.",
 		Why:     "Two independent engines admit the same executions.",
-		Summary: "{value} other executors consume: {detail}",
+		Summary: "{value} other {executor consumes|executors consume}: {detail}",
 		Hint:    "stop the other executor, or every replica of this one",
 	},
 	{
@@ -141,7 +141,7 @@ var measures = []Measure{
 		Series:  "max by (table) (attune_partitions_missing{%s})",
 		About:   "Missing partitions, once the first of them is less than three days ahead, and a missing default partition.",
 		Why:     "Rows go to the default partition, which is never dropped; without it, writes fail.",
-		Summary: "{target} lacks {value} partitions: {detail}",
+		Summary: "{target} lacks {value} {partition|partitions}: {detail}",
 		Hint:    "look at the loop retention of the replicas, which creates them a week ahead",
 	},
 	{
@@ -224,7 +224,7 @@ var measures = []Measure{
 		From: FromDatabase, Filter: "status:scheduled", Series: "max(attune_scheduled_overdue)",
 		About:   "Executions that are scheduled for longer than executor.scheduled_timeout, of the oldest and newest 5,000 unfinished ones.",
 		Why:     "The timeout monitor should have reassigned or ended them within its interval: it does not run.",
-		Summary: "{value} executions scheduled for more than {detail}",
+		Summary: "{value} {execution|executions} scheduled for more than {detail}",
 		Hint:    "look at the loop timeouts of the replicas, and at executor.enable_timeout_monitor",
 	},
 	{
@@ -254,7 +254,7 @@ var measures = []Measure{
 		Name: "topology_problems", Unit: UnitCount, View: "overview", From: FromBroker,
 		About:   "Exchanges and queues of the engine that do not exist on the broker, checked once a minute.",
 		Why:     "Messages to them are returned or lost.",
-		Summary: "{value} things are missing on the broker: {detail}",
+		Summary: "{value} {thing is|things are} missing on the broker: {detail}",
 		Hint:    "restart a replica: it declares and binds what is missing",
 	},
 	{
@@ -275,7 +275,7 @@ var measures = []Measure{
 		Name: "work_queue_items", Unit: UnitCount, Each: "work queue", View: "overview", From: FromDatabase,
 		About:   "Waiting items of a work queue of an existing installation, up to 10,000: queued or to be retried in an enabled queue, or leased to an execution.",
 		Why:     "The engine does not dispatch work queues and ends no lease: nothing happens with these items.",
-		Summary: "{value} items of work queue {target} wait",
+		Summary: "{value} {item|items} of work queue {target} {waits|wait}",
 		Hint:    "for an engine that dispatches them: {detail}",
 	},
 	{
@@ -283,7 +283,7 @@ var measures = []Measure{
 		From: FromDatabase | FromBroker, Filter: "{target}",
 		About:   "Waiting messages in the queue of a worker, by its probe or the broker. 50 is a warning, 100 is critical.",
 		Why:     "The worker gets more than it takes. A message that waits longer than the queue's time to live becomes a dead letter.",
-		Summary: "{value} messages wait in the queue of {target}",
+		Summary: "{value} {message waits|messages wait} in the queue of {target}",
 		Hint:    "see whether the worker consumes, and what it runs{detail}",
 	},
 	{
@@ -291,14 +291,14 @@ var measures = []Measure{
 		From: FromDatabase, Series: "sum(increase(attune_workers_deactivated_total[5m]))",
 		About:   "Workers that were marked inactive in the last five minutes, without a heartbeat since.",
 		Why:     "Several at once have a common cause: a host, a network, a release, or the broker.",
-		Summary: "{value} workers fell silent in 5m",
+		Summary: "{value} {worker|workers} fell silent in 5m",
 		Hint:    "{detail}",
 	},
 	{
 		Name: "workers_missing", Unit: UnitCount, View: "queues", From: FromDatabase,
 		About:   "Queues with free slots and no live worker that can run their first execution.",
 		Why:     "Their executions wait until such a worker starts, however many others there are, or fail at the end of executor.no_workers_grace.",
-		Summary: "{value} queues wait for a worker that does not exist",
+		Summary: "{value} {queue waits|queues wait} for a worker that does not exist",
 		Hint:    "{detail}",
 	},
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/migrations"
@@ -171,7 +172,7 @@ func (e *Engine) schedulerReady() api.Check {
 	}
 	if since, executions := e.hot.underWay(); !since.IsZero() {
 		check.OK = time.Since(since) < monitor.BatchTimeout || e.gate.Holding() // that has a check of its own
-		check.Detail = fmt.Sprintf("%d executions under way since %s", executions, moment(since))
+		check.Detail = phrase.Plural(executions, "execution", "executions") + " under way since " + moment(since)
 	}
 	return check
 }

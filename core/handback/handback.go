@@ -14,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 )
@@ -95,8 +96,8 @@ func (e *RunningError) Error() string {
 		names[i] = fmt.Sprintf("%s on %s, process %d, seen %s ago", r.ID, r.Host, r.PID, r.Age.Round(time.Second))
 	}
 	return fmt.Sprintf(
-		"%d replicas of attune-executor run (%s): stop them with SIGTERM; one that was killed counts for %s",
-		len(e.Replicas), strings.Join(names, "; "), replicaSilent)
+		"%s (%s): stop with SIGTERM; a replica that was killed counts for %s",
+		phrase.Plural(len(e.Replicas), "replica of attune-executor runs", "replicas of attune-executor run"), strings.Join(names, "; "), replicaSilent)
 }
 
 // Read returns the state before a hand-back. It changes nothing.
@@ -174,7 +175,8 @@ func HandBack(ctx context.Context, deps Deps) (*Result, error) {
 	drained, err := outbox.Drain(ctx, deps.Store, deps.Broker.Publisher(), deadletter.Refused)
 	result.Published, result.Undeliverable = drained.Published, drained.Undeliverable
 	if err == nil && drained.Refused > 0 {
-		err = fmt.Errorf("the broker refused %d messages of dead letters, which wait for a decision again", drained.Refused)
+		err = fmt.Errorf("the broker refused %s, and what they hold waits for a decision again",
+			phrase.Plural(drained.Refused, "message of a dead letter", "messages of dead letters"))
 	}
 	if err != nil {
 		return result, fmt.Errorf("publish the messages: the schema was not changed, repeat it: %w", err)

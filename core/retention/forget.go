@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -126,9 +127,9 @@ func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetRe
 	case err != nil:
 		return one, fmt.Errorf("check worker %d: %w", worker, err)
 	case state.Consumers > 0:
-		one.Reason = fmt.Sprintf("queue %s is in use: it has %d consumers", queue, state.Consumers)
+		one.Reason = "queue " + queue + " is in use: it has " + phrase.Plural(state.Consumers, "consumer", "consumers")
 	case state.Ready > 0:
-		one.Reason = fmt.Sprintf("queue %s is not empty: %d messages wait in it", queue, state.Ready)
+		one.Reason = "queue " + queue + " is not empty: " + phrase.Plural(state.Ready, "message waits", "messages wait") + " in it"
 	}
 	return one, nil
 }
@@ -262,7 +263,7 @@ func assess(ctx context.Context, tx *store.Tx, order ForgetRequest,
 	case !row.Silent:
 		reason = "its last heartbeat or write is recent"
 	case assigned > 0:
-		reason = fmt.Sprintf("it holds %d executions", assigned)
+		reason = "it holds " + phrase.Plural(int64(assigned), "execution", "executions")
 	}
 	return row, reason, nil
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -16,7 +17,8 @@ func Width(s string) int {
 	return len(s)
 }
 
-// Cut shortens a text to w cells and marks the cut with an ellipsis.
+// Cut shortens a text to w cells and marks the cut with an ellipsis. It keeps no part of a number: that would be
+// another number.
 func Cut(s string, w int) string {
 	if w <= 0 {
 		return ""
@@ -24,8 +26,20 @@ func Cut(s string, w int) string {
 	if len(s) <= w || Width(s) <= w {
 		return s
 	}
-	return ansi.Truncate(s, w, "…")
+	cut := ansi.Truncate(s, w, "…")
+	kept := strings.TrimSuffix(cut, "…")
+	rest, ok := strings.CutPrefix(s, kept)
+	if number := inNumber.FindString(kept); ok && number != "" && goesOn.MatchString(rest) {
+		return strings.TrimSuffix(kept, number) + "…"
+	}
+	return cut
 }
+
+// inNumber matches the number at the end of a text, goesOn the rest of one. Thin spaces group the digits of quantities.
+var (
+	inNumber = regexp.MustCompile(`((^| )[+-])?[0-9][0-9\x{2009}.]*$`)
+	goesOn   = regexp.MustCompile(`^[\x{2009}.]?[0-9]`)
+)
 
 // CutMiddle shortens a text to w cells and keeps its beginning and end, since names often differ in their last
 // letters.

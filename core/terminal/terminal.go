@@ -1,5 +1,5 @@
 // Package terminal protects terminals from control characters in foreign text: Steers recognises them, JSON and
-// Visible escape them. It is pure, and no text makes it fail.
+// Visible and Line escape them. It is pure, and no text makes it fail.
 package terminal
 
 import (
@@ -33,6 +33,16 @@ func Visible(text string) string {
 		quoted := strconv.QuoteRuneToASCII(r)
 		return quoted[1 : len(quoted)-1]
 	})
+}
+
+// Line is Visible on one line: line breaks and tabs become spaces.
+func Line(text string) string {
+	return Visible(strings.Map(func(r rune) rune {
+		if strings.ContainsRune("\n\r\t\v\f", r) {
+			return ' '
+		}
+		return r
+	}, text))
 }
 
 func escape(text string, keep func(rune) bool, as func(rune) string) string {

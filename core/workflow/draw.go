@@ -212,7 +212,7 @@ func (p *painter) about(t *Task) string {
 	}
 	if t.WithItems != nil {
 		what += ", for each item"
-		if t.BatchSize > 0 {
+		if t.BatchSize > 1 {
 			what = strings.TrimSuffix(what, "item") + fmt.Sprintf("%d items", t.BatchSize)
 		}
 		if t.Concurrency > 1 {

@@ -2,6 +2,7 @@ package act
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,6 +182,15 @@ func (k Kind) Of() string {
 
 // Verb names the act in one or two words.
 func (k Kind) Verb() string { return kinds[k].label }
+
+// Known lists every kind of act as an item of a menu, in the order of their names.
+func Known() []Item {
+	var items []Item
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		items = append(items, item(kind, ""))
+	}
+	return items
+}
 
 // Commands returns the arguments of attune-executor for the request: one command, or one for each target. It is empty
 // if no command does the same.

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -576,8 +578,9 @@ func TestNothingMovesBelowADialog(t *testing.T) {
 	require.Empty(t, b.held)
 }
 
-// Answers are held while a dialog is open, so the data below it is marked by its age. The sources count as answering.
-func TestDataBelowADialogGrowsOld(t *testing.T) {
+// Answers are held while a dialog is open. The sources answer, so the data below it does not count as old until they
+// fail.
+func TestDataBelowADialogIsOldOnlyIfItsSourceFails(t *testing.T) {
 	t.Parallel()
 	b := acting(t, &fakeActs{}, 100, 30)
 	poll := func() {
@@ -589,7 +592,7 @@ func TestDataBelowADialogGrowsOld(t *testing.T) {
 	b.press("A")
 	poll()
 	frame := b.frame()
-	require.Contains(t, frame[2], "20s old", "the rows are of the time before the dialog")
+	require.NotContains(t, frame[2], "old")
 	require.Contains(t, frame[0], "PG ● ")
 	require.Contains(t, frame[0], "MQ ● ")
 	b.press("esc")
@@ -598,4 +601,38 @@ func TestDataBelowADialogGrowsOld(t *testing.T) {
 	b.source.fail = map[screen.Feed]error{screen.FeedQueues: errors.New("away")}
 	poll()
 	require.Contains(t, b.frame()[2], "? last read 20s ago")
+}
+
+// The palette lists the acts on the row first, and says why one does not apply.
+func TestThePaletteOffersTheActsOfTheRow(t *testing.T) {
+	t.Parallel()
+	acts := &fakeActs{}
+	b := acting(t, acts, 140, 40)
+	b.press("j", ":")
+	frame := b.frame()
+	at := slices.IndexFunc(frame, func(line string) bool { return strings.Contains(line, "─ Commands ") })
+	require.Contains(t, frame[at+1], ":pause ")
+	require.Contains(t, frame[at+1], "A p  admit nothing until it is resumed: queue core.http_request")
+	require.Contains(t, frame[at+2], "not now: it is not paused")
+	b.press("down", "down", "enter")
+	require.Contains(t, b.frame()[38], "resume: it is not paused", "an act that does not apply keeps the line open")
+	b.press("esc", ":")
+	b.typed("pus")
+	require.Contains(t, b.View(), ":pause ", "some letters in their order are enough")
+	b.press("down", "enter")
+	require.Equal(t, keymap.InConfirm, b.stage())
+	require.Equal(t, act.PauseQueue, acts.requests[len(acts.requests)-1].Kind)
+	b.press("esc", "esc")
+	b.press("?", "/")
+	b.typed("resumed")
+	require.Contains(t, b.View(), "A p       pause: admit nothing until it is resumed", "the search of the help finds acts")
+}
+
+func TestThePaletteSaysWhyNothingCanBeDone(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 40, func(o *Options) { o.Acts, o.ReadOnly = &fakeActs{}, "it is a mirror" })
+	b.press("2", "j")
+	b.enter("pause")
+	require.Contains(t, b.View(), "pause: it is a mirror")
+	require.Empty(t, b.stage())
 }

@@ -161,7 +161,7 @@ type Model struct {
 	toastAt time.Time
 
 	// held are results that were read while a dialog is open. Nothing below a dialog changes.
-	held map[screen.Feed]heldResult
+	held map[screen.Feed]any
 	// underWay maps running operations to their cancel functions; workers are their goroutines.
 	underWay      map[*act.Operation]context.CancelFunc
 	workers       sync.WaitGroup
@@ -194,8 +194,7 @@ type Model struct {
 	blurred      bool
 	// backgroundAsked is the time of the question for the background colour.
 	backgroundAsked time.Time
-	// skew is the database's clock minus the local clock, valid once synced.
-	skew   time.Duration
+	// synced is true once the database's clock is known.
 	synced bool
 }
 
@@ -235,7 +234,7 @@ func New(ctx context.Context, source Reader, opts Options) (*Model, error) {
 func (m *Model) newScreens() {
 	env := m.env
 	env.Data, env.Quiet = screen.NewData(), screen.Quiet{}
-	m.held, m.openedFilters = map[screen.Feed]heldResult{}, map[screen.View]string{}
+	m.held, m.openedFilters = map[screen.Feed]any{}, map[screen.View]string{}
 	m.parents, m.history, m.historyAt = nil, nil, 0
 	m.markRequest++
 	m.stopMarking()
@@ -260,12 +259,17 @@ func (m *Model) newScreens() {
 // tick reads the clock once for each message.
 func (m *Model) tick() {
 	m.env.Clock = m.opts.Clock()
-	m.env.Now = m.env.Clock.Add(m.skew)
+	if !m.modal() && !m.paused {
+		m.env.Now = m.now()
+	}
 	m.env.Locked = m.actingLock()
 	m.reports = slices.DeleteFunc(m.reports, func(op *act.Operation) bool {
 		return op.State == act.Done && m.env.Clock.Sub(op.Ended) >= reportTime
 	})
 }
+
+// now is the estimated time of the database.
+func (m *Model) now() time.Time { return m.env.Clock.Add(m.env.Skew) }
 
 func (m *Model) screen() screen.Screen { return m.screens[m.view] }
 

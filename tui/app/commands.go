@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,9 +33,9 @@ var viewAliases = map[screen.View][]string{
 	"workflows": {"flows"}, "inquiries": {"ask"}, "broker": {"mq"},
 }
 
-// commands lists the commands that are available now.
+// commands lists the commands that are available now, the acts on the row first.
 func (m *Model) commands() []command {
-	var list []command
+	list := m.actCommands()
 	for _, v := range keymap.Views {
 		if v.Help != "" {
 			entry := palette.Entry{Name: string(v.Scope), Aliases: viewAliases[v.Scope], Key: m.keyOf(v.Turn)}
@@ -49,6 +50,38 @@ func (m *Model) commands() []command {
 		Help: "write the marked rows, or all that match; .csv makes CSV",
 	}, m.exportTo})
 	return append(list, m.otherCommands()...)
+}
+
+// actCommands are the acts on the selected or the marked rows. One that does not apply says why.
+func (m *Model) actCommands() []command {
+	actionable, ok := m.screen().(screen.Actionable)
+	if !ok {
+		return nil
+	}
+	var list []command
+	acts, _ := actionable.Acts()
+	for _, item := range acts.Items {
+		entry := palette.Entry{
+			Name: strings.ReplaceAll(item.Label, " ", "-"), Key: m.keyOf(keymap.Act) + " " + item.Key,
+			Help: item.Help + ": " + acts.Target.Name,
+		}
+		not := cmp.Or(m.env.Locked, item.Not)
+		if not != "" {
+			entry.Help = "not now: " + not
+		}
+		list = append(list, command{entry, func(string) (tea.Cmd, error) {
+			if not != "" {
+				return nil, errors.New(item.Label + ": " + not)
+			}
+			o := m.openMenu()
+			if o == nil {
+				return nil, nil
+			}
+			o.list.Select(item.Key)
+			return o.take(m), nil
+		}})
+	}
+	return list
 }
 
 func (m *Model) openCommands() []command {

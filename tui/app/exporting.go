@@ -87,7 +87,7 @@ func (m *Model) listSet(list screen.Listed) *export.Set {
 		set.What = "all acts that are recorded, at most " + m.env.Num(export.Most)
 		return set
 	}
-	set.What, set.Note = "the "+m.env.Num(int64(len(set.Values)))+" rows of the list", beyond
+	set.What, set.Note = "the "+m.env.Plural(int64(len(set.Values)), "row", "rows")+" of the list", beyond
 	return set
 }
 
@@ -199,7 +199,7 @@ func (m *Model) exportNote() string {
 		return ""
 	}
 	done, _ := op.Progress.Read()
-	return "writing " + widget.Clean(op.Title) + ": " + m.env.Num(done) + " rows · e, then x stops it   "
+	return "writing " + widget.Clean(op.Title) + ": " + m.env.Plural(done, "row", "rows") + " · e, then x stops it   "
 }
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

@@ -124,6 +124,7 @@ func (f *fakeSource) QueueDetail(ctx context.Context, ref explain.QueueRef) (*ex
 	for i := range f.queues.List { // the trends must not get the numbers of another
 		if q := &f.queues.List[i]; q.ID == ref.ID && q.ID != d.ID {
 			d.Queued, d.Completed, d.Oldest = q.Queued, q.Completed, q.Oldest
+			d.ActionRef, d.Group = q.ActionRef, q.Group
 		}
 	}
 	d.ID = ref.ID

@@ -6,6 +6,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/filter"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -127,7 +128,7 @@ func (m *Model) helpColumns(w int) []string {
 	return nil
 }
 
-// helpMatches lists the matching topics, then the matching keys of every view and dialog. If the search is the name
+// helpMatches lists the matching topics, then the matching keys of every view and dialog, and the matching acts. If the search is the name
 // of a view, its own keys come first.
 func (m *Model) helpMatches(search string) []string {
 	e := m.env
@@ -142,7 +143,7 @@ func (m *Model) helpMatches(search string) []string {
 			lines = append(append(lines, " "+e.Paint(theme.Dim, t.title)), append(t.lines, "")...)
 		}
 	}
-	lines = append(lines, " "+e.Paint(theme.Dim, "KEYS OF ALL VIEWS WITH "+strings.ToUpper(widget.Clean(search))))
+	lines = append(lines, " "+e.Paint(theme.Dim, "KEYS AND ACTS OF ALL VIEWS WITH "+strings.ToUpper(widget.Clean(search))))
 	topics := len(lines)
 	all := m.keymap.All()
 	if slices.Contains(Views, screen.View(search)) {
@@ -154,6 +155,15 @@ func (m *Model) helpMatches(search string) []string {
 		}
 		left := " " + e.Paint(theme.Accent, widget.Left(widget.Clean(b.Show), 9)) + " " + widget.Clean(b.Help)
 		lines = append(lines, widget.Spread(left, e.Paint(theme.Dim, b.Where()), m.width-1))
+	}
+	for _, a := range act.Known() {
+		of := strings.ReplaceAll(a.Kind.Of(), "_", " ")
+		key := m.keyOf(keymap.Act) + " " + a.Key
+		if misses(key + " " + a.Label + " " + a.Help + " " + string(a.Kind) + " " + of) {
+			continue
+		}
+		left := " " + e.Paint(theme.Accent, widget.Left(key, 9)) + " " + a.Label + ": " + a.Help
+		lines = append(lines, widget.Spread(left, e.Paint(theme.Dim, "act on: "+of), m.width-1))
 	}
 	if len(lines) == topics {
 		lines = append(lines, " No key matches; esc shows all.")

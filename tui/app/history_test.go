@@ -328,3 +328,12 @@ func TestSlotsBeginWithTheLastHour(t *testing.T) {
 	require.Regexp(t, `worker-python-01.* 61 `, b.View())
 	require.Equal(t, time.Minute, b.timers.due(screen.FeedWorkersPast)[0].after, "it is read once a minute")
 }
+
+// A queue that was opened before its list was read is named by its own reading.
+func TestTheTitleNamesAQueueThatNoListNames(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 100, 24)
+	b.enter("q core.http_request")
+	require.Equal(t, keymap.InQueue, b.view)
+	require.Contains(t, b.frame()[2], "─ Overview › core.http_request ", "not by its number")
+}

@@ -163,7 +163,7 @@ func (m *Model) leaveInstallation() {
 	}
 	m.sessions[m.opts.Context] = m.env.Session
 	m.view = m.topView()
-	m.pending, m.paused, m.skew, m.synced = "", false, 0, false
+	m.pending, m.paused, m.env.Skew, m.synced = "", false, 0, false
 }
 
 // topView is the list to show after the switch: the open one or the nearest parent.

@@ -88,7 +88,7 @@ func TestEnterOnAQueueShowsItAndThenItsExecutions(t *testing.T) {
 	require.Equal(t, 1, b.source.count(screen.FeedQueue))
 	b.press("shift+tab", "enter")
 	require.Equal(t, keymap.InExecutions, b.view)
-	require.Equal(t, "action:etl.load", b.executions.Filter())
+	require.Equal(t, "action:core.http_request", b.executions.Filter())
 	b.press("esc")
 	require.Equal(t, keymap.InQueue, b.view)
 	b.press("G")

@@ -80,10 +80,10 @@ func (m *Model) nudged(msg nudgeMsg) tea.Cmd {
 	for _, f := range feeds {
 		feed := f.name
 		c, fresh := m.chain(feed), m.env.Data.Fresh(feed)
-		if !f.nudged || !slices.Contains(visible, feed) || c.busy || fresh.Err != nil || m.answeredAt(feed).IsZero() {
+		if !f.nudged || !slices.Contains(visible, feed) || c.busy || fresh.Err != nil || fresh.At.IsZero() {
 			continue
 		}
-		rest := max(nudgeEvery, m.refreshEvery/4, 2*fresh.Took) - m.env.Clock.Sub(m.answeredAt(feed))
+		rest := max(nudgeEvery, m.refreshEvery/4, 2*fresh.Took) - m.env.Clock.Sub(fresh.At)
 		c.gen++ // invalidates the running timer
 		if rest > 0 {
 			cmds = append(cmds, m.opts.After(rest, dueMsg{feed: feed, gen: c.gen}))

@@ -63,11 +63,11 @@ func (m *Model) pop() {
 	if m.modal() {
 		return
 	}
+	m.tick()
 	for _, f := range feeds {
 		if held, ok := m.held[f.name]; ok {
 			delete(m.held, f.name)
-			m.env.Data.Fresh(f.name).At = held.at
-			m.apply(f.name, held.result)
+			m.apply(f.name, held)
 		}
 	}
 }

@@ -51,6 +51,7 @@ func (o *paletteLine) run(m *Model, line string) (cmd tea.Cmd) {
 	for _, c := range m.commands() {
 		if c.Name == entry.Name {
 			cmd, o.err = c.run(arg)
+			break // the name of an act may be that of a bookmark too
 		}
 	}
 	if o.err != nil {
@@ -70,7 +71,7 @@ func (o *paletteLine) draw(m *Model, f *frame) {
 		room = max(10, min(widget.Width(m.palette.Value())+2, room-widget.Width(wrong)))
 	}
 	f.message = " " + m.palette.Line(room, th) + th.Paint(theme.Bad, wrong)
-	f.keys = " " + m.keyHint("tab", "complete") + "  " + m.keyHint("↑ ↓", "earlier commands") + "  " +
+	f.keys = " " + m.keyHint("↑ ↓ tab", "choose") + "  " + m.keyHint("^p", "earlier commands") + "  " +
 		m.keyHint("enter", "do it") + "  " + m.keyHint("esc", "close")
 	f.covered = true
 	n := m.palette.Count()

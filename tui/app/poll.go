@@ -171,7 +171,7 @@ func (m *Model) refresh() tea.Cmd {
 	var cmds []tea.Cmd
 	for _, feed := range m.visible() {
 		fresh := m.env.Data.Fresh(feed)
-		if feedNamed[feed].once(m) && fresh.Err == nil && !m.answeredAt(feed).IsZero() {
+		if feedNamed[feed].once(m) && fresh.Err == nil && !fresh.At.IsZero() {
 			continue // the past does not change
 		}
 		cmds = append(cmds, m.restart(feed))
@@ -232,15 +232,14 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		m.failed(fresh, msg.err, c.currentTimeout())
 	} else {
 		fresh.Err, fresh.Fails, fresh.Connecting = nil, 0, false
-		answered := m.env.Clock
+		fresh.At = m.env.Clock
 		if at := feedNamed[msg.feed].readAt(msg.result); !at.IsZero() {
-			m.skew, m.synced = at.Add(msg.took/2).Sub(m.env.Clock), true
+			m.env.Skew, m.synced = at.Add(msg.took/2).Sub(m.env.Clock), true
 			m.tick()
 		}
 		if m.modal() {
-			m.held[msg.feed] = heldResult{result: msg.result, at: answered}
+			m.held[msg.feed] = msg.result
 		} else {
-			fresh.At = answered
 			m.apply(msg.feed, msg.result)
 		}
 	}
@@ -268,21 +267,9 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 	return tea.Batch(missed, m.opts.After(m.jitter(delay), dueMsg{feed: msg.feed, gen: c.gen}))
 }
 
-// heldResult is a result that is shown after the open dialog, and the time of its answer.
-type heldResult struct {
-	result any
-	at     time.Time
-}
-
-// answeredAt is the local time of the last answer of a feed, also of one that is held; zero if there was none.
-func (m *Model) answeredAt(feed screen.Feed) time.Time {
-	if held, ok := m.held[feed]; ok {
-		return held.at
-	}
-	return m.env.Data.Fresh(feed).At
-}
-
+// apply shows a result, and counts ages up to now.
 func (m *Model) apply(feed screen.Feed, result any) {
+	m.env.Now = m.now()
 	feedNamed[feed].put(m.env.Data, result, m.env.Now)
 	m.env.Locked = m.actingLock()
 	for _, s := range m.screens {

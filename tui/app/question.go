@@ -188,7 +188,7 @@ type plannedDoc struct {
 func (o *question) export(m *Model) tea.Cmd {
 	request := &o.op.Request
 	doc := plannedDoc{
-		Plan: o.plan.Title, Context: m.opts.Context, Planned: o.planned.Add(m.skew), Kind: request.Kind,
+		Plan: o.plan.Title, Context: m.opts.Context, Planned: o.planned.Add(m.env.Skew), Kind: request.Kind,
 		Target: request.Target,
 		Values: maps.Clone(request.Values), Word: o.plan.Word, Nothing: o.plan.Nothing, Commands: o.commands(),
 	}

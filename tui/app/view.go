@@ -69,7 +69,7 @@ func (m *Model) header(armed bool) string {
 	e := m.env
 	left := " " + e.Paint(theme.Strong, "ATTUNE") + " " + m.contextName() + " " + m.mode(armed) + "  " +
 		m.sourceState("PG", screen.FeedOverview) + "  " + m.sourceState("MQ", screen.FeedBroker)
-	right, pace, clock := m.alarms(), "  "+m.pace(), "  "+e.Now.UTC().Format("15:04:05Z")+" "
+	right, pace, clock := m.alarms(), "  "+m.pace(), "  "+m.now().UTC().Format("15:04:05Z")+" "
 	if m.width < wideTabs && !m.paused { // the least important part
 		pace = ""
 	}
@@ -77,16 +77,16 @@ func (m *Model) header(armed bool) string {
 	if m.wide() {
 		lastOK := widget.Unknown
 		if at := e.Data.Fresh(m.mainFeed()).At; !at.IsZero() {
-			lastOK = at.Add(m.skew).UTC().Format("15:04:05Z")
+			lastOK = at.Add(m.env.Skew).UTC().Format("15:04:05Z")
 		}
 		right += "   last ok " + lastOK
-		if m.synced && (m.skew > time.Second || m.skew < -time.Second) {
-			right += "  skew " + m.skew.Round(100*time.Millisecond).String()
+		if m.synced && (m.env.Skew > time.Second || m.env.Skew < -time.Second) {
+			right += "  skew " + m.env.Skew.Round(100*time.Millisecond).String()
 		}
 	}
 	room := m.width - 1 - widget.Width(left) - widget.Width(right)
 	if widget.Width(clock) > room {
-		clock = "  " + e.Now.UTC().Format("15:04Z")
+		clock = "  " + m.now().UTC().Format("15:04Z")
 	}
 	if widget.Width(clock) > room {
 		clock = ""
@@ -115,15 +115,14 @@ func (m *Model) contextName() string {
 func (m *Model) sourceState(name string, feed screen.Feed) string {
 	e := m.env
 	fresh := e.Data.Fresh(feed)
-	_, held := m.held[feed] // the source answers, although older data is shown
 	switch condition, age := e.Data.Condition(feed, e.Clock), "~"+widget.Short(e.Clock.Sub(fresh.At)); {
-	case condition == screen.Waiting && !held:
+	case condition == screen.Waiting:
 		return name + " " + e.Paint(theme.Dim, "◌ --")
 	case condition == screen.Unreachable:
 		return name + " " + e.Paint(theme.Bad, "✗ down "+widget.Short(e.Clock.Sub(fresh.Since)))
 	case m.paused: // the source answers, and the data has this age
 		return name + " " + e.Paint(theme.Warn, e.Theme.Glyphs.Frozen+" "+age)
-	case condition == screen.Old && !held:
+	case condition == screen.Old:
 		return name + " " + e.Paint(theme.Warn, "◐ "+age)
 	}
 	dot := e.Theme.Glyphs.OK
@@ -269,12 +268,13 @@ func (m *Model) titleRule(left, right string) string {
 	if right != "" {
 		right = " " + right + " ─"
 	}
+	panes, several := m.screen().(screen.Paned)
+	role := screen.Lit(several && panes.InFirst())
 	fill := m.width - widget.Width(left) - widget.Width(right) - 3
 	if fill < 0 {
-		return e.Paint(theme.Dim, widget.Cut("─ "+left, m.width))
+		return e.Paint(role, widget.Cut("─ "+left, m.width))
 	}
-	return e.Paint(theme.Dim, "─ ") + e.Paint(theme.Strong, left) + e.Paint(theme.Dim,
-		" "+strings.Repeat("─", fill)+right)
+	return e.Paint(role, "─ ") + e.Paint(theme.Strong, left) + e.Paint(role, " "+strings.Repeat("─", fill)+right)
 }
 
 // messageLine is a message, the trouble of a source, or a hint.
@@ -304,7 +304,7 @@ func (m *Model) trouble() string {
 		if fresh.Err == nil || s.name == "this view" && len(parts) > 0 {
 			continue
 		}
-		what, since := "down since ", fresh.Since.Add(m.skew).UTC().Format("15:04:05Z")
+		what, since := "down since ", fresh.Since.Add(m.env.Skew).UTC().Format("15:04:05Z")
 		if s.name == "this view" {
 			what = "cannot be read since "
 		}

@@ -54,7 +54,7 @@ func (v *View) Lines(w, h int, th *theme.Theme) []string {
 	}
 	shown := *v
 	shown.SetSize(w, h)
-	return shown.draw(h, v.digits(w), th)
+	return shown.draw(w, h, th)
 }
 
 // SetSize fits the document into w by h cells. The dashboard calls it after every change, so that drawing
@@ -81,8 +81,8 @@ func (v *View) digits(w int) int {
 	return len(strconv.Itoa(len(v.doc.lines)))
 }
 
-func (v *View) draw(h, digits int, th *theme.Theme) []string {
-	out := make([]string, 0, h)
+func (v *View) draw(w, h int, th *theme.Theme) []string {
+	out, digits := make([]string, 0, h), v.digits(w)
 	var parts [][]segment // the segments of the rows of a line
 	for at := v.top; at < min(v.top+h, len(v.rows)); at++ {
 		r := v.rows[at]
@@ -101,10 +101,12 @@ func (v *View) draw(h, digits int, th *theme.Theme) []string {
 		}
 		segments := parts[r.part]
 		head := widget.Right(number, digits) + " " + sign + " "
-		if at == v.cursor {
-			head = th.Start(theme.Cursor) + th.Glyphs.Cursor + head
-			out = append(out, head+v.painted(segments, nil)+th.Stop(theme.Cursor))
-		} else {
+		switch {
+		case at == v.cursor && !v.blurred:
+			out = append(out, th.Paint(theme.Cursor, widget.Left(th.Glyphs.Cursor+head+v.painted(segments, nil), w)))
+		case at == v.cursor:
+			out = append(out, th.Paint(theme.Dim, th.Glyphs.Rest+head)+v.painted(segments, th))
+		default:
 			out = append(out, th.Paint(theme.Dim, " "+head)+v.painted(segments, th))
 		}
 	}

@@ -27,6 +27,8 @@ type View struct {
 	cursor, top int
 	wrap        bool
 	revealed    bool
+	// blurred is true while another part of the view has the focus.
+	blurred bool
 	// height and width are the size of the text without line numbers and signs.
 	height, width int
 	// query is searched for; matches are its lines. more is true if there are more than maxMatches.
@@ -47,6 +49,9 @@ const (
 
 // New makes an empty view.
 func New() *View { return &View{doc: &document{}, folded: map[int32]bool{}} }
+
+// Focus tells the document whether it has the focus. Without it the cursor is a dim mark.
+func (v *View) Focus(on bool) { v.blurred = !on }
 
 // Set shows a text. A changed text keeps folds, cursor and search by their paths.
 func (v *View) Set(text string) {
@@ -85,9 +90,9 @@ func (v *View) Set(text string) {
 
 // Reset drops folds, cursor and search, and masks secrets, for another document.
 func (v *View) Reset() {
-	wrap := v.wrap
+	wrap, blurred := v.wrap, v.blurred
 	*v = *New()
-	v.wrap = wrap
+	v.wrap, v.blurred = wrap, blurred
 }
 
 // arrange computes the rows.

@@ -41,7 +41,8 @@ func (o *Operator) planTake(ctx context.Context, request act.Request, plan *act.
 	if planned.Consumers > 0 {
 		plan.Lines.Add(act.Warn, "▲ This queue has other consumers: each message goes to one of them or to you.")
 	}
-	plan.Lines.Add(act.Plain, "limit    the first %d messages there now; later ones stay", planned.Bound)
+	plan.Lines.Add(act.Plain, "limit    the first %s there now; later ones stay",
+		phrase.Plural(planned.Bound, "message", "messages"))
 	plan.Lines.Add(act.Plain, "rate     %.0f/s, in the order of the queue; est. %d s", planned.Rate,
 		planned.Bound/int(planned.Rate)+1)
 	plan.Lines.Add(act.Note,
@@ -90,8 +91,9 @@ func takeReceipt(r *triage.TakeReceipt) *act.Receipt {
 	if r.After >= 0 {
 		after = strconv.Itoa(r.After)
 	}
-	receipt.Lines.Add(act.Plain, "%d new rows, %d known, %d probes; %s %d → %s",
-		r.New, r.Known, r.Probes, r.Queue, r.Before, after)
+	receipt.Lines.Add(act.Plain, "%s, %d known, %s; %s %d → %s",
+		phrase.Plural(r.New, "new row", "new rows"), r.Known, phrase.Plural(r.Probes, "probe", "probes"),
+		r.Queue, r.Before, after)
 	if r.Stopped != "" {
 		receipt.Lines.Add(act.Warn, "%s", sentence("stopped: "+r.Stopped))
 		receipt.Next = "the same again goes on"
@@ -112,8 +114,8 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Request, plan *act
 		return err
 	}
 	plan.Title, plan.Word = fmt.Sprintf("Purge %s by the broker", planned.Queue), "purge for good"
-	plan.Lines.Add(act.Danger, "The broker deletes all that is ready, %d messages now, and what arrives meanwhile.",
-		planned.Ready)
+	plan.Lines.Add(act.Danger, "The broker deletes all that is ready, %s now, and what arrives meanwhile.",
+		phrase.Plural(planned.Ready, "message", "messages"))
 	plan.Lines.Add(act.Danger, "No row is written. Nothing brings them back.")
 	plan.Lines.Add(act.Plain, "S takes them into the ledger instead, in about %d s.", planned.Ready/int(planned.Rate)+1)
 	if planned.Ready <= triage.PurgeOffered {
@@ -130,7 +132,8 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Request, plan *act
 		return r, nil
 	}, func(r *triage.BrokerPurge) *act.Receipt {
 		return &act.Receipt{
-			Text:   fmt.Sprintf("The broker deleted %d messages; before %d, after %d.", r.Removed, r.Before, r.After),
+			Text: fmt.Sprintf("The broker deleted %s; before %d, after %d.",
+				phrase.Plural(r.Removed, "message", "messages"), r.Before, r.After),
 			Audits: audits(r.Audit),
 		}
 	})

@@ -29,7 +29,7 @@ func (o *Operator) planWorker(ctx context.Context, request act.Request, plan *ac
 	for _, effect := range planned.Effects {
 		plan.Lines.Add(act.Plain, "%s", effect)
 	}
-	addFirst(&plan.Lines, planned.Takers, "… and %d more workers", func(t triage.Taker) act.TextLine {
+	addFirst(&plan.Lines, planned.Takers, "… and %d more", func(t triage.Taker) act.TextLine {
 		return line(act.Note, "  %s can take %d of them", t.Name, t.Executions)
 	})
 	if planned.Alone > 0 || len(planned.Last) > 0 || asked.Act == triage.ForgetWorker {

@@ -88,7 +88,7 @@ func sayTasks(plan *act.Plan, d *monitor.WorkflowDetail, becomes string) (ready 
 			unreached = append(unreached, t.Name)
 		}
 	}
-	addFirst(&plan.Lines, running, "  … and %d more tasks", func(t *monitor.WorkflowTask) act.TextLine {
+	addFirst(&plan.Lines, running, "  … and %d more", func(t *monitor.WorkflowTask) act.TextLine {
 		return line(act.Plain, "  %s  %s: %s", t.Name, t.Says, becomes)
 	})
 	if len(unreached) > 0 {

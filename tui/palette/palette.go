@@ -106,16 +106,16 @@ func (p *Palette) Key(msg tea.KeyMsg) Outcome {
 		}
 		p.history = p.history[max(0, len(p.history)-maxHistory):]
 		return Entered
-	case "tab", "ctrl+n":
+	case "tab", "down":
 		p.complete(1)
 		return Typing
-	case "shift+tab", "ctrl+p":
+	case "shift+tab", "up":
 		p.complete(-1)
 		return Typing
-	case "up":
+	case "ctrl+p":
 		p.recall(-1)
 		return Typing
-	case "down":
+	case "ctrl+n":
 		p.recall(1)
 		return Typing
 	}
@@ -186,6 +186,9 @@ func (p *Palette) commands(name string) []offer {
 		best := -1
 		for _, word := range append([]string{e.Name}, e.Aliases...) {
 			best = max(best, match(name, word))
+		}
+		if best < 0 && len(name) > 2 && strings.Contains(strings.ToLower(e.Help), strings.ToLower(name)) {
+			best = 0 // the last ones
 		}
 		if best >= 0 {
 			text := e.Name

@@ -35,7 +35,7 @@ func opened(text string) *palette.Palette {
 func press(p *palette.Palette, keys ...string) (last palette.Outcome) {
 	special := map[string]tea.KeyType{
 		"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "shift+tab": tea.KeyShiftTab, "up": tea.KeyUp,
-		"down":      tea.KeyDown,
+		"down": tea.KeyDown, "ctrl+p": tea.KeyCtrlP, "ctrl+n": tea.KeyCtrlN,
 		"backspace": tea.KeyBackspace,
 	}
 	for _, key := range keys {
@@ -135,11 +135,11 @@ func TestEnteredCommandsAreRecalled(t *testing.T) {
 		require.Equal(t, palette.Entered, press(p, "enter"))
 	}
 	p.Open(entries(), "")
-	press(p, "o", "v", "up")
+	press(p, "o", "v", "ctrl+p")
 	require.Equal(t, "q core.echo", p.Value())
-	press(p, "up")
+	press(p, "ctrl+p")
 	require.Equal(t, "queues", p.Value(), "the same line twice is remembered once")
-	press(p, "up", "down", "down")
+	press(p, "ctrl+p", "ctrl+n", "ctrl+n")
 	require.Equal(t, "ov", p.Value(), "the typed text is kept")
 }
 
@@ -149,4 +149,17 @@ func TestLeaving(t *testing.T) {
 	require.Equal(t, palette.Closed, press(opened(""), "enter"))
 	require.Equal(t, palette.Typing, press(opened("q"), "backspace"))
 	require.Equal(t, palette.Closed, press(opened("q"), "backspace", "backspace"))
+}
+
+func TestArrowsMoveInTheList(t *testing.T) {
+	t.Parallel()
+	p := opened("")
+	press(p, "down")
+	first := p.Value()
+	press(p, "down", "up")
+	require.Equal(t, first, p.Value())
+	require.NotEmpty(t, first)
+	p = opened("")
+	press(p, "up")
+	require.NotEqual(t, first, p.Value(), "from the first line up to the last one")
 }

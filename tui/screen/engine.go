@@ -34,22 +34,34 @@ func (e *Env) EngineLine(w int) string {
 	return head + e.Paint(role, e.Theme.Glyphs.OK) + " " + count + " replicas  " + e.oldestTick(all)
 }
 
-// oldestTick is the tick that uses the largest share of its loop's timeout.
+// oldestTick is the tick that uses the largest share of its loop's timeout, with that timeout: a loop that ticks each
+// hour is well after 50 minutes.
 func (e *Env) oldestTick(all *monitor.Replicas) string {
-	name, oldest, share := "", time.Duration(0), -1.0
+	name, oldest, allowed, share := "", time.Duration(0), time.Duration(0), -1.0
 	for _, r := range all.List {
 		loop, silence := r.OldestTick()
 		if loop == "" {
 			continue
 		}
-		if of := float64(silence) / float64(max(r.Details.Loops[loop].Timeout, 1)); of > share {
-			share, name, oldest = of, loop, silence
+		timeout := max(r.Details.Loops[loop].Timeout, 1)
+		if of := float64(silence) / float64(timeout); of > share {
+			share, name, oldest, allowed = of, loop, silence, timeout
 		}
 	}
 	if name == "" {
 		return "seen " + widget.Age(all.Oldest()) + " ago"
 	}
-	return "oldest tick " + widget.Age(oldest+e.Since(all.At)) + " (" + widget.Clean(name) + ")"
+	return "oldest tick " + widget.Age(oldest+e.Since(all.At)) + " of " + widget.Short(allowed) + " (" +
+		widget.Clean(name) + ")"
+}
+
+// Tick is the age of the tick that uses most of its loop's timeout, and that timeout; unknown if no loop is reported.
+func (e *Env) Tick(r *monitor.Replica, at time.Time) string {
+	loop, silence := r.OldestTick()
+	if loop == "" {
+		return widget.Unknown
+	}
+	return widget.Short(silence+e.Since(at)) + "/" + widget.Short(r.Details.Loops[loop].Timeout)
 }
 
 // ReplicaLines lists the replicas, those with problems first and dead ones last, below a title: at most
@@ -74,18 +86,15 @@ func (e *Env) ReplicaLines(w, h int) []string {
 		if len(lines) == h {
 			break
 		}
-		state, broker, tick := "active", r.State, widget.Unknown
+		state, broker := "active", r.State
 		if r.Problem() != "" {
 			state = "failed"
 		}
 		if !r.Alive() {
 			broker = widget.Unknown // its last report is out of date
 		}
-		if loop, silence := r.OldestTick(); loop != "" {
-			tick = widget.Age(silence + e.Since(all.At))
-		}
 		lines = append(lines, e.Look(e.Theme.Of(state), "")+" "+cells(widget.Clean(r.Short()), widget.Clean(r.Host),
-			widget.Clean(broker), widget.Age(r.Age+e.Since(all.At)), tick, e.Num(int64(r.InFlight))))
+			widget.Clean(broker), widget.Age(r.Age+e.Since(all.At)), e.Tick(&r, all.At), e.Num(int64(r.InFlight))))
 	}
 	return lines
 }

@@ -81,12 +81,18 @@ func (e *Env) Tabs(names []string, at int) string {
 	return strings.Join(tabs, " · ")
 }
 
-// Heading is the title of a pane, highlighted while it has the focus.
-func (e *Env) Heading(focused bool, title string) string {
+// Paned is a screen with several panes of which the first stands below the title rule.
+type Paned interface {
+	// InFirst reports whether the first pane has the focus.
+	InFirst() bool
+}
+
+// Lit is the role of the title rule of a pane: it shows which pane has the focus.
+func Lit(focused bool) theme.Role {
 	if focused {
-		return e.Paint(theme.Accent, title)
+		return theme.Accent
 	}
-	return e.Dim(title)
+	return theme.Dim
 }
 
 // Fact is a labelled text.

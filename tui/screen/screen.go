@@ -175,8 +175,11 @@ type Effect struct {
 type Env struct {
 	Theme *theme.Theme
 	Data  *Data
-	// Now is the estimated time of the database.
+	// Now is the estimated time of the database. It stands still while what is shown does: ages do not grow over
+	// data that a dialog or the operator holds.
 	Now time.Time
+	// Skew is the database's clock minus the local one.
+	Skew time.Duration
 	// Clock is the local time; the age of readings is measured by it.
 	Clock time.Time
 	// Width and Height are the size of the body, from the last window message.
@@ -242,7 +245,7 @@ func NewData() *Data {
 
 // Freshness says how old a feed's data is and why.
 type Freshness struct {
-	// At is the local time of the answer that is shown; zero if there was none.
+	// At is the local time of the last answer; zero if there was none.
 	At time.Time
 	// Err is the last failure, nil after an answer. Since is when the present failures began, Fails counts
 	// them.

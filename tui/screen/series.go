@@ -183,7 +183,7 @@ func (e *Env) Findings() []alerting.Finding {
 		name string
 	}{{FeedOverview, "PostgreSQL"}, {FeedBroker, "RabbitMQ management"}} {
 		if f := e.Data.Fresh(source.feed); f.Err != nil {
-			since := f.Since.Add(e.Now.Sub(e.Clock)) // by the database's clock, like all other findings
+			since := f.Since.Add(e.Skew) // by the database's clock, like all other findings
 			if source.feed == FeedBroker {
 				broker = len(found)
 			}

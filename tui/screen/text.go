@@ -23,11 +23,14 @@ func (e *Env) Dim(text string) string { return e.Paint(theme.Dim, text) }
 func (e *Env) Look(look theme.State, text string) string { return e.Paint(look.Role, look.Glyph+text) }
 
 // Head is the title of a block, with the mark of its feed.
-func (e *Env) Head(feed Feed, text string) string {
+func (e *Env) Head(feed Feed, text string) string { return e.PaneHead(false, feed, text) }
+
+// PaneHead is the title of a block, in colour while the block has the focus.
+func (e *Env) PaneHead(focused bool, feed Feed, text string) string {
 	if mark := e.Mark(feed); mark != "" {
 		text += " " + mark
 	}
-	return e.Dim(text)
+	return e.Paint(Lit(focused), text)
 }
 
 // Num writes a number with groups of three digits.
@@ -144,16 +147,19 @@ func (e *Env) Missing(feed Feed, what string, w int) []string {
 }
 
 // Rule is a dim line with a title, for example above a preview.
-func (e *Env) Rule(left, right string, w int) string {
+func (e *Env) Rule(left, right string, w int) string { return e.PaneRule(false, left, right, w) }
+
+// PaneRule is the line with the title of a pane, in colour while the pane has the focus.
+func (e *Env) PaneRule(focused bool, left, right string, w int) string {
 	left = "─ " + widget.CutMiddle(widget.Clean(left), max(4, w/2)) + " "
 	if right != "" {
 		right = " " + widget.Clean(right) + " ─"
 	}
 	fill := w - widget.Width(left) - widget.Width(right)
 	if fill < 0 {
-		return e.Dim(widget.Cut(left, w))
+		return e.Paint(Lit(focused), widget.Cut(left, w))
 	}
-	return e.Dim(left + strings.Repeat("─", fill) + right)
+	return e.Paint(Lit(focused), left+strings.Repeat("─", fill)+right)
 }
 
 // QueueName is the name of a queue in lists: its action, and its group as name=value instead of JSON.

@@ -143,7 +143,7 @@ func TestEveryChangeIsALine(t *testing.T) {
 		"worker b: stale: its heartbeat is overdue",
 		"queue etl.load: at its limit and others wait, 2 slots, 2 running, 5 waiting",
 		"dead-letters: 3 on the broker, 2 or more wait for a person",
-		"inquiry 7: waits for bob: Ship it?",
+		`inquiry 7: waits for bob: Ship it?\x1b[2J`,
 	}, reported(well(), bad))
 	require.Equal(t, []string{
 		"alert worker.heartbeat b: cleared", "worker b: active", "queue etl.load: free, 2 slots, 1 running, 0 waiting",
@@ -228,7 +228,7 @@ func TestLinesForProgramsAreObjects(t *testing.T) {
 	require.NoError(t, write(&out, []Line{{At: start, Kind: "queue", Name: "a\x1b[2Jb", Text: "free\nx"}}, true))
 	var line Line
 	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
-	require.Equal(t, Line{At: start, Kind: "queue", Name: "ab", Text: "free x"}, line)
+	require.Equal(t, Line{At: start, Kind: "queue", Name: `a\x1b[2Jb`, Text: "free x"}, line)
 	require.Equal(t, 1, strings.Count(out.String(), "\n"))
 	require.ErrorContains(t, Run(t.Context(), &fakeSource{a: *well()}, Config{Every: time.Second, Timeout: time.Second},
 		full{}), "write the changes: no space")

@@ -6,7 +6,9 @@ import "strings"
 type Glyphs struct {
 	OK, Busy, Idle, Done, Failed, Scheduled, Queued, Timeout string
 	Paused, Warning, Critical, Cursor, Rule, Bar, Up, Down   string
-	Ellipsis, Dot, Arrow, Frozen, Again                      string
+	// Rest is the cursor of a list without the focus.
+	Rest                                string
+	Ellipsis, Dot, Arrow, Frozen, Again string
 	// Last is a worker that is chosen last.
 	Last string
 	// Beat is a minute with heartbeats.
@@ -23,7 +25,7 @@ type Glyphs struct {
 
 var glyphs = Glyphs{
 	OK: "●", Busy: "◐", Idle: "○", Done: "✓", Failed: "✗", Scheduled: "◌", Queued: "⧗", Timeout: "◷",
-	Paused: "‖", Warning: "▲", Critical: "■", Cursor: "▶", Rule: "─", Bar: "│", Up: "↑", Down: "↓",
+	Paused: "‖", Warning: "▲", Critical: "■", Cursor: "▶", Rest: "▸", Rule: "─", Bar: "│", Up: "↑", Down: "↓",
 	Ellipsis: "…", Dot: "·", Arrow: "→", Frozen: "▣", Again: "↺", Last: "▽", Beat: "▏", Space: "\u2009",
 	Levels:   []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	AxisZero: "┼", AxisTick: "┤", AxisLine: "─",

@@ -83,6 +83,9 @@ func New(opts Options) (*Theme, error) {
 	t := &Theme{name: name, Glyphs: glyphs, ascii: opts.ASCII, bare: opts.Plain}
 	t.plain = opts.Plain || opts.NoColor || opts.Profile == termenv.Ascii || name == "mono"
 	t.Glyphs.Braille = opts.Braille && !opts.ASCII
+	if opts.ASCII { // both cursors would become >
+		t.Glyphs.Rest = "-"
+	}
 	if opts.Plain {
 		return t, nil
 	}

@@ -155,7 +155,7 @@ func (t *Table) SetColumns(columns []Column) {
 	t.columns = columns
 }
 
-// Focus tells the table whether it has the focus. Without it the cursor is a dot.
+// Focus tells the table whether it has the focus. Without it the cursor is a dim mark instead of a reversed line.
 func (t *Table) Focus(on bool) { t.blurred = !on }
 
 // Move moves the cursor by n rows.
@@ -264,7 +264,7 @@ func (t *Table) draw(below []unfoldedLine, w, h int, th *theme.Theme) []string {
 		if watches {
 			key = t.rows.Key(row)
 		}
-		out = append(out, t.line(t.widths, row, key, th))
+		out = append(out, t.line(w, row, key, th))
 		if row == t.cursor {
 			for _, l := range below {
 				out = append(out, Cut(Blank(wrapIndent)+th.Paint(theme.Dim, l.label)+th.Paint(l.role, l.text), w))
@@ -288,12 +288,12 @@ func (t *Table) header(widths []int) string {
 	return b.String()
 }
 
-// line draws a row; key is needed only if a column is watched.
-func (t *Table) line(widths []int, row int, key string, th *theme.Theme) string {
+// line draws a row; key is needed only if a column is watched. The cursor covers all w cells.
+func (t *Table) line(w, row int, key string, th *theme.Theme) string {
 	var b strings.Builder
-	cursor, pointer := row == t.cursor, " "
+	widths, cursor, pointer := t.widths, row == t.cursor, " "
 	if cursor && t.blurred {
-		cursor, pointer = false, th.Glyphs.Dot
+		cursor, pointer = false, th.Paint(theme.Dim, th.Glyphs.Rest)
 	}
 	if cursor {
 		pointer = th.Glyphs.Cursor
@@ -328,7 +328,7 @@ func (t *Table) line(widths []int, row int, key string, th *theme.Theme) string 
 		}
 	}
 	if cursor {
-		b.WriteString(th.Stop(theme.Cursor))
+		b.WriteString(Blank(w-Width(b.String())) + th.Stop(theme.Cursor))
 	}
 	return b.String()
 }

@@ -4,6 +4,8 @@
 package widget
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,9 +15,9 @@ import (
 	"github.com/attune-go/attune/core/terminal"
 )
 
-// Clean makes a text safe for a terminal: it removes escape sequences, control characters, bidirectional overrides
-// and invisible format characters, turns line breaks and tabs into spaces, and replaces invalid UTF-8. Of a very long
-// text it keeps the beginning and the end.
+// Clean makes a text safe for a terminal, on one line: escape sequences, control characters, bidirectional overrides
+// and invisible format characters are shown as escapes, line breaks and tabs become spaces, and invalid UTF-8 is
+// replaced. Of a very long text it keeps the beginning and the end.
 func Clean(s string) string {
 	if len(s) > longest {
 		s = whole(s[:longest*3/4]) + "…" + whole(s[len(s)-longest/4:])
@@ -23,22 +25,12 @@ func Clean(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	s = strings.Map(func(r rune) rune {
-		if strings.ContainsRune("\n\r\t\v\f", r) {
-			return ' '
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Co, r) || unicode.Is(unicode.Cs, r) {
+			return utf8.RuneError
 		}
 		return r
-	}, s)
-	return strings.Map(func(r rune) rune {
-		switch {
-		case terminal.Steers(r):
-			return -1
-		case unicode.Is(unicode.Co, r), unicode.Is(unicode.Cs, r):
-			return utf8.RuneError
-		default:
-			return r
-		}
-	}, ansi.Strip(s))
+	}, terminal.Line(s))
 }
 
 // longest is the number of bytes of a text that Clean reads: more than the largest screen has cells.
@@ -95,8 +87,17 @@ func Left(s string, w int) string {
 	return s + Blank(w-Width(s))
 }
 
-// Right pads or cuts text to exactly w cells, text last.
+// quantity matches a number whose digits are grouped by thin spaces.
+var quantity = regexp.MustCompile(`[0-9]{1,3}(\x{2009}[0-9]{3})+`)
+
+// Right pads or cuts text to exactly w cells, text last. A quantity that is too wide goes to a shorter unit.
 func Right(s string, w int) string {
+	for digits, text := 1, s; digits >= 0 && Width(s) > w; digits-- {
+		s = quantity.ReplaceAllStringFunc(text, func(written string) string {
+			n, _ := strconv.ParseFloat(strings.ReplaceAll(written, "\u2009", ""), 64)
+			return strings.TrimSuffix(strconv.FormatFloat(n/1000, 'f', digits, 64), ".0") + "k"
+		})
+	}
 	s = Cut(s, w)
 	return Blank(w-Width(s)) + s
 }

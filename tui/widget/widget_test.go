@@ -49,9 +49,9 @@ func TestDrawingATableChangesNothing(t *testing.T) {
 func TestCleanMakesTextInert(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"plain": "plain", "a\x1b[31mb\x1b[0m": "ab", "\x1b]0;title\abody": "body", "a\nb\tc": "a b c",
-		"\u202eevil\u202c": "evil", "a\u200bb": "ab", "bell\a": "bell", "世界": "世界", "\xff\xfe": "\uFFFD\uFFFD",
-		"del\x7f": "del", "c1\u009b31m": "c131m",
+		"plain": "plain", "a\x1b[31mb\x1b[0m": `a\x1b[31mb\x1b[0m`, "\x1b]0;title\abody": `\x1b]0;title\abody`,
+		"a\nb\tc": "a b c", "\u202eevil\u202c": `\u202eevil\u202c`, "a\u200bb": `a\u200bb`, "bell\a": `bell\a`,
+		"世界": "世界", "\xff\xfe": "\uFFFD\uFFFD", "del\x7f": `del\x7f`, "c1\u009b31m": `c1\u009b31m`,
 	} {
 		require.Equal(t, want, Clean(in), "%q", in)
 	}
@@ -316,5 +316,30 @@ func TestAgesAreReadAsTheyAreWritten(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, write(d), write(got))
 		}
+	}
+}
+
+// What is left of a number would be another number, so a number goes to a shorter unit or away.
+func TestNumbersAreNotCut(t *testing.T) {
+	t.Parallel()
+	const thin = "\u2009"
+	for _, c := range []struct {
+		text string
+		w    int
+		want string
+	}{
+		{Signed(19_345, thin), 6, "+19.3k"}, {Signed(-19_345, thin), 5, " -19k"}, {Signed(119_345, thin), 5, "+119k"},
+		{Number(100_000, thin), 6, "  100k"}, {Number(19_345, thin), 6, "19" + thin + "345"},
+		{Number(19_345, thin) + "/" + Number(20_000, thin), 9, "19.3k/20k"}, {"884301", 4, "   …"}, {"abcdef", 4, "abc…"},
+		{Number(19_345, thin), 2, " …"},
+	} {
+		require.Equal(t, c.want, Right(c.text, c.w), c.text)
+	}
+	for text, want := range map[string]string{
+		"waits 19" + thin + "345 more": "waits …", "queue 1.25 is": "queue …", "by -12345678": "by…",
+		"a name of text": "a name o…",
+		"at 12 of 130":   "at 12 of…", "worker-0123456": "worker-…",
+	} {
+		require.Equal(t, want, Cut(text, 9), text)
 	}
 }

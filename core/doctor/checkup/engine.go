@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/doctor"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 )
 
 func lookReplicas(ctx context.Context, v *visit) (Finding, error) {
@@ -87,7 +88,8 @@ func lookVersions(_ context.Context, v *visit) (Finding, error) {
 	}
 	var lines []string
 	for _, version := range slices.Sorted(maps.Keys(versions)) {
-		lines = append(lines, fmt.Sprintf("%d running replicas are %s", versions[version], version))
+		lines = append(lines,
+			phrase.Plural(versions[version], "running replica is", "running replicas are")+" "+version)
 	}
 	switch {
 	case len(versions) > 1:
@@ -125,8 +127,8 @@ func lookClocks(ctx context.Context, v *visit) (Finding, error) {
 		}
 	}
 	if len(wrong) > 0 {
-		return failed("let every machine follow a time server", "%d clocks differ from the database's by more than %s",
-			len(wrong), skewLimit).
+		return failed("let every machine follow a time server", "%s from the database's by more than %s",
+			phrase.Plural(len(wrong), "clock differs", "clocks differ"), skewLimit).
 			with(wrong...), nil
 	}
 	return passed("this machine and the database are %s apart", offset.Abs().Round(time.Millisecond)), nil

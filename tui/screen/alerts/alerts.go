@@ -281,6 +281,9 @@ func (v *Alerts) focus(past bool) {
 	v.past.Focus(v.onPast)
 }
 
+// InFirst reports whether the list has the focus.
+func (v *Alerts) InFirst() bool { return !v.onPast }
+
 // Leave returns the focus from the cleared alerts to the list.
 func (v *Alerts) Leave() bool {
 	was := v.onPast

@@ -120,7 +120,7 @@ func (v *Alerts) evaluation(a *alerting.Alerts, w int) []string {
 		line := " " + e.Dim("evaluated ") + e.AgeOf(a.EvaluatedAt) + e.Dim(" ago by the engine · ") +
 			e.Num(int64(len(a.Rules))) + e.Dim(" rules, ") + e.Num(int64(quiet)) + e.Dim(" quiet")
 		if unknown > 0 {
-			line += "   " + e.Paint(theme.Warn, "▲ "+e.Num(int64(unknown))+" rules cannot be evaluated")
+			line += "   " + e.Paint(theme.Warn, "▲ "+e.Plural(int64(unknown), "rule", "rules")+" cannot be evaluated")
 		}
 		return []string{widget.Cut(line, w)}
 	}
@@ -155,7 +155,7 @@ func (v *Alerts) pastBlock(w, h int) []string {
 	if v.onPast {
 		hint = "tab back"
 	}
-	lines := []string{e.Rule("recently cleared", hint, w)}
+	lines := []string{e.PaneRule(v.onPast, "recently cleared", hint, w)}
 	return append(lines, widget.Fit(v.past.Lines(w, h, e.Theme)[1:], w, h-1)...)
 }
 

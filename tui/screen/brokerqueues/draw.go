@@ -42,7 +42,7 @@ func (v *Broker) head(w int) []string {
 		}
 	}
 	second += "   alarms " + state(b.AlarmsUnknown, b.Alarms, "none", "") + "   blocked " +
-		state(b.BlockedUnknown, b.Blocked, "no", strconv.Itoa(len(b.Blocked))+" clients: ")
+		state(b.BlockedUnknown, b.Blocked, "no", e.Plural(int64(len(b.Blocked)), "client", "clients")+": ")
 	lines := []string{widget.Cut(first, w), widget.Cut(second, w)}
 	if b.NodesUnknown != "" {
 		return append(lines,

@@ -64,6 +64,7 @@ func New(env *screen.Env) *DeadLetters {
 			return ""
 		},
 	})
+	v.focus(false)
 	v.restart()
 	return v
 }
@@ -123,13 +124,13 @@ func (v *DeadLetters) Do(action keymap.Action) screen.Effect {
 		return v.List.Do(action)
 	case keymap.Preview:
 		v.ShowPreview(!v.PreviewShown())
-		v.onGroups = false
+		v.focus(false)
 	case keymap.NextPane, keymap.PrevPane:
-		v.onGroups = !v.onGroups && v.PreviewShown() && v.groups.Len() > 0
+		v.focus(!v.onGroups && v.PreviewShown() && v.groups.Len() > 0)
 	case keymap.Open:
 		if g := v.groups.Current(); v.onGroups && g != nil {
 			v.Table().Seek(g.keys[0])
-			v.onGroups = false
+			v.focus(false)
 		} else if v.Current() != nil {
 			effect.Open = screen.Nav{View: keymap.InDeadLetter, Shown: inList}
 		}
@@ -175,10 +176,20 @@ func (v *DeadLetters) doGroups(action keymap.Action) bool {
 	return true
 }
 
+// focus has the keys go to the groups or to the list.
+func (v *DeadLetters) focus(groups bool) {
+	v.onGroups = groups
+	v.Table().Focus(!groups)
+	v.groups.Focus(groups)
+}
+
+// InFirst reports whether the list has the focus.
+func (v *DeadLetters) InFirst() bool { return !v.onGroups }
+
 // Leave takes the focus from the groups.
 func (v *DeadLetters) Leave() bool {
 	was := v.onGroups
-	v.onGroups = false
+	v.focus(false)
 	return was
 }
 

@@ -37,7 +37,9 @@ type shown struct {
 
 // NewDetail makes the view.
 func NewDetail(env *screen.Env, list *DeadLetters) *Detail {
-	return &Detail{env: env, list: list, doc: jsonview.New()}
+	m := &Detail{env: env, list: list, doc: jsonview.New()}
+	m.focus(false)
+	return m
 }
 
 // View is the name of the screen.
@@ -127,8 +129,14 @@ func (m *Detail) Acts() (act.Menu, bool) {
 // Leave takes the focus from the document.
 func (m *Detail) Leave() bool {
 	was := m.inside
-	m.inside = false
+	m.focus(false)
 	return was
+}
+
+// focus has the keys go to the document or to the list.
+func (m *Detail) focus(inside bool) {
+	m.inside = inside
+	m.doc.Focus(inside)
 }
 
 var (
@@ -195,7 +203,7 @@ func (m *Detail) turn(step int) {
 		at = m.section + 1
 	}
 	at = (at + step + len(sections) + 1) % (len(sections) + 1)
-	if m.inside = at > 0; m.inside {
+	if m.focus(at > 0); m.inside {
 		m.section = at - 1
 	}
 	m.prepare()
@@ -214,7 +222,8 @@ func (m *Detail) Shown() string {
 
 // Show shows a dead letter of the ledger, or the selected one of the list.
 func (m *Detail) Show(name string) {
-	m.section, m.inside, m.linked = 0, false, screen.Number(name)
+	m.section, m.linked = 0, screen.Number(name)
+	m.focus(false)
 	m.reset()
 }
 

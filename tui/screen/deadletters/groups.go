@@ -190,7 +190,7 @@ func (v *DeadLetters) groupLines(w, h int) []string {
 		hint = "tab back"
 	}
 	room := v.groupsHeight(w, h)
-	return append([]string{e.Rule("groups "+groupings[v.grouping].name, hint, w)},
+	return append([]string{e.PaneRule(v.onGroups, "groups "+groupings[v.grouping].name, hint, w)},
 		widget.Fit(v.groups.Lines(w, room, e.Theme), w, room)...)
 }
 

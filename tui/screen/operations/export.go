@@ -41,7 +41,7 @@ func (v *Operations) export(r *row) screen.Thing {
 	case r.op == nil:
 		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", recorded(r.audit))
 	}
-	o := snapshot(r.op, v.skew())
+	o := snapshot(r.op, v.env.Skew)
 	o.Recorded = r.audit
 	if r.audit != nil {
 		return screen.Numbered("audit", r.audit.ID, "", "operator_audit", o)

@@ -4,7 +4,6 @@ package operations
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
@@ -81,9 +80,6 @@ func (v *Operations) nearEnd() bool {
 	folded := read > v.Len() && read < foldReach && v.Filter() == ""
 	return (at > 0 || v.further || folded) && v.records.Next() != 0 && v.Len()-at < monitor.AuditBound/4
 }
-
-// skew is the database's clock minus the local one.
-func (v *Operations) skew() time.Duration { return v.env.Now.Sub(v.env.Clock) }
 
 // Title is the text of the title rule.
 func (v *Operations) Title() (left, right string) {

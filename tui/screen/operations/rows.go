@@ -124,7 +124,7 @@ func (v *Operations) build() []row {
 	var rows []row
 	own := map[int64]bool{}
 	for _, op := range v.env.Session {
-		r := row{key: "op " + strconv.FormatInt(op.ID, 10), at: op.Began.Add(v.skew()), op: op}
+		r := row{key: "op " + strconv.FormatInt(op.ID, 10), at: op.Began.Add(v.env.Skew), op: op}
 		if op.Receipt != nil && len(op.Receipt.Audits) > 0 {
 			for _, id := range op.Receipt.Audits {
 				own[id] = true

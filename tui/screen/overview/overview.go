@@ -335,7 +335,11 @@ func (o *Overview) itemsLine(w int) string {
 		where = e.Num(int64(n)) + " queues"
 	}
 	sign := e.Paint(theme.Warn, e.Theme.Glyphs.Warning)
-	return widget.Cut(" "+e.Head(screen.FeedOverview, "WORK QUEUES")+"  "+sign+" "+e.Count(items)+" items wait in "+
+	wait := " items wait in "
+	if items.Value == 1 {
+		wait = " item waits in "
+	}
+	return widget.Cut(" "+e.Head(screen.FeedOverview, "WORK QUEUES")+"  "+sign+" "+e.Count(items)+wait+
 		where+", not dispatched, oldest "+e.AgeOf(&oldest), w)
 }
 

@@ -73,10 +73,7 @@ func (o *Overview) step(by int) {
 
 // title is the heading of a part, in the accent colour if it has the focus.
 func (o *Overview) title(of part, feed screen.Feed, text string) string {
-	if o.here() != of || !o.trends() {
-		return o.env.Head(feed, text)
-	}
-	return o.env.Paint(theme.Accent, text+o.env.Mark(feed))
+	return o.env.PaneHead(o.here() == of && o.trends(), feed, text)
 }
 
 // rows draws n rows of a part, each behind its mark and w cells wide, with the cursor if the part has the focus.
@@ -86,15 +83,15 @@ func (o *Overview) rows(at *page, of part, n, w int, draw func(i int) (key, mark
 		keys[i], marks[i], lines[i] = draw(i)
 	}
 	at.keys[of] = keys
-	cursor := -1
-	if o.here() == of {
-		cursor = o.row(of, keys)
-	}
+	g, cursor := &o.env.Theme.Glyphs, o.row(of, keys)
 	for i, text := range lines {
-		if i == cursor {
-			lines[i] = marks[i] + o.env.Theme.Glyphs.Cursor + o.env.Paint(theme.Cursor, widget.Left(text, w))
-		} else {
+		switch {
+		case i != cursor:
 			lines[i] = marks[i] + " " + text
+		case o.here() == of:
+			lines[i] = marks[i] + o.env.Paint(theme.Cursor, g.Cursor+widget.Left(text, w))
+		default:
+			lines[i] = marks[i] + o.env.Dim(g.Rest) + text
 		}
 	}
 	return lines

@@ -174,7 +174,7 @@ func (o *Overview) reasons(w int) []string {
 func (o *Overview) brokerLines(w, h int, at *page) []string {
 	e, b := o.env, o.env.Data.Broker
 	if b == nil {
-		return o.brokerBlock(w)
+		return screen.Indented(o.brokerBlock(w - 1))
 	}
 	name := max(20, w-47)
 	lines := []string{
@@ -279,7 +279,11 @@ func (o *Overview) finding(i int, f alerting.Finding, text string, w int) string
 	if i == o.cursor && o.here() == findings {
 		return e.Paint(theme.Cursor, widget.Left(e.Theme.Glyphs.Cursor+look.Glyph+" "+text+" ", w))
 	}
-	return " " + e.Paint(look.Role, look.Glyph) + " " + text
+	mark := " "
+	if i == o.cursor {
+		mark = e.Dim(e.Theme.Glyphs.Rest)
+	}
+	return mark + e.Paint(look.Role, look.Glyph) + " " + text
 }
 
 // longFindings are all findings with their hints, each in so many lines.

@@ -50,6 +50,7 @@ type Queue struct {
 // New makes the view.
 func New(env *screen.Env) *Queue {
 	q := &Queue{env: env, preview: true, doc: jsonview.New(), holders: newHolders(env), waiting: newWaiting(env)}
+	q.doc.Focus(false)
 	q.turnTo(inHolders)
 	return q
 }
@@ -187,7 +188,7 @@ func (q *Queue) Changed(feed screen.Feed) {
 	case screen.FeedQueue:
 		if d := q.current(); d != nil {
 			q.holders.SetList(holders(d))
-			q.state, q.about = widget.Clean(d.StateLine()), d.Sections()
+			q.name, q.state, q.about = screen.QueueName(&d.Queue), widget.Clean(d.StateLine()), d.Sections()
 		}
 	case screen.FeedLine:
 		if l := q.env.Data.Line; l != nil && l.Queue == q.id {

@@ -159,9 +159,9 @@ func (q *Queue) charts(d *explain.QueueDetail, w int) []string {
 	return widget.Beside(head, depth, cw, cw, len(head), "  ")
 }
 
-// heading is the title of a part, painted as focused if it is.
+// heading is the title of a part.
 func (q *Queue) heading(part int, title, note string, w int) string {
-	return widget.Spread(" "+q.env.Heading(q.part == part, title), q.env.Dim(note), w-1)
+	return q.env.PaneRule(q.part == part, title, note, w)
 }
 
 // lanes counts the executions outside the normal lane.

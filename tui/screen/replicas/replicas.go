@@ -20,8 +20,7 @@ type Replicas = list.List[row]
 type row struct {
 	monitor.Replica
 
-	seen time.Time
-	tick *time.Time // of the most overdue loop
+	seen, at time.Time
 }
 
 var fields = []list.Field[row]{
@@ -71,10 +70,7 @@ var fields = []list.Field[row]{
 	{
 		Column: widget.Column{Title: "TICK", Width: 7, Right: true, Priority: 2},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
-			if r.tick == nil {
-				return widget.Cell{Text: widget.Unknown}
-			}
-			return widget.Cell{Text: e.AgeOf(r.tick)}
+			return widget.Cell{Text: e.Tick(&r.Replica, r.at)}
 		},
 	},
 	{
@@ -108,11 +104,7 @@ func New(env *screen.Env) *Replicas {
 			all := known()
 			rows := make([]row, len(all.List))
 			for i := range all.List {
-				r := row{Replica: all.List[i], seen: all.At.Add(-all.List[i].Age)}
-				if loop, silence := r.OldestTick(); loop != "" {
-					r.tick = new(all.At.Add(-silence))
-				}
-				rows[i] = r
+				rows[i] = row{Replica: all.List[i], seen: all.At.Add(-all.List[i].Age), at: all.At}
 			}
 			return rows
 		},

@@ -132,7 +132,7 @@ func owns(e *screen.Env, j *Assessed) string {
 	}
 	text := e.Plural(*j.Assigned, "execution", "executions")
 	if j.Capacity != nil {
-		text += " of " + e.Num(*j.Capacity) + " slots"
+		text += " of " + e.Plural(*j.Capacity, "slot", "slots")
 	}
 	if d := Detail(e, j.ID); d != nil && len(d.Running) > 0 {
 		first := &d.Running[0]

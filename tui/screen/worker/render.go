@@ -153,7 +153,7 @@ func total(d *monitor.WorkerDetail) string {
 }
 
 func (v *Worker) heading(lit bool, title string, w int) string {
-	return widget.Cut(" "+v.env.Heading(lit, title)+v.env.Mark(screen.FeedWorker), w-1)
+	return v.env.PaneRule(lit, title+v.env.Mark(screen.FeedWorker), "", w)
 }
 
 // history lists the changes of the worker within a day.

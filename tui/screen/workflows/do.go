@@ -58,6 +58,9 @@ func (v *Workflows) focusOn(to pane) {
 	v.tree.table.Focus(to == inTree)
 }
 
+// InFirst reports whether the list has the focus.
+func (v *Workflows) InFirst() bool { return v.focus == inList }
+
 var markActions = []keymap.Action{keymap.Mark, keymap.MarkRange, keymap.MarkAll, keymap.Unmark}
 
 // move carries out the actions that scroll, move a cursor or fold.

@@ -65,7 +65,8 @@ func (v *Workflows) Render(w, h int) []string {
 	case at.list == 0:
 		return v.treeLines(w, h)
 	}
-	left := append(append(v.listLines(at.w, at.list), ""), v.treeLines(at.w, at.treeHeight)...)
+	left := append(append(v.listLines(at.w, at.list), e.PaneRule(v.focus == inTree, "tasks", "", at.w)),
+		v.treeLines(at.w, at.treeHeight)...)
 	if at.w == w {
 		foot := v.foot(w)
 		return append(widget.Fit(left, w, h-len(foot)), foot...)

@@ -74,11 +74,14 @@ func (v *Workflows) taskLines(w int) []string {
 	if n == nil {
 		return []string{e.Dim("TASK")}
 	}
-	title := "TASK  " + n.task.Name
+	title, role := "TASK  "+n.task.Name, theme.Strong
+	if v.focus == inSide {
+		role = theme.Accent
+	}
 	if n.child != nil {
 		title = "TASK  " + explain.ChildName(n.task, n.child)
 	}
-	return append([]string{e.Paint(theme.Strong, widget.Cut(widget.Clean(title), w))}, e.Facts(v.facts(n), 10, w-1)...)
+	return append([]string{e.Paint(role, widget.Cut(widget.Clean(title), w))}, e.Facts(v.facts(n), 10, w-1)...)
 }
 
 func (v *Workflows) facts(n *node) []screen.Fact {

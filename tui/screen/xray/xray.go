@@ -127,7 +127,7 @@ func (v *Xray) family() *monitor.Family {
 func (v *Xray) Title() (left, right string) {
 	left = "Xray › tree of " + strconv.FormatInt(v.id, 10)
 	if f := v.family(); f != nil {
-		right = v.env.Num(int64(len(f.Tree))) + " executions"
+		right = v.env.Plural(int64(len(f.Tree)), "execution", "executions")
 		if f.More {
 			right += ", cut at a bound"
 		}
