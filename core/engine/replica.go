@@ -131,12 +131,12 @@ func (r *replica) report(ctx context.Context) error {
 	})
 }
 
-// ticks are the last ticks of the loops by this machine's clock. The reporting loop counts as
-// ticking now.
+// ticks are the last successful ticks of the loops by this machine's clock. The reporting loop counts as
+// succeeding now.
 func (r *replica) ticks() map[string]time.Time {
 	ticks := map[string]time.Time{}
 	for name, l := range r.engine.loops {
-		if last := l.LastTick(); !last.IsZero() {
+		if last := l.LastSuccess(); !last.IsZero() {
 			ticks[name] = last.UTC()
 		}
 	}
@@ -156,7 +156,7 @@ func (r *replica) details() monitor.ReplicaDetails {
 	}
 	for _, link := range e.broker.Links() {
 		details.Connections = append(details.Connections, monitor.ReplicaLink{
-			Purpose: link.Purpose, Up: link.Up, Blocked: link.Blocked, Reason: link.Reason, Since: link.Since.UTC(),
+			Purpose: link.Purpose, Up: link.Up, Blocked: link.Blocked, Reason: link.Trouble.String(), Since: link.Since.UTC(),
 		})
 	}
 	for _, one := range e.broker.Recreated() {
