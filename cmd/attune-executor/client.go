@@ -215,6 +215,7 @@ type publisher struct {
 // openPublisher starts a publisher; the caller closes it.
 func (c *client) openPublisher(ctx context.Context, name string) (*publisher, error) {
 	p := &publisher{}
+	c.acts = true
 	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
 	p.link = broker.New(brokerConfig(c.cfg, name), quiet, broker.NewMetrics(nil))
 	p.relay = outbox.New(outbox.Config{

@@ -74,6 +74,7 @@ type app struct {
 	loaded  *config.Config // nil before it is read
 	log     *telemetry.Log // standard error of a service
 	running bool           // a command's own code has begun; errors before it are usage
+	acts    bool           // the command may have changed something
 }
 
 // execute runs one command line and returns its exit code.

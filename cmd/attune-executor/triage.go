@@ -41,6 +41,7 @@ func (a *app) withTriage(cmd *cobra.Command, publishing bool, act func(t *triage
 		return err
 	}
 	defer c.store.Close()
+	c.acts = true
 	cfg := triage.Config{
 		Actor: triage.LocalActor(), Source: "attune-executor", Pace: commandPace,
 		HeartbeatStaleAfter: c.cfg.Executor.StaleAfter(), WithoutStats: !c.cfg.Executor.Queue.EnableMetrics,

@@ -17,11 +17,7 @@ func Trouble(source string, err error) phrase.Trouble {
 	if source == monitor.SourceBroker && phrase.Network(err) != "" {
 		return broker.Trouble(&broker.ManagementError{Err: err})
 	}
-	trouble := store.Trouble(err)
-	if trouble.Fix == "" && err != nil { // an error of another kind is quoted
-		trouble.Fact = "the " + source + " cannot be read: " + trouble.Fact
-	}
-	return trouble
+	return store.Trouble(err) // which quotes an error of another kind
 }
 
 // Answered reports whether an error of the broker is an answer of its management API: the broker itself works.
