@@ -391,6 +391,22 @@ func TestAnUnmigratedSchemaIsReported(t *testing.T) {
 	requireStatus(t, byName(report)["consistency"], checkup.Unchecked, "it needs the schema")
 }
 
+// A publication of all tables makes PostgreSQL refuse changes of tables without a key.
+func TestTablesInAPublicationWithoutAnIdentityAreNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cfg.Database.URL = testkit.OwnDatabase(t)
+	own := testkit.OpenStore(t, b.cfg.Database.URL)
+	look := func() checkup.Finding {
+		return byName(b.report(func(d *checkup.Deps, _ *checkup.Options) { d.Store = own }))["schema"]
+	}
+	require.Equal(t, checkup.Passed, look().Status)
+	testkit.Exec(t, own, `CREATE TABLE keyless (a int)`)
+	testkit.Exec(t, own, `CREATE PUBLICATION everything FOR ALL TABLES`)
+	requireStatus(t, look(), checkup.Failed, "are in a publication without a replica identity")
+	require.Contains(t, look().Details, "keyless")
+}
+
 // An alarm of the broker is named and blocks no check.
 func TestAnAlarmOfTheBrokerIsNamed(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/phrase"
@@ -85,10 +87,35 @@ func lookSchema(ctx context.Context, v *visit) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
+	published, err := unidentified(ctx, v)
+	if err != nil {
+		return Finding{}, err
+	}
+	if len(published) > 0 {
+		return failed("publish named tables, or give each of these one: ALTER TABLE … REPLICA IDENTITY FULL",
+			"%s of schema %s are in a publication without a replica identity: updates and deletes of them fail",
+			phrase.Plural(len(published), "table", "tables"), schema).with(first(published)...), nil
+	}
 	if known := migrations.Latest(); version > known {
 		return passed("schema %s is at version %d; this program knows %d and can run on it", schema, version, known), nil
 	}
 	return passed("schema %s is at version %d", schema, version), nil
+}
+
+// unidentified lists the tables that PostgreSQL refuses to change, because a publication such as FOR ALL TABLES has them
+// and nothing identifies their rows.
+func unidentified(ctx context.Context, v *visit) (tables []string, err error) {
+	err = v.Store.Pool().QueryRow(ctx, `select coalesce(array_agg(distinct t.tablename::text order by t.tablename::text), '{}')
+		from pg_publication_tables t
+		join pg_publication p on p.pubname = t.pubname and (p.pubupdate or p.pubdelete)
+		join pg_class c on c.relname = t.tablename and c.relnamespace = to_regnamespace($1) and t.schemaname = $2
+		where c.relreplident = 'n' or c.relreplident = 'd'
+			and not exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary)`,
+		pgx.Identifier{v.Config.Database.Schema}.Sanitize(), v.Config.Database.Schema).Scan(&tables)
+	if err != nil {
+		return nil, fmt.Errorf("read the publications: %w", err)
+	}
+	return tables, nil
 }
 
 // brokerTimeout is how long the connections to the broker may take.
