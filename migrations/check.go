@@ -155,6 +155,9 @@ func Check(ctx context.Context, opts Options) (Plan, error) {
 	var plan Plan
 	err := withSession(ctx, opts, func(ctx context.Context, s *session) error {
 		state, recorded, err := s.state(ctx)
+		if err == nil {
+			err = s.refuseEncoding(ctx, recorded)
+		}
 		if err != nil {
 			return err
 		}

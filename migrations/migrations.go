@@ -56,11 +56,14 @@ func Up(ctx context.Context, opts Options) (Result, error) {
 		if err := s.refuseTooNew(ctx); err != nil {
 			return err
 		}
-		if err := s.createSchema(ctx); err != nil {
+		origin, recorded, err := s.origin(ctx)
+		if err == nil {
+			err = s.refuseEncoding(ctx, recorded)
+		}
+		if err != nil {
 			return err
 		}
-		origin, recorded, err := s.origin(ctx)
-		if err != nil {
+		if err := s.createSchema(ctx); err != nil {
 			return err
 		}
 		if origin == OriginAdopted && !recorded {

@@ -93,5 +93,12 @@ func (o Options) connConfig() (*pgx.ConnConfig, error) {
 	// for index builds, which block no writer
 	cfg.RuntimeParams["attune.wait_timeout"] = strconv.FormatInt(o.WaitTimeout.Milliseconds(), 10)
 	cfg.RuntimeParams["client_min_messages"] = "warning"
+	// Defaults of the server, the database or the role must not end a migration, or change its transactions.
+	cfg.RuntimeParams["default_transaction_isolation"] = "read committed"
+	for _, timeout := range []string{
+		"statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout",
+	} {
+		cfg.RuntimeParams[timeout] = "0"
+	}
 	return cfg, nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/catalog"
-	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/phrase"
@@ -329,7 +329,10 @@ func (c *client) publish(ctx context.Context, committed *committedMessages) {
 		err = c.awaitPublished(ctx, committed.rows...)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.notef("the broker %s does not answer: a running engine will publish the messages about the changes",
-			config.MaskURL(c.cfg.MessageQueue.URL))
+		trouble := broker.Trouble(broker.ErrNotConnected)
+		if p != nil {
+			trouble = p.link.Trouble()
+		}
+		c.notef("a running engine will publish the messages about the changes: %s", awayBroker(c.cfg, trouble))
 	}
 }

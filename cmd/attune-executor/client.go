@@ -3,11 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -24,6 +22,7 @@ import (
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
@@ -148,34 +147,35 @@ func openStore(ctx context.Context, cfg *config.Config, want store.Config, logge
 }
 
 // unreachable is the error for a database that does not answer or refuses the login, with advice.
-// It keeps one reason, because drivers list every attempt on every address.
 func unreachable(cfg *config.Config, err error) error {
-	source := cfg.Source("database.url")
-	what, advice := "does not answer", "start it, or correct database.url ("+source+")"
+	const key = "database.url"
+	trouble, source := store.Trouble(err), cfg.Source(key)
+	where := key + " of " + source + ": " + config.MaskURL(cfg.Database.URL)
 	if source == "default" {
-		advice = "name yours in database.url, or start a private one with `attune-executor stack up`"
+		where = key + " is not set; `attune-executor stack up` starts a private one"
 	}
-	if store.IsPooler(err) {
-		what = "is behind a connection pooler"
-		advice = "name PostgreSQL itself in database.url (" + source + "): each program has its own pool"
-	} else if state, answer := sqlState(err); answer != nil {
-		err = answer
-		switch {
-		case state == "53300":
-			what, advice = "has no connection left",
-				"raise its max_connections, or lower database.max_connections of the programs that use it"
-		case !strings.HasPrefix(state, "57"): // 57: it starts or stops
-			what, advice = "refused the connection", "correct database.url ("+source+")"
-		}
-	} else if network, ok := errors.AsType[*net.OpError](err); ok {
-		err = network
-	} else if name, ok := errors.AsType[*net.DNSError](err); ok {
-		err = name
+	return &exitError{exitUnreachable, fmt.Errorf("%w (%s)", trouble.Because(err), where)}
+}
+
+// awayBroker is the sentence about a broker, with its address and where that is configured.
+func awayBroker(cfg *config.Config, trouble phrase.Trouble) string {
+	const key = "message_queue.url"
+	return fmt.Sprintf("%s (%s of %s: %s)", trouble, key, cfg.Source(key), config.MaskURL(cfg.MessageQueue.URL))
+}
+
+// named adds the cause to an error about a database that takes no writes.
+func (a *app) named(ctx context.Context, err error) error {
+	if a.loaded == nil || store.ClassOf(err) != store.ClassUnable {
+		return err
 	}
-	return &exitError{
-		exitUnreachable,
-		fmt.Errorf("the database %s %s (%w): %s", config.MaskURL(cfg.Database.URL), what, err, advice),
+	st, failed := prepareStore(ctx, a.loaded, store.Config{MaxConnections: 1}, slog.New(slog.DiscardHandler))
+	if failed != nil {
+		return err
 	}
+	defer st.Close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), doctorTimeout)
+	defer cancel()
+	return st.Named(ctx, err)
 }
 
 // brokerConfig is the configuration of the broker for commands and workers.
@@ -215,6 +215,7 @@ type publisher struct {
 // openPublisher starts a publisher; the caller closes it.
 func (c *client) openPublisher(ctx context.Context, name string) (*publisher, error) {
 	p := &publisher{}
+	c.acts = true
 	quiet := slog.New(slog.DiscardHandler) // a broker that is away is reported in one line, not by its reconnects
 	p.link = broker.New(brokerConfig(c.cfg, name), quiet, broker.NewMetrics(nil))
 	p.relay = outbox.New(outbox.Config{
@@ -289,8 +290,8 @@ func within(ctx context.Context, timeout time.Duration) (context.Context, contex
 func (c *client) noteStored(ctx context.Context, p *publisher, published error, what, then string) {
 	switch {
 	case published != nil && ctx.Err() == nil:
-		c.notef("the broker %s does not answer: %s is stored and will be published by a running engine",
-			config.MaskURL(c.cfg.MessageQueue.URL), what)
+		c.notef("%s is stored and will be published by a running engine: %s", what,
+			awayBroker(c.cfg, p.link.Trouble()))
 	case p.returned.Load():
 		c.notef("no engine has run on this broker yet: %s is stored and %s when one does", what, then)
 	default:
@@ -306,6 +307,6 @@ func (a *app) configure(ctx context.Context, level string) (*slog.Logger, *confi
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := a.load(ctx, logger)
-	return logger, cfg, err
+	a.loaded, err = a.load(ctx, logger)
+	return logger, a.loaded, err
 }

@@ -102,9 +102,9 @@ func TestARefusalOfTheDatabaseComesWithAdvice(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
 	for state, says := range map[string]string{
-		"53300": "has no connection left (FATAL: no (SQLSTATE 53300)): raise its max_connections, or lower database.max_connections",
-		"28P01": "refused the connection (FATAL: no (SQLSTATE 28P01)): correct database.url",
-		"57P03": "does not answer (FATAL: no (SQLSTATE 57P03)): ",
+		"53300": "max_connections of the server is reached: raise it, or lower database.max_connections",
+		"28P01": "the database refuses the login  (no, SQLSTATE 28P01): correct the user",
+		"57P03": "the database starts or stops (no, SQLSTATE 57P03): ",
 	} {
 		err := unreachable(cfg,
 			fmt.Errorf("connect: %w", &pgconn.PgError{Severity: "FATAL", Code: state, Message: "no"}))

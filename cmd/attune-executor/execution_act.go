@@ -106,7 +106,7 @@ func (t *triageClient) cancelExecutions(
 	defer stop()
 	receipt, err := t.Cancel(ctx, &triage.CancelPlan{CancelRequest: request})
 	delivery := t.deliver(ctx, receipt.Sent,
-		"the broker does not answer: the cancel requests are stored, and a running engine publishes them",
+		"the cancel requests are stored, and a running engine publishes them",
 		"a message reached no queue: the cancel requests are stored, and a running engine publishes them")
 	view := cancelView{CancelReceipt: receipt, Delivery: delivery}
 	if err != nil {

@@ -71,8 +71,10 @@ type app struct {
 	// repeatTimeout is how long `run --wait` waits for an engine to repeat an execution.
 	repeatTimeout time.Duration
 
+	loaded  *config.Config // nil before it is read
 	log     *telemetry.Log // standard error of a service
 	running bool           // a command's own code has begun; errors before it are usage
+	acts    bool           // the command may have changed something
 }
 
 // execute runs one command line and returns its exit code.
@@ -92,14 +94,15 @@ func execute(ctx context.Context, args, environ []string, stdin io.Reader, stdou
 	if supervise.NoReader(err) {
 		return code
 	}
+	err = a.named(ctx, err)
 	state, _ := sqlState(err)
 	text := oneLine(err.Error())
-	object, denied := store.Denied(err)
+	_, denied := store.Denied(err)
 	_, explained := errors.AsType[*triage.DeniedError](err)
+	_, coded := errors.AsType[*exitError](err)
 	switch {
-	case denied && !explained:
-		text = "the login of database.url has no right on " + object +
-			" that this needs: see `attune-executor roles -h`"
+	case denied && !explained, !coded && code == exitUnreachable:
+		text = store.Trouble(err).String()
 	case code == exitUsage && !a.running:
 		text += fmt.Sprintf(": see `%s -h`", cmd.CommandPath())
 	case slices.Contains(schemaMissing, state):

@@ -104,6 +104,7 @@ func migrationError(cfg *config.Config, err error) error {
 	var incompatible *migrations.IncompatibleError
 	var queues *migrations.WorkQueuesError
 	var unfit *migrations.UnfitError
+	var encoding *migrations.EncodingError
 	switch {
 	case err == nil:
 		return nil
@@ -113,6 +114,8 @@ func migrationError(cfg *config.Config, err error) error {
 		return refusedErrorf("%w\n%s: nothing was changed", err, acceptWorkQueues)
 	case errors.As(err, &incompatible):
 		return &exitError{exitRefused, fmt.Errorf("%w: nothing was changed", err)}
+	case errors.As(err, &encoding):
+		return &exitError{exitRefused, encoding}
 	case errors.Is(err, migrations.ErrHalfWay):
 		return &exitError{exitRefused, err}
 	case store.ClassOf(err) == store.ClassUnreachable, errors.Is(err, context.DeadlineExceeded):
@@ -393,8 +396,7 @@ func (a *app) migrateDown(cmd *cobra.Command, opts migrations.Options, cfg *conf
 	case errors.As(err, &running):
 		return refusedErrorf("%w: nothing was changed", running)
 	case errors.Is(err, broker.ErrNotConnected):
-		return &exitError{exitUnreachable, fmt.Errorf("the message broker %s does not answer: %w",
-			config.MaskURL(cfg.MessageQueue.URL), err)}
+		return &exitError{exitUnreachable, fmt.Errorf("%s: nothing was changed", awayBroker(cfg, broker.Trouble(err)))}
 	}
 	return a.migrated(cmd, cfg, "removed", result, back, err)
 }

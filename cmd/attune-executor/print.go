@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,13 +11,29 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/yamldoc"
 )
 
 // print writes a value in the format of -o; table writes the text format.
+// An act whose receipt cannot be written has happened: the receipt then goes to standard error.
 func (a *app) print(cmd *cobra.Command, value any, table func(w io.Writer) error) error {
-	out := cmd.OutOrStdout()
+	var out bytes.Buffer
+	if err := a.format(&out, value, table); err != nil {
+		return err
+	}
+	_, err := cmd.OutOrStdout().Write(out.Bytes())
+	if err == nil || supervise.NoReader(err) {
+		return err
+	}
+	if a.acts {
+		_, _ = a.stderr.Write(out.Bytes()) // there is no other place
+	}
+	return failedErrorf("write the output: %w", err)
+}
+
+func (a *app) format(out io.Writer, value any, table func(w io.Writer) error) error {
 	switch a.output {
 	case "json":
 		text, err := encodeJSON(value, "  ")

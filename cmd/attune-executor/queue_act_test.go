@@ -64,7 +64,7 @@ func TestQueueActionsWithoutABroker(t *testing.T) {
 	require.Equal(t, exitDone, code, stderr)
 	require.Contains(t, stdout, "resume pk.alone: 1 changed, 0 so already, 1 queue has room now (audit 1)")
 	require.Contains(t, stderr,
-		"does not answer: the messages are stored, and a running engine will publish them")
+		"the messages are stored, and a running engine will publish them: the broker refuses connections")
 	require.Equal(t, 1, testkit.Count(t, st, `select count(*) from outbox`))
 
 	// repair exits with 0 only if nothing is wrong any more.

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/installation/rehearsal"
 	"github.com/attune-go/attune/core/installation/sample"
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/migrations"
 )
@@ -69,19 +70,8 @@ func copyError(from string, err error) error {
 	case errors.As(err, &refused):
 		return &exitError{exitRefused, fmt.Errorf("the database %s: %w", config.MaskURL(from), refused)}
 	case errors.As(err, &away):
-		return &exitError{exitUnreachable, fmt.Errorf("the database %s does not answer or refuses the login (%w): correct --from",
-			config.MaskURL(from), reason(away))}
-	}
-	return err
-}
-
-// reason is one cause of a failed connection: a driver lists each attempt, with the user and the database.
-func reason(err error) error {
-	if _, answer := sqlState(err); answer != nil {
-		return answer
-	}
-	for next := err; next != nil; next = errors.Unwrap(next) {
-		err = next
+		return &exitError{exitUnreachable, fmt.Errorf("%s (%s): correct --from", store.Trouble(away.Err).Fact,
+			config.MaskURL(from))}
 	}
 	return err
 }

@@ -73,7 +73,7 @@ func (a *app) serve(cmd *cobra.Command, beside bool) error {
 		return &exitError{exitRefused, other}
 	case errors.Is(err, api.ErrAddressTaken):
 		return &exitError{exitFailed, err}
-	case err != nil && store.ClassOf(err) == store.ClassUnreachable:
+	case store.IsAway(err):
 		return unreachable(cfg, err)
 	}
 	return err

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/supervise"
@@ -42,6 +41,7 @@ func (a *app) withTriage(cmd *cobra.Command, publishing bool, act func(t *triage
 		return err
 	}
 	defer c.store.Close()
+	c.acts = true
 	cfg := triage.Config{
 		Actor: triage.LocalActor(), Source: "attune-executor", Pace: commandPace,
 		HeartbeatStaleAfter: c.cfg.Executor.StaleAfter(), WithoutStats: !c.cfg.Executor.Queue.EnableMetrics,
@@ -225,12 +225,11 @@ const (
 // delivery waits until the broker has confirmed the messages of a receipt, at most for
 // publishTimeout.
 func (t *triageClient) delivery(ctx context.Context, sent triage.Sent) string {
-	away := "the broker %s does not answer: the messages are stored, and a running engine will publish them"
-	return t.deliver(ctx, sent, fmt.Sprintf(away, config.MaskURL(t.cfg.MessageQueue.URL)),
+	return t.deliver(ctx, sent, "the messages are stored, and a running engine will publish them",
 		"no engine has run on this broker yet: the messages are stored until one does")
 }
 
-// deliver notes away if the broker does not answer, and unrouted if a message reached no queue.
+// deliver notes away, with the reason, if the broker does not answer, and unrouted if a message reached no queue.
 func (t *triageClient) deliver(ctx context.Context, sent triage.Sent, away, unrouted string) string {
 	if len(sent.Rows) == 0 {
 		return deliveryNone
@@ -238,7 +237,7 @@ func (t *triageClient) deliver(ctx context.Context, sent triage.Sent, away, unro
 	ctx = context.WithoutCancel(ctx)
 	switch {
 	case t.publisher.link.State() != broker.StateConnected || t.awaitPublished(ctx, sent.Rows...) != nil:
-		t.notef("%s", away)
+		t.notef("%s: %s", away, awayBroker(t.cfg, t.publisher.link.Trouble()))
 		return deliveryStored
 	case t.publisher.returned.Load():
 		t.notef("%s", unrouted)

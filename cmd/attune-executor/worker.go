@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -186,13 +187,13 @@ func workerHTTP(address string, deps api.Deps, st *store.Store, link *broker.Bro
 ) *api.Server {
 	deps.Setting = "--metrics"
 	deps.Ready = func(ctx context.Context) []api.Check {
-		state := link.State()
-		database := api.Check{Name: "database", OK: true}
-		if err := st.Ping(ctx); err != nil {
-			database.OK, database.Detail = false, err.Error()
-		}
+		state, database := link.State(), store.Trouble(st.Check(ctx)).String()
 		checks := []api.Check{
-			database, {Name: "broker", OK: state == broker.StateConnected, Detail: state.String()},
+			{Name: "database", OK: database == "", Detail: database},
+			{
+				Name: "broker", OK: state == broker.StateConnected,
+				Detail: cmp.Or(link.Trouble().String(), state.String()),
+			},
 		}
 		if trouble := health().Trouble; trouble != "" {
 			checks = append(checks, api.Check{Name: "actions", Detail: trouble})

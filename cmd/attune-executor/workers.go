@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
@@ -335,9 +334,8 @@ func (t *triageClient) workerError(which string, err error) error {
 	case errors.Is(err, triage.ErrNoWorker):
 		return noWorker(which)
 	case errors.Is(err, broker.ErrNotConnected):
-		return &exitError{exitUnreachable, fmt.Errorf("the broker %s does not answer, and it has the queues "+
-			"of worker %s: start it, or correct message_queue.url (%s)",
-			config.MaskURL(t.cfg.MessageQueue.URL), which, t.cfg.Source("message_queue.url"))}
+		return &exitError{exitUnreachable, fmt.Errorf("%s; it has the queues of worker %s",
+			awayBroker(t.cfg, broker.Trouble(err)), which)}
 	}
 	return unknownOutcome(err)
 }

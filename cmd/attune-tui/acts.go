@@ -12,7 +12,6 @@ import (
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/triage"
@@ -83,31 +82,13 @@ func meaningOf(err error, ran bool) error {
 		return fmt.Errorf("whether it was done is unknown; L shows the records, and repeating it is safe: %w",
 			err)
 	case class == store.ClassUnreachable && ran:
-		return fmt.Errorf("the database does not answer, nothing more was done: %w", err)
+		return fmt.Errorf("nothing more was done: %w", store.Trouble(err).Because(err))
 	case class == store.ClassUnreachable, class == store.ClassUnknown:
-		text := "the database does not answer"
-		if cause := explain.Cause(err); cause != "" {
-			text += ": it " + cause
-		}
-		return &awayError{text: text, err: err}
+		return store.Trouble(err).Because(err)
 	default:
 		return err
 	}
 }
-
-// awayError is the short text of an unreachable database.
-type awayError struct {
-	text string
-	err  error
-}
-
-func (e *awayError) Error() string { return e.text }
-
-func (e *awayError) Unwrap() error { return e.err }
-
-// errBrokerAway refuses an act that needs the broker.
-var errBrokerAway = errors.New(
-	"the broker does not answer, and it has the queues: nothing was done; try again when it is back")
 
 func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {
 	mq := cfg.MessageQueue
@@ -127,8 +108,9 @@ func openLink(ctx context.Context, cfg *config.Config) (*broker.Broker, error) {
 		return nil, fmt.Errorf("connect to the broker: %w", err)
 	}
 	if link.State() != broker.StateConnected {
+		trouble := link.Trouble()
 		link.Stop()
-		return nil, errBrokerAway
+		return nil, fmt.Errorf("nothing was done: %w", trouble)
 	}
 	return link, nil
 }

@@ -17,7 +17,7 @@ func TestErrorsOfTheDatabaseAreShort(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	away := fmt.Errorf("plan a pause: acquire connection: %w", pool.Ping(testkit.Context(t)))
-	require.Regexp(t, `^the database does not answer: it refuses connections`, meaningOf(away, false).Error())
+	require.Regexp(t, `^the database refuses connections, nothing listens there: start it`, meaningOf(away, false).Error())
 	require.NotContains(t, meaningOf(away, false).Error(), "acquire")
 	require.ErrorIs(t, meaningOf(away, false), away)
 	require.ErrorContains(t, meaningOf(away, true), "nothing more was done")

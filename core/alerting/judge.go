@@ -111,6 +111,10 @@ func assessRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 		if s.Hint != "" && rule.Hint == "" {
 			hint = s.Hint
 		}
+		summary := summary
+		if s.Summary != "" && rule.Summary == "" {
+			summary = s.Summary
+		}
 		found = append(found, Condition{
 			Rule: name, Target: s.Target, Severity: Level(rule.Severity), Value: s.Value, For: rule.For,
 			Summary: config.Fill(summary, s.Target, value, limit, s.Detail),

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -22,8 +22,8 @@ type Sample struct {
 	Detail string
 	// Since is when it began, if known.
 	Since *time.Time
-	// Hint replaces the hint of the measure, but not that of a rule.
-	Hint string
+	// Summary and Hint replace those of the measure, but not those of a rule.
+	Summary, Hint string
 }
 
 // Measures is a snapshot of all measures. A measure in neither map was not requested.
@@ -76,13 +76,9 @@ func (m *Measures) know(measures ...string) {
 }
 
 // lose records measures that could not be read.
-func (m *Measures) lose(err error, measures ...string) {
+func (m *Measures) lose(trouble phrase.Trouble, measures ...string) {
 	const most = 200
-	reason := err.Error()
-	if cause := explain.Cause(err); cause != "" {
-		reason = "the server " + cause + ": " + reason
-	}
-	text := []rune(reason)
+	text := []rune(trouble.String())
 	for _, name := range measures {
 		delete(m.Samples, name)
 		m.Unknown[name] = string(text[:min(len(text), most)])
@@ -148,7 +144,7 @@ func (m *Reader) Measure(ctx context.Context) (*Measures, error) {
 		return nil
 	})
 	if err != nil {
-		all.lose(err, config.MeasuresFrom(config.FromDatabase)...)
+		all.lose(store.Trouble(err), config.MeasuresFrom(config.FromDatabase)...)
 	} else if recorded {
 		r.readPartitions(ctx)
 	}

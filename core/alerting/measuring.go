@@ -102,10 +102,9 @@ func (m *Measures) replicas(all *monitor.Replicas, waiting int64) {
 				Sample{Target: r.Short(), Value: float64(len(troubles)), Detail: strings.Join(troubles, ", ")})
 		}
 		for _, loop := range r.SilentLoops() {
-			over := r.Silence(loop) - r.Details.Loops[loop].Timeout
 			m.add("loop_silence",
 				Sample{
-					Target: r.Short() + "/" + loop, Value: over.Seconds(),
+					Target: r.Short() + "/" + loop, Value: r.Overdue(loop).Seconds(),
 					Detail: cmp.Or(r.Details.Loops[loop].Error, where),
 				})
 		}
@@ -116,6 +115,10 @@ func (m *Measures) replicas(all *monitor.Replicas, waiting int64) {
 		detail = fmt.Sprintf(": %s", phrase.Plural(waiting, "execution waits", "executions wait"))
 	}
 	sample := Sample{Value: float64(alive), Detail: detail}
+	if all.ReadOnly != nil { // replicas cannot report
+		sample = Sample{Summary: all.ReadOnly.Fact, Hint: all.ReadOnly.Fix, Detail: detail}
+		alive = 0
+	}
 	if alive == 0 {
 		sample.Since = all.LastSeen
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/retention"
@@ -286,7 +287,7 @@ func readWorkers(ctx context.Context, tx *store.Tx, r *measuring) error {
 func (r *measuring) readPartitions(ctx context.Context) {
 	tables, err := retention.ReadCoverage(ctx, r.reader.Deps().Store)
 	if err != nil {
-		r.lose(err, "partitions_missing")
+		r.lose(store.Trouble(err), "partitions_missing")
 		return
 	}
 	r.know("partitions_missing")
@@ -328,14 +329,14 @@ func (r *measuring) askBroker(ctx context.Context) {
 	} {
 		found, err := question.ask(ctx)
 		if err != nil {
-			r.lose(err, question.measure)
+			r.lose(broker.Trouble(err), question.measure)
 			continue
 		}
 		r.set(question.measure, float64(len(found)), strings.Join(found[:min(len(found), 3)], ", "))
 	}
 	switch alarms, asked, err := probe.Alarms(ctx); {
 	case err != nil:
-		r.lose(err, "broker_alarms")
+		r.lose(broker.Trouble(err), "broker_alarms")
 	case asked:
 		r.alarms(alarms)
 	}
@@ -349,7 +350,7 @@ func (r *measuring) askDepth(ctx context.Context) {
 	defer cancel()
 	ready, err := r.reader.probe.QueueDepth(ctx, monitor.DeadLetterQueue)
 	if err != nil {
-		r.lose(err, "dead_letter_depth", "dead_letters_growth")
+		r.lose(broker.Trouble(err), "dead_letter_depth", "dead_letters_growth")
 		return
 	}
 	all := ready + r.open
@@ -375,7 +376,7 @@ func (r *measuring) askWorkerQueues(ctx context.Context) {
 			asked++
 			var err error
 			if ready, err = r.reader.probe.QueueDepth(ctx, monitor.WorkerQueue(w.ID)); err != nil {
-				r.lose(err, "worker_queue_depth")
+				r.lose(broker.Trouble(err), "worker_queue_depth")
 				return
 			}
 		}
@@ -391,7 +392,7 @@ func (r *measuring) askManagement(ctx context.Context) {
 	b, err := r.reader.Broker(ctx)
 	r.Sources = append(r.Sources, b.Sources...)
 	if err != nil {
-		r.lose(err, "broker_alarms", "dead_letter_depth", "dead_letters_growth")
+		r.lose(broker.Trouble(err), "broker_alarms", "dead_letter_depth", "dead_letters_growth")
 		return
 	}
 	if b.AlarmsUnknown == "" {

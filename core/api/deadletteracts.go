@@ -109,7 +109,7 @@ func (s *Server) ofBroker(ctx context.Context, err error) error {
 		return conflictf("%s", err.Error())
 	case errors.Is(err, triage.ErrNoBroker), errors.Is(err, broker.ErrNotConnected):
 		s.deps.Logger.WarnContext(ctx, "Queue of the broker cannot be acted upon", "error", err)
-		return &statusError{http.StatusServiceUnavailable, "the broker does not answer"}
+		return &statusError{http.StatusServiceUnavailable, broker.Trouble(err).Fact}
 	}
 	return ofRun(err)
 }

@@ -213,7 +213,7 @@ func (s *Server) statusOf(r *http.Request, err error) (code int, detail string) 
 		slog.LevelError
 	switch store.ClassOf(err) {
 	case store.ClassUnreachable, store.ClassUnable, store.ClassCanceled, store.ClassRetryable, store.ClassUnknown:
-		code, detail, level = http.StatusServiceUnavailable, "the database does not answer", slog.LevelWarn
+		code, detail, level = http.StatusServiceUnavailable, store.Trouble(err).Fact, slog.LevelWarn
 	default:
 	}
 	if skipped, ok := s.failures.next(time.Now()); ok {

@@ -255,7 +255,8 @@ func TestBlockedBroker(t *testing.T) {
 	require.ErrorContains(t, change.Err, "low on memory")
 	publishing, consuming := b.Links()[0], b.Links()[1]
 	require.True(t, publishing.Up && publishing.Blocked)
-	require.Equal(t, "low on memory", publishing.Reason)
+	require.Equal(t, "low on memory", publishing.Blocks)
+	require.Contains(t, publishing.Trouble.Fact, "the broker blocks publishers (low on memory)")
 	require.WithinDuration(t, time.Now(), publishing.Since, time.Minute)
 	require.True(t, consuming.Up && !consuming.Blocked)
 	require.Contains(t, consuming.Server, "RabbitMQ ")
@@ -268,7 +269,7 @@ func TestBlockedBroker(t *testing.T) {
 	proxy.say(t, unblocked, "")
 	require.Equal(t, broker.StateConnected, nextChange(t, changes).To)
 	free := b.Links()[0]
-	require.True(t, free.Up && !free.Blocked && free.Reason == "" && !free.Since.Before(publishing.Since))
+	require.True(t, free.Up && !free.Blocked && free.Trouble.Fact == "" && !free.Since.Before(publishing.Since))
 	require.Equal(t, broker.Returned, b.Publisher().Publish(ctx, messages("q", 1))[0].Status)
 }
 
@@ -285,10 +286,10 @@ func TestBrokerThatIsAway(t *testing.T) {
 	defer b.Stop()
 	require.Equal(t, broker.StateConnecting, b.State())
 	for i := range b.Links() {
-		testkit.Eventually(t, func() bool { return strings.Contains(b.Links()[i].Reason, "refused") }, waitTimeout)
+		testkit.Eventually(t, func() bool { return strings.Contains(b.Links()[i].Trouble.Fact, "refuses connections") }, waitTimeout)
 		link := b.Links()[i]
 		require.False(t, link.Up)
-		require.NotContains(t, link.Reason, "secret")
+		require.NotContains(t, link.Trouble.String(), "secret")
 		require.False(t, link.Since.IsZero())
 	}
 	consumer := b.Consume(broker.ConsumerConfig{Queue: "q"})

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -86,9 +85,10 @@ func dial(ctx context.Context, cfg Config, name string, held *budget) (*connecti
 	}
 	// TLS starts here, because the library would start it outside the repair of headers.
 	plain := strings.Replace(cfg.URL, "amqps://", "amqp://", 1)
-	var login []amqp.Authentication // nil: that of the URL
+	user, login := uri.Username, []amqp.Authentication(nil) // nil: that of the URL
 	if cfg.Login != nil && len(uri.AuthMechanism) == 0 {
-		user, password := cfg.Login()
+		var password string
+		user, password = cfg.Login()
 		login = []amqp.Authentication{&amqp.PlainAuth{Username: user, Password: password}}
 	}
 	inner, err := amqp.DialConfig(plain, amqp.Config{
@@ -121,10 +121,10 @@ func dial(ctx context.Context, cfg Config, name string, held *budget) (*connecti
 		Properties: properties,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("connect to the message broker: %w", err)
+		return nil, &ConnectError{User: user, VHost: uri.Vhost, Err: err}
 	}
 	if !keep() {
-		return nil, fmt.Errorf("connect to the message broker: %w", context.Cause(ctx))
+		return nil, &ConnectError{User: user, VHost: uri.Vhost, Err: context.Cause(ctx)}
 	}
 	return &connection{Connection: inner, cfg: cfg, socket: socket, login: uri.Username, held: held}, nil
 }

@@ -240,7 +240,7 @@ func failure(t *testing.T, cfg broker.Config) string {
 	reason := ""
 	testkit.Eventually(t, func() bool {
 		for _, link := range b.Links() {
-			reason = link.Reason
+			reason = link.Trouble.String()
 		}
 		return reason != "" || b.State() == broker.StateConnected
 	}, waitTimeout)
@@ -287,7 +287,7 @@ func TestLoginsAreReadForEachConnection(t *testing.T) {
 	password, _ := at.User.Password()
 	at.User, management.User = url.UserPassword(user, "old"), url.UserPassword(user, "old")
 	cfg := broker.Config{URL: at.String(), ManagementURL: management.String(), DialTimeout: time.Minute}
-	require.Contains(t, failure(t, cfg), "username or password not allowed")
+	require.Contains(t, failure(t, cfg), "the broker refuses the login")
 	cfg.Login = func() (string, string) { return user, password }
 	cfg.ManagementLogin = cfg.Login
 	require.Empty(t, failure(t, cfg))

@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -71,7 +72,7 @@ func (l *link) run(ctx context.Context) {
 		}
 		pause := pauses.NextBackOff()
 		l.broker.logger.WarnContext(ctx, "Message broker is away",
-			"connection", l.purpose, "pause", pause, "error", err)
+			"connection", l.purpose, "pause", pause, "problem", Trouble(err).String(), "error", err)
 		supervise.Sleep(ctx, pause)
 	}
 }
@@ -111,8 +112,8 @@ func (l *link) block(ctx context.Context, conn *connection, b amqp.Blocking) {
 	l.mu.Unlock()
 	l.broker.metrics.block(l.purpose, b.Active)
 	if b.Active {
-		l.broker.logger.WarnContext(ctx, "Message broker blocks publishers", "connection", l.purpose, "reason",
-			b.Reason)
+		l.broker.logger.WarnContext(ctx, "Message broker blocks publishers", "connection", l.purpose,
+			"problem", Trouble(&BlockedError{b.Reason}).String(), "reason", b.Reason)
 	} else {
 		l.broker.logger.InfoContext(ctx, "Message broker accepts messages again", "connection", l.purpose)
 	}
@@ -121,7 +122,7 @@ func (l *link) block(ctx context.Context, conn *connection, b amqp.Blocking) {
 	l.mu.Unlock()
 	var cause error
 	if b.Active {
-		cause = fmt.Errorf("%w: %s", ErrBlocked, b.Reason)
+		cause = &BlockedError{b.Reason}
 	}
 	l.broker.linkChanged(cause)
 }
@@ -193,7 +194,9 @@ func (l *link) current() (*connection, <-chan struct{}, error) {
 func (l *link) absent(conn *connection, cause error) error {
 	kind := ErrNotConnected
 	if conn != nil {
-		kind = ErrBlocked
+		l.mu.Lock()
+		kind = &BlockedError{l.blockedBy}
+		l.mu.Unlock()
 	}
 	if cause == nil {
 		return kind
@@ -216,10 +219,12 @@ type Link struct {
 	// Purpose is publish or consume. Declarations use consume.
 	Purpose string
 	Up      bool
-	// Blocked says that the broker is connected but accepts no messages. Reason is then the
-	// exhausted resource, else why the connection is down.
+	// Blocked says that the broker is connected but accepts no messages.
 	Blocked bool
-	Reason  string
+	// Blocks is the exhausted resource meanwhile.
+	Blocks string
+	// Trouble is why the connection is down or blocked; empty while it works.
+	Trouble phrase.Trouble
 	// Since is when the state began. It is zero before the first attempt to connect.
 	Since time.Time
 	// Server is the broker's name and version; empty before the first connection.
@@ -237,9 +242,11 @@ func (l *link) describe() Link {
 	d := Link{Purpose: l.purpose, Up: l.conn != nil, Since: l.since, Server: l.server}
 	switch {
 	case l.conn == nil && l.lastErr != nil:
-		d.Reason = l.lastErr.Error()
-	case l.conn != nil && l.conn.blocked.Load():
-		d.Blocked, d.Reason = true, l.blockedBy
+		d.Trouble = Trouble(l.lastErr)
+	case l.conn == nil:
+		d.Trouble = Trouble(ErrNotConnected)
+	case l.conn.blocked.Load():
+		d.Blocked, d.Blocks, d.Trouble = true, l.blockedBy, Trouble(&BlockedError{l.blockedBy})
 	}
 	return d
 }

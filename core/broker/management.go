@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -23,10 +24,22 @@ import (
 type ManagementError struct {
 	StatusCode int
 	Reason     string
+	// User is the login of the request.
+	User string
+	// Page says that the response is not one of a management API, such as a web page.
+	Page bool
+	// Err is why there was no response.
+	Err error
 }
+
+// Unwrap returns why there was no response.
+func (e *ManagementError) Unwrap() error { return e.Err }
 
 // Error implements error.
 func (e *ManagementError) Error() string {
+	if e.Err != nil {
+		return "ask the management API: " + e.Err.Error()
+	}
 	return fmt.Sprintf("the management API answered %d %s: %s", e.StatusCode, http.StatusText(e.StatusCode), e.Reason)
 }
 
@@ -154,18 +167,46 @@ func through[T any](ctx context.Context, m *Management, what string,
 // typed converts rabbit-hole's errors to ours.
 func typed(err error) error {
 	var answer rabbithole.ErrorResponse
-	switch {
-	case errors.As(err, &answer):
+	if errors.As(err, &answer) {
 		return &ManagementError{
 			StatusCode: answer.StatusCode,
 			Reason:     strings.TrimSpace(answer.Message + " " + answer.Reason),
 		}
-	case strings.Contains(err.Error(), "API responded with a 401"):
-		return &ManagementError{StatusCode: http.StatusUnauthorized, Reason: "credentials were refused"}
-	default:
+	}
+	if _, known := errors.AsType[*ManagementError](err); known {
 		return err
 	}
+	return &ManagementError{StatusCode: http.StatusOK, Page: true, Reason: "no readable JSON: " + err.Error()}
 }
+
+// foreign is the error of a response that no client of the API can read: a refused login, a redirect, a web page.
+// Only a negative result of a health check is an answer with 503, and it is JSON.
+func foreign(request *http.Request, response *http.Response) error {
+	user, _, _ := request.BasicAuth()
+	failure := &ManagementError{StatusCode: response.StatusCode, User: user}
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch code := response.StatusCode; {
+	case code >= 300 && code < 400:
+		failure.Reason = "to " + response.Header.Get("Location")
+		if to, err := url.Parse(response.Header.Get("Location")); err == nil {
+			failure.Reason = "to " + to.Redacted()
+		}
+	case code == http.StatusUnauthorized, code == http.StatusForbidden, code >= 300 && kind != "application/json":
+		if kind == "text/html" {
+			break // its text says less than the status
+		}
+		body, _ := io.ReadAll(io.LimitReader(response.Body, errorLimit)) // a part is enough
+		failure.Reason = reasonOf(body)
+	case code < 300 && kind == "text/html":
+		failure.Page, failure.Reason = true, "a web page"
+	default:
+		return nil
+	}
+	return failure
+}
+
+// errorLimit bounds the body of an unsuccessful response.
+const errorLimit = 4 << 10
 
 // answerLimit bounds the size of one response.
 const answerLimit = 64 << 20
@@ -187,15 +228,19 @@ func (m *Management) do(ctx context.Context, method, path string, header http.He
 	defer func() { _ = response.Body.Close() }() // read to its end below
 	body, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
 	if err != nil {
-		return err
+		return &ManagementError{Err: err}
 	}
 	if response.StatusCode >= 300 {
-		return &ManagementError{StatusCode: response.StatusCode, Reason: reasonOf(body)}
+		user, _, _ := request.BasicAuth()
+		return &ManagementError{StatusCode: response.StatusCode, Reason: reasonOf(body), User: user}
 	}
 	if into == nil {
 		return nil
 	}
-	return json.Unmarshal(body, into)
+	if err := json.Unmarshal(body, into); err != nil {
+		return typed(err)
+	}
+	return nil
 }
 
 // get reads one resource of the API.
@@ -245,5 +290,12 @@ func (r retrier) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		response, err = r.transport.RoundTrip(request.Clone(request.Context()))
 	}
-	return response, err
+	if err != nil {
+		return nil, &ManagementError{Err: err}
+	}
+	if err := foreign(request, response); err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	return response, nil
 }

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -55,6 +56,9 @@ func TestManagementReadsTheBroker(t *testing.T) {
 func answering(t *testing.T, status int, body string) *broker.Management {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if json.Valid([]byte(body)) {
+			w.Header().Set("Content-Type", "application/json")
+		}
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body)) // the assertions notice an error
 	}))
@@ -98,9 +102,9 @@ func TestManagementRefusals(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []broker.Alarm{{Node: "a@b", Resource: "memory"}}, alarms)
 
-	broken := answering(t, http.StatusBadGateway, "<html>no")
+	broken := answering(t, http.StatusBadGateway, "no backend")
 	require.ErrorAs(t, broken.Ping(testkit.Context(t)), &refused)
-	require.Equal(t, "<html>no", refused.Reason)
+	require.Equal(t, "no backend", refused.Reason)
 	_, err = broken.QueueBindings(testkit.Context(t), "q")
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, http.StatusBadGateway, refused.StatusCode)

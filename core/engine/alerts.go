@@ -12,6 +12,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 )
 
@@ -84,11 +85,9 @@ func (r *remembered) get(query func() ([]string, error)) ([]string, error) {
 	return r.list, r.err
 }
 
-var errBrokerAway = errors.New("the broker is not connected")
-
 func (p *prober) away() error {
 	if state := p.engine.broker.State(); state == broker.StateDisconnected || state == broker.StateConnecting {
-		return errBrokerAway
+		return p.engine.broker.Trouble()
 	}
 	return nil
 }
@@ -114,13 +113,13 @@ func (p *prober) LostRoutes(ctx context.Context) ([]string, error) {
 	defer p.mu.Unlock()
 	return p.routes.get(func() (lost []string, err error) {
 		if p.engine.broker.State() != broker.StateConnected {
-			return nil, errBrokerAway
+			return nil, p.engine.broker.Trouble()
 		}
 		const most = 500
 		keys := message.DeadLetterKeys()
 		workers, err := p.engine.query.DeadLetterRouteWorkers(ctx, most)
 		if err != nil {
-			return nil, err
+			return nil, store.Trouble(err).Because(err)
 		}
 		for _, id := range workers {
 			keys = append(keys, message.DispatchKey(id), message.CancelKey(id))

@@ -17,7 +17,7 @@ type loop interface {
 	supervise.Service
 	Watch(watch func(err error) time.Duration)
 	Wake()
-	LastTick() time.Time
+	LastSuccess() time.Time
 	LastError() error
 	TickTimeout() time.Duration
 }

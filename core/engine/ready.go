@@ -20,8 +20,8 @@ import (
 // check refuses to start on an unreachable database, or on a schema that is too old or too new for this
 // program, and says what to do.
 func (e *Engine) check(ctx context.Context) error {
-	if err := e.query.Ping(ctx); err != nil {
-		return fmt.Errorf("the database does not answer: %w", err)
+	if err := e.query.Check(ctx); err != nil {
+		return store.Trouble(err).Because(err)
 	}
 	version, err := migrations.Fits(ctx, e.query.Pool(), e.cfg.Database.Schema)
 	if err != nil {
@@ -102,14 +102,16 @@ const pingTimeout = 2 * time.Second
 func (e *Engine) databaseReady(ctx context.Context) api.Check {
 	bounded, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	err := e.query.Ping(bounded)
+	err := e.query.Check(bounded)
 	if ctx.Err() == nil { // the client may have disconnected
 		e.report.away.note(err)
 	}
 	if err == nil {
 		return api.Check{Name: "database", OK: true}
 	}
-	return api.Check{Name: "database", Detail: "away since " + moment(e.report.away.began()) + ": " + err.Error()}
+	return api.Check{
+		Name: "database", Detail: store.Trouble(err).String() + " (since " + moment(e.report.away.began()) + ")",
+	}
 }
 
 // schemaReady reports whether this program can run on the schema, as the last report found it: a migration
@@ -137,29 +139,27 @@ func (e *Engine) brokerReady() api.Check {
 	state := e.broker.State()
 	check := api.Check{Name: "broker", OK: state == broker.StateConnected, Detail: state.String()}
 	for _, link := range e.broker.Links() {
-		switch {
-		case link.Blocked:
-			check.Detail = "blocked since " + moment(link.Since) + ": " + link.Reason
-		case !link.Up && !link.Since.IsZero():
-			check.Detail = state.String() + " since " + moment(link.Since) + ": " + link.Reason
+		if link.Trouble.Fact != "" && !link.Since.IsZero() {
+			check.Detail = link.Trouble.String() + " (since " + moment(link.Since) + ")"
 		}
 	}
 	return check
 }
 
+// loopReady reports whether a loop succeeds. One that ticks and fails is not ready, but for a moment.
 func (e *Engine) loopReady(name string) api.Check {
 	l := e.loops[name]
-	last := l.LastTick()
-	check := api.Check{
-		Name: "loop " + name, OK: !last.IsZero() && time.Since(last) < l.TickTimeout(),
-		Detail: "has not ticked",
-	}
+	last, err := l.LastSuccess(), l.LastError()
+	allowed := l.TickTimeout()
+	check := api.Check{Name: "loop " + name, Detail: "has not succeeded yet"}
 	if !last.IsZero() {
-		check.Detail = "last tick " + moment(last)
-		if err := l.LastError(); err != nil {
-			check.Detail += " failed: " + err.Error()
-		}
+		check.Detail = "last success " + moment(last)
 	}
+	if err != nil {
+		allowed = min(allowed, monitor.LoopFailing)
+		check.Detail += ", the last tick failed: " + err.Error()
+	}
+	check.OK = !last.IsZero() && time.Since(last) < allowed
 	return check
 }
 

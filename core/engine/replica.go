@@ -35,6 +35,8 @@ type replica struct {
 	away outage
 	// unfit is nil while the program can run on the schema.
 	unfit atomic.Pointer[migrations.UnfitError]
+	// trouble is what was logged last about the database; only the loop uses it.
+	trouble string
 	// reportsOthersAt is from when on silent replicas count as vanished; only the loop uses it.
 	reportsOthersAt time.Time
 }
@@ -65,7 +67,8 @@ func (r *replica) Stop() {
 
 // tick reports this replica, and looks for vanished ones.
 func (r *replica) tick(ctx context.Context) error {
-	err := errors.Join(r.compareSchema(ctx), r.report(ctx))
+	err := r.engine.query.Named(ctx, errors.Join(r.compareSchema(ctx), r.report(ctx)))
+	r.logTrouble(ctx, err)
 	if store.ClassOf(err) != store.ClassInstallation { // such a database has answered
 		r.away.note(err)
 	}
@@ -82,6 +85,20 @@ func (r *replica) tick(ctx context.Context) error {
 		return nil
 	}
 	return r.miss(ctx)
+}
+
+// logTrouble logs once what is wrong with the database, and once that it works again.
+func (r *replica) logTrouble(ctx context.Context, err error) {
+	trouble := ""
+	if store.IsAway(err) {
+		trouble = store.Trouble(err).String()
+	}
+	if trouble != r.trouble && trouble != "" {
+		r.engine.logger.WarnContext(ctx, "Database cannot be used", "problem", trouble)
+	} else if trouble != r.trouble {
+		r.engine.logger.InfoContext(ctx, "Database can be used again")
+	}
+	r.trouble = trouble
 }
 
 // compareSchema records whether this program can still run on the schema.
@@ -131,12 +148,12 @@ func (r *replica) report(ctx context.Context) error {
 	})
 }
 
-// ticks are the last ticks of the loops by this machine's clock. The reporting loop counts as
-// ticking now.
+// ticks are the last successful ticks of the loops by this machine's clock. The reporting loop counts as
+// succeeding now.
 func (r *replica) ticks() map[string]time.Time {
 	ticks := map[string]time.Time{}
 	for name, l := range r.engine.loops {
-		if last := l.LastTick(); !last.IsZero() {
+		if last := l.LastSuccess(); !last.IsZero() {
 			ticks[name] = last.UTC()
 		}
 	}
@@ -156,7 +173,7 @@ func (r *replica) details() monitor.ReplicaDetails {
 	}
 	for _, link := range e.broker.Links() {
 		details.Connections = append(details.Connections, monitor.ReplicaLink{
-			Purpose: link.Purpose, Up: link.Up, Blocked: link.Blocked, Reason: link.Reason, Since: link.Since.UTC(),
+			Purpose: link.Purpose, Up: link.Up, Blocked: link.Blocked, Reason: link.Trouble.String(), Since: link.Since.UTC(),
 		})
 	}
 	for _, one := range e.broker.Recreated() {

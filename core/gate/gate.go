@@ -23,9 +23,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -47,7 +45,7 @@ const (
 type Fault struct {
 	// Source is the consumer or the loop.
 	Source string `json:"source"`
-	// Problem is the database's error, with its code.
+	// Problem is what is wrong, with the database's message.
 	Problem string `json:"problem"`
 	// Fix is what an operator must do.
 	Fix string `json:"fix"`
@@ -250,7 +248,7 @@ func (g *Gate) record(ctx context.Context, source string, err error, holds bool)
 	if g == nil {
 		return pauseFirst
 	}
-	problem, fix := explain(err)
+	trouble := store.Trouble(err)
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -259,7 +257,7 @@ func (g *Gate) record(ctx context.Context, source string, err error, holds bool)
 		f = &fault{Fault: Fault{Source: source, Since: now}}
 		g.faults[source] = f
 	}
-	f.Problem, f.Fix, f.holds = problem, fix, holds
+	f.Problem, f.Fix, f.holds = trouble.Fact, trouble.Fix, holds
 	if again := (*refusedError)(nil); !errors.As(err, &again) {
 		f.cause = err
 	}
@@ -269,11 +267,11 @@ func (g *Gate) record(ctx context.Context, source string, err error, holds bool)
 	case len(g.faults) == 1 && f.tries == 1:
 		g.began, g.logged = now, now
 		g.cfg.Logger.ErrorContext(ctx, "Installation is at fault, work is held",
-			"source", source, "problem", problem, "fix", fix, "error", err)
+			"source", source, "problem", trouble.Fact, "fix", trouble.Fix, "error", err)
 	case now.Sub(g.logged) >= remindEvery:
 		g.logged = now
 		g.cfg.Logger.ErrorContext(ctx, "Installation is still at fault, work is held",
-			"source", source, "sources", len(g.faults), "since", g.began.UTC(), "problem", problem, "fix", fix)
+			"source", source, "sources", len(g.faults), "since", g.began.UTC(), "problem", trouble.Fact, "fix", trouble.Fix)
 	}
 	if !holds {
 		return pause
@@ -311,59 +309,5 @@ func (g *Gate) clear(ctx context.Context, source string, err error) {
 	if len(g.faults) == 0 {
 		g.cfg.Logger.InfoContext(ctx, "Installation is repaired, work continues", "after",
 			time.Since(g.began).Round(time.Millisecond))
-	}
-}
-
-// refusedObject matches the object of a missing privilege.
-var refusedObject = regexp.MustCompile(
-	`^permission denied for (table|sequence|schema|function|view|relation|database) (\S+)`)
-
-// severity is the prefix of a server message.
-var severity = regexp.MustCompile(`^(ERROR|FATAL): `)
-
-// explain returns the problem and its fix.
-func explain(err error) (problem, fix string) {
-	var server interface {
-		error
-		SQLState() string
-	}
-	if !errors.As(err, &server) {
-		return err.Error(), fixSchema
-	}
-	problem = severity.ReplaceAllString(server.Error(), "")
-	switch code := server.SQLState(); {
-	case code == "42501":
-		return problem, grant(problem)
-	case strings.HasPrefix(code, "28"):
-		return problem, "correct the user and the password in database.url, or the server's pg_hba.conf"
-	case strings.HasPrefix(code, "3D"):
-		return problem, "create the database, or correct database.url"
-	default:
-		return problem, fixSchema
-	}
-}
-
-const fixSchema = "add to the schema what is missing (attune-executor migrate status and doctor compare it), " +
-	"or run the version of attune-executor that fits the schema"
-
-// grant returns the privilege to grant, if the message names its object.
-func grant(message string) string {
-	const to = " TO the role in database.url"
-	found := refusedObject.FindStringSubmatch(message)
-	if found == nil {
-		return "grant what is missing" + to
-	}
-	kind, name := found[1], found[2]
-	switch kind {
-	case "sequence":
-		return "GRANT USAGE, SELECT ON SEQUENCE " + name + to
-	case "schema":
-		return "GRANT USAGE ON SCHEMA " + name + to
-	case "function":
-		return "GRANT EXECUTE ON FUNCTION " + name + to
-	case "database":
-		return "GRANT CONNECT ON DATABASE " + name + to
-	default:
-		return "GRANT SELECT, INSERT, UPDATE, DELETE ON " + name + to
 	}
 }

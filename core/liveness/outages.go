@@ -2,7 +2,6 @@ package liveness
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -59,11 +58,18 @@ func (d *OutageDetector) answerTimeout() time.Duration { return max(d.staleAfter
 func (d *OutageDetector) tick(ctx context.Context) error {
 	row, err := d.store.ReadClock(ctx)
 	if err != nil {
-		d.recordGap(ctx, fmt.Sprintf("it does not answer: %v", err))
+		d.recordGap(ctx, store.Trouble(err).String())
 		return nil // logged once here, and by every other loop
 	}
 	d.recordAnswer(ctx, row.At, row.Started)
 	return nil
+}
+
+// LastSuccess is the time of the last answer: a tick without one does not fail, because other loops log it.
+func (d *OutageDetector) LastSuccess() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.last
 }
 
 func (d *OutageDetector) recordAnswer(ctx context.Context, clock, started time.Time) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -108,7 +109,7 @@ func WorkerOfQueue(name string) (int64, bool) {
 }
 
 var (
-	errNoSource = errors.New("not configured")
+	errNoSource = phrase.Trouble{Fact: "not configured"}
 	likeEscape  = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`)
 )
 

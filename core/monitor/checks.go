@@ -97,10 +97,10 @@ func (m *Monitor) Checks(ctx context.Context) (*Checks, error) {
 		return c, errors.Join(brokerErr, databaseErr)
 	}
 	if databaseErr != nil {
-		workers, rows = nil, unmade(rowChecks, fmt.Sprintf("the database did not answer: %v", databaseErr))
+		workers, rows = nil, unmade(rowChecks, store.Trouble(databaseErr).String())
 	}
 	if brokerErr != nil || wiring == nil {
-		c.List = unmade(topologyChecks, fmt.Sprintf("the management interface did not answer: %v", brokerErr))
+		c.List = unmade(topologyChecks, broker.Trouble(brokerErr).String())
 	} else {
 		c.List = CheckTopology(wiring, workers)
 		if starting {

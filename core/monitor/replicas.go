@@ -49,6 +49,8 @@ type Replicas struct {
 	List  []Replica `json:"list"`
 	// LastSeen is the newest report of any replica, listed or not.
 	LastSeen *time.Time `json:"last_seen,omitempty"`
+	// ReadOnly is why no replica reports: the database takes no writes.
+	ReadOnly *phrase.Trouble `json:"read_only,omitempty"`
 }
 
 // Replica is one running engine, as it reports itself.
@@ -65,7 +67,7 @@ type Replica struct {
 	// Late is true when a report is missing.
 	Late     bool `json:"late"`
 	InFlight int  `json:"in_flight"`
-	// Loops are the last ticks by the replica's clock (Details.Clock). Batches tick only after work.
+	// Loops are the last successful ticks by the replica's clock (Details.Clock). Batches tick only after work.
 	Loops   map[string]time.Time `json:"loops"`
 	Details ReplicaDetails       `json:"details"`
 	// Problems are sentences; empty for a healthy replica.
@@ -179,6 +181,15 @@ func (m *Monitor) ReadReplicas(ctx context.Context, tx *store.Tx, s Shape, now t
 		}
 		r.List = append(r.List, one)
 	}
+	if !slices.ContainsFunc(r.List, func(one Replica) bool { return !one.Late && one.State != StateVanished }) {
+		readOnly, err := tx.ReadOnly(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if readOnly.Fact != "" {
+			r.ReadOnly = &readOnly
+		}
+	}
 	if len(rows) > 0 {
 		return r, nil
 	}
@@ -207,7 +218,11 @@ func (r *Replica) assess() {
 	}
 	r.Problems = append(r.Problems, r.Troubles()...)
 	for _, name := range r.SilentLoops() {
-		r.Problems = append(r.Problems, fmt.Sprintf("loop %s is silent for %s", name, phrase.Span(r.Silence(name))))
+		problem := fmt.Sprintf("loop %s is silent for %s", name, phrase.Span(r.Silence(name)))
+		if failure := r.Details.Loops[name].Error; failure != "" {
+			problem = fmt.Sprintf("loop %s fails for %s: %s", name, phrase.Span(r.Silence(name)), failure)
+		}
+		r.Problems = append(r.Problems, problem)
 	}
 }
 
@@ -233,7 +248,8 @@ func (r *Replica) Troubles() (list []string) {
 		case link.Blocked:
 			add("the broker blocks it since %s (%s)", phrase.Span(now.Sub(link.Since)), link.Reason)
 		case !link.Up && !starting:
-			add("no %s connection to the broker since %s", link.Purpose, phrase.Span(now.Sub(link.Since)))
+			add("no %s connection to the broker since %s (%s)", link.Purpose, phrase.Span(now.Sub(link.Since)),
+				link.Reason)
 		}
 	}
 	held := len(r.Details.Installation) > 0 // a problem of its own
@@ -252,14 +268,30 @@ func (r *Replica) Troubles() (list []string) {
 	return list
 }
 
-// SilentLoops names the loops that are silent for too long.
+// LoopFailing is how long a loop may fail: longer than one lost race lasts.
+const LoopFailing = time.Minute
+
+// SilentLoops names the loops without a success for too long.
 func (r *Replica) SilentLoops() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {
-		if r.Silence(name) > r.Details.Loops[name].Timeout {
+		if r.Silence(name) > r.Details.Loops[name].allowed() {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// allowed is the longest time without a success of a working loop.
+func (l ReplicaLoop) allowed() time.Duration {
+	if l.Error != "" {
+		return min(l.Timeout, LoopFailing)
+	}
+	return l.Timeout
+}
+
+// Overdue is by how much the last success of a loop is too old.
+func (r *Replica) Overdue(loop string) time.Duration {
+	return r.Silence(loop) - r.Details.Loops[loop].allowed()
 }
 
 func (r *Replica) unsubscribed() []string {
@@ -272,7 +304,7 @@ func (r *Replica) unsubscribed() []string {
 	return queues
 }
 
-// Silence is how long a loop has not ticked, at most since the start of the replica.
+// Silence is how long a loop has not succeeded, at most since the start of the replica.
 func (r *Replica) Silence(loop string) time.Duration {
 	tick, ok := r.Loops[loop]
 	if !ok {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
@@ -257,6 +258,23 @@ func keysOf(pattern string) []string {
 func (w *wiring) expiry() Check {
 	limited := w.those(func(q ourQueue) bool { return q.TTL != nil && q.Name != message.QueueDeadLetter })
 	drops := w.those(func(q ourQueue) bool { return q.TTL != nil && q.unkept() })
+	removed := w.those(func(q ourQueue) bool { return q.Expires != nil })
+	if len(removed) > 0 && len(drops) == 0 {
+		return verdict(checkTTL, removed, Check{
+			View: "broker",
+			Text: countOf(removed, "queue") + " with expires: the broker deletes an unused queue with its messages",
+			Fix:  "take expires out of the policy of " + first(removed) + ", or limit its pattern to other queues",
+		}, "")
+	}
+	early := w.those(func(q ourQueue) bool { return q.expiresEarly() })
+	if len(early) > 0 && len(drops) == 0 {
+		return verdict(checkTTL, early, Check{
+			View: "broker",
+			Text: countOf(early, "queue") + " with a time to live by a policy: messages become dead letters before they " +
+				"are handled",
+			Fix: "take message-ttl out of the policy of " + first(early) + ", or limit its pattern to other queues",
+		}, "")
+	}
 	return verdict(checkTTL, drops, Check{
 		View: "broker",
 		Text: countOf(drops, "queue") +
@@ -266,6 +284,15 @@ func (w *wiring) expiry() Check {
 	},
 		phrase.Plural(len(limited), "queue with a time to live has", "queues with a time to live have")+
 			" a dead-letter exchange")
+}
+
+// expiresEarly reports whether a policy sets a time to live that is not declared, or a shorter one.
+func (q ourQueue) expiresEarly() bool {
+	if q.TTL == nil || q.Policy == "" && q.OperatorPolicy == "" {
+		return false
+	}
+	declared, ok := q.Arguments["x-message-ttl"].(float64)
+	return !ok || time.Duration(declared)*time.Millisecond > *q.TTL
 }
 
 // deadLetters: dead letters have a queue with a consumer.

@@ -119,6 +119,12 @@ func TestEveryFaultOfTheWiringIsNamed(t *testing.T) {
 		"a time to live and nothing else": {func(w *broker.Wiring) {
 			delete(at(w, worker).Arguments, "x-dead-letter-exchange")
 		}, checkTTL, CheckProblem, "deletes expired messages"},
+		"a policy that removes queues": {func(w *broker.Wiring) {
+			at(w, worker).InForce = broker.Definition{"expires": 1_800_000.0}
+		}, checkTTL, CheckProblem, "deletes an unused queue with its messages"},
+		"a policy with a shorter time to live": {func(w *broker.Wiring) {
+			at(w, worker).Policy, at(w, worker).InForce = "short", broker.Definition{"message-ttl": 1.0}
+		}, checkTTL, CheckProblem, "become dead letters before they are handled"},
 		"no queue of dead letters": {
 			func(w *broker.Wiring) { w.Queues = w.Queues[1:] }, CheckDeadLetterQueue,
 			CheckProblem, "does not exist",

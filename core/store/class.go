@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -79,6 +78,8 @@ func ClassOf(err error) Class {
 		return ClassRefused
 	case isConnectionError(err):
 		return ClassUnreachable
+	case errors.Is(err, errReadOnly):
+		return ClassUnable
 	default:
 		return ClassFatal
 	}
@@ -121,11 +122,11 @@ func classOfCode(code string) Class {
 const readOnlyCode = "25006"
 
 // isStalePlan reports whether a connection prepared a statement for columns that have changed
-// since. Any other connection prepares it again, and it succeeds.
+// since. Any other connection prepares it again, and it succeeds. The server's function tells it from
+// other errors of this code: the message is in the server's language.
 func isStalePlan(err error) bool {
 	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == "0A000" &&
-		strings.Contains(pgErr.Message, "cached plan must not change result type")
+	return errors.As(err, &pgErr) && pgErr.Code == "0A000" && pgErr.Routine == "RevalidateCachedQuery"
 }
 
 // isRefusedConnection reports whether the server refused the connection and has seen no statement, for
@@ -135,12 +136,14 @@ func isRefusedConnection(err error) bool {
 	return errors.As(err, &connectErr)
 }
 
+// isConnectionError does not take every net.Error: a system call that failed on a file is one too.
 func isConnectionError(err error) bool {
 	var (
-		lost   *lostError
-		netErr net.Error
+		lost    *lostError
+		network *net.OpError
+		name    *net.DNSError
 	)
-	return errors.As(err, &lost) || isRefusedConnection(err) || errors.As(err, &netErr) ||
+	return errors.As(err, &lost) || isRefusedConnection(err) || errors.As(err, &network) || errors.As(err, &name) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 

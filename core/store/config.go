@@ -88,14 +88,14 @@ func (c Config) pool() (*pgxpool.Config, error) {
 	params["search_path"] = migrations.SearchPath(c.Schema)
 	params["application_name"] = c.ApplicationName
 	params["jit"] = "off"
-	if c.StatementTimeout > 0 {
-		params["statement_timeout"] = milliseconds(c.StatementTimeout)
-	}
+	// Defaults of the server, the database or the role must not change what a transaction means, or end it.
+	params["default_transaction_isolation"] = "read committed"
+	params["default_transaction_deferrable"] = "off"
+	params["statement_timeout"] = milliseconds(c.StatementTimeout)
+	params["lock_timeout"] = "0"
+	params["idle_session_timeout"] = "0"
 	if c.Relay != uuid.Nil {
 		params["attune.relay"] = c.Relay.String()
-	}
-	if c.ReadOnly {
-		params["default_transaction_read_only"] = "on"
 	}
 	// A client that hangs in the middle of a transaction loses it and its locks: rows, and the
 	// locks by which loops take turns.
@@ -107,7 +107,7 @@ func (c Config) pool() (*pgxpool.Config, error) {
 		params["enable_mergejoin"] = "off"
 		params["plan_cache_mode"] = "force_generic_plan"
 	}
-	cfg.AfterConnect = prepare
+	cfg.AfterConnect = c.prepare
 	cfg.BeforeConnect = c.login
 	cfg.PrepareConn = retryTypes
 	return cfg, nil

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -10,16 +9,12 @@ import (
 // Login is the login of the connections.
 func (s *Store) Login() string { return s.pool.Config().ConnConfig.User }
 
-// Denied returns the object on which a login lacks a privilege, such as "table execution", and whether err
-// reports that.
-func Denied(err error) (object string, denied bool) {
+// Denied reports whether err says that a login lacks a privilege, and returns the server's message about it, which
+// names the object in the server's language.
+func Denied(err error) (message string, denied bool) {
 	var server *pgconn.PgError
 	if !errors.As(err, &server) || server.Code != "42501" {
 		return "", false
 	}
-	_, object, found := strings.Cut(server.Message, "permission denied for ")
-	if !found {
-		object = "this" // such as "must be owner of table event"
-	}
-	return object, true
+	return server.Message, true
 }

@@ -43,7 +43,7 @@ func (s *Store) Listen(ctx context.Context, heard func(channel, payload string),
 
 func (s *Store) listen(ctx context.Context, heard func(channel, payload string), channels []string) error {
 	cfg := s.pool.Config().ConnConfig
-	delete(cfg.RuntimeParams, "statement_timeout")
+	cfg.RuntimeParams["statement_timeout"] = "0"
 	if err := s.cfg.login(ctx, cfg); err != nil {
 		return err
 	}

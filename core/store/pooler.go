@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // errPooler reports a connection without the settings that it was opened with.
@@ -16,28 +15,37 @@ var errPooler = errors.New("a connection pooler drops the settings of connection
 // IsPooler reports whether a connection failed because a pooler such as PgBouncer is in front of the
 // database. Connections need their own settings (search_path, time limits, plans), prepared
 // statements, notifications and locks that outlive transactions.
+//
+// A pooler refuses the settings as a violation of the protocol, before any statement.
 func IsPooler(err error) bool {
-	var refused *pgconn.PgError
-	return errors.Is(err, errPooler) || errors.As(err, &refused) && refused.Code == "08P01" &&
-		strings.Contains(refused.Message, "unsupported startup parameter")
+	return errors.Is(err, errPooler) || codeOf(err) == "08P01" && isRefusedConnection(err)
 }
 
 // prepare runs on every new connection.
-func prepare(ctx context.Context, conn *pgx.Conn) error {
-	if err := requireSettings(ctx, conn); err != nil {
+func (c Config) prepare(ctx context.Context, conn *pgx.Conn) error {
+	if err := c.requireSettings(ctx, conn); err != nil {
 		return err
 	}
 	return registerTypes(ctx, conn)
 }
 
-// requireSettings fails if a pooler was told to ignore the settings of connections. It sends no
-// prepared statement, which another client of the pooler may have prepared on the same connection.
-func requireSettings(ctx context.Context, conn *pgx.Conn) error {
-	results, err := conn.PgConn().Exec(ctx, "SHOW idle_in_transaction_session_timeout").ReadAll()
-	if err != nil {
-		return fmt.Errorf("read the settings of a new connection: %w", err)
+// requireSettings fails if a pooler was told to ignore the settings of connections, and makes those settings that a
+// connection cannot begin with: a read-only pool would not be accepted by target_session_attrs=read-write, and servers
+// before version 17 do not know transaction_timeout. It sends no prepared statement, which another client of the pooler
+// may have prepared on the same connection.
+func (c Config) requireSettings(ctx context.Context, conn *pgx.Conn) error {
+	sql := "SHOW idle_in_transaction_session_timeout"
+	if c.ReadOnly {
+		sql += "; SET default_transaction_read_only = on"
 	}
-	if len(results) != 1 || len(results[0].Rows) != 1 || string(results[0].Rows[0][0]) != idleTimeout.String() {
+	if major, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), "."); len(major) == 2 && major >= "17" {
+		sql += "; SET transaction_timeout = 0"
+	}
+	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return fmt.Errorf("set up a new connection: %w", err)
+	}
+	if len(results) == 0 || len(results[0].Rows) != 1 || string(results[0].Rows[0][0]) != idleTimeout.String() {
 		return errPooler
 	}
 	return nil

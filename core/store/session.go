@@ -68,7 +68,7 @@ func (w *session) committed(tag pgconn.CommandTag, err error) error {
 	case err == nil:
 		w.state = stateCommitted
 		return nil
-	case errors.As(err, &pgErr) && pgErr.Severity == "ERROR":
+	case errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "ERROR":
 		// The server refused (a deferred constraint, a serialization failure).
 		w.state = stateRolledBack
 		return fmt.Errorf("commit: %w", err)

@@ -42,7 +42,7 @@ type LoopConfig struct {
 	Metrics *Metrics
 	// Name is the loop's name in logs and metrics. Required.
 	Name string
-	// Now is the clock of LastTick. time.Now if nil.
+	// Now is the clock of LastTick and LastSuccess. time.Now if nil.
 	Now func() time.Time
 	// Tick is the repeated function. Its context ends at the timeout or at Stop. An error or a
 	// panic is logged and counted, and the loop continues. Required.
@@ -60,9 +60,10 @@ type Loop struct {
 	wake  chan struct{}
 	watch func(err error) time.Duration // may be nil
 
-	mu       sync.Mutex
-	lastTick time.Time
-	lastErr  error
+	mu          sync.Mutex
+	lastTick    time.Time
+	lastSuccess time.Time
+	lastErr     error
 }
 
 var _ Service = (*Loop)(nil)
@@ -135,6 +136,14 @@ func (l *Loop) LastTick() time.Time {
 	return l.lastTick
 }
 
+// LastSuccess returns when the last tick without an error ended; zero before the first. Health is measured by it: a
+// tick that fails has done nothing.
+func (l *Loop) LastSuccess() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastSuccess
+}
+
 // LastError returns the error of the last tick, nil if it succeeded.
 func (l *Loop) LastError() error {
 	l.mu.Lock()
@@ -197,6 +206,9 @@ func (l *Loop) tick(ctx context.Context) (pause time.Duration, err error) {
 	now := l.cfg.Now()
 	l.mu.Lock()
 	l.lastTick, l.lastErr = now, err
+	if err == nil {
+		l.lastSuccess = now
+	}
 	l.mu.Unlock()
 	l.cfg.Metrics.observe(l.cfg.Name, now, time.Since(begin), err)
 	return pause, err

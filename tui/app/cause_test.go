@@ -19,19 +19,20 @@ func TestTheCauseComesFirst(t *testing.T) {
 	source := sample()
 	source.fail = map[screen.Feed]error{screen.FeedBroker: fmt.Errorf("read the broker: %w",
 		&broker.ManagementError{
-			StatusCode: 401,
-			Reason:     "credentials were refused by the node rabbit@a-very-long-name.of.a.host.example",
+			StatusCode: 401, User: "watcher",
+			Reason: "credentials were refused by the node rabbit@a-very-long-name.of.a.host.example",
 		})}
 	b := started(t, source, 80, 24)
-	require.Contains(t, b.View(), "▶■ RabbitMQ management refuses the login, ")
-	require.Contains(t, b.View(), " ✗ RabbitMQ refuses the login (since 02:19:04Z): ")
+	require.Contains(t, b.View(), "▶▲ the management API refuses the login ")
+	require.Contains(t, b.View(), " ✗ the management API refuses the login ")
+	require.Contains(t, b.View(), "MQ ? unread", "the broker works")
 	source.fail[screen.FeedBroker] = &broker.ManagementError{StatusCode: 418}
 	b.press("r")
-	require.Contains(t, b.View(), "▶■ RabbitMQ management cannot be read, ")
+	require.Contains(t, b.View(), "▶▲ the management API fails (418 I'm a teapot)")
 	source.stuck = map[screen.Feed]bool{}
-	source.fail[screen.FeedBroker] = screen.Reason(context.DeadlineExceeded, fetchTimeout)
+	source.fail[screen.FeedBroker] = context.DeadlineExceeded
 	b.press("r")
-	require.Contains(t, b.View(), "RabbitMQ management does not answer in time, no answer within 1.5s")
+	require.Contains(t, b.View(), "▶▲ the management API does not answer in time")
 }
 
 // A small window shows only the part NEEDS ATTENTION of the overview, with its cursor.

@@ -43,7 +43,7 @@ func (m *Model) firstRun(w int) []string {
 			lines = append(lines, " "+e.Paint(theme.Dim, widget.Left(name, 11))+" "+part)
 		}
 	}
-	add("database", o.Database+": "+widget.Clean(e.Data.Fresh(screen.FeedOverview).Err.Error()))
+	add("database", o.Database+": "+widget.Clean(e.Data.Fresh(screen.FeedOverview).Trouble().Fact))
 	add("broker", m.brokerTried())
 	add("named by", o.NamedBy)
 	lines = append(lines, "", " "+e.Paint(theme.Dim, "WHAT TO DO"))
@@ -59,7 +59,7 @@ func (m *Model) brokerTried() string {
 	case m.opts.Origin.Broker == "":
 		return "none is named; without one its queues are not shown"
 	case fresh.Err != nil:
-		return m.opts.Origin.Broker + ": " + widget.Clean(fresh.Err.Error())
+		return m.opts.Origin.Broker + ": " + widget.Clean(fresh.Trouble().Fact)
 	case fresh.At.IsZero():
 		return m.opts.Origin.Broker
 	default:

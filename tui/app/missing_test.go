@@ -45,5 +45,5 @@ func TestDeadLettersWithoutAnAnswer(t *testing.T) {
 	require.Contains(t, b.View(), "broker   ? list queues: context deadline exceeded; read the overview: refused")
 	source.fail = map[screen.Feed]error{screen.FeedBroker: context.DeadlineExceeded}
 	b.run(b.refresh())
-	require.Contains(t, b.View(), "broker   ? the broker does not answer in time")
+	require.Contains(t, b.View(), "broker   ? the management API does not answer in time")
 }

@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
-	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
 )
@@ -100,16 +98,19 @@ func (o *planning) failed(m *Model, err error) {
 	m.replace(&failed{item: o.item, op: o.op})
 }
 
-// planReason is the error of a plan for the operator. Network errors keep the name of the server.
+// planReason is the error of a plan for the operator.
 func planReason(err error) error {
-	var network *net.OpError
+	var server interface {
+		error
+		SQLState() string
+	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %s: the database or the broker is busy; nothing has changed", act.PlanTimeout)
-	case errors.As(err, &network):
-		return err
+	case errors.As(err, &server):
+		return server
 	default:
-		return screen.Reason(err, fetchTimeout)
+		return err
 	}
 }
 

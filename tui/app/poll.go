@@ -229,7 +229,7 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		}
 	}
 	if msg.err != nil {
-		m.failed(fresh, msg.err, c.currentTimeout())
+		m.failed(msg.feed, fresh, msg.err)
 	} else {
 		fresh.Err, fresh.Fails, fresh.Connecting = nil, 0, false
 		fresh.At = m.env.Clock
@@ -280,7 +280,7 @@ func (m *Model) apply(feed screen.Feed, result any) {
 // connectTime is how long a server that has never answered may take to start.
 const connectTime = 15 * time.Second
 
-func (m *Model) failed(fresh *screen.Freshness, err error, timeout time.Duration) {
+func (m *Model) failed(feed screen.Feed, fresh *screen.Freshness, err error) {
 	if fresh.Err == nil && !fresh.Connecting {
 		fresh.Since = m.env.Clock
 	}
@@ -289,7 +289,7 @@ func (m *Model) failed(fresh *screen.Freshness, err error, timeout time.Duration
 	if fresh.Connecting {
 		return
 	}
-	fresh.Err = screen.Reason(err, timeout)
+	fresh.Err = explain.Trouble(feedNamed[feed].source, err).Because(err)
 	fresh.Fails++
 }
 
@@ -300,24 +300,16 @@ func starts(err error) bool {
 		errors.As(err, &answer) && answer.SQLState() == "57P03" // the database system is starting up
 }
 
-// engineReachesBroker reports whether a replica is connected to the broker.
-func (m *Model) engineReachesBroker() bool {
-	o := m.env.Data.Overview
-	return o != nil && o.Replicas != nil && slices.ContainsFunc(o.Replicas.List, func(r monitor.Replica) bool {
-		return r.State == "connected" && !r.Late
-	})
-}
-
 // brokerOverdue reports whether the broker should be polled now: the poll was postponed after failures, and a replica
 // is connected again.
 func (m *Model) brokerOverdue() bool {
 	fresh := m.env.Data.Fresh(screen.FeedBroker)
-	return fresh.Fails > 0 && fresh.Every > brokerEvery && m.engineReachesBroker()
+	return fresh.Fails > 0 && fresh.Every > brokerEvery && m.env.EngineReachesBroker()
 }
 
 // delay is the pause before the next poll.
 func (m *Model) delay(feed screen.Feed, fresh *screen.Freshness) time.Duration {
-	if fresh.Fails > 0 && feed == screen.FeedBroker && m.engineReachesBroker() {
+	if fresh.Fails > 0 && feed == screen.FeedBroker && m.env.EngineReachesBroker() {
 		return min(brokerEvery, time.Second<<min(fresh.Fails, 5))
 	}
 	if fresh.Fails > 0 {
@@ -399,7 +391,7 @@ func (m *Model) probed(msg snapMsg) tea.Cmd {
 	fresh := m.env.Data.Fresh(msg.feed)
 	fresh.Took = msg.took
 	if msg.err != nil {
-		m.failed(fresh, msg.err, fetchTimeout)
+		m.failed(msg.feed, fresh, msg.err)
 	} else {
 		fresh.Err, fresh.Fails, fresh.Connecting = nil, 0, false
 	}

@@ -6,6 +6,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -72,7 +73,7 @@ func (m *Model) relatedRead(msg familyMsg) {
 		return
 	}
 	if msg.err != nil {
-		o.note = "more cannot be read: " + screen.Reason(msg.err, fetchTimeout).Error()
+		o.note = "more cannot be read: " + explain.Trouble(monitor.SourceDatabase, msg.err).String()
 		return
 	}
 	at := o.list.Cursor()

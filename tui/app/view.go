@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
@@ -118,6 +117,8 @@ func (m *Model) sourceState(name string, feed screen.Feed) string {
 	switch condition, age := e.Data.Condition(feed, e.Clock), "~"+widget.Short(e.Clock.Sub(fresh.At)); {
 	case condition == screen.Waiting:
 		return name + " " + e.Paint(theme.Dim, "◌ --")
+	case condition == screen.Unreachable && feed == screen.FeedBroker && e.BrokerWorks():
+		return name + " " + e.Paint(theme.Warn, "? unread "+widget.Short(e.Clock.Sub(fresh.Since)))
 	case condition == screen.Unreachable:
 		return name + " " + e.Paint(theme.Bad, "✗ down "+widget.Short(e.Clock.Sub(fresh.Since)))
 	case m.paused: // the source answers, and the data has this age
@@ -297,25 +298,18 @@ func (m *Model) trouble() string {
 	e := m.env
 	var parts []string
 	for _, s := range []struct {
-		feed screen.Feed
-		name string
-	}{{screen.FeedOverview, "PostgreSQL"}, {screen.FeedBroker, "RabbitMQ"}, {m.mainFeed(), "this view"}} {
+		feed     screen.Feed
+		thisView bool
+	}{{screen.FeedOverview, false}, {screen.FeedBroker, false}, {m.mainFeed(), true}} {
 		fresh := e.Data.Fresh(s.feed)
-		if fresh.Err == nil || s.name == "this view" && len(parts) > 0 {
+		if fresh.Err == nil || s.thisView && len(parts) > 0 {
 			continue
 		}
-		what, since := "down since ", fresh.Since.Add(m.env.Skew).UTC().Format("15:04:05Z")
-		if s.name == "this view" {
-			what = "cannot be read since "
+		what := widget.Clean(fresh.Err.Error()) + " (since " + fresh.Since.Add(m.env.Skew).UTC().Format("15:04:05Z") + ")"
+		if s.thisView {
+			what = "this view cannot be read: " + what
 		}
-		what += since
-		if cause := explain.Cause(fresh.Err); cause != "" {
-			what = widget.Clean(cause) + " (since " + since + ")"
-			if s.name == "this view" {
-				what = "cannot be read, the server " + what
-			}
-		}
-		parts = append(parts, s.name+" "+what+": "+widget.Clean(fresh.Err.Error()))
+		parts = append(parts, what)
 	}
 	if len(parts) == 0 {
 		return ""

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/screen"
@@ -79,7 +80,7 @@ func readPage[C comparable](ctx context.Context, cursor C, read page[C]) ([]Row,
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		err = fmt.Errorf("no answer within %s", pageTimeout)
 	default:
-		err = screen.Reason(err, pageTimeout)
+		err = explain.Trouble(monitor.SourceDatabase, err).Because(err)
 	}
 	return rows, next, bounded, err
 }
@@ -211,7 +212,7 @@ func DeadLettersInFull(r Reader, ids []int64) Rows {
 			case errors.Is(err, errEnough):
 				return false, nil
 			case err != nil:
-				return false, screen.Reason(err, pageTimeout)
+				return false, explain.Trouble(monitor.SourceDatabase, err).Because(err)
 			}
 		}
 		return false, nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/theme"
 	"github.com/attune-go/attune/tui/widget"
@@ -18,6 +19,10 @@ func (e *Env) EngineLine(w int) string {
 		return ""
 	}
 	head := e.Head(FeedOverview, "ENGINE") + "  "
+	if all.ReadOnly != nil {
+		text := e.Theme.Glyphs.Critical + " " + widget.Clean(all.ReadOnly.String())
+		return head + e.Paint(theme.Bad, widget.Cut(text, max(0, w-12)))
+	}
 	if all.Total == 0 {
 		return head + e.Paint(theme.Bad, e.Theme.Glyphs.Critical+" no replica runs")
 	}
@@ -72,7 +77,7 @@ func (e *Env) ReplicaLines(w, h int) []string {
 		return nil
 	}
 	lines := []string{e.EngineLine(w)}
-	if all.Total == 0 {
+	if all.Total == 0 && all.ReadOnly == nil {
 		return append(lines, widget.Cut("Start one with: attune-executor serve", w))[:min(h, 2)]
 	}
 	host := max(6, w-2-9-13-6-7-7) // the rest of the line
@@ -120,4 +125,17 @@ func worstFirst(list []monitor.Replica) []monitor.Replica {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b monitor.Replica) int { return cmp.Compare(weight(b), weight(a)) })
 	return sorted
+}
+
+// EngineReachesBroker reports whether a replica is connected to the broker.
+func (e *Env) EngineReachesBroker() bool {
+	all := e.replicas()
+	return all != nil && e.Data.Fresh(FeedOverview).Err == nil && slices.ContainsFunc(all.List, func(r monitor.Replica) bool {
+		return r.State == "connected" && !r.Late
+	})
+}
+
+// BrokerWorks reports whether the broker is known to work although its management API cannot be read.
+func (e *Env) BrokerWorks() bool {
+	return e.EngineReachesBroker() || explain.Answered(e.Data.Fresh(FeedBroker).Err)
 }

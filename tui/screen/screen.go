@@ -6,11 +6,13 @@
 package screen
 
 import (
+	"errors"
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/theme"
@@ -258,6 +260,14 @@ type Freshness struct {
 	Took time.Duration
 	// Every is the present polling interval.
 	Every time.Duration
+}
+
+// Trouble is what the last failure means.
+func (f *Freshness) Trouble() phrase.Trouble {
+	if trouble, ok := errors.AsType[phrase.Trouble](f.Err); ok {
+		return trouble
+	}
+	return phrase.Trouble{Fact: f.Err.Error()}
 }
 
 // Fresh returns the freshness of a feed. It is never nil.

@@ -1,7 +1,6 @@
 package screen
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,19 +177,18 @@ func (d *Data) StaleAfter() time.Duration {
 func (e *Env) Findings() []alerting.Finding {
 	var found []alerting.Finding
 	broker := -1
-	for _, source := range []struct {
-		feed Feed
-		name string
-	}{{FeedOverview, "PostgreSQL"}, {FeedBroker, "RabbitMQ management"}} {
-		if f := e.Data.Fresh(source.feed); f.Err != nil {
+	for _, feed := range []Feed{FeedOverview, FeedBroker} {
+		if f := e.Data.Fresh(feed); f.Err != nil {
 			since := f.Since.Add(e.Skew) // by the database's clock, like all other findings
-			if source.feed == FeedBroker {
+			level := alerting.LevelCritical
+			if feed == FeedBroker {
 				broker = len(found)
+				if e.BrokerWorks() {
+					level = alerting.LevelWarning // only its numbers are missing
+				}
 			}
 			found = append(found, alerting.Finding{
-				Level: alerting.LevelCritical, Target: string("overview"),
-				Text: source.name + " " + cmp.Or(explain.Cause(f.Err), "cannot be read"), Since: &since,
-				Hint: f.Err.Error(),
+				Level: level, Target: "overview", Text: f.Trouble().Fact, Hint: f.Trouble().Fix, Since: &since,
 			})
 		}
 	}

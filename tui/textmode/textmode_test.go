@@ -190,8 +190,8 @@ func TestAnOutageIsNeitherZeroNorARemoval(t *testing.T) {
 		*err = errors.New("connection refused")
 	}
 	require.Equal(t, []string{
-		"broker: does not answer: connection refused",
-		"database: does not answer: connection refused",
+		"broker: the broker cannot be reached (connection refused): start it, or correct message_queue.url",
+		"database: connection refused",
 	}, reported(well(), down))
 	require.Empty(t, reported(well(), down, down), "it is told once")
 	require.Equal(t, []string{"broker: answers again after 0.0s", "database: answers again after 0.0s"},
@@ -199,7 +199,7 @@ func TestAnOutageIsNeitherZeroNorARemoval(t *testing.T) {
 	half.queues.err = errors.New("statement timeout")
 	half.deadLetters.value.Queue = nil
 	require.Equal(t, []string{
-		"queues: does not answer: statement timeout",
+		"queues: statement timeout",
 		"dead-letters: depth unknown, 0 wait for a person",
 	}, reported(well(), half))
 }

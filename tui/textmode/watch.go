@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/tui/widget"
@@ -82,7 +83,11 @@ func (w *watch) readable(what string, err error) bool {
 		w.say(what, "", "answers again after "+widget.Age(w.clock().Sub(before.since)))
 	case err != nil && !was:
 		w.away[what] = outage{w.clock(), 1}
-		w.say(what, "", "does not answer: "+err.Error())
+		source := monitor.SourceDatabase
+		if what == monitor.SourceBroker {
+			source = what
+		}
+		w.say(what, "", explain.Trouble(source, err).String())
 	case err != nil:
 		before.fails++
 		w.away[what] = before

@@ -268,14 +268,13 @@ func TestAReplicaWithAFaultOfTheInstallationIsNamed(t *testing.T) {
 	testkit.Exec(t, b.store, `UPDATE engine_replica SET details = $1, started = now() - interval '1 hour'`,
 		string(details))
 
-	const fix = "GRANT SELECT, INSERT, UPDATE, DELETE ON execution TO the role in database.url"
+	fix := store.Trouble(refused).Fix
 	found := b.run(noProbe)["replicas"]
 	requireStatus(t, found, checkup.Failed, "the installation is at fault; 0 of 1 are well")
 	require.Equal(t, fix, found.Fix)
 	require.Len(t, found.Details, 1)
 	require.Regexp(t,
-		`^[0-9a-f]+ on h, pid 7: installation at fault: permission denied for table execution \(SQLSTATE 42501\): `+
-			regexp.QuoteMeta(fix)+` \(met by rounds\)$`, found.Details[0],
+		`^[0-9a-f]+ on h, pid 7: installation at fault: `+regexp.QuoteMeta(store.Trouble(refused).String())+` \(met by rounds\)$`, found.Details[0],
 		"one problem: what it does not consume follows from it")
 
 	testkit.Exec(t, b.store, `UPDATE engine_replica SET details = details - 'installation' || '{"consumers": {}}'`)
@@ -390,6 +389,22 @@ func TestAnUnmigratedSchemaIsReported(t *testing.T) {
 	require.False(t, report.Unreachable())
 	requireStatus(t, byName(report)["schema"], checkup.Failed, "run attune-executor migrate up")
 	requireStatus(t, byName(report)["consistency"], checkup.Unchecked, "it needs the schema")
+}
+
+// A publication of all tables makes PostgreSQL refuse changes of tables without a key.
+func TestTablesInAPublicationWithoutAnIdentityAreNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cfg.Database.URL = testkit.OwnDatabase(t)
+	own := testkit.OpenStore(t, b.cfg.Database.URL)
+	look := func() checkup.Finding {
+		return byName(b.report(func(d *checkup.Deps, _ *checkup.Options) { d.Store = own }))["schema"]
+	}
+	require.Equal(t, checkup.Passed, look().Status)
+	testkit.Exec(t, own, `CREATE TABLE keyless (a int)`)
+	testkit.Exec(t, own, `CREATE PUBLICATION everything FOR ALL TABLES`)
+	requireStatus(t, look(), checkup.Failed, "are in a publication without a replica identity")
+	require.Contains(t, look().Details, "keyless")
 }
 
 // An alarm of the broker is named and blocks no check.

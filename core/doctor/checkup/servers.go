@@ -9,8 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/migrations"
@@ -27,32 +30,33 @@ func lookDatabase(ctx context.Context, v *visit) (Finding, error) {
 	address := config.MaskURL(v.Config.Database.URL)
 	var version string
 	var number int
-	var readOnly, remote bool
+	var remote bool
+	var database, encoding string
 	err := v.Store.Pool().QueryRow(ctx, `select current_setting('server_version'), current_setting('server_version_num')::int,
-		pg_is_in_recovery() or setting::bool and source <> 'client',
 		coalesce(not inet_client_addr() <<= any ('{127.0.0.0/8,::1}'::inet[]), false)
-			and not exists (select from pg_stat_ssl where pid = pg_backend_pid() and ssl)
-		from pg_settings where name = 'default_transaction_read_only'`).Scan(&version, &number, &readOnly, &remote)
+			and not exists (select from pg_stat_ssl where pid = pg_backend_pid() and ssl),
+		current_database(), current_setting('server_encoding')`).Scan(&version, &number, &remote, &database, &encoding)
+	if err == nil {
+		err = v.Store.Check(ctx)
+	}
+	if err == nil {
+		err = migrations.CheckEncoding(database, encoding)
+	}
 	if err != nil {
-		if store.IsPooler(err) {
-			return failed("name PostgreSQL itself in database.url ("+v.Config.Source("database.url")+
-				"): each program has its own pool", "%s is behind a connection pooler", address).away(), nil
-		}
-		f := failed("start it, or correct database.url ("+v.Config.Source("database.url")+")", "%s does not answer: %s",
-			address, lastLine(err))
+		f := troubled(store.Trouble(err), v.Config, "database.url", v.Config.Database.URL)
 		switch store.ClassOf(err) {
 		case store.ClassUnreachable, store.ClassCanceled, store.ClassUnknown:
 			return f.away(), nil
 		default:
+			if store.IsPooler(err) {
+				f = f.away()
+			}
 			return f, nil
 		}
 	}
-	switch {
-	case number/10_000 < oldestPostgres:
+	if number/10_000 < oldestPostgres {
 		return failed(fmt.Sprintf("use PostgreSQL %d or later", oldestPostgres), "PostgreSQL %s is too old",
 			version), nil
-	case readOnly:
-		return failed("name the primary in database.url", "%s is read only: a standby, or set so", address), nil
 	}
 	f := passed("PostgreSQL %s, %s", version, address)
 	if remote && !config.Encrypted(v.Config.Database.URL) {
@@ -60,6 +64,11 @@ func lookDatabase(ctx context.Context, v *visit) (Finding, error) {
 		f.Fix = "give the server TLS and add sslmode=verify-full to database.url, or sslmode=disable to accept it"
 	}
 	return f, nil
+}
+
+// troubled is a failed check of a server, with its address and where that is configured.
+func troubled(trouble phrase.Trouble, cfg *config.Config, key, address string) Finding {
+	return failed(trouble.Fix, "%s", trouble.Fact).with(key + " of " + cfg.Source(key) + ": " + config.MaskURL(address))
 }
 
 // lastLine is the last line of an error: drivers list every attempt.
@@ -78,26 +87,47 @@ func lookSchema(ctx context.Context, v *visit) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
+	published, err := unidentified(ctx, v)
+	if err != nil {
+		return Finding{}, err
+	}
+	if len(published) > 0 {
+		return failed("publish named tables, or give each of these one: ALTER TABLE … REPLICA IDENTITY FULL",
+			"%s of schema %s are in a publication without a replica identity: updates and deletes of them fail",
+			phrase.Plural(len(published), "table", "tables"), schema).with(first(published)...), nil
+	}
 	if known := migrations.Latest(); version > known {
 		return passed("schema %s is at version %d; this program knows %d and can run on it", schema, version, known), nil
 	}
 	return passed("schema %s is at version %d", schema, version), nil
 }
 
+// unidentified lists the tables that PostgreSQL refuses to change, because a publication such as FOR ALL TABLES has them
+// and nothing identifies their rows.
+func unidentified(ctx context.Context, v *visit) (tables []string, err error) {
+	err = v.Store.Pool().QueryRow(ctx, `select coalesce(array_agg(distinct t.tablename::text order by t.tablename::text), '{}')
+		from pg_publication_tables t
+		join pg_publication p on p.pubname = t.pubname and (p.pubupdate or p.pubdelete)
+		join pg_class c on c.relname = t.tablename and c.relnamespace = to_regnamespace($1) and t.schemaname = $2
+		where c.relreplident = 'n' or c.relreplident = 'd'
+			and not exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary)`,
+		pgx.Identifier{v.Config.Database.Schema}.Sanitize(), v.Config.Database.Schema).Scan(&tables)
+	if err != nil {
+		return nil, fmt.Errorf("read the publications: %w", err)
+	}
+	return tables, nil
+}
+
 // brokerTimeout is how long the connections to the broker may take.
 const brokerTimeout = 5 * time.Second
 
 func lookBroker(ctx context.Context, v *visit) (Finding, error) {
-	fix := "start it, or correct message_queue.url (" + v.Config.Source("message_queue.url") + ")"
 	address := config.MaskURL(v.Config.MessageQueue.URL)
 	for begin := time.Now(); ; {
-		up, reason, server := true, "", ""
+		up, tried, server := true, true, ""
 		for _, link := range v.Broker.Links() {
-			up = up && link.Up
+			up, tried = up && link.Up, tried && !link.Since.IsZero()
 			server = link.Server
-			if link.Reason != "" && !link.Up {
-				reason = link.Reason
-			}
 		}
 		switch {
 		case up && tooOld(server):
@@ -110,11 +140,8 @@ func lookBroker(ctx context.Context, v *visit) (Finding, error) {
 				f.Fix = "give the broker TLS and name it with amqps:// in message_queue.url"
 			}
 			return f, nil
-		case reason != "" || time.Since(begin) > brokerTimeout:
-			if reason == "" {
-				reason = "no answer within " + brokerTimeout.String()
-			}
-			return failed(fix, "%s does not answer: %s", address, reason).away(), nil
+		case tried || time.Since(begin) > brokerTimeout:
+			return troubled(v.Broker.Trouble(), v.Config, "message_queue.url", v.Config.MessageQueue.URL).away(), nil
 		}
 		if !supervise.Sleep(ctx, 20*time.Millisecond) {
 			return Finding{}, context.Cause(ctx)
@@ -155,10 +182,9 @@ func lookManagement(ctx context.Context, v *visit) (Finding, error) {
 	w, err := readWires(ctx, v.Management)
 	if err != nil {
 		if source := v.Config.Source(key); source == "default" || strings.HasPrefix(source, "derived") {
-			return skipped("it does not answer (%s): %s", lastLine(err), unseen), nil
+			return skipped("%s; %s", broker.Trouble(err), unseen), nil
 		}
-		return failed("correct "+key+" ("+v.Config.Source(key)+"), give its user the tag monitoring, or leave it out",
-			"%s: %s: %s", config.MaskURL(v.Config.MessageQueue.ManagementURL), lastLine(err), unseen), nil
+		return troubled(broker.Trouble(err), v.Config, key, v.Config.MessageQueue.ManagementURL).with(unseen), nil
 	}
 	v.wires = w
 	f := passed("%d exchanges, %d queues and %d bindings are seen", len(w.exchanges), len(w.queues), len(w.bindings))
@@ -208,7 +234,7 @@ func lookAlarms(ctx context.Context, v *visit) (Finding, error) {
 	}
 	for _, link := range v.Broker.Links() {
 		if link.Blocked {
-			return v.alarmed(link.Reason, ""), nil
+			return v.alarmed(link.Blocks, ""), nil
 		}
 	}
 	return passed("none reported to this program; a broker reports alarms only to publishers"), nil
@@ -219,6 +245,6 @@ func (v *visit) alarmed(what, none string) Finding {
 		return passed("%s", none)
 	}
 	v.alarm = what
-	return failed("give the broker memory or disk, or raise its limit; publishing goes on by itself",
-		"publishers are blocked: %s", what)
+	trouble := broker.Trouble(&broker.BlockedError{Resource: what})
+	return failed(trouble.Fix, "%s", trouble.Fact)
 }

@@ -112,10 +112,10 @@ func Check(ctx context.Context, cfg Config) (err error) {
 // connect opens the connection to the original.
 func (c *copier) connect(ctx context.Context) (err error) {
 	c.from, err = open(ctx, c.cfg.From, map[string]string{
-		"default_transaction_read_only": "on",
-		"lock_timeout":                  milliseconds(lockTimeout),
-		"statement_timeout":             milliseconds(statementTimeout),
-		"search_path":                   quoted(c.cfg.Schema) + ", public",
+		readOnlySetting:     "on",
+		"lock_timeout":      milliseconds(lockTimeout),
+		"statement_timeout": milliseconds(statementTimeout),
+		"search_path":       quoted(c.cfg.Schema) + ", public",
 	})
 	if err != nil {
 		return &UnreachableError{Err: err}
@@ -162,6 +162,8 @@ func Copy(ctx context.Context, cfg Config) (report Report, err error) {
 
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 
+const readOnlySetting = "default_transaction_read_only"
+
 // open connects with settings that make texts of values the same in both databases.
 func open(ctx context.Context, url string, settings map[string]string) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(url)
@@ -177,6 +179,12 @@ func open(ctx context.Context, url string, settings map[string]string) (*pgx.Con
 		cfg.RuntimeParams[name] = value
 	}
 	maps.Copy(cfg.RuntimeParams, settings)
+	if readOnly, ok := settings[readOnlySetting]; ok { // target_session_attrs=read-write refuses a session that begins so
+		delete(cfg.RuntimeParams, readOnlySetting)
+		cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+			return conn.Exec(ctx, "SET "+readOnlySetting+" = "+readOnly).Close()
+		}
+	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // a pooler between need not keep statements
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 10 * time.Second

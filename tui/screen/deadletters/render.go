@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/theme"
@@ -92,8 +91,8 @@ func (v *DeadLetters) header(w int) []string {
 			"          An executor declares it when it starts.")
 	case ok && !at.OK():
 		reason := strings.ReplaceAll(at.Error, "\n", "; ")
-		if cause := explain.Cause(e.Data.Fresh(screen.FeedBroker).Err); cause != "" {
-			reason = "the broker " + cause
+		if err := e.Data.Fresh(screen.FeedBroker).Err; err != nil {
+			reason = err.Error()
 		}
 		lines = append(lines, broker+"? "+widget.Clean(reason))
 	default:
