@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,10 +40,18 @@ func entries(set *pack.Set, sources []pack.Source) (mistakes, warnings []pack.Mi
 		}
 		name := filepath.FromSlash(entry)
 		exists := func(path string) bool { return isFile(path) && Inside(root, path) }
-		if slices.ContainsFunc([]string{filepath.Join(root, "actions", name), filepath.Join(root, name)}, exists) {
+		candidates := []string{filepath.Join(root, "actions", name), filepath.Join(root, name)}
+		if slices.ContainsFunc(candidates, exists) {
 			continue
 		}
 		what := fmt.Sprintf("there is no file actions/%s in the pack", oneLine(entry))
+		for _, path := range candidates {
+			if isFile(path) {
+				what = fmt.Sprintf("%s leads out of the pack by a link", oneLine(entry))
+			} else if _, err := os.Stat(path); err == nil {
+				what = fmt.Sprintf("%s is not a regular file", oneLine(entry))
+			}
+		}
 		named := slices.Contains(interpreters, placement.NormalizeRuntime(item.Runtime))
 		if named && slices.Contains(scripts, strings.ToLower(filepath.Ext(entry))) && pack.NamesFile(entry) {
 			mistakes = append(mistakes, pack.Mistake{Place: item.At("entry_point"), Text: what})
