@@ -70,10 +70,11 @@ func (p parts) raw() string {
 	afterPassword := false
 	for field := range strings.SplitSeq(query, "&") {
 		key, _, _ := strings.Cut(field, "=")
-		if strings.Contains(key, "@") {
+		known := slices.Contains(connectionKeys, key)
+		if !known && !secretParameter(key) && strings.Contains(field, "@") {
 			return p.tail[:1]
 		}
-		if afterPassword && !slices.Contains(connectionKeys, key) {
+		if afterPassword && !known {
 			return "&"
 		}
 		afterPassword = afterPassword || secretParameter(key)

@@ -120,6 +120,7 @@ func TestRawCharactersOfALoginAreNamed(t *testing.T) {
 		"postgresql://u:p:q@db/x":      "",
 		"http://u:?ss@mq:15672":        "%3F",
 		"postgresql://u:77?ss@db:5/x":  "%3F",
+		"postgresql://u:77?s=s@db:5/x": "%3F",
 		"amqp://u:p@ss@mq/x":           "", // every parser here reads it alike
 		"postgresql://[::1]:5/x":       "",
 		"postgresql://u:p@[::1]:5/x":   "",
