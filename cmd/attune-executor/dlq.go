@@ -134,7 +134,11 @@ func deadLetterPage(w *page, d *monitor.LedgerDetail) {
 	w.row("what", fmt.Sprintf("%s (%s), %s", d.What, d.Type, count(int(d.Size), "byte")))
 	w.row("died", d.Reason+" in "+dash(d.Queue)+ago(d.Died))
 	w.row("stored", agoText(d.LedgerEntry.At, now))
-	w.row("sent to", dash(d.Exchange)+" with the key "+dash(d.RoutingKey))
+	to := dash(d.Exchange) + " with the key " + dash(d.RoutingKey)
+	if d.Exchange == "" && d.RoutingKey != "" && d.RoutingKey == d.Queue {
+		to = phrase.Destination("", d.RoutingKey)
+	}
+	w.row("sent to", to)
 	w.row("message", dash(d.MessageID))
 	w.fact("correlation", d.CorrelationID)
 	if d.LedgerEntry.Execution != nil {

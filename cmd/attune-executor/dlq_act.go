@@ -14,6 +14,7 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -99,8 +100,8 @@ func (t *triageClient) requeueFrom(ledger *monitor.Monitor, ids []int64, reason 
 					r.DeadLetter, r.Repeated.Execution, r.Repeated.Failed, r.Repeated.ActionRef, r.Repeated.Attempt,
 					r.Audit)
 			}
-			text := fmt.Sprintf("dead letter %d: sent again to %s with the key %s (audit %d)", r.DeadLetter, r.Exchange,
-				r.RoutingKey, r.Audit)
+			text := fmt.Sprintf("dead letter %d: sent again to %s (audit %d)", r.DeadLetter,
+				phrase.Destination(r.Exchange, r.RoutingKey), r.Audit)
 			for _, lost := range r.NotKept {
 				text += "; without " + lost
 			}

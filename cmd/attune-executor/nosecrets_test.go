@@ -3,15 +3,18 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +22,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -104,6 +109,171 @@ func TestNoSecretOfTheConfigurationIsWritten(t *testing.T) {
 	for _, secret := range append(logins, planted) {
 		require.NotContains(t, all.String(), secret)
 	}
+}
+
+// TestNoPartOfAPasswordIsWritten runs every program that connects with passwords that parsers of addresses read
+// differently, raw and encoded, at servers that cannot be found, refuse the connection or refuse the password, and in
+// malformed addresses. Each password meets one program and one address, chosen anew in each run; if Slow, twenty.
+func TestNoPartOfAPasswordIsWritten(t *testing.T) {
+	t.Parallel()
+	engine := testkit.Program(t)
+	dashboard := filepath.Join(filepath.Dir(engine), "attune-tui")
+	programs := [][]string{
+		{engine, "serve", "--log-level", "debug"},
+		{engine, "worker", "--log-level", "debug", "--log-format", "text"},
+		{engine, "doctor", "--no-probe", "--timeout", "2s"},
+		{engine, "doctor", "--no-probe", "--timeout", "2s", "-o", "json"},
+		{engine, "health", "--timeout", "1s"},
+		{engine, "migrate", "check"},
+		{engine, "config", "explain", "-o", "json"},
+		{engine, "queue", "list"},
+		{engine, "run", "core.echo"},
+		{dashboard, "--snapshot", "overview", "--width", "400"},
+		{dashboard, "--plain"},
+	}
+	amqp, management := testkit.VHost(t), testkit.ManagementURL(t)
+	good := map[string]string{
+		"DATABASE__URL": testkit.Database(t), "MESSAGE_QUEUE__URL": amqp, "MESSAGE_QUEUE__MANAGEMENT_URL": management,
+	}
+	type form struct{ key, address string }
+	var forms []form
+	for _, of := range []struct{ key, scheme, server string }{
+		{"DATABASE__URL", "postgresql", refusingDatabase(t)},
+		{"MESSAGE_QUEUE__URL", "amqp", hostOf(t, amqp)},
+		{"MESSAGE_QUEUE__MANAGEMENT_URL", "http", hostOf(t, management)},
+	} {
+		for _, rest := range []string{
+			"://anna:%s@" + of.server + "/", "://anna:%s@127.0.0.1:1/", "://anna:%s@no..host:1/", "://anna:%s@127.0.0.1:port/",
+			"://anna:%s@127.0.0.1:1,no..host/", "://anna:%s@127.0.0.1:1/%%zz", ":/anna:%s@127.0.0.1:1", "://127.0.0.1:1/?password=%s",
+		} {
+			forms = append(forms, form{of.key, of.scheme + rest})
+		}
+	}
+	for _, rest := range []string{"port=1", "port=none", "host=no..host", "sslmode=none"} {
+		forms = append(forms, form{"DATABASE__URL", "host=127.0.0.1 user=anna password=%s " + rest},
+			form{"DATABASE__URL", "host=127.0.0.1 user=anna pasword=%s " + rest})
+	}
+
+	dice, courses := testkit.Dice(t), 1
+	if testkit.Slow() {
+		courses = 20
+	}
+	group, ctx := errgroup.WithContext(testkit.Context(t))
+	group.SetLimit(4)
+	for i, password := range slices.Repeat(oddPasswords(), courses) {
+		program, at, encoded := programs[dice.IntN(len(programs))], forms[dice.IntN(len(forms))], dice.IntN(2) == 0
+		written := password
+		switch {
+		case encoded && strings.Contains(at.address, "://"):
+			written = strings.ReplaceAll(url.QueryEscape(password), "+", "%20")
+		case encoded:
+			written = "'" + strings.NewReplacer("'", `\'`, `\`, `\\`).Replace(password) + "'"
+		}
+		environ := []string{"HOME=" + t.TempDir(), "TERM=xterm", fmt.Sprintf("ATTUNE__WORKER__NAME=w%d", i)}
+		for key, address := range good {
+			if key == at.key {
+				address = fmt.Sprintf(at.address, written)
+			}
+			environ = append(environ, "ATTUNE__"+key+"="+address)
+		}
+		group.Go(func() error {
+			out, err := firstOutput(ctx, environ, program...)
+			if shown := oddPart.FindString(out); shown != "" {
+				return fmt.Errorf("%q is in the output of %q with %q:\n%.3000s", shown, program[1:], environ, out)
+			}
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+}
+
+// oddPasswords are 240 passwords with every sign that parsers of addresses read differently: at the start, in the
+// middle and at the end.
+func oddPasswords() (list []string) {
+	for _, sign := range []string{
+		"@", "/", "#", "?", "%", " ", ":", "@@", "/@", "%zz", "%2", "?a=b@", "://", "'", `"`, `\`, "`", "=", "&", "+", ",",
+		"[", "]", "{", "}", "|", "^", "<", ">", "ä", "\u202e", "\x1b", "\t", "\n", "' '", " ssw=", "12/34", ";", "~", "!",
+		"%00", "\x7f", "\x01", "🔑", "\xff", "@[", "[::1]", "$", "*", "\r", "@no..host", "@:1", ":1@", "--", "/%2f", "",
+	} {
+		list = append(list, "Qxjz7"+sign+"Vkqw9"+sign+"Qxjz7", sign+"Vkqw9", "Vkqw9"+sign, "77"+sign+"Qxjz7@Vkqw9")
+	}
+	for _, sign := range []string{"", "@", "/", "%"} {
+		list = append(list, strings.Repeat("Vkqw9", 4000)+sign)
+	}
+	return list
+}
+
+// oddPart matches a part of oddPasswords, also one in lower case as parsers write hosts, and behind the percent sign of
+// a bad encoding.
+var oddPart = regexp.MustCompile(`(?i)Qxj|xjz|jz7|Vkq|kqw|qw9|%Qx|%Vk`)
+
+// refusingDatabase returns the address of a server that refuses every password.
+func refusingDatabase(t *testing.T) string {
+	t.Helper()
+	server, err := (&net.ListenConfig{}).Listen(testkit.Context(t), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		_ = server.Close()
+		running.Wait()
+	})
+	running.Go(func() {
+		for {
+			conn, err := server.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer func() { _ = conn.Close() }()
+				backend := pgproto3.NewBackend(conn, conn)
+				for {
+					message, err := backend.ReceiveStartupMessage()
+					if err != nil {
+						return
+					}
+					if _, startup := message.(*pgproto3.StartupMessage); startup {
+						break
+					}
+					_, _ = conn.Write([]byte("N")) // no encryption
+				}
+				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "28P01", Message: "wrong password"})
+				_ = backend.Flush() // the client may have gone
+			})
+		}
+	})
+	return server.Addr().String()
+}
+
+func hostOf(t *testing.T, address string) string {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	require.NoError(t, err)
+	return parsed.Host
+}
+
+// firstOutput returns what a program writes before it ends, or within 0.2 s of its first output. Then it is stopped.
+func firstOutput(ctx context.Context, environ []string, argv ...string) (string, error) {
+	var out output
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // the test's own programs
+	cmd.Env, cmd.Stdout, cmd.Stderr = environ, &out, &out
+	if err := cmd.Start(); err != nil {
+		return "", fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for polls := 0; polls < 10; {
+		select {
+		case <-ended:
+			return out.String(), nil
+		case <-time.After(20 * time.Millisecond):
+			if out.String() != "" {
+				polls++
+			}
+		}
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	<-ended
+	return out.String(), nil
 }
 
 // withPlanted puts a planted password into a URL.

@@ -151,6 +151,8 @@ func (v workerView) note(at time.Time) string {
 		return "its queue has no consumer"
 	case monitor.WorkerDraining:
 		return "takes no more work"
+	case monitor.WorkerInactive:
+		return dash(v.Unable())
 	}
 	if v.Probe == nil || v.Probe.Skew == nil || v.Probe.Skew.Abs() <= notedSkew {
 		return "-"

@@ -43,14 +43,21 @@ func entries(set *pack.Set, sources []pack.Source) (mistakes, warnings []pack.Mi
 		}
 		name := filepath.FromSlash(entry)
 		exists := func(path string) bool { return isFile(path) && Inside(root, path) }
-		files := []string{filepath.Join(root, "actions", name), filepath.Join(root, name)}
-		if i := slices.IndexFunc(files, exists); i >= 0 {
-			if what := lineEnds(files[i], placement.NormalizeRuntime(item.Runtime) == "shell"); what != "" {
+		candidates := []string{filepath.Join(root, "actions", name), filepath.Join(root, name)}
+		if i := slices.IndexFunc(candidates, exists); i >= 0 {
+			if what := lineEnds(candidates[i], placement.NormalizeRuntime(item.Runtime) == "shell"); what != "" {
 				warnings = append(warnings, pack.Mistake{Place: item.At("entry_point"), Text: oneLine(entry) + " " + what})
 			}
 			continue
 		}
 		what := fmt.Sprintf("there is no file actions/%s in the pack", oneLine(entry))
+		for _, path := range candidates {
+			if isFile(path) {
+				what = fmt.Sprintf("%s leads out of the pack by a link", oneLine(entry))
+			} else if _, err := os.Stat(path); err == nil {
+				what = fmt.Sprintf("%s is not a regular file", oneLine(entry))
+			}
+		}
 		named := slices.Contains(interpreters, placement.NormalizeRuntime(item.Runtime))
 		if named && slices.Contains(scripts, strings.ToLower(filepath.Ext(entry))) && pack.NamesFile(entry) {
 			mistakes = append(mistakes, pack.Mistake{Place: item.At("entry_point"), Text: what})

@@ -154,6 +154,7 @@ func TestReadTellsOfMissingEntryPoints(t *testing.T) {
 		"actions/missing.yaml":  "ref: shop.missing\nentry_point: missing.sh\n",
 		"actions/code.yaml":     "ref: shop.code\nentry_point: run missing.sh\n",
 		"actions/other.yaml":    "ref: shop.other\nentry_point: other.sh\nrunner_type: fortran\n",
+		"actions/folder.yaml":   "ref: shop.folder\nentry_point: bin\nrunner_type: fortran\n", "bin/tool.sh": "true\n",
 	})
 	require.NoError(t, os.Remove(filepath.Join(root, "actions", "missing.sh")))
 	require.NoError(t, os.Remove(filepath.Join(root, "actions", "other.sh")))
@@ -163,6 +164,7 @@ func TestReadTellsOfMissingEntryPoints(t *testing.T) {
 		texts(files.Mistakes))
 	require.Equal(t, []string{
 		root + "/actions/code.yaml:2:1: there is no file actions/run missing.sh in the pack: workers run the entry point as shell code",
+		root + "/actions/folder.yaml:2:1: bin is not a regular file: only a worker that has a function for shop.folder runs it",
 		root + "/actions/other.yaml:2:1: there is no file actions/other.sh in the pack: only a worker that has a function for shop.other runs it",
 	}, texts(files.Warnings))
 	files, err = catalog.Read([]string{filepath.Join(root, "actions", "here.yaml")}, nil)

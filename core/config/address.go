@@ -70,7 +70,11 @@ func (p parts) raw() string {
 	afterPassword := false
 	for field := range strings.SplitSeq(query, "&") {
 		key, _, _ := strings.Cut(field, "=")
-		if afterPassword && !slices.Contains(connectionKeys, key) {
+		known := slices.Contains(connectionKeys, key)
+		if !known && !secretParameter(key) && strings.Contains(field, "@") {
+			return p.tail[:1]
+		}
+		if afterPassword && !known {
 			return "&"
 		}
 		afterPassword = afterPassword || secretParameter(key)
@@ -92,11 +96,11 @@ const loginSigns = "-._~!$&'()*+,;=:%@"
 
 var encoded = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
 
-// isPort reports whether each host has a port that is a number, or none.
+// isPort reports whether each host has a port that is a number, or no colon.
 func isPort(hosts string) bool {
 	for host := range strings.SplitSeq(hosts, ",") {
 		_, port, found := strings.Cut(host[strings.LastIndexByte(host, ']')+1:], ":")
-		if found && strings.Trim(port, "0123456789") != "" {
+		if found && (port == "" || strings.Trim(port, "0123456789") != "") {
 			return false
 		}
 	}
@@ -122,7 +126,7 @@ func AddressProblem(address string, schemes ...string) string {
 			"(password_file)", raw, percent(raw))
 	}
 	parsed, err := url.Parse(p.first())
-	if err != nil {
+	if err != nil || strings.HasPrefix(p.scheme, "http") && strings.ContainsAny(p.tail, "?#") {
 		return likeThis
 	}
 	if parsed.Host == "" && parsed.RawQuery == "" {
@@ -207,10 +211,11 @@ var connectionKeys = []string{
 // first = is part of a malformed URL.
 var keyword = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
+// passwordKey matches a keyword that is a password, or is meant to be one: pasword, passwd, pwd.
+var passwordKey = regexp.MustCompile(`(?i)pas|pw|word|secret`)
+
 // secretKey reports whether a keyword is a password.
-func secretKey(key string) bool {
-	return strings.Contains(strings.ToLower(key), "pass") && key != "passfile"
-}
+func secretKey(key string) bool { return passwordKey.MatchString(key) && key != "passfile" }
 
 // secretParameter reports whether a parameter of a query, as it is in the URL, is a password.
 func secretParameter(key string) bool {

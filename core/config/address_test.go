@@ -54,6 +54,8 @@ func TestNoPartOfAPasswordIsShown(t *testing.T) {
 			{"postgresql", "postgresql://db/attune?sslpassword=%s&sslkey=key"},
 			{"postgresql", "postgresql://db/attune?p%%61ssword=%s"},
 			{"postgresql", "host=db user=anna sslpassword=%s dbname=attune"},
+			{"postgresql", "host=db user=anna pasword='%s' dbname=attune"},
+			{"postgresql", "postgresql://db/attune?user=anna&pwd=%s"},
 			{"postgresql", "postgresql//anna:%s@db/attune?a=b"},
 			{"postgresql", "anna:%s@db/attune sslmode=disable"},
 			{"amqp", "amqp://anna:%s@mq.example:5672/attune"},
@@ -116,6 +118,9 @@ func TestRawCharactersOfALoginAreNamed(t *testing.T) {
 		"postgresql://db/x":            "",
 		"postgresql://db:5/x?user=u@v": "",
 		"postgresql://u:p:q@db/x":      "",
+		"http://u:?ss@mq:15672":        "%3F",
+		"postgresql://u:77?ss@db:5/x":  "%3F",
+		"postgresql://u:77?s=s@db:5/x": "%3F",
 		"amqp://u:p@ss@mq/x":           "", // every parser here reads it alike
 		"postgresql://[::1]:5/x":       "",
 		"postgresql://u:p@[::1]:5/x":   "",

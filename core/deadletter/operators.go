@@ -95,7 +95,7 @@ func Requeue(ctx context.Context, tx *store.Tx, id int64, by, note string) (Rese
 	if err := undecided(row); err != nil {
 		return Resent{}, err
 	}
-	if why := whereTo(row.Exchange, row.RoutingKey); why != "" {
+	if why := whereTo(row.Exchange, row.Queue, row.RoutingKey); why != "" {
 		return Resent{}, fmt.Errorf("%w: dead letter %d: %s", ErrNoMessage, row.ID, why)
 	}
 	m, err := resend(&row, row.Exchange, row.RoutingKey, headerRequeuedFrom, fmt.Sprint(row.ID))

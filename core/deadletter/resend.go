@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/outbox"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -169,11 +170,8 @@ func Refused(ctx context.Context, tx *store.Tx, m outbox.Message, tries int, rea
 	if err != nil {
 		return false, fmt.Errorf("find the dead letter of message %s: %w", m.ID, err)
 	}
-	to := "the queue " + m.RoutingKey
-	if m.Exchange != "" {
-		to = m.Exchange + " with the key " + m.RoutingKey
-	}
-	detail := clean(bounded(fmt.Sprintf("the broker did not accept it for %s: %s", to, reason)))
+	detail := clean(bounded(fmt.Sprintf("the broker did not accept it for %s: %s",
+		phrase.Destination(m.Exchange, m.RoutingKey), reason)))
 	reopened, err := tx.ReopenDeadLetters(ctx, store.ReopenDeadLettersParams{
 		Ids: []int64{id}, DecidedBy: outboxName, Note: detail,
 		Decisions: []string{Requeued, Sent, PutBack},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
+	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/store"
 )
 
@@ -194,8 +195,8 @@ func evaluate(f Facts) Verdict {
 	case f.Cut:
 		return newVerdict(RequeueRefused, AdviseExport,
 			"only the beginning of its body was kept, so it cannot be sent again")
-	case whereTo(e.Exchange, e.RoutingKey) != "":
-		return newVerdict(RequeueRefused, AdviseExport, whereTo(e.Exchange, e.RoutingKey))
+	case whereTo(e.Exchange, e.Queue, e.RoutingKey) != "":
+		return newVerdict(RequeueRefused, AdviseExport, whereTo(e.Exchange, e.Queue, e.RoutingKey))
 	case f.Unreadable != "":
 		return newVerdict(RequeueSends, AdviseExport,
 			"it is unreadable ("+f.Unreadable+"): sent again it dies again")
@@ -204,13 +205,14 @@ func evaluate(f Facts) Verdict {
 		return newVerdict(RequeueSends, AdviseDiscard, over+": sent again it changes nothing")
 	}
 	return newVerdict(RequeueSends, AdviseRequeue,
-		fmt.Sprintf("it is sent again to %s with the key %s", e.Exchange, e.RoutingKey))
+		"it is sent again to "+phrase.Destination(e.Exchange, e.RoutingKey))
 }
 
-// whereTo returns the reason why the ledger does not know the destination of a message; empty if it does.
-func whereTo(exchange, key string) string {
+// whereTo returns the reason why the ledger does not know the destination of a message; empty if it does. Without an
+// exchange it knows only a message that was sent to its queue through the default exchange.
+func whereTo(exchange, queue, key string) string {
 	switch {
-	case exchange == "" || key == "":
+	case key == "" || exchange == "" && key != queue:
 		return "it does not say where it was sent to"
 	case strings.ContainsRune(exchange+key, utf8.RuneError):
 		return "the name of where it was sent to is not text"

@@ -27,6 +27,14 @@ func TestVerdicts(t *testing.T) {
 		requeue, advice string
 		why             string
 	}{
+		"sent to its queue": {
+			deadletter.Facts{Entry: &deadletter.Entry{Decision: deadletter.Waiting, Queue: "q", RoutingKey: "q"}},
+			deadletter.RequeueSends, deadletter.AdviseRequeue, "it is sent again to the queue q",
+		},
+		"sent to an unknown exchange": {
+			deadletter.Facts{Entry: &deadletter.Entry{Decision: deadletter.Waiting, Queue: "q", RoutingKey: "k"}},
+			deadletter.RequeueRefused, deadletter.AdviseExport, "does not say where",
+		},
 		"failed": {
 			deadletter.Facts{Entry: &dispatch, Execution: at(attune.StatusFailed)},
 			deadletter.RequeueRepeats,

@@ -175,6 +175,15 @@ func (w Worker) HealthInForce() (health, reason string) {
 	return w.Probe.Health, w.Probe.HealthReason
 }
 
+// Unable says why a worker is out of service by its own report; empty if it is not.
+func (w Worker) Unable() string {
+	if w.Status != "error" {
+		return ""
+	}
+	_, reason := w.HealthInForce()
+	return reason
+}
+
 // ReadProbes reads the probes of workers; none where the schema records none.
 func ReadProbes(ctx context.Context, tx *store.Tx, workers []int64) (map[int64]*WorkerProbe, error) {
 	recorded, err := tx.MonitorProbeTable(ctx)
@@ -250,7 +259,7 @@ func (w Worker) assess(at time.Time, staleAfter time.Duration, q *BrokerQueue) A
 		// Draining by itself or by an operator; in the first case the status is inactive as well.
 		return Assessment{Health: WorkerDraining, By: ByStatus}
 	case w.Status == "inactive" || w.Status == "error":
-		return Assessment{Health: WorkerInactive, By: ByStatus, Why: "status " + w.Status}
+		return Assessment{Health: WorkerInactive, By: ByStatus, Why: cmp.Or(w.Unable(), "status "+w.Status)}
 	case w.silent(at, staleAfter):
 		return Assessment{Health: WorkerStale, By: ByHeartbeat, Why: w.silence(at, staleAfter)}
 	case w.SuspectSince != nil: // the engine knows more about the queue

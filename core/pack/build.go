@@ -242,8 +242,8 @@ func (r *reader) identify(item *Item, values map[string]any, packRef string, bro
 	}
 	if item.Kind == KindPack {
 		if !packName.MatchString(ref) {
-			r.Mistakef(at, "ref is %q; that of a pack begins with a letter and goes on with a-z, 0-9, _ and -, and "+
-				"is lower case", ref)
+			r.Mistakef(at, "ref is %q; that of a pack has two or more characters: a letter, then a-z, 0-9, _ and -, "+
+				"in lower case", ref)
 			return
 		}
 		item.Ref, item.Pack = ref, ref

@@ -128,7 +128,7 @@ func TestItemMistakes(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"Pack": {pack.KindPack, "ref: Deploy\nversion: 1\n", []string{`f:1:1: ref is "Deploy"; that of a pack begins with a letter and goes on with a-z, 0-9, _ and -, and is lower case`, "f:2:10: version is 1; it must have three parts, as in 1.0.0"}},
+		"Pack": {pack.KindPack, "ref: Deploy\nversion: 1\n", []string{`f:1:1: ref is "Deploy"; that of a pack has two or more characters: a letter, then a-z, 0-9, _ and -, in lower case`, "f:2:10: version is 1; it must have three parts, as in 1.0.0"}},
 		"PackNoRef": {
 			pack.KindPack, "label: x\n",
 			[]string{"f:1:1: the pack has no ref", "f:1:1: the pack has no version"},

@@ -92,6 +92,14 @@ func Nouns(n int, what string) string {
 	}
 }
 
+// Destination is where a message is sent: an exchange and a key, or through the default exchange its queue.
+func Destination(exchange, key string) string {
+	if exchange == "" {
+		return "the queue " + key
+	}
+	return exchange + " with the key " + key
+}
+
 // Ordinal writes 1st, 2nd, 3rd.
 func Ordinal(n int64) string {
 	suffix := "th"

@@ -19,7 +19,7 @@ import (
 const EnvProgram = "ATTUNE_TEST_PROGRAM"
 
 // Program returns the path of attune-executor, built without the race detector, which makes the start of each
-// command six times as expensive. Without EnvProgram each test binary builds it once.
+// command six times as expensive. attune-tui is beside it. Without EnvProgram each test binary builds both once.
 func Program(t testing.TB) string {
 	t.Helper()
 	path, err := program()
@@ -32,10 +32,10 @@ var program = sync.OnceValues(func() (string, error) {
 		return path, nil
 	}
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("attune-program-%d", os.Getuid()), "attune-executor")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path,
-		"github.com/attune-go/attune/cmd/attune-executor")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Dir(path)+"/",
+		"github.com/attune-go/attune/cmd/attune-executor", "github.com/attune-go/attune/cmd/attune-tui")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build attune-executor: %w: %s", err, out)
+		return "", fmt.Errorf("build attune-executor and attune-tui: %w: %s", err, out)
 	}
 	return path, nil
 })

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -104,6 +105,8 @@ func TestInlineCode(t *testing.T) {
 	put(t, packs, "own/actions/run.sh", "echo the file")
 	put(t, packs, "own/actions/run.py", "the file")
 	put(t, packs, "coreplus/actions/run.sh", "echo the file")
+	put(t, packs, "own/actions/folder.sh/run", "echo the file")
+	require.NoError(t, syscall.Mkfifo(filepath.Join(packs, "own", "pipe.sh"), 0o600))
 	w := b.worker(t, func(c *worker.Config) {
 		c.PacksDir, c.TempDir = packs, temp
 		c.FoundInterpreters = map[string][]string{"python": {"/bin/cat"}}
@@ -153,6 +156,11 @@ func TestInlineCode(t *testing.T) {
 			"own.r", "bin/gone", published, false, "",
 			`No executable content found for action 'own.r': file "bin/gone" of pack own is missing`,
 		},
+		"AFolder": {
+			"own.s", "folder.sh", published, false, "",
+			`file "folder.sh" of pack own cannot be run: ` + packs + "/own/actions/folder.sh is a folder, and no function",
+		},
+		"APipe":                 {"own.t", "pipe.sh", published, false, "", packs + "/own/pipe.sh is not a regular file, and no function"},
 		"TheCorePacksHaveFiles": {"coreplus.k", "run.sh", published, true, "the file\n", ""},
 		"AnotherRuntimesFile":   {"own.l", "run.py", python, true, "the file", ""},
 		"AnotherRuntime": {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,7 +88,8 @@ func (r *runner) locate(row store.StartExecutionsRow) (string, error) {
 		return "", fmt.Errorf("%q lies outside its pack", shortened(entrypoint))
 	}
 	dir := filepath.Join(r.cfg.PacksDir, ref)
-	for _, path := range []string{filepath.Join(dir, "actions", entrypoint), filepath.Join(dir, entrypoint)} {
+	candidates := []string{filepath.Join(dir, "actions", entrypoint), filepath.Join(dir, entrypoint)}
+	for _, path := range candidates {
 		if !isFile(path) {
 			continue
 		}
@@ -96,8 +98,28 @@ func (r *runner) locate(row store.StartExecutionsRow) (string, error) {
 		}
 		return path, nil
 	}
+	for _, path := range candidates {
+		if why := notFile(path); why != "" {
+			return "", fmt.Errorf("file %q of pack %s cannot be run: %s %s, and no function of this worker has its name",
+				shortened(entrypoint), ref, shortened(path), why)
+		}
+	}
 	return "", fmt.Errorf("file %q of pack %s is missing: there is no %s, and no function of this worker has its name",
-		shortened(entrypoint), ref, shortened(filepath.Join(dir, "actions", entrypoint)))
+		shortened(entrypoint), ref, shortened(candidates[0]))
+}
+
+// notFile says why a path that exists is no file to run; empty if there is nothing.
+func notFile(path string) string {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return "is a folder"
+	case err == nil:
+		return "is not a regular file"
+	case errors.Is(err, fs.ErrPermission):
+		return "cannot be read by this worker"
+	}
+	return ""
 }
 
 func isFile(path string) bool {

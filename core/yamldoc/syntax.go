@@ -48,6 +48,9 @@ func Syntax(content []byte, err error) (line int, text string) {
 		line, _ = strconv.Atoi(found[1])
 		text = strings.TrimPrefix(text, found[0])
 	}
+	if strings.HasPrefix(text, "unknown anchor ") { // its name may be a password
+		return brokenAt(content, err), "an alias has no anchor: put a value that begins with * between quotes"
+	}
 	if !strings.HasSuffix(text, "did not find expected key") &&
 		!strings.HasSuffix(text, "did not find expected '-' indicator") {
 		return line, text

@@ -24,8 +24,9 @@ func TestYAMLMistakesNameTheLines(t *testing.T) {
 			5,
 			"breaks off in line 5: is one of the lines indented wrongly?",
 		},
-		"a: 1\n\tb: 2\n": {2, "found a tab character that violates indentation"},
-		"a: [1,\nb: 2\n": {2, "did not find expected ',' or ']'"},
+		"a: 1\n\tb: 2\n":           {2, "found a tab character that violates indentation"},
+		"a: 1\nb:\n  c: *secret\n": {3, "an alias has no anchor: put a value that begins with * between quotes"},
+		"a: [1,\nb: 2\n":           {2, "did not find expected ',' or ']'"},
 	} {
 		r := &yamldoc.Reader{File: "f"}
 		r.Documents([]byte(content))
@@ -33,5 +34,6 @@ func TestYAMLMistakesNameTheLines(t *testing.T) {
 		require.Equal(t, yamldoc.Place{File: "f", Line: want.line}, r.Mistakes[0].Place, content)
 		require.Contains(t, r.Mistakes[0].Text, "this is not YAML: ")
 		require.Contains(t, r.Mistakes[0].Text, want.text)
+		require.NotContains(t, r.Mistakes[0].Text, "secret")
 	}
 }

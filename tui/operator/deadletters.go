@@ -162,7 +162,7 @@ func (o *Operator) planRequeue(ctx context.Context, request act.Request, plan *a
 			}
 		}
 		return &act.Receipt{
-			Text: fmt.Sprintf("It is sent again to %s with the key %s.", r.Exchange, r.RoutingKey),
+			Text: "It is sent again to " + phrase.Destination(r.Exchange, r.RoutingKey) + ".",
 			Next: delivered(r.Sent), Audits: audits(r.Audit),
 		}
 	})
@@ -368,11 +368,7 @@ func (o *Operator) planSend(ctx context.Context, request act.Request, plan *act.
 	if err != nil {
 		return err
 	}
-	to := exchange + " with the key " + key
-	if exchange == "" {
-		to = "the queue " + key
-	}
-	plan.Lines.Add(act.Plain, "to       %s", to)
+	plan.Lines.Add(act.Plain, "to       %s", phrase.Destination(exchange, key))
 	back, err := o.sayRoute(ctx, plan, exchange, key)
 	if err != nil {
 		return err

@@ -219,6 +219,12 @@ func TestDriftOfTheTopologyIsNamed(t *testing.T) {
 	testkit.Exec(t, b.store,
 		`update worker set last_heartbeat = now() - interval '1 hour', heartbeat_seen = now() - interval '1 hour'`)
 	requireStatus(t, b.run()["workers"], checkup.Passed, "is stale: it is given nothing")
+
+	testkit.Exec(t, b.store, `update worker set status = 'error', heartbeat_seen = now(), last_heartbeat = now() where id = $1`,
+		other)
+	testkit.Exec(t, b.store, `insert into worker_probe (worker, verdict, reason, since, health, health_reason, details)
+		values ($1, 'fresh', '', now(), 'unhealthy', 'cannot start actions: no space left', '{"valid_seconds": 60}')`, other)
+	requireStatus(t, b.run()["workers"], checkup.Failed, "worker w-2 is given nothing: cannot start actions: no space left")
 }
 
 func TestReplicasClocksAndInvariantsAreChecked(t *testing.T) {

@@ -142,10 +142,13 @@ func lookWorkers(ctx context.Context, v *visit) (Finding, error) {
 		return Finding{}, err
 	}
 	v.workers = workers
-	var wrong, notes []string
+	var wrong, notes, unable []string
 	live := 0
 	for _, w := range workers.List {
 		health := w.Health(workers.At, workers.StaleAfter)
+		if why := w.Unable(); why != "" {
+			unable = append(unable, "worker "+w.Name+" is given nothing: "+why)
+		}
 		if health == monitor.WorkerInactive || w.Role != "action" {
 			continue
 		}
@@ -165,6 +168,9 @@ func lookWorkers(ctx context.Context, v *visit) (Finding, error) {
 		return failed("restart the worker; where arguments such as x-message-ttl differ, make worker_queue_ttl_ms the same everywhere, "+
 			"drain the worker, stop it, delete the queue, and start the worker, which declares the queue anew",
 			"%d live, %s", live, differ(len(wrong))).with(wrong...).with(notes...), nil
+	case len(unable) > 0:
+		return failed("make room for it on its machine, or stop it: it tries by itself whether it can start actions again",
+			"%d live, and %d out of service", live, len(unable)).with(unable...).with(notes...), nil
 	case live == 0:
 		return passed("no worker is alive").with(notes...), nil
 	case v.wires == nil:
