@@ -167,7 +167,9 @@ func locale(environ []string) string {
 	return strings.ToUpper(cmp.Or(lookup(environ, "LC_ALL"), lookup(environ, "LC_CTYPE"), lookup(environ, "LANG")))
 }
 
-func isUTF8(locale string) bool { return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8") }
+func isUTF8(locale string) bool {
+	return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
+}
 
 func lookup(environ []string, name string) string {
 	for _, entry := range environ {

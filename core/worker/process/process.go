@@ -58,8 +58,8 @@ type Outcome struct {
 	ExitCode int
 	// Signal is the signal that ended the child, zero if it exited.
 	Signal syscall.Signal
-	// OutOfMemory counts the processes that the kernel killed meanwhile for want of memory, in the control group of this
-	// process; 0 if unknown.
+	// OutOfMemory counts the processes that the kernel killed meanwhile for want of memory, in the control group of
+	// this process; 0 if unknown.
 	OutOfMemory int
 	// Interrupted is the cause of the context's end, if the context ended before the child.
 	Interrupted error
@@ -194,8 +194,8 @@ func signalGroup(pid int, signal syscall.Signal) {
 	_ = syscall.Kill(-pid, signal) // an error means an empty group
 }
 
-// Death says by which signal the child was killed, or one of its programs, if its exit code says so as shells do; empty if
-// none was.
+// Death says by which signal the child was killed, or one of its programs, if its exit code says so as shells do; empty
+// if none was.
 func (o Outcome) Death() string {
 	text, signal := "killed by ", o.Signal
 	if signal == 0 && slices.Contains(deadly, syscall.Signal(o.ExitCode-128)) {
