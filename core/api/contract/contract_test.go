@@ -289,7 +289,9 @@ func callsOver(t *testing.T, st *store.Store) []call {
 			})
 		}},
 		{"emitEvent", 422, func(ctx context.Context, c *ClientWithResponses) (any, error) {
-			return c.EmitEventWithResponse(ctx, nil, EmitOrder{TriggerRef: f.Trigger, Payload: new(Any(map[string]any{}))})
+			return c.EmitEventWithResponse(ctx, nil, EmitOrder{
+				TriggerRef: f.Trigger, Payload: new(Any(map[string]any{})),
+			})
 		}},
 		{"cancelExecution", 200, func(ctx context.Context, c *ClientWithResponses) (any, error) {
 			return c.CancelExecutionWithResponse(ctx, waits, CancelOrder{Reason: reason, Tree: new(true)})
