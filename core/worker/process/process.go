@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // GraceDefault is the time between SIGTERM and SIGKILL.
@@ -205,7 +207,8 @@ func (o Outcome) Death() string {
 	case signal == 0:
 		return ""
 	case signal == syscall.SIGKILL && o.OutOfMemory > 0:
-		return text + "SIGKILL: out of memory; the kernel killed " + strconv.Itoa(o.OutOfMemory) + " in the worker's cgroup"
+		return text + "SIGKILL: out of memory, the kernel killed " +
+			phrase.Plural(o.OutOfMemory, "process", "processes") + " of the worker's cgroup"
 	case signal == syscall.SIGKILL:
 		return text + "SIGKILL, often for want of memory"
 	}
