@@ -172,7 +172,9 @@ func tallyTable(w *page, s *monitor.LedgerStats, by string, tallies []monitor.Le
 	if by == "hour" {
 		title = strings.ToUpper(s.Unit)
 	}
-	columns := []column[tally]{col(title, func(t *tally) any { return terminal.CutMiddle(clean(cmp.Or(t.WorkerName, t.Name)), 22) })}
+	columns := []column[tally]{col(title, func(t *tally) any {
+		return terminal.CutMiddle(clean(cmp.Or(t.WorkerName, t.Name)), 22)
+	})}
 	if by != "cause" {
 		columns = append(columns, col("LETTERS", func(t *tally) any { return t.DeadLetters }),
 			col("OPEN", func(t *tally) any { return t.Open }))

@@ -16,6 +16,7 @@ import (
 	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/tui/settings"
 )
 
 // asProgram makes the test binary behave as the program itself.
@@ -30,6 +31,30 @@ func TestMain(m *testing.M) {
 }
 
 // call runs the program and returns its exit code and what it printed.
+// A terminal that cannot move its cursor gets lines, and a locale without UTF-8 gets ASCII.
+func TestTerminalsThatCanDoLittle(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		environ, args []string
+		plain, ascii  bool
+	}{
+		{[]string{"TERM=xterm", "LANG=de_DE.UTF-8"}, nil, false, false},
+		{[]string{"TERM=xterm", "LANG=C.utf8"}, nil, false, false},
+		{[]string{"TERM=xterm"}, nil, false, false},
+		{[]string{"TERM=xterm", "LANG=de_DE.UTF-8", "LC_ALL=C"}, nil, false, true},
+		{[]string{"TERM=xterm", "LANG=de_DE.ISO-8859-1"}, nil, false, true},
+		{[]string{"TERM=xterm", "LANG=C"}, []string{"--ascii=false"}, false, false},
+		{[]string{"TERM=dumb", "LANG=C.UTF-8"}, nil, true, false},
+		{[]string{"TERM=dumb", "LANG=POSIX"}, []string{"--snapshot", "dlq"}, false, true},
+	} {
+		o, err := parse(c.args, c.environ)
+		require.NoError(t, err)
+		o.follow(&settings.Settings{})
+		require.Equal(t, c.plain, o.plain, c)
+		require.Equal(t, c.ascii, o.app.Theme.ASCII, c)
+	}
+}
+
 func call(t *testing.T, environ []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer

@@ -14,8 +14,8 @@ const keyHeader = "Idempotency-Key"
 // maxKey bounds a key.
 const maxKey = 255
 
-// keyOf checks the Idempotency-Key of a request. read returns it after the body was read, nil without one. Clients share
-// no keys.
+// keyOf checks the Idempotency-Key of a request. read returns it after the body was read, nil without one. Clients
+// share no keys.
 func keyOf(r *http.Request, client string) (read func() *submit.Key, err error) {
 	values := r.Header.Values(keyHeader)
 	if len(values) == 0 {

@@ -26,14 +26,16 @@ func TestRequestsWithAKeyCanBeRepeated(t *testing.T) {
 	var replicas []http.Handler
 	for range 2 {
 		server := api.New("127.0.0.1:0", api.Deps{
-			Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow, Published: publishedOver(st),
+			Logger: telemetry.Discard(), Gatherer: telemetry.NewRegistry(), Ready: readyNow,
+			Published: publishedOver(st),
 		})
 		server.Emits(submit.New(st, nil))
 		replicas = append(replicas, server.Handler())
 	}
 	post := func(replica int, path, key, body string) (int, string, float64) {
 		w := httptest.NewRecorder()
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+path, strings.NewReader(body))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+path,
+			strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		if key != "" {
 			r.Header.Set("Idempotency-Key", key)

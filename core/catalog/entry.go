@@ -46,7 +46,8 @@ func entries(set *pack.Set, sources []pack.Source) (mistakes, warnings []pack.Mi
 		candidates := []string{filepath.Join(root, "actions", name), filepath.Join(root, name)}
 		if i := slices.IndexFunc(candidates, exists); i >= 0 {
 			if what := lineEnds(candidates[i], placement.NormalizeRuntime(item.Runtime) == "shell"); what != "" {
-				warnings = append(warnings, pack.Mistake{Place: item.At("entry_point"), Text: oneLine(entry) + " " + what})
+				what = oneLine(entry) + " " + what
+				warnings = append(warnings, pack.Mistake{Place: item.At("entry_point"), Text: what})
 			}
 			continue
 		}
@@ -72,7 +73,8 @@ func entries(set *pack.Set, sources []pack.Source) (mistakes, warnings []pack.Mi
 	return mistakes, warnings
 }
 
-// lineEnds says what an editor of another system has left in a file and no shell or kernel understands; empty if nothing.
+// lineEnds says what an editor of another system has left in a file and no shell or kernel understands; empty if
+// nothing.
 func lineEnds(file string, shell bool) string {
 	script, err := os.Open(file)
 	if err != nil {
@@ -86,7 +88,8 @@ func lineEnds(file string, shell bool) string {
 	switch {
 	case bytes.HasPrefix(begin, []byte(yamldoc.BOM)):
 		return "begins with a byte order mark, which hides its first line from the system: save it as UTF-8 without BOM"
-	case shell && bytes.Contains(begin, []byte("\r\n")), bytes.HasPrefix(first, []byte("#!")) && bytes.HasSuffix(first, []byte("\r")):
+	case shell && bytes.Contains(begin, []byte("\r\n")),
+		bytes.HasPrefix(first, []byte("#!")) && bytes.HasSuffix(first, []byte("\r")):
 		return "has lines that end in CRLF, and a shell takes the CR for a part of the line: save it with LF"
 	}
 	return ""

@@ -142,6 +142,34 @@ func TestReadOneFileOfAPack(t *testing.T) {
 	require.Empty(t, files.Set.Whole)
 }
 
+// What another system's editor leaves in a script is a warning before the script fails.
+func TestReadWarnsOfLineEndsThatShellsDoNotKnow(t *testing.T) {
+	t.Parallel()
+	root := folder(t, map[string]string{
+		"pack.yaml":       "\uFEFFref: shop\r\nversion: 1.0.0\r\n",
+		"actions/a.yaml":  "ref: shop.a\nentry_point: a.sh\n",
+		"actions/b.yaml":  "ref: shop.b\nentry_point: b.py\nrunner_type: python\n",
+		"actions/c.yaml":  "ref: shop.c\nentry_point: c.py\nrunner_type: python\n",
+		"actions/d.yaml":  "ref: shop.d\nentry_point: d.sh\n",
+		"actions/ok.yaml": "ref: shop.ok\nentry_point: ok.sh\n",
+	})
+	for name, script := range map[string]string{
+		"a.sh": "echo a\r\necho b\r\n", "b.py": "print(1)\r\n", "c.py": "#!/usr/bin/env python3\r\nprint(1)\r\n",
+		"d.sh": "\uFEFF#!/bin/sh\necho d\n", "ok.sh": "printf 'a\\r\\n'\n",
+	} {
+		put(t, filepath.Join(root, "actions"), name, script)
+	}
+	files, err := catalog.Read([]string{root}, nil)
+	require.NoError(t, err)
+	require.Empty(t, files.Mistakes)
+	const ends = "has lines that end in CRLF, and a shell takes the CR for a part of the line: save it with LF"
+	require.Equal(t, []string{
+		root + "/actions/a.yaml:2:1: a.sh " + ends, root + "/actions/c.yaml:2:1: c.py " + ends,
+		root + "/actions/d.yaml:2:1: d.sh begins with a byte order mark, which hides its first line from the system: " +
+			"save it as UTF-8 without BOM",
+	}, texts(files.Warnings))
+}
+
 // An entry point that workers will not find is reported at its place, as a mistake if it is a script.
 func TestReadTellsOfMissingEntryPoints(t *testing.T) {
 	t.Parallel()

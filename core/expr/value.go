@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/exactjson"
 )
 
-// Values are nil, bool, int64, json.Number, float64, string, []any and map[string]any. A json.Number is a number that was
-// given and is no int64: it keeps its digits. A float64 was computed.
+// Values are nil, bool, int64, json.Number, float64, string, []any and map[string]any. A json.Number is a number that
+// was given and is no int64: it keeps its digits. A float64 was computed.
 
 // FromJSON reads a value; whole numbers become integers.
 func FromJSON(raw []byte) (any, error) {

@@ -47,15 +47,19 @@ func TestSpansAreReadAsTheyAreWritten(t *testing.T) {
 		require.InDelta(t, d.Seconds(), got.Seconds(), max(0.03*d.Seconds(), 0.001))
 	})
 	for text, want := range map[string]time.Duration{
-		"7d": 168 * time.Hour, "1w": 168 * time.Hour, "1d12h": 36 * time.Hour, "1d02h": 26 * time.Hour, "90s": 90 * time.Second,
-		"1m30s": 90 * time.Second, "1.5d": 36 * time.Hour, "1w1d1h1m1s1ms": 193*time.Hour + time.Minute + 1001*time.Millisecond,
-		" 2h ": 2 * time.Hour, "0": 0, "-1d": -24 * time.Hour, ".5w": 84 * time.Hour, "300ms": 300 * time.Millisecond,
+		"7d": 168 * time.Hour, "1w": 168 * time.Hour, "1d12h": 36 * time.Hour, "1d02h": 26 * time.Hour,
+		"90s":   90 * time.Second,
+		"1m30s": 90 * time.Second, "1.5d": 36 * time.Hour,
+		"1w1d1h1m1s1ms": 193*time.Hour + time.Minute + 1001*time.Millisecond,
+		" 2h ":          2 * time.Hour, "0": 0, "-1d": -24 * time.Hour, ".5w": 84 * time.Hour,
+		"300ms": 300 * time.Millisecond,
 	} {
 		got, err := phrase.ParseSpan(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"", "d", "7", "1 d", "w1", "1x", "1e3d", "1.d5", "99999999999w", "1d1", "NaNd", "d7"} {
+	for _, text := range []string{"", "d", "7", "1 d", "w1", "1x",
+		"1e3d", "1.d5", "99999999999w", "1d1", "NaNd", "d7"} {
 		_, err := phrase.ParseSpan(text)
 		require.EqualError(t, err, fmt.Sprintf("%q is not a duration such as 90s, 1m30s, 12h, 7d or 1w", text))
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 )
 
-// Key is the Idempotency-Key of a client. A repeated request with the same key and digest creates nothing within 24 hours,
-// also if it comes at the same time to another replica.
+// Key is the Idempotency-Key of a client. A repeated request with the same key and digest creates nothing within 24
+// hours, also if it comes at the same time to another replica.
 type Key struct {
 	Client string
 	Text   string

@@ -25,7 +25,9 @@ func TestRequestsOfKnownActionsAreStoredAsTheFirst(t *testing.T) {
 		{ActionRef: "probe.other"},
 		{
 			ActionRef: "probe.ping",
-			Options:   &submit.Options{EnvVars: map[string]json.RawMessage{"A": json.RawMessage(`"b"`)}, PermissionSetRefs: []string{"x"}},
+			Options: &submit.Options{
+				EnvVars: map[string]json.RawMessage{"A": json.RawMessage(`"b"`)}, PermissionSetRefs: []string{"x"},
+			},
 		},
 	}
 	first, err := b.submit.RequestMany(t.Context(), requests)

@@ -239,7 +239,8 @@ func (r *runner) process(ctx context.Context, j *job, does content, params json.
 	if err != nil {
 		return report{}, nil, fmt.Errorf("run action %s: %w", j.row.ActionRef, err)
 	}
-	rep := report{ExitCode: outcome.ExitCode, death: outcome.Death(), Succeeded: outcome.ExitCode == 0 && outcome.Interrupted == nil}
+	rep := report{ExitCode: outcome.ExitCode, Succeeded: outcome.ExitCode == 0 && outcome.Interrupted == nil}
+	rep.death = outcome.Death()
 	if outcome.Signal != 0 {
 		rep.ExitCode = -1
 	}

@@ -116,7 +116,9 @@ func requireEverything(t *testing.T, d *workflow.Definition) {
 	require.Equal(t, workflow.CancelRunning, d.Cancellation)
 	require.True(t, d.Strict)
 	require.Equal(t,
-		map[string]any{"order": nil, "limits": map[string]any{"low": int64(1), "high": []any{int64(2), json.Number("3.5")}}}, d.Vars)
+		map[string]any{"order": nil, "limits": map[string]any{
+			"low": int64(1), "high": []any{int64(2), json.Number("3.5")},
+		}}, d.Vars)
 	require.Equal(t, []string{"reserve", "pay", "prepare", "box", "label", "ship", "tell"}, names(d.All()))
 	require.Equal(t, []string{"reserve"}, names(d.Entries()))
 

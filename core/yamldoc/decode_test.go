@@ -61,9 +61,11 @@ field:
 	require.Empty(t, r.Mistakes)
 	require.Equal(t, form{
 		Name: "12", Word: "two", Count: 10, Wait: 1500, Yes: true, Texts: []string{"a", "2"}, Any: []any{"x"},
-		Kept:   "<k>",
-		Object: map[string]any{"n": json.Number("18446744073709551615"), "list": []any{int64(1), json.Number("2.5"), nil}},
-		Field:  given["field"],
+		Kept: "<k>",
+		Object: map[string]any{
+			"n": json.Number("18446744073709551615"), "list": []any{int64(1), json.Number("2.5"), nil},
+		},
+		Field: given["field"],
 	}, into)
 	require.Equal(t, yamldoc.Place{File: "f", Line: 5, Column: 1}, r.At(given["word"].Key))
 }

@@ -35,8 +35,8 @@ func JSON(raw []byte) (*yaml.Node, error) {
 	return node, nil
 }
 
-// Block drops the styles of JSON, for YAML in lines. Texts keep their quotes if they would be read as another type, such
-// as yes for true, or have characters that steer a terminal.
+// Block drops the styles of JSON, for YAML in lines. Texts keep their quotes if they would be read as another type,
+// such as yes for true, or have characters that steer a terminal.
 func Block(node *yaml.Node) {
 	if node.Kind != yaml.ScalarNode && len(node.Content) > 0 || !needsQuotes(node) {
 		node.Style = 0
@@ -47,7 +47,8 @@ func Block(node *yaml.Node) {
 }
 
 func needsQuotes(node *yaml.Node) bool {
-	if node.Kind != yaml.ScalarNode || node.Style != yaml.DoubleQuotedStyle || strings.ContainsFunc(node.Value, steers) {
+	if node.Kind != yaml.ScalarNode || node.Style != yaml.DoubleQuotedStyle ||
+		strings.ContainsFunc(node.Value, steers) {
 		return true
 	}
 	out, err := yaml.Marshal(node.Value)

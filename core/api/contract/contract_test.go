@@ -267,23 +267,31 @@ func callsOver(t *testing.T, st *store.Store) []call {
 	testkit.Exec(t, st, `update dead_letter set evidence = jsonb_build_object('taken', jsonb_build_object('queue', $2::text)) where id = $1`,
 		taken, message.QueueDeadLetter)
 	reason, two := new("enough"), new(2)
+	keyed := &ExecuteActionParams{IdempotencyKey: new("once")}
 	return append(reads(f), []call{
 		{"createExecution", 201, func(ctx context.Context, c *ClientWithResponses) (any, error) {
-			return c.CreateExecutionWithResponse(ctx, ExecutionRequest{ActionRef: f.Action})
+			return c.CreateExecutionWithResponse(ctx, nil, ExecutionRequest{ActionRef: f.Action})
 		}},
 		{"createExecution", 404, func(ctx context.Context, c *ClientWithResponses) (any, error) {
-			return c.CreateExecutionWithResponse(ctx, ExecutionRequest{ActionRef: "demo.nothing"})
+			return c.CreateExecutionWithResponse(ctx, nil, ExecutionRequest{ActionRef: "demo.nothing"})
 		}},
 		{"executeAction", 201, func(ctx context.Context, c *ClientWithResponses) (any, error) {
-			return c.ExecuteActionWithResponse(ctx, ExecutionRequest{ActionRef: f.Action})
+			return c.ExecuteActionWithResponse(ctx, keyed, ExecutionRequest{ActionRef: f.Action})
+		}},
+		{"executeAction", 422, func(ctx context.Context, c *ClientWithResponses) (any, error) {
+			return c.ExecuteActionWithResponse(ctx, keyed, ExecutionRequest{
+				ActionRef: f.Action, EnvVars: new(Any(map[string]any{"A": "b"})),
+			})
 		}},
 		{"emitEvent", 200, func(ctx context.Context, c *ClientWithResponses) (any, error) {
-			return c.EmitEventWithResponse(ctx, EmitOrder{
+			return c.EmitEventWithResponse(ctx, nil, EmitOrder{
 				TriggerRef: f.Trigger, Payload: new(Any(map[string]any{"state": "open"})),
 			})
 		}},
 		{"emitEvent", 422, func(ctx context.Context, c *ClientWithResponses) (any, error) {
-			return c.EmitEventWithResponse(ctx, EmitOrder{TriggerRef: f.Trigger, Payload: new(Any(map[string]any{}))})
+			return c.EmitEventWithResponse(ctx, nil, EmitOrder{
+				TriggerRef: f.Trigger, Payload: new(Any(map[string]any{})),
+			})
 		}},
 		{"cancelExecution", 200, func(ctx context.Context, c *ClientWithResponses) (any, error) {
 			return c.CancelExecutionWithResponse(ctx, waits, CancelOrder{Reason: reason, Tree: new(true)})

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// oomKills counts the processes that the kernel has killed for want of memory in the control group of this process; 0 if
-// the system does not say.
+// oomKills counts the processes that the kernel has killed for want of memory in the control group of this process; 0
+// if the system does not say.
 func oomKills() int {
 	content, err := os.ReadFile(oomCounter())
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-go/attune/core/phrase"
 )
 
 // GraceDefault is the time between SIGTERM and SIGKILL.
@@ -58,8 +60,8 @@ type Outcome struct {
 	ExitCode int
 	// Signal is the signal that ended the child, zero if it exited.
 	Signal syscall.Signal
-	// OutOfMemory counts the processes that the kernel killed meanwhile for want of memory, in the control group of this
-	// process; 0 if unknown.
+	// OutOfMemory counts the processes that the kernel killed meanwhile for want of memory, in the control group of
+	// this process; 0 if unknown.
 	OutOfMemory int
 	// Interrupted is the cause of the context's end, if the context ended before the child.
 	Interrupted error
@@ -194,8 +196,8 @@ func signalGroup(pid int, signal syscall.Signal) {
 	_ = syscall.Kill(-pid, signal) // an error means an empty group
 }
 
-// Death says by which signal the child was killed, or one of its programs, if its exit code says so as shells do; empty if
-// none was.
+// Death says by which signal the child was killed, or one of its programs, if its exit code says so as shells do; empty
+// if none was.
 func (o Outcome) Death() string {
 	text, signal := "killed by ", o.Signal
 	if signal == 0 && slices.Contains(deadly, syscall.Signal(o.ExitCode-128)) {
@@ -205,7 +207,8 @@ func (o Outcome) Death() string {
 	case signal == 0:
 		return ""
 	case signal == syscall.SIGKILL && o.OutOfMemory > 0:
-		return text + "SIGKILL: out of memory; the kernel killed " + strconv.Itoa(o.OutOfMemory) + " in the worker's cgroup"
+		return text + "SIGKILL: out of memory, the kernel killed " +
+			phrase.Plural(o.OutOfMemory, "process", "processes") + " of the worker's cgroup"
 	case signal == syscall.SIGKILL:
 		return text + "SIGKILL, often for want of memory"
 	}
