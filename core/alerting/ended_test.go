@@ -80,6 +80,9 @@ func TestEndsAreCountedOnceAndInTheirMinute(t *testing.T) {
 	require.Regexp(t, `^[01] a\.b 3 0, [56] a\.b 0 2$`, rows(), "another replica has just counted")
 	count(0)
 	require.Regexp(t, `^[01] a\.b 6 0, [56] a\.b 0 2$`, rows())
+	b.ended("a.b", "failed", 1, 5*time.Minute)
+	count(0)
+	require.Regexp(t, `[56] a\.b 0 2$`, rows(), "that minute is closed")
 }
 
 // TestCountingEndsReadsOnlyWhatEnded: neither waiting executions nor old ends make a count dearer.

@@ -1,5 +1,5 @@
 -- activity_minute counts the executions of an action that ended in a minute, by how they ended. An engine counts
--- the last minutes again and again, so that a transaction that commits late is counted.
+-- a minute again and again until 30 seconds after its end, so that a transaction that commits late is counted.
 
 -- +goose Up
 CREATE TABLE IF NOT EXISTS activity_minute (

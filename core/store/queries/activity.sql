@@ -2,11 +2,17 @@
 -- number of ends alone, however many executions wait.
 
 -- name: CountEnds :exec
--- Counts from the minute before the last counted one on, unless another replica has counted within pause seconds. The
--- upper bound keeps the planner to the index: it estimates few rows between two unknown values.
-WITH since AS MATERIALIZED (
-    SELECT greatest(coalesce((SELECT max(m.minute) FROM activity_minute m), date_trunc('minute', now()) - interval '15 minutes'),
-                    date_trunc('minute', now()) - interval '2 days') - interval '1 minute' AS at
+-- Counts from the first minute on that was not counted 30 seconds after its end, unless another replica has counted
+-- within pause seconds. The upper bound keeps the planner to the index: it estimates few rows between two unknown values.
+WITH last AS MATERIALIZED (
+    SELECT (SELECT m.minute FROM activity_minute m ORDER BY m.minute DESC LIMIT 1) AS minute
+), since AS MATERIALIZED (
+    SELECT greatest(coalesce((SELECT min(m.minute) FROM activity_minute m
+                              WHERE m.minute BETWEEN l.minute - interval '1 minute' AND l.minute
+                                AND m.counted < m.minute + interval '90 seconds'),
+                             l.minute + interval '1 minute', date_trunc('minute', now()) - interval '15 minutes'),
+                    date_trunc('minute', now()) - interval '2 days') AS at
+    FROM last l
 )
 INSERT INTO activity_minute (minute, action_ref, completed, failed, timeout, cancelled, abandoned)
 SELECT date_trunc('minute', e.finished_at) AS minute, e.action_ref,
