@@ -227,8 +227,8 @@ func (f *forecast) bounds(place int64) []bound {
 	for _, line := range f.lines {
 		if line.Counter == nil {
 			if line.Used == nil { // the queue's own limit has a use
-				list = append(list, bound{drain: Drain{Basis: fmt.Sprintf("policy %s counts each %s by itself", line.Ref,
-					strings.Join(line.Parameters, ", "))}, grouped: true})
+				why := "policy " + line.Ref + " counts each " + strings.Join(line.Parameters, ", ") + " by itself"
+				list = append(list, bound{drain: Drain{Basis: why}, grouped: true})
 			}
 			continue
 		}

@@ -160,7 +160,8 @@ func newSearch(ctx context.Context, tx *store.Tx, s Shape, f ExecutionFilter, cu
 			q.live = append(q.live, string(status))
 		}
 	}
-	q.windowed = f.InOrder || len(f.Params) > 0 || q.reads(&f) && (cursor > 0 || len(q.live) == 0 || len(q.ended) > 0 || !s.Ours)
+	bothEnds := cursor <= 0 && len(q.live) > 0 && len(q.ended) == 0 && s.Ours && len(f.Params) == 0 && !f.InOrder
+	q.windowed = q.reads(&f) && !bothEnds || f.InOrder
 	if f.Worker != "" {
 		id, err := ResolveWorker(ctx, tx, f.Worker)
 		if err != nil || id == 0 {

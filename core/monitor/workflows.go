@@ -169,7 +169,8 @@ func workflowOf(r *store.ViewWorkflowPageRow) Workflow {
 		Tasks: WorkflowCounts{
 			Total: int64(r.Tasks), Completed: int64(r.Completed), Failed: int64(r.Failed), Skipped: int64(r.Skipped),
 		},
-		Current: r.CurrentTasks, Error: cutText(r.Error, 300), Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt,
+		Current: r.CurrentTasks, Error: cutText(r.Error, 300),
+		Parent: r.Parent, Created: r.Created, StartedAt: r.StartedAt,
 		FinishedAt: r.FinishedAt,
 	}
 }
