@@ -22,8 +22,8 @@ func (e *DeniedError) Unwrap() error { return e.err }
 // Denied explains the refusal of a database or a broker with a *DeniedError; it returns other errors as they are.
 func (t *Triage) Denied(err error) error {
 	const role = ": acting needs the role operator, see `attune-executor doctor --as operator`"
-	if object, denied := store.Denied(err); denied {
-		text := fmt.Sprintf("the database login %s may not change %s%s", t.store.Login(), object, role)
+	if message, denied := store.Denied(err); denied {
+		text := fmt.Sprintf("the database login %s may not do that (%s)%s", t.store.Login(), message, role)
 		return &DeniedError{text: text, err: err}
 	}
 	if broker.Denied(err) {

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/attune-go/attune/core/alerting"
+	"github.com/attune-go/attune/core/api"
+	"github.com/attune-go/attune/core/broker"
+	"github.com/attune-go/attune/core/config"
+	"github.com/attune-go/attune/core/monitor"
+	"github.com/attune-go/attune/core/placement"
+	"github.com/attune-go/attune/core/roles"
+	"github.com/attune-go/attune/core/store"
+	"github.com/attune-go/attune/core/testkit"
+	dashboard "github.com/attune-go/attune/tui/app"
+)
+
+// places are what a program of each kind says about the servers of an address.
+type places struct {
+	t       *testing.T
+	environ []string
+	cfg     *config.Config
+}
+
+func placesAt(t *testing.T, database, amqp, management string) *places {
+	t.Helper()
+	p := &places{t: t, environ: []string{
+		"ATTUNE__DATABASE__URL=" + database, "ATTUNE__MESSAGE_QUEUE__URL=" + amqp,
+		"ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL=" + management, "ATTUNE__EXECUTOR__HTTP__LISTEN=127.0.0.1:0",
+	}}
+	cfg, err := config.Load("", p.environ)
+	require.NoError(t, err)
+	p.cfg = cfg
+	return p
+}
+
+// command is what a command prints.
+func (p *places) command(args ...string) string {
+	var out bytes.Buffer
+	execute(testkit.Context(p.t), args, p.environ, strings.NewReader(""), &out, &out)
+	return out.String()
+}
+
+// doctor is the finding of a check of doctor.
+func (p *places) doctor(check string) string {
+	var report struct {
+		Checks []struct{ Name, Found, Fix string }
+	}
+	out := p.command("doctor", "--no-probe", "-o", "json")
+	text, _, _ := strings.Cut(out, "\nerror: ")
+	require.NoError(p.t, json.Unmarshal([]byte(text), &report), out)
+	for _, c := range report.Checks {
+		if c.Name == check {
+			return strings.TrimSuffix(c.Found+": "+c.Fix, ": ")
+		}
+	}
+	return ""
+}
+
+// readiness is the answer of /readyz of a worker, and the log of its connection to the broker.
+func (p *places) readiness() (ready, log string) {
+	t, ctx := p.t, testkit.Context(p.t)
+	var lines bytes.Buffer
+	st, err := prepareStore(ctx, p.cfg, store.Config{MaxConnections: 1}, nil)
+	require.NoError(t, err)
+	defer st.Close()
+	logger, err := (&app{stderr: &lines, logFormat: "text"}).logger("warn")
+	require.NoError(t, err)
+	link := broker.New(brokerConfig(p.cfg, "states"), logger, nil)
+	require.NoError(t, link.Start(ctx))
+	server := workerHTTP("127.0.0.1:0", api.Deps{Gatherer: prometheus.NewRegistry(), Logger: logger}, st, link,
+		func() placement.Report { return placement.Report{} })
+	require.NoError(t, server.Start(ctx))
+	state, err := readReadiness(ctx, "http://"+server.Addr()+"/readyz")
+	require.NoError(t, err)
+	server.Stop()
+	link.Stop()
+	return fmt.Sprint(state), lines.String()
+}
+
+// dashboard is the overview of the dashboard.
+func (p *places) dashboard() string {
+	ctx := testkit.Context(p.t)
+	st, err := prepareStore(ctx, p.cfg, store.Config{MaxConnections: 2, ReadOnly: true}, nil)
+	require.NoError(p.t, err)
+	defer st.Close()
+	management, vhost, err := openManagement(p.cfg, 5*time.Second)
+	require.NoError(p.t, err)
+	defer management.Close()
+	shot, err := dashboard.Take(ctx, alerting.NewReader(monitor.New(monitor.Config{}, monitor.Deps{
+		Store: st, Broker: monitor.NewManagementReader(management, vhost),
+	}), p.cfg.Alerts, nil), dashboard.Options{}, "", 300, 60)
+	require.NoError(p.t, err)
+	return shot.Text()
+}
+
+// Command, doctor, readiness, alerts, the log of a start and the dashboard say the same about a database.
+func TestEveryPlaceSaysTheSameAboutADatabase(t *testing.T) {
+	t.Parallel()
+	amqp := testkit.VHost(t)
+	for name, state := range map[string]struct {
+		alter string // by an administrator
+		at    func(*url.URL)
+		says  string
+	}{
+		"away":    {at: func(u *url.URL) { u.Host = "127.0.0.1:1" }, says: "the database refuses connections, nothing listens there: start it, or correct database.url"},
+		"missing": {at: func(u *url.URL) { u.Path = "/attune_none" }, says: "the database attune_none does not exist on its server: create it"},
+		"login":   {at: func(u *url.URL) { u.User = url.UserPassword("attune_none", "x") }, says: "the database refuses the login attune_none ("},
+		"role's limit": {
+			alter: "ALTER ROLE LOGIN CONNECTION LIMIT 0",
+			says:  "the database has no connection left for the login LOGIN: its CONNECTION LIMIT is reached: raise it with ALTER ROLE",
+		},
+		"database's limit": {
+			alter: "ALTER DATABASE DBNAME CONNECTION LIMIT 0",
+			says:  "the database DBNAME has no connection left: its CONNECTION LIMIT is reached: raise it with ALTER DATABASE",
+		},
+		"no right to connect": {
+			alter: "REVOKE CONNECT ON DATABASE DBNAME FROM PUBLIC, LOGIN",
+			says:  "the database refuses the login LOGIN (",
+		},
+		"read-only role": {
+			alter: "ALTER ROLE LOGIN SET default_transaction_read_only = on",
+			says:  "the database is read only: ALTER ROLE LOGIN SET default_transaction_read_only = on: find out why",
+		},
+		"read-only database": {
+			alter: "ALTER DATABASE DBNAME SET default_transaction_read_only = on",
+			says:  "the database is read only: ALTER DATABASE DBNAME SET default_transaction_read_only = on: find out why",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own := testkit.OwnDatabase(t)
+			st := testkit.OpenStore(t, own)
+			testkit.Action(t, st, "pk.a")
+			login := testkit.NewLogin(t, roles.Engine, own, amqp)
+			at, err := url.Parse(login.DatabaseURL)
+			require.NoError(t, err)
+			named := strings.NewReplacer("LOGIN", login.Name, "DBNAME", strings.TrimPrefix(at.Path, "/"))
+			if state.alter != "" {
+				testkit.Exec(t, st, named.Replace(state.alter))
+				t.Cleanup(func() {
+					_, err := st.Pool().Exec(context.Background(),
+						named.Replace("ALTER DATABASE DBNAME RESET default_transaction_read_only"))
+					require.NoError(t, err)
+				})
+			} else {
+				state.at(at)
+			}
+			says := named.Replace(state.says)
+			p := placesAt(t, at.String(), login.AMQPURL, login.ManagementURL)
+			require.Contains(t, p.command("queue", "pause", "pk.a", "--reason", "x"), says)
+			require.Contains(t, p.command("serve"), says, "the log of a start")
+			require.Contains(t, p.doctor("database"), says)
+			ready, _ := p.readiness()
+			require.Contains(t, ready, says)
+			fact := says[:cmp.Or(max(strings.LastIndex(says, ": "), 0), len(says))] // the fix is in a column of its own
+			require.Contains(t, p.command("alerts", "list"), fact)
+			require.Contains(t, p.dashboard(), fact)
+		})
+	}
+}
+
+// Defaults that an administrator gave the role change nothing: sessions have their own.
+func TestDefaultsOfTheRoleDoNoHarm(t *testing.T) {
+	t.Parallel()
+	own, amqp := testkit.OwnDatabase(t), testkit.VHost(t)
+	st := testkit.OpenStore(t, own)
+	testkit.Action(t, st, "pk.a")
+	login := testkit.NewLogin(t, roles.Engine, own, amqp)
+	for _, setting := range []string{
+		"default_transaction_isolation = 'serializable'", "default_transaction_deferrable = on", "statement_timeout = 1",
+		"idle_session_timeout = 1", "lock_timeout = 1",
+	} {
+		testkit.Exec(t, st, "ALTER ROLE "+login.Name+" SET "+setting)
+	}
+	engine, err := store.Open(t.Context(), store.Config{URL: login.DatabaseURL, Schema: testkit.Schema}, nil)
+	require.NoError(t, err)
+	t.Cleanup(engine.Close)
+	require.NoError(t, engine.Tx(t.Context(), "look", func(ctx context.Context, tx *store.Tx) error {
+		var isolation, statement, lock, idle string
+		err := tx.QueryRow(ctx, `SELECT current_setting('transaction_isolation'), current_setting('statement_timeout'),
+			current_setting('lock_timeout'), current_setting('idle_session_timeout') FROM pg_sleep(0.01)`).
+			Scan(&isolation, &statement, &lock, &idle)
+		require.Equal(t, []string{"read committed", "0", "0", "0"}, []string{isolation, statement, lock, idle})
+		return err
+	}))
+}
+
+// A reader of an address that demands a primary connects, and still cannot write.
+func TestTargetSessionAttrsTakesAReader(t *testing.T) {
+	t.Parallel()
+	at := testkit.Database(t)
+	st := testkit.OpenStore(t, at+map[bool]string{true: "&", false: "?"}[strings.Contains(at, "?")]+
+		"target_session_attrs=read-write", func(c *store.Config) { c.ReadOnly = true })
+	require.NoError(t, st.Check(t.Context()))
+	_, err := st.Pool().Exec(t.Context(), "CREATE TABLE written (a int)")
+	require.Equal(t, store.ClassUnable, store.ClassOf(err))
+}
+
+// Command, doctor, readiness, log and the commands' notes say the same about a broker.
+func TestEveryPlaceSaysTheSameAboutABroker(t *testing.T) {
+	t.Parallel()
+	for name, state := range map[string]struct {
+		limits string
+		at     func(*url.URL)
+		says   string
+	}{
+		"away":       {at: func(u *url.URL) { u.Host = "127.0.0.1:1" }, says: "the broker refuses connections, nothing listens there: start it"},
+		"login":      {at: func(u *url.URL) { u.User = url.UserPassword("nobody-here", "x") }, says: "the broker refuses the login nobody-here: correct the user"},
+		"vhost":      {at: func(u *url.URL) { u.Path = "/attune-none" }, says: "the broker refuses the virtual host attune-none to the user "},
+		"connection": {limits: "max-connections", says: "limit (0) is reached): create it, give the user permissions in it, or raise the limits"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database, amqp := testkit.Database(t), testkit.VHost(t)
+			at, err := url.Parse(amqp)
+			require.NoError(t, err)
+			if state.limits != "" {
+				testkit.Manage(t, http.MethodPut, "/api/vhost-limits/"+url.PathEscape(testkit.VHostName(t, amqp))+"/"+
+					state.limits, map[string]int{"value": 0}, nil)
+			} else {
+				state.at(at)
+			}
+			st := testkit.OpenStore(t, database)
+			testkit.Worker(t, st, "w1", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+			p := placesAt(t, database, at.String(), testkit.ManagementURL(t))
+			require.Contains(t, p.doctor("broker"), state.says)
+			ready, log := p.readiness()
+			require.Contains(t, ready, state.says)
+			require.Contains(t, log, state.says)
+			require.Contains(t, p.command("workers", "forget", "w1", "--yes", "--reason", "x"), state.says)
+		})
+	}
+}
+
+// Each answer that is not one of a management API has a name, in doctor and in the dashboard.
+func TestEveryPlaceSaysTheSameAboutTheManagementAPI(t *testing.T) {
+	t.Parallel()
+	database, amqp := testkit.Database(t), testkit.VHost(t)
+	for says, answer := range map[string]http.HandlerFunc{
+		"the address of the management API answers with something else (a web page)": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = w.Write([]byte("<html>")) // the assertions notice an error
+		},
+		"the management API redirects (to https://elsewhere.example/)": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://elsewhere.example/", http.StatusFound)
+		},
+		"the management API is not available at the moment (503 Service Unavailable)": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		},
+		"the management API refuses the login watcher": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusUnauthorized)
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(answer)
+			t.Cleanup(server.Close)
+			p := placesAt(t, database, amqp, strings.Replace(server.URL, "://", "://watcher:x@", 1))
+			require.Contains(t, p.doctor("management"), says)
+			frame := p.dashboard()
+			require.Contains(t, frame, says)
+			require.Equal(t, strings.Contains(says, "web page"), strings.Contains(frame, "✗ down"), frame)
+		})
+	}
+}
+
+// full is a standard output without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: "/dev/full", Err: syscall.ENOSPC}
+}
+
+// A receipt that cannot be written goes to standard error, and no server is blamed.
+func TestAReceiptIsNotLostWithTheOutput(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t)
+	testkit.Action(t, testkit.OpenStore(t, database), "pk.a")
+	environ := []string{"ATTUNE__DATABASE__URL=" + database, "ATTUNE__MESSAGE_QUEUE__URL=" + testkit.VHost(t)}
+	for _, args := range [][]string{{"queue", "pause", "pk.a", "--reason", "x"}, {"queue", "list"}} {
+		var errs bytes.Buffer
+		code := execute(testkit.Context(t), args, environ, strings.NewReader(""), full{}, &errs)
+		require.Equal(t, exitFailed, code, errs.String())
+		require.Contains(t, errs.String(), "error: write the output: write /dev/full: no space left on device")
+		require.Equal(t, args[1] == "pause", strings.Contains(errs.String(), "pause pk.a: 1 changed"), errs.String())
+	}
+}
