@@ -322,11 +322,16 @@ func (t *triageClient) takeDeadLetters(request triage.TakeRequest, flags planFla
 	if err == nil && receipt.Stopped != "" {
 		err = interrupted
 	}
-	return t.finish(ctx, receipt, func(w *page) { takePage(w, receipt, request.Match) }, err, interrupted,
+	err = t.finish(ctx, receipt, func(w *page) { takePage(w, receipt, request.Match) }, err, interrupted,
 		func(err error) error {
 			return failedErrorf("stopped with %d of %s left: %w: run the same command again", receipt.Left,
 				count(receipt.Planned, "message"), err)
 		})
+	if err == nil && receipt.Lost != "" {
+		return failedErrorf("%d of %s had left %s before they were taken: %s", receipt.Absent,
+			count(receipt.Planned, "message"), receipt.Queue, receipt.Lost)
+	}
+	return err
 }
 
 // takeQuestion is nil if there is nothing to take.

@@ -553,6 +553,39 @@ func (q *Queries) InsertAudit(ctx context.Context, arg InsertAuditParams) (int64
 	return id, err
 }
 
+const NewestAudit = `-- name: NewestAudit :one
+SELECT coalesce((SELECT a.id FROM operator_audit a ORDER BY a.id DESC LIMIT 1), 0)::bigint AS id
+`
+
+func (q *Queries) NewestAudit(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, NewestAudit)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
+}
+
+const QueueEmptied = `-- name: QueueEmptied :one
+SELECT a.actor, a.action, a.at FROM operator_audit a
+WHERE a.id > $1::bigint AND a.id <> $2::bigint
+  AND (a.action = 'dead_letter.purge-broker' AND a.request ->> 'queue' = $3::text
+       OR a.action = 'dead_letter.take' AND a.request -> 'plan' ->> 'queue' = $3::text)
+ORDER BY a.id DESC LIMIT 1
+`
+
+type QueueEmptiedRow struct {
+	Actor  string
+	Action string
+	At     time.Time
+}
+
+// The newest action after another one that took messages out of a queue of the broker.
+func (q *Queries) QueueEmptied(ctx context.Context, after int64, besides int64, queue string) (QueueEmptiedRow, error) {
+	row := q.db.QueryRow(ctx, QueueEmptied, after, besides, queue)
+	var i QueueEmptiedRow
+	err := row.Scan(&i.Actor, &i.Action, &i.At)
+	return i, err
+}
+
 const RepairEnded = `-- name: RepairEnded :many
 SELECT e.id, e.status::text AS status, coalesce(c.holds, 0)::bigint AS state_id, coalesce(c.waits, 0)::bigint AS waits,
        coalesce(c.worker, 0)::bigint AS worker, e.action_ref,

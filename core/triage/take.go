@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"strconv"
 	"time"
@@ -86,6 +87,8 @@ type TakePlan struct {
 	Ready     int    `json:"ready"`
 	Consumers int    `json:"consumers"`
 	Bound     int    `json:"bound"`
+
+	audit int64 // the newest action before the plan
 }
 
 // PlanTake reads the number of messages in the queue. Errors other than those of the broker:
@@ -109,6 +112,9 @@ func (t *Triage) PlanTake(ctx context.Context, request TakeRequest) (*TakePlan, 
 	if request.First > 0 {
 		plan.Bound = min(plan.Bound, request.First)
 	}
+	if plan.audit, err = t.store.NewestAudit(ctx); err != nil {
+		plan.audit = math.MaxInt64 // only the author of a loss stays unknown
+	}
 	return plan, nil
 }
 
@@ -122,11 +128,13 @@ type TakeReceipt struct {
 	New     int    `json:"new"`    // new rows, which wait for an operator
 	Known   int    `json:"known"`  // already in the ledger
 	Probes  int    `json:"probes"` // probes of routes, which are dropped
-	// Absent counts planned messages that had left the queue.
-	Absent int `json:"absent"`
-	Left   int `json:"left"` // planned messages that were not reached
-	Before int `json:"before"`
-	After  int `json:"after"` // ready messages at the end; -1 if unknown
+	// Absent counts planned messages that had left the queue. Lost says what became of them, as far as is known; empty
+	// without any, or if the queue has consumers.
+	Absent int    `json:"absent"`
+	Lost   string `json:"lost,omitempty"`
+	Left   int    `json:"left"` // planned messages that were not reached
+	Before int    `json:"before"`
+	After  int    `json:"after"` // ready messages at the end; -1 if unknown
 	// Matching counts the matching new rows, Matched names the first ones.
 	Matching int     `json:"matching"`
 	Matched  []int64 `json:"matched,omitempty"`
@@ -297,6 +305,7 @@ func (r *take) finish(ctx context.Context, err error, stopped bool) {
 	missing := max(receipt.Planned-receipt.messages, 0)
 	if r.empty && err == nil {
 		receipt.Absent = missing
+		r.sayLost(ctx)
 	} else {
 		receipt.Left = missing
 	}
@@ -305,6 +314,8 @@ func (r *take) finish(ctx context.Context, err error, stopped bool) {
 		receipt.Outcome, receipt.Stopped = outcomeFailed, r.Denied(err).Error()
 	case stopped && missing > 0:
 		receipt.Outcome, receipt.Stopped = outcomeInterrupted, stoppedByHand
+	case receipt.Taken == 0 && receipt.Absent > 0:
+		receipt.Outcome = outcomeUnchanged
 	case receipt.Taken == 0:
 		receipt.Outcome = outcomeNothing
 	default:
@@ -316,6 +327,25 @@ func (r *take) finish(ctx context.Context, err error, stopped bool) {
 	// If this fails, the audit stays running, with the counts of the last page.
 	_ = r.store.Tx(ctx, "end a take",
 		func(ctx context.Context, tx *store.Tx) error { return r.audit(ctx, tx, receipt, err) })
+}
+
+// sayLost says what became of the messages that had left the queue.
+func (r *take) sayLost(ctx context.Context) {
+	receipt := r.receipt
+	if receipt.Absent == 0 {
+		return
+	}
+	by, err := r.store.QueueEmptied(ctx, r.plan.audit, receipt.Audit, receipt.Queue)
+	at := by.At.UTC().Format(time.RFC3339)
+	switch {
+	case err == nil && by.Action == "dead_letter.take":
+		receipt.Lost = fmt.Sprintf("%s took messages of %s into the ledger at %s", by.Actor, receipt.Queue, at)
+	case err == nil:
+		receipt.Lost = fmt.Sprintf("they are lost: %s purged %s at %s", by.Actor, receipt.Queue, at)
+	case r.plan.Consumers == 0:
+		receipt.Lost = "they are lost, unless a consumer took them: they were purged or expired, and no action of " +
+			"attune-executor says by whom"
+	}
 }
 
 // BrokerPurge is the result of PurgeBroker.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -139,6 +140,30 @@ func TestDeadLettersAreTakenIntoTheLedger(t *testing.T) {
 	require.Equal(t, 50, m.waiting())
 	nothing := m.take(triage.TakeRequest{})
 	require.Equal(t, []any{0, "nothing to do"}, []any{nothing.Taken, nothing.Outcome})
+}
+
+// Messages that left the queue between plan and take are lost, and the receipt says who purged them if that is known.
+func TestMessagesThatWerePurgedAreLost(t *testing.T) {
+	t.Parallel()
+	m := newBrokered(t)
+	for _, known := range []bool{false, true} {
+		m.fill(message.QueueDeadLetter, 15)
+		plan, err := m.operator.PlanTake(t.Context(), triage.TakeRequest{})
+		require.NoError(t, err)
+		if known {
+			_, err = m.operator.As("bob@desk").With(&manyReady{Broker: m.link}).PurgeBroker(t.Context(), "", "")
+		} else {
+			_, err = m.link.PurgeQueue(t.Context(), message.QueueDeadLetter)
+		}
+		require.NoError(t, err)
+		r, err := m.operator.Take(t.Context(), plan)
+		require.NoError(t, err)
+		require.Equal(t, []any{0, 15, "unchanged"}, []any{r.Taken, r.Absent, r.Outcome})
+		require.Contains(t, r.Lost, "they are lost")
+		require.Equal(t, known, strings.Contains(r.Lost, "bob@desk purged attune.dlx.queue at "), r.Lost)
+		require.Equal(t, 1, testkit.Count(t, m.store, `select count(*) from operator_audit
+			where id = $1 and request -> 'receipt' ->> 'lost' = $2`, r.Audit, r.Lost))
+	}
 }
 
 // A dead letter that is delivered twice finds its row. A live message in the queue of a worker is

@@ -159,7 +159,7 @@ type Receipt struct {
 	Audits []int64
 	// Partly is true if less was done than planned.
 	Partly bool
-	// Unchanged is true if nothing had to change.
+	// Unchanged is true if nothing had to change, so that nothing was done.
 	Unchanged bool
 	// Left are the ids of marked rows that were not reached.
 	Left []int64

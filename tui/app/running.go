@@ -75,7 +75,7 @@ func (m *Model) ran(msg runMsg) tea.Cmd {
 	switch {
 	case msg.err != nil:
 		op.State, op.Err = act.Failed, widget.Clean(runReason(msg.err).Error())
-	case msg.receipt.Partly:
+	case msg.receipt.Partly, msg.receipt.Unchanged:
 		op.State = act.Partial
 	}
 	m.operations.SessionChanged()

@@ -284,7 +284,7 @@ func (o *Operator) discards(plan *act.Plan, planned *triage.DiscardPlan) {
 		receipt := &act.Receipt{
 			Text: outcome(r.Discarded, r.Planned, "discarded", other{r.AlreadyDecided, "had been decided by others"},
 				other{r.Left, "still wait"}),
-			Partly: r.Left > 0, Audits: audits(r.Audit),
+			Partly: r.Discarded < r.Planned, Audits: audits(r.Audit),
 		}
 		if r.Discarded > 0 {
 			receipt.Undo, receipt.Next = ofDeadLetters(act.UndoDeadLetters, planned.IDs()...), "u undoes it"

@@ -87,7 +87,7 @@ func cancelReceipt(r *triage.CancelReceipt) *act.Receipt {
 	receipt := &act.Receipt{Audits: audits(r.Audit)}
 	switch {
 	case r.Acted() == 0:
-		receipt.Text = "Nothing was stopped: it had ended."
+		receipt.Text, receipt.Unchanged = "Nothing was stopped: it had ended.", true
 	case r.Asked == 0:
 		receipt.Text = phrase.Plural(r.Cancelled, "execution is", "executions are") + " cancelled."
 	case r.Cancelled == 0:

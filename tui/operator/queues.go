@@ -187,7 +187,7 @@ func (o *Operator) planClear(ctx context.Context, request act.Request, plan *act
 		receipt := &act.Receipt{
 			Text: outcome(r.Cancelled, r.Planned, "cancelled", other{r.AlreadyGone, "had left the queue"},
 				other{r.Left, "still wait"}),
-			Partly: r.Left > 0, Audits: audits(r.Audit),
+			Partly: r.Cancelled < r.Planned, Audits: audits(r.Audit),
 		}
 		if r.Left > 0 {
 			receipt.Next = "the same again goes on where it stopped"

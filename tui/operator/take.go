@@ -85,7 +85,13 @@ func (o *Operator) limitLine(ctx context.Context, planned *triage.TakePlan) act.
 func takeReceipt(r *triage.TakeReceipt) *act.Receipt {
 	receipt := &act.Receipt{
 		Text:   outcome(r.Taken, r.Planned, "taken", other{r.Absent, "gone"}, other{r.Left, "left"}),
-		Partly: r.Left > 0, Audits: audits(r.Audit),
+		Partly: r.Left > 0 || r.Absent > 0, Audits: audits(r.Audit),
+	}
+	switch {
+	case r.Lost != "":
+		receipt.Lines.Add(act.Warn, "▲ %d had left the queue; %s", r.Absent, r.Lost)
+	case r.Absent > 0:
+		receipt.Lines.Add(act.Note, "%d had left the queue, which has other consumers", r.Absent)
 	}
 	after := "unknown"
 	if r.After >= 0 {
@@ -134,7 +140,7 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Request, plan *act
 		return &act.Receipt{
 			Text: fmt.Sprintf("The broker deleted %s; before %d, after %d.",
 				phrase.Plural(r.Removed, "message", "messages"), r.Before, r.After),
-			Audits: audits(r.Audit),
+			Partly: r.Removed < r.Before, Audits: audits(r.Audit),
 		}
 	})
 	return nil

@@ -2761,6 +2761,9 @@ type TakeReceipt struct {
 	// Left Messages that were not reached.
 	Left int `json:"left"`
 
+	// Lost What became of them, as far as is known; absent if there were none, or if the queue has consumers.
+	Lost *string `json:"lost,omitempty"`
+
 	// Matched The new rows, the first thousand.
 	Matched  *[]int `json:"matched,omitempty"`
 	Matching int    `json:"matching"`

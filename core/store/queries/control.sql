@@ -168,6 +168,17 @@ UPDATE operator_audit
 SET request = sqlc.arg(request)::jsonb, outcome = sqlc.arg(outcome)::text, error = nullif(sqlc.arg(error)::text, '')
 WHERE id = sqlc.arg(id)::bigint;
 
+-- name: NewestAudit :one
+SELECT coalesce((SELECT a.id FROM operator_audit a ORDER BY a.id DESC LIMIT 1), 0)::bigint AS id;
+
+-- name: QueueEmptied :one
+-- The newest action after another one that took messages out of a queue of the broker.
+SELECT a.actor, a.action, a.at FROM operator_audit a
+WHERE a.id > sqlc.arg(after)::bigint AND a.id <> sqlc.arg(besides)::bigint
+  AND (a.action = 'dead_letter.purge-broker' AND a.request ->> 'queue' = sqlc.arg(queue)::text
+       OR a.action = 'dead_letter.take' AND a.request -> 'plan' ->> 'queue' = sqlc.arg(queue)::text)
+ORDER BY a.id DESC LIMIT 1;
+
 -- name: RepairLockQueues :many
 -- Lock order of a batch: shared limits, queues, loads, notes, statistics.
 SELECT id FROM execution_admission_state WHERE id = ANY (sqlc.arg(ids)::bigint[]) ORDER BY id FOR UPDATE;

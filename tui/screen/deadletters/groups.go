@@ -114,8 +114,10 @@ func (g *group) verdict() widget.Cell {
 }
 
 func (v *DeadLetters) groupFields() []list.Field[group] {
-	count := func(title string, width int, n func(g *group) int64) list.Field[group] {
-		return list.Field[group]{Column: widget.Column{Title: title, Width: width, Right: true}, Cell: list.Number(n)}
+	count := func(title string, width, priority int, n func(g *group) int64) list.Field[group] {
+		return list.Field[group]{
+			Column: widget.Column{Title: title, Width: width, Right: true, Priority: priority}, Cell: list.Number(n),
+		}
 	}
 	return []list.Field[group]{
 		{Column: widget.Column{Title: " ", Width: 1}, Cell: func(e *screen.Env, g *group) widget.Cell {
@@ -129,26 +131,26 @@ func (v *DeadLetters) groupFields() []list.Field[group] {
 			}
 		}},
 		{
-			Column: widget.Column{Title: "PROBLEM", Width: 20, Grow: true},
+			Column: widget.Column{Title: "PROBLEM", Width: 42, Grow: true},
 			Cell:   list.Plain(func(g *group) string { return strings.Join(g.parts, "  ") }),
 		},
-		count("COUNT", 6, func(g *group) int64 { return int64(len(g.keys)) }),
-		count("OPEN", 5, func(g *group) int64 { return g.open }),
+		count("COUNT", 6, 0, func(g *group) int64 { return int64(len(g.keys)) }),
+		count("OPEN", 5, 2, func(g *group) int64 { return g.open }),
 		{
-			Column: widget.Column{Title: "VERDICT", Width: 42, Priority: 1},
+			Column: widget.Column{Title: "VERDICT", Width: 24},
 			Cell:   func(_ *screen.Env, g *group) widget.Cell { return g.verdict() },
 		},
 		{
-			Column: widget.Column{Title: "OLDEST", Width: 7, Right: true, Priority: 2},
+			Column: widget.Column{Title: "OLDEST", Width: 7, Right: true, Priority: 4},
 			Cell:   list.Age(func(g *group) *time.Time { return g.oldest }),
 		},
 		{
-			Column: widget.Column{Title: "NEWEST", Width: 7, Right: true, Priority: 2},
+			Column: widget.Column{Title: "NEWEST", Width: 7, Right: true, Priority: 5},
 			Cell:   list.Age(func(g *group) *time.Time { return g.newest }),
 		},
-		count("REQUEUE", 7, func(g *group) int64 { return g.counts[requeue] }),
-		count("STALE", 6, func(g *group) int64 { return g.counts[stale] }),
-		count("BLOCKED", 7, func(g *group) int64 { return g.counts[again] + g.counts[blocked] }),
+		count("REQUEUE", 7, 3, func(g *group) int64 { return g.counts[requeue] }),
+		count("STALE", 6, 3, func(g *group) int64 { return g.counts[stale] }),
+		count("BLOCKED", 7, 3, func(g *group) int64 { return g.counts[again] + g.counts[blocked] }),
 	}
 }
 
