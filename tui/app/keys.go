@@ -179,7 +179,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Log:
 		return m.goTo(keymap.InLog)
 	case keymap.Command:
-		m.openPalette("")
+		return m.openPalette("")
 	case keymap.Related:
 		return m.openRelated()
 	case keymap.Export:
@@ -210,7 +210,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		}
 		m.hinting = hinting{on: true, since: m.env.Clock}
 	case keymap.Filter:
-		m.openFilter()
+		return m.openFilter()
 	case keymap.Sort:
 		if _, ok := m.screen().(screen.Sortable); ok {
 			m.push(&sortLine{})
