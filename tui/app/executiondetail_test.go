@@ -144,7 +144,7 @@ func TestALowTerminalHasTheTimelineOrASection(t *testing.T) {
 	b.press("3", "enter")
 	require.Contains(t, b.View(), "TIMELINE")
 	require.NotContains(t, b.View(), "[config]")
-	for _, section := range []string{"config", "result", "env", "history", "dead letter", "raw", "config"} {
+	for _, section := range []string{"config", "result", "env", "history", "dead letter", "raw", "output", "config"} {
 		b.press("tab")
 		require.Contains(t, b.View(), "["+section+"]")
 		require.NotContains(t, b.View(), "TIMELINE")

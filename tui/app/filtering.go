@@ -2,7 +2,9 @@ package app
 
 import (
 	"errors"
+	"slices"
 	"strings"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -26,20 +28,37 @@ type filterLine struct {
 }
 
 // openFilter opens the input line of a filter, or of a search if the view can only be searched.
-func (m *Model) openFilter() {
+func (m *Model) openFilter() tea.Cmd {
 	if s, ok := m.screen().(screen.Searchable); ok {
 		m.push(&searchLine{newInputLine(s.Query())})
-		return
+		return nil
 	}
 	f, ok := m.screen().(screen.Filterable)
 	if !ok {
-		return
+		return nil
 	}
 	text := f.Filter()
 	if _, language := f.(screen.Queryable); language && text != "" {
 		text += " " // the operator types a further term
 	}
 	m.push(&filterLine{inputLine: newInputLine(text), before: f.Filter()})
+	return m.readNames()
+}
+
+// namesTTL is how long names are completed before they are read again.
+const namesTTL = time.Minute
+
+// readNames reads the queues and the workers once, whose names an opened input line completes. It reads nothing that is
+// polled or was read lately.
+func (m *Model) readNames() tea.Cmd {
+	var cmds []tea.Cmd
+	for _, feed := range []screen.Feed{screen.FeedQueues, screen.FeedWorkers} {
+		if at := m.env.Data.Fresh(feed).At; !m.paused && !slices.Contains(m.visible(), feed) &&
+			(at.IsZero() || m.env.Clock.Sub(at) >= namesTTL) {
+			cmds = append(cmds, m.fetch(feed, true))
+		}
+	}
+	return tea.Batch(cmds...)
 }
 
 func (o *filterLine) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {
@@ -99,7 +118,12 @@ func (o *filterLine) complete(m *Model, forward bool) {
 	}
 	text, caret := o.input.Value(), o.input.Caret()
 	if len(o.offers.Offers) == 0 {
-		c := filter.Complete(q.Schema(), text, caret, q.Known)
+		c := filter.Complete(q.Schema(), text, caret, func(field string) []string {
+			var known screen.Distinct
+			known.Add(q.Known(field)...)
+			known.Add(m.env.Data.Names(field)...)
+			return known.List()
+		})
 		if len(c.Offers) == 0 {
 			return
 		}

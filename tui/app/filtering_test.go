@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -121,4 +122,29 @@ func TestTheInputLineFitsWhateverIsTyped(t *testing.T) {
 			requireFits(t, b, 61, 16)
 		}
 	}
+}
+
+// Names are completed from the database: they are read once when an input line opens, not for every key, and again
+// after a minute.
+func TestCompletionKnowsNamesThatNoRowHas(t *testing.T) {
+	t.Parallel()
+	source := sample()
+	source.queues.List[0].ActionRef = "pack.rarely_run"
+	b := started(t, source, 140, 40)
+	b.press("3")
+	require.Zero(t, source.count(screen.FeedQueues))
+	b.press("/")
+	b.types("action:pack.rare")
+	b.press("tab")
+	require.Contains(t, b.messages(), "action:pack.rarely_run")
+	require.Equal(t, 1, source.count(screen.FeedQueues))
+	require.Equal(t, 1, source.count(screen.FeedWorkers))
+	b.press("esc", ":")
+	b.types("q rarely")
+	require.Contains(t, b.View(), ":q pack.rarely_run", "commands too")
+	require.Equal(t, 1, source.count(screen.FeedQueues), "it was read lately")
+	b.press("esc")
+	b.now = b.now.Add(time.Minute)
+	b.press("/")
+	require.Equal(t, 2, source.count(screen.FeedQueues))
 }

@@ -56,7 +56,7 @@ func (o *help) draw(m *Model, f *frame) {
 	lines, h := o.lines(m), len(f.body)
 	from := max(0, min(o.scroll, len(lines)-h))
 	f.left, f.right = "Help · "+string(m.view), "only keys that work here"
-	f.body, f.keys = widget.Fit(lines[from:], m.width, h), m.keysOf(m.keymap.BottomLine(keymap.InHelp, true))
+	f.body, f.keys = widget.Fit(lines[from:], m.width, h), m.keysOf(m.keymap.BottomLine(keymap.InHelp, nil))
 }
 
 func (o *help) lines(m *Model) []string {

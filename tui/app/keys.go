@@ -1,10 +1,12 @@
 package app
 
 import (
+	"slices"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/screen"
 	"github.com/attune-go/attune/tui/widget"
@@ -98,6 +100,49 @@ func (m *Model) lookup(scope keymap.Scope, name string) keymap.Action {
 	return action
 }
 
+// needRow are the actions that an empty list cannot do; needRows are also needless there, unless a filter or the
+// problems-only mode empties it.
+var (
+	needRow = []keymap.Action{
+		keymap.Open, keymap.Sort, keymap.Preview, keymap.NextPane, keymap.Why, keymap.FoldAll, keymap.Acknowledge,
+		keymap.Mute, keymap.Yank, keymap.Export, keymap.Xray, keymap.Related,
+	}
+	needRows = []keymap.Action{keymap.Filter, keymap.Problems}
+)
+
+// useful reports whether a key does something with the present row.
+func (m *Model) useful(b keymap.Binding) bool {
+	t := m.table()
+	if t == nil {
+		return m.applies(b)
+	}
+	empty := t.Cursor() < 0 && !keymap.ViewOf(m.view).One
+	if empty && slices.Contains(needRow, b.Action) {
+		return false
+	}
+	if empty && slices.Contains(needRows, b.Action) {
+		f, filters := m.screen().(screen.Filterable)
+		p, hides := m.screen().(screen.Troubled)
+		return filters && f.Filter() != "" || hides && p.Problems()
+	}
+	return t.Marks() > 0 && m.env.Locked == "" || m.applies(b)
+}
+
+// applies reports whether an act of a key applies to the selected row; true for keys that do not act.
+func (m *Model) applies(b keymap.Binding) bool {
+	if !b.Acts || b.Action == keymap.Undo {
+		return !b.Acts || m.env.Locked == ""
+	}
+	actionable, ok := m.screen().(screen.Actionable)
+	if !ok || m.env.Locked != "" {
+		return false
+	}
+	acts, _ := actionable.Acts()
+	return slices.ContainsFunc(acts.Items, func(i act.Item) bool {
+		return i.Not == "" && (b.Action == keymap.Act || slices.Contains(byKey[b.Action], i.Kind))
+	})
+}
+
 // do carries out an action of the dashboard, or passes it to the screen.
 func (m *Model) do(action keymap.Action) tea.Cmd {
 	if action == keymap.None {
@@ -134,7 +179,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 	case keymap.Log:
 		return m.goTo(keymap.InLog)
 	case keymap.Command:
-		m.openPalette("")
+		return m.openPalette("")
 	case keymap.Related:
 		return m.openRelated()
 	case keymap.Export:
@@ -165,7 +210,7 @@ func (m *Model) do(action keymap.Action) tea.Cmd {
 		}
 		m.hinting = hinting{on: true, since: m.env.Clock}
 	case keymap.Filter:
-		m.openFilter()
+		return m.openFilter()
 	case keymap.Sort:
 		if _, ok := m.screen().(screen.Sortable); ok {
 			m.push(&sortLine{})

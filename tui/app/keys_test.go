@@ -427,3 +427,33 @@ func TestTheClockIsNotCut(t *testing.T) {
 	require.NotContains(t, b.frame()[0], "02:19")
 	require.Contains(t, b.frame()[0], "▲3")
 }
+
+// The line of keys names what the selected row can do: nothing that needs a row in an empty list, no retry of an
+// execution that runs.
+func TestTheLineOfKeysNamesWhatWorksNow(t *testing.T) {
+	t.Parallel()
+	acts := func(o *Options) { o.Acts = &fakeActs{} }
+	keys := func(b *bundle) string { return b.frame()[len(b.frame())-1] }
+	none := empty()
+	none.audit = sample().audit
+	b := started(t, none, 140, 40, acts)
+	for _, view := range []string{"2", "3", "4", "6", "7", "8", "9"} {
+		b.press(view)
+		for _, key := range []string{
+			"enter open", "A act", "R retry", "s sort", "/ filter", "z problems", "v preview", "y yank",
+		} {
+			require.NotContains(t, keys(b), key, view)
+		}
+		require.Contains(t, keys(b), "r refresh")
+	}
+	b.press("2", "z")
+	require.Contains(t, keys(b), "z problems", "the way back")
+
+	b = started(t, sample(), 140, 40, acts)
+	b.press("3")
+	require.Contains(t, keys(b), "R retry", "the first execution has failed")
+	require.Contains(t, keys(b), "A act")
+	b.executions.Table().Seek("884299")
+	require.NotContains(t, keys(b), "R retry", "this one runs")
+	require.Contains(t, keys(b), "A act")
+}

@@ -94,7 +94,7 @@ func (m *Model) compose() *frame {
 	left, right := m.screen().Title()
 	f := &frame{
 		left: m.crumbs(left, m.width-12), right: right, body: widget.Fit(m.body(m.width, h), m.width, h),
-		message: m.messageLine(), keys: m.keysOf(m.keymap.BottomLine(m.view, m.env.Locked == "")),
+		message: m.messageLine(), keys: m.keysOf(m.keymap.BottomLine(m.view, m.useful)),
 	}
 	for _, o := range m.overlays {
 		if !o.modal() || o == m.top() {
@@ -140,9 +140,7 @@ func (f *frame) box(m *Model, scope keymap.Scope, b box) {
 	drawn := widget.Box(b.title, b.note, widget.Fit(lines, w, min(len(lines), h)), w+boxFrame, b.role, th)
 	x, y := (m.width-widget.Width(drawn[0]))/2, max(0, (len(f.body)-len(drawn))/2)
 	f.body = widget.Overlay(widget.Fade(f.body, th), drawn, x, y, m.width, th)
-	keys := slices.DeleteFunc(m.keymap.BottomLine(scope, true), func(k keymap.Binding) bool {
-		return slices.Contains(b.unused, k.Action)
-	})
+	keys := m.keymap.BottomLine(scope, func(k keymap.Binding) bool { return !slices.Contains(b.unused, k.Action) })
 	f.keys, f.covered = m.keysOf(keys), true
 }
 

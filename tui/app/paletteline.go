@@ -16,9 +16,9 @@ type paletteLine struct {
 	err error
 }
 
-func (m *Model) openPalette(text string) {
+func (m *Model) openPalette(text string) tea.Cmd {
 	if m.tooSmall() {
-		return
+		return nil
 	}
 	list := m.commands()
 	entries := make([]palette.Entry, len(list))
@@ -27,6 +27,7 @@ func (m *Model) openPalette(text string) {
 	}
 	m.palette.Open(entries, text)
 	m.push(&paletteLine{})
+	return m.readNames()
 }
 
 func (o *paletteLine) key(m *Model, _ keymap.Action, msg tea.KeyMsg) tea.Cmd {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ func TestSectionsOfAnExecution(t *testing.T) {
 		{"[history]", "ATTEMPTS", "884309"},
 		{"[dead letter]", "nobody took it for 5m"},
 		{"[raw]", `"retry_count"`},
+		{"[output]", "no output"},
 		{"[config]", "authorization"},
 	} {
 		b.press("tab")
@@ -29,7 +31,7 @@ func TestSectionsOfAnExecution(t *testing.T) {
 			require.Contains(t, b.View(), text)
 		}
 	}
-	b.press("shift+tab")
+	b.press("shift+tab", "shift+tab")
 	require.Contains(t, b.View(), "[raw]")
 	require.NotContains(t, b.View(), "Bearer abc", "secrets are masked in the raw document too")
 }
@@ -185,4 +187,45 @@ func TestHistoryKeepsTheOrderOfEachVisit(t *testing.T) {
 	require.Equal(t, screen.Order{Column: 1}, b.queues.Order())
 	b.press("]", "]")
 	require.Equal(t, screen.Order{Column: 4, Reverse: true}, b.queues.Order())
+}
+
+// A failed execution opens at what its program wrote, as text on lines with visible escapes, which w wraps.
+func TestAFailedExecutionOpensAtItsOutput(t *testing.T) {
+	t.Parallel()
+	long := "expected " + strings.Repeat("a very long line ", 12) + "§"
+	wrote := func(result string) *bundle {
+		source := sample()
+		source.detail.Result = result
+		b := started(t, source, 140, 40)
+		b.open(keymap.InExecution)
+		return b
+	}
+	result, err := json.Marshal(map[string]any{
+		"exit_code": 1, "stdout": "{\"step\": 1}\nstep 2\n", "stderr_truncated": true,
+		"stderr_log": "Traceback:\n\tline 3 \x1b[31mred\x1b[0m\u202e\npassword=hunter2\n" + long,
+	})
+	require.NoError(t, err)
+	b := wrote(string(result))
+	for _, want := range []string{
+		"[output]", "── stderr, cut by the worker ──", "Traceback:", `line 3 \x1b[31mred\x1b[0m\u202e`,
+		"── stdout ──", `{"step": 1}`, "step 2", "‹redacted›",
+	} {
+		require.Contains(t, b.View(), want)
+	}
+	require.NotContains(t, b.View(), "hunter2")
+	require.NotContains(t, b.View(), "no JSON")
+	require.NotContains(t, b.View(), "§")
+	b.press("w")
+	require.Contains(t, b.View(), "§")
+
+	b = wrote(string(result[:len(result)-60])) // cut when it was read
+	require.Contains(t, b.View(), "[output]")
+	b = wrote(`{"exit_code": 1, "stderr_log": "one\ntwo \u00`)
+	require.Contains(t, b.View(), "── stderr, its end was not read ──")
+	require.Contains(t, b.View(), "two")
+	for _, silent := range []string{
+		`{"error": "no"}`, `{"stderr_log": ""}`, `[1, 2]`, `"text"`, `{"stdout": {"a": 1}}`, `{`, "",
+	} {
+		require.Contains(t, wrote(silent).View(), "[config]", silent)
+	}
 }

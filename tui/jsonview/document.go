@@ -39,8 +39,8 @@ func (l *line) is(flag uint8) bool { return l.flags&flag != 0 }
 type document struct {
 	text  string
 	lines []line
-	// plain is true if the text is no JSON, cut if it ends too early.
-	plain, cut bool
+	// plain is true if the text is no JSON, meant if it need not be, cut if it ends too early.
+	plain, meant, cut bool
 }
 
 const (
@@ -54,7 +54,14 @@ func parse(text string) *document {
 	if d.read() {
 		return d
 	}
-	d = &document{text: text, plain: true}
+	d = parseText(text)
+	d.meant = false
+	return d
+}
+
+func parseText(text string) *document {
+	text = text[:min(len(text), maxText)]
+	d := &document{text: text, plain: true, meant: true}
 	at := int32(0)
 	for part := range strings.Lines(text) {
 		n, end := int32(len(d.lines)), at+int32(len(strings.TrimSuffix(part, "\n")))

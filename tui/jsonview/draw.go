@@ -249,7 +249,7 @@ func (v *View) Status() string {
 	if v.revealed {
 		parts = append(parts, "secrets shown")
 	}
-	if v.doc.plain {
+	if v.doc.plain && !v.doc.meant {
 		parts = append(parts, "no JSON")
 	}
 	if v.doc.cut {

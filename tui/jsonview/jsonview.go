@@ -53,8 +53,13 @@ func New() *View { return &View{doc: &document{}, folded: map[int32]bool{}} }
 // Focus tells the document whether it has the focus. Without it the cursor is a dim mark.
 func (v *View) Focus(on bool) { v.blurred = !on }
 
-// Set shows a text. A changed text keeps folds, cursor and search by their paths.
-func (v *View) Set(text string) {
+// Set shows a document. A changed one keeps folds, cursor and search by their paths.
+func (v *View) Set(text string) { v.set(text, parse) }
+
+// SetText shows a text as it is, even if it is JSON.
+func (v *View) SetText(text string) { v.set(text, parseText) }
+
+func (v *View) set(text string, parse func(string) *document) {
 	if text == v.doc.text {
 		return
 	}

@@ -189,7 +189,7 @@ func TestTextsThatAreCutOffOrNoJSON(t *testing.T) {
 
 	v = of("Traceback:\n\tpassword=hunter2\n\x1b[31mred \u202eevil")
 	lines := drawn(t, v, 60, 20)
-	require.Equal(t, []string{"▶   Traceback:", "        password ‹redacted›", "    red evil"}, lines)
+	require.Equal(t, []string{"▶   Traceback:", "        password ‹redacted›", `    \x1b[31mred \u202eevil`}, lines)
 	require.Contains(t, v.Status(), "no JSON")
 	require.Zero(t, v.Search("hunter2"))
 

@@ -65,7 +65,7 @@ func TestLookup(t *testing.T) {
 func TestBottomLineNamesAtMostNine(t *testing.T) {
 	t.Parallel()
 	for _, scope := range Scopes {
-		line := BuiltIn.BottomLine(scope, true)
+		line := BuiltIn.BottomLine(scope, nil)
 		require.LessOrEqual(t, len(line), 9, scope)
 		require.NotEmpty(t, line, scope)
 		for i := 1; i < len(line); i++ {
@@ -77,10 +77,10 @@ func TestBottomLineNamesAtMostNine(t *testing.T) {
 
 func TestKeysThatActAreNamedOnlyWhereActingIsAllowed(t *testing.T) {
 	t.Parallel()
-	for _, b := range BuiltIn.BottomLine(InQueues, false) {
+	for _, b := range BuiltIn.BottomLine(InQueues, func(b Binding) bool { return !b.Acts }) {
 		require.False(t, b.Acts, b.Action)
 	}
-	require.Equal(t, Act, BuiltIn.BottomLine(InQueues, true)[1].Action, "it is among the first")
+	require.Equal(t, Act, BuiltIn.BottomLine(InQueues, nil)[1].Action, "it is among the first")
 }
 
 func TestInADialogOneKeyHasOneMeaning(t *testing.T) {

@@ -160,11 +160,11 @@ func (m *Map) Of(action Action) (Binding, bool) {
 // maxBottom is the largest number of keys in the line of keys.
 const maxBottom = 9
 
-// BottomLine lists the bindings of the line of keys by rank, help last. It omits acts if acting is disabled.
-func (m *Map) BottomLine(scope Scope, acting bool) []Binding {
+// BottomLine lists the bindings of the line of keys by rank, help last: those that have a use now, nil for all.
+func (m *Map) BottomLine(scope Scope, useful func(Binding) bool) []Binding {
 	var out []Binding
 	for _, b := range m.For(scope) {
-		if b.Short != "" && (acting || !b.Acts) {
+		if b.Short != "" && (useful == nil || useful(b)) {
 			out = append(out, b)
 		}
 	}

@@ -74,11 +74,14 @@ func WindowEnd(lines, h int) int {
 	return lines - h + 1
 }
 
-// Tabs are the names of the sections of a view; the one at an index is highlighted.
-func (e *Env) Tabs(names []string, at int) string {
+// Tabs are the names of the sections of a view in at most w cells, if they fit; the one at an index is highlighted.
+func (e *Env) Tabs(names []string, at, w int) string {
 	tabs := slices.Clone(names)
 	tabs[at] = e.Paint(theme.Accent, "["+tabs[at]+"]")
-	return strings.Join(tabs, " · ")
+	if line := strings.Join(tabs, " · "); widget.Width(line) <= w {
+		return line
+	}
+	return strings.Join(tabs, " ")
 }
 
 // Paned is a screen with several panes of which the first stands below the title rule.

@@ -240,6 +240,22 @@ type Data struct {
 	attention    attention
 }
 
+// Names lists the known values of a field that many views filter by: the actions with a queue, or the workers.
+func (d *Data) Names(field string) []string {
+	var names Distinct
+	switch {
+	case field == "action" && d.Queues != nil:
+		for i := range d.Queues.List {
+			names.Add(d.Queues.List[i].ActionRef)
+		}
+	case field == "worker" && d.Workers != nil:
+		for i := range d.Workers.List {
+			names.Add(d.Workers.List[i].Name)
+		}
+	}
+	return names.List()
+}
+
 // NewData makes an empty store.
 func NewData() *Data {
 	return &Data{History: NewHistory(), fresh: map[Feed]*Freshness{}}

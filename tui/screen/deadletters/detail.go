@@ -347,7 +347,7 @@ func (m *Detail) document(w, h int) []string {
 	if m.inside {
 		state = m.doc.Status()
 	}
-	title := widget.Spread(" "+m.env.Tabs(sections, m.section), m.env.Dim(widget.Clean(state)), w-1)
+	title := widget.Spread(" "+m.env.Tabs(sections, m.section, w-2), m.env.Dim(widget.Clean(state)), w-1)
 	return append([]string{title}, m.doc.Lines(w, max(0, h-1), m.env.Theme)...)
 }
 

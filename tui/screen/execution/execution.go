@@ -22,11 +22,13 @@ type Execution struct {
 	section int
 	scroll  screen.Scroller
 	// documents are the views of the sections; lists leave theirs empty.
-	documents [6]*jsonview.View
+	documents [7]*jsonview.View
 	// why is true while the reasons why it waits take the whole view.
 	why bool
 	// turned is true after the operator chose a section: in a low window it replaces the timeline.
-	turned  bool
+	turned bool
+	// chosen is true once the first section was chosen by the state of the execution.
+	chosen  bool
 	preview bool // of FeedGlance, instead of FeedExecution
 	derived
 }
@@ -41,7 +43,7 @@ type derived struct {
 
 // New makes the view.
 func New(env *screen.Env) *Execution {
-	x := &Execution{env: env}
+	x := &Execution{env: env, section: sectionConfig}
 	for i := range x.documents {
 		x.documents[i] = jsonview.New()
 	}
@@ -111,6 +113,9 @@ func (x *Execution) Changed(feed screen.Feed) {
 			x.id = d.ID
 		}
 	case screen.FeedExecution:
+		if d := x.current(); d != nil {
+			x.choose(d)
+		}
 		x.prepare()
 	case screen.FeedFamily, screen.FeedOverview, screen.FeedWorkers, screen.FeedBroker:
 	default:

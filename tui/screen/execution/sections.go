@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/phrase"
@@ -15,7 +16,8 @@ import (
 
 // The sections below the timeline.
 const (
-	sectionConfig = iota
+	sectionOutput = iota
+	sectionConfig
 	sectionResult
 	sectionEnv
 	sectionHistory
@@ -23,7 +25,7 @@ const (
 	sectionRaw
 )
 
-var sections = []string{"config", "result", "env", "history", "dead letter", "raw"}
+var sections = []string{"output", "config", "result", "env", "history", "dead letter", "raw"}
 
 // document is the view of the section; nil for a list.
 func (x *Execution) document() *jsonview.View {
@@ -40,6 +42,8 @@ func (x *Execution) prepare() {
 		return
 	}
 	switch x.section {
+	case sectionOutput:
+		view.SetText(output(d.Result))
 	case sectionConfig:
 		view.Set(d.Config)
 	case sectionResult:
@@ -49,6 +53,66 @@ func (x *Execution) prepare() {
 	default:
 		view.Set(string(Document(d)))
 	}
+}
+
+// choose opens the section that explains an execution: the output of a failed one. If it wrote nothing, its reason
+// stands above the config already; without a config its result is shown.
+func (x *Execution) choose(d *monitor.ExecutionDetail) {
+	if x.chosen || x.preview {
+		return
+	}
+	x.chosen = true
+	switch {
+	case x.env.Theme.Of(d.Status).Role != theme.Bad:
+	case output(d.Result) != "":
+		x.section = sectionOutput
+	case d.Config == "":
+		x.section = sectionResult
+	}
+}
+
+// output is what the program of an execution wrote, in the order in which it explains a failure: what it wrote to
+// stderr, then to stdout. It is empty if the program wrote nothing. The result may be cut anywhere.
+func output(result string) string {
+	texts, cut := map[string]string{}, map[string]string{}
+	decoder := json.NewDecoder(strings.NewReader(result))
+	_, err := decoder.Token()
+	for err == nil && decoder.More() {
+		name, _ := decoder.Token()
+		key, _ := name.(string)
+		rest := result[decoder.InputOffset():]
+		var value any
+		if err = decoder.Decode(&value); err != nil {
+			value = beginning(strings.TrimLeft(rest, ": \t\n"))
+			cut[key] = ", its end was not read"
+		}
+		if text, ok := value.(string); ok {
+			texts[key] = text
+		}
+		if flag, truncated := strings.CutSuffix(key, "_truncated"); truncated && value == true {
+			cut[flag] = ", cut by the worker"
+		}
+	}
+	var b strings.Builder
+	for _, stream := range []struct{ name, key string }{{"stderr", "stderr_log"}, {"stdout", "stdout"}} {
+		if text := texts[stream.key]; text != "" {
+			b.WriteString("── " + stream.name + cmp.Or(cut[stream.name], cut[stream.key]) + " ──\n" +
+				strings.TrimSuffix(text, "\n") + "\n")
+		}
+	}
+	return b.String()
+}
+
+// beginning decodes a JSON string whose end is missing; empty if it is no string.
+func beginning(text string) string {
+	const longestEscape = len(`\ud83d\ude00`)
+	var said string
+	for n := 0; strings.HasPrefix(text, `"`) && n < min(len(text), longestEscape); n++ {
+		if json.Unmarshal([]byte(text[:len(text)-n]+`"`), &said) == nil {
+			break
+		}
+	}
+	return said
 }
 
 // Document is an execution with its documents embedded as JSON, so that secrets in them are found. A
@@ -149,7 +213,7 @@ func (x *Execution) sectionLines(d *monitor.ExecutionDetail, w, h int) []string 
 		}
 		body, _ = x.scroll.Shown(body, h-1)
 	}
-	return append([]string{widget.Spread(" "+x.env.Tabs(sections, x.section), note, w-1)}, body...)
+	return append([]string{widget.Spread(" "+x.env.Tabs(sections, x.section, w-2), note, w-1)}, body...)
 }
 
 // cutLine says how much of the document in the section was read, unless all of it was.

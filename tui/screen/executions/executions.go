@@ -303,17 +303,7 @@ func (v *Executions) Do(action keymap.Action) screen.Effect {
 // completions lists the values of a field among the readings.
 func (v *Executions) completions(field string) []string {
 	var known screen.Distinct
-	d, rows := v.env.Data, v.VisibleRows()
-	if field == "action" && d.Queues != nil {
-		for i := range d.Queues.List {
-			known.Add(d.Queues.List[i].ActionRef)
-		}
-	}
-	if field == "worker" && d.Workers != nil {
-		for i := range d.Workers.List {
-			known.Add(d.Workers.List[i].Name)
-		}
-	}
+	rows := v.VisibleRows()
 	for i := range rows {
 		switch field {
 		case "action":
