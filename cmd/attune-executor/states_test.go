@@ -175,6 +175,26 @@ func TestEveryPlaceSaysTheSameAboutADatabase(t *testing.T) {
 	}
 }
 
+// A database that is not UTF-8 is refused by migrate, and named by doctor with the same sentence.
+func TestADatabaseOfAnotherEncodingIsNamed(t *testing.T) {
+	t.Parallel()
+	at, err := url.Parse(testkit.EmptyDatabase(t))
+	require.NoError(t, err)
+	name := strings.TrimPrefix(at.Path, "/") + "_latin"
+	admin := testkit.OpenStore(t, at.String())
+	testkit.Exec(t, admin, "CREATE DATABASE "+name+" ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+	t.Cleanup(func() {
+		_, err := admin.Pool().Exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)")
+		require.NoError(t, err)
+	})
+	at.Path = "/" + name
+	p := placesAt(t, at.String(), testkit.VHost(t), testkit.ManagementURL(t))
+	says := "the database " + name + " has the encoding LATIN1, which alters or refuses texts: create one with ENCODING"
+	require.Contains(t, p.command("migrate", "up"), says)
+	require.Contains(t, p.command("migrate", "check"), says)
+	require.Contains(t, p.doctor("database"), says)
+}
+
 // Defaults that an administrator gave the role change nothing: sessions have their own.
 func TestDefaultsOfTheRoleDoNoHarm(t *testing.T) {
 	t.Parallel()
@@ -237,7 +257,7 @@ func TestEveryPlaceSaysTheSameAboutABroker(t *testing.T) {
 				state.at(at)
 			}
 			st := testkit.OpenStore(t, database)
-			testkit.Worker(t, st, "w1", func(w *testkit.WorkerRow) { w.HeartbeatAge = -time.Hour })
+			testkit.Worker(t, st, "w1", func(w *testkit.WorkerRow) { w.HeartbeatAge = time.Hour })
 			p := placesAt(t, database, at.String(), testkit.ManagementURL(t))
 			require.Contains(t, p.doctor("broker"), state.says)
 			ready, log := p.readiness()

@@ -201,6 +201,6 @@ func TestActsWithoutTheDatabaseSaySo(t *testing.T) {
 	for _, act := range []string{"cancel", "retry"} {
 		code, _, answer := post(t, acting(st), "/api/v1/executions/1/"+act, "")
 		require.Equal(t, http.StatusServiceUnavailable, code, act)
-		require.Equal(t, "the database does not answer", cmp.Or(answer["detail"], answer["error"]))
+		require.Equal(t, "the database refuses connections, nothing listens there", cmp.Or(answer["detail"], answer["error"]))
 	}
 }

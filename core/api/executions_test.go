@@ -764,6 +764,6 @@ func TestPublishedRoutesWithoutTheDatabaseSaySo(t *testing.T) {
 	for _, path := range []string{"/api/v1/executions", "/api/v1/executions/1"} {
 		code, answer := call(t, signed(st), http.MethodGet, path, published(t, token.Worker, "1"), "")
 		require.Equal(t, http.StatusServiceUnavailable, code, path)
-		require.Equal(t, map[string]any{"error": "the database does not answer", "code": "SERVICE_UNAVAILABLE"}, answer)
+		require.Equal(t, map[string]any{"error": "the database refuses connections, nothing listens there", "code": "SERVICE_UNAVAILABLE"}, answer)
 	}
 }

@@ -33,7 +33,7 @@ func (s *Server) actOnWorker(act triage.WorkerAct) reasonedAct {
 			s.deps.Logger.WarnContext(ctx, "Worker not forgotten", "worker_id", id, "error", err)
 			return nil, &statusError{
 				http.StatusServiceUnavailable,
-				broker.Trouble(err).Fact + "; it has the queues of the worker",
+				broker.Trouble(err).Fact,
 			}
 		}
 		return nil, ofWorker(err, id)

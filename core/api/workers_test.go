@@ -69,7 +69,7 @@ func TestEveryActionOnWorkersAnswersAsDescribed(t *testing.T) {
 		{"cordon", 999_999, "", 404, "there is no worker 999999", false},
 		{"cordon", "w-1", "", 400, "not a positive number", false},
 		{"drain", works, `{"why": "x"}`, 400, `unknown field "why"`, false},
-		{"forget", gone, "", 503, "the broker does not answer", true},
+		{"forget", gone, "", 503, "to forget a worker the broker is needed", true},
 		{"forget", gone, "", 200, "is forgotten", false},
 		{"forget", gone, "", 404, "there is no worker", false},
 	} {

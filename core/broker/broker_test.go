@@ -286,7 +286,9 @@ func TestBrokerThatIsAway(t *testing.T) {
 	defer b.Stop()
 	require.Equal(t, broker.StateConnecting, b.State())
 	for i := range b.Links() {
-		testkit.Eventually(t, func() bool { return strings.Contains(b.Links()[i].Trouble.Fact, "refuses connections") }, waitTimeout)
+		testkit.Eventually(t, func() bool {
+			return strings.Contains(b.Links()[i].Trouble.Fact, "refuses connections")
+		}, waitTimeout)
 		link := b.Links()[i]
 		require.False(t, link.Up)
 		require.NotContains(t, link.Trouble.String(), "secret")

@@ -61,7 +61,10 @@ func Trouble(err error) phrase.Trouble {
 		if errors.Is(err, ErrNotConnected) {
 			return phrase.Trouble{Fact: "the broker is not connected yet", Fix: start}
 		}
-		return phrase.Trouble{Fact: "the broker cannot be reached (" + oneLine(err.Error()) + ")", Fix: start}
+		if !connecting {
+			return phrase.Trouble{Fact: oneLine(err.Error())}
+		}
+		return phrase.Trouble{Fact: "the broker cannot be reached (" + oneLine(connect.Err.Error()) + ")", Fix: start}
 	case connecting && (server.Code == amqp.NotAllowed || errors.Is(err, amqp.ErrVhost)):
 		return phrase.Trouble{
 			Fact: "the broker refuses the virtual host " + connect.VHost + " to the user " + connect.User +

@@ -173,7 +173,8 @@ func (r *replica) details() monitor.ReplicaDetails {
 	}
 	for _, link := range e.broker.Links() {
 		details.Connections = append(details.Connections, monitor.ReplicaLink{
-			Purpose: link.Purpose, Up: link.Up, Blocked: link.Blocked, Reason: link.Trouble.String(), Since: link.Since.UTC(),
+			Purpose: link.Purpose, Up: link.Up, Blocked: link.Blocked, Reason: link.Trouble.String(),
+			Since: link.Since.UTC(),
 		})
 	}
 	for _, one := range e.broker.Recreated() {

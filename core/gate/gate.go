@@ -271,7 +271,8 @@ func (g *Gate) record(ctx context.Context, source string, err error, holds bool)
 	case now.Sub(g.logged) >= remindEvery:
 		g.logged = now
 		g.cfg.Logger.ErrorContext(ctx, "Installation is still at fault, work is held",
-			"source", source, "sources", len(g.faults), "since", g.began.UTC(), "problem", trouble.Fact, "fix", trouble.Fix)
+			"source", source, "sources", len(g.faults), "since", g.began.UTC(),
+			"problem", trouble.Fact, "fix", trouble.Fix)
 	}
 	if !holds {
 		return pause

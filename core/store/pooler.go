@@ -38,7 +38,8 @@ func (c Config) requireSettings(ctx context.Context, conn *pgx.Conn) error {
 	if c.ReadOnly {
 		sql += "; SET default_transaction_read_only = on"
 	}
-	if major, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), "."); len(major) == 2 && major >= "17" {
+	major, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), ".")
+	if len(major) == 2 && major >= "17" {
 		sql += "; SET transaction_timeout = 0"
 	}
 	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()

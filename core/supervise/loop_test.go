@@ -268,6 +268,7 @@ func TestLoopBacksOffAndRecovers(t *testing.T) {
 		}
 		require.Equal(t, []int{0, 2, 6, 14, 24, 34}, seconds)
 		require.EqualError(t, loop.LastError(), "down")
+		require.Zero(t, loop.LastSuccess(), "a failed tick has done nothing")
 
 		before := len(at.read())
 		healthy.Store(true)
@@ -275,6 +276,7 @@ func TestLoopBacksOffAndRecovers(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, at.read(), before+4)
 		require.NoError(t, loop.LastError())
+		require.Equal(t, loop.LastTick(), loop.LastSuccess())
 
 		healthy.Store(false)
 		time.Sleep(8 * time.Second)

@@ -123,7 +123,7 @@ func TestALargeResultIsExportedWhole(t *testing.T) {
 	full.Result, full.ResultBytes = whole, 0
 	source.whole = &full
 	b, _, folder := carrying(t, source)
-	b.press("3", "enter", "tab")
+	b.press("3", "enter")
 	require.Contains(t, b.View(), "64 of 823 KiB, e writes all")
 	b.press("y")
 	require.Contains(t, b.View(), "the loaded parts of its documents, secrets masked: e writes all")

@@ -130,9 +130,10 @@ func worstFirst(list []monitor.Replica) []monitor.Replica {
 // EngineReachesBroker reports whether a replica is connected to the broker.
 func (e *Env) EngineReachesBroker() bool {
 	all := e.replicas()
-	return all != nil && e.Data.Fresh(FeedOverview).Err == nil && slices.ContainsFunc(all.List, func(r monitor.Replica) bool {
-		return r.State == "connected" && !r.Late
-	})
+	if all == nil || e.Data.Fresh(FeedOverview).Err != nil {
+		return false
+	}
+	return slices.ContainsFunc(all.List, func(r monitor.Replica) bool { return r.State == "connected" && !r.Late })
 }
 
 // BrokerWorks reports whether the broker is known to work although its management API cannot be read.

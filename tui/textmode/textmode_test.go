@@ -190,7 +190,7 @@ func TestAnOutageIsNeitherZeroNorARemoval(t *testing.T) {
 		*err = errors.New("connection refused")
 	}
 	require.Equal(t, []string{
-		"broker: the broker cannot be reached (connection refused): start it, or correct message_queue.url",
+		"broker: connection refused",
 		"database: connection refused",
 	}, reported(well(), down))
 	require.Empty(t, reported(well(), down, down), "it is told once")

@@ -102,8 +102,8 @@ func lookSchema(ctx context.Context, v *visit) (Finding, error) {
 	return passed("schema %s is at version %d", schema, version), nil
 }
 
-// unidentified lists the tables that PostgreSQL refuses to change, because a publication such as FOR ALL TABLES has them
-// and nothing identifies their rows.
+// unidentified lists the tables that PostgreSQL refuses to change, because a publication such as FOR ALL TABLES has
+// them and nothing identifies their rows.
 func unidentified(ctx context.Context, v *visit) (tables []string, err error) {
 	err = v.Store.Pool().QueryRow(ctx, `select coalesce(array_agg(distinct t.tablename::text order by t.tablename::text), '{}')
 		from pg_publication_tables t

@@ -179,7 +179,7 @@ func open(ctx context.Context, url string, settings map[string]string) (*pgx.Con
 		cfg.RuntimeParams[name] = value
 	}
 	maps.Copy(cfg.RuntimeParams, settings)
-	if readOnly, ok := settings[readOnlySetting]; ok { // target_session_attrs=read-write refuses a session that begins so
+	if readOnly, ok := settings[readOnlySetting]; ok { // target_session_attrs=read-write would refuse it at the start
 		delete(cfg.RuntimeParams, readOnlySetting)
 		cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 			return conn.Exec(ctx, "SET "+readOnlySetting+" = "+readOnly).Close()
