@@ -136,8 +136,9 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Request, plan *act
 		return r, nil
 	}, func(r *triage.BrokerPurge) *act.Receipt {
 		return &act.Receipt{
-			Text:   fmt.Sprintf("The broker deleted %d messages; before %d, after %d.", r.Removed, r.Before, r.After),
-			Partly: r.Removed < r.Before, Audits: audits(r.Audit),
+			Text: fmt.Sprintf("The broker deleted %d messages; before %d, after %d.", r.Removed, r.Before, r.After),
+			// Others left the queue in another way.
+			Partly: r.After >= 0 && r.Before-r.After > r.Removed, Audits: audits(r.Audit),
 		}
 	})
 	return nil

@@ -229,6 +229,9 @@ func done(e *screen.Env, r *row) widget.Cell {
 
 // note explains the health of a worker.
 func note(r *row) string {
+	if r.Restarts >= monitor.ManyRestarts {
+		return monitor.RestartText(r.Restarts, r.Abandoned)
+	}
 	switch why := r.Seen.Why; r.Seen.Health {
 	case monitor.WorkerStale:
 		switch {
