@@ -219,7 +219,7 @@ func readWorkers(ctx context.Context, tx *store.Tx, r *measuring) error {
 	r.know("worker_restarts")
 	for _, w := range restarts {
 		r.add("worker_restarts", Sample{
-			Target: w.Name, Value: float64(w.Restarts), Detail: monitor.RestartText(w.Restarts, w.Abandoned),
+			Target: w.Name, Value: float64(w.Restarts), Detail: fmt.Sprintf(", abandoned %d", w.Abandoned),
 		})
 	}
 	r.set("workers_deactivated", float64(len(vanished)), strings.Join(vanished[:min(len(vanished), 5)], ", "))

@@ -285,7 +285,7 @@ var measures = []Measure{
 		From: FromDatabase, Filter: "{target}",
 		About:   "How often a new process has taken the name of a worker within 10 minutes.",
 		Why:     "Its process ends again and again, and abandons what it runs.",
-		Summary: "{target} {detail}",
+		Summary: "{target} restarted {value} times in 10 min{detail}",
 		Hint:    "look at the log of its supervisor: memory, a failing start, or two programs with one name",
 	},
 	{

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/monitor/monitortest"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/testkit"
 )
@@ -163,9 +162,11 @@ func TestRestartsOfAWorkerAreCounted(t *testing.T) {
 		|| jsonb_build_object('registered_at', extract(epoch FROM now())) WHERE id = $1`, calm.ID)
 	action := testkit.Action(t, b.Store, "demo.lost")
 	for i := range 8 {
-		e := testkit.Execution(t, b.Store, action, monitortest.Status(attune.StatusAbandoned))
-		testkit.Exec(t, b.Store, `UPDATE execution SET worker = $2, finished_at = now() - make_interval(mins => $3) WHERE id = $1`,
-			e.ID, shaky.ID, 11*(i/7)) // the last one ended earlier
+		e := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) {
+			r.Status, r.Worker = attune.StatusAbandoned, &shaky.ID
+		})
+		testkit.Exec(t, b.Store, `UPDATE execution SET finished_at = now() - make_interval(mins => $2) WHERE id = $1`,
+			e.ID, 11*(i/7)) // the last one ended earlier
 	}
 	w, err := b.Workers(t.Context())
 	require.NoError(t, err)
