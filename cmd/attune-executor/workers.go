@@ -140,6 +140,9 @@ func (v workerView) load() string {
 
 // note is the reason why a worker gets no executions.
 func (v workerView) note(at time.Time) string {
+	if v.Restarts >= monitor.ManyRestarts {
+		return monitor.RestartText(v.Restarts, v.Abandoned)
+	}
 	switch v.Health {
 	case monitor.WorkerSuspect:
 		return "for " + short(at.Sub(*v.SuspectSince)) + ": " + dash(v.SuspectReason)

@@ -223,6 +223,17 @@ var cases = map[string]alertCase{
 		},
 		undo: func(b *bundle) { b.exec(`update worker set last_heartbeat = now()`) },
 	},
+	"worker_restarts": {
+		target: "shaky",
+		make: func(b *bundle) {
+			testkit.Worker(b.t, b.store, "shaky")
+			for range 3 {
+				b.exec(`update worker set capabilities = coalesce(capabilities, '{}')
+					|| jsonb_build_object('registered_at', extract(epoch from clock_timestamp()))`)
+			}
+		},
+		undo: func(b *bundle) { b.exec(`delete from worker_history`) },
+	},
 	"worker_suspect": {
 		target: "mute",
 		make: func(b *bundle) {

@@ -277,6 +277,16 @@ func readWorkers(ctx context.Context, tx *store.Tx, r *measuring) error {
 		list[i] = w
 	}
 	r.Measures.workers(list, r.At, r.reader.Config().StaleAfter)
+	restarts, err := tx.ViewWorkerRestarts(ctx, monitor.RestartSpan.Seconds())
+	if err != nil {
+		return err
+	}
+	r.know("worker_restarts")
+	for _, w := range restarts {
+		r.add("worker_restarts", Sample{
+			Target: w.Name, Value: float64(w.Restarts), Detail: fmt.Sprintf(", abandoned %d", w.Abandoned),
+		})
+	}
 	r.set("workers_deactivated", float64(len(vanished)), strings.Join(vanished[:min(len(vanished), 5)], ", "))
 	r.workers = rows
 	return nil

@@ -234,6 +234,7 @@ func defaultAlerts() map[string]*AlertRule {
 
 		"worker_heartbeat":  rule("warning", "heartbeat_age", 90, 0),
 		"worker_suspect":    rule("warning", "suspect_seconds", 0, 0),
+		"worker_restarts":   rule("warning", "worker_restarts", 2, 0),
 		"workers_missing":   rule("critical", "workers_missing", 0, time.Minute),
 		"workers_vanish":    rule("critical", "workers_deactivated", 2, 0),
 		"unhealthy_workers": rule("warning", "unhealthy_workers", 0.5, time.Minute),

@@ -287,6 +287,14 @@ var measures = []Measure{
 		Hint:    "see whether the worker consumes, and what it runs{detail}",
 	},
 	{
+		Name: "worker_restarts", Unit: UnitCount, Each: "worker", View: "workers",
+		From: FromDatabase, Filter: "{target}",
+		About:   "How often a new process has taken the name of a worker within 10 minutes.",
+		Why:     "Its process ends again and again, and abandons what it runs.",
+		Summary: "{target} restarted {value} times in 10 min{detail}",
+		Hint:    "look at the log of its supervisor: memory, a failing start, or two programs with one name",
+	},
+	{
 		Name: "workers_deactivated", Unit: UnitCount, View: "workers",
 		From: FromDatabase, Series: "sum(increase(attune_workers_deactivated_total[5m]))",
 		About:   "Workers that were marked inactive in the last five minutes, without a heartbeat since.",

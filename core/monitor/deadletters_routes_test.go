@@ -31,7 +31,8 @@ func (c countedBroker) ReadWiring(ctx context.Context) (*broker.Wiring, error) {
 // of is a dead letter of an event from a queue, which died a number of times.
 func of(exchange, queue string, deaths int) func(*monitortest.DeadLetterRow) {
 	return func(r *monitortest.DeadLetterRow) {
-		r.Kind, r.Key, r.Exchange, r.Queue, r.Worker = message.TypeEventCreated, message.KeyEventCreated, exchange, queue, 0
+		r.Kind, r.Key, r.Worker = message.TypeEventCreated, message.KeyEventCreated, 0
+		r.Exchange, r.Queue = exchange, queue
 		r.Body = []byte(`{"message_type":"EventCreated","message_id":"4f3f4f8e-1f0f-4a53-a5a8-5f1d7a3dc001",` +
 			`"timestamp":"2026-11-21T10:00:00Z","payload":{"event_id":1}}`)
 		r.Headers = fmt.Sprintf(`{"x-attune-deaths": %d}`, deaths-1)
@@ -44,14 +45,17 @@ func TestVerdictsKnowTheBrokerAndLoops(t *testing.T) {
 	t.Parallel()
 	exchange := broker.ExchangeInfo{Kind: "topic"}
 	w := &broker.Wiring{
-		Exchanges: map[string]broker.ExchangeInfo{message.ExchangeEvents: exchange, "mirror": exchange, "bare": exchange},
+		Exchanges: map[string]broker.ExchangeInfo{
+			message.ExchangeEvents: exchange, "mirror": exchange, "bare": exchange,
+		},
 		Queues: []broker.QueueInfo{
 			{Name: message.QueueEvents, Consumers: new(0)}, {Name: "heard", Consumers: new(2)},
 			{Name: "unheard", Consumers: new(0)}, {Name: "uncounted"},
 		},
 	}
 	for _, r := range [][2]string{
-		{message.ExchangeEvents, message.QueueEvents}, {"mirror", "heard"}, {"mirror", "unheard"}, {"mirror", "uncounted"},
+		{message.ExchangeEvents, message.QueueEvents},
+		{"mirror", "heard"}, {"mirror", "unheard"}, {"mirror", "uncounted"},
 	} {
 		w.Routes = append(w.Routes, broker.Route{Source: r[0], Destination: r[1], Key: "#"})
 	}

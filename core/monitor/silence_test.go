@@ -49,7 +49,7 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWins(t *testing.T) {
 			Worker{Status: "active", Heartbeat: &fresh, Cordoned: true},
 			alone,
 			Assessment{
-				WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
+				WorkerDeaf, ByBroker, "last heartbeat 1s ago, but queue worker.7.executions has no consumer",
 				"active",
 			},
 		},
@@ -57,7 +57,7 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWins(t *testing.T) {
 			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, Consumers: &none}},
 			nil,
 			Assessment{
-				WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
+				WorkerDeaf, ByBroker, "last heartbeat 1s ago, but queue worker.7.executions has no consumer",
 				"active",
 			},
 		},
@@ -77,7 +77,7 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWins(t *testing.T) {
 			Worker{Status: "active", Heartbeat: &fresh, Registered: now.Add(-15 * time.Second)},
 			alone,
 			Assessment{
-				WorkerDeaf, ByBroker, "sends heartbeats, but queue worker.7.executions has no consumer",
+				WorkerDeaf, ByBroker, "last heartbeat 1s ago, but queue worker.7.executions has no consumer",
 				"active",
 			},
 		},
@@ -89,7 +89,7 @@ func TestTheStrictestOfHeartbeatBrokerAndStatusWins(t *testing.T) {
 		"its queue is gone": {
 			Worker{ID: 7, Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Valid: true, QueueExists: &no}},
 			nil,
-			Assessment{WorkerDeaf, ByBroker, "sends heartbeats, but has no queue worker.7.executions", "active"},
+			Assessment{WorkerDeaf, ByBroker, "last heartbeat 1s ago, but it has no queue worker.7.executions", "active"},
 		},
 		"what was seen long ago": {
 			Worker{Status: "active", Heartbeat: &fresh, Probe: &WorkerProbe{Consumers: &none}},

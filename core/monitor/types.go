@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -118,8 +119,23 @@ type Worker struct {
 	Created  time.Time `json:"created"`
 	// Registered is when the present process registered, or Created if unknown.
 	Registered time.Time `json:"registered"`
+	// Restarts counts the processes that replaced another one within RestartSpan, Abandoned what was abandoned then.
+	Restarts  int64 `json:"restarts"`
+	Abandoned int64 `json:"abandoned"`
 	// Probe is the engine's last observation of the worker; nil if there is none.
 	Probe *WorkerProbe `json:"probe"`
+}
+
+const (
+	// RestartSpan is the time within which restarts of a worker count.
+	RestartSpan = 10 * time.Minute
+	// ManyRestarts is the number of restarts that no change of its version explains.
+	ManyRestarts = 3
+)
+
+// RestartText says how often a worker was restarted, and what was lost.
+func RestartText(restarts, abandoned int64) string {
+	return fmt.Sprintf("restarted %d times in 10 min, abandoned %d", restarts, abandoned)
 }
 
 // WorkerHealth is the strictest of what heartbeat, queue and row of a worker say.

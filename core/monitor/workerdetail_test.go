@@ -146,3 +146,34 @@ func TestSinceWhenAWorkerIsThere(t *testing.T) {
 	require.EqualValues(t, 8, Worker{Heartbeat: &beat}.Missed(at(10).Add(251*time.Second), 30*time.Second))
 	require.Zero(t, Worker{}.Missed(at(10), 30*time.Second))
 }
+
+// The list counts the processes that lately took the name of a worker, and what was abandoned.
+func TestRestartsOfAWorkerAreCounted(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	shaky, calm := testkit.Worker(t, b.Store, "shaky"), testkit.Worker(t, b.Store, "calm")
+	for range 5 {
+		testkit.Exec(t, b.Store, `UPDATE worker SET capabilities = coalesce(capabilities, '{}')
+			|| jsonb_build_object('registered_at', extract(epoch FROM clock_timestamp())) WHERE id = $1`, shaky.ID)
+		for _, status := range []string{"inactive", "active"} { // these are no restarts
+			testkit.Exec(t, b.Store, `UPDATE worker SET status = $1::text::worker_status_enum`, status)
+		}
+	}
+	testkit.Exec(t, b.Store, `UPDATE worker SET capabilities = coalesce(capabilities, '{}')
+		|| jsonb_build_object('registered_at', extract(epoch FROM now())) WHERE id = $1`, calm.ID)
+	action := testkit.Action(t, b.Store, "demo.lost")
+	for i := range 8 {
+		e := testkit.Execution(t, b.Store, action, func(r *testkit.ExecutionRow) {
+			r.Status, r.Worker = attune.StatusAbandoned, &shaky.ID
+		})
+		testkit.Exec(t, b.Store, `UPDATE execution SET finished_at = now() - make_interval(mins => $2) WHERE id = $1`,
+			e.ID, 11*(i/7)) // the last one ended earlier
+	}
+	w, err := b.Workers(t.Context())
+	require.NoError(t, err)
+	got := map[string][2]int64{}
+	for _, one := range w.List {
+		got[one.Name] = [2]int64{one.Restarts, one.Abandoned}
+	}
+	require.Equal(t, map[string][2]int64{"shaky": {5, 7}, "calm": {1, 0}}, got)
+}

@@ -44,6 +44,16 @@ func ReadWorkers(ctx context.Context, tx *store.Tx, s Shape) ([]Worker, bool, er
 	if err != nil {
 		return nil, false, fmt.Errorf("list workers: %w", err)
 	}
+	restarts := map[int64]store.ViewWorkerRestartsRow{}
+	if s.Ours {
+		found, err := tx.ViewWorkerRestarts(ctx, RestartSpan.Seconds())
+		if err != nil {
+			return nil, false, fmt.Errorf("count restarts of workers: %w", err)
+		}
+		for _, r := range found {
+			restarts[r.ID] = r
+		}
+	}
 	list := each(rows, func(r store.MonitorWorkersRow) Worker {
 		return Worker{
 			ID: r.ID, Name: r.Name, Role: r.Role, Host: text(r.Host), Status: r.Status, Heartbeat: r.LastHeartbeat,
@@ -51,6 +61,7 @@ func ReadWorkers(ctx context.Context, tx *store.Tx, s Shape) ([]Worker, bool, er
 			Capacity: capacity(r.Capacity), Runtimes: runtimes(r.Runtimes), Version: r.Version, Created: r.Created,
 			SuspectSince: moment(r.SuspectSince), SuspectReason: r.SuspectReason, Probe: probes[r.ID],
 			Registered: registered(r.Created, r.Registered),
+			Restarts:   restarts[r.ID].Restarts, Abandoned: restarts[r.ID].Abandoned,
 		}
 	})
 	return list[:min(len(list), WorkerLimit)], len(list) > WorkerLimit, nil
@@ -305,6 +316,14 @@ func (w Worker) Outdated(observed time.Time) bool {
 	return !w.Registered.IsZero() && observed.Sub(w.Registered) < startGrace
 }
 
+// beat says when the last heartbeat came: the process may have ended since.
+func (w Worker) beat(at time.Time) string {
+	if w.Heartbeat == nil {
+		return "no heartbeat yet"
+	}
+	return "last heartbeat " + phrase.Since(*w.Heartbeat, at) + " ago"
+}
+
 // deaf says why no dispatch reaches a worker with heartbeats; empty if it consumes or if that is
 // unknown.
 func (w Worker) deaf(at time.Time, q *BrokerQueue) string {
@@ -313,13 +332,13 @@ func (w Worker) deaf(at time.Time, q *BrokerQueue) string {
 		if w.Outdated(at) {
 			return ""
 		}
-		return "sends heartbeats, but queue " + q.Name + " has no consumer"
+		return w.beat(at) + ", but queue " + q.Name + " has no consumer"
 	case q != nil && !q.Uncounted, p == nil || !p.Valid || w.Outdated(p.At):
 		return ""
 	case p.QueueExists != nil && !*p.QueueExists:
-		return "sends heartbeats, but has no queue " + WorkerQueue(w.ID)
+		return w.beat(at) + ", but it has no queue " + WorkerQueue(w.ID)
 	case p.Consumers != nil && *p.Consumers == 0:
-		return "sends heartbeats, but queue " + WorkerQueue(w.ID) + " has no consumer"
+		return w.beat(at) + ", but queue " + WorkerQueue(w.ID) + " has no consumer"
 	default:
 		return ""
 	}

@@ -356,6 +356,56 @@ func (q *Queries) ViewWorkerFacts(ctx context.Context, worker int64) ([]ViewWork
 	return items, nil
 }
 
+const ViewWorkerRestarts = `-- name: ViewWorkerRestarts :many
+SELECT w.id, w.name, r.restarts, (SELECT count(*) FROM (
+           SELECT e.worker, e.finished_at FROM execution e WHERE e.finished_status = 'abandoned' ORDER BY e.id DESC LIMIT 1000) lost
+           WHERE lost.worker = w.id AND lost.finished_at > now() - make_interval(secs => $1::float8))::bigint AS abandoned
+FROM worker w CROSS JOIN LATERAL (
+    SELECT count(*)::bigint AS restarts FROM (
+        SELECT h.operation, h.old_values -> 'capabilities' ->> 'registered_at' AS before, h.new_values -> 'capabilities' ->> 'registered_at' AS after
+        FROM worker_history h WHERE h.entity_id = w.id AND h."time" > now() - make_interval(secs => $1::float8)
+        ORDER BY h."time" DESC LIMIT 1000) c
+    WHERE c.operation = 'UPDATE' AND c.after IS DISTINCT FROM c.before AND c.after IS NOT NULL) r
+WHERE w.worker_role::text <> 'sensor' AND r.restarts > 0
+  AND CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number'
+           THEN (w.capabilities ->> 'registered_at')::float8 > extract(epoch FROM now()) - $1::float8 ELSE false END
+ORDER BY w.id
+`
+
+type ViewWorkerRestartsRow struct {
+	ID        int64
+	Name      string
+	Restarts  int64
+	Abandoned int64
+}
+
+// How often new processes took the names of workers lately, and what they found and abandoned. Every start changes
+// registered_at, and every change is a row of worker_history. Only workers that started lately are looked up.
+func (q *Queries) ViewWorkerRestarts(ctx context.Context, seconds float64) ([]ViewWorkerRestartsRow, error) {
+	rows, err := q.db.Query(ctx, ViewWorkerRestarts, seconds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ViewWorkerRestartsRow
+	for rows.Next() {
+		var i ViewWorkerRestartsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Restarts,
+			&i.Abandoned,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ViewWorkerRuns = `-- name: ViewWorkerRuns :many
 SELECT e.id, e.action_ref, e.status::text AS status, e.started_at, e.admitted_at, e.updated, coalesce(a.ref, '')::text AS queue_ref,
        coalesce(s.group_key, '')::text AS group_key

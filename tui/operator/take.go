@@ -140,7 +140,8 @@ func (o *Operator) planPurgeBroker(ctx context.Context, _ act.Request, plan *act
 		return &act.Receipt{
 			Text: fmt.Sprintf("The broker deleted %s; before %d, after %d.",
 				phrase.Plural(r.Removed, "message", "messages"), r.Before, r.After),
-			Partly: r.Removed < r.Before, Audits: audits(r.Audit),
+			// Others left the queue in another way.
+			Partly: r.After >= 0 && r.Before-r.After > r.Removed, Audits: audits(r.Audit),
 		}
 	})
 	return nil

@@ -3006,6 +3006,9 @@ type WithinWorkflow struct {
 
 // Worker defines model for Worker.
 type Worker struct {
+	// Abandoned Executions that were abandoned within 10 minutes, of a worker that was restarted.
+	Abandoned *int `json:"abandoned,omitempty"`
+
 	// Assigned Executions handed to it and not yet released.
 	Assigned *int `json:"assigned"`
 
@@ -3023,14 +3026,17 @@ type Worker struct {
 	Name                string       `json:"name"`
 
 	// Probe What the engine last saw of it.
-	Probe         *WorkerProbe `json:"probe"`
-	Registered    time.Time    `json:"registered"`
-	Role          string       `json:"role"`
-	Runtimes      *[]string    `json:"runtimes,omitempty"`
-	Status        string       `json:"status"`
-	SuspectReason *string      `json:"suspect_reason,omitempty"`
-	SuspectSince  *time.Time   `json:"suspect_since"`
-	Version       *string      `json:"version,omitempty"`
+	Probe      *WorkerProbe `json:"probe"`
+	Registered time.Time    `json:"registered"`
+
+	// Restarts Processes that replaced another one within 10 minutes.
+	Restarts      *int       `json:"restarts,omitempty"`
+	Role          string     `json:"role"`
+	Runtimes      *[]string  `json:"runtimes,omitempty"`
+	Status        string     `json:"status"`
+	SuspectReason *string    `json:"suspect_reason,omitempty"`
+	SuspectSince  *time.Time `json:"suspect_since"`
+	Version       *string    `json:"version,omitempty"`
 }
 
 // WorkerHealth defines model for Worker.Health.

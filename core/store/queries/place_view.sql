@@ -106,6 +106,23 @@ FROM (SELECT h."time" AS at, h.operation, h.changed_fields, h.old_values, h.new_
 WHERE c.operation = 'INSERT' OR c.changed_fields && ARRAY['status', 'cordoned', 'draining', 'host']
 ORDER BY c.at DESC LIMIT sqlc.arg(bound)::bigint;
 
+-- name: ViewWorkerRestarts :many
+-- How often new processes took the names of workers lately, and what they found and abandoned. Every start changes
+-- registered_at, and every change is a row of worker_history. Only workers that started lately are looked up.
+SELECT w.id, w.name, r.restarts, (SELECT count(*) FROM (
+           SELECT e.worker, e.finished_at FROM execution e WHERE e.finished_status = 'abandoned' ORDER BY e.id DESC LIMIT 1000) lost
+           WHERE lost.worker = w.id AND lost.finished_at > now() - make_interval(secs => sqlc.arg(seconds)::float8))::bigint AS abandoned
+FROM worker w CROSS JOIN LATERAL (
+    SELECT count(*)::bigint AS restarts FROM (
+        SELECT h.operation, h.old_values -> 'capabilities' ->> 'registered_at' AS before, h.new_values -> 'capabilities' ->> 'registered_at' AS after
+        FROM worker_history h WHERE h.entity_id = w.id AND h."time" > now() - make_interval(secs => sqlc.arg(seconds)::float8)
+        ORDER BY h."time" DESC LIMIT 1000) c
+    WHERE c.operation = 'UPDATE' AND c.after IS DISTINCT FROM c.before AND c.after IS NOT NULL) r
+WHERE w.worker_role::text <> 'sensor' AND r.restarts > 0
+  AND CASE WHEN jsonb_typeof(w.capabilities -> 'registered_at') = 'number'
+           THEN (w.capabilities ->> 'registered_at')::float8 > extract(epoch FROM now()) - sqlc.arg(seconds)::float8 ELSE false END
+ORDER BY w.id;
+
 -- name: ViewWorkerFacts :many
 SELECT w.id, w.created, w.status::text AS status, coalesce((to_jsonb(w) ->> 'heartbeat_seen')::timestamptz, w.last_heartbeat) AS last_heartbeat,
        (to_regclass('worker_history') IS NOT NULL)::bool AS recorded

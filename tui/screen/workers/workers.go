@@ -227,8 +227,16 @@ func done(e *screen.Env, r *row) widget.Cell {
 	return widget.Cell{Text: text}
 }
 
-// note explains the health of a worker.
+// note says that a worker restarts again and again, and explains its health.
 func note(r *row) string {
+	health := healthNote(r)
+	if r.Restarts < monitor.ManyRestarts {
+		return health
+	}
+	return strings.TrimSuffix(monitor.RestartText(r.Restarts, r.Abandoned)+"; "+health, "; ")
+}
+
+func healthNote(r *row) string {
 	switch why := r.Seen.Why; r.Seen.Health {
 	case monitor.WorkerStale:
 		switch {
