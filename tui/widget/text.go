@@ -87,10 +87,13 @@ func Cut(s string, w int) string {
 		return s
 	}
 	cut := ansi.Truncate(s, w, "…")
-	kept := strings.TrimSuffix(cut, "…")
-	rest, ok := strings.CutPrefix(s, kept)
-	if number := inNumber.FindString(kept); ok && number != "" && goesOn.MatchString(rest) {
-		return strings.TrimSuffix(kept, number) + "…"
+	at := max(0, strings.LastIndex(cut, "…")) // escape sequences may follow
+	number := inNumber.FindString(cut[:at])
+	if number == "" {
+		return cut
+	}
+	if rest, ok := strings.CutPrefix(ansi.Strip(s), ansi.Strip(cut[:at])); ok && goesOn.MatchString(rest) {
+		return cut[:at-len(number)] + cut[at:]
 	}
 	return cut
 }
@@ -158,7 +161,7 @@ func Fit(lines []string, w, h int) []string {
 		}
 		out[i] = lines[i]
 		if len(lines[i]) > w && Width(lines[i]) > w {
-			out[i] = ansi.Truncate(lines[i], w, "…")
+			out[i] = Cut(lines[i], w)
 			if bare := strings.TrimRight(ansi.Strip(lines[i]), " "); Width(bare) <= w {
 				out[i] = ansi.Truncate(lines[i], w, "") // nothing is missing
 			}
