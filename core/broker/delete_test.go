@@ -69,7 +69,7 @@ func TestOnlyAnIdleQuorumQueueIsDeleted(t *testing.T) {
 	deleted, reason, err := b.DeleteQueueIfIdle(b.ctx, "q")
 	require.NoError(t, err)
 	require.False(t, deleted)
-	require.Contains(t, reason, "has 1 messages")
+	require.Contains(t, reason, "has 1 message")
 	consumer := b.consume(broker.ConsumerConfig{Queue: "q"})
 	require.NoError(t, b.next(consumer).Ack())
 	deleted, _, reason, err = b.DeleteQueueIfUnused(b.ctx, "q")
