@@ -75,7 +75,7 @@ func TestOnlyAnIdleQuorumQueueIsDeleted(t *testing.T) {
 	deleted, _, reason, err = b.DeleteQueueIfUnused(b.ctx, "q")
 	require.NoError(t, err)
 	require.False(t, deleted)
-	require.Contains(t, reason, "has 1 consumers")
+	require.Contains(t, reason, "has 1 consumer")
 	consumer.Stop()
 	testkit.Eventually(t, func() bool { // a quorum queue notices the end of a consumer late
 		deleted, _, err = b.DeleteQueueIfIdle(b.ctx, "q")
