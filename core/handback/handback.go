@@ -96,7 +96,7 @@ func (e *RunningError) Error() string {
 		names[i] = fmt.Sprintf("%s on %s, process %d, seen %s ago", r.ID, r.Host, r.PID, r.Age.Round(time.Second))
 	}
 	return fmt.Sprintf(
-		"%s (%s): stop with SIGTERM; a replica that was killed counts for %s",
+		"%s (%s): stop each with SIGTERM; a replica that was killed counts for %s",
 		phrase.Plural(len(e.Replicas), "replica of attune-executor runs", "replicas of attune-executor run"), strings.Join(names, "; "), replicaSilent)
 }
 

@@ -425,7 +425,7 @@ func TestRefusesWhileAReplicaRuns(t *testing.T) {
 	var running *handback.RunningError
 	require.ErrorAs(t, err, &running)
 	require.Len(t, running.Replicas, 1)
-	require.ErrorContains(t, err, "stop them with SIGTERM")
+	require.ErrorContains(t, err, "stop each with SIGTERM")
 }
 
 // Without the management API the routes of known workers are deleted, for dispatches and for cancel requests.

@@ -160,7 +160,7 @@ func TestANeededWorkerStays(t *testing.T) {
 	q.busy[message.WorkerExecutionsQueue(busy)] = "PRECONDITION_FAILED - queue in use"
 	q.states = map[string]broker.QueueState{
 		message.WorkerExecutionsQueue(keep("dispatched to", "is not empty: 3", 2*week)): {Exists: true, Ready: 3},
-		message.WorkerExecutionsQueue(keep("still consumed", "in use: it has 1 consumers", 2*week)): {
+		message.WorkerExecutionsQueue(keep("still consumed", "in use: it has 1 consumer", 2*week)): {
 			Exists:    true,
 			Consumers: 1,
 		},

@@ -27,10 +27,13 @@ func Cut(s string, w int) string {
 		return s
 	}
 	cut := ansi.Truncate(s, w, "…")
-	kept := strings.TrimSuffix(cut, "…")
-	rest, ok := strings.CutPrefix(s, kept)
-	if number := inNumber.FindString(kept); ok && number != "" && goesOn.MatchString(rest) {
-		return strings.TrimSuffix(kept, number) + "…"
+	at := max(0, strings.LastIndex(cut, "…")) // escape sequences may follow
+	number := inNumber.FindString(cut[:at])
+	if number == "" {
+		return cut
+	}
+	if rest, ok := strings.CutPrefix(ansi.Strip(s), ansi.Strip(cut[:at])); ok && goesOn.MatchString(rest) {
+		return cut[:at-len(number)] + cut[at:]
 	}
 	return cut
 }

@@ -63,7 +63,7 @@ func (m *Model) actCommands() []command {
 	for _, item := range acts.Items {
 		entry := palette.Entry{
 			Name: strings.ReplaceAll(item.Label, " ", "-"), Key: m.keyOf(keymap.Act) + " " + item.Key,
-			Help: item.Help + ": " + acts.Target.Name,
+			Help: item.Help + ": " + cmp.Or(item.Target.Name, acts.Target.Name),
 		}
 		not := cmp.Or(m.env.Locked, item.Not)
 		if not != "" {

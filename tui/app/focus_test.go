@@ -47,7 +47,7 @@ func TestOneListHasTheFocus(t *testing.T) {
 				b.open(view)
 				rest, cursor := "▸", "▶"
 				if look.ASCII {
-					rest, cursor = "-", ">"
+					rest, cursor = ".", ">"
 				}
 				for _, width := range widths {
 					cursors, frame := reversed(b.View()), b.View()

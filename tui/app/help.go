@@ -128,8 +128,8 @@ func (m *Model) helpColumns(w int) []string {
 	return nil
 }
 
-// helpMatches lists the matching topics, then the matching keys of every view and dialog, and the matching acts. If the search is the name
-// of a view, its own keys come first.
+// helpMatches lists the matching topics, then the matching keys of every view and dialog, and the matching acts. If the
+// search is the name of a view, its own keys come first.
 func (m *Model) helpMatches(search string) []string {
 	e := m.env
 	wanted := strings.Fields(strings.ToLower(search))
@@ -143,7 +143,8 @@ func (m *Model) helpMatches(search string) []string {
 			lines = append(append(lines, " "+e.Paint(theme.Dim, t.title)), append(t.lines, "")...)
 		}
 	}
-	lines = append(lines, " "+e.Paint(theme.Dim, "KEYS AND ACTS OF ALL VIEWS WITH "+strings.ToUpper(widget.Clean(search))))
+	lines = append(lines,
+		" "+e.Paint(theme.Dim, "KEYS AND ACTS OF ALL VIEWS WITH "+strings.ToUpper(widget.Clean(search))))
 	topics := len(lines)
 	all := m.keymap.All()
 	if slices.Contains(Views, screen.View(search)) {

@@ -32,7 +32,7 @@ func TestInvisibleCharactersAreShown(t *testing.T) {
 func TestNoFrameShowsItsOwnColours(t *testing.T) {
 	t.Parallel()
 	for _, view := range keymap.Scopes {
-		for _, size := range [][2]int{{60, 15}, {80, 24}, {140, 40}, {200, 60}} {
+		for _, size := range [][2]int{{80, 24}, {140, 40}} {
 			t.Run(fmt.Sprint(view, size), func(t *testing.T) {
 				t.Parallel()
 				b := started(t, sample(), size[0], size[1], func(o *Options) {
@@ -40,10 +40,10 @@ func TestNoFrameShowsItsOwnColours(t *testing.T) {
 					o.Acts = &fakeActs{}
 				})
 				b.open(view)
-				for _, key := range []string{"", "tab", "tab", "v", "W", "esc", " ", "w", "z", "?", "esc", "A", "esc", ":"} {
-					if key != "" {
-						b.press(key)
-					}
+				for _, key := range []string{
+					"r", "tab", "tab", "v", "W", "esc", " ", "w", "z", "?", "esc", "A", "esc", ":",
+				} {
+					b.press(key)
 					require.NotContains(t, b.View(), `\x1b`, "after %s", key)
 				}
 			})

@@ -160,7 +160,7 @@ func (m *Map) Of(action Action) (Binding, bool) {
 // maxBottom is the largest number of keys in the line of keys.
 const maxBottom = 9
 
-// BottomLine lists the bindings of the line of keys by rank, help last: those that have a use now, nil for all.
+// BottomLine lists the bindings of the line of keys by rank, help last: the useful ones, or all for nil.
 func (m *Map) BottomLine(scope Scope, useful func(Binding) bool) []Binding {
 	var out []Binding
 	for _, b := range m.For(scope) {

@@ -84,7 +84,7 @@ func New(opts Options) (*Theme, error) {
 	t.plain = opts.Plain || opts.NoColor || opts.Profile == termenv.Ascii || name == "mono"
 	t.Glyphs.Braille = opts.Braille && !opts.ASCII
 	if opts.ASCII { // both cursors would become >
-		t.Glyphs.Rest = "-"
+		t.Glyphs.Rest = "."
 	}
 	if opts.Plain {
 		return t, nil

@@ -122,7 +122,7 @@ func Fit(lines []string, w, h int) []string {
 		}
 		out[i] = lines[i]
 		if len(lines[i]) > w && Width(lines[i]) > w {
-			out[i] = ansi.Truncate(lines[i], w, "…")
+			out[i] = Cut(lines[i], w)
 			if bare := strings.TrimRight(ansi.Strip(lines[i]), " "); Width(bare) <= w {
 				out[i] = ansi.Truncate(lines[i], w, "") // nothing is missing
 			}

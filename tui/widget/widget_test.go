@@ -330,7 +330,8 @@ func TestNumbersAreNotCut(t *testing.T) {
 	}{
 		{Signed(19_345, thin), 6, "+19.3k"}, {Signed(-19_345, thin), 5, " -19k"}, {Signed(119_345, thin), 5, "+119k"},
 		{Number(100_000, thin), 6, "  100k"}, {Number(19_345, thin), 6, "19" + thin + "345"},
-		{Number(19_345, thin) + "/" + Number(20_000, thin), 9, "19.3k/20k"}, {"884301", 4, "   …"}, {"abcdef", 4, "abc…"},
+		{Number(19_345, thin) + "/" + Number(20_000, thin), 9, "19.3k/20k"}, {"884301", 4, "   …"},
+		{"abcdef", 4, "abc…"},
 		{Number(19_345, thin), 2, " …"},
 	} {
 		require.Equal(t, c.want, Right(c.text, c.w), c.text)
@@ -341,5 +342,6 @@ func TestNumbersAreNotCut(t *testing.T) {
 		"at 12 of 130":   "at 12 of…", "worker-0123456": "worker-…",
 	} {
 		require.Equal(t, want, Cut(text, 9), text)
+		require.Equal(t, want, ansi.Strip(Cut("\x1b[90m"+text+"\x1b[0m", 9)), "in colour")
 	}
 }

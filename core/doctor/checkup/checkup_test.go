@@ -242,7 +242,7 @@ func TestReplicasClocksAndInvariantsAreChecked(t *testing.T) {
 	requireStatus(t, found["clocks"], checkup.Failed, "42m0s ahead of the database")
 	requireStatus(t, found["clocks"], checkup.Failed, "worker w-1 is 7m0s behind the database")
 	requireStatus(t, found["replicas"], checkup.Failed, "newer, pid 8: silent for ")
-	requireStatus(t, found["versions"], checkup.Failed, "1 running replicas are v2")
+	requireStatus(t, found["versions"], checkup.Failed, "1 running replica is v2")
 	requireStatus(t, found["consistency"], checkup.Failed, "active_count is 1, 0 executions hold a slot")
 
 	testkit.Exec(t, b.store, `delete from engine_replica where host = 'newer'`)
