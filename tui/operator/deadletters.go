@@ -196,8 +196,20 @@ func (o *Operator) planRequeueMany(ctx context.Context, request act.Request, pla
 		return err
 	}
 	again := found > 0 && by[monitor.AdviseFix] == found
+	var twins int
+	repeats := map[int64]bool{}
 	kept := slices.DeleteFunc(all, func(l monitor.LedgerEntry) bool {
-		return l.Verdict.Advice == monitor.AdviseFix && !again
+		if l.Verdict.Advice == monitor.AdviseFix && !again {
+			return true
+		}
+		if l.Verdict.Requeue != monitor.RequeueRepeats {
+			return false
+		}
+		twin := repeats[*l.Execution]
+		if repeats[*l.Execution] = true; twin {
+			twins++
+		}
+		return twin
 	})
 	ids := kept.ids()
 	plan.Title, plan.Word = "Requeue "+deadLetters(len(ids)), wordFor(len(ids), "requeue %d", len(ids))
@@ -211,6 +223,9 @@ func (o *Operator) planRequeueMany(ctx context.Context, request act.Request, pla
 		if n := by[instead.advice]; n > 0 {
 			plan.Lines.Add(act.Note, "  %d cannot usefully be requeued: %s", n, instead.why)
 		}
+	}
+	if twins > 0 {
+		plan.Lines.Add(act.Note, "  %d are about executions that others of them repeat: discard them afterwards", twins)
 	}
 	if gone := len(request.Targets) - found; gone > 0 {
 		plan.Lines.Add(act.Note, "  %d are not in the ledger any more", gone)

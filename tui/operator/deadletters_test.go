@@ -41,6 +41,27 @@ func TestADeadLetterIsRequeuedOnce(t *testing.T) {
 	require.Contains(t, b.plan(act.DiscardDeadLetter, target).Nothing, "it is decided")
 }
 
+// TestTwoDeadLettersOfOneExecutionRepeatItOnce, and the plan says so.
+func TestTwoDeadLettersOfOneExecutionRepeatItOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	worker := testkit.Worker(t, b.store, "pk.twins")
+	action := testkit.Action(t, b.store, "pk.twins")
+	var targets []act.Target
+	for range 2 {
+		failed := testkit.Execution(t, b.store, action, func(e *testkit.ExecutionRow) {
+			e.Status, e.Worker = attune.StatusFailed, &worker.ID
+		})
+		for range 2 {
+			targets = append(targets, act.Target{ID: b.deadLetter(failed.ID, worker.ID)})
+		}
+	}
+	plan := b.planMany(act.RequeueDeadLetter, targets)
+	require.Contains(t, text(plan.Lines), "4 marked: 2 will be requeued")
+	require.Contains(t, text(plan.Lines), "2 are about executions that others of them repeat")
+	require.Equal(t, "Requeue: 2 of 2 done.", b.run(plan).Text)
+}
+
 func TestARequeueDecidesAgainWhetherItIsOfUse(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

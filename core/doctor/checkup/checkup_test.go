@@ -430,7 +430,7 @@ func TestAnAlarmOfTheBrokerIsNamed(t *testing.T) {
 	_, err = stack.Rabbitmqctl(testkit.Context(t), "set_vm_memory_high_watermark", "0.00001")
 	require.NoError(t, err)
 	found := b.run(blocked)
-	requireStatus(t, found["alarms"], checkup.Failed, "publishers are blocked: memory on rabbit@localhost")
+	requireStatus(t, found["alarms"], checkup.Failed, "the broker blocks publishers (memory on rabbit@localhost")
 	requireStatus(t, found["dead letters"], checkup.Failed, "by the bindings") // the worker is of another broker
 	requireStatus(t, found["expiry and rejection"], checkup.Unchecked, "the broker takes no probes")
 
