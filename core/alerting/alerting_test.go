@@ -167,7 +167,6 @@ func TestEveryRuleFiresAndClears(t *testing.T) {
 				open = testkit.OwnStore
 			}
 			b := setupOn(t, open(t), shortened())
-			b.requireCalm(name)
 			c.make(b)
 			b.tick()
 			if config.Default().Alerts[name].For > 0 {

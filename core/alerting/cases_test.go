@@ -94,7 +94,7 @@ var cases = map[string]alertCase{
 			}
 		},
 		undo: func(b *bundle) {
-			b.exec(`update execution set finished_at = now() - interval '6 minutes' where id in (select id from execution order by id limit 2)`)
+			b.exec(`update execution set finished_at = now() - interval '6 minutes' where id in (select id from execution where action_ref = 'demo.sleep' order by id limit 2)`)
 			b.exec(`delete from activity_minute`) // counted a moment ago, which is not repeated
 		},
 	},
@@ -135,11 +135,11 @@ var cases = map[string]alertCase{
 	},
 	"stale_executions": {
 		make: func(b *bundle) { b.execution(attune.StatusScheduled, 6*time.Minute) },
-		undo: func(b *bundle) { b.exec(`update execution set status = 'running'`) },
+		undo: func(b *bundle) { b.exec(`update execution set status = 'running' where action_ref = 'demo.sleep'`) },
 	},
 	"exec_stuck": {
 		make: func(b *bundle) { b.execution(attune.StatusScheduled, 11*time.Minute) },
-		undo: func(b *bundle) { b.exec(`update execution set status = 'running'`) },
+		undo: func(b *bundle) { b.exec(`update execution set status = 'running' where action_ref = 'demo.sleep'`) },
 	},
 	"dlq_buildup": {
 		make: func(b *bundle) { b.addDeadLetters(51); b.probe.set(func(p *fakeProbe) { p.depth = 50 }) },
@@ -269,7 +269,7 @@ var cases = map[string]alertCase{
 			}
 			b.exec(`alter table execution disable trigger user`)
 			b.exec(`update execution set created = now() - interval '1 hour', admitted_at = now() - interval '1 minute',
-				started_at = now() - interval '1 minute', finished_at = now()`)
+				started_at = now() - interval '1 minute', finished_at = now() where action_ref = 'demo.sleep'`)
 			(&monitortest.Fixture{Store: b.store}).Line(b.t, action, 1, 1, 3, w.ID)
 			b.exec(`update execution_admission_state set queue_timeout_seconds = 180`)
 		},
@@ -335,7 +335,7 @@ var cases = map[string]alertCase{
 				testkit.Execution(b.t, b.store, action, func(r *testkit.ExecutionRow) { r.RetryCount = int32(i / 15) })
 			}
 		},
-		undo: func(b *bundle) { b.exec(`update execution set retry_count = 0`) },
+		undo: func(b *bundle) { b.exec(`update execution set retry_count = 0 where action_ref = 'demo.sleep'`) },
 	},
 	"leaked_slot": {
 		make: func(b *bundle) {
@@ -344,7 +344,7 @@ var cases = map[string]alertCase{
 				func(r *testkit.ExecutionRow) {
 					r.Status, r.AdmissionState = attune.StatusCompleted, &q.ID
 				})
-			b.exec(`update execution set finished_at = now() - interval '2 minutes'`)
+			b.exec(`update execution set finished_at = now() - interval '2 minutes' where action_ref = 'demo.sleep'`)
 		},
 		undo: func(b *bundle) { b.exec(`delete from execution_holder`) },
 	},

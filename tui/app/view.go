@@ -305,7 +305,8 @@ func (m *Model) trouble() string {
 		if fresh.Err == nil || s.thisView && len(parts) > 0 {
 			continue
 		}
-		what := widget.Clean(fresh.Err.Error()) + " (since " + fresh.Since.Add(m.env.Skew).UTC().Format("15:04:05Z") + ")"
+		since := fresh.Since.Add(m.env.Skew).UTC().Format("15:04:05Z")
+		what := widget.Clean(fresh.Err.Error()) + " (since " + since + ")"
 		if s.thisView {
 			what = "this view cannot be read: " + what
 		}
