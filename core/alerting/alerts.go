@@ -75,6 +75,8 @@ type Alerts struct {
 	// Evaluated says whether a live replica evaluates the rules, EvaluatedAt when it last did.
 	Evaluated   bool       `json:"evaluated"`
 	EvaluatedAt *time.Time `json:"evaluated_at"`
+	// QuietSince is when the last alert cleared; nil while one is open, or if none has fired.
+	QuietSince *time.Time `json:"quiet_since,omitempty"`
 	// Assessed says that this program evaluated the rules itself, because no replica does.
 	Assessed bool `json:"judged,omitempty"`
 	// Note says what else a reader of the list must know.
@@ -194,6 +196,16 @@ func (m *Reader) readAlerts(ctx context.Context, tx *store.Tx, s monitor.Shape, 
 		a.Open = append(a.Open, one)
 	}
 	a.order(m.rules)
+	if len(a.Open) > 0 {
+		return a, nil
+	}
+	quiet, err := tx.FindQuiet(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find when the last alert cleared: %w", err)
+	}
+	if quiet.Unix() > 0 {
+		a.QuietSince = &quiet
+	}
 	return a, nil
 }
 

@@ -77,7 +77,7 @@ func TestEveryAlertIsShownAmongAMillionExecutions(t *testing.T) {
 		select 'old.action', (array['completed', 'failed']::execution_status_enum[])[1 + g % 2], now() - interval '2 days',
 			now() - interval '1 day', now() - make_interval(secs => 90000 + g % 100000) from generate_series(1, 900000) g`)
 	b.exec(`insert into execution (action_ref, status, created, updated)
-		select 'old.action', 'requested', now(), now() from generate_series(1, 100000) g`)
+		select 'old.action', 'requested', now() - interval '1 hour', now() - interval '1 hour' from generate_series(1, 100000) g`)
 	b.exec(`alter table execution enable trigger user`)
 	b.exec(`vacuum analyze execution`)
 	last := testkit.Count(t, b.store, `select max(id) from execution`)

@@ -553,6 +553,19 @@ func (q *Queries) CountLostWorkSince(ctx context.Context, after int64, bound int
 	return items, nil
 }
 
+const FindQuiet = `-- name: FindQuiet :one
+SELECT coalesce(max(r.cleared) FILTER (WHERE r.fired IS NOT NULL), 'epoch')::timestamptz AS since
+FROM (SELECT a.fired, a.cleared FROM alert a ORDER BY a.since DESC LIMIT 2000) r
+`
+
+// When the last alert cleared, among the newest; the epoch if none has fired.
+func (q *Queries) FindQuiet(ctx context.Context) (time.Time, error) {
+	row := q.db.QueryRow(ctx, FindQuiet)
+	var since time.Time
+	err := row.Scan(&since)
+	return since, err
+}
+
 const ForgetAlerts = `-- name: ForgetAlerts :execrows
 DELETE FROM alert a WHERE a.id = ANY ($1::bigint[]) AND a.cleared IS NULL AND a.fired IS NULL
 `

@@ -295,7 +295,9 @@ func TestAlertsArePolledInEveryViewWhileNoReplicaEvaluatesThem(t *testing.T) {
 func calm() *fakeSource {
 	source := sample()
 	overview := *source.overview
-	overview.Alerts = &alerting.Alerts{Reading: overview.Reading, Evaluated: true, EvaluatedAt: &frozen}
+	overview.Alerts = &alerting.Alerts{
+		Reading: overview.Reading, Evaluated: true, EvaluatedAt: ago(3 * time.Second), QuietSince: ago(24 * time.Minute),
+	}
 	overview.WorkerList = []monitor.Worker{{
 		ID: 3, Name: "w3", Status: "active", Heartbeat: &frozen, Assigned: ptr(1),
 		Capacity: ptr(4),
@@ -314,7 +316,7 @@ func TestNothingNeedsAttentionIsNeverSaidBesideARedRow(t *testing.T) {
 		change func(*fakeSource)
 		says   string
 	}{
-		"all is well": {func(*fakeSource) {}, "Nothing needs attention."},
+		"all is well": {func(*fakeSource) {}, "Nothing needs attention since 01:55:04Z, 3s ago."},
 		"deaf":        {func(s *fakeSource) { s.broker.Queues[0].Consumers = 0 }, "w3 is deaf"},
 		"stale": {
 			func(s *fakeSource) { s.overview.WorkerList[0].Heartbeat = ago(20 * time.Minute) },
@@ -334,9 +336,9 @@ func TestNothingNeedsAttentionIsNeverSaidBesideARedRow(t *testing.T) {
 				c.change(source)
 				b := started(t, source, size[0], size[1])
 				require.Contains(t, b.View(), c.says)
-				require.Equal(t, name == "all is well", strings.Contains(b.View(), "Nothing needs attention."))
+				require.Equal(t, name == "all is well", strings.Contains(b.View(), "Nothing needs attention"))
 				b.press("7")
-				require.Equal(t, name == "all is well", strings.Contains(b.View(), "Nothing needs attention."),
+				require.Equal(t, name == "all is well", strings.Contains(b.View(), "Nothing needs attention"),
 					b.View())
 			})
 		}
@@ -352,7 +354,7 @@ func TestTheFirstFrameSaysThatItStillReads(t *testing.T) {
 		b.send(sized(size[0], size[1]))
 		b.env.Data.Broker = source.broker
 		require.Contains(t, b.View(), "Reading the alerts …")
-		require.NotContains(t, b.View(), "Nothing needs attention.")
+		require.NotContains(t, b.View(), "Nothing needs attention")
 	}
 }
 

@@ -199,8 +199,8 @@ func (e *Env) Findings() []alerting.Finding {
 	return found
 }
 
-// Calm is the text without findings: nothing needs attention, unless a replica or a check has a problem
-// or the alerts were not read yet.
+// Calm is the text without findings: nothing needs attention, since when, and how old that is; unless a replica or a
+// check has a problem or the alerts were not read yet.
 func (e *Env) Calm() (sign, text string) {
 	if e.Data.Overview == nil {
 		return e.Dim(e.Theme.Glyphs.Scheduled), "Reading the alerts …"
@@ -215,7 +215,18 @@ func (e *Env) Calm() (sign, text string) {
 	if len(red) > 0 {
 		return e.Paint(theme.Warn, e.Theme.Glyphs.Warning), "No alert fires; see " + strings.Join(red, " and ") + "."
 	}
-	return e.Paint(theme.Good, e.Theme.Glyphs.Done), "Nothing needs attention."
+	text = "Nothing needs attention"
+	if a := e.Data.Overview.Alerts; a != nil {
+		if since := a.QuietSince; since != nil && e.Since(*since) < 24*time.Hour {
+			text += " since " + TimeOfDay(*since) + "Z"
+		} else if since != nil {
+			text += " since " + since.UTC().Format(time.DateOnly)
+		}
+		if a.EvaluatedAt != nil {
+			text += ", " + e.AgeOf(a.EvaluatedAt) + " ago"
+		}
+	}
+	return e.Paint(theme.Good, e.Theme.Glyphs.Done), text + "."
 }
 
 // Unevaluated reports whether no live replica evaluates the alert rules.

@@ -705,6 +705,9 @@ type Alerts struct {
 	// Others Findings without a rule, such as open questions.
 	Others *[]Finding `json:"others,omitempty"`
 
+	// QuietSince When the last alert cleared; absent while one is open.
+	QuietSince *time.Time `json:"quiet_since,omitempty"`
+
 	// Recent Cleared alerts, the newest first.
 	Recent  []Alert     `json:"recent"`
 	Rules   []AlertRule `json:"rules"`

@@ -174,6 +174,11 @@ FROM (SELECT a.* FROM alert a ORDER BY a.since DESC LIMIT 2000) r
 WHERE r.cleared IS NOT NULL AND r.fired IS NOT NULL
 ORDER BY r.cleared DESC, r.id DESC LIMIT sqlc.arg(bound)::bigint;
 
+-- name: FindQuiet :one
+-- When the last alert cleared, among the newest; the epoch if none has fired.
+SELECT coalesce(max(r.cleared) FILTER (WHERE r.fired IS NOT NULL), 'epoch')::timestamptz AS since
+FROM (SELECT a.fired, a.cleared FROM alert a ORDER BY a.since DESC LIMIT 2000) r;
+
 -- name: AlertMarks :one
 -- The newest rows, from which counting continues.
 SELECT coalesce((SELECT max(l.id) FROM lost_work l), 0)::bigint AS lost, coalesce((SELECT max(d.id) FROM dead_letter d), 0)::bigint AS dead_letters;
