@@ -66,8 +66,8 @@ func (b *bundle) requireShown(rule, target string) {
 	require.NotContains(b.t, attention, "Nothing needs attention")
 }
 
-// TestEveryAlertIsShownAmongAMillionExecutions within 30 s, of which a replica may let twelve pass before it evaluates the
-// rules, and a dashboard four before it reads.
+// TestEveryAlertIsShownAmongAMillionExecutions within 30 s, of which a replica may let twelve pass before it evaluates
+// the rules, and a dashboard four before it reads.
 func TestEveryAlertIsShownAmongAMillionExecutions(t *testing.T) {
 	t.Parallel()
 	testkit.NeedsSlow(t, "fill a table with 1,000,000 executions")

@@ -4,10 +4,13 @@ import (
 	"context"
 	"flag"
 	"log/slog"
+	"os"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,8 +36,14 @@ func Main(m *testing.M, options ...goleak.Option) {
 // leaves a reader of an open connection behind, which looks like a leak of the tests.
 type Tests struct{ *testing.M }
 
-// Run runs the tests.
+// Run runs the tests. Programs that they start do not inherit the signals that a shell ignores for jobs in the background:
+// a handled signal has its default action in them.
 func (t Tests) Run() int {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 	code := t.M.Run()
 	closeAdmins()
 	return code

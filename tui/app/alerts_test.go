@@ -296,7 +296,8 @@ func calm() *fakeSource {
 	source := sample()
 	overview := *source.overview
 	overview.Alerts = &alerting.Alerts{
-		Reading: overview.Reading, Evaluated: true, EvaluatedAt: ago(3 * time.Second), QuietSince: ago(24 * time.Minute),
+		Reading: overview.Reading, Evaluated: true, EvaluatedAt: ago(3 * time.Second),
+		QuietSince: ago(24 * time.Minute),
 	}
 	overview.WorkerList = []monitor.Worker{{
 		ID: 3, Name: "w3", Status: "active", Heartbeat: &frozen, Assigned: ptr(1),
