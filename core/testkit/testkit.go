@@ -36,8 +36,8 @@ func Main(m *testing.M, options ...goleak.Option) {
 // leaves a reader of an open connection behind, which looks like a leak of the tests.
 type Tests struct{ *testing.M }
 
-// Run runs the tests. Programs that they start do not inherit the signals that a shell ignores for jobs in the background:
-// a handled signal has its default action in them.
+// Run runs the tests. Programs that they start do not inherit the signals that a shell ignores for jobs in the
+// background: a handled signal has its default action in them.
 func (t Tests) Run() int {
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
