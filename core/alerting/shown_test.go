@@ -23,7 +23,9 @@ func (calmBroker) ReadBroker(context.Context) (*monitor.Broker, error) {
 	return &monitor.Broker{Queues: []monitor.BrokerQueue{{Name: monitor.DeadLetterQueue, Consumers: 1}}}, nil
 }
 
-func (calmBroker) ReadWiring(context.Context) (*broker.Wiring, error) { return nil, errors.New("not asked") }
+func (calmBroker) ReadWiring(context.Context) (*broker.Wiring, error) {
+	return nil, errors.New("not asked")
+}
 
 func (calmBroker) ReadDepth(context.Context, string) ([]monitor.PastDepth, error) { return nil, nil }
 
