@@ -167,7 +167,6 @@ func TestEveryRuleFiresAndClears(t *testing.T) {
 				open = testkit.OwnStore
 			}
 			b := setupOn(t, open(t), shortened())
-			b.requireCalm(name)
 			c.make(b)
 			b.tick()
 			if config.Default().Alerts[name].For > 0 {
@@ -180,7 +179,6 @@ func TestEveryRuleFiresAndClears(t *testing.T) {
 			text := testkitText(t, b.store,
 				`select summary || ' / ' || hint from alert where rule = $1 and cleared is null`, name)
 			require.NotContains(t, text, "{", "every placeholder is filled")
-			b.requireShown(name, c.target)
 			c.undo(b)
 			b.tick()
 			require.Equal(t, "cleared", b.state(name, c.target), text)
