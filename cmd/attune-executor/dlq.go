@@ -45,7 +45,8 @@ func deadLetterFlags(flags *pflag.FlagSet, f *monitor.DeadLetterFilter) {
 	flags.StringVar(&f.Worker, "worker", "", "only dead letters to this worker, by id or name")
 	flags.StringVar(&f.Type, "type", "", "only dead letters of this message type, such as ExecutionRequested")
 	flags.Int64Var(&f.Execution, "execution", 0, "only dead letters about this execution")
-	flags.Var(phrase.SpanFlag{To: &f.MaxAge, Age: true}, "since", "only dead letters stored within this time, such as 12h or 7d")
+	flags.Var(phrase.SpanFlag{To: &f.MaxAge, Age: true}, "since",
+		"only dead letters stored within this time, such as 12h or 7d")
 	flags.Var(phrase.SpanFlag{To: &f.MinAge, Age: true}, "older-than", "only dead letters stored longer ago than this")
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/bounds"
 	"github.com/attune-go/attune/core/monitor"
@@ -20,7 +22,6 @@ import (
 	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/core/terminal"
 	"github.com/attune-go/attune/core/yamldoc"
-	"github.com/spf13/cobra"
 )
 
 func newEventCommand(a *app) *cobra.Command {

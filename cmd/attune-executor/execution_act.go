@@ -371,7 +371,8 @@ func (s *selection) flags(cmd *cobra.Command) {
 	flags.StringSliceVar(&s.statuses, "status", nil, "only these statuses, separated by commas")
 	flags.StringVar(&s.filter.Action, "action", "", "only actions whose ref matches; * stands for anything")
 	flags.StringVar(&s.filter.Worker, "worker", "", "only this worker, by id or name")
-	flags.Var(phrase.SpanFlag{To: &s.filter.MaxAge, Age: true}, "since", "only executions requested within this time, such as 1h")
+	flags.Var(phrase.SpanFlag{To: &s.filter.MaxAge, Age: true}, "since",
+		"only executions requested within this time, such as 1h")
 	s.paramFlags(cmd)
 	words(cmd, "status", statusWords()...)
 }

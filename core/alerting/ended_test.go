@@ -85,6 +85,18 @@ func TestEndsAreCountedOnceAndInTheirMinute(t *testing.T) {
 	require.Regexp(t, `[56] a\.b 0 2$`, rows(), "that minute is closed")
 }
 
+// TestEndsAreCountedAfterTheClockWasSetBack: what was counted before, later than now, stops no count.
+func TestEndsAreCountedAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t, shortened())
+	b.exec(`insert into activity_minute (minute, action_ref, completed, failed, timeout, cancelled, abandoned, counted)
+		select date_trunc('minute', now()) + make_interval(mins => g), 'a.b', 0, 0, 0, 0, 0, now() + interval '1 hour'
+		from generate_series(-1, 10) g`)
+	b.ended("a.b", "completed", 3, 0)
+	require.NoError(t, alerting.CountEnds(t.Context(), b.store, time.Minute))
+	require.Equal(t, 3, testkit.Count(t, b.store, "select sum(completed)::int from activity_minute"))
+}
+
 // TestCountingEndsReadsOnlyWhatEnded: neither waiting executions nor old ends make a count dearer.
 func TestCountingEndsReadsOnlyWhatEnded(t *testing.T) {
 	t.Parallel()

@@ -82,12 +82,18 @@ func Trouble(err error) phrase.Trouble {
 			Fact: "the user of message_queue.url lacks a permission (" + server.Reason + ")",
 			Fix:  "give it with rabbitmqctl set_permissions, see attune-executor doctor --as engine",
 		}
-	case server.Code == amqp.NotAllowed, server.Code == amqp.ResourceError, server.Code == amqp.PreconditionFailed:
+	case server.Code == amqp.NotAllowed, server.Code == amqp.ResourceError,
+		server.Code == amqp.PreconditionFailed && strings.Contains(server.Reason, "limit"):
 		return phrase.Trouble{
 			Fact: "the broker refuses (" + server.Reason + ")",
 			Fix:  "raise the limits of the virtual host and its users: rabbitmqctl set_vhost_limits, set_user_limits",
 		}
-	case server.Recover || server.Code == amqp.ConnectionForced:
+	case server.Recover: // it closed a channel only
+		return phrase.Trouble{
+			Fact: "the broker refuses (" + server.Reason + ")",
+			Fix:  "compare its exchanges and queues with attune-executor doctor",
+		}
+	case server.Code == amqp.ConnectionForced:
 		return phrase.Trouble{Fact: "the broker closed the connection (" + server.Reason + ")", Fix: start}
 	default:
 		return phrase.Trouble{

@@ -52,16 +52,18 @@ type prober struct {
 	routes  remembered
 	missing remembered
 	others  remembered
-	// management is created for the first query of alarms; answered says that it has answered once.
-	// Both guarded by mu.
-	management *broker.Management
-	answered   bool
-	closed     bool // guarded by mu
+	// answered says that the management API has answered once; guarded by mu.
+	answered bool
+
+	// managing guards the rest. It is never held during a request, so that readers do not wait for one.
+	managing   sync.Mutex
+	management *broker.Management // created for the first request
+	closed     bool
 }
 
 func (p *prober) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.managing.Lock()
+	defer p.managing.Unlock()
 	p.closed = true
 	if p.management != nil {
 		p.management.Close()
@@ -172,10 +174,11 @@ func (p *prober) Missing(ctx context.Context) ([]string, error) {
 func (p *prober) Alarms(ctx context.Context) (list []string, asked bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.manage() == nil {
+	client := p.manage()
+	if client == nil {
 		return nil, false, nil
 	}
-	alarms, err := p.management.Alarms(ctx)
+	alarms, err := client.Alarms(ctx)
 	if err != nil && !p.answered {
 		return nil, false, nil
 	}
@@ -189,9 +192,14 @@ func (p *prober) Alarms(ctx context.Context) (list []string, asked bool, err err
 	return list, true, nil
 }
 
-// manage is the client of the management API, nil without one. The caller holds the lock.
+// manage is the client of the management API, nil without one and after close.
 func (p *prober) manage() *broker.Management {
-	if p.management == nil && !p.closed {
+	p.managing.Lock()
+	defer p.managing.Unlock()
+	if p.closed {
+		return nil
+	}
+	if p.management == nil {
 		p.management = p.engine.newManagement()
 	}
 	return p.management
@@ -199,8 +207,6 @@ func (p *prober) manage() *broker.Management {
 
 // reader reads the broker through the management API for the verdicts on dead letters.
 func (p *prober) reader() (monitor.BrokerReader, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if client := p.manage(); client != nil {
 		return monitor.NewManagementReader(client, ""), nil
 	}

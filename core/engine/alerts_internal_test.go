@@ -87,3 +87,22 @@ func TestTheProbeNamesMissingQueuesAndRoutes(t *testing.T) {
 }
 
 const connectTimeout = 10 * time.Second
+
+// A reader of the broker does not wait for a query of the alerts.
+func TestReadersDoNotWaitForTheAlerts(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	cfg.MessageQueue.ManagementURL = testkit.ManagementURL(t)
+	p := &prober{engine: &Engine{cfg: cfg}}
+	t.Cleanup(p.close)
+	p.mu.Lock() // as a query does
+	defer p.mu.Unlock()
+	read := make(chan error, 1)
+	go func() { _, err := p.reader(); read <- err }()
+	select {
+	case err := <-read:
+		require.NoError(t, err)
+	case <-time.After(30 * time.Second):
+		t.Error("it waits")
+	}
+}

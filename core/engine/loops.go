@@ -19,7 +19,7 @@ type loop interface {
 	Wake()
 	LastSuccess() time.Time
 	LastError() error
-	TickTimeout() time.Duration
+	SuccessTimeout() time.Duration
 }
 
 // addLoop adds a loop to the services and to the loops whose ticks are reported.

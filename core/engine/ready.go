@@ -150,16 +150,14 @@ func (e *Engine) brokerReady() api.Check {
 func (e *Engine) loopReady(name string) api.Check {
 	l := e.loops[name]
 	last, err := l.LastSuccess(), l.LastError()
-	allowed := l.TickTimeout()
 	check := api.Check{Name: "loop " + name, Detail: "has not succeeded yet"}
 	if !last.IsZero() {
 		check.Detail = "last success " + moment(last)
 	}
 	if err != nil {
-		allowed = min(allowed, monitor.LoopFailing)
 		check.Detail += ", the last tick failed: " + err.Error()
 	}
-	check.OK = !last.IsZero() && time.Since(last) < allowed
+	check.OK = !last.IsZero() && time.Since(last) < l.SuccessTimeout()
 	return check
 }
 

@@ -189,7 +189,7 @@ func (r *replica) details() monitor.ReplicaDetails {
 		details.RoundSince = &since
 	}
 	for name, l := range e.loops {
-		one := monitor.ReplicaLoop{Timeout: l.TickTimeout()}
+		one := monitor.ReplicaLoop{Timeout: l.SuccessTimeout()}
 		if err := l.LastError(); err != nil {
 			one.Error = err.Error()
 		}

@@ -58,6 +58,9 @@ func decimalOf(v any) decimal {
 	case int64:
 		text = strconv.FormatInt(v, 10)
 	case float64:
+		if math.IsInf(v, 0) { // beyond every given number
+			return decimal{negative: v < 0, digits: "1", point: math.MaxInt}
+		}
 		text = strconv.FormatFloat(v, 'e', -1, 64)
 	case json.Number:
 		text = v.String()

@@ -1,12 +1,26 @@
 package expr_test
 
 import (
+	"encoding/json"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/expr"
 )
+
+// Infinity, which an action may write, is beyond every given number.
+func TestInfinityIsComparedWithGivenNumbers(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[float64]int{math.Inf(1): 1, math.Inf(-1): -1} {
+		for _, given := range []json.Number{"18446744073709551617", "1e400", "-1e400", "0.5"} {
+			order, ok := expr.CompareNumbers(value, given)
+			require.True(t, ok)
+			require.Equal(t, want, order, "%v, %s", value, given)
+		}
+	}
+}
 
 // A value that an expression only passes on keeps its digits; what cannot be computed exactly is an error.
 func TestGivenNumbersKeepTheirDigits(t *testing.T) {

@@ -97,7 +97,8 @@ func (e *RunningError) Error() string {
 	}
 	return fmt.Sprintf(
 		"%s (%s): stop each with SIGTERM; a replica that was killed counts for %s",
-		phrase.Plural(len(e.Replicas), "replica of attune-executor runs", "replicas of attune-executor run"), strings.Join(names, "; "), replicaSilent)
+		phrase.Plural(len(e.Replicas), "replica of attune-executor runs", "replicas of attune-executor run"),
+		strings.Join(names, "; "), replicaSilent)
 }
 
 // Read returns the state before a hand-back. It changes nothing.

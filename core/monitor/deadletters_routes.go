@@ -33,14 +33,14 @@ func (m *Monitor) readWiring(ctx context.Context) (*broker.Wiring, error) {
 	if time.Since(m.wiring.at) < wiringTTL {
 		return m.wiring.of, m.wiring.err
 	}
-	ctx, cancel := context.WithTimeout(ctx, routeTimeout)
+	bounded, cancel := context.WithTimeout(ctx, routeTimeout)
 	defer cancel()
 	var read lastWiring
 	_, read.err = m.askBroker(func(b BrokerReader) (err error) {
-		read.of, err = b.ReadWiring(ctx)
+		read.of, err = b.ReadWiring(bounded)
 		return err
 	})
-	if ctx.Err() == nil || read.err == nil {
+	if ctx.Err() == nil || read.err == nil { // a caller that went away says nothing about the broker
 		read.at = time.Now()
 		m.wiring = read
 	}
@@ -54,7 +54,7 @@ func sends(e LedgerEntry) bool { return e.Verdict.Requeue == RequeueSends && e.V
 func routesUnknown(list []LedgerEntry, err error) {
 	for i := range list {
 		if sends(list[i]) {
-			list[i].Verdict.Unknown = err.Error()
+			list[i].Verdict.Unknown = broker.Trouble(err).Fact
 		}
 	}
 }

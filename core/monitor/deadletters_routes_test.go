@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,6 +105,34 @@ func TestVerdictsKnowTheBrokerAndLoops(t *testing.T) {
 	_, err := b.LedgerList(t.Context(), DeadLetterFilter{}, 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, reads.Load()-before)
+}
+
+// deafBroker accepts a request and never answers.
+type deafBroker struct {
+	fakeBroker
+
+	reads atomic.Int64
+}
+
+func (d *deafBroker) ReadWiring(ctx context.Context) (*broker.Wiring, error) {
+	d.reads.Add(1)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// Verdicts wait once for a broker that does not answer, and not each for itself.
+func TestVerdictsShareTheWaitForABroker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		deaf := &deafBroker{}
+		m := New(Config{}, Deps{Broker: deaf})
+		for range 3 {
+			list := []LedgerEntry{{Verdict: DeadLetterVerdict{Requeue: RequeueSends, Advice: AdviseRequeue}}}
+			m.assessRoutes(t.Context(), list)
+			require.Equal(t, "the broker does not answer in time", list[0].Verdict.Unknown)
+		}
+		require.EqualValues(t, 1, deaf.reads.Load())
+	})
 }
 
 // A dispatch that was requeued as a new execution dies again as another dead letter, which counts the former ones.

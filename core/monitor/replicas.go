@@ -121,7 +121,7 @@ type ReplicaOutage struct {
 
 // ReplicaLoop is the state of a loop.
 type ReplicaLoop struct {
-	// Timeout is the longest silence of a working loop.
+	// Timeout is the longest time without a success of a working loop; it is another one while Error is set.
 	Timeout time.Duration `json:"patience_ns"`
 	Error   string        `json:"error,omitempty"`
 }
@@ -268,30 +268,19 @@ func (r *Replica) Troubles() (list []string) {
 	return list
 }
 
-// LoopFailing is how long a loop may fail: longer than one lost race lasts.
-const LoopFailing = time.Minute
-
 // SilentLoops names the loops without a success for too long.
 func (r *Replica) SilentLoops() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Details.Loops)) {
-		if r.Silence(name) > r.Details.Loops[name].allowed() {
+		if r.Silence(name) > r.Details.Loops[name].Timeout {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// allowed is the longest time without a success of a working loop.
-func (l ReplicaLoop) allowed() time.Duration {
-	if l.Error != "" {
-		return min(l.Timeout, LoopFailing)
-	}
-	return l.Timeout
-}
-
 // Overdue is by how much the last success of a loop is too old.
 func (r *Replica) Overdue(loop string) time.Duration {
-	return r.Silence(loop) - r.Details.Loops[loop].allowed()
+	return r.Silence(loop) - r.Details.Loops[loop].Timeout
 }
 
 func (r *Replica) unsubscribed() []string {

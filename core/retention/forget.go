@@ -129,7 +129,8 @@ func examine(ctx context.Context, st *store.Store, queues Broker, order ForgetRe
 	case state.Consumers > 0:
 		one.Reason = "queue " + queue + " is in use: it has " + phrase.Plural(state.Consumers, "consumer", "consumers")
 	case state.Ready > 0:
-		one.Reason = "queue " + queue + " is not empty: " + phrase.Plural(state.Ready, "message waits", "messages wait") + " in it"
+		one.Reason = "queue " + queue + " is not empty: " +
+			phrase.Plural(state.Ready, "message waits", "messages wait") + " in it"
 	}
 	return one, nil
 }

@@ -67,11 +67,11 @@ func (q *Queries) AlertEnds(ctx context.Context) ([]AlertEndsRow, error) {
 const CountEnds = `-- name: CountEnds :exec
 
 WITH last AS MATERIALIZED (
-    SELECT (SELECT m.minute FROM activity_minute m ORDER BY m.minute DESC LIMIT 1) AS minute
+    SELECT (SELECT m.minute FROM activity_minute m WHERE m.minute <= now() ORDER BY m.minute DESC LIMIT 1) AS minute
 ), since AS MATERIALIZED (
     SELECT greatest(coalesce((SELECT min(m.minute) FROM activity_minute m
                               WHERE m.minute BETWEEN l.minute - interval '1 minute' AND l.minute
-                                AND m.counted < m.minute + interval '90 seconds'),
+                                AND (m.counted < m.minute + interval '90 seconds' OR m.counted > now())),
                              l.minute + interval '1 minute', date_trunc('minute', now()) - interval '15 minutes'),
                     date_trunc('minute', now()) - interval '2 days') AS at
     FROM last l
@@ -85,7 +85,7 @@ FROM execution e
 WHERE e.finished_at >= (SELECT s.at FROM since s) AND e.finished_at < (SELECT now() + interval '1 day')
   AND NOT EXISTS (SELECT FROM activity_minute r
                   WHERE r.minute >= (SELECT s.at FROM since s) AND r.minute < (SELECT now() + interval '1 day')
-                    AND r.counted > now() - make_interval(secs => $1::float8))
+                    AND r.counted > now() - make_interval(secs => $1::float8) AND r.counted <= now())
 GROUP BY 1, 2
 ORDER BY 1, 2
 ON CONFLICT (minute, action_ref) DO UPDATE SET
@@ -96,7 +96,7 @@ ON CONFLICT (minute, action_ref) DO UPDATE SET
 // What ended in each minute, by action. It is counted from the index of ends by time, so that the cost follows from the
 // number of ends alone, however many executions wait.
 // Counts from the first minute on that was not counted 30 seconds after its end, unless another replica has counted
-// within pause seconds. The upper bound keeps the planner to the index: it estimates few rows between two unknown values.
+// within pause seconds. After the clock was set back, minutes that were counted later than now are counted again. The upper bound keeps the planner to the index: it estimates few rows between two unknown values.
 func (q *Queries) CountEnds(ctx context.Context, pause float64) error {
 	_, err := q.db.Exec(ctx, CountEnds, pause)
 	return err

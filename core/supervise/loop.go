@@ -126,6 +126,22 @@ func (l *Loop) TickTimeout() time.Duration {
 	return pause + time.Duration(float64(pause)*l.cfg.Jitter) + l.cfg.Timeout + loopSlack
 }
 
+// LoopFailing is how long a loop may fail: longer than one lost race lasts.
+const LoopFailing = time.Minute
+
+// SuccessTimeout is the longest time without a success of a working loop: TickTimeout, and LoopFailing while its ticks
+// fail. A loop that pauses for longer may fail once.
+func (l *Loop) SuccessTimeout() time.Duration {
+	limit := l.TickTimeout()
+	switch {
+	case l.LastError() == nil:
+		return limit
+	case l.cfg.Interval > LoopFailing/2:
+		return limit + l.cfg.Interval + time.Duration(float64(l.cfg.Interval)*l.cfg.Jitter)
+	}
+	return min(limit, LoopFailing)
+}
+
 // loopSlack is the delay that a busy machine may add.
 const loopSlack = 15 * time.Second
 

@@ -347,3 +347,35 @@ func TestLoopStopInterruptsTheTick(t *testing.T) {
 		require.NoError(t, loop.LastError(), "a tick that Stop interrupted has not failed")
 	})
 }
+
+// A loop that fails is soon unhealthy. One whose next tick is far off may fail once, as in an outage of the database
+// that is over.
+func TestLoopMayFailAsLongAsItsPauseAllows(t *testing.T) {
+	t.Parallel()
+	for interval, within := range map[time.Duration][2]time.Duration{
+		10 * time.Second: {time.Minute, time.Minute},
+		time.Hour:        {2 * time.Hour, 3 * time.Hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			fails := true
+			loop := supervise.NewLoop(supervise.LoopConfig{
+				Name: "often or rarely", Interval: interval, Timeout: 5 * time.Minute,
+				Tick: func(context.Context) error {
+					if fails {
+						return errors.New("the database was away")
+					}
+					return nil
+				},
+			})
+			require.NoError(t, loop.Start(t.Context()))
+			synctest.Wait()
+			require.GreaterOrEqual(t, loop.SuccessTimeout(), within[0])
+			require.LessOrEqual(t, loop.SuccessTimeout(), within[1])
+			fails = false
+			time.Sleep(2 * interval)
+			synctest.Wait()
+			require.Equal(t, loop.TickTimeout(), loop.SuccessTimeout())
+			loop.Stop()
+		})
+	}
+}
