@@ -179,6 +179,7 @@ func TestEveryRuleFiresAndClears(t *testing.T) {
 			text := testkitText(t, b.store,
 				`select summary || ' / ' || hint from alert where rule = $1 and cleared is null`, name)
 			require.NotContains(t, text, "{", "every placeholder is filled")
+			b.requireShown(name, c.target)
 			c.undo(b)
 			b.tick()
 			require.Equal(t, "cleared", b.state(name, c.target), text)
