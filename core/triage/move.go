@@ -29,7 +29,7 @@ var ErrNoMove = errors.New("that audit is not of execution.front or execution.la
 type MoveRequest struct {
 	Act    MoveAct `json:"act"`
 	IDs    []int64 `json:"-"`
-	Lane   int16   `json:"lane,omitempty"`     // of MoveLane: 1 high, 0 normal, -1 low
+	Lane   int16   `json:"lane,omitempty"`      // of MoveLane: 1 high, 0 normal, -1 low
 	Undoes int64   `json:"undoes_id,omitempty"` // of MoveBack: the audit of the move
 	Reason string  `json:"reason,omitempty"`
 }
