@@ -47,7 +47,9 @@ func operations(patterns []string) map[string]bool {
 			allowed[method+" "+path] = true
 		}
 	}
-	delete(allowed, "GET /api/v1/dead-letters/purge") // has only a POST
+	for _, path := range []string{"dead-letters/purge", "executions/front", "executions/lane", "executions/put-back"} {
+		delete(allowed, "GET /api/v1/"+path) // has only a POST
+	}
 	return allowed
 }
 
@@ -83,7 +85,7 @@ func TestBulkActionsHaveTheirMethods(t *testing.T) {
 	handler := complete(st, triage.New(triage.Config{}, st, nil)).Handler()
 	for path, allowed := range map[string]string{
 		"PUT /api/v1/dead-letters/take": "GET, HEAD, POST", "DELETE /api/v1/queues/repair": "GET, HEAD, POST",
-		"GET /api/v1/dead-letters/purge": "POST", "PATCH /api/v1/actions/a.b/queues/clear": "GET, HEAD, POST",
+		"GET /api/v1/executions/front": "POST", "GET /api/v1/dead-letters/purge": "POST", "PATCH /api/v1/actions/a.b/queues/clear": "GET, HEAD, POST",
 		"GET /api/v1/actions/a.b/queues/pause": "POST", "POST /api/v1/dead-letters/stats": "GET, HEAD",
 		"POST /api/v1/workers": "GET, HEAD", "DELETE /api/v1/policies/a.b": "GET, HEAD",
 	} {
