@@ -7,7 +7,6 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -71,11 +70,9 @@ func newMoveCommand(a *app, cmd *cobra.Command, options *moveOptions) *cobra.Com
 		case options.undo != 0:
 			request.Act = triage.MoveBack
 		case options.act == triage.MoveLane:
-			lane, err := submit.ParsePriority(options.to)
-			if err != nil || options.to == "" {
+			if request.Lane, err = triage.ParseLane(options.to); err != nil {
 				return usageErrorf("--to takes a lane: high, normal or low")
 			}
-			request.Lane = int16(lane)
 		}
 		if options.flags.dryRun && !options.chosen.given() {
 			return usageErrorf("--dry-run goes with flags that choose executions")
@@ -128,7 +125,8 @@ func (t *triageClient) moveExecutions(
 	view := delivered(receipt, t.delivery(ctx, receipt.Sent))
 	if err := t.show(view, func(w *page) {
 		w.rowf("%s moved, in %s; %d were there already or moved again since, %d do not wait (audit %d)",
-			count(receipt.Moved, "execution"), count(receipt.Queues, "queue"), receipt.Already, receipt.Gone, receipt.Audit)
+			count(receipt.Moved, "execution"), count(receipt.Queues, "queue"), receipt.Already, receipt.Gone,
+			receipt.Audit)
 		if receipt.Moved > 0 && receipt.Act != triage.MoveBack {
 			w.rowf("undo: `attune-executor execution %s --undo %d`", receipt.Act, receipt.Audit)
 		}

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -58,7 +57,7 @@ func MoveEntries(ctx context.Context, tx *store.Tx, ids []int64, move Move) (*Mo
 	}
 	for _, row := range rows {
 		if !slices.Contains(queues, row.StateID) {
-			return nil, fmt.Errorf("execution %d began to wait in queue %d: %w", row.ExecutionID, row.StateID, ErrConflict)
+			return nil, fmt.Errorf("execution %d joined queue %d: %w", row.ExecutionID, row.StateID, ErrConflict)
 		}
 	}
 	moved := &Moved{Places: move.places(rows), Gone: len(ids) - len(rows)}
@@ -145,15 +144,10 @@ func (m Move) write(ctx context.Context, tx *store.Tx, places []Place) error {
 	if err != nil || len(through) == 0 {
 		return err
 	}
-	spots := make([]spot, 0, len(through))
-	for at := range through {
-		spots = append(spots, at)
-	}
-	slices.SortFunc(spots, func(a, b spot) int { return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.lane, b.lane)) })
 	var states, orders []int64
 	lanes = nil
-	for _, at := range spots {
-		states, lanes, orders = append(states, at.queue), append(lanes, at.lane), append(orders, through[at])
+	for at, last := range through {
+		states, lanes, orders = append(states, at.queue), append(lanes, at.lane), append(orders, last)
 	}
 	if err := tx.ControlTakeTickets(ctx, states, lanes, orders); err != nil {
 		return err

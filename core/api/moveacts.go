@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/triage"
 )
 
@@ -29,11 +28,10 @@ func moveExecutions(act triage.MoveAct) operatorAct {
 		case (body.Lane != "") != (act == triage.MoveLane):
 			return nil, requestError("lane takes a lane: high, normal or low; the others take none")
 		case act == triage.MoveLane:
-			lane, err := submit.ParsePriority(body.Lane)
-			if err != nil {
+			var err error
+			if request.Lane, err = triage.ParseLane(body.Lane); err != nil {
 				return nil, requestError(err.Error())
 			}
-			request.Lane = int16(lane)
 		}
 		receipt, err := operator.Move(r.Context(), request)
 		if errors.Is(err, triage.ErrNoMove) {

@@ -138,7 +138,8 @@ func TestEveryWriteIsAudited(t *testing.T) {
 	state := testkit.State(t, st, action, 2, func(r *testkit.StateRow) { r.Queued = 1 })
 	waiter := testkit.Execution(t, st, action)
 	testkit.Exec(t, st, `insert into execution_admission_entry (state_id, execution_id, status, queue_order) values ($1, $2, 'queued', 1)`, state.ID, waiter.ID)
-	moved, err := operator.Move(t.Context(), triage.MoveRequest{Act: triage.MoveLane, Lane: 1, IDs: []int64{waiter.ID}})
+	moved, err := operator.Move(t.Context(),
+		triage.MoveRequest{Act: triage.MoveLane, Lane: 1, IDs: []int64{waiter.ID}})
 	require.NoError(t, err)
 	drifted := testkit.Action(t, st, "demo.drifted")
 	testkit.State(t, st, drifted, 2, func(r *testkit.StateRow) { r.Active = 2 })
@@ -170,7 +171,10 @@ func TestEveryWriteIsAudited(t *testing.T) {
 			path: "/api/v1/executions/put-back", body: body(fmt.Sprintf(`"audit_id": %d`, moved.Audit)),
 			action: "execution.put-back",
 		},
-		{path: "/api/v1/executions/front", body: body(fmt.Sprintf(`"ids": [%d]`, waiter.ID)), action: "execution.front"},
+		{
+			path: "/api/v1/executions/front", body: body(fmt.Sprintf(`"ids": [%d]`, waiter.ID)),
+			action: "execution.front",
+		},
 		{
 			path: "/api/v1/executions/lane", body: body(fmt.Sprintf(`"ids": [%d], "lane": "high"`, waiter.ID)),
 			action: "execution.lane",

@@ -53,6 +53,15 @@ type moveAudit struct {
 	Places []admission.Place `json:"places"`
 }
 
+// ParseLane reads the name of a lane.
+func ParseLane(name string) (int16, error) {
+	lane, ok := map[string]int16{"high": 1, "normal": 0, "low": -1}[name]
+	if !ok {
+		return 0, fmt.Errorf("lane %q is unknown: use high, normal or low", name)
+	}
+	return lane, nil
+}
+
 // PlanMove counts those of the executions that wait, without locks.
 func (t *Triage) PlanMove(ctx context.Context, ids []int64) (waiting int, err error) {
 	rows, err := t.store.ControlPlaces(ctx, ids)
@@ -89,7 +98,8 @@ func (t *Triage) Move(ctx context.Context, request MoveRequest) (receipt *MoveRe
 			queues[place.Queue] = true
 		}
 		receipt = &MoveReceipt{
-			MoveRequest: request, Moved: len(moved.Places), Already: moved.Already, Gone: moved.Gone, Queues: len(queues),
+			MoveRequest: request, Moved: len(moved.Places), Already: moved.Already, Gone: moved.Gone,
+			Queues: len(queues),
 		}
 		if err := t.nudge(ctx, tx, moved.Heads, &receipt.Sent); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/attune-go/attune/core/phrase"
-	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/tui/act"
 )
@@ -27,11 +26,11 @@ func (o *Operator) planMove(ctx context.Context, request act.Request, plan *act.
 		plan.Lines.Add(act.Plain, "What still waits goes back to its old place and lane.")
 		plan.Lines.Add(act.Note, "Executions that were moved again since stay where they are.")
 	case triage.MoveLane:
-		lane, err := submit.ParsePriority(request.Values[act.FieldLane])
+		lane, err := triage.ParseLane(request.Values[act.FieldLane])
 		if err != nil {
 			return &act.InvalidError{Problems: map[string]string{act.FieldLane: err.Error()}}
 		}
-		wish.Lane, to = int16(lane), "to the lane "+request.Values[act.FieldLane]
+		wish.Lane, to = lane, "to the lane "+request.Values[act.FieldLane]
 	case triage.MoveFront:
 	}
 	if wish.Act != triage.MoveBack {
@@ -56,8 +55,8 @@ func (o *Operator) planMove(ctx context.Context, request act.Request, plan *act.
 		return o.triage.Move(ctx, wish)
 	}, func(r *triage.MoveReceipt) *act.Receipt {
 		receipt := &act.Receipt{
-			Text: outcome(r.Moved, r.Moved+r.Already+r.Gone, "moved "+to, other{r.Already, "there already or moved again since"},
-				other{r.Gone, "not waiting"}),
+			Text: outcome(r.Moved, r.Moved+r.Already+r.Gone, "moved "+to,
+				other{r.Already, "there already or moved again since"}, other{r.Gone, "not waiting"}),
 			Unchanged: r.Moved == 0, Partly: r.Gone > 0 && r.Moved > 0, Audits: audits(r.Audit),
 		}
 		if r.Moved > 0 && r.Act != triage.MoveBack {

@@ -15,8 +15,8 @@ func TestMarkedExecutionsGoFirst(t *testing.T) {
 	b := setup(t)
 	_, ids := b.waiting("pk.front", 5)
 	line := func() (waiting []int64) {
-		require.NoError(t, b.store.Pool().QueryRow(t.Context(), `select array_agg(execution_id order by lane desc, queue_order)
-			from execution_admission_entry`).Scan(&waiting))
+		require.NoError(t, b.store.Pool().QueryRow(t.Context(), `
+			select array_agg(execution_id order by lane desc, queue_order) from execution_admission_entry`).Scan(&waiting))
 		return waiting
 	}
 	before := line()
@@ -41,5 +41,6 @@ func TestMarkedExecutionsGoFirst(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "2 of 2 moved back to their old places.", b.run(undo).Text)
 	require.Equal(t, before, line())
-	require.Equal(t, "none of them waits in a queue", b.plan(act.FrontExecution, act.Target{ID: ids[0] + 1<<40}).Nothing)
+	none := b.plan(act.FrontExecution, act.Target{ID: ids[0] + 1<<40})
+	require.Equal(t, "none of them waits in a queue", none.Nothing)
 }
