@@ -42,7 +42,7 @@ func newExecutionCommand(a *app) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show one execution: its state, attempts, timeline and result",
 		Example: "  attune-executor execution show 42 -o json",
-	}, anExecution, (*client).execution, executionPage))
+	}, anExecution, (*client).execution, executionPage), newExecutionFrontCommand(a), newExecutionLaneCommand(a))
 }
 
 func newExecutionListCommand(a *app) *cobra.Command {

@@ -121,3 +121,47 @@ func TestSelectingFlagsAreChecked(t *testing.T) {
 		require.Contains(t, errs, why, line)
 	}
 }
+
+// A parameter moves 300 of 1,000 waiting executions to the front, and --undo puts them back.
+func TestExecutionsOfOneCustomerGoFirst(t *testing.T) {
+	t.Parallel()
+	c := crowd(t)
+	first := func() int { // of the 300 that are served first
+		return testkit.Count(t, c.store, `select count(*) from (select execution_id from execution_admission_entry
+			order by lane desc, queue_order limit 300) q join execution e on e.id = q.execution_id
+			where e.config ->> 'tenant' = 't7'`)
+	}
+	code, out, errs := c.run("execution", "front", "-p", "tenant=t7", "--dry-run")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "300 executions to move to the front")
+	code, _, errs = c.run("execution", "front", "-p", "tenant=t7")
+	require.Equal(t, exitRefused, code)
+	require.Contains(t, errs, "--yes does it")
+	require.Equal(t, 90, first())
+
+	code, out, errs = c.run("execution", "front", "-p", "tenant=t7", "--yes", "--reason", "they wait")
+	require.Zero(t, code, errs)
+	require.Equal(t, "300 executions moved, in 1 queue; 0 were there already or moved again since, 0 do not wait (audit 1)\n"+
+		"undo: `attune-executor execution front --undo 1`\n", out)
+	require.Equal(t, 300, first())
+	code, out, errs = c.run("execution", "front", "--undo", "1")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "300 executions moved")
+	require.Equal(t, 90, first())
+	require.Equal(t, 1000, testkit.Count(t, c.store, `select count(*) from execution_admission_entry
+		where queue_order = execution_id and id = execution_id`), "each has its place and its ticket")
+
+	code, _, errs = c.run("execution", "lane", "--to", "high", "-p", "tenant=t7", "--yes")
+	require.Zero(t, code, errs)
+	require.Equal(t, 300, first())
+	for _, args := range [][]string{
+		{"front"}, {"lane", "3"}, {"lane", "--to", "top", "3"}, {"front", "--undo", "1", "3"}, {"front", "3", "--dry-run"},
+	} {
+		code, _, errs = c.run(append([]string{"execution"}, args...)...)
+		require.Equal(t, exitUsage, code, "%v: %s", args, errs)
+	}
+	for _, args := range [][]string{{"front", "1000000"}, {"front", "--undo", "2"}} {
+		code, _, errs = c.run(append([]string{"execution"}, args...)...)
+		require.Equal(t, exitRefused, code, "%v: %s", args, errs)
+	}
+}

@@ -116,6 +116,9 @@ func (s *Server) acts(mux *routes) {
 	for _, one := range []triage.Act{triage.Pause, triage.Resume, triage.Limit, triage.Reset} {
 		post("/api/v1/actions/{ref}/queues/"+string(one), overrideQueues(one))
 	}
+	for _, one := range []triage.MoveAct{triage.MoveFront, triage.MoveLane, triage.MoveBack} {
+		post("/api/v1/executions/"+string(one), moveExecutions(one))
+	}
 	s.planned(mux, "/api/v1/actions/{ref}/queues/clear", planClear, s.clearQueues, "group", "older_than")
 	s.planned(mux, "/api/v1/queues/repair", planRepair, repairQueues, "action")
 	s.planned(mux, "/api/v1/dead-letters/discard-all", planDiscard, s.discardDeadLetters, deadLetterFilters...)

@@ -47,7 +47,9 @@ func operations(patterns []string) map[string]bool {
 			allowed[method+" "+path] = true
 		}
 	}
-	delete(allowed, "GET /api/v1/dead-letters/purge") // has only a POST
+	for _, path := range []string{"dead-letters/purge", "executions/front", "executions/lane", "executions/put-back"} {
+		delete(allowed, "GET /api/v1/"+path) // has only a POST
+	}
 	return allowed
 }
 
@@ -83,7 +85,7 @@ func TestBulkActionsHaveTheirMethods(t *testing.T) {
 	handler := complete(st, triage.New(triage.Config{}, st, nil)).Handler()
 	for path, allowed := range map[string]string{
 		"PUT /api/v1/dead-letters/take": "GET, HEAD, POST", "DELETE /api/v1/queues/repair": "GET, HEAD, POST",
-		"GET /api/v1/dead-letters/purge": "POST", "PATCH /api/v1/actions/a.b/queues/clear": "GET, HEAD, POST",
+		"GET /api/v1/executions/front": "POST", "GET /api/v1/dead-letters/purge": "POST", "PATCH /api/v1/actions/a.b/queues/clear": "GET, HEAD, POST",
 		"GET /api/v1/actions/a.b/queues/pause": "POST", "POST /api/v1/dead-letters/stats": "GET, HEAD",
 		"POST /api/v1/workers": "GET, HEAD", "DELETE /api/v1/policies/a.b": "GET, HEAD",
 	} {
@@ -136,6 +138,9 @@ func TestEveryWriteIsAudited(t *testing.T) {
 	state := testkit.State(t, st, action, 2, func(r *testkit.StateRow) { r.Queued = 1 })
 	waiter := testkit.Execution(t, st, action)
 	testkit.Exec(t, st, `insert into execution_admission_entry (state_id, execution_id, status, queue_order) values ($1, $2, 'queued', 1)`, state.ID, waiter.ID)
+	moved, err := operator.Move(t.Context(),
+		triage.MoveRequest{Act: triage.MoveLane, Lane: 1, IDs: []int64{waiter.ID}})
+	require.NoError(t, err)
 	drifted := testkit.Action(t, st, "demo.drifted")
 	testkit.State(t, st, drifted, 2, func(r *testkit.StateRow) { r.Active = 2 })
 	gone := testkit.Worker(t, st, "gone", func(w *testkit.WorkerRow) { w.Status = "inactive" }).ID
@@ -161,6 +166,18 @@ func TestEveryWriteIsAudited(t *testing.T) {
 		{
 			path: fmt.Sprintf("/api/v1/executions/%d/retry", executionIn(attune.StatusFailed)), body: only,
 			action: "execution.retry",
+		},
+		{
+			path: "/api/v1/executions/put-back", body: body(fmt.Sprintf(`"audit_id": %d`, moved.Audit)),
+			action: "execution.put-back",
+		},
+		{
+			path: "/api/v1/executions/front", body: body(fmt.Sprintf(`"ids": [%d]`, waiter.ID)),
+			action: "execution.front",
+		},
+		{
+			path: "/api/v1/executions/lane", body: body(fmt.Sprintf(`"ids": [%d], "lane": "high"`, waiter.ID)),
+			action: "execution.lane",
 		},
 		{path: "/api/v1/actions/demo.sleep/queues/pause", body: only, action: "queue.pause"},
 		{path: "/api/v1/actions/demo.sleep/queues/resume", body: only, action: "queue.resume"},

@@ -45,14 +45,14 @@ GRANT SELECT ON event_matching TO engine, operator, viewer;
 GRANT SELECT, INSERT, DELETE ON event_origin TO engine;
 GRANT SELECT ON execution TO engine, operator, viewer;
 GRANT INSERT, UPDATE, DELETE ON execution TO engine;
-GRANT INSERT, UPDATE (action, worker, status, result, workflow_task, attempt, admitted_at) ON execution TO
+GRANT INSERT, UPDATE (action, worker, status, result, workflow_task, attempt, admitted_at, priority) ON execution TO
     operator;
 GRANT SELECT (id, action, action_ref, config, parent, enforcement, executor, permission_set_refs, worker, status,
     result, started_at, workflow_task, attempt, finished_at), UPDATE (status, result, started_at) ON execution TO
     worker;
 GRANT SELECT ON execution_admission_entry TO engine, operator, viewer;
 GRANT INSERT, UPDATE, DELETE ON execution_admission_entry TO engine;
-GRANT INSERT, UPDATE (queue_order), DELETE ON execution_admission_entry TO operator;
+GRANT INSERT, UPDATE (id, lane, queue_order), DELETE ON execution_admission_entry TO operator;
 GRANT SELECT ON execution_admission_state TO engine, operator, viewer;
 GRANT INSERT, UPDATE, DELETE ON execution_admission_state TO engine;
 GRANT INSERT, UPDATE (max_concurrent, next_queue_order, total_enqueued, total_completed, active_count,

@@ -66,6 +66,23 @@ func (q *Queries) ControlAction(ctx context.Context, ref string) (ControlActionR
 	return i, err
 }
 
+const ControlAudited = `-- name: ControlAudited :one
+SELECT a.action, a.request FROM operator_audit a WHERE a.id = $1::bigint
+`
+
+type ControlAuditedRow struct {
+	Action  string
+	Request []byte
+}
+
+// What an action wrote into its audit.
+func (q *Queries) ControlAudited(ctx context.Context, id int64) (ControlAuditedRow, error) {
+	row := q.db.QueryRow(ctx, ControlAudited, id)
+	var i ControlAuditedRow
+	err := row.Scan(&i.Action, &i.Request)
+	return i, err
+}
+
 const ControlEnsureQueue = `-- name: ControlEnsureQueue :exec
 INSERT INTO execution_admission_state (action_id, group_key, max_concurrent, unlimited, limit_override,
                                        paused, pause_reason, paused_by, paused_at, resumed_at)
@@ -130,6 +147,15 @@ func (q *Queries) ControlFirstBlocked(ctx context.Context, scopes []int64, worke
 		return nil, err
 	}
 	return items, nil
+}
+
+const ControlGiveTickets = `-- name: ControlGiveTickets :exec
+UPDATE execution_admission_entry SET id = -id WHERE state_id = ANY ($1::bigint[]) AND id < 0
+`
+
+func (q *Queries) ControlGiveTickets(ctx context.Context, states []int64) error {
+	_, err := q.db.Exec(ctx, ControlGiveTickets, states)
+	return err
 }
 
 const ControlHeads = `-- name: ControlHeads :many
@@ -276,6 +302,93 @@ func (q *Queries) ControlLockQueues(ctx context.Context, action int64, groups []
 	return items, nil
 }
 
+const ControlMoveEntries = `-- name: ControlMoveEntries :many
+UPDATE execution_admission_entry q
+SET lane = r.lane, queue_order = r.queue_order
+FROM (
+    SELECT unnest($1::bigint[]) AS execution, unnest($2::smallint[]) AS from_lane,
+           unnest($3::bigint[]) AS from_order, unnest($4::smallint[]) AS lane,
+           unnest($5::bigint[]) AS queue_order
+) r
+WHERE q.execution_id = ANY (ARRAY[r.execution]) AND (q.lane, q.queue_order) = (r.from_lane, r.from_order)
+RETURNING q.execution_id
+`
+
+type ControlMoveEntriesParams struct {
+	Executions []int64
+	FromLanes  []int16
+	FromOrders []int64
+	Lanes      []int16
+	Orders     []int64
+}
+
+// Moves waiting executions to other places of their queues, each from the place that was read under
+// the lock. No order is used twice: the ones below front_order are new, and an old one was its
+// execution's own.
+func (q *Queries) ControlMoveEntries(ctx context.Context, arg ControlMoveEntriesParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ControlMoveEntries,
+		arg.Executions,
+		arg.FromLanes,
+		arg.FromOrders,
+		arg.Lanes,
+		arg.Orders,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var execution_id int64
+		if err := rows.Scan(&execution_id); err != nil {
+			return nil, err
+		}
+		items = append(items, execution_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ControlMoveStates = `-- name: ControlMoveStates :many
+UPDATE execution_admission_state s
+SET queued_high = c.high, queued_low = c.low, head_high = least(s.head_high, c.first_high),
+    head_order = least(s.head_order, c.first), head_low = least(s.head_low, c.first_low),
+    front_order = least(s.front_order, c.first_any - 1)
+FROM (
+    SELECT q.state_id, count(*) FILTER (WHERE q.lane = 1)::int AS high, count(*) FILTER (WHERE q.lane = -1)::int AS low,
+           min(q.queue_order) FILTER (WHERE q.lane = 1) AS first_high, min(q.queue_order) FILTER (WHERE q.lane = 0) AS first,
+           min(q.queue_order) FILTER (WHERE q.lane = -1) AS first_low, min(q.queue_order) AS first_any
+    FROM execution_admission_entry q
+    WHERE q.state_id = ANY ($1::bigint[]) GROUP BY 1
+) c
+WHERE s.id = c.state_id
+RETURNING s.id
+`
+
+// Counts the lanes of the locked queues again. No entry waits below the head of its lane, nor at or
+// below front_order.
+func (q *Queries) ControlMoveStates(ctx context.Context, ids []int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ControlMoveStates, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ControlNow = `-- name: ControlNow :one
 SELECT now()::timestamptz AS now
 `
@@ -373,6 +486,50 @@ func (q *Queries) ControlPauseQueues(ctx context.Context, reason string, pausedB
 	return err
 }
 
+const ControlPlaces = `-- name: ControlPlaces :many
+SELECT q.state_id, q.execution_id, q.lane, q.queue_order, s.front_order
+FROM execution_admission_entry q
+JOIN execution_admission_state s ON s.id = q.state_id
+WHERE q.execution_id = ANY ($1::bigint[])
+ORDER BY q.state_id, q.lane DESC, q.queue_order
+`
+
+type ControlPlacesRow struct {
+	StateID     int64
+	ExecutionID int64
+	Lane        int16
+	QueueOrder  int64
+	FrontOrder  int64
+}
+
+// The places of waiting executions, in the order in which their queues serve them. Under the
+// queues' locks they do not change.
+func (q *Queries) ControlPlaces(ctx context.Context, executions []int64) ([]ControlPlacesRow, error) {
+	rows, err := q.db.Query(ctx, ControlPlaces, executions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ControlPlacesRow
+	for rows.Next() {
+		var i ControlPlacesRow
+		if err := rows.Scan(
+			&i.StateID,
+			&i.ExecutionID,
+			&i.Lane,
+			&i.QueueOrder,
+			&i.FrontOrder,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ControlReadQueues = `-- name: ControlReadQueues :many
 SELECT s.id, coalesce(s.group_key, '')::text AS group_key, s.max_concurrent, s.unlimited, s.limit_override, s.adaptive_limit,
        s.paused, s.pause_reason, s.paused_by, s.paused_at, s.active_count, s.queued_count
@@ -442,6 +599,18 @@ func (q *Queries) ControlResumeQueues(ctx context.Context, ids []int64) error {
 	return err
 }
 
+const ControlSetPriorities = `-- name: ControlSetPriorities :exec
+UPDATE execution e SET priority = nullif(r.lane, 0)
+FROM (SELECT unnest($1::bigint[]) AS execution, unnest($2::smallint[]) AS lane) r
+WHERE e.id = ANY (ARRAY[r.execution]) AND e.status = 'requested'
+`
+
+// A waiting execution keeps the lane that an operator gave it if it moves to another queue.
+func (q *Queries) ControlSetPriorities(ctx context.Context, executions []int64, lanes []int16) error {
+	_, err := q.db.Exec(ctx, ControlSetPriorities, executions, lanes)
+	return err
+}
+
 const ControlStatsLimit = `-- name: ControlStatsLimit :exec
 UPDATE queue_stats SET max_concurrent = $1::int, last_updated = now()
 WHERE action_id = $2::bigint
@@ -449,6 +618,31 @@ WHERE action_id = $2::bigint
 
 func (q *Queries) ControlStatsLimit(ctx context.Context, maxConcurrent int32, action int64) error {
 	_, err := q.db.Exec(ctx, ControlStatsLimit, maxConcurrent, action)
+	return err
+}
+
+const ControlTakeTickets = `-- name: ControlTakeTickets :exec
+WITH span AS (
+    SELECT unnest($1::bigint[]) AS state_id, unnest($2::smallint[]) AS lane,
+           unnest($3::bigint[]) AS through
+), ranked AS (
+    SELECT q.id, q.state_id, q.lane,
+           row_number() OVER (PARTITION BY q.state_id, q.lane ORDER BY q.queue_order) AS turn,
+           row_number() OVER (PARTITION BY q.state_id, q.lane ORDER BY q.id) AS age
+    FROM span s
+    JOIN execution_admission_entry q ON q.state_id = s.state_id AND q.lane = s.lane AND q.queue_order <= s.through
+)
+UPDATE execution_admission_entry q SET id = -t.id
+FROM ranked r
+JOIN ranked t ON (t.state_id, t.lane, t.age) = (r.state_id, r.lane, r.turn)
+WHERE q.id = r.id AND r.turn <> r.age
+`
+
+// A ticket is the turn of a queue's head at shared limits and workers. The queue keeps its turns:
+// in each lane the first executions, up to an order, get the same tickets again, the oldest one
+// first. They stay negative until ControlGiveTickets, so that no two are equal.
+func (q *Queries) ControlTakeTickets(ctx context.Context, states []int64, lanes []int16, through []int64) error {
+	_, err := q.db.Exec(ctx, ControlTakeTickets, states, lanes, through)
 	return err
 }
 

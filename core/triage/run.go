@@ -202,7 +202,7 @@ func (t *Triage) holder() string { return t.cfg.Source + " " + t.cfg.Actor }
 // refusals are the errors that refuse an action because of the present state of its target.
 var refusals = []error{
 	ErrNoDeadLetter, ErrDecided, ErrNoMessage, ErrUseless, ErrNoExecution, ErrNotEnded, ErrNoWorker, ErrNoWorkflow,
-	ErrNoInquiry,
+	ErrNoInquiry, ErrNoMove,
 }
 
 // Refused reports whether an error refuses an action because of the present state of its target: it has changed, or

@@ -29,7 +29,7 @@ func applies(menu act.Menu) []act.Kind {
 func TestActionsOfAnExecution(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[attune.Status][]act.Kind{
-		attune.StatusRequested: {act.CancelExecution, act.CancelTree},
+		attune.StatusRequested: {act.FrontExecution, act.LaneExecution, act.CancelExecution, act.CancelTree},
 		attune.StatusScheduled: {act.CancelExecution, act.CancelTree},
 		attune.StatusRunning:   {act.CancelExecution, act.CancelTree},
 		attune.StatusCanceling: {act.CancelTree},

@@ -16,6 +16,9 @@ const (
 	CancelExecution       Kind = "execution.cancel"
 	CancelTree            Kind = "execution.cancel-tree"
 	RetryExecution        Kind = "execution.retry"
+	FrontExecution        Kind = "execution.front"
+	LaneExecution         Kind = "execution.lane"
+	PutBackExecutions     Kind = "execution.put-back"
 	PauseQueue            Kind = "queue.pause"
 	ResumeQueue           Kind = "queue.resume"
 	LimitQueue            Kind = "queue.limit"
@@ -68,6 +71,15 @@ var kinds = map[Kind]about{
 		key: "t", label: "cancel tree", help: "end it and everything that it has started", command: "execution cancel",
 		reason: "--reason", flags: []flag{{name: "--tree"}},
 	},
+	FrontExecution: {
+		key: "f", label: "front", help: "before the others of its lane that wait",
+		many: "before the others of their lane that wait", command: "execution front", reason: "--reason",
+	},
+	LaneExecution: {
+		key: "l", label: "lane", help: "another lane of its queue", many: "another lane of their queues",
+		command: "execution lane", reason: "--reason", flags: []flag{{name: "--to", field: FieldLane}},
+	},
+	PutBackExecutions: {key: "u", label: "put back", help: "moved executions to their old places"},
 
 	PauseQueue: {
 		key: "p", label: "pause", help: "admit nothing until it is resumed",

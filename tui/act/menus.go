@@ -19,6 +19,7 @@ import (
 // Names of form fields.
 const (
 	FieldLimit     = "limit"
+	FieldLane      = "lane"
 	FieldOlderThan = "older-than"
 	FieldReason    = "reason"
 	FieldAction    = "action"
@@ -66,6 +67,10 @@ func endings(status string) (ended, running string) {
 // ForExecution lists the acts on an execution.
 func ForExecution(x *monitor.Execution) Menu {
 	cancel, retry := endings(x.Status)
+	move := cancel
+	if move == "" && attune.Status(x.Status) != attune.StatusRequested {
+		move = "it does not wait: " + x.Status
+	}
 	if attune.Status(x.Status) == attune.StatusCanceling {
 		cancel = "its worker was asked to stop it already"
 	}
@@ -75,8 +80,15 @@ func ForExecution(x *monitor.Execution) Menu {
 			ID: x.ID, Action: x.ActionRef,
 		},
 		// The tree of an ended execution may still run.
-		Items: []Item{item(RetryExecution, retry), item(CancelExecution, cancel), item(CancelTree, "")},
+		Items: []Item{
+			item(RetryExecution, retry), item(FrontExecution, move), item(LaneExecution, move, laneField()),
+			item(CancelExecution, cancel), item(CancelTree, ""),
+		},
 	}
+}
+
+func laneField() Field {
+	return Field{Name: FieldLane, Label: "lane", Value: "high", Choices: []string{"high", "normal", "low"}}
 }
 
 // ForQueue lists the acts on a queue.
@@ -277,7 +289,7 @@ const MaxTargets = 5_000
 
 // together lists the acts on marked rows in the order of their menu.
 var together = map[string][]Kind{
-	"execution":   {RetryExecution, CancelExecution},
+	"execution":   {RetryExecution, FrontExecution, LaneExecution, CancelExecution},
 	"queue":       {PauseQueue, ResumeQueue},
 	"worker":      {CordonWorker, UncordonWorker, DrainWorker},
 	"workflow":    {PauseWorkflow, ResumeWorkflow, RetryWorkflow, CancelWorkflow},
@@ -294,8 +306,12 @@ func ForMarked(what string, targets []Target) Menu {
 	for _, kind := range together[what] {
 		one := item(kind, "")
 		one.Help = kinds[kind].many
-		if kind == SendDeadLetters {
+		switch kind {
+		case SendDeadLetters:
 			one.Fields = sendFields()
+		case LaneExecution:
+			one.Fields = []Field{laneField()}
+		default:
 		}
 		menu.Items = append(menu.Items, one)
 	}

@@ -114,7 +114,7 @@ func (m *Model) undo() tea.Cmd {
 		}
 	}
 	if last == nil {
-		m.say("This session has nothing to undo: no discard and no take.")
+		m.say("This session has nothing to undo: no discard, no take and no move.")
 		return nil
 	}
 	return m.plan(m.push, act.Item{}, *last.Receipt.Undo)

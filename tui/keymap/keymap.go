@@ -312,7 +312,7 @@ var below = []Binding{
 		Scopes: with(HasDeadLetters), Acts: true,
 	},
 	{
-		Action: Undo, Keys: []string{"u"}, Show: "u", Help: "take back what was discarded or taken last, with plan",
+		Action: Undo, Keys: []string{"u"}, Show: "u", Help: "take back what was discarded, taken or moved last, with plan",
 		Group: GroupActs, Scopes: []Scope{Everywhere}, Acts: true,
 	},
 	{

@@ -120,10 +120,17 @@ func (b *bundle) requests() map[act.Kind]act.Request {
 	deadLetters := func(kind act.Kind, one act.Target) act.Request {
 		return act.Request{Kind: kind, Target: one, Targets: []act.Target{one, deadLetter("")}}
 	}
+	_, ids := b.waiting("pk.moved", 3)
+	moved, err := triage.New(triage.Config{}, b.store, nil).Move(b.t.Context(),
+		triage.MoveRequest{Act: triage.MoveFront, IDs: ids[2:]})
+	require.NoError(b.t, err)
 	list := []act.Request{
 		{Kind: act.CancelExecution, Target: waiting("pk.cancel")},
 		{Kind: act.CancelTree, Target: waiting("pk.tree")},
 		{Kind: act.RetryExecution, Target: ended("pk.retry")},
+		{Kind: act.FrontExecution, Target: waiting("pk.front")},
+		{Kind: act.LaneExecution, Target: waiting("pk.lane"), Values: map[string]string{act.FieldLane: "low"}},
+		{Kind: act.PutBackExecutions, Target: act.Target{ID: moved.Audit}},
 		{Kind: act.PauseQueue, Target: queue("pk.pause", "paused = false")},
 		{Kind: act.ResumeQueue, Target: queue("pk.resume", "paused = true")},
 		{

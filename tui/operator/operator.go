@@ -63,6 +63,9 @@ var planners = map[act.Kind]planner{
 	act.CancelExecution:       (*Operator).planCancel,
 	act.CancelTree:            (*Operator).planCancel,
 	act.RetryExecution:        (*Operator).planRetry,
+	act.FrontExecution:        (*Operator).planMove,
+	act.LaneExecution:         (*Operator).planMove,
+	act.PutBackExecutions:     (*Operator).planMove,
 	act.PauseQueue:            (*Operator).planOverride,
 	act.ResumeQueue:           (*Operator).planOverride,
 	act.LimitQueue:            (*Operator).planOverride,
@@ -104,7 +107,8 @@ func (o *Operator) plan(ctx context.Context, request act.Request) (*act.Plan, er
 		return nil, fmt.Errorf("%s is not something that can be done from here", request.Kind)
 	}
 	of := strings.ReplaceAll(request.Kind.Of(), "_", " ")
-	if len(request.Targets) > 0 && of != "dead letter" { // dead letters have plans of their own for many
+	// Dead letters and moves have plans of their own for many.
+	if len(request.Targets) > 0 && of != "dead letter" && moves[request.Kind] == "" {
 		planner = (*Operator).planMarked
 	}
 	plan := &act.Plan{

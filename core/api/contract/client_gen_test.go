@@ -200,6 +200,13 @@ const (
 	InquiryDetailStatusTimeout   InquiryDetailStatus = "timeout"
 )
 
+// Defines values for LaneOrderLane.
+const (
+	LaneOrderLaneHigh   LaneOrderLane = "high"
+	LaneOrderLaneLow    LaneOrderLane = "low"
+	LaneOrderLaneNormal LaneOrderLane = "normal"
+)
+
 // Defines values for LimitSourceKind.
 const (
 	LimitSourceKindAdaptive LimitSourceKind = "adaptive"
@@ -207,6 +214,13 @@ const (
 	LimitSourceKindNone     LimitSourceKind = "none"
 	LimitSourceKindOverride LimitSourceKind = "override"
 	LimitSourceKindPolicy   LimitSourceKind = "policy"
+)
+
+// Defines values for MoveReceiptAct.
+const (
+	Front   MoveReceiptAct = "front"
+	Lane    MoveReceiptAct = "lane"
+	PutBack MoveReceiptAct = "put-back"
 )
 
 // Defines values for PolicyKind.
@@ -318,9 +332,9 @@ const (
 
 // Defines values for WaitingLane.
 const (
-	High   WaitingLane = "high"
-	Low    WaitingLane = "low"
-	Normal WaitingLane = "normal"
+	WaitingLaneHigh   WaitingLane = "high"
+	WaitingLaneLow    WaitingLane = "low"
+	WaitingLaneNormal WaitingLane = "normal"
 )
 
 // Defines values for WhyStatus.
@@ -1643,6 +1657,14 @@ type Finding struct {
 // FindingLevel defines model for Finding.Level.
 type FindingLevel string
 
+// FrontOrder defines model for FrontOrder.
+type FrontOrder struct {
+	Ids []int64 `json:"ids"`
+
+	// Reason The reason, stored in operator_audit.
+	Reason *string `json:"reason,omitempty"`
+}
+
 // Health defines model for Health.
 type Health struct {
 	Status string `json:"status"`
@@ -1844,6 +1866,18 @@ type Item struct {
 	Updated time.Time `json:"updated"`
 }
 
+// LaneOrder defines model for LaneOrder.
+type LaneOrder struct {
+	Ids  []int64       `json:"ids"`
+	Lane LaneOrderLane `json:"lane"`
+
+	// Reason The reason, stored in operator_audit.
+	Reason *string `json:"reason,omitempty"`
+}
+
+// LaneOrderLane defines model for LaneOrder.Lane.
+type LaneOrderLane string
+
 // LimitSource defines model for LimitSource.
 type LimitSource struct {
 	Kind      LimitSourceKind `json:"kind"`
@@ -1853,6 +1887,36 @@ type LimitSource struct {
 
 // LimitSourceKind defines model for LimitSource.Kind.
 type LimitSourceKind string
+
+// MoveAnswer defines model for MoveAnswer.
+type MoveAnswer struct {
+	Data MoveReceipt `json:"data"`
+}
+
+// MoveReceipt defines model for MoveReceipt.
+type MoveReceipt struct {
+	Act MoveReceiptAct `json:"act"`
+
+	// Already They are in the lane already, or were moved again since.
+	Already int  `json:"already"`
+	AuditId *int `json:"audit_id,omitempty"`
+
+	// Gone They do not wait: admitted, ended or missing.
+	Gone int `json:"gone"`
+
+	// Lane Of lane: 1 is high, -1 low; not there for normal.
+	Lane     *int    `json:"lane,omitempty"`
+	Messages int     `json:"messages"`
+	Moved    int     `json:"moved"`
+	Queues   int     `json:"queues"`
+	Reason   *string `json:"reason,omitempty"`
+
+	// UndoesId Of put-back: the audit of the move.
+	UndoesId *int `json:"undoes_id,omitempty"`
+}
+
+// MoveReceiptAct defines model for MoveReceipt.Act.
+type MoveReceiptAct string
 
 // Pack defines model for Pack.
 type Pack struct {
@@ -2130,6 +2194,15 @@ type PurgeReceipt struct {
 	Before  int    `json:"before"`
 	Queue   string `json:"queue"`
 	Removed int    `json:"removed"`
+}
+
+// PutBackOrder defines model for PutBackOrder.
+type PutBackOrder struct {
+	// AuditId That of the receipt.
+	AuditId int64 `json:"audit_id"`
+
+	// Reason The reason, stored in operator_audit.
+	Reason *string `json:"reason,omitempty"`
 }
 
 // Queue defines model for Queue.
@@ -3905,6 +3978,15 @@ type CreateExecutionJSONRequestBody = ExecutionRequest
 // ExecuteActionJSONRequestBody defines body for ExecuteAction for application/json ContentType.
 type ExecuteActionJSONRequestBody = ExecutionRequest
 
+// FrontExecutionsJSONRequestBody defines body for FrontExecutions for application/json ContentType.
+type FrontExecutionsJSONRequestBody = FrontOrder
+
+// LaneExecutionsJSONRequestBody defines body for LaneExecutions for application/json ContentType.
+type LaneExecutionsJSONRequestBody = LaneOrder
+
+// PutBackExecutionsJSONRequestBody defines body for PutBackExecutions for application/json ContentType.
+type PutBackExecutionsJSONRequestBody = PutBackOrder
+
 // CancelExecutionJSONRequestBody defines body for CancelExecution for application/json ContentType.
 type CancelExecutionJSONRequestBody = CancelOrder
 
@@ -4359,6 +4441,60 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/executions/execute (the `ExecuteAction` operationId).
 	ExecuteAction(ctx context.Context, params *ExecuteActionParams, body ExecuteActionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// FrontExecutionsWithBody Move waiting executions before the others of their lane
+	//
+	// They keep their order among themselves. Admitted executions are not touched. put-back undoes it.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/executions/front (the `FrontExecutions` operationId).
+	FrontExecutionsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// FrontExecutions Move waiting executions before the others of their lane
+	//
+	// They keep their order among themselves. Admitted executions are not touched. put-back undoes it.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/executions/front (the `FrontExecutions` operationId).
+	FrontExecutions(ctx context.Context, body FrontExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LaneExecutionsWithBody Move waiting executions to another lane of their queues
+	//
+	// They keep their place by arrival in the lane. Admitted executions are not touched. put-back undoes it.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/executions/lane (the `LaneExecutions` operationId).
+	LaneExecutionsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LaneExecutions Move waiting executions to another lane of their queues
+	//
+	// They keep their place by arrival in the lane. Admitted executions are not touched. put-back undoes it.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/executions/lane (the `LaneExecutions` operationId).
+	LaneExecutions(ctx context.Context, body LaneExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutBackExecutionsWithBody Undo a front or a lane for the executions that still wait
+	//
+	// Executions that were moved again since stay where they are.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/executions/put-back (the `PutBackExecutions` operationId).
+	PutBackExecutionsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutBackExecutions Undo a front or a lane for the executions that still wait
+	//
+	// Executions that were moved again since stay where they are.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/executions/put-back (the `PutBackExecutions` operationId).
+	PutBackExecutions(ctx context.Context, body PutBackExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetExecutionStats How many executions there are, as published
 	//
@@ -5501,6 +5637,120 @@ func (c *Client) ExecuteActionWithBody(ctx context.Context, params *ExecuteActio
 // Corresponds with POST /api/v1/executions/execute (the `ExecuteAction` operationId).
 func (c *Client) ExecuteAction(ctx context.Context, params *ExecuteActionParams, body ExecuteActionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewExecuteActionRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// FrontExecutionsWithBody Move waiting executions before the others of their lane
+//
+// They keep their order among themselves. Admitted executions are not touched. put-back undoes it.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/executions/front (the `FrontExecutions` operationId).
+func (c *Client) FrontExecutionsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewFrontExecutionsRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// FrontExecutions Move waiting executions before the others of their lane
+//
+// They keep their order among themselves. Admitted executions are not touched. put-back undoes it.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/executions/front (the `FrontExecutions` operationId).
+func (c *Client) FrontExecutions(ctx context.Context, body FrontExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewFrontExecutionsRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LaneExecutionsWithBody Move waiting executions to another lane of their queues
+//
+// They keep their place by arrival in the lane. Admitted executions are not touched. put-back undoes it.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/executions/lane (the `LaneExecutions` operationId).
+func (c *Client) LaneExecutionsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLaneExecutionsRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LaneExecutions Move waiting executions to another lane of their queues
+//
+// They keep their place by arrival in the lane. Admitted executions are not touched. put-back undoes it.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/executions/lane (the `LaneExecutions` operationId).
+func (c *Client) LaneExecutions(ctx context.Context, body LaneExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLaneExecutionsRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutBackExecutionsWithBody Undo a front or a lane for the executions that still wait
+//
+// Executions that were moved again since stay where they are.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/executions/put-back (the `PutBackExecutions` operationId).
+func (c *Client) PutBackExecutionsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutBackExecutionsRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutBackExecutions Undo a front or a lane for the executions that still wait
+//
+// Executions that were moved again since stay where they are.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/executions/put-back (the `PutBackExecutions` operationId).
+func (c *Client) PutBackExecutions(ctx context.Context, body PutBackExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutBackExecutionsRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8508,6 +8758,126 @@ func NewExecuteActionRequestWithBody(server string, params *ExecuteActionParams,
 	return req, nil
 }
 
+// NewFrontExecutionsRequest calls the generic FrontExecutions builder with application/json body
+func NewFrontExecutionsRequest(server string, body FrontExecutionsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewFrontExecutionsRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewFrontExecutionsRequestWithBody constructs an http.Request for the FrontExecutions method, with any body, and a specified content type
+func NewFrontExecutionsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/executions/front")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewLaneExecutionsRequest calls the generic LaneExecutions builder with application/json body
+func NewLaneExecutionsRequest(server string, body LaneExecutionsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewLaneExecutionsRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewLaneExecutionsRequestWithBody constructs an http.Request for the LaneExecutions method, with any body, and a specified content type
+func NewLaneExecutionsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/executions/lane")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewPutBackExecutionsRequest calls the generic PutBackExecutions builder with application/json body
+func NewPutBackExecutionsRequest(server string, body PutBackExecutionsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutBackExecutionsRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewPutBackExecutionsRequestWithBody constructs an http.Request for the PutBackExecutions method, with any body, and a specified content type
+func NewPutBackExecutionsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/executions/put-back")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewGetExecutionStatsRequest constructs an http.Request for the GetExecutionStats method
 func NewGetExecutionStatsRequest(server string) (*http.Request, error) {
 	var err error
@@ -10809,6 +11179,60 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/executions/execute (the `ExecuteAction` operationId).
 	ExecuteActionWithResponse(ctx context.Context, params *ExecuteActionParams, body ExecuteActionJSONRequestBody, reqEditors ...RequestEditorFn) (*ExecuteActionResponse, error)
 
+	// FrontExecutionsWithBodyWithResponse Move waiting executions before the others of their lane
+	//
+	// They keep their order among themselves. Admitted executions are not touched. put-back undoes it.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/executions/front (the `FrontExecutions` operationId).
+	FrontExecutionsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*FrontExecutionsResponse, error)
+
+	// FrontExecutionsWithResponse Move waiting executions before the others of their lane
+	//
+	// They keep their order among themselves. Admitted executions are not touched. put-back undoes it.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/executions/front (the `FrontExecutions` operationId).
+	FrontExecutionsWithResponse(ctx context.Context, body FrontExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*FrontExecutionsResponse, error)
+
+	// LaneExecutionsWithBodyWithResponse Move waiting executions to another lane of their queues
+	//
+	// They keep their place by arrival in the lane. Admitted executions are not touched. put-back undoes it.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/executions/lane (the `LaneExecutions` operationId).
+	LaneExecutionsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LaneExecutionsResponse, error)
+
+	// LaneExecutionsWithResponse Move waiting executions to another lane of their queues
+	//
+	// They keep their place by arrival in the lane. Admitted executions are not touched. put-back undoes it.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/executions/lane (the `LaneExecutions` operationId).
+	LaneExecutionsWithResponse(ctx context.Context, body LaneExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*LaneExecutionsResponse, error)
+
+	// PutBackExecutionsWithBodyWithResponse Undo a front or a lane for the executions that still wait
+	//
+	// Executions that were moved again since stay where they are.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/executions/put-back (the `PutBackExecutions` operationId).
+	PutBackExecutionsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutBackExecutionsResponse, error)
+
+	// PutBackExecutionsWithResponse Undo a front or a lane for the executions that still wait
+	//
+	// Executions that were moved again since stay where they are.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/executions/put-back (the `PutBackExecutions` operationId).
+	PutBackExecutionsWithResponse(ctx context.Context, body PutBackExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*PutBackExecutionsResponse, error)
+
 	// GetExecutionStatsWithResponse How many executions there are, as published
 	//
 	// pending is requested, scheduling and scheduled; cancelled includes canceling.
@@ -12379,6 +12803,129 @@ func (r ExecuteActionResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ExecuteActionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type FrontExecutionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MoveAnswer
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *Bad
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Refused
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *Forbidden
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Conflict
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *TooLarge
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *NotJSON
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Unfit
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *TooMany
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Away
+}
+
+// Status returns HTTPResponse.Status
+func (r FrontExecutionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r FrontExecutionsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type LaneExecutionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MoveAnswer
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *Bad
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Refused
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *Forbidden
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Conflict
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *TooLarge
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *NotJSON
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Unfit
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *TooMany
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Away
+}
+
+// Status returns HTTPResponse.Status
+func (r LaneExecutionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LaneExecutionsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type PutBackExecutionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MoveAnswer
+	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationproblemJSON400 *Bad
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Refused
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *Forbidden
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Conflict
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *TooLarge
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *NotJSON
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Unfit
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *TooMany
+	// ApplicationproblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationproblemJSON503 *Away
+}
+
+// Status returns HTTPResponse.Status
+func (r PutBackExecutionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutBackExecutionsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -14350,6 +14897,96 @@ func (c *ClientWithResponses) ExecuteActionWithResponse(ctx context.Context, par
 		return nil, err
 	}
 	return ParseExecuteActionResponse(rsp)
+}
+
+// FrontExecutionsWithBodyWithResponse Move waiting executions before the others of their lane
+//
+// They keep their order among themselves. Admitted executions are not touched. put-back undoes it.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/executions/front (the `FrontExecutions` operationId).
+func (c *ClientWithResponses) FrontExecutionsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*FrontExecutionsResponse, error) {
+	rsp, err := c.FrontExecutionsWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseFrontExecutionsResponse(rsp)
+}
+
+// FrontExecutionsWithResponse Move waiting executions before the others of their lane
+//
+// They keep their order among themselves. Admitted executions are not touched. put-back undoes it.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/executions/front (the `FrontExecutions` operationId).
+func (c *ClientWithResponses) FrontExecutionsWithResponse(ctx context.Context, body FrontExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*FrontExecutionsResponse, error) {
+	rsp, err := c.FrontExecutions(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseFrontExecutionsResponse(rsp)
+}
+
+// LaneExecutionsWithBodyWithResponse Move waiting executions to another lane of their queues
+//
+// They keep their place by arrival in the lane. Admitted executions are not touched. put-back undoes it.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/executions/lane (the `LaneExecutions` operationId).
+func (c *ClientWithResponses) LaneExecutionsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LaneExecutionsResponse, error) {
+	rsp, err := c.LaneExecutionsWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLaneExecutionsResponse(rsp)
+}
+
+// LaneExecutionsWithResponse Move waiting executions to another lane of their queues
+//
+// They keep their place by arrival in the lane. Admitted executions are not touched. put-back undoes it.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/executions/lane (the `LaneExecutions` operationId).
+func (c *ClientWithResponses) LaneExecutionsWithResponse(ctx context.Context, body LaneExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*LaneExecutionsResponse, error) {
+	rsp, err := c.LaneExecutions(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLaneExecutionsResponse(rsp)
+}
+
+// PutBackExecutionsWithBodyWithResponse Undo a front or a lane for the executions that still wait
+//
+// Executions that were moved again since stay where they are.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/executions/put-back (the `PutBackExecutions` operationId).
+func (c *ClientWithResponses) PutBackExecutionsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutBackExecutionsResponse, error) {
+	rsp, err := c.PutBackExecutionsWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutBackExecutionsResponse(rsp)
+}
+
+// PutBackExecutionsWithResponse Undo a front or a lane for the executions that still wait
+//
+// Executions that were moved again since stay where they are.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/executions/put-back (the `PutBackExecutions` operationId).
+func (c *ClientWithResponses) PutBackExecutionsWithResponse(ctx context.Context, body PutBackExecutionsJSONRequestBody, reqEditors ...RequestEditorFn) (*PutBackExecutionsResponse, error) {
+	rsp, err := c.PutBackExecutions(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutBackExecutionsResponse(rsp)
 }
 
 // GetExecutionStatsWithResponse How many executions there are, as published
@@ -17472,6 +18109,273 @@ func ParseExecuteActionResponse(rsp *http.Response) (*ExecuteActionResponse, err
 			return nil, err
 		}
 		response.JSON503 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseFrontExecutionsResponse parses an HTTP response from a FrontExecutionsWithResponse call
+func ParseFrontExecutionsResponse(rsp *http.Response) (*FrontExecutionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &FrontExecutionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MoveAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Bad
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Refused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest NotJSON
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Unfit
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooMany
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Away
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseLaneExecutionsResponse parses an HTTP response from a LaneExecutionsWithResponse call
+func ParseLaneExecutionsResponse(rsp *http.Response) (*LaneExecutionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LaneExecutionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MoveAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Bad
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Refused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest NotJSON
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Unfit
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooMany
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Away
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePutBackExecutionsResponse parses an HTTP response from a PutBackExecutionsWithResponse call
+func ParsePutBackExecutionsResponse(rsp *http.Response) (*PutBackExecutionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutBackExecutionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MoveAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Bad
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Refused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest NotJSON
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Unfit
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooMany
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Away
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON503 = &dest
 
 	}
 

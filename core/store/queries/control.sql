@@ -354,3 +354,75 @@ FROM (
            unnest(sqlc.arg(active)::int[]) AS active
 ) r
 WHERE t.action_id = ANY (ARRAY[r.action]);
+
+-- name: ControlPlaces :many
+-- The places of waiting executions, in the order in which their queues serve them. Under the
+-- queues' locks they do not change.
+SELECT q.state_id, q.execution_id, q.lane, q.queue_order, s.front_order
+FROM execution_admission_entry q
+JOIN execution_admission_state s ON s.id = q.state_id
+WHERE q.execution_id = ANY (sqlc.arg(executions)::bigint[])
+ORDER BY q.state_id, q.lane DESC, q.queue_order;
+
+-- name: ControlMoveEntries :many
+-- Moves waiting executions to other places of their queues, each from the place that was read under
+-- the lock. No order is used twice: the ones below front_order are new, and an old one was its
+-- execution's own.
+UPDATE execution_admission_entry q
+SET lane = r.lane, queue_order = r.queue_order
+FROM (
+    SELECT unnest(sqlc.arg(executions)::bigint[]) AS execution, unnest(sqlc.arg(from_lanes)::smallint[]) AS from_lane,
+           unnest(sqlc.arg(from_orders)::bigint[]) AS from_order, unnest(sqlc.arg(lanes)::smallint[]) AS lane,
+           unnest(sqlc.arg(orders)::bigint[]) AS queue_order
+) r
+WHERE q.execution_id = ANY (ARRAY[r.execution]) AND (q.lane, q.queue_order) = (r.from_lane, r.from_order)
+RETURNING q.execution_id;
+
+-- name: ControlMoveStates :many
+-- Counts the lanes of the locked queues again. No entry waits below the head of its lane, nor at or
+-- below front_order.
+UPDATE execution_admission_state s
+SET queued_high = c.high, queued_low = c.low, head_high = least(s.head_high, c.first_high),
+    head_order = least(s.head_order, c.first), head_low = least(s.head_low, c.first_low),
+    front_order = least(s.front_order, c.first_any - 1)
+FROM (
+    SELECT q.state_id, count(*) FILTER (WHERE q.lane = 1)::int AS high, count(*) FILTER (WHERE q.lane = -1)::int AS low,
+           min(q.queue_order) FILTER (WHERE q.lane = 1) AS first_high, min(q.queue_order) FILTER (WHERE q.lane = 0) AS first,
+           min(q.queue_order) FILTER (WHERE q.lane = -1) AS first_low, min(q.queue_order) AS first_any
+    FROM execution_admission_entry q
+    WHERE q.state_id = ANY (sqlc.arg(ids)::bigint[]) GROUP BY 1
+) c
+WHERE s.id = c.state_id
+RETURNING s.id;
+
+-- name: ControlTakeTickets :exec
+-- A ticket is the turn of a queue's head at shared limits and workers. The queue keeps its turns:
+-- in each lane the first executions, up to an order, get the same tickets again, the oldest one
+-- first. They stay negative until ControlGiveTickets, so that no two are equal.
+WITH span AS (
+    SELECT unnest(sqlc.arg(states)::bigint[]) AS state_id, unnest(sqlc.arg(lanes)::smallint[]) AS lane,
+           unnest(sqlc.arg(through)::bigint[]) AS through
+), ranked AS (
+    SELECT q.id, q.state_id, q.lane,
+           row_number() OVER (PARTITION BY q.state_id, q.lane ORDER BY q.queue_order) AS turn,
+           row_number() OVER (PARTITION BY q.state_id, q.lane ORDER BY q.id) AS age
+    FROM span s
+    JOIN execution_admission_entry q ON q.state_id = s.state_id AND q.lane = s.lane AND q.queue_order <= s.through
+)
+UPDATE execution_admission_entry q SET id = -t.id
+FROM ranked r
+JOIN ranked t ON (t.state_id, t.lane, t.age) = (r.state_id, r.lane, r.turn)
+WHERE q.id = r.id AND r.turn <> r.age;
+
+-- name: ControlGiveTickets :exec
+UPDATE execution_admission_entry SET id = -id WHERE state_id = ANY (sqlc.arg(states)::bigint[]) AND id < 0;
+
+-- name: ControlSetPriorities :exec
+-- A waiting execution keeps the lane that an operator gave it if it moves to another queue.
+UPDATE execution e SET priority = nullif(r.lane, 0)
+FROM (SELECT unnest(sqlc.arg(executions)::bigint[]) AS execution, unnest(sqlc.arg(lanes)::smallint[]) AS lane) r
+WHERE e.id = ANY (ARRAY[r.execution]) AND e.status = 'requested';
+
+-- name: ControlAudited :one
+-- What an action wrote into its audit.
+SELECT a.action, a.request FROM operator_audit a WHERE a.id = sqlc.arg(id)::bigint;
