@@ -80,10 +80,10 @@ func (e *Env) ReplicaLines(w, h int) []string {
 	if all.Total == 0 && all.ReadOnly == nil {
 		return append(lines, widget.Cut("Start one with: attune-executor serve", w))[:min(h, 2)]
 	}
-	host := max(6, w-2-9-13-6-7-7) // the rest of the line
+	host := max(6, w-2-9-13-6-10-7) // the rest of the line
 	cells := func(name, at, broker, seen, tick, inFlight string) string {
 		return widget.Left(name, 9) + widget.Left(widget.CutMiddle(at, host-1), host) +
-			widget.Left(widget.Cut(broker, 12), 13) + widget.Right(seen, 6) + widget.Right(tick, 7) +
+			widget.Left(widget.Cut(broker, 12), 13) + widget.Right(seen, 6) + widget.Right(tick, 10) +
 			widget.Right(inFlight, 7)
 	}
 	lines = append(lines, e.Dim("  "+cells("REPLICA", "HOST", "BROKER", "SEEN", "TICK", "FLIGHT")))
