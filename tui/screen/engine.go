@@ -56,7 +56,7 @@ func (e *Env) oldestTick(all *monitor.Replicas) string {
 	if name == "" {
 		return "seen " + widget.Age(all.Oldest()) + " ago"
 	}
-	return "oldest tick " + widget.Age(oldest+e.Since(all.At)) + " of " + widget.Short(allowed) + " (" +
+	return "oldest tick " + widget.Age(oldest+e.Since(all.At)) + " of " + widget.Age(allowed) + " (" +
 		widget.Clean(name) + ")"
 }
 
@@ -66,7 +66,7 @@ func (e *Env) Tick(r *monitor.Replica, at time.Time) string {
 	if loop == "" {
 		return widget.Unknown
 	}
-	return widget.Short(silence+e.Since(at)) + "/" + widget.Short(r.Details.Loops[loop].Timeout)
+	return widget.Short(silence+e.Since(at)) + "/" + widget.Age(r.Details.Loops[loop].Timeout)
 }
 
 // ReplicaLines lists the replicas, those with problems first and dead ones last, below a title: at most
