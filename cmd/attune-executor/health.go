@@ -25,10 +25,8 @@ type readiness struct {
 }
 
 func newHealthCommand(a *app) *cobra.Command {
-	var (
-		address string
-		timeout time.Duration
-	)
+	var address string
+	timeout := 5 * time.Second
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Ask a replica or worker of this machine whether it is ready",

@@ -118,7 +118,7 @@ func TestSnapshotWithoutServersSaysSo(t *testing.T) {
 	code, out, _ := call(t, noServers, "--snapshot", "overview", "--width", "80", "--height", "24")
 	require.Equal(t, exitUnreachable, code)
 	require.Contains(t, out, "PG ✗ down")
-	require.Contains(t, out, "connection refused")
+	require.Contains(t, out, "refuses connections")
 }
 
 // A viewer sees every view.

@@ -63,7 +63,7 @@ A locale that is not UTF-8 draws as
 .B \-\-ascii
 does.
 .SH EXIT STATUS
-0 done, 1 failed, 2 wrong usage, 4 no source answered (\fB\-\-snapshot\fR).
+0 done, 1 failed, 2 wrong usage, 3 schema too old or too new, 4 no source answered (\fB\-\-snapshot\fR).
 .SH SEE ALSO
 docs/dashboard.md
 `)

@@ -61,7 +61,7 @@ func TestPlainWithoutServersReportsThemAndContinues(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	lines := bufio.NewScanner(pipe)
-	for _, want := range []string{"watched every 2s", "does not answer", "does not answer: "} {
+	for _, want := range []string{"watched every 2s", "refuses connections", "refuses connections"} {
 		require.True(t, lines.Scan())
 		var line textmode.Line
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &line), lines.Text())

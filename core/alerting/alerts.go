@@ -284,9 +284,9 @@ func (a *Alerts) count(ctx context.Context, tx *store.Tx) error {
 func (a *Alerts) order(rules Rules) {
 	rank := func(one Alert) int {
 		if one.State == AlertFiring {
-			return one.Severity.rank()
+			return one.Severity.Rank()
 		}
-		return len(levels) + one.Severity.rank()
+		return len(levels) + one.Severity.Rank()
 	}
 	slices.SortStableFunc(a.Open, func(x, y Alert) int { return rank(x) - rank(y) })
 	seen := map[string]bool{}

@@ -66,7 +66,7 @@ func complete(found []Finding, o *Overview, b *monitor.Broker) []Finding {
 	if o.Flows != nil {
 		found = append(found, flowFindings(o.Flows, o.At)...)
 	}
-	slices.SortStableFunc(found, func(x, y Finding) int { return x.Level.rank() - y.Level.rank() })
+	slices.SortStableFunc(found, func(x, y Finding) int { return x.Level.Rank() - y.Level.Rank() })
 	return found
 }
 

@@ -21,8 +21,8 @@ const (
 
 var levels = []Level{LevelCritical, LevelWarning, LevelInfo}
 
-// rank orders levels, the worst first.
-func (l Level) rank() int { return slices.Index(levels, l) }
+// Rank orders levels, the worst first.
+func (l Level) Rank() int { return slices.Index(levels, l) }
 
 // Rules are alert rules by name.
 type Rules map[string]*config.AlertRule
@@ -133,7 +133,7 @@ func assessRule(name string, rule *config.AlertRule, m *Measures) []Condition {
 
 // worstFirst sorts conditions, and of several rules about one measure and target keeps the worst.
 func worstFirst(found []Condition) []Condition {
-	slices.SortStableFunc(found, func(a, b Condition) int { return a.Severity.rank() - b.Severity.rank() })
+	slices.SortStableFunc(found, func(a, b Condition) int { return a.Severity.Rank() - b.Severity.Rank() })
 	seen := map[string]bool{}
 	return slices.DeleteFunc(found, func(v Condition) bool {
 		about := key(v.subject, v.Target)

@@ -20,7 +20,7 @@ const alertsPage = "https://github.com/attune-go/attune/blob/main/docs/alerts.md
 func RulesFile(rules Rules) ([]byte, error) {
 	names := slices.Sorted(maps.Keys(rules))
 	slices.SortStableFunc(names, func(a, b string) int {
-		return Level(rules[a].Severity).rank() - Level(rules[b].Severity).rank()
+		return Level(rules[a].Severity).Rank() - Level(rules[b].Severity).Rank()
 	})
 	group := rulesGroup{Name: "attune", Rules: []promRule{}}
 	for _, name := range names {

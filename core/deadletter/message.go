@@ -185,9 +185,9 @@ func (l *Message) readDeath() {
 	} else if deaths := broker.Deaths(headers); len(deaths) > 0 {
 		l.queue, l.exchange, l.died, l.count = deaths[0].Queue, deaths[0].Exchange, deaths[0].At, deaths[0].Count
 		l.reason = cmp.Or(deaths[0].Reason, ReasonUnknown)
-		// A policy may replace the routing key of dead letters, and an operator may have moved them
+		// A queue or a policy may replace the routing key of dead letters, and an operator may have moved them
 		// straight to their queue.
-		if keys := deaths[0].RoutingKeys; len(keys) > 0 && (l.key == "#" || l.key == "" || l.delivery.Exchange == "") {
+		if keys := deaths[0].RoutingKeys; len(keys) > 0 {
 			l.key = keys[0]
 		}
 	}

@@ -71,7 +71,7 @@ func TestAFingerprintIsOneDeathOfOneMessage(t *testing.T) {
 	require.Len(t, prints, 11)
 }
 
-// A policy may give dead letters another key; the headers of the broker have the original one. The
+// A queue or a policy may give dead letters another key; the headers of the broker have the original one. The
 // headers of the engine come before an older death.
 func TestOriginsOfDeadLetters(t *testing.T) {
 	t.Parallel()
@@ -88,6 +88,11 @@ func TestOriginsOfDeadLetters(t *testing.T) {
 		[]any{l.key, l.exchange, l.reason, l.queue, l.Execution, l.worker, l.attempt})
 	require.Equal(t, kindDispatch, l.kind)
 	require.Equal(t, at, l.died)
+
+	l = Read(&broker.Delivery{
+		RoutingKey: "execution.completed", Exchange: "attune.dlx", Headers: died("expired", "mirror", at, 1, "mirror.key"),
+	})
+	require.Equal(t, "mirror.key", l.key, "a queue may replace the key too")
 
 	headers := died("expired", "q", at, 1)
 	headers[broker.HeaderReason], headers[broker.HeaderQueue], headers[broker.HeaderExchange] = "no such row",

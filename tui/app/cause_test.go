@@ -26,6 +26,15 @@ func TestTheCauseComesFirst(t *testing.T) {
 	require.Contains(t, b.View(), "▶▲ the management API refuses the login ")
 	require.Contains(t, b.View(), " ✗ the management API refuses the login ")
 	require.Contains(t, b.View(), "MQ ? unread", "the broker works")
+	overview := *source.overview
+	overview.Alerts = &alerting.Alerts{Reading: overview.Reading, Evaluated: true, Open: []alerting.Alert{{
+		Rule: "no_replica", Severity: alerting.LevelCritical, State: alerting.AlertFiring, Summary: "no replica runs",
+	}}}
+	was := source.overview
+	source.overview = &overview
+	b.press("r")
+	require.Regexp(t, `▶■ no replica runs(?s:.*) ▲ the management API refuses the login`, b.View(), "the worst comes first")
+	source.overview = was
 	source.fail[screen.FeedBroker] = &broker.ManagementError{StatusCode: 418}
 	b.press("r")
 	require.Contains(t, b.View(), "▶▲ the management API fails (418 I'm a teapot)")

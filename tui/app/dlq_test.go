@@ -159,7 +159,7 @@ func TestDeadLettersThatWouldEndHereAgainAreNotGreen(t *testing.T) {
 	b.press("5")
 	require.Regexp(t, `waiting +▲ no consumer · died 4 ti…`, b.View())
 	require.Regexp(t, `waiting +\? send to attune.events`, b.View())
-	require.Regexp(t, `rejected +- +attune.events.queue +2 +2 ▲ 1 no consumer · died …`, b.View())
+	require.Regexp(t, `rejected +- +attune.events.queue +2 +2 ▲ 1 no consumer · died 4 times, …`, b.View())
 	b.press(" ", " ")
 	require.Contains(t, b.View(), "2 marked: 1 can be requeued, 1 would end here again, 0 stale")
 }

@@ -284,7 +284,7 @@ func (m *Model) failed(feed screen.Feed, fresh *screen.Freshness, err error) {
 	if fresh.Err == nil && !fresh.Connecting {
 		fresh.Since = m.env.Clock
 	}
-	fresh.Connecting = fresh.At.IsZero() && fresh.Err == nil && starts(err) &&
+	fresh.Connecting = !m.chain(feed).once && fresh.At.IsZero() && fresh.Err == nil && starts(err) &&
 		m.env.Clock.Sub(fresh.Since) < connectTime
 	if fresh.Connecting {
 		return

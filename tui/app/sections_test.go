@@ -228,4 +228,10 @@ func TestAFailedExecutionOpensAtItsOutput(t *testing.T) {
 	} {
 		require.Contains(t, wrote(silent).View(), "[config]", silent)
 	}
+
+	bare := sample()
+	bare.detail.Status, bare.detail.Config, bare.detail.Result = "completed", "", `{"a": 1}`
+	b = started(t, bare, 140, 40)
+	b.open(keymap.InExecution)
+	require.Contains(t, b.View(), "[result]", "it has no parameters")
 }

@@ -56,7 +56,7 @@ func (e *Env) oldestTick(all *monitor.Replicas) string {
 	if name == "" {
 		return "seen " + widget.Age(all.Oldest()) + " ago"
 	}
-	return "oldest tick " + widget.Age(oldest+e.Since(all.At)) + " of " + widget.Short(allowed) + " (" +
+	return "oldest tick " + widget.Age(oldest+e.Since(all.At)) + " of " + widget.Age(allowed) + " (" +
 		widget.Clean(name) + ")"
 }
 
@@ -66,7 +66,7 @@ func (e *Env) Tick(r *monitor.Replica, at time.Time) string {
 	if loop == "" {
 		return widget.Unknown
 	}
-	return widget.Short(silence+e.Since(at)) + "/" + widget.Short(r.Details.Loops[loop].Timeout)
+	return widget.Short(silence+e.Since(at)) + "/" + widget.Age(r.Details.Loops[loop].Timeout)
 }
 
 // ReplicaLines lists the replicas, those with problems first and dead ones last, below a title: at most
@@ -80,10 +80,10 @@ func (e *Env) ReplicaLines(w, h int) []string {
 	if all.Total == 0 && all.ReadOnly == nil {
 		return append(lines, widget.Cut("Start one with: attune-executor serve", w))[:min(h, 2)]
 	}
-	host := max(6, w-2-9-13-6-7-7) // the rest of the line
+	host := max(6, w-2-9-13-6-10-7) // the rest of the line
 	cells := func(name, at, broker, seen, tick, inFlight string) string {
 		return widget.Left(name, 9) + widget.Left(widget.CutMiddle(at, host-1), host) +
-			widget.Left(widget.Cut(broker, 12), 13) + widget.Right(seen, 6) + widget.Right(tick, 7) +
+			widget.Left(widget.Cut(broker, 12), 13) + widget.Right(seen, 6) + widget.Right(tick, 10) +
 			widget.Right(inFlight, 7)
 	}
 	lines = append(lines, e.Dim("  "+cells("REPLICA", "HOST", "BROKER", "SEEN", "TICK", "FLIGHT")))

@@ -173,7 +173,7 @@ func (d *Data) StaleAfter() time.Duration {
 }
 
 // Findings are the problems, the worst first. An unreachable source comes before everything else, and
-// its consequences follow it.
+// its consequences follow it; of a broker that works only the numbers are missing.
 func (e *Env) Findings() []alerting.Finding {
 	var found []alerting.Finding
 	broker := -1
@@ -181,11 +181,11 @@ func (e *Env) Findings() []alerting.Finding {
 		if f := e.Data.Fresh(feed); f.Err != nil {
 			since := f.Since.Add(e.Skew) // by the database's clock, like all other findings
 			level := alerting.LevelCritical
-			if feed == FeedBroker {
+			switch {
+			case feed == FeedBroker && e.BrokerWorks():
+				level = alerting.LevelWarning
+			case feed == FeedBroker:
 				broker = len(found)
-				if e.BrokerWorks() {
-					level = alerting.LevelWarning // only its numbers are missing
-				}
 			}
 			found = append(found, alerting.Finding{
 				Level: level, Target: "overview", Text: f.Trouble().Fact, Hint: f.Trouble().Fix, Since: &since,
@@ -193,6 +193,7 @@ func (e *Env) Findings() []alerting.Finding {
 		}
 	}
 	found = append(found, e.Data.assess(e.Heard())...)
+	slices.SortStableFunc(found, func(x, y alerting.Finding) int { return x.Level.Rank() - y.Level.Rank() })
 	if e.Data.Overview.CutOff() {
 		return alerting.FoldBroker(found, broker)
 	}

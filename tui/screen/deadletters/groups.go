@@ -137,7 +137,7 @@ func (v *DeadLetters) groupFields() []list.Field[group] {
 		count("COUNT", 6, 0, func(g *group) int64 { return int64(len(g.keys)) }),
 		count("OPEN", 5, 2, func(g *group) int64 { return g.open }),
 		{
-			Column: widget.Column{Title: "VERDICT", Width: 24},
+			Column: widget.Column{Title: "VERDICT", Width: 24, Share: 50},
 			Cell:   func(_ *screen.Env, g *group) widget.Cell { return g.verdict() },
 		},
 		{

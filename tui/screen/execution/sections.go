@@ -55,18 +55,17 @@ func (x *Execution) prepare() {
 	}
 }
 
-// choose opens the section that explains an execution: the output of a failed one. If it wrote nothing, its reason
-// stands above the config already; without a config its result is shown.
+// choose opens the section that explains an execution: the output of a failed one, or the result of one without
+// parameters.
 func (x *Execution) choose(d *monitor.ExecutionDetail) {
 	if x.chosen || x.preview {
 		return
 	}
 	x.chosen = true
 	switch {
-	case x.env.Theme.Of(d.Status).Role != theme.Bad:
-	case output(d.Result) != "":
+	case x.env.Theme.Of(d.Status).Role == theme.Bad && output(d.Result) != "":
 		x.section = sectionOutput
-	case d.Config == "":
+	case d.Config == "" && d.Result != "":
 		x.section = sectionResult
 	}
 }

@@ -68,7 +68,7 @@ var fields = []list.Field[row]{
 		Sort:   list.Order[row]{Key: 3, Name: "seen", Compare: list.OldestFirst(seen)},
 	},
 	{
-		Column: widget.Column{Title: "TICK", Width: 7, Right: true, Priority: 2},
+		Column: widget.Column{Title: "TICK", Width: 9, Right: true, Priority: 2},
 		Cell: func(e *screen.Env, r *row) widget.Cell {
 			return widget.Cell{Text: e.Tick(&r.Replica, r.at)}
 		},
