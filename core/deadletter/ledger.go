@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/store"
 )
@@ -64,7 +66,7 @@ func record(
 	var tried []*Message
 	var rows []*store.Result[int64]
 	for _, l := range deadLetters {
-		if slices.Contains(known, l.fingerprint) {
+		if slices.Contains(known, l.fingerprint) && !l.separate() {
 			continue
 		}
 		v := decide(l)
@@ -72,7 +74,7 @@ func record(
 			undecided = append(undecided, l)
 			continue
 		}
-		l.decision, l.detail = v.decision, v.detail
+		l.decision, l.detail, l.tried = v.decision, v.detail, true
 		tried = append(tried, l)
 		rows = append(rows, store.Many[int64](p, store.RecordDeadLetter, l.columns(v)...))
 		known = append(known, l.fingerprint)
@@ -90,6 +92,16 @@ func record(
 		}
 	}
 	return written, undecided, nil
+}
+
+// separate gives a dead letter whose fingerprint is in the ledger one of its own, if the broker delivers it for the
+// first time and it has no id: then it is another one with the same content. It reports whether it did.
+func (l *Message) separate() bool {
+	if l.delivery.MessageID != "" || l.delivery.Redelivered || l.batched || l.tried {
+		return false
+	}
+	l.fingerprint += " " + uuid.NewString()
+	return true
 }
 
 // known lists the fingerprints that are in the ledger.

@@ -75,6 +75,7 @@ type Message struct {
 	seen      seen
 	failure   string    // why the batches could not decide it
 	reduced   bool      // the database refuses its full form
+	tried     bool      // it may be in the ledger: storing it was tried
 	tries     int       // how often storing it alone failed
 	open      bool      // no worker had capacity
 	firstRead time.Time // when a batch first read it, by the database's clock

@@ -142,6 +142,20 @@ func TestDeadLettersAreTakenIntoTheLedger(t *testing.T) {
 	require.Equal(t, []any{0, "nothing to do"}, []any{nothing.Taken, nothing.Outcome})
 }
 
+// Messages of other programs may be alike to the last byte, and have no ids.
+func TestMessagesWithTheSameContentAreAllTaken(t *testing.T) {
+	t.Parallel()
+	m := newBrokered(t)
+	for _, id := range []string{"", "", "", "m", "m"} {
+		same := amqp.Publishing{MessageId: id, Body: []byte("the same"), DeliveryMode: amqp.Persistent}
+		require.NoError(t, m.plain.Publish("", message.QueueDeadLetter, false, false, same))
+	}
+	m.holds(message.QueueDeadLetter, 5)
+	r := m.take(triage.TakeRequest{})
+	require.Equal(t, []int{5, 4, 1}, []int{r.Taken, r.New, r.Known}, "only an id says that two are one")
+	require.Equal(t, 4, m.waiting())
+}
+
 // Messages that left the queue between plan and take are lost, and the receipt says who purged them if that is known.
 func TestMessagesThatWerePurgedAreLost(t *testing.T) {
 	t.Parallel()
