@@ -234,7 +234,9 @@ func (m *Model) snapshot(msg snapMsg) tea.Cmd {
 		fresh.Err, fresh.Fails, fresh.Connecting = nil, 0, false
 		fresh.At = m.env.Clock
 		if at := feedNamed[msg.feed].readAt(msg.result); !at.IsZero() {
-			m.env.Skew, m.synced = at.Add(msg.took/2).Sub(m.env.Clock), true
+			// The database wrote its time at some moment of the read: a long read proves no difference of the clocks.
+			latest := at.Sub(m.env.Clock)
+			m.env.Skew, m.synced = min(max(m.env.Skew, latest), latest+msg.took), true
 			m.tick()
 		}
 		if m.modal() {

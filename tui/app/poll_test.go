@@ -381,3 +381,22 @@ func TestServersAreWatchedWhileTheScreenIsFrozen(t *testing.T) {
 	later()
 	require.Equal(t, probes, b.source.probes, "polled servers are not probed")
 }
+
+// TestALongReadIsNoDifferenceOfTheClocks: the database wrote its time at some moment of it.
+func TestALongReadIsNoDifferenceOfTheClocks(t *testing.T) {
+	t.Parallel()
+	b := started(t, sample(), 140, 24)
+	read := func(at time.Time, took time.Duration) {
+		overview := *b.source.overview
+		overview.At = at
+		b.send(snapMsg{
+			feed: screen.FeedOverview, gen: b.chain(screen.FeedOverview).gen, result: &overview, took: took,
+		})
+	}
+	read(b.now.Add(-24*time.Second), 24*time.Second)
+	require.NotContains(t, b.header(false), "skew")
+	read(b.now.Add(7*time.Second), time.Second)
+	require.Contains(t, b.header(false), "skew 7s")
+	read(b.now.Add(-5*time.Second), 20*time.Second)
+	require.Contains(t, b.header(false), "skew 7s", "what is known stays")
+}
