@@ -60,16 +60,21 @@ func (c *client) listAlerts(history bool) error {
 			w.row("nothing needs attention")
 			return
 		}
-		w.row("SEVERITY", "STATE", "SINCE", "RULE", "SUMMARY", "HINT")
+		var rows [][6]any
 		for i := range list {
 			if one := &list[i]; !one.Behind {
 				since := short(all.At.Sub(one.Since))
-				w.row(one.Severity, stateText(one), since, one.Rule, one.Summary, dash(one.Hint))
+				rows = append(rows, [6]any{one.Severity, stateText(one), since, one.Rule, one.Summary, dash(one.Hint)})
 			}
 		}
 		for _, one := range all.Others {
-			w.row(one.Level, "holds", ageText(one.Since, all.At), "-", one.Text, dash(one.Hint))
+			rows = append(rows, [6]any{one.Level, "holds", ageText(one.Since, all.At), "-", one.Text, dash(one.Hint)})
 		}
+		var columns []column[[6]any]
+		for i, title := range []string{"SEVERITY", "STATE", "SINCE", "RULE", "SUMMARY", "HINT"} {
+			columns = append(columns, whole(title, func(row *[6]any) any { return row[i] }))
+		}
+		table(w, "", rows, columns...)
 	})
 }
 

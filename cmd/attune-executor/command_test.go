@@ -167,7 +167,8 @@ func TestReadParams(t *testing.T) {
 	for _, text := range []string{"a: 1\nb: [x]\n", `{"a": 1, "b": ["x"]}`} {
 		params, err := read(text)
 		require.NoError(t, err)
-		require.Equal(t, map[string]any{"a": 1, "b": []any{"x"}}, params)
+		require.EqualValues(t, 1, params["a"])
+		require.Equal(t, []any{"x"}, params["b"])
 	}
 	for _, text := range []string{"", "null"} {
 		params, err := read(text)

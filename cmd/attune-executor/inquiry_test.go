@@ -41,7 +41,7 @@ func TestThePromptAsksForTheFieldsOfTheSchema(t *testing.T) {
 			[]string{"hunter2"},
 			`{"approved": true, "by": "bob", "count": 7, "token": "hunter2"}`,
 			[]string{
-				"deploy ?\n", "approved (yes or no; required): ", "by - Who (one of ada, bob): ",
+				`deploy\x1b?` + "\n", "approved (yes or no; required): ", "by - Who (one of ada, bob): ",
 				"count (a whole number, at most 9; default 3): ", "token (text): ",
 			},
 		},

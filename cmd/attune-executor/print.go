@@ -60,7 +60,7 @@ func writeYAML(out io.Writer, value any) error {
 	if err != nil {
 		return err
 	}
-	document, err := yamldoc.JSON(text)
+	document, err := yamldoc.Nodes(text)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func TestAWorkerServesItsMetricsAndReadiness(t *testing.T) {
 	}
 	code, body := get("/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.JSONEq(t, `{"status":"not ready","checks":[{"name":"database","ok":true},{"name":"broker","ok":false,"detail":"connecting"}]}`, body)
+	require.JSONEq(t, `{"status":"not ready","checks":[{"name":"database","ok":true},{"name":"broker","ok":false,"detail":"the broker is not connected yet: start it, or correct message_queue.url"}]}`, body)
 	require.NoError(t, link.Start(testkit.Context(t)))
 	t.Cleanup(link.Stop)
 	code, _ = get("/readyz")

@@ -30,7 +30,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testkit.Tests{M: m})
 }
 
-// call runs the program and returns its exit code and what it printed.
 // A terminal that cannot move its cursor gets lines, and a locale without UTF-8 gets ASCII.
 func TestTerminalsThatCanDoLittle(t *testing.T) {
 	t.Parallel()
@@ -55,6 +54,7 @@ func TestTerminalsThatCanDoLittle(t *testing.T) {
 	}
 }
 
+// call runs the program and returns its exit code and what it printed.
 func call(t *testing.T, environ []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer

@@ -357,11 +357,11 @@ func TestLoopMayFailAsLongAsItsPauseAllows(t *testing.T) {
 		time.Hour:        {2 * time.Hour, 3 * time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			fails := true
+			var succeeds atomic.Bool
 			loop := supervise.NewLoop(supervise.LoopConfig{
 				Name: "often or rarely", Interval: interval, Timeout: 5 * time.Minute,
 				Tick: func(context.Context) error {
-					if fails {
+					if !succeeds.Load() {
 						return errors.New("the database was away")
 					}
 					return nil
@@ -371,7 +371,7 @@ func TestLoopMayFailAsLongAsItsPauseAllows(t *testing.T) {
 			synctest.Wait()
 			require.GreaterOrEqual(t, loop.SuccessTimeout(), within[0])
 			require.LessOrEqual(t, loop.SuccessTimeout(), within[1])
-			fails = false
+			succeeds.Store(true)
 			time.Sleep(2 * interval)
 			synctest.Wait()
 			require.Equal(t, loop.TickTimeout(), loop.SuccessTimeout())

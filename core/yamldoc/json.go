@@ -23,6 +23,11 @@ func JSON(raw []byte) (*yaml.Node, error) {
 	if err := bounds.JSON("", raw); err != nil {
 		return nil, err
 	}
+	return Nodes(raw)
+}
+
+// Nodes is JSON of any JSON, also of what cannot be stored.
+func Nodes(raw []byte) (*yaml.Node, error) {
 	d := jsonDocument{raw: raw, decoder: json.NewDecoder(bytes.NewReader(raw)), line: 1}
 	d.decoder.UseNumber()
 	node, err := d.next()

@@ -74,7 +74,8 @@ type Options struct {
 	// Clipboard puts a text into the clipboard of the terminal. It runs on a goroutine of its own. Nil means that
 	// there is no terminal.
 	Clipboard func(text string) error
-	// AskBackground asks the terminal for its background colour; the answer is a BackgroundMsg. Nil does not ask.
+	// AskBackground asks the terminal for its background colour before the first frame; the answer is a BackgroundMsg.
+	// Nil does not ask.
 	AskBackground func() error
 	// Exports is the folder for exports without a file name; empty if unknown.
 	Exports string
@@ -287,10 +288,7 @@ func (m *Model) Init() tea.Cmd {
 	cmds := []tea.Cmd{m.resume(), m.listen(), m.opts.After(time.Second, clockMsg{})}
 	if ask := m.opts.AskBackground; ask != nil {
 		m.backgroundAsked = m.opts.Clock()
-		cmds = append(cmds, func() tea.Msg {
-			_ = ask() // a terminal that cannot answer keeps the theme
-			return nil
-		})
+		_ = ask() // a terminal that cannot answer keeps the theme; a question after the end would reach the shell
 	}
 	return tea.Batch(cmds...)
 }

@@ -293,6 +293,15 @@ func callsOver(t *testing.T, st *store.Store) []call {
 				TriggerRef: f.Trigger, Payload: new(Any(map[string]any{})),
 			})
 		}},
+		{"frontExecutions", 200, func(ctx context.Context, c *ClientWithResponses) (any, error) {
+			return c.FrontExecutionsWithResponse(ctx, FrontOrder{Ids: []int64{waits}, Reason: reason})
+		}},
+		{"laneExecutions", 200, func(ctx context.Context, c *ClientWithResponses) (any, error) {
+			return c.LaneExecutionsWithResponse(ctx, LaneOrder{Ids: []int64{waits}, Lane: LaneOrderLaneHigh})
+		}},
+		{"putBackExecutions", 404, func(ctx context.Context, c *ClientWithResponses) (any, error) {
+			return c.PutBackExecutionsWithResponse(ctx, PutBackOrder{AuditId: 1 << 40})
+		}},
 		{"cancelExecution", 200, func(ctx context.Context, c *ClientWithResponses) (any, error) {
 			return c.CancelExecutionWithResponse(ctx, waits, CancelOrder{Reason: reason, Tree: new(true)})
 		}},
