@@ -96,12 +96,12 @@ func TestNoMessageTakesAQueueAway(t *testing.T) {
 	b.runs(t, 20*time.Second)
 	flood(append(workers, queues...))
 	b.runs(t, 10*time.Second)
-	want := 2*len(queues) + len(workers) - 1 // two that are alike in every way are one dead letter
+	want := 2*len(queues) + len(workers) // also the two that are alike in every way, without ids
 	testkit.Eventually(t, func() bool { return testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`) >= want },
 		20*time.Second)
 	b.empty(t, append(workers, queues...)...)
 	require.Equal(t, want, testkit.Count(t, b.store, `SELECT count(*) FROM dead_letter`), "nothing comes again")
-	require.Equal(t, want-1, testkit.Count(t, b.store,
+	require.Equal(t, want-2, testkit.Count(t, b.store,
 		`SELECT count(*) FROM dead_letter WHERE headers->'x-attune-dropped'->>'x-death' = '[7]' AND message_id <> '' AND decision IS NULL`))
 	var not []string // some loops tick for the first time later
 	testkit.Eventually(t, func() bool {

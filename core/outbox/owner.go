@@ -37,10 +37,12 @@ func (r *Relay) runLease(ctx context.Context) {
 // renew extends the lease. The lease has not lapsed if this renewal finished before the previous
 // one could expire.
 func (r *Relay) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Lease/2)
+	// A renewal that is cut could take effect after the end of the lease, so it gets a second to finish.
+	renewing, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/2)
 	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, cancel) })()
 	begun := time.Now()
-	if err := r.store.RenewOutboxLease(ctx, r.owner); err != nil {
+	if err := r.store.RenewOutboxLease(renewing, r.owner); err != nil {
 		return fmt.Errorf("renew the lease of relay %s: %w", r.owner, err)
 	}
 	r.mu.Lock()

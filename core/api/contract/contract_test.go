@@ -299,7 +299,7 @@ func callsOver(t *testing.T, st *store.Store) []call {
 		{"laneExecutions", 200, func(ctx context.Context, c *ClientWithResponses) (any, error) {
 			return c.LaneExecutionsWithResponse(ctx, LaneOrder{Ids: []int64{waits}, Lane: LaneOrderLaneHigh})
 		}},
-		{"putBackExecutions", 404, func(ctx context.Context, c *ClientWithResponses) (any, error) {
+		{"putBackExecutions", 409, func(ctx context.Context, c *ClientWithResponses) (any, error) {
 			return c.PutBackExecutionsWithResponse(ctx, PutBackOrder{AuditId: 1 << 40})
 		}},
 		{"cancelExecution", 200, func(ctx context.Context, c *ClientWithResponses) (any, error) {
