@@ -37,6 +37,9 @@ func (r *Relay) runLease(ctx context.Context) {
 // renew extends the lease. The lease has not lapsed if this renewal finished before the previous
 // one could expire.
 func (r *Relay) renew(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	// A renewal that is cut could take effect after the end of the lease, so it gets a second to finish.
 	renewing, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/2)
 	defer cancel()
