@@ -241,7 +241,7 @@ func TestEveryPlaceSaysTheSameAboutABroker(t *testing.T) {
 		says   string
 	}{
 		"away":       {at: func(u *url.URL) { u.Host = "127.0.0.1:1" }, says: "the broker refuses connections, nothing listens there: start it"},
-		"login":      {at: func(u *url.URL) { u.User = url.UserPassword("nobody-here", "x") }, says: "the broker refuses the login nobody-here: correct the user"},
+		"login":      {at: func(u *url.URL) { u.User = url.UserPassword("stranger", "x") }, says: "the broker refuses the login stranger: correct the user"},
 		"vhost":      {at: func(u *url.URL) { u.Path = "/attune-none" }, says: "the broker refuses the virtual host attune-none to the user "},
 		"connection": {limits: "max-connections", says: "limit (0) is reached): create it, give the user permissions in it, or raise the limits"},
 	} {
