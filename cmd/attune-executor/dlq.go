@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,7 +90,7 @@ type deadLettersView struct {
 }
 
 func deadLettersPage(w *page, list *deadLettersView) {
-	table(w, list.none(), list.List,
+	columns := []column[monitor.LedgerEntry]{
 		col("ID", func(e *monitor.LedgerEntry) any { return e.ID }),
 		col("AGE", func(e *monitor.LedgerEntry) any { return age(list.At.Sub(e.At)) }),
 		col("WHAT", func(e *monitor.LedgerEntry) any { return e.What }),
@@ -98,7 +99,14 @@ func deadLettersPage(w *page, list *deadLettersView) {
 		col("EXECUTION", func(e *monitor.LedgerEntry) any { return idText(e.Execution) }),
 		flexible("ACTION", func(e *monitor.LedgerEntry) any { return dash(e.ActionRef) }),
 		flexible("WORKER", func(e *monitor.LedgerEntry) any { return cmp.Or(e.WorkerName, idText(e.WorkerID)) }),
-		col("VERDICT", func(e *monitor.LedgerEntry) any { return cmp.Or(e.Verdict.Problem, e.Verdict.Advice) }))
+	}
+	verdict := func(e *monitor.LedgerEntry) any { return cmp.Or(e.Verdict.Problem, e.Verdict.Advice) }
+	if slices.ContainsFunc(list.List, func(e monitor.LedgerEntry) bool {
+		return e.Verdict.Problem != "" || e.Verdict.Advice != "" && e.Verdict.Advice != monitor.AdviseNothing
+	}) { // else all are decided
+		columns = append(columns, col("VERDICT", verdict))
+	}
+	table(w, list.none(), list.List, columns...)
 	w.more(list.Next, list.Bounded)
 }
 
