@@ -28,7 +28,7 @@ RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
 RUN mkdir -p /out/etc/ssl/certs /out/etc/attune /out/home/attune /out/tmp && \
     chmod 1777 /out/tmp && chown 10001:10001 /out/home/attune && \
     cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ && \
-    cp config.docker.yaml /out/etc/attune/config.yaml && \
+    cp deploy/config.docker.yaml /out/etc/attune/config.yaml && \
     echo 'attune:x:10001:10001::/home/attune:/sbin/nologin' >/out/etc/passwd && \
     echo 'attune:x:10001:' >/out/etc/group
 

@@ -39,10 +39,10 @@ help: ## print the targets
 
 .PHONY: demo
 demo: install build ## private servers, two engines, four workers, live traffic with faults, and the dashboard
-	@bin/attune-executor demo
+	@bin/attune-lab demo
 
 .PHONY: build
-build: ## build bin/attune-executor and bin/attune-tui
+build: ## build bin/attune-executor, bin/attune-tui and bin/attune-lab
 	@sh .ci/build.sh $(vcs)
 
 .PHONY: test
@@ -62,21 +62,21 @@ test-adopted: install build ## the tests of the engine and of what operators see
 
 .PHONY: adopt
 adopt: install build ## rehearse the adoption of an existing installation on private servers, in two minutes
-	@bin/attune-executor migrate rehearse
+	@bin/attune-lab rehearse
 
 .PHONY: race
 race: ## every test with -race on the shared test servers, which stay for the next run
-	@go test -race ./... && go -C core/api/contract test -race ./... && go -C bench test -race ./... && \
+	@go test -race ./... && go -C core/api/contract test -race ./... && go -C lab/bench test -race ./... && \
 		go -C deploy/check test -race .
 
 .PHONY: test-short
 test-short: ## quick tests without -race, on the shared test servers, which stay for the next run
-	@go test -short ./... && go -C core/api/contract test -short ./... && go -C bench test -short ./... && \
+	@go test -short ./... && go -C core/api/contract test -short ./... && go -C lab/bench test -short ./... && \
 		go -C deploy/check test -short .
 
 .PHONY: test-stack-down
 test-stack-down: build ## stop the shared test servers and remove their data
-	@bin/attune-executor stack down --wipe --dir "$${TMPDIR:-/tmp}/attune-test-$$(id -u)"
+	@bin/attune-lab stack down --wipe --dir "$${TMPDIR:-/tmp}/attune-test-$$(id -u)"
 
 .PHONY: install
 install: ## install PostgreSQL, RabbitMQ and a C compiler where they are missing
@@ -86,7 +86,7 @@ install: ## install PostgreSQL, RabbitMQ and a C compiler where they are missing
 lint: ## golangci-lint with .ci/golangci.yml, and govulncheck where its database can be reached
 	@tool=$(golangci) && "$$tool" run --config .ci/golangci.yml ./... && \
 		(cd core/api/contract && "$$tool" run --config ../../../.ci/golangci.yml ./...) && \
-		(cd bench && "$$tool" run --config ../.ci/golangci.yml ./...) && \
+		(cd lab/bench && "$$tool" run --config ../../.ci/golangci.yml ./...) && \
 		(cd deploy/check && "$$tool" run --config ../../.ci/golangci.yml ./...)
 	@sh .ci/vulnerabilities.sh $(govulncheck)
 
@@ -116,7 +116,7 @@ bench-dashboard: install build-bench ## what the dashboard reads from 1,000,000 
 
 .PHONY: build-bench
 build-bench: ## build bin/attune-bench, which only measures
-	@go -C bench build $(vcs) -o ../bin/attune-bench .
+	@go -C lab/bench build $(vcs) -o ../../bin/attune-bench .
 
 .PHONY: chaos
 chaos: install build ## the long courses of all tests, which make test has in short: every death at every moment, servers killed, the demo

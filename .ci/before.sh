@@ -11,8 +11,9 @@ if [ ! -x "$dir/attune-bench" ]; then
 	git cat-file -e "$1^{commit}" 2>/dev/null || exit 0
 	mkdir -p "$dir/source"
 	git archive "$1" | tar -x -C "$dir/source"
-	if [ -d "$dir/source/bench" ]; then
-		go -C "$dir/source/bench" build -buildvcs=false -o "$dir/attune-bench" . >&2
+	for bench in lab/bench bench; do [ ! -d "$dir/source/$bench" ] || module=$dir/source/$bench; done
+	if [ -n "${module:-}" ]; then
+		go -C "$module" build -buildvcs=false -o "$dir/attune-bench" . >&2
 	else # the engine itself had the command
 		go -C "$dir/source" build -buildvcs=false -o "$dir/attune-executor" ./cmd/attune-executor >&2
 		printf '#!/bin/sh\nexec "%s" bench "$@"\n' "$dir/attune-executor" >"$dir/attune-bench"

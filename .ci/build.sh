@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds bin/attune-executor and bin/attune-tui. A build that takes longer than two
+# Builds bin/attune-executor, bin/attune-tui and bin/attune-lab. A build that takes longer than two
 # seconds says every two how far it is and how long it may still take, in place on a
 # terminal and in lines elsewhere. Errors of the compiler are printed as they are.
 #
@@ -26,11 +26,11 @@ report() { # report TOTAL until it is killed
 		done=$(grep -c '^[A-Za-z0-9._/~-]*$' "$log" || :)
 		took=$(($(date +%s) - begun))
 		if [ "$done" -ge "$1" ]; then
-			say "linking attune-executor and attune-tui: ${took} s, some seconds left"
+			say "linking attune-executor, attune-tui and attune-lab: ${took} s, some seconds left"
 		elif [ "$done" = 0 ]; then
-			say "compiling attune-executor and attune-tui: 0 of $1 packages, ${took} s"
+			say "compiling attune-executor, attune-tui and attune-lab: 0 of $1 packages, ${took} s"
 		else
-			say "compiling attune-executor and attune-tui: $done of $1 packages, ${took} s, about $((took * ($1 - done) / done)) s left"
+			say "compiling attune-executor, attune-tui and attune-lab: $done of $1 packages, ${took} s, about $((took * ($1 - done) / done)) s left"
 		fi
 	done
 }

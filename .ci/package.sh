@@ -47,7 +47,7 @@ put() { # put MODE SOURCE... FOLDER
 put 644 LICENSE README.md CHANGELOG.md config.example.yaml "$stage/shared"
 put 644 docs/*.md "$stage/shared/docs"
 put 644 docs/alerts/attune.rules.yml "$stage/shared/docs/alerts"
-put 644 docs/man/*.1 "$stage/shared/man"
+put 644 docs/man/attune-executor.1 docs/man/attune-tui.1 "$stage/shared/man"
 for shell in bash zsh fish; do
 	bin/attune-executor completion "$shell" >"$stage/shared/completions/attune-executor.$shell"
 	bin/attune-tui --completion "$shell" >"$stage/shared/completions/attune-tui.$shell"
@@ -68,15 +68,26 @@ components() {
 	printf '\n  ]\n}\n'
 }
 
+build() { # build FOLDER PACKAGE... for the system and processor of the turn
+	folder=$1
+	shift
+	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=false \
+		-ldflags "-s -w -buildid= -X main.version=$VERSION -X main.commit=$commit" -o "$folder" "$@"
+}
+
+archive() { # archive FOLDER of the stage, which it removes
+	"$tar" --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+		-C "$stage" -cf - "$1" | gzip -9n >"$dist/$1.tar.gz"
+	rm -rf "${stage:?}/$1"
+}
+
 for target in $targets; do
 	os=${target%/*} arch=${target#*/}
 	name=attune-$VERSION-$os-$arch
 	tree=$stage/$name
 	echo "building $name" >&2
 	cp -R "$stage/shared" "$tree"
-	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=false \
-		-ldflags "-s -w -buildid= -X main.version=$VERSION -X main.commit=$commit" \
-		-o "$tree/" ./cmd/attune-executor ./cmd/attune-tui
+	build "$tree/" ./cmd/attune-executor ./cmd/attune-tui
 	components "$tree/attune-executor" "$tree/attune-tui" >"$dist/$name.cdx.json"
 	if [ "$os" = linux ]; then
 		put 644 deploy/systemd/* "$tree/systemd"
@@ -86,7 +97,7 @@ for target in $targets; do
 		rm -rf "$root"
 		put 755 "$tree/attune-executor" "$tree/attune-tui" "$root/usr/bin"
 		put 644 deploy/systemd/* "$root/usr/lib/systemd/system"
-		put 644 docs/man/*.1 "$root/usr/share/man/man1"
+		put 644 docs/man/attune-executor.1 docs/man/attune-tui.1 "$root/usr/share/man/man1"
 		put 644 README.md docs/*.md "$root/usr/share/doc/attune"
 		put 644 CHANGELOG.md "$root/usr/share/doc/attune"
 		printf 'attune (%s) unstable; urgency=medium\n\n  * CHANGELOG.md.gz says what changed.\n\n -- %s  %s\n' "$VERSION" \
@@ -111,9 +122,23 @@ for target in $targets; do
 		ARCH=$arch ROOT=$root "$nfpm" package --config deploy/package/nfpm.yaml --packager deb \
 			--target "$dist/attune_${VERSION}_$arch.deb" >&2
 	fi
-	"$tar" --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
-		-C "$stage" -cf - "$name" | gzip -9n >"$dist/$name.tar.gz"
-	rm -rf "$tree"
+	archive "$name"
+
+	# The laboratory is a package of its own.
+	lab=attune-lab-$VERSION-$os-$arch
+	put 644 LICENSE docs/man/attune-lab.1 "$stage/$lab"
+	build "$stage/$lab/" ./cmd/attune-lab
+	if [ "$os" = linux ]; then
+		rm -rf "$root"
+		put 755 "$stage/$lab/attune-lab" "$root/usr/bin"
+		put 644 docs/man/attune-lab.1 "$root/usr/share/man/man1"
+		gzip -9n "$root"/usr/share/man/man1/*
+		put 644 deploy/package/copyright "$root/usr/share/doc/attune-lab"
+		find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+		ARCH=$arch ROOT=$root "$nfpm" package --config deploy/package/lab.yaml --packager deb \
+			--target "$dist/attune-lab_${VERSION}_$arch.deb" >&2
+	fi
+	archive "$lab"
 done
 
 sums() { if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum -a 256 "$@"; fi; }

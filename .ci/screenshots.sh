@@ -25,15 +25,15 @@ finish() {
 		sleep 1
 	done
 	tmux -S "$socket" kill-server 2>/dev/null || true
-	bin/attune-executor stack down --dir "$dir/demo" >/dev/null 2>&1 || true
+	bin/attune-lab stack down --dir "$dir/demo" >/dev/null 2>&1 || true
 	rm -rf "$own"
 	exit "$code"
 }
 go build -o "$dir/draw" ./docs/pictures/draw
-bin/attune-executor stack down --wipe --dir "$dir/demo" >/dev/null 2>&1 || true # of a run that was killed
+bin/attune-lab stack down --wipe --dir "$dir/demo" >/dev/null 2>&1 || true # of a run that was killed
 # In a terminal, because the incident is left to people there.
 tmux -S "$socket" -f /dev/null new-session -d -s demo -x 140 -y 40 -c "$root" \
-	env TERM=tmux-256color HOME="$own" XDG_STATE_HOME="$own" bin/attune-executor demo --dir "$dir/demo"
+	env TERM=tmux-256color HOME="$own" XDG_STATE_HOME="$own" bin/attune-lab demo --dir "$dir/demo"
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -48,7 +48,7 @@ alive() {
 
 # ready says whether the demo's traffic is seen in the dashboard.
 ready() {
-	lines=$(bin/attune-executor stack env --dir "$dir/demo" 2>/dev/null) && [ -n "$lines" ] || return 1
+	lines=$(bin/attune-lab stack env --dir "$dir/demo" 2>/dev/null) && [ -n "$lines" ] || return 1
 	eval "$lines"
 	bin/attune-tui --snapshot queues 2>/dev/null | grep -q demo
 }

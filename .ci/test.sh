@@ -20,7 +20,7 @@ roomy() {
 	return $able
 }
 
-attune=bin/attune-executor
+attune=bin/attune-lab
 mkdir -p .attune
 log=.attune/test.log
 status=.attune/test.status
@@ -59,7 +59,7 @@ url() { (
 ATTUNE_TEST_DATABASE_URL=$(url ATTUNE__DATABASE__URL)
 ATTUNE_TEST_AMQP_URL=$(url ATTUNE__MESSAGE_QUEUE__URL)
 ATTUNE_TEST_MANAGEMENT_URL=$(url ATTUNE__MESSAGE_QUEUE__MANAGEMENT_URL)
-ATTUNE_TEST_PROGRAM=$PWD/$attune
+ATTUNE_TEST_PROGRAM=$PWD/bin/attune-executor
 export ATTUNE_TEST_DATABASE_URL ATTUNE_TEST_AMQP_URL ATTUNE_TEST_MANAGEMENT_URL ATTUNE_TEST_PROGRAM
 
 # A process with the race detector waits a second before it ends, each of 80 test
@@ -86,7 +86,7 @@ run() { # run MODULE ARGUMENT...
 		run . ./...
 		code=$?
 		run core/api/contract ./... || code=1
-		run bench ./... || code=1
+		run lab/bench ./... || code=1
 		# The types of the Kubernetes API take long to compile: make verify-deploy and make chaos check with them.
 		run deploy/check "$([ -n "${ATTUNE_SLOW_TESTS:-}" ] && echo ./... || echo .)" || code=1
 		echo $code >"$status"

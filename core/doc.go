@@ -24,8 +24,7 @@
 //	     reads and actions for users and programs
 //	L5b  engine → api, gauge; worker
 //	     the running parts
-//	L6   cmd/*, tui/*, devstack, bench, demo; proof, which is tests only
-//	     programs and tools
+//	     above: cmd/attune-executor, cmd/attune-tui and tui; lab and cmd/attune-lab, which nothing below imports
 //
 // # The path of a message
 //

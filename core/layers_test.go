@@ -38,8 +38,6 @@ var layers = map[string]int{
 	"monitor": 50, "explain": 50, "alerting": 50, "triage": 50, "catalog": 50, "submit": 50, "doctor": 50,
 	"handback": 50, "roles": 50,
 	"engine": 55, "api": 55, "worker": 55, "gauge": 55,
-	"devstack": 60, "bench": 60, "demo": 60, "testkit": 60, "proof": 60,
-	"installation": 60,
 }
 
 // siblings are the imports allowed within one layer.
@@ -64,8 +62,6 @@ var siblings = map[string][]string{
 	"alerting":     {"monitor", "explain"},
 	"doctor":       {"monitor", "explain", "alerting", "roles"}, // it judges what they read
 	"engine":       {"api", "gauge"},                            // it starts and stops its own HTTP listener and gauges
-	"demo":         {"devstack"},
-	"testkit":      {"devstack", "installation"},
 }
 
 // whyLayer is the reason printed when a package reaches up or sideways.
@@ -78,7 +74,6 @@ var whyLayer = map[int]string{
 	40: "a step hands on by message or through admission and scheduler, never by calling the next step",
 	50: "what people ask for works without a running engine",
 	55: "the running parts are assembled by programs, not by each other",
-	60: "programs and tools are the top",
 }
 
 // dashboard lists the packages of core that tui may import.
@@ -96,14 +91,13 @@ var edges = []struct {
 	{
 		"github.com/jackc/pgx/",
 		[]string{
-			"core/store", "migrations", "core/testkit", "core/devstack", "core/outbox", "core/doctor", "core/roles",
-			"core/installation", "bench",
+			"core/store", "migrations", "core/outbox", "core/doctor", "core/roles", "lab",
 		},
 		"SQL goes through the store, which classifies errors and repeats transactions (for no row, compare with sql.ErrNoRows)",
 	},
 	{
 		"github.com/rabbitmq/amqp091-go",
-		[]string{"core/broker", "core/testkit", "core/installation"},
+		[]string{"core/broker", "lab"},
 		"messages go through the broker package, which confirms, reconnects and has deadlines",
 	},
 	{
@@ -123,7 +117,7 @@ var edges = []struct {
 	},
 	{
 		"github.com/spf13/cobra",
-		[]string{"cmd"},
+		[]string{"cmd", "lab/manual"},
 		"flags and commands are the programs' business",
 	},
 	{
@@ -133,7 +127,7 @@ var edges = []struct {
 	},
 	{
 		"github.com/stretchr/testify",
-		[]string{"core/testkit", "core/supervise/supervisetest", "core/monitor/monitortest", "core/api/apitest"},
+		[]string{"lab/testkit"},
 		"assertions belong to tests",
 	},
 }
@@ -183,10 +177,17 @@ func TestLayersRefuse(t *testing.T) {
 		{"core/scheduler", module + "core/admission", false, false},
 		{"core/recovery", module + "core/advancement", false, true},
 		{"core/monitor", module + "core/triage", false, true},
-		{"core/engine", module + "core/testkit", false, true},
-		{"core/engine", module + "core/testkit", true, false},
-		{"core/engine", module + "core/supervise/supervisetest", false, true},
-		{"core/store", module + "core/devstack", false, true},
+		{"core/engine", module + "lab/testkit", false, true},
+		{"core/engine", module + "lab/testkit", true, false},
+		{"core/store", module + "lab/devstack", false, true},
+		{"cmd/attune-executor", module + "lab/devstack", false, true},
+		{"cmd/attune-tui", module + "lab/devstack", false, true},
+		{"tui/app", module + "lab/devstack", false, true},
+		{"cmd/attune-lab", module + "lab/devstack", false, false},
+		{"cmd/attune-lab", module + "lab/testkit", false, true},
+		{"lab/demo", module + "lab/devstack", false, false},
+		{"lab/demo", module + "core/store", false, false},
+		{"lab/demo", module + "lab/testkit", false, true},
 		{"core/store/internal/sources", module + "core/outbox", false, true},
 		{"core/scheduler", "github.com/jackc/pgx/v5", false, true},
 		{"core/scheduler", "github.com/jackc/pgx/v5", true, false},
@@ -202,12 +203,8 @@ func TestLayersRefuse(t *testing.T) {
 		{"cmd/attune-tui", module + "cmd/attune-tui/internal/start", false, false},
 		{"cmd/attune-tui", module + "cmd/attune-executor", false, true},
 		{"cmd/attune-executor", "github.com/jackc/pgx/v5", false, true},
-		{"bench/datapath", module + "core/scheduler", false, false},
-		{"bench/datapath", module + "core/testkit", false, true},
-		{"bench/datapath", module + "tui/theme", false, true},
-		{"bench", module + "bench/datapath", false, false},
-		{"core/bench", module + "bench/datapath", false, true},
-		{"cmd/attune-executor", module + "bench/datapath", false, true},
+		{"lab/bench/datapath", module + "core/scheduler", false, false},
+		{"lab/bench/datapath", module + "tui/theme", false, true},
 		{"docs/pictures/draw", module + "tui/theme", false, false},
 	} {
 		problem := assess(source{folder: c.folder, test: c.test}, c.imports)
@@ -227,21 +224,21 @@ func assess(file source, imported string) string {
 	switch {
 	case file.test:
 		return "" // a test may stand on anything
-	case testSupport(target):
-		if testSupport(file.folder) {
+	case within(target, testkit):
+		if within(file.folder, testkit) {
 			return ""
 		}
 		return "it is for tests only: it fails tests and starts servers"
+	case top == "lab":
+		if within(file.folder, "lab") || program(file.folder) == "cmd/attune-lab" {
+			return ""
+		}
+		return "no installation needs the laboratory"
 	case top == "cmd":
 		if program(file.folder) == program(target) {
 			return ""
 		}
 		return "a program is never a library"
-	case top == "bench":
-		if within(file.folder, "bench") {
-			return ""
-		}
-		return "what only measures is no part of the product"
 	case top == "tui":
 		return judgeTUI(file.folder)
 	case top == "migrations":
@@ -258,12 +255,8 @@ func program(folder string) string {
 	return strings.Join(parts[:min(2, len(parts))], "/")
 }
 
-// testSupport recognises packages that only tests import: testkit, and the
-// shared test helpers of a package, which lie in <package>/<package>test.
-func testSupport(folder string) bool {
-	parent, name := filepath.Split(folder)
-	return within(folder, "core/testkit") || name == filepath.Base(parent)+"test"
-}
+// testkit is the folder of the packages that only tests import.
+const testkit = "lab/testkit"
 
 func judgeEdge(file source, imported string) string {
 	if file.test {
@@ -284,14 +277,15 @@ func judgeEdge(file source, imported string) string {
 }
 
 func judgeTUI(folder string) string {
-	if within(folder, "tui") || within(folder, "cmd/attune-tui") || within(folder, "docs/pictures") {
+	if within(folder, "tui") || within(folder, "cmd/attune-tui") || within(folder, "docs/pictures") ||
+		within(folder, "lab/manual") {
 		return ""
 	}
 	return "nothing below the dashboard may know it"
 }
 
 func judgeMigrations(folder string) string {
-	if within(folder, "cmd") || within(folder, "bench") || within(folder, "migrations") {
+	if within(folder, "cmd") || within(folder, "lab") || within(folder, "migrations") {
 		return ""
 	}
 	if pkg := corePackage(folder); pkg != "" && layers[pkg] >= layers["store"] {
@@ -308,7 +302,7 @@ func judgeCore(folder, target string) string {
 		}
 		return "the dashboard reads through monitor, explain and alerting and acts through triage (allowed: " +
 			strings.Join(dashboard, ", ") + ")"
-	case within(folder, "cmd"), within(folder, "bench"):
+	case within(folder, "cmd"), within(folder, "lab"):
 		return ""
 	case within(folder, "migrations"):
 		return "the schema depends on nothing of ours"
@@ -345,13 +339,13 @@ func within(folder, parent string) bool {
 	return folder == parent || strings.HasPrefix(folder, parent+"/")
 }
 
-// sources parses the import clauses of every Go file of the product, its benchmarks and its screenshots.
+// sources parses the import clauses of every Go file of the product, the laboratory and the pictures.
 func sources(t *testing.T) []source {
 	t.Helper()
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
 	var found []source
-	for _, top := range []string{"core", "cmd", "tui", "migrations", "bench", "docs"} {
+	for _, top := range []string{"core", "cmd", "tui", "migrations", "lab", "docs"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case os.IsNotExist(err):

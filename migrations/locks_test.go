@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/installation"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/installation"
+	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/migrations"
 )
 

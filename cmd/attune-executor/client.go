@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,7 +20,6 @@ import (
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/explain"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/outbox"
@@ -47,27 +48,38 @@ func (a *app) load(ctx context.Context, logger *slog.Logger) (*config.Config, er
 	for _, warning := range cfg.Warnings {
 		logger.WarnContext(ctx, "Configuration", "warning", warning)
 	}
-	stack := a.privateStack(ctx, cfg)
-	if stack == nil {
+	stack := privateStack(cfg)
+	if len(stack) == 0 {
 		return cfg, nil
 	}
 	cfg, err = config.Load(a.configPath, append(slices.Clone(a.environ), stack...))
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	if devstack.FirstUse(stackDirDefault, os.Getppid()) {
-		a.notef("using the private stack in %s", stackDirDefault)
+	if firstUse(os.Getppid()) {
+		a.notef("using the private stack in %s", config.PrivateStackDir)
 	}
 	return cfg, nil
 }
 
 // privateStack returns the variables of the running stack of the current folder
 // unless the configuration names servers.
-func (a *app) privateStack(ctx context.Context, cfg *config.Config) []string {
+func privateStack(cfg *config.Config) []string {
 	if cfg.Source("database.url") != "default" || cfg.Source("message_queue.url") != "default" {
 		return nil
 	}
-	return devstack.Variables(ctx, stackDirDefault)
+	return config.PrivateStack()
+}
+
+// firstUse reports whether the shell of the process id uses the private stack for the first time since another shell,
+// and records it. In a read-only folder it is always the first time.
+func firstUse(shell int) bool {
+	name, id := filepath.Join(config.PrivateStackDir, "shell"), strconv.Itoa(shell)
+	if last, err := os.ReadFile(name); err == nil && string(last) == id {
+		return false
+	}
+	_ = os.WriteFile(name, []byte(id), 0o600) // a failure only repeats a message
+	return true
 }
 
 // client is a command with a database.
@@ -152,7 +164,7 @@ func unreachable(cfg *config.Config, err error) error {
 	trouble, source := store.Trouble(err), cfg.Source(key)
 	where := key + " of " + source + ": " + config.MaskURL(cfg.Database.URL)
 	if source == "default" {
-		where = key + " is not set; `attune-executor stack up` starts a private one"
+		where = key + " is not set; `attune-lab stack up` starts a private one"
 	}
 	return &exitError{exitUnreachable, fmt.Errorf("%w (%s)", trouble.Because(err), where)}
 }

@@ -38,8 +38,8 @@ func (a *app) explain(cmd *cobra.Command, changed bool) error {
 	for _, warning := range cfg.Warnings {
 		a.notef("%s", warning)
 	}
-	if a.privateStack(cmd.Context(), cfg) != nil {
-		a.notef("the other commands use the private stack in %s, as nothing names a database", stackDirDefault)
+	if privateStack(cfg) != nil {
+		a.notef("the other commands use the private stack in %s, as nothing names a database", config.PrivateStackDir)
 	}
 	entries := cfg.Explain()
 	if changed {

@@ -187,7 +187,7 @@ func newRootCommand(a *app) *cobra.Command {
 		Long: "attune-executor is the engine that runs Attune executions, its reference worker, and the commands\n" +
 			"that operate both.\n\n" +
 			"Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused, 4 a server is unreachable.",
-		Example: "  attune-executor stack up && attune-executor migrate up\n  attune-executor serve\n" +
+		Example: "  attune-executor migrate up && attune-executor serve\n" +
 			"  attune-executor run core.echo -p message=hi --wait",
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
@@ -214,12 +214,12 @@ func newRootCommand(a *app) *cobra.Command {
 	words(root, "log-format", "auto", "json", "text")
 	words(root, "log-level", "debug", "info", "warn", "error")
 	root.AddCommand(
-		newServeCommand(a), newWorkerCommand(a), newStackCommand(), newMigrateCommand(a),
+		newServeCommand(a), newWorkerCommand(a), newMigrateCommand(a),
 		newRunCommand(a), newExecutionCommand(a), newWorkflowCommand(a), newQueueCommand(a), newDeadLettersCommand(a),
 		newWorkersCommand(a), newConfigCommand(a), newVersionCommand(a),
 		newApplyCommand(a), newEmitCommand(a), newEventCommand(a), newEnforcementCommand(a), newRuleCommand(a),
 		newPackCommand(a), newActionCommand(a), newTriggerCommand(a), newPolicyCommand(a), newInquiryCommand(a),
-		newDemoCommand(a), newBenchCommand(a), newDoctorCommand(a), newHealthCommand(a), newRolesCommand(a),
+		newDoctorCommand(a), newHealthCommand(a), newRolesCommand(a),
 		newAlertsCommand(a),
 	)
 	return root

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/tui/keymap"
+	"github.com/attune-go/attune/lab/manual"
 )
 
 var manualPath = filepath.Join("..", "..", "docs", "man", "attune-executor.1")
@@ -19,7 +18,7 @@ var manualPath = filepath.Join("..", "..", "docs", "man", "attune-executor.1")
 // TestTheManualPageIsThatOfTheCommands keeps docs/man/attune-executor.1 equal to the commands.
 func TestTheManualPageIsThatOfTheCommands(t *testing.T) {
 	t.Parallel()
-	page := manual()
+	page := manualPage()
 	if *update {
 		require.NoError(t, os.WriteFile(manualPath, []byte(page), 0o644))
 	}
@@ -46,8 +45,8 @@ func TestManReadsTheManualPage(t *testing.T) {
 	require.Empty(t, string(out))
 }
 
-// manual is the manual page, with every command and flag.
-func manual() string {
+// manualPage is the manual page, with every command and flag.
+func manualPage() string {
 	root := newRootCommand(&app{})
 	var b strings.Builder
 	b.WriteString(`.\" Made from the commands of the program; do not edit.
@@ -61,11 +60,11 @@ attune\-executor \- engine, worker and command line of Attune
 .RI [ flag ...]
 .SH DESCRIPTION
 `)
-	manText(&b, root.Long)
+	manual.Text(&b, root.Long)
 	b.WriteString(".SH OPTIONS\nEvery command has these flags.\n")
-	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { manFlag(&b, f) })
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { manual.Flag(&b, f) })
 	b.WriteString(".SH COMMANDS\n")
-	manCommands(&b, root)
+	manual.Commands(&b, root)
 	b.WriteString(`.SH FILES
 .TP
 .I /etc/attune/attune.yaml
@@ -87,59 +86,8 @@ Overrides a key of the configuration, such as
 .SH EXIT STATUS
 0 done, 1 failed, 2 wrong usage or configuration, 3 refused, 4 a server is unreachable.
 .SH SEE ALSO
-.BR attune\-tui (1)
+.BR attune\-tui (1),
+.BR attune\-lab (1)
 `)
-	return b.String()
-}
-
-func manCommands(b *strings.Builder, parent *cobra.Command) {
-	for _, cmd := range parent.Commands() {
-		if !cmd.IsAvailableCommand() {
-			continue
-		}
-		if !cmd.HasSubCommands() {
-			b.WriteString(`.SS "` + keymap.Escape(strings.TrimSuffix(cmd.UseLine(), " [flags]")) + "\"\n")
-			text := cmd.Long
-			if text == "" {
-				text = cmd.Short + "."
-			}
-			manText(b, text)
-			cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) { manFlag(b, f) })
-			if cmd.Example != "" {
-				b.WriteString(".PP\n.nf\n" + manLines(cmd.Example) + ".fi\n")
-			}
-		}
-		manCommands(b, cmd)
-	}
-}
-
-func manFlag(b *strings.Builder, f *pflag.Flag) {
-	name, usage := pflag.UnquoteUsage(f)
-	b.WriteString(".TP\n")
-	if f.Shorthand != "" {
-		b.WriteString(`\fB\-` + f.Shorthand + `\fR, `)
-	}
-	b.WriteString(`\fB\-\-` + keymap.Escape(f.Name) + `\fR`)
-	if name != "" {
-		b.WriteString(` \fI` + keymap.Escape(name) + `\fR`)
-	}
-	b.WriteString("\n" + keymap.Escape(usage) + "\n")
-}
-
-// manText writes paragraphs, which an empty line divides.
-func manText(b *strings.Builder, text string) {
-	for i, paragraph := range strings.Split(text, "\n\n") {
-		if i > 0 {
-			b.WriteString(".PP\n")
-		}
-		b.WriteString(manLines(paragraph))
-	}
-}
-
-func manLines(text string) string {
-	var b strings.Builder
-	for line := range strings.SplitSeq(text, "\n") {
-		b.WriteString(keymap.Escape(line) + "\n")
-	}
 	return b.String()
 }

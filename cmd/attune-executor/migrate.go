@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -14,14 +13,10 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/handback"
-	"github.com/attune-go/attune/core/installation/rehearsal"
-	"github.com/attune-go/attune/core/installation/sample"
 	"github.com/attune-go/attune/core/phrase"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/supervise"
 	"github.com/attune-go/attune/migrations"
 )
 
@@ -53,7 +48,6 @@ func newMigrateCommand(a *app) *cobra.Command {
 			RunE:    a.migrating(a.migrateStatus),
 		},
 		withoutQueues(newMigrateCheckCommand(a, &accept), &accept),
-		newMigrateRehearseCommand(a),
 	)
 	cmd.PersistentFlags().Var(phrase.SpanFlag{To: new(time.Duration)}, "wait",
 		"how long to try to get the locks of one migration, 0 for 5m")
@@ -506,91 +500,4 @@ func printSurvey(w *page, s *handback.Survey) {
 			return strings.Join(ids, ", ")
 		}),
 		col("THEN", func(item *handback.Item) any { return item.Then }))
-}
-
-func newMigrateRehearseCommand(a *app) *cobra.Command {
-	var dir, from string
-	var newest int
-	cmd := &cobra.Command{
-		Use:   "rehearse",
-		Short: "Rehearse the adoption on private servers, with an example or a copy of your installation",
-		Long: "Start a private PostgreSQL and RabbitMQ, build an example installation in a realistic state, adopt\n" +
-			"it, serve, hand it back, and report the end of each execution, workflow, inquiry, event and message.\n" +
-			"Nothing outside --dir is touched. It succeeds only if everything ended as expected, and takes about\n" +
-			"two minutes.\n\n" +
-			"With --from, the installation is a copy of yours: its schema and a sample of its rows. Your database is\n" +
-			"only read, in one read-only transaction; a login that may only SELECT is enough. PGPASSWORD and\n" +
-			"~/.pgpass keep its password out of the command line. No keys, tokens, password hashes or contents of\n" +
-			"artifacts are copied. Stand-ins run the executions instead of your workers.",
-		Example: "  attune-executor migrate rehearse\n" +
-			"  attune-executor migrate rehearse --from postgres://reader@db/attune",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case newest < 1:
-				return usageErrorf("--sample must be at least 1")
-			case from == "" && cmd.Flags().Changed("sample"):
-				return usageErrorf("--sample needs --from")
-			case from != "":
-				return a.rehearseCopy(cmd, dir, from, newest)
-			}
-			return a.rehearse(cmd, dir)
-		},
-	}
-	cmd.Flags().StringVar(&dir, "dir", filepath.Join(".attune", "rehearsal"), "folder of the private servers")
-	cmd.Flags().StringVar(&from, "from", "", "the URL of the database of your installation, which is only read")
-	cmd.Flags().IntVar(&newest, "sample", sample.NewestDefault,
-		"how many of the newest executions, events, enforcements and history rows to copy")
-	return cmd
-}
-
-type rehearsed struct {
-	AdoptedSeconds    float64             `json:"adopted_seconds"`
-	HandedBackSeconds float64             `json:"handed_back_seconds"`
-	Outcomes          []rehearsal.Outcome `json:"outcomes"`
-}
-
-func (a *app) rehearse(cmd *cobra.Command, dir string) (err error) {
-	logger, err := a.logger("error")
-	if err != nil {
-		return err
-	}
-	ctx, stop := supervise.Interruptible(cmd.Context())
-	defer stop()
-	cmd.PrintErrf("starting a private PostgreSQL and RabbitMQ in %s\n", dir)
-	stack, err := devstack.Up(ctx, devstack.Config{Dir: dir, Logger: logger})
-	if err != nil {
-		return fmt.Errorf("start the servers: %w", err)
-	}
-	defer func() { err = errors.Join(err, stack.Reset(context.WithoutCancel(ctx))) }()
-	report, err := rehearsal.Run(ctx, rehearsal.Config{
-		DatabaseURL: stack.DatabaseURL(), AMQPURL: stack.AMQPURL(), ManagementURL: stack.ManagementURL(),
-		Out: cmd.ErrOrStderr(), Logger: logger,
-	})
-	out := rehearsed{
-		AdoptedSeconds: report.Adopted.Seconds(), HandedBackSeconds: report.HandedBack.Seconds(),
-		Outcomes: report.Outcomes,
-	}
-	failed := len(report.Failed())
-	printed := a.write(cmd, out, func(w *page) {
-		for _, o := range out.Outcomes {
-			mark, name := "ok", ""
-			if !o.OK {
-				mark = "NOT OK, wanted " + o.Want
-			}
-			if o.ID != 0 {
-				name = fmt.Sprintf("execution %d", o.ID)
-			}
-			w.row(name, o.What, o.Got, mark)
-		}
-		w.rowf("adopted in %.1f s, handed back in %.1f s; %d of %d as expected",
-			out.AdoptedSeconds, out.HandedBackSeconds, len(out.Outcomes)-failed, len(out.Outcomes))
-	})
-	if err := errors.Join(err, printed); err != nil {
-		return err
-	}
-	if failed > 0 {
-		return failedErrorf("%d of %d did not end as expected", failed, len(out.Outcomes))
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,8 +11,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
+
+// shellBlocks are the commands of a page.
+var shellBlocks = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
 // prepared is the installation of the runbook: one engine, one worker and one completed execution.
 const prepared = `set -euo pipefail
@@ -30,7 +34,7 @@ func TestRunbook(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbook.md"))
 	require.NoError(t, err)
 	script := prepared
-	all := blocks.FindAllStringSubmatch(string(page), -1)
+	all := shellBlocks.FindAllStringSubmatch(string(page), -1)
 	require.Len(t, all, strings.Count(string(page), "\n## ")-3, "each symptom has commands")
 	for i, block := range all {
 		script += "echo '@@ " + strconv.Itoa(i) + "'\n" + block[1]

@@ -22,10 +22,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/installation"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // TestMain makes this test binary, with its race detector, the attune-executor of scripts if Slow. Otherwise scripts

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // An action of the same user reads no password from a command that runs beside it.

@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/doctor"
-	"github.com/attune-go/attune/core/installation"
-	"github.com/attune-go/attune/core/installation/wire"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/installation"
+	"github.com/attune-go/attune/lab/installation/wire"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // beforeProgram names the program of the release before this tree, which `make upgrade` builds.

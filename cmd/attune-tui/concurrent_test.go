@@ -8,7 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/act"
 )
 

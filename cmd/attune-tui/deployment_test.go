@@ -17,8 +17,8 @@ import (
 	"github.com/attune-go/attune/core/roles"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/workflow"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // wait bounds something that takes less than a second on an idle machine.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // TestAQueueIsPausedWhileTheWindowChanges resizes the terminal below an open dialog. The action runs once.

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/settings"
@@ -55,13 +54,13 @@ func (l *launcher) first(ctx context.Context) (*installation, error) {
 	if l.file.DefaultContext != "" {
 		return l.named(l.file.DefaultContext, "default_context of "+l.file.Path)
 	}
-	if stack := devstack.Variables(ctx, devstack.DirDefault); len(stack) > 0 {
+	if stack := config.PrivateStack(); len(stack) > 0 {
 		if cfg, err = config.Load(l.opts.config, append(slices.Clone(l.environ), stack...)); err != nil {
 			return nil, err
 		}
 		return &installation{
 			name: contextName(cfg.Database.URL), cfg: cfg,
-			from: "the private stack in " + devstack.DirDefault,
+			from: "the private stack in " + config.PrivateStackDir,
 		}, nil
 	}
 	return &installation{

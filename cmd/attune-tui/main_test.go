@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/attune-go/attune/core/roles"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/app"
 	"github.com/attune-go/attune/tui/keymap"
 	"github.com/attune-go/attune/tui/settings"

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // An action of the same user reads no password from the dashboard.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/devstack"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/devstack"
+	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/migrations"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // BenchmarkChain measures the time to advance a chain of 100 tasks, per task: at its beginning, at its end, and

@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/retrypolicy"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // workflowOf is the row of a workflow's execution.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/pack"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/workflow"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // form is a file of testdata/published: one form in which published documents show workflows and parts of them, with

@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // inBatches runs batches for these requests, and for the rest that each of them leaves. It lists how many children

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/batch"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 const single = "version: \"1\"\ntasks: [{name: a, action: pk.a}]"

@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/core/advancement"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/workflow"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // phase is a workflow under way, and its end.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/monitor/monitortest"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/lab/testkit/monitortest"
 )
 
 // addDeadLetters puts waiting dead letters into the ledger.

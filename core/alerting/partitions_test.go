@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // Partitions are found by their bounds, not by their names: another program may have named them

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // TestMoreTargetsThanARuleRaisesDoNotFlap: open alerts stay as long as their condition holds, whatever

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/alerting"
-	"github.com/attune-go/attune/core/installation"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/installation"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 func TestItemsOfWorkQueuesAreCountedWithTheirAge(t *testing.T) {

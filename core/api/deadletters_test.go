@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/api"
-	"github.com/attune-go/attune/core/api/apitest"
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/lab/testkit/apitest"
 )
 
 // Every filter is applied, and an invalid one is refused.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/api"
-	"github.com/attune-go/attune/core/api/apitest"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/lab/testkit/apitest"
 )
 
 func TestEventsAreEmitted(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 func TestExecutionsOfAStatusAndOfAnEnforcement(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 const jwtSecret = "the_secret_of_the_published_api"

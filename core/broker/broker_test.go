@@ -17,8 +17,8 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/supervise/supervisetest"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/lab/testkit/supervisetest"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // trials records trials in memory. The first ends fail, as many as fails says; refused is closed at the first refused

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // The table has every status, each of its transitions is legal, and terminal statuses have none (S8).

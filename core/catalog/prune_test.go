@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/catalog"
 	"github.com/attune-go/attune/core/pack"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // Deleting a workflow reads its executions and none of others.

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // Upstream 1, ruling 5: an expired dispatch of a worker with fencing moves to another one in place, and its evidence

@@ -12,9 +12,9 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // batchWorker starts a worker of this program and returns its id.

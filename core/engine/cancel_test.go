@@ -16,8 +16,8 @@ import (
 	"github.com/attune-go/attune/core/cancellation"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // cancel cancels executions as an operator does.

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // docs/sizing.md has the figures that this test logs. The bounds are 1.5 times as high.

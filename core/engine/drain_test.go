@@ -10,7 +10,7 @@ import (
 
 	"github.com/attune-go/attune/core/api"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // Beside 1,000,000 waiting executions, a sweep moves the unstarted executions of a draining worker to another worker

@@ -25,9 +25,9 @@ import (
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/submit"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // childVariable makes this test binary an engine replica: a process of its
@@ -249,7 +249,7 @@ func TestAThirdPartyWorkerRunsAnExecutionToItsEnd(t *testing.T) {
 // lost, nothing runs twice, limits hold, and every slot is given back.
 func TestKillingOneOfTwoReplicasUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
-	testkit.NeedsSlow(t, "kill a replica under load; core/proof kills one at its worst moments")
+	testkit.NeedsSlow(t, "kill a replica under load; lab/proof kills one at its worst moments")
 	b := setup(t)
 	action := testkit.Action(t, b.store, "pack.limited", func(a *testkit.ActionRow) { a.Entrypoint = "core.noop" })
 	testkit.Policy(t, b.store, action, 5)

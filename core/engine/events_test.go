@@ -14,8 +14,8 @@ import (
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/submit"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // door makes a trigger with n rules that echo a text of the event.

@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/doctor/checkup"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // names are headers that the broker or the engine reads, and others.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/alerting"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // On an installation with hypertables a replica serves as on any other: events, histories and the audit log get

@@ -11,9 +11,9 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/core/workflow"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // define makes a workflow of pack pk.

@@ -19,8 +19,8 @@ import (
 	"github.com/attune-go/attune/core/engine"
 	"github.com/attune-go/attune/core/monitor"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/workflow"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // atFault is a replica with a load, whose installation a test breaks and mends.

@@ -13,8 +13,8 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/config"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/workflow"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // Rules on core.alert react to the loss of a worker and of its executions, once on two replicas, with the published

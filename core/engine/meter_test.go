@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // meter counts the requests of programs to PostgreSQL, on the wire.

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/devstack"
 	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/recovery"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/devstack"
+	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/migrations"
 )
 

@@ -18,10 +18,10 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/catalog"
 	"github.com/attune-go/attune/core/submit"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // pagesWorld has the outcomes of the examples of pages, and the output of their actions.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/token"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // An execution that an action requests with its token runs like any other, below the

@@ -20,11 +20,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/config"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/trace"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
 	"github.com/attune-go/attune/core/workflow"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // sentSpan is a span as a collector reads it.

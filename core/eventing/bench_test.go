@@ -9,7 +9,7 @@ import (
 	"github.com/attune-go/attune/core/eventing"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // BenchmarkMatch compares batches of 200 events with the rules: one of ten thousand

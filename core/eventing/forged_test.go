@@ -8,7 +8,7 @@ import (
 
 	"github.com/attune-go/attune/core/eventing"
 	"github.com/attune-go/attune/core/secret"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // A sender of events gets no secret of a pack's configuration by a forged marker, be it an object, within a text, or in

@@ -9,10 +9,10 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/monitor/monitortest"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/lab/testkit/monitortest"
 )
 
 // TestWhyAgreesWithAdmission: limits of the action, its pack, a rate and groups

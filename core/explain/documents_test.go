@@ -9,7 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // A screen reads a part of a large document and says of how much. Everything else reads all of it.

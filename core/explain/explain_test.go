@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/monitor/monitortest"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/lab/testkit/monitortest"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

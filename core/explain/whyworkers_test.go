@@ -11,10 +11,10 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/monitor/monitortest"
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/retrypolicy"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/lab/testkit/monitortest"
 )
 
 // TestWhyNamesEveryWorkerThatDoesNotTakeIt: by its action's needs, its own, and

@@ -11,8 +11,8 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/handback"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/workflow"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 const sevenItems = `

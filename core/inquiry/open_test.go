@@ -10,7 +10,7 @@ import (
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 type object = map[string]any

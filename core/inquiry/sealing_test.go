@@ -11,7 +11,7 @@ import (
 	"github.com/attune-go/attune/core/inquiry"
 	"github.com/attune-go/attune/core/secret"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // Secrets of an answer that another service has written in the clear are encrypted before the answer has consequences:

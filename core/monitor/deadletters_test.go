@@ -14,8 +14,8 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/monitor/monitortest"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/lab/testkit/monitortest"
 )
 
 func (b *testBundle) listed(t *testing.T, filter DeadLetterFilter) []int64 {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // A read-only session receives notifications, also after its connection was lost.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/broker"
-	"github.com/attune-go/attune/core/monitor/monitortest"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/lab/testkit/monitortest"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

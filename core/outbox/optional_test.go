@@ -9,7 +9,7 @@ import (
 
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // inquiry.created needs no consumer: where no queue takes it, its row is deleted and not published

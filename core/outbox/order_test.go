@@ -12,9 +12,9 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/supervise/supervisetest"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
+	"github.com/attune-go/attune/lab/testkit/supervisetest"
 )
 
 // lateStarter sends nothing in its first calls and confirms from then on.

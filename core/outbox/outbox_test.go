@@ -21,7 +21,7 @@ import (
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // childVariable makes this test binary a process that appends, publishes and

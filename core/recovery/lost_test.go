@@ -12,7 +12,7 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/recovery"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // Running executions of an inactive worker are abandoned in time, however long the interval of the loop is, and

@@ -16,7 +16,7 @@ import (
 	"github.com/attune-go/attune/core/retention"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // tick runs a loop once and returns its outcome.

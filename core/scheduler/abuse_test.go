@@ -13,7 +13,7 @@ import (
 
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // Three replicas, one in five messages twice, cancels by others in between, limits of one, three and none: no limit

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/scheduler"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-go/attune/core/policy"
 	"github.com/attune-go/attune/core/recovery"
 	"github.com/attune-go/attune/core/scheduler"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 func (b *bundle) run(t *testing.T, steps ...scheduler.Step) scheduler.Result {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/supervise/supervisetest"
+	"github.com/attune-go/attune/lab/testkit/supervisetest"
 )
 
 // diary records the starts and stops of services in order.

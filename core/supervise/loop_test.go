@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/supervise/supervisetest"
+	"github.com/attune-go/attune/lab/testkit/supervisetest"
 )
 
 func TestLoopStress(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/attune-go/attune/core/supervise"
-	"github.com/attune-go/attune/core/supervise/supervisetest"
+	"github.com/attune-go/attune/lab/testkit/supervisetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,8 +12,8 @@ import (
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 func TestManyDeadLettersAreRequeuedUnderOneLock(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // asking inserts a running execution and its inquiry.

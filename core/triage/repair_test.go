@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // Every kind of drift is found, repaired under the locks, and audited. Later batches work as without it.

@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/core/crashpoint"
 	"github.com/attune-go/attune/core/deadletter"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // operatorProgram acts on dead letters like a command.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // A take of 200,000 dead letters is stopped again and again: each time the rows and the messages in

@@ -16,7 +16,7 @@ import (
 
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // BenchmarkNoop measures one worker process with 200 places on an action that does nothing: executions a second from

@@ -9,9 +9,9 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/store"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // childVariable makes the test binary a worker process that only a signal ends. CHILD_DATABASE and CHILD_BROKER name

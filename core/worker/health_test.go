@@ -15,8 +15,8 @@ import (
 
 	"github.com/attune-go/attune/core/liveness"
 	"github.com/attune-go/attune/core/placement"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // Upstream 31: published workers never write capabilities.health, so all are healthy. Our worker writes it in the

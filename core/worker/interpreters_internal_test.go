@@ -17,7 +17,7 @@ import (
 
 	"github.com/attune-go/attune/core/placement"
 	"github.com/attune-go/attune/core/telemetry"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // executable writes a shell script and returns its path.

@@ -15,8 +15,8 @@ import (
 	"github.com/attune-go/attune/core/engine"
 	"github.com/attune-go/attune/core/outbox"
 	"github.com/attune-go/attune/core/submit"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // The engine compares a version constraint with the detected version of the worker's interpreter.

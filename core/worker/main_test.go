@@ -15,9 +15,9 @@ import (
 	"github.com/attune-go/attune/core/broker"
 	"github.com/attune-go/attune/core/message"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
 	"github.com/attune-go/attune/core/worker/builtin"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 func TestMain(m *testing.M) {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 func TestRunFunctions(t *testing.T) {

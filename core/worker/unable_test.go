@@ -9,8 +9,8 @@ import (
 
 	"github.com/attune-go/attune/core/attune"
 	"github.com/attune-go/attune/core/store"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // Without a folder for temporary files no action can start. The worker gives its work back, says why and takes no more.

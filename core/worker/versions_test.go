@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/worker"
+	"github.com/attune-go/attune/lab/testkit"
 )
 
 // An action of an existing installation runs with the newest available version of its runtime that meets its

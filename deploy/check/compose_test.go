@@ -98,7 +98,7 @@ func TestComposeFile(t *testing.T) {
 	require.Equal(t, slices.Sorted(slices.Values(append([]string{"postgres", "rabbitmq"}, own...))), names)
 	require.Equal(t, []string{"dashboard"}, project.Services["dashboard"].Profiles)
 
-	cfg, err := config.Load(filepath.Join(root(), "config.docker.yaml"), nil)
+	cfg, err := config.Load(filepath.Join(root(), "deploy", "config.docker.yaml"), nil)
 	require.NoError(t, err)
 	file := dockerfile(t)
 	for _, name := range own {
@@ -216,7 +216,7 @@ func container(t *testing.T, service types.ServiceConfig, files string, servers 
 	// The configuration names paths and ports of the container.
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	p.replace["/etc/attune/config.yaml"] = path
-	require.NoError(t, os.WriteFile(path, []byte(p.replaced(read(t, "config.docker.yaml"))), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(p.replaced(read(t, "deploy", "config.docker.yaml"))), 0o600))
 	return p
 }
 

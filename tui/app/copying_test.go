@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/monitor"
-	"github.com/attune-go/attune/core/testkit"
+	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/act"
 	"github.com/attune-go/attune/tui/export"
 	"github.com/attune-go/attune/tui/keymap"

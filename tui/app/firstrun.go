@@ -71,8 +71,8 @@ func (m *Model) firstSteps() [][2]string {
 	var steps [][2]string
 	if m.opts.Origin.Unnamed {
 		steps = append(steps,
-			[2]string{"try it", "`attune-executor demo` shows everything at work on private servers"},
-			[2]string{"start", "`attune-executor stack up`, then `migrate up`, make private servers in this folder, which are found by themselves"},
+			[2]string{"try it", "`attune-lab demo` shows everything at work on private servers"},
+			[2]string{"start", "`attune-lab stack up`, then `migrate up`, make private servers in this folder, which are found by themselves"},
 			[2]string{
 				"name",
 				"--config FILE, or ATTUNE__DATABASE__URL and ATTUNE__MESSAGE_QUEUE__URL, as the executor has them",

@@ -42,7 +42,7 @@ func TestWithoutAnAnswerTheAddressesAndTheRemedyAreShown(t *testing.T) {
 			continue
 		}
 		for _, want := range []string{
-			"attune:***@localhost:5432", "the defaults", "attune-executor demo", "stack up",
+			"attune:***@localhost:5432", "the defaults", "attune-lab demo", "stack up",
 			"tui.yaml", ":ctx turns to prod-eu, staging", "r tries at once",
 		} {
 			require.Contains(t, b.View(), want)

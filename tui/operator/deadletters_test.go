@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/attune-go/attune/core/attune"
-	"github.com/attune-go/attune/core/testkit"
 	"github.com/attune-go/attune/core/triage"
+	"github.com/attune-go/attune/lab/testkit"
 	"github.com/attune-go/attune/tui/act"
 )
 

@@ -1,0 +1,103 @@
+package measure
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	//go:embed ended.sql
+	endedSQL string
+	//go:embed seed.sql
+	seedSQL string
+	//go:embed latency.sql
+	latencySQL string
+	//go:embed next.sql
+	nextSQL string
+	//go:embed counters.sql
+	countersSQL string
+	//go:embed limit.sql
+	limitSQL string
+	//go:embed newest.sql
+	newestSQL string
+)
+
+// queryRow reads one row. what names the operation in an error.
+func (m *measurement) queryRow(ctx context.Context, what, sql string, args []any, into ...any) error {
+	if err := m.store.Pool().QueryRow(ctx, sql, args...).Scan(into...); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// seed inserts the actions and limits of the measurement.
+func (m *measurement) seed(ctx context.Context) error {
+	limit := m.cfg.Limit
+	if m.cfg.Workflow != "" {
+		limit = 0 // the limit of a list is its concurrency, not a policy
+	}
+	if _, err := m.store.Pool().Exec(ctx, seedSQL, limit, m.cfg.Actions); err != nil {
+		return fmt.Errorf("insert the actions: %w", err)
+	}
+	if limit > 0 {
+		if _, err := m.store.Pool().Exec(ctx, limitSQL, limit); err != nil {
+			return fmt.Errorf("insert the limits: %w", err)
+		}
+	}
+	return m.queryRow(ctx, "read the newest execution", newestSQL, nil, &m.after)
+}
+
+// counters are the database's counters.
+type counters struct {
+	commits, walBytes, updates, hot int64
+}
+
+func (m *measurement) counters(ctx context.Context) (c counters, err error) {
+	err = m.queryRow(ctx, "read the counters of the database", countersSQL, nil, &c.commits, &c.walBytes, &c.updates,
+		&c.hot)
+	return c, err
+}
+
+func (m *measurement) latencies(ctx context.Context, r *Report) error {
+	err := m.queryRow(ctx, "read the latencies", latencySQL, []any{m.after}, &r.Completed, &r.StartP50, &r.StartP95,
+		&r.StartP99)
+	if err != nil || m.cfg.Limit == 0 {
+		return err
+	}
+	return m.queryRow(ctx, "read the idle times of slots", nextSQL, []any{m.after, m.cfg.Limit}, &r.NextP50,
+		&r.NextP95, &r.NextP99)
+}
+
+func (m *measurement) machine(ctx context.Context) Machine {
+	machine := Machine{CPUs: runtime.NumCPU(), GoVersion: runtime.Version()}
+	_ = m.store.Pool().QueryRow(ctx, "SHOW server_version").Scan(&machine.PostgreSQL) // informative only
+	return machine
+}
+
+// Tick is the unit of CPU time in /proc.
+const Tick = 10 * time.Millisecond
+
+// MachineTime returns the CPU time of all processors since the start of the machine, 0 if unknown.
+func MachineTime() time.Duration {
+	raw, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(raw), "\n")
+	fields := strings.Fields(first)
+	var busy int64
+	for i, field := range fields {
+		n, _ := strconv.ParseInt(field, 10, 64) // always a number
+		// cpu user nice system idle iowait irq softirq steal …
+		if i == 1 || i == 2 || i == 3 || i == 6 || i == 7 || i == 8 {
+			busy += n
+		}
+	}
+	return time.Duration(busy) * Tick
+}
